@@ -1,1 +1,25 @@
-//! (being written)
+//! The policy axes: congestion control, loss detection and estimation, scheduling, redundancy,
+//! recovery and acknowledgement, each behind one small trait.
+//!
+//! Policies read snapshots ([`view`]) and return values; they never see the connection. A named
+//! protocol is a choice on every axis (a *profile*, kept in `anabranch-core`); a policy is chosen by
+//! name from the [`registry`], so that the command line, scenario files and bindings name them alike.
+
+pub mod ack;
+pub mod code;
+pub mod congestion;
+pub mod loss;
+pub mod recovery;
+pub mod redundancy;
+pub mod registry;
+pub mod scheduler;
+pub mod view;
+
+pub use ack::AckPolicy;
+pub use code::ErasureCode;
+pub use congestion::CongestionController;
+pub use loss::{LossDetector, LossEstimator};
+pub use recovery::RecoveryPolicy;
+pub use redundancy::RedundancyPolicy;
+pub use registry::{PolicyError, PolicySpec};
+pub use scheduler::Scheduler;

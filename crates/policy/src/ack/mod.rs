@@ -1,0 +1,43 @@
+//! Acknowledgement: when to acknowledge and on which reverse path.
+
+use anabranch_types::{PathId, Rng, Time};
+use core::fmt::Debug;
+
+use crate::view::PathView;
+
+/// A packet arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceivedEvent {
+    /// Now.
+    pub now: Time,
+    /// On which path.
+    pub path: PathId,
+    /// It asks for an acknowledgement.
+    pub ack_eliciting: bool,
+    /// It left a hole below it, or filled one.
+    pub out_of_order: bool,
+    /// It carried a Congestion Experienced mark.
+    pub ce: bool,
+    /// Ack-eliciting packets of this path not acknowledged yet, this one included.
+    pub pending: u32,
+}
+
+/// When an acknowledgement is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckTiming {
+    /// No acknowledgement is needed.
+    None,
+    /// With the next packet that can leave.
+    Now,
+    /// At this time at the latest.
+    By(Time),
+}
+
+/// Decides when and where acknowledgements go.
+pub trait AckPolicy: Debug + Send {
+    /// When the acknowledgement of this packet is due.
+    fn on_received(&mut self, event: &ReceivedEvent) -> AckTiming;
+
+    /// On which paths an acknowledgement about `about` leaves: pushed onto `out` (empty at entry).
+    fn route(&mut self, about: PathId, paths: &[PathView], rng: &mut Rng, out: &mut Vec<PathId>);
+}

@@ -1,0 +1,134 @@
+//! Congestion control: how much may be in flight on one path, and how fast it is sent.
+
+use anabranch_types::{Bitrate, Time};
+use core::fmt::Debug;
+
+use crate::view::{LossView, PathView, RttView};
+
+/// A measurement of the rate at which a path moves packets (delivery-rate estimation, with the lost
+/// packets counted as well).
+#[derive(Clone, Copy, Debug)]
+pub struct RateSample {
+    /// Bytes acknowledged during the sample.
+    pub delivered: u64,
+    /// Bytes declared lost during the sample.
+    pub lost: u64,
+    /// The longer of the send and the acknowledgement interval.
+    pub interval: core::time::Duration,
+    /// The sender had nothing to send during part of it, so the sample is a lower bound.
+    pub app_limited: bool,
+    /// Total bytes delivered on the path when the sampled packet was sent: a round trip ends when
+    /// this reaches the total at the previous round's start.
+    pub prior_delivered: u64,
+}
+
+impl RateSample {
+    /// Bytes that crossed the bottleneck, delivered or lost after it, per second.
+    pub fn resolved_rate(&self) -> Bitrate {
+        Bitrate::from_transfer(self.delivered + self.lost, self.interval)
+    }
+
+    /// Bytes delivered per second.
+    pub fn delivery_rate(&self) -> Bitrate {
+        Bitrate::from_transfer(self.delivered, self.interval)
+    }
+}
+
+/// A packet left.
+#[derive(Clone, Copy, Debug)]
+pub struct SentEvent {
+    /// Now.
+    pub now: Time,
+    /// Its bytes, IP and UDP headers included.
+    pub bytes: u64,
+    /// Bytes in flight, this packet included.
+    pub bytes_in_flight: u64,
+}
+
+/// One acknowledgement, digested for one path: what it newly acknowledged and what is now lost.
+#[derive(Clone, Copy, Debug)]
+pub struct AckEvent {
+    /// Now.
+    pub now: Time,
+    /// Bytes newly acknowledged.
+    pub acked_bytes: u64,
+    /// Packets newly acknowledged.
+    pub acked_packets: u32,
+    /// Bytes newly declared lost.
+    pub lost_bytes: u64,
+    /// Packets newly declared lost.
+    pub lost_packets: u32,
+    /// Packets newly reported with a Congestion Experienced mark (RFC 3168).
+    pub ce_packets: u32,
+    /// Bytes in flight after this acknowledgement.
+    pub bytes_in_flight: u64,
+    /// Bytes in flight before it.
+    pub prior_in_flight: u64,
+    /// When the newest acknowledged packet was sent.
+    pub largest_acked_sent: Time,
+    /// When the newest lost packet was sent; meaningful if `lost_packets` > 0.
+    pub largest_lost_sent: Time,
+    /// Total bytes acknowledged on the path so far.
+    pub total_delivered: u64,
+    /// Rate sample of this acknowledgement, if it allows one.
+    pub rate: Option<RateSample>,
+    /// Round-trip times after this acknowledgement.
+    pub rtt: RttView,
+    /// Loss estimate of the path.
+    pub loss: LossView,
+    /// The window was not filled when this flight was sent, so it must not grow.
+    pub app_limited: bool,
+}
+
+/// No feedback about the path arrived for a retransmission timeout.
+#[derive(Clone, Copy, Debug)]
+pub struct TimeoutEvent {
+    /// Now.
+    pub now: Time,
+    /// Bytes in flight when the timer fired.
+    pub bytes_in_flight: u64,
+    /// How many times in a row the timer has fired, this time included.
+    pub consecutive: u32,
+}
+
+/// What a path's controller allows.
+///
+/// Reads only what its events carry and what it returned itself. Windows are bytes, IP and UDP
+/// headers included; `packet_size` below is the size of a full packet in the same measure.
+pub trait CongestionController: Debug + Send {
+    /// A packet left.
+    fn on_sent(&mut self, _event: &SentEvent) {}
+
+    /// Feedback arrived. `siblings` are all open paths of the connection (coupled controllers read them).
+    fn on_ack(&mut self, event: &AckEvent, siblings: &[PathView]);
+
+    /// The retransmission timer fired.
+    fn on_timeout(&mut self, event: &TimeoutEvent);
+
+    /// A scheduler asks to hold this path back: halve the window at most (MPTCP penalisation).
+    fn penalise(&mut self) {}
+
+    /// The size of a full packet changed (bytes).
+    fn set_packet_size(&mut self, bytes: u64);
+
+    /// Congestion window, bytes.
+    fn window(&self) -> u64;
+
+    /// Slow-start threshold, bytes; `u64::MAX` where there is none.
+    fn ssthresh(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Rate at which to pace, or `None` to send as the window allows.
+    fn pacing_rate(&self) -> Option<Bitrate> {
+        None
+    }
+
+    /// Estimated rate of the bottleneck, lost packets included, if the controller keeps one.
+    fn bandwidth(&self) -> Option<Bitrate> {
+        None
+    }
+
+    /// The name of the state it is in, for traces ("slow-start", "probe-bw").
+    fn phase(&self) -> &'static str;
+}

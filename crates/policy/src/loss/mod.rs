@@ -1,0 +1,91 @@
+//! Loss detection (which packets are gone) and loss estimation (how likely the next one is).
+
+use anabranch_types::{PathId, Time};
+use core::fmt::Debug;
+use core::time::Duration;
+
+use crate::view::{LossView, RttView, WindowId};
+
+/// A packet in flight, as a detector sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct InFlight {
+    /// Packet number on its path.
+    pub number: u64,
+    /// When it was sent.
+    pub sent: Time,
+}
+
+/// The state of its path.
+#[derive(Clone, Copy, Debug)]
+pub struct DetectionView {
+    /// Now.
+    pub now: Time,
+    /// Largest packet number acknowledged on the path.
+    pub largest_acked: u64,
+    /// Packets acknowledged above the one in question.
+    pub acked_above: u64,
+    /// Round-trip times of the path.
+    pub rtt: RttView,
+}
+
+/// Whether a packet is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossVerdict {
+    /// It is.
+    Lost,
+    /// It will be, unless acknowledged by then.
+    At(Time),
+    /// Nothing speaks for it yet.
+    Waiting,
+}
+
+/// Which packets in flight are lost.
+pub trait LossDetector: Debug + Send {
+    /// Judges one packet that is below the largest acknowledged one.
+    fn judge(&self, packet: &InFlight, view: &DetectionView) -> LossVerdict;
+
+    /// An acknowledgement arrived for a packet that had been declared lost, `late` after the verdict,
+    /// with `gap` packets acknowledged above it: the thresholds were too tight.
+    fn on_spurious(&mut self, _gap: u64, _late: Duration, _rtt: &RttView) {}
+
+    /// Time without any feedback after which a path is probed, before back-off.
+    fn timeout(&self, rtt: &RttView) -> Duration;
+}
+
+/// Packets of one window and path whose fate is now known.
+#[derive(Clone, Copy, Debug)]
+pub struct Resolved {
+    /// Now.
+    pub now: Time,
+    /// The path that carried them.
+    pub path: PathId,
+    /// The window they belonged to, if they carried symbols.
+    pub window: Option<WindowId>,
+    /// Packets acknowledged.
+    pub acked: u32,
+    /// Packets declared lost.
+    pub lost: u32,
+    /// Forward queueing delay at the time: losses under a standing queue may be congestion's.
+    pub queue: Duration,
+    /// Smoothed round-trip time of the path.
+    pub srtt: Duration,
+}
+
+/// Estimates loss probabilities from resolved packets only. One estimate feeds congestion control,
+/// mapping and redundancy alike.
+pub trait LossEstimator: Debug + Send {
+    /// Packets were sent on a path (only the literal reading of MPLOT's eq. 2 looks at these).
+    fn on_sent(&mut self, _path: PathId, _window: Option<WindowId>, _packets: u32) {}
+
+    /// Some packets' fate became known.
+    fn on_resolved(&mut self, event: &Resolved);
+
+    /// Every packet of the window's first transmission (sources and proactive repairs) is resolved.
+    fn on_window_resolved(&mut self, _window: WindowId) {}
+
+    /// The estimate for one path.
+    fn path(&self, path: PathId) -> LossView;
+
+    /// The estimate over the aggregate.
+    fn aggregate(&self) -> LossView;
+}

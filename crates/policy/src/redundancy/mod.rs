@@ -1,0 +1,68 @@
+//! Redundancy: how source symbols are grouped into windows and how many repairs protect them.
+
+use core::fmt::Debug;
+
+use crate::view::{LossView, MAX_PATHS, PathView, TrafficClass, WindowView};
+use anabranch_types::Time;
+
+/// The shape of a coding window that is about to open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowShape {
+    /// Source symbols, F, at least 1. The window closes earlier when the data ends.
+    pub sources: u16,
+    /// Proactive repairs sent with them, k (planned for `sources`; see [`RedundancyPolicy::proactive`]).
+    pub repairs: u16,
+    /// Payload of each symbol, bytes.
+    pub symbol_size: u16,
+}
+
+/// What a redundancy policy may look at.
+#[derive(Clone, Copy, Debug)]
+pub struct RedundancyView<'a> {
+    /// Now.
+    pub now: Time,
+    /// Open paths.
+    pub paths: &'a [PathView],
+    /// Loss over the aggregate of paths.
+    pub loss: LossView,
+    /// Most symbols (sources plus repairs) the code allows in a window.
+    pub max_symbols: u16,
+    /// Most payload bytes that a symbol may have on every open path.
+    pub max_symbol_size: u16,
+    /// Bytes the application has waiting now.
+    pub waiting_bytes: u64,
+    /// The application will write no more, or asked for everything to go out.
+    pub flushing: bool,
+    /// Class of the data at the front.
+    pub class: TrafficClass,
+    /// Source symbols sent so far on the connection.
+    pub sources_sent: u64,
+    /// Repairs sent so far, and how many of them turned out not to be needed.
+    pub repairs_sent: u64,
+    /// Repairs that were sent although the window was recovered without them.
+    pub repairs_unneeded: u64,
+}
+
+/// Decides window shapes and repair counts.
+pub trait RedundancyPolicy: Debug + Send {
+    /// The next window is opened: its shape.
+    fn next_window(&mut self, view: &RedundancyView<'_>) -> WindowShape;
+
+    /// The window closed with `window.sources` symbols: how many proactive repairs to send in all.
+    /// Called at every close, so that a short tail is protected for its own size.
+    fn proactive(&mut self, window: &WindowView, view: &RedundancyView<'_>) -> u16;
+
+    /// Repairs to send right after a source symbol joined an open window (sliding-window codes).
+    fn after_source(&mut self, _window: &WindowView, _view: &RedundancyView<'_>) -> u16 {
+        0
+    }
+
+    /// How many further symbols the window needs now, beyond those in flight, given that
+    /// `hypothetical[i]` more were handed to path index i. 0 when it is expected to be recovered.
+    fn still_needed(
+        &mut self,
+        window: &WindowView,
+        hypothetical: &[u16; MAX_PATHS],
+        view: &RedundancyView<'_>,
+    ) -> u16;
+}

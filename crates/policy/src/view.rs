@@ -1,0 +1,245 @@
+//! The snapshots that policies read.
+
+use anabranch_types::{Bitrate, PathId, Time};
+use core::time::Duration;
+
+/// Most paths one connection may have open at a time.
+pub const MAX_PATHS: usize = 16;
+
+/// Ordinal of a coding window (a source block, in block codes) within a connection. Rises, never reused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WindowId(pub u64);
+
+/// Number of a source symbol within a connection. Rises by one per symbol, never reused.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SymbolId(pub u64);
+
+/// How data wants to be treated: its own coding, deadline and priority.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TrafficClass {
+    /// Small messages that someone waits for. Sent first, protected most.
+    Interactive,
+    /// Media with a deadline; worthless when late.
+    Live,
+    /// Throughput matters, a round trip does not.
+    #[default]
+    Bulk,
+}
+
+/// What a path can be used for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PathState {
+    /// The peer's address is not proven yet: at most three times the received bytes may be sent.
+    #[default]
+    Validating,
+    /// In ordinary use.
+    Active,
+    /// Nothing heard for a probe timeout although packets are in flight: carries probes and copies only.
+    Suspect,
+    /// Heard again after being suspect: carries a growing share, so that an idle path that looks good
+    /// does not receive the whole stream at once.
+    Probation,
+}
+
+/// A loss probability and how far single observations stray from it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LossView {
+    /// Mean loss probability, `[0, 1]`.
+    pub mean: f64,
+    /// Standard deviation of the observed loss fraction, `[0, 1]`.
+    pub deviation: f64,
+}
+
+/// Round-trip times of a path (RFC 9002 §5), and the forward direction's delay trend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RttView {
+    /// Newest sample.
+    pub latest: Duration,
+    /// Smoothed, gain 1/8.
+    pub smoothed: Duration,
+    /// Mean deviation, gain 1/4.
+    pub variation: Duration,
+    /// Least sample in the current observation window.
+    pub min: Duration,
+    /// Forward one-way delay above the least seen: the queue that stands on the way to the peer.
+    /// Clock offset cancels out; a mixed return path does not show in it.
+    pub queue: Duration,
+    /// Number of samples so far; 0 means that `smoothed` is an initial guess.
+    pub samples: u64,
+}
+
+/// One path as policies see it. Byte counts are UDP payload plus 28 bytes of IPv4 and UDP header.
+#[derive(Clone, Copy, Debug)]
+pub struct PathView {
+    /// Which path.
+    pub id: PathId,
+    /// What it can be used for.
+    pub state: PathState,
+    /// Used only when no other path can carry the load.
+    pub backup: bool,
+    /// Congestion window, bytes.
+    pub cwnd: u64,
+    /// Slow-start threshold, bytes; `u64::MAX` where the controller has none.
+    pub ssthresh: u64,
+    /// Bytes sent, neither acknowledged nor declared lost.
+    pub bytes_in_flight: u64,
+    /// Bytes bound to this path but not sent yet.
+    pub bytes_queued: u64,
+    /// Size of a full packet, bytes.
+    pub packet_size: u64,
+    /// Whether the window and the pacer admit one full packet now.
+    pub ready: bool,
+    /// When the pacer admits the next packet (may be in the past).
+    pub next_send: Time,
+    /// Pacing rate in force, if the path is paced.
+    pub pacing_rate: Bitrate,
+    /// Newest estimate of the rate at which packets leave the bottleneck, lost ones included.
+    pub rate: Bitrate,
+    /// Round-trip times and the standing queue.
+    pub rtt: RttView,
+    /// Retransmission (probe) timeout in force, back-off included.
+    pub rto: Duration,
+    /// When the oldest unacknowledged packet was sent.
+    pub oldest_unacked: Option<Time>,
+    /// Loss estimate of this path.
+    pub loss: LossView,
+}
+
+impl PathView {
+    /// A path of `id` with nothing known about it: for tests and for initial values.
+    pub fn unknown(id: PathId) -> Self {
+        PathView {
+            id,
+            state: PathState::Active,
+            backup: false,
+            cwnd: 12_000,
+            ssthresh: u64::MAX,
+            bytes_in_flight: 0,
+            bytes_queued: 0,
+            packet_size: 1200,
+            ready: true,
+            next_send: Time::ZERO,
+            pacing_rate: Bitrate::ZERO,
+            rate: Bitrate::ZERO,
+            rtt: RttView {
+                latest: Duration::from_millis(100),
+                smoothed: Duration::from_millis(100),
+                variation: Duration::from_millis(50),
+                min: Duration::from_millis(100),
+                queue: Duration::ZERO,
+                samples: 0,
+            },
+            rto: Duration::from_millis(300),
+            oldest_unacked: None,
+            loss: LossView::default(),
+        }
+    }
+
+    /// Congestion window in full packets, at least 1.
+    pub fn cwnd_packets(&self) -> u64 {
+        (self.cwnd / self.packet_size.max(1)).max(1)
+    }
+
+    /// Full packets that the window still admits.
+    pub fn free_packets(&self) -> u64 {
+        self.cwnd.saturating_sub(self.bytes_in_flight + self.bytes_queued) / self.packet_size.max(1)
+    }
+
+    /// w(1 − p)/RTT, the *estimated loss-free bandwidth*, in packets per second (MPLOT eq. 1).
+    pub fn loss_free_bandwidth(&self) -> f64 {
+        let rtt = self.rtt.smoothed.as_secs_f64().max(1e-6);
+        self.cwnd as f64 / self.packet_size.max(1) as f64 * (1.0 - self.loss.mean) / rtt
+    }
+
+    /// Whether ordinary data may be scheduled onto the path.
+    pub fn usable(&self) -> bool {
+        matches!(self.state, PathState::Active | PathState::Probation)
+    }
+}
+
+/// A coding window: a source block in block codes, the newest stretch of symbols in sliding-window
+/// codes, a fixed run of symbols in the uncoded case.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WindowView {
+    /// Which window.
+    pub id: WindowId,
+    /// First source symbol.
+    pub first: SymbolId,
+    /// How the data wants to be treated.
+    pub class: TrafficClass,
+    /// Source symbols in it so far (F once closed).
+    pub sources: u16,
+    /// No further source symbols will join.
+    pub closed: bool,
+    /// Repair symbols generated so far.
+    pub repairs: u16,
+    /// Proactive repairs planned but not generated yet.
+    pub proactive_left: u16,
+    /// Symbols that must be sent before anything else of this window: losses to make good.
+    pub due: u16,
+    /// Distinct symbols known to have arrived (the rank, for a maximum-distance-separable code).
+    pub received: u16,
+    /// Symbols sent and neither acknowledged nor declared lost.
+    pub in_flight: u16,
+    /// The same, by path index.
+    pub in_flight_on: [u16; MAX_PATHS],
+    /// Bit i: a symbol that is due was last carried by path i.
+    pub lost_on: u16,
+    /// When the window's first symbol was sent.
+    pub opened: Time,
+    /// When the data becomes worthless, if ever.
+    pub deadline: Option<Time>,
+}
+
+impl WindowView {
+    /// Symbols still missing at the receiver for decoding, as far as is known.
+    pub fn deficit(&self) -> u16 {
+        self.sources.saturating_sub(self.received)
+    }
+}
+
+/// Why no new source symbol can be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// The application has written nothing more.
+    Application,
+    /// The peer's stream or connection credit is used up.
+    FlowControl,
+    /// The peer's decoder credit (open symbols) is used up.
+    DecoderCredit,
+}
+
+/// What the application has ready beyond the open windows.
+#[derive(Clone, Copy, Debug)]
+pub struct FreshView {
+    /// Source symbols that could be made now from waiting bytes, credit permitting.
+    pub symbols: u32,
+    /// Class of the next of them.
+    pub class: TrafficClass,
+    /// Payload of one symbol, bytes.
+    pub symbol_size: u16,
+    /// Set when `symbols` is 0.
+    pub blocked: Option<Blocked>,
+    /// Symbols the receiver still accepts beyond those open (send window, in symbols).
+    pub window: u32,
+}
+
+/// Everything a scheduler may look at.
+#[derive(Clone, Copy, Debug)]
+pub struct SchedulerView<'a> {
+    /// Now.
+    pub now: Time,
+    /// Open paths, by rising id.
+    pub paths: &'a [PathView],
+    /// Windows not yet recovered at the receiver, oldest first.
+    pub windows: &'a [WindowView],
+    /// What the application has ready.
+    pub fresh: FreshView,
+}
+
+impl SchedulerView<'_> {
+    /// The path with this id.
+    pub fn path(&self, id: PathId) -> Option<&PathView> {
+        self.paths.iter().find(|path| path.id == id)
+    }
+}
