@@ -1,0 +1,153 @@
+//! What the core needs of cryptography, as traits. `anabranch` (crate `net`) implements them with a
+//! Noise IK handshake and a real AEAD; the simulator uses [`null`].
+
+use anabranch_types::PathId;
+use core::fmt;
+
+pub mod null;
+
+/// Bytes that sealing adds to a packet.
+pub const TAG_LEN: usize = 16;
+
+/// A static X25519 public key.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PublicKey(pub [u8; 32]);
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({:02x}{:02x}…)", self.0[0], self.0[1])
+    }
+}
+
+/// A cryptographic operation failed; deliberately says nothing about how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CryptoError;
+
+impl fmt::Display for CryptoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("cryptographic operation failed")
+    }
+}
+
+impl std::error::Error for CryptoError {}
+
+/// What a keyed hash protects; separates the keys of different uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MacPurpose<'a> {
+    /// First MAC of a handshake message: keyed by the receiver's public key, so a stranger who does not
+    /// know the key cannot make the receiver do a Diffie–Hellman operation.
+    Mac1(&'a PublicKey),
+    /// Second MAC: keyed by a cookie.
+    Mac2(&'a [u8; 16]),
+    /// A cookie: keyed by a secret that the receiver changes every two minutes.
+    Cookie(&'a [u8; 32]),
+}
+
+/// An endpoint's identity and its handshakes (Noise_IK: the initiator knows the responder's key).
+pub trait Crypto: fmt::Debug + Send {
+    /// This endpoint's static public key.
+    fn public_key(&self) -> PublicKey;
+
+    /// Writes the first Noise message, carrying `payload`, after what `message` holds.
+    fn initiate(
+        &mut self,
+        peer: &PublicKey,
+        payload: &[u8],
+        message: &mut Vec<u8>,
+    ) -> Result<Box<dyn Initiator>, CryptoError>;
+
+    /// Reads a first Noise message.
+    fn accept(&mut self, message: &[u8]) -> Result<Accepted, CryptoError>;
+
+    /// A 16-byte keyed hash of `data`.
+    fn mac(&self, purpose: MacPurpose<'_>, data: &[u8]) -> [u8; 16];
+
+    /// Encrypts a cookie for the sender of a message whose first MAC was `mac1`; 32 bytes out.
+    fn seal_cookie(&self, cookie: &[u8; 16], nonce: &[u8; 24], mac1: &[u8; 16]) -> [u8; 32];
+
+    /// Decrypts a cookie from `peer`.
+    fn open_cookie(
+        &self,
+        peer: &PublicKey,
+        sealed: &[u8; 32],
+        nonce: &[u8; 24],
+        mac1: &[u8; 16],
+    ) -> Result<[u8; 16], CryptoError>;
+}
+
+/// A first message that proved to be well-formed.
+#[derive(Debug)]
+pub struct Accepted {
+    /// The initiator's static key.
+    pub peer: PublicKey,
+    /// Its payload.
+    pub payload: Vec<u8>,
+    /// What completes the handshake.
+    pub responder: Box<dyn Responder>,
+}
+
+/// The responder between the two messages.
+pub trait Responder: fmt::Debug + Send {
+    /// Writes the second message, carrying `payload`, after what `message` holds.
+    fn respond(self: Box<Self>, payload: &[u8], message: &mut Vec<u8>) -> Result<Session, CryptoError>;
+}
+
+/// The initiator between the two messages.
+pub trait Initiator: fmt::Debug + Send {
+    /// Reads the second message. A forged message is an error and leaves the state as it was.
+    fn finish(&mut self, message: &[u8]) -> Result<(Vec<u8>, Session), CryptoError>;
+}
+
+/// Keys of an established connection.
+#[derive(Debug)]
+pub struct Session {
+    /// Protects what this side sends.
+    pub sealer: Box<dyn Sealer>,
+    /// Opens what the peer sends.
+    pub opener: Box<dyn Opener>,
+}
+
+/// Protects outgoing packets.
+///
+/// The nonce is the path identifier (32 bits) followed by the packet number (64 bits), so every path has
+/// a number space of its own under one key.
+pub trait Sealer: fmt::Debug + Send {
+    /// Encrypts `packet[header_len..len - 16]` in place with `packet[..header_len]` as associated
+    /// data, and writes the tag to the last 16 bytes.
+    fn seal(&mut self, path: PathId, number: u64, packet: &mut [u8], header_len: usize);
+
+    /// Header-protection mask for a sample (the packet's last 16 bytes).
+    fn mask(&self, sample: &[u8; 16]) -> [u8; 6];
+
+    /// The two-bit key epoch in use.
+    fn epoch(&self) -> u8;
+
+    /// Moves to the next key.
+    fn advance(&mut self);
+
+    /// Packets that may still be sealed under the current key.
+    fn remaining(&self) -> u64;
+}
+
+/// Opens incoming packets.
+pub trait Opener: fmt::Debug + Send {
+    /// Header-protection mask for a sample (the packet's last 16 bytes).
+    fn mask(&self, sample: &[u8; 16]) -> [u8; 6];
+
+    /// Decrypts `packet[header_len..]` in place; returns the plaintext's range end (the packet's
+    /// length less the tag). A packet of the next epoch that opens makes that epoch the current one.
+    fn open(
+        &mut self,
+        epoch: u8,
+        path: PathId,
+        number: u64,
+        packet: &mut [u8],
+        header_len: usize,
+    ) -> Result<usize, CryptoError>;
+
+    /// The two-bit key epoch in use.
+    fn epoch(&self) -> u8;
+
+    /// Forgets the previous epoch's key.
+    fn discard_old(&mut self);
+}

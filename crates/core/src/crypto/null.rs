@@ -1,0 +1,231 @@
+//! Cryptography without secrecy: messages and tags have their true lengths, a checksum stands for the
+//! authentication tag. For the simulator and for wasm, where packets cross no network.
+
+use super::{
+    Accepted, Crypto, CryptoError, Initiator, MacPurpose, Opener, PublicKey, Responder, Sealer,
+    Session, TAG_LEN,
+};
+use anabranch_types::PathId;
+
+const EPHEMERAL_LEN: usize = 32;
+const SEALED_KEY_LEN: usize = 48;
+
+/// An identity whose "public key" is its name; see the module's documentation.
+#[derive(Debug)]
+pub struct NullCrypto {
+    key: PublicKey,
+    handshakes: u64,
+}
+
+impl NullCrypto {
+    /// The identity called `key`.
+    pub fn new(key: [u8; 32]) -> Self {
+        NullCrypto { key: PublicKey(key), handshakes: 0 }
+    }
+}
+
+/// FNV-style hash over 8-byte words, finished by an avalanche; catches corruption, resists no one.
+fn checksum(seed: u64, data: &[u8]) -> u64 {
+    let mut hash = seed ^ 0x9e37_79b9_7f4a_7c15;
+    let mut words = data.chunks_exact(8);
+    for word in &mut words {
+        let value = word.try_into().map_or(0, u64::from_le_bytes);
+        hash = (hash ^ value).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
+    }
+    for byte in words.remainder() {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    hash ^= data.len() as u64;
+    hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash ^ (hash >> 29)
+}
+
+fn tag(seed: u64, data: &[u8]) -> [u8; TAG_LEN] {
+    let mut out = [0; TAG_LEN];
+    let first = checksum(seed, data);
+    out[..8].copy_from_slice(&first.to_le_bytes());
+    out[8..].copy_from_slice(&first.rotate_left(32).wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes());
+    out
+}
+
+impl Crypto for NullCrypto {
+    fn public_key(&self) -> PublicKey {
+        self.key
+    }
+
+    fn initiate(
+        &mut self,
+        peer: &PublicKey,
+        payload: &[u8],
+        message: &mut Vec<u8>,
+    ) -> Result<Box<dyn Initiator>, CryptoError> {
+        let start = message.len();
+        self.handshakes += 1;
+        let mut ephemeral = [0; EPHEMERAL_LEN];
+        ephemeral[..8].copy_from_slice(&checksum(self.handshakes, &self.key.0).to_le_bytes());
+        message.extend_from_slice(&ephemeral);
+        message.extend_from_slice(&self.key.0);
+        message.extend_from_slice(&tag(1, &self.key.0));
+        message.extend_from_slice(payload);
+        let end = tag(checksum(2, &peer.0), &message[start..]);
+        message.extend_from_slice(&end);
+        Ok(Box::new(NullInitiator { secret: checksum(3, &ephemeral) }))
+    }
+
+    fn accept(&mut self, message: &[u8]) -> Result<Accepted, CryptoError> {
+        let body_len = message.len().checked_sub(TAG_LEN).ok_or(CryptoError)?;
+        let (body, end) = message.split_at(body_len);
+        if body.len() < EPHEMERAL_LEN + SEALED_KEY_LEN
+            || *end != tag(checksum(2, &self.key.0), body)
+        {
+            return Err(CryptoError);
+        }
+        let (ephemeral, rest) = body.split_at(EPHEMERAL_LEN);
+        let (sealed, payload) = rest.split_at(SEALED_KEY_LEN);
+        let peer = PublicKey(sealed[..32].try_into().map_err(|_| CryptoError)?);
+        let responder = Box::new(NullResponder { secret: checksum(3, ephemeral) });
+        Ok(Accepted { peer, payload: payload.to_vec(), responder })
+    }
+
+    fn mac(&self, purpose: MacPurpose<'_>, data: &[u8]) -> [u8; 16] {
+        match purpose {
+            MacPurpose::Mac1(key) => tag(checksum(11, &key.0), data),
+            MacPurpose::Mac2(cookie) => tag(checksum(12, cookie), data),
+            MacPurpose::Cookie(secret) => tag(checksum(13, secret), data),
+        }
+    }
+
+    fn seal_cookie(&self, cookie: &[u8; 16], nonce: &[u8; 24], mac1: &[u8; 16]) -> [u8; 32] {
+        let mut out = [0; 32];
+        out[..16].copy_from_slice(cookie);
+        out[16..].copy_from_slice(&tag(checksum(checksum(14, nonce), mac1), cookie));
+        out
+    }
+
+    fn open_cookie(
+        &self,
+        _peer: &PublicKey,
+        sealed: &[u8; 32],
+        nonce: &[u8; 24],
+        mac1: &[u8; 16],
+    ) -> Result<[u8; 16], CryptoError> {
+        let cookie: [u8; 16] = sealed[..16].try_into().map_err(|_| CryptoError)?;
+        if sealed[16..] == tag(checksum(checksum(14, nonce), mac1), &cookie) {
+            Ok(cookie)
+        } else {
+            Err(CryptoError)
+        }
+    }
+}
+
+#[derive(Debug)]
+struct NullInitiator {
+    secret: u64,
+}
+
+impl Initiator for NullInitiator {
+    fn finish(&mut self, message: &[u8]) -> Result<(Vec<u8>, Session), CryptoError> {
+        let body_len = message.len().checked_sub(TAG_LEN).ok_or(CryptoError)?;
+        let (body, end) = message.split_at(body_len);
+        if body.len() < EPHEMERAL_LEN || *end != tag(self.secret, body) {
+            return Err(CryptoError);
+        }
+        Ok((body[EPHEMERAL_LEN..].to_vec(), session(self.secret, true)))
+    }
+}
+
+#[derive(Debug)]
+struct NullResponder {
+    secret: u64,
+}
+
+impl Responder for NullResponder {
+    fn respond(
+        self: Box<Self>,
+        payload: &[u8],
+        message: &mut Vec<u8>,
+    ) -> Result<Session, CryptoError> {
+        let start = message.len();
+        message.extend_from_slice(&[0; EPHEMERAL_LEN]);
+        message.extend_from_slice(payload);
+        let end = tag(self.secret, &message[start..]);
+        message.extend_from_slice(&end);
+        Ok(session(self.secret, false))
+    }
+}
+
+fn session(secret: u64, initiator: bool) -> Session {
+    let (ours, theirs) = if initiator { (1, 2) } else { (2, 1) };
+    Session {
+        sealer: Box::new(NullKey { secret: secret.wrapping_mul(ours), epoch: 0 }),
+        opener: Box::new(NullKey { secret: secret.wrapping_mul(theirs), epoch: 0 }),
+    }
+}
+
+#[derive(Debug)]
+struct NullKey {
+    secret: u64,
+    epoch: u8,
+}
+
+impl NullKey {
+    fn seed(&self, epoch: u8, path: PathId, number: u64) -> u64 {
+        self.secret ^ (u64::from(path.0) << 40) ^ number ^ (u64::from(epoch) << 62)
+    }
+}
+
+impl Sealer for NullKey {
+    fn seal(&mut self, path: PathId, number: u64, packet: &mut [u8], _header_len: usize) {
+        let Some(end) = packet.len().checked_sub(TAG_LEN) else { return };
+        let value = tag(self.seed(self.epoch, path, number), &packet[..end]);
+        packet[end..].copy_from_slice(&value);
+    }
+
+    fn mask(&self, _sample: &[u8; 16]) -> [u8; 6] {
+        [0; 6]
+    }
+
+    fn epoch(&self) -> u8 {
+        self.epoch
+    }
+
+    fn advance(&mut self) {
+        self.epoch = (self.epoch + 1) & 3;
+    }
+
+    fn remaining(&self) -> u64 {
+        u64::MAX
+    }
+}
+
+impl Opener for NullKey {
+    fn mask(&self, _sample: &[u8; 16]) -> [u8; 6] {
+        [0; 6]
+    }
+
+    fn open(
+        &mut self,
+        epoch: u8,
+        path: PathId,
+        number: u64,
+        packet: &mut [u8],
+        header_len: usize,
+    ) -> Result<usize, CryptoError> {
+        let end = packet.len().checked_sub(TAG_LEN).ok_or(CryptoError)?;
+        if end < header_len
+            || packet[end..] != tag(self.seed(epoch, path, number), &packet[..end])
+        {
+            return Err(CryptoError);
+        }
+        if epoch == (self.epoch + 1) & 3 {
+            self.epoch = epoch;
+        }
+        Ok(end)
+    }
+
+    fn epoch(&self) -> u8 {
+        self.epoch
+    }
+
+    fn discard_old(&mut self) {}
+}
