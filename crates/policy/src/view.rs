@@ -3,6 +3,8 @@
 use anabranch_types::{Bitrate, PathId, Time};
 use core::time::Duration;
 
+use crate::redundancy::{RedundancyPolicy, RedundancyView};
+
 /// Most paths one connection may have open at a time.
 pub const MAX_PATHS: usize = 16;
 
@@ -73,6 +75,9 @@ pub struct RttView {
 pub struct PathView {
     /// Which path.
     pub id: PathId,
+    /// Its place in per-path tables such as [`WindowView::in_flight_on`], below [`MAX_PATHS`].
+    /// Unlike the identifier, it is reused after a path has closed.
+    pub slot: u8,
     /// What it can be used for.
     pub state: PathState,
     /// Used only when no other path can carry the load.
@@ -106,10 +111,12 @@ pub struct PathView {
 }
 
 impl PathView {
-    /// A path of `id` with nothing known about it: for tests and for initial values.
+    /// A path of `id` with nothing known about it: for tests and for initial values. Its slot is the
+    /// identifier modulo [`MAX_PATHS`].
     pub fn unknown(id: PathId) -> Self {
         PathView {
             id,
+            slot: (id.index() % MAX_PATHS) as u8,
             state: PathState::Active,
             backup: false,
             cwnd: 12_000,
@@ -179,11 +186,12 @@ pub struct WindowView {
     pub due: u16,
     /// Distinct symbols known to have arrived (the rank, for a maximum-distance-separable code).
     pub received: u16,
-    /// Symbols sent and neither acknowledged nor declared lost.
+    /// Distinct symbols sent and neither acknowledged nor declared lost. A symbol with copies on
+    /// several paths counts once.
     pub in_flight: u16,
-    /// The same, by path index.
+    /// Symbols in flight by path slot; a copy counts on each path that carries one.
     pub in_flight_on: [u16; MAX_PATHS],
-    /// Bit i: a symbol that is due was last carried by path i.
+    /// Bit i: a symbol that is due was last carried by the path in slot i.
     pub lost_on: u16,
     /// When the window's first symbol was sent.
     pub opened: Time,
@@ -195,6 +203,20 @@ impl WindowView {
     /// Symbols still missing at the receiver for decoding, as far as is known.
     pub fn deficit(&self) -> u16 {
         self.sources.saturating_sub(self.received)
+    }
+
+    /// Whether a symbol of the window may be taken now: something is due, or the window is closed and
+    /// planned repairs are left.
+    pub fn has_work(&self) -> bool {
+        self.due > 0 || (self.closed && self.proactive_left > 0)
+    }
+
+    /// Symbols missing beyond those in flight, due and planned: what new losses have opened.
+    pub fn shortfall(&self) -> u16 {
+        self.deficit()
+            .saturating_sub(self.in_flight)
+            .saturating_sub(self.due)
+            .saturating_sub(self.proactive_left)
     }
 }
 
@@ -224,6 +246,30 @@ pub struct FreshView {
     pub window: u32,
 }
 
+/// The redundancy policy's answer to "how many more would this window need if …", for schedulers that
+/// allocate virtually before they send (FMTCP's algorithm 1).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Demand<'a>(Option<(&'a dyn RedundancyPolicy, &'a RedundancyView<'a>)>);
+
+impl<'a> Demand<'a> {
+    /// Asks `policy`, with `view` as its surroundings.
+    pub fn of(policy: &'a dyn RedundancyPolicy, view: &'a RedundancyView<'a>) -> Self {
+        Demand(Some((policy, view)))
+    }
+
+    /// Further symbols that `window` needs, given that `hypothetical[slot]` more were handed to each
+    /// path. Without a policy: the shortfall less the hypothetical symbols.
+    pub fn still_needed(&self, window: &WindowView, hypothetical: &[u16; MAX_PATHS]) -> u16 {
+        match self.0 {
+            Some((policy, view)) => policy.still_needed(window, hypothetical, view),
+            None => {
+                let handed = hypothetical.iter().fold(0_u16, |sum, n| sum.saturating_add(*n));
+                window.shortfall().saturating_sub(handed)
+            }
+        }
+    }
+}
+
 /// Everything a scheduler may look at.
 #[derive(Clone, Copy, Debug)]
 pub struct SchedulerView<'a> {
@@ -235,6 +281,8 @@ pub struct SchedulerView<'a> {
     pub windows: &'a [WindowView],
     /// What the application has ready.
     pub fresh: FreshView,
+    /// What windows would still need under hypothetical allocations.
+    pub demand: Demand<'a>,
 }
 
 impl SchedulerView<'_> {

@@ -3,6 +3,7 @@
 use anabranch_types::{PathId, Rng, Time};
 use core::fmt::Debug;
 
+use crate::registry::{self, Options, PolicyError, PolicySpec, Row};
 use crate::view::PathView;
 
 /// A packet arrived.
@@ -40,4 +41,16 @@ pub trait AckPolicy: Debug + Send {
 
     /// On which paths an acknowledgement about `about` leaves: pushed onto `out` (empty at entry).
     fn route(&mut self, about: PathId, paths: &[PathView], rng: &mut Rng, out: &mut Vec<PathId>);
+}
+
+/// Makes an acknowledgement policy from its options.
+pub type Build = fn(&Options<'_>) -> Result<Box<dyn AckPolicy>, PolicyError>;
+
+/// The policies of this axis.
+pub const TABLE: &[Row<Build>] = &[];
+
+/// Makes the ack policy that `spec` names.
+pub fn build(spec: &PolicySpec) -> Result<Box<dyn AckPolicy>, PolicyError> {
+    let (build, options) = registry::find("ack", TABLE, spec)?;
+    build(&options)
 }

@@ -3,6 +3,7 @@
 use anabranch_types::{Bitrate, Time};
 use core::fmt::Debug;
 
+use crate::registry::{self, Options, PolicyError, PolicySpec, Row};
 use crate::view::{LossView, PathView, RttView};
 
 /// A measurement of the rate at which a path moves packets (delivery-rate estimation, with the lost
@@ -131,4 +132,20 @@ pub trait CongestionController: Debug + Send {
 
     /// The name of the state it is in, for traces ("slow-start", "probe-bw").
     fn phase(&self) -> &'static str;
+}
+
+/// Makes a controller from its options and the size of a full packet (bytes).
+pub type Build = fn(&Options<'_>, u64) -> Result<Box<dyn CongestionController>, PolicyError>;
+
+/// The policies of this axis.
+pub const TABLE: &[Row<Build>] = &[];
+
+/// Makes the congestion policy that `spec` names; `packet_size` is the size of a full packet, bytes,
+/// IP and UDP headers included.
+pub fn build(
+    spec: &PolicySpec,
+    packet_size: u64,
+) -> Result<Box<dyn CongestionController>, PolicyError> {
+    let (build, options) = registry::find("congestion", TABLE, spec)?;
+    build(&options, packet_size)
 }

@@ -4,6 +4,7 @@ use anabranch_types::{PathId, Time};
 use core::fmt::Debug;
 use core::time::Duration;
 
+use crate::registry::{self, Options, PolicyError, PolicySpec, Row};
 use crate::view::{LossView, RttView, WindowId};
 
 /// A packet in flight, as a detector sees it.
@@ -50,6 +51,17 @@ pub trait LossDetector: Debug + Send {
 
     /// Time without any feedback after which a path is probed, before back-off.
     fn timeout(&self, rtt: &RttView) -> Duration;
+
+    /// How often the timeout may double while nothing is heard; 0 keeps it constant.
+    fn backoff_limit(&self) -> u32 {
+        10
+    }
+
+    /// Whether the timeout declares everything in flight on the path lost (a TCP retransmission timeout,
+    /// RFC 5681 §3.1) or only sends a probe that elicits feedback (RFC 9002 §6.2).
+    fn timeout_loses_flight(&self) -> bool {
+        false
+    }
 }
 
 /// Packets of one window and path whose fate is now known.
@@ -88,4 +100,28 @@ pub trait LossEstimator: Debug + Send {
 
     /// The estimate over the aggregate.
     fn aggregate(&self) -> LossView;
+}
+
+/// Makes a loss detector from its options.
+pub type BuildDetector = fn(&Options<'_>) -> Result<Box<dyn LossDetector>, PolicyError>;
+
+/// The policies of this axis.
+pub const DETECTORS: &[Row<BuildDetector>] = &[];
+
+/// Makes the loss detector policy that `spec` names.
+pub fn build_detector(spec: &PolicySpec) -> Result<Box<dyn LossDetector>, PolicyError> {
+    let (build, options) = registry::find("loss detector", DETECTORS, spec)?;
+    build(&options)
+}
+
+/// Makes a loss estimator from its options.
+pub type BuildEstimator = fn(&Options<'_>) -> Result<Box<dyn LossEstimator>, PolicyError>;
+
+/// The policies of this axis.
+pub const ESTIMATORS: &[Row<BuildEstimator>] = &[];
+
+/// Makes the loss estimator policy that `spec` names.
+pub fn build_estimator(spec: &PolicySpec) -> Result<Box<dyn LossEstimator>, PolicyError> {
+    let (build, options) = registry::find("loss estimator", ESTIMATORS, spec)?;
+    build(&options)
 }

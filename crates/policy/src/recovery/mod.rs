@@ -3,6 +3,7 @@
 use anabranch_types::{PathId, Time};
 use core::fmt::Debug;
 
+use crate::registry::{self, Options, PolicyError, PolicySpec, Row};
 use crate::view::{PathView, WindowId};
 
 /// Something went wrong (or right again).
@@ -66,4 +67,16 @@ pub trait RecoveryPolicy: Debug + Send {
 
     /// Lost symbols are made good by sending the same symbol (true) or fresh repairs (false).
     fn resends(&self) -> bool;
+}
+
+/// Makes a recovery policy from its options.
+pub type Build = fn(&Options<'_>) -> Result<Box<dyn RecoveryPolicy>, PolicyError>;
+
+/// The policies of this axis.
+pub const TABLE: &[Row<Build>] = &[];
+
+/// Makes the recovery policy that `spec` names.
+pub fn build(spec: &PolicySpec) -> Result<Box<dyn RecoveryPolicy>, PolicyError> {
+    let (build, options) = registry::find("recovery", TABLE, spec)?;
+    build(&options)
 }

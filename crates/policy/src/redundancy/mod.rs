@@ -2,6 +2,7 @@
 
 use core::fmt::Debug;
 
+use crate::registry::{self, Options, PolicyError, PolicySpec, Row};
 use crate::view::{LossView, MAX_PATHS, PathView, TrafficClass, WindowView};
 use anabranch_types::Time;
 
@@ -57,12 +58,26 @@ pub trait RedundancyPolicy: Debug + Send {
         0
     }
 
-    /// How many further symbols the window needs now, beyond those in flight, given that
-    /// `hypothetical[i]` more were handed to path index i. 0 when it is expected to be recovered.
+    /// How many further symbols the window needs now, beyond those in flight, due and planned, given
+    /// that `hypothetical[i]` more were handed to the path in slot i. The core adds the answer to
+    /// `window.due`. 0 when the window is expected to be recovered. A question only: asking changes
+    /// nothing, so that schedulers may ask about allocations they do not make.
     fn still_needed(
-        &mut self,
+        &self,
         window: &WindowView,
         hypothetical: &[u16; MAX_PATHS],
         view: &RedundancyView<'_>,
     ) -> u16;
+}
+
+/// Makes a redundancy policy from its options.
+pub type Build = fn(&Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyError>;
+
+/// The policies of this axis.
+pub const TABLE: &[Row<Build>] = &[];
+
+/// Makes the redundancy policy that `spec` names.
+pub fn build(spec: &PolicySpec) -> Result<Box<dyn RedundancyPolicy>, PolicyError> {
+    let (build, options) = registry::find("redundancy", TABLE, spec)?;
+    build(&options)
 }

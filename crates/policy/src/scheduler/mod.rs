@@ -3,6 +3,7 @@
 use anabranch_types::{PathId, Time};
 use core::fmt::Debug;
 
+use crate::registry::{self, Options, PolicyError, PolicySpec, Row};
 use crate::view::{SchedulerView, WindowId};
 
 /// Something that can be sent.
@@ -39,7 +40,8 @@ pub enum Pull {
     Send(Reason),
     /// Send nothing on this path before this time, even if work waits.
     Hold(Time, Reason),
-    /// Nothing for this path until something changes.
+    /// Nothing for this path until something changes: feedback, new data, a timer, or a packet sent on
+    /// another path (which may fill the path that this one yielded to).
     Idle(Reason),
 }
 
@@ -100,4 +102,16 @@ pub trait Scheduler: Debug + Send {
     fn wakeup(&self) -> Option<Time> {
         None
     }
+}
+
+/// Makes a scheduler from its options.
+pub type Build = fn(&Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError>;
+
+/// The policies of this axis.
+pub const TABLE: &[Row<Build>] = &[];
+
+/// Makes the scheduler policy that `spec` names.
+pub fn build(spec: &PolicySpec) -> Result<Box<dyn Scheduler>, PolicyError> {
+    let (build, options) = registry::find("scheduler", TABLE, spec)?;
+    build(&options)
 }
