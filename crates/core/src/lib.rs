@@ -5,3 +5,4 @@
 //! emulator.
 
 pub mod crypto;
+pub mod wire;

@@ -1,0 +1,29 @@
+//! The wire format, version 0: bytes to typed values and back, without state.
+//!
+//! `docs/spec/wire-0.md` is the contract. Decoding borrows from the packet and allocates nothing;
+//! whatever a peer can send decodes or gives a [`WireError`], and what decodes is within its range.
+//! Encoding writes into the caller's buffer, a frame wholly or not at all.
+
+pub mod close;
+pub mod codec;
+pub mod control;
+pub mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod header;
+pub mod id;
+pub mod reports;
+pub mod symbol;
+pub mod transport_parameters;
+
+pub use close::{CloseCode, CloseFrame};
+pub use codec::{NoSpace, Reader, WireError, Writer, varint_len};
+pub use control::{ControlFrame, PathUse};
+pub use frame::{Frame, Frames};
+pub use header::{ConnectionId, DataHeader, HEADER_LEN, PacketKind, expand_number, expand_path};
+pub use id::{Role, StreamId};
+pub use reports::{AckFrame, AckHeader, AckRanges, RankEntries, RankEntry, RankFrame};
+pub use symbol::{
+    REPAIR_OVERHEAD, RepairFrame, SYMBOL_OVERHEAD, SourceFrame, SymbolFrame, SymbolFrames,
+};
+pub use transport_parameters::TransportParameters;

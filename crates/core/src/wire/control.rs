@@ -1,0 +1,249 @@
+//! Small frames of fixed content that are queued again when the packet with them is lost.
+
+use anabranch_policy::view::SymbolId;
+use anabranch_types::PathId;
+
+use super::codec::{MAX_VARINT, NoSpace, Reader, WireError, Writer, varint_len};
+use super::frame::kind;
+use super::id::StreamId;
+
+/// Most streams a MAX_STREAMS may allow: more have no identifiers below 2^62.
+pub const MAX_STREAM_COUNT: u64 = 1 << 60;
+
+/// How the peer is asked to use a path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PathUse {
+    /// Like any other.
+    #[default]
+    Available,
+    /// Only when no other path can carry the load.
+    Backup,
+}
+
+/// A control frame, owned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ControlFrame {
+    /// Asks for an acknowledgement.
+    Ping,
+    /// Packets of `path` with numbers below `floor` need no report any more.
+    AckFloor {
+        /// Which path.
+        path: PathId,
+        /// Least packet number still of interest.
+        floor: u64,
+    },
+    /// Symbols that will never be sent again; whoever waits for them need not.
+    Abandon {
+        /// First symbol given up.
+        first: SymbolId,
+        /// How many, at least 1; as large as a peer likes.
+        count: u64,
+    },
+    /// Credit over all streams.
+    MaxData {
+        /// Sum of the streams' highest offsets that is accepted, bytes.
+        limit: u64,
+    },
+    /// Credit of one stream.
+    MaxStreamData {
+        /// Which stream.
+        stream: StreamId,
+        /// Highest offset that is accepted, bytes.
+        limit: u64,
+    },
+    /// Credit for symbols.
+    MaxSymbols {
+        /// Symbol ids below it are accepted.
+        limit: u64,
+    },
+    /// Streams that the receiver of the frame may open in all.
+    MaxStreams {
+        /// How many, at most [`MAX_STREAM_COUNT`].
+        count: u64,
+    },
+    /// To be answered on the same path with the same bytes.
+    PathChallenge {
+        /// Unpredictable bytes.
+        data: [u8; 8],
+    },
+    /// The answer to a challenge.
+    PathResponse {
+        /// The challenge's bytes.
+        data: [u8; 8],
+    },
+    /// How the sender wants a path used. The highest sequence counts.
+    PathStatus {
+        /// Which path.
+        path: PathId,
+        /// Rises with every status of this path.
+        sequence: u64,
+        /// The use asked for.
+        status: PathUse,
+    },
+    /// The path will not be used again.
+    PathAbandon {
+        /// Which path.
+        path: PathId,
+        /// Why: a close code.
+        reason: u64,
+    },
+    /// The sending side of a stream ends without its remaining bytes.
+    ResetStream {
+        /// Which stream.
+        stream: StreamId,
+        /// The application's reason.
+        code: u64,
+        /// Bytes that the stream used up of the credit.
+        final_size: u64,
+    },
+    /// The receiving application will not read on.
+    StopSending {
+        /// Which stream.
+        stream: StreamId,
+        /// The application's reason.
+        code: u64,
+    },
+}
+
+impl ControlFrame {
+    /// Bytes that [`encode`](Self::encode) writes.
+    pub fn encoded_len(&self) -> usize {
+        let fields = match *self {
+            ControlFrame::Ping => 0,
+            ControlFrame::AckFloor { path, floor } => varint_len(path.0.into()) + varint_len(floor),
+            ControlFrame::Abandon { first, count } => varint_len(first.0) + varint_len(count),
+            ControlFrame::MaxData { limit } | ControlFrame::MaxSymbols { limit } => {
+                varint_len(limit)
+            }
+            ControlFrame::MaxStreamData { stream, limit } => {
+                varint_len(stream.0) + varint_len(limit)
+            }
+            ControlFrame::MaxStreams { count } => varint_len(count),
+            ControlFrame::PathChallenge { .. } | ControlFrame::PathResponse { .. } => 8,
+            ControlFrame::PathStatus { path, sequence, .. } => {
+                varint_len(path.0.into()) + varint_len(sequence) + 1
+            }
+            ControlFrame::PathAbandon { path, reason } => {
+                varint_len(path.0.into()) + varint_len(reason)
+            }
+            ControlFrame::ResetStream { stream, code, final_size } => {
+                varint_len(stream.0) + varint_len(code) + varint_len(final_size)
+            }
+            ControlFrame::StopSending { stream, code } => varint_len(stream.0) + varint_len(code),
+        };
+        1 + fields
+    }
+
+    /// Writes the frame.
+    pub fn encode(&self, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
+        writer.whole(|writer| self.write(writer))
+    }
+
+    fn write(&self, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
+        match *self {
+            ControlFrame::Ping => writer.u8(kind::PING),
+            ControlFrame::AckFloor { path, floor } => {
+                fields(writer, kind::ACK_FLOOR, &[path.0.into(), floor])
+            }
+            ControlFrame::Abandon { first, count } => {
+                fields(writer, kind::ABANDON, &[first.0, count])
+            }
+            ControlFrame::MaxData { limit } => fields(writer, kind::MAX_DATA, &[limit]),
+            ControlFrame::MaxStreamData { stream, limit } => {
+                fields(writer, kind::MAX_STREAM_DATA, &[stream.0, limit])
+            }
+            ControlFrame::MaxSymbols { limit } => fields(writer, kind::MAX_SYMBOLS, &[limit]),
+            ControlFrame::MaxStreams { count } => fields(writer, kind::MAX_STREAMS, &[count]),
+            ControlFrame::PathChallenge { data } => {
+                writer.u8(kind::PATH_CHALLENGE)?;
+                writer.bytes(&data)
+            }
+            ControlFrame::PathResponse { data } => {
+                writer.u8(kind::PATH_RESPONSE)?;
+                writer.bytes(&data)
+            }
+            ControlFrame::PathStatus { path, sequence, status } => {
+                fields(writer, kind::PATH_STATUS, &[path.0.into(), sequence, status as u64])
+            }
+            ControlFrame::PathAbandon { path, reason } => {
+                fields(writer, kind::PATH_ABANDON, &[path.0.into(), reason])
+            }
+            ControlFrame::ResetStream { stream, code, final_size } => {
+                fields(writer, kind::RESET_STREAM, &[stream.0, code, final_size])
+            }
+            ControlFrame::StopSending { stream, code } => {
+                fields(writer, kind::STOP_SENDING, &[stream.0, code])
+            }
+        }
+    }
+
+    /// Reads the fields of a frame whose type byte was `kind`.
+    pub(super) fn decode(kind: u8, reader: &mut Reader<'_>) -> Result<ControlFrame, WireError> {
+        let frame = match kind {
+            kind::PING => ControlFrame::Ping,
+            kind::ACK_FLOOR => {
+                ControlFrame::AckFloor { path: path(reader)?, floor: reader.varint()? }
+            }
+            kind::ABANDON => abandon(reader)?,
+            kind::MAX_DATA => ControlFrame::MaxData { limit: reader.varint()? },
+            kind::MAX_STREAM_DATA => {
+                ControlFrame::MaxStreamData { stream: stream(reader)?, limit: reader.varint()? }
+            }
+            kind::MAX_SYMBOLS => ControlFrame::MaxSymbols { limit: reader.varint()? },
+            kind::MAX_STREAMS => ControlFrame::MaxStreams {
+                count: reader.varint_up_to(MAX_STREAM_COUNT, "stream count")?,
+            },
+            kind::PATH_CHALLENGE => ControlFrame::PathChallenge { data: reader.array()? },
+            kind::PATH_RESPONSE => ControlFrame::PathResponse { data: reader.array()? },
+            kind::PATH_STATUS => path_status(reader)?,
+            kind::PATH_ABANDON => {
+                ControlFrame::PathAbandon { path: path(reader)?, reason: reader.varint()? }
+            }
+            kind::RESET_STREAM => ControlFrame::ResetStream {
+                stream: stream(reader)?,
+                code: reader.varint()?,
+                final_size: reader.varint()?,
+            },
+            kind::STOP_SENDING => {
+                ControlFrame::StopSending { stream: stream(reader)?, code: reader.varint()? }
+            }
+            other => return Err(WireError::UnknownFrame(other)),
+        };
+        Ok(frame)
+    }
+}
+
+fn fields(writer: &mut Writer<'_>, kind: u8, values: &[u64]) -> Result<(), NoSpace> {
+    writer.u8(kind)?;
+    values.iter().try_for_each(|value| writer.varint(*value))
+}
+
+/// A path id: a varint of at most 32 bits.
+pub(super) fn path(reader: &mut Reader<'_>) -> Result<PathId, WireError> {
+    let value = reader.varint_up_to(u32::MAX.into(), "path id")?;
+    u32::try_from(value).map(PathId).map_err(|_| WireError::Value("path id"))
+}
+
+fn stream(reader: &mut Reader<'_>) -> Result<StreamId, WireError> {
+    reader.varint().map(StreamId)
+}
+
+fn abandon(reader: &mut Reader<'_>) -> Result<ControlFrame, WireError> {
+    let first = reader.varint()?;
+    let count = reader.varint()?;
+    if count == 0 || count - 1 > MAX_VARINT - first {
+        return Err(WireError::Value("symbol count"));
+    }
+    Ok(ControlFrame::Abandon { first: SymbolId(first), count })
+}
+
+fn path_status(reader: &mut Reader<'_>) -> Result<ControlFrame, WireError> {
+    let path = path(reader)?;
+    let sequence = reader.varint()?;
+    let status = match reader.varint()? {
+        0 => PathUse::Available,
+        1 => PathUse::Backup,
+        _ => return Err(WireError::Value("path status")),
+    };
+    Ok(ControlFrame::PathStatus { path, sequence, status })
+}

@@ -1,0 +1,140 @@
+//! The frames of a data packet, and the iterator that reads them.
+
+use super::close::CloseFrame;
+use super::codec::{NoSpace, Reader, WireError, Writer};
+use super::control::ControlFrame;
+use super::reports::{AckFrame, RankFrame};
+use super::symbol::{RepairFrame, SourceFrame};
+
+/// Frame types (`docs/spec/wire-0.md`, Frames).
+pub(super) mod kind {
+    pub(crate) const PADDING: u8 = 0x00;
+    pub(crate) const PING: u8 = 0x01;
+    pub(crate) const ACK: u8 = 0x02;
+    pub(crate) const ACK_FLOOR: u8 = 0x03;
+    pub(crate) const RANK: u8 = 0x04;
+    pub(crate) const SYMBOL: u8 = 0x05;
+    pub(crate) const SYMBOL_TO_END: u8 = 0x06;
+    pub(crate) const REPAIR: u8 = 0x07;
+    pub(crate) const REPAIR_TO_END: u8 = 0x08;
+    pub(crate) const ABANDON: u8 = 0x09;
+    pub(crate) const MAX_DATA: u8 = 0x0a;
+    pub(crate) const MAX_STREAM_DATA: u8 = 0x0b;
+    pub(crate) const MAX_SYMBOLS: u8 = 0x0c;
+    pub(crate) const MAX_STREAMS: u8 = 0x0d;
+    pub(crate) const PATH_CHALLENGE: u8 = 0x0e;
+    pub(crate) const PATH_RESPONSE: u8 = 0x0f;
+    pub(crate) const PATH_STATUS: u8 = 0x10;
+    pub(crate) const PATH_ABANDON: u8 = 0x11;
+    pub(crate) const RESET_STREAM: u8 = 0x12;
+    pub(crate) const STOP_SENDING: u8 = 0x13;
+    pub(crate) const CLOSE: u8 = 0x14;
+    pub(crate) const STREAM: u8 = 0x20;
+    pub(crate) const STREAM_FINAL: u8 = 0x21;
+    pub(crate) const DATAGRAM: u8 = 0x22;
+}
+
+/// One frame of a data packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frame<'a> {
+    /// A run of PADDING.
+    Padding {
+        /// Bytes in the run, at least 1.
+        length: usize,
+    },
+    /// Packets received on a path.
+    Ack(AckFrame<'a>),
+    /// What the receiver's decoder still misses.
+    Rank(RankFrame<'a>),
+    /// A source symbol.
+    Symbol(SourceFrame<'a>),
+    /// A repair symbol.
+    Repair(RepairFrame<'a>),
+    /// Anything small and of fixed size that is sent again when lost.
+    Control(ControlFrame),
+    /// The end of the connection.
+    Close(CloseFrame<'a>),
+}
+
+impl Frame<'_> {
+    /// Whether a packet with this frame asks for an acknowledgement.
+    pub const fn is_ack_eliciting(&self) -> bool {
+        match self {
+            Frame::Padding { .. } | Frame::Ack(_) | Frame::Rank(_) | Frame::Close(_) => false,
+            Frame::Symbol(_) | Frame::Repair(_) | Frame::Control(_) => true,
+        }
+    }
+
+    /// Writes the frame, symbols and repairs with an explicit length.
+    pub fn encode(&self, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
+        match self {
+            Frame::Padding { length } => writer.reserve(*length).map(|bytes| bytes.fill(0)),
+            Frame::Ack(frame) => frame.encode(writer),
+            Frame::Rank(frame) => frame.encode(writer),
+            Frame::Symbol(frame) => frame.encode(writer),
+            Frame::Repair(frame) => frame.encode(writer),
+            Frame::Control(frame) => frame.encode(writer),
+            Frame::Close(frame) => frame.encode(writer),
+        }
+    }
+}
+
+impl From<ControlFrame> for Frame<'_> {
+    fn from(frame: ControlFrame) -> Self {
+        Frame::Control(frame)
+    }
+}
+
+/// Reads the frames of an opened packet's payload, in order. After an error it ends: what follows a
+/// frame that does not parse has no meaning.
+#[derive(Clone, Debug)]
+pub struct Frames<'a> {
+    reader: Reader<'a>,
+}
+
+impl<'a> Frames<'a> {
+    /// The frames of `payload` (the packet without header and tag).
+    pub const fn new(payload: &'a [u8]) -> Self {
+        Frames { reader: Reader::new(payload) }
+    }
+}
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = Result<Frame<'a>, WireError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.reader.is_empty() {
+            return None;
+        }
+        let frame = decode(&mut self.reader);
+        if frame.is_err() {
+            self.reader = Reader::new(&[]);
+        }
+        Some(frame)
+    }
+}
+
+/// Skips a run of zero bytes whose first has been read; returns its length with that first byte.
+pub(super) fn skip_padding(reader: &mut Reader<'_>) -> usize {
+    let rest = reader.peek();
+    let zeros = rest.iter().position(|byte| *byte != 0).unwrap_or(rest.len());
+    match reader.bytes(zeros) {
+        Ok(run) => run.len() + 1,
+        Err(_) => 1,
+    }
+}
+
+fn decode<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, WireError> {
+    let frame = match reader.u8()? {
+        kind::PADDING => Frame::Padding { length: skip_padding(reader) },
+        kind::ACK => Frame::Ack(AckFrame::decode(reader)?),
+        kind::RANK => Frame::Rank(RankFrame::decode(reader)?),
+        kind::SYMBOL => Frame::Symbol(SourceFrame::decode(reader, false)?),
+        kind::SYMBOL_TO_END => Frame::Symbol(SourceFrame::decode(reader, true)?),
+        kind::REPAIR => Frame::Repair(RepairFrame::decode(reader, false)?),
+        kind::REPAIR_TO_END => Frame::Repair(RepairFrame::decode(reader, true)?),
+        kind::CLOSE => Frame::Close(CloseFrame::decode(reader)?),
+        other => Frame::Control(ControlFrame::decode(other, reader)?),
+    };
+    Ok(frame)
+}

@@ -1,0 +1,153 @@
+//! The header of data packets: layout, protection and the expansion of truncated numbers.
+
+use super::codec::{MAX_VARINT, NoSpace, Reader, WireError, Writer};
+use crate::crypto::TAG_LEN;
+
+/// Bytes before the frames of a data packet.
+pub const HEADER_LEN: usize = 10;
+
+/// Bytes of a data packet besides its frames: header and tag.
+pub const DATA_OVERHEAD: usize = HEADER_LEN + TAG_LEN;
+
+const DATA_BITS: u8 = 0b0100_0000;
+const KIND_MASK: u8 = 0b1100_0000;
+const MASKED_BITS: u8 = 0b0011_1111;
+const RESERVED_BITS: u8 = 0b0000_1111;
+
+/// Names a connection at the endpoint that receives the packet, which chose it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u32);
+
+/// What the first byte of a datagram says it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketKind {
+    /// First handshake message.
+    Initiation,
+    /// Second handshake message.
+    Response,
+    /// The answer of a responder under load.
+    CookieReply,
+    /// Frames of an established connection.
+    Data,
+}
+
+impl PacketKind {
+    /// The kind that `first` announces, protected or not; `None` for what is to be dropped.
+    pub const fn of(first: u8) -> Option<PacketKind> {
+        match first {
+            0x01 => Some(PacketKind::Initiation),
+            0x02 => Some(PacketKind::Response),
+            0x03 => Some(PacketKind::CookieReply),
+            first if first & KIND_MASK == DATA_BITS => Some(PacketKind::Data),
+            _ => None,
+        }
+    }
+}
+
+/// The header of a data packet as it stands on the wire, unprotected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DataHeader {
+    /// The receiver's name for the connection.
+    pub connection: ConnectionId,
+    /// Key epoch, 0–3.
+    pub epoch: u8,
+    /// Low 8 bits of the path id.
+    pub path: u8,
+    /// Low 32 bits of the packet number.
+    pub number: u32,
+}
+
+impl DataHeader {
+    /// Writes [`HEADER_LEN`] bytes. Of the epoch, the low two bits count.
+    pub fn encode(&self, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
+        writer.whole(|writer| {
+            writer.u8(DATA_BITS | (self.epoch & 3) << 4)?;
+            writer.u32(self.connection.0)?;
+            writer.u8(self.path)?;
+            writer.u32(self.number)
+        })
+    }
+
+    /// Reads the header of an unprotected packet. Fails when it is short, no data packet, or has a
+    /// reserved bit set; such a packet is dropped, since nothing has authenticated it.
+    pub fn decode(packet: &[u8]) -> Result<DataHeader, WireError> {
+        let mut reader = Reader::new(packet);
+        let first = reader.u8()?;
+        if first & KIND_MASK != DATA_BITS {
+            return Err(WireError::Value("packet kind"));
+        }
+        if first & RESERVED_BITS != 0 {
+            return Err(WireError::Value("reserved header bits"));
+        }
+        let connection = ConnectionId(reader.u32()?);
+        let path = reader.u8()?;
+        let number = reader.u32()?;
+        Ok(DataHeader { connection, epoch: first >> 4 & 3, path, number })
+    }
+}
+
+/// The connection that a protected data packet names, for demultiplexing. `None` when the packet is no
+/// data packet or too short to be one.
+pub fn connection_of(packet: &[u8]) -> Option<ConnectionId> {
+    if packet.len() < DATA_OVERHEAD || PacketKind::of(*packet.first()?) != Some(PacketKind::Data) {
+        return None;
+    }
+    let mut reader = Reader::new(packet.get(1..)?);
+    reader.u32().ok().map(ConnectionId)
+}
+
+/// The last 16 bytes of a data packet, from which the header mask is computed. `None` when the packet
+/// is too short to hold header and tag.
+pub fn sample(packet: &[u8]) -> Option<&[u8; TAG_LEN]> {
+    if packet.len() < DATA_OVERHEAD {
+        return None;
+    }
+    packet.last_chunk()
+}
+
+/// Masks the low six bits of byte 0, the path id and the packet number (in that order) of a sealed
+/// packet. A packet shorter than [`HEADER_LEN`] stays as it is.
+pub fn protect(packet: &mut [u8], mask: [u8; 6]) {
+    let Some([first, _, _, _, _, path, number @ ..]) = packet.first_chunk_mut::<HEADER_LEN>()
+    else {
+        return;
+    };
+    let [mask_first, mask_path, mask_number @ ..] = mask;
+    *first ^= mask_first & MASKED_BITS;
+    *path ^= mask_path;
+    for (byte, mask) in number.iter_mut().zip(mask_number) {
+        *byte ^= mask;
+    }
+}
+
+/// Takes the mask off again: the same operation as [`protect`], by its own name.
+pub fn unprotect(packet: &mut [u8], mask: [u8; 6]) {
+    protect(packet, mask);
+}
+
+/// The packet number (at most 2^62 − 1) nearest to `expected` whose low 32 bits are `truncated`
+/// (RFC 9000 appendix A.3, with a window of 2^32).
+pub const fn expand_number(truncated: u32, expected: u64) -> u64 {
+    nearest(truncated as u64, expected, 32, MAX_VARINT)
+}
+
+/// The path id nearest to `expected` whose low 8 bits are `truncated`.
+pub const fn expand_path(truncated: u8, expected: u32) -> u32 {
+    nearest(truncated as u64, expected as u64, 8, u32::MAX as u64) as u32
+}
+
+/// Of the numbers up to `max` with the low `bits` bits `truncated`, the one nearest to `expected`; of
+/// two equally near, the upper.
+const fn nearest(truncated: u64, expected: u64, bits: u32, max: u64) -> u64 {
+    let span = 1_u64 << bits;
+    let half = span / 2;
+    let expected = if expected > max { max } else { expected };
+    let candidate = expected & !(span - 1) | truncated;
+    if candidate + half <= expected && candidate + span <= max {
+        candidate + span
+    } else if candidate > expected + half && candidate >= span {
+        candidate - span
+    } else {
+        candidate
+    }
+}

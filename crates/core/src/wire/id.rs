@@ -1,0 +1,58 @@
+//! Stream identifiers and the two roles that shape them.
+
+use core::fmt;
+
+/// Which side of a connection an endpoint is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// Sent the first handshake message.
+    Initiator,
+    /// Answered it.
+    Responder,
+}
+
+impl Role {
+    /// The other side.
+    pub const fn peer(self) -> Role {
+        match self {
+            Role::Initiator => Role::Responder,
+            Role::Responder => Role::Initiator,
+        }
+    }
+}
+
+/// Identifies a stream of one connection, `0..2^62`.
+///
+/// Bit 0 is the role that opened it (0 initiator, 1 responder), bit 1 its direction (0 bidirectional;
+/// 1 is reserved for unidirectional streams), the rest an ordinal that rises by one per stream: the
+/// layout of RFC 9000 §2.1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u64);
+
+impl StreamId {
+    /// The bidirectional stream number `ordinal` (below 2^60) that `opener` opens.
+    pub const fn bidirectional(opener: Role, ordinal: u64) -> StreamId {
+        StreamId(ordinal << 2 | opener as u64)
+    }
+
+    /// Who opened it.
+    pub const fn opener(self) -> Role {
+        if self.0 & 1 == 0 { Role::Initiator } else { Role::Responder }
+    }
+
+    /// Whether both sides may send on it. Streams for which this is false are not used in version 0.
+    pub const fn is_bidirectional(self) -> bool {
+        self.0 & 2 == 0
+    }
+
+    /// Its place among the streams of the same opener and direction, from 0.
+    pub const fn ordinal(self) -> u64 {
+        self.0 >> 2
+    }
+}
+
+impl fmt::Display for StreamId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}

@@ -1,0 +1,262 @@
+//! Symbols: the frames that carry them, and the frames that they carry.
+
+use anabranch_policy::view::SymbolId;
+
+use super::codec::{MAX_VARINT, NoSpace, Reader, WireError, Writer, varint_len};
+use super::frame::{kind, skip_padding};
+use super::id::StreamId;
+
+/// Most bytes of a SYMBOL frame to the end besides its payload, for symbol ids below 2^30. With an
+/// explicit length, two more (payloads below 16 384 bytes).
+pub const SYMBOL_OVERHEAD: usize = 1 + 4 + 4;
+
+/// Most bytes of a REPAIR frame to the end besides its payload, for symbol ids below 2^30. With an
+/// explicit length, two more (payloads below 16 384 bytes).
+pub const REPAIR_OVERHEAD: usize = 1 + 4 + 4 + 4 + 4;
+
+/// SYMBOL: a source symbol, cut after its last frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceFrame<'a> {
+    /// Which symbol.
+    pub symbol: SymbolId,
+    /// Symbols below it are no longer needed for decoding. At most `symbol`.
+    pub floor: SymbolId,
+    /// A run of [`SymbolFrame`]s.
+    pub payload: &'a [u8],
+}
+
+impl<'a> SourceFrame<'a> {
+    /// Writes the frame with an explicit length.
+    pub fn encode(&self, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
+        writer.whole(|writer| {
+            self.write_ids(kind::SYMBOL, writer)?;
+            writer.prefixed(self.payload)
+        })
+    }
+
+    /// Writes the frame without a length: it must be the packet's last.
+    pub fn encode_to_end(&self, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
+        writer.whole(|writer| {
+            self.write_ids(kind::SYMBOL_TO_END, writer)?;
+            writer.bytes(self.payload)
+        })
+    }
+
+    /// Bytes that [`encode`](Self::encode) writes.
+    pub fn encoded_len(&self) -> usize {
+        self.encoded_len_to_end() + varint_len(self.payload.len() as u64)
+    }
+
+    /// Bytes that [`encode_to_end`](Self::encode_to_end) writes.
+    pub fn encoded_len_to_end(&self) -> usize {
+        let distance = self.symbol.0.saturating_sub(self.floor.0);
+        1 + varint_len(self.symbol.0) + varint_len(distance) + self.payload.len()
+    }
+
+    fn write_ids(&self, kind: u8, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
+        writer.u8(kind)?;
+        writer.varint(self.symbol.0)?;
+        writer.varint(self.symbol.0.saturating_sub(self.floor.0))
+    }
+
+    pub(super) fn decode(
+        reader: &mut Reader<'a>,
+        to_end: bool,
+    ) -> Result<SourceFrame<'a>, WireError> {
+        let (symbol, floor) = ids(reader)?;
+        let payload = if to_end { reader.rest()? } else { reader.prefixed()? };
+        Ok(SourceFrame { symbol, floor, payload })
+    }
+}
+
+/// REPAIR: a combination of `count` source symbols from `first`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RepairFrame<'a> {
+    /// First symbol combined.
+    pub first: SymbolId,
+    /// Symbols below it are no longer needed for decoding. At most `first`.
+    pub floor: SymbolId,
+    /// Symbols combined, at least 1.
+    pub count: u16,
+    /// Names the coefficients.
+    pub key: u16,
+    /// As long as the longest of the symbols combined.
+    pub payload: &'a [u8],
+}
+
+impl<'a> RepairFrame<'a> {
+    /// Writes the frame with an explicit length.
+    pub fn encode(&self, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
+        writer.whole(|writer| {
+            self.encode_head(Some(self.payload.len()), writer)?;
+            writer.bytes(self.payload)
+        })
+    }
+
+    /// Writes the frame without a length: it must be the packet's last.
+    pub fn encode_to_end(&self, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
+        writer.whole(|writer| {
+            self.encode_head(None, writer)?;
+            writer.bytes(self.payload)
+        })
+    }
+
+    /// Writes everything but the payload, so that the caller can generate it in place: `length` is its
+    /// length, or `None` when it reaches to the packet's end.
+    pub fn encode_head(
+        &self,
+        length: Option<usize>,
+        writer: &mut Writer<'_>,
+    ) -> Result<(), NoSpace> {
+        writer.whole(|writer| {
+            writer.u8(if length.is_some() { kind::REPAIR } else { kind::REPAIR_TO_END })?;
+            writer.varint(self.first.0)?;
+            writer.varint(self.first.0.saturating_sub(self.floor.0))?;
+            writer.varint(self.count.into())?;
+            writer.varint(self.key.into())?;
+            length.map_or(Ok(()), |length| writer.varint(length as u64))
+        })
+    }
+
+    /// Bytes that [`encode`](Self::encode) writes.
+    pub fn encoded_len(&self) -> usize {
+        self.encoded_len_to_end() + varint_len(self.payload.len() as u64)
+    }
+
+    /// Bytes that [`encode_to_end`](Self::encode_to_end) writes.
+    pub fn encoded_len_to_end(&self) -> usize {
+        1 + varint_len(self.first.0)
+            + varint_len(self.first.0.saturating_sub(self.floor.0))
+            + varint_len(self.count.into())
+            + varint_len(self.key.into())
+            + self.payload.len()
+    }
+
+    pub(super) fn decode(
+        reader: &mut Reader<'a>,
+        to_end: bool,
+    ) -> Result<RepairFrame<'a>, WireError> {
+        let (first, floor) = ids(reader)?;
+        let count = reader.varint_up_to(u16::MAX.into(), "repair count")? as u16;
+        if count == 0 || u64::from(count) - 1 > MAX_VARINT - first.0 {
+            return Err(WireError::Value("repair count"));
+        }
+        let key = reader.varint_up_to(u16::MAX.into(), "repair key")? as u16;
+        let payload = if to_end { reader.rest()? } else { reader.prefixed()? };
+        Ok(RepairFrame { first, floor, count, key, payload })
+    }
+}
+
+fn ids(reader: &mut Reader<'_>) -> Result<(SymbolId, SymbolId), WireError> {
+    let symbol = reader.varint()?;
+    let floor = symbol.checked_sub(reader.varint()?).ok_or(WireError::Value("symbol floor"))?;
+    Ok((SymbolId(symbol), SymbolId(floor)))
+}
+
+/// One frame inside a source symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SymbolFrame<'a> {
+    /// Bytes of a stream.
+    Stream {
+        /// Which stream.
+        stream: StreamId,
+        /// Offset of the first byte. Offset and length together stay below 2^62.
+        offset: u64,
+        /// Whether the stream ends after these bytes.
+        fin: bool,
+        /// The bytes; may be empty.
+        data: &'a [u8],
+    },
+    /// One whole datagram.
+    Datagram(&'a [u8]),
+}
+
+impl SymbolFrame<'_> {
+    /// Writes the frame, its length always explicit: the padding that follows must not join the data.
+    pub fn encode(&self, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
+        writer.whole(|writer| match *self {
+            SymbolFrame::Stream { stream, offset, fin, data } => {
+                writer.u8(if fin { kind::STREAM_FINAL } else { kind::STREAM })?;
+                writer.varint(stream.0)?;
+                writer.varint(offset)?;
+                writer.prefixed(data)
+            }
+            SymbolFrame::Datagram(data) => {
+                writer.u8(kind::DATAGRAM)?;
+                writer.prefixed(data)
+            }
+        })
+    }
+
+    /// Bytes that [`encode`](Self::encode) writes.
+    pub fn encoded_len(&self) -> usize {
+        match *self {
+            SymbolFrame::Stream { stream, offset, data, .. } => {
+                stream_head_len(stream, offset, data.len()) + data.len()
+            }
+            SymbolFrame::Datagram(data) => datagram_len(data.len()),
+        }
+    }
+}
+
+/// Bytes of a STREAM frame before its data, when it carries `length` bytes.
+pub const fn stream_head_len(stream: StreamId, offset: u64, length: usize) -> usize {
+    1 + varint_len(stream.0) + varint_len(offset) + varint_len(length as u64)
+}
+
+/// Bytes of a DATAGRAM frame that carries `length` bytes.
+pub const fn datagram_len(length: usize) -> usize {
+    1 + varint_len(length as u64) + length
+}
+
+/// Reads the frames of a source symbol, in order, past any padding. After an error it ends.
+#[derive(Clone, Debug)]
+pub struct SymbolFrames<'a> {
+    reader: Reader<'a>,
+}
+
+impl<'a> SymbolFrames<'a> {
+    /// The frames of the symbol `payload`.
+    pub const fn new(payload: &'a [u8]) -> Self {
+        SymbolFrames { reader: Reader::new(payload) }
+    }
+}
+
+impl<'a> Iterator for SymbolFrames<'a> {
+    type Item = Result<SymbolFrame<'a>, WireError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let frame = decode(&mut self.reader).transpose()?;
+        if frame.is_err() {
+            self.reader = Reader::new(&[]);
+        }
+        Some(frame)
+    }
+}
+
+fn decode<'a>(reader: &mut Reader<'a>) -> Result<Option<SymbolFrame<'a>>, WireError> {
+    while !reader.is_empty() {
+        let frame = match reader.u8()? {
+            kind::PADDING => {
+                skip_padding(reader);
+                continue;
+            }
+            kind::STREAM => stream(reader, false)?,
+            kind::STREAM_FINAL => stream(reader, true)?,
+            kind::DATAGRAM => SymbolFrame::Datagram(reader.prefixed()?),
+            other => return Err(WireError::UnknownFrame(other)),
+        };
+        return Ok(Some(frame));
+    }
+    Ok(None)
+}
+
+fn stream<'a>(reader: &mut Reader<'a>, fin: bool) -> Result<SymbolFrame<'a>, WireError> {
+    let stream = StreamId(reader.varint()?);
+    let offset = reader.varint()?;
+    let data = reader.prefixed()?;
+    if data.len() as u64 > MAX_VARINT - offset {
+        return Err(WireError::Value("stream offset"));
+    }
+    Ok(SymbolFrame::Stream { stream, offset, fin, data })
+}

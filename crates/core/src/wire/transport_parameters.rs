@@ -1,0 +1,192 @@
+//! What each side tells the other once, in the handshake.
+
+use core::time::Duration;
+
+use super::codec::{Reader, WireError, varint_len};
+use super::control::MAX_STREAM_COUNT;
+
+/// Least UDP payload that every endpoint accepts, bytes.
+pub const MIN_UDP_PAYLOAD: u16 = 1200;
+
+/// Most paths that can be allowed.
+pub const MAX_PATHS: u8 = 16;
+
+/// Longest name of an acknowledgement profile, bytes.
+pub const MAX_PROFILE_NAME: usize = 64;
+
+/// Largest acknowledgement delay that can be announced: 2^24 − 1 microseconds, 16.8 s.
+pub const MAX_ACK_DELAY: Duration = Duration::from_micros((1 << 24) - 1);
+
+mod id {
+    pub(super) const MAX_DATA: u64 = 1;
+    pub(super) const MAX_STREAM_DATA: u64 = 2;
+    pub(super) const MAX_STREAMS: u64 = 3;
+    pub(super) const MAX_SYMBOLS: u64 = 4;
+    pub(super) const MAX_UDP_PAYLOAD: u64 = 5;
+    pub(super) const MAX_WINDOW: u64 = 6;
+    pub(super) const MAX_PATHS: u64 = 7;
+    pub(super) const MAX_ACK_DELAY: u64 = 8;
+    pub(super) const IDLE_TIMEOUT: u64 = 9;
+    pub(super) const ACK_PROFILE: u64 = 10;
+}
+
+/// Transport parameters of one side. The defaults are what their absence means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransportParameters {
+    /// Credit over all streams at the start, bytes.
+    pub max_data: u64,
+    /// Credit of every stream at its start, bytes.
+    pub max_stream_data: u64,
+    /// Streams that the peer may open at the start; at most 2^60.
+    pub max_streams: u64,
+    /// Symbol ids below it are accepted at the start.
+    pub max_symbols: u64,
+    /// Most bytes in a UDP payload that this side accepts, 1200–65 535.
+    pub max_udp_payload: u16,
+    /// Most bytes (source symbols × symbol size) in one window that this side decodes; 0 means that it
+    /// decodes nothing.
+    pub max_window: u64,
+    /// Most paths at a time, 1–16.
+    pub max_paths: u8,
+    /// Longest that this side holds an acknowledgement back on purpose; whole microseconds, at most
+    /// [`MAX_ACK_DELAY`].
+    pub max_ack_delay: Duration,
+    /// Silence after which this side forgets the connection; whole milliseconds, `None` for never.
+    pub idle_timeout: Option<Duration>,
+    /// Name of the profile by which the peer is asked to acknowledge; at most 64 bytes.
+    pub ack_profile: Option<String>,
+}
+
+impl Default for TransportParameters {
+    fn default() -> Self {
+        TransportParameters {
+            max_data: 0,
+            max_stream_data: 0,
+            max_streams: 0,
+            max_symbols: 0,
+            max_udp_payload: MIN_UDP_PAYLOAD,
+            max_window: 0,
+            max_paths: 1,
+            max_ack_delay: Duration::from_millis(25),
+            idle_timeout: None,
+            ack_profile: None,
+        }
+    }
+}
+
+impl TransportParameters {
+    /// The list as the handshake carries it. Defaults are left out; values beyond their range are
+    /// brought to its nearer end, a profile name that is too long is cut at a character boundary.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(64);
+        let ack_delay = self.max_ack_delay.min(MAX_ACK_DELAY).as_micros() as u64;
+        let idle = self
+            .idle_timeout
+            .map_or(0, |timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX).max(1));
+        let defaults = TransportParameters::default();
+        let numbers = [
+            (id::MAX_DATA, self.max_data, 0),
+            (id::MAX_STREAM_DATA, self.max_stream_data, 0),
+            (id::MAX_STREAMS, self.max_streams.min(MAX_STREAM_COUNT), 0),
+            (id::MAX_SYMBOLS, self.max_symbols, 0),
+            (id::MAX_UDP_PAYLOAD, self.max_udp_payload.max(MIN_UDP_PAYLOAD).into(), 1200),
+            (id::MAX_WINDOW, self.max_window, 0),
+            (id::MAX_PATHS, self.max_paths.clamp(1, MAX_PATHS).into(), 1),
+            (id::MAX_ACK_DELAY, ack_delay, defaults.max_ack_delay.as_micros() as u64),
+            (id::IDLE_TIMEOUT, idle, 0),
+        ];
+        for (id, value, default) in numbers {
+            if value != default {
+                put_varint(&mut out, id);
+                put_varint(&mut out, varint_len(value) as u64);
+                put_varint(&mut out, value);
+            }
+        }
+        if let Some(name) = &self.ack_profile {
+            let name = name.get(..name.floor_char_boundary(MAX_PROFILE_NAME)).unwrap_or_default();
+            put_varint(&mut out, id::ACK_PROFILE);
+            put_varint(&mut out, name.len() as u64);
+            out.extend_from_slice(name.as_bytes());
+        }
+        out
+    }
+
+    /// Reads a list. Unknown ids are skipped. Fails on a known one that is repeated, out of range, or
+    /// does not fill its length; the close code is TRANSPORT_PARAMETER.
+    pub fn decode(bytes: &[u8]) -> Result<TransportParameters, WireError> {
+        let mut parameters = TransportParameters::default();
+        let mut seen = 0_u16;
+        let mut list = Reader::new(bytes);
+        while !list.is_empty() {
+            let id = list.varint()?;
+            let mut value = Reader::new(list.prefixed()?);
+            if id == 0 || id > id::ACK_PROFILE {
+                continue;
+            }
+            if seen & 1 << id != 0 {
+                return Err(WireError::Value("repeated transport parameter"));
+            }
+            seen |= 1 << id;
+            parameters.read(id, &mut value)?;
+            if !value.is_empty() {
+                return Err(WireError::Value("transport parameter length"));
+            }
+        }
+        Ok(parameters)
+    }
+
+    fn read(&mut self, id: u64, value: &mut Reader<'_>) -> Result<(), WireError> {
+        match id {
+            id::MAX_DATA => self.max_data = value.varint()?,
+            id::MAX_STREAM_DATA => self.max_stream_data = value.varint()?,
+            id::MAX_STREAMS => {
+                self.max_streams = value.varint_up_to(MAX_STREAM_COUNT, "max streams")?;
+            }
+            id::MAX_SYMBOLS => self.max_symbols = value.varint()?,
+            id::MAX_UDP_PAYLOAD => {
+                let most = u16::try_from(value.varint()?).unwrap_or(u16::MAX);
+                if most < MIN_UDP_PAYLOAD {
+                    return Err(WireError::Value("max UDP payload"));
+                }
+                self.max_udp_payload = most;
+            }
+            id::MAX_WINDOW => self.max_window = value.varint()?,
+            id::MAX_PATHS => {
+                self.max_paths = value.varint_up_to(MAX_PATHS.into(), "max paths")? as u8;
+                if self.max_paths == 0 {
+                    return Err(WireError::Value("max paths"));
+                }
+            }
+            id::MAX_ACK_DELAY => {
+                let most = MAX_ACK_DELAY.as_micros() as u64;
+                let delay = value.varint_up_to(most, "max acknowledgement delay")?;
+                self.max_ack_delay = Duration::from_micros(delay);
+            }
+            id::IDLE_TIMEOUT => {
+                let timeout = value.varint()?;
+                self.idle_timeout = (timeout > 0).then(|| Duration::from_millis(timeout));
+            }
+            _ => self.ack_profile = Some(profile(value)?),
+        }
+        Ok(())
+    }
+}
+
+fn profile(value: &mut Reader<'_>) -> Result<String, WireError> {
+    let name = value.rest()?;
+    if name.len() > MAX_PROFILE_NAME {
+        return Err(WireError::Value("profile name length"));
+    }
+    let name = core::str::from_utf8(name).map_err(|_| WireError::Value("profile name"))?;
+    Ok(name.to_owned())
+}
+
+/// Appends the shortest encoding of `value`, brought down to what a varint can hold.
+fn put_varint(out: &mut Vec<u8>, value: u64) {
+    let value = value.min(super::codec::MAX_VARINT);
+    let mut buffer = [0; 8];
+    let mut writer = super::codec::Writer::new(&mut buffer);
+    if writer.varint(value).is_ok() {
+        out.extend_from_slice(writer.written());
+    }
+}
