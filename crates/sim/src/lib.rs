@@ -1,1 +1,9 @@
-//! (being written)
+//! The simulator: models of networks in virtual time, and the engine that runs protocols over them.
+//!
+//! Everything here is sans-I/O and deterministic: time and seeds are arguments, and the same
+//! arguments give the same packets lost, marked and delivered on every machine.
+
+pub mod link;
+pub mod loss;
+pub mod queue;
+pub mod rate;

@@ -1,0 +1,172 @@
+use core::fmt;
+use core::time::Duration;
+
+use anabranch_types::{Bitrate, DataSize, Time};
+
+use crate::loss::LossConfig;
+use crate::queue::{Discipline, NOMINAL_PACKET, QueueConfig, QueueLimit, RedConfig};
+use crate::rate::{Blackout, Schedule, darken};
+
+/// Everything that describes one direction of a link.
+///
+/// Also read from text such as `name=lte,rate=12mbit,delay=40ms,loss=5%,ecn`; see
+/// [`LinkConfig::from_str`](core::str::FromStr).
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkConfig {
+    /// What reports call the link; empty if it was not named.
+    pub name: String,
+    /// The rate over time: 1 kb/s to 1 Tb/s, or zero, which is a blackout.
+    pub rate: Schedule<Bitrate>,
+    /// One-way propagation delay; at most a minute.
+    pub delay: Duration,
+    /// Variation on top of the delay.
+    pub jitter: Jitter,
+    /// Random loss after serialisation.
+    pub loss: LossConfig,
+    /// The buffer before the transmitter.
+    pub queue: QueueConfig,
+    /// When the link is dark.
+    pub blackouts: Vec<Blackout>,
+}
+
+/// Extra delay, uniform in `[0, max]` for each packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Jitter {
+    /// The largest extra delay; at most a minute.
+    pub max: Duration,
+    /// Whether a packet may overtake one sent before it. If not, it arrives right behind it.
+    pub reorder: bool,
+}
+
+/// The slowest and fastest rate, other than zero, a link may have.
+pub(super) const RATE_RANGE: (Bitrate, Bitrate) =
+    (Bitrate::from_bps(1_000), Bitrate::from_bps(1_000_000_000_000));
+/// The longest delay and the largest jitter.
+pub(super) const MAX_DELAY: Duration = Duration::from_secs(60);
+/// The smallest default buffer, in nominal packets.
+const MIN_DEFAULT_PACKETS: u64 = 10;
+
+impl LinkConfig {
+    /// A lossless link of constant `rate` and one-way `delay` with a drop-tail buffer of one
+    /// bandwidth-delay product.
+    pub fn new(rate: Bitrate, delay: Duration) -> Self {
+        LinkConfig {
+            name: String::new(),
+            rate: Schedule::constant(rate),
+            delay,
+            jitter: Jitter::default(),
+            loss: LossConfig::None,
+            queue: QueueConfig::default(),
+            blackouts: Vec::new(),
+        }
+    }
+
+    /// This link with `loss`.
+    pub fn with_loss(mut self, loss: LossConfig) -> Self {
+        self.loss = loss;
+        self
+    }
+
+    /// This link with room for `limit`.
+    pub fn with_buffer(mut self, limit: QueueLimit) -> Self {
+        self.queue.limit = Some(limit);
+        self
+    }
+
+    /// This link with RED that marks ECN-capable packets, its thresholds a sixth and a half of the
+    /// buffer.
+    pub fn with_ecn(mut self) -> Self {
+        self.queue.discipline = Discipline::Red(RedConfig::default());
+        self
+    }
+
+    /// This link, dark as `blackout` says.
+    pub fn with_blackout(mut self, blackout: Blackout) -> Self {
+        self.blackouts.push(blackout);
+        self
+    }
+
+    /// The opposite direction as most comparisons want it: same rate, delay, jitter and blackouts,
+    /// a drop-tail buffer and no random loss.
+    pub fn clean_reverse(&self) -> Self {
+        LinkConfig {
+            loss: LossConfig::None,
+            queue: QueueConfig { limit: self.queue.limit, discipline: Discipline::DropTail },
+            ..self.clone()
+        }
+    }
+
+    /// The rate over time with the blackouts cut out.
+    pub fn effective_rate(&self) -> Schedule<Bitrate> {
+        darken(&self.rate, &self.blackouts)
+    }
+
+    /// The buffer in force: the configured one, or one bandwidth-delay product (highest rate × twice
+    /// the one-way delay), and ten nominal packets (15 000 B) at least.
+    pub fn buffer(&self) -> QueueLimit {
+        self.queue.limit.unwrap_or_else(|| {
+            let peak = self.rate.steps().iter().map(|(_, rate)| *rate).max().unwrap_or_default();
+            let product = peak.bytes_in(self.delay.saturating_mul(2));
+            let least = MIN_DEFAULT_PACKETS * u64::from(NOMINAL_PACKET);
+            QueueLimit::Bytes(DataSize::from_bytes(product.max(least)))
+        })
+    }
+
+    /// Checks every field against the range its documentation states.
+    ///
+    /// # Errors
+    /// Names the first field that is outside, what it held and what it may hold.
+    pub fn validate(&self) -> Result<(), LinkConfigError> {
+        for (_, rate) in self.rate.steps() {
+            if *rate != Bitrate::ZERO && !(RATE_RANGE.0..=RATE_RANGE.1).contains(rate) {
+                return Err(LinkConfigError::new("rate", rate, "1kbit to 1000gbit"));
+            }
+        }
+        if self.rate.steps().iter().all(|(_, rate)| *rate == Bitrate::ZERO) {
+            return Err(LinkConfigError::new("rate", "zero at all times", "1kbit to 1000gbit"));
+        }
+        for (key, value) in [("delay", self.delay), ("jitter", self.jitter.max)] {
+            if value > MAX_DELAY {
+                return Err(LinkConfigError::new(key, format!("{value:?}"), "at most 60s"));
+            }
+        }
+        self.loss.validate().map_err(|why| LinkConfigError::new("loss", "the model", why))?;
+        self.queue.validate().map_err(|why| LinkConfigError::new("buffer", "the queue", why))?;
+        for Blackout { start, end } in &self.blackouts {
+            if end <= start || *end == Time::MAX {
+                let given = format!("{start}-{end}");
+                return Err(LinkConfigError::new("blackout", given, "a start before its end"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A link's description is wrong: which key, what it held, and what is allowed there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkConfigError {
+    /// The key, as the text form spells it.
+    pub key: String,
+    /// What was given.
+    pub given: String,
+    /// What would have been accepted.
+    pub allowed: String,
+}
+
+impl LinkConfigError {
+    pub(super) fn new(
+        key: impl Into<String>,
+        given: impl fmt::Display,
+        allowed: impl fmt::Display,
+    ) -> Self {
+        LinkConfigError { key: key.into(), given: given.to_string(), allowed: allowed.to_string() }
+    }
+}
+
+impl fmt::Display for LinkConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: '{}' is not accepted; allowed: {}", self.key, self.given, self.allowed)
+    }
+}
+
+impl core::error::Error for LinkConfigError {}

@@ -1,0 +1,45 @@
+use anabranch_types::Probability;
+
+/// What happened on a link since it was made.
+///
+/// Every packet that came in is, sooner or later, counted once as delivered or under one drop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Packets offered to the link.
+    pub packets_in: u64,
+    /// Bytes offered to the link.
+    pub bytes_in: u64,
+    /// Packets handed over at the far end.
+    pub packets_delivered: u64,
+    /// Bytes handed over at the far end.
+    pub bytes_delivered: u64,
+    /// Packets whose last bit left the transmitter, lost ones included.
+    pub packets_serialised: u64,
+    /// Bytes of those packets.
+    pub bytes_serialised: u64,
+    /// Packets dropped because the buffer was full.
+    pub dropped_full: u64,
+    /// Packets dropped early by RED.
+    pub dropped_early: u64,
+    /// Packets dropped because the link was dark.
+    pub dropped_blackout: u64,
+    /// Packets lost at random after serialisation.
+    pub lost_random: u64,
+    /// Packets newly marked as having met congestion.
+    pub ecn_marks: u64,
+}
+
+impl LinkCounters {
+    /// Packets dropped by the queue, for want of room or early.
+    pub const fn dropped_by_queue(&self) -> u64 {
+        self.dropped_full + self.dropped_early
+    }
+
+    /// Realised random loss: lost over serialised packets; zero before the first.
+    pub fn realised_loss(&self) -> Probability {
+        match self.packets_serialised {
+            0 => Probability::ZERO,
+            n => Probability::clamped(self.lost_random as f64 / n as f64),
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! One direction of a link: a queue, a transmitter, random loss, then propagation.
+//!
+//! ```
+//! use anabranch_sim::link::{Ecn, Link, LinkConfig, LinkOutput};
+//! use anabranch_types::Time;
+//!
+//! let config: LinkConfig = "rate=12mbit,delay=40ms".parse()?;
+//! let mut link = Link::new(&config, 1, "lte.forward")?;
+//! link.enqueue(Time::ZERO, 1500, Ecn::NotEct, "packet").expect("the link is empty");
+//! // 1 ms on the wire, then 40 ms of propagation.
+//! assert_eq!(link.next_event(), Some(Time::from_millis(41)));
+//! link.advance(Time::from_millis(41), |output| match output {
+//!     LinkOutput::Delivered(delivery) => assert_eq!(delivery.token, "packet"),
+//!     LinkOutput::Dropped(drop) => panic!("{:?}", drop.cause),
+//! });
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod capacity;
+mod config;
+mod counters;
+mod ecn;
+mod parse;
+mod pipe;
+mod transmitter;
+
+#[cfg(test)]
+mod tests;
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use anabranch_types::{Bitrate, Probability, Rng, Time};
+
+pub use config::{Jitter, LinkConfig, LinkConfigError};
+pub use counters::LinkCounters;
+pub use ecn::Ecn;
+
+use crate::loss::{LossModel, LossProcess};
+use crate::queue::{Admission, Idle, Packet, Queue, Refusal};
+use crate::rate::Cursor;
+use capacity::Capacity;
+use pipe::{Flying, Pipe};
+use transmitter::Transmitter;
+
+/// One direction of a link, without I/O and without a clock.
+///
+/// `T` is the caller's handle for a packet; every handle given to [`enqueue`](Self::enqueue) comes
+/// back exactly once, delivered or dropped. Times must not fall from call to call; one that does is
+/// taken as the latest seen. After the rings have grown to the traffic, nothing allocates.
+#[derive(Clone, Debug)]
+pub struct Link<T> {
+    config: LinkConfig,
+    seed: u64,
+    stream: String,
+    now: Time,
+    rate: Cursor<Bitrate>,
+    queue: Queue<T>,
+    transmitter: Transmitter<T>,
+    loss: LossProcess,
+    jitter: Rng,
+    pipe: Pipe<T>,
+    dropped: VecDeque<Dropped<T>>,
+    counters: LinkCounters,
+    capacity: Capacity,
+}
+
+/// What comes out of a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkOutput<T> {
+    /// A packet has arrived at the far end.
+    Delivered(Delivery<T>),
+    /// A packet that had been let in will not arrive.
+    Dropped(Dropped<T>),
+}
+
+/// A packet at the far end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery<T> {
+    /// When it arrived; at most the time the link was advanced to.
+    pub time: Time,
+    /// The caller's handle.
+    pub token: T,
+    /// Bytes on the wire.
+    pub size: u32,
+    /// The codepoint after any marking.
+    pub ecn: Ecn,
+}
+
+/// A packet that will not arrive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dropped<T> {
+    /// When that became certain; for random loss, when it would have arrived.
+    pub time: Time,
+    /// The caller's handle.
+    pub token: T,
+    /// Why.
+    pub cause: DropCause,
+}
+
+/// Why a link dropped a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropCause {
+    /// The buffer was full.
+    QueueFull,
+    /// RED dropped it early.
+    QueueEarly,
+    /// The link was dark.
+    Blackout,
+    /// It was lost at random after using the bottleneck.
+    Random,
+}
+
+impl<T> Link<T> {
+    /// A link as `config` describes it, idle at the epoch.
+    ///
+    /// Its random draws are the substreams of `seed` called `link.<name>.…`, so links of different
+    /// names never disturb each other; two of the same name lose the same packets.
+    ///
+    /// # Errors
+    /// When a field of `config` is out of its range.
+    pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Result<Self, LinkConfigError> {
+        config.validate()?;
+        let stream = format!("link.{name}");
+        let (rate, loss) = Self::medium(config, seed, &stream)?;
+        let queue = Rng::substream(seed, &format!("{stream}.queue"));
+        let queue = Queue::new(&config.queue, config.buffer(), queue)
+            .map_err(|why| LinkConfigError::new("buffer", "the queue", why))?;
+        Ok(Link {
+            config: config.clone(),
+            seed,
+            now: Time::ZERO,
+            queue,
+            transmitter: Transmitter::new(),
+            jitter: Rng::substream(seed, &format!("{stream}.jitter")),
+            pipe: Pipe::new(config.jitter.reorder),
+            dropped: VecDeque::new(),
+            counters: LinkCounters::default(),
+            capacity: Capacity::new(rate.clone(), loss.clone()),
+            rate,
+            loss,
+            stream,
+        })
+    }
+
+    /// Offers a packet of `size` bytes at `now`.
+    ///
+    /// [`next_event`](Self::next_event) may be earlier afterwards.
+    ///
+    /// # Errors
+    /// Hands the token back at once when the queue refuses the packet or the link is dark.
+    pub fn enqueue(&mut self, now: Time, size: u32, ecn: Ecn, token: T) -> Result<(), Dropped<T>> {
+        let now = self.run(now);
+        self.counters.packets_in += 1;
+        self.counters.bytes_in += u64::from(size);
+        let rate = self.rate.current();
+        if rate == Bitrate::ZERO {
+            self.counters.dropped_blackout += 1;
+            return Err(Dropped { time: now, token, cause: DropCause::Blackout });
+        }
+        let idle = self
+            .transmitter
+            .is_idle()
+            .then(|| Idle { lasted: now.since(self.transmitter.free_at()), rate });
+        match self.queue.offer(Packet { token, size, ecn }, idle) {
+            Ok(Admission::Marked) => self.counters.ecn_marks += 1,
+            Ok(Admission::Unchanged) => {}
+            Err((packet, refusal)) => return Err(self.refused(packet, refusal)),
+        }
+        if idle.is_some()
+            && let Some(packet) = self.queue.pop()
+        {
+            self.transmitter.start(packet, now, rate);
+        }
+        Ok(())
+    }
+
+    /// Moves the link to `now` and hands over everything that has come out by then, drops of a
+    /// blackout first, the rest in the order of time.
+    pub fn advance(&mut self, now: Time, mut sink: impl FnMut(LinkOutput<T>)) {
+        let now = self.run(now);
+        while let Some(drop) = self.dropped.pop_front() {
+            sink(LinkOutput::Dropped(drop));
+        }
+        while let Some(Flying { arrival, packet, lost, .. }) = self.pipe.pop_arrived(now) {
+            let Packet { token, size, ecn } = packet;
+            sink(if lost {
+                LinkOutput::Dropped(Dropped { time: arrival, token, cause: DropCause::Random })
+            } else {
+                self.counters.packets_delivered += 1;
+                self.counters.bytes_delivered += u64::from(size);
+                LinkOutput::Delivered(Delivery { time: arrival, token, size, ecn })
+            });
+        }
+    }
+
+    /// The earliest time at which [`advance`](Self::advance) may have something to hand over, or
+    /// `None` while the link is empty. Advancing then may yield nothing yet but always moves the
+    /// answer on.
+    pub fn next_event(&self) -> Option<Time> {
+        if let Some(drop) = self.dropped.front() {
+            return Some(drop.time);
+        }
+        // Whatever is in service cannot arrive before its end plus the delay.
+        let in_service = self.transmitter.finish().map(|finish| finish + self.config.delay);
+        match (self.pipe.next_arrival(), in_service) {
+            (Some(arrival), Some(next)) => Some(arrival.min(next)),
+            (arrival, next) => arrival.or(next),
+        }
+    }
+
+    /// The probability with which a packet that finished serialisation at `now` would be lost.
+    pub fn loss_state(&mut self, now: Time) -> Probability {
+        let now = self.run(now);
+        self.loss.probability(now)
+    }
+
+    /// Bits that could have been delivered since the epoch: ∫ rate·(1 − loss state) dt over
+    /// `[0, now)`, whatever traffic there was. Kept up to date as it is asked.
+    pub fn capacity_bits(&mut self, now: Time) -> f64 {
+        self.capacity.until(now)
+    }
+
+    /// Bits deliverable in `[from, to)`, in the past or in the future: the difference of two
+    /// [`capacity_bits`](Self::capacity_bits), computed by walking the loss process from the epoch.
+    pub fn capacity_integral(&self, from: Time, to: Time) -> f64 {
+        match Self::medium(&self.config, self.seed, &self.stream) {
+            Ok((rate, loss)) if from < to => {
+                let mut capacity = Capacity::new(rate, loss);
+                let before = capacity.until(from);
+                capacity.until(to) - before
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// What has happened so far.
+    pub fn counters(&self) -> &LinkCounters {
+        &self.counters
+    }
+
+    /// The description the link was made from.
+    pub fn config(&self) -> &LinkConfig {
+        &self.config
+    }
+
+    /// The rate in force; zero in a blackout.
+    pub fn rate(&self) -> Bitrate {
+        self.rate.current()
+    }
+
+    /// The packets that wait, the one being serialised not among them.
+    pub fn queue(&self) -> &Queue<T> {
+        &self.queue
+    }
+
+    /// Packets inside: waiting, being serialised or propagating.
+    pub fn packets_inside(&self) -> usize {
+        self.queue.len() + usize::from(!self.transmitter.is_idle()) + self.pipe.len()
+    }
+
+    /// The rate and the loss process of `config` at the epoch.
+    fn medium(
+        config: &LinkConfig,
+        seed: u64,
+        stream: &str,
+    ) -> Result<(Cursor<Bitrate>, LossProcess), LinkConfigError> {
+        let loss = LossProcess::new(&config.loss, seed, &format!("{stream}.loss"))
+            .map_err(|why| LinkConfigError::new("loss", "the model", why))?;
+        Ok((config.effective_rate().cursor(), loss))
+    }
+
+    /// Brings transmitter and rate to `now`, or to the latest time seen if that is later; returns it.
+    ///
+    /// Ends of service and changes of rate are taken in the order of time. A packet whose service
+    /// ends at the instant of a change has left in time; the next one starts at the new rate.
+    fn run(&mut self, now: Time) -> Time {
+        self.now = self.now.max(now);
+        loop {
+            let change = self.rate.next_change();
+            match self.transmitter.finish() {
+                Some(finish) if finish <= change => {
+                    if finish > self.now {
+                        break;
+                    }
+                    self.complete();
+                }
+                None if !self.queue.is_empty() && change > self.transmitter.free_at() => {
+                    if let Some(packet) = self.queue.pop() {
+                        let start = self.transmitter.free_at();
+                        self.transmitter.start(packet, start, self.rate.current());
+                    }
+                }
+                _ => {
+                    if change > self.now || change == Time::MAX {
+                        break;
+                    }
+                    self.rate.step();
+                    if self.rate.current() == Bitrate::ZERO {
+                        self.drop_all(change);
+                    }
+                }
+            }
+        }
+        self.now
+    }
+
+    /// Takes the served packet off the transmitter, decides its loss and sends it on its way.
+    fn complete(&mut self) {
+        let Some((packet, finish)) = self.transmitter.complete() else { return };
+        self.counters.packets_serialised += 1;
+        self.counters.bytes_serialised += u64::from(packet.size);
+        let lost = self.loss.is_lost(finish);
+        self.counters.lost_random += u64::from(lost);
+        let mut arrival = finish + self.config.delay;
+        if self.config.jitter.max > Duration::ZERO {
+            let most = u64::try_from(self.config.jitter.max.as_nanos()).unwrap_or(u64::MAX - 1);
+            arrival += Duration::from_nanos(self.jitter.below(most + 1));
+        }
+        self.pipe.push(packet, arrival, lost);
+    }
+
+    /// Drops what waits and what is being serialised.
+    fn drop_all(&mut self, time: Time) {
+        while let Some(packet) = self.transmitter.abort(time).or_else(|| self.queue.pop()) {
+            self.counters.dropped_blackout += 1;
+            let cause = DropCause::Blackout;
+            self.dropped.push_back(Dropped { time, token: packet.token, cause });
+        }
+    }
+
+    fn refused(&mut self, packet: Packet<T>, refusal: Refusal) -> Dropped<T> {
+        let (counter, cause) = match refusal {
+            Refusal::Full => (&mut self.counters.dropped_full, DropCause::QueueFull),
+            Refusal::Early => (&mut self.counters.dropped_early, DropCause::QueueEarly),
+        };
+        *counter += 1;
+        Dropped { time: self.now, token: packet.token, cause }
+    }
+}

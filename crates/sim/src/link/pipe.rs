@@ -1,0 +1,95 @@
+use core::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+
+use anabranch_types::Time;
+
+use crate::queue::Packet;
+
+/// Packets that have left the transmitter and not yet arrived.
+#[derive(Clone, Debug)]
+pub(super) enum Pipe<T> {
+    /// Arrivals in the order of departure.
+    InOrder(VecDeque<Flying<T>>),
+    /// Arrivals by time alone.
+    Reordering { heap: BinaryHeap<Flying<T>>, sequence: u64 },
+}
+
+/// A packet on its way.
+#[derive(Clone, Debug)]
+pub(super) struct Flying<T> {
+    pub(super) arrival: Time,
+    pub(super) packet: Packet<T>,
+    /// Whether it was damaged and will be discarded on arrival.
+    pub(super) lost: bool,
+    sequence: u64,
+}
+
+impl<T> Pipe<T> {
+    pub(super) fn new(reordering: bool) -> Self {
+        if reordering {
+            Pipe::Reordering { heap: BinaryHeap::new(), sequence: 0 }
+        } else {
+            Pipe::InOrder(VecDeque::new())
+        }
+    }
+
+    /// Sends `packet` off to arrive at `arrival`, or right behind the one before it if that is later
+    /// and order is kept.
+    pub(super) fn push(&mut self, packet: Packet<T>, arrival: Time, lost: bool) {
+        match self {
+            Pipe::InOrder(ring) => {
+                let arrival = ring.back().map_or(arrival, |last| arrival.max(last.arrival));
+                ring.push_back(Flying { arrival, packet, lost, sequence: 0 });
+            }
+            Pipe::Reordering { heap, sequence } => {
+                *sequence += 1;
+                heap.push(Flying { arrival, packet, lost, sequence: *sequence });
+            }
+        }
+    }
+
+    pub(super) fn next_arrival(&self) -> Option<Time> {
+        match self {
+            Pipe::InOrder(ring) => ring.front().map(|flying| flying.arrival),
+            Pipe::Reordering { heap, .. } => heap.peek().map(|flying| flying.arrival),
+        }
+    }
+
+    pub(super) fn pop_arrived(&mut self, now: Time) -> Option<Flying<T>> {
+        if self.next_arrival()? > now {
+            return None;
+        }
+        match self {
+            Pipe::InOrder(ring) => ring.pop_front(),
+            Pipe::Reordering { heap, .. } => heap.pop(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Pipe::InOrder(ring) => ring.len(),
+            Pipe::Reordering { heap, .. } => heap.len(),
+        }
+    }
+}
+
+/// Greatest first means earliest first, as `BinaryHeap` wants it.
+impl<T> Ord for Flying<T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.arrival, other.sequence).cmp(&(self.arrival, self.sequence))
+    }
+}
+
+impl<T> PartialOrd for Flying<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> PartialEq for Flying<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl<T> Eq for Flying<T> {}

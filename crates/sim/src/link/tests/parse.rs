@@ -1,0 +1,137 @@
+use core::time::Duration;
+
+use anabranch_types::{Bitrate, DataSize, Probability};
+
+use super::*;
+use crate::loss::LossConfig;
+use crate::queue::{Discipline, QueueLimit};
+use crate::rate::Blackout;
+
+fn parse(text: &str) -> Result<LinkConfig, LinkConfigError> {
+    text.parse()
+}
+
+#[test]
+fn the_demo_syntax_is_read() {
+    let config = parse("name=lte, rate=12mbit, delay=40ms, loss=5%, ecn").expect("valid");
+    assert_eq!(config.name, "lte");
+    assert_eq!(config.rate.at(Time::ZERO), Bitrate::from_mbps(12.0));
+    assert_eq!(config.delay, Duration::from_millis(40));
+    assert_eq!(config.loss, LossConfig::Bernoulli(Probability::clamped(0.05)));
+    assert!(matches!(&config.queue.discipline, Discipline::Red(red) if red.ecn));
+    assert_eq!(config.queue.limit, None);
+}
+
+#[test]
+fn every_key_is_read() {
+    let config = parse(
+        "rate=12mbit/3mbit@10s,delay=1s,jitter=2ms,reorder,red,buffer=64KiB,blackout=10s-15s+20s-21s",
+    )
+    .expect("valid");
+    assert_eq!(config.rate.at(Time::from_secs(10)), Bitrate::from_mbps(3.0));
+    assert_eq!((config.jitter.max, config.jitter.reorder), (Duration::from_millis(2), true));
+    assert_eq!(config.queue.limit, Some(QueueLimit::Bytes(DataSize::from_bytes(65_536))));
+    assert!(matches!(&config.queue.discipline, Discipline::Red(red) if !red.ecn));
+    let at = |a, b| Blackout { start: Time::from_secs(a), end: Time::from_secs(b) };
+    assert_eq!(config.blackouts, [at(10, 15), at(20, 21)]);
+    let packets = parse("rate=1mbit,delay=1ms,buffer=50p").expect("valid").queue.limit;
+    assert_eq!(packets, Some(QueueLimit::Packets(50)));
+}
+
+#[test]
+fn loss_models_are_read() {
+    let loss = |text: &str| parse(&format!("rate=1mbit,delay=1ms,loss={text}")).map(|c| c.loss);
+    assert_eq!(loss("0%"), Ok(LossConfig::None));
+    let Ok(LossConfig::Markov(markov)) = loss("markov:5%/35%@250ms") else { panic!("markov") };
+    let states: Vec<(f64, u128)> =
+        markov.states.iter().map(|s| (s.loss.get(), s.mean_dwell.as_millis())).collect();
+    assert_eq!(states, [(0.05, 250), (0.35, 250)]);
+    let Ok(LossConfig::Markov(markov)) = loss("markov:1%@2s/50%/100%@100ms") else { panic!() };
+    let dwells: Vec<u128> = markov.states.iter().map(|s| s.mean_dwell.as_millis()).collect();
+    assert_eq!(dwells, [2_000, 100, 100]);
+    let Ok(LossConfig::GilbertElliott(ge)) = loss("ge:1%/20%") else { panic!("ge") };
+    assert_eq!((ge.loss_in_good.get(), ge.loss_in_bad.get()), (0.0, 1.0));
+    let Ok(LossConfig::GilbertElliott(ge)) = loss("ge:1%/20%/2%/60%") else { panic!("ge") };
+    assert_eq!((ge.bad_to_good.get(), ge.loss_in_bad.get()), (0.2, 0.6));
+    let Ok(LossConfig::Scheduled(steps)) = loss("5%/20%@10s") else { panic!("scheduled") };
+    assert_eq!(steps.at(Time::from_secs(11)).get(), 0.2);
+}
+
+#[test]
+fn mistakes_are_refused_by_the_key_they_are_in() {
+    let base = "rate=1mbit,delay=1ms";
+    let wrong = [
+        ("rate", "rate=0mbit,delay=1ms"),
+        ("rate", "rate=-5mbit,delay=1ms"),
+        ("rate", "rate=12,delay=1ms"),
+        ("rate", "rate=9999999gbit,delay=1ms"),
+        ("rate", "rate=1mbit/2mbit,delay=1ms"),
+        ("rate", "rate=1mbit/2mbit@2s/3mbit@1s,delay=1ms"),
+        ("rate", "delay=1ms"),
+        ("rate", "rate,delay=1ms"),
+        ("delay", "rate=1mbit"),
+        ("delay", "rate=1mbit,delay=40"),
+        ("delay", "rate=1mbit,delay=-1ms"),
+        ("delay", "rate=1mbit,delay=61s"),
+        ("name", "name=,rate=1mbit,delay=1ms"),
+        ("name", "name=a b,rate=1mbit,delay=1ms"),
+        ("rate", "rate=1mbit,rate=1mbit,delay=1ms"),
+        ("link", ""),
+        ("link", "rate=1mbit,,delay=1ms"),
+    ];
+    let more = [
+        ("loss", "loss=101%"),
+        ("loss", "loss=-1%"),
+        ("loss", "loss=1"),
+        ("loss", "loss=0.05"),
+        ("loss", "loss=NaN%"),
+        ("loss", "loss=5%/6%"),
+        ("loss", "loss=markov:5%@250ms"),
+        ("loss", "loss=markov:5%/35%"),
+        ("loss", "loss=markov:5%/35%@0ms"),
+        ("loss", "loss=ge:1%"),
+        ("loss", "loss=ge:0%/0%"),
+        ("loss", "loss=ge:1%/20%/0%"),
+        ("jitter", "jitter=2"),
+        ("buffer", "buffer=10"),
+        ("buffer", "buffer=10B"),
+        ("buffer", "buffer=0p"),
+        ("buffer", "buffer=9GiB"),
+        ("blackout", "blackout=10s"),
+        ("blackout", "blackout=15s-10s"),
+        ("blackout", "blackout=10s-15"),
+        ("ecn", "ecn=yes"),
+        ("ecn", "ecn,ecn"),
+        ("red", "ecn,red"),
+        ("reorder", "reorder"),
+        ("speed", "speed=1mbit"),
+        ("fast", "fast"),
+    ];
+    let more = more.map(|(key, text)| (key, format!("{base},{text}")));
+    for (key, text) in wrong.iter().map(|(k, t)| (*k, (*t).to_owned())).chain(more) {
+        let error = parse(&text).expect_err(&text);
+        assert_eq!(error.key, key, "{text}: {error}");
+    }
+}
+
+#[test]
+fn errors_say_what_was_given_and_what_is_allowed() {
+    let error = parse("rate=1mbit,delay=1ms,loss=140%").expect_err("above 100 %").to_string();
+    assert!(
+        error.starts_with("loss: '140%' is not accepted; allowed: a loss such as 5%"),
+        "{error}"
+    );
+    let error = parse("rate=1mbit,delay=1ms,los=1%").expect_err("unknown").to_string();
+    assert!(error.contains("name, rate, delay, loss"), "{error}");
+}
+
+#[test]
+fn programmatic_configurations_are_checked_too() {
+    let link = LinkConfig::new(Bitrate::ZERO, Duration::ZERO);
+    assert_eq!(Link::<()>::new(&link, 1, "a").expect_err("no rate").key, "rate");
+    let config = LinkConfig::new(Bitrate::from_mbps(1.0), Duration::ZERO)
+        .with_buffer(QueueLimit::Packets(0));
+    assert_eq!(Link::<()>::new(&config, 1, "a").expect_err("no room").key, "buffer");
+    let config = LinkConfig::new(Bitrate::from_mbps(1.0), Duration::from_secs(61));
+    assert_eq!(config.validate().expect_err("too far").key, "delay");
+}

@@ -1,0 +1,245 @@
+use core::fmt;
+use core::time::Duration;
+
+use anabranch_types::Probability;
+
+use crate::rate::Schedule;
+
+/// Which loss process a link has, and its parameters.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum LossConfig {
+    /// Nothing is lost at random.
+    #[default]
+    None,
+    /// Independent losses with this probability.
+    Bernoulli(Probability),
+    /// Gilbert–Elliott, per packet.
+    GilbertElliott(GilbertElliottConfig),
+    /// A Markov chain in continuous time.
+    Markov(MarkovConfig),
+    /// Independent losses whose probability changes at known times.
+    Scheduled(Schedule<Probability>),
+}
+
+impl LossConfig {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// Says what is wrong with them.
+    pub fn validate(&self) -> Result<(), LossConfigError> {
+        match self {
+            LossConfig::None | LossConfig::Bernoulli(_) | LossConfig::Scheduled(_) => Ok(()),
+            LossConfig::GilbertElliott(config) => config.validate(),
+            LossConfig::Markov(config) => config.time_shares().map(|_| ()),
+        }
+    }
+}
+
+/// Parameters of the Gilbert–Elliott model, all per packet.
+///
+/// In the literature's letters: p, r, 1 − k and 1 − h.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GilbertElliottConfig {
+    /// Probability of leaving the good state after a packet.
+    pub good_to_bad: Probability,
+    /// Probability of leaving the bad state after a packet; the mean bad burst is its inverse.
+    pub bad_to_good: Probability,
+    /// Loss in the good state.
+    pub loss_in_good: Probability,
+    /// Loss in the bad state.
+    pub loss_in_bad: Probability,
+}
+
+impl GilbertElliottConfig {
+    /// Gilbert's simple form: nothing is lost in the good state and everything in the bad one.
+    pub fn simple(good_to_bad: Probability, bad_to_good: Probability) -> Self {
+        GilbertElliottConfig {
+            good_to_bad,
+            bad_to_good,
+            loss_in_good: Probability::ZERO,
+            loss_in_bad: Probability::ONE,
+        }
+    }
+
+    /// The stationary mean loss, (r·loss_good + p·loss_bad) / (p + r).
+    pub fn mean_loss(&self) -> Probability {
+        let bad = self.bad_share();
+        Probability::clamped((1.0 - bad) * self.loss_in_good.get() + bad * self.loss_in_bad.get())
+    }
+
+    /// The share of packets that meet the bad state, p / (p + r).
+    pub fn bad_share(&self) -> f64 {
+        let (p, r) = (self.good_to_bad.get(), self.bad_to_good.get());
+        if p + r > 0.0 { p / (p + r) } else { 0.0 }
+    }
+
+    pub(super) fn validate(&self) -> Result<(), LossConfigError> {
+        let leaves = self.good_to_bad.get() + self.bad_to_good.get();
+        if leaves > 0.0 { Ok(()) } else { Err(LossConfigError::StatesNeverLeft) }
+    }
+}
+
+/// Parameters of a Markov-modulated loss process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MarkovConfig {
+    /// The states; 1 to 256 of them.
+    pub states: Vec<MarkovState>,
+    /// `jumps[i][j]` is the probability that state `j` follows state `i`; rows sum to one.
+    /// `None` means every other state is equally likely.
+    pub jumps: Option<Vec<Vec<f64>>>,
+}
+
+/// One state of a [`MarkovConfig`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MarkovState {
+    /// Loss while the state holds.
+    pub loss: Probability,
+    /// Mean of the exponential dwell; 1 µs to 10 days.
+    pub mean_dwell: Duration,
+}
+
+const MAX_STATES: usize = 256;
+const MIN_DWELL: Duration = Duration::from_micros(1);
+const MAX_DWELL: Duration = Duration::from_secs(10 * 86_400);
+/// How far a row of the jump matrix may be from one.
+const ROW_TOLERANCE: f64 = 1e-9;
+
+impl MarkovConfig {
+    /// The share of time spent in each state in the long run: the stationary distribution of the
+    /// jump chain, weighted by the mean dwells.
+    ///
+    /// # Errors
+    /// When the states or the jump matrix are not well formed.
+    pub fn time_shares(&self) -> Result<Vec<f64>, LossConfigError> {
+        self.validate_shape()?;
+        let mut shares =
+            stationary(self.jump_matrix()).ok_or(LossConfigError::StatesNotConnected)?;
+        for (share, state) in shares.iter_mut().zip(&self.states) {
+            *share *= state.mean_dwell.as_secs_f64();
+        }
+        normalise(&mut shares);
+        Ok(shares)
+    }
+
+    /// The long-run mean loss over time.
+    ///
+    /// # Errors
+    /// As [`time_shares`](Self::time_shares).
+    pub fn mean_loss(&self) -> Result<Probability, LossConfigError> {
+        let shares = self.time_shares()?;
+        let mean = shares.iter().zip(&self.states).map(|(share, s)| share * s.loss.get()).sum();
+        Ok(Probability::clamped(mean))
+    }
+
+    /// The jump matrix, filled in if it was left out.
+    pub(super) fn jump_matrix(&self) -> Vec<Vec<f64>> {
+        let n = self.states.len();
+        self.jumps.clone().unwrap_or_else(|| {
+            let others = 1.0 / (n.max(2) - 1) as f64;
+            let row = |i| (0..n).map(move |j| if i == j && n > 1 { 0.0 } else { others }).collect();
+            (0..n).map(row).collect()
+        })
+    }
+
+    fn validate_shape(&self) -> Result<(), LossConfigError> {
+        let n = self.states.len();
+        if n == 0 || n > MAX_STATES {
+            return Err(LossConfigError::StateCount(n));
+        }
+        for state in &self.states {
+            if !(MIN_DWELL..=MAX_DWELL).contains(&state.mean_dwell) {
+                return Err(LossConfigError::Dwell(state.mean_dwell));
+            }
+        }
+        let Some(jumps) = &self.jumps else { return Ok(()) };
+        if jumps.len() != n {
+            return Err(LossConfigError::JumpMatrix);
+        }
+        for row in jumps {
+            let sum: f64 = row.iter().sum();
+            let valid = row.len() == n
+                && row.iter().all(|p| (0.0..=1.0).contains(p))
+                && (sum - 1.0).abs() <= ROW_TOLERANCE;
+            if !valid {
+                return Err(LossConfigError::JumpMatrix);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The stationary distribution of the chain `p`, or `None` if it is not unique from state 0.
+///
+/// State by state censoring (Grassmann, Taksar and Heyman 1985): no subtraction, so no
+/// cancellation.
+fn stationary(mut p: Vec<Vec<f64>>) -> Option<Vec<f64>> {
+    let n = p.len();
+    for k in (1..n).rev() {
+        let leave: f64 = p[k][..k].iter().sum();
+        if leave <= 0.0 {
+            return None;
+        }
+        let (rest, last) = p.split_at_mut(k);
+        for row in rest {
+            row[k] /= leave;
+            let weight = row[k];
+            for (entry, step) in row[..k].iter_mut().zip(&last[0]) {
+                *entry += weight * step;
+            }
+        }
+    }
+    let mut share = vec![0.0; n];
+    share[0] = 1.0;
+    for k in 1..n {
+        share[k] = (0..k).map(|i| share[i] * p[i][k]).sum();
+    }
+    normalise(&mut share);
+    Some(share)
+}
+
+fn normalise(weights: &mut [f64]) {
+    let total: f64 = weights.iter().sum();
+    for weight in weights {
+        *weight /= total;
+    }
+}
+
+/// What is wrong with a loss process's parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LossConfigError {
+    /// Both transition probabilities of a Gilbert–Elliott model are zero.
+    StatesNeverLeft,
+    /// A Markov model has no state or too many.
+    StateCount(usize),
+    /// A mean dwell is too short or too long.
+    Dwell(Duration),
+    /// The jump matrix is not square, has an entry outside `[0, 1]` or a row not summing to one.
+    JumpMatrix,
+    /// Some states cannot be reached from others, so there is no stationary start.
+    StatesNotConnected,
+}
+
+impl fmt::Display for LossConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LossConfigError::StatesNeverLeft => {
+                f.write_str("one of the two transition probabilities must be above 0%")
+            }
+            LossConfigError::StateCount(n) => {
+                write!(f, "{n} states given; 1 to {MAX_STATES} are allowed")
+            }
+            LossConfigError::Dwell(dwell) => {
+                write!(f, "a mean dwell of {dwell:?} is outside 1us to 10 days")
+            }
+            LossConfigError::JumpMatrix => f.write_str(
+                "the jump matrix needs one row and one column for each state, \
+                 entries from 0 to 1 and rows that sum to 1",
+            ),
+            LossConfigError::StatesNotConnected => {
+                f.write_str("every state must be reachable from every other")
+            }
+        }
+    }
+}
+
+impl core::error::Error for LossConfigError {}

@@ -1,0 +1,113 @@
+//! Loss processes: which packets a link loses at random, and how lossy it is at each instant.
+//!
+//! A process draws once per packet, when the packet has been serialised. Times passed to one
+//! process never fall. Processes whose state moves with time keep two random streams, one for the
+//! state and one for the packets, so that the state's course does not depend on the traffic.
+
+mod bernoulli;
+mod config;
+mod gilbert_elliott;
+mod markov;
+mod scheduled;
+
+#[cfg(test)]
+mod tests;
+
+use anabranch_types::{Probability, Rng, Time};
+
+pub use bernoulli::Bernoulli;
+pub use config::{GilbertElliottConfig, LossConfig, LossConfigError, MarkovConfig, MarkovState};
+pub use gilbert_elliott::GilbertElliott;
+pub use markov::Markov;
+pub use scheduled::Scheduled;
+
+/// What every loss process answers.
+pub trait LossModel {
+    /// Whether the packet that finishes serialisation at `now` is lost. Draws once.
+    fn is_lost(&mut self, now: Time) -> bool;
+
+    /// The probability with which a packet at `now` would be lost.
+    fn probability(&mut self, now: Time) -> Probability;
+
+    /// The loss to charge against capacity from `now` until [`next_change`](Self::next_change).
+    ///
+    /// This is [`probability`](Self::probability) where time moves the state. Where packets move it
+    /// (Gilbert–Elliott) no time average exists without traffic, and it is the stationary mean.
+    fn capacity_loss(&mut self, now: Time) -> Probability {
+        self.probability(now)
+    }
+
+    /// When time alone next changes the probability; `Time::MAX` for never.
+    fn next_change(&self) -> Time;
+}
+
+/// One of the built-in loss processes, dispatched without a virtual call.
+#[derive(Clone, Debug)]
+pub enum LossProcess {
+    /// Nothing is lost and nothing is drawn.
+    None,
+    /// Independent losses.
+    Bernoulli(Bernoulli),
+    /// Two states that move with every packet.
+    GilbertElliott(GilbertElliott),
+    /// Any number of states that move with time.
+    Markov(Markov),
+    /// Independent losses whose probability changes at known times.
+    Scheduled(Scheduled),
+}
+
+impl LossProcess {
+    /// The process `config` describes, drawing from substreams of `seed` that start with `stream`.
+    ///
+    /// # Errors
+    /// When `config` is not well formed; see [`LossConfig`].
+    pub fn new(config: &LossConfig, seed: u64, stream: &str) -> Result<Self, LossConfigError> {
+        let packets = Rng::substream(seed, stream);
+        Ok(match config {
+            LossConfig::None => LossProcess::None,
+            LossConfig::Bernoulli(p) => LossProcess::Bernoulli(Bernoulli::new(*p, packets)),
+            LossConfig::GilbertElliott(ge) => {
+                LossProcess::GilbertElliott(GilbertElliott::new(ge, packets)?)
+            }
+            LossConfig::Markov(markov) => {
+                let state = Rng::substream(seed, &format!("{stream}.state"));
+                LossProcess::Markov(Markov::new(markov, state, packets)?)
+            }
+            LossConfig::Scheduled(schedule) => {
+                LossProcess::Scheduled(Scheduled::new(schedule, packets))
+            }
+        })
+    }
+}
+
+/// Calls `$method` on whichever process `$self` holds.
+macro_rules! dispatch {
+    ($self:expr, $none:expr, $model:ident => $call:expr) => {
+        match $self {
+            LossProcess::None => $none,
+            LossProcess::Bernoulli($model) => $call,
+            LossProcess::GilbertElliott($model) => $call,
+            LossProcess::Markov($model) => $call,
+            LossProcess::Scheduled($model) => $call,
+        }
+    };
+}
+
+impl LossModel for LossProcess {
+    #[inline]
+    fn is_lost(&mut self, now: Time) -> bool {
+        dispatch!(self, false, model => model.is_lost(now))
+    }
+
+    fn probability(&mut self, now: Time) -> Probability {
+        dispatch!(self, Probability::ZERO, model => model.probability(now))
+    }
+
+    fn capacity_loss(&mut self, now: Time) -> Probability {
+        dispatch!(self, Probability::ZERO, model => model.capacity_loss(now))
+    }
+
+    fn next_change(&self) -> Time {
+        dispatch!(self, Time::MAX, model => model.next_change())
+    }
+}

@@ -1,0 +1,163 @@
+use core::fmt;
+
+use anabranch_types::{DataSize, Probability};
+
+/// The packet size by which byte limits become RED thresholds and packet limits become bytes.
+pub const NOMINAL_PACKET: u32 = 1500;
+
+/// A queue's size and discipline.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QueueConfig {
+    /// How much may wait; `None` for one bandwidth-delay product, and 10 nominal packets at least.
+    pub limit: Option<QueueLimit>,
+    /// Who is let in below the limit.
+    pub discipline: Discipline,
+}
+
+/// How much may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// So many bytes: from one nominal packet (1500 B) to 1 GiB.
+    Bytes(DataSize),
+    /// So many packets, whatever their size: 1 to 1 000 000.
+    Packets(u32),
+}
+
+impl QueueLimit {
+    /// The limit in nominal packets.
+    pub fn nominal_packets(self) -> f64 {
+        match self {
+            QueueLimit::Bytes(bytes) => bytes.as_bytes() as f64 / f64::from(NOMINAL_PACKET),
+            QueueLimit::Packets(packets) => f64::from(packets),
+        }
+    }
+}
+
+/// Who is let into a queue that is not full.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Discipline {
+    /// Everyone.
+    #[default]
+    DropTail,
+    /// Random early detection.
+    Red(RedConfig),
+}
+
+/// Parameters of RED (Floyd and Jacobson 1993), gentle variant included.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RedConfig {
+    /// Where marking starts and where it reaches `max_probability`.
+    pub thresholds: RedThresholds,
+    /// Weight w of each arrival in the average queue, in `(0, 1]`.
+    pub weight: f64,
+    /// Marking probability max_p at the upper threshold.
+    pub max_probability: Probability,
+    /// Whether the probability rises further to one at twice the upper threshold, instead of
+    /// jumping there.
+    pub gentle: bool,
+    /// Whether ECN-capable packets are marked instead of dropped.
+    pub ecn: bool,
+    /// Size of the small packets by which idle time is counted, in bytes; at least 1.
+    pub idle_packet_bytes: u32,
+}
+
+impl Default for RedConfig {
+    /// Thresholds at a sixth and a half of the buffer, w = 0.002, max_p = 0.1, gentle, marking.
+    fn default() -> Self {
+        RedConfig {
+            thresholds: RedThresholds::FromBuffer,
+            weight: 0.002,
+            max_probability: Probability::clamped(0.1),
+            gentle: true,
+            ecn: true,
+            idle_packet_bytes: 500,
+        }
+    }
+}
+
+/// RED's thresholds on the average queue.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum RedThresholds {
+    /// A sixth and a half of the buffer, in packets.
+    FromBuffer,
+    /// So many packets each; `0 <= min < max`.
+    Packets {
+        /// Below this average every packet passes.
+        min: f64,
+        /// At this average the marking probability is max_p.
+        max: f64,
+    },
+}
+
+impl RedThresholds {
+    /// The two thresholds in packets, for a buffer of `limit`.
+    pub fn resolve(self, limit: QueueLimit) -> (f64, f64) {
+        match self {
+            RedThresholds::FromBuffer => {
+                let packets = limit.nominal_packets();
+                (packets / 6.0, packets / 2.0)
+            }
+            RedThresholds::Packets { min, max } => (min, max),
+        }
+    }
+}
+
+impl QueueConfig {
+    /// Checks every parameter against the range its documentation states.
+    ///
+    /// # Errors
+    /// Names the first that is outside.
+    pub fn validate(&self) -> Result<(), QueueConfigError> {
+        let limit_ok = match self.limit {
+            None => true,
+            Some(QueueLimit::Packets(n)) => (1..=1_000_000).contains(&n),
+            Some(QueueLimit::Bytes(b)) => {
+                (u64::from(NOMINAL_PACKET)..=1 << 30).contains(&b.as_bytes())
+            }
+        };
+        if !limit_ok {
+            return Err(QueueConfigError::Limit);
+        }
+        let Discipline::Red(red) = &self.discipline else { return Ok(()) };
+        if !(red.weight > 0.0 && red.weight <= 1.0) {
+            return Err(QueueConfigError::Weight);
+        }
+        if red.idle_packet_bytes == 0 {
+            return Err(QueueConfigError::IdlePacket);
+        }
+        match red.thresholds {
+            RedThresholds::Packets { min, max }
+                if !(min >= 0.0 && min < max && max.is_finite()) =>
+            {
+                Err(QueueConfigError::Thresholds)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Which parameter of a queue is out of range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueConfigError {
+    /// The buffer's size.
+    Limit,
+    /// RED's averaging weight.
+    Weight,
+    /// RED's thresholds.
+    Thresholds,
+    /// RED's idle packet size.
+    IdlePacket,
+}
+
+impl fmt::Display for QueueConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            QueueConfigError::Limit => "a buffer holds 1500B to 1GiB, or 1 to 1000000 packets",
+            QueueConfigError::Weight => "RED's weight must be above 0 and at most 1",
+            QueueConfigError::Thresholds => "RED's thresholds must satisfy 0 <= min < max",
+            QueueConfigError::IdlePacket => "RED's idle packet must have at least 1 byte",
+        })
+    }
+}
+
+impl core::error::Error for QueueConfigError {}

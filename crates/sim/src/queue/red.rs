@@ -1,0 +1,144 @@
+use anabranch_types::{Rng, math};
+
+use super::{Idle, QueueLimit, RedConfig};
+
+/// Random early detection (Floyd and Jacobson 1993, figure 2), with the gentle slope and ECN.
+///
+/// The average is over packets that wait, and moves on every arrival, dropped ones included.
+#[derive(Clone, Debug)]
+pub struct Red {
+    min: f64,
+    max: f64,
+    weight: f64,
+    max_probability: f64,
+    gentle: bool,
+    ecn: bool,
+    idle_packet_bits: f64,
+    average: f64,
+    /// Packets since the last mark; −1 while the average is below `min`.
+    count: i64,
+    random: Rng,
+}
+
+/// What RED decides about an arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedVerdict {
+    /// It is let in unchanged.
+    Admit,
+    /// It is let in and marked.
+    Mark,
+    /// It is dropped.
+    Drop,
+}
+
+/// RED's opinion before it knows whether the packet is ECN-capable.
+enum Pressure {
+    None,
+    /// Mark or drop with this probability, evened out over the packets since the last.
+    Probability(f64),
+    Drop,
+}
+
+impl Red {
+    /// RED over a buffer of `limit`, drawing from `random`.
+    pub fn new(config: &RedConfig, limit: QueueLimit, random: Rng) -> Self {
+        let (min, max) = config.thresholds.resolve(limit);
+        Red {
+            min,
+            max,
+            weight: config.weight,
+            max_probability: config.max_probability.get(),
+            gentle: config.gentle,
+            ecn: config.ecn,
+            idle_packet_bits: 8.0 * f64::from(config.idle_packet_bytes.max(1)),
+            average: 0.0,
+            count: -1,
+            random,
+        }
+    }
+
+    /// Decides about an arrival that finds `waiting` packets.
+    ///
+    /// `idle` as in [`Queue::offer`](super::Queue::offer); `full` forces a drop.
+    pub fn on_arrival(
+        &mut self,
+        waiting: usize,
+        idle: Option<Idle>,
+        capable: bool,
+        full: bool,
+    ) -> RedVerdict {
+        self.update_average(waiting, idle);
+        if full {
+            self.count = 0;
+            return RedVerdict::Drop;
+        }
+        match self.pressure() {
+            Pressure::None => {
+                self.count = -1;
+                RedVerdict::Admit
+            }
+            Pressure::Drop => {
+                self.count = 0;
+                RedVerdict::Drop
+            }
+            Pressure::Probability(base) => {
+                self.count += 1;
+                if !self.random.chance(spread(base, self.count)) {
+                    return RedVerdict::Admit;
+                }
+                self.count = 0;
+                if self.ecn && capable { RedVerdict::Mark } else { RedVerdict::Drop }
+            }
+        }
+    }
+
+    /// The average queue in packets.
+    pub fn average(&self) -> f64 {
+        self.average
+    }
+
+    /// The probability p_b at the present average, before it is evened out; one where every packet
+    /// is dropped.
+    pub fn base_probability(&self) -> f64 {
+        match self.pressure() {
+            Pressure::None => 0.0,
+            Pressure::Probability(p) => p,
+            Pressure::Drop => 1.0,
+        }
+    }
+
+    /// The lower and upper thresholds in packets.
+    pub fn thresholds(&self) -> (f64, f64) {
+        (self.min, self.max)
+    }
+
+    fn update_average(&mut self, waiting: usize, idle: Option<Idle>) {
+        match idle {
+            // As if the idle time had been filled with small packets that all found nobody waiting.
+            Some(Idle { lasted, rate }) => {
+                let m = lasted.as_secs_f64() * rate.as_bps() as f64 / self.idle_packet_bits;
+                self.average *= math::pow(1.0 - self.weight, m);
+            }
+            None => self.average += self.weight * (waiting as f64 - self.average),
+        }
+    }
+
+    fn pressure(&self) -> Pressure {
+        let (average, max_p) = (self.average, self.max_probability);
+        if average < self.min {
+            Pressure::None
+        } else if average < self.max {
+            Pressure::Probability(max_p * (average - self.min) / (self.max - self.min))
+        } else if self.gentle && average < 2.0 * self.max {
+            Pressure::Probability(max_p + (1.0 - max_p) * (average - self.max) / self.max)
+        } else {
+            Pressure::Drop
+        }
+    }
+}
+
+/// p_a = p_b / (1 − count·p_b), which makes the gaps between marks uniform.
+fn spread(base: f64, count: i64) -> f64 {
+    let rest = 1.0 - count as f64 * base;
+    if rest <= base { 1.0 } else { base / rest }
+}
