@@ -1,2 +1,56 @@
-//! (being written)
-fn main() {}
+//! The repository's own commands: `cargo xtask test`, `cargo xtask ci`, `cargo xtask bless`.
+
+mod check;
+mod ci;
+mod demo;
+mod golden;
+mod process;
+mod suite;
+mod wasm;
+mod workspace;
+
+use std::process::ExitCode;
+
+use workspace::Workspace;
+
+const HELP: &str = "\
+Commands of the Anabranch repository
+
+Usage: cargo xtask <command>
+
+  test [ARGS] [-- ARGS]   run every test of the workspace, documentation tests included;
+                          ARGS go to `cargo test`, those after `--` to the test programs
+  ci [--only STEP]...     run the longer checks and print a table; fails if any step failed
+  ci --list               name the steps of `ci`
+  bless                   rewrite the golden traces from the present behaviour
+  help                    print this text
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&args) {
+        Ok(code) => code,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(args: &[String]) -> Result<ExitCode, String> {
+    let (command, rest) = match args.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => return Err(format!("no command given\n\n{HELP}")),
+    };
+    match command {
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(ExitCode::SUCCESS)
+        }
+        "test" => suite::test(&Workspace::locate()?, rest),
+        "bless" if rest.is_empty() => golden::bless(&Workspace::locate()?),
+        "bless" => Err("`bless` takes no arguments".into()),
+        "ci" => ci::run(&Workspace::locate()?, rest),
+        other => Err(format!("unknown command `{other}`\n\n{HELP}")),
+    }
+}

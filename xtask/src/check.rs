@@ -1,0 +1,77 @@
+//! Rules about the source that no compiler enforces: who imports whom, which words and keywords
+//! appear where, how long files and functions are.
+
+pub mod functions;
+pub mod imports;
+pub mod keywords;
+pub mod mask;
+pub mod size;
+pub mod words;
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+/// One Rust source file of the repository.
+#[derive(Clone, Debug)]
+pub struct SourceFile {
+    /// Where it is, from the top directory, with `/` between the parts.
+    pub path: String,
+    /// What it holds.
+    pub text: String,
+}
+
+/// A place that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The file, from the top directory.
+    pub path: String,
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong there.
+    pub what: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}: {}", self.path, self.line, self.what)
+    }
+}
+
+/// Every `.rs` file below `root`, ordered by path. Build directories (`target`) and hidden
+/// directories are left out.
+///
+/// # Errors
+/// If a directory or file cannot be read, or a file is not UTF-8.
+pub fn source_files(root: &Path) -> Result<Vec<SourceFile>, String> {
+    let mut files = Vec::new();
+    let mut pending = vec![(root.to_path_buf(), String::new())];
+    while let Some((directory, prefix)) = pending.pop() {
+        let failed = |error: std::io::Error| format!("{}: {error}", directory.display());
+        for entry in fs::read_dir(&directory).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let kind = entry.file_type().map_err(failed)?;
+            let path = format!("{prefix}{name}");
+            if kind.is_dir() && !name.starts_with('.') && name != "target" {
+                pending.push((entry.path(), format!("{path}/")));
+            } else if kind.is_file() && name.ends_with(".rs") {
+                let text = fs::read_to_string(entry.path()).map_err(|e| format!("{path}: {e}"))?;
+                files.push(SourceFile { path, text });
+            }
+        }
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(files)
+}
+
+/// Turns findings into the result of a step: all of them as the error, or `note` if there are none.
+pub fn conclude(findings: &[impl fmt::Display], note: String) -> Result<String, String> {
+    if findings.is_empty() {
+        return Ok(note);
+    }
+    for finding in findings {
+        eprintln!("error: {finding}");
+    }
+    Err(format!("{} found", findings.len()))
+}

@@ -1,0 +1,186 @@
+//! `cargo xtask ci`: the longer checks, all of them run even if one fails.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::check::{self, conclude};
+use crate::process::{self, now};
+use crate::workspace::Workspace;
+use crate::{demo, golden, wasm};
+
+/// One check: its name, what it is for, and what runs it. It tells a short note or what went wrong.
+struct Step {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&Workspace) -> Result<String, String>,
+}
+
+struct Outcome {
+    name: &'static str,
+    took: Duration,
+    result: Result<String, String>,
+}
+
+const STEPS: &[Step] = &[
+    Step { name: "fmt", about: "the formatter changes nothing", run: fmt },
+    Step { name: "imports", about: "crates import along the arrows of the design", run: imports },
+    Step { name: "words", about: "the core names no protocol outside its profiles", run: words },
+    Step { name: "unsafe", about: "`unsafe` only in the erasure kernels", run: keywords },
+    Step { name: "size", about: "files and functions of readable length", run: size },
+    Step { name: "clippy", about: "no lint speaks", run: clippy },
+    Step { name: "deny", about: "licences, banned crates and sources", run: deny },
+    Step { name: "doc", about: "the documentation builds without a warning", run: doc },
+    Step { name: "wasm", about: "the I/O-free crates build for wasm32", run: wasm::build },
+    Step { name: "digest", about: "wasm and native runs agree bit for bit", run: wasm::digest },
+    Step { name: "golden", about: "golden traces hold, twice", run: golden::check },
+    Step { name: "demo", about: "the demo carries a file over lossy paths", run: demo::check },
+];
+
+/// Runs the chosen steps and prints their table.
+///
+/// # Errors
+/// If the arguments make no sense. Failed steps are no error here but the exit code.
+pub fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> {
+    let Some(chosen) = choose(args)? else {
+        for step in STEPS {
+            println!("{:8} {}", step.name, step.about);
+        }
+        return Ok(ExitCode::SUCCESS);
+    };
+    let mut outcomes = Vec::new();
+    for step in chosen {
+        eprintln!("\n==> {}: {}", step.name, step.about);
+        let start = now();
+        let result = (step.run)(workspace);
+        if let Err(message) = &result {
+            eprintln!("error: {}: {message}", step.name);
+        }
+        outcomes.push(Outcome { name: step.name, took: start.elapsed(), result });
+    }
+    print!("\n{}", table(&outcomes));
+    let passed = outcomes.iter().all(|outcome| outcome.result.is_ok());
+    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The steps the arguments ask for, or `None` if they ask for a list.
+fn choose(args: &[String]) -> Result<Option<Vec<&'static Step>>, String> {
+    let mut chosen = Vec::new();
+    let mut rest = args.iter().map(String::as_str);
+    while let Some(arg) = rest.next() {
+        match arg {
+            "--list" => return Ok(None),
+            "--only" => {
+                let name = rest.next().ok_or("--only needs the name of a step")?;
+                let step = STEPS.iter().find(|step| step.name == name);
+                chosen.push(step.ok_or_else(|| format!("no step `{name}`; see `ci --list`"))?);
+            }
+            other => return Err(format!("`ci` does not know `{other}`")),
+        }
+    }
+    Ok(Some(if chosen.is_empty() { STEPS.iter().collect() } else { chosen }))
+}
+
+fn table(outcomes: &[Outcome]) -> String {
+    let mut text = format!("{:8} {:>8}  result\n", "step", "time");
+    for Outcome { name, took, result } in outcomes {
+        let verdict = match result {
+            Ok(note) if note.is_empty() => String::from("ok"),
+            Ok(note) => format!("ok ({note})"),
+            Err(message) => format!("FAILED: {}", message.lines().next().unwrap_or_default()),
+        };
+        text += &format!("{name:8} {:6.1} s  {verdict}\n", took.as_secs_f64());
+    }
+    let failed = outcomes.iter().filter(|outcome| outcome.result.is_err()).count();
+    let total: Duration = outcomes.iter().map(|outcome| outcome.took).sum();
+    let verdict = if failed == 0 { "all passed".into() } else { format!("{failed} failed") };
+    text + &format!(
+        "{:8} {:6.1} s  {} steps, {verdict}\n",
+        "total",
+        total.as_secs_f64(),
+        outcomes.len()
+    )
+}
+
+fn fmt(workspace: &Workspace) -> Result<String, String> {
+    process::run(&mut workspace.cargo(&["fmt", "--all", "--check"])).map(|()| String::new())
+}
+
+fn clippy(workspace: &Workspace) -> Result<String, String> {
+    let everything = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+    process::run(&mut workspace.cargo(&everything))?;
+    // The one target behind a feature of ours.
+    let wasm_run = ["clippy", "--package=xtask", "--bin=wasm-run", "--features=wasm", "--locked"];
+    process::run(workspace.cargo(&wasm_run).args(["--", "-D", "warnings"]))?;
+    Ok(String::new())
+}
+
+fn imports(workspace: &Workspace) -> Result<String, String> {
+    let packages = workspace.packages()?;
+    conclude(&check::imports::check(&packages), format!("{} packages", packages.len()))
+}
+
+fn words(workspace: &Workspace) -> Result<String, String> {
+    conclude(&check::words::check(&check::source_files(workspace.root())?), String::new())
+}
+
+fn keywords(workspace: &Workspace) -> Result<String, String> {
+    conclude(&check::keywords::check(&check::source_files(workspace.root())?), String::new())
+}
+
+fn size(workspace: &Workspace) -> Result<String, String> {
+    let files = check::source_files(workspace.root())?;
+    let sizes = check::size::check(&files);
+    for warning in &sizes.warnings {
+        eprintln!("warning: {warning}");
+    }
+    let longest = sizes.longest_function;
+    let note = format!("{} files, longest function {longest} lines", files.len());
+    conclude(&sizes.errors, note)
+}
+
+fn deny(workspace: &Workspace) -> Result<String, String> {
+    let args = ["deny", "--workspace", "--all-features", "--locked", "check"];
+    let mut command = workspace.cargo(&args);
+    command.args(["licenses", "bans", "sources"]);
+    process::run(&mut command).map(|()| String::new())
+}
+
+fn doc(workspace: &Workspace) -> Result<String, String> {
+    let mut command = workspace.cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    process::run(&mut command).map(|()| String::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(args: &[&str]) -> Result<Option<Vec<&'static str>>, String> {
+        let args: Vec<String> = args.iter().map(ToString::to_string).collect();
+        Ok(choose(&args)?.map(|steps| steps.iter().map(|step| step.name).collect()))
+    }
+
+    #[test]
+    fn steps_are_chosen_by_name() {
+        assert_eq!(names(&["--only", "size", "--only", "fmt"]), Ok(Some(vec!["size", "fmt"])));
+        assert_eq!(names(&[]).map(|all| all.map(|all| all.len())), Ok(Some(STEPS.len())));
+        assert_eq!(names(&["--list"]), Ok(None));
+        assert!(names(&["--only"]).is_err());
+        assert!(names(&["--only", "nothing"]).is_err());
+        assert!(names(&["size"]).is_err());
+    }
+
+    #[test]
+    fn the_table_tells_what_failed() {
+        let took = Duration::from_millis(1500);
+        let outcomes = [
+            Outcome { name: "fmt", took, result: Ok(String::new()) },
+            Outcome { name: "size", took, result: Err("2 found\nmore".into()) },
+        ];
+        let expected = "step         time  result\n\
+                        fmt         1.5 s  ok\n\
+                        size        1.5 s  FAILED: 2 found\n\
+                        total       3.0 s  2 steps, 1 failed\n";
+        assert_eq!(table(&outcomes), expected);
+    }
+}

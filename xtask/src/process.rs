@@ -1,0 +1,97 @@
+//! Running other programs.
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Runs `command` with our own input and output.
+///
+/// # Errors
+/// If it cannot be started or exits non-zero.
+pub fn run(command: &mut Command) -> Result<(), String> {
+    let shown = show(command);
+    eprintln!("$ {shown}");
+    let status = command.status().map_err(|error| format!("`{shown}`: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("`{shown}`: {status}")) }
+}
+
+/// Runs `command` and returns its standard output; standard error stays ours.
+///
+/// # Errors
+/// If it cannot be started or exits non-zero.
+pub fn capture(command: &mut Command) -> Result<String, String> {
+    let shown = show(command);
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("`{shown}`: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("`{shown}`: {}", output.status));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Like [`capture`], but kills the program once `limit` has passed. On a non-zero exit the error
+/// carries what was printed.
+///
+/// # Errors
+/// As for [`capture`], and if the limit was reached.
+pub fn capture_within(command: &mut Command, limit: Duration) -> Result<String, String> {
+    let shown = show(command);
+    let failed = |error: std::io::Error| format!("`{shown}`: {error}");
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(failed)?;
+    let stdout = child.stdout.take();
+    let reader = thread::spawn(move || {
+        let mut bytes = Vec::new();
+        stdout.map_or(Ok(0), |mut pipe| pipe.read_to_end(&mut bytes)).map(|_| bytes)
+    });
+    let start = now();
+    let status = loop {
+        if let Some(status) = child.try_wait().map_err(failed)? {
+            break status;
+        }
+        if start.elapsed() > limit {
+            child.kill().and_then(|()| child.wait()).map_err(failed)?;
+            return Err(format!("`{shown}`: still running after {} s", limit.as_secs()));
+        }
+        thread::sleep(Duration::from_millis(20));
+    };
+    let bytes = reader.join().map_err(|_| format!("`{shown}`: reader failed"))?.map_err(failed)?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    if status.success() { Ok(text) } else { Err(format!("`{shown}`: {status}: {}", text.trim())) }
+}
+
+/// The command line as one would type it, without quoting.
+pub fn show(command: &Command) -> String {
+    let program = std::path::Path::new(command.get_program());
+    let name = program.file_name().unwrap_or(program.as_os_str()).to_string_lossy();
+    let args = command.get_args().map(|arg| format!(" {}", arg.to_string_lossy()));
+    name.into_owned() + &args.collect::<String>()
+}
+
+/// The present instant; steps are timed for people, nothing is decided by it but a kill.
+#[allow(clippy::disallowed_methods)]
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_and_status_are_reported() {
+        let echo = capture_within(Command::new("echo").arg("hi"), Duration::from_secs(60));
+        assert_eq!(echo, Ok("hi\n".into()));
+        assert!(capture_within(&mut Command::new("false"), Duration::from_secs(60)).is_err());
+        assert!(capture(&mut Command::new("false")).is_err());
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_killed() {
+        let result = capture_within(Command::new("sleep").arg("600"), Duration::ZERO);
+        assert!(result.is_err_and(|message| message.contains("still running")));
+    }
+}

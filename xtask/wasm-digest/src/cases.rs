@@ -1,0 +1,81 @@
+//! The computations whose digests must agree everywhere.
+//!
+//! A case takes nothing and gives a 64-bit digest of integers, or of floating-point numbers bit by
+//! bit. It runs in an interpreter too, ten to fifty times slower than natively: keep a case below
+//! a hundred milliseconds or so of optimised native time.
+
+use anabranch_types::{Bitrate, DataSize, Rng, Time, math};
+
+use crate::Digest;
+
+/// One computation.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// Its name, without spaces.
+    pub name: &'static str,
+    /// Computes its digest.
+    pub run: fn() -> u64,
+}
+
+/// All of them. The order is that of the golden file.
+pub const CASES: &[Case] = &[
+    Case { name: "types.rng", run: random_streams },
+    Case { name: "types.math", run: mathematics },
+    Case { name: "types.units", run: units },
+];
+
+/// Draws of every kind from two named streams.
+fn random_streams() -> u64 {
+    let mut digest = Digest::default();
+    for name in ["link.lte.loss", "link.satellite.loss"] {
+        let mut rng = Rng::substream(1, name);
+        for bound in 1..1000 {
+            digest.integer(rng.next_u64());
+            digest.integer(u64::from(rng.next_u32()));
+            digest.integer(rng.below(bound));
+            digest.integer(u64::from(rng.chance(0.3)));
+            digest.float(rng.exponential(0.25));
+        }
+        let mut bytes = [0; 37];
+        rng.fill(&mut bytes);
+        digest.bytes(&bytes);
+    }
+    digest.finish()
+}
+
+/// Every pinned function over twelve decades, each bit of the results.
+fn mathematics() -> u64 {
+    let mut digest = Digest::default();
+    let mut rng = Rng::substream(1, "math");
+    for _ in 0..1000 {
+        let x = math::pow(10.0, rng.uniform() * 12.0 - 6.0);
+        let y = rng.uniform() * 8.0 - 4.0;
+        for value in [math::ln(x), math::exp(y), math::pow(x, y), math::cbrt(x), math::sqrt(x)] {
+            digest.float(value);
+        }
+        digest.float(math::ln_gamma(x));
+    }
+    for k in 0..=255 {
+        digest.float(math::binomial(255, 0.07, k));
+        digest.float(math::binomial_below(255, 0.07, k));
+    }
+    digest.finish()
+}
+
+/// Rates, sizes and times, where pointer width or rounding might show.
+fn units() -> u64 {
+    let mut digest = Digest::default();
+    let mut rng = Rng::substream(1, "units");
+    let mut time = Time::ZERO;
+    for _ in 0..1000 {
+        let rate = Bitrate::from_mbps(0.001 + rng.exponential(50.0));
+        let size = DataSize::from_bytes(1 + rng.below(1 << 40));
+        let duration = rate.time_to_send(size.as_bytes());
+        time += duration;
+        digest.integer(rate.mul_f64(1.25).as_bps());
+        digest.integer(time.as_nanos());
+        digest.integer(rate.bytes_in(duration));
+        digest.integer(Bitrate::from_transfer(size.as_bytes(), duration).as_bps());
+    }
+    digest.finish()
+}

@@ -1,0 +1,12 @@
+//! Integer digests of deterministic computations.
+//!
+//! The same cases run natively, unoptimised and optimised, and as wasm in an interpreter; CI
+//! compares the digests. To add a computation, add a [`Case`] to `cases.rs`.
+
+mod cases;
+mod digest;
+#[cfg(target_arch = "wasm32")]
+mod export;
+
+pub use cases::{CASES, Case};
+pub use digest::Digest;
