@@ -5,4 +5,5 @@
 //! emulator.
 
 pub mod crypto;
+pub mod handshake;
 pub mod wire;

@@ -1,0 +1,78 @@
+//! The handshake, without sockets: message layouts, the initiator's timer, the responder's tables.
+//!
+//! [`Initiating`] holds one Initiation and sends the same bytes on every path until a Response
+//! arrives. [`Responding`] sees every Initiation of an endpoint and decides, in this order and as
+//! cheaply as possible, whether to drop it, repeat an earlier answer, ask for a cookie, or hand a
+//! [`Candidate`] to the endpoint. The layouts are those of `docs/spec/wire-0.md`.
+
+mod bucket;
+mod cookie;
+mod copies;
+mod fuzz;
+mod initiating;
+pub mod message;
+mod replay;
+mod responding;
+#[cfg(test)]
+mod tests;
+
+pub use bucket::TokenBucket;
+#[doc(hidden)]
+pub use fuzz::fuzz_message;
+pub use initiating::{Established, Initiating, Opening, Schedule};
+pub use responding::{
+    AcceptError, Accepting, Candidate, DropReason, Outcome, Permitted, ResponderConfig, Responding,
+};
+
+use crate::crypto::CryptoError;
+use core::fmt;
+use message::MessageError;
+
+/// Why a handshake message had no effect. Whatever the reason, the state is as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandshakeError {
+    /// It is not a message of the expected kind.
+    Message(MessageError),
+    /// It answers a connection id that is not this handshake's.
+    WrongReceiver,
+    /// Its first MAC does not hold: the sender does not know our public key, or bytes were damaged.
+    Mac,
+    /// A cookie came on a path that has sent nothing since the last one.
+    UnexpectedCookie,
+    /// The cryptography refused it, or could not produce a message.
+    Crypto,
+    /// Our own message would be longer than [`message::MAX_LEN`].
+    TooLong,
+}
+
+impl fmt::Display for HandshakeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HandshakeError::Message(error) => error.fmt(f),
+            HandshakeError::WrongReceiver => f.write_str("answers another connection id"),
+            HandshakeError::Mac => f.write_str("the first MAC does not hold"),
+            HandshakeError::UnexpectedCookie => f.write_str("cookie without a message it answers"),
+            HandshakeError::Crypto => CryptoError.fmt(f),
+            HandshakeError::TooLong => f.write_str("transport parameters too long for a handshake"),
+        }
+    }
+}
+
+impl std::error::Error for HandshakeError {}
+
+impl From<MessageError> for HandshakeError {
+    fn from(error: MessageError) -> Self {
+        HandshakeError::Message(error)
+    }
+}
+
+impl From<CryptoError> for HandshakeError {
+    fn from(_: CryptoError) -> Self {
+        HandshakeError::Crypto
+    }
+}
+
+/// Compares two MACs in a time that does not depend on where they differ.
+fn same_mac(a: &[u8; message::MAC_LEN], b: &[u8; message::MAC_LEN]) -> bool {
+    a.iter().zip(b).fold(0, |difference, (x, y)| difference | (x ^ y)) == 0
+}

@@ -1,0 +1,101 @@
+//! Cookies: proof that the sender of an Initiation receives at the address it claims.
+
+use super::message::{CookieReply, Initiation, MAC_LEN};
+use super::same_mac;
+use crate::crypto::{Crypto, MacPurpose};
+use anabranch_types::{Rng, Time};
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+
+/// How long a secret makes cookies; it verifies them for as long again.
+const LIFETIME: Duration = Duration::from_secs(120);
+
+/// The secrets from which cookies are computed, so that none need be remembered.
+pub(super) struct CookieSecrets {
+    current: [u8; 32],
+    previous: Option<[u8; 32]>,
+    made: Time,
+    replies: u64,
+    rng: Rng,
+}
+
+impl CookieSecrets {
+    pub(super) fn new(mut rng: Rng, now: Time) -> Self {
+        let mut current = [0; 32];
+        rng.fill(&mut current);
+        CookieSecrets { current, previous: None, made: now, replies: 0, rng }
+    }
+
+    /// Whether the message's second MAC proves its source address.
+    pub(super) fn proves(
+        &mut self,
+        crypto: &dyn Crypto,
+        now: Time,
+        remote: SocketAddr,
+        message: &Initiation<'_>,
+    ) -> bool {
+        self.rotate(now);
+        let address = address_bytes(remote);
+        core::iter::once(&self.current).chain(&self.previous).any(|secret| {
+            let cookie = crypto.mac(MacPurpose::Cookie(secret), &address);
+            let expected = crypto.mac(MacPurpose::Mac2(&cookie), message.macs.before_mac2);
+            same_mac(&expected, &message.macs.mac2)
+        })
+    }
+
+    /// The cookie reply to `message`.
+    pub(super) fn reply(
+        &mut self,
+        crypto: &dyn Crypto,
+        now: Time,
+        remote: SocketAddr,
+        message: &Initiation<'_>,
+    ) -> CookieReply {
+        self.rotate(now);
+        let cookie = crypto.mac(MacPurpose::Cookie(&self.current), &address_bytes(remote));
+        let nonce = self.nonce(crypto, message);
+        let sealed = crypto.seal_cookie(&cookie, &nonce, &message.macs.mac1);
+        CookieReply { receiver: message.sender, nonce, sealed }
+    }
+
+    /// A nonce that never repeats. Computed from the secret instead of drawn, since drawing would
+    /// publish the state of the generator that the next secret comes from.
+    fn nonce(&mut self, crypto: &dyn Crypto, message: &Initiation<'_>) -> [u8; 24] {
+        self.replies += 1;
+        let mut input = [0; 8 + MAC_LEN];
+        input[..8].copy_from_slice(&self.replies.to_be_bytes());
+        input[8..].copy_from_slice(&message.macs.mac1);
+        let mut nonce = [0; 24];
+        nonce[..16].copy_from_slice(&crypto.mac(MacPurpose::Cookie(&self.current), &input));
+        nonce[16..].copy_from_slice(&self.replies.to_be_bytes());
+        nonce
+    }
+
+    fn rotate(&mut self, now: Time) {
+        let age = now.since(self.made);
+        if age < LIFETIME {
+            return;
+        }
+        self.previous = (age < LIFETIME * 2).then_some(self.current);
+        self.rng.fill(&mut self.current);
+        self.made = now;
+    }
+}
+
+impl core::fmt::Debug for CookieSecrets {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("CookieSecrets").field("made", &self.made).finish_non_exhaustive()
+    }
+}
+
+/// An address in 18 bytes: IPv6 (IPv4 mapped into it), then the port.
+fn address_bytes(remote: SocketAddr) -> [u8; 18] {
+    let ip = match remote.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    };
+    let mut out = [0; 18];
+    out[..16].copy_from_slice(&ip.octets());
+    out[16..].copy_from_slice(&remote.port().to_be_bytes());
+    out
+}

@@ -1,0 +1,62 @@
+//! Answers already given, so that a copy of an Initiation on another path makes no new connection.
+
+use super::message::{EPHEMERAL_LEN, MAC_LEN};
+use anabranch_types::Time;
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+
+/// Responses by the ephemeral key of what they answer; bounded in number and age.
+#[derive(Debug)]
+pub(super) struct Copies {
+    answers: BTreeMap<[u8; EPHEMERAL_LEN], Answer>,
+    /// Oldest first.
+    by_age: VecDeque<(Time, [u8; EPHEMERAL_LEN])>,
+    capacity: usize,
+    lifetime: Duration,
+}
+
+/// A response that was sent.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// The first MAC of the message answered. It covers all but the second MAC, so a message with the
+    /// same ephemeral and another MAC is not a copy.
+    pub(super) mac1: [u8; MAC_LEN],
+    pub(super) response: Vec<u8>,
+}
+
+impl Copies {
+    pub(super) fn new(capacity: usize, lifetime: Duration) -> Self {
+        Copies { answers: BTreeMap::new(), by_age: VecDeque::new(), capacity, lifetime }
+    }
+
+    pub(super) fn find(&mut self, now: Time, ephemeral: &[u8; EPHEMERAL_LEN]) -> Option<&Answer> {
+        self.forget_old(now);
+        self.answers.get(ephemeral)
+    }
+
+    pub(super) fn insert(&mut self, now: Time, ephemeral: [u8; EPHEMERAL_LEN], answer: Answer) {
+        self.forget_old(now);
+        if self.answers.insert(ephemeral, answer).is_none() {
+            self.by_age.push_back((now, ephemeral));
+        }
+        while self.answers.len() > self.capacity {
+            let Some((_, oldest)) = self.by_age.pop_front() else { break };
+            self.answers.remove(&oldest);
+        }
+    }
+
+    fn forget_old(&mut self, now: Time) {
+        while let Some((made, ephemeral)) = self.by_age.front() {
+            if now.since(*made) < self.lifetime {
+                break;
+            }
+            self.answers.remove(ephemeral);
+            self.by_age.pop_front();
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.answers.len().max(self.by_age.len())
+    }
+}

@@ -1,0 +1,69 @@
+use super::message::{CookieReply, Initiation, MAC_LEN, Response, append_mac1};
+use super::{Initiating, Opening, Outcome, Permitted, ResponderConfig, Responding, Schedule};
+use crate::crypto::null::NullCrypto;
+use crate::crypto::{Crypto, PublicKey};
+use anabranch_types::{PathId, Rng, Time};
+use core::net::{Ipv4Addr, SocketAddr};
+
+/// Feeds arbitrary bytes to every reader of handshake messages, as they are and again with a valid
+/// first MAC, which a fuzzer would not find; panics if an answer is longer than allowed.
+#[doc(hidden)]
+pub fn fuzz_message(data: &[u8]) {
+    let mut server = NullCrypto::new([1; 32]);
+    let mut client = NullCrypto::new([2; 32]);
+    let config = ResponderConfig { permitted: Permitted::Anyone, ..ResponderConfig::default() };
+    let mut responding = Responding::new(config, Time::ZERO, Rng::new(1));
+    let opening =
+        Opening { peer: server.public_key(), local_id: 7, timestamp: 1, parameters: b"fuzz" };
+    let Ok(mut initiating) =
+        Initiating::new(&mut client, opening, Schedule::default(), Time::ZERO, Rng::new(2))
+    else {
+        return;
+    };
+    let path = PathId(0);
+    initiating.add_path(path, Time::ZERO);
+    initiating.poll(&client, path, Time::ZERO, &mut Vec::new());
+    let for_server = with_mac1(&server, &server.public_key(), data);
+    let for_client = with_mac1(&client, &client.public_key(), data);
+    let authentic = with_payload(&mut client, &server.public_key(), data);
+    for bytes in [data, &for_server, &for_client, &authentic] {
+        // Results are of no interest: none may panic.
+        let _ = Initiation::parse(bytes);
+        let _ = Response::parse(bytes);
+        let _ = CookieReply::parse(bytes);
+        let _ = initiating.on_response(&client, bytes);
+        let _ = initiating.on_cookie_reply(&client, path, Time::ZERO, bytes);
+        for under_load in [false, true] {
+            respond(&mut responding, &mut server, bytes, under_load);
+        }
+    }
+}
+
+fn respond(responding: &mut Responding, server: &mut NullCrypto, bytes: &[u8], under_load: bool) {
+    let remote = SocketAddr::from((Ipv4Addr::LOCALHOST, 4000));
+    let sent = match responding.handle(server, Time::ZERO, remote, bytes, under_load) {
+        Outcome::Drop(_) => 0,
+        Outcome::Reply(reply) => reply.len(),
+        Outcome::Candidate(candidate) => responding
+            .accept(server, Time::ZERO, candidate, 9, &[0; 100])
+            .map_or(0, |accepting| accepting.response.len()),
+    };
+    assert!(sent <= 3 * bytes.len(), "amplification: {sent} for {}", bytes.len());
+}
+
+fn with_mac1(crypto: &NullCrypto, receiver: &PublicKey, data: &[u8]) -> Vec<u8> {
+    let mut bytes = data.to_vec();
+    append_mac1(crypto, receiver, &mut bytes);
+    bytes.extend_from_slice(&[0; MAC_LEN]);
+    bytes
+}
+
+/// An Initiation that is authentic but for what its payload says.
+fn with_payload(client: &mut NullCrypto, server: &PublicKey, payload: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Initiation::start(3, &mut bytes);
+    let _ = client.initiate(server, payload, &mut bytes);
+    append_mac1(client, server, &mut bytes);
+    bytes.extend_from_slice(&[0; MAC_LEN]);
+    bytes
+}

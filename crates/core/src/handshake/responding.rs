@@ -1,0 +1,297 @@
+use super::bucket::TokenBucket;
+use super::cookie::CookieSecrets;
+use super::copies::{Answer, Copies};
+use super::message::{
+    EPHEMERAL_LEN, Initiation, MAC_LEN, MAX_LEN, MessageError, Response, append_mac1,
+};
+use super::replay::Replays;
+use super::same_mac;
+use crate::crypto::{Crypto, MacPurpose, PublicKey, Responder, Session};
+use anabranch_types::{Rng, Time};
+use core::net::SocketAddr;
+use core::time::Duration;
+use std::collections::BTreeSet;
+
+/// Bytes that may be sent to an unproven address for each byte received from it.
+const AMPLIFICATION: usize = 3;
+
+/// Who may connect.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Permitted {
+    /// Nobody.
+    #[default]
+    Nobody,
+    /// Anyone who knows our public key.
+    Anyone,
+    /// The holders of these static keys.
+    Only(BTreeSet<PublicKey>),
+}
+
+impl Permitted {
+    /// Whether the holder of `peer` may connect.
+    pub fn contains(&self, peer: &PublicKey) -> bool {
+        match self {
+            Permitted::Nobody => false,
+            Permitted::Anyone => true,
+            Permitted::Only(keys) => keys.contains(peer),
+        }
+    }
+}
+
+/// Limits of the responder's tables and work.
+#[derive(Clone, Debug)]
+pub struct ResponderConfig {
+    /// Who may connect.
+    pub permitted: Permitted,
+    /// Initiations taken through Diffie–Hellman a second, in the long run.
+    pub rate: u64,
+    /// Initiations taken through Diffie–Hellman at once. Below half of it, senders must show a cookie.
+    pub burst: u64,
+    /// Peers whose timestamps are remembered.
+    pub peers: usize,
+    /// Responses kept for copies of the messages they answer.
+    pub copies: usize,
+    /// How long a response is kept. Should reach the initiators' give-up time: a copy that arrives
+    /// after it, as after a long blackout, counts as a replay.
+    pub copy_lifetime: Duration,
+}
+
+impl Default for ResponderConfig {
+    fn default() -> Self {
+        ResponderConfig {
+            permitted: Permitted::Nobody,
+            rate: 500,
+            burst: 100,
+            peers: 4096,
+            copies: 1024,
+            copy_lifetime: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Why an Initiation got no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropReason {
+    /// It is not an Initiation of our version.
+    Message(MessageError),
+    /// Its first MAC does not hold.
+    Mac,
+    /// It repeats an ephemeral key but is not a copy.
+    EphemeralReuse,
+    /// The rate of Diffie–Hellman operations is exhausted.
+    Rate,
+    /// The cryptography refused it.
+    Crypto,
+    /// Its payload is too short for a timestamp.
+    Payload,
+    /// Its sender is not permitted.
+    NotPermitted,
+    /// Its timestamp was accepted before, or is older than what is remembered.
+    Replay,
+    /// The answer would be longer than an unproven address may be sent.
+    Amplification,
+}
+
+/// What to do about an Initiation.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Nothing.
+    Drop(DropReason),
+    /// Send this to where the Initiation came from. No connection is made or changed.
+    Reply(Vec<u8>),
+    /// A permitted peer wants a connection: [`Responding::accept`] or drop it.
+    Candidate(Candidate),
+}
+
+/// A new, authentic Initiation.
+#[derive(Debug)]
+pub struct Candidate {
+    /// Who sent it.
+    pub peer: PublicKey,
+    /// The connection id under which the peer wants to receive.
+    pub remote_id: u32,
+    /// The peer's encoded transport parameters.
+    pub parameters: Vec<u8>,
+    timestamp: u64,
+    ephemeral: [u8; EPHEMERAL_LEN],
+    mac1: [u8; MAC_LEN],
+    received_len: usize,
+    responder: Box<dyn Responder>,
+}
+
+/// An accepted connection.
+#[derive(Debug)]
+pub struct Accepting {
+    /// What to send to where the Initiation came from. Copies on other paths are answered with the
+    /// same bytes, through [`Outcome::Reply`].
+    pub response: Vec<u8>,
+    /// The connection's keys. Nothing may be sealed before a packet of the peer has been opened.
+    pub session: Session,
+}
+
+/// Why a candidate could not be accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AcceptError {
+    /// The response would be longer than a message may be, or than an unproven address may be sent.
+    TooLong,
+    /// The cryptography could not produce it.
+    Crypto,
+}
+
+impl core::fmt::Display for AcceptError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            AcceptError::TooLong => "transport parameters too long for a handshake",
+            AcceptError::Crypto => "cryptographic operation failed",
+        })
+    }
+}
+
+impl std::error::Error for AcceptError {}
+
+/// The responder's side of every handshake of an endpoint. All its memory is bounded.
+#[derive(Debug)]
+pub struct Responding {
+    permitted: Permitted,
+    bucket: TokenBucket,
+    burst: u64,
+    cookies: CookieSecrets,
+    copies: Copies,
+    replays: Replays,
+}
+
+impl Responding {
+    /// Empty tables. `rng` makes the cookie secrets and must serve no other purpose.
+    pub fn new(config: ResponderConfig, now: Time, rng: Rng) -> Self {
+        Responding {
+            permitted: config.permitted,
+            bucket: TokenBucket::new(config.rate, config.burst, now),
+            burst: config.burst,
+            cookies: CookieSecrets::new(rng, now),
+            copies: Copies::new(config.copies, config.copy_lifetime),
+            replays: Replays::new(config.peers),
+        }
+    }
+
+    /// Replaces the list of who may connect. Existing connections are not this table's.
+    pub fn set_permitted(&mut self, permitted: Permitted) {
+        self.permitted = permitted;
+    }
+
+    /// Reads an Initiation that came from `remote`. With `under_load`, or when the bucket of
+    /// Diffie–Hellman operations runs low, only senders with a valid cookie get further.
+    pub fn handle(
+        &mut self,
+        crypto: &mut dyn Crypto,
+        now: Time,
+        remote: SocketAddr,
+        bytes: &[u8],
+        under_load: bool,
+    ) -> Outcome {
+        self.judge(crypto, now, remote, bytes, under_load).unwrap_or_else(Outcome::Drop)
+    }
+
+    /// Completes a candidate's handshake under the connection id `local_id`, and remembers the answer
+    /// for copies and the timestamp against replays.
+    pub fn accept(
+        &mut self,
+        crypto: &dyn Crypto,
+        now: Time,
+        candidate: Candidate,
+        local_id: u32,
+        parameters: &[u8],
+    ) -> Result<Accepting, AcceptError> {
+        let mut response = Vec::with_capacity(128 + parameters.len().min(MAX_LEN));
+        Response::start(local_id, candidate.remote_id, &mut response);
+        let session = candidate
+            .responder
+            .respond(parameters, &mut response)
+            .map_err(|_| AcceptError::Crypto)?;
+        append_mac1(crypto, &candidate.peer, &mut response);
+        response.extend_from_slice(&[0; MAC_LEN]);
+        if response.len() > MAX_LEN.min(AMPLIFICATION * candidate.received_len) {
+            return Err(AcceptError::TooLong);
+        }
+        self.replays.record(candidate.peer, candidate.timestamp);
+        let answer = Answer { mac1: candidate.mac1, response: response.clone() };
+        self.copies.insert(now, candidate.ephemeral, answer);
+        Ok(Accepting { response, session })
+    }
+
+    fn judge(
+        &mut self,
+        crypto: &mut dyn Crypto,
+        now: Time,
+        remote: SocketAddr,
+        bytes: &[u8],
+        under_load: bool,
+    ) -> Result<Outcome, DropReason> {
+        let message = Initiation::parse(bytes).map_err(DropReason::Message)?;
+        let own = crypto.public_key();
+        let expected = crypto.mac(MacPurpose::Mac1(&own), message.macs.before_mac1);
+        if !same_mac(&expected, &message.macs.mac1) {
+            return Err(DropReason::Mac);
+        }
+        if let Some(answer) = self.copies.find(now, &message.ephemeral) {
+            return repeat(answer, &message, bytes.len());
+        }
+        let scarce = under_load || self.bucket.level(now) < self.burst.div_ceil(2);
+        if scarce && !self.cookies.proves(crypto, now, remote, &message) {
+            return Ok(Outcome::Reply(
+                self.cookies.reply(crypto, now, remote, &message).to_bytes(),
+            ));
+        }
+        if !self.bucket.take(now) {
+            return Err(DropReason::Rate);
+        }
+        self.authenticate(crypto, &message, bytes.len()).map(Outcome::Candidate)
+    }
+
+    fn authenticate(
+        &self,
+        crypto: &mut dyn Crypto,
+        message: &Initiation<'_>,
+        received_len: usize,
+    ) -> Result<Candidate, DropReason> {
+        let accepted = crypto.accept(message.noise).map_err(|_| DropReason::Crypto)?;
+        if !self.permitted.contains(&accepted.peer) {
+            return Err(DropReason::NotPermitted);
+        }
+        let (timestamp, parameters) =
+            accepted.payload.split_first_chunk().ok_or(DropReason::Payload)?;
+        let timestamp = u64::from_be_bytes(*timestamp);
+        if !self.replays.is_fresh(&accepted.peer, timestamp) {
+            return Err(DropReason::Replay);
+        }
+        Ok(Candidate {
+            peer: accepted.peer,
+            remote_id: message.sender,
+            parameters: parameters.to_vec(),
+            timestamp,
+            ephemeral: message.ephemeral,
+            mac1: message.macs.mac1,
+            received_len,
+            responder: accepted.responder,
+        })
+    }
+
+    /// Most entries of any table (copies, peers), for tests of the bounds.
+    #[cfg(test)]
+    pub(super) fn table_sizes(&self) -> (usize, usize) {
+        (self.copies.len(), self.replays.len())
+    }
+}
+
+fn repeat(
+    answer: &Answer,
+    message: &Initiation<'_>,
+    received_len: usize,
+) -> Result<Outcome, DropReason> {
+    if !same_mac(&answer.mac1, &message.macs.mac1) {
+        return Err(DropReason::EphemeralReuse);
+    }
+    if answer.response.len() > AMPLIFICATION * received_len {
+        return Err(DropReason::Amplification);
+    }
+    Ok(Outcome::Reply(answer.response.clone()))
+}
