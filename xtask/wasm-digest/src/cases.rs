@@ -4,6 +4,9 @@
 //! bit. It runs in an interpreter too, ten to fifty times slower than natively: keep a case below
 //! a hundred milliseconds or so of optimised native time.
 
+use std::time::Duration;
+
+use anabranch_sim::link::{Ecn, Link, LinkConfig, LinkOutput};
 use anabranch_types::{Bitrate, DataSize, Rng, Time, math};
 
 use crate::Digest;
@@ -22,6 +25,7 @@ pub const CASES: &[Case] = &[
     Case { name: "types.rng", run: random_streams },
     Case { name: "types.math", run: mathematics },
     Case { name: "types.units", run: units },
+    Case { name: "sim.links", run: links },
 ];
 
 /// Draws of every kind from two named streams.
@@ -78,4 +82,52 @@ fn units() -> u64 {
         digest.integer(Bitrate::from_transfer(size.as_bytes(), duration).as_bps());
     }
     digest.finish()
+}
+
+/// Every arrival and drop on links that differ in loss, queue, jitter and rate changes.
+fn links() -> u64 {
+    let mut digest = Digest::default();
+    for text in [
+        "rate=10mbit,delay=20ms,loss=2%,jitter=3ms",
+        "rate=8mbit,delay=40ms,loss=markov:5%/35%@25ms,ecn",
+        "rate=9mbit,delay=5ms,loss=ge:1%/20%,red,blackout=100ms-200ms",
+        "rate=12mbit/3mbit@150ms,delay=30ms,loss=1%/20%@250ms,jitter=9ms,reorder,buffer=20p",
+    ] {
+        let config: LinkConfig = text.parse().expect("the description is valid");
+        let link = Link::new(&config, 1, text).expect("the description is valid");
+        drive(link, &mut digest);
+    }
+    digest.finish()
+}
+
+/// Offers packets of random size every millisecond for half a second, then lets the link run dry.
+fn drive(mut link: Link<u64>, digest: &mut Digest) {
+    let mut rng = Rng::substream(1, "traffic");
+    let mut now = Time::ZERO;
+    for token in 0..500 {
+        let size = 40 + rng.below(1461) as u32;
+        if let Err(drop) = link.enqueue(now, size, Ecn::Ect0, token) {
+            record(LinkOutput::Dropped(drop), digest);
+        }
+        now += Duration::from_millis(1);
+        link.advance(now, |output| record(output, digest));
+    }
+    while let Some(next) = link.next_event() {
+        link.advance(next, |output| record(output, digest));
+    }
+}
+
+fn record(output: LinkOutput<u64>, digest: &mut Digest) {
+    match output {
+        LinkOutput::Delivered(delivery) => {
+            digest.integer(delivery.token);
+            digest.integer(delivery.time.as_nanos());
+            digest.bytes(&[delivery.ecn.bits()]);
+        }
+        LinkOutput::Dropped(drop) => {
+            digest.integer(drop.token);
+            digest.integer(drop.time.as_nanos());
+            digest.bytes(format!("{:?}", drop.cause).as_bytes());
+        }
+    }
 }
