@@ -1,5 +1,11 @@
 //! Congestion control: how much may be in flight on one path, and how fast it is sent.
 
+pub mod bbr;
+pub mod cubic;
+pub mod ecn_reno;
+pub mod reno;
+mod window;
+
 use anabranch_types::{Bitrate, Time};
 use core::fmt::Debug;
 
@@ -138,7 +144,12 @@ pub trait CongestionController: Debug + Send {
 pub type Build = fn(&Options<'_>, u64) -> Result<Box<dyn CongestionController>, PolicyError>;
 
 /// The policies of this axis.
-pub const TABLE: &[Row<Build>] = &[];
+pub const TABLE: &[Row<Build>] = &[
+    (&reno::ENTRY, reno::build),
+    (&cubic::ENTRY, cubic::build),
+    (&ecn_reno::ENTRY, ecn_reno::build),
+    (&bbr::ENTRY, bbr::build),
+];
 
 /// Makes the congestion policy that `spec` names; `packet_size` is the size of a full packet, bytes,
 /// IP and UDP headers included.
@@ -149,3 +160,6 @@ pub fn build(
     let (build, options) = registry::find("congestion", TABLE, spec)?;
     build(&options, packet_size)
 }
+
+#[cfg(test)]
+mod tests;

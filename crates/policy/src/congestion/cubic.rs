@@ -1,0 +1,195 @@
+//! CUBIC: the window follows a cubic of the time since the last cut.
+
+use anabranch_types::{Time, math};
+use core::time::Duration;
+
+use crate::congestion::window::MAX_WINDOW;
+use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
+use crate::registry::{Entry, Options, PolicyError, option};
+use crate::view::PathView;
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    axis: "congestion",
+    name: "cubic",
+    summary: "window grows as a cubic of time around its last maximum, times 0.7 on loss or mark",
+    source: "RFC 9438 §4",
+    options: &[
+        option("initial", "initial window, packets", "10"),
+        option("collapse", "timeouts in a row before the window falls to one packet", "1"),
+    ],
+};
+
+/// C, packets per second cubed (RFC 9438 §4.6 and §5).
+const SCALE: f64 = 0.4;
+/// Factor on a cut, β (RFC 9438 §4.6).
+const BETA: f64 = 0.7;
+/// Additive increase that is fair to Reno with this β, α (RFC 9438 §4.3).
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// CUBIC without HyStart. Windows inside are in packets, as in the RFC.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    packet: u64,
+    window: f64,
+    ssthresh: f64,
+    /// Window before the last cut, lowered by fast convergence: the plateau.
+    w_max: f64,
+    /// Window just before the last cut.
+    prior: f64,
+    /// What Reno would have.
+    w_est: f64,
+    /// Seconds from the start of the epoch to the plateau.
+    k: f64,
+    epoch: Option<Time>,
+    last_ack: Time,
+    cut_at: Option<Time>,
+    collapse: u32,
+}
+
+/// Makes it from its options.
+pub fn build(
+    options: &Options<'_>,
+    packet_size: u64,
+) -> Result<Box<dyn CongestionController>, PolicyError> {
+    let initial = options.integer("initial", 1..=1000)?;
+    let collapse = options.integer("collapse", 1..=10)? as u32;
+    Ok(Box::new(Cubic {
+        packet: packet_size.clamp(1, MAX_WINDOW / 1024),
+        window: initial as f64,
+        ssthresh: f64::INFINITY,
+        w_max: 0.0,
+        prior: 0.0,
+        w_est: 0.0,
+        k: 0.0,
+        epoch: None,
+        last_ack: Time::ZERO,
+        cut_at: None,
+        collapse,
+    }))
+}
+
+impl Cubic {
+    fn answered(&self, sent: Time) -> bool {
+        self.cut_at.is_some_and(|cut| sent <= cut)
+    }
+
+    fn to_bytes(&self, packets: f64) -> u64 {
+        // A float beyond u64 saturates in the cast; infinity stands for "no threshold".
+        (packets * self.packet as f64) as u64
+    }
+
+    /// Multiplicative decrease with fast convergence (RFC 9438 §4.6, §4.7).
+    fn cut(&mut self, now: Time) {
+        self.w_max =
+            if self.window < self.w_max { self.window * (1.0 + BETA) / 2.0 } else { self.window };
+        self.prior = self.window;
+        self.window = (self.window * BETA).max(2.0);
+        self.ssthresh = self.window;
+        self.epoch = None;
+        self.cut_at = Some(now);
+    }
+
+    /// Congestion avoidance for `acked` packets (RFC 9438 §4.2 to §4.5).
+    fn avoid(&mut self, now: Time, rtt: Duration, mut acked: f64) {
+        if self.window < self.ssthresh {
+            let step = acked.min(self.ssthresh - self.window);
+            self.window += step;
+            acked -= step;
+            if acked <= 0.0 {
+                return;
+            }
+        }
+        let epoch = match self.epoch {
+            Some(epoch) => epoch,
+            None => self.start_epoch(now),
+        };
+        let t = now.since(epoch).as_secs_f64() + rtt.as_secs_f64();
+        let x = t - self.k;
+        let cubic = SCALE * x * x * x + self.w_max;
+        let target = cubic.clamp(self.window, 1.5 * self.window);
+        let alpha = if self.w_est >= self.prior { 1.0 } else { ALPHA };
+        self.w_est += alpha * acked / self.window;
+        self.window += (target - self.window) * (acked / self.window).min(1.0);
+        self.window = self.window.max(self.w_est);
+    }
+
+    fn start_epoch(&mut self, now: Time) -> Time {
+        if self.window < self.w_max {
+            self.k = math::cbrt((self.w_max - self.window) / SCALE);
+        } else {
+            self.k = 0.0;
+            self.w_max = self.window;
+        }
+        self.w_est = self.window;
+        self.epoch = Some(now);
+        now
+    }
+}
+
+impl CongestionController for Cubic {
+    fn on_ack(&mut self, event: &AckEvent, _siblings: &[PathView]) {
+        let lost = event.lost_packets > 0 && !self.answered(event.largest_lost_sent);
+        let marked = event.ce_packets > 0 && !self.answered(event.largest_acked_sent);
+        if lost || marked {
+            self.cut(event.now);
+        } else if event.app_limited {
+            // Time during which the window was not used must not count towards the cubic (§5.8).
+            let idle = event.now.since(self.last_ack);
+            self.epoch = self.epoch.map(|epoch| (epoch + idle).min(event.now));
+        } else if event.acked_packets > 0 && !self.answered(event.largest_acked_sent) {
+            let acked = event.acked_bytes.min(MAX_WINDOW) as f64 / self.packet as f64;
+            self.avoid(event.now, event.rtt.smoothed, acked);
+            self.window = self.window.min((MAX_WINDOW / self.packet) as f64);
+        }
+        self.last_ack = event.now;
+    }
+
+    fn on_timeout(&mut self, event: &TimeoutEvent) {
+        if event.consecutive < self.collapse {
+            return;
+        }
+        if event.consecutive == self.collapse {
+            let flight = event.bytes_in_flight.min(MAX_WINDOW) as f64 / self.packet as f64;
+            self.ssthresh = (flight * BETA).max(2.0);
+            self.prior = self.window;
+        }
+        // The plateau is forgotten: the next epoch starts at its own window with K = 0 (§4.8).
+        self.w_max = 0.0;
+        self.window = 1.0;
+        self.epoch = None;
+        self.cut_at = Some(event.now);
+    }
+
+    fn penalise(&mut self) {
+        if self.window >= self.ssthresh {
+            self.ssthresh = (self.ssthresh / 2.0).max(2.0);
+        }
+        self.window = (self.window / 2.0).max(1.0);
+        self.epoch = None;
+    }
+
+    fn set_packet_size(&mut self, bytes: u64) {
+        let bytes = bytes.clamp(1, MAX_WINDOW / 1024);
+        let scale = self.packet as f64 / bytes as f64;
+        self.window = (self.window * scale).max(1.0);
+        self.ssthresh *= scale;
+        self.w_max *= scale;
+        self.prior *= scale;
+        self.w_est *= scale;
+        self.epoch = None;
+        self.packet = bytes;
+    }
+
+    fn window(&self) -> u64 {
+        self.to_bytes(self.window).max(self.packet)
+    }
+
+    fn ssthresh(&self) -> u64 {
+        if self.ssthresh.is_finite() { self.to_bytes(self.ssthresh) } else { u64::MAX }
+    }
+
+    fn phase(&self) -> &'static str {
+        if self.window < self.ssthresh { "slow-start" } else { "congestion-avoidance" }
+    }
+}

@@ -1,0 +1,105 @@
+//! MPLOT's controller: Reno that answers congestion marks only and grows as if nothing were lost.
+
+use anabranch_types::{Bitrate, Probability};
+use core::time::Duration;
+
+use crate::congestion::window::AdditiveWindow;
+use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
+use crate::registry::{Entry, Options, PolicyError, option};
+use crate::view::PathView;
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    axis: "congestion",
+    name: "ecn-reno",
+    summary: "Reno that halves on congestion marks only, its growth divided by 1 - loss",
+    source: "MPLOT §II-C; RFC 3168 §6.1.2; RFC 5681 §3.1",
+    options: &[
+        option("initial", "initial window, packets", "2"),
+        option("restart", "window after a timeout, packets", "1"),
+    ],
+};
+
+/// Loss beyond this is not compensated further: growth is divided by at least 0.05.
+const MAX_LOSS: f64 = 0.95;
+
+/// Reno with ECN as its only congestion signal. Losses never cut the window; each acknowledged byte
+/// counts 1/(1 − p) times, which stands for the bytes of the same flight that were lost on the way.
+#[derive(Clone, Debug)]
+pub struct EcnReno {
+    window: AdditiveWindow,
+    restart: u64,
+    /// A mark arrived while the window was one packet: one packet per timeout until an unmarked
+    /// acknowledgement comes (RFC 3168 §6.1.2, last paragraph).
+    trickle: Option<Duration>,
+}
+
+/// Makes it from its options.
+pub fn build(
+    options: &Options<'_>,
+    packet_size: u64,
+) -> Result<Box<dyn CongestionController>, PolicyError> {
+    let initial = options.integer("initial", 1..=1000)?;
+    let restart = options.integer("restart", 1..=100)?;
+    let window = AdditiveWindow::new(initial, packet_size);
+    Ok(Box::new(EcnReno { window, restart, trickle: None }))
+}
+
+impl CongestionController for EcnReno {
+    fn on_ack(&mut self, event: &AckEvent, _siblings: &[PathView]) {
+        let window = &mut self.window;
+        let answered = window.answered(event.largest_acked_sent);
+        if event.ce_packets > 0 {
+            if !answered {
+                if window.bytes() <= window.packet() {
+                    self.trickle = Some(timeout(event));
+                }
+                window.cut(event.now, window.bytes() / 2, 1);
+            }
+            return;
+        }
+        if event.acked_packets == 0 {
+            return;
+        }
+        self.trickle = None;
+        if !event.app_limited && !answered {
+            let loss = Probability::clamped(event.loss.mean).get().min(MAX_LOSS);
+            window.grow((event.acked_bytes as f64 / (1.0 - loss)) as u64);
+        }
+    }
+
+    fn on_timeout(&mut self, event: &TimeoutEvent) {
+        let first = event.consecutive <= 1;
+        self.window.collapse(event.now, event.bytes_in_flight, self.restart, first);
+    }
+
+    fn penalise(&mut self) {
+        self.window.penalise();
+    }
+
+    fn set_packet_size(&mut self, bytes: u64) {
+        self.window.set_packet(bytes);
+    }
+
+    fn window(&self) -> u64 {
+        self.window.bytes()
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.window.ssthresh()
+    }
+
+    fn pacing_rate(&self) -> Option<Bitrate> {
+        self.trickle.map(|interval| Bitrate::from_transfer(self.window.packet(), interval))
+    }
+
+    fn phase(&self) -> &'static str {
+        if self.trickle.is_some() { "trickle" } else { self.window.phase() }
+    }
+}
+
+/// The retransmission timeout (RFC 6298 §2) at this acknowledgement, at least 200 ms.
+fn timeout(event: &AckEvent) -> Duration {
+    let rto = event.rtt.smoothed.saturating_add(event.rtt.variation.saturating_mul(4));
+    rto.clamp(Duration::from_millis(200), Duration::from_secs(60))
+}

@@ -1,0 +1,79 @@
+//! Reno: the window grows by a packet per round trip and halves on loss or a congestion mark.
+
+use crate::congestion::window::AdditiveWindow;
+use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
+use crate::registry::{Entry, Options, PolicyError, option};
+use crate::view::PathView;
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    axis: "congestion",
+    name: "reno",
+    summary: "halves the window on loss or a congestion mark, once per round trip",
+    source: "RFC 5681 §3; RFC 9002 §7; RFC 3168 §6.1.2",
+    options: &[
+        option("initial", "initial window, packets", "10"),
+        option("collapse", "timeouts in a row before the window falls to one packet", "1"),
+    ],
+};
+
+/// Reno with the round-trip bookkeeping of RFC 9002: losses and marks of packets sent before the last
+/// cut do not cut again, and their acknowledgements do not grow the window.
+#[derive(Clone, Debug)]
+pub struct Reno {
+    window: AdditiveWindow,
+    collapse: u32,
+}
+
+/// Makes it from its options.
+pub fn build(
+    options: &Options<'_>,
+    packet_size: u64,
+) -> Result<Box<dyn CongestionController>, PolicyError> {
+    let initial = options.integer("initial", 1..=1000)?;
+    let collapse = options.integer("collapse", 1..=10)? as u32;
+    Ok(Box::new(Reno { window: AdditiveWindow::new(initial, packet_size), collapse }))
+}
+
+impl CongestionController for Reno {
+    fn on_ack(&mut self, event: &AckEvent, _siblings: &[PathView]) {
+        let window = &mut self.window;
+        let lost = event.lost_packets > 0 && !window.answered(event.largest_lost_sent);
+        let marked = event.ce_packets > 0 && !window.answered(event.largest_acked_sent);
+        if lost || marked {
+            window.cut(event.now, window.bytes() / 2, 2);
+        } else if !event.app_limited
+            && event.acked_packets > 0
+            && !window.answered(event.largest_acked_sent)
+        {
+            window.grow(event.acked_bytes);
+        }
+    }
+
+    fn on_timeout(&mut self, event: &TimeoutEvent) {
+        if event.consecutive >= self.collapse {
+            let first = event.consecutive == self.collapse;
+            self.window.collapse(event.now, event.bytes_in_flight, 1, first);
+        }
+    }
+
+    fn penalise(&mut self) {
+        self.window.penalise();
+    }
+
+    fn set_packet_size(&mut self, bytes: u64) {
+        self.window.set_packet(bytes);
+    }
+
+    fn window(&self) -> u64 {
+        self.window.bytes()
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.window.ssthresh()
+    }
+
+    fn phase(&self) -> &'static str {
+        self.window.phase()
+    }
+}

@@ -1,0 +1,258 @@
+//! A closed loop for one controller: a bottleneck with a drop-tail queue and random loss.
+
+use anabranch_types::{Bitrate, Rng};
+use std::collections::VecDeque;
+
+use super::*;
+use crate::congestion::{RateSample, SentEvent};
+
+/// One bottleneck link and the propagation behind it.
+struct Pipe {
+    rate: Bitrate,
+    rtt: Duration,
+    buffer: u64,
+    loss: f64,
+}
+
+struct Flying {
+    number: u64,
+    sent: Time,
+    /// When its acknowledgement (or, for a lost one, nothing) would come.
+    back: Time,
+    lost: bool,
+    delivered: u64,
+    delivered_at: Time,
+}
+
+/// What a run amounted to.
+#[derive(Debug, PartialEq, Eq)]
+struct Outcome {
+    /// Bytes delivered in the second half of the run, as a share of capacity, per mille.
+    utilisation: u64,
+    /// Mean queueing delay in the second half, microseconds.
+    queue: u64,
+    /// Windows at ten equal intervals, bytes.
+    windows: Vec<u64>,
+}
+
+/// A sender with endless data drives the controller over the pipe for `duration`.
+struct Run<'a> {
+    pipe: &'a Pipe,
+    control: &'a mut dyn CongestionController,
+    now: Time,
+    busy_until: Time,
+    next_send: Time,
+    flying: VecDeque<Flying>,
+    number: u64,
+    in_flight: u64,
+    delivered: u64,
+    delivered_at: Time,
+    min_rtt: Duration,
+    rng: Rng,
+}
+
+impl Run<'_> {
+    fn room(&self) -> bool {
+        self.in_flight + PACKET <= self.control.window()
+    }
+
+    fn send(&mut self) {
+        let start = self.busy_until.max(self.now);
+        let backlog = self.pipe.rate.bytes_in(start.since(self.now));
+        let dropped = backlog + PACKET > self.pipe.buffer;
+        let serial = self.pipe.rate.time_to_send(PACKET);
+        if !dropped {
+            self.busy_until = start + serial;
+        }
+        self.flying.push_back(Flying {
+            number: self.number,
+            sent: self.now,
+            back: start + serial + self.pipe.rtt,
+            lost: dropped || self.rng.chance(self.pipe.loss),
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+        });
+        self.number += 1;
+        self.in_flight += PACKET;
+        let (now, bytes_in_flight) = (self.now, self.in_flight);
+        self.control.on_sent(&SentEvent { now, bytes: PACKET, bytes_in_flight });
+        if let Some(rate) = self.control.pacing_rate() {
+            self.next_send = self.next_send.max(self.now) + rate.time_to_send(PACKET);
+        }
+    }
+
+    /// The oldest packet that arrives is acknowledged; lost ones three below it are declared so.
+    fn receive(&mut self, index: usize) -> Option<Duration> {
+        let packet = self.flying.remove(index)?;
+        let prior_in_flight = self.in_flight;
+        let mut lost = 0;
+        let mut largest_lost_sent = Time::ZERO;
+        self.flying.retain(|other| {
+            let gone = other.lost && other.number + 3 <= packet.number;
+            if gone {
+                lost += 1;
+                largest_lost_sent = largest_lost_sent.max(other.sent);
+            }
+            !gone
+        });
+        self.in_flight -= PACKET * (u64::from(lost) + 1);
+        self.delivered += PACKET;
+        let sample = self.now.since(packet.sent);
+        self.min_rtt = self.min_rtt.min(sample);
+        let interval =
+            self.now.since(packet.delivered_at).max(packet.sent.since(packet.delivered_at));
+        self.delivered_at = self.now;
+        let rate = RateSample {
+            delivered: self.delivered - packet.delivered,
+            lost: 0,
+            interval,
+            app_limited: false,
+            prior_delivered: packet.delivered,
+        };
+        let rtt = RttView {
+            latest: sample,
+            smoothed: sample,
+            variation: sample / 8,
+            min: self.min_rtt,
+            queue: sample - self.min_rtt,
+            samples: self.number,
+        };
+        let event = AckEvent {
+            now: self.now,
+            acked_bytes: PACKET,
+            acked_packets: 1,
+            lost_bytes: PACKET * u64::from(lost),
+            lost_packets: lost,
+            ce_packets: 0,
+            bytes_in_flight: self.in_flight,
+            prior_in_flight,
+            largest_acked_sent: packet.sent,
+            largest_lost_sent,
+            total_delivered: self.delivered,
+            rate: Some(rate),
+            rtt,
+            loss: LossView { mean: self.pipe.loss, deviation: 0.0 },
+            app_limited: false,
+        };
+        self.control.on_ack(&event, &[]);
+        Some(sample.saturating_sub(self.pipe.rtt))
+    }
+
+    /// The next thing that happens: an arrival, or the pacer's permission.
+    fn step(&mut self) -> Option<Duration> {
+        let arrival = self.flying.iter().position(|packet| !packet.lost);
+        let back = arrival.map_or(Time::MAX, |index| self.flying[index].back);
+        let paced = self.control.pacing_rate().is_some();
+        let send_at = if paced { self.next_send.max(self.now) } else { self.now };
+        if self.room() && send_at <= back {
+            self.now = send_at;
+            self.send();
+            return None;
+        }
+        let Some(index) = arrival else {
+            // Everything in flight is lost: the timer.
+            self.now += Duration::from_secs(1);
+            let bytes_in_flight = self.in_flight;
+            self.flying.clear();
+            self.in_flight = 0;
+            self.control.on_timeout(&TimeoutEvent {
+                now: self.now,
+                bytes_in_flight,
+                consecutive: 1,
+            });
+            return None;
+        };
+        self.now = back;
+        self.receive(index)
+    }
+}
+
+fn run(pipe: &Pipe, control: &mut dyn CongestionController, seconds: u64) -> Outcome {
+    let mut run = Run {
+        pipe,
+        control,
+        now: Time::ZERO,
+        busy_until: Time::ZERO,
+        next_send: Time::ZERO,
+        flying: VecDeque::new(),
+        number: 0,
+        in_flight: 0,
+        delivered: 0,
+        delivered_at: Time::ZERO,
+        min_rtt: Duration::MAX,
+        rng: Rng::substream(1, "pipe"),
+    };
+    let (mut windows, mut half, mut queue, mut samples) = (Vec::new(), 0, Duration::ZERO, 0_u32);
+    while run.now < Time::from_secs(seconds) {
+        let queued = run.step();
+        if run.now >= Time::from_millis(windows.len() as u64 * seconds * 100) && windows.len() < 10
+        {
+            windows.push(run.control.window());
+        }
+        if run.now < Time::from_millis(seconds * 500) {
+            half = run.delivered;
+        } else if let Some(delay) = queued {
+            queue += delay;
+            samples += 1;
+        }
+    }
+    let capacity = pipe.rate.bytes_in(Duration::from_millis(seconds * 500));
+    Outcome {
+        utilisation: (run.delivered - half) * 1000 / capacity,
+        queue: (queue / samples.max(1)).as_micros() as u64,
+        windows,
+    }
+}
+
+/// 10 Mb/s, 40 ms, one bandwidth-delay product (50 kB) of buffer.
+fn broadband(loss: f64) -> Pipe {
+    Pipe { rate: Bitrate::from_mbps(10.0), rtt: Duration::from_millis(40), buffer: 50_000, loss }
+}
+
+#[test]
+fn clean_pipes_are_filled() {
+    for spec in ["reno", "cubic", "bbr"] {
+        let outcome = run(&broadband(0.0), &mut *controller(spec), 60);
+        assert!(outcome.utilisation > 950, "{spec}: {outcome:?}");
+    }
+}
+
+#[test]
+fn bbr_keeps_the_queue_short_where_reno_fills_it() {
+    let bbr = run(&broadband(0.0), &mut *controller("bbr"), 30);
+    let reno = run(&broadband(0.0), &mut *controller("reno"), 30);
+    assert!(bbr.queue < 8_000, "{bbr:?}");
+    assert!(reno.queue > 15_000, "{reno:?}");
+}
+
+#[test]
+fn bbr_carries_moderate_loss_and_falls_off_its_cliff_at_heavy_loss() {
+    let moderate = run(&broadband(0.05), &mut *controller("bbr"), 30);
+    assert!(moderate.utilisation > 850, "{moderate:?}");
+    // 1.25 · (1 − 0.3) < 1: each probe measures less than the last.
+    let heavy = run(&broadband(0.3), &mut *controller("bbr"), 60);
+    assert!(heavy.utilisation < 400, "{heavy:?}");
+}
+
+#[test]
+fn loss_alone_starves_reno_and_cubic() {
+    for spec in ["reno", "cubic"] {
+        let outcome = run(&broadband(0.05), &mut *controller(spec), 30);
+        assert!(outcome.utilisation < 300, "{spec}: {outcome:?}");
+    }
+}
+
+#[test]
+fn closed_loops_repeat_to_the_byte() {
+    for (spec, windows) in GOLDEN {
+        let outcome = run(&broadband(0.01), &mut *controller(spec), 20);
+        assert_eq!(outcome.windows, windows, "{spec}");
+    }
+}
+
+/// Window every two seconds at 1 % loss, bytes.
+const GOLDEN: [(&str, [u64; 10]); 3] = [
+    ("reno", [12000, 11062, 6158, 16369, 7868, 9047, 7753, 17809, 14163, 19635]),
+    ("cubic", [12000, 15911, 17449, 14472, 12374, 8613, 17591, 22491, 16550, 16667]),
+    ("bbr", [12000, 51600, 106000, 51600, 93600, 63600, 106000, 61200, 106000, 106000]),
+];

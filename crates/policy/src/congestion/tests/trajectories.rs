@@ -1,0 +1,194 @@
+use anabranch_types::Bitrate;
+
+use super::*;
+
+/// Feeds the events and collects the window after each, in bytes.
+fn windows(control: &mut dyn CongestionController, events: &[AckEvent]) -> Vec<u64> {
+    events
+        .iter()
+        .map(|event| {
+            control.on_ack(event, &[]);
+            control.window()
+        })
+        .collect()
+}
+
+#[test]
+fn reno_doubles_then_halves_once_per_round_trip_then_adds_a_packet() {
+    let mut reno = controller("reno");
+    assert_eq!(reno.phase(), "slow-start");
+    let trajectory = windows(
+        &mut *reno,
+        &[
+            ack(100, 0, 10),
+            loss(200, 100, 19),
+            loss(210, 190, 1),
+            ack(290, 195, 5),
+            ack(310, 201, 10),
+            ack(410, 311, 11),
+        ],
+    );
+    assert_eq!(trajectory, [24_000, 12_000, 12_000, 12_000, 13_200, 14_400]);
+    assert_eq!(reno.ssthresh(), 12_000);
+    assert_eq!(reno.phase(), "congestion-avoidance");
+}
+
+#[test]
+fn reno_answers_a_mark_as_a_loss() {
+    let mut reno = controller("reno:initial=20");
+    assert_eq!(windows(&mut *reno, &[mark(100, 0, 1), mark(120, 50, 1)]), [12_000, 12_000]);
+}
+
+#[test]
+fn reno_collapses_and_keeps_the_threshold_of_the_first_timeout() {
+    let mut reno = controller("reno");
+    reno.on_timeout(&timeout(500, 10, 1));
+    assert_eq!((reno.window(), reno.ssthresh()), (1_200, 6_000));
+    reno.on_timeout(&timeout(900, 1, 2));
+    assert_eq!((reno.window(), reno.ssthresh()), (1_200, 6_000));
+    let trajectory = windows(
+        &mut *reno,
+        &[ack(1000, 901, 1), ack(1100, 1001, 2), ack(1200, 1101, 4), ack(1300, 1201, 5)],
+    );
+    // The third round crosses the threshold by three packets of credit; the fourth spends it.
+    assert_eq!(trajectory, [2_400, 4_800, 6_000, 7_200]);
+}
+
+#[test]
+fn reno_waits_for_as_many_timeouts_as_it_is_told() {
+    let mut reno = controller("reno:collapse=3");
+    reno.on_timeout(&timeout(500, 10, 1));
+    reno.on_timeout(&timeout(900, 10, 2));
+    assert_eq!(reno.window(), 12_000);
+    reno.on_timeout(&timeout(1700, 10, 3));
+    assert_eq!((reno.window(), reno.ssthresh()), (1_200, 6_000));
+}
+
+#[test]
+fn an_unused_window_does_not_grow() {
+    for spec in ["reno", "cubic", "ecn-reno"] {
+        let mut control = controller(spec);
+        let before = control.window();
+        control.on_ack(&AckEvent { app_limited: true, ..ack(100, 0, 5) }, &[]);
+        assert_eq!(control.window(), before, "{spec}");
+    }
+}
+
+#[test]
+fn ecn_reno_ignores_losses_and_grows_by_what_was_sent() {
+    let mut control = controller("ecn-reno");
+    let half = LossView { mean: 0.5, deviation: 0.0 };
+    let event = AckEvent { loss: half, ..loss(100, 0, 2) };
+    // Two acknowledged packets at 50 % loss stand for four sent ones.
+    assert_eq!(windows(&mut *control, &[event]), [2_400 + 4_800]);
+    assert_eq!(windows(&mut *control, &[mark(200, 101, 3)]), [3_600]);
+    assert_eq!(control.ssthresh(), 3_600);
+    // Marked again within the round trip: no second answer, and no growth either.
+    assert_eq!(windows(&mut *control, &[mark(250, 199, 1), ack(260, 199, 3)]), [3_600, 3_600]);
+    // Congestion avoidance at 50 %: 1.5 acknowledged packets fill the window of 3.
+    let event = AckEvent { loss: half, ..ack(310, 210, 2) };
+    assert_eq!(windows(&mut *control, &[event]), [4_800]);
+}
+
+#[test]
+fn ecn_reno_restarts_as_it_is_told() {
+    for (spec, window) in [("ecn-reno:initial=20", 1_200), ("ecn-reno:initial=20,restart=8", 9_600)]
+    {
+        let mut control = controller(spec);
+        control.on_timeout(&timeout(500, 20, 1));
+        assert_eq!((control.window(), control.ssthresh()), (window, 12_000), "{spec}");
+        control.on_timeout(&timeout(900, 3, 1));
+        assert_eq!(control.ssthresh(), 2_400, "{spec}: a new episode halves its own flight");
+    }
+}
+
+#[test]
+fn ecn_reno_trickles_when_a_window_of_one_is_marked() {
+    let mut control = controller("ecn-reno:initial=1");
+    control.on_ack(&mark(100, 0, 1), &[]);
+    assert_eq!(control.window(), PACKET);
+    // 100 ms + 4 · 12.5 ms falls below the floor of 200 ms: 1200 bytes each 200 ms.
+    assert_eq!(control.pacing_rate(), Some(Bitrate::from_bps(48_000)));
+    control.on_ack(&ack(400, 300, 1), &[]);
+    assert_eq!(control.pacing_rate(), None);
+}
+
+#[test]
+fn cubic_follows_its_curve() {
+    let mut cubic = controller("cubic:initial=100");
+    let mut trajectory = windows(&mut *cubic, &[loss(100, 0, 99)]);
+    // A window of acknowledgements per 100 ms round.
+    for round in 1..=60 {
+        let now = 100 + round * 100;
+        let packets = (cubic.window() / PACKET) as u32;
+        cubic.on_ack(&ack(now, now - 99, packets), &[]);
+        if round % 10 == 0 {
+            trajectory.push(cubic.window());
+        }
+    }
+    assert_eq!(trajectory, CUBIC);
+    assert_eq!(cubic.phase(), "congestion-avoidance");
+}
+
+/// 70 packets after the cut; K = cbrt(30/0.4) = 4.22 s later the plateau of 100 packets.
+const CUBIC: [u64; 7] = [84_000, 104_009, 114_768, 119_134, 119_994, 120_230, 123_622];
+
+#[test]
+fn cubic_lowers_its_plateau_when_losses_follow_each_other() {
+    let mut cubic = controller("cubic:initial=100");
+    cubic.on_ack(&loss(100, 0, 1), &[]);
+    assert_eq!((cubic.window(), cubic.ssthresh()), (84_000, 84_000));
+    cubic.on_ack(&loss(300, 200, 1), &[]);
+    assert_eq!(cubic.window(), 58_800);
+    // The plateau is now 70·1.7/2 = 59.5 packets, K = cbrt(10.5/0.4) = 2.97 s: 58.5 packets after
+    // 1.5 s, where a plateau of 70 would have brought 66.
+    for round in 1..=15 {
+        let now = 300 + round * 100;
+        cubic.on_ack(&ack(now, now - 99, (cubic.window() / PACKET) as u32), &[]);
+    }
+    let packets = cubic.window() as f64 / PACKET as f64;
+    assert!((57.0..60.0).contains(&packets), "{packets}");
+}
+
+#[test]
+fn cubic_restarts_from_one_packet_after_a_timeout() {
+    let mut cubic = controller("cubic:initial=100");
+    cubic.on_timeout(&timeout(500, 100, 1));
+    assert_eq!((cubic.window(), cubic.ssthresh()), (1_200, 84_000));
+    cubic.on_ack(&ack(600, 501, 1), &[]);
+    assert_eq!(cubic.window(), 2_400);
+}
+
+#[test]
+fn the_time_an_idle_window_waits_does_not_count_for_cubic() {
+    let mut cubic = controller("cubic:initial=100");
+    cubic.on_ack(&loss(100, 0, 1), &[]);
+    cubic.on_ack(&ack(200, 101, 70), &[]);
+    let before = cubic.window();
+    cubic.on_ack(&AckEvent { app_limited: true, ..ack(60_000, 59_900, 1) }, &[]);
+    cubic.on_ack(&ack(60_100, 60_000, 1), &[]);
+    assert!(cubic.window() - before < PACKET, "{}", cubic.window());
+}
+
+#[test]
+fn penalised_windows_halve_and_stay_above_a_packet() {
+    for spec in ["reno", "cubic", "ecn-reno:initial=10", "bbr"] {
+        let mut control = controller(spec);
+        control.penalise();
+        assert_eq!(control.window(), 6_000, "{spec}");
+        for _ in 0..10 {
+            control.penalise();
+        }
+        assert_eq!(control.window(), PACKET, "{spec}");
+    }
+}
+
+#[test]
+fn a_larger_packet_raises_the_least_window() {
+    for spec in ["reno:initial=1", "cubic:initial=1", "ecn-reno:initial=1", "bbr:initial=1"] {
+        let mut control = controller(spec);
+        control.set_packet_size(1452);
+        assert_eq!(control.window(), 1452, "{spec}");
+        assert!(control.ssthresh() > 1_000_000 && control.pacing_rate() != Some(Bitrate::ZERO));
+    }
+}

@@ -1,0 +1,100 @@
+//! The byte window that the additive-increase controllers share.
+
+use anabranch_types::Time;
+
+/// Windows never grow beyond this, so that arithmetic on them cannot overflow.
+pub(super) const MAX_WINDOW: u64 = 1 << 40;
+
+/// A congestion window with slow start, additive increase and at most one cut per round trip.
+#[derive(Clone, Debug)]
+pub(super) struct AdditiveWindow {
+    bytes: u64,
+    ssthresh: u64,
+    packet: u64,
+    /// Bytes acknowledged in congestion avoidance that have not yet bought a packet of window.
+    credit: u64,
+    /// Packets sent up to then belong to the flight that the last cut answered.
+    cut_at: Option<Time>,
+}
+
+impl AdditiveWindow {
+    pub(super) fn new(initial_packets: u64, packet: u64) -> Self {
+        let packet = packet.clamp(1, MAX_WINDOW / 1024);
+        AdditiveWindow {
+            bytes: initial_packets.clamp(1, 1024) * packet,
+            ssthresh: u64::MAX,
+            packet,
+            credit: 0,
+            cut_at: None,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    pub(super) fn ssthresh(&self) -> u64 {
+        self.ssthresh
+    }
+
+    pub(super) fn packet(&self) -> u64 {
+        self.packet
+    }
+
+    /// Whether a packet sent then belongs to the flight that the last cut already answered.
+    pub(super) fn answered(&self, sent: Time) -> bool {
+        self.cut_at.is_some_and(|cut| sent <= cut)
+    }
+
+    pub(super) fn phase(&self) -> &'static str {
+        if self.bytes < self.ssthresh { "slow-start" } else { "congestion-avoidance" }
+    }
+
+    /// Grows by `acked` bytes in slow start, by one packet per window of bytes above it.
+    pub(super) fn grow(&mut self, acked: u64) {
+        let mut acked = acked.min(MAX_WINDOW);
+        if self.bytes < self.ssthresh {
+            let step = acked.min(self.ssthresh - self.bytes);
+            self.bytes += step;
+            acked -= step;
+        }
+        self.credit += acked;
+        let packets = self.credit / self.bytes;
+        self.credit %= self.bytes;
+        self.bytes = self.bytes.saturating_add(packets.saturating_mul(self.packet)).min(MAX_WINDOW);
+    }
+
+    /// Sets the threshold to `target` bytes (at least two packets) and lowers the window to `target` (at
+    /// least `floor` packets). Never raises the window.
+    pub(super) fn cut(&mut self, now: Time, target: u64, floor: u64) {
+        self.ssthresh = target.max(2 * self.packet);
+        self.bytes = self.bytes.min(target.max(floor * self.packet));
+        self.credit = 0;
+        self.cut_at = Some(now);
+    }
+
+    /// A retransmission timeout: the window restarts from `packets`. The threshold becomes half the
+    /// flight, unless this repeats a timeout that has set it already (RFC 5681 §3.1, eq. 4).
+    pub(super) fn collapse(&mut self, now: Time, flight: u64, packets: u64, first: bool) {
+        if first {
+            self.ssthresh = (flight / 2).max(2 * self.packet);
+        }
+        self.bytes = self.bytes.min(packets.max(1) * self.packet);
+        self.credit = 0;
+        self.cut_at = Some(now);
+    }
+
+    /// Halves the window, and the threshold if the window had reached it (MPTCP's penalty).
+    pub(super) fn penalise(&mut self) {
+        if self.bytes >= self.ssthresh {
+            self.ssthresh = (self.ssthresh / 2).max(2 * self.packet);
+        }
+        self.bytes = (self.bytes / 2).max(self.packet);
+        self.credit = 0;
+    }
+
+    pub(super) fn set_packet(&mut self, bytes: u64) {
+        self.packet = bytes.clamp(1, MAX_WINDOW / 1024);
+        self.bytes = self.bytes.max(self.packet);
+    }
+}
