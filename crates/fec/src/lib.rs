@@ -1,1 +1,15 @@
-//! (being written)
+//! Erasure codes over GF(2^8): lost packets are rebuilt from the ones that arrived.
+//!
+//! - [`gf256`]: arithmetic of the field.
+//! - [`kernel`]: sums of scaled byte rows, in portable code and in vector instructions chosen once
+//!   at run time. All of a code's work on packet bytes is done here.
+//! - [`reed_solomon`]: a systematic Cauchy Reed–Solomon code for blocks of up to 255 symbols.
+//!
+//! Nothing here does I/O, reads a clock or draws random numbers, and nothing allocates per symbol.
+//! `unsafe` is confined to the vector kernels.
+
+#![deny(unsafe_code)]
+
+pub mod gf256;
+pub mod kernel;
+pub mod reed_solomon;

@@ -1,0 +1,171 @@
+//! Prints the code's speed as ratios that survive a machine whose clock wanders.
+//!
+//! Everything is measured in short turns taken alternately in one process, and the medians of the
+//! per-round ratios are printed:
+//!
+//! - *encode / M*: bytes multiplied and added per second (F · K · 1200 / t) over M, the bytes per
+//!   second of copying 1200-byte packets among 100 that stay in the second-level cache;
+//! - *one by one / M*: the same with each repair made by a call of its own;
+//! - *decode / encode*: the time to encode e repairs of F sources over the time to decode e lost
+//!   sources, for e = K and for a tenth of F. Both multiply e · F symbols.
+//!
+//! Run with `cargo run --release -p anabranch-fec --example ratios [KERNEL]`.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use anabranch_fec::kernel::Kernel;
+use anabranch_fec::reed_solomon::{Decoder, encode_with};
+use anabranch_types::Rng;
+
+const SYMBOL: usize = 1200;
+const ROUNDS: usize = 41;
+const SHAPES: [(usize, usize); 5] = [(20, 5), (50, 13), (100, 25), (200, 55), (128, 127)];
+
+fn main() {
+    let name = std::env::args().nth(1);
+    let kernel = match &name {
+        None => Kernel::best(),
+        Some(name) => match Kernel::named(name) {
+            Some(kernel) => kernel,
+            None => {
+                let names: Vec<_> = Kernel::available().map(Kernel::name).collect();
+                eprintln!("no kernel '{name}' here; there are: {}", names.join(", "));
+                std::process::exit(2);
+            }
+        },
+    };
+    println!("kernel {}, {SYMBOL}-byte symbols, medians of {ROUNDS} rounds", kernel.name());
+    println!("   F   K   M GB/s  encode GB/s  encode/M  one by one/M  decode/encode  at 10% lost");
+    for (sources, repairs) in SHAPES {
+        Block::new(kernel, sources, repairs).report();
+    }
+}
+
+/// Seconds per call of `work`, over about 200 µs of calls.
+#[allow(clippy::disallowed_methods)]
+fn seconds_per_call(mut work: impl FnMut()) -> f64 {
+    work();
+    let mut calls = 1_u32;
+    loop {
+        let start = Instant::now();
+        for _ in 0..calls {
+            work();
+        }
+        let seconds = start.elapsed().as_secs_f64();
+        if seconds >= 200e-6 {
+            return seconds / f64::from(calls);
+        }
+        calls *= 2;
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// One block shape and its buffers.
+struct Block {
+    kernel: Kernel,
+    sources: Vec<Vec<u8>>,
+    repairs: Vec<Vec<u8>>,
+    decoder: Decoder,
+    copied_from: Vec<Vec<u8>>,
+    copied_to: Vec<Vec<u8>>,
+    first_lost: usize,
+}
+
+impl Block {
+    fn new(kernel: Kernel, sources: usize, repairs: usize) -> Self {
+        let mut rng = Rng::substream(1, "ratios.sources");
+        let mut symbols = |count: usize| -> Vec<Vec<u8>> {
+            (0..count)
+                .map(|_| {
+                    let mut symbol = vec![0; SYMBOL];
+                    rng.fill(&mut symbol);
+                    symbol
+                })
+                .collect()
+        };
+        let mut block = Block {
+            kernel,
+            sources: symbols(sources),
+            repairs: symbols(repairs),
+            decoder: Decoder::with_kernel(kernel),
+            copied_from: symbols(100),
+            copied_to: symbols(100),
+            first_lost: 0,
+        };
+        block.encode(repairs);
+        block
+    }
+
+    fn report(mut self) {
+        let (count, repairs, tenth) =
+            (self.sources.len(), self.repairs.len(), self.sources.len() / 10);
+        let work = |rows: usize| (count * rows * SYMBOL) as f64;
+        let (mut copy_rate, mut rate, mut encode, mut single, mut full, mut light) =
+            (vec![], vec![], vec![], vec![], vec![], vec![]);
+        for _ in 0..ROUNDS {
+            let copy = (100 * SYMBOL) as f64 / seconds_per_call(|| self.copy());
+            let together = seconds_per_call(|| self.encode(repairs));
+            let one_by_one = seconds_per_call(|| self.encode_one_by_one());
+            let decode = seconds_per_call(|| self.decode(repairs));
+            let encode_tenth = seconds_per_call(|| self.encode(tenth));
+            let decode_tenth = seconds_per_call(|| self.decode(tenth));
+            copy_rate.push(copy);
+            rate.push(work(repairs) / together);
+            encode.push(work(repairs) / together / copy);
+            single.push(work(repairs) / one_by_one / copy);
+            full.push(together / decode);
+            light.push(encode_tenth / decode_tenth);
+        }
+        println!(
+            "{count:4} {repairs:3} {:8.1} {:12.1} {:9.2} {:13.2} {:14.2} {:12.2}",
+            median(copy_rate) / 1e9,
+            median(rate) / 1e9,
+            median(encode),
+            median(single),
+            median(full),
+            median(light),
+        );
+    }
+
+    fn copy(&mut self) {
+        for (to, from) in self.copied_to.iter_mut().zip(&self.copied_from) {
+            to.copy_from_slice(black_box(from));
+        }
+        black_box(&mut self.copied_to);
+    }
+
+    fn encode(&mut self, rows: usize) {
+        let sources: Vec<&[u8]> = self.sources.iter().map(Vec::as_slice).collect();
+        let mut repairs: Vec<&mut [u8]> =
+            self.repairs.iter_mut().take(rows).map(Vec::as_mut_slice).collect();
+        encode_with(self.kernel, 0, black_box(&sources), &mut repairs).expect("a valid block");
+        black_box(repairs);
+    }
+
+    fn encode_one_by_one(&mut self) {
+        let sources: Vec<&[u8]> = self.sources.iter().map(Vec::as_slice).collect();
+        for (index, repair) in self.repairs.iter_mut().enumerate() {
+            encode_with(self.kernel, index as u8, black_box(&sources), &mut [repair])
+                .expect("a valid block");
+        }
+    }
+
+    /// Decodes with a run of `erased` sources lost, another one each time.
+    fn decode(&mut self, erased: usize) {
+        let count = self.sources.len();
+        self.first_lost = (self.first_lost + 7) % count;
+        let known = (erased..count)
+            .map(|offset| (self.first_lost + offset) % count)
+            .map(|index| (index as u8, self.sources[index].as_slice()));
+        let repairs = self.repairs.iter().take(erased).enumerate();
+        let repairs = repairs.map(|(index, bytes)| (index as u8, bytes.as_slice()));
+        let recovered =
+            self.decoder.decode(count, SYMBOL, known, repairs).expect("enough symbols arrived");
+        black_box(recovered);
+    }
+}

@@ -1,0 +1,220 @@
+//! Sums of scaled byte rows over GF(2^8), the inner loop of every code in this crate.
+//!
+//! A product computes `output[r] = Σ_j coefficient(r, j) · input[j]` byte by byte. [`Kernel`] is
+//! one implementation of it; [`Kernel::best`] picks the fastest this processor runs. All kernels
+//! give the same bytes. The vector kernels follow the shuffle method of Plank, Greenan and Miller,
+//! "Screaming Fast Galois Field Arithmetic Using Intel SIMD Instructions" (FAST 2013), and, with
+//! GFNI, one affine instruction per vector with an 8 × 8 bit matrix per factor.
+//!
+//! Outputs are computed in tiles of a few rows by a few vectors that stay in registers while every
+//! input passes by once, so each input byte is loaded once per tile of rows.
+
+mod portable;
+
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod gfni;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod shuffle;
+#[cfg(target_arch = "x86_64")]
+#[allow(unsafe_code)]
+mod tile;
+
+use core::fmt;
+use std::sync::OnceLock;
+
+/// The most output rows a kernel takes in one tile.
+const MAX_TILE_ROWS: usize = 12;
+
+/// The most inputs a product takes: the number of symbols a block can have.
+pub const MAX_INPUTS: usize = 255;
+
+/// One implementation of products over GF(2^8). Copying it is free.
+#[derive(Clone, Copy)]
+pub struct Kernel(&'static Implementation);
+
+impl Kernel {
+    /// The fastest kernel this processor runs. The processor is asked once per process.
+    pub fn best() -> Self {
+        static BEST: OnceLock<Kernel> = OnceLock::new();
+        *BEST.get_or_init(|| Kernel::available().next().unwrap_or(Kernel::portable()))
+    }
+
+    /// The kernel that every machine runs.
+    pub const fn portable() -> Self {
+        Kernel(&portable::PORTABLE)
+    }
+
+    /// Every kernel this processor runs, fastest first; the portable one is last.
+    pub fn available() -> impl Iterator<Item = Self> {
+        IMPLEMENTATIONS
+            .iter()
+            .filter(|implementation| (implementation.is_supported)())
+            .map(|implementation| Kernel(implementation))
+    }
+
+    /// The kernel called `name`, if there is one and this processor runs it.
+    pub fn named(name: &str) -> Option<Self> {
+        Kernel::available().find(|kernel| kernel.name() == name)
+    }
+
+    /// The kernel's name: `gfni-avx512`, `gfni-avx2`, `avx2`, `ssse3` or `portable`.
+    pub const fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// Overwrites `outputs[r]` with `Σ_j coefficient(r, j) · inputs[j]`.
+    ///
+    /// An input shorter than the outputs counts as extended with zeros.
+    ///
+    /// # Panics
+    /// If the outputs differ in length, an input is longer than they are, or there are more than
+    /// [`MAX_INPUTS`] inputs.
+    pub fn multiply(
+        self,
+        inputs: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+        coefficient: impl Fn(usize, usize) -> u8,
+    ) {
+        self.product(Start::Zero, inputs, outputs, coefficient);
+    }
+
+    /// Adds `Σ_j coefficient(r, j) · inputs[j]` to `outputs[r]`.
+    ///
+    /// # Panics
+    /// As [`Kernel::multiply`].
+    pub fn multiply_add(
+        self,
+        inputs: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+        coefficient: impl Fn(usize, usize) -> u8,
+    ) {
+        self.product(Start::Outputs, inputs, outputs, coefficient);
+    }
+
+    fn product(
+        self,
+        start: Start,
+        inputs: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+        coefficient: impl Fn(usize, usize) -> u8,
+    ) {
+        let Some(length) = outputs.first().map(|output| output.len()) else {
+            return;
+        };
+        // The vector kernels' memory safety rests on these checks.
+        assert!(inputs.len() <= MAX_INPUTS, "more than {MAX_INPUTS} inputs");
+        assert!(outputs.iter().all(|output| output.len() == length), "outputs differ in length");
+        assert!(inputs.iter().all(|input| input.len() <= length), "an input exceeds the outputs");
+
+        // Tiles of nearly equal height: a low tile makes worse use of each input it loads.
+        let tiles = outputs.len().div_ceil(self.0.max_rows);
+        let height = outputs.len().div_ceil(tiles);
+        for (tile, outputs) in outputs.chunks_mut(height).enumerate() {
+            let coefficient = |row, input| coefficient(tile * height + row, input);
+            match outputs.len() {
+                // Clearing a table for 12 rows would show in the time of a single repair.
+                1 => self.tile::<1>(start, inputs, outputs, coefficient),
+                2..=4 => self.tile::<4>(start, inputs, outputs, coefficient),
+                _ => self.tile::<MAX_TILE_ROWS>(start, inputs, outputs, coefficient),
+            }
+        }
+    }
+
+    /// Computes up to `ROWS` rows, which the caller has checked.
+    fn tile<const ROWS: usize>(
+        self,
+        start: Start,
+        inputs: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+        coefficient: impl Fn(usize, usize) -> u8,
+    ) {
+        let rows = outputs.len();
+        let mut table = [[0; ROWS]; MAX_INPUTS];
+        let table = &mut table.as_flattened_mut()[..inputs.len() * rows];
+        for (input, column) in table.chunks_exact_mut(rows).enumerate() {
+            for (row, entry) in column.iter_mut().enumerate() {
+                *entry = coefficient(row, input);
+            }
+        }
+        self.run(&mut Job { start, coefficients: table, inputs, outputs });
+    }
+
+    #[allow(unsafe_code)]
+    fn run(self, job: &mut Job<'_, '_>) {
+        // SAFETY: a `Kernel` is only made from an implementation that this processor supports
+        // (`available`, `portable`), and `product` has checked and built the job as `Job` demands.
+        unsafe { (self.0.run)(job) }
+    }
+}
+
+impl Default for Kernel {
+    fn default() -> Self {
+        Kernel::best()
+    }
+}
+
+impl fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Kernel").field(&self.name()).finish()
+    }
+}
+
+impl PartialEq for Kernel {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Kernel {}
+
+/// A kernel's code and what it needs.
+struct Implementation {
+    name: &'static str,
+    /// The most rows in a tile, in `1..=MAX_TILE_ROWS`.
+    max_rows: usize,
+    /// Whether this processor has the instructions.
+    is_supported: fn() -> bool,
+    /// Computes one tile.
+    ///
+    /// # Safety
+    /// `is_supported` must have answered true, and the job must be as [`Job`] demands.
+    run: unsafe fn(&mut Job<'_, '_>),
+}
+
+/// One tile of rows, over the whole length.
+///
+/// Invariants: 1 to `max_rows` outputs, all of one length; no input longer than that; as many
+/// coefficients as inputs times outputs.
+struct Job<'a, 'b> {
+    start: Start,
+    /// Input by input, one coefficient per output.
+    coefficients: &'a [u8],
+    inputs: &'a [&'a [u8]],
+    outputs: &'a mut [&'b mut [u8]],
+}
+
+/// What a sum starts from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Start {
+    Zero,
+    /// The outputs' present contents.
+    Outputs,
+}
+
+/// Fastest first.
+static IMPLEMENTATIONS: &[&Implementation] = &[
+    #[cfg(target_arch = "x86_64")]
+    &gfni::AVX512,
+    #[cfg(target_arch = "x86_64")]
+    &gfni::AVX2,
+    #[cfg(target_arch = "x86_64")]
+    &shuffle::AVX2,
+    #[cfg(target_arch = "x86_64")]
+    &shuffle::SSSE3,
+    &portable::PORTABLE,
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,320 @@
+//! The loop the vector kernels share; an instruction set supplies the [`Vector`].
+//!
+//! Everything here is `inline(always)`: the code only becomes vector instructions once it has been
+//! inlined into a function that enables them.
+
+// Loops over rows and lanes have constant bounds, to be unrolled until every sum has a register;
+// indices show best which sum meets which vector.
+#![allow(clippy::needless_range_loop)]
+
+use super::{Job, Start};
+
+/// A vector register of bytes, each an element of GF(2^8).
+///
+/// # Safety
+/// Every method requires that the processor has the instructions the implementation uses and that
+/// the calling function, after inlining, enables them. Methods that take a pointer say how many
+/// bytes must be valid there; no alignment is needed.
+pub(super) trait Vector: Copy {
+    /// Bytes in the register.
+    const WIDTH: usize;
+    /// A factor made ready to multiply whole vectors.
+    type Factor: Copy;
+    /// An input vector made ready to be multiplied.
+    type Operand: Copy;
+
+    /// All bytes zero.
+    unsafe fn zero() -> Self;
+    /// Reads `WIDTH` bytes at `from`.
+    unsafe fn load(from: *const u8) -> Self;
+    /// Reads `count < WIDTH` bytes at `from`, then zeros.
+    unsafe fn load_first(from: *const u8, count: usize) -> Self;
+    /// Writes `WIDTH` bytes at `to`.
+    unsafe fn store(self, to: *mut u8);
+    /// Writes the first `count < WIDTH` bytes at `to`.
+    unsafe fn store_first(self, to: *mut u8, count: usize);
+    /// Prepares `factor`.
+    unsafe fn factor(factor: u8) -> Self::Factor;
+    /// Prepares the vector for several multiplications.
+    unsafe fn operand(self) -> Self::Operand;
+    /// `self + factor · operand`.
+    unsafe fn add_product(self, operand: Self::Operand, factor: Self::Factor) -> Self;
+
+    /// Whether [`Vector::add_two_products`] is faster than two single steps, and there are
+    /// registers enough for the operands of two inputs.
+    const PAIRS: bool = false;
+
+    /// `self + factors[0] · operands[0] + factors[1] · operands[1]`.
+    #[inline(always)]
+    unsafe fn add_two_products(
+        self,
+        operands: [Self::Operand; 2],
+        factors: [Self::Factor; 2],
+    ) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { self.add_product(operands[0], factors[0]).add_product(operands[1], factors[1]) }
+    }
+}
+
+/// Computes a job of exactly `ROWS` outputs, `LANES` vectors at a time.
+///
+/// # Safety
+/// The job must be as [`Job`] demands, and `V`'s instructions enabled in the caller.
+#[inline(always)]
+pub(super) unsafe fn rows<V: Vector, const ROWS: usize, const LANES: usize>(job: &mut Job<'_, '_>) {
+    debug_assert_eq!(job.outputs.len(), ROWS);
+    let length = job.outputs.first().map_or(0, |output| output.len());
+    let mut outputs = [core::ptr::null_mut(); ROWS];
+    for (pointer, output) in outputs.iter_mut().zip(job.outputs.iter_mut()) {
+        *pointer = output.as_mut_ptr();
+    }
+    let tile = Tile { start: job.start, coefficients: job.coefficients, inputs: job.inputs };
+    let mut offset = 0;
+    // SAFETY: `outputs` holds `ROWS` pointers to `length` bytes each, inputs are no longer than
+    // that and are other memory than the outputs (they are shared, the outputs exclusive borrows);
+    // each call stays below `length`.
+    unsafe {
+        while length - offset >= LANES * V::WIDTH {
+            tile.whole::<V, ROWS, LANES>(&outputs, offset);
+            offset += LANES * V::WIDTH;
+        }
+        while length - offset >= V::WIDTH {
+            tile.whole::<V, ROWS, 1>(&outputs, offset);
+            offset += V::WIDTH;
+        }
+        if offset < length {
+            tile.tail::<V, ROWS>(&outputs, offset, length - offset);
+        }
+    }
+}
+
+/// The job's parts that stay the same from one stretch of bytes to the next.
+struct Tile<'a> {
+    start: Start,
+    coefficients: &'a [u8],
+    inputs: &'a [&'a [u8]],
+}
+
+impl Tile<'_> {
+    /// Computes `LANES` whole vectors of each row from byte `offset`.
+    ///
+    /// # Safety
+    /// `outputs` must be valid up to `offset + LANES * V::WIDTH`, there must be `ROWS` coefficients
+    /// per input, and `V`'s instructions must be enabled in the caller.
+    #[inline(always)]
+    unsafe fn whole<V: Vector, const ROWS: usize, const LANES: usize>(
+        &self,
+        outputs: &[*mut u8; ROWS],
+        offset: usize,
+    ) {
+        // SAFETY: reads and writes of outputs lie within the bytes the caller vouches for. Inputs
+        // are read whole only where they reach `end`; elsewhere `load_up_to` stays inside them.
+        // The coefficient pointer advances by `ROWS` per input, as the caller vouches.
+        unsafe {
+            let mut sums = [[V::zero(); LANES]; ROWS];
+            if self.start == Start::Outputs {
+                for row in 0..ROWS {
+                    for lane in 0..LANES {
+                        sums[row][lane] = V::load(outputs[row].add(offset + lane * V::WIDTH));
+                    }
+                }
+            }
+            let end = offset + LANES * V::WIDTH;
+            let mut inputs = self.inputs;
+            let mut column = self.coefficients.as_ptr();
+            while let [first, rest @ ..] = inputs {
+                if let [second, rest @ ..] = rest
+                    && V::PAIRS
+                    && first.len().min(second.len()) >= end
+                {
+                    let vectors = [load_lanes(first, offset), load_lanes(second, offset)];
+                    add_two_products::<V, ROWS, LANES>(&mut sums, vectors, column);
+                    inputs = rest;
+                    column = column.add(2 * ROWS);
+                    continue;
+                }
+                if first.len() >= end {
+                    let vectors = load_lanes(first, offset);
+                    add_products::<V, ROWS, LANES>(&mut sums, vectors, column);
+                } else if first.len() > offset {
+                    let mut vectors = [V::zero(); LANES];
+                    for lane in 0..LANES {
+                        vectors[lane] = load_up_to(first, offset + lane * V::WIDTH);
+                    }
+                    add_products::<V, ROWS, LANES>(&mut sums, vectors, column);
+                }
+                inputs = rest;
+                column = column.add(ROWS);
+            }
+            for row in 0..ROWS {
+                for lane in 0..LANES {
+                    sums[row][lane].store(outputs[row].add(offset + lane * V::WIDTH));
+                }
+            }
+        }
+    }
+
+    /// Computes the last `count < V::WIDTH` bytes of each row, from byte `offset`.
+    ///
+    /// # Safety
+    /// `outputs` must be valid up to `offset + count`, no input longer than that, there must be
+    /// `ROWS` coefficients per input, and `V`'s instructions must be enabled in the caller.
+    #[inline(always)]
+    unsafe fn tail<V: Vector, const ROWS: usize>(
+        &self,
+        outputs: &[*mut u8; ROWS],
+        offset: usize,
+        count: usize,
+    ) {
+        // SAFETY: `count` bytes at `offset` are valid in every output; an input is read from
+        // `offset` to its own end, which is fewer than `V::WIDTH` bytes.
+        unsafe {
+            let mut sums = [[V::zero(); 1]; ROWS];
+            if self.start == Start::Outputs {
+                for row in 0..ROWS {
+                    sums[row][0] = V::load_first(outputs[row].add(offset), count);
+                }
+            }
+            let mut column = self.coefficients.as_ptr();
+            for input in self.inputs {
+                if input.len() > offset {
+                    let available = input.len() - offset;
+                    let vector = V::load_first(input.as_ptr().add(offset), available);
+                    add_products::<V, ROWS, 1>(&mut sums, [vector], column);
+                }
+                column = column.add(ROWS);
+            }
+            for row in 0..ROWS {
+                sums[row][0].store_first(outputs[row].add(offset), count);
+            }
+        }
+    }
+}
+
+/// Adds to each row's sums its factor, at `column`, times `vectors`.
+///
+/// # Safety
+/// `ROWS` bytes must be valid at `column`, and `V`'s instructions enabled in the caller.
+#[inline(always)]
+unsafe fn add_products<V: Vector, const ROWS: usize, const LANES: usize>(
+    sums: &mut [[V; LANES]; ROWS],
+    vectors: [V; LANES],
+    column: *const u8,
+) {
+    // SAFETY: the caller vouches for `column` and the instructions.
+    unsafe {
+        let mut operands = [vectors[0].operand(); LANES];
+        for lane in 1..LANES {
+            operands[lane] = vectors[lane].operand();
+        }
+        for (row, sums) in sums.iter_mut().enumerate() {
+            let factor = V::factor(*column.add(row));
+            for lane in 0..LANES {
+                sums[lane] = sums[lane].add_product(operands[lane], factor);
+            }
+        }
+    }
+}
+
+/// Adds to each row's sums its factors, at `column` and `ROWS` further, times the two inputs'
+/// `vectors`.
+///
+/// # Safety
+/// `2 * ROWS` bytes must be valid at `column`, and `V`'s instructions enabled in the caller.
+#[inline(always)]
+unsafe fn add_two_products<V: Vector, const ROWS: usize, const LANES: usize>(
+    sums: &mut [[V; LANES]; ROWS],
+    vectors: [[V; LANES]; 2],
+    column: *const u8,
+) {
+    // SAFETY: the caller vouches for `column` and the instructions.
+    unsafe {
+        let mut operands = [[vectors[0][0].operand(), vectors[1][0].operand()]; LANES];
+        for lane in 1..LANES {
+            operands[lane] = [vectors[0][lane].operand(), vectors[1][lane].operand()];
+        }
+        for row in 0..ROWS {
+            let factors = [V::factor(*column.add(row)), V::factor(*column.add(ROWS + row))];
+            for lane in 0..LANES {
+                sums[row][lane] = sums[row][lane].add_two_products(operands[lane], factors);
+            }
+        }
+    }
+}
+
+/// Reads `LANES` vectors of `input` from byte `offset`.
+///
+/// # Safety
+/// `input` must reach to `offset + LANES * V::WIDTH`, and `V`'s instructions be enabled in the
+/// caller.
+#[inline(always)]
+unsafe fn load_lanes<V: Vector, const LANES: usize>(input: &[u8], offset: usize) -> [V; LANES] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut vectors = [V::zero(); LANES];
+        for lane in 0..LANES {
+            vectors[lane] = V::load(input.as_ptr().add(offset + lane * V::WIDTH));
+        }
+        vectors
+    }
+}
+
+/// Reads up to a vector of `input` from byte `start`, then zeros; all zeros past its end.
+///
+/// # Safety
+/// `V`'s instructions must be enabled in the caller.
+#[inline(always)]
+unsafe fn load_up_to<V: Vector>(input: &[u8], start: usize) -> V {
+    let available = input.len().saturating_sub(start);
+    // SAFETY: `available` bytes lie between `start` and the end of `input`.
+    unsafe {
+        if available >= V::WIDTH {
+            V::load(input.as_ptr().add(start))
+        } else if available > 0 {
+            V::load_first(input.as_ptr().add(start), available)
+        } else {
+            V::zero()
+        }
+    }
+}
+
+/// Space for one vector of up to 32 bytes, for instruction sets without masked reads and writes.
+#[derive(Default)]
+#[repr(align(32))]
+pub(super) struct Buffer([u8; 32]);
+
+impl Buffer {
+    /// The `count <= 32` bytes at `from`, then zeros.
+    ///
+    /// # Safety
+    /// `count` bytes must be valid at `from`, and `count` at most 32.
+    #[inline(always)]
+    pub(super) unsafe fn read(from: *const u8, count: usize) -> Self {
+        let mut buffer = Buffer::default();
+        // SAFETY: the caller's promise; the buffer is a local.
+        unsafe { core::ptr::copy_nonoverlapping(from, buffer.as_mut_ptr(), count) };
+        buffer
+    }
+
+    /// Writes the first `count` bytes at `to`.
+    ///
+    /// # Safety
+    /// `count` bytes must be valid at `to`, and `count` at most 32.
+    #[inline(always)]
+    pub(super) unsafe fn write(&self, to: *mut u8, count: usize) {
+        // SAFETY: the caller's promise; the buffer is a local.
+        unsafe { core::ptr::copy_nonoverlapping(self.as_ptr(), to, count) };
+    }
+
+    /// The first byte, aligned to 32.
+    #[inline(always)]
+    pub(super) fn as_ptr(&self) -> *const u8 {
+        self.0.as_ptr()
+    }
+
+    /// The first byte, aligned to 32.
+    #[inline(always)]
+    pub(super) fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr()
+    }
+}

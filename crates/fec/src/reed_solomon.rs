@@ -1,0 +1,84 @@
+//! A systematic Cauchy Reed–Solomon code for blocks of up to 255 symbols.
+//!
+//! A block has F source symbols, sent as they are, and up to 255 − F repair symbols; any F of them
+//! give back all sources. Repair i is `Σ_j 1 / (x_i + y_j) · source_j` over GF(2^8) with
+//! `x_i = 255 − i` and `y_j = j`, a Cauchy matrix: every square part of it is invertible, so the
+//! code is maximum distance separable (Blömer et al., "An XOR-Based Erasure-Resilient Coding
+//! Scheme", ICSI TR-95-048). A repair depends on the sources and on its own index only, not on how
+//! many others there are: a sender may always add more, and any repair can be made alone.
+//!
+//! Symbols are byte strings. A source shorter than the repairs counts as extended with zeros.
+
+mod decoder;
+mod error;
+mod inverse;
+
+pub use decoder::{Decoder, Recovered};
+pub use error::{Error, Role};
+
+use crate::gf256::{EXP, LOG, ORDER};
+use crate::kernel::Kernel;
+
+/// The most symbols, sources and repairs together, that a block can have.
+pub const MAX_SYMBOLS: usize = 255;
+
+/// The factor of source `source` in repair `repair`. The code only uses pairs whose sum is below
+/// [`MAX_SYMBOLS`].
+///
+/// Since 255 − i is i with every bit inverted, the matrix element is `1 / !(i xor j)`.
+pub fn coefficient(repair: u8, source: u8) -> u8 {
+    EXP[ORDER - usize::from(LOG[usize::from(!(repair ^ source))])]
+}
+
+/// Computes the repair symbols `first_repair`, `first_repair + 1`, … of a block, with the fastest
+/// kernel; see [`encode_with`].
+pub fn encode(first_repair: u8, sources: &[&[u8]], repairs: &mut [&mut [u8]]) -> Result<(), Error> {
+    encode_with(Kernel::best(), first_repair, sources, repairs)
+}
+
+/// Computes the repair symbols `first_repair`, `first_repair + 1`, … of a block into `repairs`.
+///
+/// `sources` are all the block's source symbols in order. The buffers in `repairs` are of one
+/// length, usually that of the longest source; they are overwritten. Nothing is allocated.
+///
+/// # Errors
+/// Nothing is written if there are no sources, if a symbol's index would reach beyond
+/// [`MAX_SYMBOLS`], if the repair buffers differ in length, or if a source is longer than they are.
+pub fn encode_with(
+    kernel: Kernel,
+    first_repair: u8,
+    sources: &[&[u8]],
+    repairs: &mut [&mut [u8]],
+) -> Result<(), Error> {
+    if sources.is_empty() {
+        return Err(Error::NoSources);
+    }
+    let repair_count = usize::from(first_repair) + repairs.len();
+    if sources.len() + repair_count > MAX_SYMBOLS {
+        return Err(Error::TooManySymbols { sources: sources.len(), repairs: repair_count });
+    }
+    let Some(length) = repairs.first().map(|repair| repair.len()) else {
+        return Ok(());
+    };
+    if let Some(other) = repairs.iter().find(|repair| repair.len() != length) {
+        return Err(Error::RepairLength { length: other.len(), expected: length });
+    }
+    for (index, source) in sources.iter().enumerate() {
+        if source.len() > length {
+            return Err(Error::SourceTooLong {
+                index: index as u8,
+                length: source.len(),
+                limit: length,
+            });
+        }
+    }
+    kernel.multiply(sources, repairs, |row, source| {
+        coefficient(first_repair.wrapping_add(row as u8), source as u8)
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod tests;
