@@ -1,5 +1,12 @@
 //! Loss detection (which packets are gone) and loss estimation (how likely the next one is).
 
+pub mod dupack;
+pub mod packet_threshold;
+pub mod per_ack;
+pub mod per_block;
+mod tally;
+pub mod windowed;
+
 use anabranch_types::{PathId, Time};
 use core::fmt::Debug;
 use core::time::Duration;
@@ -106,7 +113,8 @@ pub trait LossEstimator: Debug + Send {
 pub type BuildDetector = fn(&Options<'_>) -> Result<Box<dyn LossDetector>, PolicyError>;
 
 /// The policies of this axis.
-pub const DETECTORS: &[Row<BuildDetector>] = &[];
+pub const DETECTORS: &[Row<BuildDetector>] =
+    &[(&packet_threshold::ENTRY, packet_threshold::build), (&dupack::ENTRY, dupack::build)];
 
 /// Makes the loss detector policy that `spec` names.
 pub fn build_detector(spec: &PolicySpec) -> Result<Box<dyn LossDetector>, PolicyError> {
@@ -118,10 +126,18 @@ pub fn build_detector(spec: &PolicySpec) -> Result<Box<dyn LossDetector>, Policy
 pub type BuildEstimator = fn(&Options<'_>) -> Result<Box<dyn LossEstimator>, PolicyError>;
 
 /// The policies of this axis.
-pub const ESTIMATORS: &[Row<BuildEstimator>] = &[];
+pub const ESTIMATORS: &[Row<BuildEstimator>] = &[
+    (&per_block::ENTRY, per_block::build),
+    (&per_ack::PER_ACK, per_ack::build_per_ack),
+    (&per_ack::LITERAL, per_ack::build_literal),
+    (&windowed::ENTRY, windowed::build),
+];
 
 /// Makes the loss estimator policy that `spec` names.
 pub fn build_estimator(spec: &PolicySpec) -> Result<Box<dyn LossEstimator>, PolicyError> {
     let (build, options) = registry::find("loss estimator", ESTIMATORS, spec)?;
     build(&options)
 }
+
+#[cfg(test)]
+mod tests;

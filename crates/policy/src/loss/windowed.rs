@@ -1,0 +1,134 @@
+//! Loss estimation for real links: exponentially forgotten counts, blind to congestion's losses.
+
+use anabranch_types::{PathId, Time, math};
+use core::time::Duration;
+
+use crate::loss::tally::ByPath;
+use crate::loss::{LossEstimator, Resolved};
+use crate::registry::{Entry, Options, PolicyError, option};
+use crate::view::LossView;
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    axis: "loss estimator",
+    name: "windowed",
+    summary: "lost share, forgotten by half every max(250 ms, 4 RTT), while no queue stands",
+    source: "own; the queue condition keeps congestion's losses out",
+    options: &[
+        option("half-life", "least half-life of an observation", "250ms"),
+        option("rtts", "half-life in round-trip times, if that is longer", "4"),
+        option("prior", "packets assumed delivered before the first", "8"),
+        option("queue", "standing queue above which nothing is counted, at least srtt/4", "10ms"),
+    ],
+};
+
+/// Packets that make up one observation of the lost share, for its deviation.
+const BATCH: u32 = 32;
+
+/// Exponentially weighted counts per path and over the aggregate. While the forward queue stands
+/// above max(`queue`, srtt/4) nothing is counted, neither losses, which may be congestion's, nor
+/// arrivals, which would then be counted without their losses.
+#[derive(Clone, Debug)]
+pub struct Windowed {
+    half_life: Duration,
+    rtts: u32,
+    prior: f64,
+    queue: Duration,
+    paths: ByPath<Track>,
+    aggregate: Track,
+}
+
+/// Makes it from its options.
+pub fn build(options: &Options<'_>) -> Result<Box<dyn LossEstimator>, PolicyError> {
+    let minute = Duration::from_secs(60);
+    Ok(Box::new(Windowed {
+        half_life: options.duration("half-life", Duration::from_millis(1)..=minute)?,
+        rtts: options.integer("rtts", 0..=1000)? as u32,
+        prior: options.real("prior", 0.0..=1000.0)?,
+        queue: options.duration("queue", Duration::ZERO..=minute)?,
+        paths: ByPath::default(),
+        aggregate: Track::default(),
+    }))
+}
+
+/// Forgotten counts of one path or of all. Weights are packets.
+#[derive(Clone, Copy, Debug, Default)]
+struct Track {
+    acked: f64,
+    lost: f64,
+    /// What is left of the packets assumed at the start; `None` before the first.
+    prior: Option<f64>,
+    last: Time,
+    /// The observation being collected.
+    batch: (u32, u32),
+    batch_at: Time,
+    /// Squared distances of observations from the mean, by packets, and their weight.
+    squares: f64,
+    squares_weight: f64,
+}
+
+impl Track {
+    fn add(&mut self, event: &Resolved, half_life: Duration, prior: f64) {
+        let age = event.now.since(self.last).as_secs_f64();
+        let decay = math::exp(-core::f64::consts::LN_2 * age / half_life.as_secs_f64());
+        self.last = self.last.max(event.now);
+        self.prior = Some(self.prior.map_or(prior, |left| left * decay));
+        self.acked = self.acked * decay + f64::from(event.acked);
+        self.lost = self.lost * decay + f64::from(event.lost);
+        self.squares *= decay;
+        self.squares_weight *= decay;
+        self.observe(event);
+    }
+
+    /// Closes an observation after a round trip or a batch of packets, whichever is later to fill.
+    fn observe(&mut self, event: &Resolved) {
+        if self.batch == (0, 0) {
+            self.batch_at = event.now;
+        }
+        let (acked, lost) = self.batch;
+        let (acked, lost) = (acked.saturating_add(event.acked), lost.saturating_add(event.lost));
+        self.batch = (acked, lost);
+        let total = acked.saturating_add(lost);
+        if total >= BATCH && event.now.since(self.batch_at) >= event.srtt {
+            let distance = f64::from(lost) / f64::from(total) - self.mean();
+            self.squares += distance * distance * f64::from(total);
+            self.squares_weight += f64::from(total);
+            self.batch = (0, 0);
+        }
+    }
+
+    fn mean(&self) -> f64 {
+        let total = self.acked + self.lost + self.prior.unwrap_or(0.0);
+        if total > 0.0 { (self.lost / total).clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    fn view(&self) -> LossView {
+        let mean = self.mean();
+        let variance = if self.squares_weight > 0.0 {
+            self.squares / self.squares_weight
+        } else {
+            // No observation yet: what independent losses would give in one.
+            mean * (1.0 - mean) / f64::from(BATCH)
+        };
+        LossView { mean, deviation: variance.clamp(0.0, 1.0).sqrt() }
+    }
+}
+
+impl LossEstimator for Windowed {
+    fn on_resolved(&mut self, event: &Resolved) {
+        if event.queue > self.queue.max(event.srtt / 4) {
+            return;
+        }
+        let half_life = self.half_life.max(event.srtt.saturating_mul(self.rtts));
+        self.paths.entry(event.path).add(event, half_life, self.prior);
+        self.aggregate.add(event, half_life, self.prior);
+    }
+
+    fn path(&self, path: PathId) -> LossView {
+        self.paths.find(path).map_or_else(LossView::default, Track::view)
+    }
+
+    fn aggregate(&self) -> LossView {
+        self.aggregate.view()
+    }
+}
