@@ -146,7 +146,8 @@ fn deny(workspace: &Workspace) -> Result<String, String> {
 }
 
 fn doc(workspace: &Workspace) -> Result<String, String> {
-    let mut command = workspace.cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
+    // Libraries only: the program's pages would overwrite those of the library of the same name.
+    let mut command = workspace.cargo(&["doc", "--workspace", "--lib", "--no-deps", "--locked"]);
     command.env("RUSTDOCFLAGS", "-D warnings");
     process::run(&mut command).map(|()| String::new())
 }

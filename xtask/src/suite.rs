@@ -27,10 +27,19 @@ pub struct Tally {
 /// # Errors
 /// If `cargo` cannot be run.
 pub fn test(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> {
-    let mut command = workspace.cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]);
+    let mut command = workspace.cargo(&["test", "--locked", "--no-fail-fast"]);
+    if !names_packages(args) {
+        command.arg("--workspace");
+    }
     command.args(args).env_remove("BLESS");
     let (_, success) = run(command, std::io::stdout().lock())?;
     Ok(if success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// True if the arguments for cargo choose packages, which `--workspace` would override.
+fn names_packages(args: &[String]) -> bool {
+    let mut for_cargo = args.iter().take_while(|arg| *arg != "--");
+    for_cargo.any(|arg| arg.starts_with("-p") || arg.starts_with("--package"))
 }
 
 /// Runs one `cargo test` command, passing what it prints on to `output`; tells the totals and whether
@@ -130,6 +139,15 @@ mod tests {
         let mut output = Vec::new();
         let tally = relay(input.as_bytes(), &mut output).expect("memory does not fail");
         (tally, String::from_utf8(output).expect("text in, text out"))
+    }
+
+    #[test]
+    fn chosen_packages_are_seen_before_the_separator_only() {
+        let seen = |args: &[&str]| {
+            names_packages(&args.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        assert!(seen(&["-p", "xtask"]) && seen(&["-pxtask"]) && seen(&["--package=xtask"]));
+        assert!(!seen(&["gf256", "--", "-p"]) && !seen(&["--profile", "release"]) && !seen(&[]));
     }
 
     #[test]
