@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use anabranch_fec::reed_solomon::{self, Decoder};
 use anabranch_sim::link::{Ecn, Link, LinkConfig, LinkOutput};
 use anabranch_types::{Bitrate, DataSize, Rng, Time, math};
 
@@ -25,6 +26,7 @@ pub const CASES: &[Case] = &[
     Case { name: "types.rng", run: random_streams },
     Case { name: "types.math", run: mathematics },
     Case { name: "types.units", run: units },
+    Case { name: "fec.reed_solomon", run: reed_solomon },
     Case { name: "sim.links", run: links },
 ];
 
@@ -80,6 +82,41 @@ fn units() -> u64 {
         digest.integer(time.as_nanos());
         digest.integer(rate.bytes_in(duration));
         digest.integer(Bitrate::from_transfer(size.as_bytes(), duration).as_bps());
+    }
+    digest.finish()
+}
+
+/// Repairs of blocks of many shapes, and the sources rebuilt from them. Natively the vector kernels
+/// run, in wasm the portable one.
+fn reed_solomon() -> u64 {
+    let mut digest = Digest::default();
+    let mut decoder = Decoder::new();
+    let mut rng = Rng::substream(1, "blocks");
+    for (sources, repairs) in [(1, 1), (7, 3), (20, 5), (50, 13), (128, 127)] {
+        let length = 1 + rng.below(300) as usize;
+        let sources: Vec<Vec<u8>> = (0..sources)
+            .map(|_| {
+                let mut source = vec![0; rng.below(length as u64 + 1) as usize];
+                rng.fill(&mut source);
+                source
+            })
+            .collect();
+        let views: Vec<&[u8]> = sources.iter().map(Vec::as_slice).collect();
+        let mut repairs = vec![vec![0; length]; repairs];
+        let mut buffers: Vec<&mut [u8]> = repairs.iter_mut().map(Vec::as_mut_slice).collect();
+        reed_solomon::encode(0, &views, &mut buffers).expect("the block is within the limits");
+        repairs.iter().for_each(|repair| digest.bytes(repair));
+
+        let lost = repairs.len().min(sources.len());
+        let known = (0..).zip(views.iter().copied()).skip(lost);
+        let repairs = (0..).zip(repairs.iter().map(Vec::as_slice));
+        let recovered = decoder
+            .decode(sources.len(), length, known, repairs)
+            .expect("there are as many symbols as sources");
+        for (index, symbol) in recovered {
+            digest.integer(u64::from(index));
+            digest.bytes(symbol);
+        }
     }
     digest.finish()
 }
