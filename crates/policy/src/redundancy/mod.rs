@@ -1,5 +1,9 @@
 //! Redundancy: how source symbols are grouped into windows and how many repairs protect them.
 
+pub mod equations;
+pub mod mean_sigma;
+pub mod none;
+
 use core::fmt::Debug;
 
 use crate::registry::{self, Options, PolicyError, PolicySpec, Row};
@@ -61,7 +65,8 @@ pub trait RedundancyPolicy: Debug + Send {
     /// How many further symbols the window needs now, beyond those in flight, due and planned, given
     /// that `hypothetical[i]` more were handed to the path in slot i. The core adds the answer to
     /// `window.due`. 0 when the window is expected to be recovered. A question only: asking changes
-    /// nothing, so that schedulers may ask about allocations they do not make.
+    /// nothing, so that schedulers may ask about allocations they do not make. Asked on losses and
+    /// acknowledgements of the window, and when it closes (an open block cannot be repaired yet).
     fn still_needed(
         &self,
         window: &WindowView,
@@ -74,10 +79,14 @@ pub trait RedundancyPolicy: Debug + Send {
 pub type Build = fn(&Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyError>;
 
 /// The policies of this axis.
-pub const TABLE: &[Row<Build>] = &[];
+pub const TABLE: &[Row<Build>] =
+    &[(&mean_sigma::ENTRY, mean_sigma::build), (&none::ENTRY, none::build)];
 
 /// Makes the redundancy policy that `spec` names.
 pub fn build(spec: &PolicySpec) -> Result<Box<dyn RedundancyPolicy>, PolicyError> {
     let (build, options) = registry::find("redundancy", TABLE, spec)?;
     build(&options)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! No redundancy: windows are plain runs of symbols, and losses are sent again.
+
+use crate::redundancy::{RedundancyPolicy, RedundancyView, WindowShape};
+use crate::registry::{Entry, Options, PolicyError, option};
+use crate::view::{MAX_PATHS, WindowView};
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    axis: "redundancy",
+    name: "none",
+    summary: "no repairs; a window is a run of symbols",
+    source: "uncoded transports",
+    options: &[option("sources", "symbols in a window", "64")],
+};
+
+/// Windows of a fixed number of symbols and no repairs.
+#[derive(Clone, Copy, Debug)]
+pub struct NoRedundancy {
+    sources: u16,
+}
+
+/// Makes it from its options.
+pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyError> {
+    let sources = options.integer("sources", 1..=65_535)? as u16;
+    Ok(Box::new(NoRedundancy { sources }))
+}
+
+impl RedundancyPolicy for NoRedundancy {
+    fn next_window(&mut self, view: &RedundancyView<'_>) -> WindowShape {
+        WindowShape {
+            sources: self.sources.min(view.max_symbols).max(1),
+            repairs: 0,
+            symbol_size: view.max_symbol_size,
+        }
+    }
+
+    fn proactive(&mut self, _window: &WindowView, _view: &RedundancyView<'_>) -> u16 {
+        0
+    }
+
+    fn still_needed(
+        &self,
+        window: &WindowView,
+        hypothetical: &[u16; MAX_PATHS],
+        _view: &RedundancyView<'_>,
+    ) -> u16 {
+        let handed = hypothetical.iter().fold(0_u16, |sum, n| sum.saturating_add(*n));
+        window.shortfall().saturating_sub(handed)
+    }
+}

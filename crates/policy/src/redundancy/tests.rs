@@ -1,0 +1,187 @@
+use anabranch_types::{PathId, Time};
+use core::time::Duration;
+use proptest::prelude::*;
+
+use super::*;
+use crate::view::{LossView, MAX_PATHS, PathState, PathView, TrafficClass, WindowView};
+
+fn policy(spec: &str) -> Box<dyn RedundancyPolicy> {
+    build(&spec.parse().unwrap()).unwrap()
+}
+
+/// A path with a window of `packets` full packets of 1300 bytes.
+fn path(id: u32, packets: u64, rtt: u64) -> PathView {
+    let mut path = PathView::unknown(PathId(id));
+    path.packet_size = 1300;
+    path.cwnd = packets * 1300;
+    path.rtt.smoothed = Duration::from_millis(rtt);
+    path
+}
+
+fn view(paths: &[PathView], mean: f64, deviation: f64) -> RedundancyView<'_> {
+    RedundancyView {
+        now: Time::ZERO,
+        paths,
+        loss: LossView { mean, deviation },
+        max_symbols: 255,
+        max_symbol_size: 1250,
+        waiting_bytes: 1 << 20,
+        flushing: false,
+        class: TrafficClass::Bulk,
+        sources_sent: 0,
+        repairs_sent: 0,
+        repairs_unneeded: 0,
+    }
+}
+
+fn closed(sources: u16) -> WindowView {
+    WindowView { sources, closed: true, ..WindowView::default() }
+}
+
+const NOWHERE: [u16; MAX_PATHS] = [0; MAX_PATHS];
+
+#[test]
+fn blocks_span_a_median_round_trip() {
+    let mut mplot = policy("mean-sigma");
+    // 20 + 40·60/60 + 30·60/120 = 75 packets, none of them repairs without loss.
+    let paths = [path(0, 10, 30), path(1, 40, 60), path(2, 30, 120)];
+    let shape = mplot.next_window(&view(&paths, 0.0, 0.0));
+    assert_eq!(shape, WindowShape { sources: 75, repairs: 0, symbol_size: 1250 });
+    // q = .1 + .15 = .25: 75·.75 = 56 sources and a third of that in repairs.
+    let shape = mplot.next_window(&view(&paths, 0.1, 0.15));
+    assert_eq!(shape, WindowShape { sources: 56, repairs: 19, symbol_size: 1250 });
+    // An even number of paths: the median is 45 ms.
+    let shape = mplot.next_window(&view(&paths[..2], 0.0, 0.0));
+    assert_eq!(shape.sources, 45);
+}
+
+#[test]
+fn idle_paths_do_not_lengthen_blocks() {
+    let mut paths = [path(0, 20, 40), path(1, 20, 40), path(2, 20, 40)];
+    paths[1].backup = true;
+    paths[2].state = PathState::Suspect;
+    assert_eq!(policy("mean-sigma").next_window(&view(&paths, 0.0, 0.0)).sources, 20);
+    paths[0].state = PathState::Suspect;
+    assert_eq!(policy("mean-sigma").next_window(&view(&paths, 0.0, 0.0)).sources, 60);
+}
+
+#[test]
+fn sources_leave_room_in_the_codeword() {
+    let paths = [path(0, 4000, 40)];
+    for (q, sources) in [(0.05, 230), (0.1, 214), (0.25, 169), (0.5, 103), (0.75, 43)] {
+        let shape = policy("mean-sigma").next_window(&view(&paths, q, 0.0));
+        assert_eq!(shape.sources, sources, "{q}");
+    }
+    // Beyond .95 nothing changes.
+    let at = |mean, deviation| policy("mean-sigma").next_window(&view(&paths, mean, deviation));
+    assert_eq!(at(0.9, 0.5), at(0.95, 0.0));
+}
+
+#[test]
+fn proactive_repairs_follow_the_rule_chosen() {
+    let paths = [path(0, 200, 40)];
+    let proactive = |spec: &str, q: f64| policy(spec).proactive(&closed(90), &view(&paths, q, 0.0));
+    assert_eq!(proactive("mean-sigma", 0.5), 90);
+    assert_eq!(proactive("mean-sigma:kmin=exact", 0.5), 89);
+    assert_eq!(proactive("mean-sigma:kmin=exact,epsilon=0.01", 0.5), 123);
+    assert_eq!(proactive("mean-sigma:kmin=eq6,epsilon=0.1", 0.5), 109);
+    for spec in ["mean-sigma", "mean-sigma:kmin=exact", "mean-sigma:kmin=eq6"] {
+        assert_eq!(proactive(spec, 0.0), 0, "{spec}");
+        assert!(proactive(spec, 1e-4) >= 1, "{spec}");
+    }
+}
+
+#[test]
+fn symbols_shrink_to_keep_five_packets_in_a_block() {
+    let shape = |spec: &str, packets| {
+        let paths = [path(0, packets, 40)];
+        let shape = policy(spec).next_window(&view(&paths, 0.0, 0.0));
+        (shape.symbol_size, shape.sources)
+    };
+    assert_eq!(shape("mean-sigma", 5), (1250, 5));
+    // 2600 bytes over five packets with 50 bytes around each symbol.
+    assert_eq!(shape("mean-sigma", 2), (470, 5));
+    assert_eq!(shape("mean-sigma:sizes=paper", 10), (700, 17));
+    assert_eq!(shape("mean-sigma:sizes=paper", 2), (200, 10));
+    assert_eq!(shape("mean-sigma:sizes=paper", 1), (200, 5));
+    assert_eq!(shape("none", 1), (1250, 64));
+}
+
+#[test]
+fn losses_are_made_good_with_reserve_once() {
+    let paths = [path(0, 200, 40)];
+    let mplot = policy("mean-sigma");
+    let view = view(&paths, 0.5, 0.2);
+    let mut window = WindowView { received: 80, in_flight: 6, ..closed(90) };
+    // Four missing, ⌈4/(1 − .5)⌉ = 8; then those are due, then in flight, and no more are asked for.
+    assert_eq!(mplot.still_needed(&window, &NOWHERE, &view), 8);
+    window.due = 8;
+    assert_eq!(mplot.still_needed(&window, &NOWHERE, &view), 0);
+    window.due = 0;
+    window.in_flight += 8;
+    assert_eq!(mplot.still_needed(&window, &NOWHERE, &view), 0);
+    // Six of the fourteen in flight turn out lost: two short again.
+    window.in_flight -= 6;
+    assert_eq!(mplot.still_needed(&window, &NOWHERE, &view), 4);
+    let mut handed = NOWHERE;
+    handed[3] = 1;
+    assert_eq!(mplot.still_needed(&window, &handed, &view), 2);
+}
+
+#[test]
+fn the_literal_rule_waits_for_the_round() {
+    let paths = [path(0, 200, 40)];
+    let literal = policy("mean-sigma:round=lit");
+    let view = view(&paths, 0.5, 0.0);
+    let mut window = WindowView { received: 80, in_flight: 1, ..closed(90) };
+    assert_eq!(literal.still_needed(&window, &NOWHERE, &view), 0);
+    window.in_flight = 0;
+    assert_eq!(literal.still_needed(&window, &NOWHERE, &view), 20);
+}
+
+#[test]
+fn open_blocks_cannot_be_repaired_yet() {
+    let window = WindowView { received: 3, closed: false, ..closed(9) };
+    let needed = |spec: &str| policy(spec).still_needed(&window, &NOWHERE, &view(&[], 0.1, 0.0));
+    assert_eq!(needed("mean-sigma"), 0);
+    assert_eq!(needed("none"), 6);
+}
+
+proptest! {
+    #[test]
+    fn windows_stay_within_the_code(
+        paths in proptest::collection::vec((0..5000_u64, 0..2000_u64, any::<bool>()), 0..MAX_PATHS),
+        mean in prop_oneof![3 => 0.0..=1.0, 1 => Just(f64::NAN)],
+        deviation in 0.0..=1.0,
+        max_symbols in 1..=1000_u16,
+        max_symbol_size in 1..=9000_u16,
+        sources in 0..=255_u16,
+        state in (any::<u16>(), any::<u16>(), any::<u16>()),
+    ) {
+        let paths: Vec<PathView> = paths
+            .iter()
+            .enumerate()
+            .map(|(id, (packets, rtt, backup))| {
+                PathView { backup: *backup, ..path(id as u32, *packets, *rtt) }
+            })
+            .collect();
+        let view = RedundancyView { max_symbols, max_symbol_size, ..view(&paths, mean, deviation) };
+        for spec in ["mean-sigma", "mean-sigma:kmin=exact,epsilon=0.01", "mean-sigma:kmin=eq6",
+            "mean-sigma:sizes=paper,codeword=60000", "none"]
+        {
+            let mut policy = policy(spec);
+            let shape = policy.next_window(&view);
+            prop_assert!(shape.sources >= 1, "{spec}");
+            prop_assert!(shape.sources + shape.repairs <= max_symbols, "{spec}: {shape:?}");
+            prop_assert!((1..=max_symbol_size).contains(&shape.symbol_size), "{spec}: {shape:?}");
+            let sources = sources.min(max_symbols);
+            let mut window = closed(sources);
+            let repairs = policy.proactive(&window, &view);
+            prop_assert!(sources + repairs <= max_symbols, "{spec}: {repairs}");
+            (window.received, window.in_flight, window.due) = state;
+            let needed = policy.still_needed(&window, &NOWHERE, &view);
+            prop_assert!(needed <= max_symbols, "{spec}: {needed}");
+            prop_assert!(needed > 0 || window.shortfall() == 0 || spec.contains("lit"), "{spec}");
+        }
+    }
+}
