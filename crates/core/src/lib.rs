@@ -6,4 +6,5 @@
 
 pub mod crypto;
 pub mod handshake;
+pub mod stream;
 pub mod wire;

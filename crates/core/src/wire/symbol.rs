@@ -176,14 +176,12 @@ impl SymbolFrame<'_> {
     pub fn encode(&self, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
         writer.whole(|writer| match *self {
             SymbolFrame::Stream { stream, offset, fin, data } => {
-                writer.u8(if fin { kind::STREAM_FINAL } else { kind::STREAM })?;
-                writer.varint(stream.0)?;
-                writer.varint(offset)?;
-                writer.prefixed(data)
+                encode_stream_head(stream, offset, fin, data.len(), writer)?;
+                writer.bytes(data)
             }
             SymbolFrame::Datagram(data) => {
-                writer.u8(kind::DATAGRAM)?;
-                writer.prefixed(data)
+                encode_datagram_head(data.len(), writer)?;
+                writer.bytes(data)
             }
         })
     }
@@ -202,6 +200,48 @@ impl SymbolFrame<'_> {
 /// Bytes of a STREAM frame before its data, when it carries `length` bytes.
 pub const fn stream_head_len(stream: StreamId, offset: u64, length: usize) -> usize {
     1 + varint_len(stream.0) + varint_len(offset) + varint_len(length as u64)
+}
+
+/// The most data that a STREAM frame of at most `space` bytes can carry; `None` if it cannot even be
+/// empty.
+pub const fn stream_data_room(stream: StreamId, offset: u64, space: usize) -> Option<usize> {
+    let Some(room) = space.checked_sub(1 + varint_len(stream.0) + varint_len(offset)) else {
+        return None;
+    };
+    // With a length of so many bytes, the data is at most what the length can say.
+    match room {
+        0 => None,
+        1..=64 => Some(room - 1),
+        65 => Some(63),
+        66..=16_385 => Some(room - 2),
+        16_386 | 16_387 => Some(16_383),
+        _ if room - 4 < 1 << 30 => Some(room - 4),
+        _ => Some((1 << 30) - 1),
+    }
+}
+
+/// Writes what stands before the `length` data bytes of a STREAM frame.
+pub fn encode_stream_head(
+    stream: StreamId,
+    offset: u64,
+    fin: bool,
+    length: usize,
+    writer: &mut Writer<'_>,
+) -> Result<(), NoSpace> {
+    writer.whole(|writer| {
+        writer.u8(if fin { kind::STREAM_FINAL } else { kind::STREAM })?;
+        writer.varint(stream.0)?;
+        writer.varint(offset)?;
+        writer.varint(length as u64)
+    })
+}
+
+/// Writes what stands before the `length` bytes of a DATAGRAM frame.
+pub fn encode_datagram_head(length: usize, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
+    writer.whole(|writer| {
+        writer.u8(kind::DATAGRAM)?;
+        writer.varint(length as u64)
+    })
 }
 
 /// Bytes of a DATAGRAM frame that carries `length` bytes.

@@ -1,0 +1,271 @@
+//! Credit and the other control frames of streams, in both directions.
+
+use std::collections::VecDeque;
+
+use super::error::Violation;
+use super::events::EventSet;
+use super::streams::{Stream, StreamLimits, Streams};
+use crate::wire::codec::MAX_VARINT;
+use crate::wire::control::MAX_STREAM_COUNT;
+use crate::wire::{ControlFrame, StreamId};
+
+/// The kinds of control frame that a stream can have waiting, as bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct DueSet(u8);
+
+impl DueSet {
+    pub(super) const RESET: DueSet = DueSet(1);
+    pub(super) const STOP_SENDING: DueSet = DueSet(1 << 1);
+    const MAX_STREAM_DATA: DueSet = DueSet(1 << 2);
+
+    pub(super) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Removes the earliest kind in the order of the constants.
+    const fn pop(&mut self) -> DueSet {
+        let lowest = DueSet(self.0 & self.0.wrapping_neg());
+        self.0 &= !lowest.0;
+        lowest
+    }
+}
+
+/// A limit that this side raises as the application consumes.
+#[derive(Clone, Copy, Debug)]
+struct Credit {
+    /// What the peer was told.
+    announced: u64,
+    /// It has to be told (again).
+    due: bool,
+}
+
+/// Control frames to be sent. Values are filled in when a frame is taken, so that they are the newest.
+#[derive(Debug)]
+pub(super) struct ControlQueue {
+    max_data: Credit,
+    max_streams: Credit,
+    /// Resets of streams that are retired already, lost and to be sent again.
+    resets: VecDeque<ControlFrame>,
+    /// Streams with frames waiting, each once.
+    streams: VecDeque<StreamId>,
+}
+
+impl ControlQueue {
+    pub(super) const fn new(limits: &StreamLimits) -> Self {
+        ControlQueue {
+            max_data: Credit { announced: limits.max_data, due: false },
+            max_streams: Credit { announced: limits.max_streams, due: false },
+            resets: VecDeque::new(),
+            streams: VecDeque::new(),
+        }
+    }
+
+    /// Credit that the peer has over all streams.
+    pub(super) const fn max_data(&self) -> u64 {
+        self.max_data.announced
+    }
+
+    /// Streams that the peer may open in all.
+    pub(super) const fn max_streams(&self) -> u64 {
+        self.max_streams.announced
+    }
+
+    /// Adds a frame of a stream.
+    pub(super) fn add(&mut self, id: StreamId, stream: &mut Stream, kind: DueSet) {
+        if stream.due.is_empty() {
+            self.streams.push_back(id);
+        }
+        stream.due.0 |= kind.0;
+    }
+}
+
+/// Whether `limit` has risen over `announced` by half of `window`, enough to be worth a frame.
+const fn worth_telling(limit: u64, announced: u64, window: u64) -> bool {
+    let half = if window < 2 { 1 } else { window / 2 };
+    limit.saturating_sub(announced) >= half
+}
+
+const fn raised(base: u64, window: u64, most: u64) -> u64 {
+    let limit = base.saturating_add(window);
+    if limit < most { limit } else { most }
+}
+
+impl Streams {
+    /// The next control frame to be sent, with its newest value.
+    pub fn poll_control(&mut self) -> Option<ControlFrame> {
+        if core::mem::take(&mut self.control.max_data.due) {
+            let limit = self.new_max_data();
+            self.control.max_data.announced = limit;
+            return Some(ControlFrame::MaxData { limit });
+        }
+        if core::mem::take(&mut self.control.max_streams.due) {
+            let count = self.new_max_streams();
+            self.control.max_streams.announced = count;
+            return Some(ControlFrame::MaxStreams { count });
+        }
+        self.control.resets.pop_front().or_else(|| self.poll_stream_control())
+    }
+
+    fn poll_stream_control(&mut self) -> Option<ControlFrame> {
+        while let Some(id) = self.control.streams.front().copied() {
+            let Some(stream) = self.streams.get_mut(&id) else {
+                self.control.streams.pop_front();
+                continue;
+            };
+            let kind = stream.due.pop();
+            let emptied = stream.due.is_empty();
+            let frame = stream.control_frame(id, kind, self.limits.max_stream_data);
+            if emptied {
+                self.control.streams.pop_front();
+                self.retire(id);
+            }
+            if frame.is_some() {
+                return frame;
+            }
+        }
+        None
+    }
+
+    /// A packet with `frame` was lost: what it said is queued again, unless newer news or the stream's
+    /// end have overtaken it.
+    pub fn on_control_lost(&mut self, frame: &ControlFrame) {
+        match *frame {
+            ControlFrame::MaxData { limit } => {
+                self.control.max_data.due |= limit >= self.control.max_data.announced;
+            }
+            ControlFrame::MaxStreams { count } => {
+                self.control.max_streams.due |= count >= self.control.max_streams.announced;
+            }
+            ControlFrame::MaxStreamData { stream: id, limit } => {
+                if let Some(stream) = self.streams.get_mut(&id)
+                    && limit >= stream.receive.limit
+                {
+                    self.control.add(id, stream, DueSet::MAX_STREAM_DATA);
+                }
+            }
+            ControlFrame::StopSending { stream: id, .. } => {
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    self.control.add(id, stream, DueSet::STOP_SENDING);
+                }
+            }
+            ControlFrame::ResetStream { stream: id, .. } => match self.streams.get_mut(&id) {
+                Some(stream) => self.control.add(id, stream, DueSet::RESET),
+                None => self.control.resets.push_back(*frame),
+            },
+            _ => {}
+        }
+    }
+
+    /// The peer raised the credit over all streams.
+    pub fn on_max_data(&mut self, limit: u64) {
+        self.sent_limit = self.sent_limit.max(limit);
+    }
+
+    /// The peer raised the credit of a stream.
+    ///
+    /// # Errors
+    /// The peer cannot speak of that stream.
+    pub fn on_max_stream_data(&mut self, id: StreamId, limit: u64) -> Result<(), Violation> {
+        self.admit(id)?;
+        self.raise_stream_limit(id, limit);
+        Ok(())
+    }
+
+    /// The peer raised the number of streams that this side may open.
+    pub fn on_max_streams(&mut self, count: u64) {
+        self.may_open = self.may_open.max(count.min(MAX_STREAM_COUNT));
+        if self.opened < self.may_open && core::mem::take(&mut self.wants_open) {
+            self.notices.openable = true;
+        }
+    }
+
+    /// The peer's application will not read on. Unless every byte is in symbols already, the stream is
+    /// reset with the same code (RFC 9000 §3.5).
+    ///
+    /// # Errors
+    /// The peer cannot speak of that stream.
+    pub fn on_stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), Violation> {
+        self.admit(id)?;
+        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
+        let send = &mut stream.send;
+        if send.done || send.reset.is_some() || send.stopped.is_some() {
+            return Ok(());
+        }
+        send.stopped = Some(code);
+        let fin_sent = send.fin_sent;
+        stream.events.remove(EventSet::WRITABLE);
+        if !fin_sent {
+            self.abort_sending(id, code);
+        }
+        self.notify(id, EventSet::STOPPED);
+        Ok(())
+    }
+
+    pub(super) fn raise_stream_limit(&mut self, id: StreamId, limit: u64) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.send.raise_limit(limit);
+            self.recount(id);
+        }
+    }
+
+    /// Queues a MAX_DATA if enough was consumed since the last.
+    pub(super) fn refresh_max_data(&mut self) {
+        let announced = self.control.max_data.announced;
+        if worth_telling(self.new_max_data(), announced, self.limits.max_data) {
+            self.control.max_data.due = true;
+        }
+    }
+
+    /// Queues a MAX_STREAMS if enough streams were closed since the last.
+    pub(super) fn refresh_max_streams(&mut self) {
+        let announced = self.control.max_streams.announced;
+        if worth_telling(self.new_max_streams(), announced, self.limits.max_streams) {
+            self.control.max_streams.due = true;
+        }
+    }
+
+    /// Queues a MAX_STREAM_DATA if enough of the stream was read since the last.
+    pub(super) fn refresh_max_stream_data(&mut self, id: StreamId) {
+        let window = self.limits.max_stream_data;
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let receive = &stream.receive;
+        let limit = raised(receive.read, window, MAX_VARINT);
+        if receive.final_size.is_none() && worth_telling(limit, receive.limit, window) {
+            self.control.add(id, stream, DueSet::MAX_STREAM_DATA);
+        }
+    }
+
+    fn new_max_data(&self) -> u64 {
+        raised(self.consumed, self.limits.max_data, MAX_VARINT)
+    }
+
+    fn new_max_streams(&self) -> u64 {
+        raised(self.peer_closed, self.limits.max_streams, MAX_STREAM_COUNT)
+    }
+}
+
+impl Stream {
+    /// The control frame of `kind`, if the peer still needs it.
+    fn control_frame(&mut self, id: StreamId, kind: DueSet, window: u64) -> Option<ControlFrame> {
+        match kind {
+            DueSet::RESET => {
+                let code = self.send.reset?;
+                // Nothing else is sent or awaited on this side; a lost frame brings itself back.
+                self.send.done = true;
+                Some(ControlFrame::ResetStream { stream: id, code, final_size: self.send.sent })
+            }
+            DueSet::STOP_SENDING if self.receive.final_size.is_none() => {
+                let code = self.receive.stopped?;
+                Some(ControlFrame::StopSending { stream: id, code })
+            }
+            DueSet::MAX_STREAM_DATA
+                if self.receive.final_size.is_none() && !self.receive.discards() =>
+            {
+                let limit = raised(self.receive.read, window, MAX_VARINT);
+                self.receive.limit = limit;
+                Some(ControlFrame::MaxStreamData { stream: id, limit })
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! A bounded queue of datagrams in one stretch of memory.
+
+use std::collections::VecDeque;
+
+/// What a queued datagram counts for besides its bytes, so that empty ones are bounded too.
+const ENTRY_COST: usize = 16;
+
+/// First in, first out; bounded by the sum of lengths and of a fixed cost per entry.
+#[derive(Debug, Default)]
+pub(super) struct DatagramQueue {
+    lengths: VecDeque<usize>,
+    bytes: VecDeque<u8>,
+    capacity: usize,
+}
+
+impl DatagramQueue {
+    /// An empty queue for `capacity` bytes.
+    pub(super) const fn new(capacity: usize) -> Self {
+        DatagramQueue { lengths: VecDeque::new(), bytes: VecDeque::new(), capacity }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lengths.is_empty()
+    }
+
+    /// Bytes that the queue counts for: lengths and costs.
+    pub(super) fn cost(&self) -> usize {
+        self.bytes.len() + self.lengths.len() * ENTRY_COST
+    }
+
+    /// Whether a datagram of `length` would be taken.
+    pub(super) fn has_space(&self, length: usize) -> bool {
+        self.cost().saturating_add(length).saturating_add(ENTRY_COST) <= self.capacity
+    }
+
+    /// Whether a datagram of `length` would be taken if the queue were empty.
+    pub(super) const fn could_hold(&self, length: usize) -> bool {
+        length.saturating_add(ENTRY_COST) <= self.capacity
+    }
+
+    /// Appends a datagram, unless there is no space.
+    pub(super) fn push(&mut self, datagram: &[u8]) -> bool {
+        let space = self.has_space(datagram.len());
+        if space {
+            self.lengths.push_back(datagram.len());
+            self.bytes.extend(datagram);
+        }
+        space
+    }
+
+    /// Length of the next datagram.
+    pub(super) fn next_length(&self) -> Option<usize> {
+        self.lengths.front().copied()
+    }
+
+    /// Removes the next datagram, copies as much of it as fits into `out`, and returns its length.
+    pub(super) fn pop(&mut self, out: &mut [u8]) -> Option<usize> {
+        let length = self.lengths.pop_front()?;
+        let (front, back) = self.bytes.as_slices();
+        let copied = length.min(out.len());
+        let (first, second) = out.split_at_mut(copied.min(front.len()));
+        if let Some(source) = front.get(..first.len()) {
+            first.copy_from_slice(source);
+        }
+        let left = copied - first.len();
+        if let (Some(target), Some(source)) = (second.get_mut(..left), back.get(..left)) {
+            target.copy_from_slice(source);
+        }
+        self.bytes.drain(..length.min(self.bytes.len()));
+        Some(length)
+    }
+}

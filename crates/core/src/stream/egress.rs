@@ -1,0 +1,236 @@
+//! From send buffers into symbols.
+
+use std::collections::VecDeque;
+
+use anabranch_policy::view::{Blocked, SymbolId, TrafficClass};
+
+use super::datagrams::DatagramQueue;
+use super::events::EventSet;
+use super::streams::Streams;
+use crate::wire::symbol::{
+    datagram_len, encode_datagram_head, encode_stream_head, stream_data_room,
+};
+use crate::wire::{StreamId, Writer};
+
+/// Classes, the most urgent first.
+const CLASSES: [TrafficClass; 3] =
+    [TrafficClass::Interactive, TrafficClass::Live, TrafficClass::Bulk];
+
+/// A stream's bytes are not split for less than this, unless the symbol has nothing else.
+const MIN_PIECE: u64 = 16;
+
+/// What could be put into symbols now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pending {
+    /// The most urgent class with anything to send under the credit there is.
+    pub class: Option<TrafficClass>,
+    /// Bytes of that class that can be sent; the bare end of a stream counts as 1, a datagram for 16
+    /// more than its length.
+    pub bytes: u64,
+    /// Why there is nothing, if there is nothing.
+    pub blocked: Option<Blocked>,
+}
+
+/// What waits in one class.
+#[derive(Debug)]
+pub(super) struct ClassQueue {
+    /// Streams with something to send, in the order of their turns. A stream that turns out to have
+    /// nothing leaves at its turn.
+    turns: VecDeque<StreamId>,
+    /// Sum of the streams' sendable bytes.
+    data: u64,
+    /// Streams of which only the end is left to be sent.
+    lone_fins: u64,
+    pub(super) datagrams: DatagramQueue,
+    /// Who comes first in the next symbol, datagrams or streams; they take turns.
+    datagrams_first: bool,
+}
+
+impl ClassQueue {
+    pub(super) fn new(datagram_buffer: usize) -> Self {
+        ClassQueue {
+            turns: VecDeque::new(),
+            data: 0,
+            lone_fins: 0,
+            datagrams: DatagramQueue::new(datagram_buffer),
+            datagrams_first: true,
+        }
+    }
+
+    fn sendable(&self, credit: u64) -> u64 {
+        self.data.min(credit) + self.lone_fins + self.datagrams.cost() as u64
+    }
+}
+
+impl Streams {
+    /// What could be put into symbols now. Constant time.
+    pub fn pending(&self) -> Pending {
+        let credit = self.sent_limit.saturating_sub(self.sent);
+        for (class, queue) in CLASSES.into_iter().zip(&self.classes) {
+            let bytes = queue.sendable(credit);
+            if bytes > 0 {
+                return Pending { class: Some(class), bytes, blocked: None };
+            }
+        }
+        let blocked = if self.unsent > 0 { Blocked::FlowControl } else { Blocked::Application };
+        Pending { class: None, bytes: 0, blocked: Some(blocked) }
+    }
+
+    /// Fills `buffer` with frames of `class` for the source symbol `symbol`; returns the bytes used, 0
+    /// if there is nothing to send or the buffer is too short for anything.
+    ///
+    /// The bytes leave the send buffers for good: the caller keeps the symbol until the peer has it.
+    /// Streams take turns, one symbol (or what they have) each.
+    pub fn fill_symbol(
+        &mut self,
+        class: TrafficClass,
+        symbol: SymbolId,
+        buffer: &mut [u8],
+    ) -> usize {
+        let mut writer = Writer::new(buffer);
+        let queue = &mut self.classes[class as usize];
+        let datagrams_first = queue.datagrams_first;
+        if !queue.datagrams.is_empty() {
+            queue.datagrams_first = !datagrams_first;
+        }
+        if datagrams_first {
+            self.fill_datagrams(class, &mut writer);
+        }
+        self.fill_streams(class, symbol, &mut writer);
+        if !datagrams_first {
+            self.fill_datagrams(class, &mut writer);
+        }
+        writer.position()
+    }
+
+    /// Everything below `floor` has been recovered by the peer.
+    pub fn on_floor(&mut self, floor: SymbolId) {
+        while let Some((symbol, id)) = self.ends.first().copied() {
+            if symbol >= floor {
+                break;
+            }
+            self.ends.pop_first();
+            if let Some(stream) = self.streams.get_mut(&id) {
+                stream.send.done = true;
+                self.notify(id, EventSet::ACKED);
+            }
+        }
+    }
+
+    fn fill_datagrams(&mut self, class: TrafficClass, writer: &mut Writer<'_>) {
+        let queue = &mut self.classes[class as usize].datagrams;
+        let mut popped = false;
+        while let Some(length) = queue.next_length() {
+            if datagram_len(length) > writer.remaining() {
+                if writer.position() > 0 {
+                    break;
+                }
+                // Symbols have become shorter since it was queued: no symbol will ever hold it.
+                queue.pop(&mut []);
+                self.datagrams_dropped += 1;
+                popped = true;
+                continue;
+            }
+            let written = encode_datagram_head(length, writer)
+                .and_then(|()| writer.reserve(length).map(|target| queue.pop(target)));
+            if written.is_err() {
+                break;
+            }
+            popped = true;
+        }
+        if popped && core::mem::take(&mut self.wants_datagram) {
+            self.notices.datagram_space = true;
+        }
+    }
+
+    fn fill_streams(&mut self, class: TrafficClass, symbol: SymbolId, writer: &mut Writer<'_>) {
+        for _ in 0..self.classes[class as usize].turns.len() {
+            let Some(id) = self.classes[class as usize].turns.pop_front() else { break };
+            let filled = self.fill_stream(id, symbol, writer);
+            let Some(stream) = self.streams.get_mut(&id) else { continue };
+            stream.send.queued = false;
+            if filled == Filled::NoSpace {
+                stream.send.queued = true;
+                self.classes[class as usize].turns.push_front(id);
+                break;
+            }
+            self.recount(id);
+        }
+    }
+
+    /// Writes one frame of a stream, as long as may be.
+    fn fill_stream(&mut self, id: StreamId, symbol: SymbolId, writer: &mut Writer<'_>) -> Filled {
+        let Some(stream) = self.streams.get_mut(&id) else { return Filled::Nothing };
+        let send = &mut stream.send;
+        let sendable = send.sendable();
+        let length = sendable.data.min(self.sent_limit.saturating_sub(self.sent));
+        if length == 0 && !sendable.lone_fin {
+            return Filled::Nothing;
+        }
+        let Some(room) = stream_data_room(id, send.sent, writer.remaining()) else {
+            return Filled::NoSpace;
+        };
+        let piece = length.min(room as u64);
+        if piece < length.min(MIN_PIECE) && (writer.position() > 0 || piece == 0) {
+            return Filled::NoSpace;
+        }
+        let fin = send.ends_after(piece);
+        let written = writer.whole(|writer| {
+            encode_stream_head(id, send.sent, fin, piece as usize, writer)?;
+            writer.reserve(piece as usize).map(|target| send.take(target))
+        });
+        if written.is_err() {
+            return Filled::NoSpace;
+        }
+        self.sent += piece;
+        self.unsent -= piece;
+        if fin {
+            send.fin_sent = true;
+            self.ends.insert((symbol, id));
+        }
+        if send.wants_space && send.space(self.limits.send_buffer) * 2 >= self.limits.send_buffer {
+            send.wants_space = false;
+            self.notify(id, EventSet::WRITABLE);
+        }
+        Filled::Some
+    }
+
+    /// Brings a class's totals and turns up to date with one of its streams.
+    pub(super) fn recount(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let send = &mut stream.send;
+        let queue = &mut self.classes[send.class as usize];
+        let sendable = send.sendable();
+        queue.data = queue.data - send.counted.data + sendable.data;
+        queue.lone_fins =
+            queue.lone_fins - u64::from(send.counted.lone_fin) + u64::from(sendable.lone_fin);
+        send.counted = sendable;
+        if !sendable.is_none() && !send.queued {
+            send.queued = true;
+            queue.turns.push_back(id);
+        }
+    }
+
+    /// Takes a stream out of its class's totals and turns.
+    pub(super) fn dequeue(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let send = &mut stream.send;
+        let queue = &mut self.classes[send.class as usize];
+        let counted = core::mem::take(&mut send.counted);
+        queue.data -= counted.data;
+        queue.lone_fins -= u64::from(counted.lone_fin);
+        if core::mem::take(&mut send.queued) {
+            queue.turns.retain(|turn| *turn != id);
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Filled {
+    /// A frame was written.
+    Some,
+    /// The stream has nothing to send.
+    Nothing,
+    /// The symbol is full.
+    NoSpace,
+}

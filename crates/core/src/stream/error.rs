@@ -1,0 +1,100 @@
+//! What can go wrong with streams: by the application, and by the peer.
+
+use core::fmt;
+
+use crate::wire::{CloseCode, StreamId, WireError};
+
+/// Why a verb of the application was refused. The connection is unharmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamError {
+    /// No such stream, or it is closed on both sides.
+    Unknown,
+    /// The peer allows no further stream for now; [`StreamEvent::Openable`] tells when it does.
+    ///
+    /// [`StreamEvent::Openable`]: super::StreamEvent::Openable
+    Limit,
+    /// This side of the stream has ended already: finished or reset for sending; read to its end or
+    /// stopped for receiving.
+    Ended,
+    /// The peer gave up sending, for this reason of its application.
+    Reset(u64),
+    /// The peer does not want more bytes, for this reason of its application.
+    Stopped(u64),
+    /// The datagram queue is full; [`StreamEvent::DatagramSpace`] tells when it is not.
+    ///
+    /// [`StreamEvent::DatagramSpace`]: super::StreamEvent::DatagramSpace
+    Full,
+    /// A datagram longer than a symbol can carry.
+    TooLong,
+}
+
+impl fmt::Display for StreamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StreamError::Unknown => f.write_str("no such stream"),
+            StreamError::Limit => f.write_str("the peer allows no further stream"),
+            StreamError::Ended => f.write_str("this side of the stream has ended"),
+            StreamError::Reset(code) => write!(f, "the peer reset the stream with code {code}"),
+            StreamError::Stopped(code) => write!(f, "the peer stopped reading with code {code}"),
+            StreamError::Full => f.write_str("the datagram queue is full"),
+            StreamError::TooLong => f.write_str("the datagram is longer than a symbol"),
+        }
+    }
+}
+
+impl std::error::Error for StreamError {}
+
+/// How the peer broke the rules; the connection closes with [`close_code`](Self::close_code).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Violation {
+    /// A symbol that does not parse.
+    Encoding(WireError),
+    /// Bytes beyond the credit of this stream.
+    StreamCredit(StreamId),
+    /// Bytes beyond the credit of the connection.
+    ConnectionCredit,
+    /// A stream beyond the number allowed.
+    StreamLimit(StreamId),
+    /// A stream that the peer cannot speak of: ours and not open yet, or of a reserved kind.
+    StreamState(StreamId),
+    /// The end of this stream moved, or bytes lie beyond it.
+    FinalSize(StreamId),
+    /// More separate pieces than [`MAX_GAPS`](super::MAX_GAPS) are to be kept.
+    Gaps,
+}
+
+impl Violation {
+    /// The code that the close carries.
+    pub const fn close_code(&self) -> CloseCode {
+        match self {
+            Violation::Encoding(_) => CloseCode::FRAME_ENCODING,
+            Violation::StreamCredit(_) | Violation::ConnectionCredit => CloseCode::FLOW_CONTROL,
+            Violation::StreamLimit(_) => CloseCode::STREAM_LIMIT,
+            Violation::StreamState(_) => CloseCode::STREAM_STATE,
+            Violation::FinalSize(_) => CloseCode::FINAL_SIZE,
+            Violation::Gaps => CloseCode::PROTOCOL_VIOLATION,
+        }
+    }
+}
+
+impl From<WireError> for Violation {
+    fn from(error: WireError) -> Self {
+        Violation::Encoding(error)
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Violation::Encoding(error) => write!(f, "symbol does not parse: {error}"),
+            Violation::StreamCredit(id) => write!(f, "stream {id} exceeds its credit"),
+            Violation::ConnectionCredit => f.write_str("streams exceed the connection's credit"),
+            Violation::StreamLimit(id) => write!(f, "stream {id} is beyond the limit"),
+            Violation::StreamState(id) => write!(f, "stream {id} cannot be used so"),
+            Violation::FinalSize(id) => write!(f, "stream {id} has contradictory ends"),
+            Violation::Gaps => f.write_str("streams arrive in too many pieces"),
+        }
+    }
+}
+
+impl std::error::Error for Violation {}

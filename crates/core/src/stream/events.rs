@@ -1,0 +1,129 @@
+//! What the application is told, without queues that it could let grow.
+
+use super::streams::Streams;
+use crate::wire::StreamId;
+
+/// News for the application.
+///
+/// Events are edge-triggered and merged: a stream has at most one of each kind waiting, and `Readable`
+/// comes again only when more has become readable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamEvent {
+    /// The peer opened this stream.
+    Opened(StreamId),
+    /// More bytes, or the end, can be read.
+    Readable(StreamId),
+    /// After a write that was cut short: at least half of the send buffer is free again.
+    Writable(StreamId),
+    /// The stream was finished, and the peer has all of it.
+    Acked(StreamId),
+    /// The peer gave up sending; what was not read is gone.
+    Reset {
+        /// Which stream.
+        id: StreamId,
+        /// The reason of the peer's application.
+        code: u64,
+    },
+    /// The peer does not want more bytes. Unless all were sent, the stream has been reset with the
+    /// same code.
+    Stopped {
+        /// Which stream.
+        id: StreamId,
+        /// The reason of the peer's application.
+        code: u64,
+    },
+    /// After an open that was refused: the peer allows further streams.
+    Openable,
+    /// Datagrams can be received.
+    Datagram,
+    /// After a datagram that was refused: there is space again.
+    DatagramSpace,
+}
+
+/// The kinds of event that a stream can have waiting, as bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct EventSet(u8);
+
+impl EventSet {
+    pub(super) const OPENED: EventSet = EventSet(1);
+    pub(super) const READABLE: EventSet = EventSet(1 << 1);
+    pub(super) const WRITABLE: EventSet = EventSet(1 << 2);
+    pub(super) const ACKED: EventSet = EventSet(1 << 3);
+    pub(super) const RESET: EventSet = EventSet(1 << 4);
+    pub(super) const STOPPED: EventSet = EventSet(1 << 5);
+
+    pub(super) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(super) const fn add(&mut self, kind: EventSet) {
+        self.0 |= kind.0;
+    }
+
+    pub(super) const fn remove(&mut self, kind: EventSet) {
+        self.0 &= !kind.0;
+    }
+
+    /// Removes the earliest kind in the order of the constants.
+    const fn pop(&mut self) -> EventSet {
+        let lowest = EventSet(self.0 & self.0.wrapping_neg());
+        self.0 &= !lowest.0;
+        lowest
+    }
+}
+
+/// Waiting events that belong to no stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Notices {
+    pub(super) openable: bool,
+    pub(super) datagram: bool,
+    pub(super) datagram_space: bool,
+}
+
+impl Streams {
+    /// The next event, if any.
+    pub fn poll_event(&mut self) -> Option<StreamEvent> {
+        self.poll_notice().or_else(|| self.poll_stream_event())
+    }
+
+    fn poll_notice(&mut self) -> Option<StreamEvent> {
+        let notices = &mut self.notices;
+        for (waiting, event) in [
+            (&mut notices.openable, StreamEvent::Openable),
+            (&mut notices.datagram, StreamEvent::Datagram),
+            (&mut notices.datagram_space, StreamEvent::DatagramSpace),
+        ] {
+            if core::mem::take(waiting) {
+                return Some(event);
+            }
+        }
+        None
+    }
+
+    fn poll_stream_event(&mut self) -> Option<StreamEvent> {
+        while let Some(id) = self.eventful.front().copied() {
+            let Some(stream) = self.streams.get_mut(&id) else {
+                self.eventful.pop_front();
+                continue;
+            };
+            let kind = stream.events.pop();
+            let (reset, stopped) = (stream.receive.reset, stream.send.stopped);
+            if stream.events.is_empty() {
+                stream.listed = false;
+                self.eventful.pop_front();
+                self.retire(id);
+            }
+            let event = match kind {
+                EventSet::OPENED => StreamEvent::Opened(id),
+                EventSet::READABLE => StreamEvent::Readable(id),
+                EventSet::WRITABLE => StreamEvent::Writable(id),
+                EventSet::ACKED => StreamEvent::Acked(id),
+                EventSet::RESET => StreamEvent::Reset { id, code: reset.unwrap_or_default() },
+                EventSet::STOPPED => StreamEvent::Stopped { id, code: stopped.unwrap_or_default() },
+                _ => continue,
+            };
+            return Some(event);
+        }
+        None
+    }
+}

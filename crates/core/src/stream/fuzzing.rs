@@ -1,0 +1,1 @@
+//! Bodies of the fuzz targets, also run over the committed corpora by the tests.

@@ -1,0 +1,135 @@
+//! The receiving side of one stream.
+
+use super::assembler::Assembler;
+use super::error::Violation;
+use super::ring::Ring;
+use crate::wire::StreamId;
+
+/// Bytes that arrived and were not read yet, and where the stream ends.
+#[derive(Debug)]
+pub(super) struct ReceiveSide {
+    ring: Ring,
+    assembler: Assembler,
+    /// Offset of the next byte for the application.
+    pub(super) read: u64,
+    /// Offset after the highest byte that arrived or that a reset accounts for.
+    pub(super) highest: u64,
+    /// Credit announced to the peer: highest offset accepted.
+    pub(super) limit: u64,
+    /// Where the stream ends, once known.
+    pub(super) final_size: Option<u64>,
+    /// The peer gave up, for this reason.
+    pub(super) reset: Option<u64>,
+    /// The application gave up, for this reason.
+    pub(super) stopped: Option<u64>,
+    /// Read to the end, reset, or stopped with the end known: nothing more can come of it.
+    pub(super) done: bool,
+}
+
+impl ReceiveSide {
+    pub(super) fn new(limit: u64) -> Self {
+        ReceiveSide {
+            ring: Ring::default(),
+            assembler: Assembler::default(),
+            read: 0,
+            highest: 0,
+            limit,
+            final_size: None,
+            reset: None,
+            stopped: None,
+            done: false,
+        }
+    }
+
+    /// Bytes that can be read now.
+    pub(super) const fn readable(&self) -> u64 {
+        if self.discards() { 0 } else { self.assembler.contiguous() - self.read }
+    }
+
+    /// Pieces kept beyond the first hole.
+    pub(super) fn pieces(&self) -> usize {
+        self.assembler.pieces()
+    }
+
+    /// Whether every byte up to the end has arrived.
+    pub(super) fn is_complete(&self) -> bool {
+        self.final_size == Some(self.assembler.contiguous())
+    }
+
+    /// Whether arriving bytes have no reader any more.
+    pub(super) const fn discards(&self) -> bool {
+        self.done || self.reset.is_some() || self.stopped.is_some()
+    }
+
+    /// By how much `offset + length` raises the highest offset, if the frame is within the stream's
+    /// credit and does not contradict its end.
+    pub(super) fn check(
+        &self,
+        id: StreamId,
+        offset: u64,
+        length: u64,
+        fin: bool,
+    ) -> Result<u64, Violation> {
+        let end = offset.saturating_add(length);
+        let moved = match self.final_size {
+            Some(size) => end > size || fin && end != size,
+            None => fin && end < self.highest,
+        };
+        if moved {
+            return Err(Violation::FinalSize(id));
+        }
+        if end > self.limit {
+            return Err(Violation::StreamCredit(id));
+        }
+        Ok(end.saturating_sub(self.highest))
+    }
+
+    /// Keeps the bytes of a frame that [`check`](Self::check) has passed; returns whether there is
+    /// news for the reader. A byte that is already there stays as it was.
+    pub(super) fn store(&mut self, offset: u64, data: &[u8], fin: bool) -> bool {
+        let end = offset + data.len() as u64;
+        let before = self.assembler.contiguous();
+        if !self.discards() && end > before {
+            self.ring.ensure(self.read..self.highest, end - self.read);
+            let ring = &mut self.ring;
+            self.assembler.insert(offset, end, |from, to| {
+                let part = (from - offset) as usize..(to - offset) as usize;
+                ring.write(from, data.get(part).unwrap_or_default());
+            });
+        }
+        self.highest = self.highest.max(end);
+        let news = fin && self.final_size.is_none();
+        if fin {
+            self.final_size = Some(end);
+        }
+        if self.stopped.is_some() && self.final_size.is_some() {
+            self.done = true;
+        }
+        !self.discards() && (self.assembler.contiguous() > before || news && self.is_complete())
+    }
+
+    /// Copies readable bytes into `out`; returns how many.
+    pub(super) fn take(&mut self, out: &mut [u8]) -> usize {
+        let readable = usize::try_from(self.readable()).unwrap_or(usize::MAX);
+        let length = readable.min(out.len());
+        if let Some(target) = out.get_mut(..length) {
+            self.ring.read(self.read, target);
+        }
+        self.read += length as u64;
+        if self.final_size == Some(self.read) {
+            self.done = true;
+            self.ring.release();
+        }
+        length
+    }
+
+    /// Counts everything up to the highest offset as read and gives the memory back; returns how many
+    /// bytes that were.
+    pub(super) fn discard(&mut self) -> u64 {
+        let dropped = self.highest - self.read;
+        self.read = self.highest;
+        self.ring.release();
+        self.assembler.clear();
+        dropped
+    }
+}

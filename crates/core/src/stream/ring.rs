@@ -1,0 +1,77 @@
+//! A window of a byte stream, addressed by stream offset.
+
+use core::fmt;
+use core::ops::Range;
+
+/// Least capacity once anything is stored, bytes.
+const MIN_CAPACITY: u64 = 1024;
+
+/// Bytes of a stream at `offset mod capacity`. Which offsets are alive is the caller's knowledge; no
+/// two of them may be a capacity or more apart.
+#[derive(Default)]
+pub(super) struct Ring {
+    /// Length 0 or a power of two.
+    bytes: Vec<u8>,
+}
+
+impl Ring {
+    /// Makes room for `needed` bytes from `live.start` on and keeps the bytes of `live`.
+    pub(super) fn ensure(&mut self, live: Range<u64>, needed: u64) {
+        if needed <= self.bytes.len() as u64 {
+            return;
+        }
+        let capacity = needed.next_power_of_two().max(MIN_CAPACITY);
+        let grown = Ring { bytes: vec![0; usize::try_from(capacity).unwrap_or(usize::MAX)] };
+        let old = core::mem::replace(self, grown);
+        let mut offset = live.start;
+        while offset < live.end {
+            let run = old.run(offset, live.end - offset);
+            self.write(offset, run);
+            offset += run.len().max(1) as u64;
+        }
+    }
+
+    /// Stores `data` at `offset`.
+    pub(super) fn write(&mut self, offset: u64, data: &[u8]) {
+        let start = self.index(offset);
+        let (head, tail) = data.split_at(data.len().min(self.bytes.len() - start));
+        for (at, part) in [(start, head), (0, tail)] {
+            if let Some(target) = self.bytes.get_mut(at..at + part.len()) {
+                target.copy_from_slice(part);
+            }
+        }
+    }
+
+    /// Copies the bytes from `offset` on into `out`, all of it.
+    pub(super) fn read(&self, offset: u64, out: &mut [u8]) {
+        let head = self.run(offset, out.len() as u64);
+        let (first, second) = out.split_at_mut(head.len());
+        first.copy_from_slice(head);
+        if let Some(tail) = self.bytes.get(..second.len()) {
+            second.copy_from_slice(tail);
+        }
+    }
+
+    /// Gives the memory back. Every offset is dead afterwards.
+    pub(super) fn release(&mut self) {
+        self.bytes = Vec::new();
+    }
+
+    /// The bytes from `offset` to the end of the buffer, at most `length`.
+    fn run(&self, offset: u64, length: u64) -> &[u8] {
+        let start = self.index(offset);
+        let left = self.bytes.len() - start;
+        let end = start + usize::try_from(length).map_or(left, |length| length.min(left));
+        self.bytes.get(start..end).unwrap_or_default()
+    }
+
+    fn index(&self, offset: u64) -> usize {
+        (offset & (self.bytes.len() as u64).saturating_sub(1)) as usize
+    }
+}
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ring({} bytes)", self.bytes.len())
+    }
+}

@@ -1,0 +1,139 @@
+//! The sending side of one stream.
+
+use anabranch_policy::view::TrafficClass;
+
+use super::ring::Ring;
+use crate::wire::codec::MAX_VARINT;
+
+/// Bytes written and not yet copied into a symbol, and what became of the rest.
+#[derive(Debug)]
+pub(super) struct SendSide {
+    pub(super) class: TrafficClass,
+    ring: Ring,
+    /// Offset of the next byte to be copied into a symbol.
+    pub(super) sent: u64,
+    /// Offset after the last byte written.
+    written: u64,
+    /// The peer's credit: highest offset that may be sent.
+    limit: u64,
+    /// The application has written its last byte.
+    finished: bool,
+    /// A symbol carries the end.
+    pub(super) fin_sent: bool,
+    /// Given up, for this reason.
+    pub(super) reset: Option<u64>,
+    /// The peer does not want more, for this reason.
+    pub(super) stopped: Option<u64>,
+    /// Nothing is left to be done or to be learned.
+    pub(super) done: bool,
+    /// The last write was cut short, so the application waits for space.
+    pub(super) wants_space: bool,
+    /// What the class's totals hold for this stream.
+    pub(super) counted: Sendable,
+    /// Whether the stream stands in its class's queue.
+    pub(super) queued: bool,
+}
+
+/// What a stream could put into symbols, the connection's credit apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sendable {
+    /// Bytes within the stream's credit.
+    pub(super) data: u64,
+    /// The stream's end, with no byte left to carry it.
+    pub(super) lone_fin: bool,
+}
+
+impl Sendable {
+    pub(super) const fn is_none(&self) -> bool {
+        self.data == 0 && !self.lone_fin
+    }
+}
+
+impl SendSide {
+    pub(super) fn new(class: TrafficClass, limit: u64) -> Self {
+        SendSide {
+            class,
+            ring: Ring::default(),
+            sent: 0,
+            written: 0,
+            limit,
+            finished: false,
+            fin_sent: false,
+            reset: None,
+            stopped: None,
+            done: false,
+            wants_space: false,
+            counted: Sendable::default(),
+            queued: false,
+        }
+    }
+
+    /// Bytes in the buffer.
+    pub(super) const fn unsent(&self) -> u64 {
+        self.written - self.sent
+    }
+
+    /// Whether the application may still write or finish.
+    pub(super) const fn is_open(&self) -> bool {
+        !self.finished && self.reset.is_none() && self.stopped.is_none()
+    }
+
+    pub(super) const fn sendable(&self) -> Sendable {
+        if self.reset.is_some() || self.fin_sent {
+            return Sendable { data: 0, lone_fin: false };
+        }
+        let unsent = self.unsent();
+        let credit = self.limit.saturating_sub(self.sent);
+        let data = if unsent < credit { unsent } else { credit };
+        Sendable { data, lone_fin: self.finished && unsent == 0 }
+    }
+
+    /// Space in a buffer of `capacity` bytes.
+    pub(super) const fn space(&self, capacity: u64) -> u64 {
+        let space = capacity.saturating_sub(self.unsent());
+        let offsets = MAX_VARINT - self.written;
+        if space < offsets { space } else { offsets }
+    }
+
+    /// Takes as much of `data` as a buffer of `capacity` bytes holds; returns how much.
+    pub(super) fn write(&mut self, data: &[u8], capacity: u64) -> usize {
+        let space = usize::try_from(self.space(capacity)).unwrap_or(usize::MAX);
+        let taken = data.get(..space).unwrap_or(data);
+        self.ring.ensure(self.sent..self.written, self.unsent() + taken.len() as u64);
+        self.ring.write(self.written, taken);
+        self.written += taken.len() as u64;
+        self.wants_space = taken.len() < data.len();
+        taken.len()
+    }
+
+    pub(super) const fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    /// Whether the stream ends `length` bytes after the last one sent.
+    pub(super) const fn ends_after(&self, length: u64) -> bool {
+        self.finished && self.sent + length == self.written
+    }
+
+    /// Moves `out.len()` bytes (at most [`unsent`](Self::unsent)) from the buffer into `out`.
+    pub(super) fn take(&mut self, out: &mut [u8]) {
+        self.ring.read(self.sent, out);
+        self.sent += out.len() as u64;
+        if self.finished && self.sent == self.written {
+            self.ring.release();
+        }
+    }
+
+    /// Raises the peer's credit.
+    pub(super) fn raise_limit(&mut self, limit: u64) {
+        self.limit = self.limit.max(limit);
+    }
+
+    /// Drops the buffered bytes; returns how many.
+    pub(super) fn discard(&mut self) -> u64 {
+        let dropped = self.unsent();
+        self.written = self.sent;
+        self.ring.release();
+        dropped
+    }
+}

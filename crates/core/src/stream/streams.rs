@@ -1,0 +1,360 @@
+//! All streams of one connection, and what the application does with them.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use anabranch_policy::view::{SymbolId, TrafficClass};
+
+use super::control::{ControlQueue, DueSet};
+use super::datagrams::DatagramQueue;
+use super::egress::ClassQueue;
+use super::error::StreamError;
+use super::events::{EventSet, Notices};
+use super::receive::ReceiveSide;
+use super::send::SendSide;
+use crate::wire::control::MAX_STREAM_COUNT;
+use crate::wire::{Role, StreamId};
+
+/// Limits of this side. The first three are what the transport parameters announce.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamLimits {
+    /// Credit for the peer over all streams, bytes received and not read yet.
+    pub max_data: u64,
+    /// Credit for the peer on each stream, bytes received and not read yet.
+    pub max_stream_data: u64,
+    /// Streams that the peer may have open at a time.
+    pub max_streams: u64,
+    /// Bytes that the application may write ahead, on each stream.
+    pub send_buffer: u64,
+    /// Bytes of datagrams kept: for each class outgoing, and incoming.
+    pub datagram_buffer: usize,
+}
+
+impl Default for StreamLimits {
+    fn default() -> Self {
+        StreamLimits {
+            max_data: 16 << 20,
+            max_stream_data: 8 << 20,
+            max_streams: 100,
+            send_buffer: 1 << 20,
+            datagram_buffer: 256 << 10,
+        }
+    }
+}
+
+/// What a read gave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadOutcome {
+    /// Bytes copied. 0 without `finished` means that there is nothing to read for now.
+    pub n: usize,
+    /// The stream ends after these bytes. Said once.
+    pub finished: bool,
+}
+
+/// The streams and datagrams of one connection; see the module's documentation.
+#[derive(Debug)]
+pub struct Streams {
+    pub(super) role: Role,
+    pub(super) limits: StreamLimits,
+    pub(super) streams: BTreeMap<StreamId, Stream>,
+    /// Streams opened by this side so far.
+    pub(super) opened: u64,
+    /// Streams that this side may open in all.
+    pub(super) may_open: u64,
+    /// Streams opened by the peer so far: ids below are open or closed, never new.
+    pub(super) peer_opened: u64,
+    /// Streams of the peer that are closed.
+    pub(super) peer_closed: u64,
+    /// The peer's credit for each new stream, bytes.
+    pub(super) peer_stream_data: u64,
+    /// Bytes put into symbols over all streams.
+    pub(super) sent: u64,
+    /// The peer's credit over all streams.
+    pub(super) sent_limit: u64,
+    /// Sum of the streams' highest offsets received.
+    pub(super) received: u64,
+    /// Of those, read or discarded.
+    pub(super) consumed: u64,
+    /// Pieces kept beyond holes, over all streams.
+    pub(super) pieces: usize,
+    /// Bytes in send buffers, sendable or not.
+    pub(super) unsent: u64,
+    pub(super) classes: [ClassQueue; 3],
+    /// Streams whose end a symbol carries, until the peer has recovered that symbol.
+    pub(super) ends: BTreeSet<(SymbolId, StreamId)>,
+    pub(super) control: ControlQueue,
+    /// Streams with events waiting, each once.
+    pub(super) eventful: VecDeque<StreamId>,
+    pub(super) notices: Notices,
+    /// An open was refused and the application not told otherwise yet.
+    pub(super) wants_open: bool,
+    /// A datagram was refused and the application not told otherwise yet.
+    pub(super) wants_datagram: bool,
+    pub(super) incoming: DatagramQueue,
+    /// Datagrams dropped because a queue was full or a symbol too short.
+    pub(super) datagrams_dropped: u64,
+    pub(super) datagram_limit: usize,
+}
+
+/// One stream.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) send: SendSide,
+    pub(super) receive: ReceiveSide,
+    pub(super) events: EventSet,
+    /// Whether it stands in the list of streams with events.
+    pub(super) listed: bool,
+    pub(super) due: DueSet,
+}
+
+impl Streams {
+    /// No streams. The peer's limits are zero until [`set_peer_limits`](Self::set_peer_limits).
+    pub fn new(role: Role, limits: StreamLimits) -> Self {
+        let limits =
+            StreamLimits { max_streams: limits.max_streams.min(MAX_STREAM_COUNT), ..limits };
+        let class = || ClassQueue::new(limits.datagram_buffer);
+        Streams {
+            role,
+            limits,
+            streams: BTreeMap::new(),
+            opened: 0,
+            may_open: 0,
+            peer_opened: 0,
+            peer_closed: 0,
+            peer_stream_data: 0,
+            sent: 0,
+            sent_limit: 0,
+            received: 0,
+            consumed: 0,
+            pieces: 0,
+            unsent: 0,
+            classes: [class(), class(), class()],
+            ends: BTreeSet::new(),
+            control: ControlQueue::new(&limits),
+            eventful: VecDeque::new(),
+            notices: Notices::default(),
+            wants_open: false,
+            wants_datagram: false,
+            incoming: DatagramQueue::new(limits.datagram_buffer),
+            datagrams_dropped: 0,
+            datagram_limit: 1024,
+        }
+    }
+
+    /// The peer's transport parameters: credit over all streams, credit of each stream, and streams
+    /// that this side may open. Limits only ever rise.
+    pub fn set_peer_limits(&mut self, max_data: u64, max_stream_data: u64, max_streams: u64) {
+        self.on_max_data(max_data);
+        self.on_max_streams(max_streams);
+        self.peer_stream_data = self.peer_stream_data.max(max_stream_data);
+        let ids: Vec<StreamId> = self.streams.keys().copied().collect();
+        for id in ids {
+            self.raise_stream_limit(id, max_stream_data);
+        }
+    }
+
+    /// The longest datagram that [`send_datagram`](Self::send_datagram) takes, bytes: what a symbol
+    /// holds, less [`datagram_len`](crate::wire::symbol::datagram_len)'s overhead. At first 1024.
+    pub fn set_datagram_limit(&mut self, limit: usize) {
+        self.datagram_limit = limit;
+    }
+
+    /// Opens a stream whose bytes are to be treated as `class`.
+    pub fn open(&mut self, class: TrafficClass) -> Result<StreamId, StreamError> {
+        if self.opened >= self.may_open {
+            self.wants_open = true;
+            return Err(StreamError::Limit);
+        }
+        let id = StreamId::bidirectional(self.role, self.opened);
+        self.opened += 1;
+        self.insert(id, class);
+        Ok(id)
+    }
+
+    /// Changes how the bytes of a stream that are not in symbols yet are to be treated. Streams that
+    /// the peer opened begin as bulk.
+    pub fn set_class(&mut self, id: StreamId, class: TrafficClass) -> Result<(), StreamError> {
+        self.dequeue(id);
+        let stream = self.streams.get_mut(&id).ok_or(StreamError::Unknown)?;
+        stream.send.class = class;
+        self.recount(id);
+        Ok(())
+    }
+
+    /// Takes as many of `data`'s bytes as the send buffer holds; returns how many. If not all,
+    /// [`StreamEvent::Writable`](super::StreamEvent::Writable) follows once there is space.
+    pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, StreamError> {
+        let stream = self.streams.get_mut(&id).ok_or(StreamError::Unknown)?;
+        if let Some(code) = stream.send.stopped {
+            return Err(StreamError::Stopped(code));
+        }
+        if !stream.send.is_open() {
+            return Err(StreamError::Ended);
+        }
+        stream.events.remove(EventSet::WRITABLE);
+        let taken = stream.send.write(data, self.limits.send_buffer);
+        self.unsent += taken as u64;
+        self.recount(id);
+        Ok(taken)
+    }
+
+    /// Ends a stream after the bytes written.
+    pub fn finish(&mut self, id: StreamId) -> Result<(), StreamError> {
+        let stream = self.streams.get_mut(&id).ok_or(StreamError::Unknown)?;
+        if let Some(code) = stream.send.stopped {
+            return Err(StreamError::Stopped(code));
+        }
+        if !stream.send.is_open() {
+            return Err(StreamError::Ended);
+        }
+        stream.send.finish();
+        self.recount(id);
+        Ok(())
+    }
+
+    /// Gives up sending: bytes that are not in symbols yet are dropped, and the peer is told `code`.
+    pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), StreamError> {
+        let stream = self.streams.get(&id).ok_or(StreamError::Unknown)?;
+        if stream.send.reset.is_some() || stream.send.done {
+            return Err(StreamError::Ended);
+        }
+        self.abort_sending(id, code);
+        Ok(())
+    }
+
+    /// Gives up receiving: bytes not read yet and all that follow are dropped, and the peer is asked
+    /// with `code` not to send more.
+    pub fn stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), StreamError> {
+        let stream = self.streams.get_mut(&id).ok_or(StreamError::Unknown)?;
+        if stream.receive.discards() {
+            return Err(StreamError::Ended);
+        }
+        self.pieces -= stream.receive.pieces();
+        self.consumed += stream.receive.discard();
+        stream.receive.stopped = Some(code);
+        stream.events.remove(EventSet::READABLE);
+        if stream.receive.final_size.is_some() {
+            stream.receive.done = true;
+        } else {
+            self.control.add(id, stream, DueSet::STOP_SENDING);
+        }
+        self.refresh_max_data();
+        self.retire(id);
+        Ok(())
+    }
+
+    /// Copies bytes that arrived in order into `buffer`.
+    pub fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Result<ReadOutcome, StreamError> {
+        let stream = self.streams.get_mut(&id).ok_or(StreamError::Unknown)?;
+        if let Some(code) = stream.receive.reset {
+            return Err(StreamError::Reset(code));
+        }
+        if stream.receive.discards() {
+            return Err(StreamError::Ended);
+        }
+        let n = stream.receive.take(buffer);
+        let finished = stream.receive.done;
+        if stream.receive.readable() == 0 {
+            stream.events.remove(EventSet::READABLE);
+        }
+        self.consumed += n as u64;
+        self.refresh_max_stream_data(id);
+        self.refresh_max_data();
+        if finished {
+            self.retire(id);
+        }
+        Ok(ReadOutcome { n, finished })
+    }
+
+    /// Bytes of a stream that can be read now; `None` if there is no such stream.
+    pub fn readable(&self, id: StreamId) -> Option<u64> {
+        self.streams.get(&id).map(|stream| stream.receive.readable())
+    }
+
+    /// Bytes that a stream's send buffer takes now; `None` if there is no such stream.
+    pub fn writable(&self, id: StreamId) -> Option<u64> {
+        let stream = self.streams.get(&id)?;
+        let open = stream.send.is_open();
+        Some(if open { stream.send.space(self.limits.send_buffer) } else { 0 })
+    }
+
+    /// Queues a datagram; it travels whole, in one symbol.
+    pub fn send_datagram(&mut self, data: &[u8], class: TrafficClass) -> Result<(), StreamError> {
+        let queue = &mut self.classes[class as usize].datagrams;
+        if data.len() > self.datagram_limit || !queue.could_hold(data.len()) {
+            return Err(StreamError::TooLong);
+        }
+        if !queue.push(data) {
+            self.wants_datagram = true;
+            return Err(StreamError::Full);
+        }
+        Ok(())
+    }
+
+    /// Takes the oldest datagram received, copies as much of it as fits into `buffer`, and returns its
+    /// whole length.
+    pub fn recv_datagram(&mut self, buffer: &mut [u8]) -> Option<usize> {
+        self.incoming.pop(buffer)
+    }
+
+    /// Streams open or not yet retired.
+    pub fn count(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Bytes written and not in symbols yet, whatever credit there is; datagrams apart.
+    pub const fn unsent(&self) -> u64 {
+        self.unsent
+    }
+
+    /// Datagrams dropped because the receive queue was full (the oldest goes) or because they
+    /// outgrew the symbol.
+    pub const fn datagrams_dropped(&self) -> u64 {
+        self.datagrams_dropped
+    }
+
+    pub(super) fn insert(&mut self, id: StreamId, class: TrafficClass) {
+        let stream = Stream {
+            send: SendSide::new(class, self.peer_stream_data),
+            receive: ReceiveSide::new(self.limits.max_stream_data),
+            events: EventSet::default(),
+            listed: false,
+            due: DueSet::default(),
+        };
+        self.streams.insert(id, stream);
+    }
+
+    /// Ends sending with `code` now.
+    pub(super) fn abort_sending(&mut self, id: StreamId, code: u64) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.send.reset = Some(code);
+        self.unsent -= stream.send.discard();
+        self.control.add(id, stream, DueSet::RESET);
+        self.ends.retain(|(_, stream)| *stream != id);
+        self.recount(id);
+    }
+
+    /// Adds an event to a stream's set.
+    pub(super) fn notify(&mut self, id: StreamId, kind: EventSet) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.events.add(kind);
+            if !core::mem::replace(&mut stream.listed, true) {
+                self.eventful.push_back(id);
+            }
+        }
+    }
+
+    /// Forgets a stream that has ended on both sides and has nothing to tell anyone.
+    pub(super) fn retire(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get(&id) else { return };
+        let ended = stream.send.done && stream.receive.done;
+        if !ended || !stream.events.is_empty() || !stream.due.is_empty() {
+            return;
+        }
+        self.dequeue(id);
+        self.streams.remove(&id);
+        if id.opener() != self.role {
+            self.peer_closed += 1;
+            self.refresh_max_streams();
+        }
+    }
+}
