@@ -1,0 +1,78 @@
+use core::time::Duration;
+use std::io::{self, IoSliceMut};
+use std::net::SocketAddr;
+
+use anabranch_sim::link::Ecn;
+use quinn_udp::RecvMeta;
+
+use crate::socket::Socket;
+
+/// Receives many datagrams per system call.
+#[derive(Debug)]
+pub(crate) struct Ingress {
+    memory: Box<[u8]>,
+}
+
+/// A received datagram.
+#[derive(Debug)]
+pub(crate) struct Received<'a> {
+    pub(crate) payload: &'a [u8],
+    pub(crate) from: SocketAddr,
+    pub(crate) ecn: Ecn,
+    /// The kernel's receive stamp, since the Unix epoch.
+    pub(crate) stamp: Option<Duration>,
+}
+
+/// Buffers filled by one system call.
+const BATCH: usize = 8;
+/// Size of each; the kernel never joins more than this into one.
+const BUFFER_BYTES: usize = 1 << 16;
+
+impl Ingress {
+    pub(crate) fn new() -> Self {
+        Ingress { memory: vec![0; BATCH * BUFFER_BYTES].into() }
+    }
+
+    /// Reads what is there, at most one system call's worth, and passes on each datagram. What the
+    /// kernel had joined (GRO) is taken apart first. Returns whether more may be waiting.
+    ///
+    /// # Errors
+    /// When the socket fails for another reason than being empty.
+    pub(crate) fn receive(
+        &mut self,
+        socket: &Socket,
+        mut sink: impl FnMut(Received<'_>),
+    ) -> io::Result<bool> {
+        let mut metas = [RecvMeta::default(); BATCH];
+        let mut chunks = self.memory.chunks_exact_mut(BUFFER_BYTES);
+        let mut buffers: [IoSliceMut<'_>; BATCH] =
+            std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+        let filled = match socket.state.recv(socket.as_ref(), &mut buffers, &mut metas) {
+            Ok(filled) => filled,
+            Err(error) if is_transient(error.kind()) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        for (buffer, meta) in buffers.iter().zip(&metas).take(filled) {
+            let joined = buffer.get(..meta.len).unwrap_or_default();
+            let received = |payload| Received {
+                payload,
+                from: meta.addr,
+                ecn: meta.ecn.map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn as u8)),
+                stamp: meta.timestamp,
+            };
+            if joined.is_empty() {
+                sink(received(joined));
+            }
+            for payload in joined.chunks(meta.stride.max(1)) {
+                sink(received(payload));
+            }
+        }
+        Ok(filled == BATCH)
+    }
+}
+
+/// Errors that say nothing about the socket itself.
+fn is_transient(kind: io::ErrorKind) -> bool {
+    use io::ErrorKind::{ConnectionRefused, ConnectionReset, Interrupted, WouldBlock};
+    matches!(kind, WouldBlock | Interrupted | ConnectionRefused | ConnectionReset)
+}

@@ -1,0 +1,50 @@
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+
+use quinn_udp::{UdpSockRef, UdpSocketState};
+
+/// A non-blocking UDP socket on loopback that reads and writes ECN codepoints.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    pub(crate) udp: UdpSocket,
+    pub(crate) state: UdpSocketState,
+    pub(crate) address: SocketAddr,
+}
+
+/// Asked of the kernel for each direction of each socket; it may grant less.
+const BUFFER_BYTES: usize = 4 << 20;
+
+impl Socket {
+    /// Binds a free port of 127.0.0.1.
+    pub(crate) fn bind() -> io::Result<Self> {
+        let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let state = UdpSocketState::new((&udp).into())?;
+        leave_room_for_ecn(&udp)?;
+        // A small buffer only makes overload likelier, so a refusal is no error.
+        state.set_recv_buffer_size((&udp).into(), BUFFER_BYTES).ok();
+        state.set_send_buffer_size((&udp).into(), BUFFER_BYTES).ok();
+        let address = udp.local_addr()?;
+        Ok(Socket { udp, state, address })
+    }
+
+    pub(crate) fn as_ref(&self) -> UdpSockRef<'_> {
+        (&self.udp).into()
+    }
+}
+
+/// Switches off what the relay does not read and `UdpSocketState` asks for: the destination address.
+///
+/// quinn-udp 0.6.3 gives the kernel 96 bytes for control messages. Those of a joined receive (time
+/// stamp 32, destination 32, segment size 24) leave no room for the 24 of the codepoint, which would
+/// be lost without a sign.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn leave_room_for_ecn(udp: &UdpSocket) -> io::Result<()> {
+    use nix::sys::socket::{setsockopt, sockopt::Ipv4PacketInfo};
+    Ok(setsockopt(udp, Ipv4PacketInfo, &false)?)
+}
+
+/// Elsewhere receives are not joined.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn leave_room_for_ecn(_udp: &UdpSocket) -> io::Result<()> {
+    Ok(())
+}

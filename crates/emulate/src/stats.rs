@@ -1,0 +1,54 @@
+use anabranch_sim::link::LinkCounters;
+use anabranch_types::{Bitrate, Probability, Time};
+
+use crate::Lateness;
+
+/// A snapshot of a relay.
+#[derive(Clone, Debug)]
+pub struct RelayStats {
+    /// When it was taken, since the relay started.
+    pub now: Time,
+    /// When the first datagram of any sender arrived: the start of the capacity integrals.
+    pub first_datagram: Option<Time>,
+    /// The paths in the order they were given.
+    pub paths: Vec<PathStats>,
+}
+
+impl RelayStats {
+    /// Bits that all forward links together could have delivered since the first datagram.
+    pub fn forward_capacity_bits(&self) -> f64 {
+        self.paths.iter().map(|path| path.forward.capacity_bits).sum()
+    }
+}
+
+/// A snapshot of one path.
+#[derive(Clone, Debug)]
+pub struct PathStats {
+    /// The forward link's name, or `path0`, `path1`, … where none was given.
+    pub name: String,
+    /// From the sender to the receiver.
+    pub forward: DirectionStats,
+    /// From the receiver to the sender.
+    pub reverse: DirectionStats,
+}
+
+/// A snapshot of one direction of a path. Bytes count the IPv4 and UDP headers: payload + 28.
+#[derive(Clone, Debug)]
+pub struct DirectionStats {
+    /// What the link did.
+    pub link: LinkCounters,
+    /// The link's rate now; zero in a blackout.
+    pub rate: Bitrate,
+    /// The link's loss probability now.
+    pub loss_state: Probability,
+    /// Bytes that wait in the link's queue now.
+    pub queue_bytes: u64,
+    /// Bits the link could have delivered since the relay's first datagram, ∫ rate·(1 − loss) dt;
+    /// zero before it.
+    pub capacity_bits: f64,
+    /// Datagrams the link delivered but this machine did not take: no peer known yet, or a full
+    /// socket.
+    pub unsent: u64,
+    /// How punctually datagrams were sent on.
+    pub lateness: Lateness,
+}
