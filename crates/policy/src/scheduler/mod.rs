@@ -1,5 +1,12 @@
 //! Scheduling: which symbol goes on which path, and when it is better to wait.
 
+pub mod blind;
+pub mod min_rtt;
+pub mod rank;
+pub mod redundant;
+pub mod round_robin;
+mod work;
+
 use anabranch_types::{PathId, Time};
 use core::fmt::Debug;
 
@@ -108,10 +115,19 @@ pub trait Scheduler: Debug + Send {
 pub type Build = fn(&Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError>;
 
 /// The policies of this axis.
-pub const TABLE: &[Row<Build>] = &[];
+pub const TABLE: &[Row<Build>] = &[
+    (&rank::ENTRY, rank::build),
+    (&min_rtt::ENTRY, min_rtt::build),
+    (&round_robin::ENTRY, round_robin::build),
+    (&redundant::ENTRY, redundant::build),
+    (&blind::ENTRY, blind::build),
+];
 
 /// Makes the scheduler policy that `spec` names.
 pub fn build(spec: &PolicySpec) -> Result<Box<dyn Scheduler>, PolicyError> {
     let (build, options) = registry::find("scheduler", TABLE, spec)?;
     build(&options)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,309 @@
+use anabranch_types::PathId;
+use core::time::Duration;
+use proptest::prelude::*;
+
+use super::*;
+use crate::view::{
+    Blocked, Demand, FreshView, MAX_PATHS, PathState, PathView, SymbolId, TrafficClass, WindowView,
+};
+
+fn scheduler(spec: &str) -> Box<dyn Scheduler> {
+    build(&spec.parse().unwrap()).unwrap()
+}
+
+/// A path with a window of `packets` and a round-trip time in milliseconds.
+fn path(id: u32, packets: u64, rtt: u64) -> PathView {
+    let mut path = PathView::unknown(PathId(id));
+    path.cwnd = packets * path.packet_size;
+    path.rtt.smoothed = Duration::from_millis(rtt);
+    path
+}
+
+fn window(id: u64, due: u16) -> WindowView {
+    WindowView {
+        id: WindowId(id),
+        first: SymbolId(id * 10),
+        sources: 10,
+        closed: true,
+        due,
+        ..WindowView::default()
+    }
+}
+
+fn fresh(symbols: u32) -> FreshView {
+    FreshView {
+        symbols,
+        class: TrafficClass::Bulk,
+        symbol_size: 1000,
+        blocked: (symbols == 0).then_some(Blocked::Application),
+        window: symbols,
+    }
+}
+
+fn view<'a>(paths: &'a [PathView], windows: &'a [WindowView], symbols: u32) -> SchedulerView<'a> {
+    let demand = Demand::default();
+    SchedulerView { now: Time::ZERO, paths, windows, fresh: fresh(symbols), demand }
+}
+
+/// What the path is told to send, if anything.
+fn pull(scheduler: &mut dyn Scheduler, path: u32, view: &SchedulerView<'_>) -> Option<Work> {
+    let mut picks = Vec::new();
+    match scheduler.pull(PathId(path), view, &mut picks) {
+        Pull::Send(_) => {
+            assert_eq!(picks.len(), 1);
+            assert_eq!(picks[0].path, PathId(path));
+            Some(picks[0].work)
+        }
+        Pull::Hold(..) | Pull::Idle(_) => {
+            assert!(picks.is_empty());
+            None
+        }
+    }
+}
+
+/// What each path would be told, one after the other.
+fn pulls(spec: &str, view: &SchedulerView<'_>) -> Vec<Option<Work>> {
+    let mut scheduler = scheduler(spec);
+    view.paths.iter().map(|path| pull(&mut *scheduler, path.id.0, view)).collect()
+}
+
+const fn of(id: u64) -> Option<Work> {
+    Some(Work::Window(WindowId(id)))
+}
+
+const FRESH: Option<Work> = Some(Work::Fresh);
+
+#[test]
+fn blind_takes_the_oldest_due_work_then_new_data() {
+    let paths = [path(0, 10, 40), path(1, 10, 400)];
+    let mut windows = [window(0, 0), window(1, 2), window(2, 5)];
+    assert_eq!(pulls("blind", &view(&paths, &windows, 9)), [of(1), of(1)]);
+    windows[1].due = 0;
+    windows[2].due = 0;
+    assert_eq!(pulls("blind", &view(&paths, &windows, 9)), [FRESH, FRESH]);
+    assert_eq!(pulls("blind", &view(&paths, &windows, 0)), [None, None]);
+    // Planned repairs can be sent only once the window is closed.
+    windows[0].proactive_left = 3;
+    assert_eq!(pulls("blind", &view(&paths, &windows, 9)), [of(0), of(0)]);
+    windows[0].closed = false;
+    assert_eq!(pulls("blind", &view(&paths, &windows, 9)), [FRESH, FRESH]);
+}
+
+#[test]
+fn backups_wait_until_nothing_else_is_usable() {
+    let mut paths = [path(0, 10, 40), path(1, 10, 10)];
+    paths[1].backup = true;
+    for spec in ["blind", "min-rtt", "round-robin", "redundant", "rank", "rank:fill=full"] {
+        assert_eq!(pulls(spec, &view(&paths, &[], 9)), [FRESH, None], "{spec}");
+    }
+    paths[0].state = PathState::Suspect;
+    for spec in ["blind", "min-rtt", "round-robin", "redundant", "rank", "rank:fill=full"] {
+        assert_eq!(pulls(spec, &view(&paths, &[], 9)), [None, FRESH], "{spec}");
+    }
+}
+
+#[test]
+fn min_rtt_fills_the_fastest_path_with_room() {
+    let mut paths = [path(0, 10, 80), path(1, 10, 20), path(2, 10, 20)];
+    let windows = [window(0, 1)];
+    assert_eq!(pulls("min-rtt", &view(&paths, &windows, 9)), [None, of(0), None]);
+    paths[1].ready = false;
+    paths[2].ready = false;
+    assert_eq!(pulls("min-rtt", &view(&paths, &windows, 9))[0], of(0));
+}
+
+#[test]
+fn min_rtt_sends_a_loss_on_another_path() {
+    let mut paths = [path(0, 10, 80), path(1, 10, 20)];
+    let mut windows = [WindowView { lost_on: 0b10, ..window(0, 1) }];
+    // The slow path takes the repair, the fast one goes on with new data.
+    assert_eq!(pulls("min-rtt", &view(&paths, &windows, 9)), [of(0), FRESH]);
+    paths[0].ready = false;
+    assert_eq!(pulls("min-rtt", &view(&paths, &windows, 9))[1], of(0));
+    paths[0].ready = true;
+    windows[0].lost_on = 0b11;
+    assert_eq!(pulls("min-rtt", &view(&paths, &windows, 9)), [None, of(0)]);
+}
+
+#[test]
+fn round_robin_takes_turns_and_passes_over_full_paths() {
+    let mut paths = [path(0, 10, 80), path(1, 10, 20), path(2, 10, 20)];
+    let mut scheduler = scheduler("round-robin:quota=2");
+    let turns = |scheduler: &mut dyn Scheduler, paths: &[PathView]| -> Vec<u32> {
+        let view = view(paths, &[], 9);
+        let ready = || paths.iter().filter(|path| path.ready);
+        (0..6)
+            .filter_map(|_| {
+                ready().find(|path| pull(scheduler, path.id.0, &view).is_some()).map(|p| p.id.0)
+            })
+            .collect()
+    };
+    assert_eq!(turns(&mut *scheduler, &paths), [0, 0, 1, 1, 2, 2]);
+    paths[1].ready = false;
+    assert_eq!(turns(&mut *scheduler, &paths), [0, 0, 2, 2, 0, 0]);
+}
+
+#[test]
+fn redundant_paths_copy_what_the_others_carry() {
+    let paths = [path(0, 10, 80), path(1, 10, 20)];
+    let mut ahead = WindowView { in_flight: 3, ..window(0, 0) };
+    ahead.in_flight_on[0] = 3;
+    ahead.in_flight_on[1] = 1;
+    let windows = [ahead];
+    let copy = Some(Work::Copy(WindowId(0)));
+    assert_eq!(pulls("redundant", &view(&paths, &windows, 9)), [FRESH, copy]);
+    assert_eq!(pulls("redundant", &view(&paths, &windows, 0)), [None, copy]);
+    let due = [ahead, window(1, 1)];
+    assert_eq!(pulls("redundant", &view(&paths, &due, 9)), [of(1), of(1)]);
+}
+
+/// Ranks 250, 500 and 125 packets per second; only path 1 is above the median.
+fn three() -> [PathView; 3] {
+    [path(0, 10, 40), path(1, 20, 40), path(2, 5, 40)]
+}
+
+#[test]
+fn rank_sends_older_blocks_on_good_paths() {
+    let windows = [window(0, 1), window(1, 1), window(2, 1), window(3, 1)];
+    assert_eq!(pulls("rank", &view(&three(), &windows, 0)), [of(2), of(0), of(2)]);
+    // Loss lowers the rank: 500·(1 − .6) falls below 250.
+    let mut lossy = three();
+    lossy[1].loss.mean = 0.6;
+    assert_eq!(pulls("rank", &view(&lossy, &windows, 0)), [of(0), of(2), of(2)]);
+}
+
+#[test]
+fn an_odd_number_of_blocks_gives_the_middle_one_to_good_paths() {
+    let windows = [window(0, 0), window(1, 1), window(2, 1)];
+    assert_eq!(pulls("rank", &view(&three(), &windows, 0)), [of(2), of(1), of(2)]);
+}
+
+#[test]
+fn an_even_number_of_paths_splits_between_the_middle_ranks() {
+    let windows = [window(0, 1), window(1, 1)];
+    let paths = [path(0, 10, 40), path(1, 12, 40), path(2, 14, 40), path(3, 100, 40)];
+    assert_eq!(pulls("rank", &view(&paths, &windows, 0)), [of(1), of(1), of(0), of(0)]);
+}
+
+#[test]
+fn equal_ranks_are_all_good() {
+    let windows = [window(0, 1), window(1, 1)];
+    assert_eq!(pulls("rank", &view(&[path(0, 9, 9), path(1, 9, 9)], &windows, 0)), [of(0), of(0)]);
+    assert_eq!(pulls("rank", &view(&[path(4, 9, 9)], &windows, 0)), [of(0)]);
+}
+
+#[test]
+fn new_data_counts_with_the_newest_block() {
+    // It opens a second block, which belongs to the newer half.
+    let closed = [window(0, 1)];
+    assert_eq!(pulls("rank", &view(&three(), &closed, 9)), [FRESH, of(0), FRESH]);
+    // It joins the only block.
+    let open = [WindowView { closed: false, ..window(0, 0) }];
+    assert_eq!(pulls("rank", &view(&three(), &open, 9)), [FRESH, FRESH, FRESH]);
+}
+
+#[test]
+fn no_opportunity_is_wasted() {
+    let old = [window(0, 1), window(1, 0)];
+    assert_eq!(pulls("rank", &view(&three(), &old, 0)), [of(0), of(0), of(0)]);
+    let new = [window(0, 0), window(1, 0), window(2, 1)];
+    assert_eq!(pulls("rank", &view(&three(), &new, 0)), [of(2), of(2), of(2)]);
+    // Good paths take the newer half's repairs before new data.
+    assert_eq!(pulls("rank", &view(&three(), &new, 9)), [of(2), of(2), of(2)]);
+    let nothing = [window(0, 0), window(1, 0)];
+    assert_eq!(pulls("rank", &view(&three(), &nothing, 9)), [FRESH, FRESH, FRESH]);
+}
+
+#[test]
+fn full_rank_filling_gives_each_path_its_own_blocks() {
+    let windows = [window(0, 1), window(1, 1), window(2, 1)];
+    assert_eq!(pulls("rank:fill=full", &view(&three(), &windows, 0)), [of(1), of(0), of(2)]);
+    let two = [window(0, 1), window(1, 1)];
+    assert_eq!(pulls("rank:fill=full", &view(&three(), &two, 0)), [of(0), of(0), of(1)]);
+}
+
+fn any_path() -> impl Strategy<Value = PathView> {
+    let states = prop_oneof![
+        4 => Just(PathState::Active),
+        1 => Just(PathState::Probation),
+        1 => Just(PathState::Suspect),
+        1 => Just(PathState::Validating),
+    ];
+    (states, any::<bool>(), any::<bool>(), 0..50_u64, 0..500_u64, 0.0..=1.0_f64).prop_map(
+        |(state, backup, ready, packets, rtt, loss)| {
+            let mut path = path(0, packets, rtt);
+            path.loss.mean = loss;
+            PathView { state, backup, ready, ..path }
+        },
+    )
+}
+
+fn any_window() -> impl Strategy<Value = WindowView> {
+    (0..3_u16, 0..3_u16, any::<bool>(), 0..4_u16, any::<u16>(), any::<[bool; MAX_PATHS]>())
+        .prop_map(|(due, proactive_left, closed, in_flight, lost_on, on)| WindowView {
+            proactive_left,
+            closed,
+            in_flight,
+            lost_on,
+            in_flight_on: on.map(|on| if on { in_flight } else { 0 }),
+            ..window(0, due)
+        })
+}
+
+/// Whether the pick names a path that may carry data and work that exists.
+fn sound(pick: &Pick, view: &SchedulerView<'_>) -> bool {
+    let Some(path) = view.path(pick.path) else { return false };
+    let ordinary = view.paths.iter().any(|path| path.usable() && !path.backup);
+    let of = |id| view.windows.iter().find(|window| window.id == id);
+    let work = match pick.work {
+        Work::Fresh => view.fresh.symbols >= u32::from(pick.count),
+        Work::Window(id) => of(id).is_some_and(|window| {
+            let planned = if window.closed { window.proactive_left } else { 0 };
+            window.due + planned >= pick.count
+        }),
+        Work::Copy(id) => of(id)
+            .is_some_and(|window| window.in_flight_on[usize::from(path.slot)] < window.in_flight),
+    };
+    let copy = matches!(pick.work, Work::Copy(_));
+    work && pick.count > 0 && (copy || (path.usable() && (!path.backup || !ordinary)))
+}
+
+proptest! {
+    #[test]
+    fn picks_are_sound_and_no_work_is_left_when_a_path_has_room(
+        mut paths in proptest::collection::vec(any_path(), 1..MAX_PATHS),
+        mut windows in proptest::collection::vec(any_window(), 0..8),
+        symbols in 0..3_u32,
+        rounds in 1..4,
+    ) {
+        for (id, path) in paths.iter_mut().enumerate() {
+            (path.id, path.slot) = (PathId(id as u32), id as u8);
+        }
+        for (id, window) in windows.iter_mut().enumerate() {
+            window.id = WindowId(id as u64);
+        }
+        let view = view(&paths, &windows, symbols);
+        let ordinary = paths.iter().any(|path| path.usable() && !path.backup);
+        let room = |path: &&PathView| path.ready && path.usable() && (!path.backup || !ordinary);
+        let waiting = symbols > 0 || windows.iter().any(|window| window.has_work());
+        for (entry, _) in TABLE {
+            let mut scheduler = scheduler(entry.name);
+            for _ in 0..rounds {
+                let mut sent = 0;
+                for path in paths.iter().filter(|path| path.ready) {
+                    let mut picks = Vec::new();
+                    let answer = scheduler.pull(path.id, &view, &mut picks);
+                    prop_assert_eq!(!picks.is_empty(), matches!(answer, Pull::Send(_)));
+                    for pick in &picks {
+                        prop_assert!(sound(pick, &view), "{}: {:?}", entry.name, pick);
+                    }
+                    sent += picks.len();
+                }
+                let keeps_busy = ["rank", "min-rtt", "round-robin", "redundant", "blind"];
+                if keeps_busy.contains(&entry.name) && waiting && paths.iter().any(|p| room(&p)) {
+                    prop_assert!(sent > 0, "{} leaves work and room", entry.name);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What schedulers share: which paths may carry data, and which work is due, oldest first.
+
+use anabranch_types::{PathId, Time};
+
+use crate::scheduler::{Pick, Pull, Reason, Work};
+use crate::view::{PathView, SchedulerView, WindowView};
+
+/// Paths on which ordinary data may go now: usable ones, backups only if there is nothing else.
+pub(super) fn carriers<'a>(
+    view: &SchedulerView<'a>,
+) -> impl Iterator<Item = &'a PathView> + use<'a> {
+    let paths = view.paths;
+    let any = paths.iter().any(|path| path.usable() && !path.backup);
+    paths.iter().filter(move |path| path.usable() && !(any && path.backup))
+}
+
+/// The carrier with this identifier, or why it carries nothing.
+pub(super) fn carrier<'a>(view: &SchedulerView<'a>, id: PathId) -> Result<&'a PathView, Pull> {
+    carriers(view).find(|path| path.id == id).ok_or_else(|| match view.path(id) {
+        Some(path) if path.usable() => Pull::Idle("backup, not needed"),
+        _ => Pull::Idle("path not usable"),
+    })
+}
+
+/// The oldest of `windows` that has a symbol to take.
+pub(super) fn oldest(windows: &[WindowView]) -> Option<Work> {
+    windows.iter().find(|window| window.has_work()).map(|window| Work::Window(window.id))
+}
+
+/// New data, if there is any and nothing blocks it.
+pub(super) fn fresh(view: &SchedulerView<'_>) -> Option<Work> {
+    (view.fresh.symbols > 0).then_some(Work::Fresh)
+}
+
+/// The oldest due work, else new data.
+pub(super) fn first_in_line(view: &SchedulerView<'_>) -> Option<Work> {
+    oldest(view.windows).or_else(|| fresh(view))
+}
+
+/// Gives one symbol of `work` to `path` at once.
+pub(super) fn send(picks: &mut Vec<Pick>, path: PathId, work: Work, reason: Reason) -> Pull {
+    picks.push(Pick { work, count: 1, path, not_before: Time::ZERO });
+    Pull::Send(reason)
+}
+
+/// The answer when nothing is due and nothing new can be made.
+pub(super) const NOTHING: Pull = Pull::Idle("nothing to send");
