@@ -1,5 +1,8 @@
 //! Acknowledgement: when to acknowledge and on which reverse path.
 
+pub mod routed;
+mod timing;
+
 use anabranch_types::{PathId, Rng, Time};
 use core::fmt::Debug;
 
@@ -47,10 +50,18 @@ pub trait AckPolicy: Debug + Send {
 pub type Build = fn(&Options<'_>) -> Result<Box<dyn AckPolicy>, PolicyError>;
 
 /// The policies of this axis.
-pub const TABLE: &[Row<Build>] = &[];
+pub const TABLE: &[Row<Build>] = &[
+    (&routed::SAME, routed::build_same),
+    (&routed::RANDOM, routed::build_random),
+    (&routed::BEST, routed::build_best),
+    (&routed::ALL, routed::build_all),
+];
 
 /// Makes the ack policy that `spec` names.
 pub fn build(spec: &PolicySpec) -> Result<Box<dyn AckPolicy>, PolicyError> {
     let (build, options) = registry::find("ack", TABLE, spec)?;
     build(&options)
 }
+
+#[cfg(test)]
+mod tests;

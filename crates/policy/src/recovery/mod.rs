@@ -1,5 +1,8 @@
 //! Recovery: what to do about losses, timeouts, window cuts, dead paths and deadlines.
 
+pub mod fresh_repairs;
+pub mod resend;
+
 use anabranch_types::{PathId, Time};
 use core::fmt::Debug;
 
@@ -73,10 +76,14 @@ pub trait RecoveryPolicy: Debug + Send {
 pub type Build = fn(&Options<'_>) -> Result<Box<dyn RecoveryPolicy>, PolicyError>;
 
 /// The policies of this axis.
-pub const TABLE: &[Row<Build>] = &[];
+pub const TABLE: &[Row<Build>] =
+    &[(&fresh_repairs::ENTRY, fresh_repairs::build), (&resend::ENTRY, resend::build)];
 
 /// Makes the recovery policy that `spec` names.
 pub fn build(spec: &PolicySpec) -> Result<Box<dyn RecoveryPolicy>, PolicyError> {
     let (build, options) = registry::find("recovery", TABLE, spec)?;
     build(&options)
 }
+
+#[cfg(test)]
+mod tests;

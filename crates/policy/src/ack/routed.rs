@@ -1,0 +1,114 @@
+//! Acknowledgements on the same path, a random one, the best one or all.
+
+use anabranch_types::{PathId, Rng};
+
+use crate::ack::timing::{OPTIONS, Timing};
+use crate::ack::{AckPolicy, AckTiming, ReceivedEvent};
+use crate::registry::{Entry, Options, PolicyError};
+use crate::view::PathView;
+
+/// What the registry says about the same path.
+pub const SAME: Entry = Entry {
+    axis: "ack",
+    name: "same-path",
+    summary: "acknowledges on the path that carried the packet",
+    source: "MPTCP, RFC 8684; PTCP",
+    options: OPTIONS,
+};
+
+/// What the registry says about a random path.
+pub const RANDOM: Entry = Entry {
+    axis: "ack",
+    name: "random-path",
+    summary: "acknowledges on a path drawn uniformly among the usable ones",
+    source: "MPLOT §II-C",
+    options: OPTIONS,
+};
+
+/// What the registry says about the best path.
+pub const BEST: Entry = Entry {
+    axis: "ack",
+    name: "best-path",
+    summary: "acknowledges on the usable path with the least srtt · (1 + loss)",
+    source: "MPLOT §VI (best path); the measure is our own",
+    options: OPTIONS,
+};
+
+/// What the registry says about all paths.
+pub const ALL: Entry = Entry {
+    axis: "ack",
+    name: "all-paths",
+    summary: "acknowledges on every usable path",
+    source: "MPLOT §VI (all paths)",
+    options: OPTIONS,
+};
+
+#[derive(Clone, Copy, Debug)]
+enum Route {
+    Same,
+    Random,
+    Best,
+    All,
+}
+
+/// One timing rule with one of four routes.
+#[derive(Clone, Copy, Debug)]
+pub struct Routed {
+    timing: Timing,
+    route: Route,
+}
+
+fn make(options: &Options<'_>, route: Route) -> Result<Box<dyn AckPolicy>, PolicyError> {
+    Ok(Box::new(Routed { timing: Timing::read(options)?, route }))
+}
+
+/// Makes the policy that answers on the same path.
+pub fn build_same(options: &Options<'_>) -> Result<Box<dyn AckPolicy>, PolicyError> {
+    make(options, Route::Same)
+}
+
+/// Makes the policy that answers on a random path.
+pub fn build_random(options: &Options<'_>) -> Result<Box<dyn AckPolicy>, PolicyError> {
+    make(options, Route::Random)
+}
+
+/// Makes the policy that answers on the best path.
+pub fn build_best(options: &Options<'_>) -> Result<Box<dyn AckPolicy>, PolicyError> {
+    make(options, Route::Best)
+}
+
+/// Makes the policy that answers on all paths.
+pub fn build_all(options: &Options<'_>) -> Result<Box<dyn AckPolicy>, PolicyError> {
+    make(options, Route::All)
+}
+
+/// Cost of a path for an acknowledgement: a lost one costs about another round trip.
+fn cost(path: &PathView) -> f64 {
+    path.rtt.smoothed.as_secs_f64() * (1.0 + path.loss.mean)
+}
+
+impl AckPolicy for Routed {
+    fn on_received(&mut self, event: &ReceivedEvent) -> AckTiming {
+        self.timing.due(event)
+    }
+
+    fn route(&mut self, about: PathId, paths: &[PathView], rng: &mut Rng, out: &mut Vec<PathId>) {
+        let usable = || paths.iter().filter(|path| path.usable());
+        match self.route {
+            Route::Same => {}
+            Route::Random => {
+                let drawn = rng.below(usable().count() as u64) as usize;
+                out.extend(usable().nth(drawn).map(|path| path.id));
+            }
+            Route::Best => {
+                let best = usable().min_by(|a, b| cost(a).total_cmp(&cost(b)));
+                out.extend(best.map(|path| path.id));
+            }
+            Route::All => out.extend(usable().map(|path| path.id)),
+        }
+        // The path that just delivered a packet is the best guess when no other is usable.
+        if out.is_empty() {
+            out.push(about);
+        }
+    }
+}

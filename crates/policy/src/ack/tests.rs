@@ -1,0 +1,90 @@
+use anabranch_types::{PathId, Rng, Time};
+use core::time::Duration;
+
+use super::*;
+use crate::view::{PathState, PathView};
+
+fn policy(spec: &str) -> Box<dyn AckPolicy> {
+    build(&spec.parse().unwrap()).unwrap()
+}
+
+fn received(pending: u32) -> ReceivedEvent {
+    ReceivedEvent {
+        now: Time::from_millis(100),
+        path: PathId(0),
+        ack_eliciting: true,
+        out_of_order: false,
+        ce: false,
+        pending,
+    }
+}
+
+#[test]
+fn acknowledgements_wait_for_a_second_packet_unless_something_is_wrong() {
+    let mut policy = policy("same-path");
+    let soon = AckTiming::By(Time::from_millis(105));
+    assert_eq!(policy.on_received(&received(1)), soon);
+    assert_eq!(policy.on_received(&received(2)), AckTiming::Now);
+    let wrong = ReceivedEvent { out_of_order: true, ..received(1) };
+    assert_eq!(policy.on_received(&wrong), AckTiming::Now);
+    assert_eq!(policy.on_received(&ReceivedEvent { ce: true, ..received(1) }), AckTiming::Now);
+    let quiet = ReceivedEvent { ack_eliciting: false, out_of_order: true, ..received(0) };
+    assert_eq!(policy.on_received(&quiet), AckTiming::None);
+}
+
+#[test]
+fn timing_is_set_by_options() {
+    let mut mplot = policy("random-path:every=1");
+    assert_eq!(mplot.on_received(&received(1)), AckTiming::Now);
+    let mut lazy = policy("best-path:every=10,delay=20ms");
+    assert_eq!(lazy.on_received(&received(9)), AckTiming::By(Time::from_millis(120)));
+}
+
+fn paths() -> [PathView; 4] {
+    let path = |id: u32, rtt, loss, state| {
+        let mut path = PathView::unknown(PathId(id));
+        path.rtt.smoothed = Duration::from_millis(rtt);
+        path.loss.mean = loss;
+        PathView { state, ..path }
+    };
+    [
+        path(0, 90, 0.0, PathState::Active),
+        path(1, 50, 0.9, PathState::Active),
+        path(2, 60, 0.1, PathState::Probation),
+        path(3, 10, 0.0, PathState::Suspect),
+    ]
+}
+
+fn routes(spec: &str, paths: &[PathView], seed: u64) -> Vec<u32> {
+    let mut out = Vec::new();
+    policy(spec).route(PathId(1), paths, &mut Rng::new(seed), &mut out);
+    out.into_iter().map(|id| id.0).collect()
+}
+
+#[test]
+fn routes_are_as_named() {
+    assert_eq!(routes("same-path", &paths(), 0), [1]);
+    // 60·1.1 beats 90 and 50·1.9; the suspect path is left out.
+    assert_eq!(routes("best-path", &paths(), 0), [2]);
+    assert_eq!(routes("all-paths", &paths(), 0), [0, 1, 2]);
+}
+
+#[test]
+fn random_routes_are_uniform_over_usable_paths() {
+    let mut counts = [0_u32; 4];
+    for seed in 0..3000 {
+        let route = routes("random-path", &paths(), seed);
+        assert_eq!(route.len(), 1);
+        counts[route[0] as usize] += 1;
+    }
+    assert_eq!(counts[3], 0);
+    assert!(counts[..3].iter().all(|count| (900..1100).contains(count)), "{counts:?}");
+}
+
+#[test]
+fn something_always_answers() {
+    for (entry, _) in TABLE {
+        assert_eq!(routes(entry.name, &[], 0), [1], "{}", entry.name);
+        assert_eq!(routes(entry.name, &paths()[3..], 0), [1], "{}", entry.name);
+    }
+}

@@ -1,0 +1,57 @@
+//! Losses are made good by repairs that were never sent before.
+
+use anabranch_types::Time;
+
+use crate::recovery::{RecoveryAction, RecoveryEvent, RecoveryPolicy};
+use crate::registry::{Entry, Options, PolicyError, option};
+use crate::view::PathView;
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    axis: "recovery",
+    name: "fresh-repairs",
+    summary: "as many fresh repairs as the window still needs; a silent path's load moves to others",
+    source: "MPLOT §II-A; FMTCP §III",
+    options: &[option(
+        "timeout",
+        "after a timeout, send what the path carried elsewhere (reinject), or wait (nothing)",
+        "reinject",
+    )],
+};
+
+/// Any symbol helps as much as the lost one, so lost symbols themselves are never sent again.
+#[derive(Clone, Copy, Debug)]
+pub struct FreshRepairs {
+    reinject: bool,
+}
+
+/// Makes it from its options.
+pub fn build(options: &Options<'_>) -> Result<Box<dyn RecoveryPolicy>, PolicyError> {
+    let reinject = options.choice("timeout", &[("reinject", true), ("nothing", false)])?;
+    Ok(Box::new(FreshRepairs { reinject }))
+}
+
+impl RecoveryPolicy for FreshRepairs {
+    fn on_event(
+        &mut self,
+        _now: Time,
+        event: RecoveryEvent,
+        _paths: &[PathView],
+    ) -> RecoveryAction {
+        match event {
+            RecoveryEvent::Lost { .. } => RecoveryAction::Repair,
+            RecoveryEvent::Timeout { path, alternatives: true, .. } if self.reinject => {
+                RecoveryAction::Reinject(path)
+            }
+            RecoveryEvent::PathDown(path) => RecoveryAction::Reinject(path),
+            RecoveryEvent::Deadline(window) => RecoveryAction::Abandon(window),
+            RecoveryEvent::Timeout { .. }
+            | RecoveryEvent::WindowCut { .. }
+            | RecoveryEvent::PathUp(_) => RecoveryAction::Nothing,
+        }
+    }
+
+    fn resends(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,84 @@
+//! Losses are made good by the same symbol.
+
+use anabranch_types::Time;
+
+use crate::recovery::{RecoveryAction, RecoveryEvent, RecoveryPolicy};
+use crate::registry::{Entry, Options, PolicyError, option};
+use crate::view::PathView;
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    axis: "recovery",
+    name: "resend",
+    summary: "sends a lost symbol again; a silent path's load moves to others",
+    source: "MPLOT §II-A, its alternative; RFC 8684 §3.3.6; pTCP §4",
+    options: &[
+        option(
+            "timeout",
+            "after a timeout: move everything (reinject), copy the oldest (copy), or nothing",
+            "reinject",
+        ),
+        option(
+            "cut",
+            "after a window cut: keep what is bound to the path, or unbind the excess",
+            "keep",
+        ),
+    ],
+};
+
+#[derive(Clone, Copy, Debug)]
+enum OnTimeout {
+    Reinject,
+    Copy,
+    Nothing,
+}
+
+/// Retransmission, with pTCP's unbinding and its copy after a timeout as options.
+#[derive(Clone, Copy, Debug)]
+pub struct Resend {
+    timeout: OnTimeout,
+    unbind: bool,
+}
+
+/// Makes it from its options.
+pub fn build(options: &Options<'_>) -> Result<Box<dyn RecoveryPolicy>, PolicyError> {
+    let timeouts = [
+        ("reinject", OnTimeout::Reinject),
+        ("copy", OnTimeout::Copy),
+        ("nothing", OnTimeout::Nothing),
+    ];
+    Ok(Box::new(Resend {
+        timeout: options.choice("timeout", &timeouts)?,
+        unbind: options.choice("cut", &[("keep", false), ("unbind", true)])?,
+    }))
+}
+
+impl RecoveryPolicy for Resend {
+    fn on_event(
+        &mut self,
+        _now: Time,
+        event: RecoveryEvent,
+        _paths: &[PathView],
+    ) -> RecoveryAction {
+        match event {
+            RecoveryEvent::Lost { .. } => RecoveryAction::Resend,
+            RecoveryEvent::Timeout { path, alternatives: true, .. } => match self.timeout {
+                OnTimeout::Reinject => RecoveryAction::Reinject(path),
+                OnTimeout::Copy => RecoveryAction::Copy(path),
+                OnTimeout::Nothing => RecoveryAction::Nothing,
+            },
+            RecoveryEvent::WindowCut { path, window } if self.unbind => {
+                RecoveryAction::Unbind(path, window)
+            }
+            RecoveryEvent::PathDown(path) => RecoveryAction::Reinject(path),
+            RecoveryEvent::Deadline(window) => RecoveryAction::Abandon(window),
+            RecoveryEvent::Timeout { .. }
+            | RecoveryEvent::WindowCut { .. }
+            | RecoveryEvent::PathUp(_) => RecoveryAction::Nothing,
+        }
+    }
+
+    fn resends(&self) -> bool {
+        true
+    }
+}

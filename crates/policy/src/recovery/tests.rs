@@ -1,0 +1,59 @@
+use anabranch_types::{PathId, Time};
+
+use super::*;
+use crate::view::WindowId;
+
+const PATH: PathId = PathId(2);
+const WINDOW: WindowId = WindowId(7);
+
+fn timeout(alternatives: bool) -> RecoveryEvent {
+    RecoveryEvent::Timeout { path: PATH, consecutive: 1, alternatives }
+}
+
+/// The policy's answers to a loss, a timeout with and without other paths, and a window cut.
+fn answers(spec: &str) -> [RecoveryAction; 4] {
+    let mut policy = build(&spec.parse().unwrap()).unwrap();
+    [
+        RecoveryEvent::Lost { window: WINDOW, path: PATH },
+        timeout(true),
+        timeout(false),
+        RecoveryEvent::WindowCut { path: PATH, window: 6000 },
+    ]
+    .map(|event| policy.on_event(Time::ZERO, event, &[]))
+}
+
+#[test]
+fn fresh_repairs_never_resends() {
+    use RecoveryAction::{Nothing, Reinject, Repair};
+    assert_eq!(answers("fresh-repairs"), [Repair, Reinject(PATH), Nothing, Nothing]);
+    assert_eq!(answers("fresh-repairs:timeout=nothing"), [Repair, Nothing, Nothing, Nothing]);
+    assert!(!build(&"fresh-repairs".parse().unwrap()).unwrap().resends());
+}
+
+#[test]
+fn resend_repeats_the_symbol_and_follows_ptcp_on_request() {
+    use RecoveryAction::{Copy, Nothing, Reinject, Resend, Unbind};
+    assert_eq!(answers("resend"), [Resend, Reinject(PATH), Nothing, Nothing]);
+    assert_eq!(answers("resend:timeout=nothing")[1], Nothing);
+    assert_eq!(
+        answers("resend:timeout=copy,cut=unbind"),
+        [Resend, Copy(PATH), Nothing, Unbind(PATH, 6000)]
+    );
+    assert!(build(&"resend".parse().unwrap()).unwrap().resends());
+}
+
+#[test]
+fn dead_paths_give_back_their_load_and_late_windows_are_given_up() {
+    for (entry, build) in TABLE {
+        let spec = PolicySpec::new(entry.name);
+        let mut policy = registry::find("recovery", TABLE, &spec)
+            .and_then(|(_, options)| build(&options))
+            .unwrap();
+        let mut answer = |event| policy.on_event(Time::ZERO, event, &[]);
+        let down = answer(RecoveryEvent::PathDown(PATH));
+        assert_eq!(down, RecoveryAction::Reinject(PATH), "{}", entry.name);
+        let late = answer(RecoveryEvent::Deadline(WINDOW));
+        assert_eq!(late, RecoveryAction::Abandon(WINDOW), "{}", entry.name);
+        assert_eq!(answer(RecoveryEvent::PathUp(PATH)), RecoveryAction::Nothing);
+    }
+}
