@@ -89,7 +89,11 @@ pub struct Accepted {
 /// The responder between the two messages.
 pub trait Responder: fmt::Debug + Send {
     /// Writes the second message, carrying `payload`, after what `message` holds.
-    fn respond(self: Box<Self>, payload: &[u8], message: &mut Vec<u8>) -> Result<Session, CryptoError>;
+    fn respond(
+        self: Box<Self>,
+        payload: &[u8],
+        message: &mut Vec<u8>,
+    ) -> Result<Session, CryptoError>;
 }
 
 /// The initiator between the two messages.

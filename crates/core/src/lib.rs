@@ -4,7 +4,14 @@
 //! cryptography are arguments. The same core runs in the simulator, over UDP sockets and through the
 //! emulator.
 
+pub mod coding;
+pub mod config;
+pub mod connection;
 pub mod crypto;
+pub mod endpoint;
 pub mod handshake;
+pub mod observe;
+pub mod path;
+pub mod profiles;
 pub mod stream;
 pub mod wire;

@@ -27,3 +27,6 @@ pub use symbol::{
     REPAIR_OVERHEAD, RepairFrame, SYMBOL_OVERHEAD, SourceFrame, SymbolFrame, SymbolFrames,
 };
 pub use transport_parameters::TransportParameters;
+
+#[cfg(test)]
+mod tests;

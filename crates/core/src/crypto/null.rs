@@ -44,7 +44,8 @@ fn tag(seed: u64, data: &[u8]) -> [u8; TAG_LEN] {
     let mut out = [0; TAG_LEN];
     let first = checksum(seed, data);
     out[..8].copy_from_slice(&first.to_le_bytes());
-    out[8..].copy_from_slice(&first.rotate_left(32).wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes());
+    out[8..]
+        .copy_from_slice(&first.rotate_left(32).wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes());
     out
 }
 
@@ -212,8 +213,7 @@ impl Opener for NullKey {
         header_len: usize,
     ) -> Result<usize, CryptoError> {
         let end = packet.len().checked_sub(TAG_LEN).ok_or(CryptoError)?;
-        if end < header_len
-            || packet[end..] != tag(self.seed(epoch, path, number), &packet[..end])
+        if end < header_len || packet[end..] != tag(self.seed(epoch, path, number), &packet[..end])
         {
             return Err(CryptoError);
         }

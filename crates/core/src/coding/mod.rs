@@ -1,0 +1,6 @@
+//! Coding windows on both sides, and the codes that fill their holes.
+
+pub mod code;
+pub mod pool;
+pub mod receive;
+pub mod send;

@@ -1,0 +1,346 @@
+//! The receiver's coding windows: source symbols pass through at once, repairs wait until a window's
+//! symbols suffice, and decoding fills the holes.
+
+use std::collections::VecDeque;
+
+use anabranch_policy::code::{Coverage, ErasureCode, Held};
+use anabranch_policy::view::SymbolId;
+
+use super::pool::Pool;
+use super::send::MAX_WINDOW;
+
+/// The peer broke a rule of coding; closes the connection with code `CODING`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodingViolation {
+    /// A symbol or repair reaches beyond the advertised credit.
+    Credit,
+    /// A symbol is longer than agreed.
+    Length,
+    /// A repair's coverage is empty, too large, or overlaps another window.
+    Coverage,
+    /// A repair's key is out of range.
+    Key,
+}
+
+/// What became of an arriving symbol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// It was new and has been delivered.
+    New,
+    /// It was held already, or is not needed any more.
+    Redundant,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Missing,
+    /// Delivered; its bytes are kept to decode others.
+    Held(Box<[u8]>, u16),
+    /// Delivered, and not needed for decoding.
+    Done,
+}
+
+#[derive(Debug)]
+struct Group {
+    coverage: Coverage,
+    missing: u16,
+    /// Length of every repair.
+    length: u16,
+    repairs: Vec<(u16, Box<[u8]>)>,
+}
+
+impl Group {
+    fn end(&self) -> u64 {
+        self.coverage.first.0 + u64::from(self.coverage.count)
+    }
+}
+
+/// Source symbols and repairs held by the receiver.
+#[derive(Debug)]
+pub struct ReceiveWindows {
+    code: Box<dyn ErasureCode>,
+    /// Symbol id of `slots[0]`; lower ones are forgotten.
+    base: u64,
+    slots: VecDeque<Slot>,
+    /// Lowest symbol not held.
+    first_missing: u64,
+    /// Windows known from repairs and not yet decoded, by first symbol.
+    groups: Vec<Group>,
+    spare: Vec<Vec<(u16, Box<[u8]>)>>,
+    pool: Pool,
+    /// Symbols accepted above the sender's floor.
+    credit: u64,
+    /// Symbol ids below this are accepted; what was last advertised.
+    limit: u64,
+    decoded: u64,
+}
+
+impl ReceiveWindows {
+    /// Holds at most `credit` symbols of at most `symbol_capacity` bytes, and at most as many repairs.
+    pub fn new(code: Box<dyn ErasureCode>, symbol_capacity: usize, credit: u64) -> Self {
+        ReceiveWindows {
+            code,
+            base: 0,
+            slots: VecDeque::new(),
+            first_missing: 0,
+            groups: Vec::new(),
+            spare: Vec::new(),
+            pool: Pool::new(symbol_capacity),
+            credit,
+            limit: credit,
+            decoded: 0,
+        }
+    }
+
+    /// Symbols recovered by decoding so far.
+    pub fn decoded(&self) -> u64 {
+        self.decoded
+    }
+
+    /// Lowest symbol not held: everything below has been delivered.
+    pub fn first_missing(&self) -> SymbolId {
+        SymbolId(self.first_missing)
+    }
+
+    /// First symbol and missing count of windows that wait for more, oldest first.
+    pub fn deficits(&self) -> impl Iterator<Item = (SymbolId, u64)> + '_ {
+        self.groups.iter().map(|group| {
+            let missing = usize::from(group.missing).saturating_sub(group.repairs.len());
+            (group.coverage.first, missing as u64)
+        })
+    }
+
+    /// A new limit worth announcing: a quarter of the credit has been freed.
+    pub fn new_limit(&mut self) -> Option<u64> {
+        let limit = self.base + self.credit;
+        (limit >= self.limit + self.credit / 4).then(|| {
+            self.limit = limit;
+            limit
+        })
+    }
+
+    /// The limit in force.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The sender needs nothing below `floor` for decoding any more.
+    pub fn raise_floor(&mut self, floor: u64) {
+        // Only what has been delivered is forgotten: a floor above a hole is a lie or an abandonment.
+        let waiting = self.groups.first().map_or(u64::MAX, |group| group.coverage.first.0);
+        let floor = floor.min(self.first_missing).min(waiting);
+        while self.base < floor {
+            if let Some(Slot::Held(bytes, _)) = self.slots.pop_front() {
+                self.pool.put(bytes);
+            }
+            self.base += 1;
+        }
+    }
+
+    /// A source symbol arrived. New ones are passed to `deliver`, and so is all that they let decode.
+    pub fn on_source(
+        &mut self,
+        id: SymbolId,
+        payload: &[u8],
+        deliver: &mut dyn FnMut(&[u8]),
+    ) -> Result<Arrival, CodingViolation> {
+        if payload.len() > self.pool.size() {
+            return Err(CodingViolation::Length);
+        }
+        if id.0 >= self.limit {
+            return Err(CodingViolation::Credit);
+        }
+        let Some(offset) = self.reach(id.0) else { return Ok(Arrival::Redundant) };
+        if !matches!(self.slots[offset], Slot::Missing) {
+            return Ok(Arrival::Redundant);
+        }
+        deliver(payload);
+        let mut bytes = self.pool.take();
+        bytes[..payload.len()].copy_from_slice(payload);
+        self.slots[offset] = Slot::Held(bytes, payload.len() as u16);
+        if let Some(index) = self.group_of(id.0) {
+            self.groups[index].missing -= 1;
+            self.try_decode(index, deliver);
+        }
+        self.advance();
+        Ok(Arrival::New)
+    }
+
+    /// A repair arrived.
+    pub fn on_repair(
+        &mut self,
+        coverage: Coverage,
+        key: u16,
+        payload: &[u8],
+        deliver: &mut dyn FnMut(&[u8]),
+    ) -> Result<Arrival, CodingViolation> {
+        let count = usize::from(coverage.count);
+        let max = usize::from(self.code.max_symbols()).min(MAX_WINDOW);
+        if count == 0 || count > max {
+            return Err(CodingViolation::Coverage);
+        }
+        if usize::from(key) + count >= max + 1 {
+            return Err(CodingViolation::Key);
+        }
+        if payload.is_empty() || payload.len() > self.pool.size() {
+            return Err(CodingViolation::Length);
+        }
+        let end = coverage.first.0.checked_add(count as u64).ok_or(CodingViolation::Credit)?;
+        if end > self.limit {
+            return Err(CodingViolation::Credit);
+        }
+        if end <= self.first_missing {
+            return Ok(Arrival::Redundant);
+        }
+        let Some(index) = self.group_for(coverage, payload.len() as u16)? else {
+            return Ok(Arrival::Redundant);
+        };
+        let group = &mut self.groups[index];
+        if group.repairs.iter().any(|(held, _)| *held == key) {
+            return Ok(Arrival::Redundant);
+        }
+        let mut bytes = self.pool.take();
+        bytes[..payload.len()].copy_from_slice(payload);
+        group.repairs.push((key, bytes));
+        self.try_decode(index, deliver);
+        self.advance();
+        Ok(Arrival::New)
+    }
+
+    /// Makes the slot of a symbol exist; `None` if it is below the floor.
+    fn reach(&mut self, id: u64) -> Option<usize> {
+        let offset = usize::try_from(id.checked_sub(self.base)?).ok()?;
+        while self.slots.len() <= offset {
+            self.slots.push_back(Slot::Missing);
+        }
+        Some(offset)
+    }
+
+    fn group_of(&self, id: u64) -> Option<usize> {
+        let after = self.groups.partition_point(|group| group.coverage.first.0 <= id);
+        let index = after.checked_sub(1)?;
+        (id < self.groups[index].end()).then_some(index)
+    }
+
+    /// The group with exactly this coverage, made if need be; `None` if nothing of it is missing.
+    fn group_for(
+        &mut self,
+        coverage: Coverage,
+        length: u16,
+    ) -> Result<Option<usize>, CodingViolation> {
+        let first = coverage.first.0;
+        let at = self.groups.partition_point(|group| group.coverage.first.0 < first);
+        if let Some(group) = self.groups.get(at)
+            && group.coverage == coverage
+        {
+            return if group.length == length {
+                Ok(Some(at))
+            } else {
+                Err(CodingViolation::Length)
+            };
+        }
+        let end = first + u64::from(coverage.count);
+        let overlaps_next = self.groups.get(at).is_some_and(|g| g.coverage.first.0 < end);
+        let overlaps_previous = at > 0 && self.groups[at - 1].end() > first;
+        // Part of it lies below the floor: its bytes are forgotten, so it cannot be decoded here.
+        if overlaps_next || overlaps_previous || first < self.base {
+            return Err(CodingViolation::Coverage);
+        }
+        self.reach(end - 1);
+        let held = (first..end).filter(|id| !self.is_missing(*id)).count() as u16;
+        if held == coverage.count {
+            return Ok(None);
+        }
+        // A window decoded earlier may be asked for again only if it was complete; mixed states of
+        // forgotten and missing bytes cannot be decoded.
+        if (first..end).any(|id| self.is_done(id)) {
+            return Err(CodingViolation::Coverage);
+        }
+        let repairs = self.spare.pop().unwrap_or_default();
+        self.groups.insert(at, Group { coverage, missing: coverage.count - held, length, repairs });
+        Ok(Some(at))
+    }
+
+    fn slot(&self, id: u64) -> Option<&Slot> {
+        self.slots.get(usize::try_from(id.checked_sub(self.base)?).ok()?)
+    }
+
+    fn is_missing(&self, id: u64) -> bool {
+        id >= self.base && matches!(self.slot(id), None | Some(Slot::Missing))
+    }
+
+    fn is_done(&self, id: u64) -> bool {
+        matches!(self.slot(id), Some(Slot::Done))
+    }
+
+    fn try_decode(&mut self, index: usize, deliver: &mut dyn FnMut(&[u8])) {
+        let group = &self.groups[index];
+        if group.missing > 0 {
+            if group.repairs.len() < usize::from(group.missing) {
+                return;
+            }
+            if !self.decode(index, deliver) {
+                return;
+            }
+        }
+        let group = self.groups.remove(index);
+        let (first, end) = (group.coverage.first.0, group.end());
+        let mut repairs = group.repairs;
+        for (_, bytes) in repairs.drain(..) {
+            self.pool.put(bytes);
+        }
+        self.spare.push(repairs);
+        for id in first..end {
+            let Some(offset) = self.reach(id) else { continue };
+            if let Slot::Held(bytes, _) = core::mem::replace(&mut self.slots[offset], Slot::Done) {
+                self.pool.put(bytes);
+            }
+        }
+    }
+
+    /// Decodes a group that has enough symbols. False if the symbols contradict each other (possible only
+    /// with a peer that does not follow the code; the window then waits for more).
+    fn decode(&mut self, index: usize, deliver: &mut dyn FnMut(&[u8])) -> bool {
+        let group = &self.groups[index];
+        let length = usize::from(group.length);
+        let offset = (group.coverage.first.0 - self.base) as usize;
+        let empty = Held { index: 0, bytes: &[] };
+        let mut known = [empty; MAX_WINDOW];
+        let mut known_count = 0;
+        let slots = self.slots.iter().skip(offset).take(usize::from(group.coverage.count));
+        for (i, slot) in slots.enumerate() {
+            if let Slot::Held(bytes, len) = slot
+                && let Some(entry) = known.get_mut(known_count)
+            {
+                // A source longer than the repairs contradicts them; cut, it at least cannot do harm.
+                let len = usize::from(*len).min(length);
+                *entry = Held { index: i as u16, bytes: &bytes[..len] };
+                known_count += 1;
+            }
+        }
+        let mut repairs = [empty; MAX_WINDOW];
+        let mut repair_count = 0;
+        for ((key, bytes), entry) in group.repairs.iter().zip(repairs.iter_mut()) {
+            *entry = Held { index: *key, bytes: &bytes[..length] };
+            repair_count += 1;
+        }
+        let mut recovered = 0;
+        let result = self.code.recover(
+            group.coverage.count,
+            &known[..known_count],
+            &repairs[..repair_count],
+            &mut |_, bytes| {
+                recovered += 1;
+                deliver(bytes);
+            },
+        );
+        self.decoded += recovered;
+        result.is_ok()
+    }
+
+    fn advance(&mut self) {
+        while self.slot(self.first_missing).is_some_and(|slot| !matches!(slot, Slot::Missing)) {
+            self.first_missing += 1;
+        }
+    }
+}

@@ -1,0 +1,591 @@
+//! The sender's coding windows: source symbols kept until the receiver can do without them, repairs
+//! made on demand, and what of it all is in flight, known to have arrived, or due.
+
+use std::collections::VecDeque;
+
+use anabranch_policy::code::{CodeError, Coverage, ErasureCode};
+use anabranch_policy::scheduler::Work;
+use anabranch_policy::view::{MAX_PATHS, SymbolId, TrafficClass, WindowId, WindowView};
+use anabranch_types::Time;
+
+use super::pool::Pool;
+use crate::path::sent::Carried;
+
+/// Most symbols that a window of any code may have.
+pub const MAX_WINDOW: usize = 256;
+
+/// What is known of one symbol, source or repair.
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    /// The receiver has it.
+    received: bool,
+    /// Packets in flight that carry it.
+    copies: u8,
+    /// It must be sent (again).
+    due: bool,
+    /// Path slots that have carried it.
+    carried: u16,
+    /// Path slot that carried it last.
+    last: u8,
+}
+
+#[derive(Debug)]
+struct Source {
+    bytes: Box<[u8]>,
+    length: u16,
+    standing: Standing,
+}
+
+#[derive(Debug)]
+struct Window {
+    sources: Vec<Source>,
+    repairs: Vec<Standing>,
+    /// Symbols that are due as fresh repairs, beyond those flagged due themselves.
+    repairs_due: u16,
+    /// Longest source, which is the length of every repair.
+    longest: u16,
+    /// Source symbols the window was opened for.
+    planned: u16,
+    /// Payload of a full symbol.
+    symbol_size: u16,
+    /// Where a wrapped-around sender goes on (index over sources, then repairs).
+    cursor: usize,
+    /// Packets of the first transmission (sources and planned repairs) whose fate is open.
+    first_open: u16,
+    /// The first transmission has been reported as resolved.
+    first_reported: bool,
+    /// Distinct symbols acknowledged.
+    acknowledged: u16,
+    /// Highest rank that the receiver reported; may run ahead of lost acknowledgements.
+    reported: u16,
+}
+
+impl Window {
+    fn standing(&mut self, symbol: Symbol) -> Option<&mut Standing> {
+        match symbol {
+            Symbol::Source(index) => self.sources.get_mut(index).map(|s| &mut s.standing),
+            Symbol::Repair(key) => self.repairs.get_mut(key),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Symbol {
+    Source(usize),
+    Repair(usize),
+}
+
+/// A symbol taken for sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// What it is.
+    pub carried: Carried,
+    /// What a repair covers; for a source, the symbol alone.
+    pub coverage: Coverage,
+    /// Its bytes.
+    pub length: u16,
+}
+
+/// What resolving a packet changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// The symbol is newly known to be received.
+    pub news: bool,
+    /// Every packet of the window's first transmission is now resolved.
+    pub first_resolved: bool,
+    /// The window has just become decodable.
+    pub recovered: bool,
+}
+
+/// Totals for statistics.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    /// Windows opened.
+    pub windows: u64,
+    /// Source symbols sent for the first time.
+    pub sources: u64,
+    /// Repairs sent.
+    pub repairs: u64,
+    /// Repairs still in flight when their window turned out to be recovered.
+    pub repairs_unneeded: u64,
+    /// Source symbols sent again.
+    pub resends: u64,
+    /// Windows whose repairs ran out, so that symbols were sent again from the start.
+    pub wraps: u64,
+}
+
+/// All windows the receiver has not recovered.
+#[derive(Debug)]
+pub struct SendWindows {
+    code: Box<dyn ErasureCode>,
+    /// Aligned with `windows`.
+    views: Vec<WindowView>,
+    windows: VecDeque<Window>,
+    spare: Vec<Window>,
+    pool: Pool,
+    next_window: u64,
+    next_symbol: u64,
+    totals: Totals,
+}
+
+impl SendWindows {
+    /// No windows yet; symbols of at most `symbol_capacity` bytes.
+    pub fn new(code: Box<dyn ErasureCode>, symbol_capacity: usize) -> Self {
+        SendWindows {
+            code,
+            views: Vec::new(),
+            windows: VecDeque::new(),
+            spare: Vec::new(),
+            pool: Pool::new(symbol_capacity),
+            next_window: 0,
+            next_symbol: 0,
+            totals: Totals::default(),
+        }
+    }
+
+    /// Most symbols of a window.
+    pub fn max_symbols(&self) -> u16 {
+        self.code.max_symbols().min(MAX_WINDOW as u16)
+    }
+
+    /// Unrecovered windows, oldest first.
+    pub fn views(&self) -> &[WindowView] {
+        &self.views
+    }
+
+    /// Totals so far.
+    pub fn totals(&self) -> Totals {
+        self.totals
+    }
+
+    /// Symbols below this are no longer needed for decoding.
+    pub fn floor(&self) -> SymbolId {
+        self.views.first().map_or(SymbolId(self.next_symbol), |view| view.first)
+    }
+
+    /// The id that the next source symbol gets.
+    pub fn next_symbol(&self) -> SymbolId {
+        SymbolId(self.next_symbol)
+    }
+
+    /// Whether everything sent has been recovered.
+    pub fn is_empty(&self) -> bool {
+        self.views.is_empty()
+    }
+
+    fn index(&self, id: WindowId) -> Option<usize> {
+        self.views.binary_search_by_key(&id, |view| view.id).ok()
+    }
+
+    /// The window that still takes source symbols, if there is one.
+    pub fn open_window(&self) -> Option<&WindowView> {
+        self.views.last().filter(|view| !view.closed)
+    }
+
+    /// Payload of a full symbol of the open window.
+    pub fn open_symbol_size(&self) -> Option<u16> {
+        self.open_window().and(self.windows.back()).map(|window| window.symbol_size)
+    }
+
+    /// Opens a window for `sources` symbols of `symbol_size` bytes. The previous one must be closed.
+    pub fn open(
+        &mut self,
+        now: Time,
+        class: TrafficClass,
+        sources: u16,
+        symbol_size: u16,
+    ) -> WindowId {
+        let id = WindowId(self.next_window);
+        self.next_window += 1;
+        self.totals.windows += 1;
+        let mut window = self.spare.pop().unwrap_or_else(|| Window {
+            sources: Vec::with_capacity(MAX_WINDOW),
+            repairs: Vec::with_capacity(MAX_WINDOW),
+            repairs_due: 0,
+            longest: 0,
+            planned: 0,
+            symbol_size: 0,
+            cursor: 0,
+            first_open: 0,
+            first_reported: false,
+            acknowledged: 0,
+            reported: 0,
+        });
+        window.planned = sources.clamp(1, self.max_symbols());
+        window.symbol_size = symbol_size.min(self.pool.size() as u16);
+        self.windows.push_back(window);
+        self.views.push(WindowView {
+            id,
+            first: SymbolId(self.next_symbol),
+            class,
+            opened: now,
+            ..WindowView::default()
+        });
+        id
+    }
+
+    /// Adds a source symbol to the open window; `fill` writes it and returns its length (0: nothing was
+    /// there to write, and no symbol is made). Returns the symbol and whether the window is full.
+    pub fn push(
+        &mut self,
+        fill: impl FnOnce(SymbolId, &mut [u8]) -> usize,
+    ) -> Option<(Taken, bool)> {
+        let view = self.views.last_mut().filter(|view| !view.closed)?;
+        let window = self.windows.back_mut()?;
+        let id = SymbolId(self.next_symbol);
+        let mut bytes = self.pool.take();
+        let length = fill(id, &mut bytes[..usize::from(window.symbol_size)]);
+        if length == 0 {
+            self.pool.put(bytes);
+            return None;
+        }
+        self.next_symbol += 1;
+        let length = length as u16;
+        window.longest = window.longest.max(length);
+        window.sources.push(Source { bytes, length, standing: Standing::default() });
+        view.sources += 1;
+        let carried = Carried::Source(view.id, id);
+        let taken = Taken { carried, coverage: Coverage { first: id, count: 1 }, length };
+        Some((taken, view.sources >= window.planned))
+    }
+
+    /// No further symbols join the open window. An empty one is dropped.
+    pub fn close(&mut self) -> Option<WindowId> {
+        let view = self.views.last_mut().filter(|view| !view.closed)?;
+        if view.sources == 0 {
+            self.views.pop();
+            if let Some(window) = self.windows.pop_back() {
+                self.recycle(window);
+            }
+            return None;
+        }
+        view.closed = true;
+        Some(view.id)
+    }
+
+    /// Plans `count` proactive repairs for a closed window.
+    pub fn plan_repairs(&mut self, id: WindowId, count: u16) {
+        let max = self.max_symbols();
+        if let Some(index) = self.index(id) {
+            let view = &mut self.views[index];
+            view.proactive_left = count.min(max.saturating_sub(view.sources));
+        }
+    }
+
+    /// Makes `count` more fresh repairs due.
+    pub fn add_due(&mut self, id: WindowId, count: u16) {
+        if let Some(index) = self.index(id) {
+            let window = &mut self.windows[index];
+            window.repairs_due = window.repairs_due.saturating_add(count);
+            self.views[index].due = self.views[index].due.saturating_add(count);
+        }
+    }
+
+    /// Makes the carried symbol itself due again, unless it has arrived or is still in flight elsewhere.
+    pub fn make_due(&mut self, carried: Carried) {
+        let Some((index, symbol)) = self.locate(carried) else { return };
+        let view = &mut self.views[index];
+        if let Some(standing) = self.windows[index].standing(symbol)
+            && !standing.received
+            && standing.copies == 0
+            && !standing.due
+        {
+            standing.due = true;
+            view.due = view.due.saturating_add(1);
+            view.lost_on |= 1 << standing.last;
+        }
+    }
+
+    fn locate(&self, carried: Carried) -> Option<(usize, Symbol)> {
+        let index = self.index(carried.window())?;
+        let symbol = match carried {
+            Carried::Source(_, id) => {
+                Symbol::Source(usize::try_from(id.0.checked_sub(self.views[index].first.0)?).ok()?)
+            }
+            Carried::Repair(_, key) => Symbol::Repair(usize::from(key)),
+        };
+        Some((index, symbol))
+    }
+
+    /// Takes the symbol that `work` stands for, to be sent on the path in `slot`. The caller must send it.
+    pub fn take(&mut self, work: Work, slot: u8) -> Option<Taken> {
+        match work {
+            Work::Fresh => None,
+            Work::Window(id) => self.take_due(id),
+            Work::Copy(id) => self.take_copy(id, slot),
+        }
+    }
+
+    fn taken(&self, index: usize, symbol: Symbol) -> Taken {
+        let view = &self.views[index];
+        let window = &self.windows[index];
+        match symbol {
+            Symbol::Source(i) => {
+                let id = SymbolId(view.first.0 + i as u64);
+                Taken {
+                    carried: Carried::Source(view.id, id),
+                    coverage: Coverage { first: id, count: 1 },
+                    length: window.sources.get(i).map_or(0, |s| s.length),
+                }
+            }
+            Symbol::Repair(key) => Taken {
+                carried: Carried::Repair(view.id, key as u16),
+                coverage: Coverage { first: view.first, count: view.sources },
+                length: window.longest,
+            },
+        }
+    }
+
+    fn take_due(&mut self, id: WindowId) -> Option<Taken> {
+        let index = self.index(id)?;
+        let max = usize::from(self.max_symbols());
+        let (view, window) = (&mut self.views[index], &mut self.windows[index]);
+        let flagged = view.due > window.repairs_due;
+        if flagged && let Some(i) = window.sources.iter().position(|s| s.standing.due) {
+            window.sources[i].standing.due = false;
+            view.due -= 1;
+            self.totals.resends += 1;
+            return Some(self.taken(index, Symbol::Source(i)));
+        }
+        if view.closed && view.proactive_left > 0 {
+            view.proactive_left -= 1;
+        } else if window.repairs_due > 0 && view.closed {
+            window.repairs_due -= 1;
+            view.due -= 1;
+        } else {
+            return None;
+        }
+        let symbol = if window.sources.len() + window.repairs.len() < max {
+            window.repairs.push(Standing::default());
+            view.repairs = window.repairs.len() as u16;
+            Symbol::Repair(window.repairs.len() - 1)
+        } else {
+            self.wrap(index)?
+        };
+        if matches!(symbol, Symbol::Repair(_)) {
+            self.totals.repairs += 1;
+        }
+        Some(self.taken(index, symbol))
+    }
+
+    /// Every repair has been sent: start over with the symbols that have not arrived.
+    fn wrap(&mut self, index: usize) -> Option<Symbol> {
+        let window = &mut self.windows[index];
+        let (sources, total) = (window.sources.len(), window.sources.len() + window.repairs.len());
+        self.totals.wraps += u64::from(window.cursor == 0);
+        for step in 0..total {
+            let at = (window.cursor + step) % total;
+            let symbol =
+                if at < sources { Symbol::Source(at) } else { Symbol::Repair(at - sources) };
+            if window.standing(symbol).is_some_and(|standing| !standing.received) {
+                window.cursor = at + 1;
+                return Some(symbol);
+            }
+        }
+        None
+    }
+
+    /// The carried symbol itself once more, if it has not arrived yet.
+    pub fn again(&mut self, carried: Carried) -> Option<Taken> {
+        let (index, symbol) = self.locate(carried)?;
+        let standing = *self.windows[index].standing(symbol)?;
+        (!standing.received).then(|| self.taken(index, symbol))
+    }
+
+    fn take_copy(&mut self, id: WindowId, slot: u8) -> Option<Taken> {
+        let index = self.index(id)?;
+        let position = self.windows[index].sources.iter().position(|source| {
+            let standing = source.standing;
+            !standing.received && standing.copies > 0 && standing.carried & (1 << slot) == 0
+        })?;
+        self.totals.resends += 1;
+        Some(self.taken(index, Symbol::Source(position)))
+    }
+
+    /// Writes the bytes of a taken symbol to `out`, which is as long as it.
+    pub fn write(&mut self, taken: &Taken, out: &mut [u8]) -> Result<(), CodeError> {
+        let (index, symbol) = self.locate(taken.carried).ok_or(CodeError::Coverage)?;
+        let window = &self.windows[index];
+        match symbol {
+            Symbol::Source(i) => {
+                let source = window.sources.get(i).ok_or(CodeError::Coverage)?;
+                let bytes = source.bytes.get(..out.len()).ok_or(CodeError::Length)?;
+                out.copy_from_slice(bytes);
+                Ok(())
+            }
+            Symbol::Repair(key) => {
+                let mut sources: [&[u8]; MAX_WINDOW] = [&[]; MAX_WINDOW];
+                for (slot, source) in sources.iter_mut().zip(&window.sources) {
+                    *slot = &source.bytes[..usize::from(source.length)];
+                }
+                let count = window.sources.len().min(MAX_WINDOW);
+                self.code.repair(key as u16, &sources[..count], out)
+            }
+        }
+    }
+
+    /// A packet with the symbol left on the path in `slot`.
+    pub fn on_sent(&mut self, carried: Carried, slot: u8) {
+        let Some((index, symbol)) = self.locate(carried) else { return };
+        let view = &mut self.views[index];
+        let window = &mut self.windows[index];
+        let first_round = match symbol {
+            Symbol::Source(_) => true,
+            Symbol::Repair(_) => !window.first_reported,
+        };
+        let Some(standing) = window.standing(symbol) else { return };
+        let fresh = standing.carried == 0;
+        if standing.copies == 0 {
+            view.in_flight += 1;
+        }
+        standing.copies = standing.copies.saturating_add(1);
+        standing.carried |= 1 << slot;
+        standing.last = slot;
+        view.in_flight_on[usize::from(slot) % MAX_PATHS] += 1;
+        if fresh && matches!(symbol, Symbol::Source(_)) {
+            self.totals.sources += 1;
+        }
+        if fresh && first_round {
+            window.first_open += 1;
+        }
+    }
+
+    /// A packet with the symbol is no longer in flight: it arrived, was lost, or was written off.
+    pub fn on_resolved(&mut self, carried: Carried, slot: u8, received: bool) -> Change {
+        let Some((index, symbol)) = self.locate(carried) else { return Change::default() };
+        let view = &mut self.views[index];
+        let window = &mut self.windows[index];
+        let Some(standing) = window.standing(symbol) else { return Change::default() };
+        let mut change = Change::default();
+        let on_path = &mut view.in_flight_on[usize::from(slot) % MAX_PATHS];
+        *on_path = on_path.saturating_sub(1);
+        if standing.copies > 0 {
+            standing.copies -= 1;
+            if standing.copies == 0 && !standing.received {
+                view.in_flight -= 1;
+            }
+        }
+        if received && !standing.received {
+            change.news = true;
+        }
+        let due = standing.due;
+        if received {
+            self.mark_received(index, symbol, due);
+        }
+        let window = &mut self.windows[index];
+        window.first_open = window.first_open.saturating_sub(1);
+        let view = &self.views[index];
+        if window.first_open == 0
+            && view.closed
+            && view.proactive_left == 0
+            && !window.first_reported
+        {
+            window.first_reported = true;
+            change.first_resolved = true;
+        }
+        change.recovered = view.closed && view.received >= view.sources;
+        change
+    }
+
+    /// A symbol that had been counted as missing has arrived after all.
+    pub fn on_late(&mut self, carried: Carried) {
+        let Some((index, symbol)) = self.locate(carried) else { return };
+        let due = self.windows[index].standing(symbol).is_some_and(|standing| standing.due);
+        self.mark_received(index, symbol, due);
+    }
+
+    /// Makes the carried symbol due once more although a packet with it is in flight.
+    pub fn make_due_copy(&mut self, carried: Carried) {
+        let Some((index, symbol)) = self.locate(carried) else { return };
+        let view = &mut self.views[index];
+        if let Some(standing) = self.windows[index].standing(symbol)
+            && !standing.received
+            && !standing.due
+        {
+            standing.due = true;
+            view.due = view.due.saturating_add(1);
+            view.lost_on |= 1 << standing.last;
+        }
+    }
+
+    fn mark_received(&mut self, index: usize, symbol: Symbol, due: bool) {
+        let view = &mut self.views[index];
+        let window = &mut self.windows[index];
+        let Some(standing) = window.standing(symbol) else { return };
+        if standing.received {
+            return;
+        }
+        if standing.copies > 0 {
+            // Further copies no longer count towards what may still arrive.
+            view.in_flight -= 1;
+        }
+        standing.received = true;
+        standing.due = false;
+        window.acknowledged += 1;
+        view.received = window.acknowledged.max(window.reported);
+        if due {
+            view.due -= 1;
+        }
+    }
+
+    /// The receiver holds every symbol below `below` (its rank report), whatever acknowledgements were lost.
+    pub fn on_all_received(&mut self, below: SymbolId) {
+        for index in 0..self.views.len() {
+            let view = self.views[index];
+            if view.first >= below {
+                break;
+            }
+            let known = below.0.min(view.first.0 + u64::from(view.sources)) - view.first.0;
+            for i in 0..known as usize {
+                let due = self.windows[index].sources.get(i).is_some_and(|s| s.standing.due);
+                self.mark_received(index, Symbol::Source(i), due);
+            }
+        }
+    }
+
+    /// The receiver misses only `missing` symbols of the window that starts at `first`.
+    pub fn on_rank(&mut self, first: SymbolId, missing: u64) {
+        let Ok(index) = self.views.binary_search_by_key(&first, |view| view.first) else { return };
+        let view = &mut self.views[index];
+        let rank = u64::from(view.sources).saturating_sub(missing) as u16;
+        if view.closed && missing > 0 {
+            let window = &mut self.windows[index];
+            window.reported = window.reported.max(rank);
+            view.received = window.acknowledged.max(window.reported);
+        }
+    }
+
+    /// Removes windows that the receiver can decode; `each` hears of every one, and the symbol after its last.
+    pub fn retire(&mut self, mut each: impl FnMut(&WindowView)) {
+        let mut index = 0;
+        while index < self.views.len() {
+            let view = &self.views[index];
+            if !(view.closed && view.received >= view.sources) {
+                index += 1;
+                continue;
+            }
+            each(view);
+            self.views.remove(index);
+            if let Some(window) = self.windows.remove(index) {
+                let late = window.repairs.iter().filter(|r| r.copies > 0 && !r.received).count();
+                self.totals.repairs_unneeded += late as u64;
+                self.recycle(window);
+            }
+        }
+    }
+
+    fn recycle(&mut self, mut window: Window) {
+        for source in window.sources.drain(..) {
+            self.pool.put(source.bytes);
+        }
+        window.repairs.clear();
+        window.repairs_due = 0;
+        window.longest = 0;
+        window.cursor = 0;
+        window.first_open = 0;
+        window.first_reported = false;
+        window.acknowledged = 0;
+        window.reported = 0;
+        self.spare.push(window);
+    }
+}

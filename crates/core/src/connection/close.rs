@@ -1,0 +1,107 @@
+//! The end of a connection.
+
+use anabranch_types::Time;
+use core::time::Duration;
+
+use super::{Connection, Event};
+use crate::wire::CloseCode;
+
+/// How long a closed connection answers what still arrives.
+const LINGER: Duration = Duration::from_millis(500);
+/// Datagrams that announce the close, besides answers: one per path at once, and one repetition.
+const ANNOUNCEMENTS: u8 = 2;
+
+/// Why a connection ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CloseReason {
+    /// A close code of the wire format; 256 and above are the application's.
+    pub code: CloseCode,
+    /// For people.
+    pub reason: String,
+    /// The peer closed it.
+    pub by_peer: bool,
+}
+
+impl CloseReason {
+    pub(super) fn local(code: CloseCode, reason: &str) -> Self {
+        CloseReason { code, reason: reason.to_owned(), by_peer: false }
+    }
+}
+
+/// Where closing stands.
+#[derive(Debug, Default)]
+pub(super) struct Closing {
+    reason: Option<CloseReason>,
+    until: Option<Time>,
+    /// CLOSE frames still to be sent, by path slot bit and repetition.
+    announce: Vec<u8>,
+}
+
+impl Closing {
+    pub(super) fn reason(&self) -> Option<&CloseReason> {
+        self.reason.as_ref()
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.until
+    }
+
+    /// Takes one announcement due on a path.
+    pub(super) fn take_announcement(&mut self, slot: usize) -> bool {
+        match self.announce.get_mut(slot) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Connection {
+    /// Whether the connection is over, for whatever reason.
+    pub fn is_closed(&self) -> bool {
+        self.closing.reason.is_some()
+    }
+
+    /// Whether the connection can be forgotten.
+    pub fn is_gone(&self, now: Time) -> bool {
+        self.closing.until.is_some_and(|until| now >= until)
+    }
+
+    pub(super) fn start_close(&mut self, now: Time, reason: CloseReason) {
+        if self.is_closed() {
+            return;
+        }
+        self.closing.until = Some(now + LINGER);
+        self.closing.announce = vec![ANNOUNCEMENTS; self.paths.len()];
+        self.emit(Event::Closed(reason.clone()));
+        self.closing.reason = Some(reason);
+    }
+
+    pub(super) fn on_peer_close(&mut self, now: Time, code: CloseCode, reason: &str) {
+        if self.is_closed() {
+            return;
+        }
+        let reason = CloseReason { code, reason: reason.to_owned(), by_peer: true };
+        self.closing.until = Some(now + LINGER);
+        self.emit(Event::Closed(reason.clone()));
+        self.closing.reason = Some(reason);
+    }
+
+    /// Ends without a word: nobody is there to hear it.
+    pub(super) fn vanish(&mut self, now: Time, code: CloseCode, reason: &str) {
+        self.start_close(now, CloseReason::local(code, reason));
+        self.closing.announce.clear();
+        self.closing.until = Some(now);
+    }
+
+    /// A packet arrived after the close: the peer may not have heard of it.
+    pub(super) fn remind(&mut self, slot: usize) {
+        if self.closing.reason.as_ref().is_some_and(|reason| !reason.by_peer)
+            && let Some(left) = self.closing.announce.get_mut(slot)
+        {
+            *left = (*left).max(1);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Application bytes become source symbols, and windows open and close.
+
+use anabranch_policy::redundancy::RedundancyPolicy;
+use anabranch_policy::view::WindowId;
+use anabranch_types::Time;
+
+use super::Connection;
+use crate::coding::send::Taken;
+use crate::observe::Observation;
+
+impl Connection {
+    /// Makes one source symbol from waiting bytes; `None` if there are none or the credit is used up.
+    pub(super) fn cut_symbol(&mut self, now: Time) -> Option<Taken> {
+        let class = self.streams.pending().class?;
+        if self.symbol_credit() == 0 {
+            return None;
+        }
+        // A window holds data of one class: more urgent data closes a less urgent window.
+        if self.send.open_window().is_some_and(|view| view.class != class) {
+            self.close_window(now);
+        }
+        if self.send.open_window().is_none() {
+            self.refresh_views(now);
+            let mut redundancy = self.take_redundancy();
+            let shape = redundancy.next_window(&self.redundancy_view(now, class));
+            self.policies.redundancy = redundancy;
+            let size = shape.symbol_size.clamp(1, self.symbol_capacity());
+            self.send.open(now, class, shape.sources, size);
+        }
+        let streams = &mut self.streams;
+        let (taken, full) = self.send.push(|id, buffer| streams.fill_symbol(class, id, buffer))?;
+        self.was_drained = false;
+        if full {
+            self.close_window(now);
+        }
+        Some(taken)
+    }
+
+    /// Closes the open window and plans its proactive repairs.
+    pub(super) fn close_window(&mut self, now: Time) {
+        let Some(id) = self.send.close() else { return };
+        self.plan(now, id);
+        self.changed();
+    }
+
+    fn plan(&mut self, now: Time, id: WindowId) {
+        let Some(&window) = self.send.views().last().filter(|view| view.id == id) else { return };
+        if self.policies.recovery.resends() {
+            return;
+        }
+        self.refresh_views(now);
+        let mut redundancy = self.take_redundancy();
+        let view = self.redundancy_view(now, window.class);
+        let loss_permille = (view.loss.mean * 1000.0) as u16;
+        let repairs = redundancy.proactive(&window, &view);
+        self.policies.redundancy = redundancy;
+        self.send.plan_repairs(id, repairs);
+        let (first, sources) = (window.first.0, window.sources);
+        self.observe(now, Observation::WindowClosed { first, sources, repairs, loss_permille });
+    }
+
+    /// Nothing more is waiting: an unfilled window never waits to fill.
+    pub(super) fn flush_window(&mut self, now: Time) {
+        if self.send.open_window().is_some_and(|view| view.sources > 0)
+            && self.streams.pending().bytes == 0
+        {
+            self.close_window(now);
+        }
+    }
+
+    fn take_redundancy(&mut self) -> Box<dyn RedundancyPolicy> {
+        core::mem::replace(&mut self.policies.redundancy, Box::new(Absent))
+    }
+}
+
+/// Stands in while the real policy is being asked.
+#[derive(Debug)]
+struct Absent;
+
+impl RedundancyPolicy for Absent {
+    fn next_window(
+        &mut self,
+        view: &anabranch_policy::redundancy::RedundancyView<'_>,
+    ) -> anabranch_policy::redundancy::WindowShape {
+        anabranch_policy::redundancy::WindowShape {
+            sources: 1,
+            repairs: 0,
+            symbol_size: view.max_symbol_size,
+        }
+    }
+
+    fn proactive(
+        &mut self,
+        _: &anabranch_policy::view::WindowView,
+        _: &anabranch_policy::redundancy::RedundancyView<'_>,
+    ) -> u16 {
+        0
+    }
+
+    fn still_needed(
+        &self,
+        _: &anabranch_policy::view::WindowView,
+        _: &[u16; anabranch_policy::view::MAX_PATHS],
+        _: &anabranch_policy::redundancy::RedundancyView<'_>,
+    ) -> u16 {
+        0
+    }
+}

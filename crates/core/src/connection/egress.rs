@@ -1,0 +1,415 @@
+//! Packets going out.
+
+use anabranch_policy::scheduler::{Pull, Work};
+use anabranch_policy::view::PathState;
+use anabranch_types::Time;
+use std::net::SocketAddr;
+
+use super::{Bound, Connection};
+use crate::coding::send::Taken;
+use crate::crypto::TAG_LEN;
+use crate::observe::Observation;
+use crate::path::received::Ecn;
+use crate::path::sent::Carried;
+use crate::path::{EcnState, PacketSent, SocketId, UDP_OVERHEAD};
+use crate::wire::header;
+use crate::wire::{
+    AckHeader, CloseFrame, ControlFrame, DataHeader, HEADER_LEN, RankEntry, RankFrame, RepairFrame,
+    Writer,
+};
+
+/// Rounds of scheduling for one packet: a bound against policies that pick what does not exist.
+const MAX_PULLS: usize = 4;
+/// Numbers resolved since the last announced floor that make a new one worth its bytes.
+const FLOOR_STEP: u64 = 64;
+
+/// A datagram to be sent; its payload is in the caller's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transmit {
+    /// Local socket.
+    pub socket: SocketId,
+    /// Destination.
+    pub remote: SocketAddr,
+    /// Mark.
+    pub ecn: Ecn,
+    /// Bytes of the buffer that are the payload.
+    pub len: usize,
+}
+
+/// What a packet under construction contains so far.
+#[derive(Debug, Default)]
+struct Contents {
+    ack_eliciting: bool,
+    control: Vec<ControlFrame>,
+    carried: Option<Carried>,
+}
+
+impl Connection {
+    /// Builds the next packet that some writable path can send now. `buffer` must hold
+    /// [`TransportConfig::max_datagram`](crate::config::TransportConfig::max_datagram) bytes.
+    pub fn poll_transmit(
+        &mut self,
+        now: Time,
+        writable: &dyn Fn(SocketId) -> bool,
+        buffer: &mut [u8],
+    ) -> Option<Transmit> {
+        if self.is_closed() {
+            return self.poll_close(now, writable, buffer);
+        }
+        self.collect_control();
+        self.flush_window(now);
+        let count = self.paths.len();
+        for step in 0..count {
+            let slot = (self.next_slot + step) % count;
+            if !writable(self.paths[slot].address.socket) {
+                continue;
+            }
+            if let Some(transmit) = self.build(now, slot, buffer) {
+                self.next_slot = slot;
+                return Some(transmit);
+            }
+        }
+        self.next_slot = if count > 0 { (self.next_slot + 1) % count } else { 0 };
+        None
+    }
+
+    /// Control frames that streams and the decoder want sent.
+    fn collect_control(&mut self) {
+        while let Some(frame) = self.streams.poll_control() {
+            self.control.push_back(frame);
+        }
+        if let Some(limit) = self.receive.new_limit() {
+            self.control.push_back(ControlFrame::MaxSymbols { limit });
+        }
+    }
+
+    fn poll_close(
+        &mut self,
+        now: Time,
+        writable: &dyn Fn(SocketId) -> bool,
+        buffer: &mut [u8],
+    ) -> Option<Transmit> {
+        for slot in 0..self.paths.len() {
+            if !writable(self.paths[slot].address.socket)
+                || !self.paths[slot].may_amplify(100)
+                || !self.closing.take_announcement(slot)
+            {
+                continue;
+            }
+            let reason = self.closing.reason()?.clone();
+            let mut writer = self.body(buffer);
+            let frame = CloseFrame {
+                code: reason.code,
+                application: reason.code >= crate::wire::CloseCode::FIRST_APPLICATION,
+                reason: &reason.reason,
+            };
+            frame.encode(&mut writer).ok()?;
+            let end = HEADER_LEN + writer.position();
+            return Some(self.seal(now, slot, buffer, end, Contents::default()));
+        }
+        None
+    }
+
+    /// The part of the buffer that holds frames.
+    fn body<'a>(&self, buffer: &'a mut [u8]) -> Writer<'a> {
+        let end = usize::from(self.datagram_size()).min(buffer.len()) - TAG_LEN;
+        Writer::new(&mut buffer[HEADER_LEN..end])
+    }
+
+    fn build(&mut self, now: Time, slot: usize, buffer: &mut [u8]) -> Option<Transmit> {
+        if !self.paths[slot].may_amplify(u64::from(self.datagram_size()) + UDP_OVERHEAD) {
+            return None;
+        }
+        let mut contents = Contents::default();
+        let mut end = HEADER_LEN;
+        self.write_small(now, slot, buffer, &mut end, &mut contents);
+        if self.may_carry_data(slot) {
+            if self.paths[slot].probes > 0 {
+                self.write_probe(slot, buffer, &mut end, &mut contents);
+            } else if self.paths[slot].ready(now) {
+                self.write_data(now, slot, buffer, &mut end, &mut contents);
+            }
+        } else if self.paths[slot].probes > 0 {
+            self.write_probe(slot, buffer, &mut end, &mut contents);
+        }
+        (end > HEADER_LEN).then(|| self.seal(now, slot, buffer, end, contents))
+    }
+
+    fn may_carry_data(&self, slot: usize) -> bool {
+        matches!(self.paths[slot].state, PathState::Active | PathState::Probation)
+    }
+
+    /// Acknowledgements and control frames that are due on this path.
+    fn write_small(
+        &mut self,
+        now: Time,
+        slot: usize,
+        buffer: &mut [u8],
+        end: &mut usize,
+        contents: &mut Contents,
+    ) {
+        let due = core::mem::take(&mut self.paths[slot].acks_due_about);
+        let mut writer = self.body(buffer);
+        for about in (0..self.paths.len()).filter(|about| due & (1 << about) != 0) {
+            let path = &mut self.paths[about];
+            let received = &mut path.received;
+            let header = AckHeader {
+                path: path.id,
+                received_at: received.largest_at.as_micros() as u32,
+                delay_us: now.since(received.largest_at).as_micros() as u64,
+                ect0: received.ect0,
+                ect1: received.ect1,
+                ce: received.ce,
+            };
+            if header.encode(received.ranges(), &mut writer).is_err() {
+                break;
+            }
+            received.pending = 0;
+            path.ack_due = None;
+        }
+        if due != 0 {
+            let entries = self.receive.deficits().map(|(first, missing)| RankEntry {
+                first,
+                missing: missing.min(u64::from(u16::MAX)) as u16,
+            });
+            let first = self.receive.first_missing();
+            let _ = RankFrame::encode_entries(first, entries.take(8), &mut writer);
+        }
+        let path = &self.paths[slot];
+        let floor = path.sent.floor();
+        if floor >= path.floor_announced + FLOOR_STEP && (due != 0 || !self.control.is_empty()) {
+            self.paths[slot].floor_announced = floor;
+            let frame = ControlFrame::AckFloor { path: self.paths[slot].id, floor };
+            self.path_control[slot].push_back(frame);
+        }
+        let usable = self.may_carry_data(slot);
+        loop {
+            let own = self.path_control[slot].front();
+            let frame = match own.or(if usable { self.control.front() } else { None }) {
+                Some(frame) if frame.encode(&mut writer).is_ok() => *frame,
+                _ => break,
+            };
+            if self.path_control[slot].pop_front().is_none() {
+                self.control.pop_front();
+            }
+            contents.control.push(frame);
+            contents.ack_eliciting = true;
+        }
+        *end = HEADER_LEN + writer.position();
+    }
+
+    /// A probe elicits feedback beyond the window; it carries the oldest symbol in flight if it can.
+    fn write_probe(
+        &mut self,
+        slot: usize,
+        buffer: &mut [u8],
+        end: &mut usize,
+        contents: &mut Contents,
+    ) {
+        self.paths[slot].probes -= 1;
+        let oldest = self.paths[slot].sent.open().find_map(|(_, packet)| packet.carried);
+        if let Some(Carried::Source(..)) = oldest
+            && let Some(carried) = oldest
+            && let Some(taken) = self.send.again(carried)
+            && self.write_symbol(&taken, buffer, end, contents)
+        {
+            return;
+        }
+        if !contents.ack_eliciting {
+            let limit = usize::from(self.datagram_size()).min(buffer.len()) - TAG_LEN;
+            let mut writer = Writer::new(&mut buffer[*end..limit]);
+            if ControlFrame::Ping.encode(&mut writer).is_ok() {
+                *end += writer.position();
+                contents.ack_eliciting = true;
+            }
+        }
+    }
+
+    /// Data, if the scheduler wants any on this path.
+    fn write_data(
+        &mut self,
+        now: Time,
+        slot: usize,
+        buffer: &mut [u8],
+        end: &mut usize,
+        contents: &mut Contents,
+    ) {
+        for _ in 0..MAX_PULLS {
+            if let Some(bound) = self.next_bound(now, slot) {
+                let taken = match bound.taken {
+                    Some(taken) => Some(taken),
+                    None if bound.work == Work::Fresh => self.cut_symbol(now),
+                    None => self.send.take(bound.work, slot as u8),
+                };
+                let Some(taken) = taken else { continue };
+                if !self.write_symbol(&taken, buffer, end, contents) {
+                    // No room beside what is in the packet already: first thing in the next one.
+                    let again = Bound { taken: Some(taken), ..bound };
+                    self.bound[slot].push_front(again);
+                    self.paths[slot].bytes_queued += self.paths[slot].packet_size;
+                } else {
+                    self.explain(now, slot, &taken, bound);
+                }
+                return;
+            }
+            if !self.bound[slot].is_empty() {
+                return;
+            }
+            let path = &self.paths[slot];
+            if path.idle_at == self.changes || path.hold_until.is_some_and(|until| until > now) {
+                return;
+            }
+            match self.pull(now, slot) {
+                Pull::Send(reason) => {
+                    let picks = core::mem::take(&mut self.scratch.picks);
+                    for pick in &picks {
+                        if pick.path == self.paths[slot].id && pick.count == 1 {
+                            let bound = Bound {
+                                work: pick.work,
+                                taken: None,
+                                not_before: pick.not_before,
+                                reason,
+                            };
+                            self.bound[slot].push_back(bound);
+                            self.paths[slot].bytes_queued += self.paths[slot].packet_size;
+                        } else {
+                            self.bind(now, *pick, reason);
+                        }
+                    }
+                    self.scratch.picks = picks;
+                }
+                Pull::Hold(until, reason) => {
+                    self.paths[slot].hold_until = Some(until);
+                    let path = self.paths[slot].id;
+                    self.observe(now, Observation::Held { path, until, reason });
+                    return;
+                }
+                Pull::Idle(_) => {
+                    self.paths[slot].idle_at = self.changes;
+                    self.note_app_limited(slot);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The window has room and there is nothing to fill it with.
+    fn note_app_limited(&mut self, slot: usize) {
+        let path = &mut self.paths[slot];
+        if path.window_open() {
+            path.rate.on_app_limited();
+        }
+    }
+
+    fn next_bound(&mut self, now: Time, slot: usize) -> Option<Bound> {
+        let due = self.bound[slot].iter().position(|bound| bound.not_before <= now)?;
+        let size = self.paths[slot].packet_size;
+        self.paths[slot].bytes_queued = self.paths[slot].bytes_queued.saturating_sub(size);
+        self.bound[slot].remove(due)
+    }
+
+    fn explain(&mut self, now: Time, slot: usize, taken: &Taken, bound: Bound) {
+        if self.observer.is_none() {
+            return;
+        }
+        let what = match (taken.carried, bound.work) {
+            (Carried::Repair(..), _) => "repair",
+            (Carried::Source(..), Work::Fresh) => "source",
+            (Carried::Source(..), _) => "resend",
+        };
+        let path = self.paths[slot].id;
+        let symbol = taken.coverage.first.0;
+        self.observe(now, Observation::Scheduled { path, what, symbol, reason: bound.reason });
+    }
+
+    /// Appends a symbol to the packet. False if it does not fit.
+    fn write_symbol(
+        &mut self,
+        taken: &Taken,
+        buffer: &mut [u8],
+        end: &mut usize,
+        contents: &mut Contents,
+    ) -> bool {
+        let limit = usize::from(self.datagram_size()).min(buffer.len()) - TAG_LEN;
+        let mut writer = Writer::new(&mut buffer[*end..limit]);
+        let floor = self.send.floor().min(taken.coverage.first);
+        let head = match taken.carried {
+            Carried::Source(_, symbol) => {
+                crate::wire::SourceFrame { symbol, floor, payload: &[] }.encode_to_end(&mut writer)
+            }
+            Carried::Repair(_, key) => RepairFrame {
+                first: taken.coverage.first,
+                floor,
+                count: taken.coverage.count,
+                key,
+                payload: &[],
+            }
+            .encode_head(None, &mut writer),
+        };
+        let written = head
+            .and_then(|()| writer.reserve(usize::from(taken.length)))
+            .is_ok_and(|payload| self.send.write(taken, payload).is_ok());
+        if !written {
+            return false;
+        }
+        *end += writer.position();
+        contents.ack_eliciting = true;
+        contents.carried = Some(taken.carried);
+        true
+    }
+
+    /// Completes a packet of `end` bytes before the tag, and records that it left.
+    fn seal(
+        &mut self,
+        now: Time,
+        slot: usize,
+        buffer: &mut [u8],
+        end: usize,
+        contents: Contents,
+    ) -> Transmit {
+        let path = &self.paths[slot];
+        let (id, number) = (path.id, path.sent.next_number());
+        let header = DataHeader {
+            connection: self.remote_id,
+            epoch: self.session.sealer.epoch(),
+            path: id.0 as u8,
+            number: number as u32,
+        };
+        let len = end + TAG_LEN;
+        let packet = &mut buffer[..len];
+        // The buffer holds the header: its length was reserved when the frames were written.
+        let _ = header.encode(&mut Writer::new(packet));
+        self.session.sealer.seal(id, number, packet, HEADER_LEN);
+        if let Some(sample) = header::sample(packet) {
+            let mask = self.session.sealer.mask(sample);
+            header::protect(packet, mask);
+        }
+        if self.session.sealer.remaining() == 0 {
+            self.session.sealer.advance();
+        }
+        let path = &mut self.paths[slot];
+        let marked = self.config.ecn && path.ecn == EcnState::Capable && contents.ack_eliciting;
+        let ecn = if marked { Ecn::Ect0 } else { Ecn::NotEct };
+        let has_control = !contents.control.is_empty();
+        path.on_sent(
+            now,
+            PacketSent {
+                payload: len,
+                ecn,
+                ack_eliciting: contents.ack_eliciting,
+                has_control,
+                carried: contents.carried,
+            },
+        );
+        if let Some(carried) = contents.carried {
+            self.send.on_sent(carried, slot as u8);
+            self.policies.estimator.on_sent(id, Some(carried.window()), 1);
+            self.changed();
+        }
+        if has_control {
+            self.control_in_flight.insert((slot, number), contents.control);
+        }
+        let address = self.paths[slot].address;
+        Transmit { socket: address.socket, remote: address.remote, ecn, len }
+    }
+}

@@ -1,0 +1,46 @@
+//! What the application is told.
+
+use anabranch_types::PathId;
+
+use super::{CloseReason, Connection};
+use crate::stream::StreamEvent;
+
+/// Something the application may want to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Packets flow under the connection's keys.
+    Established,
+    /// Something about a stream or the datagram queue.
+    Stream(StreamEvent),
+    /// A path became usable.
+    PathUp(PathId),
+    /// A path stopped answering; its data goes over others.
+    PathDown(PathId),
+    /// Everything written so far is at the peer.
+    Drained,
+    /// The connection is over.
+    Closed(CloseReason),
+}
+
+impl Connection {
+    /// The next event, oldest first.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        if let Some(event) = self.streams.poll_event() {
+            return Some(Event::Stream(event));
+        }
+        self.events.pop_front()
+    }
+
+    pub(super) fn emit(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+
+    /// Tells once when everything written has arrived.
+    pub(super) fn note_drained(&mut self) {
+        let drained = self.is_drained();
+        if drained && !self.was_drained {
+            self.emit(Event::Drained);
+        }
+        self.was_drained = drained;
+    }
+}

@@ -1,0 +1,362 @@
+//! Acknowledgements and what follows from them.
+
+use anabranch_policy::congestion::AckEvent;
+use anabranch_policy::loss::{DetectionView, InFlight, LossVerdict, Resolved};
+use anabranch_policy::scheduler::SchedulerEvent;
+use anabranch_policy::view::WindowId;
+use anabranch_types::Time;
+use core::time::Duration;
+
+use super::Connection;
+use super::ingress::Broken;
+use crate::observe::Observation;
+use crate::path::EcnState;
+use crate::path::sent::{Fate, SentPacket};
+use crate::wire::{AckFrame, CloseCode, ControlFrame, RankFrame};
+
+/// Acknowledged packets above an open one that are counted at most.
+const ACKED_ABOVE_CAP: u64 = 16;
+/// Lost packets are remembered this many timeouts, so that a late acknowledgement is recognised.
+const REMEMBER_LOST: u32 = 3;
+
+/// What one acknowledgement did to one path.
+#[derive(Debug, Default)]
+pub(super) struct Digest {
+    pub acked_bytes: u64,
+    pub acked_packets: u32,
+    pub lost_bytes: u64,
+    pub lost_packets: u32,
+    pub ce_packets: u32,
+    pub largest_acked_sent: Time,
+    pub largest_lost_sent: Time,
+}
+
+impl Connection {
+    pub(super) fn on_ack(&mut self, now: Time, ack: &AckFrame<'_>) -> Result<(), Broken> {
+        let Some(slot) = self.slot_of(ack.path) else { return Ok(()) };
+        let Some(highest) = ack.ranges().next().map(|range| *range.end()) else { return Ok(()) };
+        if highest >= self.paths[slot].sent.next_number() {
+            let what = "an acknowledgement of a packet that was never sent";
+            return Err(Broken { code: CloseCode::PROTOCOL_VIOLATION, what });
+        }
+        let prior_in_flight = self.paths[slot].sent.bytes_in_flight;
+        let mut digest = Digest::default();
+        let mut windows = core::mem::take(&mut self.scratch.windows);
+        windows.clear();
+        let newest = self.take_acked(now, slot, ack, &mut digest, &mut windows);
+        let sampled = newest
+            .and_then(|(number, packet)| self.sample(now, slot, ack, number, highest, &packet));
+        self.take_ecn(slot, ack, &mut digest);
+        self.detect_losses(now, slot, &mut digest, &mut windows);
+        if digest.acked_packets > 0 || digest.lost_packets > 0 {
+            self.inform_congestion(now, slot, &digest, prior_in_flight, sampled);
+        }
+        if digest.acked_packets > 0 {
+            self.heard(now, slot);
+        }
+        self.settle(now, slot, &digest, &mut windows);
+        self.scratch.windows = windows;
+        Ok(())
+    }
+
+    /// Marks what the frame acknowledges; returns the newest packet acknowledged for the first time.
+    fn take_acked(
+        &mut self,
+        now: Time,
+        slot: usize,
+        ack: &AckFrame<'_>,
+        digest: &mut Digest,
+        windows: &mut Vec<WindowId>,
+    ) -> Option<(u64, SentPacket)> {
+        let mut newest = None;
+        let oldest = self.paths[slot].sent.oldest();
+        for range in ack.ranges() {
+            if *range.end() < oldest {
+                break;
+            }
+            for number in (oldest.max(*range.start())..=*range.end()).rev() {
+                let path = &mut self.paths[slot];
+                let Some(packet) = path.sent.resolve(number, Fate::Acked) else { continue };
+                if !packet.ack_eliciting {
+                    continue;
+                }
+                path.sent.largest_acked =
+                    Some(path.sent.largest_acked.map_or(number, |largest| largest.max(number)));
+                path.counters.acked_packets += 1;
+                path.rate.on_delivered(u64::from(packet.bytes));
+                if packet.fate == Fate::Lost {
+                    path.counters.spurious_losses += 1;
+                    let rtt = path.rtt.view();
+                    let gap = path.sent.largest_acked.map_or(0, |largest| largest - number);
+                    let late = now.since(packet.sent);
+                    self.policies.detector.on_spurious(gap, late, &rtt);
+                } else {
+                    digest.acked_bytes += u64::from(packet.bytes);
+                    digest.acked_packets += 1;
+                }
+                digest.largest_acked_sent = digest.largest_acked_sent.max(packet.sent);
+                newest = newest.or(Some((number, packet)));
+                self.symbol_resolved(now, slot, &packet, true, windows);
+                if packet.has_control {
+                    self.control_in_flight.remove(&(slot, number));
+                }
+            }
+        }
+        newest
+    }
+
+    /// Round-trip, forward-delay and rate samples from the newest packet acknowledged.
+    fn sample(
+        &mut self,
+        now: Time,
+        slot: usize,
+        ack: &AckFrame<'_>,
+        number: u64,
+        highest: u64,
+        packet: &SentPacket,
+    ) -> Option<anabranch_policy::congestion::RateSample> {
+        // The reception time and the delay are the highest packet's.
+        if number != highest {
+            return None;
+        }
+        let path = &mut self.paths[slot];
+        let delay = Duration::from_micros(ack.delay_us).min(self.peer_parameters.max_ack_delay);
+        path.rtt.on_sample(now, packet.sent, delay);
+        path.rtt.on_forward(now, packet.sent, ack.received_at);
+        let received_at = path.unwrap_clock(ack.received_at);
+        path.rate.sample(packet, received_at)
+    }
+
+    fn take_ecn(&mut self, slot: usize, ack: &AckFrame<'_>, digest: &mut Digest) {
+        let path = &mut self.paths[slot];
+        let (ect0, ce) = path.ecn_reported;
+        if ack.ce > ce {
+            let marks = (ack.ce - ce).min(u64::from(u32::MAX)) as u32;
+            digest.ce_packets = marks;
+            path.counters.ce_marks += u64::from(marks);
+        }
+        path.ecn_reported = (ect0.max(ack.ect0), ce.max(ack.ce));
+        // Validation (RFC 9000 §13.4.2): packets left with ECT(0), arrived, and none was reported so.
+        if path.ecn_sent >= 10 && path.counters.acked_packets >= 10 && ack.ect0 + ack.ce == 0 {
+            path.ecn = EcnState::Failed;
+        }
+    }
+
+    /// Declares packets lost by the detector's judgement.
+    pub(super) fn detect_losses(
+        &mut self,
+        now: Time,
+        slot: usize,
+        digest: &mut Digest,
+        windows: &mut Vec<WindowId>,
+    ) {
+        let path = &mut self.paths[slot];
+        path.loss_time = None;
+        let Some(largest_acked) = path.sent.largest_acked else { return };
+        let rtt = path.rtt.view();
+        let mut lost = core::mem::take(&mut self.scratch.numbers);
+        lost.clear();
+        for (number, packet) in path.sent.open() {
+            if number >= largest_acked {
+                break;
+            }
+            let acked_above = path.sent.acked_above(number, largest_acked, ACKED_ABOVE_CAP);
+            let view = DetectionView { now, largest_acked, acked_above, rtt };
+            match self.policies.detector.judge(&InFlight { number, sent: packet.sent }, &view) {
+                LossVerdict::Lost => lost.push(number),
+                LossVerdict::At(time) => {
+                    path.loss_time = Some(path.loss_time.map_or(time, |t| t.min(time)));
+                }
+                LossVerdict::Waiting => {}
+            }
+        }
+        for number in &lost {
+            self.declare_lost(now, slot, *number, digest, windows);
+        }
+        if digest.lost_packets > 0 {
+            let path = self.paths[slot].id;
+            self.observe(now, Observation::Lost { path, packets: digest.lost_packets });
+        }
+        self.scratch.numbers = lost;
+    }
+
+    pub(super) fn declare_lost(
+        &mut self,
+        now: Time,
+        slot: usize,
+        number: u64,
+        digest: &mut Digest,
+        windows: &mut Vec<WindowId>,
+    ) {
+        let path = &mut self.paths[slot];
+        let Some(packet) = path.sent.resolve(number, Fate::Lost) else { return };
+        path.counters.lost_packets += 1;
+        if packet.fate != Fate::WrittenOff {
+            digest.lost_bytes += u64::from(packet.bytes);
+            digest.lost_packets += 1;
+            digest.largest_lost_sent = digest.largest_lost_sent.max(packet.sent);
+        }
+        self.symbol_resolved(now, slot, &packet, false, windows);
+        if packet.has_control
+            && let Some(frames) = self.control_in_flight.remove(&(slot, number))
+        {
+            for frame in frames {
+                self.control_lost(slot, frame);
+            }
+        }
+    }
+
+    /// A control frame was lost: send it again, or what has replaced it.
+    fn control_lost(&mut self, slot: usize, frame: ControlFrame) {
+        match frame {
+            ControlFrame::Ping
+            | ControlFrame::AckFloor { .. }
+            | ControlFrame::PathChallenge { .. } => {}
+            ControlFrame::PathResponse { .. } => self.path_control[slot].push_back(frame),
+            ControlFrame::MaxSymbols { .. } => {
+                let limit = self.receive.limit();
+                self.control.push_back(ControlFrame::MaxSymbols { limit });
+            }
+            ControlFrame::PathStatus { .. }
+            | ControlFrame::PathAbandon { .. }
+            | ControlFrame::Abandon { .. } => self.control.push_back(frame),
+            ControlFrame::MaxData { .. }
+            | ControlFrame::MaxStreamData { .. }
+            | ControlFrame::MaxStreams { .. }
+            | ControlFrame::ResetStream { .. }
+            | ControlFrame::StopSending { .. } => self.streams.on_control_lost(&frame),
+        }
+    }
+
+    /// The fate of a packet's symbol is known: the window, the estimator and recovery hear of it.
+    fn symbol_resolved(
+        &mut self,
+        now: Time,
+        slot: usize,
+        packet: &SentPacket,
+        received: bool,
+        windows: &mut Vec<WindowId>,
+    ) {
+        let path = &self.paths[slot];
+        if matches!(packet.fate, Fate::InFlight) {
+            let rtt = path.rtt.view();
+            self.policies.estimator.on_resolved(&Resolved {
+                now,
+                path: path.id,
+                window: packet.carried.map(|carried| carried.window()),
+                acked: u32::from(received),
+                lost: u32::from(!received),
+                queue: rtt.queue,
+                srtt: rtt.smoothed,
+            });
+        }
+        let Some(carried) = packet.carried else { return };
+        let window = carried.window();
+        if packet.fate != Fate::InFlight {
+            // Counted as missing already; only good news changes anything.
+            if received {
+                self.send.on_late(carried);
+            }
+            return;
+        }
+        let change = self.send.on_resolved(carried, slot as u8, received);
+        if !received {
+            self.symbol_lost(now, slot, carried);
+        }
+        if change.first_resolved {
+            self.policies.estimator.on_window_resolved(window);
+        }
+        if windows.last() != Some(&window) && !windows.contains(&window) {
+            windows.push(window);
+        }
+    }
+
+    pub(super) fn inform_congestion(
+        &mut self,
+        now: Time,
+        slot: usize,
+        digest: &Digest,
+        prior_in_flight: u64,
+        rate: Option<anabranch_policy::congestion::RateSample>,
+    ) {
+        self.paths[slot].loss = self.policies.estimator.path(self.paths[slot].id);
+        self.refresh_views(now);
+        let path = &mut self.paths[slot];
+        let before = path.congestion.window();
+        let event = AckEvent {
+            now,
+            acked_bytes: digest.acked_bytes,
+            acked_packets: digest.acked_packets,
+            lost_bytes: digest.lost_bytes,
+            lost_packets: digest.lost_packets,
+            ce_packets: digest.ce_packets,
+            bytes_in_flight: path.sent.bytes_in_flight,
+            prior_in_flight,
+            largest_acked_sent: digest.largest_acked_sent,
+            largest_lost_sent: digest.largest_lost_sent,
+            total_delivered: path.rate.delivered,
+            rate,
+            rtt: path.rtt.view(),
+            loss: path.loss,
+            app_limited: path.rate.is_app_limited(),
+        };
+        path.congestion.on_ack(&event, &self.views);
+        path.update_pacing(now);
+        let window = path.congestion.window();
+        let (id, phase) = (path.id, path.congestion.phase());
+        let pacing_bps = path.congestion.pacing_rate().map_or(0, |rate| rate.as_bps());
+        if window < before {
+            self.window_cut(now, slot, window);
+        }
+        if window != before {
+            self.observe(now, Observation::Congestion { path: id, window, pacing_bps, phase });
+        }
+    }
+
+    /// Everything that waits for the whole frame to have been digested.
+    pub(super) fn settle(
+        &mut self,
+        now: Time,
+        slot: usize,
+        digest: &Digest,
+        windows: &mut Vec<WindowId>,
+    ) {
+        let base = self.base_timeout(slot);
+        self.paths[slot].sent.prune(now - base * REMEMBER_LOST);
+        for window in windows.drain(..) {
+            self.provision(now, window);
+        }
+        self.retire(now);
+        let path = self.paths[slot].id;
+        if digest.lost_packets > 0 {
+            self.tell_scheduler(now, SchedulerEvent::Lost(path));
+        }
+        if digest.acked_packets > 0 {
+            self.tell_scheduler(now, SchedulerEvent::Acked(path));
+        }
+        self.changed();
+    }
+
+    /// Lets go of windows that the receiver has recovered.
+    fn retire(&mut self, now: Time) {
+        let floor = self.send.floor();
+        let mut recovered = core::mem::take(&mut self.scratch.windows);
+        recovered.clear();
+        self.send.retire(|view| recovered.push(view.id));
+        if self.send.floor() != floor {
+            self.streams.on_floor(self.send.floor());
+        }
+        for window in recovered.drain(..) {
+            self.tell_scheduler(now, SchedulerEvent::Recovered(window));
+        }
+        self.scratch.windows = recovered;
+    }
+
+    pub(super) fn on_rank(&mut self, now: Time, rank: &RankFrame<'_>) {
+        self.send.on_all_received(rank.first);
+        for entry in rank.entries() {
+            self.send.on_rank(entry.first, u64::from(entry.missing));
+        }
+        self.retire(now);
+    }
+}

@@ -1,0 +1,314 @@
+//! Packets coming in.
+
+use anabranch_policy::ack::{AckTiming, ReceivedEvent};
+use anabranch_policy::code::Coverage;
+use anabranch_policy::view::PathState;
+use anabranch_types::{PathId, Time};
+
+use super::{Connection, Event};
+use crate::coding::receive::CodingViolation;
+use crate::path::received::Ecn;
+use crate::path::{PathAddress, UDP_OVERHEAD};
+use crate::stream::Violation;
+use crate::wire::header;
+use crate::wire::{
+    CloseCode, ControlFrame, DataHeader, Frame, Frames, HEADER_LEN, Role, WireError, expand_number,
+    expand_path,
+};
+
+/// A rule that the peer broke; closes the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Broken {
+    pub code: CloseCode,
+    pub what: &'static str,
+}
+
+impl From<WireError> for Broken {
+    fn from(_: WireError) -> Self {
+        Broken { code: CloseCode::FRAME_ENCODING, what: "a frame does not parse" }
+    }
+}
+
+impl From<CodingViolation> for Broken {
+    fn from(violation: CodingViolation) -> Self {
+        let what = match violation {
+            CodingViolation::Credit => "a symbol beyond the credit",
+            CodingViolation::Length => "a symbol of the wrong length",
+            CodingViolation::Coverage => "a repair whose coverage contradicts another's",
+            CodingViolation::Key => "a repair with a key out of range",
+        };
+        Broken { code: CloseCode::CODING, what }
+    }
+}
+
+impl From<Violation> for Broken {
+    fn from(violation: Violation) -> Self {
+        Broken { code: violation.close_code(), what: "a stream rule was broken" }
+    }
+}
+
+impl Connection {
+    /// A data packet that names this connection arrived. Whatever does not authenticate is dropped.
+    pub fn handle_packet(&mut self, now: Time, address: PathAddress, ecn: Ecn, packet: &mut [u8]) {
+        let Some((path, number, end)) = self.open(packet) else {
+            self.dropped.unopened += 1;
+            return;
+        };
+        if self.is_closed() {
+            if let Some(slot) = self.slot_of(path) {
+                self.remind(slot);
+            }
+            return;
+        }
+        let bytes = packet.len() as u64 + UDP_OVERHEAD;
+        let Some(slot) = self.admit(now, path, number, address, bytes) else {
+            self.dropped.refused += 1;
+            return;
+        };
+        self.last_received = now;
+        if !self.established {
+            self.established = true;
+            self.emit(Event::Established);
+        }
+        let out_of_order = self.paths[slot].received.on_packet(now, number, ecn);
+        let eliciting = match self.apply(now, slot, &packet[HEADER_LEN..end]) {
+            Ok(eliciting) => eliciting,
+            Err(broken) => {
+                let reason = super::CloseReason::local(broken.code, broken.what);
+                self.start_close(now, reason);
+                return;
+            }
+        };
+        self.schedule_ack(now, slot, eliciting, out_of_order, ecn == Ecn::Ce);
+        self.note_drained();
+    }
+
+    /// Authenticates and decrypts; returns path, number and where the payload ends.
+    fn open(&mut self, packet: &mut [u8]) -> Option<(PathId, u64, usize)> {
+        let sample = *header::sample(packet)?;
+        header::unprotect(packet, self.session.opener.mask(&sample));
+        let header = DataHeader::decode(packet).ok()?;
+        let expected = self.paths.last().map_or(0, |path| path.id.0);
+        let path = PathId(expand_path(header.path, expected));
+        let known = self.slot_of(path).map(|slot| &self.paths[slot].received);
+        let number = expand_number(header.number, known.map_or(0, |received| received.expected()));
+        if known.is_some_and(|received| received.is_replay(number)) {
+            return None;
+        }
+        let before = self.session.opener.epoch();
+        let end = self.session.opener.open(header.epoch, path, number, packet, HEADER_LEN).ok()?;
+        if self.session.opener.epoch() != before {
+            self.keep_old_key();
+            if self.session.sealer.epoch() == before {
+                self.session.sealer.advance();
+            }
+        }
+        Some((path, number, end))
+    }
+
+    /// The path that an authenticated packet came on; new paths and new addresses are taken up here.
+    fn admit(
+        &mut self,
+        now: Time,
+        path: PathId,
+        number: u64,
+        address: PathAddress,
+        bytes: u64,
+    ) -> Option<usize> {
+        let slot = match self.slot_of(path) {
+            Some(slot) => slot,
+            None => {
+                let known = self.paths.last().map_or(0, |last| last.id.0 + 1);
+                let room = self.paths.len() < usize::from(self.config.max_paths);
+                let in_reach = path.0 < known + u32::from(self.config.max_paths);
+                if self.role == Role::Initiator || !room || !in_reach || path.0 < known {
+                    return None;
+                }
+                let slot = self.new_path(now, path, address).ok()?;
+                self.challenge(now, slot);
+                slot
+            }
+        };
+        let newest = self.paths[slot].received.largest.is_none_or(|largest| number > largest);
+        if self.paths[slot].address != address && newest {
+            self.moved(now, slot, address);
+        }
+        let path = &mut self.paths[slot];
+        path.counters.received_packets += 1;
+        path.counters.received_bytes += bytes;
+        if path.state == PathState::Validating {
+            path.unvalidated_received += bytes;
+        }
+        Some(slot)
+    }
+
+    /// The peer's address on a path changed (NAT rebinding, roaming): prove it before sending much.
+    fn moved(&mut self, now: Time, slot: usize, address: PathAddress) {
+        let path = &mut self.paths[slot];
+        path.address = address;
+        path.state = PathState::Validating;
+        path.unvalidated_received = 0;
+        path.unvalidated_sent = 0;
+        self.challenge(now, slot);
+        self.changed();
+    }
+
+    /// Asks the peer to prove that it receives at the path's address.
+    pub(super) fn challenge(&mut self, now: Time, slot: usize) {
+        let mut data = [0; 8];
+        self.rng.fill(&mut data);
+        let again = now + self.base_timeout(slot);
+        self.paths[slot].challenge = Some((data, again));
+        self.path_control[slot].push_back(ControlFrame::PathChallenge { data });
+    }
+
+    /// The peer receives at the path's address.
+    pub(super) fn validated(&mut self, now: Time, slot: usize) {
+        self.paths[slot].challenge = None;
+        if self.paths[slot].state == PathState::Validating {
+            self.paths[slot].state = PathState::Active;
+            self.path_is_up(now, slot, "its address is proven");
+        }
+    }
+
+    /// Applies every frame; returns whether the packet asks for an acknowledgement.
+    fn apply(&mut self, now: Time, slot: usize, payload: &[u8]) -> Result<bool, Broken> {
+        let mut eliciting = false;
+        for frame in Frames::new(payload) {
+            let frame = frame?;
+            eliciting |= frame.is_ack_eliciting();
+            match frame {
+                Frame::Padding { .. } => {}
+                Frame::Ack(ack) => self.on_ack(now, &ack)?,
+                Frame::Rank(rank) => self.on_rank(now, &rank),
+                Frame::Symbol(symbol) => {
+                    let mut verdict = Ok(());
+                    let streams = &mut self.streams;
+                    let mut deliver = |bytes: &[u8]| {
+                        if verdict.is_ok() {
+                            verdict = streams.on_symbol(bytes);
+                        }
+                    };
+                    self.receive.on_source(symbol.symbol, symbol.payload, &mut deliver)?;
+                    verdict?;
+                    self.receive.raise_floor(symbol.floor.0);
+                }
+                Frame::Repair(repair) => {
+                    let mut verdict = Ok(());
+                    let streams = &mut self.streams;
+                    let mut deliver = |bytes: &[u8]| {
+                        if verdict.is_ok() {
+                            verdict = streams.on_symbol(bytes);
+                        }
+                    };
+                    let coverage = Coverage { first: repair.first, count: repair.count };
+                    self.receive.on_repair(coverage, repair.key, repair.payload, &mut deliver)?;
+                    verdict?;
+                    self.receive.raise_floor(repair.floor.0);
+                }
+                Frame::Control(control) => self.on_control(now, slot, control)?,
+                Frame::Close(close) => self.on_peer_close(now, close.code, close.reason),
+            }
+        }
+        Ok(eliciting)
+    }
+
+    fn on_control(&mut self, now: Time, slot: usize, frame: ControlFrame) -> Result<(), Broken> {
+        match frame {
+            ControlFrame::Ping | ControlFrame::Abandon { .. } => {}
+            ControlFrame::AckFloor { path, floor } => {
+                if let Some(about) = self.slot_of(path) {
+                    self.paths[about].received.raise_floor(floor);
+                }
+            }
+            ControlFrame::MaxData { limit } => self.streams.on_max_data(limit),
+            ControlFrame::MaxStreamData { stream, limit } => {
+                self.streams.on_max_stream_data(stream, limit)?;
+            }
+            ControlFrame::MaxStreams { count } => self.streams.on_max_streams(count),
+            ControlFrame::MaxSymbols { limit } => {
+                self.peer_symbol_limit = self.peer_symbol_limit.max(limit);
+            }
+            ControlFrame::PathChallenge { data } => {
+                let response = ControlFrame::PathResponse { data };
+                // Answers are kept few: a flood of challenges must not grow the queue.
+                if self.path_control[slot].len() < 8 {
+                    self.path_control[slot].push_back(response);
+                }
+            }
+            ControlFrame::PathResponse { data } => {
+                if self.paths[slot].challenge.is_some_and(|(sent, _)| sent == data) {
+                    self.validated(now, slot);
+                }
+            }
+            ControlFrame::PathStatus { path, status, .. } => {
+                self.set_backup(path, status == crate::wire::PathUse::Backup);
+            }
+            ControlFrame::PathAbandon { path, .. } => {
+                if let Some(about) = self.slot_of(path) {
+                    self.suspect(now, about, "the peer abandoned it");
+                }
+            }
+            ControlFrame::ResetStream { stream, code, final_size } => {
+                self.streams.on_reset(stream, code, final_size)?;
+            }
+            ControlFrame::StopSending { stream, code } => {
+                self.streams.on_stop_sending(stream, code)?;
+            }
+        }
+        self.changed();
+        Ok(())
+    }
+
+    /// Asks the policy when this packet is acknowledged.
+    fn schedule_ack(
+        &mut self,
+        now: Time,
+        slot: usize,
+        ack_eliciting: bool,
+        out_of_order: bool,
+        ce: bool,
+    ) {
+        let path = &mut self.paths[slot];
+        if ack_eliciting {
+            path.received.pending += 1;
+        }
+        let event = ReceivedEvent {
+            now,
+            path: path.id,
+            ack_eliciting,
+            out_of_order,
+            ce,
+            pending: path.received.pending,
+        };
+        match self.policies.ack.on_received(&event) {
+            AckTiming::None => {}
+            AckTiming::Now => self.route_ack(now, slot),
+            AckTiming::By(time) => {
+                let path = &mut self.paths[slot];
+                path.ack_due = Some(path.ack_due.map_or(time, |due| due.min(time)));
+            }
+        }
+    }
+
+    /// Lets the policy choose the paths on which the report about `slot` leaves.
+    pub(super) fn route_ack(&mut self, now: Time, slot: usize) {
+        self.paths[slot].ack_due = None;
+        self.refresh_views(now);
+        let mut chosen = core::mem::take(&mut self.scratch.ack_paths);
+        chosen.clear();
+        let about = self.paths[slot].id;
+        self.policies.ack.route(about, &self.views, &mut self.rng, &mut chosen);
+        let mut routed = false;
+        for path in &chosen {
+            if let Some(on) = self.slot_of(*path) {
+                self.paths[on].acks_due_about |= 1 << slot;
+                routed = true;
+            }
+        }
+        if !routed {
+            self.paths[slot].acks_due_about |= 1 << slot;
+        }
+        self.scratch.ack_paths = chosen;
+    }
+}

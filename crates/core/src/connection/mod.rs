@@ -1,0 +1,405 @@
+//! A connection: paths, coding windows and streams under one set of keys.
+//!
+//! This file holds the state and the application's verbs; packets come in through `ingress`, leave
+//! through `egress`, time passes in `timers`, and `feedback` digests acknowledgements.
+
+mod close;
+mod cut;
+mod egress;
+mod events;
+mod feedback;
+mod ingress;
+mod recover;
+mod statistics;
+mod timers;
+mod views;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use anabranch_policy::recovery::RecoveryPolicy;
+use anabranch_policy::redundancy::RedundancyPolicy;
+use anabranch_policy::scheduler::{Pick, Scheduler, SchedulerAction, Work};
+use anabranch_policy::view::{PathState, PathView, SymbolId, TrafficClass, WindowId};
+use anabranch_policy::{AckPolicy, LossDetector, LossEstimator, PolicyError};
+use anabranch_policy::{ack, congestion, loss, recovery, redundancy, scheduler};
+use anabranch_types::{PathId, Rng, Time};
+
+use crate::coding::code;
+use crate::coding::receive::ReceiveWindows;
+use crate::coding::send::{SendWindows, Taken};
+use crate::config::TransportConfig;
+use crate::crypto::{PublicKey, Session};
+use crate::observe::{Observation, Observer};
+use crate::path::{Path, PathAddress, UDP_OVERHEAD};
+use crate::profiles::Profile;
+use crate::stream::{ReadOutcome, StreamError, Streams};
+use crate::wire::header::DATA_OVERHEAD;
+use crate::wire::{
+    CloseCode, ConnectionId, ControlFrame, REPAIR_OVERHEAD, Role, StreamId, TransportParameters,
+};
+
+pub use close::CloseReason;
+pub use egress::Transmit;
+pub use events::Event;
+pub use statistics::{ConnectionStats, PathStats};
+pub(crate) use timers::Earliest;
+pub use timers::TimeoutReason;
+
+/// Work bound to a path and not sent yet.
+#[derive(Clone, Copy, Debug)]
+struct Bound {
+    work: Work,
+    /// A source symbol that was cut when it was bound.
+    taken: Option<Taken>,
+    not_before: Time,
+    reason: &'static str,
+}
+
+/// The policies of one connection.
+#[derive(Debug)]
+struct Policies {
+    scheduler: Box<dyn Scheduler>,
+    redundancy: Box<dyn RedundancyPolicy>,
+    recovery: Box<dyn RecoveryPolicy>,
+    ack: Box<dyn AckPolicy>,
+    detector: Box<dyn LossDetector>,
+    estimator: Box<dyn LossEstimator>,
+}
+
+impl Policies {
+    fn build(profile: &Profile, ack_profile: &Profile) -> Result<Policies, PolicyError> {
+        Ok(Policies {
+            scheduler: scheduler::build(&profile.scheduler)?,
+            redundancy: redundancy::build(&profile.redundancy)?,
+            recovery: recovery::build(&profile.recovery)?,
+            ack: ack::build(&ack_profile.ack)?,
+            detector: loss::build_detector(&profile.loss_detector)?,
+            estimator: loss::build_estimator(&profile.loss_estimator)?,
+        })
+    }
+}
+
+/// Reused vectors, so that steady state allocates nothing.
+#[derive(Debug, Default)]
+struct Scratch {
+    picks: Vec<Pick>,
+    actions: Vec<SchedulerAction>,
+    ack_paths: Vec<PathId>,
+    windows: Vec<WindowId>,
+    numbers: Vec<u64>,
+}
+
+/// What a new connection is made from.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub role: Role,
+    pub peer: PublicKey,
+    pub local_id: ConnectionId,
+    pub remote_id: ConnectionId,
+    pub session: Session,
+    pub config: TransportConfig,
+    pub profile: Profile,
+    pub peer_parameters: TransportParameters,
+    pub rng: Rng,
+    pub now: Time,
+}
+
+/// State of one connection.
+#[derive(Debug)]
+pub struct Connection {
+    role: Role,
+    peer: PublicKey,
+    local_id: ConnectionId,
+    remote_id: ConnectionId,
+    session: Session,
+    config: TransportConfig,
+    profile: Profile,
+    policies: Policies,
+    peer_parameters: TransportParameters,
+    paths: Vec<Path>,
+    /// Aligned with `paths`; brought up to date before policies look.
+    views: Vec<PathView>,
+    bound: Vec<VecDeque<Bound>>,
+    path_control: Vec<VecDeque<ControlFrame>>,
+    streams: Streams,
+    send: SendWindows,
+    receive: ReceiveWindows,
+    peer_symbol_limit: u64,
+    control: VecDeque<ControlFrame>,
+    /// Control frames in flight, by path slot and packet number.
+    control_in_flight: BTreeMap<(usize, u64), Vec<ControlFrame>>,
+    /// Counts everything that may change a scheduler's mind.
+    changes: u64,
+    events: VecDeque<Event>,
+    closing: close::Closing,
+    established: bool,
+    started: Time,
+    last_received: Time,
+    next_slot: usize,
+    rng: Rng,
+    observer: Option<Box<dyn Observer>>,
+    scratch: Scratch,
+    dropped: statistics::Dropped,
+    was_drained: bool,
+    old_key_until: Option<Time>,
+}
+
+impl Connection {
+    pub(crate) fn new(setup: Setup) -> Result<Connection, PolicyError> {
+        let Setup { role, config, profile, peer_parameters, .. } = setup;
+        let ack_profile = peer_parameters
+            .ack_profile
+            .as_deref()
+            .and_then(Profile::named)
+            .unwrap_or_else(|| profile.clone());
+        let policies = Policies::build(&profile, &ack_profile)?;
+        let datagram = config.max_datagram.min(peer_parameters.max_udp_payload);
+        let capacity = usize::from(datagram).saturating_sub(DATA_OVERHEAD + REPAIR_OVERHEAD);
+        let code_name = if peer_parameters.max_window == 0 { "none" } else { &profile.code };
+        let code = code::by_name(code_name).unwrap_or_else(|| Box::new(code::Uncoded));
+        let receive_capacity = usize::from(config.max_datagram);
+        let receive = ReceiveWindows::new(
+            Box::new(code::ReedSolomon::default()),
+            receive_capacity,
+            config.receive_symbols,
+        );
+        let mut streams = Streams::new(role, config.streams);
+        streams.set_peer_limits(
+            peer_parameters.max_data,
+            peer_parameters.max_stream_data,
+            peer_parameters.max_streams,
+        );
+        streams.set_datagram_limit(capacity);
+        Ok(Connection {
+            role,
+            peer: setup.peer,
+            local_id: setup.local_id,
+            remote_id: setup.remote_id,
+            session: setup.session,
+            config,
+            profile,
+            policies,
+            peer_symbol_limit: peer_parameters.max_symbols,
+            peer_parameters,
+            paths: Vec::new(),
+            views: Vec::new(),
+            bound: Vec::new(),
+            path_control: Vec::new(),
+            streams,
+            send: SendWindows::new(code, capacity),
+            receive,
+            control: VecDeque::new(),
+            control_in_flight: BTreeMap::new(),
+            changes: 1,
+            events: VecDeque::new(),
+            closing: close::Closing::default(),
+            established: false,
+            started: setup.now,
+            last_received: setup.now,
+            next_slot: 0,
+            rng: setup.rng,
+            observer: None,
+            scratch: Scratch::default(),
+            dropped: statistics::Dropped::default(),
+            was_drained: true,
+            old_key_until: None,
+        })
+    }
+
+    /// The peer's static key.
+    pub fn peer(&self) -> PublicKey {
+        self.peer
+    }
+
+    /// The connection id under which this side receives.
+    pub fn local_id(&self) -> ConnectionId {
+        self.local_id
+    }
+
+    /// Whether this side opened the connection.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// The profile in use.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// Whether packets have been exchanged under the connection's keys.
+    pub fn is_established(&self) -> bool {
+        self.established
+    }
+
+    /// Records observations from now on.
+    pub fn set_observer(&mut self, observer: Option<Box<dyn Observer>>) {
+        self.observer = observer;
+    }
+
+    /// Opens a bidirectional stream.
+    pub fn open_stream(&mut self, class: TrafficClass) -> Result<StreamId, StreamError> {
+        self.streams.open(class)
+    }
+
+    /// Takes as many bytes as the send buffer has room for; returns how many.
+    pub fn write(&mut self, stream: StreamId, bytes: &[u8]) -> Result<usize, StreamError> {
+        let taken = self.streams.write(stream, bytes)?;
+        self.changed();
+        Ok(taken)
+    }
+
+    /// No more bytes will follow on this stream.
+    pub fn finish(&mut self, stream: StreamId) -> Result<(), StreamError> {
+        self.streams.finish(stream)?;
+        self.changed();
+        Ok(())
+    }
+
+    /// Abandons what is unsent of a stream.
+    pub fn reset(&mut self, stream: StreamId, code: u64) -> Result<(), StreamError> {
+        self.streams.reset(stream, code)?;
+        self.changed();
+        Ok(())
+    }
+
+    /// Asks the peer to stop sending on a stream.
+    pub fn stop_sending(&mut self, stream: StreamId, code: u64) -> Result<(), StreamError> {
+        self.streams.stop_sending(stream, code)?;
+        self.changed();
+        Ok(())
+    }
+
+    /// Reads bytes in order.
+    pub fn read(&mut self, stream: StreamId, out: &mut [u8]) -> Result<ReadOutcome, StreamError> {
+        self.streams.read(stream, out)
+    }
+
+    /// Queues a datagram: delivered at most once, in no order.
+    pub fn send_datagram(&mut self, bytes: &[u8], class: TrafficClass) -> Result<(), StreamError> {
+        self.streams.send_datagram(bytes, class)?;
+        self.changed();
+        Ok(())
+    }
+
+    /// Takes the oldest datagram received; returns its length.
+    pub fn recv_datagram(&mut self, out: &mut [u8]) -> Option<usize> {
+        self.streams.recv_datagram(out)
+    }
+
+    /// Whether everything written so far is known to be at the peer.
+    pub fn is_drained(&self) -> bool {
+        self.send.is_empty() && self.streams.pending().bytes == 0
+    }
+
+    /// Adds a path from a local socket to an address of the peer. Only the initiator adds paths; the
+    /// responder learns of them from the packets that arrive.
+    pub fn add_path(&mut self, now: Time, address: PathAddress) -> Result<PathId, AddPathError> {
+        if self.role != Role::Initiator {
+            return Err(AddPathError::NotInitiator);
+        }
+        let most = usize::from(self.config.max_paths.min(self.peer_parameters.max_paths));
+        if self.paths.len() >= most {
+            return Err(AddPathError::TooMany);
+        }
+        let id = PathId(self.paths.len() as u32);
+        let slot = self.new_path(now, id, address).map_err(|_| AddPathError::TooMany)?;
+        // The initiator chose the address itself: it cannot be tricked into flooding it.
+        self.paths[slot].unvalidated_received = u64::from(u16::MAX) * 16;
+        self.challenge(now, slot);
+        Ok(id)
+    }
+
+    /// Uses a path only when the others cannot carry the load.
+    pub fn set_backup(&mut self, path: PathId, backup: bool) {
+        if let Some(path) = self.paths.iter_mut().find(|p| p.id == path) {
+            path.backup = backup;
+            self.changed();
+        }
+    }
+
+    fn new_path(
+        &mut self,
+        now: Time,
+        id: PathId,
+        address: PathAddress,
+    ) -> Result<usize, PolicyError> {
+        let packet = u64::from(self.datagram_size()) + UDP_OVERHEAD;
+        let congestion = congestion::build(&self.profile.congestion, packet)?;
+        let mut path = Path::new(id, address, congestion, packet, now);
+        path.update_pacing(now);
+        self.paths.push(path);
+        self.bound.push(VecDeque::new());
+        self.path_control.push(VecDeque::new());
+        self.refresh_views(now);
+        Ok(self.paths.len() - 1)
+    }
+
+    /// The handshake's response came back from this address: packets pass both ways there, so data need
+    /// not wait for the challenge. (The initiator chose the address itself and may send to it anyway.)
+    pub(crate) fn path_answered(&mut self, now: Time, address: PathAddress) {
+        if let Some(slot) = self.paths.iter().position(|path| path.address == address) {
+            self.validated(now, slot);
+        }
+    }
+
+    fn slot_of(&self, path: PathId) -> Option<usize> {
+        self.paths.iter().position(|p| p.id == path)
+    }
+
+    /// Most bytes of UDP payload in a packet.
+    fn datagram_size(&self) -> u16 {
+        self.config.max_datagram.min(self.peer_parameters.max_udp_payload)
+    }
+
+    /// Most payload of a symbol.
+    fn symbol_capacity(&self) -> u16 {
+        self.datagram_size().saturating_sub((DATA_OVERHEAD + REPAIR_OVERHEAD) as u16)
+    }
+
+    fn changed(&mut self) {
+        self.changes += 1;
+    }
+
+    fn observe(&mut self, now: Time, observation: Observation) {
+        if let Some(observer) = &mut self.observer {
+            observer.observe(now, &observation);
+        }
+    }
+
+    fn has_alternative(&self, slot: usize) -> bool {
+        self.paths.iter().enumerate().any(|(i, path)| {
+            i != slot && matches!(path.state, PathState::Active | PathState::Probation)
+        })
+    }
+
+    /// Symbols the peer still accepts.
+    fn symbol_credit(&self) -> u64 {
+        let SymbolId(next) = self.send.next_symbol();
+        self.peer_symbol_limit.saturating_sub(next)
+    }
+
+    /// Closes the connection; the peer is told.
+    pub fn close(&mut self, now: Time, code: u64, reason: &str) {
+        self.start_close(now, CloseReason::local(CloseCode(code), reason));
+    }
+}
+
+/// Why a path could not be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddPathError {
+    /// Only the initiator adds paths.
+    NotInitiator,
+    /// One side's limit is reached.
+    TooMany,
+}
+
+impl core::fmt::Display for AddPathError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            AddPathError::NotInitiator => "only the side that opened the connection adds paths",
+            AddPathError::TooMany => "the connection has as many paths as both sides allow",
+        })
+    }
+}
+
+impl std::error::Error for AddPathError {}

@@ -1,0 +1,184 @@
+//! Losses, timeouts and dead paths: the recovery policy decides, this file carries it out.
+
+use anabranch_policy::congestion::TimeoutEvent;
+use anabranch_policy::recovery::{RecoveryAction, RecoveryEvent};
+use anabranch_policy::scheduler::SchedulerEvent;
+use anabranch_policy::view::PathState;
+use anabranch_types::Time;
+
+use super::feedback::Digest;
+use super::{Connection, Event};
+use crate::observe::Observation;
+use crate::path::sent::{Carried, Fate};
+
+/// A silent path is suspected when the silence would have less than this probability by loss alone.
+const SILENCE_BY_CHANCE: f64 = 0.01;
+/// Packets that a timeout may send beyond the window (RFC 9002 §6.2.4).
+const PROBES: u8 = 2;
+
+impl Connection {
+    /// A symbol's packet was declared lost.
+    pub(super) fn symbol_lost(&mut self, now: Time, slot: usize, carried: Carried) {
+        let event = RecoveryEvent::Lost { window: carried.window(), path: self.paths[slot].id };
+        let action = self.policies.recovery.on_event(now, event, &self.views);
+        self.carry_out(now, action, Some(carried));
+    }
+
+    fn carry_out(&mut self, now: Time, action: RecoveryAction, carried: Option<Carried>) {
+        match action {
+            // Repairs are provisioned once the whole frame has been digested.
+            RecoveryAction::Nothing | RecoveryAction::Repair => {}
+            RecoveryAction::Resend => {
+                if let Some(carried) = carried {
+                    self.send.make_due(carried);
+                }
+            }
+            RecoveryAction::Reinject(path) => {
+                if let Some(slot) = self.slot_of(path) {
+                    self.reinject(now, slot);
+                }
+            }
+            RecoveryAction::Copy(path) => {
+                if let Some(slot) = self.slot_of(path)
+                    && let Some(carried) =
+                        self.paths[slot].sent.open().find_map(|(_, packet)| packet.carried)
+                {
+                    self.send.make_due_copy(carried);
+                }
+            }
+            RecoveryAction::Unbind(path, window) => {
+                if let Some(slot) = self.slot_of(path) {
+                    let path = &self.paths[slot];
+                    let free = window.saturating_sub(path.sent.bytes_in_flight);
+                    self.unbind(slot, (free / path.packet_size.max(1)) as usize);
+                }
+            }
+            RecoveryAction::Abandon(_) => {}
+        }
+    }
+
+    pub(super) fn window_cut(&mut self, now: Time, slot: usize, window: u64) {
+        let path = self.paths[slot].id;
+        let event = RecoveryEvent::WindowCut { path, window };
+        let action = self.policies.recovery.on_event(now, event, &self.views);
+        self.carry_out(now, action, None);
+        self.tell_scheduler(now, SchedulerEvent::WindowCut(path, window));
+    }
+
+    /// No feedback about a path for a timeout.
+    pub(super) fn path_timeout(&mut self, now: Time, slot: usize) {
+        let alternatives = self.has_alternative(slot);
+        let loses_flight = self.policies.detector.timeout_loses_flight();
+        let path = &mut self.paths[slot];
+        path.consecutive_timeouts += 1;
+        path.counters.timeouts += 1;
+        path.probes = if path.state == PathState::Suspect { 1 } else { PROBES };
+        path.last_sent = now;
+        let (id, consecutive) = (path.id, path.consecutive_timeouts);
+        let bytes_in_flight = path.sent.bytes_in_flight;
+        let by_chance =
+            anabranch_types::math::pow(path.loss.mean, f64::from(path.sent.packets_in_flight));
+        path.congestion.on_timeout(&TimeoutEvent { now, bytes_in_flight, consecutive });
+        path.update_pacing(now);
+        self.observe(now, Observation::Timeout { path: id, consecutive });
+        if loses_flight {
+            self.lose_flight(now, slot);
+        }
+        let event = RecoveryEvent::Timeout { path: id, consecutive, alternatives };
+        let action = self.policies.recovery.on_event(now, event, &self.views);
+        self.carry_out(now, action, None);
+        if alternatives && (consecutive >= 2 || by_chance < SILENCE_BY_CHANCE) {
+            self.suspect(now, slot, "nothing heard for a probe timeout");
+        }
+        self.tell_scheduler(now, SchedulerEvent::Timeout(id));
+    }
+
+    /// Declares everything in flight on a path lost.
+    fn lose_flight(&mut self, now: Time, slot: usize) {
+        let mut numbers = core::mem::take(&mut self.scratch.numbers);
+        numbers.clear();
+        numbers.extend(self.paths[slot].sent.open().map(|(number, _)| number));
+        let mut digest = Digest::default();
+        let mut windows = core::mem::take(&mut self.scratch.windows);
+        windows.clear();
+        for number in &numbers {
+            self.declare_lost(now, slot, *number, &mut digest, &mut windows);
+        }
+        self.scratch.numbers = numbers;
+        self.settle(now, slot, &digest, &mut windows);
+        self.scratch.windows = windows;
+    }
+
+    /// Makes everything in flight on a path due on the others, without telling congestion control.
+    fn reinject(&mut self, now: Time, slot: usize) {
+        let mut numbers = core::mem::take(&mut self.scratch.numbers);
+        numbers.clear();
+        numbers.extend(self.paths[slot].sent.open().map(|(number, _)| number));
+        let mut windows = core::mem::take(&mut self.scratch.windows);
+        windows.clear();
+        let mut packets = 0;
+        for number in &numbers {
+            let Some(packet) = self.paths[slot].sent.resolve(*number, Fate::WrittenOff) else {
+                continue;
+            };
+            let Some(carried) = packet.carried else { continue };
+            packets += 1;
+            self.send.on_resolved(carried, slot as u8, false);
+            if self.policies.recovery.resends() {
+                self.send.make_due(carried);
+            }
+            if !windows.contains(&carried.window()) {
+                windows.push(carried.window());
+            }
+        }
+        for window in windows.drain(..) {
+            self.provision(now, window);
+        }
+        self.scratch.windows = windows;
+        self.scratch.numbers = numbers;
+        if packets > 0 {
+            let path = self.paths[slot].id;
+            self.observe(now, Observation::Reinjected { path, packets });
+        }
+        self.unbind(slot, 0);
+        self.changed();
+    }
+
+    /// Stops using a path until something is heard of it.
+    pub(super) fn suspect(&mut self, now: Time, slot: usize, reason: &'static str) {
+        if matches!(self.paths[slot].state, PathState::Suspect | PathState::Validating) {
+            return;
+        }
+        self.paths[slot].state = PathState::Suspect;
+        let path = self.paths[slot].id;
+        self.observe(now, Observation::PathState { path, state: PathState::Suspect, reason });
+        self.reinject(now, slot);
+        self.emit(Event::PathDown(path));
+        self.tell_scheduler(now, SchedulerEvent::PathDown(path));
+        let action =
+            self.policies.recovery.on_event(now, RecoveryEvent::PathDown(path), &self.views);
+        self.carry_out(now, action, None);
+    }
+
+    /// Feedback about a path arrived.
+    pub(super) fn heard(&mut self, now: Time, slot: usize) {
+        let before = self.paths[slot].state;
+        self.paths[slot].on_feedback(now);
+        let state = self.paths[slot].state;
+        if before == PathState::Suspect && state == PathState::Probation {
+            self.path_is_up(now, slot, "heard again");
+        } else if before != state {
+            let path = self.paths[slot].id;
+            self.observe(now, Observation::PathState { path, state, reason: "proved itself" });
+        }
+    }
+
+    pub(super) fn path_is_up(&mut self, now: Time, slot: usize, reason: &'static str) {
+        let (path, state) = (self.paths[slot].id, self.paths[slot].state);
+        self.observe(now, Observation::PathState { path, state, reason });
+        self.emit(Event::PathUp(path));
+        let action = self.policies.recovery.on_event(now, RecoveryEvent::PathUp(path), &self.views);
+        self.carry_out(now, action, None);
+        self.tell_scheduler(now, SchedulerEvent::PathUp(path));
+    }
+}

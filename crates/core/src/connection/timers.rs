@@ -1,0 +1,155 @@
+//! Time passing.
+
+use anabranch_policy::scheduler::SchedulerEvent;
+use anabranch_policy::view::PathState;
+use anabranch_types::Time;
+
+use super::Connection;
+use super::feedback::Digest;
+use crate::wire::CloseCode;
+
+/// What a timer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeoutReason {
+    /// A pacer admits the next packet.
+    Pacing,
+    /// An acknowledgement is due.
+    Acknowledgement,
+    /// A packet will count as lost.
+    Loss,
+    /// Nothing was heard of a path for too long.
+    Probe,
+    /// A path's address is still unproven.
+    Challenge,
+    /// The scheduler wants to be asked, or held a path until now.
+    Scheduler,
+    /// Nothing was heard at all for the idle timeout.
+    Idle,
+    /// A closed connection can be forgotten.
+    Closed,
+    /// A handshake message is repeated.
+    Handshake,
+}
+
+/// The earliest of several deadlines, with its reason.
+#[derive(Debug, Default)]
+pub(crate) struct Earliest(Option<(Time, TimeoutReason)>);
+
+impl Earliest {
+    pub(crate) fn add(&mut self, time: Option<Time>, reason: TimeoutReason) {
+        if let Some(time) = time
+            && self.0.is_none_or(|(earliest, _)| time < earliest)
+        {
+            self.0 = Some((time, reason));
+        }
+    }
+
+    pub(crate) fn get(&self) -> Option<(Time, TimeoutReason)> {
+        self.0
+    }
+}
+
+impl Connection {
+    /// When to call [`handle_timeout`](Self::handle_timeout) and poll again, and why.
+    pub fn next_timeout(&self) -> Option<(Time, TimeoutReason)> {
+        let mut earliest = Earliest::default();
+        if self.is_closed() {
+            earliest.add(self.closing.deadline(), TimeoutReason::Closed);
+            return earliest.get();
+        }
+        for (slot, path) in self.paths.iter().enumerate() {
+            earliest.add(path.ack_due, TimeoutReason::Acknowledgement);
+            earliest.add(path.loss_time, TimeoutReason::Loss);
+            earliest.add(path.timeout_at(self.base_timeout(slot)), TimeoutReason::Probe);
+            earliest.add(path.challenge.map(|(_, again)| again), TimeoutReason::Challenge);
+            if matches!(path.state, PathState::Active | PathState::Probation) {
+                self.sending_timers(slot, &mut earliest);
+            }
+        }
+        earliest.add(self.policies.scheduler.wakeup(), TimeoutReason::Scheduler);
+        let idle = self.config.idle_timeout.map(|timeout| self.last_received + timeout);
+        earliest.add(idle, TimeoutReason::Idle);
+        earliest.get()
+    }
+
+    fn sending_timers(&self, slot: usize, earliest: &mut Earliest) {
+        let path = &self.paths[slot];
+        let bound = self.bound[slot].iter().map(|bound| bound.not_before).min();
+        let pacing = path.pacer.next_send(path.packet_size);
+        if !path.window_open() || pacing == Time::ZERO {
+            earliest.add(bound.filter(|time| *time > Time::ZERO), TimeoutReason::Scheduler);
+            earliest.add(path.hold_until, TimeoutReason::Scheduler);
+            return;
+        }
+        let wanted = match (bound, path.hold_until) {
+            (Some(time), _) => Some(time.max(pacing)),
+            (None, Some(until)) => Some(until.max(pacing)),
+            (None, None) => (path.idle_at != self.changes).then_some(pacing),
+        };
+        earliest.add(wanted, TimeoutReason::Pacing);
+    }
+
+    /// Lets everything happen that is due by `now`.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.is_closed() {
+            return;
+        }
+        if let Some(timeout) = self.config.idle_timeout
+            && now >= self.last_received + timeout
+        {
+            self.vanish(now, CloseCode::IDLE, "nothing was heard for the idle timeout");
+            return;
+        }
+        for slot in 0..self.paths.len() {
+            self.path_timers(now, slot);
+        }
+        if self.policies.scheduler.wakeup().is_some_and(|time| time <= now) {
+            self.tell_scheduler(now, SchedulerEvent::Wakeup);
+        }
+        if self.old_key_until.is_some_and(|until| until <= now) {
+            self.session.opener.discard_old();
+            self.old_key_until = None;
+        }
+        self.note_drained();
+    }
+
+    fn path_timers(&mut self, now: Time, slot: usize) {
+        if self.paths[slot].ack_due.is_some_and(|due| due <= now) {
+            self.route_ack(now, slot);
+        }
+        if self.paths[slot].hold_until.is_some_and(|until| until <= now) {
+            self.paths[slot].hold_until = None;
+            self.changed();
+        }
+        if self.paths[slot].challenge.is_some_and(|(_, again)| again <= now) {
+            self.challenge(now, slot);
+        }
+        if self.paths[slot].loss_time.is_some_and(|time| time <= now) {
+            self.loss_timer(now, slot);
+        }
+        let base = self.base_timeout(slot);
+        if self.paths[slot].timeout_at(base).is_some_and(|time| time <= now) {
+            self.path_timeout(now, slot);
+        }
+    }
+
+    fn loss_timer(&mut self, now: Time, slot: usize) {
+        let prior_in_flight = self.paths[slot].sent.bytes_in_flight;
+        let mut digest = Digest::default();
+        let mut windows = core::mem::take(&mut self.scratch.windows);
+        windows.clear();
+        self.detect_losses(now, slot, &mut digest, &mut windows);
+        if digest.lost_packets > 0 {
+            self.inform_congestion(now, slot, &digest, prior_in_flight, None);
+        }
+        self.settle(now, slot, &digest, &mut windows);
+        self.scratch.windows = windows;
+    }
+
+    /// The peer moved to a new key: the old one opens stragglers for three timeouts more.
+    pub(super) fn keep_old_key(&mut self) {
+        let longest = (0..self.paths.len()).map(|slot| self.base_timeout(slot)).max();
+        self.old_key_until =
+            Some(self.last_received + longest.unwrap_or(core::time::Duration::from_secs(1)) * 3);
+    }
+}

@@ -1,0 +1,337 @@
+//! One path: its packet-number spaces, round-trip times, congestion control, pacing and validation.
+
+pub mod pacer;
+pub mod rate;
+pub mod received;
+pub mod rtt;
+pub mod sent;
+
+use std::net::SocketAddr;
+
+use anabranch_policy::congestion::{CongestionController, SentEvent};
+use anabranch_policy::view::{LossView, PathState, PathView};
+use anabranch_types::{Bitrate, PathId, Time};
+use core::time::Duration;
+
+use pacer::Pacer;
+use rate::RateSampler;
+use received::{Ecn, Received};
+use rtt::RttEstimator;
+use sent::{Carried, Fate, SentPacket, SentPackets};
+
+/// A local UDP socket, as the driver numbers them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SocketId(pub u32);
+
+/// Where a path's datagrams go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathAddress {
+    /// The local socket they leave through.
+    pub socket: SocketId,
+    /// The peer's address.
+    pub remote: SocketAddr,
+}
+
+/// IPv4 and UDP headers, which count as wire bytes.
+pub const UDP_OVERHEAD: u64 = 28;
+/// Longest probe interval of a path that does not answer: bounds how late its return is noticed.
+const MAX_PROBE_INTERVAL: Duration = Duration::from_millis(500);
+/// Acknowledgements that end probation.
+const PROBATION_ROUNDS: u32 = 3;
+
+/// How ECN is faring on a path (RFC 9000 §13.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EcnState {
+    /// Packets are marked ECT(0).
+    Capable,
+    /// The marks do not come through; packets are not marked.
+    Failed,
+}
+
+/// Counters for statistics.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PathCounters {
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Bytes sent, IP and UDP headers included.
+    pub sent_bytes: u64,
+    /// Ack-eliciting packets acknowledged.
+    pub acked_packets: u64,
+    /// Packets declared lost.
+    pub lost_packets: u64,
+    /// Packets declared lost and acknowledged later.
+    pub spurious_losses: u64,
+    /// Congestion marks reported by the peer.
+    pub ce_marks: u64,
+    /// Packets received.
+    pub received_packets: u64,
+    /// Bytes received, IP and UDP headers included.
+    pub received_bytes: u64,
+    /// Probe timeouts.
+    pub timeouts: u64,
+}
+
+/// State of one path of a connection.
+#[derive(Debug)]
+pub struct Path {
+    /// Its identifier.
+    pub id: PathId,
+    /// Its addresses.
+    pub address: PathAddress,
+    /// What it can be used for.
+    pub state: PathState,
+    /// Used only when others cannot carry the load.
+    pub backup: bool,
+    /// Packets sent and their fates.
+    pub sent: SentPackets,
+    /// Packets received.
+    pub received: Received,
+    /// Round-trip times.
+    pub rtt: RttEstimator,
+    /// Delivery-rate samples.
+    pub rate: RateSampler,
+    /// Congestion control.
+    pub congestion: Box<dyn CongestionController>,
+    /// Pacing.
+    pub pacer: Pacer,
+    /// Loss estimate, copied from the estimator after each update.
+    pub loss: LossView,
+    /// ECN validation.
+    pub ecn: EcnState,
+    /// Largest ECN counts that the peer reported: ECT(0), CE.
+    pub ecn_reported: (u64, u64),
+    /// Packets sent with ECT(0).
+    pub ecn_sent: u64,
+    /// Statistics.
+    pub counters: PathCounters,
+    /// Bytes bound to the path but unsent.
+    pub bytes_queued: u64,
+    /// Unanswered challenge, and when it is repeated.
+    pub challenge: Option<([u8; 8], Time)>,
+    /// Bytes received before the address was proven: thrice as many may be sent (RFC 9000 §8.1).
+    pub unvalidated_received: u64,
+    /// Bytes sent before the address was proven.
+    pub unvalidated_sent: u64,
+    /// Timeouts in a row.
+    pub consecutive_timeouts: u32,
+    /// Probe packets that may be sent beyond the window.
+    pub probes: u8,
+    /// When the loss detector wants to look again.
+    pub loss_time: Option<Time>,
+    /// Last time that anything was heard about the path.
+    pub last_feedback: Time,
+    /// Last time that an ack-eliciting packet left.
+    pub last_sent: Time,
+    /// Acknowledgement rounds left in probation.
+    pub probation_left: u32,
+    /// Highest floor announced to the peer.
+    pub floor_announced: u64,
+    /// The reception clock of the peer, unwrapped, microseconds.
+    peer_clock: u64,
+    /// Scheduling was refused at this event count: no use asking again before it moves.
+    pub idle_at: u64,
+    /// The scheduler holds the path until this time.
+    pub hold_until: Option<Time>,
+    /// Size of a full packet, wire bytes.
+    pub packet_size: u64,
+    /// Reports due about these paths (bit by index) leave on this path.
+    pub acks_due_about: u16,
+    /// When the acknowledgement of what this path received is due.
+    pub ack_due: Option<Time>,
+}
+
+impl Path {
+    /// A new path, not validated.
+    pub fn new(
+        id: PathId,
+        address: PathAddress,
+        congestion: Box<dyn CongestionController>,
+        packet_size: u64,
+        now: Time,
+    ) -> Self {
+        Path {
+            id,
+            address,
+            state: PathState::Validating,
+            backup: false,
+            sent: SentPackets::default(),
+            received: Received::default(),
+            rtt: RttEstimator::default(),
+            rate: RateSampler::default(),
+            congestion,
+            pacer: Pacer::default(),
+            loss: LossView::default(),
+            ecn: EcnState::Capable,
+            ecn_reported: (0, 0),
+            ecn_sent: 0,
+            counters: PathCounters::default(),
+            bytes_queued: 0,
+            challenge: None,
+            unvalidated_received: 0,
+            unvalidated_sent: 0,
+            consecutive_timeouts: 0,
+            probes: 0,
+            loss_time: None,
+            last_feedback: now,
+            last_sent: now,
+            probation_left: 0,
+            floor_announced: 0,
+            peer_clock: 0,
+            idle_at: 0,
+            hold_until: None,
+            packet_size,
+            acks_due_about: 0,
+            ack_due: None,
+        }
+    }
+
+    /// Whether a packet of `bytes` may leave before the peer's address is proven.
+    pub fn may_amplify(&self, bytes: u64) -> bool {
+        self.state != PathState::Validating
+            || self.unvalidated_sent + bytes <= 3 * self.unvalidated_received
+    }
+
+    /// Whether the congestion window admits a full packet.
+    pub fn window_open(&self) -> bool {
+        self.sent.bytes_in_flight + self.packet_size <= self.congestion.window()
+            || self.sent.bytes_in_flight == 0
+    }
+
+    /// Whether window and pacer admit a full packet now.
+    pub fn ready(&self, now: Time) -> bool {
+        self.window_open() && self.pacer.next_send(self.packet_size) <= now
+    }
+
+    /// Probe timeout with back-off.
+    pub fn timeout(&self, base: Duration) -> Duration {
+        let doubled = base * (1 << self.consecutive_timeouts.min(6));
+        if self.consecutive_timeouts == 0 {
+            base
+        } else {
+            doubled.min(MAX_PROBE_INTERVAL.max(base))
+        }
+    }
+
+    /// When the probe timer fires: no feedback for a timeout while something is in flight.
+    pub fn timeout_at(&self, base: Duration) -> Option<Time> {
+        let oldest = self.sent.oldest_open()?;
+        let from = match self.consecutive_timeouts {
+            0 => oldest.max(self.last_feedback),
+            _ => self.last_sent.max(self.last_feedback),
+        };
+        Some(from + self.timeout(base))
+    }
+
+    /// Records that a packet left.
+    pub fn on_sent(&mut self, now: Time, packet: PacketSent) -> u64 {
+        let number = self.sent.next_number();
+        let bytes = packet.payload as u64 + UDP_OVERHEAD;
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += bytes;
+        if packet.ecn == Ecn::Ect0 {
+            self.ecn_sent += 1;
+        }
+        if self.state == PathState::Validating {
+            self.unvalidated_sent += bytes;
+        }
+        let idle = self.sent.packets_in_flight == 0;
+        let snapshot = if packet.ack_eliciting {
+            self.rate.on_sent(now, bytes, idle)
+        } else {
+            Default::default()
+        };
+        self.sent.push(SentPacket {
+            sent: now,
+            bytes: bytes as u32,
+            fate: if packet.ack_eliciting { Fate::InFlight } else { Fate::Acked },
+            ack_eliciting: packet.ack_eliciting,
+            has_control: packet.has_control,
+            carried: packet.carried,
+            snapshot,
+        });
+        if packet.ack_eliciting {
+            self.last_sent = now;
+            let bytes_in_flight = self.sent.bytes_in_flight;
+            self.congestion.on_sent(&SentEvent { now, bytes, bytes_in_flight });
+            self.pacer.on_sent(now, bytes, self.packet_size);
+        }
+        number
+    }
+
+    /// Unwraps the peer's 32-bit microsecond clock.
+    pub fn unwrap_clock(&mut self, received_at: u32) -> u64 {
+        if self.peer_clock == 0 {
+            // Start high enough that a step back does not underflow, and never at 0 (which means unknown).
+            self.peer_clock = (1 << 32) + u64::from(received_at);
+        } else {
+            let step = received_at.wrapping_sub(self.peer_clock as u32) as i32;
+            let moved = self.peer_clock.wrapping_add_signed(i64::from(step));
+            if step < 0 {
+                return moved;
+            }
+            self.peer_clock = moved;
+        }
+        self.peer_clock
+    }
+
+    /// Takes the controller's pacing rate into force.
+    pub fn update_pacing(&mut self, now: Time) {
+        self.pacer.set_rate(now, self.congestion.pacing_rate(), self.packet_size);
+    }
+
+    /// Something of this path was acknowledged: it is alive.
+    pub fn on_feedback(&mut self, now: Time) {
+        self.last_feedback = now;
+        self.consecutive_timeouts = 0;
+        match self.state {
+            PathState::Suspect => {
+                self.state = PathState::Probation;
+                self.probation_left = PROBATION_ROUNDS;
+            }
+            PathState::Probation if self.probation_left == 0 => self.state = PathState::Active,
+            PathState::Probation => self.probation_left -= 1,
+            _ => {}
+        }
+    }
+
+    /// The snapshot that policies see; `timeout` is the probe timeout before back-off.
+    pub fn view(&self, now: Time, slot: u8, timeout: Duration) -> PathView {
+        PathView {
+            id: self.id,
+            slot,
+            state: self.state,
+            backup: self.backup,
+            cwnd: self.congestion.window(),
+            ssthresh: self.congestion.ssthresh(),
+            bytes_in_flight: self.sent.bytes_in_flight,
+            bytes_queued: self.bytes_queued,
+            packet_size: self.packet_size,
+            ready: self.ready(now),
+            next_send: self.pacer.next_send(self.packet_size),
+            pacing_rate: self.congestion.pacing_rate().unwrap_or(Bitrate::ZERO),
+            rate: self.congestion.bandwidth().unwrap_or_else(|| {
+                let rtt = self.rtt.view().smoothed;
+                Bitrate::from_transfer(self.congestion.window(), rtt)
+            }),
+            rtt: self.rtt.view(),
+            rto: self.timeout(timeout),
+            oldest_unacked: self.sent.oldest_open(),
+            loss: self.loss,
+        }
+    }
+}
+
+/// A packet that just left.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketSent {
+    /// UDP payload bytes.
+    pub payload: usize,
+    /// Its mark.
+    pub ecn: Ecn,
+    /// It asks for an acknowledgement.
+    pub ack_eliciting: bool,
+    /// It carried control frames.
+    pub has_control: bool,
+    /// The symbol it carried.
+    pub carried: Option<Carried>,
+}

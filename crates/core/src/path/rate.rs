@@ -1,0 +1,124 @@
+//! Rate samples that count lost packets as passed.
+//!
+//! Bytes sent between two acknowledged packets crossed the bottleneck between the two receptions,
+//! whether or not they were lost behind it. That span over the receiver's clock measures the bottleneck
+//! even at 75 % loss and over mixed return paths. (Under a full drop-tail queue, packets lost *before*
+//! the bottleneck count too; controllers tell the cases apart by the standing queue.)
+
+use super::sent::{RateSnapshot, SentPacket};
+use anabranch_policy::congestion::RateSample;
+use anabranch_types::Time;
+use core::time::Duration;
+
+/// Delivery state of one path.
+#[derive(Clone, Debug, Default)]
+pub struct RateSampler {
+    /// Bytes sent in ack-eliciting packets.
+    sent: u64,
+    /// Bytes acknowledged.
+    pub delivered: u64,
+    /// The newest acknowledged packet: bytes sent before it, its reception, its departure.
+    acked_offset: u64,
+    acked_at: u64,
+    first_sent: Time,
+    app_limited_until: Option<u64>,
+}
+
+impl RateSampler {
+    /// A packet of `bytes` leaves now; returns what to remember with it.
+    pub fn on_sent(&mut self, now: Time, bytes: u64, idle: bool) -> RateSnapshot {
+        if idle {
+            // Nothing was in flight: the gap before this packet measures the application, not the path.
+            self.first_sent = now;
+            self.acked_at = 0;
+        }
+        let snapshot = RateSnapshot {
+            delivered: self.delivered,
+            acked_offset: self.acked_offset,
+            acked_at: self.acked_at,
+            first_sent: self.first_sent,
+            offset: self.sent,
+            app_limited: self.app_limited_until.is_some(),
+        };
+        self.sent += bytes;
+        snapshot
+    }
+
+    /// There is nothing to send although the window has room: samples are lower bounds until what
+    /// is in flight now has been acknowledged.
+    pub fn on_app_limited(&mut self) {
+        self.app_limited_until = Some(self.sent);
+    }
+
+    /// Whether samples are lower bounds now.
+    pub fn is_app_limited(&self) -> bool {
+        self.app_limited_until.is_some()
+    }
+
+    /// Bytes acknowledged, counted once per packet.
+    pub fn on_delivered(&mut self, bytes: u64) {
+        self.delivered += bytes;
+    }
+
+    /// The newest packet acknowledged by an ACK frame was received at `received_at` (unwrapped
+    /// microseconds of the peer's clock): a sample, if there is an earlier reception to measure from.
+    pub fn sample(&mut self, packet: &SentPacket, received_at: u64) -> Option<RateSample> {
+        let snapshot = packet.snapshot;
+        if self.app_limited_until.is_some_and(|until| snapshot.offset >= until) {
+            self.app_limited_until = None;
+        }
+        self.acked_offset = snapshot.offset;
+        self.acked_at = received_at;
+        self.first_sent = packet.sent;
+        if snapshot.acked_at == 0 || received_at <= snapshot.acked_at {
+            return None;
+        }
+        let span = snapshot.offset.checked_sub(snapshot.acked_offset)?;
+        let arrival = Duration::from_micros(received_at - snapshot.acked_at);
+        let departure = packet.sent.since(snapshot.first_sent);
+        let delivered = self.delivered.saturating_sub(snapshot.delivered).min(span);
+        Some(RateSample {
+            delivered,
+            lost: span - delivered,
+            interval: arrival.max(departure),
+            app_limited: snapshot.app_limited,
+            prior_delivered: snapshot.delivered,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sent::Fate;
+    use super::*;
+
+    #[test]
+    fn lost_packets_do_not_lower_the_rate() {
+        // 1 packet of 1250 B per millisecond = 10 Mb/s; only every fourth is acknowledged, 20 ms later.
+        let mut sampler = RateSampler::default();
+        let mut packets = Vec::new();
+        let mut last = None;
+        for ms in 0..400_u64 {
+            let now = Time::from_millis(ms);
+            if ms >= 20 && (ms - 20) % 4 == 0 {
+                let packet: &SentPacket = &packets[(ms - 20) as usize];
+                sampler.on_delivered(1250);
+                last = sampler.sample(packet, 5_000_000 + (ms - 10) * 1000).or(last);
+            }
+            let snapshot = sampler.on_sent(now, 1250, false);
+            packets.push(SentPacket {
+                sent: now,
+                bytes: 1250,
+                fate: Fate::InFlight,
+                ack_eliciting: true,
+                has_control: false,
+                carried: None,
+                snapshot,
+            });
+        }
+        let sample = last.unwrap();
+        let mbps = sample.resolved_rate().as_mbps();
+        assert!((mbps - 10.0).abs() < 0.1, "{mbps}");
+        assert!((sample.delivery_rate().as_mbps() - 2.5).abs() < 0.6);
+    }
+}

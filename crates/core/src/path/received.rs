@@ -1,0 +1,215 @@
+//! The receiving half of a packet-number space: replay window, ranges to acknowledge, ECN counts.
+
+use anabranch_types::Time;
+use core::ops::RangeInclusive;
+
+/// Packets below the largest that the replay window remembers.
+pub const REPLAY_WINDOW: u64 = 8192;
+const WORDS: usize = (REPLAY_WINDOW / 64) as usize;
+/// Ranges kept for acknowledgement (twice what one ACK frame holds).
+const MAX_RANGES: usize = 128;
+
+/// Congestion marks of a datagram (RFC 3168 §5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Ecn {
+    /// Not ECN-capable.
+    #[default]
+    NotEct,
+    /// ECN-capable, ECT(1).
+    Ect1,
+    /// ECN-capable, ECT(0).
+    Ect0,
+    /// Congestion experienced.
+    Ce,
+}
+
+impl Ecn {
+    /// From the two bits of the IP header.
+    pub fn from_bits(bits: u8) -> Self {
+        match bits & 3 {
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            3 => Ecn::Ce,
+            _ => Ecn::NotEct,
+        }
+    }
+
+    /// The two bits of the IP header.
+    pub fn bits(self) -> u8 {
+        match self {
+            Ecn::NotEct => 0,
+            Ecn::Ect1 => 1,
+            Ecn::Ect0 => 2,
+            Ecn::Ce => 3,
+        }
+    }
+}
+
+/// What has arrived on one path.
+#[derive(Debug)]
+pub struct Received {
+    seen: Box<[u64; WORDS]>,
+    /// Largest number opened, if any.
+    pub largest: Option<u64>,
+    /// When it arrived.
+    pub largest_at: Time,
+    /// Received runs, newest first, each (low, high).
+    ranges: Vec<(u64, u64)>,
+    /// Below this the sender wants no reports.
+    floor: u64,
+    /// Running totals of marks.
+    pub ect0: u64,
+    /// Running totals of marks.
+    pub ect1: u64,
+    /// Running totals of marks.
+    pub ce: u64,
+    /// Ack-eliciting packets since the last acknowledgement left.
+    pub pending: u32,
+}
+
+impl Default for Received {
+    fn default() -> Self {
+        Received {
+            seen: Box::new([0; WORDS]),
+            largest: None,
+            largest_at: Time::ZERO,
+            ranges: Vec::with_capacity(MAX_RANGES + 1),
+            floor: 0,
+            ect0: 0,
+            ect1: 0,
+            ce: 0,
+            pending: 0,
+        }
+    }
+}
+
+impl Received {
+    /// The number expected next; the header's truncated number is expanded around it.
+    pub fn expected(&self) -> u64 {
+        self.largest.map_or(0, |largest| largest + 1)
+    }
+
+    fn slot(number: u64) -> (usize, u64) {
+        (((number % REPLAY_WINDOW) / 64) as usize, 1 << (number % 64))
+    }
+
+    /// Whether the number was seen already, or is too old to tell.
+    pub fn is_replay(&self, number: u64) -> bool {
+        let Some(largest) = self.largest else { return false };
+        if number > largest {
+            return false;
+        }
+        if largest - number >= REPLAY_WINDOW {
+            return true;
+        }
+        let (word, bit) = Self::slot(number);
+        self.seen[word] & bit != 0
+    }
+
+    /// Records an authenticated packet. True if it left or filled a hole.
+    pub fn on_packet(&mut self, now: Time, number: u64, ecn: Ecn) -> bool {
+        match ecn {
+            Ecn::NotEct => {}
+            Ecn::Ect0 => self.ect0 += 1,
+            Ecn::Ect1 => self.ect1 += 1,
+            Ecn::Ce => self.ce += 1,
+        }
+        let in_order = number == self.expected();
+        self.mark_seen(now, number);
+        self.insert_range(number);
+        !in_order
+    }
+
+    fn mark_seen(&mut self, now: Time, number: u64) {
+        let expected = self.expected();
+        if number >= expected {
+            // Clear what the window slides over.
+            if number - expected >= REPLAY_WINDOW {
+                self.seen.fill(0);
+            } else {
+                for skipped in expected..=number {
+                    let (word, bit) = Self::slot(skipped);
+                    self.seen[word] &= !bit;
+                }
+            }
+            self.largest = Some(number);
+            self.largest_at = now;
+        }
+        let (word, bit) = Self::slot(number);
+        self.seen[word] |= bit;
+    }
+
+    fn insert_range(&mut self, number: u64) {
+        if number < self.floor {
+            return;
+        }
+        // Newest first: almost always the first range grows, or a new first range appears.
+        let at = self.ranges.partition_point(|&(low, _)| low > number);
+        let joins_newer = at > 0 && self.ranges[at - 1].0 == number + 1;
+        let joins_older = at < self.ranges.len() && self.ranges[at].1 + 1 >= number;
+        match (joins_newer, joins_older) {
+            (true, true) => {
+                self.ranges[at - 1].0 = self.ranges[at].0;
+                self.ranges.remove(at);
+            }
+            (true, false) => self.ranges[at - 1].0 = number,
+            (false, true) => self.ranges[at].1 = self.ranges[at].1.max(number),
+            (false, false) => {
+                self.ranges.insert(at, (number, number));
+                self.ranges.truncate(MAX_RANGES);
+            }
+        }
+    }
+
+    /// The sender wants no reports below `floor`.
+    pub fn raise_floor(&mut self, floor: u64) {
+        self.floor = self.floor.max(floor);
+        while self.ranges.last().is_some_and(|&(_, high)| high < self.floor) {
+            self.ranges.pop();
+        }
+    }
+
+    /// Ranges to report, newest first.
+    pub fn ranges(&self) -> impl Iterator<Item = RangeInclusive<u64>> + '_ {
+        self.ranges.iter().map(|&(low, high)| low..=high)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn replays_and_ancients_are_known() {
+        let mut received = Received::default();
+        assert!(!received.is_replay(0));
+        received.on_packet(Time::ZERO, 20_000, Ecn::NotEct);
+        assert!(received.is_replay(20_000));
+        assert!(!received.is_replay(19_999));
+        assert!(received.is_replay(20_000 - REPLAY_WINDOW));
+        assert!(!received.is_replay(20_000 - REPLAY_WINDOW + 1));
+    }
+
+    proptest! {
+        #[test]
+        fn ranges_and_replay_agree_with_a_set(numbers in prop::collection::vec(0_u64..300, 1..200)) {
+            let mut received = Received::default();
+            let mut set = BTreeSet::new();
+            for number in numbers {
+                prop_assert_eq!(received.is_replay(number), set.contains(&number));
+                if set.insert(number) {
+                    received.on_packet(Time::ZERO, number, Ecn::Ect0);
+                }
+            }
+            let reported: BTreeSet<u64> = received.ranges().flatten().collect();
+            let kept = received.ranges.len();
+            if kept < MAX_RANGES {
+                prop_assert_eq!(&reported, &set);
+            }
+            let highs: Vec<u64> = received.ranges().map(|r| *r.end()).collect();
+            prop_assert!(highs.windows(2).all(|w| w[0] > w[1] + 1));
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Round-trip times and the forward queue (RFC 9002 §5; forward trend from receive times).
+
+use anabranch_policy::view::RttView;
+use anabranch_types::Time;
+use core::time::Duration;
+
+/// How long a minimum is trusted. It is forgotten in halves, so that a route change shows within this time.
+const MIN_WINDOW: Duration = Duration::from_secs(10);
+/// Guess before the first sample.
+const INITIAL: Duration = Duration::from_millis(200);
+
+/// The least of a signal over the last [`MIN_WINDOW`], kept as two half-window minima.
+#[derive(Clone, Copy, Debug)]
+struct WindowedMin {
+    current: i64,
+    previous: i64,
+    turned: Time,
+}
+
+impl WindowedMin {
+    const fn new() -> Self {
+        WindowedMin { current: i64::MAX, previous: i64::MAX, turned: Time::ZERO }
+    }
+
+    fn update(&mut self, now: Time, value: i64) {
+        if now.since(self.turned) > MIN_WINDOW / 2 {
+            self.previous = self.current;
+            self.current = i64::MAX;
+            self.turned = now;
+        }
+        self.current = self.current.min(value);
+    }
+
+    fn value(&self) -> i64 {
+        self.current.min(self.previous)
+    }
+}
+
+/// Smoothed round-trip time, its variation and minimum, and the forward queueing delay.
+#[derive(Clone, Debug)]
+pub struct RttEstimator {
+    view: RttView,
+    min: WindowedMin,
+    forward_min: WindowedMin,
+    /// Forward transit (with unknown clock offset) of the newest sample, microseconds, unwrapped.
+    forward: Option<i64>,
+}
+
+impl Default for RttEstimator {
+    fn default() -> Self {
+        RttEstimator {
+            view: RttView {
+                latest: INITIAL,
+                smoothed: INITIAL,
+                variation: INITIAL / 2,
+                min: INITIAL,
+                queue: Duration::ZERO,
+                samples: 0,
+            },
+            min: WindowedMin::new(),
+            forward_min: WindowedMin::new(),
+            forward: None,
+        }
+    }
+}
+
+impl RttEstimator {
+    /// The current values.
+    pub fn view(&self) -> RttView {
+        self.view
+    }
+
+    /// A packet sent at `sent` was acknowledged now; the receiver held the acknowledgement for `delay`.
+    pub fn on_sample(&mut self, now: Time, sent: Time, delay: Duration) {
+        let latest = now.since(sent);
+        self.min.update(now, i64::try_from(latest.as_nanos()).unwrap_or(i64::MAX));
+        let min = Duration::from_nanos(self.min.value().max(0) as u64);
+        // The delay is the peer's claim: it must not push the sample below the minimum.
+        let adjusted = if latest >= min + delay { latest - delay } else { latest };
+        let view = &mut self.view;
+        view.latest = latest;
+        view.min = min;
+        if view.samples == 0 {
+            view.smoothed = adjusted;
+            view.variation = adjusted / 2;
+        } else {
+            let difference = view.smoothed.abs_diff(adjusted);
+            view.variation = view.variation.mul_f64(0.75) + difference.mul_f64(0.25);
+            view.smoothed = view.smoothed.mul_f64(0.875) + adjusted.mul_f64(0.125);
+        }
+        view.samples += 1;
+    }
+
+    /// A packet sent at `sent` was received when the peer's clock (32 bits of microseconds) showed
+    /// `received_at`. Only differences are used, so the clocks need not agree.
+    pub fn on_forward(&mut self, now: Time, sent: Time, received_at: u32) {
+        let transit = i64::from(received_at.wrapping_sub(sent.as_micros() as u32) as i32);
+        // Unwrap against the previous sample: the 32-bit difference of two transits is small.
+        let transit = match self.forward {
+            Some(previous) => previous + i64::from((transit as i32).wrapping_sub(previous as i32)),
+            None => transit,
+        };
+        self.forward = Some(transit);
+        self.forward_min.update(now, transit);
+        let queue = transit.saturating_sub(self.forward_min.value()).max(0);
+        self.view.queue = Duration::from_micros(queue as u64);
+    }
+
+    /// The path starts over (it was dead, or its address changed).
+    pub fn reset(&mut self) {
+        *self = RttEstimator::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forward_queue_survives_clock_offset_and_wrap() {
+        let mut rtt = RttEstimator::default();
+        // The peer's 32-bit clock wraps between the two samples.
+        let offset = u32::MAX - 60_000;
+        for (sent_ms, transit_us) in [(10_u64, 20_000_u32), (40, 20_000), (70, 33_000)] {
+            let sent = Time::from_millis(sent_ms);
+            let received = offset.wrapping_add(sent.as_micros() as u32).wrapping_add(transit_us);
+            rtt.on_forward(sent + Duration::from_millis(50), sent, received);
+        }
+        assert_eq!(rtt.view().queue, Duration::from_millis(13));
+    }
+
+    #[test]
+    fn samples_follow_rfc_6298_weights() {
+        let mut rtt = RttEstimator::default();
+        rtt.on_sample(Time::from_millis(100), Time::ZERO, Duration::ZERO);
+        rtt.on_sample(Time::from_millis(280), Time::from_millis(100), Duration::ZERO);
+        assert_eq!(rtt.view().smoothed, Duration::from_millis(110));
+        assert_eq!(rtt.view().variation.as_micros(), 57_500);
+        assert_eq!(rtt.view().min, Duration::from_millis(100));
+    }
+}

@@ -1,0 +1,195 @@
+//! Packets in flight on one path, and what becomes of them.
+
+use anabranch_policy::view::{SymbolId, WindowId};
+use anabranch_types::Time;
+use std::collections::VecDeque;
+
+/// What symbol a packet carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// A source symbol of a window.
+    Source(WindowId, SymbolId),
+    /// A repair of a window, by key.
+    Repair(WindowId, u16),
+}
+
+impl Carried {
+    /// The window it belongs to.
+    pub fn window(self) -> WindowId {
+        match self {
+            Carried::Source(window, _) | Carried::Repair(window, _) => window,
+        }
+    }
+}
+
+/// The fate of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Not acknowledged, not declared lost.
+    InFlight,
+    /// In flight for congestion control, but its symbol was already made due again elsewhere.
+    WrittenOff,
+    /// Acknowledged.
+    Acked,
+    /// Declared lost.
+    Lost,
+}
+
+/// One sent packet.
+#[derive(Clone, Copy, Debug)]
+pub struct SentPacket {
+    /// When it left.
+    pub sent: Time,
+    /// Bytes on the wire, IP and UDP headers included.
+    pub bytes: u32,
+    /// What has become of it.
+    pub fate: Fate,
+    /// It asks for an acknowledgement, so it counts as in flight.
+    pub ack_eliciting: bool,
+    /// It carried control frames, kept aside.
+    pub has_control: bool,
+    /// The symbol it carried.
+    pub carried: Option<Carried>,
+    /// State of the rate sampler when it left.
+    pub snapshot: RateSnapshot,
+}
+
+/// The rate sampler's state when a packet was sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RateSnapshot {
+    /// Bytes acknowledged by then.
+    pub delivered: u64,
+    /// Bytes sent before the newest packet acknowledged by then.
+    pub acked_offset: u64,
+    /// When that packet was received (peer's clock, unwrapped microseconds).
+    pub acked_at: u64,
+    /// When that packet was sent.
+    pub first_sent: Time,
+    /// Bytes sent before this packet.
+    pub offset: u64,
+    /// The sender had been short of data.
+    pub app_limited: bool,
+}
+
+/// The packets of one path from the oldest unresolved on, indexed by number.
+#[derive(Debug, Default)]
+pub struct SentPackets {
+    base: u64,
+    packets: VecDeque<SentPacket>,
+    /// Bytes in flight: ack-eliciting, neither acknowledged nor lost.
+    pub bytes_in_flight: u64,
+    /// Ack-eliciting packets in flight.
+    pub packets_in_flight: u32,
+    /// Largest acknowledged number.
+    pub largest_acked: Option<u64>,
+    /// Numbers below this are resolved or not ack-eliciting.
+    scan_from: u64,
+}
+
+impl SentPackets {
+    /// The next packet number.
+    pub fn next_number(&self) -> u64 {
+        self.base + self.packets.len() as u64
+    }
+
+    /// The lowest number still remembered.
+    pub fn oldest(&self) -> u64 {
+        self.base
+    }
+
+    /// Acknowledged packets with numbers above `number` up to `largest`; counting stops at `cap`.
+    pub fn acked_above(&self, number: u64, largest: u64, cap: u64) -> u64 {
+        let mut count = 0;
+        for above in number + 1..=largest {
+            if self.get(above).is_some_and(|p| p.ack_eliciting && p.fate == Fate::Acked) {
+                count += 1;
+                if count == cap {
+                    break;
+                }
+            }
+        }
+        count
+    }
+
+    /// Lowest number whose fate is open: the acknowledgement floor.
+    pub fn floor(&self) -> u64 {
+        self.scan_from
+    }
+
+    /// Records the packet with [`next_number`](Self::next_number).
+    pub fn push(&mut self, packet: SentPacket) {
+        if packet.ack_eliciting {
+            self.bytes_in_flight += u64::from(packet.bytes);
+            self.packets_in_flight += 1;
+        }
+        self.packets.push_back(packet);
+    }
+
+    /// The packet with this number, if still remembered.
+    pub fn get(&self, number: u64) -> Option<&SentPacket> {
+        self.packets.get(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+
+    fn get_mut(&mut self, number: u64) -> Option<&mut SentPacket> {
+        self.packets.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+
+    /// Changes an open packet's fate; returns the packet as it was if that changes anything.
+    pub fn resolve(&mut self, number: u64, fate: Fate) -> Option<SentPacket> {
+        let packet = self.get_mut(number)?;
+        let before = *packet;
+        let open = matches!(before.fate, Fate::InFlight | Fate::WrittenOff);
+        let changes = match fate {
+            Fate::WrittenOff => before.fate == Fate::InFlight,
+            Fate::Lost => open,
+            Fate::Acked => before.fate != Fate::Acked,
+            Fate::InFlight => false,
+        };
+        if !changes {
+            return None;
+        }
+        packet.fate = fate;
+        if open && fate != Fate::WrittenOff && before.ack_eliciting {
+            self.bytes_in_flight -= u64::from(before.bytes);
+            self.packets_in_flight -= 1;
+        }
+        Some(before)
+    }
+
+    /// Numbers of packets that are open (in flight or written off), ascending from the floor.
+    pub fn open(&self) -> impl Iterator<Item = (u64, &SentPacket)> + '_ {
+        let skip = usize::try_from(self.scan_from.saturating_sub(self.base)).unwrap_or(usize::MAX);
+        self.packets
+            .iter()
+            .enumerate()
+            .skip(skip)
+            .map(|(i, packet)| (self.base + i as u64, packet))
+            .filter(|(_, p)| p.ack_eliciting && matches!(p.fate, Fate::InFlight | Fate::WrittenOff))
+    }
+
+    /// When the oldest open packet was sent.
+    pub fn oldest_open(&self) -> Option<Time> {
+        self.open().next().map(|(_, packet)| packet.sent)
+    }
+
+    /// Moves the floor over resolved packets and forgets those sent before `keep_after` (lost packets are
+    /// remembered for a while, so that a late acknowledgement can be recognised as such).
+    pub fn prune(&mut self, keep_after: Time) {
+        while let Some(packet) = self.get(self.scan_from) {
+            let open = matches!(packet.fate, Fate::InFlight | Fate::WrittenOff);
+            if packet.ack_eliciting && open {
+                break;
+            }
+            self.scan_from += 1;
+        }
+        while self.base < self.scan_from {
+            match self.packets.front() {
+                Some(packet) if packet.fate != Fate::Lost || packet.sent < keep_after => {
+                    self.packets.pop_front();
+                    self.base += 1;
+                }
+                _ => break,
+            }
+        }
+    }
+}
