@@ -73,7 +73,7 @@ struct Block {
     decoder: Decoder,
     copied_from: Vec<Vec<u8>>,
     copied_to: Vec<Vec<u8>>,
-    first_lost: usize,
+    pattern: usize,
 }
 
 impl Block {
@@ -95,7 +95,7 @@ impl Block {
             decoder: Decoder::with_kernel(kernel),
             copied_from: symbols(100),
             copied_to: symbols(100),
-            first_lost: 0,
+            pattern: 0,
         };
         block.encode(repairs);
         block
@@ -104,6 +104,7 @@ impl Block {
     fn report(mut self) {
         let (count, repairs, tenth) =
             (self.sources.len(), self.repairs.len(), self.sources.len() / 10);
+        let (all, few) = (Patterns::new(count, repairs.min(count)), Patterns::new(count, tenth));
         let work = |rows: usize| (count * rows * SYMBOL) as f64;
         let (mut copy_rate, mut rate, mut encode, mut single, mut full, mut light) =
             (vec![], vec![], vec![], vec![], vec![], vec![]);
@@ -111,9 +112,9 @@ impl Block {
             let copy = (100 * SYMBOL) as f64 / seconds_per_call(|| self.copy());
             let together = seconds_per_call(|| self.encode(repairs));
             let one_by_one = seconds_per_call(|| self.encode_one_by_one());
-            let decode = seconds_per_call(|| self.decode(repairs));
+            let decode = seconds_per_call(|| self.decode(&all));
             let encode_tenth = seconds_per_call(|| self.encode(tenth));
-            let decode_tenth = seconds_per_call(|| self.decode(tenth));
+            let decode_tenth = seconds_per_call(|| self.decode(&few));
             copy_rate.push(copy);
             rate.push(work(repairs) / together);
             encode.push(work(repairs) / together / copy);
@@ -155,17 +156,36 @@ impl Block {
         }
     }
 
-    /// Decodes with a run of `erased` sources lost, another one each time.
-    fn decode(&mut self, erased: usize) {
-        let count = self.sources.len();
-        self.first_lost = (self.first_lost + 7) % count;
-        let known = (erased..count)
-            .map(|offset| (self.first_lost + offset) % count)
-            .map(|index| (index as u8, self.sources[index].as_slice()));
+    /// Decodes with `erased` sources lost, in one of several patterns prepared before.
+    fn decode(&mut self, patterns: &Patterns) {
+        self.pattern = (self.pattern + 1) % patterns.known.len();
+        let (count, erased) = (self.sources.len(), patterns.erased);
+        let known = patterns.known[self.pattern].iter();
+        let known = known.map(|index| (*index, self.sources[usize::from(*index)].as_slice()));
         let repairs = self.repairs.iter().take(erased).enumerate();
         let repairs = repairs.map(|(index, bytes)| (index as u8, bytes.as_slice()));
         let recovered =
             self.decoder.decode(count, SYMBOL, known, repairs).expect("enough symbols arrived");
         black_box(recovered);
+    }
+}
+
+/// Random sets of sources that arrive, `erased` short of all.
+struct Patterns {
+    erased: usize,
+    known: Vec<Vec<u8>>,
+}
+
+impl Patterns {
+    fn new(sources: usize, erased: usize) -> Self {
+        let mut rng = Rng::substream(1, "ratios.patterns");
+        let pattern = |_| {
+            let mut known: Vec<u8> = (0..sources as u8).collect();
+            for _ in 0..erased {
+                known.remove(rng.below(known.len() as u64) as usize);
+            }
+            known
+        };
+        Patterns { erased, known: (0..64).map(pattern).collect() }
     }
 }

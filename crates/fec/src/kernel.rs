@@ -116,7 +116,7 @@ impl Kernel {
             match outputs.len() {
                 // Clearing a table for 12 rows would show in the time of a single repair.
                 1 => self.tile::<1>(start, inputs, outputs, coefficient),
-                2..=4 => self.tile::<4>(start, inputs, outputs, coefficient),
+                2..=6 => self.tile::<6>(start, inputs, outputs, coefficient),
                 _ => self.tile::<MAX_TILE_ROWS>(start, inputs, outputs, coefficient),
             }
         }

@@ -12,6 +12,7 @@
 mod decoder;
 mod error;
 mod inverse;
+mod received;
 
 pub use decoder::{Decoder, Recovered};
 pub use error::{Error, Role};

@@ -1,5 +1,7 @@
 use super::inverse::{CauchyInverse, MAX_ERASURES};
-use super::{Error, MAX_SYMBOLS, Role, coefficient};
+use super::received::Received;
+use super::{Error, MAX_SYMBOLS, coefficient};
+use crate::gf256::{EXP, LOG, ORDER};
 use crate::kernel::Kernel;
 
 /// Scratch rows start this many bytes apart, so that vectors do not straddle cache lines.
@@ -7,23 +9,23 @@ const ROW_ALIGNMENT: usize = 64;
 
 /// Rebuilds missing source symbols. Its scratch space is kept from block to block: once it has
 /// grown to the largest block, decoding allocates nothing.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Decoder {
     kernel: Kernel,
     syndromes: Vec<u8>,
     recovered: Vec<u8>,
-    missing: Vec<u8>,
+    missing: [u8; MAX_SYMBOLS],
 }
 
 impl Decoder {
     /// A decoder with the fastest kernel.
     pub fn new() -> Self {
-        Decoder::default()
+        Decoder::with_kernel(Kernel::best())
     }
 
     /// A decoder with a given kernel.
     pub fn with_kernel(kernel: Kernel) -> Self {
-        Decoder { kernel, ..Decoder::default() }
+        Decoder { kernel, syndromes: Vec::new(), recovered: Vec::new(), missing: [0; MAX_SYMBOLS] }
     }
 
     /// Rebuilds the source symbols that are not in `known`, for a block of `sources` source
@@ -47,71 +49,74 @@ impl Decoder {
         known: impl IntoIterator<Item = (u8, &'a [u8])>,
         repairs: impl IntoIterator<Item = (u8, &'a [u8])>,
     ) -> Result<Recovered<'_>, Error> {
-        if sources == 0 {
-            return Err(Error::NoSources);
+        let mut received = Received::new(sources, symbol_length);
+        received.collect(known, repairs)?;
+        received.find_missing(&mut self.missing);
+        let count = received.missing_count();
+        let shape = Shape {
+            count,
+            stride: symbol_length.next_multiple_of(ROW_ALIGNMENT).max(ROW_ALIGNMENT),
+            symbol_length,
+        };
+        shape.make_room(&mut self.recovered);
+        match count {
+            0 => {}
+            1 => self.solve_one(&received, shape),
+            // Arrays for every possible row would cost a small block a tenth of its time.
+            2..=8 => self.solve_several::<8>(&received, shape),
+            _ => self.solve_several::<MAX_ERASURES>(&received, shape),
         }
-        if sources > MAX_SYMBOLS {
-            return Err(Error::TooManySymbols { sources, repairs: 0 });
-        }
-        let mut present = Symbols::new(Role::Source, sources, symbol_length);
-        for (index, bytes) in known {
-            present.add(index, bytes)?;
-        }
-        let mut extra = Symbols::new(Role::Repair, sources, symbol_length);
-        for (index, bytes) in repairs {
-            extra.add(index, bytes)?;
-        }
-        let missing = sources - present.count;
-        if extra.count < missing {
-            return Err(Error::NotEnoughSymbols { missing, repairs: extra.count });
-        }
-        extra.count = missing;
-        self.missing.clear();
-        self.missing.extend((0..sources as u8).filter(|index| !present.seen[usize::from(*index)]));
-
-        let stride = symbol_length.next_multiple_of(ROW_ALIGNMENT).max(ROW_ALIGNMENT);
-        self.compute_syndromes(stride, symbol_length, &present, &extra);
-        self.solve(stride, symbol_length, &extra);
-        Ok(Recovered { indices: &self.missing, rows: &self.recovered, stride, symbol_length })
+        Ok(Recovered { indices: &self.missing[..count], rows: &self.recovered, shape })
     }
 
-    /// Each repair less the known sources' part in it.
-    fn compute_syndromes(
-        &mut self,
-        stride: usize,
-        symbol_length: usize,
-        known: &Symbols<'_>,
-        repairs: &Symbols<'_>,
-    ) {
-        grow(&mut self.syndromes, stride * repairs.count);
-        let mut rows = rows_mut(&mut self.syndromes, stride, symbol_length);
-        let rows = &mut rows[..repairs.count];
-        for (row, repair) in rows.iter_mut().zip(repairs.bytes()) {
-            row.copy_from_slice(repair);
+    /// The only missing source, in one step: the system is a single division.
+    fn solve_one(&mut self, received: &Received<'_>, shape: Shape) {
+        let (Some(repair), missing) = (received.repair_indices().first(), self.missing[0]) else {
+            return;
+        };
+        let known_indices = received.known_indices();
+        let divisor = LOG[usize::from(coefficient(*repair, missing))];
+        let scale = ORDER - usize::from(divisor);
+        let output = &mut self.recovered[..shape.symbol_length];
+        self.kernel.multiply(received.known_and_repairs(), &mut [output], |_, input| {
+            // Known sources come first; the one input after them is the repair itself.
+            let factor = known_indices.get(input).map_or(1, |index| coefficient(*repair, *index));
+            EXP[scale + usize::from(LOG[usize::from(factor)])]
+        });
+    }
+
+    /// Up to `MAX` missing sources: first the syndromes, then the square system.
+    fn solve_several<const MAX: usize>(&mut self, received: &Received<'_>, shape: Shape) {
+        shape.make_room(&mut self.syndromes);
+        let (repair_indices, known_indices) = (received.repair_indices(), received.known_indices());
+        let mut syndromes = shape.rows_mut::<MAX>(&mut self.syndromes);
+        let syndromes = &mut syndromes[..shape.count];
+        for (syndrome, repair) in syndromes.iter_mut().zip(received.repairs()) {
+            syndrome.copy_from_slice(repair);
         }
-        let (repair_indices, known_indices) = (repairs.indices(), known.indices());
-        self.kernel.multiply_add(known.bytes(), rows, |row, input| {
+        self.kernel.multiply_add(received.known(), syndromes, |row, input| {
             coefficient(repair_indices[row], known_indices[input])
         });
-    }
 
-    /// The missing sources from the syndromes.
-    fn solve(&mut self, stride: usize, symbol_length: usize, repairs: &Symbols<'_>) {
-        let count = repairs.count;
-        grow(&mut self.recovered, stride * count);
-        let mut outputs = rows_mut(&mut self.recovered, stride, symbol_length);
-        let mut inputs: [&[u8]; MAX_ERASURES] = [&[]; MAX_ERASURES];
-        for (input, row) in inputs.iter_mut().zip(self.syndromes.chunks_exact(stride)) {
-            *input = &row[..symbol_length];
-        }
-        let mut points = [0; MAX_ERASURES];
-        for (point, index) in points.iter_mut().zip(repairs.indices()) {
+        let mut points = [0; MAX];
+        for (point, index) in points.iter_mut().zip(repair_indices) {
             *point = !index;
         }
-        let inverse = CauchyInverse::new(&points[..count], &self.missing);
-        self.kernel.multiply(&inputs[..count], &mut outputs[..count], |row, column| {
+        let inverse = CauchyInverse::new(&points[..shape.count], &self.missing[..shape.count]);
+        // The rows are taken with the bytes up to the next row, whatever those are: they reach
+        // nobody, and the kernel is spared a ragged end.
+        let whole = Shape { symbol_length: shape.stride, ..shape };
+        let inputs = whole.rows::<MAX>(&self.syndromes);
+        let mut outputs = whole.rows_mut::<MAX>(&mut self.recovered);
+        self.kernel.multiply(&inputs[..shape.count], &mut outputs[..shape.count], |row, column| {
             inverse.element(row, column)
         });
+    }
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Decoder::new()
     }
 }
 
@@ -121,8 +126,7 @@ impl Decoder {
 pub struct Recovered<'a> {
     indices: &'a [u8],
     rows: &'a [u8],
-    stride: usize,
-    symbol_length: usize,
+    shape: Shape,
 }
 
 impl<'a> Iterator for Recovered<'a> {
@@ -130,10 +134,10 @@ impl<'a> Iterator for Recovered<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let (index, indices) = self.indices.split_first()?;
-        let (row, rows) = self.rows.split_at_checked(self.stride)?;
+        let (row, rows) = self.rows.split_at_checked(self.shape.stride)?;
         self.indices = indices;
         self.rows = rows;
-        Some((*index, row.get(..self.symbol_length)?))
+        Some((*index, row.get(..self.shape.symbol_length)?))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -143,77 +147,42 @@ impl<'a> Iterator for Recovered<'a> {
 
 impl ExactSizeIterator for Recovered<'_> {}
 
-/// Symbols of one role, checked, without duplicates, in the order they were given.
-struct Symbols<'a> {
-    role: Role,
-    /// Source symbols in the block.
-    sources: usize,
-    symbol_length: usize,
+/// How rows lie in scratch space: `count` of them, at most [`MAX_ERASURES`], one every `stride`
+/// bytes, of which the first `symbol_length` are used.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
     count: usize,
-    all_indices: [u8; MAX_SYMBOLS],
-    all_bytes: [&'a [u8]; MAX_SYMBOLS],
-    seen: [bool; MAX_SYMBOLS],
+    stride: usize,
+    symbol_length: usize,
 }
 
-impl<'a> Symbols<'a> {
-    fn new(role: Role, sources: usize, symbol_length: usize) -> Self {
-        Symbols {
-            role,
-            sources,
-            symbol_length,
-            count: 0,
-            all_indices: [0; MAX_SYMBOLS],
-            all_bytes: [&[]; MAX_SYMBOLS],
-            seen: [false; MAX_SYMBOLS],
+impl Shape {
+    fn make_room(self, scratch: &mut Vec<u8>) {
+        let length = self.count * self.stride;
+        if scratch.len() < length {
+            scratch.resize(length, 0);
         }
     }
 
-    fn add(&mut self, index: u8, bytes: &'a [u8]) -> Result<(), Error> {
-        let (role, sources, length) = (self.role, self.sources, bytes.len());
-        let limit = match role {
-            Role::Source => sources,
-            Role::Repair => MAX_SYMBOLS - sources,
-        };
-        if usize::from(index) >= limit {
-            return Err(Error::IndexOutOfRange { role, index, sources });
+    /// The rows of `scratch`, at the front of the array.
+    // Inlined, so that the array is built where it is used.
+    #[inline(always)]
+    fn rows<const MAX: usize>(self, scratch: &[u8]) -> [&[u8]; MAX] {
+        let mut rows: [&[u8]; MAX] = [&[]; MAX];
+        for (row, space) in rows[..self.count].iter_mut().zip(scratch.chunks_exact(self.stride)) {
+            *row = &space[..self.symbol_length];
         }
-        if role == Role::Source && length > self.symbol_length {
-            return Err(Error::SourceTooLong { index, length, limit: self.symbol_length });
-        }
-        if role == Role::Repair && length != self.symbol_length {
-            return Err(Error::RepairLength { length, expected: self.symbol_length });
-        }
-        if core::mem::replace(&mut self.seen[usize::from(index)], true) {
-            return Err(Error::Duplicate { role, index });
-        }
-        // The count stays below `MAX_SYMBOLS`: every index does, and comes once.
-        self.all_indices[self.count] = index;
-        self.all_bytes[self.count] = bytes;
-        self.count += 1;
-        Ok(())
+        rows
     }
 
-    fn indices(&self) -> &[u8] {
-        &self.all_indices[..self.count]
+    /// The rows of `scratch`, at the front of the array.
+    #[inline(always)]
+    fn rows_mut<const MAX: usize>(self, scratch: &mut [u8]) -> [&mut [u8]; MAX] {
+        let mut rows: [&mut [u8]; MAX] = core::array::from_fn(|_| Default::default());
+        let spaces = scratch.chunks_exact_mut(self.stride);
+        for (row, space) in rows[..self.count].iter_mut().zip(spaces) {
+            *row = &mut space[..self.symbol_length];
+        }
+        rows
     }
-
-    fn bytes(&self) -> &[&'a [u8]] {
-        &self.all_bytes[..self.count]
-    }
-}
-
-/// Makes `scratch` at least `length` bytes long.
-fn grow(scratch: &mut Vec<u8>, length: usize) {
-    if scratch.len() < length {
-        scratch.resize(length, 0);
-    }
-}
-
-/// The first `symbol_length` bytes of every `stride` bytes of `scratch`.
-fn rows_mut(scratch: &mut [u8], stride: usize, symbol_length: usize) -> [&mut [u8]; MAX_ERASURES] {
-    let mut rows = scratch.chunks_exact_mut(stride);
-    core::array::from_fn(|_| match rows.next() {
-        Some(row) => &mut row[..symbol_length],
-        None => &mut [],
-    })
 }

@@ -69,18 +69,35 @@ proptest! {
         prop_assert_eq!(recovered, expected);
     }
 
-    /// Whatever a peer sends, decoding ends in symbols or in an error.
+    /// Whatever a peer sends, decoding ends in symbols or in an error. Indices and lengths are mostly
+    /// valid, so that both ends are reached.
     #[test]
     fn no_input_panics(
-        sources in 0_usize..300,
-        length in 0_usize..40,
-        known in vec((any::<u8>(), vec(any::<u8>(), 0..44)), 0..40),
-        repairs in vec((any::<u8>(), vec(any::<u8>(), 0..44)), 0..40),
+        (sources, length) in prop_oneof![4 => 1_usize..12, 1 => 0_usize..300]
+            .prop_flat_map(|sources| (Just(sources), 0_usize..40)),
+        known in vec((any::<u8>(), any::<bool>(), vec(any::<u8>(), 44)), 0..12),
+        repairs in vec((any::<u8>(), any::<bool>(), vec(any::<u8>(), 44)), 0..12),
+        wild in prop_oneof![3 => Just(false), 1 => Just(true)],
     ) {
-        let known = known.iter().map(|(index, bytes)| (*index, bytes.as_slice()));
-        let repairs = repairs.iter().map(|(index, bytes)| (*index, bytes.as_slice()));
-        if let Ok(recovered) = Decoder::new().decode(sources, length, known, repairs) {
-            prop_assert!(recovered.len() <= sources);
+        let modulus = if wild { 256 } else { sources.max(1) };
+        let known = known.iter().map(|(index, short, bytes)| {
+            let length = if *short { length / 2 } else { length };
+            ((usize::from(*index) % modulus) as u8, &bytes[..length])
+        });
+        let repairs = repairs.iter().map(|(index, wrong, bytes)| {
+            let length = if *wrong && wild { length + 1 } else { length };
+            (*index / if wild { 1 } else { 2 }, &bytes[..length])
+        });
+        let known: Vec<_> = known.collect();
+        let distinct: std::collections::BTreeSet<u8> =
+            known.iter().map(|(index, _)| *index).collect();
+        if let Ok(recovered) = Decoder::new().decode(sources, length, known.clone(), repairs) {
+            prop_assert_eq!(recovered.len() + known.len(), sources);
+            prop_assert_eq!(distinct.len(), known.len());
+            for (index, bytes) in recovered {
+                prop_assert!(usize::from(index) < sources && !distinct.contains(&index));
+                prop_assert_eq!(bytes.len(), length);
+            }
         }
     }
 }
