@@ -1,0 +1,116 @@
+//! Real cryptography for the protocol core: Noise handshakes, AES-256-GCM packets, keys.
+//!
+//! The one suite of wire version 0 is `Noise_IK_25519_AESGCM_SHA256`, AES-256-GCM for packets, AES-256
+//! for header protection and HMAC-SHA256 for everything keyed (`docs/decisions/packet-cryptography.md`).
+
+mod cookie;
+pub mod keys;
+mod noise;
+mod packet;
+mod schedule;
+#[cfg(test)]
+mod tests;
+
+pub use keys::{KeyError, SecretKey};
+
+use anabranch_core::crypto::{
+    Accepted, Crypto, CryptoError, Initiator, MacPurpose, PublicKey, Session,
+};
+use cookie::CookieBox;
+use ring::hmac;
+use ring::rand::{SecureRandom, SystemRandom};
+use schedule::{Secret, labelled};
+
+/// An endpoint's identity, doing its handshakes with Noise_IK and its packets with AES-256-GCM.
+pub struct NoiseCrypto {
+    secret: SecretKey,
+    public: PublicKey,
+    own_mac1: hmac::Key,
+    cookies: CookieBox,
+    /// Makes cookies unpredictable even to one who predicts the core's random numbers.
+    cookie_salt: [u8; 32],
+}
+
+impl NoiseCrypto {
+    /// The identity of `secret`. Fails only if the system has no randomness to give.
+    pub fn new(secret: SecretKey) -> Result<Self, CryptoError> {
+        let public = secret.public_key();
+        let mut cookie_salt = [0; 32];
+        SystemRandom::new().fill(&mut cookie_salt).map_err(|_| CryptoError)?;
+        let own_mac1 = mac_key(b"mac1", &public.0);
+        Ok(NoiseCrypto { own_mac1, cookies: CookieBox::new(&public), secret, public, cookie_salt })
+    }
+}
+
+impl core::fmt::Debug for NoiseCrypto {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("NoiseCrypto").field("public", &self.public).finish_non_exhaustive()
+    }
+}
+
+impl Crypto for NoiseCrypto {
+    fn public_key(&self) -> PublicKey {
+        self.public
+    }
+
+    fn initiate(
+        &mut self,
+        peer: &PublicKey,
+        payload: &[u8],
+        message: &mut Vec<u8>,
+    ) -> Result<Box<dyn Initiator>, CryptoError> {
+        noise::initiate(&self.secret, peer, payload, message)
+    }
+
+    fn accept(&mut self, message: &[u8]) -> Result<Accepted, CryptoError> {
+        noise::accept(&self.secret, message)
+    }
+
+    fn mac(&self, purpose: MacPurpose<'_>, data: &[u8]) -> [u8; 16] {
+        match purpose {
+            MacPurpose::Mac1(key) if *key == self.public => tag(&self.own_mac1, data),
+            MacPurpose::Mac1(key) => tag(&mac_key(b"mac1", &key.0), data),
+            MacPurpose::Mac2(cookie) => tag(&mac_key(b"mac2", cookie), data),
+            MacPurpose::Cookie(secret) => {
+                let mut material = [0; 64];
+                material[..32].copy_from_slice(&self.cookie_salt);
+                material[32..].copy_from_slice(secret);
+                tag(&mac_key(b"cookie", &material), data)
+            }
+        }
+    }
+
+    fn seal_cookie(&self, cookie: &[u8; 16], nonce: &[u8; 24], mac1: &[u8; 16]) -> [u8; 32] {
+        self.cookies.seal(cookie, nonce, mac1)
+    }
+
+    fn open_cookie(
+        &self,
+        peer: &PublicKey,
+        sealed: &[u8; 32],
+        nonce: &[u8; 24],
+        mac1: &[u8; 16],
+    ) -> Result<[u8; 16], CryptoError> {
+        CookieBox::new(peer).open(sealed, nonce, mac1)
+    }
+}
+
+/// A MAC key for one purpose; the label keeps equal material of different purposes apart.
+fn mac_key(label: &[u8], material: &[u8]) -> hmac::Key {
+    let labelled = labelled(label);
+    let salt = hmac::Key::new(hmac::HMAC_SHA256, &labelled);
+    hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&salt, material).as_ref())
+}
+
+/// HMAC-SHA256, truncated to 128 bits.
+fn tag(key: &hmac::Key, data: &[u8]) -> [u8; 16] {
+    hmac::sign(key, data).as_ref().first_chunk().copied().unwrap_or_default()
+}
+
+/// The keys of an established connection; `ours` protects what this side sends.
+fn session(ours: Secret, theirs: Secret) -> Result<Session, CryptoError> {
+    Ok(Session {
+        sealer: Box::new(packet::PacketSealer::new(ours)?),
+        opener: Box::new(packet::PacketOpener::new(theirs)?),
+    })
+}

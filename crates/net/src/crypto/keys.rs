@@ -1,0 +1,176 @@
+//! Static X25519 keys: text, files, generation. Written as WireGuard writes them, 44 characters of base64.
+
+use anabranch_core::crypto::PublicKey;
+use base64::engine::Engine;
+use base64::engine::general_purpose::STANDARD;
+use base64::{DecodeError, DecodeSliceError};
+use ring::rand::{SecureRandom, SystemRandom};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::Path;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+/// Bytes of a key.
+pub const KEY_LEN: usize = 32;
+/// Characters of a key's text.
+pub const TEXT_LEN: usize = 44;
+/// Longest key file that is read, in bytes; a key with blank space around it is far shorter.
+const MAX_FILE_LEN: u64 = 1024;
+
+/// A static secret key. Erased from memory when dropped; never printed by `Debug`.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct SecretKey([u8; KEY_LEN]);
+
+/// What is wrong with a key, or with the file it should be in.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeyError {
+    /// The text does not have 44 characters.
+    #[error("a key has {TEXT_LEN} characters of base64, this has {0}")]
+    Length(usize),
+    /// A character is not of the base64 alphabet; counted from 0.
+    #[error("character {0} of the key is not base64")]
+    Character(usize),
+    /// The padding is wrong, or the last character carries bits beyond the 32 bytes.
+    #[error("the end of the key is not that of 32 bytes in base64")]
+    Ending,
+    /// Others than the owner may read the file. Holds its mode.
+    #[error("mode {0:03o} lets others read the secret key; run chmod 600 on it")]
+    Exposed(u32),
+    /// The file exists, and overwriting was not asked for.
+    #[error("the file exists already")]
+    Exists,
+    /// The file cannot be read or written.
+    #[error(transparent)]
+    Io(std::io::Error),
+    /// The system has no randomness to give.
+    #[error("the system gives no random numbers")]
+    Randomness,
+}
+
+impl SecretKey {
+    /// A new key from the system's randomness.
+    pub fn generate() -> Result<Self, KeyError> {
+        let mut key = SecretKey([0; KEY_LEN]);
+        SystemRandom::new().fill(&mut key.0).map_err(|_| KeyError::Randomness)?;
+        Ok(key)
+    }
+
+    /// The key with these bytes; any 32 bytes are a key (RFC 7748 §5 clamps them in use).
+    pub const fn from_bytes(bytes: [u8; KEY_LEN]) -> Self {
+        SecretKey(bytes)
+    }
+
+    /// The key's bytes.
+    pub const fn as_bytes(&self) -> &[u8; KEY_LEN] {
+        &self.0
+    }
+
+    /// The public key that belongs to this one.
+    pub fn public_key(&self) -> PublicKey {
+        PublicKey(curve25519_dalek::MontgomeryPoint::mul_base_clamped(self.0).to_bytes())
+    }
+
+    /// Reads a key's text; blank space around it does not count.
+    pub fn from_base64(text: &str) -> Result<Self, KeyError> {
+        decode(text).map(SecretKey)
+    }
+
+    /// The key's text.
+    pub fn to_base64(&self) -> Zeroizing<String> {
+        Zeroizing::new(STANDARD.encode(self.0))
+    }
+
+    /// Reads a key file. On Unix, one that others than its owner may read is refused.
+    pub fn load(path: &Path) -> Result<Self, KeyError> {
+        let mut file = File::open(path).map_err(KeyError::Io)?;
+        check_mode(&file)?;
+        let mut text = Zeroizing::new(String::new());
+        Read::by_ref(&mut file)
+            .take(MAX_FILE_LEN)
+            .read_to_string(&mut text)
+            .map_err(KeyError::Io)?;
+        SecretKey::from_base64(&text)
+    }
+
+    /// Writes a key file that only its owner may read. An existing file is an error unless
+    /// `overwrite`, and then replaced as a whole.
+    pub fn save(&self, path: &Path, overwrite: bool) -> Result<(), KeyError> {
+        if !overwrite {
+            return self.create(path);
+        }
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(format!(".new-{}", std::process::id()));
+        let new = path.with_file_name(name);
+        self.create(&new)?;
+        std::fs::rename(&new, path).map_err(|error| {
+            // The rename's error is the one to report; the new file must not stay either way.
+            let _ = std::fs::remove_file(&new);
+            KeyError::Io(error)
+        })
+    }
+
+    fn create(&self, path: &Path) -> Result<(), KeyError> {
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => KeyError::Exists,
+            _ => KeyError::Io(error),
+        })?;
+        let text = self.to_base64();
+        file.write_all(text.as_bytes())
+            .and_then(|()| file.write_all(b"\n"))
+            .and_then(|()| file.sync_all())
+            .map_err(KeyError::Io)
+    }
+}
+
+impl core::fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("SecretKey(…)")
+    }
+}
+
+/// Reads a public key's text; blank space around it does not count.
+pub fn parse_public_key(text: &str) -> Result<PublicKey, KeyError> {
+    decode(text).map(PublicKey)
+}
+
+/// A public key's text.
+pub fn format_public_key(key: &PublicKey) -> String {
+    STANDARD.encode(key.0)
+}
+
+fn decode(text: &str) -> Result<[u8; KEY_LEN], KeyError> {
+    let text = text.trim();
+    if let Some(at) = text.chars().position(|character| !character.is_ascii()) {
+        return Err(KeyError::Character(at));
+    }
+    if text.len() != TEXT_LEN {
+        return Err(KeyError::Length(text.len()));
+    }
+    // Base64 decodes in units of three bytes, so the buffer is one byte longer than the key.
+    let mut bytes = Zeroizing::new([0; KEY_LEN + 1]);
+    let len = STANDARD.decode_slice(text, bytes.as_mut_slice()).map_err(|error| match error {
+        DecodeSliceError::DecodeError(DecodeError::InvalidByte(at, _)) => KeyError::Character(at),
+        _ => KeyError::Ending,
+    })?;
+    match bytes.first_chunk() {
+        Some(key) if len == KEY_LEN => Ok(*key),
+        _ => Err(KeyError::Ending),
+    }
+}
+
+#[cfg(unix)]
+fn check_mode(file: &File) -> Result<(), KeyError> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = file.metadata().map_err(KeyError::Io)?.permissions().mode() & 0o777;
+    if mode & 0o077 == 0 { Ok(()) } else { Err(KeyError::Exposed(mode)) }
+}
+
+#[cfg(not(unix))]
+fn check_mode(_: &File) -> Result<(), KeyError> {
+    Ok(())
+}

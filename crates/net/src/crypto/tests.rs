@@ -1,0 +1,345 @@
+use super::keys::{KeyError, format_public_key, parse_public_key};
+use super::{NoiseCrypto, SecretKey};
+use anabranch_core::crypto::{Crypto, MacPurpose, PublicKey, Session, TAG_LEN};
+use anabranch_core::handshake::{
+    Initiating, Opening, Outcome, Permitted, ResponderConfig, Responding, Schedule,
+};
+use anabranch_types::{PathId, Rng, Time};
+use proptest::prelude::*;
+use std::net::SocketAddr;
+
+const PATH: PathId = PathId(2);
+const HEADER_LEN: usize = 10;
+
+fn identity(fill: u8) -> NoiseCrypto {
+    NoiseCrypto::new(SecretKey::from_bytes([fill; 32])).unwrap()
+}
+
+/// The sessions of a client and a server, and the payloads each read.
+fn handshake() -> (Session, Session) {
+    let (mut client, mut server) = (identity(1), identity(2));
+    let mut first = b"header".to_vec();
+    let mut initiator = client.initiate(&server.public_key(), b"hello", &mut first).unwrap();
+    assert_eq!(first.len(), 6 + 96 + 5);
+    let accepted = server.accept(&first[6..]).unwrap();
+    assert_eq!(accepted.peer, client.public_key());
+    assert_eq!(accepted.payload, b"hello");
+    let mut second = Vec::new();
+    let server_session = accepted.responder.respond(b"welcome", &mut second).unwrap();
+    assert_eq!(second.len(), 48 + 7);
+    let (payload, client_session) = initiator.finish(&second).unwrap();
+    assert_eq!(payload, b"welcome");
+    (client_session, server_session)
+}
+
+fn sealed(from: &mut Session, path: PathId, number: u64, body: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0x40; HEADER_LEN];
+    packet.extend_from_slice(body);
+    packet.extend_from_slice(&[0; TAG_LEN]);
+    from.sealer.seal(path, number, &mut packet, HEADER_LEN);
+    packet
+}
+
+fn opened(to: &mut Session, epoch: u8, number: u64, packet: &[u8]) -> Option<Vec<u8>> {
+    let mut packet = packet.to_vec();
+    let end = to.opener.open(epoch, PATH, number, &mut packet, HEADER_LEN).ok()?;
+    Some(packet[HEADER_LEN..end].to_vec())
+}
+
+#[test]
+fn a_handshake_gives_matching_keys_both_ways() {
+    let (mut client, mut server) = handshake();
+    for number in [0, 1, u64::MAX] {
+        let packet = sealed(&mut client, PATH, number, b"to the server");
+        assert_eq!(opened(&mut server, 0, number, &packet).unwrap(), b"to the server");
+        assert!(opened(&mut client, 0, number, &packet).is_none(), "directions have own keys");
+        let packet = sealed(&mut server, PATH, number, b"to the client");
+        assert_eq!(opened(&mut client, 0, number, &packet).unwrap(), b"to the client");
+    }
+    let sample = [7; 16];
+    assert_eq!(client.sealer.mask(&sample), server.opener.mask(&sample));
+    assert_eq!(server.sealer.mask(&sample), client.opener.mask(&sample));
+    assert_ne!(client.sealer.mask(&sample), server.sealer.mask(&sample));
+    assert_ne!(client.sealer.mask(&sample), client.sealer.mask(&[8; 16]));
+}
+
+#[test]
+fn every_byte_of_a_packet_its_path_number_and_epoch_are_authenticated() {
+    let (mut client, mut server) = handshake();
+    let packet = sealed(&mut client, PATH, 5, b"some body");
+    for at in 0..packet.len() {
+        for bit in 0..8 {
+            let mut damaged = packet.clone();
+            damaged[at] ^= 1 << bit;
+            assert!(opened(&mut server, 0, 5, &damaged).is_none(), "byte {at}, bit {bit}");
+        }
+        assert!(opened(&mut server, 0, 5, &packet[..at]).is_none(), "cut at {at}");
+    }
+    assert!(opened(&mut server, 0, 6, &packet).is_none());
+    assert!(server.opener.open(0, PathId(3), 5, &mut packet.clone(), HEADER_LEN).is_err());
+    for epoch in 1..4 {
+        assert!(opened(&mut server, epoch, 5, &packet).is_none());
+    }
+    assert!(opened(&mut server, 0, 5, &packet).is_some());
+}
+
+#[test]
+fn damaged_handshake_messages_fail_and_leave_the_initiator_intact() {
+    let (mut client, mut server) = (identity(1), identity(2));
+    let mut first = Vec::new();
+    let mut initiator = client.initiate(&server.public_key(), b"hello", &mut first).unwrap();
+    for at in 0..first.len() {
+        let mut damaged = first.clone();
+        damaged[at] ^= 1;
+        assert!(server.accept(&damaged).is_err(), "byte {at}");
+        assert!(server.accept(&first[..at]).is_err(), "cut at {at}");
+    }
+    let mut second = Vec::new();
+    server.accept(&first).unwrap().responder.respond(b"welcome", &mut second).unwrap();
+    for at in 0..second.len() {
+        let mut damaged = second.clone();
+        damaged[at] ^= 1;
+        assert!(initiator.finish(&damaged).is_err(), "byte {at}");
+        assert!(initiator.finish(&second[..at]).is_err(), "cut at {at}");
+    }
+    assert_eq!(initiator.finish(&second).unwrap().0, b"welcome");
+    assert!(initiator.finish(&second).is_err(), "a handshake finishes once");
+}
+
+#[test]
+fn only_the_named_responder_can_read_an_initiation() {
+    let (mut client, mut other) = (identity(1), identity(3));
+    let mut first = Vec::new();
+    let peer = identity(2).public_key();
+    client.initiate(&peer, b"hello", &mut first).unwrap();
+    assert!(other.accept(&first).is_err());
+}
+
+#[test]
+fn epochs_advance_and_the_previous_key_stays_until_discarded() {
+    let (mut client, mut server) = handshake();
+    let late = sealed(&mut client, PATH, 1, b"late");
+    for epoch in 1..=9 {
+        client.sealer.advance();
+        assert_eq!(client.sealer.epoch(), epoch & 3);
+        let packet = sealed(&mut client, PATH, 100 + u64::from(epoch), b"new");
+        assert_eq!(server.opener.epoch(), (epoch - 1) & 3);
+        let mut forged = packet.clone();
+        forged[HEADER_LEN] ^= 1;
+        assert!(opened(&mut server, epoch & 3, 100 + u64::from(epoch), &forged).is_none());
+        assert_eq!(server.opener.epoch(), (epoch - 1) & 3, "forgeries do not advance the epoch");
+        assert!(opened(&mut server, epoch & 3, 100 + u64::from(epoch), &packet).is_some());
+        assert_eq!(server.opener.epoch(), epoch & 3);
+        if epoch == 1 {
+            assert_eq!(opened(&mut server, 0, 1, &late).unwrap(), b"late");
+            server.opener.discard_old();
+            assert!(opened(&mut server, 0, 1, &late).is_none());
+        }
+        assert!(opened(&mut server, (epoch + 2) & 3, 1, &late).is_none(), "two epochs away");
+    }
+    let mask = client.sealer.mask(&[1; 16]);
+    assert_eq!(mask, server.opener.mask(&[1; 16]), "header protection outlives epochs");
+}
+
+#[test]
+fn a_key_seals_no_more_than_its_limit() {
+    let (mut client, _) = handshake();
+    assert_eq!(client.sealer.remaining(), 1 << 23);
+    let mut packet = [0; HEADER_LEN + TAG_LEN];
+    for number in 0..1 << 23 {
+        client.sealer.seal(PATH, number, &mut packet, HEADER_LEN);
+    }
+    assert_eq!(client.sealer.remaining(), 0);
+    assert_eq!(sealed(&mut client, PATH, 1 << 23, b"secret"), [0; HEADER_LEN + 6 + TAG_LEN]);
+    client.sealer.advance();
+    assert_eq!(client.sealer.remaining(), 1 << 23);
+    assert_ne!(sealed(&mut client, PATH, 1 << 23, b"secret"), [0; HEADER_LEN + 6 + TAG_LEN]);
+}
+
+#[test]
+fn paths_and_numbers_make_distinct_nonces() {
+    let (mut client, _) = handshake();
+    let pairs = [(0, 0), (0, 1), (1, 0), (0, 1 << 32), (1 << 16, 0), (u32::MAX, 7), (7, 7)];
+    let mut packets: Vec<_> = pairs
+        .iter()
+        .map(|(path, number)| sealed(&mut client, PathId(*path), *number, &[0; 32]))
+        .collect();
+    packets.sort();
+    packets.dedup();
+    assert_eq!(packets.len(), pairs.len(), "the same plaintext never seals to the same bytes");
+}
+
+#[test]
+fn packets_too_short_to_seal_are_zeroed_and_too_short_to_open_refused() {
+    let (mut client, mut server) = handshake();
+    for len in 0..HEADER_LEN + TAG_LEN {
+        let mut packet = vec![9; len];
+        client.sealer.seal(PATH, 0, &mut packet, HEADER_LEN);
+        assert!(packet.iter().all(|byte| *byte == 0));
+        assert!(server.opener.open(0, PATH, 0, &mut packet, HEADER_LEN).is_err());
+    }
+}
+
+#[test]
+fn macs_depend_on_purpose_key_and_data() {
+    let (client, server) = (identity(1), identity(2));
+    let (key, data) = ([5; 32], b"data".as_slice());
+    let mut tags = vec![
+        client.mac(MacPurpose::Mac1(&PublicKey(key)), data),
+        client.mac(MacPurpose::Mac1(&server.public_key()), data),
+        client.mac(MacPurpose::Mac2(&[5; 16]), data),
+        client.mac(MacPurpose::Mac2(&[6; 16]), data),
+        client.mac(MacPurpose::Cookie(&key), data),
+        client.mac(MacPurpose::Cookie(&key), b"datb"),
+        server.mac(MacPurpose::Cookie(&key), data),
+    ];
+    assert_eq!(tags[1], server.mac(MacPurpose::Mac1(&server.public_key()), data));
+    assert_eq!(tags[2], server.mac(MacPurpose::Mac2(&[5; 16]), data));
+    assert_eq!(tags[4], client.mac(MacPurpose::Cookie(&key), data));
+    let count = tags.len();
+    tags.sort();
+    tags.dedup();
+    assert_eq!(tags.len(), count);
+}
+
+#[test]
+fn cookies_open_for_their_message_and_responder_only() {
+    let (client, server) = (identity(1), identity(2));
+    let (cookie, nonce, mac1) = ([3; 16], [4; 24], [5; 16]);
+    let sealed = server.seal_cookie(&cookie, &nonce, &mac1);
+    let open = |peer: PublicKey, sealed: &[u8; 32], nonce: &[u8; 24], mac1: &[u8; 16]| {
+        client.open_cookie(&peer, sealed, nonce, mac1).ok()
+    };
+    assert_eq!(open(server.public_key(), &sealed, &nonce, &mac1), Some(cookie));
+    assert_eq!(open(client.public_key(), &sealed, &nonce, &mac1), None);
+    assert_eq!(open(server.public_key(), &sealed, &[6; 24], &mac1), None);
+    assert_eq!(open(server.public_key(), &sealed, &nonce, &[6; 16]), None);
+    for at in 0..sealed.len() {
+        let mut damaged = sealed;
+        damaged[at] ^= 1;
+        assert_eq!(open(server.public_key(), &damaged, &nonce, &mac1), None);
+    }
+}
+
+/// RFC 7748 §6.1: Alice's key pair.
+#[test]
+fn public_keys_and_text_have_their_known_answers() {
+    let secret = SecretKey::from_base64("dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo=").unwrap();
+    assert_eq!(secret.as_bytes()[..4], [0x77, 0x07, 0x6d, 0x0a]);
+    let public = secret.public_key();
+    assert_eq!(format_public_key(&public), "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=");
+    let read = parse_public_key(" hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=\n").unwrap();
+    assert_eq!(read, public);
+}
+
+#[test]
+fn wrong_key_text_is_told_precisely() {
+    let reason = |text: &str| SecretKey::from_base64(text).unwrap_err().to_string();
+    let good = "dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo=";
+    assert!(reason(&good[..43]).contains("this has 43"));
+    assert!(reason("").contains("this has 0"));
+    assert!(reason(&good.replace('X', "*")).contains("character 9 "));
+    assert!(reason(&good.replace('X', "é")).contains("character 9 "));
+    assert!(reason(&good.replace("Co=", "Cp=")).contains("end of the key"));
+    assert!(reason(&good.replace("o=", "==")).contains("end of the key"));
+    assert!(reason(&good.replace("Co=", "Coo")).contains("end of the key"));
+}
+
+#[test]
+fn debug_shows_no_secret() {
+    let secret = SecretKey::from_bytes([0xab; 32]);
+    let crypto = NoiseCrypto::new(secret.clone()).unwrap();
+    let (session, _) = handshake();
+    for text in [format!("{secret:?}"), format!("{crypto:?}"), format!("{session:?}")] {
+        let lower = text.to_lowercase();
+        assert!(!lower.contains("ab, ab") && !lower.contains("171") && !lower.contains("abab"));
+    }
+}
+
+#[test]
+fn generated_keys_differ() {
+    let (a, b) = (SecretKey::generate().unwrap(), SecretKey::generate().unwrap());
+    assert_ne!(a.as_bytes(), b.as_bytes());
+}
+
+#[test]
+fn key_files_are_private_and_not_overwritten_by_chance() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("key");
+    let (first, second) = (SecretKey::from_bytes([1; 32]), SecretKey::from_bytes([2; 32]));
+    first.save(&path, false).unwrap();
+    assert!(matches!(second.save(&path, false), Err(KeyError::Exists)));
+    assert_eq!(SecretKey::load(&path).unwrap().as_bytes(), first.as_bytes());
+    second.save(&path, true).unwrap();
+    assert_eq!(SecretKey::load(&path).unwrap().as_bytes(), second.as_bytes());
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&path), 0o600);
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
+        let refused = SecretKey::load(&path).unwrap_err();
+        assert!(matches!(refused, KeyError::Exposed(0o640)), "{refused}");
+    }
+    let missing = SecretKey::load(&directory.path().join("none")).unwrap_err();
+    assert!(matches!(missing, KeyError::Io(_)));
+}
+
+/// The core's handshake, with a cookie, a forged answer and a copy on another path.
+#[test]
+fn the_core_connects_with_it() {
+    let (mut client, mut server) = (identity(1), identity(2));
+    let config = ResponderConfig { permitted: Permitted::Anyone, ..Default::default() };
+    let mut responding = Responding::new(config, Time::ZERO, Rng::new(1));
+    let opening = Opening {
+        peer: server.public_key(),
+        local_id: 77,
+        timestamp: 1_700_000_000_000_000_000,
+        parameters: b"parameters",
+    };
+    let mut attempt =
+        Initiating::new(&mut client, opening, Schedule::default(), Time::ZERO, Rng::new(2))
+            .unwrap();
+    attempt.add_path(PATH, Time::ZERO);
+    let remote = SocketAddr::from(([127, 0, 0, 1], 4000));
+    let mut first = Vec::new();
+    assert!(attempt.poll(&client, PATH, Time::ZERO, &mut first));
+    let outcome = responding.handle(&mut server, Time::ZERO, remote, &first, true);
+    let Outcome::Reply(cookie) = outcome else { panic!("{outcome:?}") };
+    attempt.on_cookie_reply(&client, PATH, Time::ZERO, &cookie).unwrap();
+    first.clear();
+    assert!(attempt.poll(&client, PATH, Time::ZERO, &mut first));
+    let outcome = responding.handle(&mut server, Time::ZERO, remote, &first, true);
+    let Outcome::Candidate(candidate) = outcome else { panic!("{outcome:?}") };
+    assert_eq!((candidate.peer, candidate.remote_id), (client.public_key(), 77));
+    assert_eq!(candidate.parameters, b"parameters");
+    let mut accepting = responding.accept(&server, Time::ZERO, candidate, 88, b"own").unwrap();
+    let mut forged = accepting.response.clone();
+    forged[20] ^= 1;
+    assert!(attempt.on_response(&client, &forged).is_err());
+    let mut established = attempt.on_response(&client, &accepting.response).unwrap();
+    assert_eq!((established.remote_id, &established.parameters[..]), (88, &b"own"[..]));
+    let packet = sealed(&mut established.session, PATH, 0, b"first");
+    assert_eq!(opened(&mut accepting.session, 0, 0, &packet).unwrap(), b"first");
+    let elsewhere = SocketAddr::from(([127, 0, 0, 2], 4000));
+    let outcome = responding.handle(&mut server, Time::ZERO, elsewhere, &first, false);
+    assert!(matches!(outcome, Outcome::Reply(bytes) if bytes == accepting.response));
+}
+
+proptest! {
+    #[test]
+    fn keys_survive_their_text(bytes in any::<[u8; 32]>()) {
+        let secret = SecretKey::from_bytes(bytes);
+        let text = secret.to_base64();
+        prop_assert_eq!(text.len(), 44);
+        let read = SecretKey::from_base64(&text).unwrap();
+        prop_assert_eq!(read.as_bytes(), &bytes);
+    }
+
+    #[test]
+    fn no_text_or_message_panics(text in ".{0,60}", bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let _ = parse_public_key(&text);
+        prop_assert!(identity(1).accept(&bytes).is_err());
+    }
+}
