@@ -20,7 +20,7 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
-/// C, packets per second cubed (RFC 9438 §4.6 and §5).
+/// C, packets per second cubed (RFC 9438 §4.2 and §5).
 const SCALE: f64 = 0.4;
 /// Factor on a cut, β (RFC 9438 §4.6).
 const BETA: f64 = 0.7;

@@ -11,7 +11,7 @@ pub const ENTRY: Entry = Entry {
     axis: "recovery",
     name: "fresh-repairs",
     summary: "as many fresh repairs as the window still needs; a silent path's load moves to others",
-    source: "MPLOT §II-A; FMTCP §III",
+    source: "MPLOT §II-A; FMTCP §IV-A",
     options: &[option(
         "timeout",
         "after a timeout, send what the path carried elsewhere (reinject), or wait (nothing)",

@@ -6,6 +6,7 @@ pub mod none;
 
 use core::fmt::Debug;
 
+use crate::code::Coverage;
 use crate::registry::{self, Options, PolicyError, PolicySpec, Row};
 use crate::view::{LossView, MAX_PATHS, PathView, TrafficClass, WindowView};
 use anabranch_types::Time;
@@ -60,6 +61,12 @@ pub trait RedundancyPolicy: Debug + Send {
     /// Repairs to send right after a source symbol joined an open window (sliding-window codes).
     fn after_source(&mut self, _window: &WindowView, _view: &RedundancyView<'_>) -> u16 {
         0
+    }
+
+    /// The sources that the next repair of `window` combines. Block codes cover the whole window; a
+    /// sliding-window code covers the newest symbols, which may reach back before the window's first.
+    fn coverage(&self, window: &WindowView) -> Coverage {
+        Coverage { first: window.first, count: window.sources }
     }
 
     /// How many further symbols the window needs now, beyond those in flight, due and planned, given

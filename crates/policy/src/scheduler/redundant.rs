@@ -12,7 +12,7 @@ pub const ENTRY: Entry = Entry {
     axis: "scheduler",
     name: "redundant",
     summary: "each path carries a copy of every symbol not acknowledged yet",
-    source: "the MPTCP implementation for Linux, its redundant scheduler; M-TCP §3",
+    source: "the MPTCP implementation for Linux, its redundant scheduler; M-TCP §III-B",
     options: &[],
 };
 
