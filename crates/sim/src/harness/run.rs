@@ -1,0 +1,337 @@
+use std::collections::BTreeMap;
+
+use anabranch_core::connection::Event;
+use anabranch_core::crypto::null::NullCrypto;
+use anabranch_core::endpoint::{
+    ConnectConfig, ConnectError, Endpoint, EndpointConfig, EndpointEvent, Handle,
+};
+use anabranch_core::handshake::Permitted;
+use anabranch_core::observe::Observer;
+use anabranch_core::stream::StreamEvent;
+use anabranch_types::{Rng, Time};
+use core::fmt;
+
+use super::app::{Pattern, Reader, Writer};
+use super::network::{Network, Side};
+use super::report::{FlowReport, Report};
+use super::spec::{PathEvent, Spec};
+use crate::link::LinkConfigError;
+
+/// Steps without virtual time moving that count as a hang.
+const STUCK: u32 = 2_000_000;
+
+/// Why a run did not reach its goal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// A link cannot exist.
+    Link(LinkConfigError),
+    /// A connection could not be opened.
+    Connect(ConnectError),
+    /// A connection ended before its transfer was complete.
+    Closed(String),
+    /// The receiving application read something wrong.
+    Corrupt(String),
+    /// The goal was not reached by the time to give up, or nothing was left that could reach it.
+    Timeout {
+        /// Bytes read by then, by flow.
+        read: Vec<u64>,
+        /// When.
+        at: Time,
+    },
+    /// Time stood still: something asks to be called again and again.
+    Stuck(Time),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Link(error) => error.fmt(f),
+            Failure::Connect(error) => error.fmt(f),
+            Failure::Closed(reason) => write!(f, "the connection closed: {reason}"),
+            Failure::Corrupt(what) => write!(f, "the receiver read something wrong: {what}"),
+            Failure::Timeout { read, at } => write!(f, "not done at {at}; bytes read: {read:?}"),
+            Failure::Stuck(at) => write!(f, "time stands still at {at}"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+#[derive(Debug)]
+struct FlowState {
+    client: Option<Handle>,
+    server: Option<Handle>,
+    writer: Writer,
+    reader: Reader,
+    started: bool,
+}
+
+struct Run<'a> {
+    spec: &'a Spec,
+    now: Time,
+    network: Network,
+    client: Endpoint,
+    server: Endpoint,
+    flows: Vec<FlowState>,
+    by_client: BTreeMap<Handle, usize>,
+    by_server: BTreeMap<Handle, usize>,
+    accepted: usize,
+    pattern: Pattern,
+    events: Vec<PathEvent>,
+    buffer: Vec<u8>,
+    stuck: u32,
+}
+
+/// Runs `spec` to its goal. `observe` may attach an observer to each flow's sender.
+///
+/// # Errors
+/// See [`Failure`]; print the seed with it, and the run can be repeated.
+pub fn run(
+    spec: &Spec,
+    observe: &mut dyn FnMut(usize) -> Option<Box<dyn Observer>>,
+) -> Result<Report, Failure> {
+    let mut run = Run::new(spec)?;
+    while !run.flows.iter().all(|flow| flow.reader.finished) {
+        run.step(observe)?;
+    }
+    Ok(run.report())
+}
+
+fn endpoint(spec: &Spec, key: u8, permitted: Permitted) -> Endpoint {
+    let profile = spec.flows[0].profile.clone();
+    let mut config = EndpointConfig::new(profile);
+    config.transport = spec.transport.clone();
+    config.responder.permitted = permitted;
+    config.wall_clock = 1_700_000_000_000_000_000;
+    let rng = Rng::substream(spec.seed, &format!("endpoint.{key}"));
+    Endpoint::new(config, Box::new(NullCrypto::new([key; 32])), rng, Time::ZERO)
+}
+
+impl<'a> Run<'a> {
+    fn new(spec: &'a Spec) -> Result<Self, Failure> {
+        let network = Network::new(&spec.links, &spec.reverse, spec.seed).map_err(Failure::Link)?;
+        let flows = spec.flows.iter().map(|flow| FlowState {
+            client: None,
+            server: None,
+            writer: Writer::new(flow),
+            reader: Reader::new(spec.warm_up),
+            started: false,
+        });
+        Ok(Run {
+            spec,
+            now: Time::ZERO,
+            network,
+            client: endpoint(spec, 1, Permitted::Nobody),
+            server: endpoint(spec, 2, Permitted::Anyone),
+            flows: flows.collect(),
+            by_client: BTreeMap::new(),
+            by_server: BTreeMap::new(),
+            accepted: 0,
+            pattern: Pattern::new(spec.seed),
+            events: spec.events.clone(),
+            buffer: vec![0; 65_536],
+            stuck: 0,
+        })
+    }
+
+    fn step(
+        &mut self,
+        observe: &mut dyn FnMut(usize) -> Option<Box<dyn Observer>>,
+    ) -> Result<(), Failure> {
+        self.start_flows()?;
+        self.exchange()?;
+        self.take_news(observe)?;
+        self.pump()?;
+        self.exchange()?;
+        let next = self.next_event().filter(|at| *at <= Time::ZERO + self.spec.give_up);
+        let Some(next) = next else {
+            let read = self.flows.iter().map(|flow| flow.reader.read).collect();
+            return Err(Failure::Timeout { read, at: self.now });
+        };
+        if next > self.now {
+            self.stuck = 0;
+            self.now = next;
+        } else {
+            self.stuck += 1;
+            if self.stuck > STUCK {
+                return Err(Failure::Stuck(self.now));
+            }
+        }
+        self.apply_events();
+        self.network.deliver(self.now, &mut self.client, &mut self.server);
+        for endpoint in [&mut self.client, &mut self.server] {
+            if endpoint.next_timeout().is_some_and(|(time, _)| time <= self.now) {
+                endpoint.handle_timeout(self.now);
+            }
+        }
+        Ok(())
+    }
+
+    fn next_event(&self) -> Option<Time> {
+        let endpoints = [self.client.next_timeout(), self.server.next_timeout()];
+        let timers = endpoints.into_iter().flatten().map(|(time, _)| time);
+        let writers = self.flows.iter().filter_map(|flow| flow.writer.next_event());
+        let starts = self.spec.flows.iter().zip(&self.flows);
+        let starts = starts.filter(|(_, state)| !state.started).map(|(flow, _)| flow.start);
+        let events = self.events.iter().map(|PathEvent::Rebind { at, .. }| *at);
+        timers.chain(writers).chain(starts).chain(events).chain(self.network.next_event()).min()
+    }
+
+    fn apply_events(&mut self) {
+        let now = self.now;
+        let network = &mut self.network;
+        self.events.retain(|PathEvent::Rebind { at, link }| {
+            if *at <= now {
+                network.rebind(*link);
+            }
+            *at > now
+        });
+    }
+
+    fn start_flows(&mut self) -> Result<(), Failure> {
+        for (index, flow) in self.spec.flows.iter().enumerate() {
+            if self.flows[index].started || flow.start > self.now {
+                continue;
+            }
+            self.flows[index].started = true;
+            let all: Vec<usize> = (0..self.spec.links.len()).collect();
+            let links = if flow.links.is_empty() { &all } else { &flow.links };
+            let config = ConnectConfig {
+                peer: self.server.public_key(),
+                paths: links.iter().map(|link| self.network.path(*link)).collect(),
+                profile: flow.profile.clone(),
+            };
+            let handle = self.client.connect(self.now, config).map_err(Failure::Connect)?;
+            self.flows[index].client = Some(handle);
+            self.by_client.insert(handle, index);
+        }
+        Ok(())
+    }
+
+    fn exchange(&mut self) -> Result<(), Failure> {
+        let (now, buffer) = (self.now, &mut self.buffer);
+        for (side, endpoint) in [(Side::Client, &mut self.client), (Side::Server, &mut self.server)]
+        {
+            let mut sent = 0;
+            while let Some(transmit) = endpoint.poll_transmit(now, &|_| true, buffer) {
+                self.network.send(now, side, &transmit, &buffer[..transmit.len]);
+                sent += 1;
+                if sent > STUCK {
+                    return Err(Failure::Stuck(now));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_news(
+        &mut self,
+        observe: &mut dyn FnMut(usize) -> Option<Box<dyn Observer>>,
+    ) -> Result<(), Failure> {
+        while let Some(event) = self.client.poll_event() {
+            match event {
+                EndpointEvent::Connected(handle) => {
+                    let flow = self.by_client.get(&handle).copied().unwrap_or(0);
+                    if let Some(connection) = self.client.connection(handle) {
+                        connection.set_observer(observe(flow));
+                    }
+                }
+                EndpointEvent::ConnectFailed(_) => {
+                    return Err(Failure::Closed("the handshake was not answered".to_owned()));
+                }
+                EndpointEvent::Connection(_, Event::Closed(reason)) => {
+                    return Err(Failure::Closed(format!("sender: {reason:?}")));
+                }
+                _ => {}
+            }
+        }
+        while let Some(event) = self.server.poll_event() {
+            self.server_news(event)?;
+        }
+        Ok(())
+    }
+
+    fn server_news(&mut self, event: EndpointEvent) -> Result<(), Failure> {
+        match event {
+            EndpointEvent::Connection(handle, Event::Stream(StreamEvent::Opened(stream))) => {
+                let flow = self.flow_of_server(handle);
+                self.flows[flow].reader.opened(stream);
+            }
+            EndpointEvent::Accepted(handle) => {
+                self.flow_of_server(handle);
+            }
+            EndpointEvent::Connection(_, Event::Closed(reason)) => {
+                return Err(Failure::Closed(format!("receiver: {reason:?}")));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Which flow a connection at the server belongs to. All flows carry the same pattern, so they are
+    /// matched by the order in which they are accepted.
+    fn flow_of_server(&mut self, handle: Handle) -> usize {
+        if let Some(flow) = self.by_server.get(&handle) {
+            return *flow;
+        }
+        let mut paths: Vec<usize> = Vec::new();
+        if let Some(connection) = self.server.connection(handle) {
+            let links = connection.stats().paths;
+            paths.extend(links.iter().map(|path| path.address.socket.0 as usize));
+        }
+        // Flows on other links cannot be this one.
+        let fits = |index: &usize| {
+            let links = &self.spec.flows[*index].links;
+            self.flows[*index].server.is_none()
+                && (links.is_empty() || paths.iter().all(|path| links.contains(path)))
+        };
+        let flow = (0..self.flows.len()).find(fits).unwrap_or(0);
+        self.accepted += 1;
+        self.flows[flow].server = Some(handle);
+        self.by_server.insert(handle, flow);
+        flow
+    }
+
+    fn pump(&mut self) -> Result<(), Failure> {
+        for flow in &mut self.flows {
+            if let Some(connection) = flow.client.and_then(|handle| self.client.connection(handle))
+            {
+                flow.writer.pump(self.now, connection, &self.pattern);
+            }
+            if let Some(connection) = flow.server.and_then(|handle| self.server.connection(handle))
+            {
+                flow.reader.pump(self.now, connection, &self.pattern).map_err(Failure::Corrupt)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn report(mut self) -> Report {
+        let last = self.flows.iter().map(|flow| flow.reader.last).max().unwrap_or_default();
+        let first = self.spec.flows.iter().map(|flow| flow.start).min().unwrap_or_default();
+        let capacity_bits = self.network.capacity(first, last);
+        let mut flows = Vec::new();
+        for flow in &mut self.flows {
+            let stats = |endpoint: &mut Endpoint, handle: Option<Handle>| {
+                Some(endpoint.connection(handle?)?.stats())
+            };
+            flows.push(FlowReport {
+                bytes: flow.reader.read,
+                last: flow.reader.last,
+                bytes_after_warm_up: flow.reader.after_warm_up,
+                bins: core::mem::take(&mut flow.reader.bins),
+                probes: flow.reader.probe_report(flow.writer.probes_sent),
+                sender: stats(&mut self.client, flow.client),
+                receiver: stats(&mut self.server, flow.server),
+            });
+        }
+        Report {
+            elapsed: last.since(first),
+            capacity_bits,
+            flows,
+            links: self.network.reports(),
+            digest: self.network.digest,
+            datagrams: self.network.datagrams,
+        }
+    }
+}

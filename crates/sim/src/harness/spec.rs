@@ -1,0 +1,89 @@
+use anabranch_core::config::TransportConfig;
+use anabranch_core::profiles::Profile;
+use anabranch_types::Time;
+use core::time::Duration;
+
+use crate::link::LinkConfig;
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// The links, one path each: the data direction.
+    pub links: Vec<LinkConfig>,
+    /// The opposite directions; where missing, the clean reverse of the link.
+    pub reverse: Vec<LinkConfig>,
+    /// The transfers, each a connection of its own over all links.
+    pub flows: Vec<Flow>,
+    /// Limits of both endpoints.
+    pub transport: TransportConfig,
+    /// The random seed of everything.
+    pub seed: u64,
+    /// Time after which the run is stopped as failed.
+    pub give_up: Duration,
+    /// Measured from here on, besides the whole run.
+    pub warm_up: Duration,
+    /// What happens to paths during the run.
+    pub events: Vec<PathEvent>,
+}
+
+/// One transfer, from the first endpoint to the second.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Its policies.
+    pub profile: Profile,
+    /// When it stops.
+    pub goal: Goal,
+    /// Small messages beside the bulk.
+    pub probes: Option<Probes>,
+    /// Which links it uses, by index; empty for all.
+    pub links: Vec<usize>,
+    /// When it connects.
+    pub start: Time,
+}
+
+/// When a transfer stops writing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goal {
+    /// After so many bytes.
+    Bytes(u64),
+    /// After so long; what was written by then is delivered.
+    Time(Duration),
+}
+
+/// Small messages of the interactive class, sent as datagrams at a fixed interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probes {
+    /// Time between two.
+    pub interval: Duration,
+    /// Bytes of each, at least 16.
+    pub size: usize,
+}
+
+/// A change of a path during the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathEvent {
+    /// From then on the sender's datagrams on this link come from another address (NAT rebinding).
+    Rebind {
+        /// When.
+        at: Time,
+        /// Which link.
+        link: usize,
+    },
+}
+
+impl Spec {
+    /// A run of one flow of `profile` over `links`.
+    pub fn new(links: Vec<LinkConfig>, profile: Profile, goal: Goal, seed: u64) -> Self {
+        let flow = Flow { profile, goal, probes: None, links: Vec::new(), start: Time::ZERO };
+        Spec {
+            links,
+            reverse: Vec::new(),
+            flows: vec![flow],
+            transport: TransportConfig::default(),
+            seed,
+            give_up: Duration::from_secs(600),
+            warm_up: Duration::ZERO,
+            events: Vec::new(),
+        }
+    }
+}
