@@ -35,3 +35,6 @@ pub use error::{StreamError, Violation};
 pub use events::StreamEvent;
 pub use ingress::MAX_GAPS;
 pub use streams::{ReadOutcome, StreamLimits, Streams};
+
+#[cfg(test)]
+mod tests;

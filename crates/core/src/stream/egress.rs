@@ -36,11 +36,11 @@ pub struct Pending {
 pub(super) struct ClassQueue {
     /// Streams with something to send, in the order of their turns. A stream that turns out to have
     /// nothing leaves at its turn.
-    turns: VecDeque<StreamId>,
+    pub(super) turns: VecDeque<StreamId>,
     /// Sum of the streams' sendable bytes.
-    data: u64,
+    pub(super) data: u64,
     /// Streams of which only the end is left to be sent.
-    lone_fins: u64,
+    pub(super) lone_fins: u64,
     pub(super) datagrams: DatagramQueue,
     /// Who comes first in the next symbol, datagrams or streams; they take turns.
     datagrams_first: bool,

@@ -1,0 +1,174 @@
+//! Credit, in both directions.
+
+use super::*;
+
+#[test]
+fn stream_credit_bounds_what_is_sent() {
+    let mut streams = initiator();
+    let id = streams.open(TrafficClass::Bulk).unwrap();
+    assert_eq!(streams.write(id, &[1; 450]), Ok(450));
+    let pending = streams.pending();
+    assert_eq!((pending.class, pending.bytes), (Some(TrafficClass::Bulk), 400));
+    assert_eq!(fill(&mut streams, TrafficClass::Bulk, 0, 1000).len(), 1 + 1 + 1 + 2 + 400);
+    let blocked = streams.pending();
+    assert_eq!((blocked.class, blocked.blocked), (None, Some(Blocked::FlowControl)));
+    assert_eq!(fill(&mut streams, TrafficClass::Bulk, 1, 1000), []);
+
+    streams.on_max_stream_data(id, 420).unwrap();
+    assert_eq!(streams.pending().bytes, 20);
+    streams.on_max_stream_data(id, 410).unwrap();
+    assert_eq!(streams.pending().bytes, 20, "a late, lower limit changes nothing");
+    fill(&mut streams, TrafficClass::Bulk, 1, 1000);
+    streams.on_max_stream_data(id, 1000).unwrap();
+    fill(&mut streams, TrafficClass::Bulk, 2, 1000);
+    assert_eq!(streams.pending().blocked, Some(Blocked::Application));
+}
+
+#[test]
+fn connection_credit_bounds_all_streams_together() {
+    let mut streams = initiator();
+    let ids: Vec<_> = (0..3).map(|_| streams.open(TrafficClass::Bulk).unwrap()).collect();
+    for id in &ids {
+        streams.write(*id, &[1; 400]).unwrap();
+    }
+    assert_eq!(streams.pending().bytes, 1000);
+    for symbol in 0..3 {
+        fill(&mut streams, TrafficClass::Bulk, symbol, 1000);
+    }
+    assert_eq!(streams.pending().blocked, Some(Blocked::FlowControl));
+    assert_eq!(streams.unsent(), 200);
+    streams.on_max_data(1100);
+    assert_eq!(streams.pending().bytes, 100);
+    fill(&mut streams, TrafficClass::Bulk, 3, 1000);
+    streams.on_max_data(5000);
+    assert_eq!(streams.pending().bytes, 100);
+}
+
+#[test]
+fn a_bare_end_needs_no_credit() {
+    let mut streams = initiator();
+    let first = streams.open(TrafficClass::Bulk).unwrap();
+    let second = streams.open(TrafficClass::Bulk).unwrap();
+    streams.on_max_stream_data(first, 2000).unwrap();
+    let mut symbol = 0;
+    for _ in 0..4 {
+        assert_eq!(streams.write(first, &[1; 250]), Ok(250));
+        fill(&mut streams, TrafficClass::Bulk, symbol, 600);
+        symbol += 1;
+    }
+    streams.write(first, &[1; 10]).unwrap();
+    assert_eq!(streams.pending().blocked, Some(Blocked::FlowControl));
+    streams.finish(second).unwrap();
+    assert_eq!(streams.pending().bytes, 1);
+    let bytes = fill(&mut streams, TrafficClass::Bulk, symbol, 600);
+    let end = SymbolFrame::Stream { stream: second, offset: 0, fin: true, data: &[] };
+    assert_eq!(frames(&bytes), [end]);
+    assert_eq!(streams.pending().blocked, Some(Blocked::FlowControl));
+}
+
+#[test]
+fn credit_comes_back_at_half_a_window() {
+    let mut streams = responder();
+    let id = StreamId(0);
+    streams.on_symbol(&stream_symbol(0, 0, false, &[1; 400])).unwrap();
+    streams.read(id, &mut [0; 199]).unwrap();
+    assert_eq!(controls(&mut streams), []);
+    streams.read(id, &mut [0; 1]).unwrap();
+    let max = ControlFrame::MaxStreamData { stream: id, limit: 600 };
+    assert_eq!(controls(&mut streams), [max]);
+    streams.on_symbol(&stream_symbol(0, 400, false, &[1; 200])).unwrap();
+    streams.read(id, &mut [0; 400]).unwrap();
+    let frames = controls(&mut streams);
+    assert!(frames.contains(&ControlFrame::MaxData { limit: 1600 }));
+    assert!(frames.contains(&ControlFrame::MaxStreamData { stream: id, limit: 1000 }));
+}
+
+#[test]
+fn no_stream_credit_for_a_stream_whose_end_is_known() {
+    let mut streams = responder();
+    streams.on_symbol(&stream_symbol(0, 0, true, &[1; 400])).unwrap();
+    read(&mut streams, StreamId(0));
+    assert_eq!(controls(&mut streams), []);
+}
+
+#[test]
+fn lost_credit_is_sent_again_if_it_is_the_newest() {
+    let mut streams = responder();
+    let id = StreamId(0);
+    streams.on_symbol(&stream_symbol(0, 0, false, &[1; 400])).unwrap();
+    read(&mut streams, id);
+    let [old] = controls(&mut streams)[..] else { panic!("one frame") };
+    streams.on_control_lost(&old);
+    assert_eq!(controls(&mut streams), [old]);
+
+    streams.on_symbol(&stream_symbol(0, 400, false, &[1; 400])).unwrap();
+    read(&mut streams, id);
+    let newer = controls(&mut streams);
+    assert_eq!(newer.len(), 2);
+    streams.on_control_lost(&old);
+    assert_eq!(controls(&mut streams), [], "a newer limit is on its way");
+    for frame in &newer {
+        streams.on_control_lost(frame);
+    }
+    assert_eq!(controls(&mut streams), newer);
+
+    streams.on_symbol(&stream_symbol(0, 800, true, &[])).unwrap();
+    for frame in &newer {
+        streams.on_control_lost(frame);
+    }
+    assert_eq!(controls(&mut streams), newer[..1], "the stream needs no more credit");
+}
+
+#[test]
+fn closed_streams_make_room_for_new_ones() {
+    let mut streams = responder();
+    for ordinal in 0..2 {
+        let id = StreamId::bidirectional(Role::Initiator, ordinal);
+        streams.on_symbol(&stream_symbol(id.0, 0, true, b"x")).unwrap();
+        read(&mut streams, id);
+        streams.finish(id).unwrap();
+        fill(&mut streams, TrafficClass::Bulk, ordinal, 100);
+        assert_eq!(controls(&mut streams), []);
+        streams.on_floor(SymbolId(ordinal + 1));
+        assert_eq!(events(&mut streams), [StreamEvent::Opened(id), StreamEvent::Acked(id)],);
+        let count = 4 + ordinal;
+        assert_eq!(controls(&mut streams), [ControlFrame::MaxStreams { count }]);
+        assert_eq!(streams.count(), 0);
+        streams.on_control_lost(&ControlFrame::MaxStreams { count: count - 1 });
+        assert_eq!(controls(&mut streams), []);
+        streams.on_control_lost(&ControlFrame::MaxStreams { count });
+        assert_eq!(controls(&mut streams), [ControlFrame::MaxStreams { count }]);
+    }
+}
+
+#[test]
+fn opening_waits_for_the_peer() {
+    let mut streams = Streams::new(Role::Initiator, LIMITS);
+    assert_eq!(streams.open(TrafficClass::Bulk), Err(StreamError::Limit));
+    streams.set_peer_limits(10, 10, 1);
+    assert_eq!(events(&mut streams), [StreamEvent::Openable]);
+    assert_eq!(streams.open(TrafficClass::Bulk), Ok(StreamId(0)));
+    streams.on_max_streams(2);
+    assert_eq!(events(&mut streams), [], "nobody asked");
+    assert_eq!(streams.open(TrafficClass::Bulk), Ok(StreamId(4)));
+}
+
+#[test]
+fn violations_of_credit() {
+    let over_stream = stream_symbol(0, 1, false, &[1; 400]);
+    let error = responder().on_symbol(&over_stream).unwrap_err();
+    assert_eq!(error, Violation::StreamCredit(StreamId(0)));
+    assert_eq!(error.close_code(), CloseCode::FLOW_CONTROL);
+
+    let mut streams = responder();
+    streams.on_symbol(&stream_symbol(0, 399, false, &[1])).unwrap();
+    streams.on_symbol(&stream_symbol(4, 399, false, &[1])).unwrap();
+    streams.on_symbol(&stream_symbol(4, 0, false, &[1; 400])).unwrap();
+    let over_all = streams.on_symbol(&stream_symbol(8, 0, false, &[1; 201])).unwrap_err();
+    assert_eq!(over_all, Violation::ConnectionCredit);
+    assert_eq!(over_all.close_code(), CloseCode::FLOW_CONTROL);
+    assert_eq!(streams.on_reset(StreamId(8), 0, 201), Err(Violation::ConnectionCredit));
+    assert_eq!(streams.on_reset(StreamId(8), 0, 401), Err(Violation::StreamCredit(StreamId(8))));
+    streams.on_reset(StreamId(8), 0, 200).unwrap();
+    audit(&streams);
+}
