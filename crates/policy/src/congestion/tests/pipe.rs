@@ -11,6 +11,8 @@ struct Pipe {
     rate: Bitrate,
     rtt: Duration,
     buffer: u64,
+    /// Queue from which packets are marked, bytes.
+    mark: u64,
     loss: f64,
 }
 
@@ -20,6 +22,7 @@ struct Flying {
     /// When its acknowledgement (or, for a lost one, nothing) would come.
     back: Time,
     lost: bool,
+    marked: bool,
     delivered: u64,
     delivered_at: Time,
 }
@@ -33,6 +36,8 @@ struct Outcome {
     queue: u64,
     /// Windows at ten equal intervals, bytes.
     windows: Vec<u64>,
+    /// Phases in the order in which they were first seen.
+    phases: Vec<&'static str>,
 }
 
 /// A sender with endless data drives the controller over the pipe for `duration`.
@@ -69,6 +74,7 @@ impl Run<'_> {
             sent: self.now,
             back: start + serial + self.pipe.rtt,
             lost: dropped || self.rng.chance(self.pipe.loss),
+            marked: backlog >= self.pipe.mark,
             delivered: self.delivered,
             delivered_at: self.delivered_at,
         });
@@ -123,7 +129,7 @@ impl Run<'_> {
             acked_packets: 1,
             lost_bytes: PACKET * u64::from(lost),
             lost_packets: lost,
-            ce_packets: 0,
+            ce_packets: u32::from(packet.marked),
             bytes_in_flight: self.in_flight,
             prior_in_flight,
             largest_acked_sent: packet.sent,
@@ -183,8 +189,13 @@ fn run(pipe: &Pipe, control: &mut dyn CongestionController, seconds: u64) -> Out
         rng: Rng::substream(1, "pipe"),
     };
     let (mut windows, mut half, mut queue, mut samples) = (Vec::new(), 0, Duration::ZERO, 0_u32);
+    let mut phases = Vec::new();
     while run.now < Time::from_secs(seconds) {
         let queued = run.step();
+        let phase = run.control.phase();
+        if !phases.contains(&phase) {
+            phases.push(phase);
+        }
         if run.now >= Time::from_millis(windows.len() as u64 * seconds * 100) && windows.len() < 10
         {
             windows.push(run.control.window());
@@ -201,12 +212,19 @@ fn run(pipe: &Pipe, control: &mut dyn CongestionController, seconds: u64) -> Out
         utilisation: (run.delivered - half) * 1000 / capacity,
         queue: (queue / samples.max(1)).as_micros() as u64,
         windows,
+        phases,
     }
 }
 
 /// 10 Mb/s, 40 ms, one bandwidth-delay product (50 kB) of buffer.
 fn broadband(loss: f64) -> Pipe {
-    Pipe { rate: Bitrate::from_mbps(10.0), rtt: Duration::from_millis(40), buffer: 50_000, loss }
+    Pipe {
+        rate: Bitrate::from_mbps(10.0),
+        rtt: Duration::from_millis(40),
+        buffer: 50_000,
+        mark: u64::MAX,
+        loss,
+    }
 }
 
 #[test]
@@ -232,6 +250,24 @@ fn bbr_carries_moderate_loss_and_falls_off_its_cliff_at_heavy_loss() {
     // 1.25 · (1 − 0.3) < 1: each probe measures less than the last.
     let heavy = run(&broadband(0.3), &mut *controller("bbr"), 60);
     assert!(heavy.utilisation < 400, "{heavy:?}");
+}
+
+#[test]
+fn bbr_finds_the_rate_drains_its_queue_and_probes() {
+    let outcome = run(&broadband(0.0), &mut *controller("bbr"), 30);
+    assert_eq!(outcome.phases, ["startup", "drain", "probe-bw"]);
+}
+
+#[test]
+fn ecn_reno_fills_pipes_that_lose_half_and_answers_marks() {
+    for loss in [0.0, 0.1, 0.3, 0.5] {
+        let pipe = Pipe { mark: 25_000, ..broadband(loss) };
+        let outcome = run(&pipe, &mut *controller("ecn-reno"), 60);
+        // What arrives is 1 − loss of what the bottleneck carries.
+        let carried = outcome.utilisation as f64 / (1.0 - loss);
+        assert!(carried > 850.0, "{loss}: {outcome:?}");
+        assert!(outcome.queue < 25_000, "{loss}: {outcome:?}");
+    }
 }
 
 #[test]

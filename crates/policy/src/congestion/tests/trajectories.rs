@@ -1,6 +1,7 @@
 use anabranch_types::Bitrate;
 
 use super::*;
+use crate::congestion::RateSample;
 
 /// Feeds the events and collects the window after each, in bytes.
 fn windows(control: &mut dyn CongestionController, events: &[AckEvent]) -> Vec<u64> {
@@ -191,4 +192,51 @@ fn a_larger_packet_raises_the_least_window() {
         assert_eq!(control.window(), 1452, "{spec}");
         assert!(control.ssthresh() > 1_000_000 && control.pacing_rate() != Some(Bitrate::ZERO));
     }
+}
+
+/// Ten packets acknowledged per round of 100 ms: 120 kB/s at the given round-trip time.
+fn round(bbr: &mut dyn CongestionController, number: u64, millis: u64) {
+    let delivered = 10 * PACKET;
+    let event = AckEvent {
+        total_delivered: number * delivered,
+        rate: Some(RateSample {
+            delivered,
+            lost: 0,
+            interval: Duration::from_millis(100),
+            app_limited: false,
+            prior_delivered: (number - 1) * delivered,
+        }),
+        rtt: rtt(millis),
+        ..ack(number * 100, number * 100 - millis, 10)
+    };
+    bbr.on_ack(&event, &[]);
+}
+
+#[test]
+fn bbr_measures_the_round_trip_anew_when_the_old_one_is_ten_seconds_old() {
+    let mut bbr = controller("bbr");
+    (1..=20).for_each(|number| round(&mut *bbr, number, 100));
+    assert_eq!((bbr.phase(), bbr.bandwidth()), ("probe-bw", Some(Bitrate::from_bps(960_000))));
+    // Twice the product of 12 kB and three packets of slack.
+    assert_eq!(bbr.window(), 27_600);
+    // The path has become longer: nothing is that short any more.
+    (21..=120).for_each(|number| round(&mut *bbr, number, 110));
+    assert_eq!(bbr.phase(), "probe-bw");
+    round(&mut *bbr, 121, 110);
+    assert_eq!((bbr.phase(), bbr.window()), ("probe-rtt", 4 * PACKET));
+    round(&mut *bbr, 122, 110);
+    assert_eq!(bbr.phase(), "probe-rtt");
+    // After 200 ms and a round the old window is back, for the new product of 13.2 kB.
+    (123..=124).for_each(|number| round(&mut *bbr, number, 110));
+    assert_eq!((bbr.phase(), bbr.window()), ("probe-bw", 30_000));
+}
+
+#[test]
+fn bbr_conserves_packets_for_a_round_after_a_loss() {
+    let mut bbr = controller("bbr");
+    (1..=20).for_each(|number| round(&mut *bbr, number, 100));
+    bbr.on_ack(&AckEvent { bytes_in_flight: 9_600, ..loss(2_010, 1_910, 2) }, &[]);
+    assert_eq!(bbr.window(), 9_600 + 2 * PACKET);
+    bbr.on_ack(&ack(2_120, 2_011, 1), &[]);
+    assert_eq!(bbr.window(), 27_600);
 }
