@@ -20,7 +20,7 @@ pub const ENTRY: Entry = Entry {
 pub(super) const VARIANCE: OptionEntry = option(
     "variance",
     "distance in eq. 3 from the mean before (prior) or after (updated)",
-    "prior",
+    "updated",
 );
 
 pub(super) fn variance(options: &Options<'_>) -> Result<VarianceFrom, PolicyError> {

@@ -96,7 +96,8 @@ pub(super) struct Smoothed {
 pub(super) enum VarianceFrom {
     /// The mean before the update: how far the estimate was off when it was used.
     Prior,
-    /// The mean after it, a quarter of that variance at gain 1/2.
+    /// The mean after it, as the order of MPLOT's text has it: a quarter of that variance at gain 1/2,
+    /// which leaves a quarter to a third of blocks short where the other leaves a sixth.
     Updated,
 }
 

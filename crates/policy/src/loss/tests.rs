@@ -104,7 +104,7 @@ fn nothing_is_lost_before_anything_is_known() {
 
 #[test]
 fn per_block_steps_once_per_block() {
-    let mut estimator = estimator("per-block");
+    let mut estimator = estimator("per-block:variance=prior");
     estimator.on_resolved(&resolved(0, 0, 4, 1));
     // Counts seen stand in: 1 of 5, deviation sqrt(.2·.8/5).
     close(estimator.aggregate(), 0.2, 0.032_f64.sqrt());
@@ -128,7 +128,7 @@ fn per_block_steps_once_per_block() {
 
 #[test]
 fn the_variance_is_taken_from_either_mean() {
-    let mut estimator = estimator("per-block:variance=updated");
+    let mut estimator = estimator("per-block");
     for (window, lost) in [(0, 0), (1, 20)] {
         estimator.on_resolved(&resolved(0, window, 20 - lost, lost));
         estimator.on_window_resolved(WindowId(window));
