@@ -1,0 +1,5 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| anabranch_core::wire::fuzzing::transport_parameters(
+    data
+));
