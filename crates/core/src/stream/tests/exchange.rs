@@ -33,9 +33,9 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let index = any::<prop::sample::Index>;
     let step = prop_oneof![
         1 => (side.clone(), 0..3_usize).prop_map(|(side, class)| Step::Open(side, class)),
-        4 => (side.clone(), index(), 0..700_usize).prop_map(|(s, i, n)| Step::Write(s, i, n)),
+        4 => (side.clone(), index(), prop_oneof![0..700_usize, 0..20_000_usize]).prop_map(|(s, i, n)| Step::Write(s, i, n)),
         1 => (side.clone(), index()).prop_map(|(s, i)| Step::Finish(s, i)),
-        6 => (side.clone(), 0..300_usize).prop_map(|(s, n)| Step::Fill(s, n)),
+        6 => (side.clone(), prop_oneof![0..300_usize, 300..2000_usize]).prop_map(|(s, n)| Step::Fill(s, n)),
         6 => (side.clone(), index()).prop_map(|(s, i)| Step::Deliver(s, i)),
         2 => (side.clone(), index()).prop_map(|(s, i)| Step::Repeat(s, i)),
         2 => (side.clone(), any::<bool>()).prop_map(|(s, lost)| Step::Control(s, lost)),
@@ -96,8 +96,19 @@ impl Side {
 struct Pair([Side; 2]);
 
 impl Pair {
-    fn new() -> Self {
-        Pair([Side::new(initiator()), Side::new(responder())])
+    /// Two sides with [`LIMITS`], the windows times `scale`.
+    fn new(scale: u64) -> Self {
+        let limits = StreamLimits {
+            max_data: LIMITS.max_data * scale,
+            max_stream_data: LIMITS.max_stream_data * scale,
+            send_buffer: LIMITS.send_buffer * scale,
+            ..LIMITS
+        };
+        Pair([Role::Initiator, Role::Responder].map(|role| {
+            let mut streams = Streams::new(role, limits);
+            streams.set_peer_limits(limits.max_data, limits.max_stream_data, limits.max_streams);
+            Side::new(streams)
+        }))
     }
 
     fn step(&mut self, step: Step) {
@@ -238,8 +249,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn readers_get_what_was_written(steps in steps()) {
-        let mut pair = Pair::new();
+    fn readers_get_what_was_written(scale in prop_oneof![Just(1), 2..40_u64], steps in steps()) {
+        let mut pair = Pair::new(scale);
         for step in steps {
             pair.step(step);
         }

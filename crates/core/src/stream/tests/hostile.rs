@@ -62,6 +62,29 @@ fn what_came_first_stays() {
 }
 
 #[test]
+fn pieces_survive_the_growth_of_the_buffer() {
+    let limits = StreamLimits { max_data: 1 << 20, max_stream_data: 1 << 20, ..LIMITS };
+    let mut streams = Streams::new(Role::Responder, limits);
+    let data: Vec<u8> = (0..100_000_u32).map(|n| (n * 7 >> 3) as u8).collect();
+    let mut got = Vec::new();
+    for half in [0..50_000, 50_000..100_000] {
+        for parity in [1, 0] {
+            for (index, chunk) in data[half.clone()].chunks(1000).enumerate() {
+                if index % 2 == parity {
+                    let offset = half.start + index * 1000;
+                    streams.on_symbol(&stream_symbol(0, offset as u64, false, chunk)).unwrap();
+                }
+            }
+        }
+        let mut buffer = [0; 777];
+        while let Ok(ReadOutcome { n: n @ 1.., .. }) = streams.read(StreamId(0), &mut buffer) {
+            got.extend_from_slice(&buffer[..n]);
+        }
+    }
+    assert_eq!(got, data);
+}
+
+#[test]
 fn pieces_are_bounded() {
     let window = 4 * MAX_GAPS as u64;
     let limits = StreamLimits { max_data: window, max_stream_data: window, ..LIMITS };

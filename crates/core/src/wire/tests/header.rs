@@ -55,6 +55,8 @@ fn expansion_at_the_edges() {
     assert_eq!(expand_number(0, 0xffff_fff0), 1 << 32);
     assert_eq!(expand_number(0xffff_fff0, 1 << 32), 0xffff_fff0);
     assert_eq!(expand_number(0, MAX_VARINT), MAX_VARINT + 1 - (1 << 32));
+    assert_eq!(expand_number(0, 1 << 31), 1 << 32, "of two equally near, the upper");
+    assert_eq!(expand_number(0, (1 << 31) - 1), 0);
     assert_eq!(expand_path(0, 255), 256);
     assert_eq!(expand_path(255, 256), 255);
     assert_eq!(expand_path(3, 0), 3);
