@@ -65,7 +65,7 @@ fn what_came_first_stays() {
 fn pieces_survive_the_growth_of_the_buffer() {
     let limits = StreamLimits { max_data: 1 << 20, max_stream_data: 1 << 20, ..LIMITS };
     let mut streams = Streams::new(Role::Responder, limits);
-    let data: Vec<u8> = (0..100_000_u32).map(|n| (n * 7 >> 3) as u8).collect();
+    let data: Vec<u8> = (0..100_000_u32).map(|n| ((n * 7) >> 3) as u8).collect();
     let mut got = Vec::new();
     for half in [0..50_000, 50_000..100_000] {
         for parity in [1, 0] {
