@@ -145,6 +145,7 @@ pub struct Endpoint {
     /// Connection that was served last, for fairness.
     last_served: u32,
     attempt_packet: Vec<u8>,
+    last_timestamp: u64,
 }
 
 impl Endpoint {
@@ -162,6 +163,7 @@ impl Endpoint {
             events: std::collections::VecDeque::new(),
             last_served: 0,
             attempt_packet: Vec::new(),
+            last_timestamp: 0,
         }
     }
 
@@ -185,12 +187,9 @@ impl Endpoint {
         }
         let id = self.free_id().ok_or(ConnectError::TooManyConnections)?;
         let parameters = self.config.transport.parameters(&config.profile.name).encode();
-        let opening = Opening {
-            peer: config.peer,
-            local_id: id,
-            timestamp: self.config.wall_clock.saturating_add(now.as_nanos()),
-            parameters: &parameters,
-        };
+        let timestamp = self.timestamp(now);
+        let opening =
+            Opening { peer: config.peer, local_id: id, timestamp, parameters: &parameters };
         let rng = Rng::new(self.rng.next_u64());
         let mut initiating =
             Initiating::new(self.crypto.as_mut(), opening, self.config.schedule, now, rng)
@@ -200,6 +199,13 @@ impl Endpoint {
         }
         self.attempts.insert(id, Attempt { initiating, config, next_path: 0 });
         Ok(Handle(id))
+    }
+
+    /// Nanoseconds since 1970, rising with every attempt: an equal one would count as a replay.
+    fn timestamp(&mut self, now: Time) -> u64 {
+        let clock = self.config.wall_clock.saturating_add(now.as_nanos());
+        self.last_timestamp = clock.max(self.last_timestamp + 1);
+        self.last_timestamp
     }
 
     fn free_id(&mut self) -> Option<u32> {

@@ -88,8 +88,7 @@ impl Connection {
         let sample = *header::sample(packet)?;
         header::unprotect(packet, self.session.opener.mask(&sample));
         let header = DataHeader::decode(packet).ok()?;
-        let expected = self.paths.last().map_or(0, |path| path.id.0);
-        let path = PathId(expand_path(header.path, expected));
+        let path = PathId(expand_path(header.path, self.highest_path()));
         let known = self.slot_of(path).map(|slot| &self.paths[slot].received);
         let number = expand_number(header.number, known.map_or(0, |received| received.expected()));
         if known.is_some_and(|received| received.is_replay(number)) {
@@ -118,10 +117,10 @@ impl Connection {
         let slot = match self.slot_of(path) {
             Some(slot) => slot,
             None => {
-                let known = self.paths.last().map_or(0, |last| last.id.0 + 1);
+                // First packets of several paths overtake one another, so ids appear in any order.
                 let room = self.paths.len() < usize::from(self.config.max_paths);
-                let in_reach = path.0 < known + u32::from(self.config.max_paths);
-                if self.role == Role::Initiator || !room || !in_reach || path.0 < known {
+                let in_reach = path.0 <= self.highest_path() + u32::from(self.config.max_paths);
+                if self.role == Role::Initiator || !room || !in_reach {
                     return None;
                 }
                 let slot = self.new_path(now, path, address).ok()?;

@@ -342,6 +342,10 @@ impl Connection {
         }
     }
 
+    fn highest_path(&self) -> u32 {
+        self.paths.iter().map(|path| path.id.0).max().unwrap_or(0)
+    }
+
     fn slot_of(&self, path: PathId) -> Option<usize> {
         self.paths.iter().position(|p| p.id == path)
     }

@@ -1,6 +1,7 @@
 //! Congestion control: how much may be in flight on one path, and how fast it is sent.
 
 pub mod bbr;
+pub mod compensated;
 pub mod cubic;
 pub mod ecn_reno;
 pub mod reno;
@@ -149,6 +150,7 @@ pub const TABLE: &[Row<Build>] = &[
     (&cubic::ENTRY, cubic::build),
     (&ecn_reno::ENTRY, ecn_reno::build),
     (&bbr::ENTRY, bbr::build),
+    (&compensated::ENTRY, compensated::build),
 ];
 
 /// Makes the congestion policy that `spec` names; `packet_size` is the size of a full packet, bytes,

@@ -1,5 +1,6 @@
 //! Redundancy: how source symbols are grouped into windows and how many repairs protect them.
 
+pub mod budget;
 pub mod equations;
 pub mod mean_sigma;
 pub mod none;
@@ -86,8 +87,11 @@ pub trait RedundancyPolicy: Debug + Send {
 pub type Build = fn(&Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyError>;
 
 /// The policies of this axis.
-pub const TABLE: &[Row<Build>] =
-    &[(&mean_sigma::ENTRY, mean_sigma::build), (&none::ENTRY, none::build)];
+pub const TABLE: &[Row<Build>] = &[
+    (&budget::ENTRY, budget::build),
+    (&mean_sigma::ENTRY, mean_sigma::build),
+    (&none::ENTRY, none::build),
+];
 
 /// Makes the redundancy policy that `spec` names.
 pub fn build(spec: &PolicySpec) -> Result<Box<dyn RedundancyPolicy>, PolicyError> {

@@ -1,6 +1,7 @@
 //! Scheduling: which symbol goes on which path, and when it is better to wait.
 
 pub mod blind;
+pub mod earliest;
 pub mod min_rtt;
 pub mod rank;
 pub mod redundant;
@@ -116,6 +117,7 @@ pub type Build = fn(&Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError>;
 
 /// The policies of this axis.
 pub const TABLE: &[Row<Build>] = &[
+    (&earliest::ENTRY, earliest::build),
     (&rank::ENTRY, rank::build),
     (&min_rtt::ENTRY, min_rtt::build),
     (&round_robin::ENTRY, round_robin::build),

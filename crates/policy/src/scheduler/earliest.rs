@@ -1,0 +1,140 @@
+//! Earliest in-order completion, without harm: a path gets data only if that does not delay what the
+//! application reads next.
+
+use anabranch_types::PathId;
+use core::time::Duration;
+
+use crate::registry::{Entry, Options, PolicyError};
+use crate::scheduler::work::{NOTHING, carrier, carriers, send};
+use crate::scheduler::{Pick, Pull, Scheduler, Work};
+use crate::view::{PathView, SchedulerView, TrafficClass, WindowView};
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    axis: "scheduler",
+    name: "earliest",
+    summary: "earliest in-order completion; a slow path is used only where it delays nothing",
+    source: "own; arrival estimate after FMTCP eq. 8, blocking test after BLEST (2016)",
+    options: &[],
+};
+
+/// Share of the receiver's free buffer that may fill up behind a symbol on its way.
+const BUFFER_SHARE: f64 = 0.7;
+/// A copy of an urgent symbol on a path that carries one already counts as this much later: what takes
+/// one often takes the next.
+const COPY_PENALTY: Duration = Duration::from_millis(20);
+
+/// See the module's documentation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Earliest;
+
+/// Makes it from its options.
+pub fn build(_options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
+    Ok(Box::new(Earliest))
+}
+
+/// One-way delay of a packet that leaves now.
+fn one_way(path: &PathView) -> Duration {
+    path.rtt.min / 2 + path.rtt.queue
+}
+
+/// Expected time until a symbol sent now has arrived, its repeats after losses included.
+fn arrival(path: &PathView) -> Duration {
+    let loss = path.loss.mean.clamp(0.0, 0.9);
+    one_way(path) + path.rtt.smoothed.mul_f64(loss / (1.0 - loss))
+}
+
+/// Bytes per second that arrive.
+fn goodput(path: &PathView) -> f64 {
+    path.rate.as_bps() as f64 / 8.0 * (1.0 - path.loss.mean.clamp(0.0, 1.0))
+}
+
+/// Bytes that the other paths deliver within `time` from now.
+fn others_deliver(
+    view: &SchedulerView<'_>,
+    than: PathId,
+    time: Duration,
+    only: impl Fn(&PathView) -> bool,
+) -> f64 {
+    carriers(view)
+        .filter(|path| path.id != than && only(path))
+        .map(|path| goodput(path) * time.saturating_sub(one_way(path)).as_secs_f64())
+        .sum()
+}
+
+impl Earliest {
+    /// An urgent window's next symbol, if this path is the best of those that can send it now.
+    fn urgent(&self, path: &PathView, view: &SchedulerView<'_>) -> Option<Work> {
+        let mut windows = view.windows.iter().filter(|window| window.has_work());
+        let window = windows.find(|window| window.class != TrafficClass::Bulk);
+        let score = |path: &PathView| {
+            let copies = window.map_or(0, |w| w.in_flight_on[usize::from(path.slot)]);
+            one_way(path) + COPY_PENALTY * u32::from(copies)
+        };
+        let waiting = view.fresh.symbols > 0 && view.fresh.class != TrafficClass::Bulk;
+        let work = match window {
+            Some(window) => Work::Window(window.id),
+            None if waiting => Work::Fresh,
+            None => return None,
+        };
+        let better = carriers(view)
+            .any(|other| other.id != path.id && other.ready && score(other) < score(path));
+        (!better).then_some(work)
+    }
+
+    /// Whether the faster paths would deliver `bytes` before this path delivers anything.
+    fn faster_without(&self, path: &PathView, bytes: f64, view: &SchedulerView<'_>) -> bool {
+        let faster = |other: &PathView| one_way(other) < one_way(path);
+        others_deliver(view, path.id, arrival(path), faster) > bytes
+    }
+
+    /// Whether the receiver's buffer would fill up behind a symbol that this path carries.
+    fn would_block(&self, path: &PathView, view: &SchedulerView<'_>) -> bool {
+        let resolved = arrival(path) + path.rtt.smoothed.mul_f64(path.loss.mean.clamp(0.0, 1.0));
+        let free = f64::from(view.fresh.window) * f64::from(view.fresh.symbol_size);
+        others_deliver(view, path.id, resolved, |_| true) > free * BUFFER_SHARE
+    }
+
+    /// The oldest due window that this path does not delay by taking it.
+    fn due<'a>(&self, path: &PathView, view: &SchedulerView<'a>) -> Option<(&'a WindowView, bool)> {
+        let size = f64::from(view.fresh.symbol_size);
+        let mut ahead = 0.0;
+        let mut first = true;
+        for window in view.windows.iter().filter(|window| window.has_work()) {
+            let planned = if window.closed { window.proactive_left } else { 0 };
+            ahead += f64::from(window.due + planned) * size;
+            if !self.faster_without(path, ahead, view) {
+                return Some((window, first));
+            }
+            first = false;
+        }
+        None
+    }
+}
+
+impl Scheduler for Earliest {
+    fn pull(&mut self, path: PathId, view: &SchedulerView<'_>, picks: &mut Vec<Pick>) -> Pull {
+        let path = match carrier(view, path) {
+            Ok(path) => path,
+            Err(answer) => return answer,
+        };
+        if let Some(work) = self.urgent(path, view) {
+            return send(picks, path.id, work, "urgent data, earliest arrival");
+        }
+        if let Some((window, first)) = self.due(path, view) {
+            let reason = if first { "oldest window due" } else { "newer window due, older left" };
+            return send(picks, path.id, Work::Window(window.id), reason);
+        }
+        if view.fresh.symbols == 0 || view.fresh.class != TrafficClass::Bulk {
+            return NOTHING;
+        }
+        if self.would_block(path, view) {
+            return Pull::Idle("would fill the receiver's buffer behind this path");
+        }
+        let waiting = f64::from(view.fresh.symbols) * f64::from(view.fresh.symbol_size);
+        if self.faster_without(path, waiting, view) {
+            return Pull::Idle("faster paths finish the rest sooner");
+        }
+        send(picks, path.id, Work::Fresh, "new data")
+    }
+}
