@@ -1,0 +1,103 @@
+//! What applications are told when something does not work.
+
+use anabranch_core::connection::{AddPathError, CloseReason};
+use anabranch_core::stream::StreamError;
+use anabranch_core::wire::CloseCode;
+use std::io;
+use std::net::SocketAddr;
+
+/// A connection cannot be used any more.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectionError {
+    /// It was closed, by either side or by a timeout.
+    #[error("{}", describe(.0))]
+    Closed(CloseReason),
+    /// The endpoint's driver has ended, with the runtime that ran it.
+    #[error("the endpoint has stopped")]
+    Stopped,
+}
+
+/// A connection could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// No socket of the endpoint is bound to this address.
+    #[error("no socket is bound to {0}")]
+    NoSocket(SocketAddr),
+    /// The request was refused before anything was sent.
+    #[error(transparent)]
+    Refused(#[from] anabranch_core::endpoint::ConnectError),
+    /// Nobody answered on any path. A peer that does not permit our key keeps silent too.
+    #[error("nobody answered on any path")]
+    NoAnswer,
+    /// The connection ended as soon as it began.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
+/// A path could not be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PathError {
+    /// No socket of the endpoint is bound to this address.
+    #[error("no socket is bound to {0}")]
+    NoSocket(SocketAddr),
+    /// The connection refused.
+    #[error(transparent)]
+    Refused(#[from] AddPathError),
+    /// The connection is over.
+    #[error("the connection is over")]
+    Closed,
+}
+
+/// A datagram was not queued.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DatagramError {
+    /// It is longer than a packet can carry.
+    #[error("the datagram is longer than a packet carries")]
+    TooLong,
+    /// The queue is full.
+    #[error("the datagram queue is full")]
+    Full,
+    /// The connection is over.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
+impl From<ConnectionError> for io::Error {
+    fn from(error: ConnectionError) -> Self {
+        let kind = match &error {
+            ConnectionError::Closed(reason) if reason.code == CloseCode::IDLE => {
+                io::ErrorKind::TimedOut
+            }
+            ConnectionError::Closed(reason) if reason.by_peer => io::ErrorKind::ConnectionReset,
+            _ => io::ErrorKind::ConnectionAborted,
+        };
+        io::Error::new(kind, error)
+    }
+}
+
+/// A stream's error as the I/O traits need it; the original is inside.
+pub(crate) fn stream_io_error(error: StreamError) -> io::Error {
+    let kind = match error {
+        StreamError::Reset(_) => io::ErrorKind::ConnectionReset,
+        StreamError::Stopped(_) | StreamError::Ended | StreamError::Unknown => {
+            io::ErrorKind::BrokenPipe
+        }
+        StreamError::Limit | StreamError::Full => io::ErrorKind::WouldBlock,
+        StreamError::TooLong => io::ErrorKind::InvalidInput,
+    };
+    io::Error::new(kind, error)
+}
+
+fn describe(reason: &CloseReason) -> String {
+    let who = if reason.by_peer { "the peer" } else { "this side" };
+    let CloseCode(code) = reason.code;
+    if reason.reason.is_empty() {
+        format!("{who} closed the connection with code {code}")
+    } else {
+        format!("{who} closed the connection with code {code}: {}", reason.reason)
+    }
+}

@@ -1,0 +1,289 @@
+//! One UDP socket: batched sending with segmentation offload, batched receiving, ECN marks.
+
+use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
+use std::task::{Context, Poll, ready};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+/// Kernel buffers asked for, bytes each; the system may grant less. At 1 Gb/s these hold 32 ms, more
+/// than a busy machine keeps the driver waiting.
+const KERNEL_BUFFER: usize = 4 << 20;
+/// One receive buffer: the most that the kernel coalesces into one.
+const RECEIVE_BUFFER: usize = 1 << 16;
+/// Most bytes in one segmented send: the largest UDP payload over IPv4.
+pub(crate) const MAX_BATCH: usize = 65_507;
+
+/// A local address to bind, and optionally a network interface to be bound to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SocketSpec {
+    /// Local address; port 0 lets the system choose one.
+    pub local: SocketAddr,
+    /// Interface whose links alone are used, whatever the routing table says. Linux only, elsewhere
+    /// an error.
+    pub device: Option<String>,
+}
+
+impl From<SocketAddr> for SocketSpec {
+    fn from(local: SocketAddr) -> Self {
+        SocketSpec { local, device: None }
+    }
+}
+
+/// A run of equally long datagrams to one destination; the last may be shorter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Run<'a> {
+    pub(crate) remote: SocketAddr,
+    pub(crate) source: Option<IpAddr>,
+    pub(crate) ecn: u8,
+    /// Length of every datagram but the last.
+    pub(crate) segment: usize,
+    pub(crate) bytes: &'a [u8],
+}
+
+/// A bound UDP socket of the runtime.
+#[derive(Debug)]
+pub(crate) struct Socket {
+    io: UdpSocket,
+    state: UdpSocketState,
+    local: SocketAddr,
+}
+
+impl Socket {
+    /// Binds; must be called within a tokio runtime.
+    pub(crate) fn bind(spec: &SocketSpec) -> io::Result<Self> {
+        let domain = socket2::Domain::for_address(spec.local);
+        let kind = socket2::Type::DGRAM;
+        let socket = socket2::Socket::new(domain, kind, Some(socket2::Protocol::UDP))?;
+        if let Some(device) = &spec.device {
+            bind_device(&socket, device)?;
+        }
+        if spec.local.is_ipv6() {
+            // One family each, so that addresses compare equal to what the peer is known by.
+            socket.set_only_v6(true)?;
+        }
+        socket.set_nonblocking(true)?;
+        socket.bind(&spec.local.into())?;
+        // Best effort: the limits are the administrator's.
+        let _ = socket.set_recv_buffer_size(KERNEL_BUFFER);
+        let _ = socket.set_send_buffer_size(KERNEL_BUFFER);
+        let socket = std::net::UdpSocket::from(socket);
+        let state = UdpSocketState::new((&socket).into())?;
+        make_room_for_marks(&socket);
+        let local = socket.local_addr()?;
+        Ok(Socket { io: UdpSocket::from_std(socket)?, state, local })
+    }
+
+    pub(crate) fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Most datagrams in one run.
+    pub(crate) fn max_segments(&self) -> usize {
+        self.state.max_gso_segments().max(1)
+    }
+
+    /// Sends a run, or says `WouldBlock` and sends nothing. Other errors lose what they lose, as the
+    /// network does: the protocol notices.
+    pub(crate) fn send(&self, run: Run<'_>) -> io::Result<()> {
+        if run.bytes.len() <= run.segment || self.max_segments() > 1 {
+            match self.send_once(run) {
+                // An interface that cannot segment makes the state stop asking for it.
+                Err(error) if !blocked(&error) && self.max_segments() == 1 => {}
+                other => return only_blocking(other),
+            }
+        }
+        for (index, bytes) in run.bytes.chunks(run.segment.max(1)).enumerate() {
+            let sent = only_blocking(self.send_once(Run { bytes, ..run }));
+            // What is half sent cannot be taken back; the rest is lost rather than sent twice.
+            if index == 0 {
+                sent?;
+            }
+        }
+        Ok(())
+    }
+
+    fn send_once(&self, run: Run<'_>) -> io::Result<()> {
+        let transmit = Transmit {
+            destination: run.remote,
+            ecn: quinn_udp::EcnCodepoint::from_bits(run.ecn),
+            contents: run.bytes,
+            segment_size: (run.bytes.len() > run.segment).then_some(run.segment),
+            src_ip: run.source,
+        };
+        self.io.try_io(Interest::WRITABLE, || self.state.try_send((&self.io).into(), &transmit))
+    }
+
+    /// Ready when a send may succeed again.
+    pub(crate) fn poll_send_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.io.poll_send_ready(cx)
+    }
+
+    /// Receives a batch into `buffers`.
+    pub(crate) fn poll_recv(
+        &self,
+        cx: &mut Context<'_>,
+        buffers: &mut ReceiveBuffers,
+    ) -> Poll<io::Result<()>> {
+        buffers.filled = 0;
+        loop {
+            ready!(self.io.poll_recv_ready(cx))?;
+            let received = self.io.try_io(Interest::READABLE, || {
+                let mut chunks = buffers.bytes.chunks_mut(RECEIVE_BUFFER);
+                let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
+                    std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+                self.state.recv((&self.io).into(), &mut slices, &mut buffers.metas)
+            });
+            match received {
+                Ok(count) => {
+                    buffers.filled = count;
+                    return Poll::Ready(Ok(()));
+                }
+                Err(error) if blocked(&error) => {}
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+    }
+}
+
+fn blocked(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::WouldBlock
+}
+
+fn only_blocking(result: io::Result<()>) -> io::Result<()> {
+    result.or_else(|error| if blocked(&error) { Err(error) } else { Ok(()) })
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn bind_device(socket: &socket2::Socket, device: &str) -> io::Result<()> {
+    socket.bind_device(Some(device.as_bytes()))
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn bind_device(_: &socket2::Socket, _: &str) -> io::Result<()> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "binding to an interface needs Linux"))
+}
+
+/// `quinn-udp` 0.6.3 asks for receive timestamps too, and its control buffer cannot hold those, the
+/// segment size, the local address and the congestion mark at once: the kernel then drops the mark of
+/// every coalesced batch. We need the marks and not the timestamps.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn make_room_for_marks(socket: &std::net::UdpSocket) {
+    use nix::sys::socket::{setsockopt, sockopt::ReceiveTimestampns};
+    // Where there are no timestamps to turn off, there is nothing to make room for.
+    let _ = setsockopt(socket, ReceiveTimestampns, &false);
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn make_room_for_marks(_: &std::net::UdpSocket) {}
+
+/// Memory for one batch of received datagrams, coalesced or not.
+#[derive(Debug)]
+pub(crate) struct ReceiveBuffers {
+    bytes: Box<[u8]>,
+    metas: [RecvMeta; BATCH_SIZE],
+    filled: usize,
+}
+
+/// A datagram in its receive buffer.
+#[derive(Debug)]
+pub(crate) struct Received<'a> {
+    pub(crate) remote: SocketAddr,
+    /// The local address it was sent to, where the system tells.
+    pub(crate) local: Option<IpAddr>,
+    pub(crate) ecn: u8,
+    pub(crate) payload: &'a mut [u8],
+}
+
+impl ReceiveBuffers {
+    pub(crate) fn new() -> Self {
+        ReceiveBuffers {
+            bytes: vec![0; RECEIVE_BUFFER * BATCH_SIZE].into_boxed_slice(),
+            metas: [RecvMeta::default(); BATCH_SIZE],
+            filled: 0,
+        }
+    }
+
+    /// The datagrams of the last batch, in order.
+    pub(crate) fn datagrams(&mut self) -> impl Iterator<Item = Received<'_>> {
+        let metas = self.metas.iter().take(self.filled);
+        self.bytes.chunks_mut(RECEIVE_BUFFER).zip(metas).flat_map(|(buffer, meta)| {
+            let len = meta.len.min(buffer.len());
+            let stride = if meta.stride == 0 { len } else { meta.stride };
+            buffer[..len].chunks_mut(stride.max(1)).map(|payload| Received {
+                remote: meta.addr,
+                local: meta.dst_ip,
+                ecn: meta.ecn.map_or(0, |mark| mark as u8),
+                payload,
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use std::net::Ipv4Addr;
+
+    fn loopback() -> Socket {
+        Socket::bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap()
+    }
+
+    async fn receive(socket: &Socket, count: usize) -> Vec<(Vec<u8>, u8, SocketAddr)> {
+        let mut buffers = ReceiveBuffers::new();
+        let mut all = Vec::new();
+        while all.len() < count {
+            poll_fn(|cx| socket.poll_recv(cx, &mut buffers)).await.unwrap();
+            all.extend(buffers.datagrams().map(|datagram| {
+                assert_eq!(datagram.local, Some(Ipv4Addr::LOCALHOST.into()));
+                (datagram.payload.to_vec(), datagram.ecn, datagram.remote)
+            }));
+        }
+        all
+    }
+
+    #[tokio::test]
+    async fn runs_arrive_as_the_datagrams_they_are_made_of() {
+        let (from, to) = (loopback(), loopback());
+        let bytes: Vec<u8> = (0..10 * 1200 + 77).map(|i| (i / 1200) as u8).collect();
+        for (ecn, segment) in [(2, 1200), (1, 1200), (0, bytes.len())] {
+            let run = Run { remote: to.local_addr(), source: None, ecn, segment, bytes: &bytes };
+            poll_fn(|cx| from.poll_send_ready(cx)).await.unwrap();
+            from.send(run).unwrap();
+            let sent: Vec<_> = bytes.chunks(segment).collect();
+            let received = receive(&to, sent.len()).await;
+            assert_eq!(received.len(), sent.len());
+            for (expected, (payload, mark, remote)) in sent.iter().zip(&received) {
+                assert_eq!(payload, expected);
+                assert_eq!(*mark, ecn);
+                assert_eq!(*remote, from.local_addr());
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn an_unreachable_destination_is_a_loss_not_an_error() {
+        let from = loopback();
+        let gone = loopback().local_addr();
+        for _ in 0..3 {
+            poll_fn(|cx| from.poll_send_ready(cx)).await.unwrap();
+            let run = Run { remote: gone, source: None, ecn: 0, segment: 4, bytes: b"lost" };
+            from.send(run).unwrap();
+        }
+        let too_long = [0; MAX_BATCH + 1];
+        let run =
+            Run { remote: gone, source: None, ecn: 0, segment: too_long.len(), bytes: &too_long };
+        from.send(run).unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_missing_interface_is_an_error() {
+        let spec = SocketSpec {
+            local: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            device: Some("no-such-device".into()),
+        };
+        assert!(Socket::bind(&spec).is_err());
+    }
+}
