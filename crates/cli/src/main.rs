@@ -1,2 +1,54 @@
-//! (being written)
-fn main() {}
+//! The `anabranch` command.
+//!
+//! Every command reports on standard output, shows progress on standard error and ends with 0 when it
+//! did what was asked, 1 when it failed and 2 when it was asked wrongly; a failure is one line.
+
+mod args;
+mod catalog;
+mod demo;
+mod failure;
+mod format;
+mod keys;
+mod output;
+mod record;
+mod why;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Cli, Command};
+use failure::Failure;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("anabranch: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn run() -> Result<(), Failure> {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => return Err(Failure::from_clap(&error)),
+        Err(help) => return output::print(&help.render().to_string()),
+    };
+    match cli.command {
+        Command::Demo(args) => demo::run(&args),
+        Command::Keygen(args) => keys::keygen(&args),
+        Command::Pubkey(args) => keys::pubkey(&args),
+        Command::Profiles(args) => catalog::profiles(&args),
+        Command::Policies(args) => catalog::policies(&args),
+        Command::Why(args) => why::run(&args),
+        Command::Completions(args) => completions(&args),
+    }
+}
+
+fn completions(args: &args::CompletionsArgs) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "anabranch", &mut script);
+    output::print(&String::from_utf8_lossy(&script))
+}

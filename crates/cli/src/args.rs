@@ -1,0 +1,349 @@
+//! The command line: what can be given, and its help.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anabranch_core::profiles::AXES;
+use anabranch_emulate::PathConfig;
+use anabranch_sim::link::LinkConfig;
+use anabranch_sim::loss::LossConfig;
+use anabranch_types::{DataSize, Probability, parse_duration};
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  failed: the reason is on standard error
+  2  asked wrongly: unknown option, name or value";
+
+const MAIN_HELP: &str = "\
+Examples:
+  anabranch demo                        20 seconds over three lossy links
+  anabranch demo --profile mplot --time 5 --record run.jsonl
+  anabranch why run.jsonl               why that run went as it did
+  anabranch keygen --out key && anabranch pubkey key
+
+Exit codes:
+  0  done
+  1  failed: the reason is on standard error
+  2  asked wrongly: unknown option, name or value";
+
+/// One connection over several lossy, unequal paths at once.
+#[derive(Debug, Parser)]
+#[command(name = "anabranch", version, after_help = MAIN_HELP, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Send data over emulated lossy links on real UDP sockets, watch it, and get a verdict
+    Demo(DemoArgs),
+    /// Make a secret key
+    Keygen(KeygenArgs),
+    /// Print the public key of a secret key
+    Pubkey(PubkeyArgs),
+    /// List the profiles: named protocols, each a choice on every policy axis
+    Profiles(ProfilesArgs),
+    /// List the policies that --set accepts, axis by axis
+    Policies(PoliciesArgs),
+    /// Explain a recorded connection: what was sent where, and why
+    Why(WhyArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+}
+
+const DEMO_HELP: &str = "\
+A path is written as key=value pairs and flags, separated by commas:
+  name=lte       what the table calls it
+  rate=12mbit    1kbit to 1000gbit; 12mbit/3mbit@10s changes after 10 s
+  delay=40ms     one way
+  loss=5%        also 5%/20%@10s for a change after 10 s, markov:5%/35%@250ms for states
+                 with a mean dwell, ge:1%/20% for the chances of entering and leaving outages
+  ecn            RED that marks at BDP/6 to BDP/2, instead of a drop-tail queue of one BDP
+  red, jitter=2ms, reorder, buffer=64KiB (or 100p), blackout=10s-15s
+
+Without --path: name=sat,rate=20mbit,delay=30ms,loss=2%
+                name=lte,rate=12mbit,delay=40ms,loss=5%
+                name=wifi,rate=30mbit,delay=5ms,loss=markov:5%/35%@250ms
+                each with ecn for profiles that slow down for marks alone, as mplot does
+
+Examples:
+  anabranch demo
+  anabranch demo --time 5 --json
+  anabranch demo --path name=a,rate=10mbit,delay=20ms,loss=30% --path rate=5mbit,delay=80ms,ecn
+  anabranch demo --file photo.jpg --profile mplot --ack-loss 5%
+  anabranch demo --set scheduler=min-rtt --set congestion=cubic
+  anabranch demo --record run.jsonl && anabranch why run.jsonl
+
+Exit codes:
+  0  every byte arrived intact
+  1  not every byte arrived, or a file or socket failed: the reason is on standard error
+  2  asked wrongly: unknown option, name or value";
+
+/// Options of `demo`.
+#[derive(Args, Debug)]
+#[command(after_help = DEMO_HELP)]
+pub struct DemoArgs {
+    /// A path with its emulated link; give it once for every path
+    #[arg(long = "path", value_name = "SPEC")]
+    pub paths: Vec<PathConfig>,
+    /// Send random bytes for so long (default 20 s); with --size or --file, give up after so long
+    #[arg(long, value_name = "SECONDS", value_parser = time, allow_hyphen_values = true)]
+    pub time: Option<Duration>,
+    /// Send so many random bytes, such as 50MB
+    #[arg(long, value_name = "SIZE", value_parser = size, allow_hyphen_values = true,
+        conflicts_with = "file")]
+    pub size: Option<DataSize>,
+    /// Send this file; what arrives is checked, not stored
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// The protocol: see `anabranch profiles`
+    #[arg(long, value_name = "NAME", default_value = "anabranch")]
+    pub profile: String,
+    /// Another policy on one axis of the profile: see `anabranch policies`
+    #[arg(long = "set", value_name = "AXIS=POLICY", value_parser = setting)]
+    pub settings: Vec<Setting>,
+    /// Most redundancy, as a share of the data, for profiles with a budget
+    #[arg(long, value_name = "PERCENT", value_parser = overhead, allow_hyphen_values = true)]
+    pub max_overhead: Option<f64>,
+    /// Seed of everything random: links and data
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, allow_hyphen_values = true)]
+    pub seed: u64,
+    /// Loss on the way back, written as for a path
+    #[arg(long, value_name = "LOSS", value_parser = loss, allow_hyphen_values = true)]
+    pub ack_loss: Option<LossConfig>,
+    /// Record the sender's decisions for `anabranch why`
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+    /// Report as JSON on standard output; progress stays on standard error
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `--set axis=policy`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// One of [`AXES`].
+    pub axis: String,
+    /// The policy, with options if any.
+    pub policy: String,
+}
+
+const KEYGEN_HELP: &str = "\
+Examples:
+  anabranch keygen > key && chmod 600 key
+  anabranch keygen --out key            only the owner may read it; prints the public key
+
+Exit codes: 0 done, 1 failed, 2 asked wrongly";
+
+/// Options of `keygen`.
+#[derive(Args, Debug)]
+#[command(after_help = KEYGEN_HELP)]
+pub struct KeygenArgs {
+    /// Save the secret key in this file and print the public key
+    #[arg(long, short, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long, requires = "out")]
+    pub force: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const PUBKEY_HELP: &str = "\
+Examples:
+  anabranch pubkey key
+  anabranch keygen | anabranch pubkey
+
+Exit codes: 0 done, 1 failed, 2 asked wrongly";
+
+/// Options of `pubkey`.
+#[derive(Args, Debug)]
+#[command(after_help = PUBKEY_HELP)]
+pub struct PubkeyArgs {
+    /// File with the secret key; standard input if left out or `-`
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const PROFILES_HELP: &str = "\
+Examples:
+  anabranch profiles
+  anabranch profiles --json
+
+Exit codes: 0 done, 1 failed, 2 asked wrongly";
+
+/// Options of `profiles`.
+#[derive(Args, Debug)]
+#[command(after_help = PROFILES_HELP)]
+pub struct ProfilesArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const POLICIES_HELP: &str = "\
+Examples:
+  anabranch policies
+  anabranch policies scheduler --options
+  anabranch demo --set redundancy=mean-sigma:kappa1=1
+
+Exit codes: 0 done, 1 failed, 2 asked wrongly";
+
+/// Options of `policies`.
+#[derive(Args, Debug)]
+#[command(after_help = POLICIES_HELP)]
+pub struct PoliciesArgs {
+    /// Only this axis
+    #[arg(value_name = "AXIS", value_parser = AXES)]
+    pub axis: Option<String>,
+    /// Show each policy's options and source
+    #[arg(long)]
+    pub options: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const WHY_HELP: &str = "\
+Examples:
+  anabranch demo --record run.jsonl && anabranch why run.jsonl
+  anabranch why run.jsonl --events | less
+
+Exit codes: 0 done, 1 failed, 2 asked wrongly";
+
+/// Options of `why`.
+#[derive(Args, Debug)]
+#[command(after_help = WHY_HELP)]
+pub struct WhyArgs {
+    /// A recording made with `demo --record`
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Print every event, one a line, instead of the summary
+    #[arg(long)]
+    pub events: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `completions`.
+#[derive(Args, Debug)]
+#[command(after_help = EXIT_CODES)]
+pub struct CompletionsArgs {
+    /// Which shell
+    pub shell: Shell,
+}
+
+/// Longest demo.
+const MAX_TIME: Duration = Duration::from_secs(3600);
+/// Shortest demo.
+const MIN_TIME: Duration = Duration::from_millis(100);
+/// Most bytes that a demo sends.
+const MAX_SIZE: u64 = 100_000_000_000;
+
+/// Seconds without a unit, or a duration with one.
+fn time(text: &str) -> Result<Duration, String> {
+    let bare = text.parse::<f64>().ok().and_then(|secs| Duration::try_from_secs_f64(secs).ok());
+    bare.or_else(|| parse_duration(text).ok())
+        .filter(|time| (MIN_TIME..=MAX_TIME).contains(time))
+        .ok_or_else(|| "write seconds from 0.1 to 3600, such as 20, or 500ms, 5m".to_owned())
+}
+
+fn size(text: &str) -> Result<DataSize, String> {
+    let size: DataSize = text.parse().map_err(|error: anabranch_types::ParseUnitError| {
+        format!("write a number with a unit, such as {}", error.example)
+    })?;
+    if (1..=MAX_SIZE).contains(&size.as_bytes()) {
+        Ok(size)
+    } else {
+        Err("from 1B to 100GB can be sent".to_owned())
+    }
+}
+
+fn setting(text: &str) -> Result<Setting, String> {
+    match text.split_once('=') {
+        Some((axis, policy)) if !axis.is_empty() && !policy.is_empty() => {
+            Ok(Setting { axis: axis.trim().to_owned(), policy: policy.trim().to_owned() })
+        }
+        _ => Err("write axis=policy, such as scheduler=min-rtt".to_owned()),
+    }
+}
+
+/// A share above zero and at most one, in per cent.
+fn overhead(text: &str) -> Result<f64, String> {
+    let percent = text.trim().ends_with('%');
+    let share = percent.then(|| text.parse::<Probability>().ok()).flatten();
+    share
+        .map(Probability::get)
+        .filter(|share| *share > 0.0)
+        .ok_or_else(|| "write a percentage above 0% and up to 100%, such as 20%".to_owned())
+}
+
+/// A loss as a path spells it.
+fn loss(text: &str) -> Result<LossConfig, String> {
+    if text.contains(',') {
+        return Err("write one loss, such as 5%".to_owned());
+    }
+    let link: Result<LinkConfig, _> = format!("rate=1mbit,delay=0ms,loss={text}").parse();
+    link.map(|link| link.loss).map_err(|error| format!("write {}", error.allowed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times_need_no_unit_and_have_bounds() {
+        assert_eq!(time("20"), Ok(Duration::from_secs(20)));
+        assert_eq!(time("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(time("5m"), Ok(Duration::from_secs(300)));
+        for bad in ["", "-1", "0", "1e9", "NaN", "inf", "3601", "5 parsecs", "999999h"] {
+            assert!(time(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn sizes_need_a_unit_and_have_bounds() {
+        assert_eq!(size("50MB"), Ok(DataSize::from_bytes(50_000_000)));
+        for bad in ["", "50", "-1MB", "0B", "101GB", "MB"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn shares_and_losses_have_bounds() {
+        assert_eq!(overhead("20%"), Ok(0.2));
+        for bad in ["20", "0%", "101%", "-1%", "%"] {
+            assert!(overhead(bad).is_err(), "{bad}");
+        }
+        assert!(matches!(loss("5%"), Ok(LossConfig::Bernoulli(_))));
+        assert!(matches!(loss("markov:5%/35%@250ms"), Ok(LossConfig::Markov(_))));
+        for bad in ["5", "101%", "-1%", "5%,ecn", ""] {
+            assert!(loss(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn settings_name_an_axis_and_a_policy() {
+        assert_eq!(setting("code=none").map(|s| s.axis), Ok("code".to_owned()));
+        for bad in ["", "code", "=none", "code="] {
+            assert!(setting(bad).is_err(), "{bad}");
+        }
+    }
+}

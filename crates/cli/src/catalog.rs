@@ -1,0 +1,149 @@
+//! `profiles` and `policies`: what can be named.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use anabranch_core::coding::code;
+use anabranch_core::profiles::{AXES, Profile};
+use anabranch_policy::registry;
+use serde::Serialize;
+
+use crate::args::{PoliciesArgs, ProfilesArgs};
+use crate::failure::Failure;
+use crate::output;
+
+#[derive(Serialize)]
+struct ProfileRow {
+    name: String,
+    default: bool,
+    summary: String,
+    axes: BTreeMap<&'static str, String>,
+}
+
+#[derive(Serialize)]
+struct PolicyRow {
+    axis: String,
+    name: &'static str,
+    summary: &'static str,
+    source: &'static str,
+    options: Vec<OptionRow>,
+}
+
+#[derive(Serialize)]
+struct OptionRow {
+    name: &'static str,
+    what: &'static str,
+    default: &'static str,
+}
+
+/// Lists the profiles.
+pub fn profiles(args: &ProfilesArgs) -> Result<(), Failure> {
+    let row = |(index, profile): (usize, Profile)| ProfileRow {
+        default: index == 0,
+        axes: AXES.iter().filter_map(|axis| Some((*axis, profile.axis(axis)?))).collect(),
+        name: profile.name,
+        summary: profile.summary,
+    };
+    let rows: Vec<ProfileRow> = Profile::all().into_iter().enumerate().map(row).collect();
+    if args.json {
+        return output::print_json(&rows);
+    }
+    output::print(&profile_text(&rows))
+}
+
+fn profile_text(rows: &[ProfileRow]) -> String {
+    let mut text = String::new();
+    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
+    for row in rows {
+        let default = if row.default { " (the default)" } else { "" };
+        let _ = writeln!(text, "{:width$}  {}{default}", row.name, row.summary);
+        for axis in AXES {
+            if let Some(policy) = row.axes.get(axis) {
+                let _ = writeln!(text, "{:width$}    {axis:<15} {policy}", "");
+            }
+        }
+    }
+    text
+}
+
+/// Lists the policies.
+pub fn policies(args: &PoliciesArgs) -> Result<(), Failure> {
+    let mut rows = policy_rows();
+    if let Some(axis) = &args.axis {
+        rows.retain(|row| row.axis == *axis);
+    }
+    if args.json {
+        return output::print_json(&rows);
+    }
+    output::print(&policy_text(&rows, args.options))
+}
+
+/// Every policy, in the order of [`AXES`]; the codes are the core's own.
+fn policy_rows() -> Vec<PolicyRow> {
+    let registered = registry::entries().map(|entry| PolicyRow {
+        axis: entry.axis.replace(' ', "-"),
+        name: entry.name,
+        summary: entry.summary,
+        source: entry.source,
+        options: entry
+            .options
+            .iter()
+            .map(|option| OptionRow {
+                name: option.key,
+                what: option.what,
+                default: option.default,
+            })
+            .collect(),
+    });
+    let codes = code::NAMES.iter().map(|(name, summary)| PolicyRow {
+        axis: "code".to_owned(),
+        name,
+        summary,
+        source: "",
+        options: Vec::new(),
+    });
+    let mut rows: Vec<PolicyRow> = registered.chain(codes).collect();
+    rows.sort_by_key(|row| AXES.iter().position(|axis| *axis == row.axis));
+    rows
+}
+
+fn policy_text(rows: &[PolicyRow], options: bool) -> String {
+    let mut text = String::new();
+    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
+    let mut axis = "";
+    for row in rows {
+        if row.axis != axis {
+            axis = &row.axis;
+            let _ = writeln!(text, "{axis}");
+        }
+        let _ = writeln!(text, "  {:width$}  {}", row.name, row.summary);
+        if !options {
+            continue;
+        }
+        if !row.source.is_empty() {
+            let _ = writeln!(text, "  {:width$}    follows {}", "", row.source);
+        }
+        for option in &row.options {
+            let OptionRow { name, what, default } = option;
+            let _ = writeln!(text, "  {:width$}    {name}={default}: {what}", "");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_axis_has_policies_that_profiles_accept() {
+        let rows = policy_rows();
+        for axis in AXES {
+            assert!(rows.iter().any(|row| row.axis == axis), "{axis}");
+        }
+        for row in rows {
+            let mut profile = Profile::named("uncoded").unwrap();
+            profile.set(&row.axis, row.name).unwrap_or_else(|e| panic!("{}: {e}", row.name));
+        }
+    }
+}

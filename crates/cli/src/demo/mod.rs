@@ -1,0 +1,84 @@
+//! `demo`: data over emulated lossy links on real UDP sockets, with a verdict.
+
+mod baseline;
+mod live;
+mod plan;
+mod report;
+mod source;
+mod table;
+mod transfer;
+mod watch;
+
+use std::time::Duration;
+
+use crate::args::DemoArgs;
+use crate::failure::Failure;
+use crate::output;
+use crate::record::{FORMAT, Header, KIND, Recorder};
+use live::Screen;
+use plan::Plan;
+use report::Report;
+use source::Source;
+use transfer::Outcome;
+
+/// How long what is left of the connection may take to end.
+const SHUTDOWN: Duration = Duration::from_millis(500);
+
+/// Runs the demo as `args` say and reports.
+///
+/// # Errors
+/// When the plan cannot be, a file or socket fails, or not every byte arrives intact.
+pub fn run(args: &DemoArgs) -> Result<(), Failure> {
+    let plan = Plan::new(args)?;
+    if let Some(warning) = plan.warning() {
+        eprintln!("anabranch: note: {warning}");
+    }
+    let source = Source::open(&plan.goal, plan.seed)?;
+    let recorder = args.record.as_deref().map(|path| Recorder::start(path, &header(&plan)));
+    let recorder = recorder.transpose()?;
+    let mut screen = Screen::open(&plan);
+    let result = transfer(&plan, source, recorder.as_ref(), &mut screen);
+    screen.close();
+    // The recording of a demo that failed is worth as much as any; one that fails itself is named first.
+    recorder.map_or(Ok(()), Recorder::finish)?;
+    let outcome = result?;
+    let baseline = baseline::best_single_path(&plan, outcome.elapsed());
+    let report = Report::new(&plan, &outcome, baseline);
+    if args.json {
+        output::print_json(&report)?;
+    } else {
+        output::print(&report.text(&plan, &outcome))?;
+    }
+    if report.sha256_ok {
+        Ok(())
+    } else {
+        Err(Failure::failed("what arrived is not what was sent: the SHA-256 sums differ"))
+    }
+}
+
+fn header(plan: &Plan) -> Header {
+    Header {
+        kind: KIND.to_owned(),
+        format: FORMAT,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        profile: plan.profile_name.clone(),
+        seed: plan.seed,
+        paths: plan.paths.iter().map(|path| path.forward.name.clone()).collect(),
+    }
+}
+
+fn transfer(
+    plan: &Plan,
+    source: Source,
+    recorder: Option<&Recorder>,
+    screen: &mut Screen,
+) -> Result<Outcome, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start threads: {error}")))?;
+    let result = runtime.block_on(transfer::run(plan, source, recorder, screen));
+    runtime.shutdown_timeout(SHUTDOWN);
+    result
+}

@@ -1,0 +1,276 @@
+//! What a demo is going to do: the arguments, checked and completed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anabranch_core::config::TransportConfig;
+use anabranch_core::profiles::Profile;
+use anabranch_emulate::PathConfig;
+use anabranch_policy::view::MAX_PATHS;
+use anabranch_sim::link::LinkConfig;
+use anabranch_sim::loss::LossConfig;
+use anabranch_sim::queue::Discipline;
+use anabranch_types::Bitrate;
+
+use crate::args::DemoArgs;
+use crate::failure::Failure;
+
+/// The paths of a demo that names none.
+const DEFAULT_PATHS: [&str; 3] = [
+    "name=sat,rate=20mbit,delay=30ms,loss=2%",
+    "name=lte,rate=12mbit,delay=40ms,loss=5%",
+    "name=wifi,rate=30mbit,delay=5ms,loss=markov:5%/35%@250ms",
+];
+const DEFAULT_TIME: Duration = Duration::from_secs(20);
+/// What the end of a timed demo may take beyond its time.
+const GRACE: Duration = Duration::from_secs(60);
+/// The policy that `--max-overhead` speaks to.
+const BUDGET: &str = "budget";
+/// The congestion control that needs links with ECN.
+const MARKS_ONLY: &str = "ecn-reno";
+
+/// When the sender stops.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Goal {
+    /// After so long.
+    Time(Duration),
+    /// After so many bytes.
+    Size(u64),
+    /// At the end of a file.
+    File(PathBuf),
+}
+
+/// A checked demo.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) paths: Vec<PathConfig>,
+    pub(super) goal: Goal,
+    /// Time after which the demo has failed.
+    pub(super) limit: Option<Duration>,
+    pub(super) profile: Profile,
+    /// The profile as the user knows it.
+    pub(super) profile_name: String,
+    pub(super) transport: TransportConfig,
+    pub(super) seed: u64,
+}
+
+impl Plan {
+    /// Checks what single options could not know.
+    pub(super) fn new(args: &DemoArgs) -> Result<Self, Failure> {
+        let profile = profile(args)?;
+        let paths = paths(args, &profile)?;
+        let goal = match (&args.size, &args.file) {
+            (Some(size), _) => Goal::Size(size.as_bytes()),
+            (None, Some(file)) => Goal::File(file.clone()),
+            (None, None) => Goal::Time(args.time.unwrap_or(DEFAULT_TIME)),
+        };
+        let limit = match &goal {
+            Goal::Time(time) => Some(*time + GRACE),
+            _ => args.time,
+        };
+        let profile_name = args.profile.clone();
+        Ok(Plan {
+            transport: transport(&paths),
+            paths,
+            goal,
+            limit,
+            profile,
+            profile_name,
+            seed: args.seed,
+        })
+    }
+
+    /// What the user should know before the demo starts, if anything.
+    pub(super) fn warning(&self) -> Option<String> {
+        let unmarked = |path: &&PathConfig| !marks(&path.forward);
+        let path = self.paths.iter().filter(|_| needs_marks(&self.profile)).find(unmarked)?;
+        Some(format!(
+            "congestion control '{}' slows down for ECN marks alone, and path '{}' makes none: it will \
+             overflow; add ecn to the path",
+            self.profile.congestion.name, path.forward.name
+        ))
+    }
+
+    /// Whether any path loses packets at random.
+    pub(super) fn is_lossy(&self) -> bool {
+        self.paths.iter().any(|path| path.forward.loss != LossConfig::None)
+    }
+}
+
+/// Whether congestion control takes no notice of losses (MPLOT's: losses are for coding to mend).
+fn needs_marks(profile: &Profile) -> bool {
+    profile.congestion.name == MARKS_ONLY
+}
+
+fn marks(link: &LinkConfig) -> bool {
+    matches!(&link.queue.discipline, Discipline::Red(red) if red.ecn)
+}
+
+fn paths(args: &DemoArgs, profile: &Profile) -> Result<Vec<PathConfig>, Failure> {
+    let mut paths = args.paths.clone();
+    if paths.is_empty() {
+        for text in DEFAULT_PATHS {
+            let mut path: PathConfig = text.parse().map_err(Failure::usage)?;
+            if needs_marks(profile) {
+                path.forward = path.forward.with_ecn();
+            }
+            paths.push(path);
+        }
+    }
+    if paths.len() > MAX_PATHS {
+        return Err(Failure::usage(format!("at most {MAX_PATHS} paths can be given")));
+    }
+    for (index, path) in paths.iter_mut().enumerate() {
+        if path.forward.name.is_empty() {
+            path.forward.name = format!("path{}", index + 1);
+        }
+        path.reverse.name = path.forward.name.clone();
+        if let Some(loss) = &args.ack_loss {
+            path.reverse.loss = loss.clone();
+        }
+    }
+    for (index, path) in paths.iter().enumerate() {
+        let name = &path.forward.name;
+        if paths.iter().take(index).any(|other| other.forward.name == *name) {
+            return Err(Failure::usage(format!(
+                "two paths are called '{name}'; give each its own name=…"
+            )));
+        }
+    }
+    Ok(paths)
+}
+
+fn profile(args: &DemoArgs) -> Result<Profile, Failure> {
+    let mut profile = Profile::named(&args.profile).ok_or_else(|| {
+        let known: Vec<String> = Profile::all().into_iter().map(|profile| profile.name).collect();
+        Failure::usage(format!(
+            "there is no profile '{}'; known: {}",
+            args.profile,
+            known.join(", ")
+        ))
+    })?;
+    for setting in &args.settings {
+        profile.set(&setting.axis, &setting.policy).map_err(|error| {
+            Failure::usage(format!("--set {}={}: {error}", setting.axis, setting.policy))
+        })?;
+    }
+    if let Some(overhead) = args.max_overhead {
+        if profile.redundancy.name != BUDGET {
+            return Err(Failure::usage(format!(
+                "--max-overhead needs redundancy policy '{BUDGET}', and profile '{}' has '{}' here; \
+                 use --profile anabranch, or leave it out",
+                args.profile, profile.redundancy.name
+            )));
+        }
+        let policy = profile.redundancy.clone().with("overhead", &overhead.to_string());
+        profile.set("redundancy", &policy.to_string()).map_err(Failure::usage)?;
+    }
+    if !args.settings.is_empty() {
+        // Peers ask each other for acknowledgements by profile name. A name that is no built-in
+        // profile's makes the receiver use its own, which is this changed one.
+        profile.name = format!("{}, changed", profile.name);
+    }
+    Ok(profile)
+}
+
+/// Bytes written ahead are the tail that remains when the time is up, so slow paths get fewer.
+fn transport(paths: &[PathConfig]) -> TransportConfig {
+    const AHEAD: Duration = Duration::from_secs(2);
+    const LEAST_AHEAD: u64 = 64 << 10;
+    let peak = |path: &PathConfig| path.forward.rate.steps().iter().map(|(_, rate)| *rate).max();
+    let rate = paths.iter().filter_map(peak).fold(Bitrate::ZERO, |sum, rate| sum + rate);
+    let mut transport = TransportConfig::default();
+    let ahead = rate.bytes_in(AHEAD).max(LEAST_AHEAD);
+    transport.streams.send_buffer = transport.streams.send_buffer.min(ahead);
+    transport.max_paths = transport.max_paths.max(paths.len().min(MAX_PATHS) as u8);
+    transport
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser;
+
+    fn plan(line: &str) -> Result<Plan, Failure> {
+        let words = ["anabranch", "demo"].into_iter().chain(line.split_whitespace());
+        match Cli::try_parse_from(words).map_err(|error| Failure::from_clap(&error))?.command {
+            Command::Demo(args) => Plan::new(&args),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_default_is_three_lossy_links_for_twenty_seconds() {
+        let plan = plan("").unwrap();
+        let names: Vec<&str> = plan.paths.iter().map(|path| path.forward.name.as_str()).collect();
+        assert_eq!(names, ["sat", "lte", "wifi"]);
+        assert_eq!(plan.goal, Goal::Time(Duration::from_secs(20)));
+        assert_eq!(plan.limit, Some(Duration::from_secs(80)));
+        assert!(plan.is_lossy());
+        assert_eq!(plan.profile_name, "anabranch");
+    }
+
+    #[test]
+    fn controllers_that_need_marks_get_them_or_a_warning() {
+        let marked = |plan: &Plan| plan.paths.iter().all(|path| marks(&path.forward));
+        let mplot = plan("--profile mplot").unwrap();
+        assert!(marked(&mplot) && mplot.warning().is_none());
+        let mplot = plan("--profile mplot --path name=a,rate=1mbit,delay=1ms").unwrap();
+        assert!(!marked(&mplot) && mplot.warning().unwrap().contains("'a'"));
+        let other = plan("").unwrap();
+        assert!(!marked(&other) && other.warning().is_none());
+    }
+
+    #[test]
+    fn paths_without_a_name_get_one() {
+        let plan = plan("--path rate=1mbit,delay=1ms --path rate=2mbit,delay=1ms --ack-loss 5%");
+        let plan = plan.unwrap();
+        assert_eq!(plan.paths[1].forward.name, "path2");
+        assert!(!plan.is_lossy());
+        assert!(matches!(plan.paths[0].reverse.loss, LossConfig::Bernoulli(_)));
+        assert_eq!(plan.transport.streams.send_buffer, 750_000);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_in_one_line() {
+        for (line, part) in [
+            ("--profile tcp", "known: anabranch"),
+            ("--set scheduler=best", "known:"),
+            ("--set colour=red", "scheduler"),
+            ("--set redundancy=budget:overhead=x", "overhead"),
+            ("--path name=a", "rate"),
+            ("--path rate=1mbit,delay=1ms,colour=red", "colour"),
+            ("--path rate=1mbit,delay=1ms,loss=101%", "loss"),
+            ("--path rate=-1mbit,delay=1ms", "rate"),
+            ("--path rate=1,delay=1ms", "rate"),
+            ("--path rate=1mbit,delay=1", "delay"),
+            ("--path rate=99999gbit,delay=1ms", "rate"),
+            ("--path name=a,rate=1mbit,delay=1ms --path name=a,rate=1mbit,delay=1ms", "'a'"),
+            ("--time -5", "seconds"),
+            ("--time forever", "seconds"),
+            ("--size 50", "unit"),
+            ("--size 5MB --file x", "--file"),
+            ("--ack-loss 101%", "5%"),
+            ("--ack-loss -5%", "5%"),
+            ("--max-overhead 20", "20%"),
+            ("--profile mplot --max-overhead 20%", "budget"),
+            ("--seed -1", "seed"),
+            ("--colour red", "--colour"),
+        ] {
+            let failure = plan(line).expect_err(line);
+            let text = failure.to_string();
+            assert!(matches!(failure, Failure::Usage(_)), "{line}");
+            assert!(text.contains(part), "{line}: {text}");
+            assert_eq!(text.lines().count(), 1, "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_overhead_goes_to_the_budget() {
+        let plan = plan("--max-overhead 15% --set redundancy=budget:sources=64").unwrap();
+        assert_eq!(plan.profile.redundancy.options["overhead"], "0.15");
+        assert_eq!(plan.profile.redundancy.options["sources"], "64");
+        assert!(Profile::named(&plan.profile.name).is_none());
+    }
+}

@@ -1,0 +1,101 @@
+//! The table of paths, as text.
+
+use std::time::Duration;
+
+use crate::format;
+
+/// Cells of a bar.
+const BAR: usize = 12;
+
+/// A path's line.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Row {
+    pub(super) name: String,
+    /// What arrived at the far end, headers included, and what the link carries at most.
+    pub(super) mbps: f64,
+    pub(super) rate_mbps: f64,
+    /// Smoothed round-trip time, once there is one.
+    pub(super) rtt: Option<Duration>,
+    /// Share of packets lost at random.
+    pub(super) loss: f64,
+    /// Packets dropped by the queue.
+    pub(super) drops: u64,
+    /// Share of all bytes that arrived.
+    pub(super) share: f64,
+    /// Congestion marks.
+    pub(super) marks: u64,
+}
+
+/// The headings; `width` is that of the longest name.
+pub(super) fn headings(width: usize) -> String {
+    format!(
+        "  {:width$}  {:<BAR$}  {:>14}  {:>8}  {:>7}  {:>7}  {:>6}  {:>6}",
+        "path", "", "rate (Mb/s)", "RTT", "loss", "dropped", "share", "marks"
+    )
+}
+
+/// A path's line; `width` is that of the longest name.
+pub(super) fn line(row: &Row, width: usize) -> String {
+    let rate = format!("{} of {}", format::mbps(row.mbps), format::mbps(row.rate_mbps));
+    let rtt = row.rtt.map_or_else(|| "-".to_owned(), format::millis);
+    format!(
+        "  {:width$}  {}  {rate:>14}  {rtt:>8}  {:>7}  {:>7}  {:>6}  {:>6}",
+        row.name,
+        bar(row.mbps / row.rate_mbps.max(1e-9)),
+        format::percent(row.loss),
+        row.drops,
+        format::percent(row.share),
+        row.marks,
+    )
+}
+
+/// The longest name's width, and the heading's at least.
+pub(super) fn name_width<'a>(names: impl Iterator<Item = &'a str>) -> usize {
+    names.map(str::len).max().unwrap_or(0).max("path".len())
+}
+
+/// A bar filled to `share`, in eighths of a cell.
+fn bar(share: f64) -> String {
+    const PARTS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let eighths = (share.clamp(0.0, 1.0) * (BAR * 8) as f64 + 0.5) as usize;
+    let mut bar = "█".repeat(eighths / 8);
+    if eighths / 8 < BAR {
+        bar.extend(PARTS.get(eighths % 8));
+        bar.extend(core::iter::repeat_n('·', BAR - eighths / 8 - 1));
+    }
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_stand_under_their_headings() {
+        let row = Row {
+            name: "sat".to_owned(),
+            mbps: 18.94,
+            rate_mbps: 20.0,
+            rtt: Some(Duration::from_micros(61_700)),
+            loss: 0.0213,
+            drops: 4,
+            share: 0.371,
+            marks: 12,
+        };
+        let heading = headings(4);
+        let text = line(&row, 4);
+        assert_eq!(heading.chars().count(), text.chars().count());
+        assert_eq!(
+            text,
+            "  sat   ███████████▍    18.9 of 20.0     62 ms    2.1 %        4    37 %      12"
+        );
+        assert!(line(&Row { rtt: None, ..row }, 4).contains(" -  "));
+    }
+
+    #[test]
+    fn bars_are_as_wide_as_their_column() {
+        for share in [0.0, 0.004, 0.5, 0.999, 1.0, 7.0, -1.0, f64::NAN] {
+            assert_eq!(bar(share).chars().count(), BAR, "{share}");
+        }
+    }
+}

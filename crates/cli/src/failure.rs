@@ -1,0 +1,75 @@
+//! Why a command did not do what was asked.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use thiserror::Error;
+
+/// One line for the user, and the exit code that goes with it.
+#[derive(Debug, Error)]
+pub enum Failure {
+    /// The command was asked for something that does not exist or cannot be: exit code 2.
+    #[error("{0}")]
+    Usage(String),
+    /// It was asked rightly and could not do it: exit code 1.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Failure {
+    /// Asked wrongly.
+    pub fn usage(why: impl Display) -> Self {
+        Failure::Usage(one_line(&why.to_string()))
+    }
+
+    /// Could not be done.
+    pub fn failed(why: impl Display) -> Self {
+        Failure::Failed(one_line(&why.to_string()))
+    }
+
+    /// The argument parser's complaint, its paragraphs brought into one line.
+    pub fn from_clap(error: &clap::Error) -> Self {
+        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            return Failure::usage("a command is needed; --help lists them");
+        }
+        let text = error.render().to_string();
+        let mut parts: Vec<&str> = Vec::new();
+        for line in text.lines().map(str::trim) {
+            if line.starts_with("Usage:") {
+                break;
+            }
+            if !line.is_empty() && !line.starts_with("For more information") {
+                parts.push(line);
+            }
+        }
+        let line = parts.join("; ").replace(":; ", ": ");
+        let line = line.strip_prefix("error: ").unwrap_or(&line);
+        Failure::Usage(format!("{line}; --help shows what can be given"))
+    }
+
+    /// The process's exit code.
+    pub fn exit_code(&self) -> ExitCode {
+        match self {
+            Failure::Usage(_) => ExitCode::from(2),
+            Failure::Failed(_) => ExitCode::from(1),
+        }
+    }
+}
+
+/// Whatever an error says, on one line and without control characters.
+fn one_line(text: &str) -> String {
+    let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    clean.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_is_one_line() {
+        let failure = Failure::failed("no\nsuch\t\u{1b}[31mfile");
+        assert_eq!(failure.to_string(), "no such [31mfile");
+    }
+}

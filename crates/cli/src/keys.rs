@@ -1,0 +1,65 @@
+//! `keygen` and `pubkey`: keys as text, as `wg` writes them.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use anabranch::crypto::keys::{KeyError, SecretKey, format_public_key};
+use serde::Serialize;
+
+use crate::args::{KeygenArgs, PubkeyArgs};
+use crate::failure::Failure;
+use crate::output;
+
+/// Longest input that is read as a key, bytes; a key with blank space around it is far shorter.
+const MAX_INPUT: u64 = 1024;
+
+#[derive(Serialize)]
+struct Keys<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret_key: Option<&'a str>,
+    public_key: &'a str,
+}
+
+/// Makes a secret key; prints it, or saves it and prints the public one.
+pub fn keygen(args: &KeygenArgs) -> Result<(), Failure> {
+    let key = SecretKey::generate().map_err(Failure::failed)?;
+    let public = format_public_key(&key.public_key());
+    if let Some(path) = &args.out {
+        key.save(path, args.force).map_err(|error| match error {
+            KeyError::Exists => Failure::failed(format!(
+                "{} exists already; name another file, or give --force to replace it",
+                path.display()
+            )),
+            error => Failure::failed(format!("cannot write {}: {error}", path.display())),
+        })?;
+        return print_keys(args.json, None, &public);
+    }
+    let secret = key.to_base64();
+    print_keys(args.json, Some(&secret), &public)
+}
+
+/// Prints the public key of a secret one, read from a file or standard input.
+pub fn pubkey(args: &PubkeyArgs) -> Result<(), Failure> {
+    let key =
+        match &args.file {
+            Some(path) if path != Path::new("-") => SecretKey::load(path)
+                .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?,
+            _ => {
+                let mut text = String::new();
+                io::stdin().lock().take(MAX_INPUT).read_to_string(&mut text).map_err(|error| {
+                    Failure::failed(format!("cannot read standard input: {error}"))
+                })?;
+                SecretKey::from_base64(&text)
+                    .map_err(|error| Failure::failed(format!("standard input: {error}")))?
+            }
+        };
+    print_keys(args.json, None, &format_public_key(&key.public_key()))
+}
+
+/// Text holds the secret key if there is one, else the public one; JSON holds both.
+fn print_keys(json: bool, secret: Option<&str>, public: &str) -> Result<(), Failure> {
+    if json {
+        return output::print_json(&Keys { secret_key: secret, public_key: public });
+    }
+    output::print(&format!("{}\n", secret.unwrap_or(public)))
+}

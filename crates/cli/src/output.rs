@@ -1,0 +1,31 @@
+//! Standard output, where writing may fail.
+
+use std::io::{self, ErrorKind, Write};
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Prints `text` as it is.
+///
+/// # Errors
+/// When standard output cannot take it, as on a full disk. A reader that went away, as `head` does,
+/// wants no more and is no error.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints `value` as indented JSON with a newline at its end.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value).map_err(Failure::failed)?;
+    print(&(text + "\n"))
+}

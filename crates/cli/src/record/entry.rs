@@ -1,0 +1,145 @@
+//! What the lines of a recording hold.
+
+use std::borrow::Cow;
+
+use anabranch_core::observe::Observation;
+use anabranch_policy::view::PathState;
+use anabranch_types::Time;
+use serde::{Deserialize, Serialize};
+
+/// What [`Header::kind`] says in every recording.
+pub const KIND: &str = "anabranch-recording";
+/// The version of the format described here; raised when a reader of the old one would misread it.
+pub const FORMAT: u32 = 1;
+
+/// The first line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// [`KIND`].
+    pub kind: String,
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Version of the program that recorded.
+    pub version: String,
+    /// The sender's profile.
+    pub profile: String,
+    /// Seed of the emulated links.
+    pub seed: u64,
+    /// Names of the paths, by path identifier.
+    pub paths: Vec<String>,
+}
+
+/// Every other line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Line {
+    /// Nanoseconds since the sender's endpoint started.
+    pub t: u64,
+    /// What happened.
+    #[serde(flatten)]
+    pub entry: Entry,
+}
+
+/// A name given by a policy or the core.
+pub type Word = Cow<'static, str>;
+
+/// One thing that happened or was decided; the fields are those of [`Observation`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Entry {
+    /// The scheduler sent something on a path.
+    Scheduled { path: u32, what: Word, symbol: u64, reason: Word },
+    /// The scheduler held a path back.
+    Held { path: u32, until: u64, reason: Word },
+    /// A coding window closed.
+    WindowClosed { first: u64, sources: u16, repairs: u16, loss_permille: u16 },
+    /// A window lacked symbols.
+    RepairsDue { first: u64, count: u16 },
+    /// Packets were declared lost.
+    Lost { path: u32, packets: u32 },
+    /// A probe timer fired.
+    Timeout { path: u32, consecutive: u32 },
+    /// Data in flight on a path was made due elsewhere.
+    Reinjected { path: u32, packets: u32 },
+    /// A path changed its state.
+    PathState { path: u32, state: Word, reason: Word },
+    /// A congestion window or pacing rate changed.
+    Congestion { path: u32, window: u64, pacing_bps: u64, phase: Word },
+    /// The recording is complete, but for so many events that came faster than the disk took them.
+    End { missed: u64 },
+}
+
+impl Line {
+    /// The line that says that `observation` was made at `now`.
+    pub fn new(now: Time, observation: &Observation) -> Self {
+        Line { t: now.as_nanos(), entry: Entry::from(observation) }
+    }
+}
+
+impl From<&Observation> for Entry {
+    fn from(observation: &Observation) -> Self {
+        match *observation {
+            Observation::Scheduled { path, what, symbol, reason } => {
+                Entry::Scheduled { path: path.0, what: what.into(), symbol, reason: reason.into() }
+            }
+            Observation::Held { path, until, reason } => {
+                Entry::Held { path: path.0, until: until.as_nanos(), reason: reason.into() }
+            }
+            Observation::WindowClosed { first, sources, repairs, loss_permille } => {
+                Entry::WindowClosed { first, sources, repairs, loss_permille }
+            }
+            Observation::RepairsDue { first, count } => Entry::RepairsDue { first, count },
+            Observation::Lost { path, packets } => Entry::Lost { path: path.0, packets },
+            Observation::Timeout { path, consecutive } => {
+                Entry::Timeout { path: path.0, consecutive }
+            }
+            Observation::Reinjected { path, packets } => {
+                Entry::Reinjected { path: path.0, packets }
+            }
+            Observation::PathState { path, state, reason } => Entry::PathState {
+                path: path.0,
+                state: state_name(state).into(),
+                reason: reason.into(),
+            },
+            Observation::Congestion { path, window, pacing_bps, phase } => {
+                Entry::Congestion { path: path.0, window, pacing_bps, phase: phase.into() }
+            }
+        }
+    }
+}
+
+fn state_name(state: PathState) -> &'static str {
+    match state {
+        PathState::Validating => "validating",
+        PathState::Active => "active",
+        PathState::Suspect => "suspect",
+        PathState::Probation => "probation",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_types::PathId;
+
+    #[test]
+    fn lines_survive_the_file() {
+        let path = PathId(2);
+        let observations = [
+            Observation::Scheduled { path, what: "repair", symbol: 7, reason: "own share" },
+            Observation::Held { path, until: Time::from_millis(3), reason: "would be late" },
+            Observation::WindowClosed { first: 0, sources: 64, repairs: 9, loss_permille: 55 },
+            Observation::RepairsDue { first: 64, count: 2 },
+            Observation::Lost { path, packets: 3 },
+            Observation::Timeout { path, consecutive: 1 },
+            Observation::Reinjected { path, packets: 3 },
+            Observation::PathState { path, state: PathState::Suspect, reason: "silence" },
+            Observation::Congestion { path, window: 1, pacing_bps: 2, phase: "startup" },
+        ];
+        for observation in observations {
+            let line = Line::new(Time::from_nanos(5), &observation);
+            let text = serde_json::to_string(&line).unwrap();
+            assert!(text.starts_with(r#"{"t":5,"event":""#), "{text}");
+            assert_eq!(serde_json::from_str::<Line>(&text).unwrap(), line);
+        }
+    }
+}

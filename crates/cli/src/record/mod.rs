@@ -1,0 +1,11 @@
+//! Recording a connection's decisions in a file of JSON lines.
+//!
+//! The first line is a [`Header`]; every other line is one [`Line`]. The last one is
+//! [`Entry::End`], unless the recording was cut off.
+
+mod entry;
+mod file;
+mod writer;
+
+pub use entry::{Entry, FORMAT, Header, KIND, Line};
+pub use writer::Recorder;

@@ -1,0 +1,71 @@
+//! One event in one sentence.
+
+use std::time::Duration;
+
+use super::summary::path_name;
+use crate::format;
+use crate::record::{Entry, Header, Line};
+
+/// The event with its time, as `--events` prints it.
+pub(super) fn describe(header: &Header, line: &Line) -> String {
+    let seconds = Duration::from_nanos(line.t).as_secs_f64();
+    format!("{seconds:>11.6} s  {}", sentence(header, line))
+}
+
+fn sentence(header: &Header, line: &Line) -> String {
+    let name = |path: &u32| path_name(header, *path);
+    match &line.entry {
+        Entry::Scheduled { path, what, symbol, reason } => {
+            let what = match what.as_ref() {
+                "source" => format!("symbol {symbol}"),
+                "repair" => format!("a repair of the window from symbol {symbol}"),
+                "resend" => format!("symbol {symbol} again"),
+                other => format!("{other} {symbol}"),
+            };
+            format!("{}: sent {what} ({reason})", name(path))
+        }
+        Entry::Held { path, until, reason } => {
+            let wait = Duration::from_nanos(until.saturating_sub(line.t));
+            format!("{}: held back for {} ({reason})", name(path), format::millis(wait))
+        }
+        Entry::WindowClosed { first, sources, repairs, loss_permille } => format!(
+            "window from symbol {first} closed with {}, {} planned for an expected loss of {}",
+            format::counted(u64::from(*sources), "symbol"),
+            format::counted(u64::from(*repairs), "repair"),
+            format::percent(f64::from(*loss_permille) / 1e3),
+        ),
+        Entry::RepairsDue { first, count } => format!(
+            "window from symbol {first} lacks symbols: {} more due",
+            format::counted(u64::from(*count), "repair")
+        ),
+        Entry::Lost { path, packets } => {
+            format!("{}: {} lost", name(path), format::counted(u64::from(*packets), "packet"))
+        }
+        Entry::Timeout { path, consecutive: 0 | 1 } => {
+            format!("{}: the probe timer fired", name(path))
+        }
+        Entry::Timeout { path, consecutive } => {
+            format!("{}: the probe timer fired, {consecutive} times in a row", name(path))
+        }
+        Entry::Reinjected { path, packets } => format!(
+            "{}: the content of {} may go over other paths now",
+            name(path),
+            format::counted(u64::from(*packets), "packet")
+        ),
+        Entry::PathState { path, state, reason } => {
+            format!("{}: became {state} ({reason})", name(path))
+        }
+        Entry::Congestion { path, window, pacing_bps, phase } => {
+            let pacing = match pacing_bps {
+                0 => String::new(),
+                bps => format!(", paced at {} Mb/s", format::mbps(*bps as f64 / 1e6)),
+            };
+            format!("{}: window {}{pacing} ({phase})", name(path), format::bytes(*window))
+        }
+        Entry::End { missed: 0 } => "the recording ends".to_owned(),
+        Entry::End { missed } => format!(
+            "the recording ends; {} came too fast to be recorded",
+            format::counted(*missed, "event")
+        ),
+    }
+}

@@ -1,0 +1,126 @@
+use super::*;
+use std::io::Write as _;
+
+const HEADER: &str = r#"{"kind":"anabranch-recording","format":1,"version":"0.1.0","profile":"mplot","seed":7,"paths":["sat","lte"]}"#;
+const EVENTS: &str = r#"
+{"t":1000000,"event":"scheduled","path":0,"what":"source","symbol":0,"reason":"own share of blocks"}
+{"t":2000000,"event":"scheduled","path":0,"what":"source","symbol":1,"reason":"own share of blocks"}
+{"t":3000000,"event":"scheduled","path":1,"what":"repair","symbol":0,"reason":"new data, own share"}
+{"t":3500000,"event":"held","path":1,"until":5500000,"reason":"would arrive late"}
+{"t":4000000,"event":"window-closed","first":0,"sources":2,"repairs":1,"loss_permille":50}
+{"t":1500000000,"event":"repairs-due","first":0,"count":3}
+{"t":1600000000,"event":"lost","path":1,"packets":2}
+{"t":1700000000,"event":"timeout","path":1,"consecutive":2}
+{"t":1700000000,"event":"reinjected","path":1,"packets":5}
+{"t":1700000000,"event":"path-state","path":1,"state":"suspect","reason":"nothing heard"}
+{"t":1800000000,"event":"congestion","path":0,"window":24000,"pacing_bps":12000000,"phase":"startup"}
+{"t":2000000000,"event":"congestion","path":0,"window":12000,"pacing_bps":0,"phase":"recovery"}
+{"t":2500000000,"event":"end","missed":0}
+"#;
+
+fn recording(text: &str) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+    file
+}
+
+fn report(text: &str) -> Result<summary::Report, Failure> {
+    let file = recording(text);
+    let mut reader = Reader::open(file.path())?;
+    let mut summary = Summary::new(reader.header());
+    while let Some(line) = reader.next_line()? {
+        summary.add(&line);
+    }
+    Ok(summary.finish(reader.is_cut()))
+}
+
+fn whole() -> String {
+    format!("{HEADER}{EVENTS}")
+}
+
+#[test]
+fn events_add_up() {
+    let report = report(&whole()).unwrap();
+    assert!(report.complete);
+    assert_eq!((report.events, report.seconds), (12, 2.5));
+    let [sat, lte] = report.paths.as_slice() else { panic!("{:?}", report.paths) };
+    assert_eq!((sat.symbols, lte.symbols), (2, 1));
+    assert_eq!(sat.reasons[0].name, "own share of blocks");
+    assert_eq!((lte.lost_packets, lte.timeouts, lte.timeouts_in_a_row), (2, 1, 2));
+    assert_eq!(lte.held[0].count, 1);
+    let congestion = sat.congestion.as_ref().unwrap();
+    assert_eq!((congestion.window_min, congestion.window_last), (12_000, 12_000));
+    let phases: Vec<_> = congestion.phases.iter().map(|p| (p.name.as_str(), p.seconds)).collect();
+    assert_eq!(phases, [("recovery", 0.5), ("startup", 0.2)]);
+    assert_eq!((report.windows.closed, report.windows.repairs_due), (1, 3));
+    assert_eq!(report.timeline.iter().map(|i| i.from).collect::<Vec<_>>(), [0, 1, 2]);
+}
+
+#[test]
+fn the_summary_says_what_happened() {
+    let text = render::text(&report(&whole()).unwrap());
+    for part in [
+        "profile mplot, seed 7, 2.5 s, 12 events",
+        "Path sat: 2 symbols, 67 % of all.",
+        "2  100 %  own share of blocks",
+        "2 packets declared lost, 1 probe timeout (up to 2 in a row)",
+        "lte became suspect: nothing heard",
+        "1 window of 2 symbols on average; 1 repairs planned ahead (50 % of the data)",
+    ] {
+        assert!(text.contains(part), "missing '{part}' in:\n{text}");
+    }
+}
+
+#[test]
+fn every_event_has_a_sentence() {
+    let file = recording(&whole());
+    let mut reader = Reader::open(file.path()).unwrap();
+    let header = reader.header().clone();
+    let mut lines = Vec::new();
+    while let Some(line) = reader.next_line().unwrap() {
+        lines.push(events::describe(&header, &line));
+    }
+    assert_eq!(lines.len(), 13);
+    assert_eq!(
+        lines[2],
+        "   0.003000 s  lte: sent a repair of the window from symbol 0 (new data, own share)"
+    );
+    assert_eq!(lines[3], "   0.003500 s  lte: held back for 2.0 ms (would arrive late)");
+}
+
+#[test]
+fn a_recording_that_was_cut_off_is_used_as_far_as_it_goes() {
+    let whole = whole();
+    let cut = &whole[..whole.len() - 20];
+    let report = report(cut).unwrap();
+    assert!(!report.complete);
+    assert_eq!(report.events, 12);
+    assert!(render::text(&report).contains("cut off"));
+}
+
+#[test]
+fn anything_else_is_refused() {
+    assert!(Reader::open(std::path::Path::new("/no/such/file")).is_err());
+    let newer = HEADER.replace("\"format\":1", "\"format\":2");
+    for (text, part) in [
+        ("", "is not a recording"),
+        ("{}", "is not a recording"),
+        ("\u{0}\u{1}\u{2}", "is not a recording"),
+        (newer.as_str(), "format 2"),
+    ] {
+        let error = report(text).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+    let error = report(&format!("{HEADER}\nnonsense\n")).unwrap_err().to_string();
+    assert!(error.contains("line 2"), "{error}");
+    let unknown = format!("{HEADER}\n{{\"t\":1,\"event\":\"nonsense\"}}\n");
+    assert!(report(&unknown).is_err());
+}
+
+#[test]
+fn paths_beyond_the_header_have_numbers() {
+    let text =
+        format!("{HEADER}\n{{\"t\":1,\"event\":\"lost\",\"path\":4294967295,\"packets\":1}}\n");
+    let report = report(&text).unwrap();
+    assert_eq!(report.paths.last().unwrap().name, "path 4294967295");
+}
