@@ -1,0 +1,72 @@
+//! One stream over loopback UDP, both ends in this process.
+
+use anabranch::{Config, Endpoint, PathSpec, Permitted, Profile, SecretKey, TrafficClass};
+use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
+use std::net::{Ipv4Addr, SocketAddr};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const LEN: usize = 32 << 20;
+const PIECE: usize = 128 << 10;
+
+fn endpoint(key: u8, paths: usize) -> Endpoint {
+    let profile = Profile::named("anabranch").unwrap();
+    let config = Config {
+        permitted: Permitted::Anyone,
+        ..Config::new(SecretKey::from_bytes([key; 32]), profile)
+    };
+    let sockets = (0..paths).map(|_| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    Endpoint::bind(config, sockets).unwrap()
+}
+
+async fn transfer(profile: &Profile, paths: usize) {
+    let (client, server) = (endpoint(1, paths), endpoint(2, 1));
+    let remote = server.local_addrs()[0];
+    let paths: Vec<_> =
+        client.local_addrs().into_iter().map(|local| PathSpec { local, remote }).collect();
+    let key = server.public_key();
+    let (connection, accepted) =
+        tokio::join!(client.connect(key, &paths, profile.clone()), server.accept());
+    let (connection, accepted) = (connection.unwrap(), accepted.unwrap());
+    let reading = tokio::spawn(async move {
+        let (_send, mut receive) = accepted.accept_stream().await.unwrap();
+        let mut piece = vec![0; PIECE];
+        let mut total = 0;
+        loop {
+            match receive.read(&mut piece).await.unwrap() {
+                0 => break,
+                count => total += count,
+            }
+        }
+        assert_eq!(total, LEN);
+        accepted
+    });
+    let (mut send, _receive) = connection.open_stream(TrafficClass::Bulk).await.unwrap();
+    let piece = vec![7; PIECE];
+    for _ in 0..LEN / PIECE {
+        send.write_all(&piece).await.unwrap();
+    }
+    send.finish().unwrap();
+    let accepted = reading.await.unwrap();
+    connection.close(0, "");
+    drop(accepted);
+}
+
+fn bench(criterion: &mut Criterion) {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let mut group = criterion.benchmark_group("transfer");
+    group.throughput(Throughput::Bytes(LEN as u64));
+    group.sample_size(10).sampling_mode(SamplingMode::Flat);
+    for name in ["uncoded", "anabranch"] {
+        let profile = Profile::named(name).unwrap();
+        for paths in [1, 2] {
+            group.bench_function(format!("{name}, {paths} paths"), |bencher| {
+                bencher.iter(|| runtime.block_on(transfer(&profile, paths)));
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);
