@@ -141,13 +141,10 @@ impl Connection {
     /// The next datagram of the peer.
     pub async fn recv_datagram(&self) -> Result<Vec<u8>, ConnectionError> {
         self.until(&self.0.datagrams, |core| {
-            if let Some(connection) = core.endpoint.connection(self.0.handle) {
-                let mut data = vec![0; usize::from(u16::MAX)];
-                if let Some(len) = connection.recv_datagram(&mut data) {
-                    data.truncate(len);
-                    data.shrink_to_fit();
-                    return Some(Ok(data));
-                }
+            if let Some(connection) = core.endpoint.connection(self.0.handle)
+                && let Some(len) = connection.recv_datagram(&mut core.scratch)
+            {
+                return Some(Ok(core.scratch[..len.min(core.scratch.len())].to_vec()));
             }
             core.error(self.0.handle).map(Err)
         })

@@ -39,6 +39,7 @@ impl Shared {
             refuses: false,
             released: false,
             stopped: false,
+            scratch: vec![0; usize::from(u16::MAX)].into_boxed_slice(),
         };
         Shared { core: Mutex::new(core), clock, incoming: Notify::new(), idle: Notify::new() }
     }
@@ -129,6 +130,8 @@ pub(crate) struct Core {
     pub(crate) released: bool,
     /// The driver has ended.
     pub(crate) stopped: bool,
+    /// Room for one datagram of any length.
+    pub(crate) scratch: Box<[u8]>,
 }
 
 impl Core {

@@ -1,7 +1,11 @@
 use crate::*;
+use anabranch_types::Rng;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
 fn profile() -> Profile {
@@ -108,6 +112,69 @@ async fn both_paths_carry_packets() {
     assert_eq!(count, 2_000_000);
     for path in client.stats().unwrap().paths {
         assert!(path.counters.sent_packets > 0, "{path:?}");
+    }
+}
+
+/// Forwards between whoever sends to it and `server`, losing datagrams at random, and all of them once
+/// `dead` is set.
+async fn lossy_relay(server: SocketAddr, loss: f64, dead: Arc<AtomicBool>) -> SocketAddr {
+    let (near, far) = (UdpSocket::bind(local(1)).await, UdpSocket::bind(local(1)).await);
+    let (near, far) = (near.unwrap(), far.unwrap());
+    let address = near.local_addr().unwrap();
+    let mut rng = Rng::substream(3, &address.port().to_string());
+    tokio::spawn(async move {
+        let (mut there, mut back) = ([0; 2000], [0; 2000]);
+        let mut client = None;
+        loop {
+            let (from, bytes) = tokio::select! {
+                Ok((len, from)) = near.recv_from(&mut there) => (Some(from), &there[..len]),
+                Ok((len, _)) = far.recv_from(&mut back) => (None, &back[..len]),
+            };
+            client = from.or(client);
+            if dead.load(Ordering::Relaxed) || rng.chance(loss) {
+                continue;
+            }
+            match (from, client) {
+                (Some(_), _) => far.send_to(bytes, server).await.unwrap(),
+                (None, Some(client)) => near.send_to(bytes, client).await.unwrap(),
+                (None, None) => continue,
+            };
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_transfer_survives_losses_and_the_death_of_a_path() {
+    for name in ["anabranch", "mplot", "uncoded"] {
+        let profile = Profile::named(name).unwrap();
+        let pair = Pair::new();
+        let [dead, alive] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+        let server = pair.server.local_addrs()[0];
+        let mut paths = pair.paths();
+        paths[0].remote = lossy_relay(server, 0.05, Arc::clone(&dead)).await;
+        paths[1].remote = lossy_relay(server, 0.1, alive).await;
+        let key = pair.server.public_key();
+        let (client, server) = soon(async {
+            tokio::join!(pair.client.connect(key, &paths, profile), pair.server.accept())
+        })
+        .await;
+        let (client, server) = (client.unwrap(), server.unwrap());
+        let (mut send, _receive) = client.open_stream(TrafficClass::Bulk).await.unwrap();
+        let data = pattern(600_000);
+        let expected = data.clone();
+        let reader = tokio::spawn(async move {
+            let (_send, mut receive) = server.accept_stream().await.unwrap();
+            let mut all = Vec::new();
+            receive.read_to_end(&mut all).await.unwrap();
+            (all == expected, server)
+        });
+        soon(send.write_all(&data[..300_000])).await.unwrap();
+        dead.store(true, Ordering::Relaxed);
+        soon(send.write_all(&data[300_000..])).await.unwrap();
+        send.finish().unwrap();
+        soon(send.acked()).await.unwrap();
+        assert!(soon(reader).await.unwrap().0, "{name}");
     }
 }
 
