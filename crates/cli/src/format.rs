@@ -31,9 +31,15 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// `47.3`: megabits per second, without the unit.
+/// `47.3`: megabits per second, without the unit; a second decimal below one.
 pub fn mbps(value: f64) -> String {
-    if value >= 999.5 { format!("{value:.0}") } else { format!("{value:.1}") }
+    if value >= 999.5 {
+        format!("{value:.0}")
+    } else if (0.005..0.995).contains(&value) {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.1}")
+    }
 }
 
 /// `62 ms`, with a decimal below ten.
@@ -73,6 +79,25 @@ pub fn number_word(value: usize) -> String {
     }
 }
 
+/// `text` in lines of at most `width` characters, as far as its words allow.
+pub fn wrapped(text: &str, width: usize) -> String {
+    let mut lines = String::with_capacity(text.len());
+    let mut column = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > width {
+            lines.push('\n');
+            column = 0;
+        } else if column > 0 {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(word);
+        column += length;
+    }
+    lines
+}
+
 /// Lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -93,11 +118,14 @@ mod tests {
         assert_eq!(percent(0.0), "0 %");
         assert_eq!(percent(0.0999), "10 %");
         assert_eq!(mbps(47.26), "47.3");
+        assert_eq!((mbps(0.0), mbps(0.084)), ("0.0".to_owned(), "0.08".to_owned()));
         assert_eq!(millis(Duration::from_micros(62_400)), "62 ms");
         assert_eq!(count(1_234_567), "1,234,567");
         assert_eq!(count(12), "12");
         assert_eq!(counted(1, "packet"), "1 packet");
         assert_eq!(counted(2_000, "packet"), "2,000 packets");
+        assert_eq!(wrapped("over both links at once", 10), "over both\nlinks at\nonce");
+        assert_eq!(wrapped("over both links", usize::MAX), "over both links");
         assert_eq!(number_word(3), "three");
         assert_eq!(number_word(13), "13");
         assert_eq!(hex(&[0, 255]), "00ff");

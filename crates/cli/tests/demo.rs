@@ -66,7 +66,9 @@ fn people_get_a_table_and_a_verdict() {
     let ran = anabranch(&format!("demo --size 200kB --profile mplot {path}"));
     assert!(ran.stderr.contains("profile mplot"), "{}", ran.stderr);
     let text = ran.succeeded();
-    for part in ["radio", "marks", "the same at both ends", "All 200.0 kB arrived intact at"] {
+    for part in
+        ["radio", "marks", "What arrived is what was sent", "All 200.0 kB arrived intact at"]
+    {
         assert!(text.contains(part), "missing '{part}' in:\n{text}");
     }
 }

@@ -19,7 +19,13 @@ pub(super) struct Screen {
 
 enum Kind {
     /// A terminal: lines that are drawn again.
-    Terminal { all: MultiProgress, rows: Vec<ProgressBar>, bar: ProgressBar },
+    Terminal {
+        all: MultiProgress,
+        /// Shown for as long as it is kept.
+        _headings: ProgressBar,
+        rows: Vec<ProgressBar>,
+        bar: ProgressBar,
+    },
     /// Anything else: a line a second.
     Lines,
 }
@@ -31,16 +37,15 @@ impl Screen {
     /// The screen for `plan`; a live table if standard error is a terminal.
     pub(super) fn open(plan: &Plan) -> Self {
         let width = name_width(plan.paths.iter().map(|path| path.forward.name.as_str()));
-        let title = format!(
+        eprintln!(
             "anabranch demo: profile {}, seed {}, {} on loopback UDP",
             plan.profile_name,
             plan.seed,
             format::counted(plan.paths.len() as u64, "emulated link")
         );
         let kind = if io::stderr().is_terminal() {
-            terminal(&title, &headings(width), plan.paths.len())
+            terminal(&headings(width), plan.paths.len())
         } else {
-            eprintln!("{title}");
             Kind::Lines
         };
         Screen { goal: plan.goal.clone(), width, kind }
@@ -77,7 +82,7 @@ impl Screen {
     }
 }
 
-fn terminal(title: &str, headings: &str, paths: usize) -> Kind {
+fn terminal(headings: &str, paths: usize) -> Kind {
     let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
     let text = ProgressStyle::with_template("{wide_msg}");
     let text = text.unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -86,13 +91,12 @@ fn terminal(title: &str, headings: &str, paths: usize) -> Kind {
         line.set_message(message);
         line
     };
-    line(title.to_owned());
-    line(headings.to_owned());
+    let headings = line(headings.to_owned());
     let rows = (0..paths).map(|_| line(String::new())).collect();
     let style = ProgressStyle::with_template("  [{bar:30}] {wide_msg}");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
     let bar = all.add(ProgressBar::new(STEPS).with_style(style));
-    Kind::Terminal { all, rows, bar }
+    Kind::Terminal { all, _headings: headings, rows, bar }
 }
 
 /// How much is done, in `[0, 1]`.
@@ -109,8 +113,12 @@ fn progress(goal: &Goal, reading: &Reading) -> String {
     let seconds = reading.elapsed.as_secs_f64();
     let (arrived, rate) = (format::bytes(reading.arrived), format::mbps(reading.goodput_mbps));
     match (goal, reading.size) {
-        (Goal::Time(time), _) => {
+        (Goal::Time(time), _) if reading.elapsed <= *time => {
             format!("{seconds:.1} of {:.1} s, {arrived}, {rate} Mb/s", time.as_secs_f64())
+        }
+        (Goal::Time(time), _) => {
+            let late = seconds - time.as_secs_f64();
+            format!("time is up, the rest for {late:.1} s, {arrived}, {rate} Mb/s")
         }
         (_, Some(size)) => {
             format!("{arrived} of {}, {seconds:.1} s, {rate} Mb/s", format::bytes(size))
@@ -166,6 +174,8 @@ mod tests {
         let sized = Reading { size: Some(6_000_000), ..reading() };
         assert_eq!(fraction(&Goal::Size(6_000_000), &sized), 0.5);
         assert_eq!(progress(&Goal::Size(6_000_000), &sized), "3.0 MB of 6.0 MB, 2.5 s, 10.0 Mb/s");
+        let late = Reading { elapsed: Duration::from_secs(13), ..reading() };
+        assert_eq!(progress(&timed, &late), "time is up, the rest for 3.0 s, 3.0 MB, 10.0 Mb/s");
         let empty = Reading { size: Some(0), arrived: 0, ..reading() };
         assert_eq!(fraction(&Goal::Size(0), &empty), 0.0);
     }

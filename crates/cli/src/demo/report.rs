@@ -1,6 +1,7 @@
 //! What a demo found: figures, table and verdict.
 
 use std::fmt::Write;
+use std::io::IsTerminal;
 
 use anabranch_sim::loss::LossConfig;
 use anabranch_types::Probability;
@@ -121,9 +122,11 @@ impl Report {
             format::counted(self.repairs_sent, "repair"),
             format::count(self.repairs_unneeded)
         );
+        let same = if self.sha256_ok { "is what" } else { "is NOT what" };
         let sum = format::hex(outcome.received.as_ref());
-        let verdict = if self.sha256_ok { "the same at both ends" } else { "NOT what was sent" };
-        let _ = writeln!(text, "SHA-256 {sum}: {verdict}.\n\n{}", self.verdict(plan.is_lossy()));
+        let _ = writeln!(text, "What arrived {same} was sent; its SHA-256 is\n{sum}\n");
+        let _ =
+            writeln!(text, "{}", format::wrapped(&self.verdict(plan.is_lossy()), width_limit()));
         text
     }
 
@@ -162,6 +165,11 @@ impl Report {
         }
         text + "."
     }
+}
+
+/// How long a line of text may be: a terminal would break it within words.
+fn width_limit() -> usize {
+    if std::io::stdout().is_terminal() { 80 } else { usize::MAX }
 }
 
 fn path_reports(plan: &Plan, outcome: &Outcome) -> Vec<PathReport> {

@@ -123,7 +123,8 @@ pub(super) async fn run(
         connection.set_observer(Some(recorder.observer()));
     }
     let watch = Watch::new(&setup.relay, &setup.paths, &connection, &arrived, size);
-    let sending = tokio::spawn(send(connection.clone(), source, plan.goal.clone()));
+    let sending =
+        tokio::spawn(send(connection.clone(), source, plan.goal.clone(), Arc::clone(&arrived)));
     let supervision = Supervision { plan, recorder, watch, receiving, sending };
     let (sent, received) = supervision.run(screen).await?;
     let relay = setup.relay.stats();
@@ -224,14 +225,28 @@ fn too_late(plan: &Plan, arrived: u64) -> Failure {
 
 fn stopped(arrived: u64, why: impl core::fmt::Display) -> Failure {
     Failure::failed(format!(
-        "the transfer stopped after {}: {why}; see that some path lets packets through",
+        "the transfer stopped after {}: {why}; see that some path keeps carrying packets both ways",
         format::bytes(arrived)
     ))
 }
 
-async fn send(connection: Connection, mut source: Source, goal: Goal) -> Result<Digest, Failure> {
+/// The connection ended before the stream did.
+fn lost(arrived: &AtomicU64, error: &io::Error) -> Failure {
+    let why = match error.kind() {
+        io::ErrorKind::TimedOut => "no path carried anything for the idle timeout".to_owned(),
+        _ => error.to_string(),
+    };
+    stopped(arrived.load(Ordering::Relaxed), why)
+}
+
+async fn send(
+    connection: Connection,
+    mut source: Source,
+    goal: Goal,
+    arrived: Arc<AtomicU64>,
+) -> Result<Digest, Failure> {
     let mut sum = Sum::new();
-    let lost = |error: io::Error| Failure::failed(format!("the connection was lost: {error}"));
+    let lost = |error| lost(&arrived, &error);
     let (mut stream, _unused) =
         connection.open_stream(TrafficClass::Bulk).await.map_err(|error| lost(error.into()))?;
     let end = match goal {
@@ -248,8 +263,6 @@ async fn send(connection: Connection, mut source: Source, goal: Goal) -> Result<
         source.consume(count);
     }
     stream.finish().map_err(lost)?;
-    // The receiver tells when everything is there; this only keeps the stream until then.
-    stream.acked().await.map_err(lost)?;
     Ok(sum.finish().1)
 }
 
@@ -276,7 +289,7 @@ async fn receive(
 ) -> Result<Received, Failure> {
     let never = || Failure::failed("nobody connected");
     let connection = endpoint.accept().await.ok_or_else(never)?;
-    let lost = |error: io::Error| stopped(arrived.load(Ordering::Relaxed), error);
+    let lost = |error| lost(&arrived, &error);
     let (_unused, mut stream) =
         connection.accept_stream().await.map_err(|error| lost(error.into()))?;
     let mut sum = Sum::new();

@@ -162,6 +162,7 @@ fn about_windows(text: &mut String, report: &Report) {
 
 fn table_row(text: &mut String, row: Option<(u64, WindowCounts)>, step: u64) {
     let Some((from, sums)) = row else { return };
+    let loss = if sums.closed > 0 { percent(sums.mean_loss()) } else { "-".to_owned() };
     let span = if step == 1 { from.to_string() } else { format!("{from}-{}", from + step - 1) };
     let _ = writeln!(
         text,
@@ -172,7 +173,7 @@ fn table_row(text: &mut String, row: Option<(u64, WindowCounts)>, step: u64) {
         count(sums.repairs_sent),
         count(sums.resent),
         count(sums.lost_packets),
-        percent(sums.mean_loss()),
+        loss,
     );
 }
 
