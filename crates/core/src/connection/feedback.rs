@@ -197,12 +197,15 @@ impl Connection {
             digest.largest_lost_sent = digest.largest_lost_sent.max(packet.sent);
         }
         self.symbol_resolved(now, slot, &packet, false, windows);
-        if packet.has_control
-            && let Some(frames) = self.control_in_flight.remove(&(slot, number))
-        {
-            for frame in frames {
-                self.control_lost(slot, frame);
-            }
+        if packet.has_control {
+            self.control_written_off(slot, number);
+        }
+    }
+
+    /// A packet's control frames are not waited for any longer.
+    pub(super) fn control_written_off(&mut self, slot: usize, number: u64) {
+        for frame in self.control_in_flight.remove(&(slot, number)).unwrap_or_default() {
+            self.control_lost(slot, frame);
         }
     }
 

@@ -121,6 +121,9 @@ impl Connection {
             let Some(packet) = self.paths[slot].sent.resolve(*number, Fate::WrittenOff) else {
                 continue;
             };
+            if packet.has_control {
+                self.control_written_off(slot, *number);
+            }
             let Some(carried) = packet.carried else { continue };
             packets += 1;
             self.send.on_resolved(carried, slot as u8, false);
