@@ -156,7 +156,7 @@ impl Connection {
     pub(super) fn challenge(&mut self, now: Time, slot: usize) {
         let mut data = [0; 8];
         self.rng.fill(&mut data);
-        let again = now + self.base_timeout(slot);
+        let again = now + self.base_timeout(slot).base;
         self.paths[slot].challenge = Some((data, again));
         self.path_control[slot].push_back(ControlFrame::PathChallenge { data });
     }
@@ -298,14 +298,17 @@ impl Connection {
         chosen.clear();
         let about = self.paths[slot].id;
         self.policies.ack.route(about, &self.views, &mut self.rng, &mut chosen);
-        let mut routed = false;
+        let mut alive = false;
         for path in &chosen {
             if let Some(on) = self.slot_of(*path) {
                 self.paths[on].acks_due_about |= 1 << slot;
-                routed = true;
+                let silence = now.since(self.paths[on].received.largest_at);
+                alive |= on == slot || silence <= self.config.max_ack_delay * 2;
             }
         }
-        if !routed {
+        // A path on which nothing comes in may be dead the other way too, and a side that only
+        // acknowledges would not notice: this path has just carried something.
+        if !alive {
             self.paths[slot].acks_due_about |= 1 << slot;
         }
         self.scratch.ack_paths = chosen;
