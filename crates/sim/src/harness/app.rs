@@ -15,6 +15,15 @@ const CHUNK: usize = 16_384;
 /// Width of the bins of [`FlowReport::bins`](super::FlowReport::bins).
 const BIN: Duration = Duration::from_millis(100);
 
+/// Adds `amount` to the bin of `now`.
+pub(super) fn add_to_bin(bins: &mut Vec<u64>, now: Time, amount: u64) {
+    let bin = (now.as_nanos() / BIN.as_nanos() as u64) as usize;
+    if bins.len() <= bin {
+        bins.resize(bin + 1, 0);
+    }
+    bins[bin] += amount;
+}
+
 /// Random bytes that repeat after [`PATTERN`]; longer by a chunk so that slices never wrap.
 #[derive(Debug)]
 pub(super) struct Pattern(Vec<u8>);
@@ -146,6 +155,7 @@ pub(super) struct Reader {
     pub(super) last: Time,
     pub(super) finished: bool,
     pub(super) bins: Vec<u64>,
+    pub(super) longest_gap: Duration,
     warm_up: Time,
     probes_seen: Vec<bool>,
     pub(super) delays: Vec<Duration>,
@@ -161,6 +171,7 @@ impl Reader {
             last: Time::ZERO,
             finished: false,
             bins: Vec::new(),
+            longest_gap: Duration::ZERO,
             warm_up: Time::ZERO + warm_up,
             probes_seen: Vec::new(),
             delays: Vec::new(),
@@ -206,15 +217,12 @@ impl Reader {
             return;
         }
         self.read += bytes;
+        self.longest_gap = self.longest_gap.max(now.since(self.last.max(self.warm_up)));
         self.last = now;
         if now >= self.warm_up {
             self.after_warm_up += bytes;
         }
-        let bin = (now.as_nanos() / BIN.as_nanos() as u64) as usize;
-        if self.bins.len() <= bin {
-            self.bins.resize(bin + 1, 0);
-        }
-        self.bins[bin] += bytes;
+        add_to_bin(&mut self.bins, now, bytes);
     }
 
     fn take_probe(&mut self, now: Time, len: usize) -> Result<(), String> {

@@ -5,6 +5,7 @@
 //! seed give the same [`Report`], to the last packet.
 
 mod app;
+mod mangle;
 mod network;
 mod report;
 mod run;
@@ -12,7 +13,7 @@ mod spec;
 
 pub use report::{FlowReport, LinkReport, ProbeReport, Report};
 pub use run::{Failure, run};
-pub use spec::{Flow, Goal, PathEvent, Probes, Spec};
+pub use spec::{Flow, Goal, Mangle, PathEvent, Probes, Spec};
 
 #[cfg(test)]
 mod tests;

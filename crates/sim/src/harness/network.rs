@@ -7,7 +7,10 @@ use anabranch_core::path::{PathAddress, SocketId, UDP_OVERHEAD};
 use anabranch_types::Time;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use super::app::add_to_bin;
+use super::mangle::{Arrived, Mangler};
 use super::report::LinkReport;
+use super::spec::Mangle;
 use crate::link::{Delivery, Ecn, Link, LinkConfig, LinkConfigError, LinkOutput};
 
 /// Which endpoint.
@@ -31,6 +34,8 @@ struct Pair {
     /// Address from which the client's datagrams appear to come.
     client: SocketAddr,
     server: SocketAddr,
+    /// Bytes sent in the data direction in each bin.
+    sent: Vec<u64>,
 }
 
 /// All links, both directions.
@@ -38,7 +43,9 @@ struct Pair {
 pub(super) struct Network {
     pairs: Vec<Pair>,
     spare: Vec<Vec<u8>>,
-    arrived: Vec<(usize, Side, SocketAddr, CoreEcn, Vec<u8>)>,
+    arrived: Vec<Arrived>,
+    mangler: Option<Mangler>,
+    mangled: Vec<Arrived>,
     pub(super) digest: u64,
     pub(super) datagrams: u64,
 }
@@ -51,6 +58,7 @@ impl Network {
     pub(super) fn new(
         links: &[LinkConfig],
         reverse: &[LinkConfig],
+        mangle: Option<Mangle>,
         seed: u64,
     ) -> Result<Self, LinkConfigError> {
         let mut pairs = Vec::new();
@@ -62,12 +70,15 @@ impl Network {
                 reverse: Link::new(&back, seed, &format!("{name}.reverse"))?,
                 client: address(1, index, 1000),
                 server: address(2, index, 1000),
+                sent: Vec::new(),
             });
         }
         Ok(Network {
             pairs,
             spare: Vec::new(),
             arrived: Vec::new(),
+            mangler: mangle.map(|mangle| Mangler::new(mangle, seed)),
+            mangled: Vec::new(),
             digest: 0xcbf2_9ce4_8422_2325,
             datagrams: 0,
         })
@@ -98,7 +109,10 @@ impl Network {
         self.note(now, link, from, transmit);
         let Some(pair) = self.pairs.get_mut(link) else { return };
         let (channel, source) = match from {
-            Side::Client => (&mut pair.forward, pair.client),
+            Side::Client => {
+                add_to_bin(&mut pair.sent, now, transmit.len as u64 + UDP_OVERHEAD);
+                (&mut pair.forward, pair.client)
+            }
             Side::Server => {
                 // Only the client's newest address leads anywhere.
                 if transmit.remote != pair.client {
@@ -139,20 +153,27 @@ impl Network {
                 channel.advance(now, |output| match output {
                     LinkOutput::Delivered(Delivery { token, ecn, .. }) => {
                         let InFlight { from, bytes } = token;
-                        self.arrived.push((index, side, from, from_link(ecn), bytes));
+                        let ecn = from_link(ecn);
+                        self.arrived.push(Arrived { link: index, to: side, from, ecn, bytes });
                     }
                     LinkOutput::Dropped(dropped) => self.spare.push(dropped.token.bytes),
                 });
             }
         }
-        for (link, side, remote, ecn, mut bytes) in self.arrived.drain(..) {
-            let endpoint = match side {
+        if let Some(mangler) = &mut self.mangler {
+            for arrived in self.arrived.drain(..) {
+                mangler.pass(arrived, &mut self.mangled);
+            }
+            core::mem::swap(&mut self.arrived, &mut self.mangled);
+        }
+        for Arrived { link, to, from, ecn, mut bytes } in self.arrived.drain(..) {
+            let endpoint = match to {
                 Side::Server => &mut *server,
                 Side::Client => &mut *client,
             };
             let socket = SocketId(link as u32);
             let payload = bytes.as_mut_slice();
-            endpoint.handle_datagram(now, Datagram { socket, remote, ecn, payload });
+            endpoint.handle_datagram(now, Datagram { socket, remote: from, ecn, payload });
             self.spare.push(bytes);
         }
     }
@@ -166,6 +187,7 @@ impl Network {
         let report = |pair: &Pair| LinkReport {
             forward: *pair.forward.counters(),
             reverse: *pair.reverse.counters(),
+            sent: pair.sent.clone(),
         };
         self.pairs.iter().map(report).collect()
     }

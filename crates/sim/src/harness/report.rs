@@ -50,6 +50,8 @@ pub struct FlowReport {
     pub bytes_after_warm_up: u64,
     /// Bytes read in each 100 ms from the epoch on.
     pub bins: Vec<u64>,
+    /// Longest time without a byte read, from the end of the warm-up to the last byte.
+    pub longest_gap: Duration,
     /// Delays of the probes.
     pub probes: ProbeReport,
     /// The sender's figures at the end.
@@ -85,10 +87,13 @@ impl ProbeReport {
 }
 
 /// What happened on a link.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct LinkReport {
     /// In the data direction.
     pub forward: LinkCounters,
     /// In the opposite direction.
     pub reverse: LinkCounters,
+    /// Bytes sent in the data direction in each 100 ms from the epoch on, IP and UDP headers included;
+    /// what the link then dropped counts too.
+    pub sent: Vec<u64>,
 }

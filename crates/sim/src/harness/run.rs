@@ -94,6 +94,11 @@ pub fn run(
     while !run.flows.iter().all(|flow| flow.reader.finished) {
         run.step(observe)?;
     }
+    let written: u64 = run.flows.iter().map(|flow| flow.writer.written).sum();
+    let read: u64 = run.flows.iter().map(|flow| flow.reader.read).sum();
+    if read != written {
+        return Err(Failure::Corrupt(format!("{read} bytes of {written}")));
+    }
     Ok(run.report())
 }
 
@@ -109,7 +114,8 @@ fn endpoint(spec: &Spec, key: u8, permitted: Permitted) -> Endpoint {
 
 impl<'a> Run<'a> {
     fn new(spec: &'a Spec) -> Result<Self, Failure> {
-        let network = Network::new(&spec.links, &spec.reverse, spec.seed).map_err(Failure::Link)?;
+        let network = Network::new(&spec.links, &spec.reverse, spec.mangle, spec.seed)
+            .map_err(Failure::Link)?;
         let flows = spec.flows.iter().map(|flow| FlowState {
             client: None,
             server: None,
@@ -320,6 +326,7 @@ impl<'a> Run<'a> {
                 last: flow.reader.last,
                 bytes_after_warm_up: flow.reader.after_warm_up,
                 bins: core::mem::take(&mut flow.reader.bins),
+                longest_gap: flow.reader.longest_gap,
                 probes: flow.reader.probe_report(flow.writer.probes_sent),
                 sender: stats(&mut self.client, flow.client),
                 receiver: stats(&mut self.server, flow.server),

@@ -24,6 +24,8 @@ pub struct Spec {
     pub warm_up: Duration,
     /// What happens to paths during the run.
     pub events: Vec<PathEvent>,
+    /// How the network damages datagrams, besides what the links do.
+    pub mangle: Option<Mangle>,
 }
 
 /// One transfer, from the first endpoint to the second.
@@ -71,6 +73,24 @@ pub enum PathEvent {
     },
 }
 
+/// What may happen to each datagram at the end of its link, in either direction: chances, each
+/// independent of the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Mangle {
+    /// One to eight of its bits are flipped.
+    pub flip: f64,
+    /// It is cut off anywhere.
+    pub truncate: f64,
+    /// It arrives twice.
+    pub duplicate: f64,
+    /// One of the last 64 datagrams, of whichever direction, comes again.
+    pub replay: f64,
+    /// Garbage arrives besides, at either endpoint; half of it begins like a datagram.
+    pub inject: f64,
+    /// It arrives after the next datagram.
+    pub hold: f64,
+}
+
 impl Spec {
     /// A run of one flow of `profile` over `links`.
     pub fn new(links: Vec<LinkConfig>, profile: Profile, goal: Goal, seed: u64) -> Self {
@@ -84,6 +104,7 @@ impl Spec {
             give_up: Duration::from_secs(600),
             warm_up: Duration::ZERO,
             events: Vec::new(),
+            mangle: None,
         }
     }
 }

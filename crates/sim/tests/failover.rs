@@ -1,0 +1,214 @@
+//! Paths that go dark, come back, move or lose feedback in mid-transfer.
+
+use anabranch_core::profiles::Profile;
+use anabranch_policy::loss;
+use anabranch_sim::harness::{Goal, PathEvent, Report, Spec, run};
+use anabranch_sim::link::LinkConfig;
+use anabranch_types::Time;
+use core::time::Duration;
+
+const PROFILES: [&str; 3] = ["anabranch", "mplot", "uncoded"];
+/// When the path goes dark.
+const DARK: u64 = 2;
+/// The link that goes dark.
+const DEAD: usize = 2;
+
+fn links(specs: &[&str]) -> Vec<LinkConfig> {
+    specs.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))).collect()
+}
+
+/// Three unequal links; `extra` is appended to the last. All mark, because `mplot` needs it.
+fn three(extra: &str) -> Vec<LinkConfig> {
+    let last = format!("rate=6mbit,delay=15ms,loss=1%,ecn{extra}");
+    links(&["rate=5mbit,delay=20ms,loss=1%,ecn", "rate=4mbit,delay=30ms,loss=1%,ecn", &last])
+}
+
+fn bulk(links: Vec<LinkConfig>, profile: &str, seconds: u64, seed: u64) -> Spec {
+    let goal = Goal::Time(Duration::from_secs(seconds));
+    let mut spec = Spec::new(links, Profile::named(profile).unwrap(), goal, seed);
+    spec.give_up = Duration::from_secs(90);
+    spec
+}
+
+fn go(spec: &Spec) -> Report {
+    let report = run(spec, &mut |_| None)
+        .unwrap_or_else(|e| panic!("{}, seed {}: {e}", spec.flows[0].profile.name, spec.seed));
+    println!(
+        "{} seed {}: {} bytes in {:?}, longest gap {:?}",
+        spec.flows[0].profile.name,
+        spec.seed,
+        report.bytes(),
+        report.elapsed,
+        report.flows[0].longest_gap
+    );
+    report
+}
+
+/// Runs what `make` gives for every profile and a few seeds.
+fn each(mut make: impl FnMut(&str, u64) -> Spec, mut check: impl FnMut(&Spec, &Report)) {
+    for name in PROFILES {
+        for seed in 1..=3 {
+            let spec = make(name, seed);
+            check(&spec, &go(&spec));
+        }
+    }
+}
+
+/// The sender's probe timeout of a path, from its round-trip times at the end of the run.
+fn probe_timeout(spec: &Spec, report: &Report, path: usize) -> Duration {
+    let detector = loss::build_detector(&spec.flows[0].profile.loss_detector).unwrap();
+    detector.timeout(&report.flows[0].sender.as_ref().unwrap().paths[path].rtt)
+}
+
+fn round_trip(report: &Report, path: usize) -> Duration {
+    report.flows[0].sender.as_ref().unwrap().paths[path].rtt.smoothed
+}
+
+/// Bytes sent over a link between two times, in tenths of a second.
+fn sent(report: &Report, link: usize, tenths: core::ops::Range<usize>) -> u64 {
+    let bins = &report.links[link].sent;
+    tenths.map(|bin| bins.get(bin).copied().unwrap_or(0)).sum()
+}
+
+#[test]
+fn a_path_that_dies_holds_the_rest_up_for_one_timeout() {
+    each(
+        |name, seed| {
+            let mut spec = bulk(three(",blackout=2s-3600s"), name, 5, seed);
+            spec.warm_up = Duration::from_millis(DARK * 1000 - 100);
+            spec
+        },
+        |spec, report| {
+            let slowest = round_trip(report, 0).max(round_trip(report, 1));
+            let timeout = probe_timeout(spec, report, DEAD);
+            let allowed = timeout + slowest * 2 + Duration::from_millis(50);
+            let gap = report.flows[0].longest_gap;
+            println!("  timeout {timeout:?}, survivors {slowest:?}, allowed {allowed:?}");
+            assert!(gap <= allowed, "{}: {gap:?} > {allowed:?}", spec.flows[0].profile.name);
+            // Little is wasted on the dead path: probes.
+            let wasted = sent(report, DEAD, 25..50);
+            assert!(wasted < sent(report, 0, 25..50) / 20, "{wasted} bytes into the dark");
+        },
+    );
+}
+
+#[test]
+fn a_path_that_returns_carries_again_within_two_seconds() {
+    each(
+        |name, seed| bulk(three(",blackout=2s-4s"), name, 9, seed),
+        |spec, report| {
+            let name = &spec.flows[0].profile.name;
+            let total = |tenths: core::ops::Range<usize>| -> u64 {
+                (0..3).map(|link| sent(report, link, tenths.clone())).sum()
+            };
+            let share = |from: usize, to: usize| {
+                sent(report, DEAD, from..to) as f64 / total(from..to) as f64
+            };
+            let (before, dark, early, late) =
+                (share(10, 20), share(25, 40), share(40, 60), share(70, 90));
+            println!("  share before {before:.3} dark {dark:.3} early {early:.3} late {late:.3}");
+            assert!(dark < 0.05, "{name}: share {dark:.3} in the dark");
+            assert!(early > dark, "{name}: no data within two seconds of the return");
+            assert!(late > 0.5 * before, "{name}: share {late:.3} after {before:.3}");
+            // No burst of old credit at the return: its rate stays near the link's.
+            let burst = (40..60).map(|bin| sent(report, DEAD, bin..bin + 1)).max();
+            assert!(burst < Some(3 * 75_000), "{name}: {burst:?} bytes in a tenth of a second");
+        },
+    );
+}
+
+/// Everything written arrives although every link is dark from the second to the seventh second.
+#[test]
+fn darkness_everywhere_loses_nothing() {
+    let dark = |text: &str| format!("{text},loss=1%,ecn,blackout=2s-7s");
+    let all = ["rate=5mbit,delay=20ms", "rate=4mbit,delay=30ms", "rate=6mbit,delay=15ms"].map(dark);
+    let all = links(&all.each_ref().map(String::as_str));
+    each(
+        |name, seed| bulk(all.clone(), name, 9, seed),
+        |spec, report| {
+            let name = &spec.flows[0].profile.name;
+            // The writer fills its buffer in the dark, and goes on for two seconds after it.
+            assert!(report.elapsed < Duration::from_secs(14), "{name}: {:?}", report.elapsed);
+            for link in 0..3 {
+                let after = sent(report, link, 70..90);
+                assert!(after > 100_000, "{name}: {after} bytes on link {link} after the dark");
+            }
+        },
+    );
+}
+
+#[test]
+fn the_first_path_need_not_work() {
+    let mut set = three("");
+    set[0] = "rate=5mbit,delay=20ms,ecn,blackout=0s-3600s".parse().unwrap();
+    each(
+        |name, seed| bulk(set.clone(), name, 2, seed),
+        |spec, report| {
+            let name = &spec.flows[0].profile.name;
+            assert!(report.bytes() > 1_000_000, "{name}: {} bytes", report.bytes());
+            let first = report.flows[0].bins.iter().position(|bytes| *bytes > 0);
+            assert!(first <= Some(2), "{name}: first bytes in tenth {first:?}");
+        },
+    );
+}
+
+#[test]
+fn rebinding_interrupts_nothing() {
+    each(
+        |name, seed| {
+            let mut spec = bulk(three(""), name, 5, seed);
+            spec.warm_up = Duration::from_millis(1900);
+            let rebind = |at, link| PathEvent::Rebind { at: Time::from_millis(at), link };
+            spec.events = vec![rebind(2000, 0), rebind(3000, 1), rebind(3010, 2), rebind(3020, 0)];
+            spec
+        },
+        |spec, report| {
+            let name = &spec.flows[0].profile.name;
+            let gap = report.flows[0].longest_gap;
+            assert!(gap < Duration::from_millis(400), "{name}: {gap:?}");
+            for link in 0..3 {
+                let (before, after) = (sent(report, link, 10..20), sent(report, link, 40..50));
+                assert!(after > before / 3, "{name}: link {link} fell from {before} to {after}");
+            }
+        },
+    );
+}
+
+#[test]
+fn a_path_without_a_way_back_is_still_of_use() {
+    each(
+        |name, seed| {
+            let mut spec = bulk(three(""), name, 5, seed);
+            spec.warm_up = Duration::from_millis(1900);
+            spec.reverse = spec.links.iter().map(LinkConfig::clean_reverse).collect();
+            let dark = "rate=6mbit,delay=15ms,blackout=2s-3600s";
+            spec.reverse[DEAD] = dark.parse().unwrap();
+            spec
+        },
+        |spec, report| {
+            let name = &spec.flows[0].profile.name;
+            let survivors = 9e6 / 8.0 * 5.0;
+            let floor = (survivors * 0.6) as u64;
+            assert!(report.bytes() > floor, "{name}: {} bytes, not {floor}", report.bytes());
+            let gap = report.flows[0].longest_gap;
+            assert!(gap < Duration::from_millis(700), "{name}: {gap:?}");
+        },
+    );
+}
+
+#[test]
+fn lost_acknowledgements_lose_nothing() {
+    each(
+        |name, seed| {
+            let mut spec = bulk(three(""), name, 4, seed);
+            let lossy: LinkConfig = "rate=1mbit,delay=1ms,loss=30%".parse().unwrap();
+            let back = |link: &LinkConfig| link.clean_reverse().with_loss(lossy.loss.clone());
+            spec.reverse = spec.links.iter().map(back).collect();
+            spec
+        },
+        |spec, report| {
+            let name = &spec.flows[0].profile.name;
+            assert!(report.bytes() > 2_500_000, "{name}: {} bytes", report.bytes());
+        },
+    );
+}
