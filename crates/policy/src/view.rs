@@ -66,8 +66,21 @@ pub struct RttView {
     /// Forward one-way delay above the least seen: the queue that stands on the way to the peer.
     /// Clock offset cancels out; a mixed return path does not show in it.
     pub queue: Duration,
+    /// Least forward transit in microseconds, on clocks that are not synchronised: only differences
+    /// between the paths of a connection mean something ([`RttView::forward_lead`]).
+    pub forward: i64,
     /// Number of samples so far; 0 means that `smoothed` is an initial guess.
     pub samples: u64,
+}
+
+impl RttView {
+    /// By how much a packet on this path arrives before one sent on `other` at the same time, queues
+    /// aside; zero if it arrives later.
+    pub fn forward_lead(&self, other: &RttView) -> Duration {
+        // The 32-bit clocks wrap: two paths' transits may have been unwrapped differently.
+        let lead = other.forward.wrapping_sub(self.forward) as i32;
+        Duration::from_micros(u64::from(lead.max(0).unsigned_abs()))
+    }
 }
 
 /// One path as policies see it. Byte counts are UDP payload plus 28 bytes of IPv4 and UDP header.
@@ -134,6 +147,7 @@ impl PathView {
                 variation: Duration::from_millis(50),
                 min: Duration::from_millis(100),
                 queue: Duration::ZERO,
+                forward: 0,
                 samples: 0,
             },
             rto: Duration::from_millis(300),

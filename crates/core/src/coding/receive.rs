@@ -137,6 +137,14 @@ impl ReceiveWindows {
         }
     }
 
+    /// The sender will not send the `count` symbols from `first` again, nor repairs that cover them.
+    pub fn abandon(&mut self, first: SymbolId, count: u64) {
+        // What lies below must have been settled before: it may be needed to decode what lies above.
+        if first.0 <= self.base {
+            self.raise_floor(first.0.saturating_add(count));
+        }
+    }
+
     /// A source symbol arrived. New ones are passed to `deliver`, and so is all that they let decode.
     pub fn on_source(
         &mut self,

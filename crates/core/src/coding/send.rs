@@ -14,6 +14,9 @@ use crate::path::sent::Carried;
 /// Most symbols that a window of any code may have.
 pub const MAX_WINDOW: usize = 256;
 
+/// Most recovered windows whose last packets are awaited.
+const MAX_TRAILING: usize = 256;
+
 /// What is known of one symbol, source or repair.
 #[derive(Clone, Copy, Debug, Default)]
 struct Standing {
@@ -126,6 +129,9 @@ pub struct SendWindows {
     next_window: u64,
     next_symbol: u64,
     totals: Totals,
+    /// Recovered windows with packets of the first transmission still in flight, and how many: their
+    /// fate counts for loss estimates although the data needs them no more.
+    trailing: VecDeque<(WindowId, u16)>,
 }
 
 impl SendWindows {
@@ -140,6 +146,7 @@ impl SendWindows {
             next_window: 0,
             next_symbol: 0,
             totals: Totals::default(),
+            trailing: VecDeque::new(),
         }
     }
 
@@ -452,7 +459,9 @@ impl SendWindows {
 
     /// A packet with the symbol is no longer in flight: it arrived, was lost, or was written off.
     pub fn on_resolved(&mut self, carried: Carried, slot: u8, received: bool) -> Change {
-        let Some((index, symbol)) = self.locate(carried) else { return Change::default() };
+        let Some((index, symbol)) = self.locate(carried) else {
+            return self.trailing_resolved(carried.window());
+        };
         let view = &mut self.views[index];
         let window = &mut self.windows[index];
         let Some(standing) = window.standing(symbol) else { return Change::default() };
@@ -485,6 +494,18 @@ impl SendWindows {
         }
         change.recovered = view.closed && view.received >= view.sources;
         change
+    }
+
+    fn trailing_resolved(&mut self, id: WindowId) -> Change {
+        let Some(index) = self.trailing.iter().position(|(window, _)| *window == id) else {
+            return Change::default();
+        };
+        self.trailing[index].1 -= 1;
+        let first_resolved = self.trailing[index].1 == 0;
+        if first_resolved {
+            self.trailing.remove(index);
+        }
+        Change { first_resolved, ..Change::default() }
     }
 
     /// A symbol that had been counted as missing has arrived after all.
@@ -565,10 +586,17 @@ impl SendWindows {
                 continue;
             }
             each(view);
+            let id = view.id;
             self.views.remove(index);
             if let Some(window) = self.windows.remove(index) {
                 let late = window.repairs.iter().filter(|r| r.copies > 0 && !r.received).count();
                 self.totals.repairs_unneeded += late as u64;
+                if window.first_open > 0 && !window.first_reported {
+                    self.trailing.push_back((id, window.first_open));
+                    if self.trailing.len() > MAX_TRAILING {
+                        self.trailing.pop_front();
+                    }
+                }
                 self.recycle(window);
             }
         }

@@ -59,10 +59,10 @@ impl Connection {
         self.observe(now, Observation::WindowClosed { first, sources, repairs, loss_permille });
     }
 
-    /// Nothing more is waiting: an unfilled window never waits to fill.
+    /// Nothing more is waiting, or may be sent: an unfilled window never waits to fill.
     pub(super) fn flush_window(&mut self, now: Time) {
         if self.send.open_window().is_some_and(|view| view.sources > 0)
-            && self.streams.pending().bytes == 0
+            && (self.streams.pending().bytes == 0 || self.symbol_credit() == 0)
         {
             self.close_window(now);
         }

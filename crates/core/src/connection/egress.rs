@@ -1,7 +1,7 @@
 //! Packets going out.
 
 use anabranch_policy::scheduler::{Pull, Work};
-use anabranch_policy::view::PathState;
+use anabranch_policy::view::{PathState, SymbolId};
 use anabranch_types::Time;
 use std::net::SocketAddr;
 
@@ -80,6 +80,15 @@ impl Connection {
         }
         if let Some(limit) = self.receive.new_limit() {
             self.control.push_back(ControlFrame::MaxSymbols { limit });
+        }
+        // Symbols tell the floor, but without credit there may be none to tell it, and without the
+        // floor there will be no credit.
+        let SymbolId(floor) = self.send.floor();
+        if floor > self.floor_told && self.symbol_credit() == 0 && self.streams.pending().bytes > 0
+        {
+            self.floor_told = floor;
+            let first = SymbolId(0);
+            self.control.push_back(ControlFrame::Abandon { first, count: floor });
         }
     }
 
@@ -353,6 +362,7 @@ impl Connection {
             return false;
         }
         *end += writer.position();
+        self.floor_told = self.floor_told.max(floor.0);
         contents.ack_eliciting = true;
         contents.carried = Some(taken.carried);
         true

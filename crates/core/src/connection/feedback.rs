@@ -325,7 +325,7 @@ impl Connection {
         windows: &mut Vec<WindowId>,
     ) {
         let base = self.base_timeout(slot);
-        self.paths[slot].sent.prune(now - base * REMEMBER_LOST);
+        self.paths[slot].sent.prune(now - base.base * REMEMBER_LOST);
         for window in windows.drain(..) {
             self.provision(now, window);
         }

@@ -214,7 +214,8 @@ impl Connection {
 
     fn on_control(&mut self, now: Time, slot: usize, frame: ControlFrame) -> Result<(), Broken> {
         match frame {
-            ControlFrame::Ping | ControlFrame::Abandon { .. } => {}
+            ControlFrame::Ping => {}
+            ControlFrame::Abandon { first, count } => self.receive.abandon(first, count),
             ControlFrame::AckFloor { path, floor } => {
                 if let Some(about) = self.slot_of(path) {
                     self.paths[about].received.raise_floor(floor);

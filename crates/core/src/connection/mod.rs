@@ -125,6 +125,8 @@ pub struct Connection {
     send: SendWindows,
     receive: ReceiveWindows,
     peer_symbol_limit: u64,
+    /// Highest floor of symbols that any packet has told the peer.
+    floor_told: u64,
     control: VecDeque<ControlFrame>,
     /// Control frames in flight, by path slot and packet number.
     control_in_flight: BTreeMap<(usize, u64), Vec<ControlFrame>>,
@@ -180,6 +182,7 @@ impl Connection {
             profile,
             policies,
             peer_symbol_limit: peer_parameters.max_symbols,
+            floor_told: 0,
             peer_parameters,
             paths: Vec::new(),
             views: Vec::new(),
@@ -244,7 +247,9 @@ impl Connection {
     /// Takes as many bytes as the send buffer has room for; returns how many.
     pub fn write(&mut self, stream: StreamId, bytes: &[u8]) -> Result<usize, StreamError> {
         let taken = self.streams.write(stream, bytes)?;
-        self.changed();
+        if taken > 0 {
+            self.changed();
+        }
         Ok(taken)
     }
 

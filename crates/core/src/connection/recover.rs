@@ -13,6 +13,8 @@ use crate::path::sent::{Carried, Fate};
 
 /// A silent path is suspected when the silence would have less than this probability by loss alone.
 const SILENCE_BY_CHANCE: f64 = 0.01;
+/// Timeouts in a row after which a path is suspected whatever its loss.
+const MOST_TIMEOUTS: u32 = 6;
 /// Packets that a timeout may send beyond the window (RFC 9002 §6.2.4).
 const PROBES: u8 = 2;
 
@@ -76,10 +78,14 @@ impl Connection {
         path.last_sent = now;
         let (id, consecutive) = (path.id, path.consecutive_timeouts);
         let bytes_in_flight = path.sent.bytes_in_flight;
-        let by_chance =
-            anabranch_types::math::pow(path.loss.mean, f64::from(path.sent.packets_in_flight));
-        path.congestion.on_timeout(&TimeoutEvent { now, bytes_in_flight, consecutive });
-        path.update_pacing(now);
+        let by_chance = anabranch_types::math::pow(path.loss.mean, f64::from(path.sent_in_silence));
+        // A probe timeout alone says nothing about congestion (RFC 9002 §7.5); a retransmission timeout does.
+        let serious = if loses_flight { consecutive } else { consecutive - 1 };
+        if serious > 0 {
+            let consecutive = serious;
+            path.congestion.on_timeout(&TimeoutEvent { now, bytes_in_flight, consecutive });
+            path.update_pacing(now);
+        }
         self.observe(now, Observation::Timeout { path: id, consecutive });
         if loses_flight {
             self.lose_flight(now, slot);
@@ -87,7 +93,7 @@ impl Connection {
         let event = RecoveryEvent::Timeout { path: id, consecutive, alternatives };
         let action = self.policies.recovery.on_event(now, event, &self.views);
         self.carry_out(now, action, None);
-        if alternatives && (consecutive >= 2 || by_chance < SILENCE_BY_CHANCE) {
+        if alternatives && (consecutive >= MOST_TIMEOUTS || by_chance < SILENCE_BY_CHANCE) {
             self.suspect(now, slot, "nothing heard for a probe timeout");
         }
         self.tell_scheduler(now, SchedulerEvent::Timeout(id));

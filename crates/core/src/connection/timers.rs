@@ -148,7 +148,7 @@ impl Connection {
 
     /// The peer moved to a new key: the old one opens stragglers for three timeouts more.
     pub(super) fn keep_old_key(&mut self) {
-        let longest = (0..self.paths.len()).map(|slot| self.base_timeout(slot)).max();
+        let longest = (0..self.paths.len()).map(|slot| self.base_timeout(slot).base).max();
         self.old_key_until =
             Some(self.last_received + longest.unwrap_or(core::time::Duration::from_secs(1)) * 3);
     }

@@ -1,26 +1,27 @@
 //! Snapshots for policies, and the questions put to them.
 
+use anabranch_policy::LossDetector;
 use anabranch_policy::redundancy::RedundancyView;
 use anabranch_policy::scheduler::{SchedulerAction, SchedulerEvent};
 use anabranch_policy::view::{
     Blocked, Demand, FreshView, MAX_PATHS, PathView, SchedulerView, TrafficClass, WindowId,
 };
 use anabranch_types::Time;
-use core::time::Duration;
 
 use super::{Bound, Connection};
+use crate::path::{Path, ProbeTimeout};
 
 impl Connection {
     /// Probe timeout of a path, before back-off.
-    pub(super) fn base_timeout(&self, slot: usize) -> Duration {
-        self.policies.detector.timeout(&self.paths[slot].rtt.view())
+    pub(super) fn base_timeout(&self, slot: usize) -> ProbeTimeout {
+        probe_timeout(self.policies.detector.as_ref(), &self.paths[slot])
     }
 
     /// Brings every path's snapshot up to date.
     pub(super) fn refresh_views(&mut self, now: Time) {
         self.views.clear();
         for (slot, path) in self.paths.iter().enumerate() {
-            let timeout = self.policies.detector.timeout(&path.rtt.view());
+            let timeout = probe_timeout(self.policies.detector.as_ref(), path);
             self.views.push(path.view(now, slot as u8, timeout));
         }
     }
@@ -161,6 +162,10 @@ impl Connection {
             self.observe(now, crate::observe::Observation::RepairsDue { first, count: more });
         }
     }
+}
+
+fn probe_timeout(detector: &dyn LossDetector, path: &Path) -> ProbeTimeout {
+    ProbeTimeout { base: detector.timeout(&path.rtt.view()), doublings: detector.backoff_limit() }
 }
 
 fn redundancy_view<'a>(

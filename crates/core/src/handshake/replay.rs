@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// Newest timestamps remembered of one peer. Connections that one key opens at nearly the same time
 /// over paths of different delay arrive out of order; up to this many may overtake one another.
-const REMEMBERED: usize = 8;
+const REMEMBERED: usize = 32;
 
 /// Accepted timestamps of the peers used most recently.
 ///

@@ -48,6 +48,15 @@ pub enum EcnState {
     Failed,
 }
 
+/// A probe timeout as the loss detector sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct ProbeTimeout {
+    /// Before back-off.
+    pub base: Duration,
+    /// How often it may double.
+    pub doublings: u32,
+}
+
 /// Counters for statistics.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PathCounters {
@@ -114,6 +123,8 @@ pub struct Path {
     pub unvalidated_sent: u64,
     /// Timeouts in a row.
     pub consecutive_timeouts: u32,
+    /// Ack-eliciting packets sent since anything was heard.
+    pub sent_in_silence: u32,
     /// Probe packets that may be sent beyond the window.
     pub probes: u8,
     /// When the loss detector wants to look again.
@@ -170,6 +181,7 @@ impl Path {
             unvalidated_received: 0,
             unvalidated_sent: 0,
             consecutive_timeouts: 0,
+            sent_in_silence: 0,
             probes: 0,
             loss_time: None,
             last_feedback: now,
@@ -203,17 +215,14 @@ impl Path {
     }
 
     /// Probe timeout with back-off.
-    pub fn timeout(&self, base: Duration) -> Duration {
-        let doubled = base * (1 << self.consecutive_timeouts.min(6));
-        if self.consecutive_timeouts == 0 {
-            base
-        } else {
-            doubled.min(MAX_PROBE_INTERVAL.max(base))
-        }
+    pub fn timeout(&self, base: ProbeTimeout) -> Duration {
+        let doublings = self.consecutive_timeouts.min(base.doublings).min(16);
+        let doubled = base.base.saturating_mul(1 << doublings);
+        doubled.min(MAX_PROBE_INTERVAL.max(base.base))
     }
 
     /// When the probe timer fires: no feedback for a timeout while something is in flight.
-    pub fn timeout_at(&self, base: Duration) -> Option<Time> {
+    pub fn timeout_at(&self, base: ProbeTimeout) -> Option<Time> {
         let oldest = self.sent.oldest_open()?;
         let from = match self.consecutive_timeouts {
             0 => oldest.max(self.last_feedback),
@@ -251,6 +260,7 @@ impl Path {
         });
         if packet.ack_eliciting {
             self.last_sent = now;
+            self.sent_in_silence = self.sent_in_silence.saturating_add(1);
             let bytes_in_flight = self.sent.bytes_in_flight;
             self.congestion.on_sent(&SentEvent { now, bytes, bytes_in_flight });
             self.pacer.on_sent(now, bytes, self.packet_size);
@@ -283,6 +293,7 @@ impl Path {
     pub fn on_feedback(&mut self, now: Time) {
         self.last_feedback = now;
         self.consecutive_timeouts = 0;
+        self.sent_in_silence = 0;
         match self.state {
             PathState::Suspect => {
                 self.state = PathState::Probation;
@@ -295,7 +306,7 @@ impl Path {
     }
 
     /// The snapshot that policies see; `timeout` is the probe timeout before back-off.
-    pub fn view(&self, now: Time, slot: u8, timeout: Duration) -> PathView {
+    pub fn view(&self, now: Time, slot: u8, timeout: ProbeTimeout) -> PathView {
         PathView {
             id: self.id,
             slot,

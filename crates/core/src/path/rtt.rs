@@ -55,6 +55,7 @@ impl Default for RttEstimator {
                 variation: INITIAL / 2,
                 min: INITIAL,
                 queue: Duration::ZERO,
+                forward: 0,
                 samples: 0,
             },
             min: WindowedMin::new(),
@@ -103,6 +104,7 @@ impl RttEstimator {
         self.forward = Some(transit);
         self.forward_min.update(now, transit);
         let queue = transit.saturating_sub(self.forward_min.value()).max(0);
+        self.view.forward = self.forward_min.value();
         self.view.queue = Duration::from_micros(queue as u64);
     }
 

@@ -121,6 +121,12 @@ impl SentPackets {
         if packet.ack_eliciting {
             self.bytes_in_flight += u64::from(packet.bytes);
             self.packets_in_flight += 1;
+        } else if self.packets_in_flight == 0 {
+            // A side that only acknowledges is never acknowledged itself: nothing to remember.
+            self.base = self.next_number() + 1;
+            self.packets.clear();
+            self.scan_from = self.base;
+            return;
         }
         self.packets.push_back(packet);
     }

@@ -349,12 +349,9 @@ impl CongestionController for Compensated {
         self.update_pacing(event);
     }
 
-    fn on_timeout(&mut self, event: &TimeoutEvent) {
-        if event.consecutive < 2 {
-            return;
-        }
-        // Silence for two timeouts: whatever was known about the path is out of date. Start over small,
-        // so that a path that returns is loaded gradually.
+    fn on_timeout(&mut self, _event: &TimeoutEvent) {
+        // Whatever was known about the path is out of date. Start over small, so that a path that returns
+        // is loaded gradually.
         self.rates = [0; RATE_ROUNDS];
         self.full_rate = 0;
         self.full_rounds = 0;

@@ -25,6 +25,7 @@ fn rtt(millis: u64) -> RttView {
         variation: rtt / 8,
         min: rtt,
         queue: Duration::ZERO,
+        forward: 0,
         samples: 3,
     }
 }

@@ -22,7 +22,7 @@ pub const ENTRY: Entry = Entry {
 const BUFFER_SHARE: f64 = 0.7;
 /// A copy of an urgent symbol on a path that carries one already counts as this much later: what takes
 /// one often takes the next.
-const COPY_PENALTY: Duration = Duration::from_millis(20);
+const COPY_PENALTY: Duration = Duration::from_millis(10);
 
 /// See the module's documentation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,15 +33,23 @@ pub fn build(_options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> 
     Ok(Box::new(Earliest))
 }
 
-/// One-way delay of a packet that leaves now.
-fn one_way(path: &PathView) -> Duration {
-    path.rtt.min / 2 + path.rtt.queue
+/// One-way delay of a packet that leaves now. Acknowledgements may return on another path, so half a
+/// round trip would mislead; the paths' forward delays are compared directly.
+fn one_way(path: &PathView, view: &SchedulerView<'_>) -> Duration {
+    let quickest = carriers(view)
+        .filter(|other| other.rtt.samples > 0 && path.rtt.samples > 0)
+        .max_by_key(|other| other.rtt.forward_lead(&path.rtt));
+    let base = match quickest {
+        Some(other) => other.rtt.min / 2 + other.rtt.forward_lead(&path.rtt),
+        None => path.rtt.min / 2,
+    };
+    base + path.rtt.queue
 }
 
 /// Expected time until a symbol sent now has arrived, its repeats after losses included.
-fn arrival(path: &PathView) -> Duration {
+fn arrival(path: &PathView, view: &SchedulerView<'_>) -> Duration {
     let loss = path.loss.mean.clamp(0.0, 0.9);
-    one_way(path) + path.rtt.smoothed.mul_f64(loss / (1.0 - loss))
+    one_way(path, view) + path.rtt.smoothed.mul_f64(loss / (1.0 - loss))
 }
 
 /// Bytes per second that arrive.
@@ -58,7 +66,7 @@ fn others_deliver(
 ) -> f64 {
     carriers(view)
         .filter(|path| path.id != than && only(path))
-        .map(|path| goodput(path) * time.saturating_sub(one_way(path)).as_secs_f64())
+        .map(|path| goodput(path) * time.saturating_sub(one_way(path, view)).as_secs_f64())
         .sum()
 }
 
@@ -69,7 +77,7 @@ impl Earliest {
         let window = windows.find(|window| window.class != TrafficClass::Bulk);
         let score = |path: &PathView| {
             let copies = window.map_or(0, |w| w.in_flight_on[usize::from(path.slot)]);
-            one_way(path) + COPY_PENALTY * u32::from(copies)
+            one_way(path, view) + COPY_PENALTY * u32::from(copies)
         };
         let waiting = view.fresh.symbols > 0 && view.fresh.class != TrafficClass::Bulk;
         let work = match window {
@@ -84,13 +92,15 @@ impl Earliest {
 
     /// Whether the faster paths would deliver `bytes` before this path delivers anything.
     fn faster_without(&self, path: &PathView, bytes: f64, view: &SchedulerView<'_>) -> bool {
-        let faster = |other: &PathView| one_way(other) < one_way(path);
-        others_deliver(view, path.id, arrival(path), faster) > bytes
+        let own = one_way(path, view);
+        let faster = |other: &PathView| one_way(other, view) < own;
+        others_deliver(view, path.id, arrival(path, view), faster) > bytes
     }
 
     /// Whether the receiver's buffer would fill up behind a symbol that this path carries.
     fn would_block(&self, path: &PathView, view: &SchedulerView<'_>) -> bool {
-        let resolved = arrival(path) + path.rtt.smoothed.mul_f64(path.loss.mean.clamp(0.0, 1.0));
+        let resolved =
+            arrival(path, view) + path.rtt.smoothed.mul_f64(path.loss.mean.clamp(0.0, 1.0));
         let free = f64::from(view.fresh.window) * f64::from(view.fresh.symbol_size);
         others_deliver(view, path.id, resolved, |_| true) > free * BUFFER_SHARE
     }

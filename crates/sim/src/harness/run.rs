@@ -18,7 +18,7 @@ use super::spec::{PathEvent, Spec};
 use crate::link::LinkConfigError;
 
 /// Steps without virtual time moving that count as a hang.
-const STUCK: u32 = 2_000_000;
+const STUCK: u32 = 200_000;
 
 /// Why a run did not reach its goal.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ pub enum Failure {
         at: Time,
     },
     /// Time stood still: something asks to be called again and again.
-    Stuck(Time),
+    Stuck(Time, String),
 }
 
 impl fmt::Display for Failure {
@@ -50,7 +50,7 @@ impl fmt::Display for Failure {
             Failure::Closed(reason) => write!(f, "the connection closed: {reason}"),
             Failure::Corrupt(what) => write!(f, "the receiver read something wrong: {what}"),
             Failure::Timeout { read, at } => write!(f, "not done at {at}; bytes read: {read:?}"),
-            Failure::Stuck(at) => write!(f, "time stands still at {at}"),
+            Failure::Stuck(at, why) => write!(f, "time stands still at {at}: {why}"),
         }
     }
 }
@@ -160,7 +160,8 @@ impl<'a> Run<'a> {
         } else {
             self.stuck += 1;
             if self.stuck > STUCK {
-                return Err(Failure::Stuck(self.now));
+                let timers = [self.client.next_timeout(), self.server.next_timeout()];
+                return Err(Failure::Stuck(self.now, format!("timers {timers:?}")));
             }
         }
         self.apply_events();
@@ -223,7 +224,7 @@ impl<'a> Run<'a> {
                 self.network.send(now, side, &transmit, &buffer[..transmit.len]);
                 sent += 1;
                 if sent > STUCK {
-                    return Err(Failure::Stuck(now));
+                    return Err(Failure::Stuck(now, "an endpoint sends without end".to_owned()));
                 }
             }
         }

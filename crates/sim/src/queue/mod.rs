@@ -99,8 +99,12 @@ impl<T> Queue<T> {
     ) -> Result<Admission, (Packet<T>, Refusal)> {
         let full = !self.waiting.is_empty() && self.is_full_for(packet.size);
         let mut admission = Admission::Unchanged;
+        let waiting = match self.limit {
+            QueueLimit::Packets(_) => self.waiting.len() as f64,
+            QueueLimit::Bytes(_) => self.bytes as f64 / f64::from(NOMINAL_PACKET),
+        };
         if let Some(red) = &mut self.red {
-            match red.on_arrival(self.waiting.len(), idle, packet.ecn.is_capable(), full) {
+            match red.on_arrival(waiting, idle, packet.ecn.is_capable(), full) {
                 RedVerdict::Admit => {}
                 RedVerdict::Mark if packet.ecn == Ecn::Ce => {}
                 RedVerdict::Mark => {

@@ -57,12 +57,14 @@ impl Red {
         }
     }
 
-    /// Decides about an arrival that finds `waiting` packets.
+    /// Decides about an arrival that finds `waiting` packets: counted where the buffer is limited in
+    /// packets, else the bytes that wait over [`NOMINAL_PACKET`](super::NOMINAL_PACKET), so that the
+    /// thresholds mean the same share of the buffer whatever the packets' size.
     ///
     /// `idle` as in [`Queue::offer`](super::Queue::offer); `full` forces a drop.
     pub fn on_arrival(
         &mut self,
-        waiting: usize,
+        waiting: f64,
         idle: Option<Idle>,
         capable: bool,
         full: bool,
@@ -112,14 +114,14 @@ impl Red {
         (self.min, self.max)
     }
 
-    fn update_average(&mut self, waiting: usize, idle: Option<Idle>) {
+    fn update_average(&mut self, waiting: f64, idle: Option<Idle>) {
         match idle {
             // As if the idle time had been filled with small packets that all found nobody waiting.
             Some(Idle { lasted, rate }) => {
                 let m = lasted.as_secs_f64() * rate.as_bps() as f64 / self.idle_packet_bits;
                 self.average *= math::pow(1.0 - self.weight, m);
             }
-            None => self.average += self.weight * (waiting as f64 - self.average),
+            None => self.average += self.weight * (waiting - self.average),
         }
     }
 

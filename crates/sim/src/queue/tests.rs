@@ -49,7 +49,7 @@ fn red_averages_a_hand_computed_trace() {
     });
     // 0 → 1 → 2.75 → 5.0625; 0.8 ms idle at 10 Mb/s are two packets of 500 B: × 0.75²; then 4.
     let idle = Idle { lasted: Duration::from_micros(800), rate: Bitrate::from_mbps(10.0) };
-    let steps: [(usize, Option<Idle>, f64); 5] = [
+    let steps: [(u32, Option<Idle>, f64); 5] = [
         (4, None, 1.0),
         (8, None, 2.75),
         (12, None, 5.0625),
@@ -57,7 +57,7 @@ fn red_averages_a_hand_computed_trace() {
         (4, None, 3.135_742_187_5),
     ];
     for (waiting, idle, average) in steps {
-        assert_eq!(red.on_arrival(waiting, idle, false, false), RedVerdict::Admit);
+        assert_eq!(red.on_arrival(f64::from(waiting), idle, false, false), RedVerdict::Admit);
         assert!((red.average() - average).abs() < 1e-12, "{} {average}", red.average());
     }
 }
@@ -71,12 +71,12 @@ fn red_probabilities_follow_the_gentle_line() {
     let expected =
         [(9, 0.0), (10, 0.0), (20, 0.05), (29, 0.095), (30, 0.1), (45, 0.55), (60, 1.0), (99, 1.0)];
     for (waiting, base) in expected {
-        gentle.on_arrival(waiting, None, false, false);
+        gentle.on_arrival(f64::from(waiting), None, false, false);
         let got = gentle.base_probability();
         assert!((got - base).abs() < 1e-12, "{waiting}: {got}");
     }
     let mut abrupt = red(RedConfig { gentle: false, ..config });
-    abrupt.on_arrival(30, None, false, false);
+    abrupt.on_arrival(30.0, None, false, false);
     assert_eq!(abrupt.base_probability(), 1.0);
 }
 
@@ -90,7 +90,7 @@ fn red_evens_out_the_gaps_between_marks() {
     let mut total = 0_u32;
     for _ in 0..200_000 {
         gap += 1;
-        match red.on_arrival(20, None, true, false) {
+        match red.on_arrival(20.0, None, true, false) {
             RedVerdict::Admit => {}
             RedVerdict::Mark => {
                 (marks, total, longest) = (marks + 1, total + gap, longest.max(gap));
@@ -109,12 +109,12 @@ fn red_marks_the_capable_drops_the_rest_and_everyone_beyond_twice_max() {
     let config =
         RedConfig { weight: 1.0, max_probability: Probability::ONE, ..RedConfig::default() };
     let mut red = red(config.clone());
-    assert_eq!(red.on_arrival(30, None, true, false), RedVerdict::Mark);
-    assert_eq!(red.on_arrival(30, None, false, false), RedVerdict::Drop);
-    assert_eq!(red.on_arrival(60, None, true, false), RedVerdict::Drop);
-    assert_eq!(red.on_arrival(0, None, true, true), RedVerdict::Drop);
+    assert_eq!(red.on_arrival(30.0, None, true, false), RedVerdict::Mark);
+    assert_eq!(red.on_arrival(30.0, None, false, false), RedVerdict::Drop);
+    assert_eq!(red.on_arrival(60.0, None, true, false), RedVerdict::Drop);
+    assert_eq!(red.on_arrival(0.0, None, true, true), RedVerdict::Drop);
     let mut deaf = self::red(RedConfig { ecn: false, ..config });
-    assert_eq!(deaf.on_arrival(30, None, true, false), RedVerdict::Drop);
+    assert_eq!(deaf.on_arrival(30.0, None, true, false), RedVerdict::Drop);
 }
 
 #[test]

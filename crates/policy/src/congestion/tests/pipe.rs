@@ -121,6 +121,7 @@ impl Run<'_> {
             variation: sample / 8,
             min: self.min_rtt,
             queue: sample - self.min_rtt,
+            forward: 0,
             samples: self.number,
         };
         let event = AckEvent {
