@@ -23,3 +23,12 @@ pub use recovery::RecoveryPolicy;
 pub use redundancy::RedundancyPolicy;
 pub use registry::{PolicyError, PolicySpec};
 pub use scheduler::Scheduler;
+
+// The code of the how-to pages is compiled and run with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/howto/add-a-congestion-controller.md")]
+mod add_a_congestion_controller {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/howto/add-a-scheduler.md")]
+mod add_a_scheduler {}

@@ -8,3 +8,8 @@ pub mod link;
 pub mod loss;
 pub mod queue;
 pub mod rate;
+
+// The code of the how-to page is compiled and run with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/howto/try-a-policy.md")]
+mod try_a_policy {}
