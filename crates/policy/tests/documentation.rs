@@ -1,0 +1,106 @@
+//! The documentation names files: they exist.
+//!
+//! In the architecture, the glossary, the how-to pages and the decisions, a link leads to a file, and
+//! inline code that looks like a path names one, from the root of the repository or as `crate/file.rs`
+//! for `crates/crate/src/file.rs`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn markdown(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            markdown(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
+}
+
+fn pages() -> Vec<PathBuf> {
+    let mut pages = vec![root().join("ARCHITECTURE.md")];
+    markdown(&root().join("docs"), &mut pages);
+    pages
+}
+
+/// The text without fenced blocks, whose code is tested elsewhere or shows what is yet to be written.
+fn prose(text: &str) -> String {
+    text.split("```").step_by(2).collect()
+}
+
+/// What stands between `open` and the next `close`, as often as there is any on one line.
+fn between<'a>(text: &'a str, open: &'a str, close: char) -> impl Iterator<Item = &'a str> {
+    text.split(open).skip(1).filter_map(move |rest| rest.split(['\n', close]).next())
+}
+
+/// What stands in backquotes.
+fn inline_code(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().flat_map(|line| line.split('`').skip(1).step_by(2))
+}
+
+/// Whether inline code claims to be a file or folder of the repository.
+fn is_path(code: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    let folder_or_source = code.ends_with('/') || code.ends_with(".rs") || code.ends_with(".md");
+    code.contains('/') && folder_or_source && code.chars().all(plain)
+}
+
+fn exists(code: &str) -> bool {
+    let in_crate = code.split_once('/').map(|(name, rest)| format!("crates/{name}/src/{rest}"));
+    root().join(code).exists() || in_crate.is_some_and(|path| root().join(path).exists())
+}
+
+#[test]
+fn links_lead_to_files() {
+    for page in pages() {
+        let text = prose(&fs::read_to_string(&page).unwrap());
+        for link in between(&text, "](", ')') {
+            let target = link.split('#').next().unwrap();
+            if target.is_empty() || target.contains("://") {
+                continue;
+            }
+            let path = page.parent().unwrap().join(target);
+            assert!(path.exists(), "{} links to {target}, which is not there", page.display());
+        }
+    }
+}
+
+#[test]
+fn named_files_exist() {
+    let mut named = 0;
+    for page in pages() {
+        let text = prose(&fs::read_to_string(&page).unwrap());
+        for code in inline_code(&text).filter(|code| is_path(code)) {
+            named += 1;
+            let shown = page.display();
+            assert!(
+                exists(code) || to_be_written(code),
+                "{shown} names `{code}`, which is not there"
+            );
+        }
+    }
+    assert!(named > 50, "only {named} files were recognised: the page format has changed");
+}
+
+/// The files that readers of the how-to pages are told to write.
+fn to_be_written(code: &str) -> bool {
+    code.ends_with("/least_loss.rs") || code.ends_with("/aimd.rs")
+}
+
+#[test]
+fn every_page_is_in_the_index() {
+    let index = fs::read_to_string(root().join("docs/README.md")).unwrap();
+    for page in pages().into_iter().skip(1) {
+        let name = page.file_name().unwrap().to_string_lossy().into_owned();
+        let moved = fs::read_to_string(&page).unwrap().starts_with("# Moved");
+        assert!(
+            moved || name == "README.md" || index.contains(&name),
+            "{name} is not in the index"
+        );
+    }
+}
