@@ -56,7 +56,7 @@ pub(super) fn name_width<'a>(names: impl Iterator<Item = &'a str>) -> usize {
 
 /// A bar filled to `share`, in eighths of a cell.
 fn bar(share: f64) -> String {
-    const PARTS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    const PARTS: [char; 8] = ['·', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let eighths = (share.clamp(0.0, 1.0) * (BAR * 8) as f64 + 0.5) as usize;
     let mut bar = "█".repeat(eighths / 8);
     if eighths / 8 < BAR {
