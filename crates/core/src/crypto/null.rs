@@ -171,7 +171,11 @@ struct NullKey {
 
 impl NullKey {
     fn seed(&self, epoch: u8, path: PathId, number: u64) -> u64 {
-        self.secret ^ (u64::from(path.0) << 40) ^ number ^ (u64::from(epoch) << 62)
+        // Spread, so that a damaged header does not cancel out against what it says.
+        let place = u64::from(path.0) << 8 | u64::from(epoch);
+        self.secret
+            ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            ^ place.wrapping_mul(0xc2b2_ae3d_27d4_eb4f)
     }
 }
 
