@@ -3,10 +3,14 @@
 use anabranch_policy::scheduler::SchedulerEvent;
 use anabranch_policy::view::PathState;
 use anabranch_types::Time;
+use core::time::Duration;
 
 use super::Connection;
 use super::feedback::Digest;
 use crate::wire::CloseCode;
+
+/// Time without anything in flight after which a sender without credit asks for a sign of life.
+const BLOCKED_PROBE: Duration = Duration::from_secs(1);
 
 /// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +71,7 @@ impl Connection {
             }
         }
         earliest.add(self.policies.scheduler.wakeup(), TimeoutReason::Scheduler);
+        earliest.add(self.blocked_probe_at(), TimeoutReason::Probe);
         let idle = self.config.idle_timeout.map(|timeout| self.last_received + timeout);
         earliest.add(idle, TimeoutReason::Idle);
         earliest.get()
@@ -106,11 +111,28 @@ impl Connection {
         if self.policies.scheduler.wakeup().is_some_and(|time| time <= now) {
             self.tell_scheduler(now, SchedulerEvent::Wakeup);
         }
+        if self.blocked_probe_at().is_some_and(|at| at <= now) {
+            for path in self.paths.iter_mut().filter(|path| path.state != PathState::Suspect) {
+                path.probes = path.probes.max(1);
+                path.last_sent = now;
+            }
+        }
         if self.old_key_until.is_some_and(|until| until <= now) {
             self.session.opener.discard_old();
             self.old_key_until = None;
         }
         self.note_drained();
+    }
+
+    /// When to ask for a sign of life because the peer's credit is used up and nothing is in flight that
+    /// would bring news: the peer may not know where we are (RFC 9000 §4.1).
+    fn blocked_probe_at(&self) -> Option<Time> {
+        let in_flight = self.paths.iter().any(|path| path.sent.packets_in_flight > 0);
+        if in_flight || !self.is_blocked() {
+            return None;
+        }
+        let latest = self.paths.iter().map(|path| path.last_sent.max(path.last_feedback)).max();
+        latest.map(|time| time + BLOCKED_PROBE)
     }
 
     fn path_timers(&mut self, now: Time, slot: usize) {
@@ -150,6 +172,6 @@ impl Connection {
     pub(super) fn keep_old_key(&mut self) {
         let longest = (0..self.paths.len()).map(|slot| self.base_timeout(slot).base).max();
         self.old_key_until =
-            Some(self.last_received + longest.unwrap_or(core::time::Duration::from_secs(1)) * 3);
+            Some(self.last_received + longest.unwrap_or(Duration::from_secs(1)) * 3);
     }
 }

@@ -46,6 +46,11 @@ impl Connection {
         }
     }
 
+    /// There is something to send, and credit is what it lacks.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.fresh().blocked.is_some_and(|blocked| blocked != Blocked::Application)
+    }
+
     /// Calls `ask` with the redundancy policy's surroundings.
     pub(super) fn redundancy_view(&self, now: Time, class: TrafficClass) -> RedundancyView<'_> {
         redundancy_view(self, &self.views, now, class)
