@@ -97,8 +97,12 @@ impl Earliest {
         others_deliver(view, path.id, arrival(path, view), faster) > bytes
     }
 
-    /// Whether the receiver's buffer would fill up behind a symbol that this path carries.
+    /// Whether the receiver's buffer would fill up behind a symbol that this path carries. Never so for
+    /// the path that is first to deliver: when all wait for one another, nothing moves any more.
     fn would_block(&self, path: &PathView, view: &SchedulerView<'_>) -> bool {
+        if !carriers(view).any(|other| arrival(other, view) < arrival(path, view)) {
+            return false;
+        }
         let resolved =
             arrival(path, view) + path.rtt.smoothed.mul_f64(path.loss.mean.clamp(0.0, 1.0));
         let free = f64::from(view.fresh.window) * f64::from(view.fresh.symbol_size);
