@@ -64,6 +64,8 @@ struct FlowState {
     writer: Writer,
     reader: Reader,
     started: bool,
+    /// Everything has been written and is known to be at the receiver.
+    drained: bool,
 }
 
 struct Run<'a> {
@@ -122,6 +124,7 @@ impl<'a> Run<'a> {
             writer: Writer::new(flow),
             reader: Reader::new(spec.warm_up),
             started: false,
+            drained: false,
         });
         Ok(Run {
             spec,
@@ -246,8 +249,12 @@ impl<'a> Run<'a> {
                 EndpointEvent::ConnectFailed(_) => {
                     return Err(Failure::Closed("the handshake was not answered".to_owned()));
                 }
-                EndpointEvent::Connection(_, Event::Closed(reason)) => {
-                    return Err(Failure::Closed(format!("sender: {reason:?}")));
+                EndpointEvent::Connection(handle, Event::Closed(reason)) => {
+                    let flow = self.by_client.get(&handle).copied().unwrap_or(0);
+                    // A connection that has done its work may end, while others go on.
+                    if !self.flows[flow].drained {
+                        return Err(Failure::Closed(format!("sender: {reason:?}")));
+                    }
                 }
                 _ => {}
             }
@@ -267,8 +274,11 @@ impl<'a> Run<'a> {
             EndpointEvent::Accepted(handle) => {
                 self.flow_of_server(handle);
             }
-            EndpointEvent::Connection(_, Event::Closed(reason)) => {
-                return Err(Failure::Closed(format!("receiver: {reason:?}")));
+            EndpointEvent::Connection(handle, Event::Closed(reason)) => {
+                let flow = self.flow_of_server(handle);
+                if !self.flows[flow].reader.finished {
+                    return Err(Failure::Closed(format!("receiver: {reason:?}")));
+                }
             }
             _ => {}
         }
@@ -304,6 +314,7 @@ impl<'a> Run<'a> {
             if let Some(connection) = flow.client.and_then(|handle| self.client.connection(handle))
             {
                 flow.writer.pump(self.now, connection, &self.pattern);
+                flow.drained = flow.writer.finished && connection.is_drained();
             }
             if let Some(connection) = flow.server.and_then(|handle| self.server.connection(handle))
             {

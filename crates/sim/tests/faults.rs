@@ -1,0 +1,218 @@
+//! Random networks full of faults: whatever they do, every byte arrives once, in order and unchanged.
+//!
+//! Each schedule is made from its number. `FAULTS=1000` runs that many instead of the usual few;
+//! `FAULT=17` runs number 17 alone, and tells what it is.
+
+use anabranch_core::profiles::Profile;
+use anabranch_sim::harness::{Flow, Goal, Mangle, PathEvent, Probes, Report, Spec, run};
+use anabranch_sim::link::LinkConfig;
+use anabranch_types::{Rng, Time, math};
+use core::ops::Range;
+use core::time::Duration;
+
+/// Schedules in a usual run of each test.
+const USUAL: u64 = 60;
+
+/// Random choices of the shapes that schedules need.
+struct Dice(Rng);
+
+impl Dice {
+    fn within(&mut self, range: Range<f64>) -> f64 {
+        range.start + self.0.uniform() * (range.end - range.start)
+    }
+
+    /// Uniform in the logarithm: small and large values alike.
+    fn spread(&mut self, range: Range<f64>) -> f64 {
+        math::exp(self.within(math::ln(range.start)..math::ln(range.end)))
+    }
+
+    fn count(&mut self, range: Range<u64>) -> u64 {
+        range.start + self.0.below(range.end - range.start)
+    }
+
+    fn chance(&mut self, p: f64) -> bool {
+        self.0.chance(p)
+    }
+
+    fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.0.below(of.len() as u64) as usize]
+    }
+
+    /// A loss of one of the kinds there are, `most` per cent at any time.
+    fn loss(&mut self, most: f64) -> String {
+        let first = self.within(0.0..most);
+        let second = self.within(0.0..most);
+        let dwell = self.spread(5.0..2000.0);
+        match self.count(0..6) {
+            0 => String::new(),
+            1 | 2 => format!(",loss={first:.2}%"),
+            3 => format!(",loss=markov:{first:.2}%/{second:.2}%@{dwell:.3}ms"),
+            4 => {
+                let (enter, leave) = (self.within(0.1..5.0), self.within(5.0..50.0));
+                format!(",loss=ge:{enter:.2}%/{leave:.2}%/{:.2}%/{second:.2}%", first / 4.0)
+            }
+            _ => format!(",loss={first:.2}%/{second:.2}%@{:.3}s", self.spread(0.05..5.0)),
+        }
+    }
+
+    /// One direction of a link.
+    fn link(&mut self, most_loss: f64) -> String {
+        let delay = self.spread(1.0..200.0);
+        let rate = self.spread(1.0..50.0);
+        let mut text = format!("rate={rate:.3}mbit,delay={delay:.3}ms");
+        text += &self.loss(most_loss);
+        if self.chance(0.4) {
+            text += &format!(",jitter={:.3}ms", self.spread(0.1..delay.max(0.2)));
+            if self.chance(0.7) {
+                text += ",reorder";
+            }
+        }
+        match self.count(0..4) {
+            0 => text += &format!(",buffer={}p", self.count(2..40)),
+            1 => text += ",buffer=2MiB",
+            _ => {}
+        }
+        if self.chance(0.3) {
+            let start = self.within(0.0..6.0);
+            text += &format!(",blackout={start:.3}s-{:.3}s", start + self.spread(0.02..5.0));
+        }
+        if self.chance(0.4) {
+            text += self.pick(&[",ecn", ",ecn", ",red"]);
+        }
+        text
+    }
+
+    fn mangle(&mut self) -> Mangle {
+        let mut chance = || if self.chance(0.7) { self.spread(0.001..0.15) } else { 0.0 };
+        Mangle {
+            flip: chance(),
+            truncate: chance(),
+            duplicate: chance(),
+            replay: chance(),
+            inject: chance(),
+            hold: chance(),
+        }
+    }
+}
+
+fn parse(text: &str) -> LinkConfig {
+    text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
+}
+
+/// The schedule of a number, and the links as text.
+fn schedule(number: u64, mangled: bool) -> (Spec, String) {
+    let name = if mangled { "faults.mangled" } else { "faults" };
+    let mut dice = Dice(Rng::substream(number, name));
+    let count = dice.count(1..6);
+    // A single path must let the handshake through within its 30 s.
+    let most = if count == 1 { 30.0 } else { 60.0 };
+    let texts: Vec<String> = (0..count).map(|_| dice.link(most)).collect();
+    let links = texts.iter().map(|text| parse(text)).collect();
+    let profile = Profile::named(dice.pick(&["anabranch", "mplot", "uncoded"])).unwrap();
+    let bytes = dice.spread(20_000.0..1_000_000.0) as u64;
+    let mut spec = Spec::new(links, profile, Goal::Bytes(bytes), number);
+    let mut description = format!("links {texts:#?}");
+    if dice.chance(0.5) {
+        let texts: Vec<String> = (0..count).map(|_| dice.link(most / 2.0)).collect();
+        spec.reverse = texts.iter().map(|text| parse(text)).collect();
+        description += &format!("\nreverse {texts:#?}");
+    }
+    flows(&mut dice, &mut spec);
+    limits(&mut dice, &mut spec);
+    if dice.chance(0.4) {
+        for _ in 0..dice.count(1..5) {
+            let at = Time::from_micros(dice.count(0..5_000_000));
+            let link = dice.count(0..count) as usize;
+            spec.events.push(PathEvent::Rebind { at, link });
+        }
+    }
+    spec.mangle = mangled.then(|| dice.mangle());
+    spec.give_up = Duration::from_secs(3600);
+    let profile = &spec.flows[0].profile.name;
+    description += &format!("\nprofile {profile}, {:?}\n{:?}", spec.flows[0].goal, spec.transport);
+    description += &format!("\n{} flows, {:?}", spec.flows.len(), spec.flows[0].probes);
+    description += &format!("\n{:?}\n{:?}", spec.events, spec.mangle);
+    (spec, description)
+}
+
+fn flows(dice: &mut Dice, spec: &mut Spec) {
+    if dice.chance(0.3) {
+        // Few and small: what is urgent comes first, and must leave room for the rest on any link.
+        let size = dice.count(16..300) as usize;
+        let interval = Duration::from_micros(dice.spread(50_000.0..500_000.0) as u64);
+        spec.flows[0].probes = Some(Probes { interval, size });
+    }
+    if dice.chance(0.2) {
+        for _ in 0..2 {
+            let start = Time::from_micros(dice.count(0..1_000_000));
+            let bytes = Goal::Bytes(dice.spread(1_000.0..300_000.0) as u64);
+            let flow = Flow { goal: bytes, start, ..spec.flows[0].clone() };
+            spec.flows.push(flow);
+        }
+    }
+}
+
+/// Sometimes so little credit that the transfer lives from hand to mouth.
+fn limits(dice: &mut Dice, spec: &mut Spec) {
+    let transport = &mut spec.transport;
+    transport.max_datagram = dice.pick(&[1200, 1232, 1452]);
+    if dice.chance(0.3) {
+        transport.receive_symbols = dice.spread(64.0..1000.0) as u64;
+    }
+    if dice.chance(0.3) {
+        transport.streams.max_stream_data = dice.spread(16_384.0..200_000.0) as u64;
+        transport.streams.max_data = transport.streams.max_stream_data * dice.count(1..3);
+    }
+    if dice.chance(0.3) {
+        transport.streams.send_buffer = dice.spread(2_000.0..100_000.0) as u64;
+    }
+    if dice.chance(0.2) {
+        transport.max_ack_delay = Duration::from_millis(dice.count(0..100));
+    }
+    transport.ecn = dice.chance(0.8);
+}
+
+fn go(number: u64, mangled: bool) -> Report {
+    let (spec, description) = schedule(number, mangled);
+    let report = run(&spec, &mut |_| None)
+        .unwrap_or_else(|e| panic!("fault schedule {number}: {e}\n{description}"));
+    // Some probes may be lost for good, but none may come twice; the harness looks at single ones.
+    let sent: u64 = report.flows.iter().map(|flow| flow.probes.sent).sum();
+    let arrived: usize = report.flows.iter().map(|flow| flow.probes.delays.len()).sum();
+    assert!(arrived as u64 <= sent, "fault schedule {number}: {arrived} probes of {sent}");
+    report
+}
+
+/// Runs the numbers asked for; the first failure tells everything needed to repeat it.
+fn go_all(mangled: bool) {
+    let number = |name| std::env::var(name).ok().map(|text| text.parse().unwrap());
+    if let Some(one) = number("FAULT") {
+        println!("{}", schedule(one, mangled).1);
+        println!("{:#?}", go(one, mangled));
+        return;
+    }
+    for number in 1..=number("FAULTS").unwrap_or(USUAL) {
+        let report = go(number, mangled);
+        println!("{number}: {:?} {} datagrams", report.elapsed, report.datagrams);
+    }
+}
+
+#[test]
+fn nothing_is_lost_in_random_networks() {
+    go_all(false);
+}
+
+#[test]
+fn nothing_is_believed_from_networks_that_lie() {
+    go_all(true);
+}
+
+#[test]
+fn schedules_repeat_to_the_last_packet() {
+    for number in 1..=5 {
+        for mangled in [false, true] {
+            let (first, second) = (go(number, mangled), go(number, mangled));
+            assert_eq!((first.digest, first.elapsed), (second.digest, second.elapsed));
+        }
+    }
+}
