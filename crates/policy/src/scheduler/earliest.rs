@@ -36,12 +36,13 @@ pub fn build(_options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> 
 /// One-way delay of a packet that leaves now. Acknowledgements may return on another path, so half a
 /// round trip would mislead; the paths' forward delays are compared directly.
 fn one_way(path: &PathView, view: &SchedulerView<'_>) -> Duration {
-    let quickest = carriers(view)
+    let lead = carriers(view)
         .filter(|other| other.rtt.samples > 0 && path.rtt.samples > 0)
-        .max_by_key(|other| other.rtt.forward_lead(&path.rtt));
-    let base = match quickest {
-        Some(other) => other.rtt.min / 2 + other.rtt.forward_lead(&path.rtt),
-        None => path.rtt.min / 2,
+        .map(|other| (other.rtt.forward_lead(&path.rtt), other.rtt.min / 2))
+        .max_by_key(|(lead, _)| *lead);
+    let base = match lead {
+        Some((lead, half)) if lead > Duration::ZERO => half + lead,
+        _ => path.rtt.min / 2,
     };
     base + path.rtt.queue
 }
@@ -97,12 +98,14 @@ impl Earliest {
         others_deliver(view, path.id, arrival(path, view), faster) > bytes
     }
 
-    /// Whether the receiver's buffer would fill up behind a symbol that this path carries. Never so for
-    /// the path that is first to deliver: when all wait for one another, nothing moves any more.
+    /// Whether no other path delivers sooner. Such a path waits for none: if all waited for one another,
+    /// nothing would move any more.
+    fn delivers_first(&self, path: &PathView, view: &SchedulerView<'_>) -> bool {
+        !carriers(view).any(|other| arrival(other, view) < arrival(path, view))
+    }
+
+    /// Whether the receiver's buffer would fill up behind a symbol that this path carries.
     fn would_block(&self, path: &PathView, view: &SchedulerView<'_>) -> bool {
-        if !carriers(view).any(|other| arrival(other, view) < arrival(path, view)) {
-            return false;
-        }
         let resolved =
             arrival(path, view) + path.rtt.smoothed.mul_f64(path.loss.mean.clamp(0.0, 1.0));
         let free = f64::from(view.fresh.window) * f64::from(view.fresh.symbol_size);
@@ -141,6 +144,9 @@ impl Scheduler for Earliest {
         }
         if view.fresh.symbols == 0 || view.fresh.class != TrafficClass::Bulk {
             return NOTHING;
+        }
+        if self.delivers_first(path, view) {
+            return send(picks, path.id, Work::Fresh, "new data, on the first path to deliver");
         }
         if self.would_block(path, view) {
             return Pull::Idle("would fill the receiver's buffer behind this path");
