@@ -17,7 +17,7 @@ impl Connection {
         }
         // A window holds data of one class: more urgent data closes a less urgent window.
         if self.send.open_window().is_some_and(|view| view.class != class) {
-            self.close_window(now);
+            self.close_early(now);
         }
         if self.send.open_window().is_none() {
             self.refresh_views(now);
@@ -43,6 +43,16 @@ impl Connection {
         self.changed();
     }
 
+    /// Closes the open window although it is not full. What it lost while it was open is made good now:
+    /// perhaps nothing of it is in flight any more whose fate would bring that up.
+    fn close_early(&mut self, now: Time) {
+        let id = self.send.open_window().map(|view| view.id);
+        self.close_window(now);
+        if let Some(id) = id {
+            self.provision(now, id);
+        }
+    }
+
     fn plan(&mut self, now: Time, id: WindowId) {
         let Some(&window) = self.send.views().last().filter(|view| view.id == id) else { return };
         if self.policies.recovery.resends() {
@@ -64,7 +74,7 @@ impl Connection {
         if self.send.open_window().is_some_and(|view| view.sources > 0)
             && (self.streams.pending().bytes == 0 || self.symbol_credit() == 0)
         {
-            self.close_window(now);
+            self.close_early(now);
         }
     }
 
