@@ -148,17 +148,28 @@ impl Connection {
         path.state = PathState::Validating;
         path.unvalidated_received = 0;
         path.unvalidated_sent = 0;
+        path.challenge = None;
         self.challenge(now, slot);
         self.changed();
     }
 
-    /// Asks the peer to prove that it receives at the path's address.
+    /// Asks the peer to prove that it receives at the path's address. A question that is repeated stays
+    /// the same: the answer may take longer than the wait before asking again.
     pub(super) fn challenge(&mut self, now: Time, slot: usize) {
-        let mut data = [0; 8];
-        self.rng.fill(&mut data);
+        let data = match self.paths[slot].challenge {
+            Some((data, _)) => data,
+            None => {
+                let mut data = [0; 8];
+                self.rng.fill(&mut data);
+                data
+            }
+        };
         let again = now + self.base_timeout(slot).base;
         self.paths[slot].challenge = Some((data, again));
-        self.path_control[slot].push_back(ControlFrame::PathChallenge { data });
+        let question = ControlFrame::PathChallenge { data };
+        if !self.path_control[slot].contains(&question) {
+            self.path_control[slot].push_back(question);
+        }
     }
 
     /// The peer receives at the path's address.
