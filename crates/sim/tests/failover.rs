@@ -124,13 +124,13 @@ fn darkness_everywhere_loses_nothing() {
     let all = ["rate=5mbit,delay=20ms", "rate=4mbit,delay=30ms", "rate=6mbit,delay=15ms"].map(dark);
     let all = links(&all.each_ref().map(String::as_str));
     each(
-        |name, seed| bulk(all.clone(), name, 9, seed),
+        |name, seed| bulk(all.clone(), name, 10, seed),
         |spec, report| {
             let name = &spec.flows[0].profile.name;
-            // The writer fills its buffer in the dark, and goes on for two seconds after it.
-            assert!(report.elapsed < Duration::from_secs(14), "{name}: {:?}", report.elapsed);
+            // The writer fills its buffer in the dark, and goes on for three seconds after it.
+            assert!(report.elapsed < Duration::from_secs(15), "{name}: {:?}", report.elapsed);
             for link in 0..3 {
-                let after = sent(report, link, 70..90);
+                let after = sent(report, link, 70..100);
                 assert!(after > 100_000, "{name}: {after} bytes on link {link} after the dark");
             }
         },

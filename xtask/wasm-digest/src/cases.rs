@@ -6,7 +6,9 @@
 
 use std::time::Duration;
 
+use anabranch_core::profiles::Profile;
 use anabranch_fec::reed_solomon::{self, Decoder};
+use anabranch_sim::harness::{Goal, Spec, run};
 use anabranch_sim::link::{Ecn, Link, LinkConfig, LinkOutput};
 use anabranch_types::{Bitrate, DataSize, Rng, Time, math};
 
@@ -28,6 +30,9 @@ pub const CASES: &[Case] = &[
     Case { name: "types.units", run: units },
     Case { name: "fec.reed_solomon", run: reed_solomon },
     Case { name: "sim.links", run: links },
+    Case { name: "sim.anabranch", run: || transfer("anabranch") },
+    Case { name: "sim.mplot", run: || transfer("mplot") },
+    Case { name: "sim.uncoded", run: || transfer("uncoded") },
 ];
 
 /// Draws of every kind from two named streams.
@@ -134,6 +139,24 @@ fn links() -> u64 {
         let link = Link::new(&config, 1, text).expect("the description is valid");
         drive(link, &mut digest);
     }
+    digest.finish()
+}
+
+/// Two endpoints over two lossy links: every datagram, and how long the transfer took.
+fn transfer(profile: &str) -> u64 {
+    let links = [
+        "rate=8mbit,delay=20ms,loss=5%,ecn",
+        "rate=5mbit,delay=35ms,loss=markov:2%/20%@50ms,jitter=2ms,ecn",
+    ];
+    let links = links.iter().map(|text| text.parse().expect("the description is valid")).collect();
+    let profile = Profile::named(profile).expect("the profile is built in");
+    let spec = Spec::new(links, profile, Goal::Bytes(300_000), 1);
+    let report = run(&spec, &mut |_| None).expect("every byte arrives");
+    let mut digest = Digest::default();
+    digest.integer(report.digest);
+    digest.integer(report.datagrams);
+    digest.integer(report.elapsed.as_nanos() as u64);
+    digest.float(report.efficiency());
     digest.finish()
 }
 
