@@ -308,11 +308,13 @@ impl Endpoint {
             };
             let remote_id = ConnectionId(established.remote_id);
             self.establish(now, id, attempt, remote_id, established.session, parameters);
+            if let Some(connection) = self.connections.get_mut(&id) {
+                connection.remember_response(payload);
+            }
         }
-        // A copy of the response on another path proves that path too, but only the authenticated
-        // exchange of a challenge is trusted for it.
+        // Copies come back on every path that works; only the very bytes that were authenticated count.
         if let Some(connection) = self.connections.get_mut(&id) {
-            connection.path_answered(now, address);
+            connection.path_answered(now, address, payload);
         }
     }
 

@@ -40,6 +40,11 @@ pub trait ErasureCode: Debug + Send {
     /// Most symbols (sources plus repairs) in a window.
     fn max_symbols(&self) -> u16;
 
+    /// Whether there are repairs at all; without, a lost symbol is sent again.
+    fn makes_repairs(&self) -> bool {
+        true
+    }
+
     /// Makes the repair with `key` over `sources` (in order, each at most `repair.len()` long).
     fn repair(&mut self, key: u16, sources: &[&[u8]], repair: &mut [u8]) -> Result<(), CodeError>;
 

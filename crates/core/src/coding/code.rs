@@ -53,6 +53,10 @@ impl ErasureCode for Uncoded {
         256
     }
 
+    fn makes_repairs(&self) -> bool {
+        false
+    }
+
     fn repair(&mut self, _: u16, _: &[&[u8]], _: &mut [u8]) -> Result<(), CodeError> {
         Err(CodeError::Key)
     }

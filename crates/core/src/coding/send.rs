@@ -155,6 +155,11 @@ impl SendWindows {
         self.code.max_symbols().min(MAX_WINDOW as u16)
     }
 
+    /// Whether the code makes repairs at all.
+    pub fn makes_repairs(&self) -> bool {
+        self.code.makes_repairs()
+    }
+
     /// Unrecovered windows, oldest first.
     pub fn views(&self) -> &[WindowView] {
         &self.views
@@ -288,19 +293,37 @@ impl SendWindows {
         }
     }
 
-    /// Makes the carried symbol itself due again, unless it has arrived or is still in flight elsewhere.
+    /// Makes the carried symbol due again, unless it has arrived or is still in flight elsewhere. For a
+    /// repair, a fresh one is due in its place.
     pub fn make_due(&mut self, carried: Carried) {
         let Some((index, symbol)) = self.locate(carried) else { return };
-        let view = &mut self.views[index];
-        if let Some(standing) = self.windows[index].standing(symbol)
-            && !standing.received
-            && standing.copies == 0
-            && !standing.due
-        {
-            standing.due = true;
-            view.due = view.due.saturating_add(1);
-            view.lost_on |= 1 << standing.last;
+        let in_flight =
+            self.windows[index].standing(symbol).is_none_or(|standing| standing.copies > 0);
+        if !in_flight {
+            self.flag_due(index, symbol);
         }
+    }
+
+    /// Makes the carried symbol due once more although a packet with it may be in flight.
+    pub fn make_due_copy(&mut self, carried: Carried) {
+        if let Some((index, symbol)) = self.locate(carried) {
+            self.flag_due(index, symbol);
+        }
+    }
+
+    fn flag_due(&mut self, index: usize, symbol: Symbol) {
+        let view = &mut self.views[index];
+        let window = &mut self.windows[index];
+        let Some(standing) = window.standing(symbol) else { return };
+        if standing.received || standing.due {
+            return;
+        }
+        view.lost_on |= 1 << standing.last;
+        match symbol {
+            Symbol::Source(_) => standing.due = true,
+            Symbol::Repair(_) => window.repairs_due = window.repairs_due.saturating_add(1),
+        }
+        view.due = view.due.saturating_add(1);
     }
 
     fn locate(&self, carried: Carried) -> Option<(usize, Symbol)> {
@@ -513,20 +536,6 @@ impl SendWindows {
         let Some((index, symbol)) = self.locate(carried) else { return };
         let due = self.windows[index].standing(symbol).is_some_and(|standing| standing.due);
         self.mark_received(index, symbol, due);
-    }
-
-    /// Makes the carried symbol due once more although a packet with it is in flight.
-    pub fn make_due_copy(&mut self, carried: Carried) {
-        let Some((index, symbol)) = self.locate(carried) else { return };
-        let view = &mut self.views[index];
-        if let Some(standing) = self.windows[index].standing(symbol)
-            && !standing.received
-            && !standing.due
-        {
-            standing.due = true;
-            view.due = view.due.saturating_add(1);
-            view.lost_on |= 1 << standing.last;
-        }
     }
 
     fn mark_received(&mut self, index: usize, symbol: Symbol, due: bool) {

@@ -20,6 +20,8 @@ use crate::wire::{
 
 /// Rounds of scheduling for one packet: a bound against policies that pick what does not exist.
 const MAX_PULLS: usize = 4;
+/// Bytes that reports leave for the frames after them: the longest CLOSE fits.
+const ROOM_AFTER_ACKS: usize = 300;
 /// Numbers resolved since the last announced floor that make a new one worth its bytes.
 const FLOOR_STEP: u64 = 64;
 
@@ -107,6 +109,8 @@ impl Connection {
             }
             let reason = self.closing.reason()?.clone();
             let mut writer = self.body(buffer);
+            // What arrived is acknowledged with the last word, or the peer could not know.
+            self.write_acks(now, u16::MAX, &mut writer);
             let frame = CloseFrame {
                 code: reason.code,
                 application: reason.code >= crate::wire::CloseCode::FIRST_APPLICATION,
@@ -148,6 +152,36 @@ impl Connection {
         matches!(self.paths[slot].state, PathState::Active | PathState::Probation)
     }
 
+    /// Reports about the paths whose bits are set in `about`, as long as there is room for them and for
+    /// what follows; returns the bits that are left.
+    fn write_acks(&mut self, now: Time, about: u16, writer: &mut Writer<'_>) -> u16 {
+        let mut left = about;
+        for (slot, path) in self.paths.iter_mut().enumerate() {
+            let bit = 1 << slot;
+            if left & bit == 0 {
+                continue;
+            }
+            let received = &mut path.received;
+            let header = AckHeader {
+                path: path.id,
+                received_at: received.largest_at.as_micros() as u32,
+                delay_us: now.since(received.largest_at).as_micros() as u64,
+                ect0: received.ect0,
+                ect1: received.ect1,
+                ce: received.ce,
+            };
+            if writer.remaining() < ROOM_AFTER_ACKS
+                || header.encode(received.ranges(), writer).is_err()
+            {
+                break;
+            }
+            received.pending = 0;
+            path.ack_due = None;
+            left &= !bit;
+        }
+        left
+    }
+
     /// Acknowledgements and control frames that are due on this path.
     fn write_small(
         &mut self,
@@ -159,23 +193,7 @@ impl Connection {
     ) {
         let due = core::mem::take(&mut self.paths[slot].acks_due_about);
         let mut writer = self.body(buffer);
-        for about in (0..self.paths.len()).filter(|about| due & (1 << about) != 0) {
-            let path = &mut self.paths[about];
-            let received = &mut path.received;
-            let header = AckHeader {
-                path: path.id,
-                received_at: received.largest_at.as_micros() as u32,
-                delay_us: now.since(received.largest_at).as_micros() as u64,
-                ect0: received.ect0,
-                ect1: received.ect1,
-                ce: received.ce,
-            };
-            if header.encode(received.ranges(), &mut writer).is_err() {
-                break;
-            }
-            received.pending = 0;
-            path.ack_due = None;
-        }
+        self.paths[slot].acks_due_about = self.write_acks(now, due, &mut writer);
         if due != 0 {
             let entries = self.receive.deficits().map(|(first, missing)| RankEntry {
                 first,
@@ -252,6 +270,10 @@ impl Connection {
                 };
                 let Some(taken) = taken else { continue };
                 if !self.write_symbol(&taken, buffer, end, contents) {
+                    if self.send.again(taken.carried).is_none() {
+                        // It arrived, or its window was recovered, while it waited here.
+                        continue;
+                    }
                     // No room beside what is in the packet already: first thing in the next one.
                     let again = Bound { taken: Some(taken), ..bound };
                     self.bound[slot].push_front(again);

@@ -4,6 +4,7 @@ use anabranch_policy::ack::{AckTiming, ReceivedEvent};
 use anabranch_policy::code::Coverage;
 use anabranch_policy::view::PathState;
 use anabranch_types::{PathId, Time};
+use core::time::Duration;
 
 use super::{Connection, Event};
 use crate::coding::receive::CodingViolation;
@@ -15,6 +16,9 @@ use crate::wire::{
     CloseCode, ControlFrame, DataHeader, Frame, Frames, HEADER_LEN, Role, WireError, expand_number,
     expand_path,
 };
+
+/// A challenge without an answer is repeated after this time at the latest: a path is of no use before.
+const LONGEST_CHALLENGE_WAIT: Duration = Duration::from_millis(200);
 
 /// A rule that the peer broke; closes the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +168,7 @@ impl Connection {
                 data
             }
         };
-        let again = now + self.base_timeout(slot).base;
+        let again = now + self.base_timeout(slot).base.min(LONGEST_CHALLENGE_WAIT);
         self.paths[slot].challenge = Some((data, again));
         let question = ControlFrame::PathChallenge { data };
         if !self.path_control[slot].contains(&question) {

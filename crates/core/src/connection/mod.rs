@@ -144,6 +144,7 @@ pub struct Connection {
     dropped: statistics::Dropped,
     was_drained: bool,
     old_key_until: Option<Time>,
+    response: Vec<u8>,
 }
 
 impl Connection {
@@ -206,6 +207,7 @@ impl Connection {
             dropped: statistics::Dropped::default(),
             was_drained: true,
             old_key_until: None,
+            response: Vec::new(),
         })
     }
 
@@ -341,10 +343,18 @@ impl Connection {
 
     /// The handshake's response came back from this address: packets pass both ways there, so data need
     /// not wait for the challenge. (The initiator chose the address itself and may send to it anyway.)
-    pub(crate) fn path_answered(&mut self, now: Time, address: PathAddress) {
+    pub(crate) fn path_answered(&mut self, now: Time, address: PathAddress, response: &[u8]) {
+        if self.response != response {
+            return;
+        }
         if let Some(slot) = self.paths.iter().position(|path| path.address == address) {
             self.validated(now, slot);
         }
+    }
+
+    /// The response that was authenticated, to recognise its copies on other paths.
+    pub(crate) fn remember_response(&mut self, response: &[u8]) {
+        self.response = response.to_vec();
     }
 
     fn highest_path(&self) -> u32 {
@@ -362,7 +372,15 @@ impl Connection {
 
     /// Most payload of a symbol.
     fn symbol_capacity(&self) -> u16 {
-        self.datagram_size().saturating_sub((DATA_OVERHEAD + REPAIR_OVERHEAD) as u16)
+        // Overheads are reckoned for ids below 2^30; larger ones take four bytes more, twice.
+        let SymbolId(next) = self.send.next_symbol();
+        let larger = if next >= (1 << 30) - (1 << 16) { 8 } else { 0 };
+        self.datagram_size().saturating_sub((DATA_OVERHEAD + REPAIR_OVERHEAD + larger) as u16)
+    }
+
+    /// Lost symbols are made good by themselves: by choice, or because the peer decodes nothing.
+    fn resends(&self) -> bool {
+        self.policies.recovery.resends() || !self.send.makes_repairs()
     }
 
     fn changed(&mut self) {

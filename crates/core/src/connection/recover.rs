@@ -28,9 +28,10 @@ impl Connection {
 
     fn carry_out(&mut self, now: Time, action: RecoveryAction, carried: Option<Carried>) {
         match action {
+            RecoveryAction::Nothing => {}
             // Repairs are provisioned once the whole frame has been digested.
-            RecoveryAction::Nothing | RecoveryAction::Repair => {}
-            RecoveryAction::Resend => {
+            RecoveryAction::Repair if !self.resends() => {}
+            RecoveryAction::Repair | RecoveryAction::Resend => {
                 if let Some(carried) = carried {
                     self.send.make_due(carried);
                 }
@@ -133,7 +134,7 @@ impl Connection {
             let Some(carried) = packet.carried else { continue };
             packets += 1;
             self.send.on_resolved(carried, slot as u8, false);
-            if self.policies.recovery.resends() {
+            if self.resends() {
                 self.send.make_due(carried);
             }
             if !windows.contains(&carried.window()) {

@@ -154,7 +154,7 @@ impl Connection {
             return;
         };
         let window = self.send.views()[index];
-        if !window.closed || self.policies.recovery.resends() {
+        if !window.closed || self.resends() {
             return;
         }
         self.refresh_views(now);

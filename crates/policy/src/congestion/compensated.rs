@@ -32,6 +32,8 @@ const STARTUP_GROWTH: f64 = 1.25;
 /// Gains of the phases of a probing cycle: up, down, then cruise for the rest.
 const UP_GAIN: f64 = 1.25;
 const DOWN_GAIN: f64 = 0.75;
+/// Growth of the rate during the up phase that means that all of the probing went through.
+const FOLLOWED: f64 = 1.2;
 /// Rounds of a cycle.
 const CYCLE_ROUNDS: u32 = 8;
 /// Rounds that the rate filter remembers.
@@ -107,6 +109,10 @@ pub struct Compensated {
     up: Tally,
     down: Tally,
     up_gain: f64,
+    /// Rate when the cycle began.
+    cycle_rate: u64,
+    /// Last time that the queue stood above the target.
+    queued_at: Time,
 }
 
 /// Makes it from its options.
@@ -140,6 +146,8 @@ pub fn build(
         up: Tally::default(),
         down: Tally::default(),
         up_gain: UP_GAIN,
+        cycle_rate: 0,
+        queued_at: Time::ZERO,
     }))
 }
 
@@ -156,6 +164,9 @@ impl Compensated {
 
     /// Takes a rate sample; returns whether a round trip has ended.
     fn update_rate(&mut self, event: &AckEvent) -> bool {
+        if event.rtt.queue > self.target(event) {
+            self.queued_at = event.now;
+        }
         let Some(sample) = event.rate else { return false };
         let mut round_over = false;
         if sample.prior_delivered >= self.round_end {
@@ -173,11 +184,11 @@ impl Compensated {
         round_over
     }
 
-    /// What left the bottleneck. With a long queue, some of the lost packets may have been dropped
+    /// What left the bottleneck. If a long queue stood within the sample, some of the lost packets may have been dropped
     /// before it, so then only as many count as random loss explains.
     fn bottleneck_rate(&self, event: &AckEvent, sample: &RateSample) -> Bitrate {
         let passed = sample.resolved_rate();
-        if event.rtt.queue <= self.target(event) {
+        if event.largest_acked_sent > self.queued_at {
             return passed;
         }
         let loss = event.loss.mean.clamp(0.0, 0.95);
@@ -223,8 +234,15 @@ impl Compensated {
             Phase::Up => {
                 self.up.add(event);
                 let full = event.rtt.queue >= target && !self.competing;
+                let followed = self.rate() as f64 >= self.cycle_rate as f64 * FOLLOWED;
                 if full || (round_over && self.cycle_round >= 1) {
                     self.enter(Phase::Down);
+                    if followed && event.rtt.queue < target {
+                        // All that was added went through: there is more room than probing would find soon.
+                        self.full_rate = self.rate();
+                        self.full_rounds = 0;
+                        self.enter(Phase::Startup);
+                    }
                 }
             }
             Phase::Down => {
@@ -263,6 +281,7 @@ impl Compensated {
 
     fn start_cycle(&mut self) {
         self.cycle_round = 0;
+        self.cycle_rate = self.rate();
         self.least_queue = Duration::MAX;
         self.enter(Phase::Up);
     }
@@ -328,15 +347,14 @@ impl Compensated {
             Phase::Down => DOWN_GAIN,
             Phase::Cruise => 1.0,
         };
-        let rate = self.rate();
-        self.pacing = if rate > 0 {
-            Some(Bitrate::from_bps(rate).mul_f64(gain))
-        } else if event.rtt.samples > 0 {
-            let initial = Bitrate::from_transfer(self.window, event.rtt.smoothed);
-            Some(initial.mul_f64(STARTUP_GAIN))
-        } else {
-            None
-        };
+        let mut rate = Bitrate::from_bps(self.rate());
+        if self.phase == Phase::Startup && event.rtt.samples > 0 {
+            // First samples come from single packets and say little: never pace below the window.
+            rate = rate.max(Bitrate::from_transfer(self.window, event.rtt.smoothed));
+        }
+        // A few packets a round trip, whatever was measured: without them nothing would be measured.
+        let least = Bitrate::from_transfer(MIN_PACKETS * self.packet, event.rtt.smoothed);
+        self.pacing = (rate > Bitrate::ZERO).then(|| rate.mul_f64(gain).max(least));
     }
 }
 
