@@ -22,6 +22,8 @@ use crate::wire::{
 const MAX_PULLS: usize = 4;
 /// Bytes that reports leave for the frames after them: the longest CLOSE fits.
 const ROOM_AFTER_ACKS: usize = 300;
+/// Room without which no packet is begun: one challenge and its answer fit.
+const SMALLEST_PACKET: usize = HEADER_LEN + 24 + TAG_LEN;
 /// Numbers resolved since the last announced floor that make a new one worth its bytes.
 const FLOOR_STEP: u64 = 64;
 
@@ -130,9 +132,13 @@ impl Connection {
     }
 
     fn build(&mut self, now: Time, slot: usize, buffer: &mut [u8]) -> Option<Transmit> {
-        if !self.paths[slot].may_amplify(u64::from(self.datagram_size()) + UDP_OVERHEAD) {
+        // To an address that is not proven, as much leaves as it has earned: a question always fits.
+        let room = self.paths[slot].amplification_room().saturating_sub(UDP_OVERHEAD);
+        let room = usize::try_from(room).map_or(buffer.len(), |room| room.min(buffer.len()));
+        if room < SMALLEST_PACKET {
             return None;
         }
+        let buffer = &mut buffer[..room];
         let mut contents = Contents::default();
         let mut end = HEADER_LEN;
         self.write_small(now, slot, buffer, &mut end, &mut contents);

@@ -197,10 +197,19 @@ impl Path {
         }
     }
 
+    /// Bytes that may leave before the peer's address is proven; no limit once it is.
+    pub fn amplification_room(&self) -> u64 {
+        match self.state {
+            PathState::Validating => {
+                (3 * self.unvalidated_received).saturating_sub(self.unvalidated_sent)
+            }
+            _ => u64::MAX,
+        }
+    }
+
     /// Whether a packet of `bytes` may leave before the peer's address is proven.
     pub fn may_amplify(&self, bytes: u64) -> bool {
-        self.state != PathState::Validating
-            || self.unvalidated_sent + bytes <= 3 * self.unvalidated_received
+        bytes <= self.amplification_room()
     }
 
     /// Whether the congestion window admits a full packet.
