@@ -79,7 +79,6 @@ impl Connection {
         path.last_sent = now;
         let (id, consecutive) = (path.id, path.consecutive_timeouts);
         let bytes_in_flight = path.sent.bytes_in_flight;
-        let by_chance = anabranch_types::math::pow(path.loss.mean, f64::from(path.sent_in_silence));
         // A probe timeout alone says nothing about congestion (RFC 9002 §7.5); a retransmission timeout does.
         let serious = if loses_flight { consecutive } else { consecutive - 1 };
         if serious > 0 {
@@ -94,10 +93,18 @@ impl Connection {
         let event = RecoveryEvent::Timeout { path: id, consecutive, alternatives };
         let action = self.policies.recovery.on_event(now, event, &self.views);
         self.carry_out(now, action, None);
-        if alternatives && (consecutive >= MOST_TIMEOUTS || by_chance < SILENCE_BY_CHANCE) {
+        if alternatives && self.seems_dead(slot) {
             self.suspect(now, slot, "nothing heard for a probe timeout");
         }
         self.tell_scheduler(now, SchedulerEvent::Timeout(id));
+    }
+
+    /// Whether a path has timed out, and its silence is not to be explained by chance.
+    fn seems_dead(&self, slot: usize) -> bool {
+        let path = &self.paths[slot];
+        let by_chance = anabranch_types::math::pow(path.loss.mean, f64::from(path.sent_in_silence));
+        path.consecutive_timeouts >= MOST_TIMEOUTS
+            || (path.consecutive_timeouts > 0 && by_chance < SILENCE_BY_CHANCE)
     }
 
     /// Declares everything in flight on a path lost.
@@ -190,5 +197,11 @@ impl Connection {
         let action = self.policies.recovery.on_event(now, RecoveryEvent::PathUp(path), &self.views);
         self.carry_out(now, action, None);
         self.tell_scheduler(now, SchedulerEvent::PathUp(path));
+        // Others may have been kept only for want of an alternative.
+        for other in (0..self.paths.len()).filter(|other| *other != slot) {
+            if self.seems_dead(other) {
+                self.suspect(now, other, "silent while another path answers");
+            }
+        }
     }
 }
