@@ -319,7 +319,7 @@ impl Connection {
             if let Some(on) = self.slot_of(*path) {
                 self.paths[on].acks_due_about |= 1 << slot;
                 let silence = now.since(self.paths[on].received.largest_at);
-                alive |= on == slot || silence <= self.config.max_ack_delay * 2;
+                alive |= on == slot || silence <= self.config.max_ack_delay;
             }
         }
         // A path on which nothing comes in may be dead the other way too, and a side that only
