@@ -4,3 +4,6 @@ pub mod code;
 pub mod pool;
 pub mod receive;
 pub mod send;
+
+#[cfg(test)]
+mod tests;

@@ -465,7 +465,8 @@ impl SendWindows {
         };
         let Some(standing) = window.standing(symbol) else { return };
         let fresh = standing.carried == 0;
-        if standing.copies == 0 {
+        // One that was taken before its arrival became known brings no news any more.
+        if standing.copies == 0 && !standing.received {
             view.in_flight += 1;
         }
         standing.copies = standing.copies.saturating_add(1);

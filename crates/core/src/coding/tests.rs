@@ -1,0 +1,4 @@
+//! A sender's and a receiver's windows over a channel that loses, repeats and reorders, against a model.
+
+mod model;
+mod verdicts;

@@ -1,0 +1,412 @@
+//! Both halves together: whatever the channel does, every symbol is delivered once and unchanged, and
+//! the sender's views agree with what is in flight.
+
+use anabranch_policy::code::Coverage;
+use anabranch_policy::scheduler::Work;
+use anabranch_policy::view::{SymbolId, TrafficClass};
+use anabranch_types::{Rng, Time};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::coding::code;
+use crate::coding::receive::{Arrival, ReceiveWindows};
+use crate::coding::send::{SendWindows, Taken};
+use crate::path::sent::Carried;
+
+const CAPACITY: usize = 48;
+const PATHS: u64 = 3;
+/// Steps within which a channel without losses must settle everything.
+const PATIENCE: usize = 400;
+
+/// A packet that has left.
+#[derive(Clone, Debug)]
+struct Packet {
+    carried: Carried,
+    coverage: Coverage,
+    floor: u64,
+    slot: u8,
+    bytes: Vec<u8>,
+}
+
+/// What the sender believes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Belief {
+    InFlight,
+    Lost,
+}
+
+/// Window, whether it is a repair, and symbol or key.
+type Name = (u64, bool, u64);
+
+fn name(carried: Carried) -> Name {
+    match carried {
+        Carried::Source(window, id) => (window.0, false, id.0),
+        Carried::Repair(window, key) => (window.0, true, key.into()),
+    }
+}
+
+struct Model {
+    rng: Rng,
+    resends: bool,
+    send: SendWindows,
+    receive: ReceiveWindows,
+    packets: Vec<Packet>,
+    /// In the channel; a packet may be there more than once.
+    channel: Vec<usize>,
+    beliefs: BTreeMap<usize, Belief>,
+    /// Arrived, its acknowledgement still on the way.
+    acks: Vec<usize>,
+    /// Taken, and waiting for a path.
+    bound: Vec<Taken>,
+    /// Symbols that the sender knows to have arrived.
+    known: BTreeSet<Name>,
+    credit: u64,
+    delivered: BTreeSet<u64>,
+    arrived_new: u64,
+}
+
+fn length_of(id: u64) -> usize {
+    8 + (id.wrapping_mul(2_654_435_761) >> 7) as usize % (CAPACITY - 7)
+}
+
+fn content(id: u64) -> Vec<u8> {
+    let mut bytes = id.to_be_bytes().to_vec();
+    let tail = (8..length_of(id)).map(|at| (id as usize * 31 + at * 7) as u8 | 1);
+    bytes.extend(tail);
+    bytes
+}
+
+impl Model {
+    fn new(seed: u64, code_name: &str, credit: u64) -> Self {
+        Model {
+            rng: Rng::new(seed),
+            resends: code_name == "none",
+            send: SendWindows::new(code::by_name(code_name).unwrap(), CAPACITY),
+            receive: ReceiveWindows::new(
+                Box::new(code::ReedSolomon::default()),
+                CAPACITY + 8,
+                credit,
+            ),
+            packets: Vec::new(),
+            channel: Vec::new(),
+            beliefs: BTreeMap::new(),
+            acks: Vec::new(),
+            bound: Vec::new(),
+            known: BTreeSet::new(),
+            credit,
+            delivered: BTreeSet::new(),
+            arrived_new: 0,
+        }
+    }
+
+    fn produce(&mut self) {
+        if self.send.next_symbol().0 >= self.credit {
+            self.close();
+            return;
+        }
+        if self.send.open_window().is_none() {
+            let most = if self.rng.chance(0.1) { 300 } else { 40 };
+            let sources = 1 + self.rng.below(most) as u16;
+            self.send.open(Time::ZERO, TrafficClass::Bulk, sources, CAPACITY as u16);
+        }
+        let pushed = self.send.push(|id, buffer| {
+            let bytes = content(id.0);
+            buffer[..bytes.len()].copy_from_slice(&bytes);
+            bytes.len()
+        });
+        let (taken, full) = pushed.expect("there is always something to write");
+        self.bind(taken);
+        if full || self.rng.chance(0.03) {
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        let Some(id) = self.send.close() else { return };
+        if !self.resends {
+            self.send.plan_repairs(id, self.rng.below(5) as u16);
+        }
+    }
+
+    /// Most leave at once; others wait, and may be overtaken by news that makes them needless.
+    fn bind(&mut self, taken: Taken) {
+        if self.rng.chance(0.1) {
+            self.bound.push(taken);
+        } else {
+            self.transmit(&taken);
+        }
+    }
+
+    fn send_bound(&mut self) {
+        if let Some(taken) = self.bound.pop() {
+            self.transmit(&taken);
+        }
+    }
+
+    fn transmit(&mut self, taken: &Taken) {
+        let slot = self.rng.below(PATHS) as u8;
+        let mut bytes = vec![0; usize::from(taken.length)];
+        if self.send.write(taken, &mut bytes).is_err() {
+            // Only a window that has been recovered is gone.
+            assert!(self.send.again(taken.carried).is_none());
+            return;
+        }
+        self.send.on_sent(taken.carried, slot);
+        let floor = self.send.floor().0.min(taken.coverage.first.0);
+        let Taken { carried, coverage, .. } = *taken;
+        let number = self.packets.len();
+        self.packets.push(Packet { carried, coverage, floor, slot, bytes });
+        self.beliefs.insert(number, Belief::InFlight);
+        self.channel.push(number);
+    }
+
+    fn send_due(&mut self) {
+        let with_work = self.send.views().iter().find(|view| view.has_work()).map(|view| view.id);
+        if let Some(id) = with_work
+            && let Some(taken) = self.send.take(Work::Window(id), 0)
+        {
+            self.bind(taken);
+        }
+        let slot = self.rng.below(PATHS) as u8;
+        let any = self.send.views().first().map(|view| view.id);
+        if self.rng.chance(0.05)
+            && let Some(taken) = any.and_then(|id| self.send.take(Work::Copy(id), slot))
+        {
+            self.transmit(&taken);
+        }
+    }
+
+    /// Something comes out of the channel, or is lost in it.
+    fn carry(&mut self, loss: f64) {
+        if self.channel.is_empty() {
+            return;
+        }
+        let at = self.rng.below(self.channel.len() as u64) as usize;
+        let number = self.channel[at];
+        if !self.rng.chance(0.1 * loss) {
+            self.channel.swap_remove(at);
+        }
+        if !self.rng.chance(loss) {
+            self.arrive(number);
+        }
+    }
+
+    fn arrive(&mut self, number: usize) {
+        let packet = self.packets[number].clone();
+        let before = self.delivered.len() as u64;
+        let delivered = &mut self.delivered;
+        let mut deliver = |bytes: &[u8]| {
+            let id = u64::from_be_bytes(bytes[..8].try_into().unwrap());
+            let expected = content(id);
+            assert_eq!(bytes[..expected.len()], expected, "symbol {id}");
+            assert!(bytes[expected.len()..].iter().all(|byte| *byte == 0), "symbol {id}");
+            assert!(delivered.insert(id), "symbol {id} was delivered twice");
+        };
+        let arrival = match packet.carried {
+            Carried::Source(_, id) => self.receive.on_source(id, &packet.bytes, &mut deliver),
+            Carried::Repair(_, key) => {
+                self.receive.on_repair(packet.coverage, key, &packet.bytes, &mut deliver)
+            }
+        };
+        let arrival = arrival.unwrap_or_else(|e| panic!("{e:?} for {packet:?}"));
+        if arrival == Arrival::Redundant {
+            assert_eq!(self.delivered.len() as u64, before);
+        } else if matches!(packet.carried, Carried::Source(..)) {
+            self.arrived_new += 1;
+        }
+        assert_eq!(self.delivered.len() as u64, self.arrived_new + self.receive.decoded());
+        self.receive.raise_floor(packet.floor);
+        self.acks.push(number);
+    }
+
+    fn acknowledge(&mut self, loss: f64) {
+        if self.acks.is_empty() {
+            return;
+        }
+        let at = self.rng.below(self.acks.len() as u64) as usize;
+        let number = self.acks.swap_remove(at);
+        if self.rng.chance(loss) {
+            return;
+        }
+        let Packet { carried, slot, .. } = self.packets[number];
+        if self.beliefs.contains_key(&number) {
+            self.known.insert(name(carried));
+        }
+        match self.beliefs.remove(&number) {
+            Some(Belief::InFlight) => {
+                self.send.on_resolved(carried, slot, true);
+                self.provision(carried);
+            }
+            Some(Belief::Lost) => self.send.on_late(carried),
+            None => {}
+        }
+    }
+
+    fn believe_lost(&mut self, number: usize) {
+        let Packet { carried, slot, .. } = self.packets[number];
+        if self.beliefs.insert(number, Belief::Lost) == Some(Belief::InFlight) {
+            self.send.on_resolved(carried, slot, false);
+            if self.resends {
+                self.send.make_due(carried);
+            }
+            self.provision(carried);
+        }
+    }
+
+    /// Sometimes too early: then the acknowledgement comes late.
+    fn lose(&mut self) {
+        let open =
+            |(number, belief): (&usize, &Belief)| (*belief == Belief::InFlight).then_some(*number);
+        if let Some(number) = self.beliefs.iter().find_map(open) {
+            self.believe_lost(number);
+        }
+    }
+
+    fn provision(&mut self, carried: Carried) {
+        let view = self.send.views().iter().find(|view| view.id == carried.window());
+        if let Some(view) = view.filter(|view| view.closed && !self.resends)
+            && view.shortfall() > 0
+        {
+            let (id, more) = (view.id, view.shortfall());
+            self.send.add_due(id, more);
+        }
+    }
+
+    fn report(&mut self) {
+        let below = self.receive.first_missing();
+        self.send.on_all_received(below);
+        for view in self.send.views() {
+            let end = below.0.min(view.first.0 + u64::from(view.sources));
+            self.known.extend((view.first.0..end).map(|id| (view.id.0, false, id)));
+        }
+        let deficits: Vec<(SymbolId, u64)> = self.receive.deficits().collect();
+        for (first, missing) in deficits {
+            self.send.on_rank(first, missing);
+        }
+        self.credit = self.credit.max(self.receive.new_limit().unwrap_or(0));
+    }
+
+    fn retire(&mut self) {
+        let delivered = &self.delivered;
+        self.send.retire(|view| {
+            let end = view.first.0 + u64::from(view.sources);
+            assert!((view.first.0..end).all(|id| delivered.contains(&id)), "retired too early");
+        });
+    }
+
+    fn step(&mut self, loss: f64) {
+        match self.rng.below(10) {
+            0..3 => self.produce(),
+            3 => self.send_due(),
+            4..7 => self.carry(loss),
+            7 => self.acknowledge(loss),
+            8 if self.rng.chance(0.3) => self.lose(),
+            8 if self.rng.chance(0.5) => self.send_bound(),
+            8 => self.retire(),
+            _ if self.rng.chance(0.2) => self.report(),
+            _ => self.send_due(),
+        }
+    }
+
+    /// The views agree with what the model knows to be in flight.
+    fn audit(&self) {
+        for view in self.send.views() {
+            let mut on_path = [0_u16; PATHS as usize];
+            let mut unknown = BTreeSet::new();
+            for (number, belief) in &self.beliefs {
+                let packet = &self.packets[*number];
+                if packet.carried.window() == view.id && *belief == Belief::InFlight {
+                    on_path[usize::from(packet.slot)] += 1;
+                    unknown.insert(name(packet.carried));
+                }
+            }
+            assert_eq!(view.in_flight_on[..PATHS as usize], on_path, "{view:?}");
+            unknown.retain(|name| !self.known.contains(name));
+            assert_eq!(usize::from(view.in_flight), unknown.len(), "{view:?}");
+            assert!(view.sources + view.repairs <= self.send.max_symbols(), "{view:?}");
+            assert!(view.received <= view.sources + view.repairs, "{view:?}");
+        }
+        assert!(self.receive.first_missing().0 <= self.receive.limit());
+    }
+
+    /// Without losses from here on, everything is settled soon.
+    fn settle(&mut self) {
+        self.close();
+        for _ in 0..PATIENCE {
+            while !self.bound.is_empty() {
+                self.send_bound();
+            }
+            while !self.channel.is_empty() {
+                self.carry(0.0);
+            }
+            while !self.acks.is_empty() {
+                self.acknowledge(0.0);
+            }
+            let open: Vec<usize> = self.beliefs.keys().copied().collect();
+            for number in open {
+                self.believe_lost(number);
+            }
+            self.report();
+            self.retire();
+            if self.send.is_empty() {
+                break;
+            }
+            let views = self.send.views().to_vec();
+            for view in views {
+                let first = Carried::Source(view.id, view.first);
+                self.provision(first);
+                while let Some(taken) = self.send.take(Work::Window(view.id), 0) {
+                    self.transmit(&taken);
+                }
+            }
+        }
+        let all = self.send.next_symbol().0;
+        assert!(self.send.is_empty(), "left: {:?}", self.send.views());
+        assert!(self.delivered.iter().copied().eq(0..all), "{} of {all}", self.delivered.len());
+        assert_eq!(self.receive.first_missing().0, all);
+        assert_eq!(self.send.floor().0, all);
+        assert_eq!(self.receive.deficits().count(), 0);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_symbol_is_delivered_once(
+        seed in any::<u64>(),
+        loss in 0.0..0.95,
+        coded in any::<bool>(),
+        credit in prop_oneof![Just(64_u64), 300..5000_u64],
+        steps in 100..3000_usize,
+    ) {
+        let mut model = Model::new(seed, if coded { "reed-solomon" } else { "none" }, credit);
+        for step in 0..steps {
+            model.step(loss);
+            if step % 16 == 0 {
+                model.audit();
+            }
+        }
+        model.audit();
+        model.settle();
+    }
+}
+
+/// So few arrive that every repair there is gets used up, and the symbols come round again.
+#[test]
+fn windows_wrap_around_when_repairs_run_out() {
+    let mut model = Model::new(7, "reed-solomon", 100_000);
+    for _ in 0..20 {
+        model.produce();
+    }
+    model.close();
+    while model.send.totals().wraps == 0 {
+        model.carry(1.0);
+        model.lose();
+        model.send_due();
+        model.audit();
+    }
+    let view = model.send.views()[0];
+    assert_eq!(view.sources + view.repairs, model.send.max_symbols());
+    model.settle();
+}

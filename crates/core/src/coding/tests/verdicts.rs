@@ -1,0 +1,113 @@
+//! What a receiver accepts, what it ignores, and what it calls a violation.
+
+use anabranch_policy::code::Coverage;
+use anabranch_policy::view::SymbolId;
+
+use crate::coding::code::ReedSolomon;
+use crate::coding::receive::{Arrival, CodingViolation, ReceiveWindows};
+
+fn receiver(credit: u64) -> ReceiveWindows {
+    ReceiveWindows::new(Box::new(ReedSolomon::default()), 32, credit)
+}
+
+fn source(windows: &mut ReceiveWindows, id: u64, bytes: &[u8]) -> Result<Arrival, CodingViolation> {
+    windows.on_source(SymbolId(id), bytes, &mut |_| {})
+}
+
+fn repair(
+    windows: &mut ReceiveWindows,
+    (first, count): (u64, u16),
+    key: u16,
+    bytes: &[u8],
+) -> Result<Arrival, CodingViolation> {
+    windows.on_repair(Coverage { first: SymbolId(first), count }, key, bytes, &mut |_| {})
+}
+
+#[test]
+fn credit_counts_from_the_floor() {
+    let mut windows = receiver(8);
+    assert_eq!(source(&mut windows, 7, b"x"), Ok(Arrival::New));
+    assert_eq!(source(&mut windows, 8, b"x"), Err(CodingViolation::Credit));
+    assert_eq!(source(&mut windows, u64::MAX, b"x"), Err(CodingViolation::Credit));
+    assert_eq!(repair(&mut windows, (6, 3), 0, b"x"), Err(CodingViolation::Credit));
+    assert_eq!(repair(&mut windows, (u64::MAX, 9), 0, b"x"), Err(CodingViolation::Credit));
+    for id in 0..4 {
+        assert_eq!(source(&mut windows, id, b"x"), Ok(Arrival::New));
+    }
+    assert_eq!(windows.new_limit(), None);
+    // A floor above a hole does not count.
+    windows.raise_floor(6);
+    assert_eq!(windows.first_missing(), SymbolId(4));
+    assert_eq!(windows.new_limit(), Some(12));
+    assert_eq!(windows.new_limit(), None);
+    assert_eq!(source(&mut windows, 11, b"x"), Ok(Arrival::New));
+    assert_eq!(source(&mut windows, 12, b"x"), Err(CodingViolation::Credit));
+    assert_eq!(source(&mut windows, 2, b"x"), Ok(Arrival::Redundant));
+}
+
+#[test]
+fn symbols_have_the_agreed_length() {
+    let mut windows = receiver(8);
+    assert_eq!(source(&mut windows, 0, &[1; 33]), Err(CodingViolation::Length));
+    assert_eq!(repair(&mut windows, (0, 4), 0, &[1; 33]), Err(CodingViolation::Length));
+    assert_eq!(repair(&mut windows, (0, 4), 0, &[]), Err(CodingViolation::Length));
+    assert_eq!(repair(&mut windows, (0, 4), 0, &[1; 20]), Ok(Arrival::New));
+    assert_eq!(repair(&mut windows, (0, 4), 1, &[1; 21]), Err(CodingViolation::Length));
+}
+
+#[test]
+fn keys_and_coverages_have_ranges() {
+    let mut windows = receiver(1000);
+    assert_eq!(repair(&mut windows, (0, 0), 0, b"x"), Err(CodingViolation::Coverage));
+    assert_eq!(repair(&mut windows, (0, 256), 0, b"x"), Err(CodingViolation::Coverage));
+    assert_eq!(repair(&mut windows, (0, 200), 56, b"x"), Err(CodingViolation::Key));
+    assert_eq!(repair(&mut windows, (0, 200), u16::MAX, b"x"), Err(CodingViolation::Key));
+    assert_eq!(repair(&mut windows, (0, 200), 55, b"x"), Ok(Arrival::New));
+    assert_eq!(repair(&mut windows, (0, 200), 55, b"y"), Ok(Arrival::Redundant));
+    for overlapping in [(199, 2), (0, 199), (100, 1), (0, 201)] {
+        assert_eq!(repair(&mut windows, overlapping, 0, b"x"), Err(CodingViolation::Coverage));
+    }
+    assert_eq!(repair(&mut windows, (200, 1), 0, b"x"), Ok(Arrival::New));
+}
+
+#[test]
+fn a_repair_below_the_floor_cannot_be_used() {
+    let mut windows = receiver(100);
+    for id in 0..10 {
+        assert_eq!(source(&mut windows, id, b"x"), Ok(Arrival::New));
+    }
+    windows.raise_floor(10);
+    assert_eq!(repair(&mut windows, (0, 10), 0, b"x"), Ok(Arrival::Redundant));
+    assert_eq!(repair(&mut windows, (8, 10), 0, b"x"), Err(CodingViolation::Coverage));
+}
+
+#[test]
+fn abandoning_frees_credit_only_from_the_floor_on() {
+    let mut windows = receiver(8);
+    for id in 0..6 {
+        assert_eq!(source(&mut windows, id, b"x"), Ok(Arrival::New));
+    }
+    windows.abandon(SymbolId(3), 3);
+    assert_eq!(windows.new_limit(), None);
+    windows.abandon(SymbolId(0), u64::MAX);
+    assert_eq!(windows.new_limit(), Some(14));
+}
+
+/// Repairs made of nothing decode to something, but once, and never more symbols than were missing.
+#[test]
+fn repairs_that_lie_deliver_no_symbol_twice() {
+    let mut windows = receiver(100);
+    let mut delivered = 0;
+    let coverage = Coverage { first: SymbolId(0), count: 4 };
+    for key in 0..4 {
+        let payload = [key as u8 + 1; 16];
+        windows.on_repair(coverage, key, &payload, &mut |_| delivered += 1).unwrap();
+    }
+    assert_eq!(delivered, 4);
+    assert_eq!(windows.first_missing(), SymbolId(4));
+    assert_eq!(windows.deficits().count(), 0);
+    for id in 0..4 {
+        assert_eq!(source(&mut windows, id, b"the true content"), Ok(Arrival::Redundant));
+    }
+    assert_eq!(repair(&mut windows, (0, 4), 9, b"x"), Ok(Arrival::Redundant));
+}
