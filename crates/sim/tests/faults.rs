@@ -104,8 +104,7 @@ fn schedule(number: u64, mangled: bool) -> (Spec, String) {
     let name = if mangled { "faults.mangled" } else { "faults" };
     let mut dice = Dice(Rng::substream(number, name));
     let count = dice.count(1..6);
-    // A single path must let the handshake through within its 30 s.
-    let most = if count == 1 { 30.0 } else { 60.0 };
+    let most = 60.0;
     let texts: Vec<String> = (0..count).map(|_| dice.link(most)).collect();
     let links = texts.iter().map(|text| parse(text)).collect();
     let profile = Profile::named(dice.pick(&["anabranch", "mplot", "uncoded"])).unwrap();

@@ -109,6 +109,8 @@ fn endpoint(spec: &Spec, key: u8, permitted: Permitted) -> Endpoint {
     let mut config = EndpointConfig::new(profile);
     config.transport = spec.transport.clone();
     config.responder.permitted = permitted;
+    // How long a handshake is tried is the run's business, as everything else about its length.
+    config.schedule.give_up = spec.give_up;
     config.wall_clock = 1_700_000_000_000_000_000;
     let rng = Rng::substream(spec.seed, &format!("endpoint.{key}"));
     Endpoint::new(config, Box::new(NullCrypto::new([key; 32])), rng, Time::ZERO)
