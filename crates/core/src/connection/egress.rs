@@ -199,8 +199,10 @@ impl Connection {
     ) {
         let due = core::mem::take(&mut self.paths[slot].acks_due_about);
         let mut writer = self.body(buffer);
-        self.paths[slot].acks_due_about = self.write_acks(now, due, &mut writer);
-        if due != 0 {
+        let left = self.write_acks(now, due, &mut writer);
+        self.paths[slot].acks_due_about = left;
+        // Only beside an acknowledgement: alone it would be sent again and again where none fits.
+        if left != due {
             let entries = self.receive.deficits().map(|(first, missing)| RankEntry {
                 first,
                 missing: missing.min(u64::from(u16::MAX)) as u16,
