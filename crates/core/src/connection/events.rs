@@ -25,6 +25,10 @@ pub enum Event {
 impl Connection {
     /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
+        // A first packet brings streams along; their connection is announced before them.
+        if self.events.front() == Some(&Event::Established) {
+            return self.events.pop_front();
+        }
         if let Some(event) = self.streams.poll_event() {
             return Some(Event::Stream(event));
         }
