@@ -18,7 +18,7 @@ mod tests;
 
 pub use bucket::TokenBucket;
 #[doc(hidden)]
-pub use fuzz::fuzz_message;
+pub use fuzz::{fuzz_message, fuzz_seeds};
 pub use initiating::{Established, Initiating, Opening, Schedule};
 pub use responding::{
     AcceptError, Accepting, Candidate, DropReason, Outcome, Permitted, ResponderConfig, Responding,

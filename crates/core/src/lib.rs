@@ -9,6 +9,8 @@ pub mod config;
 pub mod connection;
 pub mod crypto;
 pub mod endpoint;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod handshake;
 pub mod observe;
 pub mod path;

@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::PathBuf;
 
-use anabranch_core::{stream, wire};
+use anabranch_core::{coding, fuzzing, handshake, stream, wire};
 
 /// A target's name, its body, and what makes its seeds.
 type Target = (&'static str, fn(&[u8]), fn() -> Vec<Vec<u8>>);
 
-const TARGETS: [Target; 4] = [
+const TARGETS: [Target; 8] = [
     ("header", wire::fuzzing::header, wire::fuzzing::header_seeds),
     ("frames", wire::fuzzing::frames, wire::fuzzing::frame_seeds),
     (
@@ -17,6 +17,10 @@ const TARGETS: [Target; 4] = [
         wire::fuzzing::transport_parameter_seeds,
     ),
     ("symbol", stream::fuzzing::symbol, stream::fuzzing::symbol_seeds),
+    ("decoder", coding::fuzzing::receive, coding::fuzzing::receive_seeds),
+    ("handshake", handshake::fuzz_message, handshake::fuzz_seeds),
+    ("endpoint", fuzzing::endpoint, fuzzing::endpoint_seeds),
+    ("peer", fuzzing::peer, fuzzing::peer_seeds),
 ];
 
 fn corpus(target: &str) -> PathBuf {

@@ -1,6 +1,8 @@
 //! Coding windows on both sides, and the codes that fill their holes.
 
 pub mod code;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod pool;
 pub mod receive;
 pub mod send;

@@ -2,6 +2,8 @@ use super::message::{CookieReply, Initiation, MAC_LEN, Response, append_mac1};
 use super::{Initiating, Opening, Outcome, Permitted, ResponderConfig, Responding, Schedule};
 use crate::crypto::null::NullCrypto;
 use crate::crypto::{Crypto, PublicKey};
+use crate::wire::TransportParameters;
+use crate::wire::fuzzing::with_mutants;
 use anabranch_types::{PathId, Rng, Time};
 use core::net::{Ipv4Addr, SocketAddr};
 
@@ -66,4 +68,19 @@ fn with_payload(client: &mut NullCrypto, server: &PublicKey, payload: &[u8]) -> 
     append_mac1(client, server, &mut bytes);
     bytes.extend_from_slice(&[0; MAC_LEN]);
     bytes
+}
+
+/// Inputs for [`fuzz_message`].
+#[doc(hidden)]
+pub fn fuzz_seeds() -> Vec<Vec<u8>> {
+    let server = NullCrypto::new([1; 32]);
+    let mut client = NullCrypto::new([2; 32]);
+    let parameters = TransportParameters::default().encode();
+    let payload = [&7_u64.to_be_bytes()[..], &parameters].concat();
+    let initiation = with_payload(&mut client, &server.public_key(), &payload);
+    let mut response = Vec::new();
+    Response::start(9, 7, &mut response);
+    response.extend_from_slice(&[5; 80]);
+    let cookie = CookieReply { receiver: 7, nonce: [3; 24], sealed: [4; 32] };
+    with_mutants(vec![payload, initiation, response, cookie.to_bytes()])
 }

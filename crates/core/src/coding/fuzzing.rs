@@ -1,0 +1,146 @@
+//! The body of the fuzz target for the decoder, and seeds for it. A body panics where the code breaks a
+//! promise.
+
+use anabranch_policy::code::Coverage;
+use anabranch_policy::view::SymbolId;
+use std::collections::BTreeSet;
+
+use super::code::ReedSolomon;
+use super::receive::{Arrival, ReceiveWindows};
+use crate::wire::codec::Reader;
+use crate::wire::fuzzing::with_mutants;
+
+const CAPACITY: usize = 24;
+const CREDIT: u64 = 300;
+
+struct Machine {
+    windows: ReceiveWindows,
+    /// Source symbols that arrived as such.
+    arrived: BTreeSet<u64>,
+    delivered: u64,
+    limit: u64,
+}
+
+/// A hostile sender: `data` is a list of symbols, repairs and floors. Nothing is delivered twice, nothing
+/// beyond the credit, and the books balance.
+pub fn receive(data: &[u8]) {
+    let mut machine = Machine {
+        windows: ReceiveWindows::new(Box::new(ReedSolomon::default()), CAPACITY, CREDIT),
+        arrived: BTreeSet::new(),
+        delivered: 0,
+        limit: CREDIT,
+    };
+    let mut script = Reader::new(data);
+    while let Ok(operation) = script.u8() {
+        if machine.step(operation, &mut script).is_none() {
+            break;
+        }
+    }
+}
+
+impl Machine {
+    /// Performs one operation; `None` when the script or the connection is over.
+    fn step(&mut self, operation: u8, script: &mut Reader<'_>) -> Option<()> {
+        let before = self.windows.first_missing();
+        match operation >> 6 {
+            0 => self.source(operation, script)?,
+            1 => self.repair(operation, script)?,
+            2 => {
+                let floor = self.id(operation, script)?;
+                self.windows.raise_floor(floor);
+            }
+            _ => {
+                let first = self.id(operation, script)?;
+                let count = u64::from(script.u8().ok()?) << (operation & 0x20);
+                self.windows.abandon(SymbolId(first), count);
+                self.limit = self.windows.new_limit().unwrap_or(self.limit);
+            }
+        }
+        assert!(before <= self.windows.first_missing());
+        self.audit();
+        Some(())
+    }
+
+    /// An id near the lowest missing one, or anywhere at all.
+    fn id(&self, operation: u8, script: &mut Reader<'_>) -> Option<u64> {
+        if operation & 0x10 != 0 {
+            return script.array().ok().map(u64::from_be_bytes);
+        }
+        let offset = u64::from(script.u8().ok()?);
+        Some((self.windows.first_missing().0 + offset).saturating_sub(8))
+    }
+
+    fn source(&mut self, operation: u8, script: &mut Reader<'_>) -> Option<()> {
+        let id = self.id(operation, script)?;
+        let payload = script.bytes((operation & 15).into()).ok()?;
+        let mut first = None;
+        let delivered = &mut self.delivered;
+        let mut deliver = |bytes: &[u8]| {
+            first.get_or_insert_with(|| bytes.to_vec());
+            *delivered += 1;
+        };
+        let outcome = self.windows.on_source(SymbolId(id), payload, &mut deliver);
+        if outcome.ok()? == Arrival::New {
+            assert_eq!(first.as_deref(), Some(payload), "a symbol passes through at once");
+            assert!(id < self.limit, "{id} is beyond the credit");
+            assert!(self.arrived.insert(id), "{id} was new twice");
+        } else {
+            assert_eq!(first, None, "what is redundant delivers nothing");
+        }
+        Some(())
+    }
+
+    fn repair(&mut self, operation: u8, script: &mut Reader<'_>) -> Option<()> {
+        let first = SymbolId(self.id(operation, script)?);
+        let count = u16::from(script.u8().ok()?);
+        let key = u16::from(script.u8().ok()?);
+        // All of one length, or a repair alone would hardly ever agree with another.
+        let length = if operation & 0x20 != 0 { usize::from(operation & 15) * 2 } else { 4 };
+        let payload = script.bytes(length).ok()?;
+        let delivered = &mut self.delivered;
+        let mut deliver = |bytes: &[u8]| {
+            assert!(bytes.len() <= CAPACITY);
+            *delivered += 1;
+        };
+        let coverage = Coverage { first, count };
+        let arrival = self.windows.on_repair(coverage, key, payload, &mut deliver).ok()?;
+        let end = first.0.saturating_add(count.into());
+        assert!(arrival == Arrival::Redundant || end <= self.limit, "beyond the credit");
+        Some(())
+    }
+
+    fn audit(&self) {
+        let windows = &self.windows;
+        assert_eq!(self.delivered, self.arrived.len() as u64 + windows.decoded());
+        assert!(windows.first_missing().0 <= windows.limit());
+        assert_eq!(windows.limit(), self.limit);
+        // Each waiting window begins above the one before it and lacks something.
+        let mut previous = None;
+        for (first, missing) in windows.deficits() {
+            assert!(previous.is_none_or(|previous| previous < first));
+            assert!((1..=255).contains(&missing), "{missing} missing");
+            previous = Some(first);
+        }
+    }
+}
+
+/// Inputs for [`receive`].
+pub fn receive_seeds() -> Vec<Vec<u8>> {
+    let source = |offset: u8| [&[4, offset + 8][..], b"true"].concat();
+    let repair =
+        |offset: u8, count: u8, key: u8| [&[0x40, offset + 8, count, key][..], b"more"].concat();
+    let in_order = [source(0), source(0), source(0), vec![0x80, 8, 0xc0, 0, 3]];
+    let decoding = [source(1), repair(0, 3, 0), source(2), repair(0, 3, 1), repair(0, 3, 2)];
+    let only_repairs: Vec<Vec<u8>> = (0..6).map(|key| repair(0, 5, key)).collect();
+    let overlapping = [repair(0, 10, 0), repair(5, 10, 0)];
+    let beyond = [vec![0x14, 255, 255, 255, 255, 255, 255, 255, 255, 1, 2, 3, 4]];
+    let adjacent = [repair(0, 4, 3), repair(4, 200, 55), source(3), source(2), vec![0x80, 255]];
+    with_mutants(vec![
+        in_order.concat(),
+        decoding.concat(),
+        only_repairs.concat(),
+        overlapping.concat(),
+        beyond.concat(),
+        adjacent.concat(),
+    ])
+}

@@ -1,0 +1,288 @@
+//! A peer that holds valid keys and breaks the rules: the connection closes with the right code, or what
+//! it sent is dropped; memory stays bounded.
+
+use anabranch_core::config::TransportConfig;
+use anabranch_core::fuzzing::Rogue;
+use anabranch_core::wire::{
+    AckHeader, CloseCode, ControlFrame, Frame, Frames, PathUse, RankEntry, RankFrame, RepairFrame,
+    SourceFrame, StreamId, SymbolFrame, Writer,
+};
+use anabranch_policy::view::{PathState, SymbolId, TrafficClass};
+use anabranch_types::PathId;
+use core::time::Duration;
+
+const CREDIT: u64 = 100;
+
+fn transport() -> TransportConfig {
+    let mut transport = TransportConfig { receive_symbols: CREDIT, ..TransportConfig::default() };
+    transport.streams.max_stream_data = 1000;
+    transport.streams.max_data = 1500;
+    transport.streams.max_streams = 2;
+    transport
+}
+
+fn rogue() -> Rogue {
+    let parameters = TransportConfig::default().parameters("anabranch");
+    Rogue::connect(transport(), "anabranch", &parameters)
+}
+
+fn written(encode: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+    let mut buffer = [0; 1400];
+    let mut writer = Writer::new(&mut buffer);
+    encode(&mut writer);
+    writer.written().to_vec()
+}
+
+fn control(frame: ControlFrame) -> Vec<u8> {
+    written(|writer| frame.encode(writer).unwrap())
+}
+
+fn ack(path: u32, range: core::ops::RangeInclusive<u64>) -> Vec<u8> {
+    let header = AckHeader { path: PathId(path), ..AckHeader::default() };
+    written(|writer| {
+        header.encode([range], writer).unwrap();
+    })
+}
+
+fn source(id: u64, payload: &[u8]) -> Vec<u8> {
+    let frame = SourceFrame { symbol: SymbolId(id), floor: SymbolId(0), payload };
+    written(|writer| frame.encode(writer).unwrap())
+}
+
+fn repair(first: u64, count: u16, key: u16, payload: &[u8]) -> Vec<u8> {
+    let (first, floor) = (SymbolId(first), SymbolId(0));
+    let frame = RepairFrame { first, floor, count, key, payload };
+    written(|writer| frame.encode(writer).unwrap())
+}
+
+fn stream(id: u64, stream: u64, offset: u64, fin: bool, data: &[u8]) -> Vec<u8> {
+    let frame = SymbolFrame::Stream { stream: StreamId(stream), offset, fin, data };
+    source(id, &written(|writer| frame.encode(writer).unwrap()))
+}
+
+/// Sends packets of one frame each; the last must close the connection with `code`, in time for the
+/// peer to hear of it.
+fn closes(packets: &[Vec<u8>], code: CloseCode) {
+    let mut rogue = rogue();
+    for (index, frames) in packets.iter().enumerate() {
+        assert_eq!(rogue.closed(), None, "closed before packet {index}");
+        rogue.send(0, frames);
+    }
+    let reason = rogue.closed().expect("the connection is closed").clone();
+    assert_eq!((reason.code, reason.by_peer), (code, false), "{reason:?}");
+    rogue.listen();
+    let mut told = false;
+    while let Some((_, _, frames)) = rogue.take() {
+        told |= Frames::new(&frames)
+            .any(|frame| matches!(frame, Ok(Frame::Close(close)) if close.code == code));
+    }
+    assert!(told, "the peer is told");
+    rogue.advance(Duration::from_secs(2));
+    assert!(rogue.connection().is_none(), "nothing is kept of it");
+}
+
+#[test]
+fn acknowledging_what_was_never_sent_closes() {
+    closes(&[ack(0, 0..=1_000_000)], CloseCode::PROTOCOL_VIOLATION);
+    closes(&[ack(0, 1 << 61..=(1 << 62) - 1)], CloseCode::PROTOCOL_VIOLATION);
+}
+
+#[test]
+fn symbols_beyond_the_credit_close() {
+    closes(&[source(CREDIT - 1, &[0]), source(CREDIT, &[0])], CloseCode::CODING);
+    closes(&[source((1 << 62) - 1, &[0])], CloseCode::CODING);
+    closes(&[repair(CREDIT - 3, 4, 0, &[1])], CloseCode::CODING);
+}
+
+#[test]
+fn repairs_that_contradict_close() {
+    closes(&[repair(0, 10, 0, &[1; 9]), repair(0, 10, 1, &[1; 8])], CloseCode::CODING);
+    closes(&[repair(0, 10, 0, &[1; 9]), repair(5, 10, 0, &[1; 9])], CloseCode::CODING);
+    closes(&[repair(0, 10, 0, &[1; 9]), repair(2, 3, 0, &[1; 9])], CloseCode::CODING);
+    closes(&[repair(0, 10, 246, &[1; 9])], CloseCode::CODING);
+    closes(&[repair(0, 300, 0, &[1; 9])], CloseCode::CODING);
+    closes(&[repair(0, 10, 0, &[])], CloseCode::CODING);
+}
+
+#[test]
+fn frames_that_do_not_parse_close() {
+    closes(&[vec![0x7f]], CloseCode::FRAME_ENCODING);
+    closes(&[vec![0x02, 0x00]], CloseCode::FRAME_ENCODING);
+    // A symbol frame outside a symbol, and a packet frame inside one.
+    closes(&[vec![0x22, 1, 0]], CloseCode::FRAME_ENCODING);
+    let inner = control(ControlFrame::MaxData { limit: 9 });
+    let mut rogue = rogue();
+    rogue.send(0, &source(0, &inner));
+    assert!(rogue.closed().is_some());
+}
+
+#[test]
+fn every_truncated_frame_closes_or_says_less() {
+    let whole = [
+        ack(0, 0..=0),
+        control(ControlFrame::MaxStreamData { stream: StreamId(1), limit: 1 << 40 }),
+        control(ControlFrame::PathStatus { path: PathId(0), sequence: 9, status: PathUse::Backup }),
+        stream(0, 0, 0, false, b"hello"),
+        repair(0, 4, 0, b"hello"),
+    ];
+    for frame in whole {
+        for length in 1..frame.len() {
+            let mut rogue = rogue();
+            rogue.send(0, &frame[..length]);
+            let code = rogue.closed().map(|reason| reason.code);
+            assert_eq!(code, Some(CloseCode::FRAME_ENCODING), "{:x?}", &frame[..length]);
+        }
+    }
+}
+
+#[test]
+fn stream_rules_close_with_their_own_codes() {
+    closes(&[stream(0, 0, 1000, false, b"x")], CloseCode::FLOW_CONTROL);
+    let both = [stream(0, 0, 0, false, &[1; 1000]), stream(1, 4, 0, false, &[1; 501])];
+    closes(&both, CloseCode::FLOW_CONTROL);
+    closes(&[stream(0, 8, 0, false, b"x")], CloseCode::STREAM_LIMIT);
+    let ends = [stream(0, 0, 0, true, b"end"), stream(1, 0, 0, true, b"later end")];
+    closes(&ends, CloseCode::FINAL_SIZE);
+    closes(&[stream(0, 1, 0, false, b"x")], CloseCode::STREAM_STATE);
+}
+
+#[test]
+fn lies_about_rank_do_not_reach_beyond_what_was_sent() {
+    let mut rogue = rogue();
+    let connection = rogue.connection().unwrap();
+    let id = connection.open_stream(TrafficClass::Bulk).unwrap();
+    connection.write(id, &[5; 50_000]).unwrap();
+    rogue.listen();
+    for first in [0, 1, 7, (1 << 62) - 1] {
+        let entries = [0, 1, 300, 1 << 20].map(|offset| RankEntry {
+            first: SymbolId((first + offset).min((1 << 62) - 1)),
+            missing: u16::MAX,
+        });
+        rogue.send(
+            0,
+            &written(|writer| {
+                RankFrame::encode_entries(SymbolId(first), entries, writer).unwrap();
+            }),
+        );
+        rogue.advance(Duration::from_millis(100));
+    }
+    assert_eq!(rogue.closed(), None);
+    // What the liar claims to have is not sent again, and the rest of the stream goes on.
+    let before = rogue.connection().unwrap().stats().sent.sources;
+    assert_eq!(rogue.connection().unwrap().write(id, &[6; 5000]), Ok(5000));
+    for _ in 0..10 {
+        rogue.acknowledge(0);
+        rogue.advance(Duration::from_millis(50));
+    }
+    assert!(rogue.connection().unwrap().stats().sent.sources > before);
+}
+
+#[test]
+fn path_ids_out_of_reach_are_dropped() {
+    let mut rogue = rogue();
+    for path in [200, 250, 9] {
+        rogue.send(path, &[0x01]);
+    }
+    let stats = rogue.connection().unwrap().stats();
+    assert_eq!((stats.paths.len(), stats.dropped.refused), (1, 3));
+    // As many as allowed, and not one more, however they come.
+    for path in (1..=8).rev().chain(1..30) {
+        rogue.send(path, &[0x01]);
+    }
+    let stats = rogue.connection().unwrap().stats();
+    assert_eq!(stats.paths.len(), usize::from(transport().max_paths));
+    assert_eq!(rogue.closed(), None);
+}
+
+#[test]
+fn challenges_in_a_flood_are_answered_sparingly() {
+    let mut rogue = rogue();
+    let many: Vec<u8> = (0..100_u64)
+        .flat_map(|n| control(ControlFrame::PathChallenge { data: n.to_be_bytes() }))
+        .collect();
+    for _ in 0..100 {
+        rogue.send(0, &many);
+    }
+    rogue.listen();
+    let mut answers = 0;
+    while let Some((_, _, frames)) = rogue.take() {
+        let responses = Frames::new(&frames)
+            .filter(|frame| matches!(frame, Ok(Frame::Control(ControlFrame::PathResponse { .. }))));
+        answers += responses.count();
+    }
+    assert!((1..=8).contains(&answers), "{answers} answers");
+    assert_eq!(rogue.closed(), None);
+}
+
+/// Responses to challenges that were never made prove nothing.
+#[test]
+fn an_address_is_not_proven_by_guessing() {
+    let mut rogue = rogue();
+    rogue.send(3, &[0x01]);
+    for guess in 0..1000_u64 {
+        rogue.send(3, &control(ControlFrame::PathResponse { data: guess.to_be_bytes() }));
+    }
+    let stats = rogue.connection().unwrap().stats();
+    let path = stats.paths.iter().find(|path| path.id == PathId(3)).unwrap();
+    assert_eq!(path.state, PathState::Validating);
+}
+
+/// Until the address is proven, a path gets at most three times what came from it (RFC 9000 §8.1).
+#[test]
+fn unproven_addresses_are_not_flooded() {
+    let mut rogue = rogue();
+    let connection = rogue.connection().unwrap();
+    let id = connection.open_stream(TrafficClass::Bulk).unwrap();
+    connection.write(id, &[5; 100_000]).unwrap();
+    rogue.send(5, &[0x01]);
+    rogue.advance(Duration::from_secs(20));
+    let stats = rogue.connection().unwrap().stats();
+    for path in stats.paths.iter().filter(|path| path.state == PathState::Validating) {
+        let counters = path.counters;
+        assert!(counters.sent_bytes <= 3 * counters.received_bytes, "{counters:?}");
+    }
+    assert_eq!(stats.paths[1].state, PathState::Validating);
+}
+
+/// Whatever is repeated a hundred thousand times, the victim's answers stay few.
+#[test]
+fn floods_of_control_frames_cause_no_flood() {
+    let frames = [
+        control(ControlFrame::MaxData { limit: 1 << 40 }),
+        control(ControlFrame::MaxStreams { count: 1 << 40 }),
+        control(ControlFrame::MaxSymbols { limit: 1 << 40 }),
+        control(ControlFrame::MaxStreamData { stream: StreamId(0), limit: 1 << 40 }),
+        control(ControlFrame::Abandon { first: SymbolId(0), count: 1 << 40 }),
+        control(ControlFrame::AckFloor { path: PathId(0), floor: 1 << 40 }),
+        control(ControlFrame::PathAbandon { path: PathId(0), reason: 1 }),
+        control(ControlFrame::StopSending { stream: StreamId(0), code: 1 }),
+    ];
+    let mut rogue = rogue();
+    let id = rogue.connection().unwrap().open_stream(TrafficClass::Bulk).unwrap();
+    rogue.send(0, &stream(0, 0, 0, false, b"open"));
+    for round in 0..200 {
+        let packet: Vec<u8> = frames[round % frames.len()].repeat(60);
+        rogue.send(0, &packet);
+    }
+    let answers = rogue.listen();
+    assert!(answers < 20, "{answers} packets in answer");
+    assert_eq!(rogue.closed(), None);
+    assert!(rogue.connection().unwrap().write(id, &[1; 100]).is_ok());
+}
+
+/// Numbers far ahead, then far behind: the replay window holds, and nothing is applied twice.
+#[test]
+fn packet_numbers_may_jump_but_not_repeat() {
+    let mut rogue = rogue();
+    for number in [1 << 20, (1 << 20) + 1, 1 << 31] {
+        rogue.send_numbered(0, number, &[0x01]);
+    }
+    let dropped = |rogue: &mut Rogue| rogue.connection().unwrap().stats().dropped.unopened;
+    assert_eq!(dropped(&mut rogue), 0);
+    for number in [1 << 31, (1 << 31) - 8192, 5] {
+        let before = dropped(&mut rogue);
+        rogue.send_numbered(0, number, &[0x7f]);
+        assert_eq!(dropped(&mut rogue), before + 1, "number {number}");
+    }
+    assert_eq!(rogue.closed(), None);
+}

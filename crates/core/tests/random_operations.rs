@@ -1,0 +1,35 @@
+//! Random inputs for the bodies of the fuzz targets that interpret operations.
+
+use anabranch_core::{coding, fuzzing};
+use proptest::prelude::*;
+
+/// Operations: mostly small numbers, as real ones are, and now and then anything.
+fn script(longest: usize) -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(prop_oneof![3 => 0_u8..32, 1 => any::<u8>()], 0..longest)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_decoder_survives_any_sender(data in script(600)) {
+        coding::fuzzing::receive(&data);
+    }
+
+    #[test]
+    fn endpoints_agree_over_any_network(data in script(500)) {
+        fuzzing::endpoint(&data);
+    }
+
+    #[test]
+    fn an_endpoint_survives_any_peer(data in script(300)) {
+        fuzzing::peer(&data);
+    }
+
+    /// A valid beginning and a random end.
+    #[test]
+    fn an_endpoint_survives_a_peer_that_goes_bad(seed in 0_usize..24, data in script(200)) {
+        let seeds = fuzzing::peer_seeds();
+        fuzzing::peer(&[seeds[seed % seeds.len()].as_slice(), &data].concat());
+    }
+}
