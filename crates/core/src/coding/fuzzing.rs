@@ -134,7 +134,7 @@ pub fn receive_seeds() -> Vec<Vec<u8>> {
     let only_repairs: Vec<Vec<u8>> = (0..6).map(|key| repair(0, 5, key)).collect();
     let overlapping = [repair(0, 10, 0), repair(5, 10, 0)];
     let beyond = [vec![0x14, 255, 255, 255, 255, 255, 255, 255, 255, 1, 2, 3, 4]];
-    let adjacent = [repair(0, 4, 3), repair(4, 200, 55), source(3), source(2), vec![0x80, 255]];
+    let adjacent = [repair(0, 4, 3), repair(4, 200, 54), source(3), source(2), vec![0x80, 255]];
     with_mutants(vec![
         in_order.concat(),
         decoding.concat(),

@@ -187,7 +187,7 @@ impl ReceiveWindows {
         if count == 0 || count > max {
             return Err(CodingViolation::Coverage);
         }
-        if usize::from(key) + count > max {
+        if usize::from(key) + count >= max {
             return Err(CodingViolation::Key);
         }
         if payload.is_empty() || payload.len() > self.pool.size() {

@@ -60,10 +60,10 @@ fn keys_and_coverages_have_ranges() {
     let mut windows = receiver(1000);
     assert_eq!(repair(&mut windows, (0, 0), 0, b"x"), Err(CodingViolation::Coverage));
     assert_eq!(repair(&mut windows, (0, 256), 0, b"x"), Err(CodingViolation::Coverage));
-    assert_eq!(repair(&mut windows, (0, 200), 56, b"x"), Err(CodingViolation::Key));
+    assert_eq!(repair(&mut windows, (0, 200), 55, b"x"), Err(CodingViolation::Key));
     assert_eq!(repair(&mut windows, (0, 200), u16::MAX, b"x"), Err(CodingViolation::Key));
-    assert_eq!(repair(&mut windows, (0, 200), 55, b"x"), Ok(Arrival::New));
-    assert_eq!(repair(&mut windows, (0, 200), 55, b"y"), Ok(Arrival::Redundant));
+    assert_eq!(repair(&mut windows, (0, 200), 54, b"x"), Ok(Arrival::New));
+    assert_eq!(repair(&mut windows, (0, 200), 54, b"y"), Ok(Arrival::Redundant));
     for overlapping in [(199, 2), (0, 199), (100, 1), (0, 201)] {
         assert_eq!(repair(&mut windows, overlapping, 0, b"x"), Err(CodingViolation::Coverage));
     }
