@@ -3,6 +3,7 @@
 use anabranch_policy::scheduler::{Pull, Work};
 use anabranch_policy::view::{PathState, SymbolId};
 use anabranch_types::Time;
+use core::time::Duration;
 use std::net::SocketAddr;
 
 use super::{Bound, Connection};
@@ -188,6 +189,16 @@ impl Connection {
         left
     }
 
+    /// Whether no usable path is known to be quicker: credit that takes a slow path stalls a fast one.
+    fn is_quickest(&self, slot: usize) -> bool {
+        let delay = |slot: usize| {
+            let rtt = self.paths[slot].rtt.view();
+            if rtt.samples > 0 { rtt.min } else { Duration::MAX }
+        };
+        let own = delay(slot);
+        (0..self.paths.len()).all(|other| !self.may_carry_data(other) || delay(other) >= own)
+    }
+
     /// Acknowledgements and control frames that are due on this path.
     fn write_small(
         &mut self,
@@ -217,7 +228,7 @@ impl Connection {
             let frame = ControlFrame::AckFloor { path: self.paths[slot].id, floor };
             self.path_control[slot].push_back(frame);
         }
-        let usable = self.may_carry_data(slot);
+        let usable = self.may_carry_data(slot) && self.is_quickest(slot);
         loop {
             let own = self.path_control[slot].front();
             let frame = match own.or(if usable { self.control.front() } else { None }) {

@@ -20,6 +20,9 @@ use crate::wire::{
 /// A challenge without an answer is repeated after this time at the latest: a path is of no use before.
 const LONGEST_CHALLENGE_WAIT: Duration = Duration::from_millis(200);
 
+/// Age at which a path's round-trip time is measured anew while acknowledgements flow.
+const RTT_REFRESH: Duration = Duration::from_millis(500);
+
 /// A rule that the peer broke; closes the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken {
@@ -328,5 +331,15 @@ impl Connection {
             self.paths[slot].acks_due_about |= 1 << slot;
         }
         self.scratch.ack_paths = chosen;
+        self.refresh_rtt(now, slot);
+    }
+
+    /// A side that only acknowledges learns nothing about its paths: it asks for an answer now and then.
+    fn refresh_rtt(&mut self, now: Time, slot: usize) {
+        let path = &mut self.paths[slot];
+        if path.asked.max(path.last_feedback) + RTT_REFRESH <= now && path.may_amplify(1500) {
+            path.asked = now;
+            self.path_control[slot].push_back(ControlFrame::Ping);
+        }
     }
 }

@@ -221,6 +221,11 @@ impl Connection {
         self.local_id
     }
 
+    /// The connection id under which the peer receives.
+    pub fn remote_id(&self) -> ConnectionId {
+        self.remote_id
+    }
+
     /// Whether this side opened the connection.
     pub fn role(&self) -> Role {
         self.role

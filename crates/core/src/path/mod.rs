@@ -131,6 +131,8 @@ pub struct Path {
     pub loss_time: Option<Time>,
     /// Last time that anything was heard about the path.
     pub last_feedback: Time,
+    /// Last time that the peer was asked for an answer only to measure the round trip.
+    pub asked: Time,
     /// Last time that an ack-eliciting packet left.
     pub last_sent: Time,
     /// Acknowledgement rounds left in probation.
@@ -185,6 +187,7 @@ impl Path {
             probes: 0,
             loss_time: None,
             last_feedback: now,
+            asked: now,
             last_sent: now,
             probation_left: 0,
             floor_announced: 0,

@@ -5,7 +5,7 @@ use anabranch_types::Time;
 use core::time::Duration;
 
 /// How long a minimum is trusted. It is forgotten in halves, so that a route change shows within this time.
-const MIN_WINDOW: Duration = Duration::from_secs(10);
+const MIN_WINDOW: Duration = Duration::from_secs(60);
 /// Guess before the first sample.
 const INITIAL: Duration = Duration::from_millis(200);
 

@@ -29,7 +29,7 @@ pub const RANDOM: Entry = Entry {
 pub const BEST: Entry = Entry {
     axis: "ack",
     name: "best-path",
-    summary: "acknowledges on the usable path with the least srtt · (1 + loss)",
+    summary: "acknowledges on the usable path with the least RTT · (1 + loss)",
     source: "MPLOT §VI (best path); the measure is our own",
     options: OPTIONS,
 };
@@ -82,9 +82,13 @@ pub fn build_all(options: &Options<'_>) -> Result<Box<dyn AckPolicy>, PolicyErro
     make(options, Route::All)
 }
 
-/// Cost of a path for an acknowledgement: a lost one costs about another round trip.
+/// Cost of a path for an acknowledgement: a lost one costs about another round trip. A side that mostly
+/// acknowledges has few samples, and one delayed answer would spoil their mean: the least counts.
 fn cost(path: &PathView) -> f64 {
-    path.rtt.smoothed.as_secs_f64() * (1.0 + path.loss.mean)
+    match path.rtt.samples {
+        0 => f64::INFINITY,
+        _ => path.rtt.min.as_secs_f64() * (1.0 + path.loss.mean),
+    }
 }
 
 impl AckPolicy for Routed {

@@ -43,7 +43,8 @@ fn timing_is_set_by_options() {
 fn paths() -> [PathView; 4] {
     let path = |id: u32, rtt, loss, state| {
         let mut path = PathView::unknown(PathId(id));
-        path.rtt.smoothed = Duration::from_millis(rtt);
+        path.rtt.min = Duration::from_millis(rtt);
+        path.rtt.samples = 1;
         path.loss.mean = loss;
         PathView { state, ..path }
     };
@@ -66,6 +67,10 @@ fn routes_are_as_named() {
     assert_eq!(routes("same-path", &paths(), 0), [1]);
     // 60·1.1 beats 90 and 50·1.9; the suspect path is left out.
     assert_eq!(routes("best-path", &paths(), 0), [2]);
+    // A path that was never measured comes last.
+    let mut unmeasured = paths();
+    unmeasured[2].rtt.samples = 0;
+    assert_eq!(routes("best-path", &unmeasured, 0), [0]);
     assert_eq!(routes("all-paths", &paths(), 0), [0, 1, 2]);
 }
 

@@ -33,7 +33,7 @@ const STARTUP_GROWTH: f64 = 1.25;
 const UP_GAIN: f64 = 1.25;
 const DOWN_GAIN: f64 = 0.75;
 /// Growth of the rate during the up phase that means that all of the probing went through.
-const FOLLOWED: f64 = 1.2;
+const FOLLOWED: f64 = 1.15;
 /// Rounds of a cycle.
 const CYCLE_ROUNDS: u32 = 8;
 /// Rounds that the rate filter remembers.
@@ -43,6 +43,11 @@ const TARGET_SHARE: f64 = 0.4;
 const LEAST_TARGET: Duration = Duration::from_millis(3);
 /// Cycles without a drained queue after which someone else must be holding it.
 const HELD_CYCLES: u32 = 2;
+/// Cycles with a drained queue after which nobody holds it any more: a loss-based competitor drains it
+/// for a moment whenever it backs off.
+const CLEAR_CYCLES: u32 = 4;
+/// Bandwidth-delay products in flight beside a competitor that fills the buffer.
+const COMPETING_PRODUCTS: f64 = 1.8;
 /// Least window, packets.
 const MIN_PACKETS: u64 = 4;
 /// Loss that comes with probing up, beyond that of probing down, that means a shallow buffer.
@@ -102,6 +107,7 @@ pub struct Compensated {
     /// Least queue seen in the cycle.
     least_queue: Duration,
     held_cycles: u32,
+    clear_cycles: u32,
     competing: bool,
     /// Scale of the queue target, lowered by marks, in `[0.2, 1]`.
     restraint: f64,
@@ -109,8 +115,11 @@ pub struct Compensated {
     up: Tally,
     down: Tally,
     up_gain: f64,
-    /// Rate when the cycle began.
-    cycle_rate: u64,
+    /// Largest delivery rate, without the lost packets, of each of the last rounds. It tells whether
+    /// sending more brings more; the rate above cannot, once packets are dropped before the bottleneck.
+    deliveries: [u64; RATE_ROUNDS],
+    /// Delivery rate when the cycle began.
+    cycle_delivery: u64,
     /// Last time that the queue stood above the target.
     queued_at: Time,
 }
@@ -140,13 +149,15 @@ pub fn build(
         cycle_round: 0,
         least_queue: Duration::MAX,
         held_cycles: 0,
+        clear_cycles: 0,
         competing: false,
         restraint: 1.0,
         marked_at: None,
         up: Tally::default(),
         down: Tally::default(),
         up_gain: UP_GAIN,
-        cycle_rate: 0,
+        deliveries: [0; RATE_ROUNDS],
+        cycle_delivery: 0,
         queued_at: Time::ZERO,
     }))
 }
@@ -154,6 +165,14 @@ pub fn build(
 impl Compensated {
     fn rate(&self) -> u64 {
         self.rates.iter().copied().max().unwrap_or(0)
+    }
+
+    fn delivery(&self) -> u64 {
+        self.deliveries.iter().copied().max().unwrap_or(0)
+    }
+
+    fn slot(&self) -> usize {
+        (self.round % RATE_ROUNDS as u64) as usize
     }
 
     /// The queue that we allow ourselves.
@@ -173,14 +192,17 @@ impl Compensated {
             self.round += 1;
             self.round_end = event.total_delivered;
             self.round_started = event.now;
-            self.rates[(self.round % RATE_ROUNDS as u64) as usize] = 0;
+            self.rates[self.slot()] = 0;
+            self.deliveries[self.slot()] = 0;
             round_over = true;
         }
         let rate = self.bottleneck_rate(event, &sample).as_bps();
         if !sample.app_limited || rate > self.rate() {
-            let slot = &mut self.rates[(self.round % RATE_ROUNDS as u64) as usize];
-            *slot = (*slot).max(rate);
+            let slot = self.slot();
+            self.rates[slot] = self.rates[slot].max(rate);
         }
+        let slot = self.slot();
+        self.deliveries[slot] = self.deliveries[slot].max(sample.delivery_rate().as_bps());
         round_over
     }
 
@@ -234,12 +256,12 @@ impl Compensated {
             Phase::Up => {
                 self.up.add(event);
                 let full = event.rtt.queue >= target && !self.competing;
-                let followed = self.rate() as f64 >= self.cycle_rate as f64 * FOLLOWED;
+                let followed = self.delivery() as f64 >= self.cycle_delivery as f64 * FOLLOWED;
                 if full || (round_over && self.cycle_round >= 1) {
                     self.enter(Phase::Down);
                     if followed && event.rtt.queue < target {
                         // All that was added went through: there is more room than probing would find soon.
-                        self.full_rate = self.rate();
+                        self.full_rate = self.delivery();
                         self.full_rounds = 0;
                         self.enter(Phase::Startup);
                     }
@@ -267,7 +289,7 @@ impl Compensated {
         if event.rate.is_some_and(|sample| sample.app_limited) {
             return;
         }
-        let rate = self.rate();
+        let rate = self.delivery();
         if rate as f64 >= self.full_rate as f64 * STARTUP_GROWTH {
             self.full_rate = rate;
             self.full_rounds = 0;
@@ -281,20 +303,20 @@ impl Compensated {
 
     fn start_cycle(&mut self) {
         self.cycle_round = 0;
-        self.cycle_rate = self.rate();
+        self.cycle_delivery = self.delivery();
         self.least_queue = Duration::MAX;
         self.enter(Phase::Up);
     }
 
     fn end_cycle(&mut self, event: &AckEvent) {
         if self.least_queue > self.target(event) {
+            self.clear_cycles = 0;
             self.held_cycles += 1;
             self.competing |= self.held_cycles >= HELD_CYCLES;
         } else {
             self.held_cycles = 0;
-            if self.least_queue < self.target(event) / 2 {
-                self.competing = false;
-            }
+            self.clear_cycles += u32::from(self.least_queue < self.target(event) / 2);
+            self.competing &= self.clear_cycles < CLEAR_CYCLES;
         }
         // A buffer shallower than our target never shows a queue: it shows losses when we probe.
         let excess = match (self.up.loss(), self.down.loss()) {
@@ -329,7 +351,7 @@ impl Compensated {
         let slack = undetected as u64 + 2 * self.packet;
         let window = match self.phase {
             Phase::Startup => (product as f64 * STARTUP_GAIN) as u64 + slack,
-            _ if self.competing => 2 * product + slack,
+            _ if self.competing => (COMPETING_PRODUCTS * product as f64) as u64 + slack,
             _ => product + rate.bytes_in(self.target(event)) + slack,
         };
         let least = match self.phase {
@@ -371,6 +393,7 @@ impl CongestionController for Compensated {
         // Whatever was known about the path is out of date. Start over small, so that a path that returns
         // is loaded gradually.
         self.rates = [0; RATE_ROUNDS];
+        self.deliveries = [0; RATE_ROUNDS];
         self.full_rate = 0;
         self.full_rounds = 0;
         self.competing = false;

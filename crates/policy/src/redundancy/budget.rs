@@ -72,8 +72,11 @@ impl Budget {
     }
 
     /// Least k such that more than k of n + k symbols are lost with at most the urgent failure chance.
-    fn repairs_for(&self, sources: u16, loss: LossView) -> u16 {
-        let p = (loss.mean + loss.deviation / 2.0).clamp(0.0, MAX_LOSS);
+    fn repairs_for(&self, sources: u16, view: &RedundancyView<'_>) -> u16 {
+        // Urgent symbols go to the quickest path, which may be the worst.
+        let worst = view.paths.iter().filter(|path| path.usable()).map(|path| path.loss.mean);
+        let spread = view.loss.mean + view.loss.deviation / 2.0;
+        let p = worst.fold(spread, f64::max).clamp(0.0, MAX_LOSS);
         let most = sources.saturating_mul(URGENT_REPAIRS);
         (0..most)
             .find(|k| {
@@ -121,7 +124,7 @@ impl RedundancyPolicy for Budget {
                     mean - 1.5 * deviation
                 }
             }
-            _ => f64::from(self.repairs_for(window.sources, view.loss)),
+            _ => f64::from(self.repairs_for(window.sources, view)),
         };
         (wanted.max(0.0) as u16).min(room)
     }

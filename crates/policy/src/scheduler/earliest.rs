@@ -47,6 +47,17 @@ fn one_way(path: &PathView, view: &SchedulerView<'_>) -> Duration {
     base + path.rtt.queue
 }
 
+/// Time until the path can send: its pacer's, and that of a packet to leave a full window.
+fn wait(path: &PathView, view: &SchedulerView<'_>) -> Duration {
+    if path.ready {
+        return Duration::ZERO;
+    }
+    let pacing = path.next_send.since(view.now);
+    let full = path.bytes_in_flight + path.packet_size > path.cwnd;
+    let window = if full { path.rate.time_to_send(path.packet_size) } else { Duration::ZERO };
+    pacing.saturating_add(window).min(path.rtt.smoothed)
+}
+
 /// Expected time until a symbol sent now has arrived, its repeats after losses included.
 fn arrival(path: &PathView, view: &SchedulerView<'_>) -> Duration {
     let loss = path.loss.mean.clamp(0.0, 0.9);
@@ -72,13 +83,13 @@ fn others_deliver(
 }
 
 impl Earliest {
-    /// An urgent window's next symbol, if this path is the best of those that can send it now.
+    /// An urgent window's next symbol, unless another path would deliver it earlier, its wait included.
     fn urgent(&self, path: &PathView, view: &SchedulerView<'_>) -> Option<Work> {
         let mut windows = view.windows.iter().filter(|window| window.has_work());
         let window = windows.find(|window| window.class != TrafficClass::Bulk);
         let score = |path: &PathView| {
             let copies = window.map_or(0, |w| w.in_flight_on[usize::from(path.slot)]);
-            one_way(path, view) + COPY_PENALTY * u32::from(copies)
+            wait(path, view) + one_way(path, view) + COPY_PENALTY * u32::from(copies)
         };
         let waiting = view.fresh.symbols > 0 && view.fresh.class != TrafficClass::Bulk;
         let work = match window {
@@ -86,8 +97,7 @@ impl Earliest {
             None if waiting => Work::Fresh,
             None => return None,
         };
-        let better = carriers(view)
-            .any(|other| other.id != path.id && other.ready && score(other) < score(path));
+        let better = carriers(view).any(|other| other.id != path.id && score(other) < score(path));
         (!better).then_some(work)
     }
 

@@ -77,7 +77,6 @@ struct Run<'a> {
     flows: Vec<FlowState>,
     by_client: BTreeMap<Handle, usize>,
     by_server: BTreeMap<Handle, usize>,
-    accepted: usize,
     pattern: Pattern,
     events: Vec<PathEvent>,
     buffer: Vec<u8>,
@@ -137,7 +136,6 @@ impl<'a> Run<'a> {
             flows: flows.collect(),
             by_client: BTreeMap::new(),
             by_server: BTreeMap::new(),
-            accepted: 0,
             pattern: Pattern::new(spec.seed),
             events: spec.events.clone(),
             buffer: vec![0; 65_536],
@@ -287,25 +285,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Which flow a connection at the server belongs to. All flows carry the same pattern, so they are
-    /// matched by the order in which they are accepted.
+    /// Which flow a connection at the server belongs to: the one whose client receives under its id.
     fn flow_of_server(&mut self, handle: Handle) -> usize {
         if let Some(flow) = self.by_server.get(&handle) {
             return *flow;
         }
-        let mut paths: Vec<usize> = Vec::new();
-        if let Some(connection) = self.server.connection(handle) {
-            let links = connection.stats().paths;
-            paths.extend(links.iter().map(|path| path.address.socket.0 as usize));
-        }
-        // Flows on other links cannot be this one.
-        let fits = |index: &usize| {
-            let links = &self.spec.flows[*index].links;
-            self.flows[*index].server.is_none()
-                && (links.is_empty() || paths.iter().all(|path| links.contains(path)))
-        };
-        let flow = (0..self.flows.len()).find(fits).unwrap_or(0);
-        self.accepted += 1;
+        let client = self.server.connection(handle).map(|connection| connection.remote_id());
+        let flow = client.and_then(|id| self.by_client.get(&Handle(id.0))).copied().unwrap_or(0);
         self.flows[flow].server = Some(handle);
         self.by_server.insert(handle, flow);
         flow
