@@ -244,7 +244,8 @@ fn symbol(id: u64, offset: u64, data: &[u8]) -> Vec<u8> {
 pub fn peer(data: &[u8]) {
     let mut script = Reader::new(data);
     let Ok(choice) = script.u8() else { return };
-    let profile = ["anabranch", "mplot", "uncoded"][usize::from(choice) % 3];
+    let profiles = Profile::all();
+    let profile = profiles[usize::from(choice) % profiles.len()].name.as_str();
     let mut transport = TransportConfig { receive_symbols: 300, ..TransportConfig::default() };
     transport.streams.max_stream_data = 4096;
     transport.streams.max_data = 8192;

@@ -43,10 +43,10 @@ fn golden() {
     let parameters = TransportParameters {
         max_data: 1 << 20,
         max_paths: 2,
-        ack_profile: Some("mplot".to_owned()),
+        ack_profile: Some("named".to_owned()),
         ..TransportParameters::default()
     };
-    let bytes = b"\x01\x04\x80\x10\x00\x00\x07\x01\x02\x0a\x05mplot";
+    let bytes = b"\x01\x04\x80\x10\x00\x00\x07\x01\x02\x0a\x05named";
     assert_eq!(parameters.encode(), bytes);
 }
 
