@@ -55,7 +55,7 @@ impl Connection {
 
     fn plan(&mut self, now: Time, id: WindowId) {
         let Some(&window) = self.send.views().last().filter(|view| view.id == id) else { return };
-        if self.resends() {
+        if !self.send.makes_repairs() {
             return;
         }
         self.refresh_views(now);

@@ -45,7 +45,8 @@ pub struct Transmit {
 #[derive(Debug, Default)]
 struct Contents {
     ack_eliciting: bool,
-    control: Vec<ControlFrame>,
+    /// Control frames, which are kept with the path under the packet's number.
+    has_control: bool,
     carried: Option<Carried>,
 }
 
@@ -238,7 +239,9 @@ impl Connection {
             if self.path_control[slot].pop_front().is_none() {
                 self.control.pop_front();
             }
-            contents.control.push(frame);
+            let path = &mut self.paths[slot];
+            path.control.push(path.sent.next_number(), frame);
+            contents.has_control = true;
             contents.ack_eliciting = true;
         }
         *end = HEADER_LEN + writer.position();
@@ -441,14 +444,13 @@ impl Connection {
         let path = &mut self.paths[slot];
         let marked = self.config.ecn && path.ecn == EcnState::Capable && contents.ack_eliciting;
         let ecn = if marked { Ecn::Ect0 } else { Ecn::NotEct };
-        let has_control = !contents.control.is_empty();
         path.on_sent(
             now,
             PacketSent {
                 payload: len,
                 ecn,
                 ack_eliciting: contents.ack_eliciting,
-                has_control,
+                has_control: contents.has_control,
                 carried: contents.carried,
             },
         );
@@ -456,9 +458,6 @@ impl Connection {
             self.send.on_sent(carried, slot as u8);
             self.policies.estimator.on_sent(id, Some(carried.window()), 1);
             self.changed();
-        }
-        if has_control {
-            self.control_in_flight.insert((slot, number), contents.control);
         }
         let address = self.paths[slot].address;
         Transmit { socket: address.socket, remote: address.remote, ecn, len }

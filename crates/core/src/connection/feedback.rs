@@ -98,7 +98,7 @@ impl Connection {
                 newest = newest.or(Some((number, packet)));
                 self.symbol_resolved(now, slot, &packet, true, windows);
                 if packet.has_control {
-                    self.control_in_flight.remove(&(slot, number));
+                    while self.paths[slot].control.take(number).is_some() {}
                 }
             }
         }
@@ -204,7 +204,7 @@ impl Connection {
 
     /// A packet's control frames are not waited for any longer.
     pub(super) fn control_written_off(&mut self, slot: usize, number: u64) {
-        for frame in self.control_in_flight.remove(&(slot, number)).unwrap_or_default() {
+        while let Some(frame) = self.paths[slot].control.take(number) {
             self.control_lost(slot, frame);
         }
     }
@@ -343,7 +343,7 @@ impl Connection {
     /// Lets go of windows that the receiver has recovered.
     fn retire(&mut self, now: Time) {
         let floor = self.send.floor();
-        let mut recovered = core::mem::take(&mut self.scratch.windows);
+        let mut recovered = core::mem::take(&mut self.scratch.recovered);
         recovered.clear();
         self.send.retire(|view| recovered.push(view.id));
         if self.send.floor() != floor {
@@ -352,7 +352,7 @@ impl Connection {
         for window in recovered.drain(..) {
             self.tell_scheduler(now, SchedulerEvent::Recovered(window));
         }
-        self.scratch.windows = recovered;
+        self.scratch.recovered = recovered;
     }
 
     pub(super) fn on_rank(&mut self, now: Time, rank: &RankFrame<'_>) {

@@ -14,7 +14,7 @@ mod statistics;
 mod timers;
 mod views;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use anabranch_policy::recovery::RecoveryPolicy;
 use anabranch_policy::redundancy::RedundancyPolicy;
@@ -86,6 +86,8 @@ struct Scratch {
     actions: Vec<SchedulerAction>,
     ack_paths: Vec<PathId>,
     windows: Vec<WindowId>,
+    /// Apart from `windows`, which is in use while windows retire.
+    recovered: Vec<WindowId>,
     numbers: Vec<u64>,
 }
 
@@ -128,8 +130,6 @@ pub struct Connection {
     /// Highest floor of symbols that any packet has told the peer.
     floor_told: u64,
     control: VecDeque<ControlFrame>,
-    /// Control frames in flight, by path slot and packet number.
-    control_in_flight: BTreeMap<(usize, u64), Vec<ControlFrame>>,
     /// Counts everything that may change a scheduler's mind.
     changes: u64,
     events: VecDeque<Event>,
@@ -193,7 +193,6 @@ impl Connection {
             send: SendWindows::new(code, capacity),
             receive,
             control: VecDeque::new(),
-            control_in_flight: BTreeMap::new(),
             changes: 1,
             events: VecDeque::new(),
             closing: close::Closing::default(),

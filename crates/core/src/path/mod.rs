@@ -1,5 +1,6 @@
 //! One path: its packet-number spaces, round-trip times, congestion control, pacing and validation.
 
+pub mod control;
 pub mod pacer;
 pub mod rate;
 pub mod received;
@@ -13,6 +14,7 @@ use anabranch_policy::view::{LossView, PathState, PathView};
 use anabranch_types::{Bitrate, PathId, Time};
 use core::time::Duration;
 
+use control::ControlInFlight;
 use pacer::Pacer;
 use rate::RateSampler;
 use received::{Ecn, Received};
@@ -93,6 +95,8 @@ pub struct Path {
     pub backup: bool,
     /// Packets sent and their fates.
     pub sent: SentPackets,
+    /// Control frames in those of them whose fate is open.
+    pub control: ControlInFlight,
     /// Packets received.
     pub received: Received,
     /// Round-trip times.
@@ -168,6 +172,7 @@ impl Path {
             state: PathState::Validating,
             backup: false,
             sent: SentPackets::default(),
+            control: ControlInFlight::default(),
             received: Received::default(),
             rtt: RttEstimator::default(),
             rate: RateSampler::default(),

@@ -54,3 +54,16 @@ fn equal_runs_have_equal_digests() {
     spec.seed = 4;
     assert_ne!(first.digest, go(&spec).digest);
 }
+
+/// MPLOT's alternative retransmission: the lost symbols themselves, with proactive repairs all the same.
+#[test]
+fn losses_can_be_resent_beside_proactive_repairs() {
+    let links =
+        links(&["rate=10mbit,delay=20ms,loss=20%,ecn", "rate=5mbit,delay=50ms,loss=20%,ecn"]);
+    let mut spec = Spec::new(links, profile("mplot"), Goal::Bytes(2_000_000), 5);
+    spec.flows[0].profile.set("recovery", "resend").unwrap();
+    let report = go(&spec);
+    assert_eq!(report.bytes(), 2_000_000);
+    let sent = report.flows[0].sender.as_ref().unwrap().sent;
+    assert!(sent.repairs > 0 && sent.resends > 0, "{sent:?}");
+}

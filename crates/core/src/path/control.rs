@@ -1,0 +1,48 @@
+//! Control frames in flight on one path.
+
+use std::collections::VecDeque;
+
+use crate::wire::ControlFrame;
+
+/// Frames by the number of the packet that carries them; in steady state nothing is allocated.
+#[derive(Debug, Default)]
+pub struct ControlInFlight {
+    /// Numbers never fall.
+    frames: VecDeque<(u64, ControlFrame)>,
+}
+
+impl ControlInFlight {
+    /// A frame leaves in packet `number`, which is not below any before.
+    pub fn push(&mut self, number: u64, frame: ControlFrame) {
+        self.frames.push_back((number, frame));
+    }
+
+    /// Takes the next frame of a packet whose fate is known; `None` when there is none left.
+    pub fn take(&mut self, number: u64) -> Option<ControlFrame> {
+        let at = self.frames.partition_point(|(earlier, _)| *earlier < number);
+        if self.frames.get(at)?.0 != number {
+            return None;
+        }
+        self.frames.remove(at).map(|(_, frame)| frame)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_found_by_packet_in_their_order() {
+        let mut frames = ControlInFlight::default();
+        let frame = |limit| ControlFrame::MaxData { limit };
+        for (number, limit) in [(3, 30), (3, 31), (7, 70), (9, 90)] {
+            frames.push(number, frame(limit));
+        }
+        assert_eq!(frames.take(5), None);
+        assert_eq!(frames.take(7), Some(frame(70)));
+        assert_eq!(frames.take(7), None);
+        assert_eq!((frames.take(3), frames.take(3)), (Some(frame(30)), Some(frame(31))));
+        assert_eq!((frames.take(3), frames.take(10)), (None, None));
+        assert_eq!(frames.take(9), Some(frame(90)));
+    }
+}
