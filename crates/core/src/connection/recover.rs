@@ -13,6 +13,8 @@ use crate::path::sent::{Carried, Fate};
 
 /// A silent path is suspected when the silence would have less than this probability by loss alone.
 const SILENCE_BY_CHANCE: f64 = 0.01;
+/// Loss supposed at least: a path that carries few packets knows little of its own.
+const SUPPOSED_LOSS: f64 = 0.3;
 /// Timeouts in a row after which a path is suspected whatever its loss.
 const MOST_TIMEOUTS: u32 = 6;
 /// Packets that a timeout may send beyond the window (RFC 9002 §6.2.4).
@@ -102,7 +104,8 @@ impl Connection {
     /// Whether a path has timed out, and its silence is not to be explained by chance.
     fn seems_dead(&self, slot: usize) -> bool {
         let path = &self.paths[slot];
-        let by_chance = anabranch_types::math::pow(path.loss.mean, f64::from(path.sent_in_silence));
+        let loss = path.loss.mean.max(SUPPOSED_LOSS);
+        let by_chance = anabranch_types::math::pow(loss, f64::from(path.sent_in_silence));
         path.consecutive_timeouts >= MOST_TIMEOUTS
             || (path.consecutive_timeouts > 0 && by_chance < SILENCE_BY_CHANCE)
     }
