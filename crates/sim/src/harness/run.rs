@@ -108,8 +108,6 @@ fn endpoint(spec: &Spec, key: u8, permitted: Permitted) -> Endpoint {
     let mut config = EndpointConfig::new(profile);
     config.transport = spec.transport.clone();
     config.responder.permitted = permitted;
-    // How long a handshake is tried is the run's business, as everything else about its length.
-    config.schedule.give_up = spec.give_up;
     config.wall_clock = 1_700_000_000_000_000_000;
     let rng = Rng::substream(spec.seed, &format!("endpoint.{key}"));
     Endpoint::new(config, Box::new(NullCrypto::new([key; 32])), rng, Time::ZERO)
@@ -246,8 +244,10 @@ impl<'a> Run<'a> {
                         connection.set_observer(observe(flow));
                     }
                 }
-                EndpointEvent::ConnectFailed(_) => {
-                    return Err(Failure::Closed("the handshake was not answered".to_owned()));
+                // As a patient application would: again, from the start.
+                EndpointEvent::ConnectFailed(handle) => {
+                    let flow = self.by_client.get(&handle).copied().unwrap_or(0);
+                    self.flows[flow].started = false;
                 }
                 EndpointEvent::Connection(handle, Event::Closed(reason)) => {
                     let flow = self.by_client.get(&handle).copied().unwrap_or(0);
@@ -275,7 +275,8 @@ impl<'a> Run<'a> {
                 self.flow_of_server(handle);
             }
             EndpointEvent::Connection(handle, Event::Closed(reason)) => {
-                let flow = self.flow_of_server(handle);
+                // Without an entry, its handshake was never completed: the sender is still trying.
+                let Some(flow) = self.by_server.get(&handle).copied() else { return Ok(()) };
                 if !self.flows[flow].reader.finished {
                     return Err(Failure::Closed(format!("receiver: {reason:?}")));
                 }
