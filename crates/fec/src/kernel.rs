@@ -27,6 +27,11 @@ use std::sync::OnceLock;
 /// The most output rows a kernel takes in one tile.
 const MAX_TILE_ROWS: usize = 12;
 
+/// Sizes of tables for a tile's coefficients; the last is enough for any tile.
+const SMALL_TABLE: usize = 256;
+const MIDDLE_TABLE: usize = 1024;
+const LARGE_TABLE: usize = MAX_TILE_ROWS * MAX_INPUTS;
+
 /// The most inputs a product takes: the number of symbols a block can have.
 pub const MAX_INPUTS: usize = 255;
 
@@ -93,9 +98,24 @@ impl Kernel {
         self.product(Start::Outputs, inputs, outputs, coefficient);
     }
 
+    /// Overwrites `outputs[r]` with `addends[r] + Σ_j coefficient(r, j) · inputs[j]`: what copying
+    /// the addends and then [`Kernel::multiply_add`] would give, without the copies.
+    ///
+    /// # Panics
+    /// As [`Kernel::multiply`], or if there are not as many addends as outputs, of their length.
+    pub(crate) fn multiply_and_add(
+        self,
+        addends: &[&[u8]],
+        inputs: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+        coefficient: impl Fn(usize, usize) -> u8,
+    ) {
+        self.product(Start::Addends(addends), inputs, outputs, coefficient);
+    }
+
     fn product(
         self,
-        start: Start,
+        start: Start<'_>,
         inputs: &[&[u8]],
         outputs: &mut [&mut [u8]],
         coefficient: impl Fn(usize, usize) -> u8,
@@ -107,32 +127,47 @@ impl Kernel {
         assert!(inputs.len() <= MAX_INPUTS, "more than {MAX_INPUTS} inputs");
         assert!(outputs.iter().all(|output| output.len() == length), "outputs differ in length");
         assert!(inputs.iter().all(|input| input.len() <= length), "an input exceeds the outputs");
+        if let Start::Addends(addends) = start {
+            assert!(addends.len() == outputs.len(), "addends and outputs differ in number");
+            assert!(
+                addends.iter().all(|addend| addend.len() == length),
+                "addends differ in length"
+            );
+        }
 
         // Tiles of nearly equal height: a low tile makes worse use of each input it loads.
         let tiles = outputs.len().div_ceil(self.0.max_rows);
         let height = outputs.len().div_ceil(tiles);
         for (tile, outputs) in outputs.chunks_mut(height).enumerate() {
-            let coefficient = |row, input| coefficient(tile * height + row, input);
-            match outputs.len() {
-                // Clearing a table for 12 rows would show in the time of a single repair.
-                1 => self.tile::<1>(start, inputs, outputs, coefficient),
-                2..=6 => self.tile::<6>(start, inputs, outputs, coefficient),
-                _ => self.tile::<MAX_TILE_ROWS>(start, inputs, outputs, coefficient),
+            let first = tile * height;
+            let coefficient = |row, input| coefficient(first + row, input);
+            let start = match start {
+                Start::Addends(addends) => Start::Addends(&addends[first..first + outputs.len()]),
+                other => other,
+            };
+            // Clearing the largest table would show in the time of a small block.
+            let entries = inputs.len() * outputs.len();
+            if entries <= SMALL_TABLE {
+                self.tile::<SMALL_TABLE>(start, inputs, outputs, coefficient);
+            } else if entries <= MIDDLE_TABLE {
+                self.tile::<MIDDLE_TABLE>(start, inputs, outputs, coefficient);
+            } else {
+                self.tile::<LARGE_TABLE>(start, inputs, outputs, coefficient);
             }
         }
     }
 
-    /// Computes up to `ROWS` rows, which the caller has checked.
-    fn tile<const ROWS: usize>(
+    /// Computes one tile of rows, which the caller has checked, with at most `SIZE` coefficients.
+    fn tile<const SIZE: usize>(
         self,
-        start: Start,
+        start: Start<'_>,
         inputs: &[&[u8]],
         outputs: &mut [&mut [u8]],
         coefficient: impl Fn(usize, usize) -> u8,
     ) {
         let rows = outputs.len();
-        let mut table = [[0; ROWS]; MAX_INPUTS];
-        let table = &mut table.as_flattened_mut()[..inputs.len() * rows];
+        let mut table = [0; SIZE];
+        let table = &mut table[..inputs.len() * rows];
         for (input, column) in table.chunks_exact_mut(rows).enumerate() {
             for (row, entry) in column.iter_mut().enumerate() {
                 *entry = coefficient(row, input);
@@ -186,9 +221,9 @@ struct Implementation {
 /// One tile of rows, over the whole length.
 ///
 /// Invariants: 1 to `max_rows` outputs, all of one length; no input longer than that; as many
-/// coefficients as inputs times outputs.
+/// coefficients as inputs times outputs; as many addends, if any, as outputs and of their length.
 struct Job<'a, 'b> {
-    start: Start,
+    start: Start<'a>,
     /// Input by input, one coefficient per output.
     coefficients: &'a [u8],
     inputs: &'a [&'a [u8]],
@@ -196,11 +231,13 @@ struct Job<'a, 'b> {
 }
 
 /// What a sum starts from.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Start {
+#[derive(Clone, Copy)]
+enum Start<'a> {
     Zero,
     /// The outputs' present contents.
     Outputs,
+    /// One row for each output.
+    Addends(&'a [&'a [u8]]),
 }
 
 /// Fastest first.

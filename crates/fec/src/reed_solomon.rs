@@ -28,8 +28,20 @@ pub const MAX_SYMBOLS: usize = 255;
 ///
 /// Since 255 − i is i with every bit inverted, the matrix element is `1 / !(i xor j)`.
 pub fn coefficient(repair: u8, source: u8) -> u8 {
-    EXP[ORDER - usize::from(LOG[usize::from(!(repair ^ source))])]
+    RECIPROCALS[usize::from(repair ^ source)]
 }
+
+/// `1 / !a` for every byte `a`, and for 255, which the code never uses, 1: a block has up to
+/// 127 · 128 coefficients, each of which would else take two tables one after the other.
+static RECIPROCALS: [u8; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = EXP[ORDER - LOG[255 - byte] as usize];
+        byte += 1;
+    }
+    table
+};
 
 /// Computes the repair symbols `first_repair`, `first_repair + 1`, … of a block, with the fastest
 /// kernel; see [`encode_with`].

@@ -8,8 +8,14 @@ pub(super) static PORTABLE: Implementation =
 
 fn run(job: &mut Job<'_, '_>) {
     let rows = job.outputs.len();
-    if job.start == Start::Zero {
-        job.outputs.iter_mut().for_each(|output| output.fill(0));
+    match job.start {
+        Start::Zero => job.outputs.iter_mut().for_each(|output| output.fill(0)),
+        Start::Outputs => {}
+        Start::Addends(addends) => {
+            for (output, addend) in job.outputs.iter_mut().zip(addends) {
+                output.copy_from_slice(addend);
+            }
+        }
     }
     for (input, column) in job.inputs.iter().zip(job.coefficients.chunks_exact(rows)) {
         for (output, factor) in job.outputs.iter_mut().zip(column) {

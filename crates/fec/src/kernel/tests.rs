@@ -13,6 +13,7 @@ fn random_bytes(rng: &mut Rng, length: usize) -> Vec<u8> {
 struct Case {
     inputs: Vec<Vec<u8>>,
     before: Vec<Vec<u8>>,
+    addends: Vec<Vec<u8>>,
     coefficients: Vec<Vec<u8>>,
 }
 
@@ -21,16 +22,18 @@ impl Case {
         Case {
             inputs: input_lengths.iter().map(|length| random_bytes(rng, *length)).collect(),
             before: (0..rows).map(|_| random_bytes(rng, length)).collect(),
+            addends: (0..rows).map(|_| random_bytes(rng, length)).collect(),
             coefficients: (0..rows).map(|_| random_bytes(rng, input_lengths.len())).collect(),
         }
     }
 
-    fn expected(&self, start: Start) -> Vec<Vec<u8>> {
-        let mut outputs = self.before.clone();
+    fn expected(&self, start: Start<'_>) -> Vec<Vec<u8>> {
+        let mut outputs = match start {
+            Start::Zero => self.before.iter().map(|row| vec![0; row.len()]).collect(),
+            Start::Outputs => self.before.clone(),
+            Start::Addends(_) => self.addends.clone(),
+        };
         for (output, factors) in outputs.iter_mut().zip(&self.coefficients) {
-            if start == Start::Zero {
-                output.fill(0);
-            }
             for (input, factor) in self.inputs.iter().zip(factors) {
                 for (out, byte) in output.iter_mut().zip(input) {
                     *out ^= gf256::mul(*factor, *byte);
@@ -45,7 +48,8 @@ impl Case {
         let inputs: Vec<Vec<u8>> =
             self.inputs.iter().map(|input| [&vec![0xEE; shift], &input[..]].concat()).collect();
         let inputs: Vec<&[u8]> = inputs.iter().map(|input| &input[shift..]).collect();
-        for start in [Start::Zero, Start::Outputs] {
+        let addends: Vec<&[u8]> = self.addends.iter().map(Vec::as_slice).collect();
+        for start in [Start::Zero, Start::Outputs, Start::Addends(&addends)] {
             let mut buffers: Vec<Vec<u8>> = self
                 .before
                 .iter()
@@ -156,4 +160,17 @@ fn an_input_longer_than_the_outputs_is_refused() {
 #[should_panic(expected = "outputs differ in length")]
 fn unequal_outputs_are_refused() {
     Kernel::best().multiply(&[], &mut [&mut [0; 2], &mut [0; 3]], |_, _| 1);
+}
+
+#[test]
+#[should_panic(expected = "addends differ in length")]
+fn an_addend_of_another_length_is_refused() {
+    Kernel::best().multiply_and_add(&[&[0; 3]], &[], &mut [&mut [0; 2]], |_, _| 1);
+}
+
+#[test]
+#[should_panic(expected = "addends and outputs differ in number")]
+fn a_missing_addend_is_refused() {
+    let outputs: &mut [&mut [u8]] = &mut [&mut [0; 2], &mut [0; 2]];
+    Kernel::best().multiply_and_add(&[&[0; 2]], &[], outputs, |_, _| 1);
 }

@@ -68,54 +68,71 @@ pub(super) unsafe fn rows<V: Vector, const ROWS: usize, const LANES: usize>(job:
     for (pointer, output) in outputs.iter_mut().zip(job.outputs.iter_mut()) {
         *pointer = output.as_mut_ptr();
     }
-    let tile = Tile { start: job.start, coefficients: job.coefficients, inputs: job.inputs };
+    let mut addends = [core::ptr::null(); ROWS];
+    match job.start {
+        Start::Zero => {}
+        Start::Outputs => addends = outputs.map(<*mut u8>::cast_const),
+        Start::Addends(rows) => {
+            for (pointer, row) in addends.iter_mut().zip(rows) {
+                *pointer = row.as_ptr();
+            }
+        }
+    }
+    let adds = !matches!(job.start, Start::Zero);
+    let tile = Tile {
+        addends: adds.then_some(&addends),
+        coefficients: job.coefficients,
+        inputs: job.inputs,
+    };
     let mut offset = 0;
-    // SAFETY: `outputs` holds `ROWS` pointers to `length` bytes each, inputs are no longer than
-    // that and are other memory than the outputs (they are shared, the outputs exclusive borrows);
-    // each call stays below `length`.
+    // SAFETY: `outputs` holds `ROWS` pointers to `length` bytes each, and so do the addends if
+    // sums start from them; inputs are no longer than that and are other memory than the outputs
+    // (they are shared, the outputs exclusive borrows); each call stays below `length`.
     unsafe {
         while length - offset >= LANES * V::WIDTH {
-            tile.whole::<V, ROWS, LANES>(&outputs, offset);
+            tile.whole::<V, LANES>(&outputs, offset);
             offset += LANES * V::WIDTH;
         }
         while length - offset >= V::WIDTH {
-            tile.whole::<V, ROWS, 1>(&outputs, offset);
+            tile.whole::<V, 1>(&outputs, offset);
             offset += V::WIDTH;
         }
         if offset < length {
-            tile.tail::<V, ROWS>(&outputs, offset, length - offset);
+            tile.tail::<V>(&outputs, offset, length - offset);
         }
     }
 }
 
 /// The job's parts that stay the same from one stretch of bytes to the next.
-struct Tile<'a> {
-    start: Start,
+struct Tile<'a, const ROWS: usize> {
+    /// What the sums start from, if not from zero: as many bytes as the outputs have. They may be
+    /// the outputs themselves.
+    addends: Option<&'a [*const u8; ROWS]>,
     coefficients: &'a [u8],
     inputs: &'a [&'a [u8]],
 }
 
-impl Tile<'_> {
+impl<const ROWS: usize> Tile<'_, ROWS> {
     /// Computes `LANES` whole vectors of each row from byte `offset`.
     ///
     /// # Safety
-    /// `outputs` must be valid up to `offset + LANES * V::WIDTH`, there must be `ROWS` coefficients
+    /// `outputs` and addends must be valid up to `offset + LANES * V::WIDTH`, there must be `ROWS` coefficients
     /// per input, and `V`'s instructions must be enabled in the caller.
     #[inline(always)]
-    unsafe fn whole<V: Vector, const ROWS: usize, const LANES: usize>(
+    unsafe fn whole<V: Vector, const LANES: usize>(
         &self,
         outputs: &[*mut u8; ROWS],
         offset: usize,
     ) {
-        // SAFETY: reads and writes of outputs lie within the bytes the caller vouches for. Inputs
+        // SAFETY: reads of addends and writes of outputs lie within the bytes the caller vouches for. Inputs
         // are read whole only where they reach `end`; elsewhere `load_up_to` stays inside them.
         // The coefficient pointer advances by `ROWS` per input, as the caller vouches.
         unsafe {
             let mut sums = [[V::zero(); LANES]; ROWS];
-            if self.start == Start::Outputs {
+            if let Some(addends) = self.addends {
                 for row in 0..ROWS {
                     for lane in 0..LANES {
-                        sums[row][lane] = V::load(outputs[row].add(offset + lane * V::WIDTH));
+                        sums[row][lane] = V::load(addends[row].add(offset + lane * V::WIDTH));
                     }
                 }
             }
@@ -157,22 +174,17 @@ impl Tile<'_> {
     /// Computes the last `count < V::WIDTH` bytes of each row, from byte `offset`.
     ///
     /// # Safety
-    /// `outputs` must be valid up to `offset + count`, no input longer than that, there must be
+    /// `outputs` and addends must be valid up to `offset + count`, no input longer than that, there must be
     /// `ROWS` coefficients per input, and `V`'s instructions must be enabled in the caller.
     #[inline(always)]
-    unsafe fn tail<V: Vector, const ROWS: usize>(
-        &self,
-        outputs: &[*mut u8; ROWS],
-        offset: usize,
-        count: usize,
-    ) {
-        // SAFETY: `count` bytes at `offset` are valid in every output; an input is read from
+    unsafe fn tail<V: Vector>(&self, outputs: &[*mut u8; ROWS], offset: usize, count: usize) {
+        // SAFETY: `count` bytes at `offset` are valid in every output and addend; an input is read from
         // `offset` to its own end, which is fewer than `V::WIDTH` bytes.
         unsafe {
             let mut sums = [[V::zero(); 1]; ROWS];
-            if self.start == Start::Outputs {
+            if let Some(addends) = self.addends {
                 for row in 0..ROWS {
-                    sums[row][0] = V::load_first(outputs[row].add(offset), count);
+                    sums[row][0] = V::load_first(addends[row].add(offset), count);
                 }
             }
             let mut column = self.coefficients.as_ptr();

@@ -7,6 +7,9 @@ use crate::kernel::Kernel;
 /// Scratch rows start this many bytes apart, so that vectors do not straddle cache lines.
 const ROW_ALIGNMENT: usize = 64;
 
+/// The most sources of a block that is decoded with small arrays.
+const SMALL_BLOCK: usize = 32;
+
 /// Rebuilds missing source symbols. Its scratch space is kept from block to block: once it has
 /// grown to the largest block, decoding allocates nothing.
 #[derive(Debug)]
@@ -49,7 +52,23 @@ impl Decoder {
         known: impl IntoIterator<Item = (u8, &'a [u8])>,
         repairs: impl IntoIterator<Item = (u8, &'a [u8])>,
     ) -> Result<Recovered<'_>, Error> {
-        let mut received = Received::new(sources, symbol_length);
+        // An array for every possible symbol would cost a small block a tenth of its time.
+        if sources <= SMALL_BLOCK {
+            self.decode_up_to::<SMALL_BLOCK>(sources, symbol_length, known, repairs)
+        } else {
+            self.decode_up_to::<MAX_SYMBOLS>(sources, symbol_length, known, repairs)
+        }
+    }
+
+    /// [`Decoder::decode`] with arrays for `MAX` sources.
+    fn decode_up_to<'a, const MAX: usize>(
+        &mut self,
+        sources: usize,
+        symbol_length: usize,
+        known: impl IntoIterator<Item = (u8, &'a [u8])>,
+        repairs: impl IntoIterator<Item = (u8, &'a [u8])>,
+    ) -> Result<Recovered<'_>, Error> {
+        let mut received = Received::<MAX>::new(sources, symbol_length);
         received.collect(known, repairs)?;
         received.find_missing(&mut self.missing);
         let count = received.missing_count();
@@ -62,15 +81,14 @@ impl Decoder {
         match count {
             0 => {}
             1 => self.solve_one(&received, shape),
-            // Arrays for every possible row would cost a small block a tenth of its time.
-            2..=8 => self.solve_several::<8>(&received, shape),
-            _ => self.solve_several::<MAX_ERASURES>(&received, shape),
+            2..=8 => self.solve_several::<8, MAX>(&received, shape),
+            _ => self.solve_several::<MAX_ERASURES, MAX>(&received, shape),
         }
         Ok(Recovered { indices: &self.missing[..count], rows: &self.recovered, shape })
     }
 
     /// The only missing source, in one step: the system is a single division.
-    fn solve_one(&mut self, received: &Received<'_>, shape: Shape) {
+    fn solve_one<const SOURCES: usize>(&mut self, received: &Received<'_, SOURCES>, shape: Shape) {
         let (Some(repair), missing) = (received.repair_indices().first(), self.missing[0]) else {
             return;
         };
@@ -86,15 +104,17 @@ impl Decoder {
     }
 
     /// Up to `MAX` missing sources: first the syndromes, then the square system.
-    fn solve_several<const MAX: usize>(&mut self, received: &Received<'_>, shape: Shape) {
+    fn solve_several<const MAX: usize, const SOURCES: usize>(
+        &mut self,
+        received: &Received<'_, SOURCES>,
+        shape: Shape,
+    ) {
         shape.make_room(&mut self.syndromes);
         let (repair_indices, known_indices) = (received.repair_indices(), received.known_indices());
         let mut syndromes = shape.rows_mut::<MAX>(&mut self.syndromes);
         let syndromes = &mut syndromes[..shape.count];
-        for (syndrome, repair) in syndromes.iter_mut().zip(received.repairs()) {
-            syndrome.copy_from_slice(repair);
-        }
-        self.kernel.multiply_add(received.known(), syndromes, |row, input| {
+        let (repairs, known) = (received.repairs(), received.known());
+        self.kernel.multiply_and_add(repairs, known, syndromes, |row, input| {
             coefficient(repair_indices[row], known_indices[input])
         });
 
@@ -102,7 +122,8 @@ impl Decoder {
         for (point, index) in points.iter_mut().zip(repair_indices) {
             *point = !index;
         }
-        let inverse = CauchyInverse::new(&points[..shape.count], &self.missing[..shape.count]);
+        let inverse =
+            CauchyInverse::<MAX>::new(&points[..shape.count], &self.missing[..shape.count]);
         // The rows are taken with the bytes up to the next row, whatever those are: they reach
         // nobody, and the kernel is spared a ragged end.
         let whole = Shape { symbol_length: shape.stride, ..shape };

@@ -10,20 +10,22 @@ pub(super) const MAX_ERASURES: usize = 127;
 /// `c_i = Π_k (x_i + y_k) / Π_{k≠i} (x_i + x_k)` (Schechter, "On the inversion of certain matrices",
 /// 1959; signs vanish in characteristic 2). The e + e factors take O(e²) steps, where elimination
 /// would take O(e³). They are kept as logarithms.
-pub(super) struct CauchyInverse<'a> {
+///
+/// `MAX` is the most rows there is room for.
+pub(super) struct CauchyInverse<'a, const MAX: usize> {
     x: &'a [u8],
     y: &'a [u8],
-    row_logs: [i32; MAX_ERASURES],
-    column_logs: [i32; MAX_ERASURES],
+    row_logs: [i32; MAX],
+    column_logs: [i32; MAX],
 }
 
-impl<'a> CauchyInverse<'a> {
-    /// The inverse for the points `x` and `y`: equally many, at most [`MAX_ERASURES`], all
+impl<'a, const MAX: usize> CauchyInverse<'a, MAX> {
+    /// The inverse for the points `x` and `y`: equally many, at most `MAX`, all
     /// different. Points beyond that are left out.
     pub(super) fn new(x: &'a [u8], y: &'a [u8]) -> Self {
-        let count = x.len().min(y.len()).min(MAX_ERASURES);
+        let count = x.len().min(y.len()).min(MAX);
         let (x, y) = (&x[..count], &y[..count]);
-        let (mut row_logs, mut column_logs) = ([0; MAX_ERASURES], [0; MAX_ERASURES]);
+        let (mut row_logs, mut column_logs) = ([0; MAX], [0; MAX]);
         let (rows, columns) = (&mut row_logs[..count], &mut column_logs[..count]);
         for (x, column) in x.iter().zip(columns.iter_mut()) {
             for (y, row) in y.iter().zip(rows.iter_mut()) {

@@ -1,33 +1,33 @@
 use super::{Error, MAX_SYMBOLS, Role};
 
-/// Copied faster than an array of references is filled one by one.
-static NONE: [&[u8]; MAX_SYMBOLS] = [&[]; MAX_SYMBOLS];
-
 /// The symbols of one block that arrived: checked, none twice, known sources before repairs.
 ///
-/// Everything is held in arrays: sources and repairs together are at most [`MAX_SYMBOLS`].
-pub(super) struct Received<'a> {
+/// Everything is held in arrays with room for blocks of up to `MAX` sources, since no more symbols
+/// than sources are kept: surplus repairs are only checked and counted.
+pub(super) struct Received<'a, const MAX: usize> {
     sources: usize,
     symbol_length: usize,
     known_count: usize,
     count: usize,
-    indices: [u8; MAX_SYMBOLS],
-    symbols: [&'a [u8]; MAX_SYMBOLS],
+    indices: [u8; MAX],
+    symbols: [&'a [u8]; MAX],
     /// By source index, then by repair index.
     seen: [bool; MAX_SYMBOLS],
 }
 
-impl<'a> Received<'a> {
+impl<'a, const MAX: usize> Received<'a, MAX> {
     /// Nothing yet of a block of `sources` source symbols whose repairs have `symbol_length` bytes.
     #[inline]
     pub(super) fn new(sources: usize, symbol_length: usize) -> Self {
+        // Copied faster than an array of references is filled one by one.
+        let none: &'static [&'static [u8]; MAX] = const { &[&[]; MAX] };
         Received {
             sources,
             symbol_length,
             known_count: 0,
             count: 0,
-            indices: [0; MAX_SYMBOLS],
-            symbols: NONE,
+            indices: [0; MAX],
+            symbols: *none,
             seen: [false; MAX_SYMBOLS],
         }
     }
@@ -42,7 +42,7 @@ impl<'a> Received<'a> {
         if self.sources == 0 {
             return Err(Error::NoSources);
         }
-        if self.sources > MAX_SYMBOLS {
+        if self.sources > MAX.min(MAX_SYMBOLS) {
             return Err(Error::TooManySymbols { sources: self.sources, repairs: 0 });
         }
         for (index, symbol) in known {
@@ -122,13 +122,16 @@ impl<'a> Received<'a> {
         self.add(Role::Repair, place, index, symbol)
     }
 
-    /// `place` is below [`MAX_SYMBOLS`], and so is the count: each place is taken once.
+    /// `place` is below [`MAX_SYMBOLS`].
     fn add(&mut self, role: Role, place: usize, index: u8, symbol: &'a [u8]) -> Result<(), Error> {
         if core::mem::replace(&mut self.seen[place], true) {
             return Err(Error::Duplicate { role, index });
         }
-        self.indices[self.count] = index;
-        self.symbols[self.count] = symbol;
+        // Sources have room: each is taken once.
+        if self.count < self.sources {
+            self.indices[self.count] = index;
+            self.symbols[self.count] = symbol;
+        }
         self.count += 1;
         Ok(())
     }

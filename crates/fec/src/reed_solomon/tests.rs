@@ -162,6 +162,23 @@ fn a_decoder_is_reusable_after_errors_and_other_sizes() {
 }
 
 #[test]
+fn surplus_repairs_are_checked_and_left_aside() {
+    let mut decoder = Decoder::new();
+    for count in [1, 31, 32, 33, 64, 128] {
+        let sources = random_block(8, count, 70);
+        let made = repairs(&sources, 0, 255 - count, 70);
+        let mut given: Vec<_> = indexed(&made).collect();
+        for erased in [0, 1, 2, 9] {
+            check_recovery(&mut decoder, &sources, |i| i < erased, &given, 70);
+        }
+        given.push(given[0]);
+        let known = indexed(&sources).skip(1);
+        let result = decoder.decode(count, 70, known, given).map(|recovered| recovered.len());
+        assert_eq!(result, Err(Error::Duplicate { role: Role::Repair, index: 0 }));
+    }
+}
+
+#[test]
 fn encoding_errors_are_typed() {
     let source: &[u8] = &[1, 2, 3];
     let mut long = [0; 3];
