@@ -247,7 +247,8 @@ impl Connection {
         *end = HEADER_LEN + writer.position();
     }
 
-    /// A probe elicits feedback beyond the window; it carries the oldest symbol in flight if it can.
+    /// A probe elicits feedback beyond the window; it carries the oldest symbol in flight if it can, or
+    /// what is due (RFC 9002 §6.2.4): bare probes would hold a window of one packet shut against it.
     fn write_probe(
         &mut self,
         slot: usize,
@@ -264,6 +265,13 @@ impl Connection {
         {
             return;
         }
+        // Where there is another path, this one's silence is a reason to prefer that.
+        if self.may_carry_data(slot)
+            && !self.has_alternative(slot)
+            && self.write_due(slot, buffer, end, contents)
+        {
+            return;
+        }
         if !contents.ack_eliciting {
             let limit = usize::from(self.datagram_size()).min(buffer.len()) - TAG_LEN;
             let mut writer = Writer::new(&mut buffer[*end..limit]);
@@ -272,6 +280,26 @@ impl Connection {
                 contents.ack_eliciting = true;
             }
         }
+    }
+
+    /// The oldest symbol that is due, whatever the scheduler thinks. False if there is none, or no room.
+    fn write_due(
+        &mut self,
+        slot: usize,
+        buffer: &mut [u8],
+        end: &mut usize,
+        contents: &mut Contents,
+    ) -> bool {
+        let window = self.send.views().iter().find(|view| view.has_work());
+        let Some(work) = window.map(|view| Work::Window(view.id)) else { return false };
+        let Some(taken) = self.send.take(work, slot as u8) else { return false };
+        let written = self.write_symbol(&taken, buffer, end, contents);
+        if !written {
+            let (not_before, reason) = (Time::ZERO, "due, but the probe was full");
+            self.bound[slot].push_front(Bound { work, taken: Some(taken), not_before, reason });
+            self.paths[slot].bytes_queued += self.paths[slot].packet_size;
+        }
+        written
     }
 
     /// Data, if the scheduler wants any on this path.
