@@ -263,8 +263,8 @@ fn steady(name: &str, loss: u64) -> Tally {
     tally
 }
 
-/// A few allocations are left for rings that have not yet been as full as they get.
-const GROWTH: u64 = 10;
+/// Packets per allocation, at least: rings and pools grow when they are fuller than ever before.
+const RARE: u64 = 1000;
 
 #[test]
 fn packets_allocate_nothing() {
@@ -272,7 +272,7 @@ fn packets_allocate_nothing() {
         for loss in [u64::MAX, 50] {
             let tally = steady(name, loss);
             let all = tally.sending + tally.receiving + tally.timeouts + tally.application;
-            assert!(all <= GROWTH, "{name}, one in {loss} lost: {tally:?}");
+            assert!(all <= tally.packets / RARE, "{name}, one in {loss} lost: {tally:?}");
         }
     }
 }
@@ -284,6 +284,6 @@ fn blocks_may_allocate_but_packets_do_not() {
         let tally = steady("mplot", loss);
         assert!(tally.receiving <= tally.packets / 50, "{tally:?}");
         let rest = tally.sending + tally.timeouts + tally.application;
-        assert!(rest <= GROWTH, "one in {loss} lost: {tally:?}");
+        assert!(rest <= tally.packets / RARE, "one in {loss} lost: {tally:?}");
     }
 }
