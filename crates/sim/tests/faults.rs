@@ -126,7 +126,7 @@ fn schedule(number: u64, mangled: bool) -> (Spec, String) {
         }
     }
     spec.mangle = mangled.then(|| dice.mangle());
-    spec.give_up = Duration::from_secs(3600);
+    spec.give_up = Duration::from_secs(20_000);
     let profile = &spec.flows[0].profile.name;
     description += &format!("\nprofile {profile}, {:?}\n{:?}", spec.flows[0].goal, spec.transport);
     description += &format!("\n{} flows, {:?}", spec.flows.len(), spec.flows[0].probes);
