@@ -2,12 +2,12 @@
 
 use anabranch_policy::ack::{AckTiming, ReceivedEvent};
 use anabranch_policy::code::Coverage;
-use anabranch_policy::view::PathState;
+use anabranch_policy::view::{PathState, SymbolId};
 use anabranch_types::{PathId, Time};
 use core::time::Duration;
 
 use super::{Connection, Event};
-use crate::coding::receive::CodingViolation;
+use crate::coding::receive::{Arrival, CodingViolation, ReceiveWindows};
 use crate::path::received::Ecn;
 use crate::path::{PathAddress, UDP_OVERHEAD};
 use crate::stream::Violation;
@@ -198,36 +198,40 @@ impl Connection {
                 Frame::Padding { .. } => {}
                 Frame::Ack(ack) => self.on_ack(now, &ack)?,
                 Frame::Rank(rank) => self.on_rank(now, &rank),
-                Frame::Symbol(symbol) => {
-                    let mut verdict = Ok(());
-                    let streams = &mut self.streams;
-                    let mut deliver = |bytes: &[u8]| {
-                        if verdict.is_ok() {
-                            verdict = streams.on_symbol(bytes);
-                        }
-                    };
-                    self.receive.on_source(symbol.symbol, symbol.payload, &mut deliver)?;
-                    verdict?;
-                    self.receive.raise_floor(symbol.floor.0);
-                }
-                Frame::Repair(repair) => {
-                    let mut verdict = Ok(());
-                    let streams = &mut self.streams;
-                    let mut deliver = |bytes: &[u8]| {
-                        if verdict.is_ok() {
-                            verdict = streams.on_symbol(bytes);
-                        }
-                    };
+                Frame::Symbol(symbol) => self.receive(symbol.floor, |windows, deliver| {
+                    windows.on_source(symbol.symbol, symbol.payload, deliver)
+                })?,
+                Frame::Repair(repair) => self.receive(repair.floor, |windows, deliver| {
                     let coverage = Coverage { first: repair.first, count: repair.count };
-                    self.receive.on_repair(coverage, repair.key, repair.payload, &mut deliver)?;
-                    verdict?;
-                    self.receive.raise_floor(repair.floor.0);
-                }
+                    windows.on_repair(coverage, repair.key, repair.payload, deliver)
+                })?,
                 Frame::Control(control) => self.on_control(now, slot, control)?,
                 Frame::Close(close) => self.on_peer_close(now, close.code, close.reason),
             }
         }
         Ok(eliciting)
+    }
+
+    /// Takes a symbol in; the streams get all that it completes.
+    fn receive(
+        &mut self,
+        floor: SymbolId,
+        take: impl FnOnce(
+            &mut ReceiveWindows,
+            &mut dyn FnMut(&[u8]),
+        ) -> Result<Arrival, CodingViolation>,
+    ) -> Result<(), Broken> {
+        let mut verdict = Ok(());
+        let streams = &mut self.streams;
+        let mut deliver = |bytes: &[u8]| {
+            if verdict.is_ok() {
+                verdict = streams.on_symbol(bytes);
+            }
+        };
+        take(&mut self.receive, &mut deliver)?;
+        verdict?;
+        self.receive.raise_floor(floor.0);
+        Ok(())
     }
 
     fn on_control(&mut self, now: Time, slot: usize, frame: ControlFrame) -> Result<(), Broken> {

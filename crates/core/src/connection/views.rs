@@ -1,11 +1,11 @@
 //! Snapshots for policies, and the questions put to them.
 
-use anabranch_policy::LossDetector;
 use anabranch_policy::redundancy::RedundancyView;
 use anabranch_policy::scheduler::{SchedulerAction, SchedulerEvent};
 use anabranch_policy::view::{
-    Blocked, Demand, FreshView, MAX_PATHS, PathView, SchedulerView, TrafficClass, WindowId,
+    Blocked, Demand, FreshView, MAX_PATHS, SchedulerView, TrafficClass, WindowId,
 };
+use anabranch_policy::{LossDetector, Scheduler};
 use anabranch_types::Time;
 
 use super::{Bound, Connection};
@@ -51,19 +51,35 @@ impl Connection {
         self.fresh().blocked.is_some_and(|blocked| blocked != Blocked::Application)
     }
 
-    /// Calls `ask` with the redundancy policy's surroundings.
+    /// The redundancy policy's surroundings.
     pub(super) fn redundancy_view(&self, now: Time, class: TrafficClass) -> RedundancyView<'_> {
-        redundancy_view(self, &self.views, now, class)
+        let totals = self.send.totals();
+        let pending = self.streams.pending();
+        RedundancyView {
+            now,
+            paths: &self.views,
+            loss: self.policies.estimator.aggregate(),
+            max_symbols: self.send.max_symbols(),
+            max_symbol_size: self.symbol_capacity(),
+            waiting_bytes: pending.bytes,
+            flushing: pending.bytes == 0,
+            class,
+            sources_sent: totals.sources,
+            repairs_sent: totals.repairs,
+            repairs_unneeded: totals.repairs_unneeded,
+        }
     }
 
-    /// Asks the scheduler what `slot` sends; picks are left in the scratch space.
-    pub(super) fn pull(&mut self, now: Time, slot: usize) -> anabranch_policy::scheduler::Pull {
+    /// Lets the scheduler look at the connection as it is now.
+    fn ask_scheduler<R>(
+        &mut self,
+        now: Time,
+        ask: impl FnOnce(&mut dyn Scheduler, &SchedulerView<'_>) -> R,
+    ) -> R {
         self.refresh_views(now);
         let fresh = self.fresh();
-        let mut picks = core::mem::take(&mut self.scratch.picks);
-        picks.clear();
         let mut scheduler = core::mem::replace(&mut self.policies.scheduler, Box::new(Absent));
-        let surroundings = redundancy_view(self, &self.views, now, fresh.class);
+        let surroundings = self.redundancy_view(now, fresh.class);
         let view = SchedulerView {
             now,
             paths: &self.views,
@@ -71,8 +87,18 @@ impl Connection {
             fresh,
             demand: Demand::of(self.policies.redundancy.as_ref(), &surroundings),
         };
-        let answer = scheduler.pull(self.paths[slot].id, &view, &mut picks);
+        let answer = ask(scheduler.as_mut(), &view);
         self.policies.scheduler = scheduler;
+        answer
+    }
+
+    /// Asks the scheduler what `slot` sends; picks are left in the scratch space.
+    pub(super) fn pull(&mut self, now: Time, slot: usize) -> anabranch_policy::scheduler::Pull {
+        let path = self.paths[slot].id;
+        let mut picks = core::mem::take(&mut self.scratch.picks);
+        picks.clear();
+        let answer =
+            self.ask_scheduler(now, |scheduler, view| scheduler.pull(path, view, &mut picks));
         self.scratch.picks = picks;
         answer
     }
@@ -80,21 +106,9 @@ impl Connection {
     /// Tells the scheduler of an event and carries out what it answers.
     pub(super) fn tell_scheduler(&mut self, now: Time, event: SchedulerEvent) {
         self.changed();
-        self.refresh_views(now);
-        let fresh = self.fresh();
         let mut actions = core::mem::take(&mut self.scratch.actions);
         actions.clear();
-        let mut scheduler = core::mem::replace(&mut self.policies.scheduler, Box::new(Absent));
-        let surroundings = redundancy_view(self, &self.views, now, fresh.class);
-        let view = SchedulerView {
-            now,
-            paths: &self.views,
-            windows: self.send.views(),
-            fresh,
-            demand: Demand::of(self.policies.redundancy.as_ref(), &surroundings),
-        };
-        scheduler.on_event(event, &view, &mut actions);
-        self.policies.scheduler = scheduler;
+        self.ask_scheduler(now, |scheduler, view| scheduler.on_event(event, view, &mut actions));
         for action in &actions {
             match *action {
                 SchedulerAction::Bind(pick) => self.bind(now, pick, "bound ahead"),
@@ -173,34 +187,11 @@ fn probe_timeout(detector: &dyn LossDetector, path: &Path) -> ProbeTimeout {
     ProbeTimeout { base: detector.timeout(&path.rtt.view()), doublings: detector.backoff_limit() }
 }
 
-fn redundancy_view<'a>(
-    connection: &'a Connection,
-    paths: &'a [PathView],
-    now: Time,
-    class: TrafficClass,
-) -> RedundancyView<'a> {
-    let totals = connection.send.totals();
-    let pending = connection.streams.pending();
-    RedundancyView {
-        now,
-        paths,
-        loss: connection.policies.estimator.aggregate(),
-        max_symbols: connection.send.max_symbols(),
-        max_symbol_size: connection.symbol_capacity(),
-        waiting_bytes: pending.bytes,
-        flushing: pending.bytes == 0,
-        class,
-        sources_sent: totals.sources,
-        repairs_sent: totals.repairs,
-        repairs_unneeded: totals.repairs_unneeded,
-    }
-}
-
 /// Stands in while the real scheduler is being asked.
 #[derive(Debug)]
 struct Absent;
 
-impl anabranch_policy::Scheduler for Absent {
+impl Scheduler for Absent {
     fn pull(
         &mut self,
         _: anabranch_types::PathId,
