@@ -172,12 +172,11 @@ impl Connection {
         self.paths[slot].state = PathState::Suspect;
         let path = self.paths[slot].id;
         self.observe(now, Observation::PathState { path, state: PathState::Suspect, reason });
-        self.reinject(now, slot);
-        self.emit(Event::PathDown(path));
-        self.tell_scheduler(now, SchedulerEvent::PathDown(path));
         let action =
             self.policies.recovery.on_event(now, RecoveryEvent::PathDown(path), &self.views);
         self.carry_out(now, action, None);
+        self.emit(Event::PathDown(path));
+        self.tell_scheduler(now, SchedulerEvent::PathDown(path));
     }
 
     /// Feedback about a path arrived.
