@@ -8,6 +8,7 @@ pub mod link;
 pub mod loss;
 pub mod queue;
 pub mod rate;
+pub mod report;
 
 // The code of the how-to page is compiled and run with the documentation tests.
 #[cfg(doctest)]
