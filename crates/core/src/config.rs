@@ -27,6 +27,9 @@ pub struct TransportConfig {
     pub max_ack_delay: Duration,
     /// Silence after which the connection is given up; `None`: never.
     pub idle_timeout: Option<Duration>,
+    /// Idle time after which a path is asked for a sign of life, so that address translators keep its
+    /// entry and its death is noticed; `None`: never.
+    pub keepalive: Option<Duration>,
     /// Whether packets are marked ECN-capable.
     pub ecn: bool,
 }
@@ -40,6 +43,7 @@ impl Default for TransportConfig {
             max_paths: 8,
             max_ack_delay: Duration::from_millis(25),
             idle_timeout: Some(Duration::from_secs(30)),
+            keepalive: None,
             ecn: true,
         }
     }

@@ -167,7 +167,11 @@ impl Core {
         match event {
             Event::Stream(event) => self.state(handle).on_stream_event(event),
             Event::Closed(reason) => self.on_closed(handle, reason),
-            Event::Established | Event::PathUp(_) | Event::PathDown(_) | Event::Drained => {
+            Event::Established
+            | Event::PathUp(_)
+            | Event::PathDown(_)
+            | Event::PathClosed(_)
+            | Event::Drained => {
                 self.state(handle).news.notify_waiters();
             }
         }

@@ -41,6 +41,8 @@ pub enum PathState {
     /// Heard again after being suspect: carries a growing share, so that an idle path that looks good
     /// does not receive the whole stream at once.
     Probation,
+    /// Taken out of use: its identifier is spent, its slot waits for another path.
+    Closed,
 }
 
 /// A loss probability and how far single observations stray from it.

@@ -2,7 +2,7 @@
 
 use anabranch_core::profiles::Profile;
 use anabranch_policy::loss;
-use anabranch_sim::harness::{Goal, PathEvent, Report, Spec, run};
+use anabranch_sim::harness::{Goal, PathChange, PathEvent, Report, Spec, run};
 use anabranch_sim::link::LinkConfig;
 use anabranch_types::Time;
 use core::time::Duration;
@@ -158,7 +158,11 @@ fn rebinding_interrupts_nothing() {
         |name, seed| {
             let mut spec = bulk(three(""), name, 5, seed);
             spec.warm_up = Duration::from_millis(1900);
-            let rebind = |at, link| PathEvent::Rebind { at: Time::from_millis(at), link };
+            let rebind = |at, link| PathEvent {
+                at: Time::from_millis(at),
+                link,
+                change: PathChange::Rebind,
+            };
             spec.events = vec![rebind(2000, 0), rebind(3000, 1), rebind(3010, 2), rebind(3020, 0)];
             spec
         },
@@ -211,4 +215,71 @@ fn lost_acknowledgements_lose_nothing() {
             assert!(report.bytes() > 2_500_000, "{name}: {} bytes", report.bytes());
         },
     );
+}
+
+fn change(at: u64, link: usize, change: PathChange) -> PathEvent {
+    PathEvent { at: Time::from_millis(at), link, change }
+}
+
+/// Every interface goes and comes back in turn, and one gets another address: nothing is lost, and each
+/// carries data again within two seconds.
+#[test]
+fn interfaces_come_go_and_change_their_address() {
+    each(
+        |name, seed| {
+            let mut spec = bulk(three(""), name, 12, seed);
+            for link in 0..3 {
+                let at = 1000 + 2500 * link as u64;
+                spec.events.push(change(at, link, PathChange::Unplug));
+                spec.events.push(change(at + 1500, link, PathChange::Plug));
+            }
+            spec.events.push(change(9000, 1, PathChange::Readdress));
+            spec
+        },
+        |spec, report| {
+            let name = &spec.flows[0].profile.name;
+            for link in 0..3 {
+                let gone = 10 + 25 * link;
+                let away = sent(report, link, gone + 2..gone + 15);
+                let back = sent(report, link, gone + 15..gone + 35);
+                assert_eq!(away, 0, "{name}: sent on link {link} while it was gone");
+                assert!(back > 50_000, "{name}: {back} bytes on link {link} after its return");
+            }
+            let moved = sent(report, 1, 92..112);
+            assert!(moved > 50_000, "{name}: {moved} bytes after the change of address");
+        },
+    );
+}
+
+/// With every interface gone, the connection waits and goes on over the first that comes back.
+#[test]
+fn a_connection_survives_without_any_interface() {
+    each(
+        |name, seed| {
+            let mut spec = bulk(three(""), name, 8, seed);
+            for link in 0..3 {
+                spec.events.push(change(2000 + 100 * link as u64, link, PathChange::Unplug));
+            }
+            spec.events.push(change(6000, 1, PathChange::Plug));
+            spec
+        },
+        |spec, report| {
+            let name = &spec.flows[0].profile.name;
+            assert!(sent(report, 1, 60..80) > 100_000, "{name}: nothing after the return");
+            assert_eq!(sent(report, 0, 30..80) + sent(report, 2, 30..80), 0, "{name}");
+        },
+    );
+}
+
+/// Paths may come and go more often than there are identifiers in one byte.
+#[test]
+fn hundreds_of_paths_in_the_life_of_a_connection() {
+    let mut spec = bulk(three(""), "anabranch", 40, 1);
+    for round in 0..300 {
+        spec.events.push(change(1000 + 120 * round, (round % 2) as usize, PathChange::Unplug));
+        spec.events.push(change(1060 + 120 * round, (round % 2) as usize, PathChange::Plug));
+    }
+    let report = go(&spec);
+    assert!(report.bytes() > 20_000_000, "{} bytes", report.bytes());
+    assert!(sent(&report, 0, 380..400) > 0 && sent(&report, 1, 380..400) > 0);
 }

@@ -4,7 +4,9 @@
 //! `FAULT=17` runs number 17 alone, and tells what it is.
 
 use anabranch_core::profiles::Profile;
-use anabranch_sim::harness::{Flow, Goal, Mangle, PathEvent, Probes, Report, Spec, run};
+use anabranch_sim::harness::{
+    Flow, Goal, Mangle, PathChange, PathEvent, Probes, Report, Spec, run,
+};
 use anabranch_sim::link::LinkConfig;
 use anabranch_types::{Rng, Time, math};
 use core::ops::Range;
@@ -122,7 +124,13 @@ fn schedule(number: u64, mangled: bool) -> (Spec, String) {
         for _ in 0..dice.count(1..5) {
             let at = Time::from_micros(dice.count(0..5_000_000));
             let link = dice.count(0..count) as usize;
-            spec.events.push(PathEvent::Rebind { at, link });
+            let change =
+                dice.pick(&[PathChange::Rebind, PathChange::Readdress, PathChange::Unplug]);
+            spec.events.push(PathEvent { at, link, change });
+            if change == PathChange::Unplug {
+                let at = at + Duration::from_micros(dice.count(0..5_000_000));
+                spec.events.push(PathEvent { at, link, change: PathChange::Plug });
+            }
         }
     }
     spec.mangle = mangled.then(|| dice.mangle());

@@ -4,7 +4,7 @@
 //! sent, and the microseconds it took. `BLESS=1` (or `cargo xtask bless`) writes the file again.
 
 use anabranch_core::profiles::Profile;
-use anabranch_sim::harness::{Flow, Goal, Mangle, PathEvent, Probes, Spec, run};
+use anabranch_sim::harness::{Flow, Goal, Mangle, PathChange, PathEvent, Probes, Spec, run};
 use anabranch_types::Time;
 use core::time::Duration;
 use std::fmt::Write as _;
@@ -41,7 +41,11 @@ fn scenarios() -> Vec<(&'static str, Spec)> {
     failover.flows[0].goal = Goal::Bytes(1_000_000);
     all.push(("failover", failover));
     let mut rebinding = bulk("mplot", &MARKING);
-    rebinding.events.push(PathEvent::Rebind { at: Time::from_millis(200), link: 0 });
+    rebinding.events.push(PathEvent {
+        at: Time::from_millis(200),
+        link: 0,
+        change: PathChange::Rebind,
+    });
     all.push(("rebinding", rebinding));
     let mut probes = bulk("anabranch", &DEMO);
     probes.flows[0].probes = Some(Probes { interval: Duration::from_millis(20), size: 100 });

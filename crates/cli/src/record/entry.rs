@@ -113,6 +113,7 @@ fn state_name(state: PathState) -> &'static str {
         PathState::Active => "active",
         PathState::Suspect => "suspect",
         PathState::Probation => "probation",
+        PathState::Closed => "closed",
     }
 }
 

@@ -67,7 +67,8 @@ impl Connection {
         let count = self.paths.len();
         for step in 0..count {
             let slot = (self.next_slot + step) % count;
-            if !writable(self.paths[slot].address.socket) {
+            let path = &self.paths[slot];
+            if path.state == PathState::Closed || !writable(path.address.socket) {
                 continue;
             }
             if let Some(transmit) = self.build(now, slot, buffer) {
@@ -105,8 +106,10 @@ impl Connection {
         buffer: &mut [u8],
     ) -> Option<Transmit> {
         for slot in 0..self.paths.len() {
-            if !writable(self.paths[slot].address.socket)
-                || !self.paths[slot].may_amplify(100)
+            let path = &self.paths[slot];
+            if path.state == PathState::Closed
+                || !writable(path.address.socket)
+                || !path.may_amplify(100)
                 || !self.closing.take_announcement(slot)
             {
                 continue;

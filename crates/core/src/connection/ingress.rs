@@ -95,7 +95,7 @@ impl Connection {
         let sample = *header::sample(packet)?;
         header::unprotect(packet, self.session.opener.mask(&sample));
         let header = DataHeader::decode(packet).ok()?;
-        let path = PathId(expand_path(header.path, self.highest_path()));
+        let path = PathId(expand_path(header.path, self.identifiers.highest()));
         let known = self.slot_of(path).map(|slot| &self.paths[slot].received);
         let number = expand_number(header.number, known.map_or(0, |received| received.expected()));
         if known.is_some_and(|received| received.is_replay(number)) {
@@ -125,9 +125,10 @@ impl Connection {
             Some(slot) => slot,
             None => {
                 // First packets of several paths overtake one another, so ids appear in any order.
-                let room = self.paths.len() < usize::from(self.config.max_paths);
-                let in_reach = path.0 <= self.highest_path() + u32::from(self.config.max_paths);
-                if self.role == Role::Initiator || !room || !in_reach {
+                let room = self.open_paths() < usize::from(self.config.max_paths);
+                let reach = self.identifiers.highest() + u32::from(self.config.max_paths);
+                let fresh = path.0 <= reach && !self.identifiers.is_closed(path);
+                if self.role == Role::Initiator || !room || !fresh {
                     return None;
                 }
                 let slot = self.new_path(now, path, address).ok()?;
@@ -137,7 +138,9 @@ impl Connection {
         };
         let newest = self.paths[slot].received.largest.is_none_or(|largest| number > largest);
         if self.paths[slot].address != address && newest {
-            self.moved(now, slot, address);
+            // The peer's address changed (NAT rebinding, roaming): prove it before sending much.
+            let rerouted = self.paths[slot].address.remote.ip() != address.remote.ip();
+            self.moved(now, slot, address, rerouted);
         }
         let path = &mut self.paths[slot];
         path.counters.received_packets += 1;
@@ -146,18 +149,6 @@ impl Connection {
             path.unvalidated_received += bytes;
         }
         Some(slot)
-    }
-
-    /// The peer's address on a path changed (NAT rebinding, roaming): prove it before sending much.
-    fn moved(&mut self, now: Time, slot: usize, address: PathAddress) {
-        let path = &mut self.paths[slot];
-        path.address = address;
-        path.state = PathState::Validating;
-        path.unvalidated_received = 0;
-        path.unvalidated_sent = 0;
-        path.challenge = None;
-        self.challenge(now, slot);
-        self.changed();
     }
 
     /// Asks the peer to prove that it receives at the path's address. A question that is repeated stays
@@ -263,12 +254,15 @@ impl Connection {
                     self.validated(now, slot);
                 }
             }
-            ControlFrame::PathStatus { path, status, .. } => {
-                self.set_backup(path, status == crate::wire::PathUse::Backup);
+            ControlFrame::PathStatus { path, sequence, status } => {
+                if sequence > self.peer_path_status {
+                    self.peer_path_status = sequence;
+                    self.use_as_backup(path, status == crate::wire::PathUse::Backup);
+                }
             }
             ControlFrame::PathAbandon { path, .. } => {
                 if let Some(about) = self.slot_of(path) {
-                    self.suspect(now, about, "the peer abandoned it");
+                    self.close_path(now, about, "the peer removed it");
                 }
             }
             ControlFrame::ResetStream { stream, code, final_size } => {

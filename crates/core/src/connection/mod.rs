@@ -9,6 +9,7 @@ mod egress;
 mod events;
 mod feedback;
 mod ingress;
+mod lifecycle;
 mod recover;
 mod statistics;
 mod timers;
@@ -21,7 +22,7 @@ use anabranch_policy::redundancy::RedundancyPolicy;
 use anabranch_policy::scheduler::{Pick, Scheduler, SchedulerAction, Work};
 use anabranch_policy::view::{PathState, PathView, SymbolId, TrafficClass, WindowId};
 use anabranch_policy::{AckPolicy, LossDetector, LossEstimator, PolicyError};
-use anabranch_policy::{ack, congestion, loss, recovery, redundancy, scheduler};
+use anabranch_policy::{ack, loss, recovery, redundancy, scheduler};
 use anabranch_types::{PathId, Rng, Time};
 
 use crate::coding::code;
@@ -30,7 +31,7 @@ use crate::coding::send::{SendWindows, Taken};
 use crate::config::TransportConfig;
 use crate::crypto::{PublicKey, Session};
 use crate::observe::{Observation, Observer};
-use crate::path::{Path, PathAddress, UDP_OVERHEAD};
+use crate::path::{Path, PathAddress};
 use crate::profiles::Profile;
 use crate::stream::{ReadOutcome, StreamError, Streams};
 use crate::wire::header::DATA_OVERHEAD;
@@ -41,6 +42,7 @@ use crate::wire::{
 pub use close::CloseReason;
 pub use egress::Transmit;
 pub use events::Event;
+pub use lifecycle::AddPathError;
 pub use statistics::{ConnectionStats, PathStats};
 pub(crate) use timers::Earliest;
 pub use timers::TimeoutReason;
@@ -119,6 +121,10 @@ pub struct Connection {
     policies: Policies,
     peer_parameters: TransportParameters,
     paths: Vec<Path>,
+    identifiers: lifecycle::Identifiers,
+    /// Sequence number of the newest path status told to the peer, and of the newest it told us.
+    path_status: u64,
+    peer_path_status: u64,
     /// Aligned with `paths`; brought up to date before policies look.
     views: Vec<PathView>,
     bound: Vec<VecDeque<Bound>>,
@@ -186,6 +192,9 @@ impl Connection {
             floor_told: 0,
             peer_parameters,
             paths: Vec::new(),
+            identifiers: lifecycle::Identifiers::default(),
+            path_status: 0,
+            peer_path_status: 0,
             views: Vec::new(),
             bound: Vec::new(),
             path_control: Vec::new(),
@@ -302,49 +311,6 @@ impl Connection {
         self.send.is_empty() && self.streams.pending().bytes == 0
     }
 
-    /// Adds a path from a local socket to an address of the peer. Only the initiator adds paths; the
-    /// responder learns of them from the packets that arrive.
-    pub fn add_path(&mut self, now: Time, address: PathAddress) -> Result<PathId, AddPathError> {
-        if self.role != Role::Initiator {
-            return Err(AddPathError::NotInitiator);
-        }
-        let most = usize::from(self.config.max_paths.min(self.peer_parameters.max_paths));
-        if self.paths.len() >= most {
-            return Err(AddPathError::TooMany);
-        }
-        let id = PathId(self.paths.len() as u32);
-        let slot = self.new_path(now, id, address).map_err(|_| AddPathError::TooMany)?;
-        // The initiator chose the address itself: it cannot be tricked into flooding it.
-        self.paths[slot].unvalidated_received = u64::from(u16::MAX) * 16;
-        self.challenge(now, slot);
-        Ok(id)
-    }
-
-    /// Uses a path only when the others cannot carry the load.
-    pub fn set_backup(&mut self, path: PathId, backup: bool) {
-        if let Some(path) = self.paths.iter_mut().find(|p| p.id == path) {
-            path.backup = backup;
-            self.changed();
-        }
-    }
-
-    fn new_path(
-        &mut self,
-        now: Time,
-        id: PathId,
-        address: PathAddress,
-    ) -> Result<usize, PolicyError> {
-        let packet = u64::from(self.datagram_size()) + UDP_OVERHEAD;
-        let congestion = congestion::build(&self.profile.congestion, packet)?;
-        let mut path = Path::new(id, address, congestion, packet, now);
-        path.update_pacing(now);
-        self.paths.push(path);
-        self.bound.push(VecDeque::new());
-        self.path_control.push(VecDeque::new());
-        self.refresh_views(now);
-        Ok(self.paths.len() - 1)
-    }
-
     /// The handshake's response came back from this address: packets pass both ways there, so data need
     /// not wait for the challenge. (The initiator chose the address itself and may send to it anyway.)
     pub(crate) fn path_answered(&mut self, now: Time, address: PathAddress, response: &[u8]) {
@@ -361,12 +327,9 @@ impl Connection {
         self.response = response.to_vec();
     }
 
-    fn highest_path(&self) -> u32 {
-        self.paths.iter().map(|path| path.id.0).max().unwrap_or(0)
-    }
-
+    /// Where an open path is in the per-path tables.
     fn slot_of(&self, path: PathId) -> Option<usize> {
-        self.paths.iter().position(|p| p.id == path)
+        self.paths.iter().position(|p| p.id == path && p.state != PathState::Closed)
     }
 
     /// Most bytes of UDP payload in a packet.
@@ -414,23 +377,3 @@ impl Connection {
         self.start_close(now, CloseReason::local(CloseCode(code), reason));
     }
 }
-
-/// Why a path could not be added.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AddPathError {
-    /// Only the initiator adds paths.
-    NotInitiator,
-    /// One side's limit is reached.
-    TooMany,
-}
-
-impl core::fmt::Display for AddPathError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(match self {
-            AddPathError::NotInitiator => "only the side that opened the connection adds paths",
-            AddPathError::TooMany => "the connection has as many paths as both sides allow",
-        })
-    }
-}
-
-impl std::error::Error for AddPathError {}

@@ -28,7 +28,12 @@ impl Connection {
         self.carry_out(now, action, Some(carried));
     }
 
-    fn carry_out(&mut self, now: Time, action: RecoveryAction, carried: Option<Carried>) {
+    pub(super) fn carry_out(
+        &mut self,
+        now: Time,
+        action: RecoveryAction,
+        carried: Option<Carried>,
+    ) {
         match action {
             RecoveryAction::Nothing => {}
             // Repairs are provisioned once the whole frame has been digested.
@@ -127,7 +132,7 @@ impl Connection {
     }
 
     /// Makes everything in flight on a path due on the others, without telling congestion control.
-    fn reinject(&mut self, now: Time, slot: usize) {
+    pub(super) fn reinject(&mut self, now: Time, slot: usize) {
         let mut numbers = core::mem::take(&mut self.scratch.numbers);
         numbers.clear();
         numbers.extend(self.paths[slot].sent.open().map(|(number, _)| number));
@@ -166,7 +171,7 @@ impl Connection {
 
     /// Stops using a path until something is heard of it.
     pub(super) fn suspect(&mut self, now: Time, slot: usize, reason: &'static str) {
-        if matches!(self.paths[slot].state, PathState::Suspect | PathState::Validating) {
+        if !matches!(self.paths[slot].state, PathState::Active | PathState::Probation) {
             return;
         }
         self.paths[slot].state = PathState::Suspect;

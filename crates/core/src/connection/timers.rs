@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use super::Connection;
 use super::feedback::Digest;
+use crate::path::Path;
 use crate::wire::CloseCode;
 
 /// Time without anything in flight after which a sender without credit asks for a sign of life.
@@ -27,6 +28,8 @@ pub enum TimeoutReason {
     Challenge,
     /// The scheduler wants to be asked, or held a path until now.
     Scheduler,
+    /// A path has been idle for the keep-alive interval.
+    KeepAlive,
     /// Nothing was heard at all for the idle timeout.
     Idle,
     /// A closed connection can be forgotten.
@@ -62,10 +65,14 @@ impl Connection {
             return earliest.get();
         }
         for (slot, path) in self.paths.iter().enumerate() {
+            if path.state == PathState::Closed {
+                continue;
+            }
             earliest.add(path.ack_due, TimeoutReason::Acknowledgement);
             earliest.add(path.loss_time, TimeoutReason::Loss);
             earliest.add(path.timeout_at(self.base_timeout(slot)), TimeoutReason::Probe);
             earliest.add(path.challenge.map(|(_, again)| again), TimeoutReason::Challenge);
+            earliest.add(self.keepalive_at(slot), TimeoutReason::KeepAlive);
             if matches!(path.state, PathState::Active | PathState::Probation) {
                 self.sending_timers(slot, &mut earliest);
             }
@@ -106,13 +113,15 @@ impl Connection {
             return;
         }
         for slot in 0..self.paths.len() {
-            self.path_timers(now, slot);
+            if self.paths[slot].state != PathState::Closed {
+                self.path_timers(now, slot);
+            }
         }
         if self.policies.scheduler.wakeup().is_some_and(|time| time <= now) {
             self.tell_scheduler(now, SchedulerEvent::Wakeup);
         }
         if self.blocked_probe_at().is_some_and(|at| at <= now) {
-            for path in self.paths.iter_mut().filter(|path| path.state != PathState::Suspect) {
+            for path in self.paths.iter_mut().filter(|path| may_answer(path)) {
                 path.probes = path.probes.max(1);
                 path.last_sent = now;
             }
@@ -131,7 +140,8 @@ impl Connection {
         if in_flight || !self.is_blocked() {
             return None;
         }
-        let latest = self.paths.iter().map(|path| path.last_sent.max(path.last_feedback)).max();
+        let paths = self.paths.iter().filter(|path| may_answer(path));
+        let latest = paths.map(|path| path.last_sent.max(path.last_feedback)).max();
         latest.map(|time| time + BLOCKED_PROBE)
     }
 
@@ -148,6 +158,10 @@ impl Connection {
         }
         if self.paths[slot].loss_time.is_some_and(|time| time <= now) {
             self.loss_timer(now, slot);
+        }
+        if self.keepalive_at(slot).is_some_and(|at| at <= now) {
+            self.paths[slot].probes = self.paths[slot].probes.max(1);
+            self.paths[slot].last_sent = now;
         }
         let base = self.base_timeout(slot);
         if self.paths[slot].timeout_at(base).is_some_and(|time| time <= now) {
@@ -174,4 +188,9 @@ impl Connection {
         self.old_key_until =
             Some(self.last_received + longest.unwrap_or(Duration::from_secs(1)) * 3);
     }
+}
+
+/// Whether a question on the path can hope for an answer.
+fn may_answer(path: &Path) -> bool {
+    !matches!(path.state, PathState::Suspect | PathState::Closed)
 }

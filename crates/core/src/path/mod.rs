@@ -215,6 +215,35 @@ impl Path {
         }
     }
 
+    /// Forgets what was learnt about the way to the peer: it is another one now. Packet numbers go on.
+    pub fn start_over(&mut self, now: Time) {
+        self.rtt.reset();
+        self.pacer = Pacer::default();
+        self.ecn = EcnState::Capable;
+        self.consecutive_timeouts = 0;
+        self.sent_in_silence = 0;
+        self.last_feedback = now;
+        self.loss = LossView::default();
+        self.update_pacing(now);
+    }
+
+    /// Ends the path. Only its identifier, addresses and counters are kept.
+    pub fn close(&mut self, now: Time) {
+        self.start_over(now);
+        self.state = PathState::Closed;
+        self.rate = RateSampler::default();
+        self.sent = SentPackets::default();
+        self.control = ControlInFlight::default();
+        self.received = Received::default();
+        self.challenge = None;
+        self.probes = 0;
+        self.loss_time = None;
+        self.hold_until = None;
+        self.bytes_queued = 0;
+        self.acks_due_about = 0;
+        self.ack_due = None;
+    }
+
     /// Whether a packet of `bytes` may leave before the peer's address is proven.
     pub fn may_amplify(&self, bytes: u64) -> bool {
         bytes <= self.amplification_room()

@@ -8,6 +8,9 @@ use crate::view::{LossView, WindowId};
 /// Windows remembered at most; older ones are forgotten first.
 const MAX_WINDOWS: usize = 1024;
 
+/// Paths remembered at most; those that appeared first are forgotten first. Open ones are far fewer.
+const MAX_PATH_ENTRIES: usize = 4 * crate::view::MAX_PATHS;
+
 /// Packets whose fate is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Count {
@@ -47,6 +50,9 @@ impl<T: Default> ByPath<T> {
         let index = match self.0.iter().position(|(id, _)| *id == path) {
             Some(index) => index,
             None => {
+                if self.0.len() >= MAX_PATH_ENTRIES {
+                    self.0.remove(0);
+                }
                 self.0.push((path, T::default()));
                 self.0.len() - 1
             }

@@ -13,7 +13,7 @@ mod spec;
 
 pub use report::{FlowReport, LinkReport, ProbeReport, Report};
 pub use run::{Failure, run};
-pub use spec::{Flow, Goal, Mangle, PathEvent, Probes, Spec};
+pub use spec::{Flow, Goal, Mangle, PathChange, PathEvent, Probes, Spec};
 
 #[cfg(test)]
 mod tests;

@@ -95,6 +95,14 @@ impl Network {
         self.pairs[link].client.set_port(port + 1);
     }
 
+    /// The client's interface gets another address.
+    pub(super) fn readdress(&mut self, link: usize) {
+        let client = &mut self.pairs[link].client;
+        let IpAddr::V4(old) = client.ip() else { return };
+        let [a, b, c, host] = old.octets();
+        client.set_ip(IpAddr::V4(Ipv4Addr::new(a, b.wrapping_add(1), c, host)));
+    }
+
     pub(super) fn next_event(&self) -> Option<Time> {
         let times = self
             .pairs

@@ -8,13 +8,14 @@ use anabranch_core::endpoint::{
 use anabranch_core::handshake::Permitted;
 use anabranch_core::observe::Observer;
 use anabranch_core::stream::StreamEvent;
+use anabranch_policy::view::PathState;
 use anabranch_types::{Rng, Time};
 use core::fmt;
 
 use super::app::{Pattern, Reader, Writer};
 use super::network::{Network, Side};
 use super::report::{FlowReport, Report};
-use super::spec::{PathEvent, Spec};
+use super::spec::{PathChange, PathEvent, Spec};
 use crate::link::LinkConfigError;
 
 /// Steps without virtual time moving that count as a hang.
@@ -181,19 +182,41 @@ impl<'a> Run<'a> {
         let writers = self.flows.iter().filter_map(|flow| flow.writer.next_event());
         let starts = self.spec.flows.iter().zip(&self.flows);
         let starts = starts.filter(|(_, state)| !state.started).map(|(flow, _)| flow.start);
-        let events = self.events.iter().map(|PathEvent::Rebind { at, .. }| *at);
+        let events = self.events.iter().map(|event| event.at);
         timers.chain(writers).chain(starts).chain(events).chain(self.network.next_event()).min()
     }
 
     fn apply_events(&mut self) {
         let now = self.now;
-        let network = &mut self.network;
-        self.events.retain(|PathEvent::Rebind { at, link }| {
-            if *at <= now {
-                network.rebind(*link);
+        while let Some(at) = self.events.iter().position(|event| event.at <= now) {
+            let PathEvent { link, change, .. } = self.events.remove(at);
+            match change {
+                PathChange::Rebind => self.network.rebind(link),
+                PathChange::Readdress => self.network.readdress(link),
+                PathChange::Unplug | PathChange::Plug => {}
             }
-            *at > now
-        });
+            let address = self.network.path(link);
+            for flow in &self.flows {
+                let Some(connection) =
+                    flow.client.and_then(|handle| self.client.connection(handle))
+                else {
+                    continue;
+                };
+                let paths = connection.stats().paths;
+                let open = paths.iter().find(|path| {
+                    path.address.socket == address.socket && path.state != PathState::Closed
+                });
+                match (change, open.map(|path| path.id)) {
+                    (PathChange::Readdress, Some(path)) => connection.move_path(now, path, address),
+                    (PathChange::Unplug, Some(path)) => connection.remove_path(now, path, 0),
+                    (PathChange::Plug, None) => {
+                        // Refused only while the peer remembers too many paths: then it stays unplugged.
+                        let _ = connection.add_path(now, address);
+                    }
+                    _ => {}
+                }
+            }
+        }
     }
 
     fn start_flows(&mut self) -> Result<(), Failure> {

@@ -63,14 +63,26 @@ pub struct Probes {
 
 /// A change of a path during the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PathEvent {
-    /// From then on the sender's datagrams on this link come from another address (NAT rebinding).
-    Rebind {
-        /// When.
-        at: Time,
-        /// Which link.
-        link: usize,
-    },
+pub struct PathEvent {
+    /// When.
+    pub at: Time,
+    /// Of the path over which link.
+    pub link: usize,
+    /// What.
+    pub change: PathChange,
+}
+
+/// What happens to a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathChange {
+    /// From then on the sender's datagrams come from another port (NAT rebinding); nobody is told.
+    Rebind,
+    /// The sender's interface has another address, and the sender knows.
+    Readdress,
+    /// The sender's interface is gone: the path is removed.
+    Unplug,
+    /// The sender's interface is back: a path is added.
+    Plug,
 }
 
 /// What may happen to each datagram at the end of its link, in either direction: chances, each

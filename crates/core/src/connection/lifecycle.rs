@@ -1,0 +1,267 @@
+//! Paths that come, move and go.
+//!
+//! A path's slot is its place in every per-path table. The slot is used again once the path is closed;
+//! the identifier never is, because it is part of the nonce (`docs/spec/wire-0.md`).
+
+use std::collections::BTreeSet;
+
+use anabranch_policy::PolicyError;
+use anabranch_policy::congestion;
+use anabranch_policy::recovery::RecoveryEvent;
+use anabranch_policy::scheduler::SchedulerEvent;
+use anabranch_policy::view::PathState;
+use anabranch_types::{PathId, Time};
+use core::fmt;
+
+use super::{Connection, Event};
+use crate::observe::Observation;
+use crate::path::{Path, PathAddress, UDP_OVERHEAD};
+use crate::wire::{ControlFrame, PathUse, Role};
+
+/// What an initiator may send to an address that it chose itself: it cannot be tricked into flooding it.
+const OWN_CHOICE: u64 = u16::MAX as u64 * 16;
+
+/// Which identifiers have been used up.
+#[derive(Debug, Default)]
+pub(super) struct Identifiers {
+    /// The next to assign: the highest seen, and one.
+    next: u32,
+    /// Everything below is closed or will never be opened.
+    floor: u32,
+    /// Closed ones from the floor on.
+    closed: BTreeSet<u32>,
+}
+
+/// Closed identifiers kept apart at most; beyond, the gaps below them count as closed too.
+const MOST_CLOSED: usize = 64;
+
+impl Identifiers {
+    /// The highest identifier seen so far.
+    pub(super) fn highest(&self) -> u32 {
+        self.next.saturating_sub(1)
+    }
+
+    fn take_next(&mut self) -> PathId {
+        PathId(self.next)
+    }
+
+    fn seen(&mut self, path: PathId) {
+        self.next = self.next.max(path.0.saturating_add(1));
+    }
+
+    /// Whether a path of this identifier was closed, or given up before it was heard of.
+    pub(super) fn is_closed(&self, path: PathId) -> bool {
+        path.0 < self.floor || self.closed.contains(&path.0)
+    }
+
+    fn close(&mut self, path: PathId) {
+        self.seen(path);
+        if path.0 >= self.floor {
+            self.closed.insert(path.0);
+        }
+        while self.closed.len() > MOST_CLOSED
+            || self.closed.first().is_some_and(|first| *first == self.floor)
+        {
+            let Some(first) = self.closed.pop_first() else { break };
+            self.floor = first + 1;
+        }
+    }
+}
+
+impl Connection {
+    /// Adds a path from a local socket to an address of the peer. Only the initiator adds paths; the
+    /// responder learns of them from the packets that arrive.
+    ///
+    /// # Errors
+    /// On the responder, and when as many paths are open as both sides allow.
+    pub fn add_path(&mut self, now: Time, address: PathAddress) -> Result<PathId, AddPathError> {
+        if self.role != Role::Initiator {
+            return Err(AddPathError::NotInitiator);
+        }
+        let most = usize::from(self.config.max_paths.min(self.peer_parameters.max_paths));
+        if self.open_paths() >= most {
+            return Err(AddPathError::TooMany);
+        }
+        let id = self.identifiers.take_next();
+        let slot = self.new_path(now, id, address).map_err(|_| AddPathError::TooMany)?;
+        self.paths[slot].unvalidated_received = OWN_CHOICE;
+        self.challenge(now, slot);
+        Ok(id)
+    }
+
+    /// Uses a path only when the others cannot carry the load, or again like them. The peer does the same
+    /// with what it sends.
+    pub fn set_backup(&mut self, path: PathId, backup: bool) {
+        let Some(slot) = self.slot_of(path) else { return };
+        if !self.use_as_backup(path, backup) {
+            return;
+        }
+        self.path_status += 1;
+        let status = if backup { PathUse::Backup } else { PathUse::Available };
+        let sequence = self.path_status;
+        // On the path itself, since the peer may not have heard of it yet.
+        self.path_control[slot].push_back(ControlFrame::PathStatus { path, sequence, status });
+    }
+
+    /// As [`set_backup`](Self::set_backup), without telling the peer; returns whether it is a change.
+    pub(super) fn use_as_backup(&mut self, path: PathId, backup: bool) -> bool {
+        let Some(slot) = self.slot_of(path) else { return false };
+        let change = self.paths[slot].backup != backup;
+        self.paths[slot].backup = backup;
+        if change {
+            self.changed();
+        }
+        change
+    }
+
+    /// Takes a path out of use for good: its interface is gone, or nobody wants it any more. What it
+    /// carried goes over the others; the peer is told over one of them. Unknown paths are ignored.
+    ///
+    /// Without any path left the connection waits for another one until its idle timeout.
+    pub fn remove_path(&mut self, now: Time, path: PathId, reason: u64) {
+        if let Some(slot) = self.slot_of(path) {
+            self.close_path(now, slot, "removed here");
+            self.control.push_back(ControlFrame::PathAbandon { path, reason });
+        }
+    }
+
+    /// The path leaves through another socket or goes to another address from now on: its interface came
+    /// back with a new address, or the socket had to be replaced. Its identifier, and the peer's
+    /// knowledge of it, stay; the peer proves the new address. Unknown paths are ignored.
+    pub fn move_path(&mut self, now: Time, path: PathId, address: PathAddress) {
+        if let Some(slot) = self.slot_of(path) {
+            self.moved(now, slot, address, true);
+            if self.role == Role::Initiator {
+                self.paths[slot].unvalidated_received = OWN_CHOICE;
+            }
+        }
+    }
+
+    /// Paths that are not closed.
+    pub(super) fn open_paths(&self) -> usize {
+        self.paths.iter().filter(|path| path.state != PathState::Closed).count()
+    }
+
+    /// Opens a path in the first free slot.
+    pub(super) fn new_path(
+        &mut self,
+        now: Time,
+        id: PathId,
+        address: PathAddress,
+    ) -> Result<usize, PolicyError> {
+        let packet = u64::from(self.datagram_size()) + UDP_OVERHEAD;
+        let congestion = congestion::build(&self.profile.congestion, packet)?;
+        let mut path = Path::new(id, address, congestion, packet, now);
+        path.update_pacing(now);
+        self.identifiers.seen(id);
+        let free = self.paths.iter().position(|path| path.state == PathState::Closed);
+        let slot = match free {
+            Some(slot) => {
+                self.paths[slot] = path;
+                slot
+            }
+            None => {
+                self.paths.push(path);
+                self.bound.push(Default::default());
+                self.path_control.push(Default::default());
+                self.paths.len() - 1
+            }
+        };
+        self.refresh_views(now);
+        Ok(slot)
+    }
+
+    /// The addresses of a path changed. Where the host changed, nothing learnt about the way to the old
+    /// one holds for the new one (RFC 9000 §9.4), and what was under way is given up.
+    pub(super) fn moved(&mut self, now: Time, slot: usize, address: PathAddress, rerouted: bool) {
+        if rerouted {
+            self.reinject(now, slot);
+            let packet = self.paths[slot].packet_size;
+            if let Ok(congestion) = congestion::build(&self.profile.congestion, packet) {
+                self.paths[slot].congestion = congestion;
+            }
+            self.paths[slot].start_over(now);
+        }
+        let path = &mut self.paths[slot];
+        path.address = address;
+        path.state = PathState::Validating;
+        path.unvalidated_received = 0;
+        path.unvalidated_sent = 0;
+        path.challenge = None;
+        self.challenge(now, slot);
+        self.changed();
+    }
+
+    /// Closes a path: nothing is sent on it or about it any more.
+    pub(super) fn close_path(&mut self, now: Time, slot: usize, reason: &'static str) {
+        let path = self.paths[slot].id;
+        self.paths[slot].state = PathState::Suspect;
+        self.refresh_views(now);
+        let action =
+            self.policies.recovery.on_event(now, RecoveryEvent::PathDown(path), &self.views);
+        self.carry_out(now, action, None);
+        self.reinject(now, slot);
+        self.path_control[slot].clear();
+        for other in &mut self.paths {
+            other.acks_due_about &= !(1 << slot);
+        }
+        self.paths[slot].close(now);
+        self.identifiers.close(path);
+        self.refresh_views(now);
+        let state = PathState::Closed;
+        self.observe(now, Observation::PathState { path, state, reason });
+        self.emit(Event::PathClosed(path));
+        self.tell_scheduler(now, SchedulerEvent::PathDown(path));
+    }
+
+    /// When a path has to be kept alive: nothing was sent on it for the keep-alive interval.
+    pub(super) fn keepalive_at(&self, slot: usize) -> Option<Time> {
+        let path = &self.paths[slot];
+        let idle = path.sent.packets_in_flight == 0 && self.established;
+        let interval = self.config.keepalive.filter(|_| idle)?;
+        (path.state != PathState::Validating).then(|| path.last_sent + interval)
+    }
+}
+
+/// Why a path could not be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddPathError {
+    /// Only the initiator adds paths.
+    NotInitiator,
+    /// One side's limit is reached.
+    TooMany,
+}
+
+impl fmt::Display for AddPathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AddPathError::NotInitiator => "only the side that opened the connection adds paths",
+            AddPathError::TooMany => "the connection has as many paths as both sides allow",
+        })
+    }
+}
+
+impl std::error::Error for AddPathError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closed_identifiers_stay_closed_in_bounded_memory() {
+        let mut ids = Identifiers::default();
+        ids.seen(PathId(3));
+        assert_eq!((ids.highest(), ids.take_next()), (3, PathId(4)));
+        for id in [1, 3] {
+            ids.close(PathId(id));
+        }
+        assert!(ids.is_closed(PathId(1)) && ids.is_closed(PathId(3)));
+        assert!(!ids.is_closed(PathId(0)) && !ids.is_closed(PathId(2)));
+        for id in 4..10_000 {
+            ids.close(PathId(id));
+        }
+        assert!(ids.closed.len() <= MOST_CLOSED);
+        assert!((0..10_000).all(|id| id < 3 || ids.is_closed(PathId(id))));
+        assert!(!ids.is_closed(PathId(10_000)));
+    }
+}
