@@ -6,6 +6,7 @@
 //! name from the [`registry`], so that the command line, scenario files and bindings name them alike.
 
 pub mod ack;
+pub mod analysis;
 pub mod code;
 pub mod congestion;
 pub mod loss;

@@ -1,0 +1,47 @@
+//! Receive (and send) buffers that keep a multipath connection from stalling.
+
+use anabranch_types::{Bitrate, DataSize};
+use core::time::Duration;
+
+/// A path as the buffer rules see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferedPath {
+    /// Its bandwidth.
+    pub bandwidth: Bitrate,
+    /// Its round-trip time.
+    pub rtt: Duration,
+    /// Its retransmission timeout.
+    pub rto: Duration,
+}
+
+/// 2 · Σ BWᵢ · max RTTᵢ: enough while a loss on the slowest path is retransmitted fast (FMTCP eq. 1,
+/// after RFC 6182 §5.3).
+pub fn fast_retransmit_buffer(paths: &[BufferedPath]) -> DataSize {
+    held_for(paths, longest(paths, |path| path.rtt).saturating_mul(2))
+}
+
+/// Σ BWᵢ · (max RTTᵢ + max RTOᵢ): enough while the slowest path waits for a timeout (FMTCP eq. 2).
+pub fn timeout_buffer(paths: &[BufferedPath]) -> DataSize {
+    let rtt = longest(paths, |path| path.rtt);
+    held_for(paths, rtt.saturating_add(longest(paths, |path| path.rto)))
+}
+
+/// (R₂/R₁) · W: what an application that stripes blindly over a fast pipe of R₂ and a slow one of R₁
+/// needs to keep both busy when every socket buffers `window` (pTCP §2). `None` if the slow rate is
+/// zero.
+pub fn striping_buffer(fast: Bitrate, slow: Bitrate, window: DataSize) -> Option<DataSize> {
+    let bytes = u128::from(window.as_bytes()) * u128::from(fast.as_bps());
+    let bytes = bytes.checked_div(u128::from(slow.as_bps()))?;
+    Some(DataSize::from_bytes(u64::try_from(bytes).unwrap_or(u64::MAX)))
+}
+
+fn longest(paths: &[BufferedPath], time: impl Fn(&BufferedPath) -> Duration) -> Duration {
+    paths.iter().map(time).max().unwrap_or_default()
+}
+
+/// What all paths together bring in during `time`.
+fn held_for(paths: &[BufferedPath], time: Duration) -> DataSize {
+    let bits: u128 = paths.iter().map(|path| u128::from(path.bandwidth.as_bps())).sum();
+    let bytes = bits.saturating_mul(time.as_nanos()) / 8_000_000_000;
+    DataSize::from_bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
+}
