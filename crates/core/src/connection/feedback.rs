@@ -292,6 +292,7 @@ impl Connection {
             acked_packets: digest.acked_packets,
             lost_bytes: digest.lost_bytes,
             lost_packets: digest.lost_packets,
+            corrupted_packets: 0,
             ce_packets: digest.ce_packets,
             bytes_in_flight: path.sent.bytes_in_flight,
             prior_in_flight,

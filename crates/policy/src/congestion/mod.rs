@@ -54,7 +54,9 @@ pub struct SentEvent {
 }
 
 /// One acknowledgement, digested for one path: what it newly acknowledged and what is now lost.
-#[derive(Clone, Copy, Debug)]
+///
+/// The default is an event in which nothing happened, to be filled with what did.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AckEvent {
     /// Now.
     pub now: Time,
@@ -66,6 +68,9 @@ pub struct AckEvent {
     pub lost_bytes: u64,
     /// Packets newly declared lost.
     pub lost_packets: u32,
+    /// How many of those the network reported as damaged on the way, so that they say nothing about
+    /// congestion (explicit loss notification); 0 where no such reports exist.
+    pub corrupted_packets: u32,
     /// Packets newly reported with a Congestion Experienced mark (RFC 3168).
     pub ce_packets: u32,
     /// Bytes in flight after this acknowledgement.

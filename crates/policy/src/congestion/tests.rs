@@ -41,18 +41,10 @@ fn ack(now: u64, sent: u64, packets: u32) -> AckEvent {
         now: ms(now),
         acked_bytes: u64::from(packets) * PACKET,
         acked_packets: packets,
-        lost_bytes: 0,
-        lost_packets: 0,
-        ce_packets: 0,
-        bytes_in_flight: 0,
         prior_in_flight: u64::from(packets) * PACKET,
         largest_acked_sent: ms(sent),
-        largest_lost_sent: Time::ZERO,
-        total_delivered: 0,
-        rate: None,
         rtt: rtt(100),
-        loss: LossView::default(),
-        app_limited: false,
+        ..AckEvent::default()
     }
 }
 
