@@ -22,6 +22,17 @@ pub struct PathSpec {
     pub remote: SocketAddr,
 }
 
+/// Something happened to a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathEvent {
+    /// It became usable.
+    Up(PathId),
+    /// It stopped answering; its data goes over others, and it is tried again and again.
+    Down(PathId),
+    /// It was taken out of use for good, by either side.
+    Closed(PathId),
+}
+
 /// A connection over several paths. Clones are the same connection.
 ///
 /// It is closed when the last clone and the last of its streams are dropped; what was written and not
@@ -162,6 +173,56 @@ impl Connection {
         let id = connection.add_path(shared.clock.now(), address)?;
         core.wake_driver();
         Ok(id)
+    }
+
+    /// Takes a path out of use for good; what it carried goes over the others. Without any path left the
+    /// connection waits for another until its idle timeout.
+    pub fn remove_path(&self, path: PathId) {
+        let shared = &self.0.shared;
+        let mut core = shared.lock();
+        if let Some(connection) = core.endpoint.connection(self.0.handle) {
+            connection.remove_path(shared.clock.now(), path, 0);
+        }
+        core.wake_driver();
+    }
+
+    /// Moves a path to another socket or another address of the peer: its interface came back with a
+    /// new address, or its socket was [replaced](crate::Endpoint::replace_socket). The way is proved
+    /// anew before much is sent.
+    pub fn move_path(&self, path: PathId, to: PathSpec) -> Result<(), PathError> {
+        let shared = &self.0.shared;
+        let mut core = shared.lock();
+        let socket = core.ports.of_path(to.local, to.remote);
+        let socket = socket.ok_or(PathError::NoSocket(to.local))?;
+        let address = PathAddress { socket, remote: to.remote };
+        let connection = core.endpoint.connection(self.0.handle).ok_or(PathError::Closed)?;
+        connection.move_path(shared.clock.now(), path, address);
+        core.wake_driver();
+        Ok(())
+    }
+
+    /// The next thing that happens to a path; `None` once the connection is over. Events that nobody
+    /// asks for are kept, the newest 64 of them.
+    pub async fn path_event(&self) -> Option<PathEvent> {
+        self.until(&self.0.news, |core| {
+            if let Some(event) = core.state(self.0.handle).path_events.pop_front() {
+                return Some(Some(event));
+            }
+            core.error(self.0.handle).map(|_| None)
+        })
+        .await
+    }
+
+    /// Waits until more than `seen` things have happened to paths; `None` once the connection is over.
+    pub(crate) async fn path_changes(&self, seen: u64) -> Option<u64> {
+        self.until(&self.0.news, |core| {
+            let changes = core.state(self.0.handle).path_changes;
+            if changes > seen {
+                return Some(Some(changes));
+            }
+            core.error(self.0.handle).map(|_| None)
+        })
+        .await
     }
 
     /// Uses a path only when the others cannot carry the load, or again like them.

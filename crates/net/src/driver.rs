@@ -99,12 +99,13 @@ impl Driver {
 
     fn adopt_sockets(&mut self) {
         let mut core = self.shared.lock();
-        let adopted = core.new_sockets.drain(..);
-        self.slots.extend(adopted.map(|socket| Slot {
-            socket,
-            waiting: VecDeque::new(),
-            pause: None,
-        }));
+        for (index, socket) in core.new_sockets.drain(..) {
+            let slot = Slot { socket, waiting: VecDeque::new(), pause: None };
+            match self.slots.get_mut(index) {
+                Some(replaced) => *replaced = slot,
+                None => self.slots.push(slot),
+            }
+        }
     }
 
     /// Passes what has arrived to the core; true if there may be more.

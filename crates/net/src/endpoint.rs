@@ -110,8 +110,29 @@ impl Endpoint {
         let socket = Socket::bind(&spec.into())?;
         let local = socket.local_addr();
         let mut core = self.0.shared.lock();
-        core.ports.add(&socket);
-        core.new_sockets.push(socket);
+        let index = core.ports.add(&socket);
+        core.new_sockets.push((index, socket));
+        core.wake_driver();
+        Ok(local)
+    }
+
+    /// Binds another socket in the place of the one bound to `old`, as when an interface has come back
+    /// under another address; returns its address. Paths of the old socket use the new one; tell them
+    /// with [`Connection::move_path`].
+    ///
+    /// # Errors
+    /// If no socket is bound to exactly `old`, or the new one cannot be bound.
+    pub fn replace_socket(
+        &self,
+        old: SocketAddr,
+        spec: impl Into<SocketSpec>,
+    ) -> io::Result<SocketAddr> {
+        let socket = Socket::bind(&spec.into())?;
+        let local = socket.local_addr();
+        let mut core = self.0.shared.lock();
+        let index = core.ports.replace(old, local);
+        let index = index.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        core.new_sockets.push((index, socket));
         core.wake_driver();
         Ok(local)
     }

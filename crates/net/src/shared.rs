@@ -1,6 +1,7 @@
 //! What the driver and the application's handles share: the core behind a lock, and who waits for it.
 
 use crate::clock::Clock;
+use crate::connection::PathEvent;
 use crate::error::ConnectionError;
 use crate::socket::Socket;
 use crate::sockets::Ports;
@@ -15,6 +16,9 @@ use tokio::sync::Notify;
 
 /// Bytes read at a time when a closed connection's streams are emptied.
 const DRAIN_STEP: usize = 1 << 16;
+
+/// News of paths kept for an application that does not ask for them.
+const MOST_PATH_EVENTS: usize = 64;
 
 /// State shared by all handles of an endpoint.
 #[derive(Debug)]
@@ -121,8 +125,8 @@ pub(crate) struct Core {
     pub(crate) connections: BTreeMap<Handle, ConnectionState>,
     /// Accepted connections that the application has not taken yet.
     pub(crate) incoming: VecDeque<Handle>,
-    /// Sockets that the driver has not taken yet.
-    pub(crate) new_sockets: Vec<Socket>,
+    /// Sockets that the driver has not taken yet, by their index; one may replace another.
+    pub(crate) new_sockets: Vec<(usize, Socket)>,
     pub(crate) driver: Option<Waker>,
     /// No connections are accepted any more.
     pub(crate) refuses: bool,
@@ -167,14 +171,21 @@ impl Core {
         match event {
             Event::Stream(event) => self.state(handle).on_stream_event(event),
             Event::Closed(reason) => self.on_closed(handle, reason),
-            Event::Established
-            | Event::PathUp(_)
-            | Event::PathDown(_)
-            | Event::PathClosed(_)
-            | Event::Drained => {
-                self.state(handle).news.notify_waiters();
-            }
+            Event::Established | Event::Drained => self.state(handle).news.notify_waiters(),
+            Event::PathUp(path) => self.on_path_event(handle, PathEvent::Up(path)),
+            Event::PathDown(path) => self.on_path_event(handle, PathEvent::Down(path)),
+            Event::PathClosed(path) => self.on_path_event(handle, PathEvent::Closed(path)),
         }
+    }
+
+    fn on_path_event(&mut self, handle: Handle, event: PathEvent) {
+        let state = self.state(handle);
+        if state.path_events.len() == MOST_PATH_EVENTS {
+            state.path_events.pop_front();
+        }
+        state.path_events.push_back(event);
+        state.path_changes += 1;
+        state.news.notify_waiters();
     }
 
     /// Keeps what outlives the core's memory of the connection: figures, and bytes not read yet.
@@ -227,6 +238,10 @@ pub(crate) struct ConnectionState {
     /// Datagrams to read, or space for more.
     pub(crate) datagrams: Arc<Notify>,
     pub(crate) last_stats: Option<ConnectionStats>,
+    /// What happened to paths and nobody has asked for yet, the newest only.
+    pub(crate) path_events: VecDeque<PathEvent>,
+    /// How many there have been.
+    pub(crate) path_changes: u64,
 }
 
 impl ConnectionState {
@@ -240,6 +255,8 @@ impl ConnectionState {
             news: Arc::new(Notify::new()),
             datagrams: Arc::new(Notify::new()),
             last_stats: None,
+            path_events: VecDeque::new(),
+            path_changes: 0,
         }
     }
 

@@ -29,12 +29,24 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
-    /// Numbers a new socket; its index is the count of those before it.
-    pub(crate) fn add(&mut self, socket: &Socket) -> SocketId {
-        let port = Port { socket: self.main.len(), source: None, local: socket.local_addr() };
-        let id = self.push(port);
+    /// Numbers a new socket and returns its index, which is the count of those before it.
+    pub(crate) fn add(&mut self, socket: &Socket) -> usize {
+        let index = self.main.len();
+        let id = self.push(Port { socket: index, source: None, local: socket.local_addr() });
         self.main.push(id);
-        id
+        index
+    }
+
+    /// The socket bound to exactly `old` gives way to one bound to `new`; returns its index.
+    pub(crate) fn replace(&mut self, old: SocketAddr, new: SocketAddr) -> Option<usize> {
+        let main = self.main.iter().copied();
+        let index = main.enumerate().find_map(|(index, id)| {
+            let port = self.ports.get(id.0 as usize)?;
+            (port.local == old && !old.ip().is_unspecified()).then_some(index)
+        })?;
+        let SocketId(id) = *self.main.get(index)?;
+        self.ports.get_mut(id as usize)?.local = new;
+        Some(index)
     }
 
     fn push(&mut self, port: Port) -> SocketId {
@@ -156,6 +168,10 @@ mod tests {
         assert_eq!(ports.local_of(path).unwrap().ip(), address("127.0.0.1").unwrap());
         assert_eq!(ports.of_path("127.0.0.8:0".parse().unwrap(), remote), Some(second));
         assert_eq!(ports.local_addrs().len(), 2);
+        assert_eq!(ports.replace("127.0.0.9:1".parse().unwrap(), sockets[1].local_addr()), None);
+        let other = "127.0.0.77:7777".parse().unwrap();
+        assert_eq!(ports.replace(sockets[0].local_addr(), other), Some(0));
+        assert_eq!(ports.local_of(SocketId(0)), Some(other));
         for last in 0..=255 {
             ports.of_address(1, address(&format!("127.1.0.{last}")));
             ports.of_address(1, address(&format!("127.2.0.{last}")));

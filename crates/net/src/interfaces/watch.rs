@@ -1,0 +1,105 @@
+use core::time::Duration;
+use std::io;
+
+/// News come in bursts: link, addresses and routes one after the other. They are let settle so long.
+const SETTLE: Duration = Duration::from_millis(20);
+/// Where the system sends no news, it is asked so often. A change without news is noticed as late.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Tells when something about the machine's interfaces or addresses may have changed.
+///
+/// On Linux the kernel tells (rtnetlink); elsewhere, or where that is not permitted, once a second.
+#[derive(Debug)]
+pub struct Watch {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    kernel: Option<kernel::Socket>,
+}
+
+impl Watch {
+    /// Begins to watch. Must be called within a tokio runtime.
+    pub fn new() -> Self {
+        Watch {
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            kernel: kernel::Socket::open().ok(),
+        }
+    }
+
+    /// Ready after a change, or what may be one. Dropping the future loses nothing.
+    pub async fn changed(&mut self) {
+        match self.news().await {
+            Ok(()) => tokio::time::sleep(SETTLE).await,
+            Err(_) => tokio::time::sleep(POLL).await,
+        }
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    async fn news(&mut self) -> io::Result<()> {
+        let told = match &self.kernel {
+            Some(socket) => tokio::time::timeout(POLL * 10, socket.wait()).await.unwrap_or(Ok(())),
+            None => Err(io::ErrorKind::Unsupported.into()),
+        };
+        if told.is_err() {
+            self.kernel = None;
+        }
+        told
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    async fn news(&mut self) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Watch::new()
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod kernel {
+    use nix::sys::socket::{
+        AddressFamily, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, socket,
+    };
+    use std::io;
+    use std::os::fd::AsRawFd;
+    use tokio::net::UdpSocket;
+
+    /// Groups of rtnetlink: links, IPv4 addresses, IPv6 addresses (`linux/rtnetlink.h`, bit n − 1 for
+    /// group n).
+    const GROUPS: u32 = 1 | 1 << 4 | 1 << 8;
+
+    /// The runtime has no type for netlink sockets; receiving is the same on all datagram sockets.
+    #[derive(Debug)]
+    pub(super) struct Socket(UdpSocket);
+
+    impl Socket {
+        pub(super) fn open() -> io::Result<Self> {
+            let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+            let route = SockProtocol::NetlinkRoute;
+            let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, route)?;
+            bind(socket.as_raw_fd(), &NetlinkAddr::new(0, GROUPS))?;
+            Ok(Socket(UdpSocket::from_std(socket.into())?))
+        }
+
+        /// Ready when the kernel has said something. What it said is not read: the list of interfaces
+        /// is asked for anew, which is right even if messages were lost.
+        pub(super) async fn wait(&self) -> io::Result<()> {
+            let mut buffer = [0; 8192];
+            let mut any = false;
+            loop {
+                match self.0.try_recv(&mut buffer) {
+                    Ok(_) => any = true,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock && any => return Ok(()),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        self.0.readable().await?;
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    // More happened than the buffer held: that is news as well.
+                    Err(error) if error.raw_os_error() == Some(nix::libc::ENOBUFS) => any = true,
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,305 @@
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use anabranch_core::crypto::PublicKey;
+use anabranch_core::profiles::Profile;
+use anabranch_policy::view::PathState;
+use anabranch_types::PathId;
+use tokio::task::JoinHandle;
+
+use super::request::{LocalRequest, PathRequest, PathUsage};
+use crate::connection::{Connection, PathSpec};
+use crate::endpoint::Endpoint;
+use crate::error::ConnectError;
+use crate::interfaces::{self, Interface, Watch};
+use crate::socket::SocketSpec;
+
+/// Time after which what could not be done is tried again, and metered paths are thought over.
+const TICK: Duration = Duration::from_secs(1);
+/// How long a path of normal usage has to have worked again before a metered one is let go.
+const METERED_REST: u32 = 10;
+
+/// Keeps a connection's paths in line with the machine's interfaces for as long as it lives.
+#[derive(Debug)]
+pub struct KeptPaths(JoinHandle<()>);
+
+impl Drop for KeptPaths {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Connects to the holder of `peer` at `remote` over the requested paths, as many as there are, and
+/// keeps them from then on. While there is none, or none answers, it goes on trying with those that
+/// come up; put a timeout around it.
+///
+/// # Errors
+/// What [`Endpoint::connect`] says other than that nobody answered.
+pub async fn dial(
+    endpoint: &Endpoint,
+    peer: PublicKey,
+    remote: SocketAddr,
+    requests: &[PathRequest],
+    profile: Profile,
+) -> Result<(Connection, KeptPaths), ConnectError> {
+    let mut watch = Watch::new();
+    let mut keeper = Keeper::new(endpoint.clone(), remote, requests.to_vec());
+    loop {
+        let specs = keeper.prepare();
+        if specs.is_empty() {
+            let _ = tokio::time::timeout(TICK, watch.changed()).await;
+            continue;
+        }
+        let attempt = endpoint.connect(peer, &specs, profile.clone());
+        let outcome = tokio::select! {
+            outcome = attempt => outcome,
+            () = keeper.news(&mut watch) => continue,
+        };
+        match outcome {
+            Ok(connection) => {
+                keeper.connected(&connection);
+                let task = tokio::spawn(keeper.keep(connection.clone(), watch));
+                return Ok((connection, KeptPaths(task)));
+            }
+            Err(ConnectError::NoAnswer) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// One path on one interface.
+type Key = (usize, String);
+
+/// Where a path begins at the moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    address: IpAddr,
+    index: u32,
+    device: Option<String>,
+    remote: SocketAddr,
+    usage: PathUsage,
+}
+
+/// A path that has been opened at least once.
+#[derive(Debug)]
+struct Kept {
+    place: Place,
+    /// What its socket is bound to.
+    local: SocketAddr,
+    path: Option<PathId>,
+}
+
+#[derive(Debug)]
+struct Keeper {
+    endpoint: Endpoint,
+    remote: SocketAddr,
+    requests: Vec<PathRequest>,
+    kept: BTreeMap<Key, Kept>,
+    /// Ticks for which a path of normal usage has worked.
+    steady: u32,
+}
+
+impl Keeper {
+    fn new(endpoint: Endpoint, remote: SocketAddr, requests: Vec<PathRequest>) -> Self {
+        Keeper { endpoint, remote, requests, kept: BTreeMap::new(), steady: 0 }
+    }
+
+    /// Where the requested paths can begin now. With `metered`, metered ones too.
+    fn places(&self, list: &[Interface], metered: bool) -> BTreeMap<Key, Place> {
+        let mut places = BTreeMap::new();
+        for (number, request) in self.requests.iter().enumerate() {
+            if request.usage == PathUsage::Metered && !metered {
+                continue;
+            }
+            let remote = request.remote.unwrap_or(self.remote);
+            for interface in list {
+                let Some(address) = request.source(interface, remote.ip()) else { continue };
+                let by_address = matches!(request.local, LocalRequest::Address(_));
+                let device = (!by_address && !interface.loopback).then(|| interface.name.clone());
+                let usage = request.usage;
+                let place = Place { address, index: interface.index, device, remote, usage };
+                if request.local != LocalRequest::Any || leads_to(&place, remote) {
+                    places.insert((number, interface.name.clone()), place);
+                }
+            }
+        }
+        places
+    }
+
+    /// The places of paths to connect over, all of normal usage, or failing that any.
+    fn first_places(&self) -> BTreeMap<Key, Place> {
+        let list = interfaces::list().unwrap_or_default();
+        let places = self.places(&list, false);
+        if places.is_empty() { self.places(&list, true) } else { places }
+    }
+
+    /// Sockets for the paths to connect over.
+    fn prepare(&mut self) -> Vec<PathSpec> {
+        let places = self.first_places();
+        self.kept.retain(|key, _| places.contains_key(key));
+        for (key, place) in places {
+            self.place(key, place);
+        }
+        let specs = self.kept.values().map(Kept::spec);
+        specs.collect()
+    }
+
+    /// Ready when the places to connect from are others than those being tried.
+    async fn news(&self, watch: &mut Watch) {
+        loop {
+            watch.changed().await;
+            let places = self.first_places();
+            let same = places.len() == self.kept.len()
+                && places.iter().all(|(key, place)| {
+                    self.kept.get(key).is_some_and(|kept| kept.place == *place)
+                });
+            if !same {
+                return;
+            }
+        }
+    }
+
+    /// The connection numbers its first paths in the order in which they were given.
+    fn connected(&mut self, connection: &Connection) {
+        for (number, kept) in self.kept.values_mut().enumerate() {
+            let path = PathId(number as u32);
+            kept.path = Some(path);
+            if kept.place.usage == PathUsage::Backup {
+                connection.set_backup(path, true);
+            }
+        }
+    }
+
+    /// Gives a path a socket at its place; false if that cannot be bound at present.
+    fn place(&mut self, key: Key, place: Place) -> bool {
+        let bound = match self.kept.get(&key) {
+            Some(kept) if kept.place == place && kept.path.is_some() => return true,
+            Some(kept) => bind(&place, |spec| self.endpoint.replace_socket(kept.local, spec)),
+            None => bind(&place, |spec| self.endpoint.add_socket(spec)),
+        };
+        let Ok(local) = bound else { return false };
+        let path = self.kept.get(&key).and_then(|kept| kept.path);
+        self.kept.insert(key, Kept { place, local, path });
+        true
+    }
+
+    async fn keep(mut self, connection: Connection, mut watch: Watch) {
+        let mut seen = 0;
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = watch.changed() => {}
+                changes = connection.path_changes(seen) => match changes {
+                    Some(changes) => seen = changes,
+                    None => return,
+                },
+                _ = tick.tick() => {
+                    self.steady = if self.works(&connection) { self.steady + 1 } else { 0 };
+                }
+            }
+            self.reconcile(&connection);
+        }
+    }
+
+    /// Whether a path that is not metered is in use.
+    fn works(&self, connection: &Connection) -> bool {
+        let stats = connection.stats();
+        let paths = stats.iter().flat_map(|stats| &stats.paths);
+        let in_use = |state| matches!(state, PathState::Active | PathState::Probation);
+        let mut usable = paths.filter(|path| in_use(path.state)).map(|path| path.id);
+        usable.any(|id| {
+            let kept = self.kept.values().find(|kept| kept.path == Some(id));
+            kept.is_some_and(|kept| kept.place.usage != PathUsage::Metered)
+        })
+    }
+
+    fn reconcile(&mut self, connection: &Connection) {
+        let carrying = self
+            .kept
+            .values()
+            .any(|kept| kept.place.usage == PathUsage::Metered && kept.path.is_some());
+        let rested = self.steady >= METERED_REST;
+        let metered = !self.works(connection) || (carrying && !rested);
+        // Without knowledge nothing is changed.
+        let Ok(list) = interfaces::list() else { return };
+        let places = self.places(&list, metered);
+        for (key, kept) in &mut self.kept {
+            if !places.contains_key(key)
+                && let Some(path) = kept.path.take()
+            {
+                connection.remove_path(path);
+            }
+        }
+        for (key, place) in places {
+            self.follow(connection, key, place);
+        }
+    }
+
+    /// Brings one path to its place.
+    fn follow(&mut self, connection: &Connection, key: Key, place: Place) {
+        let backup = place.usage == PathUsage::Backup;
+        let moved = self.kept.get(&key).is_some_and(|kept| kept.place != place);
+        if !self.place(key.clone(), place) {
+            return;
+        }
+        let Some(kept) = self.kept.get_mut(&key) else { return };
+        match kept.path {
+            Some(path) if moved => {
+                let _ = connection.move_path(path, kept.spec());
+            }
+            Some(_) => {}
+            // Refused while the peer still remembers too many: the next tick tries again.
+            None => kept.path = connection.add_path(kept.spec()).ok(),
+        }
+        if let (Some(path), true) = (kept.path, backup) {
+            connection.set_backup(path, true);
+        }
+    }
+}
+
+impl Kept {
+    fn spec(&self) -> PathSpec {
+        PathSpec { local: self.local, remote: self.place.remote }
+    }
+}
+
+/// Binds a socket for a place: to its interface where that is permitted, so that packets leave there
+/// whatever the routing table prefers.
+fn bind(
+    place: &Place,
+    mut with: impl FnMut(SocketSpec) -> io::Result<SocketAddr>,
+) -> io::Result<SocketAddr> {
+    let local = SocketAddr::new(place.address, 0);
+    if place.device.is_some() {
+        match with(SocketSpec { local, device: place.device.clone() }) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            other => return other,
+        }
+    }
+    with(local.into())
+}
+
+/// Whether the routing table knows a way from the place to `remote`: a connected UDP socket tells
+/// without sending anything.
+fn leads_to(place: &Place, remote: SocketAddr) -> bool {
+    let connect = || -> io::Result<()> {
+        let domain = socket2::Domain::for_address(remote);
+        let socket = socket2::Socket::new(domain, socket2::Type::DGRAM, None)?;
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        if let Some(device) = &place.device
+            && let Err(error) = socket.bind_device(Some(device.as_bytes()))
+            && error.kind() != io::ErrorKind::PermissionDenied
+        {
+            return Err(error);
+        }
+        socket.bind(&SocketAddr::new(place.address, 0).into())?;
+        socket.connect(&remote.into())
+    };
+    connect().is_ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+use super::*;
+use crate::{Config, Permitted, SecretKey, TrafficClass};
+use std::net::Ipv4Addr;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn profile() -> Profile {
+    Profile::named("anabranch").unwrap()
+}
+
+fn endpoint(listen: &[SocketAddr]) -> Endpoint {
+    let mut config = Config::new(SecretKey::generate().unwrap(), profile());
+    config.permitted = Permitted::Anyone;
+    Endpoint::bind(config, listen.iter().copied()).unwrap()
+}
+
+fn requests(texts: &[&str]) -> Vec<PathRequest> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+fn open(connection: &Connection) -> Vec<PathId> {
+    let stats = connection.stats().unwrap();
+    let open = stats.paths.iter().filter(|path| path.state != PathState::Closed);
+    open.map(|path| path.id).collect()
+}
+
+#[tokio::test]
+async fn requested_paths_are_opened_and_opened_again() {
+    let server = endpoint(&[SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]);
+    let client = endpoint(&[]);
+    // The last does not exist on this machine: it may come later.
+    let wanted = requests(&["127.0.0.1", "127.0.0.1,backup", "192.0.2.77"]);
+    let remote = server.local_addrs()[0];
+    let dialling = dial(&client, server.public_key(), remote, &wanted, profile());
+    let (connection, _kept) = tokio::time::timeout(PATIENCE, dialling).await.unwrap().unwrap();
+    let accepted = server.accept().await.unwrap();
+    assert_eq!(open(&connection), [PathId(0), PathId(1)]);
+
+    let exchange = async {
+        let (mut send, _) = connection.open_stream(TrafficClass::Bulk).await.unwrap();
+        send.write_all(&[7; 100_000]).await.unwrap();
+        send.finish().unwrap();
+        let (_, mut receive) = accepted.accept_stream().await.unwrap();
+        let mut all = Vec::new();
+        receive.read_to_end(&mut all).await.unwrap();
+        all.len()
+    };
+    assert_eq!(tokio::time::timeout(PATIENCE, exchange).await.unwrap(), 100_000);
+    let stats = connection.stats().unwrap();
+    let sent = |id: u32| {
+        stats.paths.iter().find(|path| path.id == PathId(id)).unwrap().counters.sent_bytes
+    };
+    assert!(sent(0) > 100_000 && sent(1) < 20_000, "{} {}", sent(0), sent(1));
+}
+
+#[tokio::test]
+async fn a_metered_path_sends_nothing_while_another_works() {
+    let server = endpoint(&[SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]);
+    let client = endpoint(&[]);
+    let wanted = requests(&["127.0.0.1,metered", "127.0.0.1"]);
+    let remote = server.local_addrs()[0];
+    let dialling = dial(&client, server.public_key(), remote, &wanted, profile());
+    let (connection, _kept) = tokio::time::timeout(PATIENCE, dialling).await.unwrap().unwrap();
+    let _accepted = server.accept().await.unwrap();
+    assert_eq!(open(&connection), [PathId(0)]);
+}
+
+#[test]
+fn places_follow_the_interfaces() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let _entered = runtime.enter();
+    let remote = "203.0.113.5:4433".parse().unwrap();
+    let wanted = requests(&["wwan0,metered", "wlan0", "192.0.2.9"]);
+    let keeper = Keeper::new(endpoint(&[]), remote, wanted);
+    let interface = |name: &str, index, address: &str| Interface {
+        name: name.into(),
+        index,
+        addresses: vec![address.parse().unwrap()],
+        running: true,
+        loopback: false,
+    };
+    let list = [
+        interface("eth0", 2, "192.0.2.9"),
+        interface("wlan0", 3, "192.0.2.10"),
+        interface("wwan0", 4, "192.0.2.11"),
+    ];
+    let keys = |metered| -> Vec<Key> { keeper.places(&list, metered).into_keys().collect() };
+    assert_eq!(keys(false), [(1, "wlan0".to_owned()), (2, "eth0".to_owned())]);
+    assert_eq!(keys(true).len(), 3);
+    // Plugged in again, an interface has another number: its place is another.
+    let again = [interface("wlan0", 7, "192.0.2.10")];
+    assert_ne!(
+        keeper.places(&list, false)[&(1, "wlan0".into())],
+        keeper.places(&again, false)[&(1, "wlan0".into())]
+    );
+}

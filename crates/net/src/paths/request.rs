@@ -1,0 +1,180 @@
+use core::fmt;
+use core::str::FromStr;
+use std::net::{IpAddr, SocketAddr};
+
+use crate::interfaces::Interface;
+
+/// A path that a person wants, whether or not its interface is there now.
+///
+/// As text: `LOCAL[@REMOTE][,backup|,metered]`, such as `wwan0`, `192.0.2.7@203.0.113.5:4433` or
+/// `wwan0,metered`. `any` stands for every interface that leads to the peer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathRequest {
+    /// Where it begins.
+    pub local: LocalRequest,
+    /// The peer's address on this path, if not the usual one.
+    pub remote: Option<SocketAddr>,
+    /// When it is used.
+    pub usage: PathUsage,
+}
+
+/// Where a requested path begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LocalRequest {
+    /// On every interface that is running and leads to the peer.
+    Any,
+    /// On the interface of this name, whatever its address.
+    Interface(String),
+    /// On whichever interface has this address.
+    Address(IpAddr),
+}
+
+/// When a path is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PathUsage {
+    /// Always.
+    #[default]
+    Normal,
+    /// When no path of normal usage works. It is kept ready, which costs a few bytes a second.
+    Backup,
+    /// As [`Backup`](Self::Backup), but nothing at all is sent on it before it is needed, so that taking
+    /// over takes a round trip more. It is let go ten seconds after a path of normal usage works again.
+    Metered,
+}
+
+impl PathRequest {
+    /// Every interface, always.
+    pub const ANY: PathRequest =
+        PathRequest { local: LocalRequest::Any, remote: None, usage: PathUsage::Normal };
+
+    /// Whether the path may begin on `interface`, and from which address to reach `remote`.
+    pub(super) fn source(&self, interface: &Interface, remote: IpAddr) -> Option<IpAddr> {
+        if !interface.running {
+            return None;
+        }
+        match &self.local {
+            // What leads back to this machine leads to no other peer.
+            LocalRequest::Any if interface.loopback != remote.is_loopback() => None,
+            LocalRequest::Interface(name) if *name != interface.name => None,
+            LocalRequest::Address(wanted) => {
+                interface.addresses.contains(wanted).then_some(*wanted)
+            }
+            LocalRequest::Any | LocalRequest::Interface(_) => interface.source_for(remote),
+        }
+    }
+}
+
+/// A requested path does not parse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParsePathError {
+    /// What was given.
+    pub given: String,
+    /// What is allowed in its place.
+    pub allowed: &'static str,
+}
+
+impl fmt::Display for ParsePathError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' is not accepted; allowed: {}", self.given, self.allowed)
+    }
+}
+
+impl std::error::Error for ParsePathError {}
+
+const LOCAL: &str = "an interface such as wlan0, one of this machine's addresses, or any";
+const REMOTE: &str = "the peer's address and port after the @, such as 203.0.113.5:4433";
+const USAGE: &str = "backup or metered after the comma";
+
+impl FromStr for PathRequest {
+    type Err = ParsePathError;
+
+    /// # Errors
+    /// Names the part that is not accepted, and what would be.
+    fn from_str(text: &str) -> Result<Self, ParsePathError> {
+        let wrong = |given: &str, allowed| ParsePathError { given: given.to_owned(), allowed };
+        let (place, usage) = match text.split_once(',') {
+            None => (text, PathUsage::Normal),
+            Some((place, "backup")) => (place, PathUsage::Backup),
+            Some((place, "metered")) => (place, PathUsage::Metered),
+            Some((_, other)) => return Err(wrong(other, USAGE)),
+        };
+        let (local, remote) = match place.split_once('@') {
+            None => (place, None),
+            Some((local, remote)) => {
+                (local, Some(remote.parse().map_err(|_| wrong(remote, REMOTE))?))
+            }
+        };
+        // Interface names are at most 15 bytes on Linux, without slashes and spaces.
+        let is_name = (1..=15).contains(&local.len())
+            && local.chars().all(|c| c.is_ascii_graphic() && c != '/' && c != ':');
+        let local = match local.parse::<IpAddr>() {
+            Ok(address) => LocalRequest::Address(address),
+            Err(_) if local == "any" => LocalRequest::Any,
+            Err(_) if is_name && local.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+                LocalRequest::Interface(local.to_owned())
+            }
+            Err(_) => return Err(wrong(local, LOCAL)),
+        };
+        Ok(PathRequest { local, remote, usage })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_read() {
+        let read = |text: &str| text.parse::<PathRequest>().unwrap();
+        assert_eq!(read("any"), PathRequest::ANY);
+        let wwan = LocalRequest::Interface("wwan0".into());
+        let expected = PathRequest { local: wwan, remote: None, usage: PathUsage::Metered };
+        assert_eq!(read("wwan0,metered"), expected);
+        let full = read("192.0.2.7@203.0.113.5:4433,backup");
+        assert_eq!(full.local, LocalRequest::Address("192.0.2.7".parse().unwrap()));
+        assert_eq!(full.remote, Some("203.0.113.5:4433".parse().unwrap()));
+        assert_eq!(full.usage, PathUsage::Backup);
+        assert_eq!(
+            read("2001:db8::1").local,
+            LocalRequest::Address("2001:db8::1".parse().unwrap())
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_a_path_is_named() {
+        for (text, given) in [
+            ("", ""),
+            ("wlan0,always", "always"),
+            ("wlan0@somewhere", "somewhere"),
+            ("wlan0@203.0.113.5", "203.0.113.5"),
+            ("300.1.1.1", "300.1.1.1"),
+            ("a-name-that-is-far-too-long", "a-name-that-is-far-too-long"),
+            ("with space", "with space"),
+        ] {
+            let error = text.parse::<PathRequest>().unwrap_err();
+            assert_eq!(error.given, given, "{text}");
+            assert!(error.to_string().contains("allowed: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_request_finds_its_interface() {
+        let wlan = Interface {
+            name: "wlan0".into(),
+            index: 2,
+            addresses: vec!["192.0.2.7".parse().unwrap()],
+            running: true,
+            loopback: false,
+        };
+        let remote = "203.0.113.5".parse().unwrap();
+        let source = |text: &str, interface: &Interface| {
+            text.parse::<PathRequest>().unwrap().source(interface, remote).is_some()
+        };
+        assert!(source("wlan0", &wlan) && source("192.0.2.7", &wlan) && source("any", &wlan));
+        assert!(!source("wlan1", &wlan) && !source("192.0.2.8", &wlan));
+        let silent = Interface { running: false, ..wlan.clone() };
+        assert!(!source("wlan0", &silent) && !source("any", &silent));
+        let own = Interface { loopback: true, ..wlan };
+        assert!(source("wlan0", &own) && !source("any", &own));
+    }
+}
