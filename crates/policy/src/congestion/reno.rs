@@ -14,6 +14,8 @@ pub const ENTRY: Entry = Entry {
     options: &[
         option("initial", "initial window, packets", "10"),
         option("collapse", "timeouts in a row before the window falls to one packet", "1"),
+        option("growth", "by acknowledged bytes, or by acks: each counts one packet at most", "bytes"),
+        option("halve", "on loss: the window, or the flight, the bytes outstanding", "window"),
     ],
 };
 
@@ -23,6 +25,25 @@ pub const ENTRY: Entry = Entry {
 pub struct Reno {
     window: AdditiveWindow,
     collapse: u32,
+    growth: Growth,
+    halve: Halve,
+}
+
+/// What an acknowledgement is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Growth {
+    /// All bytes it covers (RFC 3465 with L unlimited).
+    Bytes,
+    /// One packet at most in slow start, and SMSS²/cwnd above (RFC 5681 §3.1, eq. 2 and 3).
+    Acks,
+}
+
+/// What a loss halves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Halve {
+    Window,
+    /// The bytes outstanding, so that a window that was not used does not count (RFC 5681, eq. 4).
+    Flight,
 }
 
 /// Makes it from its options.
@@ -32,7 +53,10 @@ pub fn build(
 ) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     let collapse = options.integer("collapse", 1..=10)? as u32;
-    Ok(Box::new(Reno { window: AdditiveWindow::new(initial, packet_size), collapse }))
+    let growth = options.choice("growth", &[("bytes", Growth::Bytes), ("acks", Growth::Acks)])?;
+    let halve = options.choice("halve", &[("window", Halve::Window), ("flight", Halve::Flight)])?;
+    let window = AdditiveWindow::new(initial, packet_size);
+    Ok(Box::new(Reno { window, collapse, growth, halve }))
 }
 
 impl CongestionController for Reno {
@@ -41,12 +65,19 @@ impl CongestionController for Reno {
         let lost = event.lost_packets > 0 && !window.answered(event.largest_lost_sent);
         let marked = event.ce_packets > 0 && !window.answered(event.largest_acked_sent);
         if lost || marked {
-            window.cut(event.now, window.bytes() / 2, 2);
+            let whole = match self.halve {
+                Halve::Window => window.bytes(),
+                Halve::Flight => window.bytes().min(event.prior_in_flight),
+            };
+            window.cut(event.now, whole / 2, 2);
         } else if !event.app_limited
             && event.acked_packets > 0
             && !window.answered(event.largest_acked_sent)
         {
-            window.grow(event.acked_bytes);
+            match self.growth {
+                Growth::Bytes => window.grow(event.acked_bytes),
+                Growth::Acks => window.grow_once(event.acked_bytes),
+            }
         }
     }
 

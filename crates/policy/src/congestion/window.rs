@@ -64,6 +64,17 @@ impl AdditiveWindow {
         self.bytes = self.bytes.saturating_add(packets.saturating_mul(self.packet)).min(MAX_WINDOW);
     }
 
+    /// Grows as one acknowledgement of `acked` bytes lets it: by a packet at most in slow start, by
+    /// packet²/window above (RFC 5681 §3.1, eq. 2 and 3).
+    pub(super) fn grow_once(&mut self, acked: u64) {
+        let step = if self.bytes < self.ssthresh {
+            acked.min(self.packet)
+        } else {
+            self.packet.saturating_mul(self.packet) / self.bytes
+        };
+        self.bytes = self.bytes.saturating_add(step.max(1)).min(MAX_WINDOW);
+    }
+
     /// Sets the threshold to `target` bytes (at least two packets) and lowers the window to `target` (at
     /// least `floor` packets). Never raises the window.
     pub(super) fn cut(&mut self, now: Time, target: u64, floor: u64) {

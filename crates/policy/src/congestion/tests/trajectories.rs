@@ -35,6 +35,23 @@ fn reno_doubles_then_halves_once_per_round_trip_then_adds_a_packet() {
 }
 
 #[test]
+fn reno_grows_by_acknowledgements_when_told_to() {
+    let mut reno = controller("reno:initial=2,growth=acks");
+    // An acknowledgement of two packets is worth one in slow start.
+    let trajectory = windows(&mut *reno, &[ack(100, 0, 2), ack(110, 10, 2), loss(120, 110, 1)]);
+    assert_eq!(trajectory, [3_600, 4_800, 2_400]);
+    // Above the threshold: packet²/window, whatever it covers.
+    assert_eq!(windows(&mut *reno, &[ack(300, 200, 2), ack(310, 210, 1)]), [3_000, 3_480]);
+}
+
+#[test]
+fn reno_halves_the_flight_when_told_to() {
+    let mut reno = controller("reno:initial=20,halve=flight");
+    let event = AckEvent { prior_in_flight: 9_600, ..loss(100, 50, 1) };
+    assert_eq!(windows(&mut *reno, &[event]), [4_800]);
+}
+
+#[test]
 fn reno_answers_a_mark_as_a_loss() {
     let mut reno = controller("reno:initial=20");
     assert_eq!(windows(&mut *reno, &[mark(100, 0, 1), mark(120, 50, 1)]), [12_000, 12_000]);

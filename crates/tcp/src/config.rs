@@ -1,0 +1,176 @@
+//! What a connection is made of: sizes, timers and which mechanisms are on.
+
+use core::time::Duration;
+
+use crate::segment::WireFormat;
+
+/// How losses are found and repaired.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LossRecovery {
+    /// Selective acknowledgements with the scoreboard and pipe of RFC 6675.
+    #[default]
+    Sack,
+    /// Selective acknowledgements as first simulated (Fall and Floyd 1996) and as ns-2's Sack1 has
+    /// it: the pipe falls with each arriving acknowledgement, not with inferred losses, any hole
+    /// below a SACKed segment is retransmitted, and a timeout forgets the scoreboard.
+    FallFloyd,
+    /// No selective acknowledgements: NewReno with partial acknowledgements (RFC 6582).
+    NewReno,
+}
+
+impl LossRecovery {
+    /// Whether the receiver reports ranges.
+    pub fn uses_sack(self) -> bool {
+        !matches!(self, LossRecovery::NewReno)
+    }
+}
+
+/// When the receiver acknowledges data that arrives in order. Everything else is acknowledged at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayedAck {
+    /// An acknowledgement for each so many segments, at least 1; 1 acknowledges every segment.
+    pub every: u32,
+    /// And not later than this after the first of them (RFC 5681 §4.2: at most 500 ms).
+    pub timeout: Duration,
+}
+
+impl DelayedAck {
+    /// Every segment is acknowledged at once.
+    pub const OFF: DelayedAck = DelayedAck { every: 1, timeout: Duration::ZERO };
+    /// Every second segment, or after 100 ms, as ns-2's DelAck sink.
+    pub const SECOND: DelayedAck = DelayedAck { every: 2, timeout: Duration::from_millis(100) };
+}
+
+/// The retransmission timer (RFC 6298).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimerConfig {
+    /// Least timeout before back-off (RFC 6298 §2.4 says 1 s; Linux and the references use 0.2 s).
+    pub min_rto: Duration,
+    /// Most, back-off included.
+    pub max_rto: Duration,
+    /// Timeout before the first round-trip sample.
+    pub initial_rto: Duration,
+    /// Clock granularity G: round-trip samples are whole multiples of it, as read off such a clock.
+    pub granularity: Duration,
+    /// Largest factor of the back-off (64 in ns-2); a power of two.
+    pub max_backoff: u32,
+    /// Consecutive timeouts after which the connection gives up, if it ever does.
+    pub give_up_after: Option<u32>,
+}
+
+impl Default for TimerConfig {
+    fn default() -> Self {
+        TimerConfig {
+            min_rto: Duration::from_millis(200),
+            max_rto: Duration::from_secs(60),
+            initial_rto: Duration::from_secs(1),
+            granularity: Duration::from_millis(1),
+            max_backoff: 64,
+            give_up_after: None,
+        }
+    }
+}
+
+/// Everything that describes one connection, both ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Most payload in a segment, bytes; at least 1.
+    pub mss: u32,
+    /// Sizes on the wire.
+    pub wire: WireFormat,
+    /// Loss recovery.
+    pub recovery: LossRecovery,
+    /// Duplicate acknowledgements, or SACKed segments above, that make a loss (RFC 5681: 3).
+    pub dup_threshold: u32,
+    /// New segments for the first duplicate acknowledgements (RFC 3042).
+    pub limited_transmit: bool,
+    /// Proportional rate reduction during recovery (RFC 9937), instead of sending while the pipe is
+    /// below the threshold (RFC 6675).
+    pub prr: bool,
+    /// The timestamps option: every acknowledgement of new data gives a round-trip sample, and the
+    /// back-off ends with it. Without it one segment per round trip is timed, never a retransmitted
+    /// one, and the back-off stays until such a segment is acknowledged (Karn's rule).
+    pub timestamps: bool,
+    /// Explicit congestion notification (RFC 3168).
+    pub ecn: bool,
+    /// RACK-TLP (RFC 8985): losses by time, and a probe instead of a timeout at the tail.
+    pub rack: bool,
+    /// Timers.
+    pub timers: TimerConfig,
+    /// When in-order data is acknowledged.
+    pub delayed_ack: DelayedAck,
+    /// A SYN exchange before the first data.
+    pub handshake: bool,
+    /// Most bytes that the receiver holds, read or not in order.
+    pub receive_buffer: u64,
+    /// Whether the receiving application takes bytes as soon as they are in order.
+    pub read_at_once: bool,
+    /// Most bytes written and not acknowledged.
+    pub send_buffer: u64,
+    /// Keep a state for each segment from which delivery rates follow (BBR needs it).
+    pub rate_samples: bool,
+}
+
+impl Default for Config {
+    /// SACK with limited transmit and timestamps, 1460 B segments, buffers that never bind, every
+    /// segment acknowledged, a SYN exchange.
+    fn default() -> Self {
+        Config {
+            mss: 1460,
+            wire: WireFormat::default(),
+            recovery: LossRecovery::Sack,
+            dup_threshold: 3,
+            limited_transmit: true,
+            prr: false,
+            timestamps: true,
+            ecn: false,
+            rack: false,
+            timers: TimerConfig::default(),
+            delayed_ack: DelayedAck::OFF,
+            handshake: true,
+            receive_buffer: 1 << 32,
+            read_at_once: true,
+            send_buffer: 1 << 40,
+            rate_samples: false,
+        }
+    }
+}
+
+impl Config {
+    /// As a present-day Linux sends: PRR, RACK-TLP, an acknowledgement for every second segment or
+    /// after 40 ms, rate samples for its pacing controllers.
+    pub fn linux() -> Self {
+        Config {
+            prr: true,
+            rack: true,
+            delayed_ack: DelayedAck { every: 2, timeout: Duration::from_millis(40) },
+            rate_samples: true,
+            ..Config::default()
+        }
+    }
+
+    /// As ns-2's `Agent/TCP/Sack1` with the parameters of the reference data: 1000 B payload in
+    /// 1040 B packets (1050 with timestamps), limited transmit, no SYN exchange before data, first
+    /// timeout 3 s, a clock of 10 ms (1 ms with timestamps).
+    pub fn ns2_sack1(timestamps: bool) -> Self {
+        let granularity = Duration::from_millis(if timestamps { 1 } else { 10 });
+        Config {
+            mss: 1000,
+            wire: WireFormat { timestamp_bytes: 10, sack_block_bytes: 0, ..WireFormat::default() },
+            recovery: LossRecovery::FallFloyd,
+            timestamps,
+            timers: TimerConfig {
+                initial_rto: Duration::from_secs(3),
+                granularity,
+                ..TimerConfig::default()
+            },
+            handshake: false,
+            ..Config::default()
+        }
+    }
+
+    /// As ns-2's `Agent/TCP/Newreno` with the same parameters.
+    pub fn ns2_newreno() -> Self {
+        Config { recovery: LossRecovery::NewReno, ..Config::ns2_sack1(false) }
+    }
+}

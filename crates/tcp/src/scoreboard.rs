@@ -1,0 +1,480 @@
+//! The sender's record of what is outstanding (RFC 6675 §3 and §4).
+//!
+//! One slot for each segment in a ring, and the SACKed offsets as ranges beside it. A slot changes
+//! state a bounded number of times, and every walk starts where the last one ended, so the cost per
+//! segment does not depend on the window.
+
+use anabranch_types::Time;
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use crate::ranges::Ranges;
+
+/// One outstanding segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slot {
+    pub(crate) start: u64,
+    /// When it was last sent.
+    pub(crate) sent: Time,
+    /// Payload bytes.
+    pub(crate) len: u32,
+    state: u8,
+}
+
+const SACKED: u8 = 1;
+/// Declared lost; stays set when it is retransmitted.
+const LOST: u8 = 1 << 1;
+/// A retransmission is in flight.
+const RESENT: u8 = 1 << 2;
+/// Was retransmitted at some time.
+const EVER_RESENT: u8 = 1 << 3;
+/// Ends the stream: takes one more offset.
+const FIN: u8 = 1 << 4;
+/// An explicit notice said it was lost by corruption.
+const NOTICED: u8 = 1 << 5;
+
+impl Slot {
+    pub(crate) fn end(&self) -> u64 {
+        self.start + u64::from(self.len) + u64::from(self.is(FIN))
+    }
+
+    fn is(&self, bit: u8) -> bool {
+        self.state & bit != 0
+    }
+
+    pub(crate) fn ends_stream(&self) -> bool {
+        self.is(FIN)
+    }
+
+    pub(crate) fn ever_resent(&self) -> bool {
+        self.is(EVER_RESENT)
+    }
+
+    /// Bytes it counts in the pipe (RFC 6675 §4, SetPipe).
+    fn in_pipe(&self) -> u64 {
+        if self.is(SACKED) {
+            return 0;
+        }
+        let copies = u64::from(!self.is(LOST)) + u64::from(self.is(RESENT));
+        copies * u64::from(self.len)
+    }
+
+    fn waits_for_resending(&self) -> bool {
+        self.state & (SACKED | LOST | RESENT) == LOST
+    }
+}
+
+/// What an acknowledgement newly reported.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Delivered {
+    pub(crate) bytes: u64,
+    pub(crate) segments: u32,
+    /// When the newest of them was sent, and where it ends.
+    pub(crate) newest_sent: Option<(Time, u64)>,
+    /// Whether that one had been retransmitted.
+    pub(crate) newest_resent: bool,
+    /// Absolute index of that slot, for tables beside the board.
+    pub(crate) newest_index: u64,
+}
+
+/// The outstanding segments.
+#[derive(Clone, Debug)]
+pub(crate) struct Scoreboard {
+    slots: VecDeque<Slot>,
+    /// Slots that have left at the front since the start.
+    popped: u64,
+    /// Full segment size, for the guess where a slot is.
+    mss: u32,
+    sacked: Ranges,
+    /// Everything below that is not SACKed has been declared lost.
+    judged: u64,
+    /// No slot below waits for a retransmission.
+    cursor: u64,
+    /// Slots that wait for a retransmission.
+    waiting: u64,
+    pipe: u64,
+    /// Offsets up to which the board reaches.
+    end: u64,
+    /// First copies below this have been judged by time.
+    timed_until: u64,
+    /// Retransmissions in the order of sending, with their offsets; kept where losses are found by
+    /// time.
+    copies: VecDeque<(Time, u64)>,
+    tracks_copies: bool,
+}
+
+impl Scoreboard {
+    pub(crate) fn new(mss: u32) -> Self {
+        Scoreboard {
+            slots: VecDeque::new(),
+            popped: 0,
+            mss: mss.max(1),
+            sacked: Ranges::new(),
+            judged: 0,
+            cursor: 0,
+            waiting: 0,
+            pipe: 0,
+            end: 0,
+            timed_until: 0,
+            copies: VecDeque::new(),
+            tracks_copies: false,
+        }
+    }
+
+    pub(crate) fn pipe(&self) -> u64 {
+        self.pipe
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn front(&self) -> Option<&Slot> {
+        self.slots.front()
+    }
+
+    /// Bytes SACKed above the cumulative acknowledgement.
+    pub(crate) fn sacked_bytes(&self) -> u64 {
+        self.sacked.covered()
+    }
+
+    /// The end of the highest SACKed range.
+    pub(crate) fn highest_sacked(&self) -> Option<u64> {
+        self.sacked.last().map(|range| range.1)
+    }
+
+    /// Whether a segment waits for its retransmission.
+    pub(crate) fn any_waiting(&self) -> bool {
+        self.waiting > 0
+    }
+
+    /// A new segment left; it follows the last one.
+    pub(crate) fn push(&mut self, start: u64, len: u32, fin: bool, now: Time) -> u64 {
+        let slot = Slot { start, sent: now, len, state: if fin { FIN } else { 0 } };
+        self.end = slot.end();
+        self.pipe += u64::from(len);
+        self.slots.push_back(slot);
+        self.popped + self.slots.len() as u64 - 1
+    }
+
+    fn index_of(&self, offset: u64) -> Option<usize> {
+        let front = self.slots.front()?;
+        if offset < front.start || offset >= self.end {
+            return None;
+        }
+        let guess = (offset - front.start) / u64::from(self.mss);
+        let guess = usize::try_from(guess).unwrap_or(usize::MAX);
+        match self.slots.get(guess) {
+            Some(slot) if slot.start <= offset && offset < slot.end() => Some(guess),
+            _ => Some(self.slots.partition_point(|slot| slot.end() <= offset)),
+        }
+    }
+
+    /// Everything below `offset` has arrived. Adds what is new to `delivered`.
+    pub(crate) fn acknowledge(&mut self, offset: u64, delivered: &mut Delivered) {
+        while let Some(slot) = self.slots.front().copied() {
+            if slot.end() > offset {
+                break;
+            }
+            self.settle(&slot, self.popped, delivered);
+            self.slots.pop_front();
+            self.popped += 1;
+        }
+        if let Some(slot) = self.slots.front_mut()
+            && slot.start < offset
+        {
+            // Part of a segment: the rest stays outstanding.
+            let before = slot.in_pipe();
+            let part = u32::try_from(offset - slot.start).unwrap_or(slot.len).min(slot.len);
+            slot.start = offset;
+            slot.len -= part;
+            self.pipe -= before - slot.in_pipe();
+            delivered.bytes += u64::from(part);
+        }
+        self.sacked.remove_below(offset);
+        self.judged = self.judged.max(offset);
+        self.cursor = self.cursor.max(offset);
+        self.timed_until = self.timed_until.max(offset);
+    }
+
+    fn settle(&mut self, slot: &Slot, index: u64, delivered: &mut Delivered) {
+        self.pipe -= slot.in_pipe();
+        self.waiting -= u64::from(slot.waits_for_resending());
+        if slot.is(SACKED) {
+            return;
+        }
+        delivered.bytes += u64::from(slot.len);
+        delivered.segments += 1;
+        if delivered.newest_sent.is_none_or(|newest| newest <= (slot.sent, slot.end())) {
+            delivered.newest_sent = Some((slot.sent, slot.end()));
+            delivered.newest_resent = slot.ever_resent();
+            delivered.newest_index = index;
+        }
+    }
+
+    /// `[start, end)` has arrived above the cumulative acknowledgement. Offsets that are not
+    /// outstanding are ignored. Adds what is new to `delivered`.
+    pub(crate) fn sack(&mut self, start: u64, end: u64, delivered: &mut Delivered) {
+        let Some(front) = self.slots.front() else { return };
+        let (start, end) = (start.max(front.start), end.min(self.end));
+        if start >= end {
+            return;
+        }
+        let mut ranges = core::mem::take(&mut self.sacked);
+        ranges.insert(start, end, |from, to| self.sack_fresh(from, to, delivered));
+        self.sacked = ranges;
+    }
+
+    fn sack_fresh(&mut self, from: u64, to: u64, delivered: &mut Delivered) {
+        let Some(mut index) = self.index_of(from) else { return };
+        while let Some(slot) = self.slots.get(index).copied() {
+            if slot.start >= to {
+                break;
+            }
+            // Only whole segments count; a part of one says nothing about the rest.
+            if slot.start >= from && slot.end() <= to && !slot.is(SACKED) {
+                self.settle(&slot, self.popped + index as u64, delivered);
+                if let Some(slot) = self.slots.get_mut(index) {
+                    slot.state |= SACKED;
+                }
+            }
+            index += 1;
+        }
+    }
+
+    /// Declares lost what has `threshold` SACKed segments, or more than `threshold − 1` segments'
+    /// bytes SACKed, above it (RFC 6675 §4, IsLost). Returns how many segments are newly lost.
+    pub(crate) fn judge(&mut self, threshold: u32) -> u32 {
+        if self.sacked.is_empty() {
+            return 0;
+        }
+        let enough = u64::from(threshold.saturating_sub(1)) * u64::from(self.mss);
+        let (mut bytes, mut runs, mut frontier) = (0, 0, None);
+        for (start, end) in self.sacked.iter().rev() {
+            bytes += end - start;
+            runs += 1;
+            if bytes > enough || runs >= threshold {
+                frontier = Some(start);
+                break;
+            }
+        }
+        frontier.map_or(0, |frontier| self.declare_below(frontier))
+    }
+
+    /// Declares everything below `frontier` lost that is not SACKed and has not been judged yet.
+    pub(crate) fn declare_below(&mut self, frontier: u64) -> u32 {
+        if frontier <= self.judged {
+            return 0;
+        }
+        let mut newly = 0;
+        let mut index = self.index_of(self.judged).unwrap_or(0);
+        while let Some(slot) = self.slots.get(index).copied() {
+            if slot.start >= frontier {
+                break;
+            }
+            newly += u32::from(self.declare(index));
+            index += 1;
+        }
+        self.judged = frontier;
+        newly
+    }
+
+    /// Declares the first outstanding segment lost. True if it was not before.
+    pub(crate) fn declare_first(&mut self) -> bool {
+        let waits = self.slots.front().is_some_and(|slot| !slot.is(SACKED));
+        waits && self.declare(0)
+    }
+
+    /// The segment at `offset` was lost by corruption, as a notice says. A retransmission of it that
+    /// is in flight is taken as lost too. True if it will be retransmitted.
+    pub(crate) fn notice(&mut self, offset: u64) -> bool {
+        let Some(index) = self.index_of(offset) else { return false };
+        self.forget_copy(index);
+        let declared = self.declare(index);
+        if let Some(slot) = self.slots.get_mut(index) {
+            slot.state |= NOTICED;
+        }
+        declared || self.slots.get(index).is_some_and(Slot::waits_for_resending)
+    }
+
+    /// Whether the first outstanding segment's loss is explained by a notice.
+    pub(crate) fn first_was_noticed(&self) -> bool {
+        self.slots.front().is_some_and(|slot| slot.is(NOTICED))
+    }
+
+    fn declare(&mut self, index: usize) -> bool {
+        let Some(slot) = self.slots.get_mut(index) else { return false };
+        if slot.is(SACKED) || slot.is(LOST) {
+            return false;
+        }
+        let before = slot.in_pipe();
+        slot.state |= LOST;
+        self.pipe -= before - slot.in_pipe();
+        if slot.waits_for_resending() {
+            self.waiting += 1;
+            self.cursor = self.cursor.min(slot.start);
+        }
+        true
+    }
+
+    /// The copy in flight of a retransmitted segment is lost: it waits to be sent again.
+    pub(crate) fn forget_copy(&mut self, index: usize) {
+        if let Some(slot) = self.slots.get_mut(index)
+            && slot.is(RESENT)
+            && !slot.is(SACKED)
+        {
+            self.pipe -= u64::from(slot.len);
+            slot.state = (slot.state & !RESENT) | LOST;
+            self.waiting += 1;
+            self.cursor = self.cursor.min(slot.start);
+        }
+    }
+
+    /// A timeout: everything outstanding that is not SACKed is lost, retransmissions included. With
+    /// `forget`, SACKs are not believed any longer either (RFC 2018 §8).
+    pub(crate) fn declare_all(&mut self, forget: bool) {
+        if forget {
+            self.sacked.clear();
+        }
+        self.pipe = 0;
+        self.waiting = 0;
+        self.copies.clear();
+        for slot in &mut self.slots {
+            if forget {
+                slot.state &= !SACKED;
+            }
+            if !slot.is(SACKED) {
+                slot.state = (slot.state & !(RESENT | NOTICED)) | LOST;
+                self.waiting += 1;
+            }
+        }
+        self.judged = self.end;
+        self.cursor = self.slots.front().map_or(self.end, |slot| slot.start);
+    }
+
+    /// The first segment that waits for its retransmission, by its index.
+    pub(crate) fn next_waiting(&mut self) -> Option<usize> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let mut index = self.index_of(self.cursor).unwrap_or(0);
+        while let Some(slot) = self.slots.get(index) {
+            if slot.waits_for_resending() {
+                self.cursor = slot.start;
+                return Some(index);
+            }
+            index += 1;
+        }
+        None
+    }
+
+    /// The first segment, at `from` or above, that is not SACKed and lies below one that is.
+    pub(crate) fn next_hole(&self, from: u64) -> Option<usize> {
+        let highest = self.highest_sacked()?;
+        let front = self.slots.front()?.start;
+        let mut index = self.index_of(from.max(front))?;
+        while let Some(slot) = self.slots.get(index) {
+            if slot.start >= highest {
+                return None;
+            }
+            if !slot.is(SACKED) {
+                return Some(index);
+            }
+            index += 1;
+        }
+        None
+    }
+
+    /// Declares lost every copy that was sent before `(newest, end)` and more than `age` ago (RFC
+    /// 8985 §6.2, step 5). Returns how many, and the least time after which another one will be.
+    pub(crate) fn declare_sent_before(
+        &mut self,
+        newest: (Time, u64),
+        age: Duration,
+        now: Time,
+    ) -> (u32, Option<Duration>) {
+        let (mut newly, mut wait): (u32, Option<Duration>) = (0, None);
+        let expired = |sent: Time| now.since(sent) > age;
+        let left = |sent: Time| age.saturating_sub(now.since(sent)) + Duration::from_nanos(1);
+        // First copies left in the order of offsets: go on where the last walk stopped.
+        let mut index = self.index_of(self.timed_until).unwrap_or(0);
+        while let Some(slot) = self.slots.get(index).copied() {
+            if !slot.ever_resent() && !slot.is(SACKED) && !slot.is(LOST) {
+                if (slot.sent, slot.end()) >= newest {
+                    break;
+                }
+                if !expired(slot.sent) {
+                    wait = Some(left(slot.sent));
+                    break;
+                }
+                newly += u32::from(self.declare(index));
+            } else if slot.start >= newest.1 && slot.sent > newest.0 {
+                break;
+            }
+            index += 1;
+            self.timed_until = slot.end();
+        }
+        // Further copies left in the order of the queue.
+        while let Some(&(sent, start)) = self.copies.front() {
+            let found = self.index_of(start);
+            let slot = found.and_then(|index| self.slots.get(index));
+            let live = slot.is_some_and(|s| s.sent == sent && s.is(RESENT) && !s.is(SACKED));
+            if live {
+                if slot.is_some_and(|slot| (sent, slot.end()) >= newest) {
+                    break;
+                }
+                if !expired(sent) {
+                    wait = Some(wait.map_or(left(sent), |wait| wait.min(left(sent))));
+                    break;
+                }
+                if let Some(index) = found {
+                    self.forget_copy(index);
+                    newly += 1;
+                }
+            }
+            self.copies.pop_front();
+        }
+        (newly, wait)
+    }
+
+    /// Keeps the order of retransmissions from now on, for losses found by time.
+    pub(crate) fn track_copies(&mut self) {
+        self.tracks_copies = true;
+    }
+
+    /// The slot at `index`.
+    pub(crate) fn slot(&self, index: usize) -> Option<&Slot> {
+        self.slots.get(index)
+    }
+
+    /// Absolute index of the slot at `index`.
+    pub(crate) fn absolute(&self, index: usize) -> u64 {
+        self.popped + index as u64
+    }
+
+    /// Absolute index of the first slot.
+    pub(crate) fn first_absolute(&self) -> u64 {
+        self.popped
+    }
+
+    /// The segment at `index` was sent again.
+    pub(crate) fn resent(&mut self, index: usize, now: Time) {
+        if let Some(slot) = self.slots.get_mut(index) {
+            let before = slot.in_pipe();
+            self.waiting -= u64::from(slot.waits_for_resending());
+            slot.state |= RESENT | EVER_RESENT;
+            slot.sent = now;
+            self.pipe += slot.in_pipe() - before;
+            if self.tracks_copies {
+                self.copies.push_back((now, slot.start));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

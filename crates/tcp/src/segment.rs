@@ -1,0 +1,240 @@
+//! What travels: a TCP segment without its payload bytes.
+
+use anabranch_types::Time;
+
+/// Most SACK blocks in one segment (RFC 2018 §3: four, three beside timestamps).
+pub const MAX_SACK_BLOCKS: usize = 4;
+
+/// The control bits that the model uses, and three marks of its own ([`PROBE`](Self::PROBE),
+/// [`MAPPED`](Self::MAPPED), [`ECT`](Self::ECT)).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(u16);
+
+impl Flags {
+    /// No bit set.
+    pub const NONE: Flags = Flags(0);
+    /// Opens the connection.
+    pub const SYN: Flags = Flags(1);
+    /// The stream ends after this segment's payload.
+    pub const FIN: Flags = Flags(1 << 1);
+    /// The acknowledgement fields hold something.
+    pub const ACK: Flags = Flags(1 << 2);
+    /// A congestion mark has arrived (RFC 3168 §6.1.3).
+    pub const ECE: Flags = Flags(1 << 3);
+    /// The sender has reduced its window (RFC 3168 §6.1.2).
+    pub const CWR: Flags = Flags(1 << 4);
+    /// A zero-window probe: an empty data segment that wants an answer.
+    pub const PROBE: Flags = Flags(1 << 5);
+    /// `data` holds a data sequence number or a data acknowledgement.
+    pub const MAPPED: Flags = Flags(1 << 6);
+    /// The packet leaves as ECN-capable (the ECT(0) codepoint of the IP header).
+    pub const ECT: Flags = Flags(1 << 7);
+    /// The payload was sent before. The receiver does not look at it; traces and statistics do.
+    pub const RETRANSMISSION: Flags = Flags(1 << 8);
+
+    /// Whether every bit of `other` is set.
+    pub const fn has(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// These bits and those of `other`.
+    #[must_use]
+    pub const fn with(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+
+    /// These bits without those of `other`.
+    #[must_use]
+    pub const fn without(self, other: Flags) -> Flags {
+        Flags(self.0 & !other.0)
+    }
+
+    /// The bits as an integer, for traces and digests.
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+}
+
+/// The timestamps option (RFC 7323 §3). Times of the peers' clocks, which agree in a simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timestamps {
+    /// When the segment was sent (TSval).
+    pub value: Time,
+    /// The peer's value that this segment answers (TSecr); [`Time::MAX`] where there is none.
+    pub echo: Time,
+}
+
+/// The ranges that a receiver reports above its cumulative acknowledgement, newest first (RFC 2018).
+///
+/// Kept as 32-bit distances from the acknowledgement, so a block ends within 4 GiB of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    count: u8,
+    blocks: [(u32, u32); MAX_SACK_BLOCKS],
+}
+
+impl SackBlocks {
+    /// Adds a block `[start, end)` above `ack`. One that is full already, empty, not above `ack` or
+    /// too far from it is left out.
+    pub fn push(&mut self, ack: u64, start: u64, end: u64) {
+        let (Some(from), Some(to)) = (start.checked_sub(ack), end.checked_sub(ack)) else { return };
+        let (Ok(from), Ok(to)) = (u32::try_from(from), u32::try_from(to)) else { return };
+        if from < to
+            && let Some(slot) = self.blocks.get_mut(usize::from(self.count))
+        {
+            *slot = (from, to);
+            self.count += 1;
+        }
+    }
+
+    /// The blocks as `(start, end)` of stream offsets, given the acknowledgement they came with.
+    pub fn iter(&self, ack: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let blocks = self.blocks.iter().take(usize::from(self.count));
+        blocks.map(move |(from, to)| {
+            (ack.saturating_add(u64::from(*from)), ack.saturating_add(u64::from(*to)))
+        })
+    }
+
+    /// How many blocks there are.
+    pub fn len(&self) -> usize {
+        usize::from(self.count)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+}
+
+/// One segment. Offsets are 64 bits from the stream's first byte, so they never wrap; a FIN takes
+/// one offset after the last byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Offset of the first payload byte.
+    pub seq: u64,
+    /// Payload, bytes.
+    pub len: u32,
+    /// Control bits.
+    pub flags: Flags,
+    /// Every offset below this has arrived (with [`Flags::ACK`]).
+    pub ack: u64,
+    /// Bytes that the receiver takes from `ack` on, or from the data acknowledgement where
+    /// [`Flags::MAPPED`] is set on an acknowledgement.
+    pub window: u64,
+    /// Ranges that have arrived above `ack`.
+    pub sack: SackBlocks,
+    /// The timestamps option, if the connection uses it.
+    pub timestamps: Option<Timestamps>,
+    /// With [`Flags::MAPPED`]: the data sequence number of the first payload byte; on an
+    /// acknowledgement the data-level cumulative acknowledgement.
+    pub data: u64,
+}
+
+impl Segment {
+    /// A segment with neither payload nor flags.
+    pub const EMPTY: Segment = Segment {
+        seq: 0,
+        len: 0,
+        flags: Flags::NONE,
+        ack: 0,
+        window: 0,
+        sack: SackBlocks { count: 0, blocks: [(0, 0); MAX_SACK_BLOCKS] },
+        timestamps: None,
+        data: 0,
+    };
+
+    /// The offset after its last one, the FIN's included.
+    pub fn end(&self) -> u64 {
+        let fin = u64::from(self.flags.has(Flags::FIN));
+        self.seq.saturating_add(u64::from(self.len)).saturating_add(fin)
+    }
+
+    /// Whether it carries payload, a SYN, a FIN or a probe, all of which want an answer.
+    pub fn carries_data(&self) -> bool {
+        self.len > 0
+            || (self.flags.has(Flags::SYN) && !self.flags.has(Flags::ACK))
+            || self.flags.has(Flags::FIN)
+            || self.flags.has(Flags::PROBE)
+    }
+
+    /// The data sequence number or data acknowledgement, where there is one.
+    pub fn data_sequence(&self) -> Option<u64> {
+        self.flags.has(Flags::MAPPED).then_some(self.data)
+    }
+
+    /// Bytes on the wire under `format`.
+    pub fn wire_size(&self, format: &WireFormat) -> u32 {
+        let mut size = format.header_bytes.saturating_add(self.len);
+        if self.timestamps.is_some() && !self.flags.has(Flags::SYN) {
+            size += format.timestamp_bytes;
+        }
+        if self.flags.has(Flags::MAPPED) {
+            size += format.mapping_bytes;
+        }
+        if !self.sack.is_empty() && format.sack_block_bytes > 0 {
+            // Two bytes of kind and length, two of padding.
+            size += 4 + format.sack_block_bytes * self.sack.len() as u32;
+        }
+        size
+    }
+}
+
+/// How many bytes of header a segment has on the wire; the papers count them differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WireFormat {
+    /// IP and TCP headers without options (40 in ns-2, 20 + 20 in IPv4).
+    pub header_bytes: u32,
+    /// What the timestamps option adds (12; ns-2 counts 10). Not added to a SYN.
+    pub timestamp_bytes: u32,
+    /// What each SACK block adds (8), beside 4 for the option; 0 counts neither, as ns-2 does.
+    pub sack_block_bytes: u32,
+    /// What a data sequence mapping adds (20 for MPTCP's with 64-bit numbers, RFC 8684 §3.3).
+    pub mapping_bytes: u32,
+}
+
+impl Default for WireFormat {
+    /// IPv4 and TCP with the options at their sizes on the wire.
+    fn default() -> Self {
+        WireFormat { header_bytes: 40, timestamp_bytes: 12, sack_block_bytes: 8, mapping_bytes: 20 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_follow_the_format() {
+        let ns2 = WireFormat { timestamp_bytes: 10, sack_block_bytes: 0, ..WireFormat::default() };
+        let mut segment = Segment { len: 1000, ..Segment::EMPTY };
+        assert_eq!(segment.wire_size(&ns2), 1040);
+        segment.timestamps = Some(Timestamps { value: Time::ZERO, echo: Time::MAX });
+        assert_eq!(segment.wire_size(&ns2), 1050);
+        let mut ack = Segment { flags: Flags::ACK, ack: 100, ..Segment::EMPTY };
+        ack.sack.push(100, 300, 400);
+        ack.sack.push(100, 600, 700);
+        assert_eq!(ack.wire_size(&ns2), 40);
+        assert_eq!(ack.wire_size(&WireFormat::default()), 60);
+    }
+
+    #[test]
+    fn blocks_out_of_range_are_left_out() {
+        let mut sack = SackBlocks::default();
+        sack.push(100, 50, 60);
+        sack.push(100, 200, 200);
+        sack.push(0, 1 << 33, (1 << 33) + 1);
+        assert!(sack.is_empty());
+        for i in 0..6 {
+            sack.push(100, 200 + 10 * i, 205 + 10 * i);
+        }
+        assert_eq!(sack.len(), MAX_SACK_BLOCKS);
+        assert_eq!(sack.iter(100).next(), Some((200, 205)));
+    }
+
+    #[test]
+    fn a_fin_takes_one_offset() {
+        let segment = Segment { seq: 10, len: 5, flags: Flags::FIN, ..Segment::EMPTY };
+        assert_eq!(segment.end(), 16);
+        assert!(segment.carries_data());
+    }
+}

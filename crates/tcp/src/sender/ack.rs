@@ -1,0 +1,316 @@
+//! Acknowledgements: what they free, and when they mean a loss.
+
+use anabranch_policy::view::PathView;
+use anabranch_types::Time;
+
+use super::control::{Digest, Signal};
+use super::{Phase, Sender, SenderEvent, State};
+use crate::config::LossRecovery;
+use crate::prr::Prr;
+use crate::scoreboard::Delivered;
+use crate::segment::{Flags, Segment};
+
+impl Sender {
+    /// Takes in a segment from the peer. Whatever it claims about bytes never sent is ignored.
+    pub fn handle_segment(&mut self, now: Time, segment: &Segment) {
+        self.handle_segment_among(now, segment, &[]);
+    }
+
+    /// The same for a subflow of several, whose views coupled congestion controllers read.
+    pub fn handle_segment_among(&mut self, now: Time, segment: &Segment, siblings: &[PathView]) {
+        if self.state == State::Failed || !segment.flags.has(Flags::ACK) {
+            return;
+        }
+        if let Some(timestamps) = segment.timestamps {
+            self.peer_timestamp = timestamps.value;
+        }
+        if let State::Opening(unsent) = self.state {
+            if !unsent && segment.flags.has(Flags::SYN) {
+                self.connected(now, segment);
+            }
+            return;
+        }
+        if segment.ack < self.una || segment.ack > self.next || segment.flags.has(Flags::SYN) {
+            return;
+        }
+        self.statistics.acks += 1;
+        let window_moved = self.update_limit(segment);
+        let prior_in_flight = self.in_flight();
+        let mut delivered = Delivered::default();
+        let progress = segment.ack > self.una;
+        let acked = segment.ack - self.una;
+        if progress {
+            self.board.acknowledge(segment.ack, &mut delivered);
+            self.una = segment.ack;
+            self.credit = self.credit.saturating_sub(acked.saturating_sub(self.mss()));
+        }
+        self.take_sacks(segment, &mut delivered);
+        self.sample_rtt(now, segment, progress);
+        if self.config.rack {
+            self.rack.on_delivered(&delivered, self.rtt.min(), now);
+        }
+        let duplicate = !progress
+            && self.next > self.una
+            && if self.config.recovery.uses_sack() {
+                delivered.segments > 0
+            } else {
+                !window_moved
+            };
+        self.statistics.duplicate_acks += u64::from(duplicate);
+        let mut digest =
+            Digest { delivered, progress, newly_lost: 0, prior_in_flight, signal: Signal::None };
+        self.react(now, &mut digest, duplicate);
+        if segment.flags.has(Flags::ECE) && self.config.ecn {
+            self.on_mark(&mut digest);
+        }
+        self.tell_ack(now, &digest, siblings);
+        self.settle_recovery(now, &digest);
+        if progress {
+            self.on_progress(now);
+        }
+    }
+
+    fn connected(&mut self, now: Time, segment: &Segment) {
+        self.state = State::Open;
+        self.limit = segment.window;
+        self.rto_at = None;
+        self.consecutive_timeouts = 0;
+        if let Some((_, sent)) = self.timed.take() {
+            self.rtt.on_sample(now.since(sent));
+            self.rtt.reset_backoff();
+        }
+        self.events.push_back(SenderEvent::Connected);
+    }
+
+    /// Moves the window's right end, which never moves back. True if it moved.
+    fn update_limit(&mut self, segment: &Segment) -> bool {
+        // With a mapping the window is one of the data sequence space, which is not ours to keep.
+        if segment.flags.has(Flags::MAPPED) {
+            self.limit = u64::MAX / 2;
+            return false;
+        }
+        let limit = segment.ack.saturating_add(segment.window);
+        let moved = limit > self.limit;
+        self.limit = self.limit.max(limit);
+        if self.limit > self.next {
+            self.persist_at = None;
+            self.persist_backoff = 1;
+            self.probe_due = false;
+        }
+        moved
+    }
+
+    fn take_sacks(&mut self, segment: &Segment, delivered: &mut Delivered) {
+        // After a timeout the first simulations start over without a scoreboard.
+        let forgetful = self.config.recovery == LossRecovery::FallFloyd;
+        if !self.config.recovery.uses_sack() || (forgetful && self.in_timeout_recovery()) {
+            return;
+        }
+        for (start, end) in segment.sack.iter(segment.ack) {
+            if end <= self.next {
+                self.board.sack(start, end, delivered);
+            }
+        }
+    }
+
+    /// Round-trip samples (RFC 6298 §3, RFC 7323 §4.1).
+    fn sample_rtt(&mut self, now: Time, segment: &Segment, progress: bool) {
+        if !progress {
+            return;
+        }
+        if self.config.timestamps {
+            if let Some(timestamps) = segment.timestamps
+                && timestamps.echo != Time::MAX
+            {
+                self.rtt.on_sample(now.since(timestamps.echo));
+                self.rtt.reset_backoff();
+            }
+        } else if let Some((end, sent)) = self.timed
+            && segment.ack >= end
+        {
+            self.timed = None;
+            self.rtt.on_sample(now.since(sent));
+            self.rtt.reset_backoff();
+        }
+    }
+
+    /// The state machine of recovery.
+    fn react(&mut self, now: Time, digest: &mut Digest, duplicate: bool) {
+        match self.phase {
+            Phase::Ordinary => self.react_ordinary(now, digest, duplicate),
+            Phase::Recovery { .. } => self.react_recovery(now, digest, duplicate),
+            Phase::Timeout => {
+                if self.config.recovery == LossRecovery::Sack {
+                    digest.newly_lost += self.judge(now);
+                }
+                if self.past_recovery_point() {
+                    self.phase = Phase::Ordinary;
+                    self.duplicates = 0;
+                }
+            }
+        }
+    }
+
+    fn react_ordinary(&mut self, now: Time, digest: &mut Digest, duplicate: bool) {
+        if digest.progress {
+            self.duplicates = 0;
+            self.credit = 0;
+        } else if duplicate {
+            self.duplicates += 1;
+            if self.config.limited_transmit || self.duplicates >= self.config.dup_threshold {
+                self.credit += self.mss();
+            }
+        }
+        let mut lost =
+            self.duplicates >= self.config.dup_threshold && !self.board.first_was_noticed();
+        if self.config.recovery == LossRecovery::Sack {
+            let newly = self.judge(now);
+            digest.newly_lost += newly;
+            lost |= newly > 0;
+        }
+        if lost && self.may_enter_recovery() {
+            self.enter_recovery(digest);
+        }
+    }
+
+    /// Segments found lost by SACKs above them or, with RACK, by time.
+    fn judge(&mut self, now: Time) -> u32 {
+        if self.config.rack {
+            self.rack.detect(&mut self.board, now, self.rtt.smoothed(), self.config.dup_threshold)
+        } else {
+            self.board.judge(self.config.dup_threshold)
+        }
+    }
+
+    /// Losses that a timer, not an acknowledgement, has found.
+    pub(super) fn on_losses_by_time(&mut self, now: Time, lost: u32) {
+        if lost == 0 || !matches!(self.phase, Phase::Ordinary) || !self.may_enter_recovery() {
+            return;
+        }
+        let mut digest = Digest {
+            delivered: Delivered::default(),
+            progress: false,
+            newly_lost: lost,
+            prior_in_flight: self.in_flight(),
+            signal: Signal::None,
+        };
+        self.enter_recovery(&mut digest);
+        self.tell_ack(now, &digest, &[]);
+        self.settle_recovery(now, &digest);
+    }
+
+    /// RFC 6675 §5 asks that the recovery point be reached, RFC 6582 §3.2 that it be passed: the
+    /// three duplicates may come from a timeout's own needless retransmissions.
+    fn may_enter_recovery(&self) -> bool {
+        match (self.recovery_point, self.config.recovery) {
+            (None, _) => true,
+            (Some(point), LossRecovery::Sack) => self.una >= point,
+            (Some(point), _) => self.una > point,
+        }
+    }
+
+    fn past_recovery_point(&self) -> bool {
+        self.recovery_point.is_none_or(|point| self.una >= point)
+    }
+
+    fn enter_recovery(&mut self, digest: &mut Digest) {
+        self.statistics.recoveries += 1;
+        self.events.push_back(SenderEvent::Recovery(self.una));
+        self.recovery_point = Some(self.next);
+        let counted = u64::from(self.config.dup_threshold) * self.mss();
+        self.arrivals_pipe = (self.next - self.una).saturating_sub(counted);
+        self.high_resent = self.una;
+        if self.board.declare_first() {
+            digest.newly_lost += 1;
+        }
+        self.timed = None;
+        self.phase = Phase::Recovery { first_sent: false, prr: None };
+        // A window that a mark has cut already is not cut again for a loss in it (RFC 3168 §6.1.2).
+        if self.una >= self.mark_point {
+            digest.signal = Signal::Loss;
+        }
+    }
+
+    fn react_recovery(&mut self, now: Time, digest: &mut Digest, duplicate: bool) {
+        if self.past_recovery_point() {
+            self.phase = Phase::Ordinary;
+            self.duplicates = 0;
+            self.credit = 0;
+            return;
+        }
+        match self.config.recovery {
+            LossRecovery::Sack => digest.newly_lost += self.judge(now),
+            LossRecovery::FallFloyd => {
+                let gone = if digest.progress { 2 * self.mss() } else { self.mss() };
+                self.arrivals_pipe = self.arrivals_pipe.saturating_sub(gone);
+            }
+            LossRecovery::NewReno => {
+                if digest.progress {
+                    digest.newly_lost += u32::from(self.board.declare_first());
+                } else if duplicate {
+                    self.credit += self.mss();
+                }
+            }
+        }
+    }
+
+    /// What must follow the controller's answer: proportional rate reduction works towards the
+    /// threshold that the cut has set.
+    fn settle_recovery(&mut self, now: Time, digest: &Digest) {
+        let pipe = self.board.pipe();
+        let entered = digest.signal == Signal::Loss;
+        let (mss, target) = (self.config.mss, self.controller.window());
+        let flight = digest.prior_in_flight;
+        let use_prr = self.config.prr && self.config.recovery == LossRecovery::Sack;
+        let Phase::Recovery { prr, first_sent } = &mut self.phase else { return };
+        if use_prr && prr.is_none() && !*first_sent {
+            *prr = Some(Prr::new(flight, target, mss));
+        }
+        if let Some(prr) = prr {
+            let progress = digest.progress && digest.newly_lost == 0;
+            prr.on_ack(digest.delivered.bytes, pipe, progress);
+        }
+        if entered {
+            // The retransmission restarts the timer, so that it covers a full round trip.
+            self.rto_at = Some(now + self.rtt.rto());
+        }
+    }
+
+    /// An acknowledgement echoes a mark: cut once per window, and say so (RFC 3168 §6.1.2).
+    fn on_mark(&mut self, digest: &mut Digest) {
+        let answered = self.una < self.mark_point
+            || !matches!(self.phase, Phase::Ordinary)
+            || digest.signal != Signal::None;
+        if answered {
+            return;
+        }
+        if self.controller.window() <= self.mss() {
+            self.held = true;
+        }
+        digest.signal = Signal::Mark;
+        self.mark_point = self.next;
+        self.cwr_due = true;
+    }
+
+    /// New data was acknowledged.
+    fn on_progress(&mut self, now: Time) {
+        self.consecutive_timeouts = 0;
+        let outstanding = self.next > self.una;
+        self.rto_at = (outstanding || self.held).then(|| now + self.rtt.rto());
+        if self.config.rack {
+            self.arm_tail_probe(now);
+        }
+        if self.is_drained() {
+            self.events.push_back(SenderEvent::Drained);
+        }
+    }
+
+    /// A notice from the network: the segment at `offset` was damaged on the way, not lost to
+    /// congestion. It is sent again, and the window stays as it is (explicit loss notification;
+    /// Balakrishnan and Katz 1998).
+    pub fn handle_loss_notice(&mut self, _now: Time, offset: u64) {
+        if offset >= self.una && self.board.notice(offset) {
+            self.statistics.loss_notices += 1;
+        }
+    }
+}

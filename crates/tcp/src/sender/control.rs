@@ -1,0 +1,108 @@
+//! What the congestion controller is told.
+
+use anabranch_policy::congestion::{AckEvent, SentEvent, TimeoutEvent};
+use anabranch_policy::view::PathView;
+use anabranch_types::Time;
+use core::time::Duration;
+
+use super::{Phase, Sender, SenderEvent};
+use crate::scoreboard::Delivered;
+
+/// Why an acknowledgement asks for a smaller window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Signal {
+    None,
+    Loss,
+    Mark,
+}
+
+/// What an acknowledgement amounted to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Digest {
+    pub(super) delivered: Delivered,
+    /// The cumulative acknowledgement moved.
+    pub(super) progress: bool,
+    pub(super) newly_lost: u32,
+    pub(super) prior_in_flight: u64,
+    pub(super) signal: Signal,
+}
+
+impl Sender {
+    /// Hands the acknowledgement on. The sender itself keeps to one cut per window, so the
+    /// controller is told times that no earlier cut has answered; during fast recovery, and where
+    /// nothing new was acknowledged cumulatively, the window must not grow (RFC 5681 §3.2).
+    pub(super) fn tell_ack(&mut self, now: Time, digest: &Digest, siblings: &[PathView]) {
+        let before = self.controller.window();
+        let delivered = &digest.delivered;
+        let recovering = matches!(self.phase, Phase::Recovery { .. });
+        let cut = digest.signal == Signal::Loss;
+        let lost = digest.newly_lost.max(u32::from(cut));
+        let reported = if recovering && !cut && self.rate.is_none() { 0 } else { lost };
+        let rate = self.rate.as_mut().and_then(|rate| {
+            rate.on_lost(u64::from(digest.newly_lost) * u64::from(self.config.mss));
+            (delivered.segments > 0).then(|| {
+                let first = self.board.first_absolute();
+                rate.on_delivered(now, delivered.bytes, delivered.newest_index, first)
+            })?
+        });
+        let real_sent = delivered.newest_sent.map_or(now, |(sent, _)| sent);
+        let answered = if cut { now } else { self.cut_reference(now) };
+        let event = AckEvent {
+            now,
+            acked_bytes: delivered.bytes,
+            acked_packets: delivered.segments,
+            lost_bytes: u64::from(reported) * self.mss(),
+            lost_packets: reported,
+            ce_packets: u32::from(digest.signal == Signal::Mark),
+            bytes_in_flight: self.in_flight(),
+            prior_in_flight: digest.prior_in_flight,
+            largest_acked_sent: if recovering && !cut { real_sent } else { now },
+            largest_lost_sent: answered,
+            total_delivered: self.una,
+            rate,
+            rtt: self.rtt.view(),
+            app_limited: recovering || !digest.progress || !self.window_limited,
+            ..AckEvent::default()
+        };
+        self.controller.on_ack(&event, siblings);
+        self.note_cut(before, digest.signal);
+    }
+
+    /// A time that the controller takes as belonging to an answered flight while in recovery.
+    fn cut_reference(&self, now: Time) -> Time {
+        if matches!(self.phase, Phase::Recovery { .. }) { Time::ZERO } else { now }
+    }
+
+    fn note_cut(&mut self, before: u64, signal: Signal) {
+        let after = self.controller.window();
+        if signal == Signal::Mark {
+            self.statistics.ecn_responses += 1;
+        }
+        if signal != Signal::None {
+            self.statistics.window_cuts += 1;
+        }
+        if after < before {
+            self.events.push_back(SenderEvent::WindowCut(after));
+        }
+    }
+
+    pub(super) fn tell_timeout(&mut self, now: Time, bytes_in_flight: u64) {
+        let before = self.controller.window();
+        let consecutive = self.consecutive_timeouts;
+        self.controller.on_timeout(&TimeoutEvent { now, bytes_in_flight, consecutive });
+        self.note_cut(before, Signal::Loss);
+    }
+
+    /// `bytes` of payload left: moves the pacer on and tells the controller.
+    pub(super) fn tell_sent(&mut self, now: Time, bytes: u64) {
+        let bytes_in_flight = self.in_flight();
+        self.controller.on_sent(&SentEvent { now, bytes, bytes_in_flight });
+        if let Some(rate) = self.controller.pacing_rate()
+            && rate.as_bps() > 0
+        {
+            let nanos = u128::from(bytes) * 8_000_000_000 / u128::from(rate.as_bps());
+            let gap = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+            self.next_send = self.next_send.max(now) + gap;
+        }
+    }
+}

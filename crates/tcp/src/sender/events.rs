@@ -1,0 +1,16 @@
+/// What a sender reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SenderEvent {
+    /// The SYN was answered.
+    Connected,
+    /// Fast recovery began at this stream offset, the first missing one.
+    Recovery(u64),
+    /// The retransmission timer fired; everything from this offset on waits to be sent again.
+    Timeout(u64),
+    /// The congestion window shrank to this many bytes, for whatever reason.
+    WindowCut(u64),
+    /// Everything written has been acknowledged.
+    Drained,
+    /// Too many timeouts in a row: the connection is dead.
+    GaveUp,
+}

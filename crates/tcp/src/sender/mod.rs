@@ -1,0 +1,327 @@
+//! The sending half of a connection.
+
+mod ack;
+mod control;
+mod events;
+mod rack;
+mod rate;
+mod statistics;
+mod timers;
+mod transmit;
+
+use anabranch_policy::CongestionController;
+use anabranch_policy::view::{PathState, PathView};
+use anabranch_types::{Bitrate, PathId, Time};
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use crate::config::{Config, LossRecovery};
+use crate::prr::Prr;
+use crate::rtt::RttEstimator;
+use crate::scoreboard::Scoreboard;
+use crate::segment::Segment;
+
+pub use events::SenderEvent;
+use rack::Rack;
+use rate::RateSampler;
+pub use statistics::SenderStatistics;
+
+/// Where the connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// The SYN has not been answered; `true` while it waits to be sent.
+    Opening(bool),
+    Open,
+    /// Given up.
+    Failed,
+}
+
+/// What the sender makes of missing acknowledgements.
+#[derive(Clone, Copy, Debug)]
+enum Phase {
+    /// Nothing is known to be lost.
+    Ordinary,
+    /// Fast recovery, until everything below the recovery point is acknowledged.
+    Recovery { first_sent: bool, prr: Option<Prr> },
+    /// After a timeout, until the same point.
+    Timeout,
+}
+
+/// The sending half: bytes are written by count, segments come out, acknowledgements go in.
+///
+/// After each `handle_*`, `write` or `finish`, call [`poll_transmit`](Self::poll_transmit) until it
+/// yields nothing, then ask [`next_timeout`](Self::next_timeout). Times must not fall from call to
+/// call. Once the rings have grown to the window, nothing allocates.
+#[derive(Debug)]
+pub struct Sender {
+    config: Config,
+    controller: Box<dyn CongestionController>,
+    state: State,
+    phase: Phase,
+    /// First offset not acknowledged, first not sent, first not written.
+    una: u64,
+    next: u64,
+    written: u64,
+    finished: bool,
+    fin_sent: bool,
+    /// The end of the receiver's window.
+    limit: u64,
+    board: Scoreboard,
+    rtt: RttEstimator,
+    /// The segment being timed, by its end, where timestamps are off.
+    timed: Option<(u64, Time)>,
+    /// Newest timestamp value of the peer, to be echoed.
+    peer_timestamp: Time,
+    /// No further cut for losses below; `None` before the first.
+    recovery_point: Option<u64>,
+    duplicates: u32,
+    /// Bytes that duplicate acknowledgements say have left the network (NewReno).
+    credit: u64,
+    /// The pipe of recovery as Fall and Floyd count it, and what they have retransmitted.
+    arrivals_pipe: u64,
+    high_resent: u64,
+    rto_at: Option<Time>,
+    persist_at: Option<Time>,
+    persist_backoff: u32,
+    probe_due: bool,
+    consecutive_timeouts: u32,
+    /// No further cut for marks below; a CWR flag is due.
+    mark_point: u64,
+    cwr_due: bool,
+    /// A mark came at a window of one segment: the next segment waits for the timer.
+    held: bool,
+    next_send: Time,
+    window_limited: bool,
+    rate: Option<RateSampler>,
+    rack: Rack,
+    events: VecDeque<SenderEvent>,
+    statistics: SenderStatistics,
+}
+
+impl Sender {
+    /// The sending half of a connection as `config` describes it, its window by `controller`, which
+    /// counts bytes of payload: build it with the MSS as its packet size.
+    pub fn new(config: &Config, controller: Box<dyn CongestionController>) -> Self {
+        let mut board = Scoreboard::new(config.mss);
+        if config.rack {
+            board.track_copies();
+        }
+        Sender {
+            controller,
+            state: if config.handshake { State::Opening(true) } else { State::Open },
+            phase: Phase::Ordinary,
+            una: 0,
+            next: 0,
+            written: 0,
+            finished: false,
+            fin_sent: false,
+            limit: config.receive_buffer,
+            board,
+            rtt: RttEstimator::new(config.timers),
+            timed: None,
+            peer_timestamp: Time::MAX,
+            recovery_point: None,
+            duplicates: 0,
+            credit: 0,
+            arrivals_pipe: 0,
+            high_resent: 0,
+            rto_at: None,
+            persist_at: None,
+            persist_backoff: 1,
+            probe_due: false,
+            consecutive_timeouts: 0,
+            mark_point: 0,
+            cwr_due: false,
+            held: false,
+            next_send: Time::ZERO,
+            window_limited: false,
+            rate: config.rate_samples.then(RateSampler::default),
+            rack: Rack::default(),
+            events: VecDeque::new(),
+            statistics: SenderStatistics::default(),
+            config: config.clone(),
+        }
+    }
+
+    /// The application has `bytes` more to send. Returns how many the send buffer took.
+    pub fn write(&mut self, bytes: u64) -> u64 {
+        if self.finished || self.state == State::Failed {
+            return 0;
+        }
+        let taken = bytes.min(self.writable());
+        self.written += taken;
+        taken
+    }
+
+    /// Bytes that the send buffer has room for.
+    pub fn writable(&self) -> u64 {
+        self.config.send_buffer.saturating_sub(self.written - self.una.min(self.written))
+    }
+
+    /// Nothing more will be written: the last segment carries a FIN, and a short one leaves at once.
+    pub fn finish(&mut self) {
+        self.finished = true;
+    }
+
+    /// The earliest time at which [`handle_timeout`](Self::handle_timeout) has something to do.
+    pub fn next_timeout(&self) -> Option<Time> {
+        let pacing = (self.window_limited && self.next_send > Time::ZERO && self.can_use_window())
+            .then_some(self.next_send);
+        [self.rto_at, self.persist_at, self.rack.timer(), pacing].into_iter().flatten().min()
+    }
+
+    /// What has happened since, oldest first.
+    pub fn poll_event(&mut self) -> Option<SenderEvent> {
+        self.events.pop_front()
+    }
+
+    /// Counters since the start.
+    pub fn statistics(&self) -> &SenderStatistics {
+        &self.statistics
+    }
+
+    /// The configuration it was made with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The congestion controller.
+    pub fn controller(&self) -> &dyn CongestionController {
+        &*self.controller
+    }
+
+    /// Everything below this stream offset is acknowledged.
+    pub fn acknowledged(&self) -> u64 {
+        self.una.min(self.written)
+    }
+
+    /// First stream offset that has never been sent.
+    pub fn sent(&self) -> u64 {
+        self.next.min(self.written)
+    }
+
+    /// Everything written has been acknowledged, and the end of the stream too if there is one.
+    pub fn is_drained(&self) -> bool {
+        self.una >= self.written && (!self.finished || self.una > self.written)
+    }
+
+    /// The connection is open: no SYN exchange is under way and it has not been given up.
+    pub fn is_open(&self) -> bool {
+        self.state == State::Open
+    }
+
+    /// The connection was given up after too many timeouts in a row.
+    pub fn has_failed(&self) -> bool {
+        self.state == State::Failed
+    }
+
+    /// Whether fast recovery is under way.
+    pub fn in_recovery(&self) -> bool {
+        matches!(self.phase, Phase::Recovery { .. })
+    }
+
+    /// Whether the losses of a timeout are still being repaired.
+    pub fn in_timeout_recovery(&self) -> bool {
+        matches!(self.phase, Phase::Timeout)
+    }
+
+    /// The congestion window in force, bytes of payload.
+    pub fn window(&self) -> u64 {
+        match self.phase {
+            Phase::Recovery { prr: Some(prr), .. } => prr.window(),
+            _ => self.controller.window(),
+        }
+    }
+
+    /// The slow-start threshold, bytes of payload; `u64::MAX` where there is none.
+    pub fn ssthresh(&self) -> u64 {
+        self.controller.ssthresh()
+    }
+
+    /// Bytes that the sender takes to be in the network.
+    pub fn in_flight(&self) -> u64 {
+        match (self.config.recovery, self.phase) {
+            (_, Phase::Timeout) | (LossRecovery::Sack, _) => self.board.pipe(),
+            (LossRecovery::FallFloyd, Phase::Recovery { .. }) => self.arrivals_pipe,
+            (LossRecovery::FallFloyd, Phase::Ordinary) => self.board.pipe(),
+            (LossRecovery::NewReno, _) => (self.next - self.una).saturating_sub(self.credit),
+        }
+    }
+
+    /// Bytes sent and not acknowledged, SACKed ones included.
+    pub fn outstanding(&self) -> u64 {
+        self.next - self.una
+    }
+
+    /// Smoothed round-trip time, or `None` before the first sample.
+    pub fn smoothed_rtt(&self) -> Option<Duration> {
+        self.rtt.smoothed()
+    }
+
+    /// The retransmission timeout in force, back-off included.
+    pub fn rto(&self) -> Duration {
+        self.rtt.rto()
+    }
+
+    /// When the oldest outstanding segment was last sent.
+    pub fn oldest_sent(&self) -> Option<Time> {
+        self.board.front().map(|slot| slot.sent)
+    }
+
+    /// Whether the window would let a new full segment out now, and nothing older waits: the moment
+    /// to bind bytes to a subflow.
+    pub fn wants_data(&self, now: Time) -> bool {
+        self.is_open()
+            && !self.finished
+            && !self.held
+            && self.next >= self.written
+            && !self.board.any_waiting()
+            && self.next_send <= now
+            && self.next + u64::from(self.config.mss) <= self.limit
+            && self.in_flight() + u64::from(self.config.mss) <= self.window()
+    }
+
+    /// The connection as one of several paths, for schedulers and coupled controllers.
+    pub fn view(&self, id: PathId, slot: u8, now: Time) -> PathView {
+        PathView {
+            id,
+            slot,
+            state: if self.is_open() { PathState::Active } else { PathState::Validating },
+            cwnd: self.window(),
+            ssthresh: self.ssthresh(),
+            bytes_in_flight: self.in_flight(),
+            bytes_queued: self.written.saturating_sub(self.next),
+            packet_size: u64::from(self.config.mss),
+            ready: self.wants_data(now),
+            next_send: self.next_send,
+            pacing_rate: self.controller.pacing_rate().unwrap_or(Bitrate::ZERO),
+            rate: self.controller.bandwidth().unwrap_or(Bitrate::ZERO),
+            rtt: self.rtt.view(),
+            rto: self.rtt.rto(),
+            oldest_unacked: self.oldest_sent(),
+            ..PathView::unknown(id)
+        }
+    }
+
+    /// Halves the window at most (MPTCP's penalty on a path that holds others up).
+    pub fn penalise(&mut self) {
+        self.controller.penalise();
+    }
+
+    fn mss(&self) -> u64 {
+        u64::from(self.config.mss)
+    }
+
+    fn can_use_window(&self) -> bool {
+        self.in_flight() + self.mss() <= self.window()
+    }
+}
+
+/// An empty segment with the timestamps that a sender puts on it.
+fn blank(now: Time, echo: Time, timestamps: bool) -> Segment {
+    let timestamps = timestamps.then_some(crate::segment::Timestamps { value: now, echo });
+    Segment { timestamps, ..Segment::EMPTY }
+}
+
+#[cfg(test)]
+mod tests;

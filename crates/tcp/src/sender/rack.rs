@@ -1,0 +1,150 @@
+//! RACK-TLP (RFC 8985): losses found by time, and a probe at the tail instead of a timeout.
+
+use anabranch_types::Time;
+use core::time::Duration;
+
+use super::{Phase, Sender};
+use crate::scoreboard::{Delivered, Scoreboard};
+use crate::segment::Segment;
+
+/// Least wait before a tail probe, beyond twice the smoothed round trip, where one segment is
+/// outstanding and its acknowledgement may be delayed (RFC 8985 §7.2).
+const WORST_ACK_DELAY: Duration = Duration::from_millis(200);
+
+/// What RACK remembers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rack {
+    /// When the newest delivered segment was sent and where it ends (RACK.xmit_ts, RACK.end_seq).
+    newest: Option<(Time, u64)>,
+    /// Round trip of that segment.
+    rtt: Duration,
+    min_rtt: Duration,
+    /// A segment sent once was delivered after a later one was: the path reorders.
+    reordering: bool,
+    highest: u64,
+    reorder_at: Option<Time>,
+    probe_at: Option<Time>,
+    probe_due: bool,
+    /// A probe is under way until everything up to here is acknowledged.
+    probed: Option<u64>,
+}
+
+impl Rack {
+    pub(super) fn timer(&self) -> Option<Time> {
+        match (self.reorder_at, self.probe_at) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    pub(super) fn on_timeout(&mut self) {
+        self.reorder_at = None;
+        self.probe_at = None;
+        self.probe_due = false;
+        self.probed = None;
+    }
+
+    /// RFC 8985 §6.2, steps 1 to 3.
+    pub(super) fn on_delivered(
+        &mut self,
+        delivered: &Delivered,
+        min_rtt: Option<Duration>,
+        now: Time,
+    ) {
+        let Some((sent, end)) = delivered.newest_sent else { return };
+        let rtt = now.since(sent);
+        self.min_rtt = min_rtt.unwrap_or(rtt);
+        // An acknowledgement sooner than any round trip is of the first copy, not of this one.
+        if delivered.newest_resent && rtt < self.min_rtt {
+            return;
+        }
+        self.rtt = rtt;
+        if end < self.highest && !delivered.newest_resent {
+            self.reordering = true;
+        }
+        self.highest = self.highest.max(end);
+        self.newest = self.newest.max(Some((sent, end)));
+    }
+
+    /// RFC 8985 §6.2, steps 4 and 5: declares lost what was sent long enough before something that
+    /// has arrived. Returns how many segments are newly lost.
+    pub(super) fn detect(
+        &mut self,
+        board: &mut Scoreboard,
+        now: Time,
+        smoothed: Option<Duration>,
+        threshold: u32,
+    ) -> u32 {
+        self.reorder_at = None;
+        // Without reordering three SACKed segments are proof enough, as before (§6.2, step 4).
+        let mut newly = if self.reordering { 0 } else { board.judge(threshold) };
+        let Some(newest) = self.newest else { return newly };
+        let window = if self.reordering {
+            (self.min_rtt / 4).min(smoothed.unwrap_or(self.min_rtt))
+        } else if newly > 0 || board.any_waiting() {
+            Duration::ZERO
+        } else {
+            self.min_rtt / 4
+        };
+        let (lost, wait) = board.declare_sent_before(newest, self.rtt + window, now);
+        newly += lost;
+        self.reorder_at = wait.map(|wait| now + wait);
+        newly
+    }
+}
+
+impl Sender {
+    /// (Re)arms the tail probe: after two round trips without an acknowledgement (RFC 8985 §7.2).
+    pub(super) fn arm_tail_probe(&mut self, now: Time) {
+        self.rack.probe_at = None;
+        let repairing = !matches!(self.phase, Phase::Ordinary) || self.board.any_waiting();
+        if repairing || self.rack.probed.is_some_and(|end| self.una < end) {
+            return;
+        }
+        self.rack.probed = None;
+        if self.board.is_empty() || self.board.sacked_bytes() > 0 {
+            return;
+        }
+        let Some(smoothed) = self.rtt.smoothed() else { return };
+        let mut wait = 2 * smoothed;
+        if self.board.len() == 1 {
+            wait += WORST_ACK_DELAY;
+        }
+        let at = now + wait;
+        if self.rto_at.is_none_or(|rto| at < rto) {
+            self.rack.probe_at = Some(at);
+        }
+    }
+
+    pub(super) fn on_rack_timer(&mut self, now: Time) {
+        if self.rack.reorder_at.is_some_and(|at| at <= now) {
+            let smoothed = self.rtt.smoothed();
+            let threshold = self.config.dup_threshold;
+            let lost = self.rack.detect(&mut self.board, now, smoothed, threshold);
+            self.on_losses_by_time(now, lost);
+        }
+        if self.rack.probe_at.is_some_and(|at| at <= now) {
+            self.rack.probe_at = None;
+            self.rack.probe_due = !self.board.is_empty();
+        }
+    }
+
+    /// The probe: a new segment if the windows allow one, else the last one again (RFC 8985 §7.3).
+    pub(super) fn tail_probe(&mut self, now: Time) -> Option<Segment> {
+        if !core::mem::take(&mut self.rack.probe_due) || self.board.is_empty() {
+            return None;
+        }
+        self.statistics.tail_probes += 1;
+        self.rto_at = Some(now + self.rtt.rto());
+        let full = self.written.saturating_sub(self.next) >= self.mss();
+        let segment = if full && self.next + self.mss() <= self.limit {
+            self.send_slot(now, self.config.mss, false)
+        } else {
+            let last = self.board.len() - 1;
+            self.resend_slot(now, last)
+        };
+        self.rack.probed = Some(self.next);
+        self.rack.probe_at = None;
+        Some(segment)
+    }
+}

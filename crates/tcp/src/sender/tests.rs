@@ -1,0 +1,274 @@
+//! A sender against hand-written acknowledgements.
+
+use anabranch_policy::congestion;
+
+use super::*;
+use crate::segment::{Flags, Timestamps};
+
+const MSS: u64 = 1000;
+
+fn ms(n: u64) -> Time {
+    Time::from_millis(n)
+}
+
+fn sender(config: &Config, control: &str) -> Sender {
+    let spec = control.parse().expect("a policy");
+    Sender::new(config, congestion::build(&spec, u64::from(config.mss)).expect("a controller"))
+}
+
+/// No handshake, no timestamps, 1000 B segments.
+fn plain() -> Config {
+    Config { mss: MSS as u32, timestamps: false, handshake: false, ..Config::default() }
+}
+
+/// Sends what may leave and returns the offsets in segments.
+fn drain(sender: &mut Sender, now: Time) -> Vec<u64> {
+    core::iter::from_fn(|| sender.poll_transmit(now)).map(|segment| segment.seq / MSS).collect()
+}
+
+fn ack(upto: u64) -> Segment {
+    Segment { flags: Flags::ACK, ack: upto * MSS, window: 1 << 30, ..Segment::EMPTY }
+}
+
+fn sack(upto: u64, blocks: &[(u64, u64)]) -> Segment {
+    let mut segment = ack(upto);
+    for (start, end) in blocks {
+        segment.sack.push(upto * MSS, start * MSS, end * MSS);
+    }
+    segment
+}
+
+/// A window of ten segments in flight, in congestion avoidance or not as the controller is.
+fn ten_in_flight(config: &Config) -> Sender {
+    let mut sender = sender(config, "reno:initial=10");
+    sender.write(1000 * MSS);
+    assert_eq!(drain(&mut sender, Time::ZERO), (0..10).collect::<Vec<_>>());
+    sender
+}
+
+#[test]
+fn slow_start_doubles() {
+    let mut sender = sender(&plain(), "reno:initial=2");
+    sender.write(1000 * MSS);
+    assert_eq!(drain(&mut sender, Time::ZERO), [0, 1]);
+    sender.handle_segment(ms(100), &ack(1));
+    assert_eq!(drain(&mut sender, ms(100)), [2, 3]);
+    sender.handle_segment(ms(101), &ack(2));
+    assert_eq!(drain(&mut sender, ms(101)), [4, 5]);
+}
+
+#[test]
+fn sack_recovery_keeps_the_pipe_at_the_threshold() {
+    let mut sender = ten_in_flight(&plain());
+    // Segment 0 and 4 are lost. Limited transmit: one new segment for each of two duplicates.
+    sender.handle_segment(ms(100), &sack(0, &[(1, 2)]));
+    assert_eq!(drain(&mut sender, ms(100)), [10]);
+    sender.handle_segment(ms(101), &sack(0, &[(1, 3)]));
+    assert_eq!(drain(&mut sender, ms(101)), [11]);
+    sender.handle_segment(ms(102), &sack(0, &[(1, 4)]));
+    assert!(sender.in_recovery());
+    // Pipe: twelve sent, three SACKed, one lost: 8 > 5. The first retransmission leaves anyway.
+    assert_eq!(drain(&mut sender, ms(102)), [0]);
+    assert_eq!((sender.in_flight(), sender.window()), (9 * MSS, 5 * MSS));
+    for (i, end) in [6, 7, 8].into_iter().enumerate() {
+        sender.handle_segment(ms(103 + i as u64), &sack(0, &[(5, end), (1, 4)]));
+    }
+    // Now 4 is lost too: 12 − 6 SACKed − 2 lost + 1 resent = 5.
+    assert_eq!(sender.in_flight(), 5 * MSS);
+    assert_eq!(drain(&mut sender, ms(106)), []);
+    sender.handle_segment(ms(107), &sack(0, &[(5, 9), (1, 4)]));
+    assert_eq!(drain(&mut sender, ms(107)), [4]);
+    sender.handle_segment(ms(200), &sack(4, &[(5, 9)]));
+    assert!(sender.in_recovery());
+    assert_eq!(drain(&mut sender, ms(200)), [12]);
+    sender.handle_segment(ms(210), &ack(12));
+    assert!(!sender.in_recovery());
+    assert_eq!(sender.window(), 5 * MSS);
+    assert_eq!(sender.statistics().retransmissions, 2);
+    assert_eq!(sender.statistics().window_cuts, 1);
+}
+
+#[test]
+fn newreno_resends_one_hole_for_each_partial_acknowledgement() {
+    let config = Config { recovery: LossRecovery::NewReno, ..plain() };
+    let mut sender = ten_in_flight(&config);
+    // 0 and 3 are lost: eight duplicates.
+    sender.handle_segment(ms(100), &ack(0));
+    assert_eq!(drain(&mut sender, ms(100)), [10]);
+    sender.handle_segment(ms(101), &ack(0));
+    assert_eq!(drain(&mut sender, ms(101)), [11]);
+    sender.handle_segment(ms(102), &ack(0));
+    assert_eq!(drain(&mut sender, ms(102)), [0]);
+    assert_eq!(sender.window(), 5 * MSS);
+    // ssthresh 5, inflated by one for each duplicate; new data flows once 12 outstanding fit.
+    let mut sent = Vec::new();
+    for i in 0..5 {
+        sender.handle_segment(ms(103 + i), &ack(0));
+        sent.push(drain(&mut sender, ms(103 + i)).len());
+    }
+    assert_eq!(sent, [0, 0, 0, 0, 1]);
+    // A partial acknowledgement: 3 is the next hole. The window of 13 deflates by three and grows by
+    // one, against ten outstanding: a new segment may follow (RFC 6582 §3.2, step 3).
+    sender.handle_segment(ms(200), &ack(3));
+    assert_eq!(drain(&mut sender, ms(200)), [3, 13]);
+    assert!(sender.in_recovery());
+    sender.handle_segment(ms(300), &ack(13));
+    assert!(!sender.in_recovery());
+    assert_eq!(sender.statistics().retransmissions, 2);
+    assert_eq!(sender.statistics().recoveries, 1);
+}
+
+#[test]
+fn a_timeout_goes_back_and_keeps_what_was_sacked() {
+    let mut sender = ten_in_flight(&plain());
+    sender.handle_segment(ms(100), &sack(0, &[(1, 2)]));
+    drain(&mut sender, ms(100));
+    let at = sender.next_timeout().expect("the timer runs");
+    assert_eq!(at, Time::from_secs(1), "initial RTO");
+    sender.handle_timeout(at);
+    assert_eq!(sender.window(), MSS);
+    assert_eq!(drain(&mut sender, at), [0]);
+    sender.handle_segment(at + Duration::from_millis(100), &ack(2));
+    assert_eq!(drain(&mut sender, at + Duration::from_millis(100)), [2, 3]);
+    assert_eq!(sender.statistics().timeouts, 1);
+    // No second cut for what is still missing of the same window.
+    assert_eq!(sender.ssthresh(), 5 * MSS);
+}
+
+#[test]
+fn karn_holds_the_back_off_until_a_segment_sent_once_is_acknowledged() {
+    let mut sender = sender(&plain(), "reno:initial=1");
+    sender.write(100 * MSS);
+    drain(&mut sender, Time::ZERO);
+    sender.handle_timeout(Time::from_secs(1));
+    assert_eq!(drain(&mut sender, Time::from_secs(1)), [0]);
+    assert_eq!(sender.rto(), Duration::from_secs(2));
+    // The retransmission is acknowledged: no sample, the back-off stays.
+    sender.handle_segment(ms(1100), &ack(1));
+    assert_eq!(sender.rto(), Duration::from_secs(2));
+    assert_eq!(drain(&mut sender, ms(1100)), [1, 2]);
+    sender.handle_segment(ms(1200), &ack(2));
+    assert_eq!(sender.rto(), Duration::from_millis(300));
+}
+
+#[test]
+fn a_timestamp_ends_the_back_off_at_once() {
+    let mut sender = sender(&Config { timestamps: true, ..plain() }, "reno:initial=1");
+    sender.write(100 * MSS);
+    drain(&mut sender, Time::ZERO);
+    sender.handle_timeout(Time::from_secs(1));
+    drain(&mut sender, Time::from_secs(1));
+    let timestamps = Some(Timestamps { value: ms(1050), echo: ms(1000) });
+    sender.handle_segment(ms(1100), &Segment { timestamps, ..ack(1) });
+    assert_eq!(sender.rto(), Duration::from_millis(300));
+}
+
+#[test]
+fn marks_cut_once_per_window_and_say_so_once() {
+    let mut sender = ten_in_flight(&Config { ecn: true, ..plain() });
+    let marked = |upto| Segment { flags: Flags::ACK.with(Flags::ECE), ..ack(upto) };
+    sender.handle_segment(ms(100), &marked(1));
+    assert_eq!(sender.window(), 5 * MSS);
+    sender.handle_segment(ms(101), &marked(2));
+    assert_eq!(sender.window(), 5 * MSS);
+    assert_eq!(drain(&mut sender, ms(101)), []);
+    sender.handle_segment(ms(102), &ack(6));
+    let segment = sender.poll_transmit(ms(102)).expect("room for one");
+    assert!(segment.flags.has(Flags::CWR.with(Flags::ECT)));
+    let segment = sender.poll_transmit(ms(103));
+    assert!(segment.is_none_or(|segment| !segment.flags.has(Flags::CWR)));
+    // A mark on what was sent after the cut counts again.
+    sender.handle_segment(ms(200), &marked(10));
+    drain(&mut sender, ms(200));
+    assert_eq!(sender.statistics().ecn_responses, 2);
+}
+
+#[test]
+fn a_loss_in_a_window_that_a_mark_has_cut_is_repaired_without_another_cut() {
+    let mut sender = ten_in_flight(&Config { ecn: true, ..plain() });
+    sender.handle_segment(ms(100), &Segment { flags: Flags::ACK.with(Flags::ECE), ..ack(1) });
+    sender.handle_segment(ms(101), &sack(1, &[(2, 5)]));
+    assert!(sender.in_recovery());
+    assert_eq!(drain(&mut sender, ms(101)), [1]);
+    assert_eq!(sender.window(), 5 * MSS);
+    assert_eq!(sender.statistics().window_cuts, 1);
+}
+
+#[test]
+fn a_shut_window_is_probed_with_doubling_intervals() {
+    let mut sender = sender(&plain(), "reno:initial=10");
+    sender.write(10 * MSS);
+    let upto = drain(&mut sender, Time::ZERO).len() as u64;
+    sender.write(10 * MSS);
+    sender.handle_segment(ms(100), &Segment { window: 0, ..ack(upto) });
+    // The first window, announced in advance, stays valid until it is used up: shut it from here.
+    sender.limit = sender.next;
+    assert_eq!(drain(&mut sender, ms(100)), []);
+    let mut at = Vec::new();
+    for _ in 0..3 {
+        let due = sender.next_timeout().expect("the persist timer runs");
+        sender.handle_timeout(due);
+        let probe = sender.poll_transmit(due).expect("a probe");
+        assert!(probe.flags.has(Flags::PROBE) && probe.len == 0);
+        at.push(due.as_nanos() / 1_000_000);
+    }
+    assert_eq!(at, [400, 1000, 2200]);
+    sender.handle_segment(ms(2300), &Segment { window: 3 * MSS, ..ack(10) });
+    assert_eq!(drain(&mut sender, ms(2300)), [10, 11, 12]);
+    assert_eq!(sender.statistics().window_probes, 3);
+}
+
+#[test]
+fn a_notice_repairs_without_a_cut() {
+    let mut sender = ten_in_flight(&plain());
+    sender.handle_loss_notice(ms(90), 0);
+    assert_eq!(drain(&mut sender, ms(90)), [0]);
+    for end in 2..6 {
+        sender.handle_segment(ms(100 + end), &sack(0, &[(1, end)]));
+        drain(&mut sender, ms(100 + end));
+    }
+    assert!(!sender.in_recovery());
+    assert_eq!(sender.window(), 10 * MSS);
+    assert_eq!(sender.statistics().window_cuts, 0);
+}
+
+#[test]
+fn the_connection_gives_up_when_told_to() {
+    let timers = crate::TimerConfig { give_up_after: Some(3), ..crate::TimerConfig::default() };
+    let mut sender = sender(&Config { timers, handshake: true, ..plain() }, "reno");
+    sender.write(MSS);
+    let mut attempts = 0;
+    while let Some(at) = sender.next_timeout().or((attempts == 0).then_some(Time::ZERO)) {
+        sender.handle_timeout(at);
+        attempts += drain(&mut sender, at).len();
+    }
+    assert_eq!(attempts, 4);
+    assert!(sender.has_failed());
+    let last = core::iter::from_fn(|| sender.poll_event()).last();
+    assert_eq!(last, Some(SenderEvent::GaveUp));
+}
+
+#[test]
+fn a_tail_probe_replaces_the_timeout() {
+    let mut sender = sender(
+        &Config { timestamps: false, mss: 1000, handshake: false, ..Config::linux() },
+        "reno:initial=3",
+    );
+    sender.write(3 * MSS);
+    sender.finish();
+    drain(&mut sender, Time::ZERO);
+    sender.handle_segment(ms(100), &ack(1));
+    let at = sender.next_timeout().expect("a probe is due");
+    // Two smoothed round trips after the acknowledgement.
+    assert_eq!(at, ms(300));
+    sender.handle_timeout(at);
+    assert_eq!(drain(&mut sender, at), [2]);
+    assert_eq!(sender.statistics().tail_probes, 1);
+    assert_eq!(sender.statistics().timeouts, 0);
+    // The probe is SACKed: segment 1 was sent before it, so it is lost.
+    let mut reply = ack(1);
+    reply.sack.push(MSS, 2 * MSS, 3 * MSS + 1);
+    sender.handle_segment(ms(400), &reply);
+    assert_eq!(drain(&mut sender, ms(400)), [1]);
+    assert_eq!(sender.statistics().timeouts, 0);
+}

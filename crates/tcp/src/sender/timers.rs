@@ -1,0 +1,79 @@
+//! The retransmission timer and the persist timer.
+
+use anabranch_types::Time;
+use core::time::Duration;
+
+use super::{Phase, Sender, SenderEvent, State};
+use crate::config::LossRecovery;
+
+impl Sender {
+    /// Does what is due at `now`; harmless if nothing is.
+    pub fn handle_timeout(&mut self, now: Time) {
+        if self.state == State::Failed {
+            return;
+        }
+        if self.config.rack {
+            self.on_rack_timer(now);
+        }
+        if self.persist_at.is_some_and(|at| at <= now) {
+            self.on_persist(now);
+        }
+        if self.rto_at.is_some_and(|at| at <= now) {
+            self.on_retransmission_timeout(now);
+        }
+    }
+
+    fn on_retransmission_timeout(&mut self, now: Time) {
+        if self.held {
+            // A mark at a window of one segment: the timer lets the next one go (RFC 3168 §6.1.2).
+            self.held = false;
+            if self.board.is_empty() {
+                self.rto_at = None;
+                return;
+            }
+        }
+        self.statistics.timeouts += 1;
+        self.consecutive_timeouts += 1;
+        if self.config.timers.give_up_after.is_some_and(|most| self.consecutive_timeouts > most) {
+            self.state = State::Failed;
+            self.rto_at = None;
+            self.persist_at = None;
+            self.events.push_back(SenderEvent::GaveUp);
+            return;
+        }
+        self.rtt.back_off();
+        self.timed = None;
+        self.rto_at = Some(now + self.rtt.rto());
+        if let State::Opening(unsent) = &mut self.state {
+            *unsent = true;
+            return;
+        }
+        let flight = self.in_flight().max(self.outstanding().min(self.window()));
+        self.board.declare_all(self.config.recovery == LossRecovery::FallFloyd);
+        self.recovery_point = Some(self.next);
+        self.phase = Phase::Timeout;
+        self.duplicates = 0;
+        self.credit = 0;
+        self.rack.on_timeout();
+        self.events.push_back(SenderEvent::Timeout(self.una));
+        self.tell_timeout(now, flight);
+        self.next_send = self.next_send.min(now);
+    }
+
+    /// The window has stayed shut for a persist interval (RFC 9293 §3.8.6.1).
+    fn on_persist(&mut self, now: Time) {
+        self.persist_at = None;
+        if self.limit > self.next || self.next > self.una {
+            return;
+        }
+        self.probe_due = true;
+        self.persist_backoff = (self.persist_backoff * 2).min(1 << 10);
+        self.persist_at = Some(now + self.persist_interval());
+    }
+
+    /// As the retransmission timeout, doubled from probe to probe up to its limit.
+    pub(super) fn persist_interval(&self) -> Duration {
+        let backed_off = self.rtt.rto().saturating_mul(self.persist_backoff);
+        backed_off.min(self.config.timers.max_rto)
+    }
+}

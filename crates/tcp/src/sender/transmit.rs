@@ -1,0 +1,205 @@
+//! What leaves, and when.
+
+use anabranch_types::Time;
+
+use super::{Phase, Sender, State, blank};
+use crate::config::LossRecovery;
+use crate::segment::{Flags, Segment};
+
+impl Sender {
+    /// The next segment to send now, if any.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        match self.state {
+            State::Failed => return None,
+            State::Opening(true) => return Some(self.open(now)),
+            State::Opening(false) => return None,
+            State::Open => {}
+        }
+        self.window_limited = false;
+        if self.held {
+            return None;
+        }
+        if core::mem::take(&mut self.probe_due) {
+            return Some(self.probe(now));
+        }
+        if let Some(segment) = self.tail_probe(now) {
+            return Some(segment);
+        }
+        if self.next_send > now {
+            self.window_limited = true;
+            return None;
+        }
+        self.resend(now).or_else(|| self.send_new(now))
+    }
+
+    fn open(&mut self, now: Time) -> Segment {
+        self.state = State::Opening(false);
+        // Karn's rule: only a SYN that was sent once is timed.
+        self.timed = (self.consecutive_timeouts == 0).then_some((0, now));
+        self.rto_at = Some(now + self.rtt.rto());
+        let segment = blank(now, self.peer_timestamp, self.config.timestamps);
+        Segment { flags: Flags::SYN, ..segment }
+    }
+
+    fn probe(&mut self, now: Time) -> Segment {
+        self.statistics.window_probes += 1;
+        let segment = blank(now, self.peer_timestamp, self.config.timestamps);
+        // An offset that has been acknowledged: it can only be answered.
+        Segment { seq: self.una.saturating_sub(1), flags: Flags::PROBE, ..segment }
+    }
+
+    /// The next retransmission, if one waits and the window admits it.
+    fn resend(&mut self, now: Time) -> Option<Segment> {
+        let index = self.next_to_resend()?;
+        let len = u64::from(self.board.slot(index)?.len);
+        let first = matches!(self.phase, Phase::Recovery { first_sent: false, .. });
+        if !first && self.in_flight() > 0 && self.in_flight() + len > self.window() {
+            self.window_limited = true;
+            return None;
+        }
+        Some(self.resend_slot(now, index))
+    }
+
+    /// In the first simulations any hole counts, once each recovery; else what is declared lost.
+    fn next_to_resend(&mut self) -> Option<usize> {
+        let declared = self.board.next_waiting();
+        let sequential = self.config.recovery == LossRecovery::FallFloyd
+            && matches!(self.phase, Phase::Recovery { .. });
+        if declared.is_some() || !sequential {
+            return declared;
+        }
+        self.board.next_hole(self.high_resent)
+    }
+
+    /// Sends the slot again.
+    pub(super) fn resend_slot(&mut self, now: Time, index: usize) -> Segment {
+        let (start, len, fin, end) = self
+            .board
+            .slot(index)
+            .map_or((self.una, 0, false, self.una), |s| (s.start, s.len, s.ends_stream(), s.end()));
+        let idle = self.board.pipe() == 0;
+        self.board.resent(index, now);
+        self.high_resent = self.high_resent.max(end);
+        let mut opening = false;
+        if let Phase::Recovery { first_sent, prr } = &mut self.phase {
+            opening = !*first_sent;
+            *first_sent = true;
+            if let Some(prr) = prr {
+                prr.on_sent(u64::from(len));
+            }
+        }
+        // Fall and Floyd's pipe at entry counts the segment that the first retransmission replaces.
+        if !opening {
+            self.arrivals_pipe += u64::from(len);
+        }
+        if self.timed.is_some_and(|(timed, _)| start < timed) {
+            self.timed = None;
+        }
+        self.statistics.retransmissions += 1;
+        let flags = Flags::RETRANSMISSION;
+        self.emit(now, start, len, if fin { flags.with(Flags::FIN) } else { flags }, index, idle)
+    }
+
+    /// The next new segment, if there is data, and both windows admit it.
+    fn send_new(&mut self, now: Time) -> Option<Segment> {
+        let unsent = self.written - self.next.min(self.written);
+        let fin_left = self.finished && !self.fin_sent;
+        if unsent == 0 && !fin_left {
+            self.note_out_of_data();
+            return None;
+        }
+        let room = self.limit.saturating_sub(self.next);
+        let len = unsent.min(self.mss()).min(room);
+        if len < unsent.min(self.mss()) && self.hold_for_window(now, len) {
+            return None;
+        }
+        if len < self.mss() && len == unsent && self.hold_for_data(len) {
+            self.note_out_of_data();
+            return None;
+        }
+        if self.in_flight() > 0 && self.in_flight() + len.max(1) > self.window() {
+            self.window_limited = true;
+            return None;
+        }
+        Some(self.send_slot(now, len as u32, fin_left && len == unsent))
+    }
+
+    pub(super) fn send_slot(&mut self, now: Time, len: u32, fin: bool) -> Segment {
+        let idle = self.board.pipe() == 0;
+        let start = self.next;
+        self.board.push(start, len, fin, now);
+        self.next += u64::from(len) + u64::from(fin);
+        self.fin_sent |= fin;
+        self.arrivals_pipe += u64::from(len);
+        if let Phase::Recovery { prr: Some(prr), .. } = &mut self.phase {
+            prr.on_sent(u64::from(len));
+        }
+        if !self.config.timestamps && self.timed.is_none() {
+            self.timed = Some((self.next, now));
+        }
+        let mut flags = if fin { Flags::FIN } else { Flags::NONE };
+        if self.config.ecn {
+            flags = flags.with(Flags::ECT);
+            if core::mem::take(&mut self.cwr_due) {
+                flags = flags.with(Flags::CWR);
+            }
+        }
+        let index = self.board.len() - 1;
+        self.emit(now, start, len, flags, index, idle)
+    }
+
+    fn emit(
+        &mut self,
+        now: Time,
+        seq: u64,
+        len: u32,
+        flags: Flags,
+        index: usize,
+        idle: bool,
+    ) -> Segment {
+        self.statistics.data_segments += 1;
+        self.statistics.data_bytes += u64::from(len);
+        let absolute = self.board.absolute(index);
+        if let Some(rate) = &mut self.rate {
+            rate.on_sent(absolute, now, idle);
+        }
+        if self.rto_at.is_none() {
+            self.rto_at = Some(now + self.rtt.rto());
+        }
+        if self.config.rack {
+            self.arm_tail_probe(now);
+        }
+        self.tell_sent(now, u64::from(len));
+        Segment { seq, len, flags, ..blank(now, self.peer_timestamp, self.config.timestamps) }
+    }
+
+    fn note_out_of_data(&mut self) {
+        let in_flight = self.board.pipe();
+        if in_flight < self.window()
+            && let Some(rate) = &mut self.rate
+        {
+            rate.on_app_limited(in_flight);
+        }
+    }
+
+    /// The receiver's window admits less than a full segment of what waits: wait for more (RFC 9293
+    /// §3.8.6.2.1), by probing if nothing is on its way.
+    fn hold_for_window(&mut self, now: Time, len: u64) -> bool {
+        if self.next > self.una {
+            return true;
+        }
+        if len > 0 && len >= self.mss().min(self.config.receive_buffer / 2) {
+            return false;
+        }
+        if self.persist_at.is_none() {
+            self.persist_at = Some(now + self.persist_interval());
+        }
+        true
+    }
+
+    /// A short segment waits while the application is only held up by a full send buffer.
+    fn hold_for_data(&self, len: u64) -> bool {
+        let outstanding = self.next > self.una;
+        len > 0 && outstanding && !self.finished && self.writable() == 0
+    }
+}
