@@ -51,6 +51,8 @@ pub enum Command {
     Profiles(ProfilesArgs),
     /// List the policies that --set accepts, axis by axis
     Policies(PoliciesArgs),
+    /// Reproduce the papers' figures and tables, with a verdict for each
+    Repro(crate::repro::args::ReproArgs),
     /// Explain a recorded connection: what was sent where, and why
     Why(WhyArgs),
     /// Print a completion script for a shell

@@ -11,6 +11,7 @@ mod format;
 mod keys;
 mod output;
 mod record;
+mod repro;
 mod why;
 
 use std::process::ExitCode;
@@ -42,6 +43,7 @@ fn run() -> Result<(), Failure> {
         Command::Pubkey(args) => keys::pubkey(&args),
         Command::Profiles(args) => catalog::profiles(&args),
         Command::Policies(args) => catalog::policies(&args),
+        Command::Repro(args) => repro::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Completions(args) => completions(&args),
     }

@@ -1,0 +1,54 @@
+//! Options of `repro`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::Args;
+
+const HELP: &str = "\
+Examples:
+  anabranch repro --list                       every item and whether it is checked
+  anabranch repro mplot-tab2 late-fig1         these two
+  anabranch repro --paper mplot --quick        one paper, with fewer seeds and shorter runs
+  anabranch repro --all --out repro --jobs 8   everything, with runs and a page in repro/
+
+Verdicts:
+  reproduced   every bound holds for what was measured
+  differs      a bound does not hold, and an ablation shows why
+  not-yet      not checked yet, or outside its bounds for reasons not shown
+
+Exit codes:
+  0    every item asked for was looked at, whatever its verdict
+  1    a run or a file failed: the reason is on standard error
+  2    asked wrongly: unknown item, paper or option
+  130  interrupted; with --out, runs that were finished are kept and used again";
+
+/// Options of `repro`.
+#[derive(Args, Debug)]
+#[command(after_help = HELP)]
+pub struct ReproArgs {
+    /// Items, as --list names them
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
+    /// Every item of a paper: mplot, fmtcp, late, mtcp or ptcp
+    #[arg(long, value_name = "NAME")]
+    pub paper: Vec<String>,
+    /// Every item
+    #[arg(long)]
+    pub all: bool,
+    /// List the items instead of checking them
+    #[arg(long)]
+    pub list: bool,
+    /// Fewer seeds and shorter runs
+    #[arg(long)]
+    pub quick: bool,
+    /// Runs at a time (default: one for each core)
+    #[arg(long, value_name = "N")]
+    pub jobs: Option<NonZeroUsize>,
+    /// Keep runs, report.json and report.html in this directory
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Report as JSON on standard output; progress stays on standard error
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,124 @@
+//! `repro`: the papers' figures and tables, with a verdict for each.
+
+pub mod args;
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use anabranch_repro::{Item, Report, Settings, catalogue, check, html, reproduce};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::output;
+use args::ReproArgs;
+
+static CANCEL: AtomicBool = AtomicBool::new(false);
+
+/// Lists items, or checks them and reports.
+///
+/// # Errors
+/// An unknown item or paper is asked wrongly; a file that cannot be written fails.
+pub fn run(args: &ReproArgs) -> Result<(), Failure> {
+    let items = chosen(args)?;
+    if args.list {
+        return list(&items, args.json);
+    }
+    if let Some(dir) = &args.out {
+        fs::create_dir_all(dir).map_err(|error| unwritable(dir, &error))?;
+    }
+    let settings = Settings {
+        quick: args.quick,
+        jobs: args.jobs.map_or_else(cores, usize::from),
+        cancel: cancel_on_interrupt(),
+    };
+    let report = reproduce(&items, &settings).map_err(Failure::failed)?;
+    if let Some(dir) = &args.out {
+        save(&report, args.quick, dir)?;
+    }
+    if args.json { output::print_json(&report) } else { output::print(&report.table()) }
+}
+
+/// The items asked for; all of them if only a list is wanted.
+fn chosen(args: &ReproArgs) -> Result<Vec<&'static Item>, Failure> {
+    let mut items = Vec::new();
+    for id in &args.ids {
+        items.push(catalogue::find(id).map_err(Failure::usage)?);
+    }
+    for paper in &args.paper {
+        items.extend(catalogue::of_paper(paper).map_err(Failure::usage)?);
+    }
+    if args.all || (args.list && items.is_empty()) {
+        items = catalogue::items().iter().collect();
+    }
+    if items.is_empty() {
+        return Err(Failure::usage("name items, or give --paper NAME or --all; --list names them"));
+    }
+    Ok(items)
+}
+
+#[derive(Serialize)]
+struct ListRow {
+    id: &'static str,
+    paper: &'static str,
+    status: &'static str,
+    scenario: &'static str,
+}
+
+#[derive(Serialize)]
+struct List {
+    items: Vec<ListRow>,
+}
+
+fn list(items: &[&'static Item], json: bool) -> Result<(), Failure> {
+    let row = |item: &&'static Item| ListRow {
+        id: item.id,
+        paper: item.paper(),
+        status: check::status(item.id),
+        scenario: item.scenario,
+    };
+    let rows: Vec<ListRow> = items.iter().map(row).collect();
+    if json {
+        return output::print_json(&List { items: rows });
+    }
+    let mut text = String::new();
+    let width = rows.iter().map(|row| row.id.len()).max().unwrap_or(0);
+    for row in &rows {
+        let ListRow { id, paper, status, scenario } = row;
+        let _ = writeln!(text, "{id:width$}  {paper:5}  {status:10}  {scenario}");
+    }
+    let checked = rows.iter().filter(|row| row.status != check::NOT_YET).count();
+    let _ = writeln!(text, "\n{} items, {checked} of them checked", rows.len());
+    output::print(&text)
+}
+
+fn save(report: &Report, quick: bool, dir: &Path) -> Result<(), Failure> {
+    let origin = html::Origin { version: env!("CARGO_PKG_VERSION").to_owned(), quick };
+    let json = serde_json::to_string_pretty(report).map_err(Failure::failed)? + "\n";
+    for (name, text) in [("report.json", json), ("report.html", html::page(report, &origin))] {
+        let path = dir.join(name);
+        fs::write(&path, text).map_err(|error| unwritable(&path, &error))?;
+    }
+    Ok(())
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::failed(format!("cannot write {}: {error}", path.display()))
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// A flag that Ctrl-C raises.
+fn cancel_on_interrupt() -> &'static AtomicBool {
+    std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+        let heard = runtime.and_then(|runtime| runtime.block_on(tokio::signal::ctrl_c()));
+        if heard.is_ok() {
+            CANCEL.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    &CANCEL
+}

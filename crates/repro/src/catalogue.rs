@@ -1,0 +1,122 @@
+//! Everything in the papers that can be checked: figures, tables, theorems and stated numbers.
+
+use std::sync::OnceLock;
+
+use crate::nearest::nearest;
+
+/// One line an item: identifier, scenario, what the paper says, what must be shown.
+const TABLE: &str = include_str!("../data/reproduction.tsv");
+
+/// Something a paper shows, and what a reproduction of it must show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// Its identifier, such as `mplot-fig3`: the paper's name, a hyphen, the figure.
+    pub id: &'static str,
+    /// How it is set up, in brief.
+    pub scenario: &'static str,
+    /// What the paper states.
+    pub paper_says: &'static str,
+    /// What the reproduction must show.
+    pub must_show: &'static str,
+}
+
+/// The papers, as `--paper` names them, with their titles.
+pub const PAPERS: [(&str, &str); 5] = [
+    ("mplot", "A Transport Protocol to Exploit MultiPath Diversity in Wireless Networks"),
+    ("fmtcp", "FMTCP: A Fountain Code-based Multipath Transmission Control Protocol"),
+    ("late", "Loss-Aware Throughput Estimation Scheduler for Multi-Path TCP"),
+    ("mtcp", "Multipath TCP in Lossy Wireless Environment"),
+    (
+        "ptcp",
+        "A Transport Layer Approach for Achieving Aggregate Bandwidths on Multi-Homed Mobile Hosts",
+    ),
+];
+
+impl Item {
+    /// The paper it is from: one of [`PAPERS`].
+    pub fn paper(&self) -> &'static str {
+        self.id.split_once('-').map_or(self.id, |(paper, _)| paper)
+    }
+}
+
+/// Every item, in the order of the papers.
+pub fn items() -> &'static [Item] {
+    static ITEMS: OnceLock<Vec<Item>> = OnceLock::new();
+    ITEMS.get_or_init(|| TABLE.lines().skip(1).filter_map(parse).collect())
+}
+
+fn parse(line: &'static str) -> Option<Item> {
+    let mut fields = line.split('\t').map(str::trim);
+    let item = Item {
+        id: fields.next()?,
+        scenario: fields.next()?,
+        paper_says: fields.next()?,
+        must_show: fields.next()?,
+    };
+    fields.next().is_none().then_some(item)
+}
+
+/// The item with this identifier.
+///
+/// # Errors
+/// The nearest identifiers, if there is none.
+pub fn find(id: &str) -> Result<&'static Item, Unknown> {
+    items().iter().find(|item| item.id == id).ok_or_else(|| Unknown {
+        given: id.to_owned(),
+        nearest: nearest(id, items().iter().map(|item| item.id), 3),
+    })
+}
+
+/// The items of a paper.
+///
+/// # Errors
+/// The papers there are, if this is none.
+pub fn of_paper(paper: &str) -> Result<Vec<&'static Item>, Unknown> {
+    let found: Vec<_> = items().iter().filter(|item| item.paper() == paper).collect();
+    if found.is_empty() {
+        let nearest = PAPERS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        return Err(Unknown { given: paper.to_owned(), nearest });
+    }
+    Ok(found)
+}
+
+/// A name that stands for nothing, and names like it that do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// What was asked for.
+    pub given: String,
+    /// What may have been meant.
+    pub nearest: Vec<String>,
+}
+
+impl core::fmt::Display for Unknown {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "there is no '{}'; near it: {}", self.given, self.nearest.join(", "))
+    }
+}
+
+impl core::error::Error for Unknown {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_read_whole() {
+        assert_eq!(items().len(), 94);
+        assert_eq!(TABLE.lines().count(), 95);
+        let counts = PAPERS.map(|(name, _)| of_paper(name).map_or(0, |items| items.len()));
+        assert_eq!(counts, [21, 24, 27, 9, 13], "of {PAPERS:?}");
+        for (index, item) in items().iter().enumerate() {
+            assert!(items()[..index].iter().all(|earlier| earlier.id != item.id), "{}", item.id);
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_brings_up_its_neighbours() {
+        let error = find("mplot-fg3").unwrap_err();
+        assert!(error.nearest.iter().any(|id| id == "mplot-fig3"), "{error}");
+        let error = of_paper("quic").unwrap_err();
+        assert!(error.to_string().contains("fmtcp"), "{error}");
+    }
+}

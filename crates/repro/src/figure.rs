@@ -1,0 +1,45 @@
+//! What an item's figure shows, as data.
+
+use crate::measure::Measure;
+
+/// One curve.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Line {
+    /// What the legend calls it.
+    pub name: String,
+    /// Abscissae and values.
+    pub points: Vec<(f64, Measure)>,
+    /// From the paper, not measured here.
+    pub from_paper: bool,
+}
+
+/// Curves over a common abscissa.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figure {
+    /// What it shows.
+    pub title: String,
+    /// The abscissa, with its unit.
+    pub x: String,
+    /// The ordinate, with its unit.
+    pub y: String,
+    /// The curves.
+    pub lines: Vec<Line>,
+}
+
+impl Figure {
+    /// A figure without curves.
+    pub fn new(title: impl Into<String>, x: impl Into<String>, y: impl Into<String>) -> Self {
+        Figure { title: title.into(), x: x.into(), y: y.into(), lines: Vec::new() }
+    }
+
+    /// Adds a measured curve.
+    pub fn line(&mut self, name: impl Into<String>, points: Vec<(f64, Measure)>) {
+        self.lines.push(Line { name: name.into(), points, from_paper: false });
+    }
+
+    /// Adds what the paper states.
+    pub fn paper(&mut self, name: impl Into<String>, points: &[(f64, f64)]) {
+        let points = points.iter().map(|(x, y)| (*x, Measure::exact(*y))).collect();
+        self.lines.push(Line { name: name.into(), points, from_paper: true });
+    }
+}
