@@ -1,0 +1,189 @@
+//! What a figure shows.
+
+use crate::draw;
+
+/// A figure: lines, stacked layers or bars over two axes.
+///
+/// Values that are not finite are left out: a line is broken there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// What it shows, in bold above it.
+    pub title: String,
+    /// How to read it, below it; may be empty.
+    pub caption: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// Lines, each with its name.
+    pub lines: Vec<Line>,
+    /// Layers, stacked in their order from below; drawn beneath the lines.
+    pub layers: Vec<Layer>,
+    /// Bars side by side, a group for each category; with them the horizontal axis is one of names.
+    pub bars: Option<Bars>,
+    /// Values to compare with, each a horizontal line across the figure with its name.
+    pub references: Vec<(String, f64)>,
+    /// Width and height in pixels; captions and long titles make it higher.
+    pub size: (f64, f64),
+}
+
+/// An axis.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Axis {
+    /// What it measures, with its unit.
+    pub label: String,
+    /// Whether equal distances are equal ratios; only values above zero can be shown then.
+    pub log: bool,
+    /// Its ends; chosen to fit the data if none.
+    pub range: Option<(f64, f64)>,
+}
+
+/// How a line is drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// Straight from point to point, each point marked.
+    #[default]
+    Marked,
+    /// Straight from point to point: many points.
+    Plain,
+    /// Level until the next point, as a distribution is.
+    Steps,
+    /// Points alone.
+    Scatter,
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// What it stands for.
+    pub name: String,
+    /// Its points, from left to right.
+    pub points: Vec<(f64, f64)>,
+    /// Lower and upper bound at each point; empty if there are none.
+    pub band: Vec<(f64, f64)>,
+    /// How it is drawn.
+    pub style: Style,
+}
+
+impl Line {
+    /// A line with markers.
+    pub fn new(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        Line { name: name.into(), points, band: Vec::new(), style: Style::Marked }
+    }
+
+    /// With a band between a lower and an upper bound at each point.
+    pub fn band(self, band: Vec<(f64, f64)>) -> Self {
+        Line { band, ..self }
+    }
+
+    /// Drawn in another way.
+    pub fn style(self, style: Style) -> Self {
+        Line { style, ..self }
+    }
+
+    /// The share of `values` that are at most x, for every x (the empirical distribution). Of more
+    /// than a thousand values, a thousand evenly spaced ranks are drawn.
+    pub fn distribution(name: impl Into<String>, values: &[f64]) -> Self {
+        const RANKS: usize = 1000;
+        let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
+        sorted.sort_by(f64::total_cmp);
+        let count = sorted.len();
+        let drawn = count.min(RANKS);
+        let rank = |index: usize| ((index + 1) * count).div_ceil(drawn.max(1));
+        let point = |rank: usize| {
+            let value = sorted.get(rank.saturating_sub(1))?;
+            Some((*value, rank as f64 / count as f64))
+        };
+        let mut points: Vec<(f64, f64)> =
+            sorted.first().map(|first| (*first, 0.0)).into_iter().collect();
+        points.extend((0..drawn).map(rank).filter_map(point));
+        Line::new(name, points).style(Style::Steps)
+    }
+}
+
+/// A layer of a stack.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Layer {
+    /// What it stands for.
+    pub name: String,
+    /// Where, and how much is added to the layers below; all layers need the same places.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Bars in groups.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Bars {
+    /// The groups' names, from left to right.
+    pub categories: Vec<String>,
+    /// Name, and for every category the value with lower and upper bound (both the value if unknown).
+    pub series: Vec<(String, Vec<(f64, f64, f64)>)>,
+}
+
+impl Figure {
+    /// A figure without data; labels carry their units.
+    pub fn new(
+        title: impl Into<String>,
+        x_label: impl Into<String>,
+        y_label: impl Into<String>,
+    ) -> Self {
+        Figure {
+            title: title.into(),
+            caption: String::new(),
+            x: Axis { label: x_label.into(), ..Axis::default() },
+            y: Axis { label: y_label.into(), ..Axis::default() },
+            lines: Vec::new(),
+            layers: Vec::new(),
+            bars: None,
+            references: Vec::new(),
+            size: (640.0, 400.0),
+        }
+    }
+
+    /// The distributions of several collections; the vertical axis is the share of values.
+    pub fn distributions<'a>(
+        title: impl Into<String>,
+        x_label: impl Into<String>,
+        collections: impl IntoIterator<Item = (&'a str, &'a [f64])>,
+    ) -> Self {
+        let mut figure = Figure::new(title, x_label, "share of values at most x");
+        let lines = collections.into_iter().map(|(name, values)| Line::distribution(name, values));
+        figure.lines = lines.collect();
+        figure.y.range = Some((0.0, 1.0));
+        figure
+    }
+
+    /// With a caption.
+    pub fn caption(mut self, caption: impl Into<String>) -> Self {
+        self.caption = caption.into();
+        self
+    }
+
+    /// With one more line.
+    pub fn line(mut self, line: Line) -> Self {
+        self.lines.push(line);
+        self
+    }
+
+    /// With one more layer on top of the stack.
+    pub fn layer(mut self, name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
+        self.layers.push(Layer { name: name.into(), points });
+        self
+    }
+
+    /// With bars.
+    pub fn bars(mut self, bars: Bars) -> Self {
+        self.bars = Some(bars);
+        self
+    }
+
+    /// With a value to compare with.
+    pub fn reference(mut self, name: impl Into<String>, value: f64) -> Self {
+        self.references.push((name.into(), value));
+        self
+    }
+
+    /// The figure as a whole SVG document.
+    pub fn to_svg(&self) -> String {
+        draw::document(self)
+    }
+}

@@ -1,0 +1,47 @@
+//! What tells lines apart: colour, dash and marker together.
+
+/// Okabe and Ito, "Color Universal Design" (2008), without the yellow, which is too light for lines on
+/// white; then two greys.
+const COLOURS: [&str; 8] = [
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#333333", "#888888",
+];
+/// As SVG writes dashes; the first is solid.
+const DASHES: [&str; 5] = ["", "7 3", "2 2.5", "9 3 2 3", "4 2"];
+
+/// The look of the line of that index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// `#rrggbb`.
+    pub(crate) colour: &'static str,
+    /// Dash pattern, empty for a solid line.
+    pub(crate) dash: &'static str,
+    /// The marker.
+    pub(crate) marker: Marker,
+}
+
+/// A marker's shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Marker {
+    Disc,
+    Square,
+    Triangle,
+    Diamond,
+    Down,
+    Cross,
+}
+
+impl Look {
+    /// The first 40 indices all look different.
+    pub(crate) fn of(index: usize) -> Self {
+        use Marker::{Cross, Diamond, Disc, Down, Square, Triangle};
+        let markers = [Disc, Square, Triangle, Diamond, Down, Cross];
+        // The dash changes with the colour, and shifts once the colours repeat.
+        let round = index / COLOURS.len();
+        let pick = |n: usize, of: usize| (index + round + n) % of;
+        Look {
+            colour: COLOURS.get(index % COLOURS.len()).copied().unwrap_or("#000000"),
+            dash: DASHES.get(pick(0, DASHES.len())).copied().unwrap_or(""),
+            marker: markers.get(pick(0, markers.len())).copied().unwrap_or(Disc),
+        }
+    }
+}

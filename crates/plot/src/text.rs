@@ -1,0 +1,57 @@
+//! Text in figures: how wide it is, where it breaks, how it is escaped.
+
+/// About how wide `text` is in a sans-serif face of `size` pixels. Errs on the wide side, since which
+/// face a reader has is not known.
+pub(crate) fn width(text: &str, size: f64) -> f64 {
+    let em = |c: char| match c {
+        'i' | 'j' | 'l' | '|' | '\'' | '.' | ',' | ':' | ';' | '!' => 0.30,
+        ' ' | 'f' | 't' | 'r' | 'I' | '(' | ')' | '[' | ']' | '/' | '-' => 0.39,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.95,
+        c if c.is_ascii_uppercase() => 0.72,
+        c if c.is_ascii() => 0.61,
+        _ => 0.75,
+    };
+    text.chars().map(em).sum::<f64>() * size
+}
+
+/// `text` in lines no wider than `most`, as far as its words allow.
+pub(crate) fn wrap(text: &str, size: f64, most: f64) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if width(line, size) + width(" ", size) + width(word, size) <= most => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// `text` cut to `most` pixels, with an ellipsis if something is missing.
+pub(crate) fn fit(text: &str, size: f64, most: f64) -> String {
+    if width(text, size) <= most {
+        return text.to_owned();
+    }
+    let mut cut = text.to_owned();
+    while cut.pop().is_some() && width(&cut, size) + width("…", size) > most {}
+    cut.push('…');
+    cut
+}
+
+/// `text` as SVG takes it in contents and attributes; characters that XML forbids become spaces.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,56 @@
+//! Why results could not be kept or read.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Why results could not be kept or read; each says it in one line, beginning with the place.
+#[derive(Debug, Error)]
+pub enum ResultsError {
+    /// The directory holds results of something else.
+    #[error("{}: {what}; give another directory", path.display())]
+    Foreign {
+        /// The directory.
+        path: PathBuf,
+        /// What it holds.
+        what: String,
+    },
+    /// Another process writes there.
+    #[error("{}: another run is writing its results here", path.display())]
+    Busy {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A file is not what its name says.
+    #[error("{}: {why}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// Reading or writing failed.
+    #[error("{}: cannot {action}: {source}", path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// What was tried: "read", "write", ….
+        action: &'static str,
+        /// What the operating system says.
+        source: io::Error,
+    },
+}
+
+impl ResultsError {
+    /// Whether something was asked that cannot be, rather than something that failed.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, ResultsError::Foreign { .. })
+    }
+
+    /// A function that turns what the operating system says about `path` into an error.
+    pub(crate) fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| ResultsError::Io { path, action, source }
+    }
+}

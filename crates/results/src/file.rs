@@ -1,0 +1,65 @@
+//! Files that are there whole or not at all.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::ResultsError;
+
+/// A file under another name until it is whole. One that is given up leaves nothing behind.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    path: PathBuf,
+    partial: PathBuf,
+    file: Option<File>,
+}
+
+impl Whole {
+    /// Begins the file that will be `path`.
+    pub(crate) fn begin(path: &Path) -> Result<Self, ResultsError> {
+        let mut name = path.file_name().map(OsString::from).unwrap_or_default();
+        name.push(".partial");
+        let partial = path.with_file_name(name);
+        let file = File::create(&partial).map_err(ResultsError::io(path, "write"))?;
+        Ok(Whole { path: path.to_owned(), partial, file: Some(file) })
+    }
+
+    /// Where it will be.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file to write to.
+    pub(crate) fn writer(&self) -> Result<File, ResultsError> {
+        let file = self.file.as_ref().map(File::try_clone);
+        let closed = || Err(std::io::ErrorKind::BrokenPipe.into());
+        file.unwrap_or_else(closed).map_err(ResultsError::io(&self.path, "write"))
+    }
+
+    /// Gives it its name; `durable` waits until the disk has it.
+    pub(crate) fn finish(mut self, durable: bool) -> Result<(), ResultsError> {
+        if let Some(file) = self.file.take()
+            && durable
+        {
+            file.sync_all().map_err(ResultsError::io(&self.path, "write"))?;
+        }
+        fs::rename(&self.partial, &self.path).map_err(ResultsError::io(&self.path, "write"))
+    }
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        // After `finish` there is nothing of that name; otherwise nothing better can be done.
+        let _ = fs::remove_file(&self.partial);
+    }
+}
+
+/// Writes `bytes` as the file `path`, whole or not at all.
+pub(crate) fn write(path: &Path, bytes: &[u8], durable: bool) -> Result<(), ResultsError> {
+    let whole = Whole::begin(path)?;
+    let mut out = BufWriter::new(whole.writer()?);
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(ResultsError::io(path, "write"))?;
+    drop(out);
+    whole.finish(durable)
+}

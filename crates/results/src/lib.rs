@@ -1,0 +1,22 @@
+//! What simulations measured, kept so that it can be trusted later.
+//!
+//! A results directory holds every finished run ([`Journal`]), three Parquet [tables](tables) and
+//! `summary.json` ([`Summary`]). All of them carry the scenario, the version and the commit that made
+//! them, and their bytes depend on nothing else: neither on how many runs were made at once nor on
+//! whether they were interrupted. [`stats`] turns seeds into intervals; [`trace`] writes what
+//! happened packet by packet for Wireshark and qlog viewers.
+
+pub mod stats;
+pub mod tables;
+pub mod trace;
+
+mod error;
+mod file;
+mod journal;
+mod provenance;
+mod summary;
+
+pub use error::ResultsError;
+pub use journal::{Journal, RunId};
+pub use provenance::{COMMIT, Provenance, VERSION};
+pub use summary::{Expectation, MetricSummary, PointSummary, RunSummary, Summary};

@@ -1,0 +1,62 @@
+//! Where results come from.
+
+use serde::{Deserialize, Serialize};
+
+/// Version of this build, `major.minor.patch`.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The commit that was built, in hexadecimal, or `unknown` outside a checkout.
+///
+/// It says nothing of changes that were not committed.
+pub const COMMIT: &str = env!("ANABRANCH_COMMIT");
+
+/// What is needed to make the same results again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// The scenario's name.
+    pub scenario: String,
+    /// Hash of the scenario with its settings; equal hashes mean equal runs.
+    pub hash: String,
+    /// Settings made on the command line, `key=value`, in their order.
+    pub settings: Vec<String>,
+    /// [`VERSION`] of the build that ran it.
+    pub version: String,
+    /// [`COMMIT`] of the build that ran it.
+    pub commit: String,
+    /// The scenario file, whole.
+    pub text: String,
+}
+
+impl Provenance {
+    /// A scenario run by this build.
+    pub fn new(scenario: &str, hash: &str, settings: &[String], text: &str) -> Self {
+        Provenance {
+            scenario: scenario.to_owned(),
+            hash: hash.to_owned(),
+            settings: settings.to_vec(),
+            version: VERSION.to_owned(),
+            commit: COMMIT.to_owned(),
+            text: text.to_owned(),
+        }
+    }
+
+    /// How `other` differs so that its runs and ours must not be mixed; none if they may be.
+    pub fn conflict(&self, other: &Provenance) -> Option<String> {
+        let short = |commit: &str| commit.get(..10).unwrap_or(commit).to_owned();
+        if self.hash != other.hash {
+            let same_name = self.scenario == other.scenario;
+            let which = if same_name { "another version of scenario" } else { "scenario" };
+            return Some(format!("it holds results of {which} `{}`", other.scenario));
+        }
+        if (&self.version, &self.commit) != (&other.version, &other.commit) {
+            return Some(format!(
+                "its results were made by version {} at commit {}, this is {} at {}",
+                other.version,
+                short(&other.commit),
+                self.version,
+                short(&self.commit)
+            ));
+        }
+        None
+    }
+}

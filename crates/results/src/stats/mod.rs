@@ -1,0 +1,95 @@
+//! Statistics over seeds.
+//!
+//! Intervals are those of Student's t distribution with n − 1 degrees of freedom, two-sided at 95 %:
+//! seeds are independent draws, and few.
+
+mod student;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+
+pub use student::{student_cdf, student_quantile};
+
+/// What several runs say of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// How many values there were.
+    pub n: usize,
+    /// Their mean.
+    pub mean: f64,
+    /// Their sample standard deviation (n − 1 in the denominator); 0 for a single value.
+    pub std: f64,
+    /// Bounds of the 95 % interval for the mean; none for a single value, which tells no spread.
+    pub interval: Option<(f64, f64)>,
+}
+
+impl Estimate {
+    /// The estimate from `values`, of which those that are not finite are left out; none from none.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let finite = || values.iter().copied().filter(|value| value.is_finite());
+        let n = finite().count();
+        if n == 0 {
+            return None;
+        }
+        let mean = finite().sum::<f64>() / n as f64;
+        if n == 1 {
+            return Some(Estimate { n, mean, std: 0.0, interval: None });
+        }
+        let squares: f64 = finite().map(|value| (value - mean) * (value - mean)).sum();
+        let std = libm::sqrt(squares / (n - 1) as f64);
+        let half = student_quantile(0.975, n - 1) * std / libm::sqrt(n as f64);
+        Some(Estimate { n, mean, std, interval: Some((mean - half, mean + half)) })
+    }
+
+    /// Lower bound of the interval; the value itself if it is alone.
+    pub fn lo(&self) -> f64 {
+        self.interval.map_or(self.mean, |(lo, _)| lo)
+    }
+
+    /// Upper bound of the interval; the value itself if it is alone.
+    pub fn hi(&self) -> f64 {
+        self.interval.map_or(self.mean, |(_, hi)| hi)
+    }
+
+    /// Half the width of the interval; 0 for a single value.
+    pub fn half_width(&self) -> f64 {
+        self.interval.map_or(0.0, |(lo, hi)| (hi - lo) / 2.0)
+    }
+}
+
+/// The mean; none of none.
+pub fn mean(values: &[f64]) -> Option<f64> {
+    Estimate::of(values).map(|estimate| estimate.mean)
+}
+
+/// The estimate of `a − b` from runs that share a seed pairwise, which removes what the seed does to
+/// both; none unless both have the same number of values.
+pub fn paired_difference(a: &[f64], b: &[f64]) -> Option<Estimate> {
+    paired(a, b, |a, b| a - b)
+}
+
+/// The estimate of `a / b` from runs that share a seed pairwise: the mean of the ratios. Pairs whose
+/// `b` is zero are left out; none unless both have the same number of values.
+pub fn paired_ratio(a: &[f64], b: &[f64]) -> Option<Estimate> {
+    paired(a, b, |a, b| a / b)
+}
+
+fn paired(a: &[f64], b: &[f64], figure: impl Fn(f64, f64) -> f64) -> Option<Estimate> {
+    if a.len() != b.len() {
+        return None;
+    }
+    let figures: Vec<f64> = a.iter().zip(b).map(|(a, b)| figure(*a, *b)).collect();
+    Estimate::of(&figures)
+}
+
+/// The `share` quantile of `values`, interpolated linearly between the two nearest of them (Hyndman
+/// and Fan 1996, type 7); none of none. `share` is in `[0, 1]`.
+pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
+    let mut sorted: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+    sorted.sort_by(f64::total_cmp);
+    let place = share.clamp(0.0, 1.0) * sorted.len().checked_sub(1)? as f64;
+    let below = *sorted.get(place as usize)?;
+    let above = *sorted.get(place as usize + 1).unwrap_or(&below);
+    Some(below + (above - below) * (place - libm::floor(place)))
+}

@@ -1,0 +1,179 @@
+//! `summary.json`: what the runs say, seed by seed and together.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anabranch_sim::report::RunReport;
+use serde::Serialize;
+
+use crate::stats::Estimate;
+use crate::{Provenance, ResultsError, file};
+
+/// Everything in `summary.json`. Figures that are not finite are `null` there.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// The scenario with its text, the version and the commit.
+    #[serde(flatten)]
+    pub provenance: Provenance,
+    /// The seeds, in their order.
+    pub seeds: Vec<u64>,
+    /// The points of the sweep, in their order; one without keys if there is no sweep.
+    pub points: Vec<PointSummary>,
+    /// The scenario's expectations with what became of them.
+    pub expectations: Vec<Expectation>,
+}
+
+/// What the seeds say at one point.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PointSummary {
+    /// The sweep's keys with their values.
+    pub point: BTreeMap<String, String>,
+    /// Each run's identity, in the order of the seeds.
+    pub runs: Vec<RunSummary>,
+    /// Each figure over the seeds, in the order in which the runs report them.
+    pub metrics: Vec<MetricSummary>,
+}
+
+/// One run's identity.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RunSummary {
+    /// The seed.
+    pub seed: u64,
+    /// Digest of every packet's fate, hexadecimal.
+    pub digest: String,
+    /// Packets times the links they crossed.
+    pub packet_hops: u64,
+    /// Events handled.
+    pub events: u64,
+    /// Virtual time that passed, s.
+    pub virtual_seconds: f64,
+}
+
+/// One figure over the seeds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MetricSummary {
+    /// What it is about.
+    pub subject: String,
+    /// What it measures.
+    pub metric: String,
+    /// Mean of the values that are finite.
+    pub mean: Option<f64>,
+    /// Their sample standard deviation.
+    pub std: Option<f64>,
+    /// Lower bound of the 95 % interval (Student's t); none for fewer than two values.
+    pub lo: Option<f64>,
+    /// Upper bound.
+    pub hi: Option<f64>,
+    /// How many values were finite.
+    pub n: usize,
+    /// The value of every seed, in their order; none where the run did not report it.
+    pub values: Vec<Option<f64>>,
+}
+
+impl MetricSummary {
+    /// Mean and interval of the values that are finite.
+    pub fn estimate(&self) -> Option<Estimate> {
+        Estimate::of(&self.values.iter().flatten().copied().collect::<Vec<f64>>())
+    }
+}
+
+/// A bound that the scenario sets, and what became of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Expectation {
+    /// The point it was judged at.
+    pub point: BTreeMap<String, String>,
+    /// What it is about.
+    pub subject: String,
+    /// What it bounds.
+    pub metric: String,
+    /// Least mean accepted.
+    pub min: Option<f64>,
+    /// Largest mean accepted.
+    pub max: Option<f64>,
+    /// The mean over the seeds; none if nothing was measured.
+    pub mean: Option<f64>,
+    /// Whether the mean is within the bounds.
+    pub met: bool,
+}
+
+impl PointSummary {
+    /// A point that nothing was measured at yet.
+    pub fn new(point: &[(String, String)]) -> Self {
+        PointSummary { point: point.iter().cloned().collect(), ..PointSummary::default() }
+    }
+
+    /// Adds a run; the order of calls is the order of the seeds.
+    pub fn add(&mut self, report: &RunReport) {
+        let before = self.runs.len();
+        self.runs.push(RunSummary {
+            seed: report.seed,
+            digest: format!("{:016x}", report.digest),
+            packet_hops: report.packet_hops,
+            events: report.events,
+            virtual_seconds: report.virtual_seconds,
+        });
+        for (index, scalar) in report.scalars.iter().enumerate() {
+            let is_it = |metric: &MetricSummary| {
+                metric.subject == scalar.subject && metric.metric == scalar.metric
+            };
+            // Runs report their figures in one order, so the place is nearly always the same.
+            let place = match self.metrics.get(index) {
+                Some(metric) if is_it(metric) => Some(index),
+                _ => self.metrics.iter().position(is_it),
+            };
+            let value = Some(scalar.value).filter(|value| value.is_finite());
+            match place.and_then(|place| self.metrics.get_mut(place)) {
+                Some(metric) => {
+                    metric.values.resize(before, None);
+                    metric.values.push(value);
+                }
+                None => self.metrics.push(MetricSummary {
+                    subject: scalar.subject.clone(),
+                    metric: scalar.metric.clone(),
+                    mean: None,
+                    std: None,
+                    lo: None,
+                    hi: None,
+                    n: 0,
+                    values: std::iter::repeat_n(None, before).chain([value]).collect(),
+                }),
+            }
+        }
+    }
+
+    /// Computes means and intervals, once every run is added.
+    pub fn conclude(&mut self) {
+        let runs = self.runs.len();
+        for metric in &mut self.metrics {
+            metric.values.resize(runs, None);
+            let estimate = metric.estimate();
+            metric.n = estimate.map_or(0, |estimate| estimate.n);
+            metric.mean = estimate.map(|estimate| estimate.mean);
+            metric.std = estimate.map(|estimate| estimate.std);
+            (metric.lo, metric.hi) = estimate.and_then(|estimate| estimate.interval).unzip();
+        }
+    }
+
+    /// The figure `metric` of `subject`.
+    pub fn metric(&self, subject: &str, metric: &str) -> Option<&MetricSummary> {
+        self.metrics.iter().find(|m| m.subject == subject && m.metric == metric)
+    }
+}
+
+impl Summary {
+    /// Name of the file.
+    pub const FILE: &'static str = "summary.json";
+
+    /// Writes `summary.json` into `directory`: whole, or not at all.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, directory: &Path) -> Result<(), ResultsError> {
+        let path = directory.join(Self::FILE);
+        let text = serde_json::to_string_pretty(self).map_err(|error| ResultsError::Damaged {
+            path: path.clone(),
+            why: error.to_string(),
+        })?;
+        file::write(&path, (text + "\n").as_bytes(), true)
+    }
+}

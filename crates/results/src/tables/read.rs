@@ -1,0 +1,169 @@
+//! Reading the tables back.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+use parquet::column::reader::ColumnReader;
+use parquet::data_type::ByteArray;
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+
+use crate::ResultsError;
+
+/// One figure of a table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Row<'a> {
+    /// Index of the sweep's point.
+    pub point: usize,
+    /// The seed.
+    pub seed: u64,
+    /// What it is about.
+    pub subject: &'a str,
+    /// What it measures.
+    pub metric: &'a str,
+    /// Time in seconds for series, index for samples, 0 for scalars.
+    pub at: f64,
+    /// The figure.
+    pub value: f64,
+}
+
+/// The points of a sweep: their keys, and each point's values as text by its index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Points {
+    /// The sweep's keys in the scenario's order.
+    pub keys: Vec<String>,
+    /// A value for each key, by the point's index; only points that rows were read of.
+    pub values: BTreeMap<usize, Vec<String>>,
+}
+
+/// Reads the table of this `name` in `directory`, giving `visit` its rows in their order.
+///
+/// # Errors
+/// When the file cannot be read or is no table of ours.
+pub fn read(
+    directory: &Path,
+    name: &str,
+    visit: &mut dyn FnMut(&Row<'_>),
+) -> Result<Points, ResultsError> {
+    let path = directory.join(name);
+    let file = File::open(&path).map_err(ResultsError::io(&path, "read"))?;
+    rows(file, visit).map_err(|error| ResultsError::Damaged { path, why: error.to_string() })
+}
+
+fn rows(file: File, visit: &mut dyn FnMut(&Row<'_>)) -> ParquetResult<Points> {
+    let reader = SerializedFileReader::new(file)?;
+    let metadata = reader.metadata().file_metadata();
+    let columns = metadata.schema_descr().columns();
+    let place = |name: &str| columns.iter().position(|column| column.name() == name);
+    let needed = |name: &str| {
+        place(name).ok_or_else(|| ParquetError::General(format!("there is no column {name}")))
+    };
+    let (point, seed) = (needed("point")?, needed("seed")?);
+    let (subject, metric, value) = (needed("subject")?, needed("metric")?, needed("value")?);
+    let at = place("time_s").or_else(|| place("index"));
+    let pairs = metadata.key_value_metadata().into_iter().flatten();
+    let sweep = pairs
+        .filter(|pair| pair.key == "anabranch.sweep_columns")
+        .find_map(|pair| {
+            serde_json::from_str::<BTreeMap<String, String>>(pair.value.as_ref()?).ok()
+        })
+        .unwrap_or_default();
+    let key_places: Vec<usize> = (0..columns.len())
+        .filter(|index| columns.get(*index).is_some_and(|c| sweep.contains_key(c.name())))
+        .collect();
+    let key = |index: &usize| columns.get(*index).and_then(|c| sweep.get(c.name())).cloned();
+    let mut points =
+        Points { keys: key_places.iter().filter_map(key).collect(), values: BTreeMap::new() };
+    for group in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(group)?;
+        let load = |index: usize| Cells::load(&*group, index);
+        let keys =
+            key_places.iter().map(|index| load(*index)).collect::<ParquetResult<Vec<_>>>()?;
+        let (point, seed, value) = (load(point)?, load(seed)?, load(value)?);
+        let (subject, metric) = (load(subject)?, load(metric)?);
+        let at = at.map(load).transpose()?;
+        for row in 0..value.len() {
+            let point = point.whole(row) as usize;
+            let values = || keys.iter().map(|key| key.text_of(row)).collect();
+            points.values.entry(point).or_insert_with(values);
+            visit(&Row {
+                point,
+                seed: seed.whole(row),
+                subject: subject.text(row),
+                metric: metric.text(row),
+                at: at.as_ref().map_or(0.0, |at| at.number(row)),
+                value: value.number(row),
+            });
+        }
+    }
+    Ok(points)
+}
+
+/// The cells of one column in one row group.
+enum Cells {
+    Double(Vec<f64>),
+    Whole(Vec<i64>),
+    Text(Vec<ByteArray>),
+}
+
+impl Cells {
+    fn load(group: &dyn RowGroupReader, index: usize) -> ParquetResult<Self> {
+        let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+        Ok(match group.get_column_reader(index)? {
+            ColumnReader::DoubleColumnReader(mut reader) => {
+                let mut values = Vec::new();
+                reader.read_records(rows, None, None, &mut values)?;
+                Cells::Double(values)
+            }
+            ColumnReader::Int64ColumnReader(mut reader) => {
+                let mut values = Vec::new();
+                reader.read_records(rows, None, None, &mut values)?;
+                Cells::Whole(values)
+            }
+            ColumnReader::ByteArrayColumnReader(mut reader) => {
+                let mut values = Vec::new();
+                reader.read_records(rows, None, None, &mut values)?;
+                Cells::Text(values)
+            }
+            _ => return Err(ParquetError::General("a column has another type".to_owned())),
+        })
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Cells::Double(values) => values.len(),
+            Cells::Whole(values) => values.len(),
+            Cells::Text(values) => values.len(),
+        }
+    }
+
+    fn number(&self, row: usize) -> f64 {
+        match self {
+            Cells::Double(values) => values.get(row).copied().unwrap_or(f64::NAN),
+            Cells::Whole(values) => values.get(row).map_or(f64::NAN, |value| *value as f64),
+            Cells::Text(_) => f64::NAN,
+        }
+    }
+
+    fn whole(&self, row: usize) -> u64 {
+        match self {
+            Cells::Whole(values) => values.get(row).map_or(0, |value| value.cast_unsigned()),
+            _ => 0,
+        }
+    }
+
+    fn text(&self, row: usize) -> &str {
+        match self {
+            Cells::Text(values) => values.get(row).and_then(|v| v.as_utf8().ok()).unwrap_or(""),
+            _ => "",
+        }
+    }
+
+    fn text_of(&self, row: usize) -> String {
+        match self {
+            Cells::Text(_) => self.text(row).to_owned(),
+            _ => self.number(row).to_string(),
+        }
+    }
+}

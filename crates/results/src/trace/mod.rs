@@ -1,0 +1,1 @@
+//! What happened packet by packet, for other tools to read.
