@@ -1,0 +1,117 @@
+//! What sends and receives in an engine: the interface, and the built-in agents.
+
+mod udp;
+
+use core::any::Any;
+use core::fmt::Debug;
+
+use anabranch_types::Time;
+
+pub use udp::{Sink, Udp, UdpConfig, UdpPattern};
+
+use crate::engine::{Network, Payload, PortId, Watch};
+use crate::link::{DropCause, Ecn};
+
+/// A protocol's end, an application, or both, driven by packets and its own timer.
+///
+/// It knows time only as an argument, sends through the [`Outbox`] it is given, and draws random
+/// numbers only from substreams named after itself.
+pub trait Agent: Any + Debug + Send {
+    /// The agent has got a port: the local end of a path. Called once per path, in the order in which
+    /// [`Engine::connect`](crate::engine::Engine::connect) was, before the run.
+    fn attach(&mut self, port: PortId);
+
+    /// A packet has arrived at one of the agent's ports, or was refused on the way.
+    fn handle_packet(&mut self, arrival: Arrival<'_>, out: &mut Outbox<'_>);
+
+    /// The agent's start has come, or the time that [`next_timer`](Self::next_timer) named.
+    fn handle_timer(&mut self, now: Time, out: &mut Outbox<'_>);
+
+    /// When to call [`handle_timer`](Self::handle_timer) next, if at all. Asked after every call; the
+    /// answer may move either way. A time that is not later than the present means at once, so a
+    /// timer that was handled must have moved on.
+    fn next_timer(&self) -> Option<Time>;
+
+    /// A packet that the agent sent will not arrive. Real senders never hear of that at once: this is
+    /// for statistics, and for oracles such as those of explicit loss notification.
+    fn handle_loss(&mut self, _loss: Loss<'_>, _out: &mut Outbox<'_>) {}
+}
+
+/// A packet at the end of its route.
+#[derive(Debug)]
+pub struct Arrival<'a> {
+    /// The present.
+    pub now: Time,
+    /// The port it arrived at.
+    pub port: PortId,
+    /// Which of the conversations between the two ports it belongs to.
+    pub stream: u32,
+    /// Bytes on the wire.
+    pub size: u32,
+    /// The codepoint it arrived with.
+    pub ecn: Ecn,
+    /// When it was sent.
+    pub sent: Time,
+    /// What it carries. A datagram may be taken; what is left there is reused.
+    pub payload: &'a mut Payload,
+}
+
+/// A packet that was dropped somewhere on its route.
+#[derive(Debug)]
+pub struct Loss<'a> {
+    /// The present: for random loss, when it would have arrived at the end of the link that lost it.
+    pub now: Time,
+    /// The port it was sent from.
+    pub port: PortId,
+    /// Which of the conversations between the two ports it belongs to.
+    pub stream: u32,
+    /// Bytes on the wire.
+    pub size: u32,
+    /// When it was sent.
+    pub sent: Time,
+    /// Why.
+    pub cause: DropCause,
+    /// What it carried.
+    pub payload: &'a Payload,
+}
+
+/// Where an agent puts what it sends.
+pub struct Outbox<'a> {
+    network: &'a mut Network,
+    watch: Watch<'a>,
+}
+
+impl Debug for Outbox<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Outbox").field("network", &self.network).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Outbox<'a> {
+    #[inline]
+    pub(crate) fn new<'b>(network: &'a mut Network, watch: &'a mut Watch<'b>) -> Self
+    where
+        'b: 'a,
+    {
+        let watch = watch.as_mut().map(|observer| &mut **observer as _);
+        Outbox { network, watch }
+    }
+
+    /// Sends a packet of `size` bytes on the wire, headers included, from `port` to its peer: it enters
+    /// the first link of the port's route at once.
+    #[inline]
+    pub fn send(&mut self, port: PortId, size: u32, ecn: Ecn, payload: Payload) {
+        self.send_in(port, 0, size, ecn, payload);
+    }
+
+    /// Like [`send`](Self::send), as part of one of several conversations between the two ports.
+    #[inline]
+    pub fn send_in(&mut self, port: PortId, stream: u32, size: u32, ecn: Ecn, payload: Payload) {
+        self.network.send(&mut self.watch, port, stream, size, ecn, payload);
+    }
+
+    /// An empty buffer for a datagram: of one that was received, so that none need be allocated.
+    pub fn buffer(&mut self) -> Vec<u8> {
+        self.network.buffer()
+    }
+}

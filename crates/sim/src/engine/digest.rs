@@ -1,0 +1,41 @@
+use anabranch_types::Time;
+
+use super::LinkId;
+use crate::link::{DropCause, Ecn};
+
+/// Folds the fate of every packet on every link into one number: two runs with the same digest did
+/// the same, for all practical purposes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Digest(u64);
+
+impl Digest {
+    pub(super) fn new() -> Self {
+        Digest(0x243f_6a88_85a3_08d3)
+    }
+
+    /// Adds what became of a packet on a link: `None` means that it arrived.
+    #[inline]
+    pub(super) fn fold(
+        &mut self,
+        time: Time,
+        link: LinkId,
+        size: u32,
+        ecn: Ecn,
+        fate: Option<DropCause>,
+    ) {
+        let fate = match fate {
+            None => 0,
+            Some(cause) => 1 + cause as u64,
+        };
+        let what =
+            u64::from(link.0) << 40 ^ u64::from(size) << 8 ^ fate << 2 ^ u64::from(ecn.bits());
+        // Odd constants: multiplying by them loses nothing, so one differing input always shows.
+        let first = (self.0 ^ time.as_nanos()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let second = (first.rotate_left(31) ^ what).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        self.0 = second ^ second >> 32;
+    }
+
+    pub(super) fn get(self) -> u64 {
+        self.0
+    }
+}

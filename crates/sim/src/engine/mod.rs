@@ -1,0 +1,320 @@
+//! The engine: agents that exchange packets over a network of links, in virtual time.
+//!
+//! Events happen in the order of (time, sequence): of those due at one instant, the one that was
+//! scheduled first is handled first. An event is the arrival of a packet at the end of a link, or an
+//! agent's timer. Everything is a value: an engine holds its topology, its packets and its agents, two
+//! engines share nothing, and the same seed gives the same run on every machine, as
+//! [`Engine::digest`] shows.
+//!
+//! ```
+//! use anabranch_sim::agent::{Sink, Udp, UdpConfig};
+//! use anabranch_sim::engine::{Engine, Topology};
+//! use anabranch_types::{Bitrate, Time};
+//!
+//! let mut topology = Topology::new();
+//! let (left, right) = (topology.add_node("left"), topology.add_node("right"));
+//! topology.add_link(left, right, &"rate=10mbit,delay=20ms".parse()?, "there")?;
+//! topology.add_link(right, left, &"rate=10mbit,delay=20ms".parse()?, "back")?;
+//! let (there, back) = (topology.route(left, right)?, topology.route(right, left)?);
+//!
+//! let mut engine = Engine::new(topology, 1)?;
+//! let source = Udp::new(UdpConfig::constant(Bitrate::from_mbps(8.0), 1000), 1, "load");
+//! let source = engine.add_agent(Box::new(source), Time::ZERO);
+//! let sink = engine.add_agent(Box::new(Sink::default()), Time::ZERO);
+//! engine.connect(source, sink, there, back)?;
+//! engine.run_until(Time::from_secs(1));
+//! // One packet a millisecond, and the last 20.8 ms are still on their way.
+//! assert_eq!(engine.agent_as::<Sink>(sink).map(Sink::packets), Some(980));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod digest;
+mod link_view;
+mod network;
+mod observe;
+mod packet;
+mod plain;
+mod topology;
+mod wheel;
+
+#[cfg(test)]
+mod tests;
+
+use core::any::Any;
+
+use anabranch_types::Time;
+
+pub use link_view::LinkView;
+pub use observe::{Observer, PacketEvent, PacketEventKind};
+pub use packet::{Packet, Payload};
+pub use topology::{LinkId, NoRoute, NodeId, RouteId, Topology, TopologyError};
+
+pub(crate) use network::{Network, Watch};
+
+use crate::agent::{Agent, Arrival, Loss, Outbox};
+use network::{Channel, Outcome, Port};
+
+/// An agent of an [`Engine`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AgentId(pub u32);
+
+/// The local end of a path, of all in an engine. An agent may own several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortId(pub u32);
+
+/// Agents, the network between them, and the present.
+#[derive(Debug)]
+pub struct Engine {
+    topology: Topology,
+    network: Network,
+    agents: Vec<Seat>,
+    events: u64,
+}
+
+/// Where an agent sits.
+#[derive(Debug)]
+struct Seat {
+    agent: Box<dyn Agent>,
+    /// Its place in the wheel.
+    source: u32,
+    started: bool,
+}
+
+impl Engine {
+    /// The network of `topology` at the epoch, empty. Random draws of its links are substreams of
+    /// `seed`, named after the links.
+    ///
+    /// # Errors
+    /// When two links have the same name, or one cannot exist.
+    pub fn new(topology: Topology, seed: u64) -> Result<Self, TopologyError> {
+        if let Some(name) = topology.repeated_name() {
+            return Err(TopologyError::RepeatedName(name.to_owned()));
+        }
+        let network = Network::new(&topology, seed)?;
+        Ok(Engine { topology, network, agents: Vec::new(), events: 0 })
+    }
+
+    /// Adds an agent; its [`handle_timer`](Agent::handle_timer) is called at `start`, and it hears
+    /// of no timer of its own before.
+    pub fn add_agent(&mut self, agent: Box<dyn Agent>, start: Time) -> AgentId {
+        let source = self.network.wheel.add_source();
+        self.network.wheel.arm(source, start.max(self.network.now));
+        self.agents.push(Seat { agent, source, started: false });
+        AgentId(self.agents.len() as u32 - 1)
+    }
+
+    /// Joins two agents by a path: a port at `a`, whose packets take the route `forward`, and one at
+    /// `b`, whose packets take `backward`. Both are told by [`attach`](Agent::attach).
+    ///
+    /// # Errors
+    /// When an agent or a route does not exist.
+    pub fn connect(
+        &mut self,
+        a: AgentId,
+        b: AgentId,
+        forward: RouteId,
+        backward: RouteId,
+    ) -> Result<(PortId, PortId), TopologyError> {
+        for agent in [a, b] {
+            if agent.0 as usize >= self.agents.len() {
+                return Err(TopologyError::NoSuch("agent", agent.0));
+            }
+        }
+        let start = |route: RouteId| {
+            self.topology.route_start(route).ok_or(TopologyError::NoSuch("route", route.0))
+        };
+        let starts = [start(forward)?, start(backward)?];
+        let ports = self.network.connect([a, b], [forward, backward], starts);
+        for (agent, port) in [a, b].into_iter().zip(ports) {
+            self.agents[agent.0 as usize].agent.attach(port);
+        }
+        Ok((ports[0], ports[1]))
+    }
+
+    /// Lets everything happen that is due by `until`, which then is the present. A time in the past
+    /// does nothing.
+    pub fn run_until(&mut self, until: Time) {
+        self.run(until, None);
+    }
+
+    /// Like [`run_until`](Self::run_until), while `observer` sees every packet on every link.
+    pub fn run_until_with(&mut self, until: Time, observer: &mut dyn Observer) {
+        self.run(until, Some(observer));
+    }
+
+    /// The present.
+    pub fn now(&self) -> Time {
+        self.network.now
+    }
+
+    /// When something happens next, if nothing is done from outside.
+    pub fn next_event(&self) -> Option<Time> {
+        self.network.wheel.next()
+    }
+
+    /// The topology that the engine was made from.
+    pub fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// What can be seen of a link; `None` if there is none such.
+    pub fn link(&self, link: LinkId) -> Option<LinkView<'_>> {
+        let config = &self.topology.all_links().get(link.0 as usize)?.config;
+        let channel = self.network.links.get(link.0 as usize)?;
+        Some(LinkView::new(config, channel, &self.network.packets, self.network.now))
+    }
+
+    /// An agent; `None` if there is none such.
+    pub fn agent(&self, agent: AgentId) -> Option<&dyn Agent> {
+        self.agents.get(agent.0 as usize).map(|seat| seat.agent.as_ref())
+    }
+
+    /// An agent of a known type; `None` if it is another.
+    pub fn agent_as<A: Agent>(&self, agent: AgentId) -> Option<&A> {
+        let agent: &dyn Any = self.agents.get(agent.0 as usize)?.agent.as_ref();
+        agent.downcast_ref()
+    }
+
+    /// An agent of a known type, to take its statistics or change its goal. What it wants to do
+    /// differently it does when it is next called.
+    pub fn agent_as_mut<A: Agent>(&mut self, agent: AgentId) -> Option<&mut A> {
+        let agent: &mut dyn Any = self.agents.get_mut(agent.0 as usize)?.agent.as_mut();
+        agent.downcast_mut()
+    }
+
+    /// Has an agent's timer handled at the present, when the engine next runs: after it was changed
+    /// from outside.
+    pub fn wake(&mut self, agent: AgentId) {
+        if let Some(seat) = self.agents.get_mut(agent.0 as usize) {
+            seat.started = false;
+            self.network.wheel.arm(seat.source, self.network.now);
+        }
+    }
+
+    /// The route of packets from a port, and the port they go to.
+    pub fn port(&self, port: PortId) -> Option<(RouteId, PortId)> {
+        self.network.port(port).map(|port| (port.route, port.peer))
+    }
+
+    /// A hash of (time, link, size, mark, fate) of every packet that has left a link so far, in the
+    /// order of events. The same on every machine and in every build.
+    pub fn digest(&self) -> u64 {
+        self.network.digest.get()
+    }
+
+    /// How often a packet has arrived at the far end of a link.
+    pub fn packet_hops(&self) -> u64 {
+        self.network.packet_hops
+    }
+
+    /// Events handled so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Packets in the network.
+    pub fn packets_in_flight(&self) -> usize {
+        self.network.packets.len()
+    }
+
+    fn run(&mut self, until: Time, mut watch: Watch<'_>) {
+        let links = self.network.links.len() as u32;
+        while let Some((time, source)) = self.network.wheel.pop(until) {
+            self.events += 1;
+            self.network.now = time;
+            if source >= links {
+                self.handle_timer(&mut watch, AgentId(source - links));
+            } else {
+                self.handle_link(&mut watch, LinkId(source));
+            }
+        }
+        self.network.now = self.network.now.max(until);
+    }
+
+    #[inline]
+    fn handle_link(&mut self, watch: &mut Watch<'_>, link: LinkId) {
+        if let Some(Channel::Plain(_)) = self.network.links.get(link.0 as usize) {
+            if let Some(outcome) = self.network.handle_plain(watch, link) {
+                self.conclude(watch, outcome);
+            }
+            return;
+        }
+        self.network.advance_shaped(link);
+        while let Some(outcome) = self.network.next_output(watch, link) {
+            self.conclude(watch, outcome);
+        }
+    }
+
+    fn handle_timer(&mut self, watch: &mut Watch<'_>, agent: AgentId) {
+        let now = self.network.now;
+        let Some(seat) = self.agents.get_mut(agent.0 as usize) else { return };
+        if seat.started && seat.agent.next_timer().is_none_or(|due| due > now) {
+            // The timer was put off since.
+            return self.arm(agent);
+        }
+        seat.started = true;
+        seat.agent.handle_timer(now, &mut Outbox::new(&mut self.network, watch));
+        self.after_call(watch, agent);
+    }
+
+    /// Tells an agent of its packet.
+    #[inline]
+    fn conclude(&mut self, watch: &mut Watch<'_>, outcome: Outcome) {
+        let agent = self.deliver(watch, outcome);
+        if let Some(agent) = agent {
+            self.after_call(watch, agent);
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, watch: &mut Watch<'_>, outcome: Outcome) -> Option<AgentId> {
+        let now = self.network.now;
+        let (Outcome::Arrived(handle) | Outcome::Dropped(handle, _)) = outcome;
+        let (packet, mut payload) = self.network.packets.remove(handle);
+        let Packet { stream, size, ecn, sent, .. } = packet;
+        let mut port = packet.to;
+        let mut end = *self.network.port(port)?;
+        if let Outcome::Dropped(..) = outcome {
+            port = end.peer;
+            end = *self.network.port(port)?;
+        }
+        let Port { agent, .. } = end;
+        let seat = self.agents.get_mut(agent.0 as usize)?;
+        let mut out = Outbox::new(&mut self.network, watch);
+        match outcome {
+            Outcome::Arrived(_) => {
+                let payload = &mut payload;
+                let arrival = Arrival { now, port, stream, size, ecn, sent, payload };
+                seat.agent.handle_packet(arrival, &mut out);
+            }
+            Outcome::Dropped(_, cause) => {
+                let loss = Loss { now, port, stream, size, sent, cause, payload: &payload };
+                seat.agent.handle_loss(loss, &mut out);
+            }
+        }
+        self.network.recycle(payload);
+        Some(agent)
+    }
+
+    /// Takes up an agent's timer, and what was refused while it was called.
+    #[inline]
+    fn after_call(&mut self, watch: &mut Watch<'_>, agent: AgentId) {
+        self.arm(agent);
+        while let Some(outcome) = self.network.refused.pop() {
+            if let Some(agent) = self.deliver(watch, outcome) {
+                self.arm(agent);
+            }
+        }
+    }
+
+    #[inline]
+    fn arm(&mut self, agent: AgentId) {
+        let Some(seat) = self.agents.get(agent.0 as usize) else { return };
+        if seat.started
+            && let Some(time) = seat.agent.next_timer()
+            && time < Time::MAX
+        {
+            self.network.wheel.arm(seat.source, time);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+use anabranch_types::Time;
+
+use super::{LinkId, Packet, Payload};
+use crate::link::DropCause;
+
+/// Sees what happens to every packet on every link, in the order of events.
+///
+/// Given to [`Engine::run_until_with`](super::Engine::run_until_with); without one, nothing is paid
+/// for it.
+pub trait Observer {
+    /// Something happened to a packet.
+    fn packet(&mut self, event: &PacketEvent<'_>);
+}
+
+/// Something that happened to a packet on a link.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketEvent<'a> {
+    /// When.
+    pub time: Time,
+    /// On which link.
+    pub link: LinkId,
+    /// What.
+    pub kind: PacketEventKind,
+    /// The packet, as it was afterwards.
+    pub packet: &'a Packet,
+    /// What it carries.
+    pub payload: &'a Payload,
+}
+
+/// What happened to a packet on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketEventKind {
+    /// It came to the link and was let in: it waits or is being serialised.
+    Entered,
+    /// It will not arrive. A packet that is refused never entered.
+    Dropped(DropCause),
+    /// It was marked as having met congestion; seen when it arrives, just before `Delivered`.
+    Marked,
+    /// It arrived at the far end of the link.
+    Delivered,
+}
+
+impl<F: FnMut(&PacketEvent<'_>)> Observer for F {
+    fn packet(&mut self, event: &PacketEvent<'_>) {
+        self(event);
+    }
+}

@@ -1,0 +1,133 @@
+//! A plain link does what [`Link`] does, packet for packet.
+
+use super::*;
+use crate::engine::packet::{Packet, Slab};
+use crate::engine::plain::{Offer, Plain};
+use crate::link::{Link, LinkOutput};
+use anabranch_types::Rng;
+
+/// What came out: when, which packet, and whether it was lost.
+type Fate = (Time, u32, bool);
+
+/// A plain link with its packets, driven like a [`Link`].
+struct Alone {
+    plain: Plain,
+    packets: Slab,
+    names: Vec<u32>,
+    next: Option<Time>,
+}
+
+impl Alone {
+    fn new(config: &LinkConfig, seed: u64) -> Self {
+        let plain = Plain::new(config, seed, "x").expect("the link is plain");
+        Alone { plain, packets: Slab::new(), names: Vec::new(), next: None }
+    }
+
+    fn offer(&mut self, now: Time, size: u32, name: u32) -> bool {
+        let packet = Packet {
+            route: RouteId(0),
+            to: PortId(0),
+            stream: 0,
+            size,
+            ecn: Ecn::NotEct,
+            sent: now,
+            position: 0,
+            next: 0,
+            finish: 0,
+        };
+        let handle = self.packets.insert(packet, Payload::Filler);
+        self.names.resize(self.names.len().max(handle as usize + 1), 0);
+        self.names[handle as usize] = name;
+        match self.plain.offer(&mut self.packets, handle, now) {
+            Offer::First(time) => self.next = Some(time),
+            Offer::Behind => {}
+            Offer::Refused => {
+                self.packets.remove(handle);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn advance(&mut self, now: Time, out: &mut Vec<Fate>) {
+        while let Some(due) = self.next.filter(|due| *due <= now) {
+            let taken = self.plain.take(&mut self.packets).expect("a packet is due");
+            out.push((due, self.names[taken.handle as usize], taken.lost));
+            self.packets.remove(taken.handle);
+            self.next = taken.following;
+        }
+    }
+}
+
+fn drive(text: &str, seed: u64, spacing: f64) {
+    let config: LinkConfig = text.parse().unwrap();
+    let mut link = Link::new(&config, seed, "x").unwrap();
+    let mut alone = Alone::new(&config, seed);
+    let mut random = Rng::substream(seed, "traffic");
+    let mut now = Time::ZERO;
+    for name in 0..3000 {
+        let size = 1 + random.below(1500) as u32;
+        let refused = link.enqueue(now, size, Ecn::NotEct, name).is_err();
+        assert_eq!(alone.offer(now, size, name), !refused, "{text}, packet {name}");
+        let waiting = (link.queue().len() as u64, link.queue().bytes());
+        assert_eq!(alone.plain.waiting(&alone.packets, now), waiting, "{text}, packet {name}");
+        assert_eq!(alone.plain.inside(&alone.packets, now)[0], link.packets_inside() as u64);
+        // Now and then a burst within one instant, and a pause in which the link runs dry.
+        now += match random.below(10) {
+            0..3 => Duration::ZERO,
+            3 => Duration::from_nanos((random.exponential(20.0 * spacing) * 1e9) as u64),
+            _ => Duration::from_nanos((random.exponential(spacing) * 1e9) as u64),
+        };
+        let mut fates = (Vec::new(), Vec::new());
+        link.advance(now, |output| fates.0.push(fate(output)));
+        alone.advance(now, &mut fates.1);
+        assert_eq!(fates.0, fates.1, "{text}, before {now}");
+    }
+    let tally = alone.plain.tally();
+    let counters = link.counters();
+    assert_eq!(tally.delivered, counters.packets_delivered);
+    assert_eq!(tally.bytes_delivered, counters.bytes_delivered);
+    assert_eq!(tally.dropped_full, counters.dropped_full);
+    let [inside, bytes, left, _] = alone.plain.inside(&alone.packets, now);
+    assert_eq!(tally.delivered + tally.lost + inside + tally.dropped_full, counters.packets_in);
+    let bytes_in = tally.bytes_delivered + tally.bytes_lost + bytes + tally.bytes_dropped;
+    assert_eq!(bytes_in, counters.bytes_in);
+    assert_eq!(tally.delivered + tally.lost + left, counters.packets_serialised);
+}
+
+fn fate(output: LinkOutput<u32>) -> Fate {
+    match output {
+        LinkOutput::Delivered(delivery) => (delivery.time, delivery.token, false),
+        LinkOutput::Dropped(dropped) => (dropped.time, dropped.token, true),
+    }
+}
+
+#[test]
+fn plain_links_agree_with_links() {
+    for seed in 0..4 {
+        for (text, spacing) in [
+            ("rate=8mbit,delay=0ms", 0.0008),
+            ("rate=8mbit,delay=20ms,buffer=5p", 0.0006),
+            ("rate=7mbit,delay=3ms,loss=10%", 0.0009),
+            ("rate=3333333bit,delay=1ms,buffer=4000b", 0.0015),
+            ("rate=1gbit,delay=1ms,buffer=1p,loss=50%", 0.00001),
+            ("rate=1gbit,delay=10us", 0.1),
+        ] {
+            drive(text, seed, spacing);
+        }
+    }
+}
+
+#[test]
+fn other_links_are_not_plain() {
+    for text in [
+        "rate=8mbit/2mbit@1s,delay=0ms",
+        "rate=8mbit,delay=0ms,red",
+        "rate=8mbit,delay=0ms,jitter=1ms",
+        "rate=8mbit,delay=0ms,loss=ge:1%/20%",
+        "rate=8mbit,delay=0ms,blackout=1s-2s",
+    ] {
+        let config: LinkConfig = text.parse().unwrap();
+        assert!(Plain::new(&config, 1, "x").is_none(), "{text}");
+    }
+}

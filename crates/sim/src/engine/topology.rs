@@ -1,0 +1,318 @@
+use core::fmt;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::link::{LinkConfig, LinkConfigError};
+
+/// A node of a [`Topology`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u32);
+
+/// A link, in one direction, of a [`Topology`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LinkId(pub u32);
+
+/// A way through a [`Topology`]: links one behind the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouteId(pub u32);
+
+/// Nodes, directed links between them, and static routes over these.
+///
+/// ```
+/// use anabranch_sim::engine::Topology;
+///
+/// let mut topology = Topology::new();
+/// let [home, exchange, server] = ["home", "exchange", "server"].map(|name| topology.add_node(name));
+/// topology.add_link(home, exchange, &"rate=12mbit,delay=10ms".parse()?, "up")?;
+/// topology.add_link(exchange, server, &"rate=1gbit,delay=2ms".parse()?, "core")?;
+/// let route = topology.route(home, server)?;
+/// assert_eq!(topology.links_of(route).len(), 2);
+/// assert!(topology.route(server, home).is_err(), "links lead one way");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Topology {
+    nodes: Vec<Node>,
+    links: Vec<TopologyLink>,
+    /// The links of all routes, each route followed by [`END`].
+    hops: Vec<u32>,
+    /// Where in `hops` each route starts.
+    routes: Vec<u32>,
+    /// Descriptions seen last: most links of a topology share one of a few.
+    recent: Vec<Arc<LinkConfig>>,
+}
+
+/// Stands behind the last link of a route.
+pub(super) const END: u32 = u32::MAX;
+/// Descriptions among which a new link looks for its own.
+const RECENT: usize = 8;
+
+#[derive(Clone, Debug)]
+struct Node {
+    name: Box<str>,
+    /// Links that leave it, by rising id.
+    out: Vec<u32>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct TopologyLink {
+    pub(super) name: Box<str>,
+    pub(super) from: NodeId,
+    pub(super) to: NodeId,
+    pub(super) config: Arc<LinkConfig>,
+}
+
+impl Topology {
+    /// Without nodes.
+    pub fn new() -> Self {
+        Topology::default()
+    }
+
+    /// Adds a node. Its name is for reports; nothing depends on it.
+    pub fn add_node(&mut self, name: impl Into<Box<str>>) -> NodeId {
+        self.nodes.push(Node { name: name.into(), out: Vec::new() });
+        NodeId(self.nodes.len() as u32 - 1)
+    }
+
+    /// Adds a link from one node to another.
+    ///
+    /// Its random draws are named after `name`, so each link needs one of its own;
+    /// [`Engine::new`](super::Engine::new) checks that.
+    ///
+    /// # Errors
+    /// When a node does not exist or `config` is out of range.
+    pub fn add_link(
+        &mut self,
+        from: NodeId,
+        to: NodeId,
+        config: &LinkConfig,
+        name: impl Into<Box<str>>,
+    ) -> Result<LinkId, TopologyError> {
+        for node in [from, to] {
+            if node.0 as usize >= self.nodes.len() {
+                return Err(TopologyError::NoNode(node));
+            }
+        }
+        let config = self.shared(config)?;
+        let link = self.links.len() as u32;
+        self.links.push(TopologyLink { name: name.into(), from, to, config });
+        self.nodes[from.0 as usize].out.push(link);
+        Ok(LinkId(link))
+    }
+
+    /// The route of fewest links between two nodes; of several, the one that takes the link of lowest
+    /// id at the first difference. Takes time in proportion to the size of the topology.
+    ///
+    /// # Errors
+    /// When there is none, or both are the same node.
+    pub fn route(&mut self, from: NodeId, to: NodeId) -> Result<RouteId, NoRoute> {
+        let unreachable = || NoRoute::Unreachable {
+            from: self.node_name(from).to_owned(),
+            to: self.node_name(to).to_owned(),
+        };
+        if from == to || self.nodes.len() <= from.0.max(to.0) as usize {
+            return Err(unreachable());
+        }
+        let distances = self.distances_to(to);
+        let mut at = from;
+        let mut path = Vec::new();
+        while at != to {
+            let closer = |link: &&u32| {
+                let next = self.links[**link as usize].to;
+                distances[next.0 as usize] < distances[at.0 as usize]
+            };
+            let link = self.nodes[at.0 as usize].out.iter().find(closer);
+            let link = *link.ok_or_else(unreachable)?;
+            path.push(LinkId(link));
+            at = self.links[link as usize].to;
+        }
+        Ok(self.add_route(&path))
+    }
+
+    /// The route over exactly these links.
+    ///
+    /// # Errors
+    /// When there are none, one does not exist, or one does not start where the one before it ends.
+    pub fn route_via(&mut self, links: &[LinkId]) -> Result<RouteId, NoRoute> {
+        if links.is_empty() {
+            return Err(NoRoute::Empty);
+        }
+        for link in links {
+            if link.0 as usize >= self.links.len() {
+                return Err(NoRoute::NoLink(*link));
+            }
+        }
+        for pair in links.windows(2) {
+            let [one, next] = [0, 1].map(|index| &self.links[pair[index].0 as usize]);
+            if one.to != next.from {
+                let (one, next) = (one.name.to_string(), next.name.to_string());
+                return Err(NoRoute::Gap { one, next });
+            }
+        }
+        Ok(self.add_route(links))
+    }
+
+    /// The links of a route, in order.
+    pub fn links_of(&self, route: RouteId) -> Vec<LinkId> {
+        let start = self.routes.get(route.0 as usize).map_or(self.hops.len(), |at| *at as usize);
+        self.hops[start..]
+            .iter()
+            .take_while(|link| **link != END)
+            .map(|link| LinkId(*link))
+            .collect()
+    }
+
+    /// The name of a node; empty if there is none such.
+    pub fn node_name(&self, node: NodeId) -> &str {
+        self.nodes.get(node.0 as usize).map_or("", |node| &node.name)
+    }
+
+    /// The name of a link; empty if there is none such.
+    pub fn link_name(&self, link: LinkId) -> &str {
+        self.links.get(link.0 as usize).map_or("", |link| &link.name)
+    }
+
+    /// The two ends of a link.
+    pub fn link_ends(&self, link: LinkId) -> Option<(NodeId, NodeId)> {
+        self.links.get(link.0 as usize).map(|link| (link.from, link.to))
+    }
+
+    /// The first link of that name.
+    pub fn find_link(&self, name: &str) -> Option<LinkId> {
+        let at = self.links.iter().position(|link| &*link.name == name)?;
+        Some(LinkId(at as u32))
+    }
+
+    /// How many nodes there are.
+    pub fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// How many links there are, each direction counted.
+    pub fn links(&self) -> usize {
+        self.links.len()
+    }
+
+    pub(super) fn all_links(&self) -> &[TopologyLink] {
+        &self.links
+    }
+
+    pub(super) fn hops(&self) -> &[u32] {
+        &self.hops
+    }
+
+    pub(super) fn route_start(&self, route: RouteId) -> Option<u32> {
+        self.routes.get(route.0 as usize).copied()
+    }
+
+    /// A name that two links have.
+    pub(super) fn repeated_name(&self) -> Option<&str> {
+        let mut names: Vec<&str> = self.links.iter().map(|link| &*link.name).collect();
+        names.sort_unstable();
+        names.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0])
+    }
+
+    fn add_route(&mut self, links: &[LinkId]) -> RouteId {
+        self.routes.push(self.hops.len() as u32);
+        self.hops.extend(links.iter().map(|link| link.0));
+        self.hops.push(END);
+        RouteId(self.routes.len() as u32 - 1)
+    }
+
+    /// Links between each node and `to`, breadth first against the direction of the links.
+    fn distances_to(&self, to: NodeId) -> Vec<u32> {
+        let mut into = vec![Vec::new(); self.nodes.len()];
+        for link in &self.links {
+            into[link.to.0 as usize].push(link.from);
+        }
+        let mut distances = vec![u32::MAX; self.nodes.len()];
+        distances[to.0 as usize] = 0;
+        let mut queue = VecDeque::from([to]);
+        while let Some(node) = queue.pop_front() {
+            let next = distances[node.0 as usize] + 1;
+            for before in &into[node.0 as usize] {
+                let distance = &mut distances[before.0 as usize];
+                if *distance == u32::MAX {
+                    *distance = next;
+                    queue.push_back(*before);
+                }
+            }
+        }
+        distances
+    }
+
+    fn shared(&mut self, config: &LinkConfig) -> Result<Arc<LinkConfig>, TopologyError> {
+        if let Some(known) = self.recent.iter().find(|known| known.as_ref() == config) {
+            return Ok(Arc::clone(known));
+        }
+        config.validate().map_err(TopologyError::Link)?;
+        let config = Arc::new(config.clone());
+        self.recent.truncate(RECENT - 1);
+        self.recent.insert(0, Arc::clone(&config));
+        Ok(config)
+    }
+}
+
+/// A topology cannot be as described.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TopologyError {
+    /// A link starts or ends at a node that does not exist.
+    NoNode(NodeId),
+    /// A link cannot exist.
+    Link(LinkConfigError),
+    /// Two links have this name, and would lose the same packets.
+    RepeatedName(String),
+    /// An agent or route that the engine does not have.
+    NoSuch(&'static str, u32),
+}
+
+/// There is no such route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoRoute {
+    /// No sequence of links leads there.
+    Unreachable {
+        /// The name of the first node.
+        from: String,
+        /// The name of the last node.
+        to: String,
+    },
+    /// A route needs a link.
+    Empty,
+    /// A link does not exist.
+    NoLink(LinkId),
+    /// A link does not start where the one before it ends.
+    Gap {
+        /// The name of the one.
+        one: String,
+        /// The name of the link behind it.
+        next: String,
+    },
+}
+
+impl fmt::Display for TopologyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TopologyError::NoNode(node) => write!(f, "there is no node {}", node.0),
+            TopologyError::Link(error) => error.fmt(f),
+            TopologyError::RepeatedName(name) => write!(f, "two links are called '{name}'"),
+            TopologyError::NoSuch(what, id) => write!(f, "there is no {what} {id}"),
+        }
+    }
+}
+
+impl core::error::Error for TopologyError {}
+
+impl fmt::Display for NoRoute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoRoute::Unreachable { from, to } => write!(f, "no route from '{from}' to '{to}'"),
+            NoRoute::Empty => f.write_str("a route needs a link"),
+            NoRoute::NoLink(link) => write!(f, "there is no link {}", link.0),
+            NoRoute::Gap { one, next } => {
+                write!(f, "link '{next}' does not start where '{one}' ends")
+            }
+        }
+    }
+}
+
+impl core::error::Error for NoRoute {}
