@@ -37,6 +37,7 @@ pub mod crypto;
 mod driver;
 mod endpoint;
 mod error;
+pub mod forward;
 pub mod interfaces;
 pub mod paths;
 mod shared;
@@ -45,6 +46,7 @@ mod sockets;
 mod stream;
 #[cfg(test)]
 mod tests;
+pub mod transfer;
 
 pub use anabranch_core::config::TransportConfig;
 pub use anabranch_core::connection::{CloseReason, ConnectionStats, PathStats};

@@ -1,0 +1,367 @@
+//! What the two ends of a transfer say to each other, and how it is written.
+//!
+//! Every frame is a type (1 byte), a length (4 bytes, big-endian) and so many bytes of payload.
+
+use super::manifest::Entry;
+use super::name::{Name, NameError};
+use super::wire::Fields;
+
+/// Version of the transfer protocol.
+pub const VERSION: u8 = 0;
+/// Bytes of a [`Preface`].
+pub const PREFACE_LEN: usize = 8;
+/// Bytes of a frame's [`Header`].
+pub const HEADER_LEN: usize = 5;
+/// Bytes of a file in one frame at most.
+pub const MAX_DATA: usize = 1 << 16;
+/// Bytes of any other payload at most.
+pub const MAX_PAYLOAD: usize = 1 << 13;
+/// Fetches that may be unanswered at a time.
+pub const MAX_FETCHES: usize = 64;
+/// Longest text of a [`Frame::Failed`], bytes.
+pub const MAX_TEXT: usize = 1024;
+
+const MAGIC: [u8; 4] = *b"abtf";
+const DATA: u8 = 0x08;
+
+/// Which end of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Has files.
+    Offers,
+    /// Wants files.
+    Takes,
+}
+
+impl Role {
+    /// The other end.
+    pub fn opposite(self) -> Role {
+        match self {
+            Role::Offers => Role::Takes,
+            Role::Takes => Role::Offers,
+        }
+    }
+}
+
+/// The first bytes in either direction; their layout is the same in all versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Preface {
+    /// Which end its sender is.
+    pub role: Role,
+}
+
+impl Preface {
+    /// The preface as bytes.
+    pub fn encode(self) -> [u8; PREFACE_LEN] {
+        let [a, b, c, d] = MAGIC;
+        [a, b, c, d, VERSION, self.role as u8, 0, 0]
+    }
+
+    /// Reads a preface.
+    ///
+    /// # Errors
+    /// [`FrameError::Magic`] if it is something else, [`FrameError::Version`] if it is of another
+    /// version, [`FrameError::Value`] if it names no role.
+    pub fn decode(bytes: [u8; PREFACE_LEN]) -> Result<Self, FrameError> {
+        let [a, b, c, d, version, role, reserved @ ..] = bytes;
+        if [a, b, c, d] != MAGIC {
+            return Err(FrameError::Magic);
+        }
+        if version != VERSION {
+            return Err(FrameError::Version(version));
+        }
+        match (role, reserved) {
+            (0, [0, 0]) => Ok(Preface { role: Role::Offers }),
+            (1, [0, 0]) => Ok(Preface { role: Role::Takes }),
+            _ => Err(FrameError::Value),
+        }
+    }
+}
+
+/// What is wrong with what the peer said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrameError {
+    /// It does not speak of files at all.
+    #[error("the peer does not speak the transfer protocol")]
+    Magic,
+    /// It speaks another version.
+    #[error("the peer speaks version {0} of the transfer protocol, this side {VERSION}: {advice}",
+        advice = if *.0 > VERSION { "update this side" } else { "update the peer" })]
+    Version(u8),
+    /// A frame of this type does not exist.
+    #[error("frame type {0} does not exist")]
+    Type(u8),
+    /// A frame's length does not fit its type.
+    #[error("a frame has a wrong length")]
+    Length,
+    /// A field has a value that it cannot have.
+    #[error("a field has a wrong value")]
+    Value,
+    /// A text is not UTF-8.
+    #[error("a text is not UTF-8")]
+    Text,
+    /// A name is not acceptable.
+    #[error("the name of a file is refused: {0}")]
+    Name(NameError),
+}
+
+/// What follows on a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// So many bytes of the current file, at least one.
+    Data(usize),
+    /// A frame of this type with so many bytes of payload.
+    Frame(u8, usize),
+}
+
+impl Header {
+    /// Reads a header.
+    ///
+    /// # Errors
+    /// If the length is more than a frame may have, or that of an empty data frame.
+    pub fn decode(bytes: [u8; HEADER_LEN]) -> Result<Self, FrameError> {
+        let [kind, a, b, c, d] = bytes;
+        let len = u32::from_be_bytes([a, b, c, d]) as usize;
+        match kind {
+            DATA if (1..=MAX_DATA).contains(&len) => Ok(Header::Data(len)),
+            DATA => Err(FrameError::Length),
+            _ if len <= MAX_PAYLOAD => Ok(Header::Frame(kind, len)),
+            _ => Err(FrameError::Length),
+        }
+    }
+
+    /// The header of `len` bytes of a file.
+    pub fn of_data(len: usize) -> [u8; HEADER_LEN] {
+        let [a, b, c, d] = u32::try_from(len).unwrap_or(u32::MAX).to_be_bytes();
+        [DATA, a, b, c, d]
+    }
+}
+
+/// Everything but the preface and the bytes of files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// Taker: this entry, or all below it, is wanted.
+    Want(Name),
+    /// Taker: no more is wanted; everything, if nothing was named.
+    WantEnd,
+    /// Offerer: the next entry.
+    Entry(Entry),
+    /// Offerer: these were all.
+    OfferEnd {
+        /// How many.
+        entries: u32,
+    },
+    /// Taker: send this file from `offset` on.
+    Fetch {
+        /// Which entry.
+        index: u32,
+        /// Bytes that the taker has; may be all.
+        offset: u64,
+        /// SHA-256 of those; zero if there are none.
+        prefix: [u8; 32],
+    },
+    /// Offerer: the bytes that follow are this file's, from `offset` on.
+    File {
+        /// Which entry.
+        index: u32,
+        /// As it was fetched.
+        offset: u64,
+    },
+    /// Offerer: what the taker has is not how this file begins. Nothing follows.
+    Differs {
+        /// Which entry.
+        index: u32,
+    },
+    /// Offerer: the file has ended.
+    FileEnd {
+        /// Which entry.
+        index: u32,
+        /// All its bytes.
+        size: u64,
+        /// SHA-256 of all of them.
+        sum: [u8; 32],
+    },
+    /// Taker: so many bytes of a file will survive its death.
+    Durable {
+        /// Which entry.
+        index: u32,
+        /// Bytes from the start.
+        offset: u64,
+    },
+    /// Taker: the file is complete, checked and in its place, and will survive its death.
+    Stored {
+        /// Which entry.
+        index: u32,
+    },
+    /// Taker: it has all it wanted.
+    Done,
+    /// Either: the transfer has failed. The last frame of its direction.
+    Failed {
+        /// Why, for programs.
+        code: Code,
+        /// Why, for people; at most [`MAX_TEXT`] bytes.
+        text: String,
+    },
+    /// Either: still there, as while a long file is read again.
+    Alive,
+}
+
+/// Why a transfer failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Code {
+    /// The other side broke the protocol.
+    Protocol,
+    /// A file that was offered cannot be read.
+    Unreadable,
+    /// A file changed after it was offered.
+    SourceChanged,
+    /// Nothing of this name is offered.
+    NotFound,
+    /// The taker cannot store more: disk full, no permission.
+    Storage,
+    /// The taker has another file of this name.
+    Exists,
+    /// What the taker had stored was changed by somebody else.
+    TargetChanged,
+    /// What arrived has another SHA-256 than what was sent.
+    Checksum,
+    /// The taker was promised another offer, or is busy with one.
+    Refused,
+    /// One of later versions.
+    Other(u16),
+}
+
+const CODES: [(Code, u16); 9] = [
+    (Code::Protocol, 1),
+    (Code::Unreadable, 2),
+    (Code::SourceChanged, 3),
+    (Code::NotFound, 4),
+    (Code::Storage, 5),
+    (Code::Exists, 6),
+    (Code::TargetChanged, 7),
+    (Code::Checksum, 8),
+    (Code::Refused, 9),
+];
+
+impl Code {
+    /// Its number.
+    pub fn number(self) -> u16 {
+        match self {
+            Code::Other(number) => number,
+            code => CODES.iter().find(|(known, _)| *known == code).map_or(0, |(_, n)| *n),
+        }
+    }
+
+    /// The code of this number.
+    pub fn from_number(number: u16) -> Self {
+        let known = CODES.iter().find(|(_, known)| *known == number);
+        known.map_or(Code::Other(number), |(code, _)| *code)
+    }
+}
+
+impl Frame {
+    fn kind(&self) -> u8 {
+        match self {
+            Frame::Want(_) => 0x01,
+            Frame::WantEnd => 0x02,
+            Frame::Entry(_) => 0x03,
+            Frame::OfferEnd { .. } => 0x04,
+            Frame::Fetch { .. } => 0x05,
+            Frame::File { .. } => 0x06,
+            Frame::Differs { .. } => 0x07,
+            Frame::FileEnd { .. } => 0x09,
+            Frame::Durable { .. } => 0x0a,
+            Frame::Stored { .. } => 0x0b,
+            Frame::Done => 0x0c,
+            Frame::Failed { .. } => 0x0d,
+            Frame::Alive => 0x0e,
+        }
+    }
+
+    /// Appends the frame to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&[self.kind(), 0, 0, 0, 0]);
+        self.encode_payload(out);
+        let len = u32::try_from(out.len() - start - HEADER_LEN).unwrap_or(u32::MAX);
+        if let Some(field) = out.get_mut(start + 1..start + HEADER_LEN) {
+            field.copy_from_slice(&len.to_be_bytes());
+        }
+    }
+
+    fn encode_payload(&self, out: &mut Vec<u8>) {
+        match self {
+            Frame::Want(name) => out.extend_from_slice(name.as_str().as_bytes()),
+            Frame::WantEnd | Frame::Done | Frame::Alive => {}
+            Frame::Entry(entry) => entry.encode(out),
+            Frame::OfferEnd { entries: number }
+            | Frame::Differs { index: number }
+            | Frame::Stored { index: number } => out.extend_from_slice(&number.to_be_bytes()),
+            Frame::Fetch { index, offset, prefix } => {
+                out.extend_from_slice(&index.to_be_bytes());
+                out.extend_from_slice(&offset.to_be_bytes());
+                out.extend_from_slice(prefix);
+            }
+            Frame::File { index, offset } | Frame::Durable { index, offset } => {
+                out.extend_from_slice(&index.to_be_bytes());
+                out.extend_from_slice(&offset.to_be_bytes());
+            }
+            Frame::FileEnd { index, size, sum } => {
+                out.extend_from_slice(&index.to_be_bytes());
+                out.extend_from_slice(&size.to_be_bytes());
+                out.extend_from_slice(sum);
+            }
+            Frame::Failed { code, text } => {
+                out.extend_from_slice(&code.number().to_be_bytes());
+                out.extend_from_slice(shortened(text).as_bytes());
+            }
+        }
+    }
+
+    /// Reads the payload of a frame of type `kind`.
+    ///
+    /// # Errors
+    /// [`FrameError`], if there is no such type or the payload is not exactly one of it.
+    pub fn decode(kind: u8, payload: &[u8]) -> Result<Self, FrameError> {
+        let mut fields = Fields(payload);
+        let frame = match kind {
+            0x01 => Frame::Want(Name::new(fields.text()?).map_err(FrameError::Name)?),
+            0x02 => Frame::WantEnd,
+            0x03 => Frame::Entry(Entry::decode(&mut fields)?),
+            0x04 => Frame::OfferEnd { entries: fields.u32()? },
+            0x05 => Frame::Fetch {
+                index: fields.u32()?,
+                offset: fields.u64()?,
+                prefix: fields.array()?,
+            },
+            0x06 => Frame::File { index: fields.u32()?, offset: fields.u64()? },
+            0x07 => Frame::Differs { index: fields.u32()? },
+            0x09 => {
+                Frame::FileEnd { index: fields.u32()?, size: fields.u64()?, sum: fields.array()? }
+            }
+            0x0a => Frame::Durable { index: fields.u32()?, offset: fields.u64()? },
+            0x0b => Frame::Stored { index: fields.u32()? },
+            0x0c => Frame::Done,
+            0x0d => {
+                let code = Code::from_number(fields.u16()?);
+                let text = fields.text()?;
+                if text.len() > MAX_TEXT {
+                    return Err(FrameError::Length);
+                }
+                Frame::Failed { code, text: text.to_owned() }
+            }
+            0x0e => Frame::Alive,
+            _ => return Err(FrameError::Type(kind)),
+        };
+        fields.end()?;
+        Ok(frame)
+    }
+}
+
+/// The first [`MAX_TEXT`] bytes of `text`, fewer if a character would be cut.
+fn shortened(text: &str) -> &str {
+    let end = (0..=MAX_TEXT.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    end.and_then(|end| text.get(..end)).unwrap_or_default()
+}

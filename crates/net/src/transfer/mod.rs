@@ -1,0 +1,21 @@
+//! File transfers as bytes: what the two ends of a transfer say to each other, the names and limits
+//! that either side enforces, and the tickets by which strangers to each other meet once.
+//!
+//! Nothing here reads a file or a socket; the `anabranch` command does. The protocol is specified in
+//! `docs/spec/transfer-0.md`.
+
+pub mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod manifest;
+pub mod name;
+pub mod ticket;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+pub use frame::{Code, Frame, FrameError, Header, Preface, Role};
+pub use manifest::{Entry, Kind, Manifest, ManifestError, Modified};
+pub use name::{Name, NameError};
+pub use ticket::{Ticket, TicketError};

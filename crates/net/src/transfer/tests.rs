@@ -1,0 +1,204 @@
+use super::frame::{MAX_PAYLOAD, MAX_TEXT};
+use super::manifest::MAX_ENTRIES;
+use super::*;
+use crate::SecretKey;
+use proptest::prelude::*;
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn entry(text: &str, kind: Kind, size: u64) -> Entry {
+    Entry { name: name(text), kind, executable: false, size, modified: Modified::default() }
+}
+
+fn file(text: &str, size: u64) -> Entry {
+    entry(text, Kind::File, size)
+}
+
+#[test]
+fn names_stay_in_their_directory() {
+    for good in ["a", "a/b", "a b/ü.txt", "...", ".hidden", "a/.b/c..d", "-", "C:\\x"] {
+        assert_eq!(name(good).as_str(), good);
+    }
+    let deep = ["d"; 65].join("/");
+    let long = "x".repeat(256);
+    for (bad, error) in [
+        ("", NameError::Empty),
+        ("/etc/passwd", NameError::Empty),
+        ("a/", NameError::Empty),
+        ("a//b", NameError::Empty),
+        (".", NameError::Dots),
+        ("..", NameError::Dots),
+        ("a/../b", NameError::Dots),
+        ("./a", NameError::Dots),
+        ("a\nb", NameError::Control),
+        ("a\0", NameError::Control),
+        ("\u{1b}[2J", NameError::Control),
+        ("\u{85}", NameError::Control),
+        (".anabranch-x.part", NameError::Reserved),
+        ("a/.anabranch-", NameError::Reserved),
+        (long.as_str(), NameError::TooLong),
+        (deep.as_str(), NameError::TooLong),
+    ] {
+        assert_eq!(Name::new(bad), Err(error), "{bad}");
+    }
+    assert_eq!(Name::new(["ab"; 1400].join("/")), Err(NameError::TooLong));
+    assert!(name("a/b").is_within("a") && name("a").is_within("a"));
+    assert!(!name("ab").is_within("a") && !name("a").is_within("a/b"));
+    assert_eq!(name("a/b/c").ancestors().collect::<Vec<_>>(), ["a", "a/b"]);
+}
+
+#[test]
+fn an_offer_is_consistent() {
+    let mut manifest = Manifest::default();
+    for good in [entry("d", Kind::Directory, 0), file("d/a", 5), file("e/f", 7), file("d-b", 1)] {
+        manifest.push(good).unwrap();
+    }
+    let identity = manifest.identity();
+    let clash = |text: &str| ManifestError::FileAndDirectory(text.to_owned());
+    for (bad, error) in [
+        (file("d/a", 5), ManifestError::Twice(name("d/a"))),
+        (file("d/a/x", 5), clash("d/a")),
+        (file("e", 1), clash("e")),
+        (file("f", u64::MAX), ManifestError::TooLarge),
+    ] {
+        assert_eq!(manifest.push(bad), Err(error));
+    }
+    assert_eq!((manifest.entries().len(), manifest.total()), (4, 13));
+    assert_eq!(manifest.identity(), identity);
+    manifest.push(entry("e", Kind::Directory, 0)).unwrap();
+    assert_ne!(manifest.identity(), identity);
+}
+
+#[test]
+fn an_offer_is_bounded() {
+    let mut manifest = Manifest::default();
+    for number in 0..MAX_ENTRIES {
+        manifest.push(file(&format!("{number}"), 0)).unwrap();
+    }
+    assert_eq!(manifest.push(file("more", 0)), Err(ManifestError::TooMany));
+    let mut manifest = Manifest::default();
+    let long = vec!["x".repeat(255); 15].join("/");
+    let refused =
+        (0..MAX_ENTRIES).find(|n| manifest.push(file(&format!("{long}/{n}"), 0)).is_err());
+    assert!(refused.is_some_and(|count| count < 20_000), "{refused:?}");
+}
+
+#[test]
+fn prefaces_tell_strangers_and_versions_apart() {
+    for role in [Role::Offers, Role::Takes] {
+        let preface = Preface { role };
+        assert_eq!(Preface::decode(preface.encode()), Ok(preface));
+        assert_eq!(role.opposite().opposite(), role);
+    }
+    assert_eq!(Preface::decode(*b"GET / HT"), Err(FrameError::Magic));
+    let future = Preface::decode(*b"abtf\x03new").unwrap_err();
+    assert_eq!(future, FrameError::Version(3));
+    assert!(future.to_string().contains("update this side"), "{future}");
+    assert_eq!(Preface::decode(*b"abtf\0\x02\0\0"), Err(FrameError::Value));
+    assert_eq!(Preface::decode(*b"abtf\0\x01\0\x01"), Err(FrameError::Value));
+}
+
+#[test]
+fn wrong_frames_are_named() {
+    let header = |kind: u8, len: usize| {
+        let mut bytes = Header::of_data(len);
+        bytes[0] = kind;
+        Header::decode(bytes)
+    };
+    assert_eq!(header(8, 0), Err(FrameError::Length));
+    assert_eq!(header(8, 65_536), Ok(Header::Data(65_536)));
+    assert_eq!(header(8, 65_537), Err(FrameError::Length));
+    assert_eq!(header(3, MAX_PAYLOAD), Ok(Header::Frame(3, MAX_PAYLOAD)));
+    assert_eq!(header(3, MAX_PAYLOAD + 1), Err(FrameError::Length));
+    for (kind, payload, error) in [
+        (0x00, vec![], FrameError::Type(0)),
+        (0x08, vec![1], FrameError::Type(8)),
+        (0x0f, vec![], FrameError::Type(15)),
+        (0x0b, vec![0; 3], FrameError::Length),
+        (0x0b, vec![0; 5], FrameError::Length),
+        (0x02, vec![0], FrameError::Length),
+        (0x01, vec![0xff], FrameError::Text),
+        (0x01, b"../x".to_vec(), FrameError::Name(NameError::Dots)),
+        (0x03, vec![9; 30], FrameError::Value),
+        (0x0d, vec![b'x'; MAX_TEXT + 3], FrameError::Length),
+    ] {
+        assert_eq!(Frame::decode(kind, &payload), Err(error), "{kind} {payload:?}");
+    }
+    let mut bytes = Vec::new();
+    let text = "ü".repeat(MAX_TEXT);
+    Frame::Failed { code: Code::Storage, text }.encode(&mut bytes);
+    let Ok(Frame::Failed { code, text }) = Frame::decode(0x0d, &bytes[5..]) else { panic!() };
+    assert_eq!((code, text.len()), (Code::Storage, MAX_TEXT));
+    for number in 0..20 {
+        assert_eq!(Code::from_number(number).number(), number);
+    }
+}
+
+fn ticket() -> Ticket {
+    let addresses = ["192.0.2.1:7", "[2001:db8::1]:65535"].map(|text| text.parse().unwrap());
+    let key = SecretKey::from_bytes([9; 32]).public_key();
+    Ticket::new(Role::Takes, key, 1_763_800_000, addresses.to_vec()).unwrap()
+}
+
+#[test]
+fn tickets_survive_copying_and_nothing_else() {
+    let ticket = ticket();
+    let text = ticket.to_text();
+    assert_eq!(Ticket::parse(&text), Ok(ticket.clone()));
+    let wrapped = format!(" {}\n{}\r\n", &text[..40], &text[40..]);
+    assert_eq!(Ticket::parse(&wrapped), Ok(ticket.clone()));
+    assert!(Ticket::is_meant(&text) && !Ticket::is_meant("anabranch1.iso"));
+    assert!(text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_'));
+    for end in 10..text.len() {
+        assert_eq!(Ticket::parse(&text[..end]), Err(TicketError::Damaged), "{end}");
+    }
+    for at in 10..text.len() {
+        let other = if text.as_bytes()[at] == b'A' { "B" } else { "A" };
+        let changed = format!("{}{other}{}", &text[..at], &text[at + 1..]);
+        assert_eq!(Ticket::parse(&changed), Err(TicketError::Damaged), "{changed}");
+    }
+    assert_eq!(Ticket::parse(&text.replacen('1', "2", 1)), Err(TicketError::Version));
+    assert_eq!(Ticket::parse("photo.jpg"), Err(TicketError::Prefix));
+    assert_eq!(Ticket::parse(&"anabranch1".repeat(500)), Err(TicketError::Damaged));
+}
+
+#[test]
+fn tickets_are_secret_and_unlike_each_other() {
+    let (one, two) = (ticket(), ticket());
+    assert_ne!(one.holder().public_key(), two.holder().public_key());
+    assert_eq!(
+        one.holder().public_key(),
+        Ticket::parse(&one.to_text()).unwrap().holder().public_key()
+    );
+    let shown = format!("{one:?}");
+    assert!(!shown.contains("secret"), "{shown}");
+    let key = one.peer;
+    assert_eq!(Ticket::new(Role::Takes, key, 0, vec![]), Err(TicketError::Addresses));
+    let many = vec![one.addresses[0]; 17];
+    assert_eq!(Ticket::new(Role::Takes, key, 0, many), Err(TicketError::Addresses));
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_do_harm(mut data in prop::collection::vec(any::<u8>(), 0..300), whole in any::<bool>()) {
+        if whole && data.len() > 13 {
+            data[..8].copy_from_slice(b"abtf\0\0\0\0");
+            data[8] %= 16;
+            let len = (data.len() - 13) as u32;
+            data[9..13].copy_from_slice(&len.to_be_bytes());
+        }
+        fuzzing::frames(&data);
+        fuzzing::ticket(&data);
+    }
+
+    #[test]
+    fn names_that_pass_are_paths_below(text in "[./a\\\\-]{0,12}") {
+        if let Ok(name) = Name::new(text) {
+            let path = std::path::Path::new("/out").join(name.as_str());
+            prop_assert!(path.starts_with("/out"));
+            prop_assert_eq!(path.components().count(), 2 + name.parts().count());
+        }
+    }
+}

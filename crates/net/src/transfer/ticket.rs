@@ -1,0 +1,210 @@
+//! Tickets: everything that one stranger needs for one transfer with another, on one line.
+//!
+//! The maker of a ticket listens under a key pair made for it alone, and permits one peer: the holder
+//! of the key that derives from the ticket's secret. Without the ticket nobody knows the public key,
+//! and without that nobody can make the first MAC of a handshake, so strangers get no answer, and no
+//! Diffie–Hellman is done for them (`docs/spec/wire-0.md`, Initiation).
+
+use super::frame::Role;
+use crate::crypto::SecretKey;
+use anabranch_core::crypto::PublicKey;
+use base64::engine::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::rand::{SecureRandom, SystemRandom};
+use ring::{digest, hmac};
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+/// How a ticket's text begins; the digit is the version.
+pub const PREFIX: &str = "anabranch1";
+/// Addresses in a ticket at most.
+pub const MAX_ADDRESSES: usize = 16;
+
+/// Every version's text begins so.
+const FAMILY: &str = "anabranch";
+/// Longest text that is looked at, bytes; the longest ticket is shorter.
+const MAX_TEXT: usize = 1024;
+const SECRET_LEN: usize = 16;
+const CHECK_LEN: usize = 4;
+const V4: u8 = 4;
+const V6: u8 = 6;
+
+/// An invitation to one transfer. Whoever has it can take the place of its rightful holder.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Ticket {
+    /// What its maker does: a taker's ticket is for sending to it.
+    pub role: Role,
+    /// The maker's public key.
+    pub peer: PublicKey,
+    /// When it becomes useless, seconds since 1970 by the maker's clock. Who enforces it is the maker.
+    pub expires: u64,
+    /// Where the maker listens, best first; at least one, at most [`MAX_ADDRESSES`].
+    pub addresses: Vec<SocketAddr>,
+    secret: Secret,
+}
+
+#[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop)]
+struct Secret([u8; SECRET_LEN]);
+
+/// Why a text is no ticket, or one cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TicketError {
+    /// It does not begin as tickets do.
+    #[error("a ticket begins with {PREFIX}")]
+    Prefix,
+    /// It is of another version.
+    #[error(
+        "the ticket is of another version than {PREFIX}…; use the same version on both machines"
+    )]
+    Version,
+    /// It is not complete, or was changed.
+    #[error("the ticket was not copied whole")]
+    Damaged,
+    /// Its checksum holds, but its contents make no sense.
+    #[error("the ticket says what no ticket can say")]
+    Contents,
+    /// There is no address to put into it, or there are too many.
+    #[error("a ticket needs from 1 to {MAX_ADDRESSES} addresses")]
+    Addresses,
+    /// The system has no randomness to give.
+    #[error("the system gives no random numbers")]
+    Randomness,
+}
+
+impl Ticket {
+    /// A ticket with a new secret, for the holder of `peer`'s secret key to hand out.
+    ///
+    /// # Errors
+    /// If there are no addresses or too many, or the system gives no random numbers.
+    pub fn new(
+        role: Role,
+        peer: PublicKey,
+        expires: u64,
+        addresses: Vec<SocketAddr>,
+    ) -> Result<Self, TicketError> {
+        if !(1..=MAX_ADDRESSES).contains(&addresses.len()) {
+            return Err(TicketError::Addresses);
+        }
+        let mut secret = Secret([0; SECRET_LEN]);
+        SystemRandom::new().fill(&mut secret.0).map_err(|_| TicketError::Randomness)?;
+        Ok(Ticket { role, peer, expires, addresses, secret })
+    }
+
+    /// The key that its holder connects with, and the only one that its maker permits.
+    pub fn holder(&self) -> SecretKey {
+        let label = hmac::Key::new(hmac::HMAC_SHA256, b"anabranch ticket 1 holder");
+        let tag = hmac::sign(&label, &self.secret.0);
+        SecretKey::from_bytes(tag.as_ref().first_chunk().copied().unwrap_or_default())
+    }
+
+    /// The ticket's text: one word of letters, digits, `-` and `_`. As secret as the ticket.
+    pub fn to_text(&self) -> Zeroizing<String> {
+        let mut bytes = Zeroizing::new(Vec::with_capacity(128));
+        bytes.push(self.role as u8);
+        bytes.extend_from_slice(&self.peer.0);
+        bytes.extend_from_slice(&self.secret.0);
+        bytes.extend_from_slice(&self.expires.to_be_bytes());
+        for address in &self.addresses {
+            match address.ip() {
+                IpAddr::V4(ip) => {
+                    bytes.push(V4);
+                    bytes.extend_from_slice(&ip.octets());
+                }
+                IpAddr::V6(ip) => {
+                    bytes.push(V6);
+                    bytes.extend_from_slice(&ip.octets());
+                }
+            }
+            bytes.extend_from_slice(&address.port().to_be_bytes());
+        }
+        let check = checksum(&bytes);
+        bytes.extend_from_slice(&check);
+        let mut text = Zeroizing::new(String::with_capacity(256));
+        text.push_str(PREFIX);
+        URL_SAFE_NO_PAD.encode_string(bytes.as_slice(), &mut text);
+        text
+    }
+
+    /// Whether `text` is meant to be a ticket, of whatever version.
+    pub fn is_meant(text: &str) -> bool {
+        let rest = text.trim().strip_prefix(FAMILY);
+        rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()) && rest.len() > 40)
+    }
+
+    /// Reads a ticket's text; blank space in and around it, as from a wrapped line, does not count.
+    ///
+    /// # Errors
+    /// [`TicketError`], if it is not exactly what [`Ticket::to_text`] writes.
+    pub fn parse(text: &str) -> Result<Self, TicketError> {
+        if text.len() > MAX_TEXT {
+            return Err(TicketError::Damaged);
+        }
+        let text: Zeroizing<String> =
+            Zeroizing::new(text.chars().filter(|c| !c.is_whitespace()).collect());
+        let Some(encoded) = text.strip_prefix(PREFIX) else {
+            let other = text.strip_prefix(FAMILY);
+            let versioned = other.is_some_and(|o| o.starts_with(|c: char| c.is_ascii_digit()));
+            return Err(if versioned { TicketError::Version } else { TicketError::Prefix });
+        };
+        let bytes = URL_SAFE_NO_PAD.decode(encoded).map_err(|_| TicketError::Damaged)?;
+        let bytes = Zeroizing::new(bytes);
+        let (body, check) = bytes.split_last_chunk().ok_or(TicketError::Damaged)?;
+        if checksum(body) != *check {
+            return Err(TicketError::Damaged);
+        }
+        decode(body).ok_or(TicketError::Contents)
+    }
+}
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket")
+            .field("role", &self.role)
+            .field("peer", &self.peer)
+            .field("expires", &self.expires)
+            .field("addresses", &self.addresses)
+            .finish_non_exhaustive()
+    }
+}
+
+fn decode(bytes: &[u8]) -> Option<Ticket> {
+    let (role, rest) = bytes.split_first()?;
+    let role = match role {
+        0 => Role::Offers,
+        1 => Role::Takes,
+        _ => return None,
+    };
+    let (peer, rest) = rest.split_first_chunk()?;
+    let (secret, rest) = rest.split_first_chunk()?;
+    let (expires, mut rest) = rest.split_first_chunk()?;
+    let mut addresses = Vec::new();
+    while let Some((family, after)) = rest.split_first() {
+        let (ip, after) = match *family {
+            V4 => after.split_first_chunk::<4>().map(|(ip, after)| (IpAddr::from(*ip), after))?,
+            V6 => after.split_first_chunk::<16>().map(|(ip, after)| (IpAddr::from(*ip), after))?,
+            _ => return None,
+        };
+        let (port, after) = after.split_first_chunk()?;
+        addresses.push(SocketAddr::new(ip, u16::from_be_bytes(*port)));
+        rest = after;
+    }
+    let usable = |address: &SocketAddr| address.port() != 0 && !address.ip().is_unspecified();
+    let fits = (1..=MAX_ADDRESSES).contains(&addresses.len()) && addresses.iter().all(usable);
+    fits.then(|| Ticket {
+        role,
+        peer: PublicKey(*peer),
+        expires: u64::from_be_bytes(*expires),
+        addresses,
+        secret: Secret(*secret),
+    })
+}
+
+/// Tells a mistyped ticket from a whole one; no protection against forgers, who need none.
+fn checksum(bytes: &[u8]) -> [u8; CHECK_LEN] {
+    let mut context = digest::Context::new(&digest::SHA256);
+    context.update(FAMILY.as_bytes());
+    context.update(bytes);
+    context.finish().as_ref().first_chunk().copied().unwrap_or_default()
+}
