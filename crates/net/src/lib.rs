@@ -38,6 +38,7 @@ mod driver;
 mod endpoint;
 mod error;
 pub mod forward;
+pub mod forward;
 pub mod interfaces;
 pub mod paths;
 mod shared;

@@ -269,9 +269,13 @@ impl ConnectionState {
             }
             StreamEvent::Openable => self.news.notify_waiters(),
             StreamEvent::Datagram | StreamEvent::DatagramSpace => self.datagrams.notify_waiters(),
-            StreamEvent::Readable(id) | StreamEvent::Reset { id, .. } => {
+            StreamEvent::Readable(id) => {
                 self.with_stream(id, |stream| wake(&mut stream.reader));
             }
+            StreamEvent::Reset { id, code } => self.with_stream(id, |stream| {
+                stream.reset = Some(code);
+                wake(&mut stream.reader);
+            }),
             StreamEvent::Writable(id) => self.with_stream(id, |stream| wake(&mut stream.writer)),
             StreamEvent::Stopped { id, .. } => {
                 self.with_stream(id, |stream| wake(&mut stream.writer));
@@ -307,6 +311,8 @@ pub(crate) struct StreamState {
     pub(crate) writer: Option<Waker>,
     /// The peer has all of it.
     pub(crate) acked: bool,
+    /// The peer has abandoned it, and why: told even if the core has forgotten the stream since.
+    pub(crate) reset: Option<u64>,
     /// Halves that the application has dropped.
     pub(crate) dropped: u8,
     /// What was left to read when the connection closed.

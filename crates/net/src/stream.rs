@@ -225,7 +225,11 @@ fn read(core: &mut Core, connection: &ConnectionRef, id: StreamId, out: &mut [u8
             Reading::Bytes(outcome.n, outcome.finished)
         }
         Ok(_) => Reading::Nothing,
-        Err(error) => Reading::Failed(stream_io_error(error)),
+        Err(error) => {
+            let stream = core.state(handle).streams.get(&id);
+            let reset = stream.and_then(|stream| stream.reset).map(StreamError::Reset);
+            Reading::Failed(stream_io_error(reset.unwrap_or(error)))
+        }
     }
 }
 

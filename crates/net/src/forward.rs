@@ -1,0 +1,20 @@
+//! TCP connections carried over a connection, as ssh forwards them: each on a stream of its own, so that
+//! none waits for another, with half-close, resets and back-pressure passed through.
+//!
+//! The bytes on the wire are specified in `docs/spec/forward-0.md`.
+
+mod listen;
+mod permit;
+mod serve;
+mod splice;
+mod target;
+pub mod wire;
+
+#[cfg(test)]
+mod tests;
+
+pub use listen::{Link, Listener, listen_here, listen_there};
+pub use permit::{ParsePermitError, Permit};
+pub use serve::{ForwardEvent, serve};
+pub use splice::splice;
+pub use target::{Forward, ParseForwardError, Target};

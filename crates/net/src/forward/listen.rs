@@ -1,0 +1,171 @@
+use core::time::Duration;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anabranch_policy::view::TrafficClass;
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::permit::Permit;
+use super::serve::{Context, ForwardEvent, Listeners, ask, carry, take_streams};
+use super::target::{Forward, Target};
+use super::wire::{Answer, Request};
+use crate::connection::Connection;
+use crate::error::ConnectionError;
+use crate::stream::{RecvStream, SendStream};
+
+/// How long an accepted TCP connection waits for a connection to the peer.
+const WAIT: Duration = Duration::from_secs(30);
+/// Pause before a refused or failed request is made again.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// The connection to the peer that is current: forwards outlive any single one.
+#[derive(Clone)]
+pub struct Link {
+    current: Arc<watch::Sender<Option<Connection>>>,
+    listeners: Listeners,
+    tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>,
+}
+
+impl core::fmt::Debug for Link {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Link").field("connected", &self.current.borrow().is_some()).finish()
+    }
+}
+
+impl Link {
+    /// A link without a connection yet. What happens to its forwards is told to `tell`.
+    pub fn new(tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>) -> Self {
+        Link { current: Arc::new(watch::Sender::new(None)), listeners: Listeners::default(), tell }
+    }
+
+    /// Uses `connection` from now on, until it is over; returns why it is.
+    pub async fn carry(&self, connection: Connection) -> ConnectionError {
+        self.current.send_replace(Some(connection.clone()));
+        // The peer may only bring connections that it accepted for us.
+        let over = take_streams(self.context(connection, [].into())).await;
+        self.current.send_replace(None);
+        over
+    }
+
+    fn context(&self, connection: Connection, permits: Arc<[Permit]>) -> Context {
+        let (listeners, tell) = (self.listeners.clone(), Arc::clone(&self.tell));
+        Context { connection, permits, listeners, tell }
+    }
+
+    /// The current connection, as soon as there is one.
+    async fn connection(&self) -> Option<Connection> {
+        let mut current = self.current.subscribe();
+        let found = current.wait_for(Option::is_some).await.ok()?;
+        found.clone()
+    }
+
+    /// Opens a stream to `target` beyond the peer.
+    ///
+    /// # Errors
+    /// If there is no connection for 30 s, or the peer refuses.
+    pub async fn open(&self, target: &Target) -> io::Result<(SendStream, RecvStream)> {
+        let connection = tokio::time::timeout(WAIT, self.connection()).await.ok().flatten();
+        let connection = connection.ok_or_else(|| {
+            io::Error::new(io::ErrorKind::NotConnected, "the peer is not connected")
+        })?;
+        let (mut send, mut receive) = connection.open_stream(TrafficClass::Bulk).await?;
+        match ask(&Request::Connect(target.clone()), &mut send, &mut receive).await? {
+            Answer::Done { .. } => Ok((send, receive)),
+            Answer::Refused(why) => Err(io::Error::other(why)),
+        }
+    }
+}
+
+/// A local listener whose connections lead beyond the peer.
+#[derive(Debug)]
+pub struct Listener {
+    listener: TcpListener,
+    target: Target,
+}
+
+/// Binds the local end of a forward (ssh's `-L`).
+///
+/// # Errors
+/// If its address cannot be resolved or bound.
+pub async fn listen_here(forward: &Forward) -> io::Result<Listener> {
+    let bind = (forward.bind.host.as_str(), forward.bind.port);
+    let listener = TcpListener::bind(bind).await?;
+    Ok(Listener { listener, target: forward.target.clone() })
+}
+
+impl Listener {
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// If the system does not tell.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Accepts connections and carries each over the link, for ever.
+    pub async fn run(self, link: Link) {
+        let mut tasks = JoinSet::new();
+        loop {
+            match self.listener.accept().await {
+                Ok((tcp, _)) => {
+                    tasks.spawn(take(link.clone(), self.target.clone(), tcp));
+                    while tasks.try_join_next().is_some() {}
+                }
+                // Out of files, or the like: it passes.
+                Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+            }
+        }
+    }
+}
+
+async fn take(link: Link, target: Target, tcp: TcpStream) {
+    match link.open(&target).await {
+        Ok((send, receive)) => {
+            let Some(connection) = link.current.borrow().clone() else { return };
+            let context = link.context(connection, [].into());
+            carry(&context, target, tcp, send, receive).await;
+        }
+        Err(error) => {
+            // A refusal looks to the client like a closed port would.
+            let _ = socket2::SockRef::from(&tcp).set_linger(Some(Duration::ZERO));
+            (link.tell)(ForwardEvent::Failed(target, error.to_string()));
+        }
+    }
+}
+
+/// Has the peer listen at the far end of a forward (ssh's `-R`), on every connection of the link, for
+/// ever. The peer's address in use, or its refusal, is told.
+pub async fn listen_there(link: Link, forward: Forward) {
+    loop {
+        let Some(connection) = link.connection().await else { return };
+        match request(&link, &connection, &forward).await {
+            Ok((_send, mut receive)) => {
+                // Nothing more is said: it ends with the connection, or when the peer gives up.
+                let _ = receive.read(&mut [0]).await;
+            }
+            Err(error) => {
+                (link.tell)(ForwardEvent::Failed(forward.bind.clone(), error.to_string()));
+            }
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+async fn request(
+    link: &Link,
+    connection: &Connection,
+    forward: &Forward,
+) -> io::Result<(SendStream, RecvStream)> {
+    let (mut send, mut receive) = connection.open_stream(TrafficClass::Bulk).await?;
+    match ask(&Request::Listen(forward.bind.clone()), &mut send, &mut receive).await? {
+        Answer::Done { listener, .. } => {
+            link.listeners.set(listener, forward.target.clone());
+            Ok((send, receive))
+        }
+        Answer::Refused(why) => Err(io::Error::other(why)),
+    }
+}

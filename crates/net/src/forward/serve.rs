@@ -1,0 +1,270 @@
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anabranch_policy::view::TrafficClass;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::permit::Permit;
+use super::splice::{BROKEN, splice_tcp};
+use super::target::Target;
+use super::wire::{Answer, HEAD_LEN, Head, Request};
+use crate::connection::Connection;
+use crate::error::ConnectionError;
+use crate::stream::{RecvStream, SendStream};
+
+/// Time for a peer to say what it wants of a stream it opened, and to answer.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Time for a target to accept a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Pause after the system refused to accept a connection, as when files run out.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Something happened to a forward.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ForwardEvent {
+    /// A TCP connection is being carried to this target.
+    Opened(Target),
+    /// It has ended: bytes sent to the peer and received from it.
+    Closed(Target, u64, u64),
+    /// It was not opened, or it broke.
+    Failed(Target, String),
+    /// The peer has this side listen on its behalf.
+    Listening(SocketAddr),
+}
+
+/// Where connections lead that the peer accepts for us, by the listener's number.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Listeners(Arc<Mutex<BTreeMap<u16, Target>>>);
+
+impl Listeners {
+    pub(super) fn set(&self, listener: u16, target: Target) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(listener, target);
+    }
+
+    fn find(&self, listener: u16) -> Option<Target> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&listener).cloned()
+    }
+}
+
+/// What every task of one connection needs.
+#[derive(Clone)]
+pub(super) struct Context {
+    pub(super) connection: Connection,
+    pub(super) permits: Arc<[Permit]>,
+    pub(super) listeners: Listeners,
+    pub(super) tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>,
+}
+
+/// Serves the forwards that the peer asks for, within `permits`, until the connection is over; returns
+/// why it is. What happens is told to `tell`.
+pub async fn serve(
+    connection: Connection,
+    permits: Arc<[Permit]>,
+    tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>,
+) -> ConnectionError {
+    let listeners = Listeners::default();
+    take_streams(Context { connection, permits, listeners, tell }).await
+}
+
+pub(super) async fn take_streams(context: Context) -> ConnectionError {
+    let mut tasks = tokio::task::JoinSet::new();
+    let mut listeners = 0_u16;
+    loop {
+        let (send, receive) = match context.connection.accept_stream().await {
+            Ok(halves) => halves,
+            Err(error) => return error,
+        };
+        listeners = listeners.checked_add(1).unwrap_or(1);
+        tasks.spawn(take_stream(context.clone(), send, receive, listeners));
+        // Ended tasks are let go.
+        while tasks.try_join_next().is_some() {}
+    }
+}
+
+async fn take_stream(context: Context, mut send: SendStream, mut receive: RecvStream, number: u16) {
+    let request = async {
+        let (head, text) = read_message(&mut receive).await?;
+        Request::decode(head, &text).map_err(io::Error::other)
+    };
+    match tokio::time::timeout(PATIENCE, request).await {
+        Ok(Ok(Request::Connect(target))) => connect(&context, target, send, receive).await,
+        Ok(Ok(Request::Listen(bind))) => listen(&context, bind, number, send, receive).await,
+        Ok(Ok(Request::Accepted(listener))) => match context.listeners.find(listener) {
+            Some(target) => accepted(&context, target, send, receive).await,
+            None => send.reset(BROKEN),
+        },
+        Ok(Err(error)) => refuse(&mut send, &error.to_string()).await,
+        Err(_) => send.reset(BROKEN),
+    }
+}
+
+/// Reads the fixed part of a message and its text.
+pub(super) async fn read_message(receive: &mut RecvStream) -> io::Result<(Head, Vec<u8>)> {
+    let mut head = [0; HEAD_LEN];
+    receive.read_exact(&mut head).await?;
+    let head = Head::decode(head).map_err(io::Error::other)?;
+    let mut text = vec![0; usize::from(head.text)];
+    receive.read_exact(&mut text).await?;
+    Ok((head, text))
+}
+
+/// Sends a request and waits for its answer.
+pub(super) async fn ask(
+    request: &Request,
+    send: &mut SendStream,
+    receive: &mut RecvStream,
+) -> io::Result<Answer> {
+    let answer = async {
+        send.write_all(&request.encode()).await?;
+        let (head, text) = read_message(receive).await?;
+        Answer::decode(head, &text).map_err(io::Error::other)
+    };
+    match tokio::time::timeout(PATIENCE, answer).await {
+        Ok(answer) => answer,
+        Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the peer did not answer")),
+    }
+}
+
+async fn refuse(send: &mut SendStream, why: &str) {
+    // If it cannot be told, the peer will see the stream end.
+    let _ = send.write_all(&Answer::Refused(why.to_owned()).encode()).await;
+    let _ = send.finish();
+}
+
+async fn connect(context: &Context, target: Target, mut send: SendStream, receive: RecvStream) {
+    match reach(context, &target).await {
+        Ok(tcp) => {
+            let done = Answer::Done { port: 0, listener: 0 }.encode();
+            if send.write_all(&done).await.is_ok() {
+                carry(context, target, tcp, send, receive).await;
+            }
+        }
+        Err(error) => {
+            refuse(&mut send, &error.to_string()).await;
+            (context.tell)(ForwardEvent::Failed(target, error.to_string()));
+        }
+    }
+}
+
+/// Connects to a target that the peer named, if it may.
+async fn reach(context: &Context, target: &Target) -> io::Result<TcpStream> {
+    let addresses: Vec<SocketAddr> =
+        tokio::net::lookup_host((target.host.as_str(), target.port)).await?.collect();
+    let permitted =
+        |address: &SocketAddr| context.permits.iter().any(|permit| permit.covers(target, *address));
+    let mut last = io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!("{target} is not permitted; the other side's --permit decides"),
+    );
+    for address in addresses.into_iter().filter(permitted) {
+        match dial_tcp(address).await {
+            Ok(tcp) => return Ok(tcp),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+async fn dial_tcp(address: SocketAddr) -> io::Result<TcpStream> {
+    match tokio::time::timeout(CONNECT, TcpStream::connect(address)).await {
+        Ok(tcp) => tcp,
+        Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, format!("{address} did not answer"))),
+    }
+}
+
+/// The peer accepted a connection for us: it leads to our own target, which needs no permission.
+async fn accepted(context: &Context, target: Target, mut send: SendStream, receive: RecvStream) {
+    let tcp =
+        tokio::time::timeout(CONNECT, TcpStream::connect((target.host.as_str(), target.port)));
+    match tcp.await {
+        Ok(Ok(tcp)) => carry(context, target, tcp, send, receive).await,
+        Ok(Err(error)) => {
+            send.reset(BROKEN);
+            (context.tell)(ForwardEvent::Failed(target, error.to_string()));
+        }
+        Err(_) => {
+            send.reset(BROKEN);
+            (context.tell)(ForwardEvent::Failed(target, "it did not answer".to_owned()));
+        }
+    }
+}
+
+/// Carries a TCP connection over a stream to its end, and tells of it.
+pub(super) async fn carry(
+    context: &Context,
+    target: Target,
+    tcp: TcpStream,
+    send: SendStream,
+    receive: RecvStream,
+) {
+    (context.tell)(ForwardEvent::Opened(target.clone()));
+    let event = match splice_tcp(tcp, send, receive).await {
+        Ok((up, down)) => ForwardEvent::Closed(target, up, down),
+        Err(error) => ForwardEvent::Failed(target, error.to_string()),
+    };
+    (context.tell)(event);
+}
+
+/// Listens on behalf of the peer for as long as its request's stream is open.
+async fn listen(
+    context: &Context,
+    bind: Target,
+    number: u16,
+    mut send: SendStream,
+    mut receive: RecvStream,
+) {
+    let listener = match bind_for(context, &bind).await {
+        Ok(listener) => listener,
+        Err(error) => {
+            refuse(&mut send, &format!("{bind}: {error}")).await;
+            (context.tell)(ForwardEvent::Failed(bind, error.to_string()));
+            return;
+        }
+    };
+    let Ok(local) = listener.local_addr() else { return };
+    let done = Answer::Done { port: local.port(), listener: number }.encode();
+    if send.write_all(&done).await.is_err() {
+        return;
+    }
+    (context.tell)(ForwardEvent::Listening(local));
+    let mut tasks = tokio::task::JoinSet::new();
+    let mut end = [0];
+    loop {
+        tokio::select! {
+            // The request's stream carries nothing more: whatever comes is its end.
+            _ = receive.read(&mut end) => return,
+            accepted = listener.accept() => match accepted {
+                Ok((tcp, _)) => {
+                    let (context, bind) = (context.clone(), bind.clone());
+                    tasks.spawn(async move {
+                        let stream = context.connection.open_stream(TrafficClass::Bulk).await;
+                        let Ok((mut send, receive)) = stream else { return };
+                        let request = Request::Accepted(number).encode();
+                        if send.write_all(&request).await.is_ok() {
+                            carry(&context, bind, tcp, send, receive).await;
+                        }
+                    });
+                    while tasks.try_join_next().is_some() {}
+                }
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            }
+        }
+    }
+}
+
+/// Binds where the peer wants this side to listen, if it may.
+async fn bind_for(context: &Context, bind: &Target) -> io::Result<TcpListener> {
+    let mut addresses = tokio::net::lookup_host((bind.host.as_str(), bind.port)).await?;
+    let permitted =
+        |address: &SocketAddr| context.permits.iter().any(|permit| permit.covers(bind, *address));
+    let Some(address) = addresses.find(permitted) else {
+        let why = "listening there is not permitted; the other side's --permit decides";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    };
+    TcpListener::bind(address).await
+}

@@ -1,0 +1,86 @@
+use core::time::Duration;
+use std::io;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::stream::{RecvStream, SendStream};
+
+/// Bytes copied at a time.
+const STEP: usize = 1 << 16;
+/// Application code of a reset: the TCP connection broke.
+pub(super) const BROKEN: u64 = 256;
+
+/// Carries bytes both ways between a pair of byte pipes, such as a TCP connection, and a stream, until
+/// both directions have ended. An end is passed on as an end, an error as a reset; a receiver that
+/// reads slowly holds its sender back. Returns the bytes carried (to the stream, from the stream).
+///
+/// # Errors
+/// The first error of either side; the other is then cut short as well.
+pub async fn splice<R, W>(
+    mut read: R,
+    mut write: W,
+    mut send: SendStream,
+    mut receive: RecvStream,
+) -> io::Result<(u64, u64)>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let up = async {
+        let copied = copy(&mut read, &mut send).await;
+        match &copied {
+            Ok(_) => send.finish()?,
+            Err(_) => send.reset(BROKEN),
+        }
+        copied
+    };
+    let down = async {
+        let copied = copy(&mut receive, &mut write).await;
+        // An end is an end; after an error the writer is dropped, which resets a TCP connection that
+        // still has something to say.
+        if copied.is_ok() {
+            // A peer that has gone already needs no end.
+            let _ = write.shutdown().await;
+        }
+        copied
+    };
+    tokio::try_join!(up, down)
+}
+
+/// As [`splice`], for a TCP connection: if either side breaks, the TCP connection is reset.
+pub(super) async fn splice_tcp(
+    mut tcp: TcpStream,
+    send: SendStream,
+    receive: RecvStream,
+) -> io::Result<(u64, u64)> {
+    // Small messages must not wait for one another; the option is only a wish.
+    let _ = tcp.set_nodelay(true);
+    let (read, write) = tcp.split();
+    let outcome = splice(read, write, send, receive).await;
+    if outcome.is_err() {
+        // Closing with no time to linger sends a reset.
+        let _ = socket2::SockRef::from(&tcp).set_linger(Some(Duration::ZERO));
+    }
+    outcome
+}
+
+async fn copy<R, W>(from: &mut R, to: &mut W) -> io::Result<u64>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut buffer = vec![0; STEP];
+    let mut copied = 0;
+    loop {
+        let count = from.read(&mut buffer).await?;
+        if count == 0 {
+            to.flush().await?;
+            return Ok(copied);
+        }
+        let bytes = buffer.get(..count).unwrap_or_default();
+        to.write_all(bytes).await?;
+        to.flush().await?;
+        copied += count as u64;
+    }
+}

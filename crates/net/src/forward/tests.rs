@@ -1,0 +1,206 @@
+use super::wire::{Answer, HEAD_LEN, Head, Request, WireError};
+use super::*;
+use crate::{Config, Connection, Endpoint, Permitted, Profile, SecretKey};
+use crate::{PathSpec, SendStream};
+use core::time::Duration;
+use proptest::prelude::*;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("within the time allowed")
+}
+
+#[test]
+fn forwards_are_written_as_ssh_writes_them() {
+    let read = |text: &str| text.parse::<Forward>().map(|forward| forward.to_string());
+    assert_eq!(read("80:db:5432").unwrap(), "127.0.0.1:80 to db:5432");
+    assert_eq!(read("*:80:[::1]:81").unwrap(), "0.0.0.0:80 to [::1]:81");
+    assert_eq!(read("[::1]:0:h:1").unwrap(), "[::1]:0 to h:1");
+    for wrong in ["", "80", "80:db", "80:db:0", "x:db:1", "1:2:3:4:5", "80::1", "65536:a:1"] {
+        assert!(read(wrong).is_err(), "{wrong}");
+    }
+    for wrong in ["", "host", "host:0", "host:port", "a b:1", "::1:80"] {
+        assert!(wrong.parse::<Target>().is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn permissions_cover_what_they_say() {
+    let target = |text: &str| text.parse::<Target>().unwrap();
+    let covers = |permit: &str, to: &str, address: &str| {
+        let address = SocketAddr::new(address.parse().unwrap(), 1);
+        permit.parse::<Permit>().unwrap().covers(&target(to), address)
+    };
+    assert!(covers("loopback", "localhost:22", "127.0.0.1"));
+    assert!(covers("loopback", "localhost:22", "::ffff:127.0.0.1"));
+    // It is the address that counts: a name may be made to lead anywhere.
+    assert!(!covers("loopback", "localhost:22", "192.0.2.1"));
+    assert!(covers("any", "a:1", "192.0.2.1"));
+    assert!(covers("db:5432", "DB:5432", "192.0.2.1") && !covers("db:5432", "db:1", "192.0.2.1"));
+    assert!(covers("db:*", "db:1", "192.0.2.1") && !covers("db:*", "dc:1", "192.0.2.1"));
+    assert!("db".parse::<Permit>().is_err());
+}
+
+proptest! {
+    #[test]
+    fn messages_survive_and_garbage_is_told(host in "[a-z0-9.-]{1,255}", port: u16, garbage: Vec<u8>) {
+        let target = Target::new(&host, port).unwrap();
+        for request in [Request::Listen(target.clone()), Request::Accepted(port)] {
+            let bytes = request.encode();
+            let head = Head::decode(bytes[..HEAD_LEN].try_into().unwrap()).unwrap();
+            prop_assert_eq!(Request::decode(head, &bytes[HEAD_LEN..]), Ok(request));
+        }
+        for answer in [Answer::Done { port, listener: 7 }, Answer::Refused(host)] {
+            let bytes = answer.encode();
+            let head = Head::decode(bytes[..HEAD_LEN].try_into().unwrap()).unwrap();
+            prop_assert_eq!(Answer::decode(head, &bytes[HEAD_LEN..]), Ok(answer));
+        }
+        if let Some(head) = garbage.first_chunk() && let Ok(head) = Head::decode(*head) {
+            let _ = Request::decode(head, &garbage[HEAD_LEN..]);
+            let _ = Answer::decode(head, &garbage[HEAD_LEN..]);
+        }
+    }
+}
+
+#[test]
+fn other_versions_are_told_apart_from_strangers() {
+    let mut bytes: [u8; HEAD_LEN] = Request::Accepted(1).encode().try_into().unwrap();
+    bytes[4] = 9;
+    assert_eq!(Head::decode(bytes), Err(WireError::Version(9)));
+    assert!(WireError::Version(9).to_string().contains("update this side"));
+    bytes[0] = b'G';
+    assert_eq!(Head::decode(bytes), Err(WireError::Magic));
+    assert_eq!(Head::decode(*b"abfw\0\x01\0\0\xff\xff"), Err(WireError::Value));
+}
+
+async fn connected() -> (Endpoint, Endpoint, Connection, Connection) {
+    let profile = Profile::named("anabranch").unwrap();
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let make = |permitted| {
+        let mut config = Config::new(SecretKey::generate().unwrap(), profile.clone());
+        config.permitted = permitted;
+        Endpoint::bind(config, [any]).unwrap()
+    };
+    let (client, server) = (make(Permitted::Nobody), make(Permitted::Anyone));
+    let path = PathSpec { local: client.local_addrs()[0], remote: server.local_addrs()[0] };
+    let near = soon(client.connect(server.public_key(), &[path], profile.clone())).await.unwrap();
+    let far = soon(server.accept()).await.unwrap();
+    (client, server, near, far)
+}
+
+fn quiet() -> Arc<dyn Fn(ForwardEvent) + Send + Sync> {
+    Arc::new(|_| {})
+}
+
+/// A TCP server that answers every connection with what it read, after its end.
+async fn echo() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut tcp, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut all = Vec::new();
+                if tcp.read_to_end(&mut all).await.is_ok() {
+                    let _ = tcp.write_all(&all).await;
+                }
+            });
+        }
+    });
+    address
+}
+
+/// Sends bytes, ends its direction, and reads what comes back until the end.
+async fn ask_echo(address: SocketAddr, bytes: Vec<u8>) -> Vec<u8> {
+    let mut tcp = TcpStream::connect(address).await.unwrap();
+    tcp.write_all(&bytes).await.unwrap();
+    tcp.shutdown().await.unwrap();
+    let mut back = Vec::new();
+    tcp.read_to_end(&mut back).await.unwrap();
+    back
+}
+
+#[tokio::test]
+async fn local_forwards_carry_many_connections_and_half_closes() {
+    let (_client, _server, near, far) = connected().await;
+    let echo = echo().await;
+    tokio::spawn(serve(far, [Permit::Loopback].into(), quiet()));
+    let link = Link::new(quiet());
+    let forward: Forward = format!("0:127.0.0.1:{}", echo.port()).parse().unwrap();
+    let listener = listen_here(&forward).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(listener.run(link.clone()));
+    let carrying = link.clone();
+    tokio::spawn(async move { carrying.carry(near).await });
+    let asks = (0..8_usize).map(|n| ask_echo(address, vec![n as u8; 200_000 * n + 1]));
+    let tasks: Vec<_> = asks.map(tokio::spawn).collect();
+    for (n, task) in tasks.into_iter().enumerate() {
+        assert_eq!(soon(task).await.unwrap(), vec![n as u8; 200_000 * n + 1]);
+    }
+}
+
+#[tokio::test]
+async fn remote_forwards_lead_back() {
+    let (_client, _server, near, far) = connected().await;
+    let echo = echo().await;
+    let (told, mut tidings) = tokio::sync::mpsc::unbounded_channel();
+    let tell = Arc::new(move |event| {
+        if let ForwardEvent::Listening(address) = event {
+            let _ = told.send(address);
+        }
+    });
+    tokio::spawn(serve(far, [Permit::Loopback].into(), tell));
+    let link = Link::new(quiet());
+    let forward: Forward = format!("0:127.0.0.1:{}", echo.port()).parse().unwrap();
+    tokio::spawn(listen_there(link.clone(), forward));
+    tokio::spawn(async move { link.carry(near).await });
+    let address = soon(tidings.recv()).await.unwrap();
+    assert_eq!(soon(ask_echo(address, b"there and back".to_vec())).await, b"there and back");
+}
+
+#[tokio::test]
+async fn what_is_not_permitted_or_not_there_is_refused_with_the_reason() {
+    let (_client, _server, near, far) = connected().await;
+    let only: Permit = "127.0.0.1:9".parse().unwrap();
+    tokio::spawn(serve(far, [only].into(), quiet()));
+    let link = Link::new(quiet());
+    let carrying = link.clone();
+    tokio::spawn(async move { carrying.carry(near).await });
+    let refused = |target: &str| {
+        let (link, target) = (link.clone(), target.parse::<Target>().unwrap());
+        async move { soon(link.open(&target)).await.unwrap_err().to_string() }
+    };
+    assert!(refused("127.0.0.1:10").await.contains("--permit"));
+    assert!(refused("127.0.0.1:9").await.contains("refused"), "nothing listens on port 9");
+}
+
+#[tokio::test]
+async fn a_reset_is_passed_on() {
+    let (_client, _server, near, far) = connected().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(serve(far, [Permit::Loopback].into(), quiet()));
+    let link = Link::new(quiet());
+    let carrying = link.clone();
+    tokio::spawn(async move { carrying.carry(near).await });
+    let target = Target::new("127.0.0.1", port).unwrap();
+    let (mut send, mut receive) = soon(link.open(&target)).await.unwrap();
+    let (tcp, _) = listener.accept().await.unwrap();
+    socket2::SockRef::from(&tcp).set_linger(Some(Duration::ZERO)).unwrap();
+    drop(tcp);
+    let mut byte = [0];
+    let error = soon(receive.read(&mut byte)).await.unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    // And it can still be written to only until the peer says stop.
+    soon(write_until_refused(&mut send)).await;
+}
+
+async fn write_until_refused(send: &mut SendStream) {
+    while send.write_all(&[0; 1000]).await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

@@ -1,0 +1,151 @@
+//! What is said at the beginning of a stream, before the bytes of the TCP connection.
+
+use super::target::{MAX_HOST, Target};
+
+/// Version of the forwarding protocol.
+pub const VERSION: u8 = 0;
+/// Bytes of the fixed part of a request or an answer.
+pub const HEAD_LEN: usize = 10;
+/// Bytes of the text that follows it, at most.
+pub const MAX_TEXT: usize = 1024;
+
+const MAGIC: [u8; 4] = *b"abfw";
+
+/// What the opener of a stream asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Connect to this target and splice.
+    Connect(Target),
+    /// Accept TCP connections there, and open a stream for each, for as long as this stream is open.
+    Listen(Target),
+    /// A connection that was accepted for the request to listen with this number.
+    Accepted(u16),
+}
+
+/// What is answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It is done; to a request to listen, the port in use and the listener's number.
+    Done {
+        /// Port that is listened on, 0 for other requests.
+        port: u16,
+        /// Number of the listener, 0 for other requests.
+        listener: u16,
+    },
+    /// It is not, and why, for people.
+    Refused(String),
+}
+
+/// What is wrong with what the peer said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WireError {
+    /// It is no request or answer at all.
+    #[error("the peer does not speak the forwarding protocol")]
+    Magic,
+    /// It is one of another version.
+    #[error("the peer speaks version {0} of the forwarding protocol, this side {VERSION}: {advice}",
+        advice = if *.0 > VERSION { "update this side" } else { "update the peer" })]
+    Version(u8),
+    /// Its kind is unknown, or a field cannot have this value.
+    #[error("the peer sent a wrong forwarding message")]
+    Value,
+}
+
+/// The fixed part: magic, version, kind, a number, and the length of the text that follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    kind: u8,
+    number: u16,
+    /// Bytes of text that follow.
+    pub text: u16,
+}
+
+impl Head {
+    /// Reads the fixed part.
+    ///
+    /// # Errors
+    /// If it is something else, of another version, or announces too long a text.
+    pub fn decode(bytes: [u8; HEAD_LEN]) -> Result<Self, WireError> {
+        let [a, b, c, d, version, kind, n0, n1, t0, t1] = bytes;
+        if [a, b, c, d] != MAGIC {
+            return Err(WireError::Magic);
+        }
+        if version != VERSION {
+            return Err(WireError::Version(version));
+        }
+        let text = u16::from_be_bytes([t0, t1]);
+        if usize::from(text) > MAX_TEXT {
+            return Err(WireError::Value);
+        }
+        Ok(Head { kind, number: u16::from_be_bytes([n0, n1]), text })
+    }
+}
+
+fn encode(kind: u8, number: u16, text: &str) -> Vec<u8> {
+    let text = &text.as_bytes()[..text.floor_char_boundary(MAX_TEXT)];
+    let mut out = Vec::with_capacity(HEAD_LEN + text.len());
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&[VERSION, kind]);
+    out.extend_from_slice(&number.to_be_bytes());
+    out.extend_from_slice(&(text.len() as u16).to_be_bytes());
+    out.extend_from_slice(text);
+    out
+}
+
+impl Request {
+    /// The request as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Request::Connect(target) => encode(1, target.port, &target.host),
+            Request::Listen(target) => encode(2, target.port, &target.host),
+            Request::Accepted(listener) => encode(3, *listener, ""),
+        }
+    }
+
+    /// Reads a request from its fixed part and its text.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn decode(head: Head, text: &[u8]) -> Result<Self, WireError> {
+        let target = |least: u16| {
+            let host = core::str::from_utf8(text).ok().filter(|host| host.len() <= MAX_HOST);
+            let target = host.and_then(|host| Target::new(host, head.number));
+            target.filter(|target| target.port >= least).ok_or(WireError::Value)
+        };
+        match head.kind {
+            1 => target(1).map(Request::Connect),
+            2 => target(0).map(Request::Listen),
+            3 if text.is_empty() => Ok(Request::Accepted(head.number)),
+            _ => Err(WireError::Value),
+        }
+    }
+}
+
+impl Answer {
+    /// The answer as bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        match self {
+            Answer::Done { port, listener } if *listener == 0 => encode(4, *port, ""),
+            Answer::Done { port, listener } => encode(4, *port, &listener.to_string()),
+            Answer::Refused(why) => encode(5, 0, why),
+        }
+    }
+
+    /// Reads an answer from its fixed part and its text.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn decode(head: Head, text: &[u8]) -> Result<Self, WireError> {
+        let text = core::str::from_utf8(text).map_err(|_| WireError::Value)?;
+        match head.kind {
+            4 if text.is_empty() => Ok(Answer::Done { port: head.number, listener: 0 }),
+            4 => {
+                let listener = text.parse().map_err(|_| WireError::Value)?;
+                Ok(Answer::Done { port: head.number, listener })
+            }
+            5 => Ok(Answer::Refused(text.to_owned())),
+            _ => Err(WireError::Value),
+        }
+    }
+}
