@@ -8,9 +8,11 @@ pub mod engine;
 pub mod harness;
 pub mod link;
 pub mod loss;
+pub mod probe;
 pub mod queue;
 pub mod rate;
 pub mod report;
+pub mod scenario;
 
 // The code of the how-to page is compiled and run with the documentation tests.
 #[cfg(doctest)]

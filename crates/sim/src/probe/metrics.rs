@@ -1,0 +1,200 @@
+//! Every figure that a run can report.
+
+/// A figure: its name, whom it is about, in which forms it exists, and its definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Its name; the unit stands at the end.
+    pub name: &'static str,
+    /// Whom it is about.
+    pub about: About,
+    /// Whether runs report it as a single figure.
+    pub scalar: bool,
+    /// Whether that figure costs something and is only measured where a probe or an expectation asks.
+    pub on_request: bool,
+    /// Whether a probe can follow it over time.
+    pub series: bool,
+    /// Whether a probe can keep every value.
+    pub samples: bool,
+    /// What exactly it is. Everything is counted from the end of the warm-up on.
+    pub what: &'static str,
+}
+
+/// Whom a figure is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum About {
+    /// Flows, groups of flows (sums, or means where that is said) and `all` flows together.
+    Flow,
+    /// Flows and each of their paths (`FLOW/PATH`), groups and `all`.
+    Path,
+    /// Links, as `link.NAME`.
+    Link,
+}
+
+const fn metric(
+    name: &'static str,
+    about: About,
+    forms: &'static str,
+    what: &'static str,
+) -> Metric {
+    let forms = forms.as_bytes();
+    let [mut scalar, mut on_request, mut series, mut samples] = [false; 4];
+    let mut at = 0;
+    while at < forms.len() {
+        match forms[at] {
+            b'1' => scalar = true,
+            b'?' => on_request = true,
+            b't' => series = true,
+            _ => samples = true,
+        }
+        at += 1;
+    }
+    Metric { name, about, scalar, on_request, series, samples, what }
+}
+
+/// Every figure, in the order of the documentation. `1`: a single figure, `?`: on request,
+/// `t`: over time, `n`: samples.
+pub const METRICS: &[Metric] = &[
+    metric(
+        "goodput_mbps",
+        About::Flow,
+        "1t",
+        "in-order, unique application bytes that the receiver took, per time; headers excluded",
+    ),
+    metric(
+        "throughput_mbps",
+        About::Path,
+        "1t",
+        "bytes on the wire that arrived at the receiver, per time: headers, repairs and duplicates \
+         included; for a load, what reached its sink",
+    ),
+    metric("delivered_bytes", About::Flow, "1", "in-order, unique application bytes taken"),
+    metric(
+        "elapsed_s",
+        About::Flow,
+        "1",
+        "time over which goodput and throughput are taken: from the end of the warm-up, or from the start \
+         if that is later, to the end of the run, or to the last byte if the flow is finite and complete; \
+         of a group, from the first start to the last end",
+    ),
+    metric(
+        "jain",
+        About::Flow,
+        "1",
+        "of a group, Jain's index (sum x)^2 / (n sum x^2) of its flows' goodputs; of all, of every \
+         flow's",
+    ),
+    metric(
+        "ofo_count",
+        About::Flow,
+        "1",
+        "data arrivals beyond the next expected byte, each once, duplicates excluded",
+    ),
+    metric("timeouts", About::Flow, "1t", "retransmission or probe timers that fired"),
+    metric("rto_rate", About::Flow, "1", "timeouts per data packet sent, retransmissions included"),
+    metric(
+        "data_packets",
+        About::Flow,
+        "1",
+        "data packets sent, retransmissions and repairs included",
+    ),
+    metric(
+        "retransmissions",
+        About::Flow,
+        "1t",
+        "data packets sent again, on any path; of coded flows, source symbols sent again",
+    ),
+    metric("redundancy", About::Flow, "1", "repair symbols sent per source symbol"),
+    metric("ecn_responses", About::Flow, "1", "window reductions because of congestion marks"),
+    metric(
+        "packet_delay_mean_s",
+        About::Flow,
+        "1?",
+        "mean time from the first transmission of a data packet to its delivery in order, decoding \
+         included",
+    ),
+    metric("packet_delay_std_s", About::Flow, "1?", "standard deviation of the same"),
+    metric("packet_delay_s", About::Flow, "n", "each packet's delay, as above"),
+    metric(
+        "block_delay_mean_s",
+        About::Flow,
+        "1?",
+        "mean time from the first transmission of a stream slice's first byte to the arrival or \
+         decoding of its last missing byte; the same slices for coded and uncoded flows",
+    ),
+    metric("block_delay_std_s", About::Flow, "1?", "jitter: standard deviation of the same"),
+    metric(
+        "block_delay_step_s",
+        About::Flow,
+        "1?",
+        "jitter, second form: mean absolute difference of successive slices' delays",
+    ),
+    metric("block_delay_s", About::Flow, "n", "each slice's delay, as above"),
+    metric("transfers", About::Flow, "1", "transfers completed"),
+    metric(
+        "fct_mean_s",
+        About::Flow,
+        "1",
+        "mean time from a transfer's opening to its last byte's delivery; completed transfers only",
+    ),
+    metric("fct_s", About::Flow, "n", "each completed transfer's time, as above"),
+    metric(
+        "longest_gap_s",
+        About::Flow,
+        "1",
+        "longest time without a byte delivered; of a group, the largest",
+    ),
+    metric("cwnd_bytes", About::Path, "t", "congestion window; of a group, the mean of its flows"),
+    metric("srtt_s", About::Path, "t", "smoothed round-trip time; of a group, the mean"),
+    metric(
+        "loss_estimate",
+        About::Path,
+        "t",
+        "the sender's estimate of a path's loss, a share; of a group, the mean",
+    ),
+    metric(
+        "utilisation",
+        About::Link,
+        "1",
+        "bits serialised over what the rate, blackouts taken out, would have allowed",
+    ),
+    metric("sent_packets", About::Link, "1", "packets offered to the link"),
+    metric("delivered_packets", About::Link, "1", "packets that arrived at its far end"),
+    metric("marks", About::Link, "1t", "packets marked as having met congestion"),
+    metric(
+        "drops_queue",
+        About::Link,
+        "1t",
+        "packets dropped for want of room or by the queue's discipline",
+    ),
+    metric("drops_blackout", About::Link, "1", "packets dropped because the link was dark"),
+    metric("losses", About::Link, "1t", "packets lost at random after serialisation"),
+    metric("loss_share", About::Link, "1", "losses per packet serialised"),
+    metric(
+        "queue_mean_packets",
+        About::Link,
+        "1?",
+        "packets waiting, averaged over looks 10 ms apart",
+    ),
+    metric("queue_packets", About::Link, "t", "packets waiting, the one in service not among them"),
+    metric("queue_bytes", About::Link, "t", "bytes waiting"),
+];
+
+impl Metric {
+    /// The metric of this name.
+    pub fn named(name: &str) -> Option<&'static Metric> {
+        METRICS.iter().find(|metric| metric.name == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_forms_given() {
+        for (index, metric) in METRICS.iter().enumerate() {
+            assert!(metric.scalar || metric.series || metric.samples, "{}", metric.name);
+            assert!(METRICS.iter().skip(index + 1).all(|other| other.name != metric.name));
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! Probes: what can be measured in a run, and the figures that follow from several runs.
+
+mod compare;
+mod metrics;
+
+pub use compare::{aggregation_benefit, diversity_gain, jain, mean, standard_deviation};
+pub use metrics::{About, METRICS, Metric};

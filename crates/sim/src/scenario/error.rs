@@ -1,0 +1,193 @@
+//! What is wrong with a scenario: where, what was given, what is allowed.
+
+use core::fmt;
+
+/// Most names that a message lists.
+const MOST_NAMES: usize = 32;
+
+/// One mistake in a scenario, located in its file.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ScenarioError {
+    /// The file's name as the caller gave it, or the assignment that was applied on top of it.
+    pub file: String,
+    /// Line, from 1; 0 when the mistake is in an assignment.
+    pub line: u32,
+    /// Column in characters, from 1; 0 when the mistake is in an assignment.
+    pub column: u32,
+    /// The key concerned, such as `link.bottleneck.loss`; empty when none is.
+    pub key: String,
+    /// What is wrong with what was given.
+    pub given: String,
+    /// What would have been accepted; empty when the first part says it all.
+    pub allowed: String,
+}
+
+impl fmt::Display for ScenarioError {
+    /// `FILE:LINE:COLUMN: KEY: what was given; allowed: what may be`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}:{}", self.line, self.column)?;
+        }
+        if !self.key.is_empty() {
+            write!(f, ": {}", self.key)?;
+        }
+        write!(f, ": {}", self.given)?;
+        if self.allowed.is_empty() { Ok(()) } else { write!(f, "; allowed: {}", self.allowed) }
+    }
+}
+
+impl core::error::Error for ScenarioError {}
+
+/// Where a value was written: an offset in the file, or in which assignment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    /// One more than the assignment's index; 0 for the file.
+    pub assignment: usize,
+    /// Bytes from the start of the file.
+    pub offset: usize,
+}
+
+/// A mistake before it is located for the reader.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Flaw {
+    pub place: Place,
+    pub key: String,
+    pub given: String,
+    pub allowed: String,
+}
+
+impl Flaw {
+    /// A value that is not accepted.
+    pub(super) fn value(
+        place: Place,
+        key: impl Into<String>,
+        given: &str,
+        allowed: impl Into<String>,
+    ) -> Self {
+        let given = format!("'{given}' is not accepted");
+        Flaw { place, key: key.into(), given, allowed: allowed.into() }
+    }
+
+    /// Any other mistake, in words.
+    pub(super) fn other(
+        place: Place,
+        key: impl Into<String>,
+        given: impl Into<String>,
+        allowed: impl Into<String>,
+    ) -> Self {
+        Flaw { place, key: key.into(), given: given.into(), allowed: allowed.into() }
+    }
+
+    /// A name that does not exist among `known`.
+    pub(super) fn unknown(
+        place: Place,
+        key: impl Into<String>,
+        what: &str,
+        name: &str,
+        known: &[&str],
+    ) -> Self {
+        let given = match nearest(name, known.iter().copied()) {
+            Some(near) => format!("there is no {what} '{name}'; did you mean '{near}'?"),
+            None => format!("there is no {what} '{name}'"),
+        };
+        let mut allowed = known.get(..MOST_NAMES.min(known.len())).unwrap_or_default().join(", ");
+        if known.len() > MOST_NAMES {
+            allowed.push_str(", …");
+        }
+        if known.is_empty() {
+            allowed.push_str("none");
+        }
+        Flaw { place, key: key.into(), given, allowed }
+    }
+
+    /// The mistake with its line and column in `text`, or with the assignment it is in.
+    pub(super) fn locate(self, file: &str, text: &str, assignments: &[String]) -> ScenarioError {
+        let Flaw { place, key, given, allowed } = self;
+        if let Some(assignment) =
+            place.assignment.checked_sub(1).and_then(|index| assignments.get(index))
+        {
+            let file = format!("{file} with {assignment}");
+            return ScenarioError { file, line: 0, column: 0, key, given, allowed };
+        }
+        let before = text.get(..place.offset).unwrap_or(text);
+        let line = before.matches('\n').count() + 1;
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let column = before.get(start..).map_or(0, |part| part.chars().count()) + 1;
+        let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        ScenarioError {
+            file: file.to_owned(),
+            line: small(line),
+            column: small(column),
+            key,
+            given,
+            allowed,
+        }
+    }
+}
+
+/// The candidate that `name` most likely meant: at most a third of its letters (and two at least) must
+/// be changed, left out or added.
+pub(super) fn nearest<'a>(
+    name: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let most = (name.chars().count() / 3).max(2);
+    let scored =
+        candidates.into_iter().map(|candidate| (edit_distance(name, candidate), candidate));
+    scored
+        .filter(|(distance, _)| *distance <= most)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|s| s.1)
+}
+
+/// Fewest insertions, deletions and substitutions of characters between two words (Levenshtein 1966).
+fn edit_distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = i;
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+        let mut left = i + 1;
+        for (cell, y) in row.iter_mut().skip(1).zip(&b) {
+            let replaced = diagonal + usize::from(x != *y);
+            diagonal = *cell;
+            left = replaced.min(*cell + 1).min(left + 1);
+            *cell = left;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_found() {
+        let names = ["loss", "delay", "rate", "start-jitter"];
+        assert_eq!(nearest("los", names), Some("loss"));
+        assert_eq!(nearest("dealy", names), Some("delay"));
+        assert_eq!(nearest("startjitter", names), Some("start-jitter"));
+        assert_eq!(nearest("bandwidth", names), None);
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
+        assert_eq!(edit_distance("", "abc"), 3);
+    }
+
+    #[test]
+    fn places_become_lines_and_columns() {
+        let text = "a = 1\nb = \u{e9}\u{e9} 2\n";
+        let offset = text.find('2').unwrap();
+        let flaw = Flaw::value(Place { assignment: 0, offset }, "b", "2", "less");
+        let error = flaw.clone().locate("x.toml", text, &[]);
+        assert_eq!(error.to_string(), "x.toml:2:8: b: '2' is not accepted; allowed: less");
+        let set = Flaw { place: Place { assignment: 1, offset: 0 }, ..flaw };
+        let error = set.locate("x.toml", text, &["--set b=2".to_owned()]);
+        assert_eq!(
+            error.to_string(),
+            "x.toml with --set b=2: b: '2' is not accepted; allowed: less"
+        );
+    }
+}

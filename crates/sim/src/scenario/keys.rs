@@ -1,0 +1,323 @@
+//! Every key of a scenario file.
+
+use super::spec::{KeySpec, Kind, needed, optional};
+
+const INFINITE: f64 = f64::INFINITY;
+
+/// The whole file.
+pub const SCENARIO: &[KeySpec] = &[
+    needed("name", Kind::Name, "what results call the scenario"),
+    optional("title", Kind::Text, "the name", "one line, used as the figures' title"),
+    optional("description", Kind::Text, "none", "what is shown and why; any length"),
+    optional("item", Kind::Text, "none", "id of the published result that this reproduces"),
+    needed("duration", Kind::Time, "virtual time of a run, above zero"),
+    optional("warm-up", Kind::Time, "0s", "time from the start that measures nothing"),
+    optional(
+        "stop",
+        Kind::Word(&["time", "done"]),
+        "time",
+        "when a run ends: at its duration, or as soon as every finite transfer is complete",
+    ),
+    optional("seeds", Kind::Seeds, "1", "how many seeds, from 1 on, or which ones"),
+    optional("vars", Kind::Free("numbers and texts"), "none", "variables for {NAME}"),
+    optional("link", Kind::Tables(LINK), "none", "links between nodes"),
+    optional("path", Kind::Tables(PATH), "none", "routes that flows use side by side"),
+    optional("correlation", Kind::Tables(CORRELATION), "none", "links that lose together"),
+    optional("flow", Kind::Tables(FLOW), "none", "transport connections"),
+    optional("load", Kind::Tables(LOAD), "none", "datagrams without congestion control"),
+    optional("probe", Kind::Tables(PROBE), "none", "figures over time, and samples"),
+    optional("expect", Kind::Tables(EXPECT), "none", "bounds that the results must keep"),
+    optional("sweep", Kind::Tables(SWEEP), "none", "keys that take several values"),
+];
+
+const RATE: &str = "10mbit; 12mbit/3mbit@10s for changes; \
+                    random:5mbit@1s (or random:5mbit@1s/20%/100%/10%) for a new rate each period, \
+                    of that share at least and at most, in such steps";
+const DELAY: &str = "20ms, one way; 40ms/80ms@10s for changes; 0ms to 60s";
+const LOSS: &str = "5%; 5%/20%@10s for changes; markov:5%/35%@250ms; \
+                    trimodal:5%/35%@250ms/1s/2%; ge:1%/20%, ge:1%/20%/0%/50%";
+const BUFFER: &str = "64KiB or 49p (packets)";
+const QUEUE: &str = "drop-tail, red, red-ecn, codel or codel-ecn";
+const BLACKOUT: &str = "10s-15s, several joined by +";
+
+/// What describes one direction of a link. Repeated in [`LINK`], [`PATH`] and [`REVERSE`].
+macro_rules! link_parts {
+    ($rate:expr, $delay:expr, $($more:expr),* $(,)?) => {
+        &[
+            $($more,)*
+            KeySpec { key: "rate", kind: Kind::Part(RATE, RATE_TABLE), default: $rate, what: "capacity over time" },
+            KeySpec { key: "delay", kind: Kind::Form(DELAY), default: $delay, what: "propagation" },
+            optional("jitter", Kind::Time, "0ms", "extra delay of each packet, uniform from zero to this"),
+            optional("reorder", Kind::Flag, "false", "whether jitter may let packets overtake"),
+            optional("loss", Kind::Part(LOSS, LOSS_TABLE), "0%", "random loss after serialisation"),
+            optional("buffer", Kind::Form(BUFFER), "one bandwidth-delay product, 10 packets at least", "what may wait"),
+            optional("queue", Kind::Part(QUEUE, QUEUE_TABLE), "drop-tail", "who is let in, marked or dropped"),
+            optional("blackout", Kind::Form(BLACKOUT), "none", "when the link is dark; what is inside is dropped"),
+        ]
+    };
+}
+
+/// `[[link]]`.
+pub const LINK: &[KeySpec] = link_parts!(
+    None,
+    None,
+    needed("name", Kind::Name, "what reports call it"),
+    optional(
+        "count",
+        Kind::Count(1, 10_000),
+        "1",
+        "so many alike; {i} in texts is the number, from 1"
+    ),
+    needed("from", Kind::Name, "node where it begins"),
+    needed("to", Kind::Name, "node where it ends"),
+    optional("duplex", Kind::Flag, "true", "whether there is an opposite direction"),
+    optional(
+        "reverse",
+        Kind::Table(REVERSE),
+        "like this direction, drop-tail, without loss",
+        "what differs on the way back"
+    ),
+);
+
+/// `[[path]]`.
+pub const PATH: &[KeySpec] = link_parts!(
+    Some("from via"),
+    Some("from via"),
+    needed("name", Kind::Name, "what flows and reports call it; with a count, p becomes p1, p2, …"),
+    optional(
+        "count",
+        Kind::Count(0, 255),
+        "1",
+        "so many alike; {i} in texts is the number, from 1"
+    ),
+    optional(
+        "via",
+        Kind::Names("links in the order of the way there"),
+        "a link of its own",
+        "an explicit route"
+    ),
+    optional(
+        "back",
+        Kind::Names("links in the order of the way back"),
+        "the reverse of via",
+        "an explicit route back"
+    ),
+    optional("from", Kind::Name, "sender", "node where its own link begins"),
+    optional("to", Kind::Name, "receiver", "node where its own link ends"),
+    optional(
+        "reverse",
+        Kind::Table(REVERSE),
+        "like this direction, drop-tail, without loss",
+        "what differs on the way back"
+    ),
+);
+
+/// `reverse = { … }`.
+pub const REVERSE: &[KeySpec] = link_parts!(Some("as forward"), Some("as forward"),);
+
+/// `rate = { … }`.
+pub const RATE_TABLE: &[KeySpec] = &[needed(
+    "trace",
+    Kind::Text,
+    "file of delivery opportunities, ms per line (Mahimahi); relative to the scenario",
+)];
+
+/// `loss = { … }`.
+pub const LOSS_TABLE: &[KeySpec] = &[
+    optional(
+        "states",
+        Kind::List("losses such as 5%, one for each state"),
+        "none",
+        "states of a Markov chain in continuous time",
+    ),
+    optional(
+        "dwell",
+        Kind::List("durations such as 250ms: one, or one for each state"),
+        "none",
+        "mean time in a state, exponential",
+    ),
+    optional(
+        "jumps",
+        Kind::List("lists of chances, a row for each state, rows summing to 1"),
+        "every other state alike",
+        "which state follows which",
+    ),
+    optional(
+        "trace",
+        Kind::Text,
+        "none",
+        "file of losses: 0 or 1 for each packet, or a list of lost packet numbers or times",
+    ),
+];
+
+/// `queue = { … }`.
+pub const QUEUE_TABLE: &[KeySpec] = &[
+    needed("kind", Kind::Word(&["drop-tail", "red", "codel"]), "the discipline"),
+    optional("ecn", Kind::Flag, "false", "whether ECN-capable packets are marked, not dropped"),
+    optional("min", Kind::Real(0.0, 1e6), "buffer / 6", "RED: lower threshold, packets"),
+    optional("max", Kind::Real(0.0, 1e6), "buffer / 2", "RED: upper threshold, packets"),
+    optional("weight", Kind::Real(0.0, 1.0), "0.002", "RED: weight of an arrival in the average"),
+    optional("max-probability", Kind::Share, "10%", "RED: marking at the upper threshold"),
+    optional("gentle", Kind::Flag, "true", "RED: rises to 100% at twice the upper threshold"),
+    optional("target", Kind::Time, "5ms", "CoDel: acceptable standing delay"),
+    optional("interval", Kind::Time, "100ms", "CoDel: how long it may be exceeded"),
+];
+
+/// `[[correlation]]`.
+pub const CORRELATION: &[KeySpec] = &[
+    needed("paths", Kind::Names("paths with links of their own, or links"), "who loses together"),
+    needed("theta", Kind::Real(0.0, 1.0), "correlation of neighbours; of i and j theta^|i-j|"),
+    optional(
+        "method",
+        Kind::Word(&["chain", "park"]),
+        "chain",
+        "how it is produced: one draw passed along, or Park, Park and Shin's Poisson components",
+    ),
+    optional("slot", Kind::Time, "1ms", "how long one draw holds"),
+];
+
+/// `[[flow]]`.
+pub const FLOW: &[KeySpec] = &[
+    needed("name", Kind::Name, "what reports call it"),
+    optional("count", Kind::Count(0, 100_000), "1", "so many alike; {i} in texts is the number"),
+    needed("profile", Kind::Text, "the protocol: anabranch, uncoded, tcp:sack, …"),
+    optional("from", Kind::Name, "sender, or from paths", "node of the sender"),
+    optional("to", Kind::Name, "receiver, or from paths", "node of the receiver"),
+    optional("paths", Kind::Names("paths, groups of paths"), "all paths", "what it may use"),
+    optional(
+        "per-path",
+        Kind::Flag,
+        "false",
+        "whether the flow is repeated for each path, each repetition on that path alone",
+    ),
+    optional("start", Kind::Time, "0s", "when it begins"),
+    optional("start-jitter", Kind::Time, "0s", "extra wait of each, uniform from zero to this"),
+    optional("traffic", Kind::Part(TRAFFIC_FORM, TRAFFIC), "bulk", "what the application sends"),
+    optional(
+        "policy",
+        Kind::Table(POLICY),
+        "as the profile",
+        "choices on the axes of core profiles",
+    ),
+    optional("transport", Kind::Table(TRANSPORT), "defaults", "limits of core profiles"),
+    optional("tcp", Kind::Table(TCP), "as the profile", "options of tcp profiles"),
+];
+
+const TRAFFIC_FORM: &str = "bulk, or size:1MB for one transfer of so much";
+
+/// `traffic = { … }`.
+pub const TRAFFIC: &[KeySpec] = &[
+    needed("kind", Kind::Word(&["bulk", "size", "poisson", "on-off"]), "the pattern"),
+    optional("size", Kind::Size, "none", "size, poisson: bytes of a transfer"),
+    optional("repeat", Kind::Count(1, 1_000_000), "1", "size: transfers one after the other"),
+    optional("interval", Kind::Time, "none", "poisson: mean time between two starts"),
+    optional("on", Kind::Time, "none", "on-off: mean time of sending, exponential"),
+    optional("off", Kind::Time, "none", "on-off: mean time of silence, exponential"),
+    optional("rate", Kind::Rate, "none", "on-off: bytes offered while sending"),
+];
+
+/// `policy = { … }`: the axes of core profiles.
+pub const POLICY: &[KeySpec] = &[
+    optional("congestion", Kind::Text, "as the profile", "window and pacing of a path"),
+    optional("loss-detector", Kind::Text, "as the profile", "which packets are lost"),
+    optional("loss-estimator", Kind::Text, "as the profile", "how likely losses are"),
+    optional("scheduler", Kind::Text, "as the profile", "what goes where"),
+    optional("code", Kind::Text, "as the profile", "the erasure code"),
+    optional("redundancy", Kind::Text, "as the profile", "how many repairs"),
+    optional("recovery", Kind::Text, "as the profile", "what follows a loss"),
+    optional("ack", Kind::Text, "as the profile", "when and where to acknowledge"),
+];
+
+/// `transport = { … }`: limits of core profiles.
+pub const TRANSPORT: &[KeySpec] = &[
+    optional(
+        "packet",
+        Kind::Count(1200, 9000),
+        "1232",
+        "most bytes of UDP payload in a packet; 28 more on the wire",
+    ),
+    optional("receive-buffer", Kind::Size, "defaults", "unread bytes that the receiver grants"),
+    optional("send-buffer", Kind::Size, "defaults", "bytes written ahead of sending"),
+    optional("receive-symbols", Kind::Count(16, 1 << 20), "16384", "decoder credit, symbols"),
+    optional("max-ack-delay", Kind::Time, "25ms", "longest that an acknowledgement waits"),
+    optional("ecn", Kind::Flag, "true", "whether packets are ECN-capable"),
+];
+
+/// `tcp = { … }`: options of tcp profiles.
+pub const TCP: &[KeySpec] = &[
+    optional("congestion", Kind::Text, "reno", "congestion control, by name as in policies"),
+    optional("mss", Kind::Count(1, 65_535), "1000", "payload of a segment, bytes"),
+    optional("header", Kind::Count(0, 1_000), "40", "further bytes of a segment on the wire"),
+    optional("initial-window", Kind::Count(1, 1_000), "2", "first window, segments"),
+    optional("min-rto", Kind::Time, "200ms", "least retransmission timeout"),
+    optional("max-rto", Kind::Time, "60s", "largest retransmission timeout"),
+    optional("initial-rto", Kind::Time, "3s", "timeout before the first measurement"),
+    optional("timestamps", Kind::Flag, "true", "RFC 7323 timestamps; without, Karn's rule"),
+    optional("sack", Kind::Flag, "true", "selective acknowledgements; without, NewReno"),
+    optional("ecn", Kind::Flag, "false", "explicit congestion notification, RFC 3168"),
+    optional("prr", Kind::Flag, "false", "proportional rate reduction, RFC 9937"),
+    optional("rack", Kind::Flag, "false", "RACK-TLP, RFC 8985"),
+    optional("limited-transmit", Kind::Flag, "true", "RFC 3042"),
+    optional("delayed-ack", Kind::Count(1, 100), "1", "segments per acknowledgement"),
+    optional("ack-timer", Kind::Time, "100ms", "longest that an acknowledgement waits"),
+    optional("receive-buffer", Kind::Size, "without bound", "bytes that the receiver can hold"),
+    optional("send-buffer", Kind::Size, "without bound", "bytes written ahead of sending"),
+];
+
+/// `[[load]]`.
+pub const LOAD: &[KeySpec] = &[
+    needed("name", Kind::Name, "what reports call it"),
+    optional("count", Kind::Count(0, 10_000), "1", "so many alike"),
+    optional("from", Kind::Name, "sender, or from paths", "node of the source"),
+    optional("to", Kind::Name, "receiver, or from paths", "node of the sink"),
+    optional("paths", Kind::Names("paths, groups of paths"), "none", "one load on each of them"),
+    needed("rate", Kind::Rate, "sent while on, all headers included"),
+    optional("packet", Kind::Count(28, 65_535), "1000", "bytes of a packet on the wire"),
+    optional("on", Kind::Time, "always", "mean time of sending, exponential"),
+    optional("off", Kind::Time, "never", "mean time of silence, exponential"),
+    optional("start", Kind::Time, "0s", "when it begins"),
+    optional("stop", Kind::Time, "the end", "when it ends"),
+];
+
+/// `[[probe]]`.
+pub const PROBE: &[KeySpec] = &[
+    optional("of", Kind::Names("flows, loads, link.NAME"), "all flows", "whom to watch"),
+    optional("series", Kind::Names("metrics"), "none", "figures over time"),
+    optional("samples", Kind::Names("metrics"), "none", "every single value"),
+    optional(
+        "figures",
+        Kind::Names("metrics"),
+        "none",
+        "figures that are only measured on request",
+    ),
+    optional("interval", Kind::Time, "1s", "time between two points of a series"),
+    optional("slice", Kind::Size, "64KiB", "length of the stream slices that block_delay is about"),
+];
+
+/// `[[expect]]`.
+pub const EXPECT: &[KeySpec] = &[
+    needed("metric", Kind::Text, "what is bounded"),
+    optional("of", Kind::Text, "all", "the subject"),
+    optional("relative-to", Kind::Text, "none", "another subject: its figure divides"),
+    optional(
+        "min",
+        Kind::Real(-INFINITE, INFINITE),
+        "none",
+        "the mean over the seeds is at least this",
+    ),
+    optional(
+        "max",
+        Kind::Real(-INFINITE, INFINITE),
+        "none",
+        "the mean over the seeds is at most this",
+    ),
+    optional("at", Kind::Free("sweep keys with values"), "every point", "where it holds"),
+];
+
+/// `[[sweep]]`.
+pub const SWEEP: &[KeySpec] = &[
+    needed("key", Kind::Names("keys such as vars.M or link.a.loss"), "what is varied"),
+    needed("values", Kind::List("values of that key"), "what it takes, in this order"),
+    optional("name", Kind::Name, "the last part of the key", "what results call it"),
+    optional("zip", Kind::Text, "none", "sweeps with the same word advance together"),
+];

@@ -1,0 +1,226 @@
+//! The parts of a link, from the keys of a section.
+
+use anabranch_types::{Bitrate, Probability, parse_duration};
+
+use super::reader::{Part, Section};
+use super::tree::{Node, Value};
+use crate::link::LinkConfig;
+use crate::loss::{LossConfig, MarkovConfig, MarkovState};
+use crate::queue::{Discipline, QueueConfig, RedConfig, RedThresholds};
+
+/// The link that `section` describes, on top of `base`: keys that are left out stay as they are there.
+pub(super) fn link_config(section: &Section<'_>, base: LinkConfig) -> LinkConfig {
+    let mut config = base;
+    if let Some(Part::Text(text, _)) = section.part("rate")
+        && let Some(read) = read(section, "rate", &text, &format!("rate={text},delay=0ms"))
+    {
+        config.rate = read.rate;
+    }
+    if let Some(read) = from_text(section, "delay") {
+        config.delay = read.delay;
+    }
+    if let Some(read) = from_text(section, "jitter") {
+        config.jitter.max = read.jitter.max;
+    }
+    if let Some(reorder) = section.flag("reorder") {
+        config.jitter.reorder = reorder;
+        if reorder && config.jitter.max.is_zero() {
+            section.complain("reorder", "true without jitter", "reorder along with jitter");
+        }
+    }
+    if let Some(read) = from_text(section, "buffer") {
+        config.queue.limit = read.queue.limit;
+    }
+    if let Some(read) = from_text(section, "blackout") {
+        config.blackouts = read.blackouts;
+    }
+    match section.part("loss") {
+        Some(Part::Text(text, _)) => {
+            let line = format!("rate=1mbit,delay=0ms,loss={text}");
+            if let Some(read) = read(section, "loss", &text, &line) {
+                config.loss = read.loss;
+            }
+        }
+        Some(Part::Table(table)) => {
+            if let Some(loss) = loss_table(&table) {
+                config.loss = loss;
+            }
+        }
+        None => {}
+    }
+    if let Some(discipline) = discipline(section) {
+        config.queue = QueueConfig { discipline, ..config.queue };
+    }
+    config
+}
+
+/// A link with one key read from the text form.
+fn from_text(section: &Section<'_>, key: &str) -> Option<LinkConfig> {
+    let text = section.text(key)?;
+    let line = if key == "delay" {
+        format!("rate=1mbit,delay={text}")
+    } else {
+        format!("rate=1mbit,delay=0ms,{key}={text}")
+    };
+    read(section, key, &text, &line)
+}
+
+/// Reads the text form `line`, in which `key` holds `text`.
+fn read(section: &Section<'_>, key: &str, text: &str, line: &str) -> Option<LinkConfig> {
+    let allowed = if text.contains(',') { Some("no comma".to_owned()) } else { None };
+    let outcome = match allowed {
+        Some(allowed) => Err((text.to_owned(), allowed)),
+        None => line.parse::<LinkConfig>().map_err(|error| (error.given, error.allowed)),
+    };
+    match outcome {
+        Ok(config) => Some(config),
+        Err((given, allowed)) => {
+            section.refuse_value(key, &given, &allowed);
+            None
+        }
+    }
+}
+
+fn discipline(section: &Section<'_>) -> Option<Discipline> {
+    let red = |ecn| Discipline::Red(RedConfig { ecn, ..RedConfig::default() });
+    match section.part("queue")? {
+        Part::Text(text, place) => match text.as_str() {
+            "drop-tail" => Some(Discipline::DropTail),
+            "red" => Some(red(false)),
+            "red-ecn" => Some(red(true)),
+            _ => {
+                let given = format!("'{text}' is not accepted");
+                section.refuse("queue", place, &given);
+                None
+            }
+        },
+        Part::Table(table) => queue_table(&table),
+    }
+}
+
+fn queue_table(table: &Section<'_>) -> Option<Discipline> {
+    let kind = table.word("kind")?;
+    let ecn = table.flag("ecn").unwrap_or(false);
+    let only = |kinds: &str, keys: &[&str]| {
+        for key in keys.iter().filter(|key| table.has(key)) {
+            table.complain(key, format!("given for a queue of kind '{kind}'"), kinds.to_owned());
+        }
+    };
+    let red_keys = ["min", "max", "weight", "max-probability", "gentle"];
+    let codel_keys = ["target", "interval"];
+    match kind {
+        "red" => {
+            only("this key only with kind = \"codel\"", &codel_keys);
+            red_table(table, ecn)
+        }
+        _ => {
+            only("this key only with kind = \"red\"", &red_keys);
+            only("this key only with kind = \"codel\"", &codel_keys);
+            Some(Discipline::DropTail)
+        }
+    }
+}
+
+fn red_table(table: &Section<'_>, ecn: bool) -> Option<Discipline> {
+    let mut red = RedConfig { ecn, ..RedConfig::default() };
+    match (table.real("min"), table.real("max")) {
+        (Some(min), Some(max)) if min < max => red.thresholds = RedThresholds::Packets { min, max },
+        (Some(_), Some(max)) => {
+            table.refuse_value("max", &max.to_string(), "a number above min");
+            return None;
+        }
+        (None, None) => {}
+        _ => {
+            let key = if table.has("min") { "min" } else { "max" };
+            table.complain(key, "one threshold without the other", "min and max together");
+            return None;
+        }
+    }
+    if let Some(weight) = table.real("weight") {
+        if weight <= 0.0 {
+            table.refuse_value("weight", &weight.to_string(), "a number above 0, at most 1");
+        }
+        red.weight = weight;
+    }
+    if let Some(probability) = table.share("max-probability") {
+        red.max_probability = probability;
+    }
+    if let Some(gentle) = table.flag("gentle") {
+        red.gentle = gentle;
+    }
+    Some(Discipline::Red(red))
+}
+
+fn loss_table(table: &Section<'_>) -> Option<LossConfig> {
+    let states = list(table, "states", |text| {
+        text.trim().ends_with('%').then(|| text.parse::<Probability>().ok())?
+    })?;
+    let dwells = list(table, "dwell", |text| parse_duration(text).ok())?;
+    let every = match dwells.as_slice() {
+        [one] => vec![*one; states.len()],
+        many => many.to_vec(),
+    };
+    if every.len() != states.len() {
+        let given = format!("{} durations for {} states", every.len(), states.len());
+        table.complain("dwell", given, "one, or one for each state");
+        return None;
+    }
+    let states = states.into_iter().zip(every);
+    let states = states.map(|(loss, mean_dwell)| MarkovState { loss, mean_dwell }).collect();
+    let jumps = if table.has("jumps") { Some(matrix(table, "jumps")?) } else { None };
+    let config = LossConfig::Markov(MarkovConfig { states, jumps });
+    match config.validate() {
+        Ok(()) => Some(config),
+        Err(error) => {
+            let key = if table.has("jumps") { "jumps" } else { "states" };
+            table.complain(key, error.to_string(), "");
+            None
+        }
+    }
+}
+
+/// A list under `key`, each item read by `parse`; a single value stands for a list of one.
+fn list<T>(table: &Section<'_>, key: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Vec<T>> {
+    let Some(items) = table.names(key) else {
+        table.refuse(key, table.place, "missing");
+        return None;
+    };
+    let mut read = Vec::new();
+    for (text, place) in items {
+        match parse(&text) {
+            Some(value) => read.push(value),
+            None => {
+                let given = format!("'{text}' is not accepted");
+                table.refuse(key, place, &given);
+                return None;
+            }
+        }
+    }
+    Some(read)
+}
+
+/// A list of rows of numbers.
+fn matrix(table: &Section<'_>, key: &str) -> Option<Vec<Vec<f64>>> {
+    let number = |node: &Node| match node.value {
+        Value::Whole(number) => Some(number as f64),
+        Value::Real(number) => Some(number),
+        _ => None,
+    };
+    let row = |node: &Node| match &node.value {
+        Value::List(items) => items.iter().map(number).collect::<Option<Vec<f64>>>(),
+        _ => None,
+    };
+    let rows = match &table.node(key)?.value {
+        Value::List(rows) => rows.iter().map(row).collect::<Option<Vec<_>>>(),
+        _ => None,
+    };
+    if rows.is_none() {
+        table.refuse(key, table.place_of(key), "not a list of rows of numbers");
+    }
+    rows
+}
+
+/// What a link is before its section is read.
+pub(super) fn blank() -> LinkConfig {
+    LinkConfig::new(Bitrate::from_bps(1_000_000), core::time::Duration::ZERO)
+}

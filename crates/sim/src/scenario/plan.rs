@@ -1,0 +1,145 @@
+//! What one point of a scenario runs: every group spelled out, every name resolved.
+
+use core::time::Duration;
+
+use anabranch_core::config::TransportConfig;
+use anabranch_types::{Bitrate, DataSize};
+
+use super::profiles::Protocol;
+use crate::link::LinkConfig;
+
+/// One point of a scenario, ready to be built.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Virtual time of a run.
+    pub duration: Duration,
+    /// Time from the start that measures nothing; below the duration.
+    pub warm_up: Duration,
+    /// Whether the run ends once every finite transfer is complete.
+    pub stop_when_done: bool,
+    /// The directed links.
+    pub links: Vec<LinkPlan>,
+    /// The named routes.
+    pub paths: Vec<PathPlan>,
+    /// Transport connections, one by one.
+    pub flows: Vec<FlowPlan>,
+    /// Datagram sources, one by one.
+    pub loads: Vec<LoadPlan>,
+    /// What to record.
+    pub probes: Vec<ProbePlan>,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug)]
+pub struct LinkPlan {
+    /// Its name; the opposite direction of `a` is `a.reverse`.
+    pub name: String,
+    /// Node where it begins.
+    pub from: String,
+    /// Node where it ends.
+    pub to: String,
+    /// What it does to packets.
+    pub config: LinkConfig,
+}
+
+/// A named route and the way back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathPlan {
+    /// Its name, such as `p2`.
+    pub name: String,
+    /// The group it was written in, such as `p`.
+    pub group: String,
+    /// Links of the way there, by index.
+    pub forward: Vec<usize>,
+    /// Links of the way back, by index.
+    pub back: Vec<usize>,
+}
+
+/// One transport connection.
+#[derive(Clone, Debug)]
+pub struct FlowPlan {
+    /// The group it was written in.
+    pub group: String,
+    /// What reports call it: the group's name, and its number if the group has several.
+    pub subject: String,
+    /// Its protocol with every option.
+    pub protocol: Protocol,
+    /// Limits and buffers of core endpoints.
+    pub transport: TransportConfig,
+    /// What it may use, at least one.
+    pub paths: Vec<PathPlan>,
+    /// When it begins, jitter not included.
+    pub start: Duration,
+    /// Extra wait, uniform from zero to this.
+    pub start_jitter: Duration,
+    /// What the application sends.
+    pub traffic: TrafficPlan,
+}
+
+/// What an application sends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum TrafficPlan {
+    /// As much as the connection takes.
+    Bulk,
+    /// Transfers of one size, one after the other.
+    Size {
+        /// Bytes of each.
+        size: DataSize,
+        /// How many.
+        repeat: u64,
+    },
+    /// Transfers of one size that begin at random times.
+    Poisson {
+        /// Bytes of each.
+        size: DataSize,
+        /// Mean time between two starts.
+        interval: Duration,
+    },
+    /// A source that falls silent and comes back.
+    OnOff {
+        /// Mean time of sending, exponential.
+        on: Duration,
+        /// Mean time of silence, exponential.
+        off: Duration,
+        /// Offered while sending; `None` for as much as the connection takes.
+        rate: Option<Bitrate>,
+    },
+}
+
+/// One datagram source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadPlan {
+    /// The group it was written in.
+    pub group: String,
+    /// What reports call it.
+    pub subject: String,
+    /// Where its packets go.
+    pub path: PathPlan,
+    /// Sent while on, headers included.
+    pub rate: Bitrate,
+    /// Bytes of a packet on the wire.
+    pub packet: u32,
+    /// Mean times of sending and of silence; `None` for always on.
+    pub on_off: Option<(Duration, Duration)>,
+    /// When it begins.
+    pub start: Duration,
+    /// When it ends, if before the run does.
+    pub stop: Option<Duration>,
+}
+
+/// What one probe records.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProbePlan {
+    /// Subjects, each existing.
+    pub of: Vec<String>,
+    /// Metrics to follow over time.
+    pub series: Vec<&'static str>,
+    /// Metrics of which every value is kept.
+    pub samples: Vec<&'static str>,
+    /// Figures to measure besides those that every run has.
+    pub figures: Vec<&'static str>,
+    /// Time between two points of a series.
+    pub interval: Duration,
+    /// Length of the stream slices that block delays are about.
+    pub slice: DataSize,
+}

@@ -1,0 +1,108 @@
+//! How a key of a scenario is described: once, for the reader, the schema and the documentation.
+
+/// One key: what it may hold and what it means.
+#[derive(Clone, Copy, Debug)]
+pub struct KeySpec {
+    /// The key.
+    pub key: &'static str,
+    /// What it may hold.
+    pub kind: Kind,
+    /// What holds when it is left out, in words or as a value; `None` if it is required.
+    pub default: Option<&'static str>,
+    /// What it means.
+    pub what: &'static str,
+}
+
+/// What a key may hold. Every single value may also be a text with `{…}` in it.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// A name: 1 to 32 letters, digits, `_` or `-`; in a group, `{i}` for the number.
+    Name,
+    /// A rate such as `10mbit`.
+    Rate,
+    /// A duration such as `20ms`.
+    Time,
+    /// A size such as `64KiB`.
+    Size,
+    /// A share such as `5%`.
+    Share,
+    /// A whole number within bounds.
+    Count(u64, u64),
+    /// A number within bounds.
+    Real(f64, f64),
+    /// True or false.
+    Flag,
+    /// One of several words.
+    Word(&'static [&'static str]),
+    /// A name, or a list of names; the text says of what.
+    Names(&'static str),
+    /// A text whose form is described here.
+    Form(&'static str),
+    /// A text whose form is described here, or a table that spells it out.
+    Part(&'static str, &'static [KeySpec]),
+    /// A table.
+    Table(&'static [KeySpec]),
+    /// Any number of tables.
+    Tables(&'static [KeySpec]),
+    /// A table with keys of the author's choosing, each a number or a text; the text says which.
+    Free(&'static str),
+    /// A list of values of any kind; the text says which.
+    List(&'static str),
+    /// A number from 1, or a list of whole numbers.
+    Seeds,
+}
+
+impl Kind {
+    /// What is allowed, as error messages and the documentation say it.
+    pub fn allowed(&self) -> String {
+        match self {
+            Kind::Text => "a text".to_owned(),
+            Kind::Name => "1 to 32 letters, digits, '_' or '-'; {i} for the number".to_owned(),
+            Kind::Rate => "1kbit to 1000gbit, such as 10mbit".to_owned(),
+            Kind::Time => "0s to 10 days, such as 20ms".to_owned(),
+            Kind::Size => "0B to 1TB, such as 64KiB".to_owned(),
+            Kind::Share => "0% to 100%, such as 5%".to_owned(),
+            Kind::Count(least, most) => format!("a whole number from {least} to {most}"),
+            Kind::Real(least, most) if *most == f64::INFINITY => {
+                if *least == f64::NEG_INFINITY {
+                    "a number".to_owned()
+                } else {
+                    format!("a number from {least}")
+                }
+            }
+            Kind::Real(least, most) => format!("a number from {least} to {most}"),
+            Kind::Flag => "true or false".to_owned(),
+            Kind::Word(words) => words.join(", "),
+            Kind::Names(what) => format!("a name or a list of names: {what}"),
+            Kind::Form(form) => (*form).to_owned(),
+            Kind::Part(form, keys) => format!("{form}; or a table of {}", list(keys)),
+            Kind::Table(keys) => format!("a table of {}", list(keys)),
+            Kind::Tables(keys) => format!("tables of {}", list(keys)),
+            Kind::Free(what) => format!("a table of {what}"),
+            Kind::List(what) => format!("a list of {what}"),
+            Kind::Seeds => "a number from 1 to 10000, or a list of whole numbers".to_owned(),
+        }
+    }
+}
+
+/// The names of keys, for messages.
+pub(super) fn list(keys: &[KeySpec]) -> String {
+    keys.iter().map(|spec| spec.key).collect::<Vec<_>>().join(", ")
+}
+
+/// Shorthand for tables: a key that must be given.
+pub(super) const fn needed(key: &'static str, kind: Kind, what: &'static str) -> KeySpec {
+    KeySpec { key, kind, default: None, what }
+}
+
+/// Shorthand for tables: a key that may be left out.
+pub(super) const fn optional(
+    key: &'static str,
+    kind: Kind,
+    default: &'static str,
+    what: &'static str,
+) -> KeySpec {
+    KeySpec { key, kind, default: Some(default), what }
+}

@@ -1,0 +1,40 @@
+use super::*;
+
+mod errors;
+mod format;
+
+/// A small scenario that is right; tests break it in one place.
+pub(super) const GOOD: &str = r#"name = "small"
+duration = "10s"
+
+[[link]]
+name = "a"
+from = "sender"
+to = "receiver"
+rate = "10mbit"
+delay = "20ms"
+
+[[flow]]
+name = "bulk"
+profile = "uncoded"
+"#;
+
+/// The messages for `text`, one per mistake.
+pub(super) fn messages(text: &str) -> Vec<String> {
+    match Scenario::parse(text, "t.toml") {
+        Ok(_) => Vec::new(),
+        Err(errors) => errors.iter().map(ToString::to_string).collect(),
+    }
+}
+
+pub(super) fn parse(text: &str) -> Scenario {
+    Scenario::parse(text, "t.toml").unwrap_or_else(|errors| {
+        panic!("{}", errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+    })
+}
+
+/// What runs at the first point.
+pub(super) fn plan(text: &str) -> Plan {
+    let scenario = parse(text);
+    scenario.plan(&scenario.points()[0]).expect("checked already")
+}

@@ -1,0 +1,225 @@
+//! What is said about mistakes.
+
+use super::{GOOD, messages};
+
+/// The one message about `GOOD` with `from` replaced by `to`.
+fn message(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from}");
+    let messages = messages(&GOOD.replace(from, to));
+    assert_eq!(messages.len(), 1, "{messages:#?}");
+    messages.into_iter().next().expect("one")
+}
+
+#[test]
+fn what_is_not_toml_is_placed() {
+    let message = message("duration = \"10s\"", "duration = ");
+    assert!(message.starts_with("t.toml:2:12: "), "{message}");
+    assert!(!message.contains('\n'));
+}
+
+#[test]
+fn unknown_keys_name_their_nearest() {
+    assert_eq!(
+        message("delay = ", "dealy = \"20ms\"\ndelay = "),
+        "t.toml:9:1: link.a.dealy: there is no key 'dealy'; did you mean 'delay'?; allowed: name, \
+         count, from, to, duplex, reverse, rate, delay, jitter, reorder, loss, buffer, queue, blackout"
+    );
+    assert_eq!(
+        message("name = \"small\"", "name = \"small\"\ncolour = 1"),
+        "t.toml:2:1: colour: there is no key 'colour'; allowed: name, title, description, item, \
+         duration, warm-up, stop, seeds, vars, link, path, correlation, flow, load, probe, expect, sweep"
+    );
+}
+
+#[test]
+fn missing_keys_are_named_with_what_they_hold() {
+    assert_eq!(
+        message("duration = \"10s\"\n", ""),
+        "t.toml:1:1: duration: missing; allowed: 0s to 10 days, such as 20ms"
+    );
+    assert!(message("rate = \"10mbit\"\n", "").starts_with("t.toml:4:1: link.a.rate: missing; "));
+}
+
+#[test]
+fn units_ranges_and_signs_are_checked() {
+    for (from, to, start) in [
+        (
+            "10mbit",
+            "10",
+            "t.toml:8:8: link.a.rate: '10' is not accepted; allowed: 1kbit to 1000gbit",
+        ),
+        ("10mbit", "-10mbit", "t.toml:8:8: link.a.rate: '-10mbit' is not accepted; allowed: 1kbit"),
+        (
+            "10mbit",
+            "10mbps/s",
+            "t.toml:8:8: link.a.rate: '10mbps/s' is not accepted; allowed: 1kbit",
+        ),
+        ("20ms", "20", "t.toml:9:9: link.a.delay: '20' is not accepted; allowed: 0ms to 60s"),
+        ("20ms", "61s", "t.toml:9:9: link.a.delay: '61s' is not accepted; allowed: 0ms to 60s"),
+        ("\"10s\"", "10", "t.toml:2:12: duration: '10' is not accepted; allowed: 0s to 10 days"),
+    ] {
+        let message = message(from, to);
+        assert!(message.starts_with(start), "{message}\n{start}");
+    }
+}
+
+#[test]
+fn losses_above_one_are_refused() {
+    let with =
+        |loss: &str| message("delay = \"20ms\"", &format!("delay = \"20ms\"\nloss = {loss}"));
+    let start = "t.toml:10:8: link.a.loss: '140%' is not accepted; allowed: a loss such as 5%";
+    assert!(with("\"140%\"").starts_with(start));
+    assert!(with("1").starts_with("t.toml:10:8: link.a.loss: '1' is not accepted; "));
+    assert_eq!(
+        with("{ states = [\"5%\", \"200%\"], dwell = \"1s\" }"),
+        "t.toml:10:26: link.a.loss.states: '200%' is not accepted; allowed: a list of losses such as \
+         5%, one for each state"
+    );
+    assert_eq!(
+        with("{ states = [\"5%\", \"20%\"], dwell = \"1s\", jumps = [[0, 0.9], [1, 0]] }"),
+        "t.toml:10:56: link.a.loss.jumps: the jump matrix needs one row and one column for each state, \
+         entries from 0 to 1 and rows that sum to 1"
+    );
+}
+
+#[test]
+fn runs_take_some_time_and_measure_some_of_it() {
+    assert_eq!(
+        message("\"10s\"", "\"0s\""),
+        "t.toml:2:12: duration: '0s' is not accepted; allowed: a duration above zero"
+    );
+    assert_eq!(
+        message("duration = \"10s\"", "duration = \"10s\"\nwarm-up = \"10s\""),
+        "t.toml:3:11: warm-up: '10s' is not accepted; allowed: less than the duration"
+    );
+}
+
+#[test]
+fn unknown_names_name_what_exists() {
+    assert_eq!(
+        message("profile = \"uncoded\"", "profile = \"uncoded\"\nto = \"reciever\""),
+        "t.toml:14:6: flow.bulk.to: there is no node 'reciever'; did you mean 'receiver'?; allowed: \
+         receiver, sender"
+    );
+    assert!(message("uncoded", "unkoded").starts_with(
+        "t.toml:13:11: flow.bulk.profile: there is no profile 'unkoded'; did you mean 'uncoded'?; \
+             allowed: anabranch, mplot, uncoded"
+    ));
+    assert_eq!(
+        message("profile = \"uncoded\"", "profile = \"uncoded\"\npaths = [\"p\"]"),
+        "t.toml:14:10: flow.bulk.paths: there is no path 'p'; allowed: none"
+    );
+    let policy = "profile = \"uncoded\"\npolicy = { scheduler = \"fastest\" }";
+    let message = message("profile = \"uncoded\"", policy);
+    assert!(
+        message.starts_with(
+            "t.toml:14:24: flow.bulk.policy.scheduler: there is no scheduler policy 'fastest'; known: "
+        ),
+        "{message}"
+    );
+}
+
+#[test]
+fn unreachable_hosts_are_named() {
+    assert_eq!(
+        message("delay = \"20ms\"", "delay = \"20ms\"\nduplex = false"),
+        "t.toml:12:1: flow.bulk.from: no links lead from 'receiver' to 'sender'; allowed: nodes that \
+         'receiver' reaches: none"
+    );
+    let island =
+        "[[link]]\nname = \"b\"\nfrom = \"x\"\nto = \"y\"\nrate = \"1mbit\"\ndelay = \"1ms\"\n";
+    let text = GOOD.replace("[[flow]]", &format!("{island}[[flow]]\nto = \"y\"\n"));
+    assert_eq!(
+        messages(&text),
+        [
+            "t.toml:18:6: flow.bulk.to: no links lead from 'sender' to 'y'; allowed: nodes that 'sender' \
+          reaches: receiver"
+        ]
+    );
+}
+
+#[test]
+fn explicit_routes_must_hang_together() {
+    let path = "[[path]]\nname = \"p\"\nvia = [\"a\", \"a\"]\n\n[[flow]]";
+    assert_eq!(
+        message("[[flow]]", path),
+        "t.toml:13:13: path.p.via: link 'a' does not begin at 'receiver'; allowed: a link that begins \
+         at 'receiver', where the last one ends"
+    );
+}
+
+#[test]
+fn variables_must_exist() {
+    assert_eq!(
+        message("10mbit", "{N}mbit"),
+        "t.toml:8:8: link.a.rate: there is no variable 'N'; allowed: i"
+    );
+}
+
+#[test]
+fn sweeps_and_expectations_are_checked() {
+    let with = |text: &str| messages(&format!("{GOOD}{text}"));
+    assert_eq!(
+        with("[[sweep]]\nkey = \"link.b.loss\"\nvalues = [\"1%\"]\n"),
+        ["t.toml:16:11: link.b.loss: 'b' leads nowhere; did you mean 'a'?; allowed: a"]
+    );
+    assert!(
+        with("[[sweep]]\nkey = \"link.a.loss\"\nvalues = [\"1%\", \"101%\"]\n")[0].starts_with(
+            "t.toml:16:17: link.a.loss: '101%' is not accepted; allowed: a loss such as"
+        )
+    );
+    let zip = "[[sweep]]\nkey = \"link.a.loss\"\nvalues = [\"1%\", \"2%\"]\nzip = \"z\"\n\
+               [[sweep]]\nkey = \"link.a.delay\"\nvalues = [\"1ms\"]\nzip = \"z\"\n";
+    assert_eq!(
+        with(zip),
+        [
+            "t.toml:20:10: sweep.1.values: 1 values, but 'loss' has 2; allowed: as many as every sweep \
+          of the same zip"
+        ]
+    );
+    assert_eq!(
+        with("[[expect]]\nmetric = \"goodput_mbps\"\nof = \"bulky\"\nmin = 1\nat = { M = 3 }\n"),
+        [
+            "t.toml:16:6: expect.0.of: there is no subject 'bulky'; did you mean 'bulk'?; allowed: all, \
+             bulk, bulk/route, link.a, link.a.reverse",
+            "t.toml:18:6: expect.0.at: no point of the sweep is there; allowed: nothing: the scenario \
+             has no sweep",
+        ]
+    );
+    assert!(
+        with("[[expect]]\nmetric = \"goodput\"\nmin = 1\n")[0]
+            .starts_with("t.toml:15:10: expect.0.metric: there is no metric 'goodput'")
+    );
+}
+
+#[test]
+fn probes_name_figures_that_exist_of_subjects_that_have_them() {
+    let with = |text: &str| messages(&format!("{GOOD}{text}"));
+    assert!(with("[[probe]]\nseries = \"cwnd_byte\"\n")[0].starts_with(
+        "t.toml:15:10: probe.0.series: there is no metric for series 'cwnd_byte'; did you mean \
+         'cwnd_bytes'?; allowed: "
+    ));
+    assert_eq!(
+        with("[[probe]]\nof = \"link.a\"\nseries = \"cwnd_bytes\"\n"),
+        [
+            "t.toml:15:6: probe.0.of: 'link.a' has none of cwnd_bytes; allowed: subjects that these are \
+          about"
+        ]
+    );
+}
+
+#[test]
+fn every_mistake_is_reported_at_once() {
+    let text = GOOD
+        .replace("10mbit", "fast")
+        .replace("uncoded", "best")
+        .replace("[[flow]]", "[[flow]]\nstrat = \"1s\"");
+    let messages = messages(&text);
+    assert_eq!(messages.len(), 3, "{messages:#?}");
+    assert!(messages[0].starts_with("t.toml:8:8: link.a.rate: "));
+    assert!(messages[1].starts_with(
+        "t.toml:12:1: flow.bulk.strat: there is no key 'strat'; did you \
+                                     mean 'start'?"
+    ));
+    assert!(messages[2].starts_with("t.toml:14:11: flow.bulk.profile: "));
+}

@@ -1,0 +1,231 @@
+//! What the format can say.
+
+use anabranch_types::{Bitrate, Probability, Time};
+
+use super::{GOOD, messages, parse, plan};
+use crate::loss::LossConfig;
+use crate::queue::{Discipline, QueueLimit, RedThresholds};
+use crate::scenario::{Scenario, TrafficPlan};
+
+#[test]
+fn a_small_file_says_what_runs() {
+    let plan = plan(GOOD);
+    assert_eq!(plan.links.len(), 2);
+    assert_eq!(plan.links[1].name, "a.reverse");
+    assert_eq!((plan.flows.len(), plan.flows[0].subject.as_str()), (1, "bulk"));
+    assert_eq!(plan.flows[0].paths[0].forward, [0]);
+    assert_eq!(plan.flows[0].paths[0].back, [1]);
+    assert_eq!(plan.flows[0].traffic, TrafficPlan::Bulk);
+}
+
+#[test]
+fn groups_are_spelled_out_and_numbered() {
+    let text = r#"
+name = "many"
+duration = "1s"
+[vars]
+M = 4
+[[path]]
+name = "near"
+count = "{M/2}"
+rate = "{10/M}mbit"
+delay = "20ms"
+[[path]]
+name = "far"
+count = "{M/2}"
+rate = "{10/M}mbit"
+delay = "{20*3}ms"
+loss = "{i}%"
+[[flow]]
+name = "multi"
+count = 3
+profile = "anabranch"
+[[flow]]
+name = "lone"
+per-path = true
+profile = "uncoded"
+paths = "far"
+"#;
+    let plan = plan(text);
+    let names: Vec<&str> = plan.paths.iter().map(|path| path.name.as_str()).collect();
+    assert_eq!(names, ["near1", "near2", "far1", "far2"]);
+    let far2 = &plan.links[plan.paths[3].forward[0]];
+    assert_eq!(far2.config.rate.at(Time::ZERO), Bitrate::from_mbps(2.5));
+    assert_eq!(far2.config.delay.as_millis(), 60);
+    assert_eq!(far2.config.loss, LossConfig::Bernoulli(Probability::clamped(0.02)));
+    let back = &plan.links[plan.paths[3].back[0]];
+    assert_eq!((back.name.as_str(), &back.config.loss), ("far2.reverse", &LossConfig::None));
+    let flows: Vec<(String, usize)> =
+        plan.flows.iter().map(|flow| (flow.subject.clone(), flow.paths.len())).collect();
+    let expected = [("multi.1", 4), ("multi.2", 4), ("multi.3", 4), ("lone.1", 1), ("lone.2", 1)];
+    assert_eq!(flows, expected.map(|(name, paths)| (name.to_owned(), paths)));
+}
+
+#[test]
+fn routes_are_shortest_or_spelled_out() {
+    let text = r#"
+name = "dumbbell"
+duration = "1s"
+[[link]]
+name = "in{i}"
+count = 2
+from = "s{i}"
+to = "left"
+rate = "1gbit"
+delay = "1ms"
+[[link]]
+name = "bottleneck"
+from = "left"
+to = "right"
+rate = "10mbit"
+delay = "18ms"
+queue = { kind = "red", ecn = true, min = 8, max = 24 }
+buffer = "49p"
+reverse = { rate = "1mbit", loss = "1%" }
+[[link]]
+name = "out{i}"
+count = 2
+from = "right"
+to = "d{i}"
+rate = "1gbit"
+delay = "1ms"
+[[path]]
+name = "first"
+via = ["in1", "bottleneck", "out1"]
+[[flow]]
+name = "cross"
+count = 2
+profile = "uncoded"
+from = "s{i}"
+to = "d{3 - i}"
+[[load]]
+name = "udp"
+paths = "first"
+rate = "1mbit"
+on = "1s"
+off = "3s"
+"#;
+    let plan = plan(text);
+    let route = |links: &[usize]| -> Vec<&str> {
+        links.iter().map(|link| plan.links[*link].name.as_str()).collect()
+    };
+    assert_eq!(route(&plan.flows[0].paths[0].forward), ["in1", "bottleneck", "out2"]);
+    let back = ["out2.reverse", "bottleneck.reverse", "in1.reverse"];
+    assert_eq!(route(&plan.flows[0].paths[0].back), back);
+    assert_eq!(route(&plan.paths[0].back), ["out1.reverse", "bottleneck.reverse", "in1.reverse"]);
+    let bottleneck = &plan.links[4].config;
+    assert_eq!(bottleneck.queue.limit, Some(QueueLimit::Packets(49)));
+    assert!(matches!(&bottleneck.queue.discipline, Discipline::Red(red)
+        if red.ecn && red.thresholds == RedThresholds::Packets { min: 8.0, max: 24.0 }));
+    let reverse = &plan.links[5].config;
+    assert_eq!(reverse.rate.at(Time::ZERO), Bitrate::from_mbps(1.0));
+    assert_eq!(reverse.loss, LossConfig::Bernoulli(Probability::clamped(0.01)));
+    assert_eq!(plan.loads[0].subject, "udp");
+}
+
+#[test]
+fn markov_losses_take_a_jump_matrix() {
+    let text = GOOD.replace(
+        "delay = \"20ms\"\n",
+        "delay = \"20ms\"\nloss = { states = [\"5%\", \"35%\", \"100%\"], dwell = \"250ms\", \
+         jumps = [[0, 0.9, 0.1], [0.9, 0, 0.1], [0.5, 0.5, 0]] }\n",
+    );
+    let LossConfig::Markov(markov) = &plan(&text).links[0].config.loss else { panic!("markov") };
+    assert_eq!(markov.states.len(), 3);
+    assert_eq!(markov.jumps.as_ref().map(|rows| rows[2][1]), Some(0.5));
+}
+
+#[test]
+fn sweeps_are_cartesian_or_zipped() {
+    let sweeps = r#"
+[[sweep]]
+key = "link.a.loss"
+values = ["0%", "1%"]
+[[sweep]]
+key = "link.a.rate"
+values = ["10mbit", "20mbit"]
+zip = "size"
+[[sweep]]
+key = ["link.a.delay", "link.a.jitter"]
+name = "far"
+values = ["10ms", "30ms"]
+zip = "size"
+"#;
+    let scenario = parse(&format!("{GOOD}{sweeps}"));
+    let labels: Vec<String> = scenario
+        .points()
+        .iter()
+        .map(|point| {
+            point.labels.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+    let expected = [
+        "loss=0% rate=10mbit far=10ms",
+        "loss=0% rate=20mbit far=30ms",
+        "loss=1% rate=10mbit far=10ms",
+        "loss=1% rate=20mbit far=30ms",
+    ];
+    assert_eq!(labels, expected);
+    let plan = scenario.plan(&scenario.points()[3]).expect("valid");
+    let link = &plan.links[0].config;
+    assert_eq!((link.delay.as_millis(), link.jitter.max.as_millis()), (30, 30));
+    assert_eq!(link.rate.at(Time::ZERO), Bitrate::from_mbps(20.0));
+}
+
+#[test]
+fn assignments_change_a_scenario_and_its_hash() {
+    let mut scenario = parse(GOOD);
+    let before = scenario.hash();
+    scenario.set("flow.bulk.count=3").expect("valid");
+    scenario.set("duration=1500ms").expect("valid");
+    let plan = scenario.plan(&scenario.points()[0]).expect("valid");
+    assert_eq!((plan.flows.len(), plan.duration.as_millis()), (3, 1500));
+    assert_ne!(scenario.hash(), before);
+    let errors = scenario.set("link.b.loss=1%").expect_err("no such link");
+    assert_eq!(
+        errors[0].to_string(),
+        "t.toml with link.b.loss=1%: link.b.loss: 'b' leads nowhere; did you mean 'a'?; allowed: a"
+    );
+    assert_eq!(scenario.assignments().len(), 2, "a refused assignment leaves no trace");
+    let errors = scenario.set("link.a.loss=140%").expect_err("above 100 %");
+    assert!(errors[0].to_string().starts_with(
+        "t.toml with link.a.loss=140%: link.a.loss: '140%' is not accepted; allowed: "
+    ));
+}
+
+#[test]
+fn seeds_are_counted_or_listed() {
+    assert_eq!(parse(GOOD).seeds(), [1]);
+    assert_eq!(parse(&format!("seeds = 3\n{GOOD}")).seeds(), [1, 2, 3]);
+    assert_eq!(parse(&format!("seeds = [7, 5]\n{GOOD}")).seeds(), [7, 5]);
+    assert_eq!(messages(&format!("seeds = 0\n{GOOD}")).len(), 1);
+}
+
+/// What stands in a published file; `BLESS=1` writes it first.
+fn published(name: &str, now: impl Fn(&str) -> String) -> (String, String) {
+    let path = format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR"));
+    let before = std::fs::read_to_string(&path).expect(name);
+    let wanted = now(&before);
+    if std::env::var("BLESS").is_ok_and(|value| value == "1") {
+        std::fs::write(&path, &wanted).expect(name);
+        return (wanted.clone(), wanted);
+    }
+    (before, wanted)
+}
+
+#[test]
+fn golden_schema_is_the_formats() {
+    let (published, wanted) = published("scenario.schema.json", |_| Scenario::json_schema());
+    assert!(published == wanted, "docs/scenario.schema.json is out of date: cargo xtask bless");
+}
+
+#[test]
+fn golden_tables_have_every_key_and_figure() {
+    const BEGIN: &str = "<!-- the tables below are generated: cargo xtask bless -->\n";
+    let with_tables = |page: &str| {
+        let (prose, _) = page.split_once(BEGIN).expect("the marker of the generated tables");
+        format!("{prose}{BEGIN}\n{}", Scenario::reference())
+    };
+    let (published, wanted) = published("scenarios.md", with_tables);
+    assert!(published == wanted, "docs/scenarios.md is out of date: cargo xtask bless");
+}

@@ -1,0 +1,323 @@
+//! Links, paths and the routes between nodes.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::error::{Flaw, Place};
+use super::parts::{blank, link_config};
+use super::plan::{LinkPlan, PathPlan};
+use super::reader::Section;
+
+/// The ends of paths and flows that name none.
+pub(super) const SENDER: &str = "sender";
+pub(super) const RECEIVER: &str = "receiver";
+
+/// Everything packets can cross.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Network {
+    pub links: Vec<LinkPlan>,
+    pub paths: Vec<PathPlan>,
+    by_name: BTreeMap<String, usize>,
+    /// Links that begin at a node, by index, in the order of the file.
+    leaving: BTreeMap<String, Vec<usize>>,
+    /// The opposite direction of each link.
+    opposite: Vec<Option<usize>>,
+}
+
+impl Network {
+    /// Reads `[[link]]` and `[[path]]`.
+    pub(super) fn read(file: &Section<'_>) -> Network {
+        let mut network = Network::default();
+        for section in file.tables("link") {
+            let count = section.count("count").unwrap_or(1);
+            for number in 1..=count {
+                network.read_link(&numbered(&section, number), count > 1);
+            }
+        }
+        for section in file.tables("path") {
+            let count = section.count("count").unwrap_or(1);
+            let grouped = section.has("count");
+            for number in 1..=count {
+                network.read_path(&numbered(&section, number), grouped.then_some(number));
+            }
+        }
+        network
+    }
+
+    /// The link called `name`.
+    pub(super) fn link(&self, name: &str) -> Option<usize> {
+        self.by_name.get(name).copied()
+    }
+
+    pub(super) fn link_names(&self) -> Vec<&str> {
+        self.links.iter().map(|link| link.name.as_str()).collect()
+    }
+
+    /// Names of nodes, in alphabetical order.
+    pub(super) fn nodes(&self) -> Vec<&str> {
+        let ends = self.links.iter().flat_map(|link| [link.from.as_str(), link.to.as_str()]);
+        let mut nodes: Vec<&str> = ends.collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        nodes
+    }
+
+    /// The paths that `names` name: each a path, or a group of paths. Unknown names are reported.
+    pub(super) fn select(&self, section: &Section<'_>, names: &[(String, Place)]) -> Vec<PathPlan> {
+        let mut chosen: Vec<PathPlan> = Vec::new();
+        for (name, place) in names {
+            let matching =
+                self.paths.iter().filter(|path| path.name == *name || path.group == *name);
+            let before = chosen.len();
+            chosen.extend(matching.cloned());
+            if chosen.len() == before {
+                let mut known: Vec<&str> =
+                    self.paths.iter().map(|path| path.group.as_str()).collect();
+                known.dedup();
+                let key = section.path_of("paths");
+                section.report(Flaw::unknown(*place, key, "path", name, &known));
+            }
+        }
+        chosen
+    }
+
+    /// The shortest route by hops between two nodes, ties by the order of the links in the file, and
+    /// the way back. Unknown nodes and missing routes are reported.
+    pub(super) fn between(&self, section: &Section<'_>, from: &str, to: &str) -> Option<PathPlan> {
+        let nodes = self.nodes();
+        let mut known = true;
+        for (key, node) in [("from", from), ("to", to)] {
+            if !nodes.contains(&node) {
+                let flaw = Flaw::unknown(
+                    section.place_of(key),
+                    section.path_of(key),
+                    "node",
+                    node,
+                    &nodes,
+                );
+                section.report(flaw);
+                known = false;
+            }
+        }
+        if !known {
+            return None;
+        }
+        if from == to {
+            section.complain("to", format!("'{to}' is also where it begins"), "another node");
+            return None;
+        }
+        let route = |key: &str, from: &str, to: &str| {
+            let route = self.shortest(from, to);
+            if route.is_none() {
+                let mut reached = self.reachable(from).join(", ");
+                if reached.is_empty() {
+                    reached.push_str("none");
+                }
+                let given = format!("no links lead from '{from}' to '{to}'");
+                section.complain(key, given, format!("nodes that '{from}' reaches: {reached}"));
+            }
+            route
+        };
+        let forward = route("to", from, to)?;
+        let back = route("from", to, from)?;
+        Some(PathPlan { name: String::new(), group: String::new(), forward, back })
+    }
+
+    fn shortest(&self, from: &str, to: &str) -> Option<Vec<usize>> {
+        let arrived_by = self.explore(from, Some(to));
+        let mut route = Vec::new();
+        let mut node = to;
+        while node != from {
+            let link = (*arrived_by.get(node)?)?;
+            route.push(link);
+            node = self.links.get(link)?.from.as_str();
+        }
+        route.reverse();
+        Some(route)
+    }
+
+    fn reachable<'a>(&'a self, from: &'a str) -> Vec<&'a str> {
+        self.explore(from, None).into_keys().filter(|node| *node != from).collect()
+    }
+
+    /// By which link each node is first reached from `from`, breadth first, until `to` is found.
+    fn explore<'a>(&'a self, from: &'a str, to: Option<&str>) -> BTreeMap<&'a str, Option<usize>> {
+        let mut arrived_by: BTreeMap<&str, Option<usize>> = BTreeMap::from([(from, None)]);
+        let mut frontier = VecDeque::from([from]);
+        while let Some(node) = frontier.pop_front() {
+            for index in self.leaving.get(node).into_iter().flatten() {
+                let Some(link) = self.links.get(*index) else { continue };
+                if arrived_by.contains_key(link.to.as_str()) {
+                    continue;
+                }
+                arrived_by.insert(&link.to, Some(*index));
+                if to == Some(link.to.as_str()) {
+                    return arrived_by;
+                }
+                frontier.push_back(&link.to);
+            }
+        }
+        arrived_by
+    }
+
+    fn read_link(&mut self, section: &Section<'_>, grouped: bool) {
+        let Some(name) = name(section, grouped) else { return };
+        let (Some(from), Some(to)) = (section.text("from"), section.text("to")) else { return };
+        if from == to {
+            section.complain("to", format!("'{to}' is also where it begins"), "another node");
+            return;
+        }
+        let duplex = section.flag("duplex").unwrap_or(true);
+        if !duplex && section.has("reverse") {
+            section.complain("reverse", "given for a link of one direction", "duplex = true");
+        }
+        self.add(section, &name, &from, &to, duplex);
+    }
+
+    fn read_path(&mut self, section: &Section<'_>, number: Option<u64>) {
+        let Some(group) = name(section, false) else { return };
+        let name = match number {
+            Some(number) => format!("{group}{number}"),
+            None => group.clone(),
+        };
+        if self.paths.iter().any(|path| path.name == name) {
+            section.refuse_value("name", &name, "a name that no other path has");
+            return;
+        }
+        let routes = if section.has("via") {
+            self.via(section)
+        } else {
+            let from = section.text("from").unwrap_or_else(|| SENDER.to_owned());
+            let to = section.text("to").unwrap_or_else(|| RECEIVER.to_owned());
+            for key in ["rate", "delay"].into_iter().filter(|key| !section.has(key)) {
+                section.refuse(key, section.place, "missing");
+            }
+            let (forward, back) = self.add(section, &name, &from, &to, true);
+            Some((vec![forward], back.into_iter().collect()))
+        };
+        if let Some((forward, back)) = routes {
+            self.paths.push(PathPlan { name, group, forward, back });
+        }
+    }
+
+    /// An explicit route: named links that follow one another.
+    fn via(&self, section: &Section<'_>) -> Option<(Vec<usize>, Vec<usize>)> {
+        for key in section.keys().filter(|key| !["name", "count", "via", "back"].contains(key)) {
+            section.complain(key, "given beside 'via'", "via, back, name and count together");
+        }
+        let forward = self.chain(section, "via")?;
+        if section.has("back") {
+            return Some((forward, self.chain(section, "back")?));
+        }
+        let mut back = Vec::new();
+        for link in forward.iter().rev() {
+            match self.opposite.get(*link).copied().flatten() {
+                Some(opposite) => back.push(opposite),
+                None => {
+                    let name = self.links.get(*link).map_or("", |link| link.name.as_str());
+                    let given = format!("link '{name}' has no opposite direction");
+                    section.complain("via", given, "duplex links, or 'back' with the way back");
+                    return None;
+                }
+            }
+        }
+        Some((forward, back))
+    }
+
+    fn chain(&self, section: &Section<'_>, key: &str) -> Option<Vec<usize>> {
+        let mut route: Vec<usize> = Vec::new();
+        for (name, place) in section.names(key)? {
+            let Some(link) = self.link(&name) else {
+                let known = self.link_names();
+                let path = section.path_of(key);
+                section.report(Flaw::unknown(place, path, "link", &name, &known));
+                return None;
+            };
+            if let Some(last) = route.last().and_then(|last| self.links.get(*last))
+                && self.links.get(link).is_none_or(|link| link.from != last.to)
+            {
+                let given = format!("link '{name}' does not begin at '{}'", last.to);
+                let allowed =
+                    format!("a link that begins at '{}', where the last one ends", last.to);
+                section.report(Flaw::other(place, section.path_of(key), given, allowed));
+                return None;
+            }
+            route.push(link);
+        }
+        if route.is_empty() {
+            section.refuse(key, section.place_of(key), "an empty list");
+            return None;
+        }
+        Some(route)
+    }
+
+    /// Adds a link and, if wanted, its opposite direction.
+    fn add(
+        &mut self,
+        section: &Section<'_>,
+        name: &str,
+        from: &str,
+        to: &str,
+        duplex: bool,
+    ) -> (usize, Option<usize>) {
+        let config = link_config(section, blank());
+        let reverse = duplex.then(|| {
+            let base = config.clean_reverse();
+            section.table("reverse").map_or(base.clone(), |reverse| link_config(&reverse, base))
+        });
+        if self.by_name.contains_key(name) {
+            section.refuse_value("name", name, "a name that no other link has");
+        }
+        let forward = self.push(LinkPlan {
+            name: name.to_owned(),
+            from: from.to_owned(),
+            to: to.to_owned(),
+            config,
+        });
+        let back = reverse.map(|config| {
+            self.push(LinkPlan {
+                name: format!("{name}.reverse"),
+                from: to.to_owned(),
+                to: from.to_owned(),
+                config,
+            })
+        });
+        if let (Some(back), Some(slot)) = (back, self.opposite.get_mut(forward)) {
+            *slot = Some(back);
+        }
+        if let Some(slot) = back.and_then(|back| self.opposite.get_mut(back)) {
+            *slot = Some(forward);
+        }
+        (forward, back)
+    }
+
+    fn push(&mut self, link: LinkPlan) -> usize {
+        let index = self.links.len();
+        self.by_name.insert(link.name.clone(), index);
+        self.leaving.entry(link.from.clone()).or_default().push(index);
+        self.links.push(link);
+        self.opposite.push(None);
+        index
+    }
+}
+
+/// `section` for the `number`-th of its group.
+pub(super) fn numbered<'a>(section: &Section<'a>, number: u64) -> Section<'a> {
+    section.rebound(section.bindings.with("i", number as f64))
+}
+
+/// The section's name, if it is one. A group needs `{i}` in it where `grouped` says so.
+pub(super) fn name(section: &Section<'_>, grouped: bool) -> Option<String> {
+    let name = section.text("name")?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !(1..=32).contains(&name.len()) || !name.chars().all(plain) {
+        let given = format!("'{name}' is not accepted");
+        section.refuse("name", section.place_of("name"), &given);
+        return None;
+    }
+    let written = section.node("name").map(super::tree::Node::show).unwrap_or_default();
+    if grouped && !written.contains('{') {
+        section.complain("name", format!("'{name}' for several links"), "a name with {i} in it");
+        return None;
+    }
+    Some(name)
+}
