@@ -115,8 +115,17 @@ pub struct Layer {
 pub struct Bars {
     /// The groups' names, from left to right.
     pub categories: Vec<String>,
-    /// Name, and for every category the value with lower and upper bound (both the value if unknown).
-    pub series: Vec<(String, Vec<(f64, f64, f64)>)>,
+    /// The bars of each group, from left to right.
+    pub series: Vec<BarSeries>,
+}
+
+/// The bars of one look, one in each group.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BarSeries {
+    /// What they stand for.
+    pub name: String,
+    /// For every category the value with its lower and upper bound (both the value if unknown).
+    pub values: Vec<(f64, f64, f64)>,
 }
 
 impl Figure {

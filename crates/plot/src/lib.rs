@@ -24,4 +24,4 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-pub use figure::{Axis, Bars, Figure, Layer, Line, Style};
+pub use figure::{Axis, BarSeries, Bars, Figure, Layer, Line, Style};

@@ -2,9 +2,8 @@
 
 /// Okabe and Ito, "Color Universal Design" (2008), without the yellow, which is too light for lines on
 /// white; then two greys.
-const COLOURS: [&str; 8] = [
-    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#333333", "#888888",
-];
+const COLOURS: [&str; 8] =
+    ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#333333", "#888888"];
 /// As SVG writes dashes; the first is solid.
 const DASHES: [&str; 5] = ["", "7 3", "2 2.5", "9 3 2 3", "4 2"];
 

@@ -18,7 +18,8 @@ impl Scale {
         values: impl Iterator<Item = f64>,
         from_zero: bool,
     ) -> Self {
-        let usable = |value: &f64| value.is_finite() && (!log || *value > 0.0);
+        // Beyond this, differences and ratios of ends are no longer numbers.
+        let usable = |value: &f64| value.abs() <= 1e300 && (!log || *value >= 1e-300);
         let given = range.filter(|(low, high)| usable(low) && usable(high) && low < high);
         let (low, high) = given.unwrap_or_else(|| {
             let start = (f64::INFINITY, f64::NEG_INFINITY);
@@ -57,6 +58,11 @@ impl Scale {
         if self.log { self.log_ticks(count) } else { self.linear_ticks(count) }
     }
 
+    /// Ticks as text, all with the same number of decimals on a linear axis.
+    pub(crate) fn labels(&self, ticks: &[f64]) -> Vec<String> {
+        labels(self.log, ticks)
+    }
+
     /// Values between the ticks to mark without a number.
     pub(crate) fn minor_ticks(&self) -> Vec<f64> {
         let (first, last) = self.decades();
@@ -92,10 +98,10 @@ impl Scale {
             let values = |decade| parts.iter().map(move |part| part * power(decade));
             (first..=last).step_by(stride).flat_map(values).filter(|v| self.shows(*v)).collect()
         };
-        for parts in [&[1.0][..], &[1.0, 3.0], &[1.0, 2.0, 5.0]] {
-            let stride = ((last - first) as usize).div_ceil(count.max(1)).max(1);
-            let ticks = every(parts, stride);
-            if ticks.len() >= 3 {
+        let stride = ((last - first) as usize).div_ceil(count.max(1)).max(1);
+        for parts in [&[1.0, 2.0, 5.0][..], &[1.0, 3.0], &[1.0]] {
+            let ticks = every(parts, if parts.len() == 1 { stride } else { 1 });
+            if ticks.len() >= 3 && (ticks.len() <= count || parts.len() == 1) {
                 return ticks;
             }
         }
@@ -136,14 +142,20 @@ fn round_step(least: f64) -> f64 {
 }
 
 fn power(decade: i32) -> f64 {
-    if decade < 0 { 1.0 / libm::pow(10.0, f64::from(-decade)) } else { libm::pow(10.0, f64::from(decade)) }
+    if decade < 0 {
+        1.0 / libm::pow(10.0, f64::from(-decade))
+    } else {
+        libm::pow(10.0, f64::from(decade))
+    }
 }
 
-/// The ticks as text, all with the same number of decimals on a linear axis.
-pub(crate) fn labels(ticks: &[f64]) -> Vec<String> {
+fn labels(log: bool, ticks: &[f64]) -> Vec<String> {
     let largest = ticks.iter().fold(0.0f64, |largest, tick| largest.max(tick.abs()));
     let smallest = ticks.iter().map(|tick| tick.abs()).filter(|tick| *tick > 0.0);
     let smallest = smallest.fold(f64::INFINITY, f64::min);
+    if log && smallest >= 1e-4 && largest < 1e6 {
+        return ticks.iter().map(|tick| decimal(*tick, decimals(&[*tick]))).collect();
+    }
     if largest >= 1e6 || (smallest < 1e-3 && largest < 1e-2) || largest / smallest > 1e5 {
         return ticks.iter().map(|tick| scientific(*tick)).collect();
     }

@@ -44,7 +44,14 @@ impl Svg {
     }
 
     /// A text of `size` pixels whose baseline begins, is centred or ends at a place.
-    pub(crate) fn text(&mut self, at: (f64, f64), size: f64, anchor: Anchor, more: &str, text: &str) {
+    pub(crate) fn text(
+        &mut self,
+        at: (f64, f64),
+        size: f64,
+        anchor: Anchor,
+        more: &str,
+        text: &str,
+    ) {
         let anchor = match anchor {
             Anchor::Start => "",
             Anchor::Middle => " text-anchor=\"middle\"",
@@ -61,7 +68,14 @@ impl Svg {
     }
 
     /// A straight line.
-    pub(crate) fn line(&mut self, from: (f64, f64), to: (f64, f64), colour: &str, width: f64, more: &str) {
+    pub(crate) fn line(
+        &mut self,
+        from: (f64, f64),
+        to: (f64, f64),
+        colour: &str,
+        width: f64,
+        more: &str,
+    ) {
         let more = if more.is_empty() { String::new() } else { format!(" {more}") };
         self.raw(&format!(
             "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" stroke=\"{colour}\" stroke-width=\"{}\"{more}/>",
@@ -73,7 +87,10 @@ impl Svg {
     pub(crate) fn rect(&mut self, at: (f64, f64), size: (f64, f64), colour: &str) {
         self.raw(&format!(
             "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{colour}\"/>",
-            n(at.0), n(at.1), n(size.0), n(size.1)
+            n(at.0),
+            n(at.1),
+            n(size.0),
+            n(size.1)
         ));
     }
 
@@ -115,8 +132,18 @@ impl Svg {
             Marker::Down => &[(0.0, 1.2), (1.1, -0.8), (-1.1, -0.8)],
             Marker::Diamond => &[(0.0, -1.25), (1.25, 0.0), (0.0, 1.25), (-1.25, 0.0)],
             Marker::Cross => &[
-                (-1.2, -0.5), (-0.5, -0.5), (-0.5, -1.2), (0.5, -1.2), (0.5, -0.5), (1.2, -0.5),
-                (1.2, 0.5), (0.5, 0.5), (0.5, 1.2), (-0.5, 1.2), (-0.5, 0.5), (-1.2, 0.5),
+                (-1.2, -0.5),
+                (-0.5, -0.5),
+                (-0.5, -1.2),
+                (0.5, -1.2),
+                (0.5, -0.5),
+                (1.2, -0.5),
+                (1.2, 0.5),
+                (0.5, 0.5),
+                (0.5, 1.2),
+                (-0.5, 1.2),
+                (-0.5, 0.5),
+                (-1.2, 0.5),
             ],
         };
         let points: Vec<(f64, f64)> =

@@ -1,0 +1,37 @@
+//! Bars in groups, with their intervals.
+
+use super::{Canvas, INK};
+use crate::palette::Look;
+use crate::svg::Svg;
+
+/// Share of a group's width that its bars take.
+const FILLED: f64 = 0.76;
+
+/// Draws the bars, if there are any.
+pub(super) fn draw(svg: &mut Svg, canvas: &Canvas<'_>) {
+    let Some(bars) = &canvas.figure.bars else { return };
+    let (low, high) = canvas.y.ends();
+    let base = if canvas.figure.y.log { low } else { 0.0f64.clamp(low, high) };
+    let Some(base) = canvas.y.place(base) else { return };
+    let each = FILLED / bars.series.len().max(1) as f64;
+    for (index, series) in bars.series.iter().enumerate() {
+        let look = Look::of(index);
+        for (group, (value, lower, upper)) in series.values.iter().enumerate() {
+            let from = group as f64 + (1.0 - FILLED) / 2.0 + each * index as f64;
+            let ends = (canvas.x.place(from), canvas.x.place(from + each));
+            let (Some(left), Some(right)) = ends else { continue };
+            let Some(y) = canvas.y.place(*value) else { continue };
+            let width = (right - left - 1.5).max(1.0);
+            svg.rect((left, y.min(base)), (width, (y - base).abs()), look.colour);
+            if let (Some(lower), Some(upper)) = (canvas.y.place(*lower), canvas.y.place(*upper))
+                && lower != upper
+            {
+                let (x, cap) = (left + width / 2.0, (width / 4.0).min(5.0));
+                svg.line((x, lower), (x, upper), INK, 1.2, "");
+                for y in [lower, upper] {
+                    svg.line((x - cap, y), (x + cap, y), INK, 1.2, "");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+use crate::scale::Scale;
+use crate::{Bars, Figure, Line, Style};
+
+fn ticks(low: f64, high: f64, count: usize) -> Vec<String> {
+    let scale = Scale::new(false, Some((low, high)), core::iter::empty(), false);
+    scale.labels(&scale.ticks(count))
+}
+
+fn log_ticks(low: f64, high: f64, count: usize) -> Vec<String> {
+    let scale = Scale::new(true, Some((low, high)), core::iter::empty(), false);
+    scale.labels(&scale.ticks(count))
+}
+
+#[test]
+fn ticks_are_round() {
+    assert_eq!(ticks(0.0, 1.0, 5), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
+    assert_eq!(ticks(-3.0, 3.0, 4), ["−2", "0", "2"]);
+    assert_eq!(ticks(0.0, 21_000.0, 4), ["0", "10\u{a0}000", "20\u{a0}000"]);
+    assert_eq!(ticks(0.0, 4e6, 4), ["0", "10⁶", "2×10⁶", "3×10⁶", "4×10⁶"]);
+    assert_eq!(ticks(0.0, 0.0005, 5).last().map(String::as_str), Some("5×10⁻⁴"));
+    assert_eq!(log_ticks(1.0, 1000.0, 6), ["1", "10", "100", "1000"]);
+    assert_eq!(log_ticks(1e-6, 1e6, 4), ["10⁻⁶", "10⁻³", "10⁰", "10³", "10⁶"]);
+    assert_eq!(log_ticks(1e-3, 1.0, 5), ["0.001", "0.01", "0.1", "1"]);
+    assert_eq!(log_ticks(2.0, 30.0, 6), ["2", "5", "10", "20"]);
+    assert_eq!(log_ticks(4.0, 6.0, 4), ["4", "4.5", "5", "5.5", "6"]);
+}
+
+#[test]
+fn a_distribution_rises_from_nothing_to_one() {
+    let values: Vec<f64> = (0..2500).rev().map(f64::from).chain([f64::NAN]).collect();
+    let line = Line::distribution("d", &values);
+    assert_eq!(line.points.first(), Some(&(0.0, 0.0)));
+    assert_eq!(line.points.last(), Some(&(2499.0, 1.0)));
+    assert!(line.points.len() <= 1001);
+    for (x, share) in line.points.iter().skip(1) {
+        assert!((share - (x + 1.0) / 2500.0).abs() < 1e-12, "{x}");
+    }
+    assert_eq!(Line::distribution("e", &[]).points, []);
+}
+
+#[test]
+fn names_and_titles_cannot_break_the_document() {
+    let svg = Figure::new("a<b & \"c\"\u{1}", "x", "y")
+        .line(Line::new("</svg><script>", vec![(0.0, 1.0)]))
+        .line(Line::new("other", vec![(0.0, 1.0)]))
+        .to_svg();
+    assert!(svg.contains("<title>a&lt;b &amp; &quot;c&quot; </title>"), "{svg}");
+    assert!(!svg.contains("<script"));
+}
+
+#[test]
+fn figures_without_usable_data_are_drawn() {
+    let nothing = [
+        Figure::new("empty", "x", "y"),
+        Figure::new("not finite", "x", "y")
+            .line(Line::new("a", vec![(f64::NAN, f64::INFINITY), (1.0, f64::NAN)])),
+        Figure::new("one point", "x", "y")
+            .line(Line::new("a", vec![(3.0, 3.0)]).band(vec![(1.0, 5.0)])),
+        Figure::new("huge", "x", "y").line(Line::new("a", vec![(-1e308, 1e308), (1e308, -1e308)])),
+        Figure::new("bars", "x", "y").bars(Bars::default()),
+        Figure::distributions("none", "x", [("a", [].as_slice())]),
+        Figure::new("layer", "x", "y").layer("a", Vec::new()),
+    ];
+    for mut figure in nothing {
+        for log in [false, true] {
+            (figure.x.log, figure.y.log) = (log, log);
+            let svg = figure.to_svg();
+            assert!(svg.ends_with("</svg>\n"));
+            assert!(!svg.contains("NaN") && !svg.contains("inf"), "{}: {svg}", figure.title);
+        }
+    }
+}
+
+#[test]
+fn long_lines_are_thinned_without_losing_extremes() {
+    let spike = |i: i32| if i == 54_321 { 100.0 } else { f64::from(i % 7) };
+    let points = (0..100_000).map(|i| (f64::from(i), spike(i))).collect();
+    let figure = Figure::new("t", "x", "y").line(Line::new("a", points).style(Style::Plain));
+    let svg = figure.to_svg();
+    assert!(svg.len() < 60_000, "{}", svg.len());
+    // The axis ends at 105, 305 pixels above its foot at 345.2.
+    assert!(svg.contains(" 54.72"), "the spike is gone");
+    assert_eq!(svg, figure.to_svg());
+}
+
+#[test]
+fn layers_add_up() {
+    let figure = Figure::new("t", "x", "y")
+        .layer("a", vec![(0.0, 1.0), (1.0, 2.0)])
+        .layer("b", vec![(0.0, 3.0), (1.0, 4.0)]);
+    let svg = figure.to_svg();
+    // The axis holds 2 + 4, so 6 is marked and nothing above.
+    assert!(svg.contains(">6</text>") && !svg.contains(">7</text>"), "{svg}");
+}
