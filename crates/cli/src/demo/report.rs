@@ -210,6 +210,12 @@ fn mean_loss(loss: &LossConfig, time: std::time::Duration) -> f64 {
             let sum: f64 = parts.map(|((_, p), (from, to))| p.get() * (to - from)).sum();
             if end > 0.0 { sum / end } else { 0.0 }
         }
+        LossConfig::Correlated(config) => mean_loss(&config.base, time),
+        LossConfig::Joint(config) => {
+            let own = config.losses.get((config.position as usize).saturating_sub(1));
+            own.map_or(0.0, |p| p.get())
+        }
+        LossConfig::Trace(trace) => trace.mean_loss().get(),
     }
 }
 

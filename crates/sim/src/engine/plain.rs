@@ -60,8 +60,7 @@ pub(super) struct Tally {
 impl Plain {
     /// A link as `config` describes it, or `None` if it takes more than this.
     pub(super) fn new(config: &LinkConfig, seed: u64, name: &str) -> Option<Self> {
-        let simple = config.rate.steps().len() == 1
-            && config.blackouts.is_empty()
+        let simple = config.is_steady()
             && config.jitter.max.is_zero()
             && config.queue.discipline == Discipline::DropTail
             && matches!(config.loss, LossConfig::None | LossConfig::Bernoulli(_));

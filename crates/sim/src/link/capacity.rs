@@ -1,7 +1,7 @@
-use anabranch_types::{Bitrate, Time};
+use anabranch_types::Time;
 
 use crate::loss::{LossModel, LossProcess};
-use crate::rate::Cursor;
+use crate::rate::RateProcess;
 
 /// Integrates erasure capacity, ∫ rate(t)·(1 − loss(t)) dt, piece by piece.
 ///
@@ -9,7 +9,7 @@ use crate::rate::Cursor;
 /// which it is asked change its course or its rounding.
 #[derive(Clone, Debug)]
 pub(super) struct Capacity {
-    rate: Cursor<Bitrate>,
+    rate: RateProcess,
     loss: LossProcess,
     /// Bits deliverable in `[0, at)`; `at` is the epoch or a change of rate or loss.
     bits: f64,
@@ -17,7 +17,7 @@ pub(super) struct Capacity {
 }
 
 impl Capacity {
-    pub(super) fn new(rate: Cursor<Bitrate>, loss: LossProcess) -> Self {
+    pub(super) fn new(rate: RateProcess, loss: LossProcess) -> Self {
         Capacity { rate, loss, bits: 0.0, at: Time::ZERO }
     }
 
@@ -26,12 +26,11 @@ impl Capacity {
     pub(super) fn until(&mut self, until: Time) -> f64 {
         loop {
             self.rate.advance(self.at);
-            let per_second = self.deliverable_per_second();
             let change = self.rate.next_change().min(self.loss.next_change());
             if change > until {
-                return self.bits + per_second * until.since(self.at).as_secs_f64();
+                return self.bits + self.deliverable(until.max(self.at));
             }
-            self.bits += per_second * change.since(self.at).as_secs_f64();
+            self.bits += self.deliverable(change);
             self.at = change;
             if change == Time::MAX {
                 return self.bits;
@@ -39,8 +38,9 @@ impl Capacity {
         }
     }
 
-    fn deliverable_per_second(&mut self) -> f64 {
+    /// Bits deliverable from `at` to `to`, within one piece.
+    fn deliverable(&mut self, to: Time) -> f64 {
         let loss = self.loss.capacity_loss(self.at);
-        self.rate.current().as_bps() as f64 * loss.complement().get()
+        self.rate.bits(self.at, to) * loss.complement().get()
     }
 }

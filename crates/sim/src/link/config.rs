@@ -5,7 +5,7 @@ use anabranch_types::{Bitrate, DataSize, Time};
 
 use crate::loss::LossConfig;
 use crate::queue::{Discipline, NOMINAL_PACKET, QueueConfig, QueueLimit, RedConfig};
-use crate::rate::{Blackout, Schedule, darken};
+use crate::rate::{Blackout, DeliveryTrace, Fluctuation, RateProcess, Schedule, darken};
 
 /// Everything that describes one direction of a link.
 ///
@@ -15,10 +15,15 @@ use crate::rate::{Blackout, Schedule, darken};
 pub struct LinkConfig {
     /// What reports call the link; empty if it was not named.
     pub name: String,
-    /// The rate over time: 1 kb/s to 1 Tb/s, or zero, which is a blackout.
+    /// The nominal rate over time: 1 kb/s to 1 Tb/s, or zero, which is a blackout.
     pub rate: Schedule<Bitrate>,
+    /// How the rate moves around the nominal one.
+    pub fluctuation: Fluctuation,
     /// One-way propagation delay; at most a minute.
     pub delay: Duration,
+    /// Delays that replace it, from times that rise strictly and lie after the epoch: changes of route. A
+    /// packet has the delay of the instant at which its last bit is sent.
+    pub delay_changes: Vec<(Time, Duration)>,
     /// Variation on top of the delay.
     pub jitter: Jitter,
     /// Random loss after serialisation.
@@ -34,7 +39,8 @@ pub struct LinkConfig {
 pub struct Jitter {
     /// The largest extra delay; at most a minute.
     pub max: Duration,
-    /// Whether a packet may overtake one sent before it. If not, it arrives right behind it.
+    /// Whether a packet may overtake one sent before it, by jitter or because the delay fell. If not, it
+    /// arrives right behind it.
     pub reorder: bool,
 }
 
@@ -53,12 +59,21 @@ impl LinkConfig {
         LinkConfig {
             name: String::new(),
             rate: Schedule::constant(rate),
+            fluctuation: Fluctuation::None,
             delay,
+            delay_changes: Vec::new(),
             jitter: Jitter::default(),
             loss: LossConfig::None,
             queue: QueueConfig::default(),
             blackouts: Vec::new(),
         }
+    }
+
+    /// A lossless link that serves by the opportunities of `trace`, with a drop-tail buffer of one
+    /// bandwidth-delay product at the trace's mean rate.
+    pub fn from_trace(trace: DeliveryTrace, delay: Duration) -> Self {
+        let link = LinkConfig::new(trace.mean_rate(), delay);
+        LinkConfig { fluctuation: Fluctuation::Trace(trace), ..link }
     }
 
     /// This link with `loss`.
@@ -86,27 +101,61 @@ impl LinkConfig {
         self
     }
 
-    /// The opposite direction as most comparisons want it: same rate, delay, jitter and blackouts,
-    /// a drop-tail buffer and no random loss.
+    /// The opposite direction as most comparisons want it: same rate (a trace is replaced by its mean),
+    /// delay, jitter and blackouts, a drop-tail buffer and no random loss.
     pub fn clean_reverse(&self) -> Self {
+        let fluctuation = match &self.fluctuation {
+            Fluctuation::Trace(_) => Fluctuation::None,
+            steady_or_random => steady_or_random.clone(),
+        };
         LinkConfig {
+            fluctuation,
             loss: LossConfig::None,
             queue: QueueConfig { limit: self.queue.limit, discipline: Discipline::DropTail },
             ..self.clone()
         }
     }
 
-    /// The rate over time with the blackouts cut out.
+    /// The nominal rate over time with the blackouts cut out.
     pub fn effective_rate(&self) -> Schedule<Bitrate> {
         darken(&self.rate, &self.blackouts)
     }
 
-    /// The buffer in force: the configured one, or one bandwidth-delay product (highest rate × twice
-    /// the one-way delay), and ten nominal packets (15 000 B) at least.
+    /// The delay over time.
+    ///
+    /// # Errors
+    /// When the times of its changes do not rise.
+    pub fn delays(&self) -> Result<Schedule<Duration>, LinkConfigError> {
+        Schedule::new(self.delay, self.delay_changes.iter().copied())
+            .map_err(|why| LinkConfigError::new("delay", why, "changes at rising times"))
+    }
+
+    /// Whether the link has one rate and one delay for ever and never goes dark.
+    pub fn is_steady(&self) -> bool {
+        self.rate.steps().len() == 1
+            && self.fluctuation == Fluctuation::None
+            && self.delay_changes.is_empty()
+            && self.blackouts.is_empty()
+    }
+
+    /// The course of the rate; a random one is called `stream` under `seed`.
+    pub(super) fn rate_process(
+        &self,
+        seed: u64,
+        stream: &str,
+    ) -> Result<RateProcess, LinkConfigError> {
+        RateProcess::new(&self.rate, &self.fluctuation, &self.blackouts, seed, stream)
+            .map_err(|why| LinkConfigError::new("fluctuation", "the course", why))
+    }
+
+    /// The buffer in force: the configured one, or one bandwidth-delay product (highest nominal
+    /// rate × twice the longest one-way delay), and ten nominal packets (15 000 B) at least.
     pub fn buffer(&self) -> QueueLimit {
         self.queue.limit.unwrap_or_else(|| {
             let peak = self.rate.steps().iter().map(|(_, rate)| *rate).max().unwrap_or_default();
-            let product = peak.bytes_in(self.delay.saturating_mul(2));
+            let changed = self.delay_changes.iter().map(|(_, delay)| *delay);
+            let delay = changed.fold(self.delay, Duration::max);
+            let product = peak.bytes_in(delay.saturating_mul(2));
             let least = MIN_DEFAULT_PACKETS * u64::from(NOMINAL_PACKET);
             QueueLimit::Bytes(DataSize::from_bytes(product.max(least)))
         })
@@ -125,10 +174,19 @@ impl LinkConfig {
         if self.rate.steps().iter().all(|(_, rate)| *rate == Bitrate::ZERO) {
             return Err(LinkConfigError::new("rate", "zero at all times", "1kbit to 1000gbit"));
         }
-        for (key, value) in [("delay", self.delay), ("jitter", self.jitter.max)] {
+        let delays = self.delays()?;
+        let delays = delays.steps().iter().map(|(_, delay)| ("delay", *delay));
+        for (key, value) in delays.chain([("jitter", self.jitter.max)]) {
             if value > MAX_DELAY {
                 return Err(LinkConfigError::new(key, format!("{value:?}"), "at most 60s"));
             }
+        }
+        self.fluctuation
+            .validate()
+            .map_err(|why| LinkConfigError::new("fluctuation", "the course", why))?;
+        if matches!(self.fluctuation, Fluctuation::Trace(_)) && self.rate.steps().len() > 1 {
+            let given = "changes beside a trace";
+            return Err(LinkConfigError::new("rate", given, "the trace's mean rate alone"));
         }
         self.loss.validate().map_err(|why| LinkConfigError::new("loss", "the model", why))?;
         self.queue.validate().map_err(|why| LinkConfigError::new("buffer", "the queue", why))?;

@@ -19,7 +19,7 @@ pub struct LinkCounters {
     pub bytes_serialised: u64,
     /// Packets dropped because the buffer was full.
     pub dropped_full: u64,
-    /// Packets dropped early by RED.
+    /// Packets dropped by RED before the buffer was full, or by CoDel on their way out.
     pub dropped_early: u64,
     /// Packets dropped because the link was dark.
     pub dropped_blackout: u64,

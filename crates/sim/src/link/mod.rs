@@ -21,6 +21,7 @@ mod config;
 mod counters;
 mod ecn;
 mod parse;
+mod parse_loss;
 mod pipe;
 mod transmitter;
 
@@ -37,8 +38,8 @@ pub use counters::LinkCounters;
 pub use ecn::Ecn;
 
 use crate::loss::{LossModel, LossProcess};
-use crate::queue::{Admission, Idle, Packet, Queue, Refusal};
-use crate::rate::Cursor;
+use crate::queue::{Admission, Departure, Idle, Packet, Queue, Refusal};
+use crate::rate::{RateProcess, Schedule};
 use capacity::Capacity;
 use pipe::{Flying, Pipe};
 use transmitter::Transmitter;
@@ -54,7 +55,8 @@ pub struct Link<T> {
     seed: u64,
     stream: String,
     now: Time,
-    rate: Cursor<Bitrate>,
+    rate: RateProcess,
+    delays: Schedule<Duration>,
     queue: Queue<T>,
     transmitter: Transmitter<T>,
     loss: LossProcess,
@@ -103,7 +105,7 @@ pub struct Dropped<T> {
 pub enum DropCause {
     /// The buffer was full.
     QueueFull,
-    /// RED dropped it early.
+    /// RED dropped it early, or CoDel late.
     QueueEarly,
     /// The link was dark.
     Blackout,
@@ -128,6 +130,7 @@ impl<T> Link<T> {
             .map_err(|why| LinkConfigError::new("buffer", "the queue", why))?;
         Ok(Link {
             config: config.clone(),
+            delays: config.delays()?,
             seed,
             now: Time::ZERO,
             queue,
@@ -162,28 +165,35 @@ impl<T> Link<T> {
             .transmitter
             .is_idle()
             .then(|| Idle { lasted: now.since(self.transmitter.free_at()), rate });
-        match self.queue.offer(Packet { token, size, ecn }, idle) {
+        match self.queue.offer(Packet { token, size, ecn, arrived: now }, idle) {
             Ok(Admission::Marked) => self.counters.ecn_marks += 1,
             Ok(Admission::Unchanged) => {}
             Err((packet, refusal)) => return Err(self.refused(packet, refusal)),
         }
         if idle.is_some()
-            && let Some(packet) = self.queue.pop()
+            && let Some(packet) = self.depart(now)
         {
-            self.transmitter.start(packet, now, rate);
+            self.serve(packet, now, true);
         }
         Ok(())
     }
 
-    /// Moves the link to `now` and hands over everything that has come out by then, drops of a
-    /// blackout first, the rest in the order of time.
+    /// Moves the link to `now` and hands over everything that has come out by then, in the order of
+    /// time.
     pub fn advance(&mut self, now: Time, mut sink: impl FnMut(LinkOutput<T>)) {
         let now = self.run(now);
-        while let Some(drop) = self.dropped.pop_front() {
-            sink(LinkOutput::Dropped(drop));
-        }
-        while let Some(Flying { arrival, packet, lost, .. }) = self.pipe.pop_arrived(now) {
-            let Packet { token, size, ecn } = packet;
+        loop {
+            let arrival = self.pipe.next_arrival();
+            let dropped = self.dropped.front().map(|drop| drop.time);
+            if dropped.is_some_and(|time| arrival.is_none_or(|arrival| time <= arrival)) {
+                let Some(drop) = self.dropped.pop_front() else { break };
+                sink(LinkOutput::Dropped(drop));
+                continue;
+            }
+            let Some(Flying { arrival, packet, lost, .. }) = self.pipe.pop_arrived(now) else {
+                break;
+            };
+            let Packet { token, size, ecn, .. } = packet;
             sink(if lost {
                 LinkOutput::Dropped(Dropped { time: arrival, token, cause: DropCause::Random })
             } else {
@@ -198,15 +208,14 @@ impl<T> Link<T> {
     /// `None` while the link is empty. Advancing then may yield nothing yet but always moves the
     /// answer on.
     pub fn next_event(&self) -> Option<Time> {
-        if let Some(drop) = self.dropped.front() {
-            return Some(drop.time);
-        }
-        // Whatever is in service cannot arrive before its end plus the delay.
-        let in_service = self.transmitter.finish().map(|finish| finish + self.config.delay);
-        match (self.pipe.next_arrival(), in_service) {
-            (Some(arrival), Some(next)) => Some(arrival.min(next)),
-            (arrival, next) => arrival.or(next),
-        }
+        // Whatever is in service cannot arrive before its end plus the delay. Where the packet behind it may
+        // be dropped as it departs, that becomes certain at its end.
+        let in_service = self.transmitter.finish().map(|finish| {
+            let drops = self.queue.drops_on_departure() && !self.queue.is_empty();
+            if drops { finish } else { finish + self.delays.at(finish) }
+        });
+        let dropped = self.dropped.front().map(|drop| drop.time);
+        [dropped, self.pipe.next_arrival(), in_service].into_iter().flatten().min()
     }
 
     /// The probability with which a packet that finished serialisation at `now` would be lost.
@@ -264,10 +273,10 @@ impl<T> Link<T> {
         config: &LinkConfig,
         seed: u64,
         stream: &str,
-    ) -> Result<(Cursor<Bitrate>, LossProcess), LinkConfigError> {
+    ) -> Result<(RateProcess, LossProcess), LinkConfigError> {
         let loss = LossProcess::new(&config.loss, seed, &format!("{stream}.loss"))
             .map_err(|why| LinkConfigError::new("loss", "the model", why))?;
-        Ok((config.effective_rate().cursor(), loss))
+        Ok((config.rate_process(seed, &format!("{stream}.rate"))?, loss))
     }
 
     /// Brings transmitter and rate to `now`, or to the latest time seen if that is later; returns it.
@@ -286,10 +295,14 @@ impl<T> Link<T> {
                     self.complete();
                 }
                 None if !self.queue.is_empty() && change > self.transmitter.free_at() => {
-                    if let Some(packet) = self.queue.pop() {
-                        let start = self.transmitter.free_at();
-                        self.transmitter.start(packet, start, self.rate.current());
+                    let start = self.transmitter.free_at();
+                    if let Some(packet) = self.depart(start) {
+                        self.serve(packet, start, false);
                     }
+                }
+                None if self.queue.is_empty() => {
+                    self.rate.advance(self.now);
+                    break;
                 }
                 _ => {
                     if change > self.now || change == Time::MAX {
@@ -305,6 +318,32 @@ impl<T> Link<T> {
         self.now
     }
 
+    /// Takes the next packet from the queue at `now`, dropping those that have waited too long.
+    fn depart(&mut self, now: Time) -> Option<Packet<T>> {
+        loop {
+            match self.queue.depart(now)? {
+                Departure::Sent(packet) => return Some(packet),
+                Departure::Marked(packet) => {
+                    self.counters.ecn_marks += 1;
+                    return Some(packet);
+                }
+                Departure::Dropped(packet) => {
+                    self.counters.dropped_early += 1;
+                    let cause = DropCause::QueueEarly;
+                    self.dropped.push_back(Dropped { time: now, token: packet.token, cause });
+                }
+            }
+        }
+    }
+
+    /// Puts `packet` on the wire at `now`; `idle` says that the transmitter had nothing to do before.
+    fn serve(&mut self, packet: Packet<T>, now: Time, idle: bool) {
+        match self.rate.opportunity(now, packet.size, idle) {
+            Some(finish) => self.transmitter.start_until(packet, finish),
+            None => self.transmitter.start(packet, now, self.rate.current()),
+        }
+    }
+
     /// Takes the served packet off the transmitter, decides its loss and sends it on its way.
     fn complete(&mut self) {
         let Some((packet, finish)) = self.transmitter.complete() else { return };
@@ -312,7 +351,7 @@ impl<T> Link<T> {
         self.counters.bytes_serialised += u64::from(packet.size);
         let lost = self.loss.is_lost(finish);
         self.counters.lost_random += u64::from(lost);
-        let mut arrival = finish + self.config.delay;
+        let mut arrival = finish + self.delays.at(finish);
         if self.config.jitter.max > Duration::ZERO {
             let most = u64::try_from(self.config.jitter.max.as_nanos()).unwrap_or(u64::MAX - 1);
             arrival += Duration::from_nanos(self.jitter.below(most + 1));

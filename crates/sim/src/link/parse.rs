@@ -1,22 +1,23 @@
 use core::str::FromStr;
 use core::time::Duration;
 
-use anabranch_types::{Bitrate, DataSize, Probability, Time, parse_duration};
+use anabranch_types::{Bitrate, DataSize, Time, parse_duration};
 
 use super::config::{LinkConfig, LinkConfigError, MAX_DELAY, RATE_RANGE};
-use crate::loss::{GilbertElliottConfig, LossConfig, MarkovConfig, MarkovState};
-use crate::queue::{Discipline, QueueLimit, RedConfig};
-use crate::rate::{Blackout, Schedule};
+use super::parse_loss::{CORRELATION, Correlation, LOSS, correlation, loss, name};
+use crate::loss::LossConfig;
+use crate::queue::{CodelConfig, Discipline, QueueLimit, RedConfig};
+use crate::rate::{Blackout, Fluctuation, RandomRate, Schedule};
 
 /// Every key, as error messages list them.
-const KEYS: &str = "name, rate, delay, loss, jitter, buffer, blackout, ecn, red, reorder";
+const KEYS: &str = "name, rate, fluctuation, delay, loss, correlation, jitter, buffer, blackout, \
+    ecn, red, codel, reorder";
 const NAME: &str = "1 to 32 letters, digits, '.', '_' or '-'";
 const RATE: &str = "1kbit to 1000gbit, such as 12mbit, or 12mbit/3mbit@10s for a change after 10s";
-const DELAY: &str = "0ms to 60s, such as 40ms";
-const LOSS: &str = "a loss such as 5%; 5%/20%@10s for a change after 10s; \
-    markov:5%/35%@250ms for states with a mean dwell (of each, if each is followed by @dwell); \
-    ge:1%/20% for the chance of entering and of leaving the bad state, and optionally \
-    /LOSS_IN_GOOD/LOSS_IN_BAD (else 0% and 100%)";
+const FLUCTUATION: &str = "period/least-most/step, such as 1s/20%-100%/10%: a new share of the rate \
+    every second, uniform and rounded to tenths; 1ms to 1 day, shares above 0% and up to 1000%";
+const DELAY: &str = "0ms to 60s, such as 40ms, or 40ms/80ms@10s for a change after 10s";
+const JITTER: &str = "0ms to 60s, such as 2ms";
 const BUFFER: &str = "1500B to 1GiB, such as 64KiB, or 1p to 1000000p for packets";
 const BLACKOUT: &str = "a start before its end, such as 10s-15s, several joined by '+'";
 
@@ -28,15 +29,18 @@ impl FromStr for LinkConfig {
     /// | key | value |
     /// |---|---|
     /// | `rate` | `12mbit`; changes as `12mbit/3mbit@10s`; required |
-    /// | `delay` | one way, `40ms`; required |
+    /// | `fluctuation` | `1s/20%-100%/10%`: each second a new share of the rate, in tenths |
+    /// | `delay` | one way, `40ms`; changes as `40ms/80ms@10s`; required |
     /// | `name` | letters, digits, `.`, `_`, `-` |
-    /// | `loss` | `5%`, `5%/20%@10s`, `markov:5%/35%@250ms`, `ge:1%/20%`, `ge:1%/20%/0%/50%` |
+    /// | `loss` | `5%`, `5%/20%@10s`, `markov:5%/35%@250ms`, `trimodal:25%/75%@250ms/2%@1s`, `ge:1%/20%`, `ge:1%/20%/0%/50%`, `pattern:0001`, `joint:air/1/10%+20%/30%@1ms` |
+    /// | `correlation` | `air/2/50%@1ms`: this loss is shared, second link of the group `air`, θ = 0.5, in slots of 1 ms |
     /// | `jitter` | `2ms`: extra delay, uniform from zero to this; order is kept |
     /// | `buffer` | `64KiB` or `100p`; one bandwidth-delay product if left out |
     /// | `blackout` | `10s-15s`, several joined by `+` |
-    /// | `ecn` | flag: RED that marks |
+    /// | `ecn` | flag: RED that marks; CoDel that marks beside `codel` |
     /// | `red` | flag: RED that drops |
-    /// | `reorder` | flag: jitter may reorder |
+    /// | `codel` | flag: CoDel, 5 ms in 100 ms, that drops |
+    /// | `reorder` | flag: jitter and falling delays may reorder |
     ///
     /// # Errors
     /// Names the key, what was given and what is allowed: unknown and repeated keys, values without
@@ -64,13 +68,16 @@ impl FromStr for LinkConfig {
 struct Draft {
     name: String,
     rate: Option<Schedule<Bitrate>>,
-    delay: Option<Duration>,
+    fluctuation: Fluctuation,
+    delay: Option<Schedule<Duration>>,
     loss: LossConfig,
+    correlation: Option<(Correlation, String)>,
     jitter: Option<Duration>,
     buffer: Option<QueueLimit>,
     blackouts: Vec<Blackout>,
     ecn: bool,
     red: bool,
+    codel: bool,
     reorder: bool,
 }
 
@@ -81,15 +88,25 @@ impl Draft {
         match key {
             "name" => self.name = name(value).ok_or_else(|| refuse(NAME))?,
             "rate" => self.rate = Some(schedule(value, rate).ok_or_else(|| refuse(RATE))?),
-            "delay" => self.delay = Some(delay(value).ok_or_else(|| refuse(DELAY))?),
+            "fluctuation" => {
+                let random = fluctuation(value).ok_or_else(|| refuse(FLUCTUATION))?;
+                self.fluctuation = Fluctuation::Random(random);
+            }
+            "delay" => self.delay = Some(schedule(value, delay).ok_or_else(|| refuse(DELAY))?),
             "loss" => self.loss = loss(value).ok_or_else(|| refuse(LOSS))?,
-            "jitter" => self.jitter = Some(delay(value).ok_or_else(|| refuse(DELAY))?),
+            "correlation" => {
+                let shared = correlation(value).ok_or_else(|| refuse(CORRELATION))?;
+                self.correlation = Some((shared, value.to_owned()));
+            }
+            "jitter" => self.jitter = Some(delay(value).ok_or_else(|| refuse(JITTER))?),
             "buffer" => self.buffer = Some(buffer(value).ok_or_else(|| refuse(BUFFER))?),
             "blackout" => {
                 let windows: Option<_> = value.split('+').map(blackout).collect();
                 self.blackouts = windows.ok_or_else(|| refuse(BLACKOUT))?;
             }
-            "ecn" | "red" | "reorder" => return Err(refuse("the bare word, without a value")),
+            "ecn" | "red" | "codel" | "reorder" => {
+                return Err(refuse("the bare word, without a value"));
+            }
             _ => return Err(LinkConfigError::new(key, key, KEYS)),
         }
         Ok(())
@@ -98,6 +115,7 @@ impl Draft {
     fn set_flag(&mut self, key: &str) -> Result<(), LinkConfigError> {
         match key {
             "ecn" => self.ecn = true,
+            "codel" => self.codel = true,
             "red" => self.red = true,
             "reorder" => self.reorder = true,
             "" => return Err(LinkConfigError::new("link", "an empty item", KEYS)),
@@ -117,29 +135,40 @@ impl Draft {
             let allowed = "one of ecn (RED that marks) and red (RED that drops)";
             return Err(LinkConfigError::new("red", "both ecn and red", allowed));
         }
-        if self.reorder && self.jitter.is_none() {
-            return Err(LinkConfigError::new("reorder", "no jitter", "reorder along with jitter"));
+        if self.red && self.codel {
+            return Err(LinkConfigError::new("codel", "both red and codel", "one of them"));
         }
-        let mut config = LinkConfig::new(Bitrate::ZERO, delay);
+        let steady_delay = delay.steps().len() == 1;
+        if self.reorder && self.jitter.is_none() && steady_delay {
+            let allowed = "reorder along with jitter or with changes of the delay";
+            return Err(LinkConfigError::new("reorder", "neither", allowed));
+        }
+        let mut changes = delay.steps().iter().copied();
+        let initial = changes.next().map_or(Duration::ZERO, |(_, delay)| delay);
+        let mut config = LinkConfig::new(Bitrate::ZERO, initial);
         config.name = self.name;
         config.rate = rate;
-        config.loss = self.loss;
+        config.fluctuation = self.fluctuation;
+        config.delay_changes = changes.collect();
+        config.loss = match self.correlation {
+            None => self.loss,
+            Some((shared, given)) => shared
+                .of(self.loss)
+                .ok_or_else(|| LinkConfigError::new("correlation", given, CORRELATION))?,
+        };
         config.jitter.max = self.jitter.unwrap_or_default();
         config.jitter.reorder = self.reorder;
         config.queue.limit = self.buffer;
         config.blackouts = self.blackouts;
-        if self.ecn || self.red {
-            config.queue.discipline =
-                Discipline::Red(RedConfig { ecn: self.ecn, ..RedConfig::default() });
+        let ecn = self.ecn;
+        if self.codel {
+            config.queue.discipline = Discipline::Codel(CodelConfig { ecn, ..Default::default() });
+        } else if ecn || self.red {
+            config.queue.discipline = Discipline::Red(RedConfig { ecn, ..Default::default() });
         }
         config.validate()?;
         Ok(config)
     }
-}
-
-fn name(text: &str) -> Option<String> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
-    ((1..=32).contains(&text.len()) && text.chars().all(plain)).then(|| text.to_owned())
 }
 
 fn rate(text: &str) -> Option<Bitrate> {
@@ -150,13 +179,11 @@ fn delay(text: &str) -> Option<Duration> {
     parse_duration(text).ok().filter(|delay| *delay <= MAX_DELAY)
 }
 
-/// A percentage. A bare number is refused, because `1` might mean 1 % or always.
-fn percent(text: &str) -> Option<Probability> {
-    text.trim().ends_with('%').then(|| text.parse().ok())?
-}
-
 /// `initial`, then any number of `/value@time`.
-fn schedule<V: Copy>(text: &str, value: impl Fn(&str) -> Option<V>) -> Option<Schedule<V>> {
+pub(super) fn schedule<V: Copy>(
+    text: &str,
+    value: impl Fn(&str) -> Option<V>,
+) -> Option<Schedule<V>> {
     let mut parts = text.split('/');
     let initial = value(parts.next()?)?;
     let changes: Option<Vec<(Time, V)>> = parts
@@ -168,53 +195,24 @@ fn schedule<V: Copy>(text: &str, value: impl Fn(&str) -> Option<V>) -> Option<Sc
     Schedule::new(initial, changes?).ok()
 }
 
-fn loss(text: &str) -> Option<LossConfig> {
-    let config = if let Some(states) = text.strip_prefix("markov:") {
-        LossConfig::Markov(markov(states)?)
-    } else if let Some(parameters) = text.strip_prefix("ge:") {
-        LossConfig::GilbertElliott(gilbert_elliott(parameters)?)
-    } else {
-        let schedule = schedule(text, percent)?;
-        match schedule.steps() {
-            [(_, p)] if *p == Probability::ZERO => LossConfig::None,
-            [(_, p)] => LossConfig::Bernoulli(*p),
-            _ => LossConfig::Scheduled(schedule),
-        }
+/// `period/least-most/step`.
+fn fluctuation(text: &str) -> Option<RandomRate> {
+    let parts: Vec<&str> = text.split('/').collect();
+    let [period, shares, step] = parts.as_slice() else { return None };
+    let (least, most) = shares.split_once('-')?;
+    let random = RandomRate {
+        period: parse_duration(period).ok()?,
+        least: share(least)?,
+        most: share(most)?,
+        step: share(step)?,
     };
-    config.validate().is_ok().then_some(config)
+    random.validate().is_ok().then_some(random)
 }
 
-/// `5%/35%@250ms`: a state without a dwell has that of the next one that names it.
-fn markov(text: &str) -> Option<MarkovConfig> {
-    let mut states = Vec::new();
-    let mut dwell = None;
-    for part in text.rsplit('/') {
-        let level = match part.split_once('@') {
-            Some((level, time)) => {
-                dwell = Some(parse_duration(time).ok()?);
-                level
-            }
-            None => part,
-        };
-        states.push(MarkovState { loss: percent(level)?, mean_dwell: dwell? });
-    }
-    states.reverse();
-    // A single state is no chain: plain `loss=5%` says it.
-    (states.len() >= 2).then_some(MarkovConfig { states, jumps: None })
-}
-
-fn gilbert_elliott(text: &str) -> Option<GilbertElliottConfig> {
-    let parameters: Option<Vec<Probability>> = text.split('/').map(percent).collect();
-    match parameters?.as_slice() {
-        [enter, leave] => Some(GilbertElliottConfig::simple(*enter, *leave)),
-        [enter, leave, good, bad] => Some(GilbertElliottConfig {
-            good_to_bad: *enter,
-            bad_to_good: *leave,
-            loss_in_good: *good,
-            loss_in_bad: *bad,
-        }),
-        _ => None,
-    }
+/// A percentage that may exceed 100 %.
+fn share(text: &str) -> Option<f64> {
+    let value: f64 = text.trim().strip_suffix('%')?.parse().ok()?;
+    (0.0..=1000.0).contains(&value).then_some(value / 100.0)
 }
 
 fn buffer(text: &str) -> Option<QueueLimit> {

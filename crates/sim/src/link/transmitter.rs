@@ -56,6 +56,12 @@ impl<T> Transmitter<T> {
         self.in_service = Some((packet, start + Duration::from_nanos(units / rate)));
     }
 
+    /// Starts on `packet`, which will have left at `finish`, whatever the rate.
+    pub(super) fn start_until(&mut self, packet: Packet<T>, finish: Time) {
+        self.carry = 0;
+        self.in_service = Some((packet, finish));
+    }
+
     /// Takes the packet in service with the time it has left at.
     pub(super) fn complete(&mut self) -> Option<(Packet<T>, Time)> {
         let (packet, finish) = self.in_service.take()?;

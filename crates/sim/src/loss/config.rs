@@ -3,6 +3,9 @@ use core::time::Duration;
 
 use anabranch_types::Probability;
 
+use super::correlated::{CorrelatedConfig, MAX_GROUP};
+use super::joint::JointConfig;
+use super::trace::LossTrace;
 use crate::rate::Schedule;
 
 /// Which loss process a link has, and its parameters.
@@ -19,6 +22,12 @@ pub enum LossConfig {
     Markov(MarkovConfig),
     /// Independent losses whose probability changes at known times.
     Scheduled(Schedule<Probability>),
+    /// Losses shared along a chain of links, each with a loss of its own.
+    Correlated(CorrelatedConfig),
+    /// Losses of a group of links with a given correlation matrix.
+    Joint(JointConfig),
+    /// Losses as written down.
+    Trace(LossTrace),
 }
 
 impl LossConfig {
@@ -29,6 +38,12 @@ impl LossConfig {
     pub fn validate(&self) -> Result<(), LossConfigError> {
         match self {
             LossConfig::None | LossConfig::Bernoulli(_) | LossConfig::Scheduled(_) => Ok(()),
+            LossConfig::Trace(LossTrace::Outcomes { lost, .. }) if lost.is_empty() => {
+                Err(LossConfigError::EmptyTrace)
+            }
+            LossConfig::Trace(_) => Ok(()),
+            LossConfig::Correlated(config) => config.validate(),
+            LossConfig::Joint(config) => config.components().map(|_| ()),
             LossConfig::GilbertElliott(config) => config.validate(),
             LossConfig::Markov(config) => config.time_shares().map(|_| ()),
         }
@@ -105,6 +120,28 @@ const MAX_DWELL: Duration = Duration::from_secs(10 * 86_400);
 const ROW_TOLERANCE: f64 = 1e-9;
 
 impl MarkovConfig {
+    /// MPLOT's loss with disruptions (§IV-B): `low` and `high` alternate with a mean dwell of `dwell`
+    /// each; on leaving either, the path goes down with the chance `down`, for `down_dwell` on average,
+    /// during which everything is lost, and comes back in either state equally. Without disruptions
+    /// (`down` zero) it has two states.
+    pub fn trimodal(
+        low: Probability,
+        high: Probability,
+        dwell: Duration,
+        down: Probability,
+        down_dwell: Duration,
+    ) -> Self {
+        let state = |loss, mean_dwell| MarkovState { loss, mean_dwell };
+        let mut states = vec![state(low, dwell), state(high, dwell)];
+        if down == Probability::ZERO {
+            return MarkovConfig { states, jumps: None };
+        }
+        states.push(state(Probability::ONE, down_dwell));
+        let (d, stay) = (down.get(), down.complement().get());
+        let jumps = vec![vec![0.0, stay, d], vec![stay, 0.0, d], vec![0.5, 0.5, 0.0]];
+        MarkovConfig { states, jumps: Some(jumps) }
+    }
+
     /// The share of time spent in each state in the long run: the stationary distribution of the
     /// jump chain, weighted by the mean dwells.
     ///
@@ -217,6 +254,27 @@ pub enum LossConfigError {
     JumpMatrix,
     /// Some states cannot be reached from others, so there is no stationary start.
     StatesNotConnected,
+    /// A link's place in its group is zero, or beyond the group.
+    Position(u32),
+    /// The time slot of a shared draw is too short or too long.
+    Slot(Duration),
+    /// The loss under a shared one is itself shared, or moved by packets.
+    CorrelatedBase,
+    /// A loss of exactly 0 or 1 cannot be correlated with anything.
+    JointLoss,
+    /// The correlation matrix is not square, symmetric, one on its diagonal and within `[0, 1]`.
+    CorrelationMatrix,
+    /// Two links cannot be that correlated, because their losses differ too much.
+    PairCorrelation {
+        /// The links, counted from 1.
+        links: (usize, usize),
+        /// The largest correlation they could have, in thousandths, rounded down.
+        largest_permille: u16,
+    },
+    /// Each pair could be that correlated, but not all of them at once.
+    NoJointLoss,
+    /// A trace of outcomes has none.
+    EmptyTrace,
 }
 
 impl fmt::Display for LossConfigError {
@@ -238,6 +296,30 @@ impl fmt::Display for LossConfigError {
             LossConfigError::StatesNotConnected => {
                 f.write_str("every state must be reachable from every other")
             }
+            LossConfigError::Position(position) => {
+                write!(f, "position {position} is not in the group; 1 to {MAX_GROUP} are allowed")
+            }
+            LossConfigError::Slot(slot) => {
+                write!(f, "a time slot of {slot:?} is outside 1us to 1 day")
+            }
+            LossConfigError::CorrelatedBase => f.write_str(
+                "only constant, scheduled and markov losses can be correlated between links",
+            ),
+            LossConfigError::JointLoss => {
+                f.write_str("correlated losses must be above 0% and below 100%")
+            }
+            LossConfigError::CorrelationMatrix => f.write_str(
+                "the correlation matrix needs one row and one column for each link, must be \
+                 symmetric, with ones on its diagonal and entries from 0 to 1",
+            ),
+            LossConfigError::PairCorrelation { links: (i, j), largest_permille } => {
+                let largest = f64::from(*largest_permille) / 1000.0;
+                write!(f, "links {i} and {j} can have a correlation of {largest} at most")
+            }
+            LossConfigError::NoJointLoss => {
+                f.write_str("no losses have all these correlations at once")
+            }
+            LossConfigError::EmptyTrace => f.write_str("a trace needs at least one entry"),
         }
     }
 }

@@ -4,22 +4,30 @@
 //! process never fall. Processes whose state moves with time keep two random streams, one for the
 //! state and one for the packets, so that the state's course does not depend on the traffic.
 
+mod aggregate;
 mod bernoulli;
 mod config;
+mod correlated;
 mod gilbert_elliott;
+mod joint;
 mod markov;
 mod scheduled;
+mod trace;
 
 #[cfg(test)]
 mod tests;
 
 use anabranch_types::{Probability, Rng, Time};
 
+pub use aggregate::aggregate_windows;
 pub use bernoulli::Bernoulli;
 pub use config::{GilbertElliottConfig, LossConfig, LossConfigError, MarkovConfig, MarkovState};
+pub use correlated::{Correlated, CorrelatedConfig, MAX_GROUP};
 pub use gilbert_elliott::GilbertElliott;
+pub use joint::{Component, Joint, JointConfig, largest_correlation};
 pub use markov::Markov;
 pub use scheduled::Scheduled;
+pub use trace::{LossTrace, LossTraceForm, Replay};
 
 /// What every loss process answers.
 pub trait LossModel {
@@ -54,6 +62,12 @@ pub enum LossProcess {
     Markov(Markov),
     /// Independent losses whose probability changes at known times.
     Scheduled(Scheduled),
+    /// Losses shared along a chain of links.
+    Correlated(Correlated),
+    /// Losses shared by a correlation matrix.
+    Joint(Joint),
+    /// Losses as written down.
+    Replay(Replay),
 }
 
 impl LossProcess {
@@ -76,6 +90,14 @@ impl LossProcess {
             LossConfig::Scheduled(schedule) => {
                 LossProcess::Scheduled(Scheduled::new(schedule, packets))
             }
+            LossConfig::Correlated(config) => {
+                // Checked first: the base must not be correlated again.
+                config.validate()?;
+                let base = LossProcess::new(&config.base, seed, stream)?;
+                LossProcess::Correlated(Correlated::new(config, base, seed)?)
+            }
+            LossConfig::Joint(config) => LossProcess::Joint(Joint::new(config, seed)?),
+            LossConfig::Trace(trace) => LossProcess::Replay(Replay::new(trace)),
         })
     }
 }
@@ -89,6 +111,9 @@ macro_rules! dispatch {
             LossProcess::GilbertElliott($model) => $call,
             LossProcess::Markov($model) => $call,
             LossProcess::Scheduled($model) => $call,
+            LossProcess::Correlated($model) => $call,
+            LossProcess::Joint($model) => $call,
+            LossProcess::Replay($model) => $call,
         }
     };
 }

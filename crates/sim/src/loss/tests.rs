@@ -1,3 +1,6 @@
+mod shared;
+mod traces;
+
 use core::time::Duration;
 
 use anabranch_types::{Probability, Time};
@@ -196,4 +199,42 @@ fn malformed_parameters_are_refused() {
         check(&|c| c.jumps = Some(absorbing.clone())),
         Err(LossConfigError::StatesNotConnected)
     );
+}
+
+#[test]
+fn disruptions_take_their_share_of_time() {
+    let ms = Duration::from_millis;
+    let config = MarkovConfig::trimodal(p(0.25), p(0.75), ms(250), p(0.05), ms(1_000));
+    // Jumps: 1 : 1 : 0.1; weighted by .25, .25 and 1 s: 5/12, 5/12, 1/6.
+    let shares = config.time_shares().expect("valid");
+    for (share, expected) in shares.iter().zip([5.0 / 12.0, 5.0 / 12.0, 1.0 / 6.0]) {
+        assert!((share - expected).abs() < 1e-12, "{shares:?}");
+    }
+    let mean = config.mean_loss().expect("valid").get();
+    assert!((mean - (0.5 * 5.0 / 6.0 + 1.0 / 6.0)).abs() < 1e-12, "{mean}");
+    let without = MarkovConfig::trimodal(p(0.25), p(0.75), ms(250), p(0.0), ms(1_000));
+    assert_eq!(without.states.len(), 2);
+    assert_eq!(without.mean_loss(), Ok(p(0.5)));
+}
+
+#[test]
+fn aggregate_loss_is_as_volatile_as_theory_says() {
+    let state = |loss| MarkovState { loss: p(loss), mean_dwell: Duration::from_millis(250) };
+    let bimodal =
+        LossConfig::Markov(MarkovConfig { states: vec![state(0.25), state(0.75)], jumps: None });
+    let deviation = |paths| {
+        let window = Duration::from_millis(750);
+        let means = aggregate_windows(&bimodal, paths, window, 20_000, 5).expect("valid");
+        let n = means.len() as f64;
+        let mean = means.iter().sum::<f64>() / n;
+        assert!((mean - 0.5).abs() < 0.005, "{mean}");
+        (means.iter().map(|m| (m - mean) * (m - mean)).sum::<f64>() / (n - 1.0)).sqrt()
+    };
+    for paths in [1, 4, 9] {
+        let theory = anabranch_policy::analysis::diversity::aggregate_deviation(
+            0.25, 0.75, 0.25, 0.75, paths,
+        );
+        let measured = deviation(paths);
+        assert!((measured / theory - 1.0).abs() < 0.02, "{paths}: {measured} {theory}");
+    }
 }

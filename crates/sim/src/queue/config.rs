@@ -2,6 +2,8 @@ use core::fmt;
 
 use anabranch_types::{DataSize, Probability};
 
+use super::codel::CodelConfig;
+
 /// The packet size by which byte limits become RED thresholds and packet limits become bytes.
 pub const NOMINAL_PACKET: u32 = 1500;
 
@@ -41,6 +43,8 @@ pub enum Discipline {
     DropTail,
     /// Random early detection.
     Red(RedConfig),
+    /// Controlled delay.
+    Codel(CodelConfig),
 }
 
 /// Parameters of RED (Floyd and Jacobson 1993), gentle variant included.
@@ -57,6 +61,11 @@ pub struct RedConfig {
     pub gentle: bool,
     /// Whether ECN-capable packets are marked instead of dropped.
     pub ecn: bool,
+    /// The base probability p_b from which on ECN-capable packets are dropped all the same; 1 marks
+    /// wherever RED does not drop everyone.
+    pub mark_limit: Probability,
+    /// How marks are spread.
+    pub spacing: RedSpacing,
     /// Size of the small packets by which idle time is counted, in bytes; at least 1.
     pub idle_packet_bytes: u32,
 }
@@ -70,9 +79,34 @@ impl Default for RedConfig {
             max_probability: Probability::clamped(0.1),
             gentle: true,
             ecn: true,
+            mark_limit: Probability::ONE,
+            spacing: RedSpacing::Even,
             idle_packet_bytes: 500,
         }
     }
+}
+
+impl RedConfig {
+    /// RED as ns-2 has it by default, thresholds as in [`RedConfig::default`]: marks at least 1/p_b packets
+    /// apart, and only while p_b is below 0.1, that is, below the upper threshold.
+    pub fn ns2() -> Self {
+        RedConfig {
+            mark_limit: Probability::clamped(0.1),
+            spacing: RedSpacing::Waiting,
+            ..RedConfig::default()
+        }
+    }
+}
+
+/// How RED spreads its marks (and drops) over the arrivals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RedSpacing {
+    /// Gaps are uniform from 1 to 1/p_b: p_a = p_b/(1 − count·p_b) (Floyd and Jacobson 1993, §4).
+    #[default]
+    Even,
+    /// Gaps are uniform from 1/p_b to just below 2/p_b, and nothing is marked or dropped early while at most one packet
+    /// waits: ns-2's `wait_`.
+    Waiting,
 }
 
 /// RED's thresholds on the average queue.
@@ -118,14 +152,24 @@ impl QueueConfig {
         if !limit_ok {
             return Err(QueueConfigError::Limit);
         }
-        let Discipline::Red(red) = &self.discipline else { return Ok(()) };
-        if !(red.weight > 0.0 && red.weight <= 1.0) {
+        match &self.discipline {
+            Discipline::DropTail => Ok(()),
+            Discipline::Codel(codel) if codel.is_valid() => Ok(()),
+            Discipline::Codel(_) => Err(QueueConfigError::Codel),
+            Discipline::Red(red) => red.validate(),
+        }
+    }
+}
+
+impl RedConfig {
+    fn validate(&self) -> Result<(), QueueConfigError> {
+        if !(self.weight > 0.0 && self.weight <= 1.0) {
             return Err(QueueConfigError::Weight);
         }
-        if red.idle_packet_bytes == 0 {
+        if self.idle_packet_bytes == 0 {
             return Err(QueueConfigError::IdlePacket);
         }
-        match red.thresholds {
+        match self.thresholds {
             RedThresholds::Packets { min, max }
                 if !(min >= 0.0 && min < max && max.is_finite()) =>
             {
@@ -147,6 +191,8 @@ pub enum QueueConfigError {
     Thresholds,
     /// RED's idle packet size.
     IdlePacket,
+    /// CoDel's target or interval.
+    Codel,
 }
 
 impl fmt::Display for QueueConfigError {
@@ -156,6 +202,9 @@ impl fmt::Display for QueueConfigError {
             QueueConfigError::Weight => "RED's weight must be above 0 and at most 1",
             QueueConfigError::Thresholds => "RED's thresholds must satisfy 0 <= min < max",
             QueueConfigError::IdlePacket => "RED's idle packet must have at least 1 byte",
+            QueueConfigError::Codel => {
+                "CoDel's target must be 1us to 60s and its interval from the target to 60s"
+            }
         })
     }
 }

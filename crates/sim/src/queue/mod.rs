@@ -2,6 +2,7 @@
 //!
 //! The packet being serialised is not in the queue, as in ns-2 and ns-3.
 
+mod codel;
 mod config;
 mod red;
 
@@ -11,10 +12,12 @@ mod tests;
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use anabranch_types::{Bitrate, Rng};
+use anabranch_types::{Bitrate, Rng, Time};
 
+pub use codel::{Codel, CodelConfig, CodelVerdict};
 pub use config::{
-    Discipline, NOMINAL_PACKET, QueueConfig, QueueConfigError, QueueLimit, RedConfig, RedThresholds,
+    Discipline, NOMINAL_PACKET, QueueConfig, QueueConfigError, QueueLimit, RedConfig, RedSpacing,
+    RedThresholds,
 };
 pub use red::{Red, RedVerdict};
 
@@ -29,6 +32,8 @@ pub struct Packet<T> {
     pub size: u32,
     /// The codepoint it carries, after any marking so far.
     pub ecn: Ecn,
+    /// When it came.
+    pub arrived: Time,
 }
 
 /// Why a packet was not let in.
@@ -58,13 +63,32 @@ pub struct Idle {
     pub rate: Bitrate,
 }
 
-/// A first-in, first-out queue with a limit and a discipline that decides on arrival.
+/// What a queue gives when the transmitter asks for a packet.
+#[derive(Clone, Debug)]
+pub enum Departure<T> {
+    /// This packet goes.
+    Sent(Packet<T>),
+    /// This packet goes, newly marked as having met congestion.
+    Marked(Packet<T>),
+    /// This packet was dropped on the way out; ask again.
+    Dropped(Packet<T>),
+}
+
+/// A first-in, first-out queue with a limit and a discipline that decides on arrival or on departure.
 #[derive(Clone, Debug)]
 pub struct Queue<T> {
     limit: QueueLimit,
-    red: Option<Red>,
+    manager: Manager,
     waiting: VecDeque<Packet<T>>,
     bytes: u64,
+}
+
+/// The discipline with its state.
+#[derive(Clone, Debug)]
+enum Manager {
+    DropTail,
+    Red(Red),
+    Codel(Codel),
 }
 
 /// Room kept from the start, so that short queues never grow their ring.
@@ -81,11 +105,12 @@ impl<T> Queue<T> {
         random: Rng,
     ) -> Result<Self, QueueConfigError> {
         config.validate()?;
-        let red = match &config.discipline {
-            Discipline::DropTail => None,
-            Discipline::Red(red) => Some(Red::new(red, limit, random)),
+        let manager = match &config.discipline {
+            Discipline::DropTail => Manager::DropTail,
+            Discipline::Red(red) => Manager::Red(Red::new(red, limit, random)),
+            Discipline::Codel(codel) => Manager::Codel(Codel::new(*codel)),
         };
-        Ok(Queue { limit, red, waiting: VecDeque::with_capacity(INITIAL_CAPACITY), bytes: 0 })
+        Ok(Queue { limit, manager, waiting: VecDeque::with_capacity(INITIAL_CAPACITY), bytes: 0 })
     }
 
     /// Lets `packet` in, or hands it back with the reason.
@@ -103,7 +128,7 @@ impl<T> Queue<T> {
             QueueLimit::Packets(_) => self.waiting.len() as f64,
             QueueLimit::Bytes(_) => self.bytes as f64 / f64::from(NOMINAL_PACKET),
         };
-        if let Some(red) = &mut self.red {
+        if let Manager::Red(red) = &mut self.manager {
             match red.on_arrival(waiting, idle, packet.ecn.is_capable(), full) {
                 RedVerdict::Admit => {}
                 RedVerdict::Mark if packet.ecn == Ecn::Ce => {}
@@ -117,16 +142,46 @@ impl<T> Queue<T> {
         } else if full {
             return Err((packet, Refusal::Full));
         }
+        if let Manager::Codel(codel) = &mut self.manager {
+            codel.on_arrival(packet.size);
+        }
         self.bytes += u64::from(packet.size);
         self.waiting.push_back(packet);
         Ok(admission)
     }
 
-    /// Takes the packet that has waited longest.
+    /// Takes the packet that has waited longest to the transmitter at `now`, or finds that it is to be
+    /// dropped there. `None` if nobody waits.
+    pub fn depart(&mut self, now: Time) -> Option<Departure<T>> {
+        let Some(mut packet) = self.pop() else {
+            if let Manager::Codel(codel) = &mut self.manager {
+                codel.on_empty();
+            }
+            return None;
+        };
+        let Manager::Codel(codel) = &mut self.manager else { return Some(Departure::Sent(packet)) };
+        let sojourn = now.since(packet.arrived);
+        Some(match codel.on_departure(now, sojourn, self.bytes, packet.ecn.is_capable()) {
+            CodelVerdict::Pass => Departure::Sent(packet),
+            CodelVerdict::Mark if packet.ecn == Ecn::Ce => Departure::Sent(packet),
+            CodelVerdict::Mark => {
+                packet.ecn = Ecn::Ce;
+                Departure::Marked(packet)
+            }
+            CodelVerdict::Drop => Departure::Dropped(packet),
+        })
+    }
+
+    /// Takes the packet that has waited longest, whatever the discipline thinks of it.
     pub fn pop(&mut self) -> Option<Packet<T>> {
         let packet = self.waiting.pop_front()?;
         self.bytes -= u64::from(packet.size);
         Some(packet)
+    }
+
+    /// Whether packets may be dropped as they depart.
+    pub fn drops_on_departure(&self) -> bool {
+        matches!(self.manager, Manager::Codel(_))
     }
 
     /// Packets waiting.
@@ -151,7 +206,18 @@ impl<T> Queue<T> {
 
     /// RED's state, if that is the discipline.
     pub fn red(&self) -> Option<&Red> {
-        self.red.as_ref()
+        match &self.manager {
+            Manager::Red(red) => Some(red),
+            _ => None,
+        }
+    }
+
+    /// CoDel's state, if that is the discipline.
+    pub fn codel(&self) -> Option<&Codel> {
+        match &self.manager {
+            Manager::Codel(codel) => Some(codel),
+            _ => None,
+        }
     }
 
     fn is_full_for(&self, size: u32) -> bool {

@@ -1,6 +1,6 @@
 use anabranch_types::{Rng, math};
 
-use super::{Idle, QueueLimit, RedConfig};
+use super::{Idle, QueueLimit, RedConfig, RedSpacing};
 
 /// Random early detection (Floyd and Jacobson 1993, figure 2), with the gentle slope and ECN.
 ///
@@ -13,6 +13,8 @@ pub struct Red {
     max_probability: f64,
     gentle: bool,
     ecn: bool,
+    mark_limit: f64,
+    spacing: RedSpacing,
     idle_packet_bits: f64,
     average: f64,
     /// Packets since the last mark; −1 while the average is below `min`.
@@ -50,6 +52,8 @@ impl Red {
             max_probability: config.max_probability.get(),
             gentle: config.gentle,
             ecn: config.ecn,
+            mark_limit: config.mark_limit.get(),
+            spacing: config.spacing,
             idle_packet_bits: 8.0 * f64::from(config.idle_packet_bytes.max(1)),
             average: 0.0,
             count: -1,
@@ -74,8 +78,13 @@ impl Red {
             self.count = 0;
             return RedVerdict::Drop;
         }
+        let spared = self.spacing == RedSpacing::Waiting && waiting <= 1.0;
         match self.pressure() {
             Pressure::None => {
+                self.count = -1;
+                RedVerdict::Admit
+            }
+            _ if spared => {
                 self.count = -1;
                 RedVerdict::Admit
             }
@@ -85,11 +94,13 @@ impl Red {
             }
             Pressure::Probability(base) => {
                 self.count += 1;
-                if !self.random.chance(spread(base, self.count)) {
+                if !self.random.chance(self.spacing.spread(base, self.count)) {
                     return RedVerdict::Admit;
                 }
                 self.count = 0;
-                if self.ecn && capable { RedVerdict::Mark } else { RedVerdict::Drop }
+                let mark =
+                    self.ecn && capable && (base < self.mark_limit || self.mark_limit >= 1.0);
+                if mark { RedVerdict::Mark } else { RedVerdict::Drop }
             }
         }
     }
@@ -139,8 +150,15 @@ impl Red {
     }
 }
 
-/// p_a = p_b / (1 − count·p_b), which makes the gaps between marks uniform.
-fn spread(base: f64, count: i64) -> f64 {
-    let rest = 1.0 - count as f64 * base;
-    if rest <= base { 1.0 } else { base / rest }
+impl RedSpacing {
+    /// The probability for the `count`-th arrival since the last mark, from the base probability.
+    fn spread(self, base: f64, count: i64) -> f64 {
+        let filled = count as f64 * base;
+        let rest = match self {
+            RedSpacing::Even => 1.0 - filled,
+            RedSpacing::Waiting if filled < 1.0 => return 0.0,
+            RedSpacing::Waiting => 2.0 - filled,
+        };
+        if rest <= base { 1.0 } else { base / rest }
+    }
 }

@@ -1,11 +1,13 @@
+mod codel;
+
 use core::time::Duration;
 
-use anabranch_types::{Bitrate, DataSize, Probability, Rng};
+use anabranch_types::{Bitrate, DataSize, Probability, Rng, Time};
 
 use super::*;
 
 fn packet(size: u32) -> Packet<u32> {
-    Packet { token: size, size, ecn: Ecn::NotEct }
+    Packet { token: size, size, ecn: Ecn::NotEct, arrived: Time::ZERO }
 }
 
 fn drop_tail(limit: QueueLimit) -> Queue<u32> {
@@ -105,6 +107,47 @@ fn red_evens_out_the_gaps_between_marks() {
 }
 
 #[test]
+fn red_in_the_manner_of_ns2_waits_between_marks() {
+    // With p_b = 0.05 held, gaps are uniform from 20 to 39.
+    let config = RedConfig { weight: 1.0, ..RedConfig::ns2() };
+    let mut red = red(config);
+    let (mut marks, mut gap, mut shortest, mut longest, mut total) = (0_u32, 0, u32::MAX, 0, 0_u32);
+    for _ in 0..300_000 {
+        gap += 1;
+        if red.on_arrival(20.0, None, true, false) == RedVerdict::Mark {
+            if marks > 0 {
+                (shortest, longest) = (shortest.min(gap), longest.max(gap));
+                total += gap;
+            }
+            (marks, gap) = (marks + 1, 0);
+        }
+    }
+    let mean = f64::from(total) / f64::from(marks - 1);
+    assert!((mean - 29.5).abs() < 0.3, "{mean}");
+    assert!(shortest == 20 && longest == 39, "{shortest} {longest}");
+}
+
+#[test]
+fn red_in_the_manner_of_ns2_drops_the_capable_beyond_the_upper_threshold() {
+    let with = |average: f64| {
+        let mut red = red(RedConfig { weight: 1.0, ..RedConfig::ns2() });
+        let verdicts = (0..1_000).map(|_| red.on_arrival(average, None, true, false));
+        let verdicts: Vec<RedVerdict> = verdicts.collect();
+        let seen = |verdict| verdicts.contains(&verdict);
+        (seen(RedVerdict::Mark), seen(RedVerdict::Drop))
+    };
+    assert_eq!(with(29.0), (true, false));
+    assert_eq!(with(31.0), (false, true));
+    // A standing average says nothing while at most one packet waits.
+    let mut red = red(RedConfig { weight: 1e-9, ..RedConfig::ns2() });
+    let thresholds = RedThresholds::Packets { min: 0.0, max: 1e-6 };
+    let mut eager = self::red(RedConfig { thresholds, weight: 1.0, ..RedConfig::ns2() });
+    assert_eq!(red.on_arrival(1.0, None, true, false), RedVerdict::Admit);
+    assert_eq!(eager.on_arrival(1.0, None, true, false), RedVerdict::Admit);
+    assert_eq!(eager.on_arrival(2.0, None, true, false), RedVerdict::Drop);
+}
+
+#[test]
 fn red_marks_the_capable_drops_the_rest_and_everyone_beyond_twice_max() {
     let config =
         RedConfig { weight: 1.0, max_probability: Probability::ONE, ..RedConfig::default() };
@@ -144,7 +187,7 @@ fn a_red_queue_sets_the_codepoint_and_counts_only_new_marks() {
         ..config
     };
     let mut queue = Queue::new(&config, limit, Rng::new(1)).expect("valid configuration");
-    let with = |ecn| Packet { token: 0, size: 40, ecn };
+    let with = |ecn| Packet { token: 0, size: 40, ecn, arrived: Time::ZERO };
     assert_eq!(queue.offer(with(Ecn::Ect0), None).ok(), Some(Admission::Unchanged));
     assert_eq!(queue.offer(with(Ecn::Ect1), None).ok(), Some(Admission::Marked));
     queue.pop();
@@ -170,6 +213,15 @@ fn parameters_out_of_range_are_refused() {
         with(RedConfig { thresholds, ..RedConfig::default() }),
         Err(QueueConfigError::Thresholds)
     );
+    let codel = |target, interval| {
+        let (target, interval) = (Duration::from_millis(target), Duration::from_millis(interval));
+        let discipline = Discipline::Codel(CodelConfig { target, interval, ecn: true });
+        QueueConfig { limit: None, discipline }.validate()
+    };
+    assert_eq!(codel(5, 100), Ok(()));
+    for (target, interval) in [(0, 100), (5, 4), (5, 60_001)] {
+        assert_eq!(codel(target, interval), Err(QueueConfigError::Codel));
+    }
     for limit in [QueueLimit::Packets(0), QueueLimit::Bytes(DataSize::from_bytes(1499))] {
         let config = QueueConfig { limit: Some(limit), discipline: Discipline::DropTail };
         assert_eq!(config.validate(), Err(QueueConfigError::Limit));

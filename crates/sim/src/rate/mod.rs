@@ -1,10 +1,18 @@
-//! Values that change at known times: a link's rate, its scheduled loss, its blackouts.
+//! Values that change with time: schedules of any value, a link's blackouts, and the courses its rate
+//! may take.
 
 mod blackout;
+pub(crate) mod draws;
+mod process;
+mod random;
 mod schedule;
+mod trace;
 
 #[cfg(test)]
 mod tests;
 
 pub use blackout::{Blackout, darken};
+pub use process::{Fluctuation, RateError, RateProcess};
+pub use random::{RandomCourse, RandomRate};
 pub use schedule::{Cursor, Schedule, ScheduleError};
+pub use trace::{DeliveryTrace, OPPORTUNITY_BYTES, TraceCourse, TraceError};

@@ -51,3 +51,158 @@ fn blackouts_cut_holes_and_the_rate_underneath_returns() {
         .map(|(secs, rate)| (Time::from_secs(secs), mbps(rate)));
     assert_eq!(darken(&rate, &blackouts).steps(), expected);
 }
+
+mod random {
+    use core::time::Duration;
+
+    use super::*;
+
+    fn course(seed: u64) -> RandomCourse {
+        let config = RandomRate::ptcp(Duration::from_secs(1));
+        RandomCourse::new(&config, seed, "link.test.rate").expect("valid")
+    }
+
+    #[test]
+    fn levels_are_tenths_with_half_weight_at_the_ends() {
+        let mut course = course(1);
+        let n = 80_000;
+        let mut counts = [0_u32; 11];
+        let mut sum = 0.0;
+        for second in 0..n {
+            course.advance(Time::from_secs(second));
+            let tenths = course.share() * 10.0;
+            assert!((tenths - tenths.round()).abs() < 1e-9, "{tenths}");
+            counts[tenths.round() as usize] += 1;
+            sum += course.share();
+        }
+        assert_eq!(counts[..2], [0, 0]);
+        // Eight bins of the whole, the first and the last of half: 10000 ± 5·94, 5000 ± 5·69.
+        for (tenth, count) in counts.iter().enumerate().skip(2) {
+            let (expected, slack) =
+                if tenth == 2 || tenth == 10 { (5_000, 345) } else { (10_000, 470) };
+            assert!(count.abs_diff(expected) < slack, "{counts:?}");
+        }
+        let mean = sum / n as f64;
+        assert!((mean - 0.6).abs() < 0.005, "{mean}");
+    }
+
+    #[test]
+    fn a_level_holds_its_period_and_does_not_depend_on_the_way_there() {
+        let (mut stepped, mut jumped) = (course(3), course(3));
+        for millis in (0..20_000).step_by(250) {
+            let now = Time::from_millis(millis);
+            stepped.advance(now);
+            assert_eq!(stepped.next_change(), Time::from_secs(millis / 1_000 + 1));
+        }
+        jumped.advance(Time::from_millis(19_999));
+        assert_eq!(stepped.share(), jumped.share());
+        jumped.advance(Time::MAX);
+        assert_eq!(jumped.next_change(), Time::MAX);
+        let shares = |seed| -> Vec<f64> {
+            let mut course = course(seed);
+            let mut at = |second| {
+                course.advance(Time::from_secs(second));
+                course.share()
+            };
+            (0..20).map(&mut at).collect()
+        };
+        assert_eq!(shares(7), shares(7));
+        assert_ne!(shares(7), shares(8));
+    }
+
+    #[test]
+    fn a_process_joins_nominal_rate_levels_and_blackouts() {
+        let rate = Schedule::new(mbps(5), [(Time::from_secs(10), mbps(50))]).expect("times rise");
+        let dark = [Blackout { start: Time::from_secs(4), end: Time::from_secs(6) }];
+        let random = Fluctuation::Random(RandomRate::ptcp(Duration::from_secs(1)));
+        let mut process =
+            RateProcess::new(&rate, &random, &dark, 3, "link.test.rate").expect("valid");
+        let mut levels = course(3);
+        for second in 0..20 {
+            let now = Time::from_secs(second);
+            process.advance(now);
+            levels.advance(now);
+            let nominal = if second < 10 { 5e6 } else { 50e6 };
+            let share = if (4..6).contains(&second) { 0.0 } else { levels.share() };
+            let expected = (nominal * share).round() as u64;
+            assert_eq!(process.current().as_bps(), expected, "{second}");
+            assert_eq!(process.next_change(), Time::from_secs(second + 1));
+        }
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_refused() {
+        let base = RandomRate::ptcp(Duration::from_secs(1));
+        assert_eq!(base.validate(), Ok(()));
+        let short = Duration::from_micros(1);
+        assert_eq!(RandomRate { period: short, ..base }.validate(), Err(RateError::Period(short)));
+        let wrong = [
+            RandomRate { least: 0.0, ..base },
+            RandomRate { least: 0.04, ..base },
+            RandomRate { least: 1.1, ..base },
+            RandomRate { most: 11.0, ..base },
+            RandomRate { step: 0.0, ..base },
+            RandomRate { step: f64::NAN, ..base },
+            RandomRate { most: f64::NAN, ..base },
+        ];
+        for random in wrong {
+            assert_eq!(random.validate(), Err(RateError::Shares), "{random:?}");
+        }
+    }
+}
+
+mod trace {
+    use core::time::Duration;
+
+    use super::*;
+
+    fn trace(text: &str) -> DeliveryTrace {
+        DeliveryTrace::parse(text).expect("a trace")
+    }
+
+    #[test]
+    fn a_trace_repeats_after_its_last_opportunity() {
+        let trace = trace("# two in the third millisecond\n1\n3\n3\n10\n");
+        assert_eq!((trace.opportunities(), trace.period()), (4, Duration::from_millis(10)));
+        // 6000 B in 10 ms.
+        assert_eq!(trace.mean_rate(), Bitrate::from_bps(4_800_000));
+        let counts = [0, 1, 2, 3, 9, 10, 11, 13, 20, 21].map(|t| trace.count(Time::from_millis(t)));
+        assert_eq!(counts, [0, 1, 1, 3, 3, 4, 5, 7, 8, 9]);
+        let zero = super::super::DeliveryTrace::parse("0\n4\n").expect("a trace");
+        // The end of one cycle and the start of the next fall together.
+        assert_eq!([0, 3, 4, 8].map(|t| zero.count(Time::from_millis(t))), [1, 1, 3, 5]);
+    }
+
+    #[test]
+    fn packets_share_and_span_opportunities() {
+        let mut course = TraceCourse::new(&trace("1\n3\n3\n10\n"));
+        let ms = Time::from_millis;
+        // 500 B of the first; 1000 B remain for the packet behind.
+        assert_eq!(course.finish(ms(0), 500, true), ms(1));
+        assert_eq!(course.finish(ms(1), 1000, false), ms(1));
+        assert_eq!(course.finish(ms(1), 100, false), ms(3));
+        // 1400 B left at 3 ms: 4400 B end with the opportunity at 10 ms.
+        assert_eq!(course.finish(ms(3), 4400, false), ms(10));
+        assert_eq!(course.finish(ms(10), 1, false), ms(11));
+        // After a rest what was left is gone, and so is an opportunity at the very instant.
+        assert_eq!(course.finish(ms(11), 1, true), ms(13));
+        assert_eq!(course.finish(Time::from_micros(19_999), 1500, true), ms(20));
+        assert_eq!(course.finish(ms(20), u32::MAX, false), course.finish(ms(20), 1, false));
+    }
+
+    #[test]
+    fn what_is_no_trace_is_refused_with_its_line() {
+        let line = |text: &str| DeliveryTrace::parse(text).expect_err("no trace").line;
+        assert_eq!(line("1\n2\n1\n"), 3);
+        assert_eq!(line("1\n\n2ms\n"), 3);
+        assert_eq!(line("-4"), 1);
+        assert_eq!(line("1.5"), 1);
+        assert_eq!(line("1\n99999999999999999999\n"), 2);
+        assert_eq!(line("864000001"), 1);
+        assert_eq!(line("0\n0\n"), 2);
+        assert_eq!(line(""), 0);
+        assert_eq!(line("# only words\n"), 0);
+        let error = DeliveryTrace::parse("PK\u{3}\u{4}").expect_err("no trace").to_string();
+        assert!(error.contains("line 1") && error.contains("millisecond"), "{error}");
+    }
+}

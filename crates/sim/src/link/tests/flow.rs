@@ -243,7 +243,7 @@ fn golden_runs() {
         ("rate=10mbit,delay=20ms,loss=ge:1%/20%,jitter=3ms", 0x024e_021d_c572_20fa),
         (
             "rate=7mbit/9mbit@1s,delay=20ms,loss=1%/50%@2s,jitter=3ms,reorder,blackout=3s-3500ms",
-            0x9d85_2ea4_e009_6d7b,
+            0x17af_6e12_0fc6_0675,
         ),
     ];
     for (text, expected) in golden {

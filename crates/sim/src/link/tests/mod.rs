@@ -1,6 +1,7 @@
 mod capacity;
 mod flow;
 mod parse;
+mod parts;
 mod properties;
 
 use anabranch_types::Time;

@@ -4,8 +4,8 @@ use anabranch_types::{Bitrate, DataSize, Probability};
 
 use super::*;
 use crate::loss::LossConfig;
-use crate::queue::{Discipline, QueueLimit};
-use crate::rate::Blackout;
+use crate::queue::{CodelConfig, Discipline, QueueLimit};
+use crate::rate::{Blackout, Fluctuation, RandomRate};
 
 fn parse(text: &str) -> Result<LinkConfig, LinkConfigError> {
     text.parse()
@@ -58,6 +58,37 @@ fn loss_models_are_read() {
 }
 
 #[test]
+fn the_less_common_parts_are_read() {
+    let ms = Duration::from_millis;
+    let config = parse("rate=5mbit,delay=40ms/80ms@10s,fluctuation=1s/20%-100%/10%,codel,reorder")
+        .expect("valid");
+    assert_eq!((config.delay, config.delay_changes), (ms(40), vec![(Time::from_secs(10), ms(80))]));
+    assert!(config.jitter.reorder);
+    let Fluctuation::Random(random) = config.fluctuation else { panic!("random") };
+    assert_eq!(random, RandomRate::ptcp(ms(1_000)));
+    let codel = |ecn| Discipline::Codel(CodelConfig { ecn, ..CodelConfig::default() });
+    assert_eq!(config.queue.discipline, codel(false));
+    let marking = parse("rate=5mbit,delay=1ms,codel,ecn").expect("valid");
+    assert_eq!(marking.queue.discipline, codel(true));
+
+    let config = parse("rate=5mbit,delay=1ms,correlation=air.1/3/50%@2ms,loss=5%").expect("valid");
+    let LossConfig::Correlated(shared) = config.loss else { panic!("correlated") };
+    assert_eq!((shared.group.as_str(), shared.position, shared.slot), ("air.1", 3, ms(2)));
+    assert_eq!(*shared.base, LossConfig::Bernoulli(Probability::clamped(0.05)));
+
+    let loss = |text: &str| parse(&format!("rate=1mbit,delay=1ms,loss={text}")).map(|c| c.loss);
+    let Ok(LossConfig::Markov(markov)) = loss("trimodal:25%/75%@250ms/2%@1s") else { panic!() };
+    let states: Vec<(f64, u128)> =
+        markov.states.iter().map(|s| (s.loss.get(), s.mean_dwell.as_millis())).collect();
+    assert_eq!(states, [(0.25, 250), (0.75, 250), (1.0, 1_000)]);
+    let Ok(LossConfig::Trace(trace)) = loss("pattern:0001") else { panic!("trace") };
+    assert_eq!(trace.mean_loss().get(), 0.25);
+    let Ok(LossConfig::Joint(joint)) = loss("joint:air/2/10%+20%+5%/30%@1ms") else { panic!() };
+    assert_eq!((joint.position, joint.losses.len()), (2, 3));
+    assert_eq!(joint.correlation[0][2], 0.09);
+}
+
+#[test]
 fn mistakes_are_refused_by_the_key_they_are_in() {
     let base = "rate=1mbit,delay=1ms";
     let wrong = [
@@ -73,6 +104,9 @@ fn mistakes_are_refused_by_the_key_they_are_in() {
         ("delay", "rate=1mbit,delay=40"),
         ("delay", "rate=1mbit,delay=-1ms"),
         ("delay", "rate=1mbit,delay=61s"),
+        ("delay", "rate=1mbit,delay=1s/61s@2s"),
+        ("delay", "rate=1mbit,delay=1s/2s"),
+        ("delay", "rate=1mbit,delay=1s/2s@3s/3s@3s"),
         ("name", "name=,rate=1mbit,delay=1ms"),
         ("name", "name=a b,rate=1mbit,delay=1ms"),
         ("rate", "rate=1mbit,rate=1mbit,delay=1ms"),
@@ -103,6 +137,26 @@ fn mistakes_are_refused_by_the_key_they_are_in() {
         ("ecn", "ecn=yes"),
         ("ecn", "ecn,ecn"),
         ("red", "ecn,red"),
+        ("codel", "codel,red"),
+        ("codel", "codel=5ms"),
+        ("fluctuation", "fluctuation=1s"),
+        ("fluctuation", "fluctuation=0s/20%-100%/10%"),
+        ("fluctuation", "fluctuation=1s/100%-20%/10%"),
+        ("fluctuation", "fluctuation=1s/0%-20%/10%"),
+        ("fluctuation", "fluctuation=1s/20-100/10"),
+        ("correlation", "correlation=air/0/50%@1ms"),
+        ("correlation", "correlation=air/1/50%"),
+        ("correlation", "correlation=air/1/0.5@1ms"),
+        ("correlation", "correlation=air/1/50%@0ms"),
+        ("correlation", "loss=ge:1%/20%,correlation=air/1/50%@1ms"),
+        ("loss", "loss=trimodal:25%/75%@250ms"),
+        ("loss", "loss=trimodal:25%/75%/2%@1s"),
+        ("loss", "loss=trimodal:25%/75%@250ms/102%@1s"),
+        ("loss", "loss=pattern:0120"),
+        ("loss", "loss=pattern:"),
+        ("loss", "loss=joint:air/1/25%+75%/50%@1ms"),
+        ("loss", "loss=joint:air/3/25%+25%/50%@1ms"),
+        ("loss", "loss=poisson:3%"),
         ("reorder", "reorder"),
         ("speed", "speed=1mbit"),
         ("fast", "fast"),
@@ -122,7 +176,7 @@ fn errors_say_what_was_given_and_what_is_allowed() {
         "{error}"
     );
     let error = parse("rate=1mbit,delay=1ms,los=1%").expect_err("unknown").to_string();
-    assert!(error.contains("name, rate, delay, loss"), "{error}");
+    assert!(error.contains("name, rate, fluctuation, delay, loss"), "{error}");
 }
 
 #[test]

@@ -7,12 +7,26 @@ use super::*;
 /// Text that is often nearly a valid description.
 fn near_description() -> impl Strategy<Value = String> {
     let key = prop::sample::select(vec![
-        "rate", "delay", "loss", "jitter", "buffer", "blackout", "ecn", "red", "reorder", "name",
+        "rate",
+        "delay",
+        "loss",
+        "jitter",
+        "buffer",
+        "blackout",
+        "ecn",
+        "red",
+        "reorder",
+        "name",
+        "codel",
+        "fluctuation",
+        "correlation",
         "x",
     ]);
     let value = prop_oneof![
         "[0-9]{1,4}(mbit|kbit|ms|s|%|KiB|p|)(@[0-9]{1,3}(ms|s))?",
-        "(markov:|ge:)?[0-9]{1,3}%(/[0-9]{1,3}%){0,4}(@[0-9]{1,3}ms)?",
+        "(markov:|ge:|trimodal:|pattern:|joint:[a-z]/)?[0-9]{1,3}%(/[0-9]{1,3}%){0,4}(@[0-9]{1,3}ms)?",
+        "[0-9]{1,2}s/[0-9]{1,3}%-[0-9]{1,3}%/[0-9]{1,2}%",
+        "[a-z]{1,3}/[0-9]/([0-9]{1,2}%\\+){0,3}[0-9]{1,2}%(/[0-9]{1,2}%)?@[0-9]{1,2}ms",
         "[0-9]s-[0-9]s(\\+[0-9]s-[0-9]s)?",
         "\\PC{0,12}",
     ];
@@ -30,13 +44,30 @@ fn description() -> impl Strategy<Value = String> {
         "10%/60%@40ms",
         "markov:0%/90%@3ms",
         "ge:10%/30%/1%/80%",
+        "trimodal:5%/60%@4ms/20%@9ms",
+        "pattern:00101",
+        "10%/60%@40ms,correlation=air/3/50%@1ms",
+        "joint:air/2/10%+20%/30%@2ms",
     ]);
-    let rate = prop::sample::select(vec!["1mbit", "3333kbit", "1gbit", "8mbit/700kbit@30ms"]);
-    let queue = prop::sample::select(vec!["buffer=3p", "buffer=9000B", "ecn", "red,buffer=12p"]);
+    let rate = prop::sample::select(vec![
+        "1mbit",
+        "3333kbit",
+        "1gbit",
+        "8mbit/700kbit@30ms",
+        "9mbit,fluctuation=7ms/10%-100%/10%",
+    ]);
+    let queue = prop::sample::select(vec![
+        "buffer=3p",
+        "buffer=9000B",
+        "ecn",
+        "red,buffer=12p",
+        "codel",
+        "codel,ecn,buffer=30p",
+    ]);
     let rest = prop::sample::select(vec!["jitter=0ms", "jitter=4ms", "jitter=4ms,reorder"]);
     let dark = prop::sample::select(vec!["1s-2s", "20ms-25ms", "0ms-10ms+15ms-60ms"]);
     (rate, 0..30_u64, loss, queue, rest, dark).prop_map(|(rate, delay, loss, queue, rest, dark)| {
-        format!("rate={rate},delay={delay}ms,loss={loss},{queue},{rest},blackout={dark}")
+        format!("rate={rate},delay={delay}ms/5ms@25ms,loss={loss},{queue},{rest},blackout={dark}")
     })
 }
 
@@ -63,7 +94,8 @@ proptest! {
         let mut count = |output: LinkOutput<u64>, now: Time| {
             let (time, token) = match output {
                 LinkOutput::Delivered(d) => (d.time, d.token),
-                LinkOutput::Dropped(d) if d.cause == DropCause::Blackout => (latest, d.token),
+                // Refused at once, perhaps before what came out earlier was asked for.
+                LinkOutput::Dropped(d) if d.time == Time::MAX => (latest, d.token),
                 LinkOutput::Dropped(d) => (d.time, d.token),
             };
             late |= time < latest || time > now;
@@ -77,7 +109,7 @@ proptest! {
             }
             let ecn = Ecn::from_bits(*size as u8);
             if let Err(refused) = link.enqueue(now, *size, ecn, token as u64) {
-                count(LinkOutput::Dropped(Dropped { cause: DropCause::Blackout, ..refused }), now);
+                count(LinkOutput::Dropped(Dropped { time: Time::MAX, ..refused }), now);
             }
         }
         while let Some(next) = link.next_event() {

@@ -1,0 +1,169 @@
+//! Links made of the less common parts: traces, fluctuating rates, changing delays, controlled delay,
+//! shared losses.
+
+use core::time::Duration;
+
+use super::*;
+use crate::loss::{LossTrace, LossTraceForm};
+use crate::rate::DeliveryTrace;
+
+fn traced(text: &str, delay_ms: u64) -> LinkConfig {
+    let trace = DeliveryTrace::parse(text).expect("a trace");
+    LinkConfig::from_trace(trace, Duration::from_millis(delay_ms))
+}
+
+fn arrivals(out: &[LinkOutput<u64>]) -> Vec<(u64, u64)> {
+    out.iter()
+        .filter_map(|output| match output {
+            LinkOutput::Delivered(d) => Some((d.token, d.time.as_nanos() / 1_000_000)),
+            LinkOutput::Dropped(_) => None,
+        })
+        .collect()
+}
+
+#[test]
+fn a_trace_delivers_at_its_opportunities() {
+    let mut link = Link::new(&traced("4\n4\n10\n", 20), 1, "test").expect("valid");
+    assert_eq!(link.rate(), Bitrate::from_bps(3_600_000));
+    for (token, size) in [(0, 500), (1, 1000), (2, 100), (3, 1500), (4, 1500)] {
+        link.enqueue(Time::ZERO, size, Ecn::NotEct, token).expect("room");
+    }
+    // 0 and 1 fill the first opportunity at 4 ms, 2 and most of 3 the second, 3 ends at 10 ms along with most
+    // of 4, which ends with the next cycle at 14 ms.
+    assert_eq!(arrivals(&drain(&mut link)), [(0, 24), (1, 24), (2, 24), (3, 30), (4, 34)]);
+    // A rest forgets what opportunities had left, and at 44 ms both of that instant are gone.
+    link.enqueue(Time::from_millis(44), 40, Ecn::NotEct, 5).expect("room");
+    assert_eq!(arrivals(&drain(&mut link)), [(5, 70)]);
+}
+
+#[test]
+fn a_saturated_trace_delivers_its_capacity() {
+    let config = LinkConfig { queue: Default::default(), ..traced("1\n2\n4\n7\n7\n11\n", 5) };
+    let mut link = Link::new(&config, 1, "test").expect("valid");
+    let out = constant_traffic(&mut link, 12_000, 700, Duration::from_millis(1));
+    let delivered = link.counters().bytes_delivered as f64 * 8.0;
+    let last = arrivals(&out).last().map(|(_, millis)| millis - 5).expect("some arrive");
+    let capacity = link.capacity_integral(Time::ZERO, Time::from_millis(last));
+    // 1.09 packets fit into each millisecond, so nothing is lost but the remainders of idle spells.
+    assert_eq!(link.counters().packets_delivered, 12_000);
+    assert!(delivered < capacity && delivered > 0.8 * capacity, "{delivered} {capacity}");
+    // Twice the load fills every opportunity to the last byte.
+    let mut full = Link::new(&config, 1, "test").expect("valid");
+    let out = constant_traffic(&mut full, 24_000, 1400, Duration::from_micros(500));
+    let first_second: u64 = arrivals(&out).iter().filter(|(_, at)| *at <= 1_105).count() as u64;
+    // 100 cycles of 6 opportunities: 900 000 B, less the part of a packet under way.
+    assert!((900_000 - 1400 * first_second) < 1400, "{first_second}");
+}
+
+#[test]
+fn a_dark_trace_link_loses_what_is_under_way_and_starts_afresh() {
+    let config = traced("5\n", 0).with_blackout(crate::rate::Blackout {
+        start: Time::from_millis(12),
+        end: Time::from_millis(21),
+    });
+    let mut link = Link::new(&config, 1, "test").expect("valid");
+    for token in 0..4 {
+        link.enqueue(Time::ZERO, 1500, Ecn::NotEct, token).expect("room");
+    }
+    let out = drain(&mut link);
+    assert_eq!(arrivals(&out), [(0, 5), (1, 10)]);
+    assert_eq!(link.counters().dropped_blackout, 2);
+    link.enqueue(Time::from_millis(21), 1500, Ecn::NotEct, 4).expect("room");
+    assert_eq!(arrivals(&drain(&mut link)), [(4, 25)]);
+    // Two opportunities before the dark, and at 25 and 30 ms.
+    assert_eq!(link.capacity_integral(Time::ZERO, Time::from_millis(30)), 4.0 * 12_000.0);
+}
+
+#[test]
+fn a_changed_delay_holds_from_its_time_and_keeps_the_order() {
+    let send = |text: &str| {
+        let mut link = link(text);
+        for (token, millis) in [(0, 0), (1, 8), (2, 9), (3, 40)] {
+            link.enqueue(Time::from_millis(millis), 125, Ecn::NotEct, token).expect("room");
+        }
+        arrivals(&drain(&mut link))
+    };
+    // 1 ms on the wire each; packet 2 leaves at 10 ms, when the route has become short.
+    let text = "rate=1mbit,delay=50ms/10ms@10ms/80ms@30ms";
+    assert_eq!(send(text), [(0, 51), (1, 59), (2, 59), (3, 121)]);
+    let reordered = send(&format!("{text},reorder"));
+    assert_eq!(reordered, [(2, 20), (0, 51), (1, 59), (3, 121)]);
+}
+
+#[test]
+fn a_fluctuating_link_serves_at_its_levels() {
+    let text = "rate=5mbit,delay=10ms,fluctuation=1s/20%-100%/10%,buffer=100p";
+    let mut link = link(text);
+    // 1250 B every 2 ms: 5 Mb/s offered, so that the transmitter never rests for long.
+    let out = constant_traffic(&mut link, 20_000, 1250, Duration::from_millis(2));
+    assert_eq!(out.len(), 20_000);
+    let busy = Time::from_secs(39);
+    let delivered: f64 = arrivals(&out).iter().filter(|(_, at)| *at <= 39_010).count() as f64;
+    let capacity = link.capacity_integral(Time::ZERO, busy);
+    let ratio = delivered * 10_000.0 / capacity;
+    assert!((ratio - 1.0).abs() < 0.02, "{ratio}");
+    let nominal = 39.0 * 5e6;
+    assert!((0.4..0.8).contains(&(capacity / nominal)), "{capacity}");
+    assert_eq!(capacity, seeded(text, 1).capacity_integral(Time::ZERO, busy));
+    assert_ne!(capacity, seeded(text, 2).capacity_integral(Time::ZERO, busy));
+}
+
+#[test]
+fn controlled_delay_holds_a_standing_queue_near_its_target() {
+    let run = |queue: &str| {
+        let mut link = link(&format!("rate=10mbit,delay=10ms,buffer=3000p,{queue}"));
+        // 10 % too much for 20 s: the queue would grow to 1.6 s.
+        let out = constant_traffic(&mut link, 27_500, 1000, Duration::from_nanos(727_272));
+        let mut late = Duration::ZERO;
+        for output in &out {
+            match output {
+                LinkOutput::Dropped(drop) => {
+                    // Certain when it would have left, not when it would have arrived.
+                    assert_eq!(drop.cause, DropCause::QueueEarly);
+                    assert_eq!(drop.time.as_nanos() % 800_000, 0, "at an end of service");
+                }
+                LinkOutput::Delivered(d) if d.token > 20_000 => {
+                    late = late.max(d.time.since(Time::from_nanos(d.token * 727_272)));
+                }
+                LinkOutput::Delivered(_) => {}
+            }
+        }
+        (late, *link.counters())
+    };
+    let (late, counters) = run("codel");
+    assert!(counters.dropped_early > 1_000 && counters.ecn_marks == 0, "{counters:?}");
+    let (never, unmanaged) = run("codel,ecn");
+    // Marks are nothing to a sender that does not listen.
+    assert!(unmanaged.ecn_marks > 1_000 && unmanaged.dropped_early == 0, "{unmanaged:?}");
+    assert!(never > Duration::from_secs(1) && late < never / 4, "{late:?} {never:?}");
+}
+
+#[test]
+fn links_of_a_group_lose_together_and_others_do_not() {
+    let lost = |place: u32, theta: &str, name: &str| -> Vec<u64> {
+        let text = format!(
+            "rate=10mbit,delay=0ms,loss=20%,buffer=9000p,correlation=air/{place}/{theta}@1ms"
+        );
+        let config: LinkConfig = text.parse().expect("valid");
+        let mut link = Link::new(&config, 3, name).expect("valid");
+        let out = constant_traffic(&mut link, 5_000, 1250, Duration::from_millis(1));
+        out.iter()
+            .filter_map(|o| if let LinkOutput::Dropped(d) = o { Some(d.token) } else { None })
+            .collect()
+    };
+    let first = lost(1, "100%", "a");
+    assert!((850..1_150).contains(&first.len()), "{}", first.len());
+    assert_eq!(first, lost(2, "100%", "b"));
+    assert_ne!(first, lost(2, "0%", "b"));
+}
+
+#[test]
+fn a_loss_trace_drops_what_it_names() {
+    let trace = LossTrace::parse("1\n4\n", LossTraceForm::Indices).expect("a trace");
+    let config = LinkConfig::new(Bitrate::from_mbps(1.0), Duration::ZERO)
+        .with_loss(crate::loss::LossConfig::Trace(trace));
+    let mut link = Link::new(&config, 1, "test").expect("valid");
+    let out = constant_traffic(&mut link, 6, 125, Duration::from_millis(2));
+    let tokens: Vec<u64> = arrivals(&out).iter().map(|(token, _)| *token).collect();
+    assert_eq!(tokens, [0, 2, 3, 5]);
+}

@@ -1,0 +1,131 @@
+use core::time::Duration;
+
+use anabranch_types::{Probability, Time};
+
+use super::{LossConfig, LossConfigError, LossModel, LossProcess};
+use crate::rate::draws::Draws;
+
+/// The most links a group may have.
+pub const MAX_GROUP: u32 = 64;
+
+/// Losses that links of one group share, by a chain along their positions.
+///
+/// In every time slot U₁ is uniform, and U₍ⱼ₊₁₎ is Uⱼ with probability θ, else fresh. Link j loses a packet if
+/// Uⱼ lies below its own loss probability at that time. Each link keeps its own loss exactly, whatever
+/// the others have; links of equal loss have the correlation θ^|i − j|, as in MPLOT §IV-E. It exists for any
+/// probabilities and any θ.
+///
+/// The draws depend on the seed, the group's name, the slot and the position alone, so links need not
+/// know each other, and traffic on one never moves another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CorrelatedConfig {
+    /// The group: links of the same name share their draws.
+    pub group: String,
+    /// Place along the chain, 1 to [`MAX_GROUP`].
+    pub position: u32,
+    /// θ: the correlation of neighbours.
+    pub theta: Probability,
+    /// How long one draw holds; about the time of one packet, 1 µs to 1 day. Packets of one link that end in
+    /// the same slot meet the same draw.
+    pub slot: Duration,
+    /// The link's own loss. Not a process that packets move (Gilbert–Elliott, traces), nor another correlated one.
+    pub base: Box<LossConfig>,
+}
+
+impl CorrelatedConfig {
+    pub(super) fn validate(&self) -> Result<(), LossConfigError> {
+        if !(1..=MAX_GROUP).contains(&self.position) {
+            return Err(LossConfigError::Position(self.position));
+        }
+        valid_slot(self.slot)?;
+        match &*self.base {
+            LossConfig::None
+            | LossConfig::Bernoulli(_)
+            | LossConfig::Markov(_)
+            | LossConfig::Scheduled(_) => self.base.validate(),
+            LossConfig::GilbertElliott(_)
+            | LossConfig::Correlated(_)
+            | LossConfig::Joint(_)
+            | LossConfig::Trace(_) => Err(LossConfigError::CorrelatedBase),
+        }
+    }
+}
+
+/// The process of a [`CorrelatedConfig`].
+#[derive(Clone, Debug)]
+pub struct Correlated {
+    base: Box<LossProcess>,
+    position: u32,
+    theta: f64,
+    draws: SlotDraws,
+}
+
+impl Correlated {
+    /// The process of `config`; `base` has the link's own probability, `seed` serves the group.
+    ///
+    /// # Errors
+    /// When `config` is not well formed.
+    pub fn new(
+        config: &CorrelatedConfig,
+        base: LossProcess,
+        seed: u64,
+    ) -> Result<Self, LossConfigError> {
+        config.validate()?;
+        Ok(Correlated {
+            base: Box::new(base),
+            position: config.position,
+            theta: config.theta.get(),
+            draws: SlotDraws::new(seed, &config.group, config.slot),
+        })
+    }
+
+    /// Uⱼ of this link at `now`, in `[0, 1)`.
+    pub fn draw(&self, now: Time) -> f64 {
+        // The chain from its end: the newest fresh value is the one that has come through.
+        let mut position = self.position;
+        while position > 1 && self.draws.uniform(now, 2 * position) < self.theta {
+            position -= 1;
+        }
+        self.draws.uniform(now, 2 * position + 1)
+    }
+}
+
+impl LossModel for Correlated {
+    fn is_lost(&mut self, now: Time) -> bool {
+        self.draw(now) < self.base.probability(now).get()
+    }
+
+    fn probability(&mut self, now: Time) -> Probability {
+        self.base.probability(now)
+    }
+
+    fn next_change(&self) -> Time {
+        self.base.next_change()
+    }
+}
+
+/// Uniform numbers by time slot and index, the same for every link of a group.
+#[derive(Clone, Debug)]
+pub(super) struct SlotDraws {
+    draws: Draws,
+    slot_nanos: u64,
+}
+
+impl SlotDraws {
+    /// The draws of `group` under `seed`, `slot` long each.
+    pub(super) fn new(seed: u64, group: &str, slot: Duration) -> Self {
+        let slot_nanos = u64::try_from(slot.as_nanos()).unwrap_or(u64::MAX).max(1);
+        SlotDraws { draws: Draws::new(seed, &format!("loss.group.{group}")), slot_nanos }
+    }
+
+    /// Number `index` of the slot that holds `now`, uniform in `[0, 1)`.
+    pub(super) fn uniform(&self, now: Time, index: u32) -> f64 {
+        self.draws.uniform(now.as_nanos() / self.slot_nanos, index)
+    }
+}
+
+/// Whether a slot has a length that makes sense.
+pub(super) fn valid_slot(slot: Duration) -> Result<(), LossConfigError> {
+    let range = Duration::from_micros(1)..=Duration::from_secs(86_400);
+    if range.contains(&slot) { Ok(()) } else { Err(LossConfigError::Slot(slot)) }
+}

@@ -1,0 +1,161 @@
+use core::time::Duration;
+
+use anabranch_types::{Time, math};
+
+/// Parameters of CoDel (RFC 8289 §4.2, §4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodelConfig {
+    /// The standing delay that is acceptable: 1 µs to 1 minute.
+    pub target: Duration,
+    /// How long the delay may exceed it before the first drop, about the longest usual round-trip time; at
+    /// least `target`, at most 1 minute.
+    pub interval: Duration,
+    /// Whether ECN-capable packets are marked instead of dropped.
+    pub ecn: bool,
+}
+
+impl Default for CodelConfig {
+    /// 5 ms in 100 ms, marking: the values for the Internet at large (RFC 8289 §4.2, §4.3).
+    fn default() -> Self {
+        CodelConfig {
+            target: Duration::from_millis(5),
+            interval: Duration::from_millis(100),
+            ecn: true,
+        }
+    }
+}
+
+impl CodelConfig {
+    /// Whether every parameter is in its range.
+    pub fn is_valid(&self) -> bool {
+        let least = Duration::from_micros(1);
+        let most = Duration::from_secs(60);
+        (least..=most).contains(&self.target) && (self.target..=most).contains(&self.interval)
+    }
+}
+
+/// Controlled delay: decides about packets as they leave the queue, by how long they have waited
+/// (RFC 8289 §5).
+#[derive(Clone, Debug)]
+pub struct Codel {
+    config: CodelConfig,
+    /// When the delay will have been above target for an interval; `None` while it is not above.
+    due: Option<Time>,
+    dropping: bool,
+    drop_next: Time,
+    /// Drops since the dropping state was entered.
+    count: u32,
+    last_count: u32,
+    /// A packet was dropped on schedule: if the delay behind it stands as well, the next drop is set.
+    dropped_last: bool,
+    /// The largest packet seen: a queue no larger than this is no standing queue.
+    largest: u32,
+}
+
+/// What happens to a packet that has come to the head of the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodelVerdict {
+    /// It leaves unchanged.
+    Pass,
+    /// It leaves, marked.
+    Mark,
+    /// It is dropped; the next one is asked about.
+    Drop,
+}
+
+impl Codel {
+    /// CoDel with these parameters and an empty queue.
+    pub fn new(config: CodelConfig) -> Self {
+        Codel {
+            config,
+            due: None,
+            dropping: false,
+            drop_next: Time::ZERO,
+            count: 0,
+            last_count: 0,
+            dropped_last: false,
+            largest: 0,
+        }
+    }
+
+    /// Takes note of a packet that joins the queue.
+    pub fn on_arrival(&mut self, size: u32) {
+        self.largest = self.largest.max(size);
+    }
+
+    /// Decides about the packet at the head, which leaves or is dropped at `now` after waiting for `sojourn`;
+    /// `bytes_left` wait behind it.
+    pub fn on_departure(
+        &mut self,
+        now: Time,
+        sojourn: Duration,
+        bytes_left: u64,
+        capable: bool,
+    ) -> CodelVerdict {
+        let standing = self.is_standing(now, sojourn, bytes_left);
+        if core::mem::take(&mut self.dropped_last) && standing {
+            self.drop_next = self.control_law(self.drop_next);
+        }
+        if !standing {
+            self.dropping = false;
+            return CodelVerdict::Pass;
+        }
+        let mark = self.config.ecn && capable;
+        if !self.dropping {
+            self.enter(now);
+        } else if now < self.drop_next {
+            return CodelVerdict::Pass;
+        } else {
+            self.count = self.count.saturating_add(1);
+            if mark {
+                self.drop_next = self.control_law(self.drop_next);
+            } else {
+                self.dropped_last = true;
+            }
+        }
+        if mark { CodelVerdict::Mark } else { CodelVerdict::Drop }
+    }
+
+    /// Whether it is dropping (or marking) now.
+    pub fn is_dropping(&self) -> bool {
+        self.dropping
+    }
+
+    /// The transmitter asked for a packet and nobody waits.
+    pub fn on_empty(&mut self) {
+        self.due = None;
+        self.dropping = false;
+        self.dropped_last = false;
+    }
+
+    /// Whether the delay has been above target for an interval.
+    fn is_standing(&mut self, now: Time, sojourn: Duration, bytes_left: u64) -> bool {
+        if sojourn < self.config.target || bytes_left <= u64::from(self.largest) {
+            self.due = None;
+            return false;
+        }
+        match self.due {
+            None => {
+                self.due = Some(now + self.config.interval);
+                false
+            }
+            Some(due) => now >= due,
+        }
+    }
+
+    /// The dropping state begins; if the last one ended lately, near the rate of drops that it had reached.
+    fn enter(&mut self, now: Time) {
+        self.dropping = true;
+        let lately = now.since(self.drop_next) < self.config.interval * 16;
+        let reached = self.count.saturating_sub(self.last_count);
+        self.count = if reached > 1 && lately { reached } else { 1 };
+        self.last_count = self.count;
+        self.drop_next = self.control_law(now);
+    }
+
+    /// The next drop follows an interval over the square root of the count.
+    fn control_law(&self, from: Time) -> Time {
+        let nanos = self.config.interval.as_nanos() as f64 / math::sqrt(f64::from(self.count));
+        from + Duration::from_nanos(nanos as u64)
+    }
+}

@@ -1,0 +1,172 @@
+use core::fmt;
+use core::time::Duration;
+use std::sync::Arc;
+
+use anabranch_types::{Bitrate, Time};
+
+/// Bytes that one delivery opportunity carries: a full IP packet. (Mahimahi counts 1504, of which its
+/// tunnel's framing takes 4 from every packet.)
+pub const OPPORTUNITY_BYTES: u32 = 1500;
+
+/// The largest file, in opportunities.
+const MAX_OPPORTUNITIES: usize = 20_000_000;
+/// The latest time in a trace, milliseconds: 10 days.
+const MAX_MILLIS: u64 = 864_000_000;
+
+/// A link recorded as the instants at which it could deliver a packet, in the format of Mahimahi
+/// (Netravali et al. 2015, after the traces of Winstein, Sivaraman and Balakrishnan 2013).
+///
+/// Each opportunity carries up to [`OPPORTUNITY_BYTES`] of what waits: a larger packet takes several, and what
+/// a smaller one leaves the next packet may use. An opportunity that finds nobody waiting is lost, and a packet
+/// that comes at the very instant of one is too late for it. The last instant is the period after which the
+/// trace starts over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveryTrace {
+    /// Never falling, at least one, the last above zero.
+    nanos: Arc<[u64]>,
+}
+
+impl DeliveryTrace {
+    /// Reads `text`: a whole number of milliseconds on each line. Blank lines and everything after `#` mean
+    /// nothing.
+    ///
+    /// # Errors
+    /// Names the first line that is not a number or falls below the one before it; an empty trace; one that
+    /// lasts no time.
+    pub fn parse(text: &str) -> Result<Self, TraceError> {
+        let allowed = "a millisecond not below the one before it, 0 to 864000000";
+        let mut nanos: Vec<u64> = Vec::new();
+        let mut last_line = 0;
+        for (i, line) in text.lines().enumerate() {
+            let entry = line.split('#').next().unwrap_or_default().trim();
+            if entry.is_empty() {
+                continue;
+            }
+            let millis = entry.parse().ok().filter(|millis: &u64| *millis <= MAX_MILLIS);
+            let value = millis
+                .map(|millis| millis * 1_000_000)
+                .filter(|value| nanos.last().is_none_or(|last| last <= value))
+                .filter(|_| nanos.len() < MAX_OPPORTUNITIES);
+            nanos.push(value.ok_or_else(|| TraceError::new(i + 1, entry, allowed))?);
+            last_line = i + 1;
+        }
+        match nanos.last() {
+            None => Err(TraceError::empty(allowed)),
+            Some(0) => {
+                Err(TraceError::new(last_line, 0, "a last millisecond above 0: it is the period"))
+            }
+            Some(_) => Ok(DeliveryTrace { nanos: nanos.into() }),
+        }
+    }
+
+    /// After this time the trace starts over.
+    pub fn period(&self) -> Duration {
+        Duration::from_nanos(self.nanos.last().copied().unwrap_or(1))
+    }
+
+    /// Opportunities in one period.
+    pub fn opportunities(&self) -> u64 {
+        self.nanos.len() as u64
+    }
+
+    /// The mean rate over one period.
+    pub fn mean_rate(&self) -> Bitrate {
+        let bytes = self.opportunities() * u64::from(OPPORTUNITY_BYTES);
+        Bitrate::from_transfer(bytes, self.period())
+    }
+
+    /// Opportunities in `[0, time]`, repetitions included: also the number, from 0, of the first one later
+    /// than `time`.
+    pub fn count(&self, time: Time) -> u64 {
+        let period = self.nanos.last().copied().unwrap_or(1).max(1);
+        let (cycle, rest) = (time.as_nanos() / period, time.as_nanos() % period);
+        // The last opportunity of a cycle falls on the first instant of the next one.
+        let within = self.nanos.partition_point(|nanos| *nanos <= rest) as u64;
+        cycle.saturating_mul(self.opportunities()).saturating_add(within)
+    }
+
+    /// When opportunity `number` comes, counted from 0.
+    fn time(&self, number: u64) -> Time {
+        let n = self.opportunities();
+        let within = self.nanos.get((number % n) as usize).copied().unwrap_or(0);
+        let period = self.nanos.last().copied().unwrap_or(1);
+        Time::from_nanos((number / n).saturating_mul(period).saturating_add(within))
+    }
+}
+
+/// Serves packets by the opportunities of a [`DeliveryTrace`].
+#[derive(Clone, Debug)]
+pub struct TraceCourse {
+    trace: DeliveryTrace,
+    /// The opportunity that finished the last packet, and what it has left.
+    number: u64,
+    left: u32,
+}
+
+impl TraceCourse {
+    /// Starts at the epoch.
+    pub fn new(trace: &DeliveryTrace) -> Self {
+        TraceCourse { trace: trace.clone(), number: 0, left: 0 }
+    }
+
+    /// The trace.
+    pub fn trace(&self) -> &DeliveryTrace {
+        &self.trace
+    }
+
+    /// When a packet of `size` bytes has left that the link turns to at `start`.
+    ///
+    /// If the link was `idle` before, opportunities up to `start` are gone; if not, it has just finished the
+    /// packet before, and what that opportunity has left serves this one first.
+    pub fn finish(&mut self, start: Time, size: u32, idle: bool) -> Time {
+        if idle {
+            self.number = self.trace.count(start);
+            self.left = OPPORTUNITY_BYTES;
+        }
+        let size = size.max(1);
+        if size > self.left {
+            let beyond = u64::from(size - self.left);
+            let more = beyond.div_ceil(u64::from(OPPORTUNITY_BYTES));
+            self.number = self.number.saturating_add(more);
+            self.left = (more * u64::from(OPPORTUNITY_BYTES) - beyond) as u32;
+        } else {
+            self.left -= size;
+        }
+        self.trace.time(self.number)
+    }
+}
+
+/// A trace file is not what it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TraceError {
+    /// The line, counted from 1; 0 for the file as a whole.
+    pub line: usize,
+    /// What stands there.
+    pub given: String,
+    /// What would have been accepted.
+    pub allowed: &'static str,
+}
+
+impl TraceError {
+    pub(crate) fn new(line: usize, given: impl fmt::Display, allowed: &'static str) -> Self {
+        // A line of a file that is no trace at all may be very long.
+        let given = given.to_string().chars().take(40).collect();
+        TraceError { line, given, allowed }
+    }
+
+    pub(crate) fn empty(allowed: &'static str) -> Self {
+        TraceError::new(0, "", allowed)
+    }
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TraceError { line, given, allowed } = self;
+        match line {
+            0 => write!(f, "the trace is empty; allowed on each line: {allowed}"),
+            _ => write!(f, "line {line}: '{given}' is not accepted; allowed: {allowed}"),
+        }
+    }
+}
+
+impl core::error::Error for TraceError {}
