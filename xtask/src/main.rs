@@ -4,6 +4,7 @@ mod check;
 mod ci;
 mod demo;
 mod golden;
+mod perf;
 mod process;
 mod suite;
 mod wasm;
@@ -22,6 +23,8 @@ Usage: cargo xtask <command>
                           ARGS go to `cargo test`, those after `--` to the test programs
   ci [--only STEP]...     run the longer checks and print a table; fails if any step failed
   ci --list               name the steps of `ci`
+  oracle [FILE] [ARGS]    compare our TCP with measurements of other simulators; `oracle --help`
+  perf net [ARGS]         throughput over loopback beside quinn's; `perf net --help`
   bless                   rewrite the golden traces from the present behaviour
   help                    print this text
 ";
@@ -50,6 +53,8 @@ fn dispatch(args: &[String]) -> Result<ExitCode, String> {
         "test" => suite::test(&Workspace::locate()?, rest),
         "bless" if rest.is_empty() => golden::bless(&Workspace::locate()?),
         "bless" => Err("`bless` takes no arguments".into()),
+        "oracle" => process::oracle(&Workspace::locate()?, rest),
+        "perf" => perf::run(&Workspace::locate()?, rest),
         "ci" => ci::run(&Workspace::locate()?, rest),
         other => Err(format!("unknown command `{other}`\n\n{HELP}")),
     }

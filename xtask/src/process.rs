@@ -1,9 +1,11 @@
 //! Running other programs.
 
 use std::io::Read;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use crate::workspace::Workspace;
 
 /// Runs `command` with our own input and output.
 ///
@@ -61,6 +63,18 @@ pub fn capture_within(command: &mut Command, limit: Duration) -> Result<String, 
     let bytes = reader.join().map_err(|_| format!("`{shown}`: reader failed"))?.map_err(failed)?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     if status.success() { Ok(text) } else { Err(format!("`{shown}`: {status}: {}", text.trim())) }
+}
+
+/// Builds the comparison with other simulators, optimised, and runs it with `arguments`.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn oracle(workspace: &Workspace, arguments: &[String]) -> Result<ExitCode, String> {
+    let mut command = workspace.cargo(&["run", "--quiet", "--release", "--package=xtask"]);
+    command.args(["--features=oracle", "--bin=oracle", "--"]).args(arguments);
+    let here = std::env::current_dir().map_err(|error| error.to_string())?;
+    let status = command.current_dir(here).status().map_err(|error| format!("oracle: {error}"))?;
+    Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
 
 /// The command line as one would type it, without quoting.

@@ -25,7 +25,8 @@ impl LossRecovery {
     }
 }
 
-/// When the receiver acknowledges data that arrives in order. Everything else is acknowledged at once.
+/// When the receiver acknowledges data that arrives in order. What arrives out of order or in a gap is
+/// acknowledged at once (RFC 5681 §4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayedAck {
     /// An acknowledgement for each so many segments, at least 1; 1 acknowledges every segment.
@@ -143,7 +144,7 @@ impl Config {
         Config {
             prr: true,
             rack: true,
-            delayed_ack: DelayedAck { every: 2, timeout: Duration::from_millis(40) },
+            delayed_ack: DelayedAck { timeout: Duration::from_millis(40), ..DelayedAck::SECOND },
             rate_samples: true,
             ..Config::default()
         }

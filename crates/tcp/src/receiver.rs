@@ -139,12 +139,10 @@ impl Receiver {
             self.ack_due = true;
             return;
         }
-        let had_gap = !self.waiting.is_empty();
+        let in_gap = !self.waiting.is_empty();
         self.next = end;
-        if had_gap {
-            if let Some((start, end)) = self.waiting.first()
-                && start <= self.next
-            {
+        if let Some((start, end)) = self.waiting.first() {
+            if start <= self.next {
                 self.next = self.next.max(end);
             }
             self.waiting.remove_below(self.next);
@@ -152,7 +150,7 @@ impl Receiver {
         if self.config.read_at_once {
             self.read = self.stream_end();
         }
-        self.schedule_ack(now, had_gap || self.is_finished());
+        self.schedule_ack(now, in_gap || self.is_finished());
     }
 
     fn has(&self, start: u64, end: u64) -> bool {

@@ -16,6 +16,7 @@ pub const ENTRY: Entry = Entry {
         option("collapse", "timeouts in a row before the window falls to one packet", "1"),
         option("growth", "by acknowledged bytes, or by acks: each counts one packet at most", "bytes"),
         option("halve", "on loss: the window, or the flight, the bytes outstanding", "window"),
+        option("floor", "least window after a loss or mark, packets; 1 as in ns-2", "2"),
     ],
 };
 
@@ -27,6 +28,7 @@ pub struct Reno {
     collapse: u32,
     growth: Growth,
     halve: Halve,
+    floor: u64,
 }
 
 /// What an acknowledgement is worth.
@@ -55,8 +57,9 @@ pub fn build(
     let collapse = options.integer("collapse", 1..=10)? as u32;
     let growth = options.choice("growth", &[("bytes", Growth::Bytes), ("acks", Growth::Acks)])?;
     let halve = options.choice("halve", &[("window", Halve::Window), ("flight", Halve::Flight)])?;
+    let floor = options.integer("floor", 1..=2)?;
     let window = AdditiveWindow::new(initial, packet_size);
-    Ok(Box::new(Reno { window, collapse, growth, halve }))
+    Ok(Box::new(Reno { window, collapse, growth, halve, floor }))
 }
 
 impl CongestionController for Reno {
@@ -69,7 +72,7 @@ impl CongestionController for Reno {
                 Halve::Window => window.bytes(),
                 Halve::Flight => window.bytes().min(event.prior_in_flight),
             };
-            window.cut(event.now, whole / 2, 2);
+            window.cut(event.now, whole / 2, self.floor);
         } else if !event.app_limited
             && event.acked_packets > 0
             && !window.answered(event.largest_acked_sent)

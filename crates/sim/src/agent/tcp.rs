@@ -2,7 +2,7 @@
 
 use anabranch_policy::{PolicyError, PolicySpec, congestion};
 use anabranch_tcp::{Config, Flags, Receiver, Segment, Sender, SenderEvent, WireFormat};
-use anabranch_types::Time;
+use anabranch_types::{Rng, Time};
 use core::time::Duration;
 use std::collections::VecDeque;
 
@@ -23,6 +23,15 @@ pub struct TcpSender {
     /// Whether corruption losses are reported one round trip later, and those under way.
     notices: bool,
     pending: VecDeque<(Time, u64)>,
+    overhead: Option<Overhead>,
+}
+
+/// A random time that the host takes before it sends.
+#[derive(Debug)]
+struct Overhead {
+    most: Duration,
+    random: Rng,
+    until: Option<Time>,
 }
 
 impl TcpSender {
@@ -45,7 +54,18 @@ impl TcpSender {
             finished: None,
             notices: false,
             pending: VecDeque::new(),
+            overhead: None,
         })
+    }
+
+    /// The same on a host that takes a random time up to `most`, uniformly, before it sends: without
+    /// it flows of equal round trips fall into step (Floyd and Jacobson 1991). Its draws are the
+    /// substream of `seed` called `agent.<name>`.
+    #[must_use]
+    pub fn with_overhead(mut self, most: Duration, seed: u64, name: &str) -> Self {
+        let random = Rng::substream(seed, &format!("agent.{name}"));
+        self.overhead = Some(Overhead { most, random, until: None });
+        self
     }
 
     /// The same with explicit loss notification: one round trip after a segment was lost at random,
@@ -96,7 +116,9 @@ impl TcpSender {
             return;
         }
         self.write();
-        if let Some(port) = self.port {
+        if self.may_send(now)
+            && let Some(port) = self.port
+        {
             while let Some(segment) = self.sender.poll_transmit(now) {
                 send(out, port, &self.wire, segment);
             }
@@ -104,6 +126,24 @@ impl TcpSender {
         while let Some(event) = self.sender.poll_event() {
             if event == SenderEvent::Drained && self.left == Some(0) {
                 self.finished = Some(now);
+            }
+        }
+    }
+
+    /// Whether the host's overhead, if it has one, has passed; begins to wait for it if not.
+    fn may_send(&mut self, now: Time) -> bool {
+        let Some(overhead) = &mut self.overhead else { return true };
+        match overhead.until {
+            Some(until) if until <= now => {
+                overhead.until = None;
+                true
+            }
+            Some(_) => false,
+            None => {
+                let most = u64::try_from(overhead.most.as_nanos()).unwrap_or(u64::MAX - 1);
+                let wait = Duration::from_nanos(overhead.random.below(most.saturating_add(1)));
+                overhead.until = Some(now + wait);
+                false
             }
         }
     }
@@ -140,10 +180,8 @@ impl Agent for TcpSender {
 
     fn next_timer(&self) -> Option<Time> {
         let notice = self.pending.front().map(|(due, _)| *due);
-        match (notice, self.sender.next_timeout()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        let overhead = self.overhead.as_ref().and_then(|overhead| overhead.until);
+        [notice, overhead, self.sender.next_timeout()].into_iter().flatten().min()
     }
 
     fn handle_loss(&mut self, loss: Loss<'_>, _out: &mut Outbox<'_>) {

@@ -236,6 +236,10 @@ impl Sender {
             self.phase = Phase::Ordinary;
             self.duplicates = 0;
             self.credit = 0;
+            if self.config.recovery == LossRecovery::FallFloyd {
+                // Only a timeout's recovery point must be passed, not one that was reached.
+                self.recovery_point = None;
+            }
             return;
         }
         match self.config.recovery {

@@ -6,6 +6,7 @@ use anabranch_types::Time;
 use core::time::Duration;
 
 use super::{Phase, Sender, SenderEvent};
+use crate::config::LossRecovery;
 use crate::scoreboard::Delivered;
 
 /// Why an acknowledgement asks for a smaller window.
@@ -88,7 +89,11 @@ impl Sender {
 
     pub(super) fn tell_timeout(&mut self, now: Time, bytes_in_flight: u64) {
         let before = self.controller.window();
-        let consecutive = self.consecutive_timeouts;
+        // RFC 5681 §3.1 keeps the threshold when a timeout repeats one; ns-2 halves it again.
+        let consecutive = match self.config.recovery {
+            LossRecovery::FallFloyd => 1,
+            _ => self.consecutive_timeouts,
+        };
         self.controller.on_timeout(&TimeoutEvent { now, bytes_in_flight, consecutive });
         self.note_cut(before, Signal::Loss);
     }

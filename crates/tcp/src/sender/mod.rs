@@ -165,6 +165,9 @@ impl Sender {
 
     /// The earliest time at which [`handle_timeout`](Self::handle_timeout) has something to do.
     pub fn next_timeout(&self) -> Option<Time> {
+        if self.state == State::Failed {
+            return None;
+        }
         let pacing = (self.window_limited && self.next_send > Time::ZERO && self.can_use_window())
             .then_some(self.next_send);
         [self.rto_at, self.persist_at, self.rack.timer(), pacing].into_iter().flatten().min()
@@ -243,8 +246,9 @@ impl Sender {
         match (self.config.recovery, self.phase) {
             (_, Phase::Timeout) | (LossRecovery::Sack, _) => self.board.pipe(),
             (LossRecovery::FallFloyd, Phase::Recovery { .. }) => self.arrivals_pipe,
-            (LossRecovery::FallFloyd, Phase::Ordinary) => self.board.pipe(),
-            (LossRecovery::NewReno, _) => (self.next - self.una).saturating_sub(self.credit),
+            (LossRecovery::NewReno | LossRecovery::FallFloyd, _) => {
+                (self.next - self.una).saturating_sub(self.credit)
+            }
         }
     }
 

@@ -1,0 +1,47 @@
+//! The senders of the tables, as configurations of ours.
+
+use anabranch_tcp::{Config, DelayedAck, LossRecovery, WireFormat};
+use core::time::Duration;
+
+/// A sender that can be imitated.
+#[derive(Clone, Debug)]
+pub struct Imitation {
+    pub config: Config,
+    pub control: &'static str,
+    /// Whether ours is held to agree with it.
+    pub reference: bool,
+}
+
+/// Reno as ns-3 has it: two segments at first, growth for each acknowledgement.
+const RENO: &str = "reno:initial=2,growth=acks";
+/// Reno as ns-2 has it: a window of three or less may fall to one.
+const NS2: &str = "reno:initial=2,growth=acks,floor=1";
+
+/// The sender that the tables call `name`, with or without delayed acknowledgements.
+pub fn imitate(name: &str, delayed: bool) -> Option<Imitation> {
+    let (config, control, reference) = match name {
+        "ns2-sack1-ts" => (Config::ns2_sack1(true), NS2, true),
+        "ns2-sack1" => (Config::ns2_sack1(false), NS2, true),
+        "ns2-newreno" => (Config::ns2_newreno(), NS2, false),
+        "ns3.37-newreno-prr" | "ns3.44-newreno-prr" | "ns3.44-newreno-prr-da40" => {
+            (ns3(), RENO, false)
+        }
+        "ns3.44-cubic-prr" => (ns3(), "cubic:initial=2", false),
+        _ => return None,
+    };
+    let delayed_ack = match delayed {
+        false => DelayedAck::OFF,
+        true if name.ends_with("da40") => {
+            DelayedAck { timeout: Duration::from_millis(40), ..DelayedAck::SECOND }
+        }
+        true => DelayedAck::SECOND,
+    };
+    Some(Imitation { config: Config { delayed_ack, ..config }, control, reference })
+}
+
+/// As ns-3's socket with the parameters of the reference data: PRR, no timestamps, 1042 B packets.
+fn ns3() -> Config {
+    let wire = WireFormat { header_bytes: 42, sack_block_bytes: 0, ..WireFormat::default() };
+    let base = Config::ns2_sack1(false);
+    Config { recovery: LossRecovery::Sack, prr: true, wire, handshake: true, ..base }
+}
