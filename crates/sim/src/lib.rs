@@ -13,6 +13,7 @@ pub mod queue;
 pub mod rate;
 pub mod report;
 pub mod scenario;
+pub mod traffic;
 
 // The code of the how-to page is compiled and run with the documentation tests.
 #[cfg(doctest)]

@@ -1,12 +1,16 @@
 //! What sends and receives in an engine: the interface, and the built-in agents.
 
+mod core;
+mod tcp;
 mod udp;
 
-use core::any::Any;
-use core::fmt::Debug;
+use std::any::Any;
+use std::fmt::Debug;
 
 use anabranch_types::Time;
 
+pub use self::core::{CoreConfig, CoreFailure, CoreReceiver, CoreSender};
+pub use tcp::{TcpReceiver, TcpSender};
 pub use udp::{Sink, Udp, UdpConfig, UdpPattern};
 
 use crate::engine::{Network, Payload, PortId, Watch};
@@ -82,7 +86,7 @@ pub struct Outbox<'a> {
 }
 
 impl Debug for Outbox<'_> {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Outbox").field("network", &self.network).finish_non_exhaustive()
     }
 }

@@ -29,6 +29,7 @@
 //! ```
 
 mod digest;
+mod dumbbell;
 mod link_view;
 mod network;
 mod observe;
@@ -44,6 +45,7 @@ use core::any::Any;
 
 use anabranch_types::Time;
 
+pub use dumbbell::{Dumbbell, RoutePair};
 pub use link_view::LinkView;
 pub use observe::{Observer, PacketEvent, PacketEventKind};
 pub use packet::{Packet, Payload};

@@ -262,6 +262,8 @@ pub enum TopologyError {
     Link(LinkConfigError),
     /// Two links have this name, and would lose the same packets.
     RepeatedName(String),
+    /// A route cannot exist.
+    Route(NoRoute),
     /// An agent or route that the engine does not have.
     NoSuch(&'static str, u32),
 }
@@ -294,6 +296,7 @@ impl fmt::Display for TopologyError {
         match self {
             TopologyError::NoNode(node) => write!(f, "there is no node {}", node.0),
             TopologyError::Link(error) => error.fmt(f),
+            TopologyError::Route(error) => error.fmt(f),
             TopologyError::RepeatedName(name) => write!(f, "two links are called '{name}'"),
             TopologyError::NoSuch(what, id) => write!(f, "there is no {what} {id}"),
         }
@@ -301,6 +304,12 @@ impl fmt::Display for TopologyError {
 }
 
 impl core::error::Error for TopologyError {}
+
+impl From<NoRoute> for TopologyError {
+    fn from(error: NoRoute) -> Self {
+        TopologyError::Route(error)
+    }
+}
 
 impl fmt::Display for NoRoute {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,0 +1,194 @@
+//! `anabranch_core` endpoints as agents: a path for every pair of ports, no cryptography.
+
+mod receiver;
+mod sender;
+
+#[cfg(test)]
+mod tests;
+
+use core::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use anabranch_core::config::TransportConfig;
+use anabranch_core::crypto::null::NullCrypto;
+use anabranch_core::endpoint::{Datagram, Endpoint, EndpointConfig};
+use anabranch_core::handshake::Permitted;
+use anabranch_core::path::SocketId;
+use anabranch_core::path::received::Ecn as CoreEcn;
+use anabranch_core::profiles::Profile;
+use anabranch_types::{Rng, Time};
+
+pub use receiver::CoreReceiver;
+pub use sender::CoreSender;
+
+use super::{Arrival, Outbox};
+use crate::engine::{Payload, PortId};
+use crate::link::Ecn;
+
+/// What both ends of a flow between core endpoints are made from.
+#[derive(Clone, Debug)]
+pub struct CoreConfig {
+    /// Its policies.
+    pub profile: Profile,
+    /// Limits of both endpoints.
+    pub transport: TransportConfig,
+    /// Bytes that a packet has on the wire beyond its UDP payload: 28 for IPv4 and UDP. May be
+    /// negative, to count packets as a paper does whose headers are smaller.
+    pub overhead: i32,
+}
+
+impl CoreConfig {
+    /// This profile with the default limits over IPv4.
+    pub fn new(profile: Profile) -> Self {
+        CoreConfig { profile, transport: TransportConfig::default(), overhead: 28 }
+    }
+}
+
+/// Why a flow does not go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoreFailure(pub String);
+
+impl fmt::Display for CoreFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for CoreFailure {}
+
+/// A prime, so that the pattern never lines up with symbols, buffers or power-of-two sizes.
+const PATTERN: usize = 65_521;
+/// Most bytes written or read at a time.
+const CHUNK: usize = 16_384;
+/// Largest datagram that an endpoint may send.
+const MAX_DATAGRAM: usize = 65_536;
+/// Datagrams that an endpoint sends without time moving, at most: more is an endless loop.
+const MOST_AT_ONCE: u32 = 200_000;
+/// Keys of the two ends. Without cryptography they are names.
+const SENDER_KEY: u8 = 1;
+const RECEIVER_KEY: u8 = 2;
+
+/// Random bytes that repeat after [`PATTERN`], longer by a chunk so that slices never wrap: what is
+/// written, and what must be read.
+#[derive(Clone, Debug)]
+struct Pattern(Arc<Vec<u8>>);
+
+impl Pattern {
+    fn new() -> Self {
+        let mut bytes = vec![0; PATTERN];
+        Rng::substream(0, "agent.pattern").fill(&mut bytes);
+        bytes.extend_from_within(..CHUNK);
+        Pattern(Arc::new(bytes))
+    }
+
+    /// Up to [`CHUNK`] bytes of the stream from an offset.
+    fn at(&self, offset: u64, len: usize) -> &[u8] {
+        let start = (offset % PATTERN as u64) as usize;
+        self.0.get(start..start + len.min(CHUNK)).unwrap_or_default()
+    }
+}
+
+/// An endpoint on the ports of an agent: socket `n` is the agent's port `n`.
+#[derive(Debug)]
+struct Host {
+    endpoint: Endpoint,
+    ports: Vec<PortId>,
+    /// What stands for the other end in addresses.
+    other: u8,
+    overhead: i32,
+    buffer: Vec<u8>,
+    failure: Option<CoreFailure>,
+}
+
+impl Host {
+    fn new(config: &CoreConfig, seed: u64, name: &str, key: u8) -> Self {
+        let mut endpoint = EndpointConfig::new(config.profile.clone());
+        endpoint.transport = config.transport.clone();
+        endpoint.wall_clock = 1_700_000_000_000_000_000;
+        if key == RECEIVER_KEY {
+            endpoint.responder.permitted = Permitted::Anyone;
+        }
+        let random = Rng::substream(seed, &format!("agent.{name}.{key}"));
+        let crypto = Box::new(NullCrypto::new([key; 32]));
+        Host {
+            endpoint: Endpoint::new(endpoint, crypto, random, Time::ZERO),
+            ports: Vec::new(),
+            other: SENDER_KEY + RECEIVER_KEY - key,
+            overhead: config.overhead,
+            buffer: vec![0; MAX_DATAGRAM],
+            failure: None,
+        }
+    }
+
+    /// The address of an end's port.
+    fn address(end: u8, port: usize) -> SocketAddr {
+        let [.., high, low] = (port as u32).to_be_bytes();
+        SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, high, low, end)), 1000)
+    }
+
+    /// Hands a packet to the endpoint.
+    fn receive(&mut self, arrival: Arrival<'_>) {
+        let Payload::Datagram(payload) = arrival.payload else { return };
+        let Some(port) = self.ports.iter().position(|port| *port == arrival.port) else { return };
+        let datagram = Datagram {
+            socket: SocketId(port as u32),
+            remote: Host::address(self.other, port),
+            ecn: to_core(arrival.ecn),
+            payload,
+        };
+        self.endpoint.handle_datagram(arrival.now, datagram);
+    }
+
+    /// Sends what the endpoint has to send.
+    fn transmit(&mut self, now: Time, out: &mut Outbox<'_>) {
+        let mut sent = 0;
+        while let Some(transmit) = self.endpoint.poll_transmit(now, &|_| true, &mut self.buffer) {
+            let port = transmit.socket.0 as usize;
+            let (Some(port), Some(bytes)) = (self.ports.get(port), self.buffer.get(..transmit.len))
+            else {
+                continue;
+            };
+            let mut payload = out.buffer();
+            payload.extend_from_slice(bytes);
+            let size = i64::from(self.overhead) + transmit.len as i64;
+            let size = u32::try_from(size.max(1)).unwrap_or(u32::MAX);
+            out.send(*port, size, from_core(transmit.ecn), Payload::Datagram(payload));
+            sent += 1;
+            if sent > MOST_AT_ONCE {
+                return self.fail("the endpoint sends without end");
+            }
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        if self.endpoint.next_timeout().is_some_and(|(due, _)| due <= now) {
+            self.endpoint.handle_timeout(now);
+        }
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        // A flow that failed does nothing any more, so that it cannot stop time.
+        if self.failure.is_some() {
+            return None;
+        }
+        self.endpoint.next_timeout().map(|(due, _)| due)
+    }
+
+    fn fail(&mut self, why: impl fmt::Display) {
+        self.failure.get_or_insert_with(|| CoreFailure(why.to_string()));
+    }
+}
+
+fn from_core(ecn: CoreEcn) -> Ecn {
+    Ecn::from_bits(ecn.bits())
+}
+
+fn to_core(ecn: Ecn) -> CoreEcn {
+    match ecn {
+        Ecn::NotEct => CoreEcn::NotEct,
+        Ecn::Ect0 => CoreEcn::Ect0,
+        Ecn::Ect1 => CoreEcn::Ect1,
+        Ecn::Ce => CoreEcn::Ce,
+    }
+}

@@ -1,0 +1,212 @@
+//! What an application wants to send, and when: the same values for every transport.
+//!
+//! A [`Source`] opens transfers and says how many bytes of each may be written by now; the agent that
+//! owns it writes them as its transport has room, and reports transfers that are complete. Each
+//! transfer is a connection of its own over TCP, and a stream of its own over `anabranch_core`.
+
+#[cfg(test)]
+mod tests;
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use anabranch_types::{Bitrate, Rng, Time};
+
+/// What an application sends.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Traffic {
+    /// One transfer without end.
+    Bulk,
+    /// Transfers of one size, each as soon as the one before it is complete.
+    Transfers {
+        /// Bytes of each; at least 1.
+        size: u64,
+        /// How many.
+        repeat: u64,
+    },
+    /// Transfers of one size that begin at random, whether the ones before are complete or not: the
+    /// times between two beginnings are exponentially distributed, the first counts from the start.
+    Poisson {
+        /// Bytes of each; at least 1.
+        size: u64,
+        /// Mean time between two beginnings.
+        interval: Duration,
+    },
+    /// One transfer without end whose source falls silent and comes back, beginning with a burst.
+    OnOff {
+        /// Mean length of a burst, exponentially distributed.
+        on: Duration,
+        /// Mean length of a pause, exponentially distributed.
+        off: Duration,
+        /// What it offers in a burst; `None` for as much as the connection takes.
+        rate: Option<Bitrate>,
+    },
+}
+
+/// A transfer that the application opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Counted from 0.
+    pub number: u64,
+    /// How long it is; `None` without end.
+    pub bytes: Option<u64>,
+    /// When the application wanted it.
+    pub opened: Time,
+}
+
+/// The application of one flow.
+#[derive(Clone, Debug)]
+pub struct Source {
+    traffic: Traffic,
+    random: Rng,
+    next_number: u64,
+    /// Transfers that nobody has taken up yet.
+    due: VecDeque<Transfer>,
+    completed: u64,
+    /// Bytes offered by an on-off source and not yet taken; `u64::MAX` if it offers all it can.
+    offered: u64,
+    /// When an exponential time of the source runs out.
+    next_change: Time,
+    /// When an on-off source with a rate offers its next quantum.
+    next_quantum: Time,
+    on: bool,
+}
+
+/// An on-off source with a rate offers what it makes in this time, and a packet at least.
+const QUANTUM: Duration = Duration::from_millis(1);
+const LEAST_QUANTUM: u64 = 1000;
+
+impl Source {
+    /// A source that draws from the substream of `seed` called `traffic.<name>`. It does nothing
+    /// before [`start`](Self::start).
+    pub fn new(traffic: Traffic, seed: u64, name: &str) -> Self {
+        Source {
+            traffic,
+            random: Rng::substream(seed, &format!("traffic.{name}")),
+            next_number: 0,
+            due: VecDeque::new(),
+            completed: 0,
+            offered: 0,
+            next_change: Time::MAX,
+            next_quantum: Time::MAX,
+            on: false,
+        }
+    }
+
+    /// A time to wait before the start, uniform in `[0, most]`, from the source's own draws.
+    pub fn start_jitter(&mut self, most: Duration) -> Duration {
+        let most = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX - 1);
+        Duration::from_nanos(self.random.below(most.saturating_add(1)))
+    }
+
+    /// The application begins.
+    pub fn start(&mut self, now: Time) {
+        match self.traffic {
+            Traffic::Bulk => self.open(now, None),
+            Traffic::Transfers { size, repeat } => {
+                if repeat > 0 {
+                    self.open(now, Some(size.max(1)));
+                }
+            }
+            Traffic::Poisson { interval, .. } => self.next_change = now + self.draw(interval),
+            Traffic::OnOff { .. } => {
+                self.open(now, None);
+                self.next_change = now;
+            }
+        }
+    }
+
+    /// Lets everything happen that is due by `now`.
+    pub fn handle(&mut self, now: Time) {
+        while self.next_change <= now || self.next_quantum <= now {
+            let at = self.next_change.min(self.next_quantum);
+            match self.traffic {
+                Traffic::Poisson { size, interval } => {
+                    self.open(at, Some(size.max(1)));
+                    self.next_change = at + self.draw(interval).max(Duration::from_nanos(1));
+                }
+                Traffic::OnOff { on, off, rate } if self.next_change <= self.next_quantum => {
+                    self.on = !self.on;
+                    let length = self.draw(if self.on { on } else { off });
+                    self.next_change = at + length.max(Duration::from_nanos(1));
+                    match (self.on, rate) {
+                        (true, None) => self.offered = u64::MAX,
+                        (false, None) => self.offered = 0,
+                        (true, Some(_)) => self.next_quantum = at,
+                        (false, Some(_)) => self.next_quantum = Time::MAX,
+                    }
+                }
+                Traffic::OnOff { rate: Some(rate), .. } => {
+                    let quantum = rate.bytes_in(QUANTUM).max(LEAST_QUANTUM);
+                    self.offered = self.offered.saturating_add(quantum);
+                    let spacing = rate.time_to_send(quantum).max(Duration::from_nanos(1));
+                    self.next_quantum = at + spacing;
+                }
+                _ => {
+                    self.next_change = Time::MAX;
+                    self.next_quantum = Time::MAX;
+                }
+            }
+        }
+    }
+
+    /// When to call [`handle`](Self::handle) next.
+    pub fn next_event(&self) -> Option<Time> {
+        let next = self.next_change.min(self.next_quantum);
+        (next < Time::MAX).then_some(next)
+    }
+
+    /// The next transfer to open.
+    pub fn next_transfer(&mut self) -> Option<Transfer> {
+        self.due.pop_front()
+    }
+
+    /// Puts back a transfer that could not be opened yet.
+    pub fn put_back(&mut self, transfer: Transfer) {
+        self.due.push_front(transfer);
+    }
+
+    /// Bytes that a transfer without end may write now.
+    pub fn offered(&self) -> u64 {
+        match self.traffic {
+            Traffic::OnOff { .. } => self.offered,
+            _ => u64::MAX,
+        }
+    }
+
+    /// So many of them were written.
+    pub fn take(&mut self, bytes: u64) {
+        if self.offered < u64::MAX {
+            self.offered = self.offered.saturating_sub(bytes);
+        }
+    }
+
+    /// A transfer is complete.
+    pub fn complete(&mut self, now: Time) {
+        self.completed += 1;
+        if let Traffic::Transfers { size, repeat } = self.traffic
+            && self.next_number < repeat
+        {
+            self.open(now, Some(size.max(1)));
+        }
+    }
+
+    /// Transfers reported complete.
+    pub fn completed(&self) -> u64 {
+        self.completed
+    }
+
+    /// Whether everything that the application will ever send is complete.
+    pub fn is_done(&self) -> bool {
+        matches!(self.traffic, Traffic::Transfers { repeat, .. } if self.completed >= repeat)
+    }
+
+    fn open(&mut self, opened: Time, bytes: Option<u64>) {
+        self.due.push_back(Transfer { number: self.next_number, bytes, opened });
+        self.next_number += 1;
+    }
+
+    fn draw(&mut self, mean: Duration) -> Duration {
+        Duration::from_nanos((self.random.exponential(mean.as_secs_f64()) * 1e9) as u64)
+    }
+}
