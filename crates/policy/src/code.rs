@@ -48,6 +48,20 @@ pub trait ErasureCode: Debug + Send {
     /// Makes the repair with `key` over `sources` (in order, each at most `repair.len()` long).
     fn repair(&mut self, key: u16, sources: &[&[u8]], repair: &mut [u8]) -> Result<(), CodeError>;
 
+    /// Makes the repairs with keys `first`, `first + 1`, …, one for each of `repairs`, which are of one
+    /// length. A code that reads its sources once for all of them does better than this.
+    fn repairs(
+        &mut self,
+        first: u16,
+        sources: &[&[u8]],
+        repairs: &mut [&mut [u8]],
+    ) -> Result<(), CodeError> {
+        for (key, repair) in (first..).zip(repairs) {
+            self.repair(key, sources, repair)?;
+        }
+        Ok(())
+    }
+
     /// Symbols still missing for decoding a window of `count`, given how many sources and distinct
     /// repairs are held (exact for maximum-distance-separable codes, a lower bound for others).
     fn deficit(&self, count: u16, sources_held: u16, repairs_held: u16) -> u16 {

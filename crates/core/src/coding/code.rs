@@ -15,8 +15,17 @@ impl ErasureCode for ReedSolomon {
     }
 
     fn repair(&mut self, key: u16, sources: &[&[u8]], repair: &mut [u8]) -> Result<(), CodeError> {
-        let key = u8::try_from(key).map_err(|_| CodeError::Key)?;
-        reed_solomon::encode(key, sources, &mut [repair]).map_err(|_| CodeError::Length)
+        self.repairs(key, sources, &mut [repair])
+    }
+
+    fn repairs(
+        &mut self,
+        first: u16,
+        sources: &[&[u8]],
+        repairs: &mut [&mut [u8]],
+    ) -> Result<(), CodeError> {
+        let first = u8::try_from(first).map_err(|_| CodeError::Key)?;
+        reed_solomon::encode(first, sources, repairs).map_err(|_| CodeError::Length)
     }
 
     fn recover(

@@ -1,82 +1,26 @@
 //! The sender's coding windows: source symbols kept until the receiver can do without them, repairs
 //! made on demand, and what of it all is in flight, known to have arrived, or due.
 
+mod fates;
+mod repairs;
+mod window;
+
 use std::collections::VecDeque;
 
 use anabranch_policy::code::{CodeError, Coverage, ErasureCode};
 use anabranch_policy::scheduler::Work;
-use anabranch_policy::view::{MAX_PATHS, SymbolId, TrafficClass, WindowId, WindowView};
+use anabranch_policy::view::{SymbolId, TrafficClass, WindowId, WindowView};
 use anabranch_types::Time;
 
 use super::pool::Pool;
 use crate::path::sent::Carried;
+use window::{Source, Standing, Symbol, Window};
 
 /// Most symbols that a window of any code may have.
 pub const MAX_WINDOW: usize = 256;
 
 /// Most recovered windows whose last packets are awaited.
 const MAX_TRAILING: usize = 256;
-
-/// What is known of one symbol, source or repair.
-#[derive(Clone, Copy, Debug, Default)]
-struct Standing {
-    /// The receiver has it.
-    received: bool,
-    /// Packets in flight that carry it.
-    copies: u8,
-    /// It must be sent (again).
-    due: bool,
-    /// Path slots that have carried it.
-    carried: u16,
-    /// Path slot that carried it last.
-    last: u8,
-}
-
-#[derive(Debug)]
-struct Source {
-    bytes: Box<[u8]>,
-    length: u16,
-    standing: Standing,
-}
-
-#[derive(Debug)]
-struct Window {
-    sources: Vec<Source>,
-    repairs: Vec<Standing>,
-    /// Symbols that are due as fresh repairs, beyond those flagged due themselves.
-    repairs_due: u16,
-    /// Longest source, which is the length of every repair.
-    longest: u16,
-    /// Source symbols the window was opened for.
-    planned: u16,
-    /// Payload of a full symbol.
-    symbol_size: u16,
-    /// Where a wrapped-around sender goes on (index over sources, then repairs).
-    cursor: usize,
-    /// Packets of the first transmission (sources and planned repairs) whose fate is open.
-    first_open: u16,
-    /// The first transmission has been reported as resolved.
-    first_reported: bool,
-    /// Distinct symbols acknowledged.
-    acknowledged: u16,
-    /// Highest rank that the receiver reported; may run ahead of lost acknowledgements.
-    reported: u16,
-}
-
-impl Window {
-    fn standing(&mut self, symbol: Symbol) -> Option<&mut Standing> {
-        match symbol {
-            Symbol::Source(index) => self.sources.get_mut(index).map(|s| &mut s.standing),
-            Symbol::Repair(key) => self.repairs.get_mut(key),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Symbol {
-    Source(usize),
-    Repair(usize),
-}
 
 /// A symbol taken for sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,19 +154,7 @@ impl SendWindows {
         let id = WindowId(self.next_window);
         self.next_window += 1;
         self.totals.windows += 1;
-        let mut window = self.spare.pop().unwrap_or_else(|| Window {
-            sources: Vec::with_capacity(MAX_WINDOW),
-            repairs: Vec::with_capacity(MAX_WINDOW),
-            repairs_due: 0,
-            longest: 0,
-            planned: 0,
-            symbol_size: 0,
-            cursor: 0,
-            first_open: 0,
-            first_reported: false,
-            acknowledged: 0,
-            reported: 0,
-        });
+        let mut window = self.spare.pop().unwrap_or_else(Window::new);
         window.planned = sources.clamp(1, self.max_symbols());
         window.symbol_size = symbol_size.min(self.pool.size() as u16);
         self.windows.push_back(window);
@@ -435,7 +367,7 @@ impl SendWindows {
     /// Writes the bytes of a taken symbol to `out`, which is as long as it.
     pub fn write(&mut self, taken: &Taken, out: &mut [u8]) -> Result<(), CodeError> {
         let (index, symbol) = self.locate(taken.carried).ok_or(CodeError::Coverage)?;
-        let window = &self.windows[index];
+        let (view, window) = (&self.views[index], &mut self.windows[index]);
         match symbol {
             Symbol::Source(i) => {
                 let source = window.sources.get(i).ok_or(CodeError::Coverage)?;
@@ -444,186 +376,19 @@ impl SendWindows {
                 Ok(())
             }
             Symbol::Repair(key) => {
-                let mut sources: [&[u8]; MAX_WINDOW] = [&[]; MAX_WINDOW];
-                for (slot, source) in sources.iter_mut().zip(&window.sources) {
-                    *slot = &source.bytes[..usize::from(source.length)];
-                }
-                let count = window.sources.len().min(MAX_WINDOW);
-                self.code.repair(key as u16, &sources[..count], out)
-            }
-        }
-    }
-
-    /// A packet with the symbol left on the path in `slot`.
-    pub fn on_sent(&mut self, carried: Carried, slot: u8) {
-        let Some((index, symbol)) = self.locate(carried) else { return };
-        let view = &mut self.views[index];
-        let window = &mut self.windows[index];
-        let first_round = match symbol {
-            Symbol::Source(_) => true,
-            Symbol::Repair(_) => !window.first_reported,
-        };
-        let Some(standing) = window.standing(symbol) else { return };
-        let fresh = standing.carried == 0;
-        // One that was taken before its arrival became known brings no news any more.
-        if standing.copies == 0 && !standing.received {
-            view.in_flight += 1;
-        }
-        standing.copies = standing.copies.saturating_add(1);
-        standing.carried |= 1 << slot;
-        standing.last = slot;
-        view.in_flight_on[usize::from(slot) % MAX_PATHS] += 1;
-        if fresh && matches!(symbol, Symbol::Source(_)) {
-            self.totals.sources += 1;
-        }
-        if fresh && first_round {
-            window.first_open += 1;
-        }
-    }
-
-    /// A packet with the symbol is no longer in flight: it arrived, was lost, or was written off.
-    pub fn on_resolved(&mut self, carried: Carried, slot: u8, received: bool) -> Change {
-        let Some((index, symbol)) = self.locate(carried) else {
-            return self.trailing_resolved(carried.window());
-        };
-        let view = &mut self.views[index];
-        let window = &mut self.windows[index];
-        let Some(standing) = window.standing(symbol) else { return Change::default() };
-        let mut change = Change::default();
-        let on_path = &mut view.in_flight_on[usize::from(slot) % MAX_PATHS];
-        *on_path = on_path.saturating_sub(1);
-        if standing.copies > 0 {
-            standing.copies -= 1;
-            if standing.copies == 0 && !standing.received {
-                view.in_flight -= 1;
-            }
-        }
-        if received && !standing.received {
-            change.news = true;
-        }
-        let due = standing.due;
-        if received {
-            self.mark_received(index, symbol, due);
-        }
-        let window = &mut self.windows[index];
-        window.first_open = window.first_open.saturating_sub(1);
-        let view = &self.views[index];
-        if window.first_open == 0
-            && view.closed
-            && view.proactive_left == 0
-            && !window.first_reported
-        {
-            window.first_reported = true;
-            change.first_resolved = true;
-        }
-        change.recovered = view.closed && view.received >= view.sources;
-        change
-    }
-
-    fn trailing_resolved(&mut self, id: WindowId) -> Change {
-        let Some(index) = self.trailing.iter().position(|(window, _)| *window == id) else {
-            return Change::default();
-        };
-        self.trailing[index].1 -= 1;
-        let first_resolved = self.trailing[index].1 == 0;
-        if first_resolved {
-            self.trailing.remove(index);
-        }
-        Change { first_resolved, ..Change::default() }
-    }
-
-    /// A symbol that had been counted as missing has arrived after all.
-    pub fn on_late(&mut self, carried: Carried) {
-        let Some((index, symbol)) = self.locate(carried) else { return };
-        let due = self.windows[index].standing(symbol).is_some_and(|standing| standing.due);
-        self.mark_received(index, symbol, due);
-    }
-
-    fn mark_received(&mut self, index: usize, symbol: Symbol, due: bool) {
-        let view = &mut self.views[index];
-        let window = &mut self.windows[index];
-        let Some(standing) = window.standing(symbol) else { return };
-        if standing.received {
-            return;
-        }
-        if standing.copies > 0 {
-            // Further copies no longer count towards what may still arrive.
-            view.in_flight -= 1;
-        }
-        standing.received = true;
-        standing.due = false;
-        window.acknowledged += 1;
-        view.received = window.acknowledged.max(window.reported);
-        if due {
-            view.due -= 1;
-        }
-    }
-
-    /// The receiver holds every symbol below `below` (its rank report), whatever acknowledgements were lost.
-    pub fn on_all_received(&mut self, below: SymbolId) {
-        for index in 0..self.views.len() {
-            let view = self.views[index];
-            if view.first >= below {
-                break;
-            }
-            let known = below.0.min(view.first.0 + u64::from(view.sources)) - view.first.0;
-            for i in 0..known as usize {
-                let due = self.windows[index].sources.get(i).is_some_and(|s| s.standing.due);
-                self.mark_received(index, Symbol::Source(i), due);
-            }
-        }
-    }
-
-    /// The receiver misses only `missing` symbols of the window that starts at `first`.
-    pub fn on_rank(&mut self, first: SymbolId, missing: u64) {
-        let Ok(index) = self.views.binary_search_by_key(&first, |view| view.first) else { return };
-        let view = &mut self.views[index];
-        let rank = u64::from(view.sources).saturating_sub(missing) as u16;
-        if view.closed && missing > 0 {
-            let window = &mut self.windows[index];
-            window.reported = window.reported.max(rank);
-            view.received = window.acknowledged.max(window.reported);
-        }
-    }
-
-    /// Removes windows that the receiver can decode; `each` hears of every one, and the symbol after its last.
-    pub fn retire(&mut self, mut each: impl FnMut(&WindowView)) {
-        let mut index = 0;
-        while index < self.views.len() {
-            let view = &self.views[index];
-            if !(view.closed && view.received >= view.sources) {
-                index += 1;
-                continue;
-            }
-            each(view);
-            let id = view.id;
-            self.views.remove(index);
-            if let Some(window) = self.windows.remove(index) {
-                let late = window.repairs.iter().filter(|r| r.copies > 0 && !r.received).count();
-                self.totals.repairs_unneeded += late as u64;
-                if window.first_open > 0 && !window.first_reported {
-                    self.trailing.push_back((id, window.first_open));
-                    if self.trailing.len() > MAX_TRAILING {
-                        self.trailing.pop_front();
-                    }
-                }
-                self.recycle(window);
+                // Fresh repairs have rising keys, so after the newest come those still planned or due.
+                let newest = key + 1 == window.repairs.len();
+                let coming = usize::from(view.proactive_left) + usize::from(window.repairs_due);
+                let room = usize::from(self.code.max_symbols()).min(MAX_WINDOW);
+                let left = room.saturating_sub(window.sources.len() + window.repairs.len());
+                let more = if newest { coming.min(left) } else { 0 };
+                window.write_repair(self.code.as_mut(), &mut self.pool, key, more, out)
             }
         }
     }
 
     fn recycle(&mut self, mut window: Window) {
-        for source in window.sources.drain(..) {
-            self.pool.put(source.bytes);
-        }
-        window.repairs.clear();
-        window.repairs_due = 0;
-        window.longest = 0;
-        window.cursor = 0;
-        window.first_open = 0;
-        window.first_reported = false;
-        window.acknowledged = 0;
-        window.reported = 0;
+        window.reset(&mut self.pool);
         self.spare.push(window);
     }
 }

@@ -1,0 +1,167 @@
+//! What becomes of the symbols that were sent: in flight, arrived, lost, recovered with their window.
+
+use anabranch_policy::view::{MAX_PATHS, SymbolId, WindowId, WindowView};
+
+use super::window::Symbol;
+use super::{Change, MAX_TRAILING, SendWindows};
+use crate::path::sent::Carried;
+
+impl SendWindows {
+    /// A packet with the symbol left on the path in `slot`.
+    pub fn on_sent(&mut self, carried: Carried, slot: u8) {
+        let Some((index, symbol)) = self.locate(carried) else { return };
+        let view = &mut self.views[index];
+        let window = &mut self.windows[index];
+        let first_round = match symbol {
+            Symbol::Source(_) => true,
+            Symbol::Repair(_) => !window.first_reported,
+        };
+        let Some(standing) = window.standing(symbol) else { return };
+        let fresh = standing.carried == 0;
+        // One that was taken before its arrival became known brings no news any more.
+        if standing.copies == 0 && !standing.received {
+            view.in_flight += 1;
+        }
+        standing.copies = standing.copies.saturating_add(1);
+        standing.carried |= 1 << slot;
+        standing.last = slot;
+        view.in_flight_on[usize::from(slot) % MAX_PATHS] += 1;
+        if fresh && matches!(symbol, Symbol::Source(_)) {
+            self.totals.sources += 1;
+        }
+        if fresh && first_round {
+            window.first_open += 1;
+        }
+    }
+
+    /// A packet with the symbol is no longer in flight: it arrived, was lost, or was written off.
+    pub fn on_resolved(&mut self, carried: Carried, slot: u8, received: bool) -> Change {
+        let Some((index, symbol)) = self.locate(carried) else {
+            return self.trailing_resolved(carried.window());
+        };
+        let view = &mut self.views[index];
+        let window = &mut self.windows[index];
+        let Some(standing) = window.standing(symbol) else { return Change::default() };
+        let mut change = Change::default();
+        let on_path = &mut view.in_flight_on[usize::from(slot) % MAX_PATHS];
+        *on_path = on_path.saturating_sub(1);
+        if standing.copies > 0 {
+            standing.copies -= 1;
+            if standing.copies == 0 && !standing.received {
+                view.in_flight -= 1;
+            }
+        }
+        if received && !standing.received {
+            change.news = true;
+        }
+        let due = standing.due;
+        if received {
+            self.mark_received(index, symbol, due);
+        }
+        let window = &mut self.windows[index];
+        window.first_open = window.first_open.saturating_sub(1);
+        let view = &self.views[index];
+        if window.first_open == 0
+            && view.closed
+            && view.proactive_left == 0
+            && !window.first_reported
+        {
+            window.first_reported = true;
+            change.first_resolved = true;
+        }
+        change.recovered = view.closed && view.received >= view.sources;
+        change
+    }
+
+    fn trailing_resolved(&mut self, id: WindowId) -> Change {
+        let Some(index) = self.trailing.iter().position(|(window, _)| *window == id) else {
+            return Change::default();
+        };
+        self.trailing[index].1 -= 1;
+        let first_resolved = self.trailing[index].1 == 0;
+        if first_resolved {
+            self.trailing.remove(index);
+        }
+        Change { first_resolved, ..Change::default() }
+    }
+
+    /// A symbol that had been counted as missing has arrived after all.
+    pub fn on_late(&mut self, carried: Carried) {
+        let Some((index, symbol)) = self.locate(carried) else { return };
+        let due = self.windows[index].standing(symbol).is_some_and(|standing| standing.due);
+        self.mark_received(index, symbol, due);
+    }
+
+    fn mark_received(&mut self, index: usize, symbol: Symbol, due: bool) {
+        let view = &mut self.views[index];
+        let window = &mut self.windows[index];
+        let Some(standing) = window.standing(symbol) else { return };
+        if standing.received {
+            return;
+        }
+        if standing.copies > 0 {
+            // Further copies no longer count towards what may still arrive.
+            view.in_flight -= 1;
+        }
+        standing.received = true;
+        standing.due = false;
+        window.acknowledged += 1;
+        view.received = window.acknowledged.max(window.reported);
+        if due {
+            view.due -= 1;
+        }
+    }
+
+    /// The receiver holds every symbol below `below` (its rank report), whatever acknowledgements were lost.
+    pub fn on_all_received(&mut self, below: SymbolId) {
+        for index in 0..self.views.len() {
+            let view = self.views[index];
+            if view.first >= below {
+                break;
+            }
+            let known = below.0.min(view.first.0 + u64::from(view.sources)) - view.first.0;
+            for i in 0..known as usize {
+                let due = self.windows[index].sources.get(i).is_some_and(|s| s.standing.due);
+                self.mark_received(index, Symbol::Source(i), due);
+            }
+        }
+    }
+
+    /// The receiver misses only `missing` symbols of the window that starts at `first`.
+    pub fn on_rank(&mut self, first: SymbolId, missing: u64) {
+        let Ok(index) = self.views.binary_search_by_key(&first, |view| view.first) else { return };
+        let view = &mut self.views[index];
+        let rank = u64::from(view.sources).saturating_sub(missing) as u16;
+        if view.closed && missing > 0 {
+            let window = &mut self.windows[index];
+            window.reported = window.reported.max(rank);
+            view.received = window.acknowledged.max(window.reported);
+        }
+    }
+
+    /// Removes windows that the receiver can decode; `each` hears of every one, and the symbol after its last.
+    pub fn retire(&mut self, mut each: impl FnMut(&WindowView)) {
+        let mut index = 0;
+        while index < self.views.len() {
+            let view = &self.views[index];
+            if !(view.closed && view.received >= view.sources) {
+                index += 1;
+                continue;
+            }
+            each(view);
+            let id = view.id;
+            self.views.remove(index);
+            if let Some(window) = self.windows.remove(index) {
+                let late = window.repairs.iter().filter(|r| r.copies > 0 && !r.received).count();
+                self.totals.repairs_unneeded += late as u64;
+                if window.first_open > 0 && !window.first_reported {
+                    self.trailing.push_back((id, window.first_open));
+                    if self.trailing.len() > MAX_TRAILING {
+                        self.trailing.pop_front();
+                    }
+                }
+                self.recycle(window);
+            }
+        }
+    }
+}

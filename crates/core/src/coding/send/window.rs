@@ -1,0 +1,108 @@
+//! One coding window of the sender: its symbols, and what is known of each.
+
+use super::super::pool::Pool;
+use super::MAX_WINDOW;
+use super::repairs::Prepared;
+
+/// What is known of one symbol, source or repair.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Standing {
+    /// The receiver has it.
+    pub(super) received: bool,
+    /// Packets in flight that carry it.
+    pub(super) copies: u8,
+    /// It must be sent (again).
+    pub(super) due: bool,
+    /// Path slots that have carried it.
+    pub(super) carried: u16,
+    /// Path slot that carried it last.
+    pub(super) last: u8,
+}
+
+/// A source symbol, kept until the window is recovered.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) bytes: Box<[u8]>,
+    pub(super) length: u16,
+    pub(super) standing: Standing,
+}
+
+/// What the sender keeps of a window beside its view.
+#[derive(Debug)]
+pub(super) struct Window {
+    pub(super) sources: Vec<Source>,
+    pub(super) repairs: Vec<Standing>,
+    /// Repairs made and not sent yet.
+    pub(super) prepared: Prepared,
+    /// Symbols that are due as fresh repairs, beyond those flagged due themselves.
+    pub(super) repairs_due: u16,
+    /// Longest source, which is the length of every repair.
+    pub(super) longest: u16,
+    /// Source symbols the window was opened for.
+    pub(super) planned: u16,
+    /// Payload of a full symbol.
+    pub(super) symbol_size: u16,
+    /// Where a wrapped-around sender goes on (index over sources, then repairs).
+    pub(super) cursor: usize,
+    /// Packets of the first transmission (sources and planned repairs) whose fate is open.
+    pub(super) first_open: u16,
+    /// The first transmission has been reported as resolved.
+    pub(super) first_reported: bool,
+    /// Distinct symbols acknowledged.
+    pub(super) acknowledged: u16,
+    /// Highest rank that the receiver reported; may run ahead of lost acknowledgements.
+    pub(super) reported: u16,
+}
+
+impl Window {
+    /// An empty window, with room for all it will ever hold.
+    pub(super) fn new() -> Self {
+        Window {
+            sources: Vec::with_capacity(MAX_WINDOW),
+            repairs: Vec::with_capacity(MAX_WINDOW),
+            prepared: Prepared::default(),
+            repairs_due: 0,
+            longest: 0,
+            planned: 0,
+            symbol_size: 0,
+            cursor: 0,
+            first_open: 0,
+            first_reported: false,
+            acknowledged: 0,
+            reported: 0,
+        }
+    }
+
+    /// Empties the window for another use.
+    pub(super) fn reset(&mut self, pool: &mut Pool) {
+        for source in self.sources.drain(..) {
+            pool.put(source.bytes);
+        }
+        self.repairs.clear();
+        self.prepared.clear(pool);
+        self.repairs_due = 0;
+        self.longest = 0;
+        self.cursor = 0;
+        self.first_open = 0;
+        self.first_reported = false;
+        self.acknowledged = 0;
+        self.reported = 0;
+    }
+
+    /// What is known of a symbol.
+    pub(super) fn standing(&mut self, symbol: Symbol) -> Option<&mut Standing> {
+        match symbol {
+            Symbol::Source(index) => self.sources.get_mut(index).map(|s| &mut s.standing),
+            Symbol::Repair(key) => self.repairs.get_mut(key),
+        }
+    }
+}
+
+/// A symbol within its window.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Symbol {
+    /// By index.
+    Source(usize),
+    /// By key.
+    Repair(usize),
+}
