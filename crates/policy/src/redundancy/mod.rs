@@ -2,6 +2,7 @@
 
 pub mod budget;
 pub mod equations;
+pub mod fixed;
 pub mod mean_sigma;
 pub mod none;
 
@@ -89,6 +90,7 @@ pub type Build = fn(&Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyErr
 /// The policies of this axis.
 pub const TABLE: &[Row<Build>] = &[
     (&budget::ENTRY, budget::build),
+    (&fixed::ENTRY, fixed::build),
     (&mean_sigma::ENTRY, mean_sigma::build),
     (&none::ENTRY, none::build),
 ];

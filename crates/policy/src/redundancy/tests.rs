@@ -185,3 +185,22 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_fixed_share_is_the_same_at_any_loss() {
+    let paths = [path(0, 40, 40)];
+    let mut fixed = policy("fixed:share=0.05,sources=100");
+    for mean in [0.0, 0.3] {
+        let shape = fixed.next_window(&view(&paths, mean, 0.1));
+        assert_eq!(shape, WindowShape { sources: 100, repairs: 5, symbol_size: 1250 });
+        assert_eq!(fixed.proactive(&closed(100), &view(&paths, mean, 0.1)), 5);
+        assert_eq!(fixed.proactive(&closed(3), &view(&paths, mean, 0.1)), 1, "rounded up");
+    }
+    // The codeword has room for all the repairs asked for.
+    let mut many = policy("fixed:share=4,sources=255");
+    let shape = many.next_window(&view(&paths, 0.0, 0.0));
+    assert_eq!((shape.sources, shape.repairs), (51, 204));
+    // Losses beyond the share are made good on deficit.
+    let window = WindowView { received: 90, in_flight: 4, ..closed(100) };
+    assert_eq!(fixed.still_needed(&window, &NOWHERE, &view(&paths, 0.1, 0.0)), 6);
+}

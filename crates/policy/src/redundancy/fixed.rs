@@ -1,0 +1,64 @@
+//! The same share of repairs for every window, whatever the losses: for measurements, and for links
+//! whose loss is known beforehand.
+
+use crate::redundancy::{RedundancyPolicy, RedundancyView, WindowShape};
+use crate::registry::{Entry, Options, PolicyError, option};
+use crate::view::{MAX_PATHS, WindowView};
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    axis: "redundancy",
+    name: "fixed",
+    summary: "a fixed share of repairs with every window, then on deficit",
+    source: "block codes of a fixed rate",
+    options: &[
+        option("share", "repairs for each source symbol", "0.05"),
+        option("sources", "source symbols in a window, at most", "100"),
+    ],
+};
+
+/// Windows of a fixed number of symbols and a fixed share of repairs.
+#[derive(Clone, Copy, Debug)]
+pub struct Fixed {
+    share: f64,
+    sources: u16,
+}
+
+/// Makes it from its options.
+pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyError> {
+    Ok(Box::new(Fixed {
+        share: options.real("share", 0.0..=10.0)?,
+        sources: options.integer("sources", 1..=255)? as u16,
+    }))
+}
+
+impl Fixed {
+    /// Repairs of a window of `sources` symbols, rounded up: a short window gets one at least.
+    fn repairs(&self, sources: u16) -> u16 {
+        (f64::from(sources) * self.share).ceil() as u16
+    }
+}
+
+impl RedundancyPolicy for Fixed {
+    fn next_window(&mut self, view: &RedundancyView<'_>) -> WindowShape {
+        // Half the codeword is left to repairs on deficit, unless the share itself asks for more.
+        let most = f64::from(view.max_symbols) / (1.0 + self.share.max(1.0));
+        let sources = self.sources.min(most as u16).min(view.max_symbols).max(1);
+        let repairs = self.repairs(sources);
+        WindowShape { sources, repairs, symbol_size: view.max_symbol_size }
+    }
+
+    fn proactive(&mut self, window: &WindowView, view: &RedundancyView<'_>) -> u16 {
+        self.repairs(window.sources).min(view.max_symbols.saturating_sub(window.sources))
+    }
+
+    fn still_needed(
+        &self,
+        window: &WindowView,
+        hypothetical: &[u16; MAX_PATHS],
+        _view: &RedundancyView<'_>,
+    ) -> u16 {
+        let handed = hypothetical.iter().fold(0_u16, |sum, n| sum.saturating_add(*n));
+        window.shortfall().saturating_sub(handed)
+    }
+}
