@@ -188,6 +188,7 @@ impl Connection {
             }
             received.pending = 0;
             path.ack_due = None;
+            path.ack_routed = None;
             left &= !bit;
         }
         left

@@ -215,8 +215,11 @@ impl Connection {
         let mut verdict = Ok(());
         let streams = &mut self.streams;
         let mut deliver = |bytes: &[u8]| {
-            if verdict.is_ok() {
-                verdict = streams.on_symbol(bytes);
+            // Only an error is moved: to copy the other case would wait for the stores just made.
+            if verdict.is_ok()
+                && let Err(violation) = streams.on_symbol(bytes)
+            {
+                verdict = Err(violation);
             }
         };
         take(&mut self.receive, &mut deliver)?;
@@ -310,6 +313,11 @@ impl Connection {
     /// Lets the policy choose the paths on which the report about `slot` leaves.
     pub(super) fn route_ack(&mut self, now: Time, slot: usize) {
         self.paths[slot].ack_due = None;
+        // Packets that arrive in one batch have one report, which is routed once.
+        if self.paths[slot].ack_routed == Some(now) {
+            return;
+        }
+        self.paths[slot].ack_routed = Some(now);
         self.refresh_views(now);
         let mut chosen = core::mem::take(&mut self.scratch.ack_paths);
         chosen.clear();

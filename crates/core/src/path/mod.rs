@@ -155,6 +155,8 @@ pub struct Path {
     pub acks_due_about: u16,
     /// When the acknowledgement of what this path received is due.
     pub ack_due: Option<Time>,
+    /// A report about this path was given to other paths, or to itself, at this time and has not left.
+    pub ack_routed: Option<Time>,
 }
 
 impl Path {
@@ -202,6 +204,7 @@ impl Path {
             packet_size,
             acks_due_about: 0,
             ack_due: None,
+            ack_routed: None,
         }
     }
 

@@ -69,8 +69,13 @@ struct Track {
 
 impl Track {
     fn add(&mut self, event: &Resolved, half_life: Duration, prior: f64) {
-        let age = event.now.since(self.last).as_secs_f64();
-        let decay = math::exp(-core::f64::consts::LN_2 * age / half_life.as_secs_f64());
+        let age = event.now.since(self.last);
+        // One acknowledgement resolves many packets at once: only the first of them sees time pass.
+        let decay = if age.is_zero() {
+            1.0
+        } else {
+            math::exp(-core::f64::consts::LN_2 * age.as_secs_f64() / half_life.as_secs_f64())
+        };
         self.last = self.last.max(event.now);
         self.prior = Some(self.prior.map_or(prior, |left| left * decay));
         self.acked = self.acked * decay + f64::from(event.acked);

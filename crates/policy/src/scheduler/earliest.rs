@@ -1,7 +1,7 @@
 //! Earliest in-order completion, without harm: a path gets data only if that does not delay what the
 //! application reads next.
 
-use anabranch_types::PathId;
+use anabranch_types::{PathId, Time};
 use core::time::Duration;
 
 use crate::registry::{Entry, Options, PolicyError};
@@ -23,6 +23,11 @@ const BUFFER_SHARE: f64 = 0.7;
 /// A copy of an urgent symbol on a path that carries one already counts as this much later: what takes
 /// one often takes the next.
 const COPY_PENALTY: Duration = Duration::from_millis(10);
+
+/// Losses that turn up wait for the symbols handed to a path before: for no longer than this.
+const SPAN: Duration = Duration::from_micros(20);
+/// Symbols handed to a path at once, at most.
+const MOST_AT_ONCE: u64 = 16;
 
 /// See the module's documentation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -80,6 +85,19 @@ fn others_deliver(
         .filter(|path| path.id != than && only(path))
         .map(|path| goodput(path) * time.saturating_sub(one_way(path, view)).as_secs_f64())
         .sum()
+}
+
+/// Whether there is no other path to choose.
+fn is_alone(path: &PathView, view: &SchedulerView<'_>) -> bool {
+    carriers(view).all(|other| other.id == path.id)
+}
+
+/// New symbols handed to a path that is alone: as many as it sends within [`SPAN`], so that a fast one
+/// is not asked about every packet.
+fn at_once(path: &PathView, view: &SchedulerView<'_>) -> u16 {
+    let packets = path.rate.bytes_in(SPAN) / path.packet_size.max(1);
+    let most = path.free_packets().min(u64::from(view.fresh.symbols)).min(MOST_AT_ONCE);
+    packets.min(most).max(1) as u16
 }
 
 impl Earliest {
@@ -154,6 +172,11 @@ impl Scheduler for Earliest {
         }
         if view.fresh.symbols == 0 || view.fresh.class != TrafficClass::Bulk {
             return NOTHING;
+        }
+        if is_alone(path, view) {
+            let count = at_once(path, view);
+            picks.push(Pick { work: Work::Fresh, count, path: path.id, not_before: Time::ZERO });
+            return Pull::Send("new data, on the only path");
         }
         if self.delivers_first(path, view) {
             return send(picks, path.id, Work::Fresh, "new data, on the first path to deliver");
