@@ -311,8 +311,17 @@ fn hand_over(shared: &Shared, index: usize, buffers: &mut ReceiveBuffers) {
     let now = shared.clock.now();
     let mut guard = shared.lock();
     let core: &mut Core = &mut guard;
+    let mut port = None;
     for received in buffers.datagrams() {
-        let Some(socket) = core.ports.of_address(index, received.local) else { return };
+        // Mostly all of a batch were sent to one address.
+        let socket = match port {
+            Some((local, socket)) if local == received.local => socket,
+            _ => {
+                let Some(socket) = core.ports.of_address(index, received.local) else { return };
+                port = Some((received.local, socket));
+                socket
+            }
+        };
         core.endpoint.handle_datagram(
             now,
             Datagram {

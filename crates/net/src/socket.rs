@@ -12,6 +12,11 @@ use tokio::net::UdpSocket;
 const KERNEL_BUFFER: usize = 4 << 20;
 /// One receive buffer: the most that the kernel coalesces into one.
 const RECEIVE_BUFFER: usize = 1 << 16;
+/// Receive buffers used while they come back full: what the kernel copied is still in the cache when
+/// it is opened.
+const LONG_BATCH: usize = 6;
+/// Whether a receive call that returns fewer messages than asked for found no more.
+const RECEIVES_BATCHES: bool = cfg!(any(target_os = "linux", target_os = "android"));
 /// Most bytes in one segmented send: the largest UDP payload over IPv4.
 pub(crate) const MAX_BATCH: usize = 65_507;
 
@@ -133,15 +138,19 @@ impl Socket {
                 let mut chunks = buffers.bytes.chunks_mut(RECEIVE_BUFFER);
                 let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
                     std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
-                self.state.recv((&self.io).into(), &mut slices, &mut buffers.metas)
+                let wanted = buffers.wanted;
+                let slices = slices.get_mut(..wanted).unwrap_or_default();
+                let count = self.state.recv((&self.io).into(), slices, &mut buffers.metas)?;
+                buffers.on_filled(count);
+                // A batch that is not full emptied the socket. To say so spares the call that would
+                // find nothing: the runtime waits for the next arrival.
+                let emptied = RECEIVES_BATCHES && count < wanted;
+                if emptied { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
             });
             match received {
-                Ok(count) => {
-                    buffers.filled = count;
-                    return Poll::Ready(Ok(()));
-                }
-                Err(error) if blocked(&error) => {}
-                Err(error) => return Poll::Ready(Err(error)),
+                Err(error) if !blocked(&error) => return Poll::Ready(Err(error)),
+                _ if buffers.filled > 0 => return Poll::Ready(Ok(())),
+                _ => {}
             }
         }
     }
@@ -184,6 +193,8 @@ pub(crate) struct ReceiveBuffers {
     bytes: Box<[u8]>,
     metas: [RecvMeta; BATCH_SIZE],
     filled: usize,
+    /// How many the next call may fill.
+    wanted: usize,
 }
 
 /// A datagram in its receive buffer.
@@ -202,7 +213,16 @@ impl ReceiveBuffers {
             bytes: vec![0; RECEIVE_BUFFER * BATCH_SIZE].into_boxed_slice(),
             metas: [RecvMeta::default(); BATCH_SIZE],
             filled: 0,
+            wanted: BATCH_SIZE,
         }
+    }
+
+    /// Notes what a call filled, and suits the next one to the length of the messages.
+    fn on_filled(&mut self, count: usize) {
+        self.filled = count;
+        let long = |meta: &RecvMeta| meta.len > RECEIVE_BUFFER / 4;
+        let any = self.metas.iter().take(count).any(long);
+        self.wanted = if any { LONG_BATCH } else { BATCH_SIZE };
     }
 
     /// The datagrams of the last batch, in order.

@@ -2,7 +2,7 @@
 
 use super::schedule::Secret;
 use aes::Aes256;
-use aes::cipher::{BlockCipherEncrypt, KeyInit};
+use aes::cipher::{BlockEncrypt, KeyInit};
 use anabranch_core::crypto::{CryptoError, Opener, Sealer, TAG_LEN};
 use anabranch_types::PathId;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
