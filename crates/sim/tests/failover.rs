@@ -283,3 +283,23 @@ fn hundreds_of_paths_in_the_life_of_a_connection() {
     assert!(report.bytes() > 20_000_000, "{} bytes", report.bytes());
     assert!(sent(&report, 0, 380..400) > 0 && sent(&report, 1, 380..400) > 0);
 }
+
+/// Keys change dozens of times, also while paths are dark and packets of old keys are still under way.
+#[test]
+fn keys_change_in_the_middle_of_everything() {
+    each(
+        |name, seed| {
+            let mut spec = bulk(three(",blackout=2s-4s+6s-6200ms"), name, 15, seed);
+            spec.links[0].jitter.max = Duration::from_millis(60);
+            spec.links[0].jitter.reorder = true;
+            spec.key_limit = Some(1000);
+            spec
+        },
+        |spec, report| {
+            let name = &spec.flows[0].profile.name;
+            assert!(report.datagrams > 15_000, "{name}: {} datagrams", report.datagrams);
+            let refused = report.flows[0].receiver.as_ref().unwrap().dropped.unopened;
+            assert!(refused < report.datagrams / 200, "{name}: {refused} could not be opened");
+        },
+    );
+}

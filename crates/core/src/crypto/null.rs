@@ -15,12 +15,18 @@ const SEALED_KEY_LEN: usize = 48;
 pub struct NullCrypto {
     key: PublicKey,
     handshakes: u64,
+    key_limit: u64,
 }
 
 impl NullCrypto {
     /// The identity called `key`.
     pub fn new(key: [u8; 32]) -> Self {
-        NullCrypto { key: PublicKey(key), handshakes: 0 }
+        NullCrypto { key: PublicKey(key), handshakes: 0, key_limit: u64::MAX }
+    }
+
+    /// This identity with keys that seal only so many packets, so that key updates happen.
+    pub fn with_key_limit(self, packets: u64) -> Self {
+        NullCrypto { key_limit: packets, ..self }
     }
 }
 
@@ -70,7 +76,7 @@ impl Crypto for NullCrypto {
         message.extend_from_slice(payload);
         let end = tag(checksum(2, &peer.0), &message[start..]);
         message.extend_from_slice(&end);
-        Ok(Box::new(NullInitiator { secret: checksum(3, &ephemeral) }))
+        Ok(Box::new(NullInitiator { secret: checksum(3, &ephemeral), key_limit: self.key_limit }))
     }
 
     fn accept(&mut self, message: &[u8]) -> Result<Accepted, CryptoError> {
@@ -84,7 +90,8 @@ impl Crypto for NullCrypto {
         let (ephemeral, rest) = body.split_at(EPHEMERAL_LEN);
         let (sealed, payload) = rest.split_at(SEALED_KEY_LEN);
         let peer = PublicKey(sealed[..32].try_into().map_err(|_| CryptoError)?);
-        let responder = Box::new(NullResponder { secret: checksum(3, ephemeral) });
+        let responder =
+            Box::new(NullResponder { secret: checksum(3, ephemeral), key_limit: self.key_limit });
         Ok(Accepted { peer, payload: payload.to_vec(), responder })
     }
 
@@ -122,6 +129,7 @@ impl Crypto for NullCrypto {
 #[derive(Debug)]
 struct NullInitiator {
     secret: u64,
+    key_limit: u64,
 }
 
 impl Initiator for NullInitiator {
@@ -131,13 +139,14 @@ impl Initiator for NullInitiator {
         if body.len() < EPHEMERAL_LEN || *end != tag(self.secret, body) {
             return Err(CryptoError);
         }
-        Ok((body[EPHEMERAL_LEN..].to_vec(), session(self.secret, true)))
+        Ok((body[EPHEMERAL_LEN..].to_vec(), session(self.secret, true, self.key_limit)))
     }
 }
 
 #[derive(Debug)]
 struct NullResponder {
     secret: u64,
+    key_limit: u64,
 }
 
 impl Responder for NullResponder {
@@ -151,28 +160,37 @@ impl Responder for NullResponder {
         message.extend_from_slice(payload);
         let end = tag(self.secret, &message[start..]);
         message.extend_from_slice(&end);
-        Ok(session(self.secret, false))
+        Ok(session(self.secret, false, self.key_limit))
     }
 }
 
-fn session(secret: u64, initiator: bool) -> Session {
+fn session(secret: u64, initiator: bool, limit: u64) -> Session {
     let (ours, theirs) = if initiator { (1, 2) } else { (2, 1) };
-    Session {
-        sealer: Box::new(NullKey { secret: secret.wrapping_mul(ours), epoch: 0 }),
-        opener: Box::new(NullKey { secret: secret.wrapping_mul(theirs), epoch: 0 }),
-    }
+    let key = |direction: u64| NullKey {
+        secret: secret.wrapping_mul(direction),
+        epoch: 0,
+        limit,
+        sealed: 0,
+        old: false,
+    };
+    Session { sealer: Box::new(key(ours)), opener: Box::new(key(theirs)) }
 }
 
 #[derive(Debug)]
 struct NullKey {
     secret: u64,
-    epoch: u8,
+    /// As the real keys have it: without the wrap of the header's two bits.
+    epoch: u64,
+    limit: u64,
+    sealed: u64,
+    /// The previous epoch still opens.
+    old: bool,
 }
 
 impl NullKey {
-    fn seed(&self, epoch: u8, path: PathId, number: u64) -> u64 {
+    fn seed(&self, epoch: u64, path: PathId, number: u64) -> u64 {
         // Spread, so that a damaged header does not cancel out against what it says.
-        let place = u64::from(path.0) << 8 | u64::from(epoch);
+        let place = u64::from(path.0) << 8 ^ epoch;
         self.secret
             ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
             ^ place.wrapping_mul(0xc2b2_ae3d_27d4_eb4f)
@@ -184,6 +202,7 @@ impl Sealer for NullKey {
         let Some(end) = packet.len().checked_sub(TAG_LEN) else { return };
         let value = tag(self.seed(self.epoch, path, number), &packet[..end]);
         packet[end..].copy_from_slice(&value);
+        self.sealed += 1;
     }
 
     fn mask(&self, _sample: &[u8; 16]) -> [u8; 6] {
@@ -191,15 +210,16 @@ impl Sealer for NullKey {
     }
 
     fn epoch(&self) -> u8 {
-        self.epoch
+        self.epoch as u8 & 3
     }
 
     fn advance(&mut self) {
-        self.epoch = (self.epoch + 1) & 3;
+        self.epoch += 1;
+        self.sealed = 0;
     }
 
     fn remaining(&self) -> u64 {
-        u64::MAX
+        self.limit.saturating_sub(self.sealed)
     }
 }
 
@@ -217,19 +237,29 @@ impl Opener for NullKey {
         header_len: usize,
     ) -> Result<usize, CryptoError> {
         let end = packet.len().checked_sub(TAG_LEN).ok_or(CryptoError)?;
+        // The epoch that the two bits mean: the current one, its successor, or its predecessor.
+        let epoch = match epoch.wrapping_sub(self.epoch as u8) & 3 {
+            0 => self.epoch,
+            1 => self.epoch + 1,
+            3 if self.old => self.epoch - 1,
+            _ => return Err(CryptoError),
+        };
         if end < header_len || packet[end..] != tag(self.seed(epoch, path, number), &packet[..end])
         {
             return Err(CryptoError);
         }
-        if epoch == (self.epoch + 1) & 3 {
+        if epoch > self.epoch {
             self.epoch = epoch;
+            self.old = true;
         }
         Ok(end)
     }
 
     fn epoch(&self) -> u8 {
-        self.epoch
+        self.epoch as u8 & 3
     }
 
-    fn discard_old(&mut self) {}
+    fn discard_old(&mut self) {
+        self.old = false;
+    }
 }

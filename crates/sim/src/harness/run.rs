@@ -111,7 +111,9 @@ fn endpoint(spec: &Spec, key: u8, permitted: Permitted) -> Endpoint {
     config.responder.permitted = permitted;
     config.wall_clock = 1_700_000_000_000_000_000;
     let rng = Rng::substream(spec.seed, &format!("endpoint.{key}"));
-    Endpoint::new(config, Box::new(NullCrypto::new([key; 32])), rng, Time::ZERO)
+    let limit = spec.key_limit.unwrap_or(u64::MAX);
+    let crypto = Box::new(NullCrypto::new([key; 32]).with_key_limit(limit));
+    Endpoint::new(config, crypto, rng, Time::ZERO)
 }
 
 impl<'a> Run<'a> {

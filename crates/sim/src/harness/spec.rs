@@ -24,6 +24,8 @@ pub struct Spec {
     pub warm_up: Duration,
     /// What happens to paths during the run.
     pub events: Vec<PathEvent>,
+    /// Packets that one key may seal, if keys shall change more often than they must.
+    pub key_limit: Option<u64>,
     /// How the network damages datagrams, besides what the links do.
     pub mangle: Option<Mangle>,
 }
@@ -116,6 +118,7 @@ impl Spec {
             give_up: Duration::from_secs(600),
             warm_up: Duration::ZERO,
             events: Vec::new(),
+            key_limit: None,
             mangle: None,
         }
     }
