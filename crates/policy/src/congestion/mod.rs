@@ -1,11 +1,20 @@
 //! Congestion control: how much may be in flight on one path, and how fast it is sent.
 
+pub mod balia;
 pub mod bbr;
 pub mod compensated;
+mod coupling;
 pub mod cubic;
+mod delay;
 pub mod ecn_reno;
+pub mod eln;
+pub mod lia;
 pub mod reno;
+pub mod vegas;
+pub mod veno;
+pub mod westwood;
 mod window;
+pub mod wvegas;
 
 use anabranch_types::{Bitrate, Time};
 use core::fmt::Debug;
@@ -156,6 +165,13 @@ pub const TABLE: &[Row<Build>] = &[
     (&ecn_reno::ENTRY, ecn_reno::build),
     (&bbr::ENTRY, bbr::build),
     (&compensated::ENTRY, compensated::build),
+    (&vegas::ENTRY, vegas::build),
+    (&veno::ENTRY, veno::build),
+    (&westwood::ENTRY, westwood::build),
+    (&eln::ENTRY, eln::build),
+    (&lia::ENTRY, lia::build),
+    (&balia::ENTRY, balia::build),
+    (&wvegas::ENTRY, wvegas::build),
 ];
 
 /// Makes the congestion policy that `spec` names; `packet_size` is the size of a full packet, bytes,

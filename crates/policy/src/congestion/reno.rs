@@ -14,9 +14,13 @@ pub const ENTRY: Entry = Entry {
     options: &[
         option("initial", "initial window, packets", "10"),
         option("collapse", "timeouts in a row before the window falls to one packet", "1"),
-        option("growth", "by acknowledged bytes, or by acks: each counts one packet at most", "bytes"),
+        option(
+            "growth",
+            "by acknowledged bytes, or by acks: each counts one packet at most",
+            "bytes",
+        ),
         option("halve", "on loss: the window, or the flight, the bytes outstanding", "window"),
-        option("floor", "least window after a loss or mark, packets; 1 as in ns-2", "2"),
+        option("floor", "least window after a loss or mark, packets; ns-2 has none: 0", "2"),
     ],
 };
 
@@ -53,13 +57,18 @@ pub fn build(
     options: &Options<'_>,
     packet_size: u64,
 ) -> Result<Box<dyn CongestionController>, PolicyError> {
+    Ok(Box::new(from_options(options, packet_size)?))
+}
+
+/// Reno itself, for controllers that are Reno with a difference; `options` has Reno's keys.
+pub(super) fn from_options(options: &Options<'_>, packet_size: u64) -> Result<Reno, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     let collapse = options.integer("collapse", 1..=10)? as u32;
     let growth = options.choice("growth", &[("bytes", Growth::Bytes), ("acks", Growth::Acks)])?;
     let halve = options.choice("halve", &[("window", Halve::Window), ("flight", Halve::Flight)])?;
-    let floor = options.integer("floor", 1..=2)?;
+    let floor = options.integer("floor", 0..=2)?;
     let window = AdditiveWindow::new(initial, packet_size);
-    Ok(Box::new(Reno { window, collapse, growth, halve, floor }))
+    Ok(Reno { window, collapse, growth, halve, floor })
 }
 
 impl CongestionController for Reno {

@@ -1,5 +1,7 @@
 //! Scripted trajectories of the controllers, as integers, and closed loops over a model pipe.
 
+mod coupled;
+mod delay_based;
 mod pipe;
 mod properties;
 mod trajectories;

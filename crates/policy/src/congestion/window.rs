@@ -2,6 +2,8 @@
 
 use anabranch_types::Time;
 
+use crate::congestion::AckEvent;
+
 /// Windows never grow beyond this, so that arithmetic on them cannot overflow.
 pub(super) const MAX_WINDOW: u64 = 1 << 40;
 
@@ -50,15 +52,39 @@ impl AdditiveWindow {
         if self.bytes < self.ssthresh { "slow-start" } else { "congestion-avoidance" }
     }
 
+    /// Whether `event` reports a loss or a mark that the last cut did not answer.
+    pub(super) fn congested(&self, event: &AckEvent) -> bool {
+        let lost = event.lost_packets > 0 && !self.answered(event.largest_lost_sent);
+        let marked = event.ce_packets > 0 && !self.answered(event.largest_acked_sent);
+        lost || marked
+    }
+
+    /// Whether what `event` acknowledges may let the window grow: it was full, and the packets were sent
+    /// after the last cut.
+    pub(super) fn may_grow(&self, event: &AckEvent) -> bool {
+        !event.app_limited && event.acked_packets > 0 && !self.answered(event.largest_acked_sent)
+    }
+
+    /// Whether it is still below the threshold.
+    pub(super) fn in_slow_start(&self) -> bool {
+        self.bytes < self.ssthresh
+    }
+
     /// Grows by `acked` bytes in slow start, by one packet per window of bytes above it.
     pub(super) fn grow(&mut self, acked: u64) {
+        self.grow_by(acked, 1.0);
+    }
+
+    /// As [`grow`](Self::grow), by `factor` packets per window of bytes above the threshold.
+    pub(super) fn grow_by(&mut self, acked: u64, factor: f64) {
         let mut acked = acked.min(MAX_WINDOW);
         if self.bytes < self.ssthresh {
             let step = acked.min(self.ssthresh - self.bytes);
             self.bytes += step;
             acked -= step;
         }
-        self.credit += acked;
+        // Rounded, so that a factor a hair below one is one.
+        self.credit += (acked as f64 * factor.min(1024.0) + 0.5) as u64;
         let packets = self.credit / self.bytes;
         self.credit %= self.bytes;
         self.bytes = self.bytes.saturating_add(packets.saturating_mul(self.packet)).min(MAX_WINDOW);
@@ -73,6 +99,13 @@ impl AdditiveWindow {
             self.packet.saturating_mul(self.packet) / self.bytes
         };
         self.bytes = self.bytes.saturating_add(step.max(1)).min(MAX_WINDOW);
+    }
+
+    /// Moves the window to `bytes`, two packets at least, without a cut, and ends slow start there.
+    pub(super) fn steer(&mut self, bytes: u64) {
+        self.bytes = bytes.clamp(2 * self.packet, MAX_WINDOW);
+        self.ssthresh = self.ssthresh.min(self.bytes);
+        self.credit = 0;
     }
 
     /// Sets the threshold to `target` bytes (at least two packets) and lowers the window to `target` (at
@@ -90,7 +123,17 @@ impl AdditiveWindow {
         if first {
             self.ssthresh = (flight / 2).max(2 * self.packet);
         }
-        self.bytes = self.bytes.min(packets.max(1) * self.packet);
+        // A cut without floor may have left less than a packet.
+        self.bytes = self.bytes.min(packets.max(1) * self.packet).max(self.packet);
+        self.credit = 0;
+        self.cut_at = Some(now);
+    }
+
+    /// As [`collapse`](Self::collapse) to one packet, with the threshold at `target` bytes, two packets at
+    /// least.
+    pub(super) fn collapse_below(&mut self, now: Time, target: u64) {
+        self.ssthresh = target.max(2 * self.packet);
+        self.bytes = self.packet;
         self.credit = 0;
         self.cut_at = Some(now);
     }

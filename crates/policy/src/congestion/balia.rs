@@ -1,0 +1,83 @@
+//! BALIA: coupled growth balanced between friendliness and responsiveness.
+
+use core::time::Duration;
+
+use crate::congestion::coupling::{largest_rate, total_rate};
+use crate::congestion::window::AdditiveWindow;
+use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
+use crate::registry::{Entry, Options, PolicyError, option};
+use crate::view::PathView;
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    axis: "congestion",
+    name: "balia",
+    summary: "coupled: balanced linked adaptation, in growth and in cuts",
+    source: "Peng, Walid, Hwang and Low 2016, §V",
+    options: &[option("initial", "initial window, packets", "10")],
+};
+
+/// Balanced linked adaptation. With one path it is Reno. The ratio of rates is taken as a real number; a
+/// well-known implementation truncates it.
+#[derive(Clone, Debug)]
+pub struct Balia {
+    window: AdditiveWindow,
+}
+
+/// Makes it from its options.
+pub fn build(
+    options: &Options<'_>,
+    packet_size: u64,
+) -> Result<Box<dyn CongestionController>, PolicyError> {
+    let initial = options.integer("initial", 1..=1000)?;
+    Ok(Box::new(Balia { window: AdditiveWindow::new(initial, packet_size) }))
+}
+
+impl Balia {
+    /// x = w/rtt of this path and a = max x/x, at least 1.
+    fn rate(&self, rtt: Duration, siblings: &[PathView]) -> (f64, f64) {
+        let x = self.window.bytes() as f64 / rtt.as_secs_f64().max(1e-6);
+        (x, (largest_rate(siblings) / x).max(1.0))
+    }
+}
+
+impl CongestionController for Balia {
+    fn on_ack(&mut self, event: &AckEvent, siblings: &[PathView]) {
+        let (x, a) = self.rate(event.rtt.smoothed, siblings);
+        let window = &mut self.window;
+        if window.congested(event) {
+            let cut = window.bytes() as f64 / 2.0 * a.min(1.5);
+            window.cut(event.now, window.bytes().saturating_sub(cut as u64), 2);
+        } else if window.may_grow(event) {
+            // x/(rtt·(Σx)²) per acknowledged packet is (x/Σx)² in units of 1/w.
+            let share = x / total_rate(siblings).max(x);
+            let factor = share * share * (1.0 + a) / 2.0 * (4.0 + a) / 5.0;
+            window.grow_by(event.acked_bytes, factor);
+        }
+    }
+
+    fn on_timeout(&mut self, event: &TimeoutEvent) {
+        let first = event.consecutive <= 1;
+        self.window.collapse(event.now, event.bytes_in_flight, 1, first);
+    }
+
+    fn penalise(&mut self) {
+        self.window.penalise();
+    }
+
+    fn set_packet_size(&mut self, bytes: u64) {
+        self.window.set_packet(bytes);
+    }
+
+    fn window(&self) -> u64 {
+        self.window.bytes()
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.window.ssthresh()
+    }
+
+    fn phase(&self) -> &'static str {
+        self.window.phase()
+    }
+}

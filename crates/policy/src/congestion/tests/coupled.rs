@@ -1,0 +1,95 @@
+//! Coupled controllers: goldens by hand from their formulas.
+
+use anabranch_types::PathId;
+
+use super::*;
+use crate::view::PathView;
+
+/// An open path with a window in packets and a round-trip time.
+fn sibling(id: u32, packets: u64, millis: u64) -> PathView {
+    let view = PathView::unknown(PathId(id));
+    PathView { cwnd: packets * PACKET, rtt: rtt(millis), ..view }
+}
+
+/// Ends slow start at `packets`, then acknowledges `rounds` windows; the growth in packets.
+fn growth(spec: &str, packets: u64, siblings: &[PathView], rounds: u64) -> f64 {
+    let initial = 2 * packets;
+    let mut control = controller(&format!("{spec}:initial={initial}"));
+    control.on_ack(&loss(10, 5, 1), &[]);
+    let start = control.window();
+    // The siblings stand still, so that the gain per packet does.
+    for n in 0..rounds * packets {
+        control.on_ack(&ack(200 + n, 100 + n, 1), siblings);
+    }
+    (control.window() - start) as f64 / PACKET as f64
+}
+
+#[test]
+fn alone_they_are_reno() {
+    let alone = [sibling(0, 20, 100)];
+    for spec in ["lia", "balia"] {
+        assert_eq!(growth(spec, 20, &alone, 1), 1.0, "{spec}");
+    }
+}
+
+#[test]
+fn lia_takes_half_each_on_two_equal_paths() {
+    // α = 40·(20/.01)/(400)² = .5 per total 40 packets: .25 of Reno's 1/20.
+    let paths = [sibling(0, 20, 100), sibling(1, 20, 100)];
+    assert_eq!(growth("lia", 20, &paths, 4), 1.0);
+    // With a slow path beside it: 400/(40 + 10)² = .16 a packet, .64 of Reno's 1/4.
+    let paths = [sibling(0, 4, 100), sibling(1, 4, 400)];
+    assert_eq!((growth("lia", 4, &paths, 1), growth("lia", 4, &paths, 2)), (0.0, 1.0));
+    // By the formula a large window on a slow path would gain 20·20000/220² = 8.3 packets: one it is.
+    let slow = [sibling(0, 20, 1_000), sibling(1, 2, 10)];
+    assert_eq!(growth("lia", 20, &slow, 1), 1.0);
+}
+
+#[test]
+fn balia_weighs_by_share_and_ratio() {
+    // x/Σx = ½, a = 1: a quarter of Reno.
+    let equal = [sibling(0, 20, 100), sibling(1, 20, 100)];
+    assert_eq!(growth("balia", 20, &equal, 4), 1.0);
+    // This path at 200 beside 600 packets/s: share ¼, a = 3: (1/16)·2·1.4 = .175 of Reno.
+    let unequal = [sibling(0, 20, 100), sibling(1, 60, 100)];
+    assert_eq!(growth("balia", 20, &unequal, 5), 0.0);
+    assert_eq!(growth("balia", 20, &unequal, 6), 1.0);
+}
+
+#[test]
+fn balia_cuts_a_slow_path_deeper() {
+    let cut = |siblings: &[PathView]| {
+        let mut balia = controller("balia:initial=40");
+        balia.on_ack(&loss(100, 50, 1), siblings);
+        balia.window() / PACKET
+    };
+    assert_eq!(cut(&[sibling(0, 40, 100)]), 20);
+    // a = 1.25: 40 − 20·1.25; beyond 1.5 it stays at 40 − 30.
+    assert_eq!(cut(&[sibling(0, 40, 100), sibling(1, 50, 100)]), 15);
+    assert_eq!(cut(&[sibling(0, 40, 100), sibling(1, 400, 100)]), 10);
+}
+
+#[test]
+fn weighted_vegas_keeps_its_share_of_the_total() {
+    // Three quarters of the rate: 7.5 of the 10 packets in queues.
+    let siblings = [sibling(0, 30, 100), sibling(1, 10, 100)];
+    let mut control = controller("wvegas:initial=60");
+    control.on_ack(&loss(10, 5, 1), &siblings);
+    let mut sent = 11;
+    let mut after = |millis: u64| {
+        for _ in 0..5 {
+            let event = AckEvent { rtt: rtt(millis), ..ack(sent + millis, sent, 1) };
+            control.on_ack(&event, &siblings);
+        }
+        sent += millis + 1;
+        control.window() / PACKET
+    };
+    // No queue: a packet more each round.
+    after(100);
+    assert_eq!(after(100), 31);
+    // 32·20/120 = 5.3 ≥ 2: the share becomes 10·(32/.12)/(400) = 6.7, and 5.3 is below it.
+    assert_eq!(after(120), 32);
+    assert_eq!(after(160), 33);
+    // 33·60/160 = 12.4 is above. The queueing delay has more than doubled from 20 ms: half of 32·100/160.
+    assert_eq!(after(100), 10);
+}

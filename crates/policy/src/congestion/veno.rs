@@ -1,0 +1,98 @@
+//! Veno: Reno that takes a loss without a queue for damage, not for congestion.
+
+use crate::congestion::delay::{Round, Rounds};
+use crate::congestion::window::AdditiveWindow;
+use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
+use crate::registry::{Entry, Options, PolicyError, option};
+use crate::view::PathView;
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    axis: "congestion",
+    name: "veno",
+    summary: "Reno that cuts by a fifth while fewer than beta packets wait, and grows half as fast above",
+    source: "Fu and Liew 2003, §III",
+    options: &[
+        option("initial", "initial window, packets", "10"),
+        option("beta", "packets in queues from which on a loss is congestion", "3"),
+        option(
+            "increase",
+            "growth with beta packets in queues: veno (half) or reno (whole)",
+            "veno",
+        ),
+    ],
+};
+
+/// Veno. A congestion mark is congestion whatever the queue.
+#[derive(Clone, Debug)]
+pub struct Veno {
+    window: AdditiveWindow,
+    rounds: Rounds,
+    last: Option<Round>,
+    beta: f64,
+    queued_growth: f64,
+}
+
+/// Makes it from its options.
+pub fn build(
+    options: &Options<'_>,
+    packet_size: u64,
+) -> Result<Box<dyn CongestionController>, PolicyError> {
+    let initial = options.integer("initial", 1..=1000)?;
+    Ok(Box::new(Veno {
+        window: AdditiveWindow::new(initial, packet_size),
+        rounds: Rounds::default(),
+        last: None,
+        beta: options.real("beta", 0.0..=1000.0)?,
+        queued_growth: options.choice("increase", &[("veno", 0.5), ("reno", 1.0)])?,
+    }))
+}
+
+impl Veno {
+    /// Packets in queues by the newest full round, N of the paper.
+    fn backlog(&self) -> f64 {
+        self.last.map_or(0.0, |round| round.backlog(self.window.bytes(), self.window.packet()))
+    }
+}
+
+impl CongestionController for Veno {
+    fn on_ack(&mut self, event: &AckEvent, _siblings: &[PathView]) {
+        if let Some(round) = self.rounds.take(event) {
+            self.last = Some(round);
+        }
+        let queued = self.backlog() >= self.beta;
+        let window = &mut self.window;
+        if window.congested(event) {
+            let fifths = if queued || event.ce_packets > 0 { None } else { Some(4) };
+            let target = fifths.map_or(window.bytes() / 2, |fifths| window.bytes() * fifths / 5);
+            window.cut(event.now, target, 2);
+        } else if window.may_grow(event) {
+            window.grow_by(event.acked_bytes, if queued { self.queued_growth } else { 1.0 });
+        }
+    }
+
+    fn on_timeout(&mut self, event: &TimeoutEvent) {
+        let first = event.consecutive <= 1;
+        self.window.collapse(event.now, event.bytes_in_flight, 1, first);
+    }
+
+    fn penalise(&mut self) {
+        self.window.penalise();
+    }
+
+    fn set_packet_size(&mut self, bytes: u64) {
+        self.window.set_packet(bytes);
+    }
+
+    fn window(&self) -> u64 {
+        self.window.bytes()
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.window.ssthresh()
+    }
+
+    fn phase(&self) -> &'static str {
+        self.window.phase()
+    }
+}

@@ -1,0 +1,125 @@
+//! Westwood+: after a loss the window becomes what the measured bandwidth fills without a queue.
+
+use anabranch_types::{Bitrate, Time};
+
+use crate::congestion::delay::Rounds;
+use crate::congestion::window::AdditiveWindow;
+use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
+use crate::registry::{Entry, Options, PolicyError, option};
+use crate::view::PathView;
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    axis: "congestion",
+    name: "westwood",
+    summary: "Reno's growth; on loss or mark the window falls to bandwidth estimate times least RTT",
+    source: "Grieco and Mascolo 2004, §2 (Westwood+)",
+    options: &[option("initial", "initial window, packets", "10")],
+};
+
+/// Westwood+: one bandwidth sample per round trip, smoothed twice with gain 1/8.
+#[derive(Clone, Debug)]
+pub struct Westwood {
+    window: AdditiveWindow,
+    rounds: Rounds,
+    /// Bytes acknowledged in this round, and when it began.
+    acked: u64,
+    began: Option<Time>,
+    /// Bytes per second, smoothed once and twice.
+    once: f64,
+    twice: f64,
+}
+
+/// Makes it from its options.
+pub fn build(
+    options: &Options<'_>,
+    packet_size: u64,
+) -> Result<Box<dyn CongestionController>, PolicyError> {
+    let initial = options.integer("initial", 1..=1000)?;
+    Ok(Box::new(Westwood {
+        window: AdditiveWindow::new(initial, packet_size),
+        rounds: Rounds::default(),
+        acked: 0,
+        began: None,
+        once: 0.0,
+        twice: 0.0,
+    }))
+}
+
+impl Westwood {
+    /// BWE·RTTmin, bytes.
+    fn pipe(&self) -> u64 {
+        (self.twice * self.rounds.base().as_secs_f64()) as u64
+    }
+
+    fn measure(&mut self, event: &AckEvent) {
+        let ended = self.rounds.take(event).is_some();
+        let Some(began) = self.began else {
+            // What the first acknowledgement covers was sent nobody knows when.
+            self.began = Some(event.now);
+            return;
+        };
+        self.acked = self.acked.saturating_add(event.acked_bytes);
+        if !ended {
+            return;
+        }
+        let elapsed = event.now.since(began).as_secs_f64();
+        if elapsed > 0.0 {
+            let sample = self.acked as f64 / elapsed;
+            if self.twice > 0.0 {
+                self.once = (7.0 * self.once + sample) / 8.0;
+                self.twice = (7.0 * self.twice + self.once) / 8.0;
+            } else {
+                (self.once, self.twice) = (sample, sample);
+            }
+        }
+        (self.acked, self.began) = (0, Some(event.now));
+    }
+}
+
+impl CongestionController for Westwood {
+    fn on_ack(&mut self, event: &AckEvent, _siblings: &[PathView]) {
+        self.measure(event);
+        let pipe = self.pipe();
+        if self.window.congested(event) {
+            // Nothing measured yet: as Reno.
+            let target = if self.twice > 0.0 { pipe } else { self.window.bytes() / 2 };
+            self.window.cut(event.now, target, 2);
+        } else if self.window.may_grow(event) {
+            self.window.grow(event.acked_bytes);
+        }
+    }
+
+    fn on_timeout(&mut self, event: &TimeoutEvent) {
+        if event.consecutive <= 1 && self.twice > 0.0 {
+            self.window.collapse_below(event.now, self.pipe());
+        } else {
+            let first = event.consecutive <= 1;
+            self.window.collapse(event.now, event.bytes_in_flight, 1, first);
+        }
+    }
+
+    fn penalise(&mut self) {
+        self.window.penalise();
+    }
+
+    fn set_packet_size(&mut self, bytes: u64) {
+        self.window.set_packet(bytes);
+    }
+
+    fn window(&self) -> u64 {
+        self.window.bytes()
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.window.ssthresh()
+    }
+
+    fn bandwidth(&self) -> Option<Bitrate> {
+        (self.twice > 0.0).then(|| Bitrate::from_bps((self.twice * 8.0) as u64))
+    }
+
+    fn phase(&self) -> &'static str {
+        self.window.phase()
+    }
+}

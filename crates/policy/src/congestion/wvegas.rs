@@ -1,0 +1,142 @@
+//! wVegas: Vegas on every path, the packets kept in queues shared out by rate.
+
+use core::time::Duration;
+
+use crate::congestion::coupling::total_rate;
+use crate::congestion::delay::{Round, Rounds};
+use crate::congestion::window::AdditiveWindow;
+use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
+use crate::registry::{Entry, Options, PolicyError, option};
+use crate::view::PathView;
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    axis: "congestion",
+    name: "wvegas",
+    summary: "coupled: keeps total packets in queues over all paths, shared by rate",
+    source: "Cao, Xu and Fu 2012, §III",
+    options: &[
+        option("initial", "initial window, packets", "10"),
+        option("total", "packets in queues over all paths", "10"),
+        option("gamma", "more packets in the path's queues end slow start", "1"),
+    ],
+};
+
+/// Packets that a path keeps in queues before its share is known, and at least.
+const LEAST_ALPHA: f64 = 2.0;
+
+/// Weighted Vegas.
+#[derive(Clone, Debug)]
+pub struct WeightedVegas {
+    window: AdditiveWindow,
+    rounds: Rounds,
+    total: f64,
+    gamma: f64,
+    alpha: f64,
+    /// The least queueing delay above zero since the last back-off.
+    least_queue: Option<Duration>,
+}
+
+/// Makes it from its options.
+pub fn build(
+    options: &Options<'_>,
+    packet_size: u64,
+) -> Result<Box<dyn CongestionController>, PolicyError> {
+    let initial = options.integer("initial", 1..=1000)?;
+    Ok(Box::new(WeightedVegas {
+        window: AdditiveWindow::new(initial, packet_size),
+        rounds: Rounds::default(),
+        total: options.real("total", 1.0..=10_000.0)?,
+        gamma: options.real("gamma", 0.0..=1000.0)?,
+        alpha: LEAST_ALPHA,
+        least_queue: None,
+    }))
+}
+
+impl WeightedVegas {
+    fn avoid(&mut self, round: Round, siblings: &[PathView]) {
+        let (bytes, packet) = (self.window.bytes(), self.window.packet());
+        let backlog = round.backlog(bytes, packet);
+        if backlog >= self.alpha {
+            let own = bytes as f64 / round.rtt.as_secs_f64().max(1e-6);
+            let weight = own / total_rate(siblings).max(own);
+            self.alpha = (weight * self.total).max(LEAST_ALPHA);
+        }
+        if backlog > self.alpha {
+            self.window.steer(bytes.saturating_sub(packet));
+        } else if backlog < self.alpha {
+            self.window.steer(bytes + packet);
+        }
+        self.drain(round);
+    }
+
+    /// Backs off once the queueing delay has doubled, so that the least round-trip time can be seen again.
+    fn drain(&mut self, round: Round) {
+        let queue = round.rtt.saturating_sub(round.base);
+        if queue.is_zero() {
+            return;
+        }
+        let least = self.least_queue.map_or(queue, |least| least.min(queue));
+        self.least_queue = Some(least);
+        if queue >= least.saturating_mul(2) {
+            let drained = self.window.bytes() as f64 * round.thinning() / 2.0;
+            self.window.steer(drained as u64);
+            self.least_queue = None;
+        }
+    }
+}
+
+impl CongestionController for WeightedVegas {
+    fn on_ack(&mut self, event: &AckEvent, siblings: &[PathView]) {
+        let round = self.rounds.take(event);
+        let window = &mut self.window;
+        if window.congested(event) {
+            window.cut(event.now, window.bytes() / 2, 2);
+            return;
+        }
+        if !window.may_grow(event) {
+            return;
+        }
+        match round {
+            Some(round) if round.samples > 2 => {
+                let (bytes, packet) = (window.bytes(), window.packet());
+                if !window.in_slow_start() {
+                    self.avoid(round, siblings);
+                } else if round.backlog(bytes, packet) > self.gamma {
+                    let emptied = (bytes as f64 * round.thinning()) as u64 + packet;
+                    window.steer(bytes.min(emptied));
+                } else {
+                    window.grow(event.acked_bytes);
+                }
+            }
+            Some(_) => window.grow(event.acked_bytes),
+            None if window.in_slow_start() => window.grow(event.acked_bytes),
+            None => {}
+        }
+    }
+
+    fn on_timeout(&mut self, event: &TimeoutEvent) {
+        let first = event.consecutive <= 1;
+        self.window.collapse(event.now, event.bytes_in_flight, 1, first);
+    }
+
+    fn penalise(&mut self) {
+        self.window.penalise();
+    }
+
+    fn set_packet_size(&mut self, bytes: u64) {
+        self.window.set_packet(bytes);
+    }
+
+    fn window(&self) -> u64 {
+        self.window.bytes()
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.window.ssthresh()
+    }
+
+    fn phase(&self) -> &'static str {
+        self.window.phase()
+    }
+}
