@@ -38,7 +38,6 @@ mod driver;
 mod endpoint;
 mod error;
 pub mod forward;
-pub mod forward;
 pub mod interfaces;
 pub mod paths;
 mod shared;
