@@ -14,6 +14,7 @@ pub mod rate;
 pub mod report;
 pub mod scenario;
 pub mod traffic;
+pub mod wireless;
 
 // The code of the how-to page is compiled and run with the documentation tests.
 #[cfg(doctest)]

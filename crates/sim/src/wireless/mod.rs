@@ -1,0 +1,3 @@
+//! Radio channels that stations share.
+
+pub mod bianchi;
