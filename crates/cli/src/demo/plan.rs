@@ -103,7 +103,11 @@ fn needs_marks(profile: &Profile) -> bool {
 }
 
 fn marks(link: &LinkConfig) -> bool {
-    matches!(&link.queue.discipline, Discipline::Red(red) if red.ecn)
+    match &link.queue.discipline {
+        Discipline::Red(red) => red.ecn,
+        Discipline::Codel(codel) => codel.ecn,
+        Discipline::DropTail => false,
+    }
 }
 
 fn paths(args: &DemoArgs, profile: &Profile) -> Result<Vec<PathConfig>, Failure> {
