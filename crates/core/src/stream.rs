@@ -24,6 +24,7 @@ mod events;
 #[doc(hidden)]
 pub mod fuzzing;
 mod ingress;
+mod progress;
 mod receive;
 mod ring;
 mod send;
@@ -34,6 +35,7 @@ pub use egress::Pending;
 pub use error::{StreamError, Violation};
 pub use events::StreamEvent;
 pub use ingress::MAX_GAPS;
+pub use progress::StreamProgress;
 pub use streams::{ReadOutcome, StreamLimits, Streams};
 
 #[cfg(test)]

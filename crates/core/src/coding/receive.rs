@@ -73,6 +73,7 @@ pub struct ReceiveWindows {
     /// Symbol ids below this are accepted; what was last advertised.
     limit: u64,
     decoded: u64,
+    out_of_order: u64,
 }
 
 impl ReceiveWindows {
@@ -89,12 +90,18 @@ impl ReceiveWindows {
             credit,
             limit: credit,
             decoded: 0,
+            out_of_order: 0,
         }
     }
 
     /// Symbols recovered by decoding so far.
     pub fn decoded(&self) -> u64 {
         self.decoded
+    }
+
+    /// New source symbols that arrived while an earlier one was missing.
+    pub fn out_of_order(&self) -> u64 {
+        self.out_of_order
     }
 
     /// Lowest symbol not held: everything below has been delivered.
@@ -162,6 +169,7 @@ impl ReceiveWindows {
         if !matches!(self.slots[offset], Slot::Missing) {
             return Ok(Arrival::Redundant);
         }
+        self.out_of_order += u64::from(id.0 > self.first_missing);
         deliver(payload);
         let mut bytes = self.pool.take();
         bytes[..payload.len()].copy_from_slice(payload);

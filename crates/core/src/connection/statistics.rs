@@ -3,9 +3,13 @@
 use anabranch_policy::view::{LossView, PathState, RttView};
 use anabranch_types::{Bitrate, PathId, Time};
 
+use core::ops::Range;
+
 use super::Connection;
 use crate::coding::send::Totals;
 use crate::path::{PathAddress, PathCounters};
+use crate::stream::StreamProgress;
+use crate::wire::StreamId;
 
 /// Packets that were not let in.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,6 +54,8 @@ pub struct ConnectionStats {
     pub sent: Totals,
     /// Symbols recovered by decoding.
     pub decoded: u64,
+    /// New source symbols that arrived while an earlier one was missing.
+    pub out_of_order: u64,
     /// Packets that were not let in.
     pub dropped: Dropped,
     /// When the connection began.
@@ -75,8 +81,19 @@ impl Connection {
             paths: paths.collect(),
             sent: self.send.totals(),
             decoded: self.receive.decoded(),
+            out_of_order: self.receive.out_of_order(),
             dropped: self.dropped,
             started: self.started,
         }
+    }
+
+    /// How far a stream has come on this side; `None` if there is none such, or none such any more.
+    pub fn stream_progress(&self, stream: StreamId) -> Option<StreamProgress> {
+        self.streams.progress(stream)
+    }
+
+    /// Whether all bytes of `range` have arrived on a stream that is still known.
+    pub fn stream_holds(&self, stream: StreamId, range: Range<u64>) -> bool {
+        self.streams.holds(stream, range)
     }
 }

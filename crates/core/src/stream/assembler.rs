@@ -21,6 +21,14 @@ impl Assembler {
         self.beyond.len()
     }
 
+    /// Whether all bytes of `range` have arrived.
+    pub(super) fn holds(&self, range: core::ops::Range<u64>) -> bool {
+        let start = range.start.max(self.contiguous);
+        let behind = self.beyond.partition_point(|piece| piece.1 <= start);
+        let covers = |piece: &(u64, u64)| piece.0 <= start && range.end <= piece.1;
+        range.end <= start || self.beyond.get(behind).is_some_and(covers)
+    }
+
     /// Forgets the pieces.
     pub(super) fn clear(&mut self) {
         self.beyond = VecDeque::new();

@@ -46,6 +46,16 @@ impl ReceiveSide {
         if self.discards() { 0 } else { self.assembler.contiguous() - self.read }
     }
 
+    /// Everything below this offset has arrived.
+    pub(super) const fn arrived(&self) -> u64 {
+        self.assembler.contiguous()
+    }
+
+    /// Whether all bytes of `range` have arrived.
+    pub(super) fn holds(&self, range: core::ops::Range<u64>) -> bool {
+        self.assembler.holds(range)
+    }
+
     /// Pieces kept beyond the first hole.
     pub(super) fn pieces(&self) -> usize {
         self.assembler.pieces()

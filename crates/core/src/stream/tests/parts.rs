@@ -25,6 +25,10 @@ proptest! {
             prop_assert_eq!(assembler.contiguous(), contiguous as u64);
             let edges = model[contiguous..].windows(2).filter(|pair| !pair[0] && pair[1]).count();
             prop_assert_eq!(assembler.pieces(), edges);
+            for (from, to) in [(0, 5), (start, start + length), (start, 239), (50, 60)] {
+                let present = model[from as usize..to.max(from) as usize].iter().all(|here| *here);
+                prop_assert_eq!(assembler.holds(from..to), present);
+            }
         }
     }
 
