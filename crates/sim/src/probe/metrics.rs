@@ -103,8 +103,15 @@ pub const METRICS: &[Metric] = &[
         "1t",
         "data packets sent again, on any path; of coded flows, source symbols sent again",
     ),
-    metric("redundancy", About::Flow, "1", "repair symbols sent per source symbol"),
-    metric("ecn_responses", About::Flow, "1", "window reductions because of congestion marks"),
+    metric("redundancy", About::Flow, "1", "repair symbols sent per source symbol; of core flows"),
+    metric(
+        "ecn_responses",
+        About::Flow,
+        "1",
+        "window reductions because of congestion marks; of TCP flows",
+    ),
+    metric("windows", About::Flow, "1", "coding windows opened; of core flows"),
+    metric("wraps", About::Flow, "1", "coding windows whose repairs ran out; of core flows"),
     metric(
         "packet_delay_mean_s",
         About::Flow,
@@ -143,6 +150,7 @@ pub const METRICS: &[Metric] = &[
         "1",
         "longest time without a byte delivered; of a group, the largest",
     ),
+    metric("failed", About::Flow, "1", "flows that a protocol error or a timeout has ended"),
     metric("cwnd_bytes", About::Path, "t", "congestion window; of a group, the mean of its flows"),
     metric("srtt_s", About::Path, "t", "smoothed round-trip time; of a group, the mean"),
     metric(

@@ -3,11 +3,15 @@
 use core::time::Duration;
 
 use anabranch_core::config::TransportConfig;
+use anabranch_core::path::UDP_OVERHEAD;
+use anabranch_policy::view::MAX_PATHS;
+use anabranch_types::DataSize;
 
-use super::plan::{FlowPlan, LoadPlan, PathPlan, TrafficPlan};
+use super::plan::{FlowPlan, LoadPlan, PathPlan};
 use super::profiles;
 use super::reader::{Part, Section};
 use super::topology::{Network, RECEIVER, SENDER, name, numbered};
+use crate::traffic::Traffic;
 
 /// Reads `[[flow]]`.
 pub(super) fn flows(file: &Section<'_>, network: &Network) -> Vec<FlowPlan> {
@@ -62,15 +66,16 @@ fn number_subjects<T>(members: &mut [T], subject: impl Fn(&mut T) -> &mut String
 }
 
 fn flow(section: &Section<'_>, group: &str, network: &Network) -> Option<FlowPlan> {
-    let protocol = profiles::read(section);
-    let transport = transport(section);
+    let (transport, overhead) = transport(section);
     let traffic = traffic(section);
     let paths = paths(section, network);
+    let protocol = profiles::read(section, paths.len());
     Some(FlowPlan {
         group: group.to_owned(),
         subject: group.to_owned(),
         protocol: protocol?,
         transport,
+        overhead,
         paths: Some(paths).filter(|paths| !paths.is_empty())?,
         start: section.time("start").unwrap_or_default(),
         start_jitter: section.time("start-jitter").unwrap_or_default(),
@@ -106,11 +111,18 @@ fn paths(section: &Section<'_>, network: &Network) -> Vec<PathPlan> {
     }
 }
 
-fn transport(section: &Section<'_>) -> TransportConfig {
-    let mut config = TransportConfig::default();
-    let Some(table) = section.table("transport").filter(|_| section.has("transport")) else {
-        return config;
-    };
+/// Limits of core endpoints, and the bytes on the wire beyond the UDP payload.
+fn transport(section: &Section<'_>) -> (TransportConfig, i32) {
+    let mut config = TransportConfig { max_paths: MAX_PATHS as u8, ..TransportConfig::default() };
+    let mut overhead = UDP_OVERHEAD as i32;
+    let table = if section.has("transport") { section.table("transport") } else { None };
+    let Some(table) = table else { return (config, overhead) };
+    if let Some(bytes) = table.real("overhead") {
+        overhead = bytes as i32;
+    }
+    if let Some(time) = table.time("idle-timeout") {
+        config.idle_timeout = (!time.is_zero()).then_some(time);
+    }
     if let Some(packet) = table.count("packet") {
         config.max_datagram = u16::try_from(packet).unwrap_or(u16::MAX);
     }
@@ -130,19 +142,19 @@ fn transport(section: &Section<'_>) -> TransportConfig {
     if let Some(ecn) = table.flag("ecn") {
         config.ecn = ecn;
     }
-    config
+    (config, overhead)
 }
 
-fn traffic(section: &Section<'_>) -> Option<TrafficPlan> {
+fn traffic(section: &Section<'_>) -> Option<Traffic> {
     match section.part("traffic") {
-        None => Some(TrafficPlan::Bulk),
+        None => Some(Traffic::Bulk),
         Some(Part::Text(text, place)) => {
             if text == "bulk" {
-                return Some(TrafficPlan::Bulk);
+                return Some(Traffic::Bulk);
             }
-            let size = text.strip_prefix("size:").and_then(|size| size.parse().ok());
-            match size {
-                Some(size) => Some(TrafficPlan::Size { size, repeat: 1 }),
+            let size = text.strip_prefix("size:").and_then(|size| size.parse::<DataSize>().ok());
+            match size.map(DataSize::as_bytes).filter(|size| *size > 0) {
+                Some(size) => Some(Traffic::Transfers { size, repeat: 1 }),
                 None => {
                     let given = format!("'{text}' is not accepted");
                     section.refuse("traffic", place, &given);
@@ -154,7 +166,7 @@ fn traffic(section: &Section<'_>) -> Option<TrafficPlan> {
     }
 }
 
-fn traffic_table(table: &Section<'_>) -> Option<TrafficPlan> {
+fn traffic_table(table: &Section<'_>) -> Option<Traffic> {
     let kind = table.word("kind")?;
     let (needed, also): (&[&str], &[&str]) = match kind {
         "size" => (&["size"], &["repeat"]),
@@ -180,16 +192,21 @@ fn traffic_table(table: &Section<'_>) -> Option<TrafficPlan> {
         }
         Some(time)
     };
-    let size = || table.size("size").filter(|size| size.as_bytes() > 0);
+    let size = || {
+        let size = table.size("size")?.as_bytes();
+        if size == 0 {
+            table.refuse_value("size", "0B", "a size above zero");
+            return None;
+        }
+        Some(size)
+    };
     Some(match kind {
-        "size" => TrafficPlan::Size { size: size()?, repeat: table.count("repeat").unwrap_or(1) },
-        "poisson" => TrafficPlan::Poisson { size: size()?, interval: positive("interval")? },
-        "on-off" => TrafficPlan::OnOff {
-            on: positive("on")?,
-            off: positive("off")?,
-            rate: table.rate("rate"),
-        },
-        _ => TrafficPlan::Bulk,
+        "size" => Traffic::Transfers { size: size()?, repeat: table.count("repeat").unwrap_or(1) },
+        "poisson" => Traffic::Poisson { size: size()?, interval: positive("interval")? },
+        "on-off" => {
+            Traffic::OnOff { on: positive("on")?, off: positive("off")?, rate: table.rate("rate") }
+        }
+        _ => Traffic::Bulk,
     })
 }
 

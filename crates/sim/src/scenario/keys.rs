@@ -30,12 +30,12 @@ pub const SCENARIO: &[KeySpec] = &[
     optional("sweep", Kind::Tables(SWEEP), "none", "keys that take several values"),
 ];
 
-const RATE: &str = "10mbit; 12mbit/3mbit@10s for changes; \
-                    random:5mbit@1s (or random:5mbit@1s/20%/100%/10%) for a new rate each period, \
-                    of that share at least and at most, in such steps";
+const RATE: &str = "10mbit; 12mbit/3mbit@10s for changes; 1kbit to 1000gbit";
+const FLUCTUATION: &str =
+    "1s/20%-100%/10%: each second a new share of the rate, uniform, in tenths";
 const DELAY: &str = "20ms, one way; 40ms/80ms@10s for changes; 0ms to 60s";
-const LOSS: &str = "5%; 5%/20%@10s for changes; markov:5%/35%@250ms; \
-                    trimodal:5%/35%@250ms/1s/2%; ge:1%/20%, ge:1%/20%/0%/50%";
+const LOSS: &str = "5%; 5%/20%@10s for changes; markov:5%/35%@250ms; trimodal:25%/75%@250ms/2%@1s; \
+                    ge:1%/20%, ge:1%/20%/0%/50%; pattern:0001";
 const BUFFER: &str = "64KiB or 49p (packets)";
 const QUEUE: &str = "drop-tail, red, red-ecn, codel or codel-ecn";
 const BLACKOUT: &str = "10s-15s, several joined by +";
@@ -46,6 +46,7 @@ macro_rules! link_parts {
         &[
             $($more,)*
             KeySpec { key: "rate", kind: Kind::Part(RATE, RATE_TABLE), default: $rate, what: "capacity over time" },
+            optional("fluctuation", Kind::Form(FLUCTUATION), "none", "a rate that moves around the nominal one"),
             KeySpec { key: "delay", kind: Kind::Form(DELAY), default: $delay, what: "propagation" },
             optional("jitter", Kind::Time, "0ms", "extra delay of each packet, uniform from zero to this"),
             optional("reorder", Kind::Flag, "false", "whether jitter may let packets overtake"),
@@ -142,12 +143,14 @@ pub const LOSS_TABLE: &[KeySpec] = &[
         "every other state alike",
         "which state follows which",
     ),
+    optional("trace", Kind::Text, "none", "file of losses; relative to the scenario"),
     optional(
-        "trace",
-        Kind::Text,
-        "none",
-        "file of losses: 0 or 1 for each packet, or a list of lost packet numbers or times",
+        "form",
+        Kind::Word(&["outcomes", "indices", "times"]),
+        "outcomes",
+        "what the file holds: 0 or 1 for each packet, or per line the number or the time of a loss",
     ),
+    optional("repeat", Kind::Flag, "true", "whether outcomes start over at the end of the file"),
 ];
 
 /// `queue = { … }`.
@@ -165,15 +168,20 @@ pub const QUEUE_TABLE: &[KeySpec] = &[
 
 /// `[[correlation]]`.
 pub const CORRELATION: &[KeySpec] = &[
-    needed("paths", Kind::Names("paths with links of their own, or links"), "who loses together"),
-    needed("theta", Kind::Real(0.0, 1.0), "correlation of neighbours; of i and j theta^|i-j|"),
+    needed(
+        "links",
+        Kind::Names("links, paths with links of their own"),
+        "who loses together, in order",
+    ),
+    needed("theta", Kind::Share, "correlation of neighbours; of the i-th and the j-th theta^|i-j|"),
     optional(
         "method",
         Kind::Word(&["chain", "park"]),
         "chain",
-        "how it is produced: one draw passed along, or Park, Park and Shin's Poisson components",
+        "how it is made: a draw passed along, for any loss, or Park, Park and Shin's components, for \
+         constant losses that can be so correlated",
     ),
-    optional("slot", Kind::Time, "1ms", "how long one draw holds"),
+    optional("slot", Kind::Time, "1ms", "how long a draw holds: about the time of one packet"),
 ];
 
 /// `[[flow]]`.
@@ -230,39 +238,74 @@ pub const POLICY: &[KeySpec] = &[
 
 /// `transport = { … }`: limits of core profiles.
 pub const TRANSPORT: &[KeySpec] = &[
-    optional(
-        "packet",
-        Kind::Count(1200, 9000),
-        "1232",
-        "most bytes of UDP payload in a packet; 28 more on the wire",
-    ),
+    optional("packet", Kind::Count(300, 9000), "1232", "most bytes of UDP payload in a packet"),
     optional("receive-buffer", Kind::Size, "defaults", "unread bytes that the receiver grants"),
     optional("send-buffer", Kind::Size, "defaults", "bytes written ahead of sending"),
     optional("receive-symbols", Kind::Count(16, 1 << 20), "16384", "decoder credit, symbols"),
     optional("max-ack-delay", Kind::Time, "25ms", "longest that an acknowledgement waits"),
+    optional("idle-timeout", Kind::Time, "30s", "silence that ends the connection; 0s: never"),
+    optional(
+        "overhead",
+        Kind::Real(-1000.0, 1000.0),
+        "28",
+        "bytes of a packet on the wire beyond its UDP payload; fewer to count as a paper does",
+    ),
     optional("ecn", Kind::Flag, "true", "whether packets are ECN-capable"),
 ];
 
 /// `tcp = { … }`: options of tcp profiles.
 pub const TCP: &[KeySpec] = &[
-    optional("congestion", Kind::Text, "reno", "congestion control, by name as in policies"),
-    optional("mss", Kind::Count(1, 65_535), "1000", "payload of a segment, bytes"),
-    optional("header", Kind::Count(0, 1_000), "40", "further bytes of a segment on the wire"),
-    optional("initial-window", Kind::Count(1, 1_000), "2", "first window, segments"),
-    optional("min-rto", Kind::Time, "200ms", "least retransmission timeout"),
-    optional("max-rto", Kind::Time, "60s", "largest retransmission timeout"),
-    optional("initial-rto", Kind::Time, "3s", "timeout before the first measurement"),
-    optional("timestamps", Kind::Flag, "true", "RFC 7323 timestamps; without, Karn's rule"),
-    optional("sack", Kind::Flag, "true", "selective acknowledgements; without, NewReno"),
-    optional("ecn", Kind::Flag, "false", "explicit congestion notification, RFC 3168"),
-    optional("prr", Kind::Flag, "false", "proportional rate reduction, RFC 9937"),
-    optional("rack", Kind::Flag, "false", "RACK-TLP, RFC 8985"),
-    optional("limited-transmit", Kind::Flag, "true", "RFC 3042"),
-    optional("delayed-ack", Kind::Count(1, 100), "1", "segments per acknowledgement"),
-    optional("ack-timer", Kind::Time, "100ms", "longest that an acknowledgement waits"),
-    optional("receive-buffer", Kind::Size, "without bound", "bytes that the receiver can hold"),
-    optional("send-buffer", Kind::Size, "without bound", "bytes written ahead of sending"),
+    optional("congestion", Kind::Text, PROFILE, "congestion control, by name as in policies"),
+    optional("mss", Kind::Count(1, 65_535), PROFILE, "payload of a segment, bytes"),
+    optional("header", Kind::Count(0, 1_000), PROFILE, "IP and TCP headers on the wire, bytes"),
+    optional("timestamp-bytes", Kind::Count(0, 100), PROFILE, "what the timestamps option adds"),
+    optional(
+        "sack-bytes",
+        Kind::Count(0, 100),
+        PROFILE,
+        "what each SACK block adds; 0: nothing at all",
+    ),
+    optional("min-rto", Kind::Time, PROFILE, "least retransmission timeout"),
+    optional("max-rto", Kind::Time, PROFILE, "largest retransmission timeout"),
+    optional("initial-rto", Kind::Time, PROFILE, "timeout before the first measurement"),
+    optional(
+        "granularity",
+        Kind::Time,
+        PROFILE,
+        "step of the clock that round trips are read from",
+    ),
+    optional(
+        "give-up-after",
+        Kind::Count(1, 1_000),
+        "never",
+        "timeouts in a row that end the connection",
+    ),
+    optional("timestamps", Kind::Flag, PROFILE, "RFC 7323 timestamps; without, Karn's rule"),
+    optional("sack", Kind::Flag, PROFILE, "selective acknowledgements; without, NewReno"),
+    optional(
+        "dup-threshold",
+        Kind::Count(1, 100),
+        PROFILE,
+        "duplicate acknowledgements that make a loss",
+    ),
+    optional("limited-transmit", Kind::Flag, PROFILE, "RFC 3042"),
+    optional("ecn", Kind::Flag, PROFILE, "explicit congestion notification, RFC 3168"),
+    optional("prr", Kind::Flag, PROFILE, "proportional rate reduction, RFC 9937"),
+    optional("rack", Kind::Flag, PROFILE, "RACK-TLP, RFC 8985"),
+    optional(
+        "loss-notices",
+        Kind::Flag,
+        "false",
+        "the sender hears of random losses one round trip later (ELN)",
+    ),
+    optional("handshake", Kind::Flag, PROFILE, "a SYN exchange before the first data"),
+    optional("delayed-ack", Kind::Count(1, 100), PROFILE, "segments per acknowledgement"),
+    optional("ack-timer", Kind::Time, PROFILE, "longest that an acknowledgement waits"),
+    optional("receive-buffer", Kind::Size, PROFILE, "bytes that the receiver can hold"),
+    optional("send-buffer", Kind::Size, PROFILE, "bytes written and not acknowledged"),
 ];
+
+const PROFILE: &str = "as the profile";
 
 /// `[[load]]`.
 pub const LOAD: &[KeySpec] = &[

@@ -4,6 +4,7 @@
 //! values, and what the results must keep to. `docs/scenarios.md` explains the format by example and
 //! lists every key.
 
+mod correlation;
 mod error;
 mod expect;
 mod expression;
@@ -15,9 +16,11 @@ mod probes;
 mod profiles;
 mod reader;
 mod reference;
+mod run;
 mod schema;
 mod spec;
 mod sweep;
+mod tcp;
 mod topology;
 mod tree;
 
@@ -31,14 +34,15 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use error::ScenarioError;
 pub use expect::{Expectation, Verdict};
 pub use keys::SCENARIO as KEYS;
-pub use plan::{FlowPlan, LinkPlan, LoadPlan, PathPlan, Plan, ProbePlan, TrafficPlan};
-pub use profiles::{Protocol, all as profiles};
+pub use plan::{FlowPlan, LinkPlan, LoadPlan, PathPlan, Plan, ProbePlan};
+pub use profiles::{Protocol, TcpProtocol, all as profiles};
+pub use run::{RunError, RunOptions};
 pub use spec::{KeySpec, Kind};
 pub use sweep::Point;
 
 use error::{Flaw, Place};
 use expression::Bindings;
-use reader::Section;
+use reader::{Files, Section};
 use tree::{Node, Table, Value};
 
 /// Reads a file that a scenario names, given its path relative to the scenario. An error is one line.
@@ -74,7 +78,7 @@ impl Scenario {
     /// # Errors
     /// Every mistake found, in the order of the file.
     pub fn parse(text: &str, file_name: &str) -> Result<Scenario, Vec<ScenarioError>> {
-        let mut none = |path: &str| Err(format!("'{path}' cannot be read here"));
+        let mut none = |_: &str| Err("no files can be read here".to_owned());
         Scenario::load(text, file_name, &[], &mut none)
     }
 
@@ -124,7 +128,7 @@ impl Scenario {
         let attached = self.attached.clone();
         let mut read = |path: &str| {
             let known = attached.get(path).cloned();
-            known.ok_or_else(|| format!("'{path}' was not read with the scenario"))
+            known.ok_or_else(|| "it was not read with the scenario".to_owned())
         };
         *self = Scenario::load(&self.text, &self.file, &assignments, &mut read)?;
         Ok(())
@@ -210,11 +214,8 @@ impl Scenario {
             flaws.borrow_mut().push(flaw);
         }
         let bindings = variables(&root, &flaws);
-        let file = open(&root, bindings, &flaws);
-        let attached = &self.attached;
-        let plan = read_plan(&file, &mut |path| {
-            attached.get(path).cloned().ok_or_else(|| format!("'{path}' was not read"))
-        });
+        let file = open(&root, bindings, (&flaws, &self.attached));
+        let plan = read_plan(&file);
         let flaws = flaws.into_inner();
         match plan {
             Some((plan, _)) if flaws.is_empty() => Ok(plan),
@@ -236,7 +237,8 @@ impl Scenario {
     fn check(&mut self, read: &mut ReadFile<'_>) -> Vec<Flaw> {
         let flaws = RefCell::new(Vec::new());
         let root = self.root.clone();
-        let file = open(&root, variables(&root, &flaws), &flaws);
+        let reading = Reading { attached: RefCell::default(), read: RefCell::new(read) };
+        let file = open(&root, variables(&root, &flaws), (&flaws, &reading));
         self.header = header(&file);
         let axes = sweep::axes(&file);
         self.points = sweep::points(&file, &axes);
@@ -248,9 +250,8 @@ impl Scenario {
                 continue;
             }
             let at_point = RefCell::new(Vec::new());
-            let file = open(&root, variables(&root, &at_point), &at_point);
-            let attached = &mut self.attached;
-            let plan = read_plan(&file, &mut |path| attach(attached, path, read));
+            let file = open(&root, variables(&root, &at_point), (&at_point, &reading));
+            let plan = read_plan(&file);
             let at_point = at_point.into_inner();
             let broken = !at_point.is_empty();
             flaws.borrow_mut().extend(at_point);
@@ -263,6 +264,7 @@ impl Scenario {
             }
         }
         self.expectations = expect::read(&file, &subjects, &self.points);
+        self.attached = reading.attached.take();
         flaws.into_inner()
     }
 }
@@ -278,17 +280,27 @@ fn locate_all(
     flaws.into_iter().map(|flaw| flaw.locate(file, text, assignments)).collect()
 }
 
-fn attach(
-    attached: &mut BTreeMap<String, String>,
-    path: &str,
-    read: &mut ReadFile<'_>,
-) -> Result<String, String> {
-    if let Some(content) = attached.get(path) {
-        return Ok(content.clone());
+/// Reads files once, and keeps them.
+struct Reading<'a, 'b> {
+    attached: RefCell<BTreeMap<String, String>>,
+    read: RefCell<&'a mut ReadFile<'b>>,
+}
+
+impl Files for Reading<'_, '_> {
+    fn read(&self, path: &str) -> Result<String, String> {
+        if let Some(content) = self.attached.borrow().get(path) {
+            return Ok(content.clone());
+        }
+        let content = (self.read.borrow_mut())(path)?;
+        self.attached.borrow_mut().insert(path.to_owned(), content.clone());
+        Ok(content)
     }
-    let content = read(path)?;
-    attached.insert(path.to_owned(), content.clone());
-    Ok(content)
+}
+
+impl Files for BTreeMap<String, String> {
+    fn read(&self, path: &str) -> Result<String, String> {
+        self.get(path).cloned().ok_or_else(|| "it was not read with the scenario".to_owned())
+    }
 }
 
 fn assign(root: &mut Table, index: usize, assignment: &str) -> Result<(), Flaw> {
@@ -299,8 +311,12 @@ fn assign(root: &mut Table, index: usize, assignment: &str) -> Result<(), Flaw> 
     root.set(key.trim(), &Node::from_assignment(value.trim(), place))
 }
 
-fn open<'a>(root: &'a Table, bindings: Bindings, flaws: &'a RefCell<Vec<Flaw>>) -> Section<'a> {
-    Section::open(root, keys::SCENARIO, Place::default(), String::new(), bindings, flaws)
+fn open<'a>(
+    root: &'a Table,
+    bindings: Bindings,
+    context: (&'a RefCell<Vec<Flaw>>, &'a dyn Files),
+) -> Section<'a> {
+    Section::open(root, keys::SCENARIO, Place::default(), String::new(), bindings, context)
 }
 
 /// `[vars]`: what `{NAME}` stands for everywhere.
@@ -365,7 +381,7 @@ fn seeds(file: &Section<'_>) -> Vec<u64> {
 }
 
 /// Everything at one point, and the subjects its results can be about.
-fn read_plan(file: &Section<'_>, _read: &mut ReadFile<'_>) -> Option<(Plan, Vec<String>)> {
+fn read_plan(file: &Section<'_>) -> Option<(Plan, Vec<String>)> {
     let duration = file.time("duration");
     if duration.is_some_and(|duration| duration.is_zero()) {
         let given = file.text("duration").unwrap_or_default();
@@ -376,7 +392,8 @@ fn read_plan(file: &Section<'_>, _read: &mut ReadFile<'_>) -> Option<(Plan, Vec<
         let given = file.text("warm-up").unwrap_or_default();
         file.refuse_value("warm-up", &given, "less than the duration");
     }
-    let network = topology::Network::read(file);
+    let mut network = topology::Network::read(file);
+    correlation::apply(file, &mut network);
     let flows = flows::flows(file, &network);
     let loads = flows::loads(file, &network);
     if flows.is_empty() && loads.is_empty() && !file.has("flow") && !file.has("load") {

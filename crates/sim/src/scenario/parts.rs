@@ -5,27 +5,26 @@ use anabranch_types::{Bitrate, Probability, parse_duration};
 use super::reader::{Part, Section};
 use super::tree::{Node, Value};
 use crate::link::LinkConfig;
-use crate::loss::{LossConfig, MarkovConfig, MarkovState};
-use crate::queue::{Discipline, QueueConfig, RedConfig, RedThresholds};
+use crate::loss::{LossConfig, LossTrace, LossTraceForm, MarkovConfig, MarkovState};
+use crate::queue::{CodelConfig, Discipline, QueueConfig, RedConfig, RedThresholds};
+use crate::rate::{DeliveryTrace, Fluctuation, Schedule};
 
 /// The link that `section` describes, on top of `base`: keys that are left out stay as they are there.
 pub(super) fn link_config(section: &Section<'_>, base: LinkConfig) -> LinkConfig {
     let mut config = base;
-    if let Some(Part::Text(text, _)) = section.part("rate")
-        && let Some(read) = read(section, "rate", &text, &format!("rate={text},delay=0ms"))
-    {
-        config.rate = read.rate;
-    }
+    rate(section, &mut config);
     if let Some(read) = from_text(section, "delay") {
         config.delay = read.delay;
+        config.delay_changes = read.delay_changes;
     }
     if let Some(read) = from_text(section, "jitter") {
         config.jitter.max = read.jitter.max;
     }
     if let Some(reorder) = section.flag("reorder") {
         config.jitter.reorder = reorder;
-        if reorder && config.jitter.max.is_zero() {
-            section.complain("reorder", "true without jitter", "reorder along with jitter");
+        if reorder && config.jitter.max.is_zero() && config.delay_changes.is_empty() {
+            let allowed = "reorder along with jitter or with changes of the delay";
+            section.complain("reorder", "true without either", allowed);
         }
     }
     if let Some(read) = from_text(section, "buffer") {
@@ -52,6 +51,34 @@ pub(super) fn link_config(section: &Section<'_>, base: LinkConfig) -> LinkConfig
         config.queue = QueueConfig { discipline, ..config.queue };
     }
     config
+}
+
+fn rate(section: &Section<'_>, config: &mut LinkConfig) {
+    match section.part("rate") {
+        Some(Part::Text(text, _)) => {
+            if let Some(read) = read(section, "rate", &text, &format!("rate={text},delay=0ms")) {
+                config.rate = read.rate;
+                config.fluctuation = Fluctuation::None;
+            }
+        }
+        Some(Part::Table(table)) => {
+            let Some((path, content)) = table.file("trace") else { return };
+            match DeliveryTrace::parse(&content) {
+                Ok(trace) => {
+                    config.rate = Schedule::constant(trace.mean_rate());
+                    config.fluctuation = Fluctuation::Trace(trace);
+                }
+                Err(error) => table.complain("trace", format!("{path}: {error}"), ""),
+            }
+        }
+        None => {}
+    }
+    if let Some(read) = from_text(section, "fluctuation") {
+        if matches!(config.fluctuation, Fluctuation::Trace(_)) {
+            section.complain("fluctuation", "given beside a trace", "one of the two");
+        }
+        config.fluctuation = read.fluctuation;
+    }
 }
 
 /// A link with one key read from the text form.
@@ -83,11 +110,14 @@ fn read(section: &Section<'_>, key: &str, text: &str, line: &str) -> Option<Link
 
 fn discipline(section: &Section<'_>) -> Option<Discipline> {
     let red = |ecn| Discipline::Red(RedConfig { ecn, ..RedConfig::default() });
+    let codel = |ecn| Discipline::Codel(CodelConfig { ecn, ..CodelConfig::default() });
     match section.part("queue")? {
         Part::Text(text, place) => match text.as_str() {
             "drop-tail" => Some(Discipline::DropTail),
             "red" => Some(red(false)),
             "red-ecn" => Some(red(true)),
+            "codel" => Some(codel(false)),
+            "codel-ecn" => Some(codel(true)),
             _ => {
                 let given = format!("'{text}' is not accepted");
                 section.refuse("queue", place, &given);
@@ -113,12 +143,33 @@ fn queue_table(table: &Section<'_>) -> Option<Discipline> {
             only("this key only with kind = \"codel\"", &codel_keys);
             red_table(table, ecn)
         }
+        "codel" => {
+            only("this key only with kind = \"red\"", &red_keys);
+            codel_table(table, ecn)
+        }
         _ => {
             only("this key only with kind = \"red\"", &red_keys);
             only("this key only with kind = \"codel\"", &codel_keys);
+            only("this key only with red and codel", &["ecn"]);
             Some(Discipline::DropTail)
         }
     }
+}
+
+fn codel_table(table: &Section<'_>, ecn: bool) -> Option<Discipline> {
+    let mut codel = CodelConfig { ecn, ..CodelConfig::default() };
+    for (key, field) in [("target", &mut codel.target), ("interval", &mut codel.interval)] {
+        if let Some(time) = table.time(key) {
+            *field = time;
+        }
+    }
+    let config = QueueConfig { limit: None, discipline: Discipline::Codel(codel) };
+    if let Err(error) = config.validate() {
+        let key = if table.has("target") { "target" } else { "interval" };
+        table.complain(key, error.to_string(), "");
+        return None;
+    }
+    Some(config.discipline)
 }
 
 fn red_table(table: &Section<'_>, ecn: bool) -> Option<Discipline> {
@@ -151,7 +202,29 @@ fn red_table(table: &Section<'_>, ecn: bool) -> Option<Discipline> {
     Some(Discipline::Red(red))
 }
 
+fn loss_trace(table: &Section<'_>) -> Option<LossConfig> {
+    for key in ["states", "dwell", "jumps"].into_iter().filter(|key| table.has(key)) {
+        table.complain(key, "given beside a trace", "trace, form and repeat, or states");
+    }
+    let form = match table.word("form") {
+        Some("indices") => LossTraceForm::Indices,
+        Some("times") => LossTraceForm::Times,
+        _ => LossTraceForm::Outcomes { repeat: table.flag("repeat").unwrap_or(true) },
+    };
+    let (path, content) = table.file("trace")?;
+    match LossTrace::parse(&content, form) {
+        Ok(trace) => Some(LossConfig::Trace(trace)),
+        Err(error) => {
+            table.complain("trace", format!("{path}: {error}"), "");
+            None
+        }
+    }
+}
+
 fn loss_table(table: &Section<'_>) -> Option<LossConfig> {
+    if table.has("trace") {
+        return loss_trace(table);
+    }
     let states = list(table, "states", |text| {
         text.trim().ends_with('%').then(|| text.parse::<Probability>().ok())?
     })?;

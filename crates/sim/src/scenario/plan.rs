@@ -7,6 +7,7 @@ use anabranch_types::{Bitrate, DataSize};
 
 use super::profiles::Protocol;
 use crate::link::LinkConfig;
+use crate::traffic::Traffic;
 
 /// One point of a scenario, ready to be built.
 #[derive(Clone, Debug)]
@@ -66,6 +67,8 @@ pub struct FlowPlan {
     pub protocol: Protocol,
     /// Limits and buffers of core endpoints.
     pub transport: TransportConfig,
+    /// Bytes that a core endpoint's packets have on the wire beyond their UDP payload.
+    pub overhead: i32,
     /// What it may use, at least one.
     pub paths: Vec<PathPlan>,
     /// When it begins, jitter not included.
@@ -73,37 +76,7 @@ pub struct FlowPlan {
     /// Extra wait, uniform from zero to this.
     pub start_jitter: Duration,
     /// What the application sends.
-    pub traffic: TrafficPlan,
-}
-
-/// What an application sends.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum TrafficPlan {
-    /// As much as the connection takes.
-    Bulk,
-    /// Transfers of one size, one after the other.
-    Size {
-        /// Bytes of each.
-        size: DataSize,
-        /// How many.
-        repeat: u64,
-    },
-    /// Transfers of one size that begin at random times.
-    Poisson {
-        /// Bytes of each.
-        size: DataSize,
-        /// Mean time between two starts.
-        interval: Duration,
-    },
-    /// A source that falls silent and comes back.
-    OnOff {
-        /// Mean time of sending, exponential.
-        on: Duration,
-        /// Mean time of silence, exponential.
-        off: Duration,
-        /// Offered while sending; `None` for as much as the connection takes.
-        rate: Option<Bitrate>,
-    },
+    pub traffic: Traffic,
 }
 
 /// One datagram source.

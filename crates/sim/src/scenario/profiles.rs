@@ -1,40 +1,118 @@
-//! Which protocols a flow can run, by name.
+//! Which protocols a flow can run, by name: one row each.
 
 use anabranch_core::profiles::{AXES, Profile};
+use anabranch_policy::{PolicySpec, congestion};
+use anabranch_tcp::Config;
 
 use super::error::Flaw;
 use super::reader::Section;
+use super::tcp;
 
 /// A protocol with every option.
 #[derive(Clone, Debug)]
 pub enum Protocol {
     /// The transport itself, both endpoints of it, with these policies.
-    Core(Profile),
+    Core(Box<Profile>),
+    /// The model of TCP, over one path.
+    Tcp(Box<TcpProtocol>),
 }
 
-/// Names of all profiles with a line about each, in the order that messages list them.
+/// A TCP connection with every option.
+#[derive(Clone, Debug)]
+pub struct TcpProtocol {
+    /// Mechanisms, sizes and timers.
+    pub config: Config,
+    /// Congestion control.
+    pub control: PolicySpec,
+    /// Whether the sender hears of each random loss one round trip later, and that it was one.
+    pub loss_notices: bool,
+}
+
+/// A profile that is no choice of core policies: its name, a line about it, and how it is made.
+type Row = (&'static str, &'static str, fn() -> Protocol);
+
+/// Every such profile.
+const ROWS: &[Row] = &[
+    ("tcp:sack", "TCP with selective acknowledgements (RFC 6675), Reno, timestamps", || {
+        reference(Config::default(), "reno:initial=2,growth=acks")
+    }),
+    ("tcp:newreno", "TCP without selective acknowledgements (RFC 6582), Reno", || {
+        let recovery = anabranch_tcp::LossRecovery::NewReno;
+        reference(Config { recovery, ..Config::default() }, "reno:initial=2,growth=acks")
+    }),
+    ("tcp:cubic", "TCP with selective acknowledgements and CUBIC (RFC 9438)", || {
+        reference(Config::default(), "cubic")
+    }),
+    (
+        "tcp:linux",
+        "TCP as Linux sends today: CUBIC, PRR, RACK-TLP, delayed acknowledgements",
+        || reference(Config::linux(), "cubic"),
+    ),
+    ("tcp:bbr", "the same with BBR", || reference(Config::linux(), "bbr")),
+    (
+        "tcp:ns2-sack1",
+        "ns-2's Sack1 sender: no timestamps, so back-off stays by Karn's rule",
+        || reference(Config::ns2_sack1(false), NS2_RENO),
+    ),
+    ("tcp:ns2-sack1-ts", "ns-2's Sack1 sender with timestamps", || {
+        reference(Config::ns2_sack1(true), NS2_RENO)
+    }),
+    ("tcp:ns2-newreno", "ns-2's Newreno sender", || reference(Config::ns2_newreno(), NS2_RENO)),
+];
+
+const NS2_RENO: &str = "reno:initial=2,growth=acks,floor=1";
+
+/// Names of all profiles with a line about each, in the order in which messages list them.
 pub fn all() -> Vec<(String, String)> {
-    Profile::all().into_iter().map(|profile| (profile.name, profile.summary)).collect()
+    let core = Profile::all().into_iter().map(|profile| (profile.name, profile.summary));
+    let others = ROWS.iter().map(|(name, summary, _)| ((*name).to_owned(), (*summary).to_owned()));
+    core.chain(others).collect()
 }
 
-/// The protocol that a flow's section names, with the section's changes.
-pub(super) fn read(section: &Section<'_>) -> Option<Protocol> {
+/// The protocol that a flow's section names, with the section's changes; `paths` it can use.
+pub(super) fn read(section: &Section<'_>, paths: usize) -> Option<Protocol> {
     let name = section.text("profile")?;
-    if let Some(profile) = Profile::named(&name) {
-        if section.has("tcp") {
-            section.complain("tcp", format!("given for profile '{name}'"), "policy, transport");
+    let protocol = match Profile::named(&name) {
+        Some(profile) => Some(Protocol::Core(Box::new(profile))),
+        None => ROWS.iter().find(|(row, _, _)| *row == name).map(|(_, _, make)| make()),
+    };
+    match protocol {
+        Some(Protocol::Core(profile)) => {
+            refuse_keys(section, &name, &["tcp"], "policy, transport");
+            Some(Protocol::Core(Box::new(policies(section, *profile))))
         }
-        return Some(Protocol::Core(policies(section, profile)));
+        Some(Protocol::Tcp(protocol)) => {
+            refuse_keys(section, &name, &["policy", "transport"], "tcp");
+            if paths > 1 && !section.flag("per-path").unwrap_or(false) {
+                let given = format!("'{name}' uses one path, here are {paths}");
+                section.complain("profile", given, "one path, or per-path = true");
+            }
+            Some(Protocol::Tcp(Box::new(tcp::read(section, *protocol))))
+        }
+        None => {
+            let known: Vec<String> = all().into_iter().map(|(name, _)| name).collect();
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            let (place, path) = (section.place_of("profile"), section.path_of("profile"));
+            section.report(Flaw::unknown(place, path, "profile", &name, &known));
+            None
+        }
     }
-    let known: Vec<String> = all().into_iter().map(|(name, _)| name).collect();
-    let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    let path = section.path_of("profile");
-    section.report(Flaw::unknown(section.place_of("profile"), path, "profile", &name, &known));
-    None
+}
+
+/// A row's specification is known to be well formed because it is written here; a test builds each.
+fn reference(config: Config, control: &str) -> Protocol {
+    let control = control.parse().unwrap_or_else(|_| PolicySpec::new("reno"));
+    Protocol::Tcp(Box::new(TcpProtocol { config, control, loss_notices: false }))
+}
+
+fn refuse_keys(section: &Section<'_>, profile: &str, keys: &[&str], allowed: &str) {
+    for key in keys.iter().filter(|key| section.has(key)) {
+        section.complain(key, format!("given for profile '{profile}'"), allowed);
+    }
 }
 
 fn policies(section: &Section<'_>, mut profile: Profile) -> Profile {
-    let Some(table) = section.table("policy").filter(|_| section.has("policy")) else {
+    let Some(table) = section.has("policy").then(|| section.table("policy")).flatten() else {
         return profile;
     };
     for axis in AXES {
@@ -44,4 +122,34 @@ fn policies(section: &Section<'_>, mut profile: Profile) -> Profile {
         }
     }
     profile
+}
+
+/// The congestion control that `key` of `table` names, if it can be built.
+pub(super) fn control(table: &Section<'_>, key: &str, mss: u32) -> Option<PolicySpec> {
+    let text = table.text(key)?;
+    let built = text.parse::<PolicySpec>().and_then(|spec| {
+        congestion::build(&spec, u64::from(mss))?;
+        Ok(spec)
+    });
+    match built {
+        Ok(spec) => Some(spec),
+        Err(error) => {
+            table.complain(key, error.to_string(), "");
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_can_be_built() {
+        for (name, _, make) in ROWS {
+            let Protocol::Tcp(protocol) = make() else { panic!("{name}") };
+            let mss = u64::from(protocol.config.mss);
+            congestion::build(&protocol.control, mss).unwrap_or_else(|e| panic!("{name}: {e}"));
+        }
+    }
 }

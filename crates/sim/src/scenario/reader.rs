@@ -11,7 +11,7 @@ use super::spec::{KeySpec, Kind};
 use super::tree::{Entry, Node, Table, Value};
 
 /// A table being read: what it holds, what it may hold, and what `{…}` means in it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Section<'a> {
     table: &'a Table,
     spec: &'static [KeySpec],
@@ -21,10 +21,16 @@ pub(super) struct Section<'a> {
     pub path: String,
     pub bindings: Bindings,
     flaws: &'a RefCell<Vec<Flaw>>,
+    files: &'a dyn Files,
+}
+
+/// Where the files that a scenario names come from.
+pub(super) trait Files {
+    /// The content of the file at this path, relative to the scenario; an error is one line.
+    fn read(&self, path: &str) -> Result<String, String>;
 }
 
 /// A value that is either a text or a table.
-#[derive(Clone, Debug)]
 pub(super) enum Part<'a> {
     Text(String, Place),
     Table(Section<'a>),
@@ -39,9 +45,10 @@ impl<'a> Section<'a> {
         place: Place,
         path: String,
         bindings: Bindings,
-        flaws: &'a RefCell<Vec<Flaw>>,
+        context: (&'a RefCell<Vec<Flaw>>, &'a dyn Files),
     ) -> Self {
-        let section = Section { table, spec, place, path, bindings, flaws };
+        let (flaws, files) = context;
+        let section = Section { table, spec, place, path, bindings, flaws, files };
         let known: Vec<&str> = spec.iter().map(|spec| spec.key).collect();
         for Entry { key, key_place, .. } in &table.entries {
             if !known.contains(&key.as_str()) {
@@ -181,6 +188,18 @@ impl<'a> Section<'a> {
         Some(items.iter().filter_map(name).collect())
     }
 
+    /// The content of the file that is named, with its name.
+    pub(super) fn file(&self, key: &str) -> Option<(String, String)> {
+        let path = self.text(key)?;
+        match self.files.read(&path) {
+            Ok(content) => Some((path, content)),
+            Err(why) => {
+                self.complain(key, format!("file '{path}' cannot be read: {why}"), "");
+                None
+            }
+        }
+    }
+
     /// A text or a table.
     pub(super) fn part(&self, key: &str) -> Option<Part<'a>> {
         let node = self.node(key)?;
@@ -253,7 +272,8 @@ impl<'a> Section<'a> {
         key: &str,
     ) -> Section<'a> {
         let path = self.path_of(key);
-        Section::open(table, spec, place, path, self.bindings.clone(), self.flaws)
+        let context = (self.flaws, self.files);
+        Section::open(table, spec, place, path, self.bindings.clone(), context)
     }
 
     fn kind(&self, key: &str) -> Option<&'static Kind> {

@@ -1,6 +1,7 @@
 //! What is said about mistakes.
 
 use super::{GOOD, messages};
+use crate::scenario::Scenario;
 
 /// The one message about `GOOD` with `from` replaced by `to`.
 fn message(from: &str, to: &str) -> String {
@@ -22,7 +23,8 @@ fn unknown_keys_name_their_nearest() {
     assert_eq!(
         message("delay = ", "dealy = \"20ms\"\ndelay = "),
         "t.toml:9:1: link.a.dealy: there is no key 'dealy'; did you mean 'delay'?; allowed: name, \
-         count, from, to, duplex, reverse, rate, delay, jitter, reorder, loss, buffer, queue, blackout"
+         count, from, to, duplex, reverse, rate, fluctuation, delay, jitter, reorder, loss, buffer, \
+         queue, blackout"
     );
     assert_eq!(
         message("name = \"small\"", "name = \"small\"\ncolour = 1"),
@@ -222,4 +224,91 @@ fn every_mistake_is_reported_at_once() {
                                      mean 'start'?"
     ));
     assert!(messages[2].starts_with("t.toml:14:11: flow.bulk.profile: "));
+}
+
+#[test]
+fn traces_must_be_traces() {
+    let link = "rate = { trace = \"lte.trace\" }";
+    let with = |content: Result<&str, &str>| {
+        let text = GOOD.replace("rate = \"10mbit\"", link);
+        let mut read = |path: &str| {
+            assert_eq!(path, "lte.trace");
+            content.map(str::to_owned).map_err(str::to_owned)
+        };
+        let errors = Scenario::load(&text, "t.toml", &[], &mut read).expect_err("a mistake");
+        errors.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        with(Ok("0\n5\nfive\n")),
+        ["t.toml:8:18: link.a.rate.trace: lte.trace: line 3: 'five' is not accepted; allowed: a \
+          millisecond not below the one before it, 0 to 864000000"]
+    );
+    assert_eq!(
+        with(Ok("7\n5\n")),
+        ["t.toml:8:18: link.a.rate.trace: lte.trace: line 2: '5' is not accepted; allowed: a \
+          millisecond not below the one before it, 0 to 864000000"]
+    );
+    assert_eq!(
+        with(Err("no such file")),
+        ["t.toml:8:18: link.a.rate.trace: file 'lte.trace' cannot be read: no such file"]
+    );
+    assert_eq!(
+        messages(&GOOD.replace("rate = \"10mbit\"", link)),
+        [
+            "t.toml:8:18: link.a.rate.trace: file 'lte.trace' cannot be read: no files can be read here"
+        ]
+    );
+}
+
+#[test]
+fn correlations_must_be_possible() {
+    let paths = "[[path]]\nname = \"p\"\ncount = 2\nrate = \"1mbit\"\ndelay = \"1ms\"\n\
+                 loss = \"{25 + 50*(i-1)}%\"\n";
+    let with = |correlation: &str| {
+        messages(&GOOD.replace("[[flow]]", &format!("{paths}{correlation}[[flow]]")))
+    };
+    let park = "[[correlation]]\nlinks = \"p\"\nmethod = \"park\"\n";
+    let messages = with(&format!("{park}theta = \"50%\"\n"));
+    assert_eq!(messages.len(), 1, "{messages:#?}");
+    assert!(messages[0].starts_with("t.toml:20:9: correlation.0.theta: "), "{messages:#?}");
+    assert!(
+        messages[0]
+            .ends_with("; allowed: a theta at which such losses exist, or method = \"chain\""),
+        "{messages:#?}"
+    );
+    // A third is the most that losses of 25 % and 75 % can have in common.
+    assert_eq!(with(&format!("{park}theta = \"33%\"\n")), [""; 0]);
+    assert_eq!(with("[[correlation]]\nlinks = \"p\"\ntheta = \"50%\"\n"), [""; 0]);
+    assert_eq!(
+        with("[[correlation]]\nlinks = \"q\"\ntheta = \"50%\"\n"),
+        ["t.toml:18:9: correlation.0.links: there is no link 'q'; did you mean 'a'?; allowed: a, \
+          a.reverse, p1, p1.reverse, p2, p2.reverse"]
+    );
+    assert_eq!(
+        with("[[correlation]]\nlinks = \"p\"\ntheta = 1.5\n"),
+        [
+            "t.toml:19:9: correlation.0.theta: '1.5' is not accepted; allowed: 0% to 100%, such as 5%"
+        ]
+    );
+}
+
+#[test]
+fn keys_of_another_protocol_are_refused() {
+    assert_eq!(
+        message("profile = \"uncoded\"", "profile = \"uncoded\"\ntcp = { mss = 500 }"),
+        "t.toml:14:7: flow.bulk.tcp: given for profile 'uncoded'; allowed: policy, transport"
+    );
+    assert_eq!(
+        message("profile = \"uncoded\"", "profile = \"tcp:sack\"\ntcp = { mss = 0 }"),
+        "t.toml:14:15: flow.bulk.tcp.mss: '0' is not accepted; allowed: a whole number from 1 to 65535"
+    );
+    let paths = "[[path]]\nname = \"p\"\ncount = 2\nrate = \"1mbit\"\ndelay = \"1ms\"\n[[flow]]";
+    let text = GOOD.replace("uncoded", "tcp:sack").replace("[[flow]]", paths);
+    assert_eq!(
+        messages(&text),
+        [
+            "t.toml:18:11: flow.bulk.profile: 'tcp:sack' uses one path, here are 2; allowed: one path, or \
+          per-path = true"
+        ]
+    );
 }

@@ -5,7 +5,8 @@ use anabranch_types::{Bitrate, Probability, Time};
 use super::{GOOD, messages, parse, plan};
 use crate::loss::LossConfig;
 use crate::queue::{Discipline, QueueLimit, RedThresholds};
-use crate::scenario::{Scenario, TrafficPlan};
+use crate::scenario::Scenario;
+use crate::traffic::Traffic;
 
 #[test]
 fn a_small_file_says_what_runs() {
@@ -15,7 +16,7 @@ fn a_small_file_says_what_runs() {
     assert_eq!((plan.flows.len(), plan.flows[0].subject.as_str()), (1, "bulk"));
     assert_eq!(plan.flows[0].paths[0].forward, [0]);
     assert_eq!(plan.flows[0].paths[0].back, [1]);
-    assert_eq!(plan.flows[0].traffic, TrafficPlan::Bulk);
+    assert_eq!(plan.flows[0].traffic, Traffic::Bulk);
 }
 
 #[test]

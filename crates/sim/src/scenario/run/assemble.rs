@@ -1,0 +1,142 @@
+//! Figures of a flow, and of several together.
+
+use anabranch_types::Time;
+
+use super::delays::mean_step;
+use super::flow::{LiveFlow, Reading};
+use crate::engine::Engine;
+use crate::probe::{jain, mean, standard_deviation};
+
+/// What one flow has come to.
+#[derive(Clone, Debug)]
+pub(super) struct Outcome {
+    reading: Reading,
+    from: Time,
+    to: Time,
+    longest_gap: f64,
+    completions: Vec<f64>,
+    packet_delays: Option<Vec<f64>>,
+    slice_delays: Option<Vec<f64>>,
+    failed: bool,
+    /// Whether the flow counts its reductions because of marks, and has coding windows.
+    is_tcp: bool,
+}
+
+impl Outcome {
+    pub(super) fn of(flow: &LiveFlow, engine: &mut Engine, measured_from: Time) -> Self {
+        let (from, to) = flow.span(engine, measured_from);
+        Outcome {
+            reading: flow.measured(engine),
+            from,
+            to,
+            longest_gap: flow.longest_gap(engine).as_secs_f64(),
+            completions: flow.completions(engine, measured_from),
+            packet_delays: flow.delays.as_ref().map(|delays| delays.packet_delays.clone()),
+            slice_delays: flow.delays.as_ref().map(|delays| delays.slice_delays.clone()),
+            failed: flow.failure(engine).is_some(),
+            is_tcp: flow.is_tcp(),
+        }
+    }
+
+    fn rate(&self, bytes: u64) -> f64 {
+        let time = self.to.since(self.from).as_secs_f64();
+        if time > 0.0 { bytes as f64 * 8e-6 / time } else { 0.0 }
+    }
+
+    fn goodput(&self) -> f64 {
+        self.rate(self.reading.delivered)
+    }
+
+    /// Wire rate of one of its paths, Mb/s.
+    pub(super) fn path_throughput(&self, path: usize) -> Option<f64> {
+        self.reading.arrived.get(path).map(|bytes| self.rate(*bytes))
+    }
+}
+
+/// Figures of a set of flows.
+#[derive(Debug)]
+pub(super) struct Figures<'a>(&'a [&'a Outcome]);
+
+impl<'a> Figures<'a> {
+    pub(super) fn new(flows: &'a [&'a Outcome]) -> Self {
+        Figures(flows)
+    }
+
+    /// Every figure that was measured, in the order of the documentation.
+    pub(super) fn all(&self) -> Vec<(&'static str, f64)> {
+        let goodputs: Vec<f64> = self.0.iter().map(|flow| flow.goodput()).collect();
+        let throughputs = self.0.iter().map(|flow| flow.rate(flow.reading.arrived.iter().sum()));
+        let packets = self.total(|reading| reading.data_packets);
+        let timeouts = self.total(|reading| reading.timeouts);
+        let sources = self.total(|reading| reading.sources);
+        let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+        let mut figures = vec![
+            ("goodput_mbps", goodputs.iter().sum()),
+            ("throughput_mbps", throughputs.sum()),
+            ("delivered_bytes", self.total(|reading| reading.delivered)),
+            ("elapsed_s", self.elapsed()),
+            ("jain", jain(&goodputs)),
+            ("ofo_count", self.total(|reading| reading.out_of_order)),
+            ("timeouts", timeouts),
+            ("rto_rate", share(timeouts, packets)),
+            ("data_packets", packets),
+            ("retransmissions", self.total(|reading| reading.retransmissions)),
+        ];
+        if self.0.iter().all(|flow| flow.is_tcp) {
+            figures.push(("ecn_responses", self.total(|reading| reading.ecn_responses)));
+        } else if self.0.iter().all(|flow| !flow.is_tcp) {
+            figures.push(("redundancy", share(self.total(|reading| reading.repairs), sources)));
+            figures.push(("windows", self.total(|reading| reading.windows)));
+            figures.push(("wraps", self.total(|reading| reading.wraps)));
+        }
+        if let Some(delays) = self.samples("packet_delay_s") {
+            figures.push(("packet_delay_mean_s", mean(&delays)));
+            figures.push(("packet_delay_std_s", standard_deviation(&delays)));
+        }
+        if let Some(delays) = self.samples("block_delay_s") {
+            figures.push(("block_delay_mean_s", mean(&delays)));
+            figures.push(("block_delay_std_s", standard_deviation(&delays)));
+            // Neighbours are those of one flow.
+            let steps: Vec<f64> = self.slice_delays().map(|delays| mean_step(delays)).collect();
+            figures.push(("block_delay_step_s", mean(&steps)));
+        }
+        let completions = self.samples("fct_s").unwrap_or_default();
+        figures.push(("transfers", completions.len() as f64));
+        if !completions.is_empty() {
+            figures.push(("fct_mean_s", mean(&completions)));
+        }
+        let gap = self.0.iter().map(|flow| flow.longest_gap).fold(0.0, f64::max);
+        figures.push(("longest_gap_s", gap));
+        figures.push(("failed", self.0.iter().filter(|flow| flow.failed).count() as f64));
+        figures
+    }
+
+    /// Every value of `metric`, flow by flow; `None` if it was not measured.
+    pub(super) fn samples(&self, metric: &str) -> Option<Vec<f64>> {
+        let all = |values: &dyn Fn(&Outcome) -> Option<Vec<f64>>| {
+            let values: Vec<Vec<f64>> = self.0.iter().filter_map(|flow| values(flow)).collect();
+            (!values.is_empty()).then(|| values.concat())
+        };
+        match metric {
+            "packet_delay_s" => all(&|flow| flow.packet_delays.clone()),
+            "block_delay_s" => all(&|flow| flow.slice_delays.clone()),
+            "fct_s" => all(&|flow| Some(flow.completions.clone())),
+            _ => None,
+        }
+    }
+
+    fn slice_delays(&self) -> impl Iterator<Item = &[f64]> {
+        self.0.iter().filter_map(|flow| flow.slice_delays.as_deref())
+    }
+
+    fn total(&self, of: impl Fn(&Reading) -> u64) -> f64 {
+        self.0.iter().map(|flow| of(&flow.reading) as f64).sum()
+    }
+
+    /// From the first start to the last end, s.
+    fn elapsed(&self) -> f64 {
+        let from = self.0.iter().map(|flow| flow.from).min().unwrap_or_default();
+        let to = self.0.iter().map(|flow| flow.to).max().unwrap_or_default();
+        to.since(from).as_secs_f64()
+    }
+}

@@ -1,0 +1,149 @@
+//! Delays of packets and of stream slices, from the progress at both ends.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use anabranch_types::Time;
+
+use super::gauge::Log;
+
+/// Reckons the delays of one flow.
+///
+/// The delay of a packet runs from its first transmission to its delivery in order; that of a slice
+/// from the first transmission of its first byte to the arrival of its last missing byte. What was
+/// first sent before the measurement began is left out.
+#[derive(Debug)]
+pub(super) struct Delays {
+    /// Bytes of a full packet.
+    packet: u64,
+    /// Bytes of a slice.
+    slice: u64,
+    measured_from: Time,
+    transfers: BTreeMap<u64, Transfer>,
+    /// Delays of packets, s.
+    pub packet_delays: Vec<f64>,
+    /// Delays of slices, s, in the order in which the slices became whole.
+    pub slice_delays: Vec<f64>,
+}
+
+/// What is under way of one transfer.
+#[derive(Debug, Default)]
+struct Transfer {
+    /// Packets that have not been delivered: their ends, and when they were first sent.
+    packets: VecDeque<(u64, Time)>,
+    /// How far what was sent has been cut into packets.
+    cut: u64,
+    /// When each slice from `first_slice` on was first sent; `None` once it is whole.
+    slices: VecDeque<Option<Time>>,
+    first_slice: u64,
+}
+
+impl Delays {
+    pub(super) fn new(packet: u64, slice: u64, measured_from: Time) -> Self {
+        Delays {
+            packet: packet.max(1),
+            slice: slice.max(1),
+            measured_from,
+            transfers: BTreeMap::new(),
+            packet_delays: Vec::new(),
+            slice_delays: Vec::new(),
+        }
+    }
+
+    /// Takes the sender's progress, then the receiver's.
+    pub(super) fn take(&mut self, sender: &mut Log, receiver: &mut Log) {
+        for (transfer, end, time) in sender.sent.drain(..) {
+            let transfer = self.transfers.entry(transfer).or_default();
+            transfer.send(end, time, self.packet, self.slice);
+        }
+        for (transfer, slice, time) in receiver.whole.drain(..) {
+            let Some(transfer) = self.transfers.get_mut(&transfer) else { continue };
+            let sent = transfer.complete(slice).filter(|sent| *sent >= self.measured_from);
+            self.slice_delays.extend(sent.map(|sent| time.since(sent).as_secs_f64()));
+        }
+        for (transfer, end, time) in receiver.delivered.drain(..) {
+            let Some(transfer) = self.transfers.get_mut(&transfer) else { continue };
+            while let Some((_, sent)) = transfer.packets.front().filter(|(at, _)| *at <= end) {
+                if *sent >= self.measured_from {
+                    self.packet_delays.push(time.since(*sent).as_secs_f64());
+                }
+                transfer.packets.pop_front();
+            }
+        }
+    }
+}
+
+impl Transfer {
+    fn send(&mut self, end: u64, time: Time, packet: u64, slice: u64) {
+        while self.cut < end {
+            self.cut = (self.cut + packet).min(end);
+            self.packets.push_back((self.cut, time));
+        }
+        while (self.first_slice + self.slices.len() as u64) * slice < end {
+            self.slices.push_back(Some(time));
+        }
+    }
+
+    /// When the slice that is whole now was first sent.
+    fn complete(&mut self, slice: u64) -> Option<Time> {
+        let index = usize::try_from(slice.checked_sub(self.first_slice)?).ok()?;
+        let sent = self.slices.get_mut(index)?.take();
+        while self.slices.front() == Some(&None) {
+            self.slices.pop_front();
+            self.first_slice += 1;
+        }
+        sent
+    }
+}
+
+/// The mean absolute difference of successive values; zero of fewer than two.
+pub(super) fn mean_step(values: &[f64]) -> f64 {
+    if values.len() < 2 {
+        return 0.0;
+    }
+    let steps: f64 = values.iter().zip(values.iter().skip(1)).map(|(a, b)| (b - a).abs()).sum();
+    steps / (values.len() - 1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(millis: u64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    #[test]
+    fn packets_and_slices_are_timed_from_their_first_transmission() {
+        let mut delays = Delays::new(100, 250, Time::ZERO);
+        let mut sender = Log { sent: vec![(0, 200, ms(0)), (0, 500, ms(10))], ..Log::default() };
+        let mut receiver = Log {
+            // The second packet is lost and comes last, when the second slice has long been whole.
+            whole: vec![(0, 1, ms(31)), (0, 0, ms(60))],
+            delivered: vec![(0, 100, ms(20)), (0, 500, ms(60))],
+            ..Log::default()
+        };
+        delays.take(&mut sender, &mut receiver);
+        assert_eq!(delays.packet_delays, [0.020, 0.060, 0.050, 0.050, 0.050]);
+        assert_eq!(delays.slice_delays, [0.021, 0.060]);
+    }
+
+    #[test]
+    fn transfers_are_kept_apart_and_the_warm_up_left_out() {
+        let mut delays = Delays::new(100, 100, ms(5));
+        let mut sender = Log { sent: vec![(0, 100, ms(0)), (1, 100, ms(5))], ..Log::default() };
+        let mut receiver = Log {
+            whole: vec![(1, 0, ms(9)), (0, 0, ms(9))],
+            delivered: vec![(1, 100, ms(9)), (0, 100, ms(9))],
+            ..Log::default()
+        };
+        delays.take(&mut sender, &mut receiver);
+        assert_eq!(delays.packet_delays, [0.004]);
+        assert_eq!(delays.slice_delays, [0.004]);
+    }
+
+    #[test]
+    fn steps_are_between_neighbours() {
+        assert_eq!(mean_step(&[1.0, 3.0, 2.0]), 1.5);
+        assert_eq!(mean_step(&[1.0]), 0.0);
+    }
+}

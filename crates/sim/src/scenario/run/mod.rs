@@ -1,0 +1,202 @@
+//! Runs one point of a scenario with one seed.
+
+mod assemble;
+mod build;
+mod core_ends;
+mod delays;
+mod flow;
+mod gauge;
+mod report;
+mod series;
+mod target;
+mod tcp_receiver;
+mod tcp_sender;
+
+use core::fmt;
+use core::sync::atomic::{AtomicBool, Ordering};
+use core::time::Duration;
+
+use anabranch_types::Time;
+
+use super::error::ScenarioError;
+use super::plan::Plan;
+use super::sweep::Point;
+use super::{Expectation, Scenario};
+use crate::engine::{Engine, Observer};
+use crate::report::RunReport;
+use build::Live;
+use flow::LiveFlow;
+use series::Recorder;
+
+/// What a caller may want of a run besides its report.
+#[derive(Default)]
+pub struct RunOptions<'a> {
+    /// Told now and then which share of the virtual time has passed, 0 to 1.
+    pub progress: Option<&'a mut dyn FnMut(f64)>,
+    /// Looked at now and then; once true, the run ends with [`RunError::Cancelled`].
+    pub cancel: Option<&'a AtomicBool>,
+    /// Sees every packet on every link. Links are numbered as in [`Plan::links`].
+    pub observer: Option<&'a mut dyn Observer>,
+}
+
+impl fmt::Debug for RunOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunOptions").field("cancel", &self.cancel).finish_non_exhaustive()
+    }
+}
+
+/// Why a run gave no report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RunError {
+    /// The point does not belong to the scenario.
+    Scenario(Vec<ScenarioError>),
+    /// The network or an endpoint cannot be built, in one line.
+    Build(String),
+    /// The caller's flag was set.
+    Cancelled,
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RunError::Scenario(errors) => match errors.first() {
+                Some(error) => error.fmt(f),
+                None => f.write_str("the point does not belong to the scenario"),
+            },
+            RunError::Build(why) => f.write_str(why),
+            RunError::Cancelled => f.write_str("the run was cancelled"),
+        }
+    }
+}
+
+impl core::error::Error for RunError {}
+
+/// How often the caller's progress and flag are looked at, at least, per run.
+const TICKS: u32 = 100;
+/// Between two looks at the queues whose mean is asked for.
+const LOOK: Duration = Duration::from_millis(10);
+
+impl Scenario {
+    /// Runs `point` with `seed`. The same point and seed give the same report on every machine.
+    ///
+    /// # Errors
+    /// When the point is not one of this scenario's, or cannot be built.
+    pub fn run(&self, point: &Point, seed: u64) -> Result<RunReport, RunError> {
+        self.run_with(point, seed, &mut RunOptions::default())
+    }
+
+    /// Like [`run`](Self::run), with progress, cancellation and an observer of packets.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and when the caller's flag is set.
+    pub fn run_with(
+        &self,
+        point: &Point,
+        seed: u64,
+        options: &mut RunOptions<'_>,
+    ) -> Result<RunReport, RunError> {
+        let plan = self.plan(point).map_err(RunError::Scenario)?;
+        let mut run = Run::new(&plan, self.expectations(), seed)?;
+        run.finish(options)?;
+        let mut report = run.report();
+        report.point.clone_from(&point.labels);
+        report.seed = seed;
+        Ok(report)
+    }
+}
+
+/// A run under way.
+struct Run<'a> {
+    plan: &'a Plan,
+    live: Live,
+    recorder: Recorder,
+    warm: bool,
+    look_at: Option<Time>,
+}
+
+impl<'a> Run<'a> {
+    fn new(plan: &'a Plan, expectations: &[Expectation], seed: u64) -> Result<Self, RunError> {
+        let mut live = build::build(plan, seed)?;
+        let recorder = Recorder::new(plan, expectations, &mut live);
+        let look_at = recorder.watches_queues().then_some(Time::ZERO + LOOK);
+        Ok(Run { plan, live, recorder, warm: false, look_at })
+    }
+
+    fn finish(&mut self, options: &mut RunOptions<'_>) -> Result<(), RunError> {
+        let end = Time::ZERO + self.plan.duration;
+        let tick = (self.plan.duration / TICKS).max(Duration::from_nanos(1));
+        let mut tick_at = Time::ZERO + tick;
+        loop {
+            self.turn_warm();
+            let now = self.live.engine.now();
+            if options.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+                return Err(RunError::Cancelled);
+            }
+            if now >= end || (self.plan.stop_when_done && self.is_done()) {
+                break;
+            }
+            let mut next = end.min(tick_at);
+            for due in [self.recorder.next_due(), self.look_at, self.warm_up_end()] {
+                next = due.map_or(next, |due| next.min(due));
+            }
+            advance(&mut self.live.engine, next, options);
+            self.step(next);
+            if next >= tick_at {
+                tick_at = next + tick;
+                if let Some(progress) = &mut options.progress {
+                    progress(next.as_secs_f64() / end.as_secs_f64());
+                }
+            }
+        }
+        if let Some(progress) = &mut options.progress {
+            progress(1.0);
+        }
+        Ok(())
+    }
+
+    /// Takes up what has been measured until `now`.
+    fn step(&mut self, now: Time) {
+        let measured_from = Time::ZERO + self.plan.warm_up;
+        let Live { engine, flows, .. } = &mut self.live;
+        for flow in flows.iter_mut() {
+            flow.take_logs(engine);
+        }
+        if self.look_at.is_some_and(|look_at| now >= look_at) {
+            self.look_at = Some(now + LOOK);
+            if now >= measured_from {
+                self.recorder.look_at_queues(&self.live);
+            }
+        }
+        self.recorder.record(now, &mut self.live);
+    }
+
+    fn warm_up_end(&self) -> Option<Time> {
+        (!self.warm).then_some(Time::ZERO + self.plan.warm_up)
+    }
+
+    /// Remembers all counters once the warm-up is over.
+    fn turn_warm(&mut self) {
+        if !self.warm && self.live.engine.now() >= Time::ZERO + self.plan.warm_up {
+            self.warm = true;
+            self.live.remember();
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        let finite = |flow: &&LiveFlow| flow.is_finite();
+        self.live.flows.iter().any(|flow| flow.is_finite())
+            && self.live.flows.iter().filter(finite).all(|flow| flow.is_done(&self.live.engine))
+    }
+
+    fn report(self) -> RunReport {
+        let Run { plan, mut live, recorder, .. } = self;
+        report::report(plan, &mut live, recorder)
+    }
+}
+
+fn advance(engine: &mut Engine, until: Time, options: &mut RunOptions<'_>) {
+    match &mut options.observer {
+        Some(observer) => engine.run_until_with(until, &mut **observer),
+        None => engine.run_until(until),
+    }
+}

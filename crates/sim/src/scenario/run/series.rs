@@ -1,0 +1,266 @@
+//! What is recorded during a run: series, and figures that are measured only on request.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use anabranch_types::Time;
+
+use super::build::Live;
+use super::flow::{Instant, Reading};
+use super::target::Target;
+use crate::engine::LinkId;
+use crate::report::Series;
+use crate::scenario::Expectation;
+use crate::scenario::plan::{Plan, ProbePlan};
+
+/// Everything a run records on request.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    tracks: Vec<Track>,
+    /// Links whose mean queue is asked for: the sum of what was seen.
+    queues: BTreeMap<usize, f64>,
+    looks: u64,
+    /// Subjects and metrics of which every value is to be kept.
+    pub samples: Vec<(String, &'static str)>,
+    /// Subjects and metrics of single figures on request.
+    pub figures: Vec<(String, String)>,
+}
+
+/// One series.
+#[derive(Debug)]
+struct Track {
+    target: Target,
+    interval: Duration,
+    due: Time,
+    before: f64,
+    series: Series,
+}
+
+/// Slices by which block delays are measured unless a probe says otherwise.
+const SLICE: u64 = 65_536;
+
+impl Recorder {
+    /// Prepares everything that the plan's probes and the expectations ask for.
+    pub(super) fn new(plan: &Plan, expectations: &[Expectation], live: &mut Live) -> Self {
+        let mut recorder = Recorder {
+            tracks: Vec::new(),
+            queues: BTreeMap::new(),
+            looks: 0,
+            samples: Vec::new(),
+            figures: Vec::new(),
+        };
+        for probe in &plan.probes {
+            recorder.add_probe(plan, probe, live);
+        }
+        for expectation in expectations {
+            let subjects = [Some(&expectation.of), expectation.relative_to.as_ref()];
+            for subject in subjects.into_iter().flatten() {
+                recorder.add_figure(plan, subject, &expectation.metric, SLICE, live);
+            }
+        }
+        recorder
+    }
+
+    /// When the next point of a series is due.
+    pub(super) fn next_due(&self) -> Option<Time> {
+        self.tracks.iter().map(|track| track.due).min()
+    }
+
+    /// Whether queues are to be looked at.
+    pub(super) fn watches_queues(&self) -> bool {
+        !self.queues.is_empty()
+    }
+
+    pub(super) fn look_at_queues(&mut self, live: &Live) {
+        self.looks += 1;
+        for (link, sum) in &mut self.queues {
+            *sum += waiting(live, *link).0;
+        }
+    }
+
+    /// The mean number of packets waiting at a link, if it was watched.
+    pub(super) fn mean_queue(&self, link: usize) -> Option<f64> {
+        let sum = self.queues.get(&link).filter(|_| self.looks > 0)?;
+        Some(sum / self.looks as f64)
+    }
+
+    /// Takes every point that is due.
+    pub(super) fn record(&mut self, now: Time, live: &mut Live) {
+        for track in self.tracks.iter_mut().filter(|track| track.due <= now) {
+            track.record(now, live);
+        }
+    }
+
+    /// The series, in the order of the probes.
+    pub(super) fn series(self) -> Vec<Series> {
+        self.tracks.into_iter().map(|track| track.series).collect()
+    }
+
+    fn add_probe(&mut self, plan: &Plan, probe: &ProbePlan, live: &mut Live) {
+        let slice = probe.slice.as_bytes();
+        for subject in &probe.of {
+            let Some(target) = Target::of(plan, subject) else { continue };
+            for metric in &probe.series {
+                let series = Series {
+                    subject: subject.clone(),
+                    metric: (*metric).to_owned(),
+                    times: Vec::new(),
+                    values: Vec::new(),
+                };
+                let (interval, due) = (probe.interval, Time::ZERO + probe.interval);
+                if exists(&target, metric) {
+                    let target = target.clone();
+                    self.tracks.push(Track { target, interval, due, before: 0.0, series });
+                }
+            }
+            for metric in &probe.samples {
+                self.samples.push((subject.clone(), metric));
+                watch_delays(plan, &target, metric, slice, live);
+            }
+            for metric in &probe.figures {
+                self.add_figure(plan, subject, metric, slice, live);
+            }
+        }
+    }
+
+    fn add_figure(
+        &mut self,
+        plan: &Plan,
+        subject: &str,
+        metric: &str,
+        slice: u64,
+        live: &mut Live,
+    ) {
+        let Some(target) = Target::of(plan, subject) else { return };
+        if let (Target::Link(link), "queue_mean_packets") = (&target, metric) {
+            self.queues.entry(*link).or_insert(0.0);
+        }
+        watch_delays(plan, &target, metric, slice, live);
+        self.figures.push((subject.to_owned(), metric.to_owned()));
+    }
+}
+
+/// Makes the target's flows measure their delays, if `metric` is about delays.
+fn watch_delays(plan: &Plan, target: &Target, metric: &str, slice: u64, live: &mut Live) {
+    if !metric.starts_with("packet_delay") && !metric.starts_with("block_delay") {
+        return;
+    }
+    let Live { engine, flows, .. } = live;
+    for index in target.flows() {
+        if let Some(flow) = flows.get_mut(index).filter(|flow| flow.delays.is_none()) {
+            flow.watch_delays(engine, slice, Time::ZERO + plan.warm_up);
+        }
+    }
+}
+
+/// Whether the series `metric` is defined for `target`.
+fn exists(target: &Target, metric: &str) -> bool {
+    let of_link = ["marks", "drops_queue", "losses", "queue_packets", "queue_bytes"];
+    match target {
+        Target::Link(_) => of_link.contains(&metric),
+        Target::Loads(_) => metric == "throughput_mbps",
+        Target::Flows(_) => !of_link.contains(&metric),
+        Target::Paths(_) => {
+            ["throughput_mbps", "cwnd_bytes", "srtt_s", "loss_estimate"].contains(&metric)
+        }
+    }
+}
+
+impl Track {
+    fn record(&mut self, now: Time, live: &mut Live) {
+        let interval = self.interval.as_secs_f64();
+        let value = match self.series.metric.as_str() {
+            "goodput_mbps" | "throughput_mbps" => {
+                self.change(live).map(|bytes| bytes * 8e-6 / interval)
+            }
+            "timeouts" | "retransmissions" | "marks" | "drops_queue" | "losses" => {
+                self.change(live)
+            }
+            "queue_packets" => self.link(live).map(|waiting| waiting.0),
+            "queue_bytes" => self.link(live).map(|waiting| waiting.1),
+            "cwnd_bytes" => self.mean(live, |instant| Some(instant.window)),
+            "srtt_s" => self.mean(live, |instant| instant.srtt),
+            "loss_estimate" => self.mean(live, |instant| instant.loss),
+            _ => None,
+        };
+        if let Some(value) = value {
+            self.series.times.push(now.as_secs_f64());
+            self.series.values.push(value);
+        }
+        self.due = now + self.interval;
+    }
+
+    /// By how much the counter has grown since the last point.
+    fn change(&mut self, live: &mut Live) -> Option<f64> {
+        let counter = self.counter(live);
+        Some(counter - core::mem::replace(&mut self.before, counter))
+    }
+
+    fn counter(&self, live: &mut Live) -> f64 {
+        let metric = self.series.metric.as_str();
+        let Live { engine, flows: all, loads: sources, .. } = live;
+        match &self.target {
+            Target::Flows(flows) => {
+                let value = |reading: &Reading| match metric {
+                    "goodput_mbps" => reading.delivered,
+                    "throughput_mbps" => reading.arrived.iter().sum(),
+                    "timeouts" => reading.timeouts,
+                    _ => reading.retransmissions,
+                };
+                let flows = flows.iter().filter_map(|flow| all.get(*flow));
+                flows.map(|flow| value(&flow.read(engine)) as f64).sum()
+            }
+            Target::Paths(paths) => paths
+                .iter()
+                .filter_map(|(flow, path)| {
+                    let reading = all.get(*flow)?.read(engine);
+                    reading.arrived.get(*path).map(|bytes| *bytes as f64)
+                })
+                .sum(),
+            Target::Loads(loads) => {
+                let loads = loads.iter().filter_map(|load| sources.get(*load));
+                loads.map(|load| load.bytes(engine) as f64).sum()
+            }
+            Target::Link(link) => {
+                let view = engine.link(LinkId(*link as u32));
+                let counters = view.map(|view| view.counters()).unwrap_or_default();
+                let value = match metric {
+                    "marks" => counters.ecn_marks,
+                    "drops_queue" => counters.dropped_by_queue(),
+                    _ => counters.lost_random,
+                };
+                value as f64
+            }
+        }
+    }
+
+    fn link(&self, live: &Live) -> Option<(f64, f64)> {
+        match self.target {
+            Target::Link(link) => Some(waiting(live, link)),
+            _ => None,
+        }
+    }
+
+    /// The mean over flows or paths, of those that have a value.
+    fn mean(&self, live: &mut Live, of: impl Fn(Instant) -> Option<f64>) -> Option<f64> {
+        let Live { engine, flows: all, .. } = live;
+        let values: Vec<f64> = match &self.target {
+            Target::Flows(flows) => {
+                flows.iter().filter_map(|flow| of(all.get(*flow)?.instant(engine, None))).collect()
+            }
+            Target::Paths(paths) => paths
+                .iter()
+                .filter_map(|(flow, path)| of(all.get(*flow)?.instant(engine, Some(*path))))
+                .collect(),
+            _ => Vec::new(),
+        };
+        (!values.is_empty()).then(|| crate::probe::mean(&values))
+    }
+}
+
+/// Packets and bytes waiting at a link.
+fn waiting(live: &Live, link: usize) -> (f64, f64) {
+    live.engine
+        .link(LinkId(link as u32))
+        .map_or((0.0, 0.0), |view| (view.packets_waiting() as f64, view.bytes_waiting() as f64))
+}

@@ -1,0 +1,95 @@
+//! `tcp = { … }`: options of TCP connections.
+
+use anabranch_tcp::{Config, LossRecovery};
+
+use super::profiles::{TcpProtocol, control};
+use super::reader::Section;
+
+/// `protocol` with what the flow's section says otherwise.
+pub(super) fn read(section: &Section<'_>, protocol: TcpProtocol) -> TcpProtocol {
+    if !section.has("tcp") {
+        return protocol;
+    }
+    let Some(table) = section.table("tcp") else { return protocol };
+    let TcpProtocol { mut config, control: given, mut loss_notices } = protocol;
+    sizes(&table, &mut config);
+    timers(&table, &mut config);
+    mechanisms(&table, &mut config);
+    if let Some(notices) = table.flag("loss-notices") {
+        loss_notices = notices;
+    }
+    let control = control(&table, "congestion", config.mss).unwrap_or(given);
+    TcpProtocol { config, control, loss_notices }
+}
+
+fn sizes(table: &Section<'_>, config: &mut Config) {
+    let set = |key: &str, field: &mut u32| {
+        if let Some(value) = table.count(key).and_then(|value| u32::try_from(value).ok()) {
+            *field = value;
+        }
+    };
+    set("mss", &mut config.mss);
+    set("header", &mut config.wire.header_bytes);
+    set("timestamp-bytes", &mut config.wire.timestamp_bytes);
+    set("sack-bytes", &mut config.wire.sack_block_bytes);
+    set("dup-threshold", &mut config.dup_threshold);
+    for (key, field) in
+        [("receive-buffer", &mut config.receive_buffer), ("send-buffer", &mut config.send_buffer)]
+    {
+        let Some(size) = table.size(key) else { continue };
+        if size.as_bytes() < u64::from(config.mss) {
+            let given = table.text(key).unwrap_or_default();
+            table.refuse_value(key, &given, "one segment at least");
+        }
+        *field = size.as_bytes();
+    }
+}
+
+fn timers(table: &Section<'_>, config: &mut Config) {
+    let timers = &mut config.timers;
+    for (key, field) in [
+        ("min-rto", &mut timers.min_rto),
+        ("max-rto", &mut timers.max_rto),
+        ("initial-rto", &mut timers.initial_rto),
+        ("granularity", &mut timers.granularity),
+        ("ack-timer", &mut config.delayed_ack.timeout),
+    ] {
+        let Some(time) = table.time(key) else { continue };
+        if time.is_zero() {
+            table.refuse_value(key, "0s", "a duration above zero");
+        }
+        *field = time;
+    }
+    if timers.min_rto > timers.max_rto {
+        table.complain("min-rto", "above max-rto", "min-rto at most max-rto");
+    }
+    if let Some(limit) = table.count("give-up-after").and_then(|limit| u32::try_from(limit).ok()) {
+        timers.give_up_after = Some(limit);
+    }
+    if let Some(every) = table.count("delayed-ack").and_then(|every| u32::try_from(every).ok()) {
+        config.delayed_ack.every = every;
+        if config.delayed_ack.timeout.is_zero() {
+            config.delayed_ack.timeout = core::time::Duration::from_millis(100);
+        }
+    }
+}
+
+fn mechanisms(table: &Section<'_>, config: &mut Config) {
+    for (key, field) in [
+        ("timestamps", &mut config.timestamps),
+        ("ecn", &mut config.ecn),
+        ("prr", &mut config.prr),
+        ("rack", &mut config.rack),
+        ("limited-transmit", &mut config.limited_transmit),
+        ("handshake", &mut config.handshake),
+    ] {
+        if let Some(value) = table.flag(key) {
+            *field = value;
+        }
+    }
+    config.recovery = match table.flag("sack") {
+        Some(false) => LossRecovery::NewReno,
+        Some(true) if config.recovery == LossRecovery::NewReno => LossRecovery::Sack,
+        _ => config.recovery,
+    };
+}

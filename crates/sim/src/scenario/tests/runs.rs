@@ -1,0 +1,191 @@
+//! What runs measure.
+
+use super::{GOOD, parse};
+use crate::report::RunReport;
+use crate::scenario::{RunError, RunOptions, Scenario};
+
+fn run(scenario: &Scenario) -> RunReport {
+    scenario.run(&scenario.points()[0], 1).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn tcp() -> String {
+    GOOD.replace("uncoded", "tcp:sack")
+        .replace("delay = \"20ms\"", "delay = \"20ms\"\nbuffer = \"50p\"")
+}
+
+#[test]
+fn a_bulk_flow_fills_its_link() {
+    let report = run(&parse(&format!("warm-up = \"2s\"\n{}", tcp())));
+    let goodput = report.scalar("bulk", "goodput_mbps").expect("measured");
+    // 1460 of 1512 bytes are payload.
+    assert!((9.3..=9.66).contains(&goodput), "{goodput}");
+    let throughput = report.scalar("bulk/route", "throughput_mbps").expect("measured");
+    assert!((throughput / goodput - 1512.0 / 1460.0).abs() < 0.01, "{throughput}");
+    let utilisation = report.scalar("link.a", "utilisation").expect("measured");
+    // A packet that was in service when the measurement began counts whole.
+    assert!((0.97..1.001).contains(&utilisation), "{utilisation}");
+    assert_eq!(report.scalar("all", "jain"), Some(1.0));
+    assert_eq!(report.scalar("bulk", "elapsed_s"), Some(8.0));
+    assert_eq!(report.scalar("bulk", "packet_delay_mean_s"), None, "nobody has asked for it");
+    assert_eq!(report.virtual_seconds, 10.0);
+}
+
+#[test]
+fn the_same_point_and_seed_give_the_same_report() {
+    let text = tcp().replace("buffer = \"50p\"", "buffer = \"50p\"\nloss = \"1%\"");
+    let scenario = parse(&text);
+    let once = run(&scenario);
+    assert_eq!(once, run(&scenario));
+    let other = scenario.run(&scenario.points()[0], 2).expect("runs");
+    assert_ne!(once.digest, other.digest);
+    assert!(once.scalar("bulk", "retransmissions").is_some_and(|count| count > 10.0));
+}
+
+#[test]
+fn probes_record_series_and_samples_without_changing_the_run() {
+    let probe = "[[probe]]\nof = [\"bulk\", \"link.a\"]\n\
+                 series = [\"goodput_mbps\", \"cwnd_bytes\", \"queue_packets\"]\n\
+                 samples = [\"packet_delay_s\", \"block_delay_s\"]\ninterval = \"500ms\"\n\
+                 [[probe]]\nof = \"link.a\"\nfigures = \"queue_mean_packets\"\n";
+    let plain = run(&parse(&tcp()));
+    let report = run(&parse(&format!("{}{probe}", tcp())));
+    assert_eq!(plain.digest, report.digest);
+    let goodput = report.series("bulk", "goodput_mbps").expect("recorded");
+    assert_eq!((goodput.times.len(), goodput.times[0]), (20, 0.5));
+    let total = report.scalar("bulk", "goodput_mbps").expect("measured");
+    assert!((crate::probe::mean(&goodput.values) - total).abs() < 1e-9);
+    assert!(report.series("bulk", "queue_packets").is_none(), "a flow has no queue");
+    assert_eq!(
+        report.series("link.a", "queue_packets").map(|series| series.values.len()),
+        Some(20)
+    );
+    let delays = report.samples("bulk", "packet_delay_s").expect("kept");
+    // Propagation and serialisation at least, and a full buffer of 50 packets on top at most, but for
+    // packets behind one that was dropped.
+    assert!(delays.iter().all(|delay| *delay >= 0.0212), "{:?}", &delays[..5]);
+    let mean = report.scalar("bulk", "packet_delay_mean_s").expect("measured");
+    assert!((0.03..0.1).contains(&mean), "{mean}");
+    let queue = report.scalar("link.a", "queue_mean_packets").expect("asked for");
+    assert!((5.0..50.0).contains(&queue), "{queue}");
+}
+
+#[test]
+fn transfers_are_timed_and_end_the_run() {
+    let text = format!("stop = \"done\"\n{}", tcp()).replace(
+        "profile = \"tcp:sack\"",
+        "profile = \"tcp:sack\"\ntraffic = { kind = \"size\", size = \"100kB\", repeat = 5 }",
+    );
+    let text = format!("{text}[[probe]]\nsamples = \"fct_s\"\n");
+    let report = run(&parse(&text));
+    assert_eq!(report.scalar("bulk", "transfers"), Some(5.0));
+    assert_eq!(report.scalar("bulk", "delivered_bytes"), Some(500_000.0));
+    let times = report.samples("bulk", "fct_s").expect("kept");
+    assert_eq!(times.len(), 5);
+    // Each is a connection of its own, on an idle link: handshake and slow start, the same every time.
+    assert!(times.iter().all(|time| (time - times[0]).abs() < 1e-9), "{times:?}");
+    assert!((0.2..0.4).contains(&times[0]), "{times:?}");
+    assert!(report.virtual_seconds < 3.0, "{}", report.virtual_seconds);
+}
+
+#[test]
+fn loads_take_their_share() {
+    let load = "[[load]]\nname = \"udp\"\nrate = \"4mbit\"\nstart = \"1s\"\nstop = \"9s\"\n";
+    let report = run(&parse(&format!("{}{load}", tcp())));
+    let load = report.scalar("udp", "throughput_mbps").expect("measured");
+    assert!((3.5..=4.01).contains(&load), "{load}");
+    let flow = report.scalar("bulk", "throughput_mbps").expect("measured");
+    assert!(flow + load * 0.8 > 9.0 && flow + load * 0.8 <= 10.0, "{flow} beside {load}");
+}
+
+#[test]
+fn runs_report_progress_and_can_be_cancelled() {
+    let scenario = parse(&tcp());
+    let mut shares = Vec::new();
+    let mut progress = |share: f64| shares.push(share);
+    let mut options = RunOptions { progress: Some(&mut progress), ..RunOptions::default() };
+    scenario.run_with(&scenario.points()[0], 1, &mut options).expect("runs");
+    assert!(shares.len() >= 50 && shares.windows(2).all(|pair| pair[0] <= pair[1]));
+    assert_eq!(shares.last(), Some(&1.0));
+    let cancel = core::sync::atomic::AtomicBool::new(true);
+    let mut options = RunOptions { cancel: Some(&cancel), ..RunOptions::default() };
+    let outcome = scenario.run_with(&scenario.points()[0], 1, &mut options);
+    assert_eq!(outcome, Err(RunError::Cancelled));
+}
+
+#[test]
+fn expectations_are_held_against_means() {
+    let expect = "[[expect]]\nmetric = \"goodput_mbps\"\nof = \"bulk\"\nmin = 9\nmax = 9.7\n\
+                  [[expect]]\nmetric = \"packet_delay_mean_s\"\nof = \"bulk\"\nmax = 0.01\n";
+    let scenario = parse(&format!("{}{expect}", tcp()));
+    let report = run(&scenario);
+    let verdicts: Vec<bool> = scenario
+        .expectations()
+        .iter()
+        .map(|expectation| expectation.check(&[], &[&report]).expect("everywhere").holds)
+        .collect();
+    assert_eq!(verdicts, [true, false]);
+    assert_eq!(scenario.expectations()[0].to_string(), "goodput_mbps of bulk from 9 to 9.7");
+}
+
+#[test]
+fn core_flows_add_their_paths_up() {
+    let text = "name = \"bond\"\nduration = \"6s\"\nwarm-up = \"1s\"\n\
+                [[path]]\nname = \"a\"\nrate = \"8mbit\"\ndelay = \"20ms\"\nloss = \"2%\"\n\
+                [[path]]\nname = \"b\"\nrate = \"4mbit\"\ndelay = \"40ms\"\n\
+                [[flow]]\nname = \"bulk\"\nprofile = \"anabranch\"\n\
+                [[probe]]\nof = [\"bulk\", \"bulk/a\", \"bulk/b\"]\n\
+                series = [\"goodput_mbps\", \"throughput_mbps\", \"srtt_s\", \"cwnd_bytes\"]\n\
+                samples = [\"packet_delay_s\", \"block_delay_s\"]\n";
+    let report = run(&parse(text));
+    let goodput = report.scalar("bulk", "goodput_mbps").expect("measured");
+    assert!((8.0..11.6).contains(&goodput), "{goodput}");
+    let [a, b] =
+        ["bulk/a", "bulk/b"].map(|path| report.scalar(path, "throughput_mbps").expect(path));
+    assert!(a > 5.0 && b > 2.5, "{a} and {b}");
+    assert!(report.scalar("bulk", "redundancy").is_some_and(|share| share > 0.0));
+    assert_eq!(report.scalar("bulk", "failed"), Some(0.0));
+    assert_eq!(report.series("bulk/b", "srtt_s").map(|series| series.times.len()), Some(6));
+    let delays = report.samples("bulk", "packet_delay_s").expect("kept");
+    let packets = goodput * 5e6 / 8.0 / 1192.0;
+    assert!((delays.len() as f64 / packets - 1.0).abs() < 0.1, "{} of {packets}", delays.len());
+    assert!(delays.iter().all(|delay| *delay > 0.02));
+    let blocks = report.samples("bulk", "block_delay_s").expect("kept");
+    let slices = goodput * 5e6 / 8.0 / 65_536.0;
+    assert!((blocks.len() as f64 / slices - 1.0).abs() < 0.15, "{} of {slices}", blocks.len());
+}
+
+#[test]
+fn short_flows_come_at_random_over_either_transport() {
+    for profile in ["tcp:sack", "uncoded"] {
+        let text = tcp().replace("tcp:sack", profile).replace(
+            &format!("profile = \"{profile}\""),
+            &format!(
+                "profile = \"{profile}\"\n\
+                 traffic = {{ kind = \"poisson\", size = \"20kB\", interval = \"100ms\" }}"
+            ),
+        );
+        let text = format!("{text}[[probe]]\nsamples = [\"fct_s\", \"packet_delay_s\"]\n");
+        let report = run(&parse(&text));
+        let transfers = report.scalar("bulk", "transfers").expect("counted");
+        assert!((60.0..140.0).contains(&transfers), "{profile}: {transfers}");
+        let times = report.samples("bulk", "fct_s").expect("kept");
+        assert!(times.iter().all(|time| (0.036..3.0).contains(time)), "{profile}: {times:?}");
+        let delays = report.samples("bulk", "packet_delay_s").expect("kept");
+        assert!(delays.len() as f64 >= transfers * 13.0, "{profile}: {}", delays.len());
+    }
+}
+
+#[test]
+fn applications_fall_silent_and_come_back() {
+    let traffic = "traffic = { kind = \"on-off\", on = \"1s\", off = \"1s\", rate = \"2mbit\" }";
+    for profile in ["tcp:sack", "anabranch"] {
+        let text = tcp()
+            .replace("tcp:sack", profile)
+            .replace("[[flow]]", &format!("[[flow]]\n{traffic}"))
+            .replace("duration = \"10s\"", "duration = \"100s\"");
+        let report = run(&parse(&text));
+        let goodput = report.scalar("bulk", "goodput_mbps").expect("measured");
+        assert!((0.6..1.4).contains(&goodput), "{profile}: {goodput}");
+        assert!(report.scalar("bulk", "longest_gap_s").is_some_and(|gap| gap > 1.0));
+    }
+}
