@@ -23,11 +23,14 @@ Examples:
   anabranch demo --profile mplot --time 5 --record run.jsonl
   anabranch why run.jsonl               why that run went as it did
   anabranch keygen --out key && anabranch pubkey key
+  anabranch recv                        prints a ticket; on the other machine:
+  anabranch send film.mp4 TICKET
 
 Exit codes:
   0  done
   1  failed: the reason is on standard error
-  2  asked wrongly: unknown option, name or value";
+  2  asked wrongly: unknown option, name or value
+  3  nobody answered, or the connection was lost";
 
 /// One connection over several lossy, unequal paths at once.
 #[derive(Debug, Parser)]
@@ -43,6 +46,12 @@ pub struct Cli {
 pub enum Command {
     /// Send data over emulated lossy links on real UDP sockets, watch it, and get a verdict
     Demo(DemoArgs),
+    /// Send files and directories over every link there is
+    Send(crate::transfer::args::SendArgs),
+    /// Receive what another machine sends
+    Recv(crate::transfer::args::RecvArgs),
+    /// Fetch what another machine offers
+    Get(crate::transfer::args::GetArgs),
     /// Make a secret key
     Keygen(KeygenArgs),
     /// Print the public key of a secret key

@@ -15,6 +15,9 @@ pub enum Failure {
     /// It was asked rightly and could not do it: exit code 1.
     #[error("{0}")]
     Failed(String),
+    /// Nobody answered, or the connection was lost: exit code 3.
+    #[error("{0}")]
+    Unreached(String),
 }
 
 impl Failure {
@@ -26,6 +29,11 @@ impl Failure {
     /// Could not be done.
     pub fn failed(why: impl Display) -> Self {
         Failure::Failed(one_line(&why.to_string()))
+    }
+
+    /// Nobody answered, or the connection was lost.
+    pub fn unreached(why: impl Display) -> Self {
+        Failure::Unreached(one_line(&why.to_string()))
     }
 
     /// The argument parser's complaint, its paragraphs brought into one line.
@@ -53,6 +61,7 @@ impl Failure {
         match self {
             Failure::Usage(_) => ExitCode::from(2),
             Failure::Failed(_) => ExitCode::from(1),
+            Failure::Unreached(_) => ExitCode::from(3),
         }
     }
 }

@@ -12,6 +12,7 @@ mod keys;
 mod output;
 mod record;
 mod repro;
+mod transfer;
 mod why;
 
 use std::process::ExitCode;
@@ -39,6 +40,9 @@ fn run() -> Result<(), Failure> {
     };
     match cli.command {
         Command::Demo(args) => demo::run(&args),
+        Command::Send(args) => transfer::send(&args),
+        Command::Recv(args) => transfer::recv(&args),
+        Command::Get(args) => transfer::get(&args),
         Command::Keygen(args) => keys::keygen(&args),
         Command::Pubkey(args) => keys::pubkey(&args),
         Command::Profiles(args) => catalog::profiles(&args),

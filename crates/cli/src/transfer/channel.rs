@@ -1,0 +1,148 @@
+//! The stream that a transfer speaks on: frames in, frames out.
+
+use std::time::Duration;
+
+use anabranch::transfer::frame::{HEADER_LEN, PREFACE_LEN};
+use anabranch::transfer::{Frame, Header, Preface, Role};
+use anabranch::{Connection, RecvStream, SendStream, TrafficClass};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+
+use super::error::TransferError;
+
+/// How long a peer may take from connecting to its preface.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the last words to a peer may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What the peer said.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    /// Bytes of the current file.
+    Data(Vec<u8>),
+    /// Anything else.
+    Frame(Frame),
+}
+
+/// Frames from the peer.
+#[derive(Debug)]
+pub(super) struct Reader {
+    stream: RecvStream,
+    payload: Vec<u8>,
+}
+
+/// Frames to the peer.
+#[derive(Debug)]
+pub(super) struct Writer {
+    stream: SendStream,
+    buffer: Vec<u8>,
+}
+
+/// Opens the stream, or takes the one that the peer opens, and sees that the peer is the other end of
+/// a transfer.
+pub(super) async fn open(
+    connection: &Connection,
+    initiator: bool,
+    role: Role,
+) -> Result<(Reader, Writer), TransferError> {
+    let halves = async {
+        if initiator {
+            return connection.open_stream(TrafficClass::Bulk).await;
+        }
+        connection.accept_stream().await
+    };
+    let silent = |_| TransferError::lost("the other side connected and said nothing");
+    let (send, receive) = timeout(PATIENCE, halves).await.map_err(silent)??;
+    let mut reader = Reader { stream: receive, payload: Vec::new() };
+    let mut writer = Writer { stream: send, buffer: Vec::new() };
+    writer.stream.write_all(&Preface { role }.encode()).await?;
+    let mut bytes = [0; PREFACE_LEN];
+    timeout(PATIENCE, reader.stream.read_exact(&mut bytes)).await.map_err(silent)??;
+    let checked = Preface::decode(bytes).map_err(TransferError::from).and_then(|preface| {
+        if preface.role == role.opposite() { Ok(()) } else { Err(same_role(role)) }
+    });
+    if let Err(error) = checked {
+        writer.fail(&error).await;
+        return Err(error);
+    }
+    Ok((reader, writer))
+}
+
+fn same_role(role: Role) -> TransferError {
+    TransferError::protocol(match role {
+        Role::Offers => "both sides want to send; one must use recv or get",
+        Role::Takes => "both sides want to receive; one must use send",
+    })
+}
+
+impl Reader {
+    /// The next frame; not to be cancelled in between.
+    pub(super) async fn next(&mut self) -> Result<Incoming, TransferError> {
+        let mut header = [0; HEADER_LEN];
+        self.stream.read_exact(&mut header).await?;
+        match Header::decode(header)? {
+            Header::Data(len) => {
+                let mut bytes = vec![0; len];
+                self.stream.read_exact(&mut bytes).await?;
+                Ok(Incoming::Data(bytes))
+            }
+            Header::Frame(kind, len) => {
+                self.payload.resize(len, 0);
+                self.stream.read_exact(&mut self.payload).await?;
+                match Frame::decode(kind, &self.payload)? {
+                    Frame::Failed { code, text } => Err(TransferError::Peer(code, text)),
+                    frame => Ok(Incoming::Frame(frame)),
+                }
+            }
+        }
+    }
+
+    /// The next frame that is not bytes of a file.
+    pub(super) async fn frame(&mut self) -> Result<Frame, TransferError> {
+        match self.next().await? {
+            Incoming::Frame(frame) => Ok(frame),
+            Incoming::Data(_) => Err(unexpected("bytes of a file")),
+        }
+    }
+}
+
+/// The peer said something out of turn.
+pub(super) fn unexpected(what: impl std::fmt::Display) -> TransferError {
+    TransferError::protocol(format!("{what} at a wrong time"))
+}
+
+impl Writer {
+    pub(super) async fn frame(&mut self, frame: &Frame) -> Result<(), TransferError> {
+        self.buffer.clear();
+        frame.encode(&mut self.buffer);
+        Ok(self.stream.write_all(&self.buffer).await?)
+    }
+
+    /// Bytes of the current file; at most `MAX_DATA`.
+    pub(super) async fn data(&mut self, bytes: &[u8]) -> Result<(), TransferError> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        self.stream.write_all(&Header::of_data(bytes.len())).await?;
+        Ok(self.stream.write_all(bytes).await?)
+    }
+
+    /// Ends this direction and waits, not for ever, until the peer has heard all of it.
+    pub(super) async fn finish(&mut self) {
+        // A peer that is gone needs to hear nothing.
+        if self.stream.finish().is_ok() {
+            let _ = timeout(FAREWELL, self.stream.acked()).await;
+        }
+    }
+
+    /// Tells the peer why the transfer ends here, if it does not know.
+    pub(super) async fn fail(&mut self, error: &TransferError) {
+        if let Some((code, text)) = error.for_peer() {
+            // What cannot be said in time is not said.
+            let said = timeout(FAREWELL, self.frame(&Frame::Failed { code, text })).await;
+            if said.is_ok() {
+                self.finish().await;
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The side that connects, and connects again when the connection is lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch::paths::{KeptPaths, dial};
+use anabranch::{Config, Connection, Endpoint, Profile, PublicKey, SecretKey, SocketSpec};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::args::CommonArgs;
+use super::error::TransferError;
+use super::machine;
+use super::paths::Route;
+use super::progress::Progress;
+use super::report::Report;
+use super::screen::Screen;
+use super::session::{self, Side};
+use super::setup::{FLUSH, profile, transport};
+use crate::failure::Failure;
+
+/// Pause before connecting again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Whom to connect to, and how.
+#[derive(Debug)]
+pub(super) struct Connecting {
+    pub(super) key: SecretKey,
+    pub(super) peer: PublicKey,
+    pub(super) route: Route,
+    /// How long to go on trying without a new byte.
+    pub(super) patience: Duration,
+}
+
+/// Does a whole transfer, over as many connections as it takes.
+pub(super) async fn run(
+    connecting: Connecting,
+    side: &Side,
+    common: &CommonArgs,
+    report: Report,
+) -> Result<(), Failure> {
+    warn(&connecting.route);
+    let mut transfer = Transfer {
+        endpoint: None,
+        profile: profile(&common.profile)?,
+        connecting: &connecting,
+        side,
+        common,
+        report,
+        progress: Arc::default(),
+        bound: None,
+        started: Instant::now(),
+        last_byte: Instant::now(),
+        connected: false,
+    };
+    let result = tokio::select! {
+        result = transfer.run() => result,
+        _ = tokio::signal::ctrl_c() => Err(TransferError::Interrupted.into()),
+    };
+    if let Some(endpoint) = &transfer.endpoint {
+        // The peer should hear of the end; if it cannot, it will notice.
+        let _ = timeout(FLUSH, endpoint.wait_idle()).await;
+    }
+    result
+}
+
+/// Names what was asked for and is not there, as it may come yet.
+fn warn(route: &Route) {
+    let missing = machine::interfaces().map(|list| route.missing(&list)).unwrap_or_default();
+    if !missing.is_empty() {
+        eprintln!(
+            "anabranch: waiting for {}, which this machine does not have now",
+            missing.join(", ")
+        );
+    }
+}
+
+struct Transfer<'a> {
+    /// Of the current connection.
+    endpoint: Option<Endpoint>,
+    profile: Profile,
+    connecting: &'a Connecting,
+    side: &'a Side,
+    common: &'a CommonArgs,
+    report: Report,
+    progress: Arc<Progress>,
+    bound: Option<[u8; 32]>,
+    started: Instant,
+    last_byte: Instant,
+    connected: bool,
+}
+
+impl Transfer<'_> {
+    async fn run(&mut self) -> Result<(), Failure> {
+        loop {
+            let error = match self.once().await {
+                Ok(connection) => {
+                    let counts = self.progress.counts();
+                    let (role, time) = (self.side.role(), self.started.elapsed());
+                    return self.report.done(role, &connection, counts, time);
+                }
+                Err(error) => error,
+            };
+            let again = matches!(error, TransferError::Lost(_))
+                && self.connected
+                && self.side.can_go_on()
+                && self.last_byte.elapsed() < self.connecting.patience;
+            if !again {
+                return Err(error.into());
+            }
+            eprintln!("anabranch: {error}; connecting again");
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// One connection, from beginning to end.
+    async fn once(&mut self) -> Result<Connection, TransferError> {
+        let (connection, _kept) = self.dial().await?;
+        self.connected = true;
+        self.progress.begin(0, 0);
+        let role = self.side.role();
+        let screen = Screen::open(&connection, role, &self.progress, self.common.quiet);
+        let side = self.side;
+        let result = session::run(&connection, true, side, &mut self.bound, &self.progress).await;
+        drop(screen);
+        if self.progress.counts().moved > 0 {
+            self.last_byte = Instant::now();
+        }
+        result.map(|()| connection)
+    }
+
+    async fn dial(&mut self) -> Result<(Connection, KeptPaths), TransferError> {
+        let Connecting { key, peer, route, .. } = self.connecting;
+        let config = Config {
+            transport: transport(self.common.timeout),
+            ..Config::new(key.clone(), self.profile.clone())
+        };
+        let endpoint = Endpoint::bind(config, std::iter::empty::<SocketSpec>())
+            .map_err(|error| TransferError::lost(format!("cannot open sockets: {error}")))?;
+        let endpoint = self.endpoint.insert(endpoint);
+        let profile = self.profile.clone();
+        let dialing = dial(endpoint, *peer, route.remote, &route.requests, profile);
+        match timeout(self.common.timeout, dialing).await {
+            Ok(dialed) => Ok(dialed?),
+            Err(_) => Err(self.nobody()),
+        }
+    }
+
+    fn nobody(&self) -> TransferError {
+        let list = machine::interfaces().unwrap_or_default();
+        let missing = self.connecting.route.missing(&list);
+        if missing.len() == self.connecting.route.requests.len() {
+            let names: Vec<&str> = list.iter().map(|interface| interface.name.as_str()).collect();
+            return TransferError::Lost(format!(
+                "this machine has no {}; its interfaces are {}",
+                missing.join(", "),
+                names.join(", ")
+            ));
+        }
+        anabranch::ConnectError::NoAnswer.into()
+    }
+}

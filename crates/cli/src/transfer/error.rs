@@ -1,0 +1,115 @@
+//! Why a transfer ended early.
+
+use std::io;
+
+use anabranch::transfer::{Code, FrameError, ManifestError};
+use anabranch::{ConnectError, ConnectionError};
+use thiserror::Error;
+
+use crate::failure::Failure;
+
+/// What went wrong, sorted by who can do something about it.
+#[derive(Clone, Debug, Error)]
+pub(super) enum TransferError {
+    /// The connection broke or was never made: trying again may help.
+    #[error("{0}")]
+    Lost(String),
+    /// Something here: a file, the disk. The peer is told the code.
+    #[error("{1}")]
+    Local(Code, String),
+    /// The peer said why it cannot go on.
+    #[error("the other side says: {1}")]
+    Peer(Code, String),
+    /// The peer said something that it must not.
+    #[error("the other side broke the protocol: {0}")]
+    Protocol(String),
+    /// Somebody pressed Ctrl-C here.
+    #[error("interrupted; the same command again continues where this one stopped")]
+    Interrupted,
+}
+
+impl TransferError {
+    pub(super) fn lost(why: impl std::fmt::Display) -> Self {
+        TransferError::Lost(why.to_string())
+    }
+
+    pub(super) fn protocol(why: impl std::fmt::Display) -> Self {
+        TransferError::Protocol(why.to_string())
+    }
+
+    /// What to tell the peer; nothing if it knows, or cannot be told.
+    pub(super) fn for_peer(&self) -> Option<(Code, String)> {
+        match self {
+            TransferError::Local(code, text) => Some((*code, text.clone())),
+            TransferError::Protocol(text) => Some((Code::Protocol, text.clone())),
+            TransferError::Lost(_) | TransferError::Peer(..) | TransferError::Interrupted => None,
+        }
+    }
+}
+
+impl From<ConnectionError> for TransferError {
+    fn from(error: ConnectionError) -> Self {
+        match &error {
+            ConnectionError::Closed(reason) if reason.by_peer && reason.reason.is_empty() => {
+                TransferError::lost("the other side ended before the transfer was complete")
+            }
+            ConnectionError::Closed(reason) if !reason.by_peer => {
+                TransferError::lost("the connection was lost: no path carries anything any more")
+            }
+            _ => TransferError::lost(error),
+        }
+    }
+}
+
+impl From<ConnectError> for TransferError {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::NoAnswer => TransferError::lost(
+                "nobody answered on any path; see that the other side runs, that its address, UDP port \
+                 and keys are right, that it allows this key or has not served this ticket before, \
+                 and that no clock was set back",
+            ),
+            ConnectError::Connection(error) => error.into(),
+            error => TransferError::lost(error),
+        }
+    }
+}
+
+impl From<io::Error> for TransferError {
+    /// For errors of streams.
+    fn from(error: io::Error) -> Self {
+        match error.get_ref().and_then(|inner| inner.downcast_ref::<ConnectionError>()) {
+            Some(inner) => inner.clone().into(),
+            None if error.kind() == io::ErrorKind::UnexpectedEof => {
+                TransferError::lost("the other side ended before the transfer was complete")
+            }
+            None => TransferError::lost(error),
+        }
+    }
+}
+
+impl From<FrameError> for TransferError {
+    fn from(error: FrameError) -> Self {
+        match error {
+            FrameError::Version(_) | FrameError::Magic => {
+                TransferError::Local(Code::Protocol, error.to_string())
+            }
+            error => TransferError::protocol(error),
+        }
+    }
+}
+
+impl From<ManifestError> for TransferError {
+    fn from(error: ManifestError) -> Self {
+        TransferError::protocol(error)
+    }
+}
+
+impl From<TransferError> for Failure {
+    fn from(error: TransferError) -> Self {
+        match error {
+            TransferError::Lost(_) => Failure::unreached(error),
+            error => Failure::failed(error),
+        }
+    }
+}

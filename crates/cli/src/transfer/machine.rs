@@ -1,0 +1,133 @@
+//! What this machine's addresses are good for.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+use anabranch::interfaces::{self, Interface};
+
+use crate::failure::Failure;
+
+/// Every interface with an address.
+pub(super) fn interfaces() -> Result<Vec<Interface>, Failure> {
+    interfaces::list().map_err(|error: io::Error| {
+        Failure::failed(format!("cannot list the network interfaces: {error}"))
+    })
+}
+
+/// Addresses at which other machines may reach this one: of each running interface the first of each
+/// family, those that the internet routes first. Without any, those of the loopback interface.
+pub(super) fn reachable(list: &[Interface]) -> Vec<IpAddr> {
+    let mut found: Vec<IpAddr> = Vec::new();
+    for interface in list.iter().filter(|interface| interface.running && !interface.loopback) {
+        for v4 in [true, false] {
+            let fits = |ip: &&IpAddr| ip.is_ipv4() == v4 && !is_link_local(**ip);
+            found.extend(interface.addresses.iter().find(fits));
+        }
+    }
+    if found.is_empty() {
+        let loopback = list.iter().filter(|interface| interface.loopback);
+        found.extend(loopback.flat_map(|interface| &interface.addresses));
+    }
+    found.sort_by_key(|ip| is_private(*ip));
+    found
+}
+
+/// The interface with this address.
+pub(super) fn interface_of(list: &[Interface], ip: IpAddr) -> Option<&Interface> {
+    let loopback = |interface: &&Interface| interface.loopback && ip.is_loopback();
+    let exact = list.iter().find(|interface| interface.addresses.contains(&ip));
+    exact.or_else(|| list.iter().find(loopback))
+}
+
+/// Whether the system knows a way to `remote`, from `local` or from anywhere. Nothing is sent:
+/// connecting a UDP socket asks the routing table only.
+pub(super) fn has_route(local: Option<IpAddr>, remote: SocketAddr) -> bool {
+    let any: IpAddr = match remote {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind(SocketAddr::new(local.unwrap_or(any), 0));
+    socket.is_ok_and(|socket| socket.connect(remote).is_ok())
+}
+
+/// 169.254.0.0/16 and fe80::/10: of use to neighbours only, and ambiguous without an interface.
+fn is_link_local(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
+    }
+}
+
+/// Addresses that the internet does not route.
+pub(super) fn is_private(ip: IpAddr) -> bool {
+    match ip {
+        // 100.64.0.0/10 is shared by the customers of a provider (RFC 6598).
+        IpAddr::V4(ip) => {
+            ip.is_private() || ip.is_loopback() || shared_bits(ip) == shared_bits(CGN)
+        }
+        IpAddr::V6(ip) => ip.is_unique_local() || ip.is_loopback(),
+    }
+}
+
+const CGN: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 0);
+
+fn shared_bits(ip: Ipv4Addr) -> u32 {
+    u32::from(ip) >> 22
+}
+
+/// Whether the two are likely on one link: the same /24, or the same /64.
+pub(super) fn are_neighbours(a: IpAddr, b: IpAddr) -> bool {
+    match (a, b) {
+        (IpAddr::V4(a), IpAddr::V4(b)) => u32::from(a) >> 8 == u32::from(b) >> 8,
+        (IpAddr::V6(a), IpAddr::V6(b)) => u128::from(a) >> 64 == u128::from(b) >> 64,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn interface(name: &str, addresses: &[&str], running: bool, loopback: bool) -> Interface {
+        let addresses = addresses.iter().map(|text| ip(text)).collect();
+        Interface { name: name.to_owned(), index: 1, addresses, running, loopback }
+    }
+
+    #[test]
+    fn addresses_that_others_can_reach_come_first() {
+        let lo = interface("lo", &["127.0.0.1", "::1"], true, true);
+        let lan = ["192.168.1.5", "192.168.1.6", "fe80::1", "2001:db8::5"];
+        let lan = interface("eth0", &lan, true, false);
+        let down = interface("eth1", &["198.51.100.1"], false, false);
+        let list = [lo, lan, down];
+        assert_eq!(reachable(&list), [ip("2001:db8::5"), ip("192.168.1.5")]);
+        assert_eq!(reachable(&list[..1]), [ip("127.0.0.1"), ip("::1")]);
+        assert_eq!(interface_of(&list, ip("192.168.1.6")).unwrap().name, "eth0");
+        assert_eq!(interface_of(&list, ip("127.0.0.9")).unwrap().name, "lo");
+        assert!(interface_of(&list, ip("8.8.8.8")).is_none());
+    }
+
+    #[test]
+    fn private_addresses_and_neighbours_are_known() {
+        for private in ["10.1.2.3", "100.64.0.1", "100.127.255.255", "192.168.0.1", "fd00::1"] {
+            assert!(is_private(ip(private)), "{private}");
+        }
+        for public in ["100.128.0.1", "100.63.0.1", "8.8.8.8", "2001:db8::1"] {
+            assert!(!is_private(ip(public)), "{public}");
+        }
+        assert!(are_neighbours(ip("192.168.1.5"), ip("192.168.1.200")));
+        assert!(!are_neighbours(ip("192.168.1.5"), ip("192.168.2.5")));
+        assert!(are_neighbours(ip("2001:db8::5"), ip("2001:db8::9")));
+        assert!(!are_neighbours(ip("2001:db8::5"), ip("10.0.0.1")));
+    }
+
+    #[test]
+    fn the_routing_table_is_asked() {
+        assert!(has_route(None, "127.0.0.1:9".parse().unwrap()));
+        assert!(!has_route(Some(ip("192.0.2.77")), "127.0.0.1:9".parse().unwrap()));
+    }
+}

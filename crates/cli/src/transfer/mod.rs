@@ -1,0 +1,204 @@
+//! `send`, `recv` and `get`: files between machines.
+//!
+//! Either side of a connection may have the files. `send` and `get` connect, or are connected to by the
+//! holder of a ticket; `recv` is connected to. The protocol is `docs/spec/transfer-0.md`.
+
+pub mod args;
+mod channel;
+mod connect;
+mod error;
+mod hash;
+mod listen;
+mod machine;
+mod offer;
+mod partial;
+mod paths;
+mod progress;
+mod report;
+mod screen;
+mod session;
+mod setup;
+mod shares;
+mod source;
+mod store;
+mod take;
+mod target;
+#[cfg(test)]
+mod tests;
+
+use std::future::Future;
+use std::path::Path;
+use std::time::Duration;
+
+use anabranch::transfer::{Name, Role, Ticket};
+
+use crate::failure::Failure;
+use args::{ConnectArgs, GetArgs, RecvArgs, SendArgs, StoreArgs};
+use connect::Connecting;
+use report::Report;
+use session::Side;
+use source::Source;
+use store::Out;
+use take::Taking;
+use target::Root;
+
+/// How long threads that read and write files may take to end; one that waits for standard input never
+/// does.
+const SHUTDOWN: Duration = Duration::from_secs(2);
+
+/// Sends files to whoever made a ticket, to a machine that was named, or to whoever gets a ticket.
+pub fn send(args: &SendArgs) -> Result<(), Failure> {
+    let (files, ticket) = split_ticket(&args.files, false, Role::Takes)?;
+    if files.is_empty() {
+        return Err(Failure::usage("name a file to send before the ticket"));
+    }
+    Name::new(args.name.as_str())
+        .map_err(|error| Failure::usage(format!("--name {}: {error}", args.name)))?;
+    let source = Source::new(files, args.name.clone());
+    // What cannot be read is better known before anybody connects.
+    let offer = source.collect().map_err(Failure::from)?;
+    for skipped in &offer.skipped {
+        eprintln!("anabranch: {} is no file and no directory, and is not sent", skipped.display());
+    }
+    let side = Side::Offers(source);
+    let report = Report { json: args.common.json, on_stderr: false };
+    on_runtime(async {
+        match connecting(ticket, args.to.as_deref(), args.listen.key.as_deref(), &args.connect)
+            .await?
+        {
+            Some(connecting) => {
+                if !args.listen.listen.is_empty() || !args.listen.allow.is_empty() {
+                    return Err(Failure::usage(
+                        "--listen and --allow are for sending without a ticket",
+                    ));
+                }
+                connect::run(connecting, &side, &args.common, report).await
+            }
+            None => listen::run(&args.listen, &side, &args.common, report).await,
+        }
+    })
+}
+
+/// Receives what is sent here.
+pub fn recv(args: &RecvArgs) -> Result<(), Failure> {
+    let bind = args.listen.allow.is_empty();
+    let side = Side::Takes(taking(&args.store, Vec::new(), bind)?);
+    let report = Report { json: args.common.json, on_stderr: is_stdout(&args.store.out) };
+    if report.on_stderr && !bind && !args.listen.once {
+        return Err(Failure::usage("standard output takes one file: add --once"));
+    }
+    on_runtime(listen::run(&args.listen, &side, &args.common, report))
+}
+
+/// Fetches what is offered somewhere.
+pub fn get(args: &GetArgs) -> Result<(), Failure> {
+    let (names, ticket) = split_ticket(&args.names, true, Role::Offers)?;
+    let wanted = names.into_iter().map(|text| {
+        Name::new(text.trim_end_matches('/'))
+            .map_err(|error| Failure::usage(format!("{text} cannot be fetched: {error}")))
+    });
+    let side = Side::Takes(taking(&args.store, wanted.collect::<Result<_, _>>()?, false)?);
+    let report = Report { json: args.common.json, on_stderr: is_stdout(&args.store.out) };
+    on_runtime(async {
+        let from = args.from.as_deref();
+        match connecting(ticket, from, args.key.as_deref(), &args.connect).await? {
+            Some(connecting) => connect::run(connecting, &side, &args.common, report).await,
+            None => Err(Failure::usage("give a ticket, or --from HOST:PORT with --peer and --key")),
+        }
+    })
+}
+
+fn taking(args: &StoreArgs, wanted: Vec<Name>, bind: bool) -> Result<Taking, Failure> {
+    let out = if is_stdout(&args.out) {
+        Out::Stdout
+    } else {
+        Out::Directory(Root::open(&args.out).map_err(Failure::from)?)
+    };
+    Ok(Taking { wanted, out, overwrite: args.overwrite, bind })
+}
+
+fn is_stdout(out: &Path) -> bool {
+    out == Path::new("-")
+}
+
+/// Takes the ticket from among `words`: the first for `get`, the last for `send`. A file of a name
+/// like that can be written as `./anabranch1…`.
+fn split_ticket(
+    words: &[String],
+    first: bool,
+    maker: Role,
+) -> Result<(Vec<String>, Option<Ticket>), Failure> {
+    let word = if first { words.first() } else { words.last() };
+    let Some(text) = word.filter(|word| Ticket::is_meant(word)) else {
+        return Ok((words.to_vec(), None));
+    };
+    let ticket = Ticket::parse(text).map_err(Failure::usage)?;
+    if ticket.role != maker {
+        return Err(Failure::usage(match ticket.role {
+            Role::Offers => "this ticket offers files: use `anabranch get` with it",
+            Role::Takes => "this ticket takes files: use `anabranch send FILE` with it",
+        }));
+    }
+    let rest = if first { words.get(1..) } else { words.get(..words.len() - 1) };
+    Ok((rest.unwrap_or_default().to_vec(), Some(ticket)))
+}
+
+/// Whom to connect to; nobody, if neither a ticket nor a host was given.
+async fn connecting(
+    ticket: Option<Ticket>,
+    host: Option<&str>,
+    key: Option<&Path>,
+    args: &ConnectArgs,
+) -> Result<Option<Connecting>, Failure> {
+    let patience = args.patience;
+    if let Some(ticket) = ticket {
+        if host.is_some() || args.peer.is_some() || key.is_some() {
+            return Err(Failure::usage(
+                "a ticket says it all: leave out the host, --peer and --key",
+            ));
+        }
+        let route = paths::to_addresses(&ticket.addresses, &args.paths).await?;
+        let (key, peer) = (ticket.holder(), ticket.peer);
+        return Ok(Some(Connecting { key, peer, route, patience }));
+    }
+    let Some(host) = host else {
+        if args.peer.is_some() || !args.paths.is_empty() {
+            return Err(Failure::usage("--peer and --path need a host to connect to"));
+        }
+        return Ok(None);
+    };
+    let needed = || Failure::usage("a host needs --peer PUBKEY and --key FILE");
+    let key = setup::secret(key.ok_or_else(needed)?)?;
+    let peer = args.peer.ok_or_else(needed)?;
+    let route = paths::to_host(host, &args.paths).await?;
+    Ok(Some(Connecting { key, peer, route, patience }))
+}
+
+/// Runs `work` to its end on a runtime of its own.
+fn on_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    let result = runtime.block_on(async {
+        ignore_file_size_signal();
+        work.await
+    });
+    runtime.shutdown_timeout(SHUTDOWN);
+    result
+}
+
+/// A file beyond the size limit (`ulimit -f`) shall be an error like a full disk, and not the end of
+/// the process.
+#[cfg(unix)]
+fn ignore_file_size_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    /// SIGXFSZ on Linux and the BSDs, macOS included.
+    const SIGXFSZ: i32 = 25;
+    // The handler stays in place when the stream of signals is dropped.
+    drop(signal(SignalKind::from_raw(SIGXFSZ)));
+}
+
+#[cfg(not(unix))]
+fn ignore_file_size_signal() {}

@@ -1,0 +1,235 @@
+//! Which paths to ask for, from what was given on the command line and what the machine has.
+
+use std::net::{IpAddr, SocketAddr};
+use std::str::FromStr;
+
+use anabranch::interfaces::Interface;
+use anabranch::paths::{LocalRequest, PathRequest, PathUsage};
+use tokio::net::lookup_host;
+
+use super::machine;
+use crate::failure::Failure;
+
+/// Paths asked for by themselves at most: as many as a connection has by default.
+const MAX_PATHS: usize = 8;
+/// Destinations tried from one interface at most, when none is a neighbour.
+const MAX_REMOTES: usize = 2;
+
+/// `--path LOCAL[@REMOTE][,backup|,metered]`, where REMOTE may be a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathArg {
+    /// As it was given.
+    text: String,
+    /// The path, without its destination.
+    request: PathRequest,
+    /// `HOST:PORT` or `HOST`.
+    remote: Option<String>,
+}
+
+impl FromStr for PathArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (way, usage) = text.split_once(',').map_or((text, None), |(w, u)| (w, Some(u)));
+        let (local, remote) = way.split_once('@').map_or((way, None), |(l, r)| (l, Some(r)));
+        if remote == Some("") {
+            return Err("write the destination after the @, such as wlan0@HOST:PORT".to_owned());
+        }
+        let plain = usage.map_or(local.to_owned(), |usage| format!("{local},{usage}"));
+        let request = plain.parse().map_err(|error| format!("{error}"))?;
+        Ok(PathArg { text: text.to_owned(), request, remote: remote.map(str::to_owned) })
+    }
+}
+
+/// What to connect to, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Route {
+    /// The usual destination.
+    pub(super) remote: SocketAddr,
+    /// The paths to it.
+    pub(super) requests: Vec<PathRequest>,
+}
+
+impl Route {
+    /// Interfaces and addresses that were asked for and are not there, each once.
+    pub(super) fn missing(&self, list: &[Interface]) -> Vec<String> {
+        let mut missing: Vec<String> = Vec::new();
+        for request in &self.requests {
+            let name = match &request.local {
+                LocalRequest::Interface(name) if !list.iter().any(|i| i.name == *name) => {
+                    name.clone()
+                }
+                LocalRequest::Address(ip) if machine::interface_of(list, *ip).is_none() => {
+                    ip.to_string()
+                }
+                _ => continue,
+            };
+            if !missing.contains(&name) {
+                missing.push(name);
+            }
+        }
+        missing
+    }
+}
+
+/// The way to a host that was named, `--to HOST:PORT`.
+pub(super) async fn to_host(host: &str, paths: &[PathArg]) -> Result<Route, Failure> {
+    let remotes = resolve(host, None).await?;
+    // One family is enough: both of an interface share its link.
+    let routed = remotes.iter().find(|remote| machine::has_route(None, **remote));
+    let remote = *routed.or(remotes.first()).ok_or_else(|| no_address(host))?;
+    if paths.is_empty() {
+        let list = machine::interfaces()?;
+        let requests = vec![itself(&list, remote).unwrap_or(PathRequest::ANY)];
+        return Ok(Route { remote, requests });
+    }
+    asked(paths, remote, &remotes).await
+}
+
+/// The way to a machine that listens on all of `remotes`, as a ticket says.
+pub(super) async fn to_addresses(
+    remotes: &[SocketAddr],
+    paths: &[PathArg],
+) -> Result<Route, Failure> {
+    let remote = *remotes.first().ok_or_else(|| no_address("the ticket"))?;
+    if paths.is_empty() {
+        return Ok(automatic(&machine::interfaces()?, remotes, remote));
+    }
+    asked(paths, remote, remotes).await
+}
+
+/// The paths that were given, each with a destination of its family.
+async fn asked(
+    paths: &[PathArg],
+    remote: SocketAddr,
+    remotes: &[SocketAddr],
+) -> Result<Route, Failure> {
+    let mut requests = Vec::new();
+    for path in paths {
+        let own = match &path.remote {
+            Some(host) => resolve(host, Some(remote.port())).await?,
+            None => remotes.to_vec(),
+        };
+        let family = match path.request.local {
+            LocalRequest::Address(ip) => Some(ip.is_ipv4()),
+            LocalRequest::Any | LocalRequest::Interface(_) => None,
+        };
+        let fits = |remote: &&SocketAddr| family.is_none_or(|v4| v4 == remote.is_ipv4());
+        let Some(remote) = own.iter().find(fits) else {
+            return Err(Failure::usage(format!(
+                "path {}: the destination is not of its family (IPv4 or IPv6)",
+                path.text
+            )));
+        };
+        requests.push(PathRequest { remote: Some(*remote), ..path.request.clone() });
+    }
+    Ok(Route { remote, requests })
+}
+
+/// The path to this machine itself, if `remote` is it: bound to the address, not to an interface, as
+/// nothing comes back over that.
+fn itself(list: &[Interface], remote: SocketAddr) -> Option<PathRequest> {
+    let interface = machine::interface_of(list, remote.ip())?;
+    // The addresses of loopback interfaces are more than they list; the first one reaches them all.
+    let ip = if interface.loopback { interface.source_for(remote.ip())? } else { remote.ip() };
+    let local = LocalRequest::Address(ip);
+    Some(PathRequest { local, remote: Some(remote), usage: PathUsage::Normal })
+}
+
+/// Every interface that has a way to some of `remotes`, with the destinations worth trying from it.
+fn automatic(list: &[Interface], remotes: &[SocketAddr], remote: SocketAddr) -> Route {
+    if let Some(request) = remotes.iter().find_map(|remote| itself(list, *remote)) {
+        return Route { remote, requests: vec![request] };
+    }
+    let mut requests: Vec<PathRequest> = Vec::new();
+    for interface in list.iter().filter(|interface| interface.running && !interface.loopback) {
+        let source = |remote: &SocketAddr| interface.source_for(remote.ip());
+        let routed = remotes
+            .iter()
+            .filter_map(|remote| Some((source(remote)?, *remote)))
+            .filter(|(source, remote)| machine::has_route(Some(*source), *remote));
+        requests.extend(chosen(routed.collect()).into_iter().map(|remote| PathRequest {
+            local: LocalRequest::Interface(interface.name.clone()),
+            remote: Some(remote),
+            usage: PathUsage::Normal,
+        }));
+    }
+    requests.truncate(MAX_PATHS);
+    if requests.is_empty() {
+        // Nothing yet: whichever interface comes up first.
+        requests.push(PathRequest { remote: Some(remote), ..PathRequest::ANY });
+    }
+    Route { remote, requests }
+}
+
+/// The destinations worth trying: a neighbour if there is one, else public ones first.
+fn chosen(mut routed: Vec<(IpAddr, SocketAddr)>) -> Vec<SocketAddr> {
+    let near =
+        |(source, remote): &&(IpAddr, SocketAddr)| machine::are_neighbours(*source, remote.ip());
+    if let Some((_, remote)) = routed.iter().find(near) {
+        return vec![*remote];
+    }
+    routed.sort_by_key(|(_, remote)| machine::is_private(remote.ip()));
+    routed.into_iter().map(|(_, remote)| remote).take(MAX_REMOTES).collect()
+}
+
+/// The addresses of `HOST:PORT`, or of `HOST` with `port`: the first of each family.
+async fn resolve(host: &str, port: Option<u16>) -> Result<Vec<SocketAddr>, Failure> {
+    if let (Some(ip), Some(port)) = (parse_ip(host), port) {
+        return Ok(vec![SocketAddr::new(ip, port)]);
+    }
+    let with_port = match port {
+        Some(port) if !host.contains(':') => format!("{host}:{port}"),
+        _ => host.to_owned(),
+    };
+    let given = with_port.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+    // The end of a bare IPv6 address looks like a port.
+    let bare = parse_ip(host).is_some();
+    if bare || !given.is_some_and(|port| port.is_ok_and(|port| port > 0)) {
+        return Err(Failure::usage(format!("`{host}`: write HOST:PORT, such as nas.example:4433")));
+    }
+    let found = lookup_host(&with_port).await.map_err(|error| {
+        Failure::unreached(format!("cannot find {host}: {error}; see that the name is right"))
+    })?;
+    let mut first: Vec<SocketAddr> = Vec::new();
+    for address in found {
+        if !first.iter().any(|other| other.is_ipv4() == address.is_ipv4()) {
+            first.push(address);
+        }
+    }
+    if first.is_empty() { Err(no_address(host)) } else { Ok(first) }
+}
+
+fn no_address(host: &str) -> Failure {
+    Failure::unreached(format!("{host} has no address"))
+}
+
+fn parse_ip(text: &str) -> Option<IpAddr> {
+    text.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
+/// The addresses to listen on for ADDR: an address with or without a port, or an interface's.
+pub(super) fn listening(text: &str) -> Result<Vec<SocketAddr>, Failure> {
+    let exact = text.parse().ok();
+    if let Some(address) = exact.or_else(|| parse_ip(text).map(|ip| SocketAddr::new(ip, 0))) {
+        return Ok(vec![address]);
+    }
+    let list = machine::interfaces()?;
+    let (name, port) = match text.rsplit_once(':') {
+        Some((name, port)) => (name, port.parse().ok()),
+        None => (text, Some(0)),
+    };
+    let interface = list.iter().find(|interface| interface.name == name);
+    let (Some(interface), Some(port)) = (interface, port) else {
+        let names: Vec<&str> = list.iter().map(|interface| interface.name.as_str()).collect();
+        return Err(Failure::failed(format!(
+            "{text} is no address and no interface; there are {}",
+            names.join(", ")
+        )));
+    };
+    let alone = Interface { running: true, ..interface.clone() };
+    Ok(machine::reachable(&[alone]).into_iter().map(|ip| SocketAddr::new(ip, port)).collect())
+}
+
+#[cfg(test)]
+mod tests;

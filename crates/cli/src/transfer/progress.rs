@@ -1,0 +1,66 @@
+//! How far a transfer is; counted by those who move bytes, read by those who show it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counters of one transfer.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    total: AtomicU64,
+    files: AtomicU64,
+    kept: AtomicU64,
+    moved: AtomicU64,
+    stored: AtomicU64,
+}
+
+/// The counters at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// Bytes of all files; 0 while that is not known.
+    pub(super) total: u64,
+    /// Files to move.
+    pub(super) files: u64,
+    /// Bytes that the receiver had before.
+    pub(super) kept: u64,
+    /// Bytes moved by this connection.
+    pub(super) moved: u64,
+    /// Files that are in their place.
+    pub(super) stored: u64,
+}
+
+impl Progress {
+    /// Begins to count anew, as a new connection does.
+    pub(super) fn begin(&self, total: u64, files: u64) {
+        self.total.store(total, Ordering::Relaxed);
+        self.files.store(files, Ordering::Relaxed);
+        for counter in [&self.kept, &self.moved, &self.stored] {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// The receiver had so many bytes of a file.
+    pub(super) fn add_kept(&self, bytes: u64) {
+        self.kept.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// So many bytes were moved.
+    pub(super) fn add_moved(&self, bytes: u64) {
+        self.moved.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// A file is in its place.
+    pub(super) fn add_stored(&self) {
+        self.stored.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// As of now.
+    pub(super) fn counts(&self) -> Counts {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counts {
+            total: read(&self.total),
+            files: read(&self.files),
+            kept: read(&self.kept),
+            moved: read(&self.moved),
+            stored: read(&self.stored),
+        }
+    }
+}

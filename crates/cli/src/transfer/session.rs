@@ -1,0 +1,80 @@
+//! One connection's worth of a transfer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch::Connection;
+use anabranch::transfer::Role;
+use tokio::time::timeout;
+
+use super::channel;
+use super::error::TransferError;
+use super::offer::offer;
+use super::progress::Progress;
+use super::source::Source;
+use super::take::{Taking, take};
+
+/// How long the offering side may take to close after the last word.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What this side does.
+#[derive(Clone, Debug)]
+pub(super) enum Side {
+    /// Has files.
+    Offers(Source),
+    /// Wants files.
+    Takes(Taking),
+}
+
+impl Side {
+    pub(super) fn role(&self) -> Role {
+        match self {
+            Side::Offers(_) => Role::Offers,
+            Side::Takes(_) => Role::Takes,
+        }
+    }
+
+    /// Whether another connection can go on where one was lost.
+    pub(super) fn can_go_on(&self) -> bool {
+        match self {
+            Side::Offers(source) => source.can_be_read_again(),
+            Side::Takes(taking) => taking.can_go_on(),
+        }
+    }
+}
+
+/// Does this side's part over `connection`, and closes it. `bound` remembers the offer that a ticket
+/// was used for.
+pub(super) async fn run(
+    connection: &Connection,
+    initiator: bool,
+    side: &Side,
+    bound: &mut Option<[u8; 32]>,
+    progress: &Arc<Progress>,
+) -> Result<(), TransferError> {
+    let closing = Closing(connection);
+    let (reader, mut writer) = channel::open(connection, initiator, side.role()).await?;
+    let result = match side {
+        Side::Offers(source) => offer(source, reader, &mut writer, progress).await,
+        Side::Takes(taking) => take(taking, reader, &mut writer, bound, progress).await,
+    };
+    match &result {
+        Err(error) => writer.fail(error).await,
+        Ok(()) if side.role() == Role::Takes => {
+            // The offering side has heard that all is done, and closes; if it does not, this one does.
+            let _ = timeout(FAREWELL, connection.closed()).await;
+        }
+        Ok(()) => {}
+    }
+    drop(closing);
+    result
+}
+
+/// Closes the connection, also when the transfer is interrupted.
+struct Closing<'a>(&'a Connection);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close(0, "");
+    }
+}

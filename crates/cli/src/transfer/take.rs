@@ -1,0 +1,173 @@
+//! The taking side of a transfer: frames between the peer and the thread that keeps the files.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch::transfer::{Code, Frame, Manifest, Name};
+use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::channel::{Incoming, Reader, Writer, unexpected};
+use super::error::TransferError;
+use super::progress::Progress;
+use super::store::{Out, Store};
+
+/// How often the peer is told that this side still works, as while it reads a long file again.
+pub(super) const ALIVE: Duration = Duration::from_secs(5);
+/// Frames that may wait for the files: as many as hold 4 MiB.
+const WAITING: usize = 64;
+
+/// What to take, and where to put it.
+#[derive(Clone, Debug)]
+pub(super) struct Taking {
+    /// Names to ask for; everything, if there are none.
+    pub(super) wanted: Vec<Name>,
+    /// Where files go.
+    pub(super) out: Out,
+    /// Whether files that differ are replaced.
+    pub(super) overwrite: bool,
+    /// Whether a later connection must bring the same offer as the first, as with a ticket.
+    pub(super) bind: bool,
+}
+
+impl Taking {
+    /// Whether another connection can go on where one was lost: not if the bytes are gone already.
+    pub(super) fn can_go_on(&self) -> bool {
+        matches!(self.out, Out::Directory(_))
+    }
+}
+
+/// Takes what the peer offers. `bound` is the offer that this must be, if there is one.
+pub(super) async fn take(
+    taking: &Taking,
+    mut reader: Reader,
+    writer: &mut Writer,
+    bound: &mut Option<[u8; 32]>,
+    progress: &Arc<Progress>,
+) -> Result<(), TransferError> {
+    for name in &taking.wanted {
+        writer.frame(&Frame::Want(name.clone())).await?;
+    }
+    writer.frame(&Frame::WantEnd).await?;
+    let manifest = offer(&mut reader).await?;
+    if taking.bind {
+        let identity = manifest.identity();
+        if *bound.get_or_insert(identity) != identity {
+            let why = "this ticket is for the files that were offered with it first".to_owned();
+            return Err(TransferError::Local(Code::Refused, why));
+        }
+    }
+    let store = Store::new(taking.out.clone(), taking.overwrite, manifest, Arc::clone(progress))?;
+    let (to_store, from_peer) = mpsc::channel(WAITING);
+    let (say, said) = mpsc::unbounded_channel();
+    let feeding = Aborting(tokio::spawn(feed(reader, to_store)));
+    let storing = spawn_blocking(move || keep(store, from_peer, &say));
+    let spoken = speak(writer, said).await;
+    if spoken.is_err() {
+        feeding.0.abort();
+    }
+    let stored = storing.await.map_err(|_| TransferError::lost("an internal task broke down"))?;
+    match stored {
+        Ok(()) => {
+            spoken?;
+            writer.frame(&Frame::Done).await?;
+            writer.finish().await;
+            Ok(())
+        }
+        Err(Some(error)) => Err(error),
+        // The files waited for more in vain: whoever brings it knows why.
+        Err(None) => {
+            spoken?;
+            Err(feeding.error().await)
+        }
+    }
+}
+
+/// Reads the offer.
+async fn offer(reader: &mut Reader) -> Result<Manifest, TransferError> {
+    let mut manifest = Manifest::default();
+    loop {
+        match reader.frame().await? {
+            Frame::Entry(entry) => manifest.push(entry)?,
+            Frame::OfferEnd { entries } if entries as usize == manifest.entries().len() => {
+                return Ok(manifest);
+            }
+            Frame::OfferEnd { .. } => {
+                return Err(TransferError::protocol("the offer is not complete"));
+            }
+            Frame::Alive => {}
+            frame => return Err(unexpected(format!("{frame:?}"))),
+        }
+    }
+}
+
+/// A task that ends with whoever waits for it.
+struct Aborting(JoinHandle<Result<(), TransferError>>);
+
+impl Aborting {
+    async fn error(mut self) -> TransferError {
+        match (&mut self.0).await {
+            Ok(Err(error)) => error,
+            _ => TransferError::lost("an internal task broke down"),
+        }
+    }
+}
+
+impl Drop for Aborting {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Hands on what the peer says until there is nobody to hand it to.
+async fn feed(mut reader: Reader, to_store: mpsc::Sender<Incoming>) -> Result<(), TransferError> {
+    loop {
+        let incoming = reader.next().await?;
+        if to_store.send(incoming).await.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+/// Keeps the files until all are in place; `Err(None)` if no more comes.
+fn keep(
+    mut store: Store,
+    mut from_peer: mpsc::Receiver<Incoming>,
+    say: &mpsc::UnboundedSender<Frame>,
+) -> Result<(), Option<TransferError>> {
+    // Nobody hears it when the connection is gone, which is noticed elsewhere.
+    let mut say = |frame| drop(say.send(frame));
+    loop {
+        store.fill(&mut say)?;
+        if store.is_done() {
+            return Ok(());
+        }
+        let Some(incoming) = from_peer.blocking_recv() else {
+            store.suspend();
+            return Err(None);
+        };
+        if let Err(error) = store.handle(incoming, &mut say) {
+            store.suspend();
+            return Err(Some(error));
+        }
+    }
+}
+
+/// Says what the files have to say until they have no more.
+async fn speak(
+    writer: &mut Writer,
+    mut said: mpsc::UnboundedReceiver<Frame>,
+) -> Result<(), TransferError> {
+    let mut ticks = interval(ALIVE);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            frame = said.recv() => match frame {
+                Some(frame) => writer.frame(&frame).await?,
+                None => return Ok(()),
+            },
+            _ = ticks.tick() => writer.frame(&Frame::Alive).await?,
+        }
+    }
+}

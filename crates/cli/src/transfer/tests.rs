@@ -1,0 +1,418 @@
+//! Both sides' files without a network: what one says is handed to the other.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+
+use anabranch::transfer::{Code, Entry, Frame, Kind, Manifest, Modified, Name};
+use ring::digest::{SHA256, digest};
+use tempfile::TempDir;
+
+use super::channel::Incoming;
+use super::error::TransferError;
+use super::hash::Sum;
+use super::progress::Progress;
+use super::source::{Fetch, Outgoing, Source};
+use super::store::{Out, Store};
+use super::target::Root;
+
+fn sum(bytes: &[u8]) -> Sum {
+    digest(&SHA256, bytes).as_ref().try_into().unwrap()
+}
+
+fn file(name: &str, size: u64) -> Entry {
+    let modified = Modified { seconds: 1_000_000_000, nanos: 500_000_000 };
+    let name = Name::new(name).unwrap();
+    Entry { name, kind: Kind::File, executable: false, size, modified }
+}
+
+fn directory(name: &str) -> Entry {
+    Entry { kind: Kind::Directory, size: 0, ..file(name, 0) }
+}
+
+/// A directory to receive into.
+struct Place {
+    dir: TempDir,
+    overwrite: bool,
+}
+
+impl Place {
+    fn new() -> Self {
+        Place { dir: tempfile::tempdir().unwrap(), overwrite: false }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn store(&self, entries: &[Entry]) -> Store {
+        let mut manifest = Manifest::default();
+        for entry in entries {
+            manifest.push(entry.clone()).unwrap();
+        }
+        let out = Out::Directory(Root::open(self.dir.path()).unwrap());
+        Store::new(out, self.overwrite, manifest, Arc::<Progress>::default()).unwrap()
+    }
+
+    /// Names of everything below, the receiver's own files included.
+    fn names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        let mut waiting = vec![self.dir.path().to_path_buf()];
+        while let Some(path) = waiting.pop() {
+            for item in fs::read_dir(&path).unwrap() {
+                let path = item.unwrap().path();
+                let below = path.strip_prefix(self.dir.path()).unwrap();
+                names.push(below.to_str().unwrap().to_owned());
+                if path.is_dir() && !path.is_symlink() {
+                    waiting.push(path);
+                }
+            }
+        }
+        names.sort();
+        names
+    }
+
+    fn own_file(&self, ending: &str) -> std::path::PathBuf {
+        let names = self.names();
+        let name = names.iter().find(|name| name.ends_with(ending));
+        self.path(name.unwrap_or_else(|| panic!("no {ending} in {names:?}")))
+    }
+}
+
+fn fill(store: &mut Store) -> Result<Vec<Frame>, TransferError> {
+    let mut said = Vec::new();
+    store.fill(&mut |frame| said.push(frame)).map(|()| said)
+}
+
+fn hand(store: &mut Store, incoming: Incoming) -> Result<Vec<Frame>, TransferError> {
+    let mut said = Vec::new();
+    store.handle(incoming, &mut |frame| said.push(frame)).map(|()| said)
+}
+
+/// A whole file from `offset` on.
+fn bring(
+    store: &mut Store,
+    index: u32,
+    bytes: &[u8],
+    offset: usize,
+) -> Result<Vec<Frame>, TransferError> {
+    hand(store, Incoming::Frame(Frame::File { index, offset: offset as u64 }))?;
+    for chunk in bytes[offset..].chunks(1000) {
+        hand(store, Incoming::Data(chunk.to_vec()))?;
+    }
+    let size = bytes.len() as u64;
+    hand(store, Incoming::Frame(Frame::FileEnd { index, size, sum: sum(bytes) }))
+}
+
+fn code(error: TransferError) -> Code {
+    match error {
+        TransferError::Local(code, _) => code,
+        TransferError::Protocol(_) => Code::Protocol,
+        other => panic!("{other}"),
+    }
+}
+
+/// A file of which `arrived` bytes came before the connection broke.
+fn interrupted(place: &Place, entry: &Entry, bytes: &[u8], arrived: usize) {
+    let mut store = place.store(std::slice::from_ref(entry));
+    fill(&mut store).unwrap();
+    hand(&mut store, Incoming::Frame(Frame::File { index: 0, offset: 0 })).unwrap();
+    hand(&mut store, Incoming::Data(bytes[..arrived].to_vec())).unwrap();
+    store.suspend();
+}
+
+#[test]
+fn files_get_their_names_when_they_are_complete() {
+    let place = Place::new();
+    let mut store = place.store(&[directory("d/empty"), file("d/a", 2500), file("b", 0)]);
+    let whole = |index| Frame::Fetch { index, offset: 0, prefix: [0; 32] };
+    assert_eq!(fill(&mut store).unwrap(), [whole(1), whole(2)]);
+    let bytes = vec![7; 2500];
+    hand(&mut store, Incoming::Frame(Frame::File { index: 1, offset: 0 })).unwrap();
+    hand(&mut store, Incoming::Data(bytes.clone())).unwrap();
+    assert!(!place.path("d/a").exists());
+    let end = Frame::FileEnd { index: 1, size: 2500, sum: sum(&bytes) };
+    assert_eq!(hand(&mut store, Incoming::Frame(end)).unwrap(), [Frame::Stored { index: 1 }]);
+    assert!(!store.is_done());
+    bring(&mut store, 2, &[], 0).unwrap();
+    assert!(store.is_done());
+    assert_eq!(fs::read(place.path("d/a")).unwrap(), bytes);
+    assert_eq!(place.names(), ["b", "d", "d/a", "d/empty"]);
+    let time = fs::metadata(place.path("d/a")).unwrap().modified().unwrap();
+    let since = time.duration_since(std::time::UNIX_EPOCH).unwrap();
+    assert_eq!(since.as_millis(), 1_000_000_000_500);
+}
+
+#[test]
+fn a_lost_transfer_goes_on_where_it_stopped() {
+    let place = Place::new();
+    let bytes: Vec<u8> = (0..5000_u32).map(|i| (i % 251) as u8).collect();
+    let entry = file("film", 5000);
+    interrupted(&place, &entry, &bytes, 3000);
+    let mut store = place.store(std::slice::from_ref(&entry));
+    let rest = Frame::Fetch { index: 0, offset: 3000, prefix: sum(&bytes[..3000]) };
+    assert_eq!(fill(&mut store).unwrap(), [rest]);
+    bring(&mut store, 0, &bytes, 3000).unwrap();
+    assert_eq!(fs::read(place.path("film")).unwrap(), bytes);
+    assert_eq!(place.names(), ["film"]);
+}
+
+#[test]
+fn bytes_after_the_last_note_do_not_count() {
+    use std::io::Write;
+    let place = Place::new();
+    let entry = file("film", 5000);
+    interrupted(&place, &entry, &[1; 5000], 3000);
+    let part = place.own_file("part");
+    File::options().append(true).open(&part).unwrap().write_all(b"torn").unwrap();
+    let mut store = place.store(&[entry]);
+    assert!(matches!(fill(&mut store).unwrap()[..], [Frame::Fetch { offset: 3000, .. }]));
+    assert_eq!(fs::metadata(part).unwrap().len(), 3000);
+}
+
+#[test]
+fn another_version_of_the_file_begins_anew() {
+    let place = Place::new();
+    interrupted(&place, &file("film", 5000), &[1; 5000], 3000);
+    let newer = Entry { modified: Modified::default(), ..file("film", 5000) };
+    let mut store = place.store(&[newer]);
+    assert!(matches!(fill(&mut store).unwrap()[..], [Frame::Fetch { offset: 0, .. }]));
+    bring(&mut store, 0, &[2; 5000], 0).unwrap();
+    assert_eq!(fs::read(place.path("film")).unwrap(), [2; 5000]);
+    // The same name, size and time, and other contents: the sender notices.
+    let entry = file("film2", 5000);
+    interrupted(&place, &entry, &[1; 5000], 3000);
+    let mut store = place.store(&[entry]);
+    assert!(matches!(fill(&mut store).unwrap()[..], [Frame::Fetch { offset: 3000, .. }]));
+    let again = hand(&mut store, Incoming::Frame(Frame::Differs { index: 0 })).unwrap();
+    assert!(matches!(again[..], [Frame::Fetch { index: 0, offset: 0, .. }]), "{again:?}");
+    bring(&mut store, 0, &[3; 5000], 0).unwrap();
+    assert_eq!(place.names(), ["film", "film2"]);
+}
+
+#[test]
+fn a_partial_file_that_somebody_changed_is_refused() {
+    let place = Place::new();
+    let entry = file("film", 5000);
+    for damage in [vec![9; 3000], vec![1; 2999]] {
+        interrupted(&place, &entry, &[1; 5000], 3000);
+        fs::write(place.own_file("part"), damage).unwrap();
+        let error = fill(&mut place.store(std::slice::from_ref(&entry))).unwrap_err();
+        assert!(error.to_string().contains(".part"), "{error}");
+        assert_eq!(code(error), Code::TargetChanged);
+        fs::remove_file(place.own_file("part")).unwrap();
+    }
+    assert!(fill(&mut place.store(&[entry])).is_ok());
+}
+
+#[test]
+fn a_file_that_is_there_is_compared() {
+    let mut place = Place::new();
+    fs::write(place.path("a"), b"same").unwrap();
+    let mut store = place.store(&[file("a", 4)]);
+    let compare = Frame::Fetch { index: 0, offset: 4, prefix: sum(b"same") };
+    assert_eq!(fill(&mut store).unwrap(), std::slice::from_ref(&compare));
+    bring(&mut store, 0, b"same", 4).unwrap();
+    assert!(store.is_done());
+    // It differs: refused, or replaced if that was asked for.
+    let mut store = place.store(&[file("a", 4)]);
+    fill(&mut store).unwrap();
+    let differs = || Incoming::Frame(Frame::Differs { index: 0 });
+    assert_eq!(code(hand(&mut store, differs()).unwrap_err()), Code::Exists);
+    assert_eq!(code(fill(&mut place.store(&[file("a", 5)])).unwrap_err()), Code::Exists);
+    place.overwrite = true;
+    let mut store = place.store(&[file("a", 4)]);
+    assert_eq!(fill(&mut store).unwrap(), [compare]);
+    assert_eq!(hand(&mut store, differs()).unwrap().len(), 1);
+    bring(&mut store, 0, b"else", 0).unwrap();
+    assert_eq!(fs::read(place.path("a")).unwrap(), b"else");
+    let mut store = place.store(&[file("a", 6)]);
+    fill(&mut store).unwrap();
+    bring(&mut store, 0, b"longer", 0).unwrap();
+    assert_eq!(place.names(), ["a"]);
+}
+
+#[test]
+fn a_file_that_appears_meanwhile_is_left_alone() {
+    let mut place = Place::new();
+    let mut store = place.store(&[file("a", 4)]);
+    fill(&mut store).unwrap();
+    fs::write(place.path("a"), b"mine").unwrap();
+    assert_eq!(code(bring(&mut store, 0, b"sent", 0).unwrap_err()), Code::TargetChanged);
+    assert_eq!(fs::read(place.path("a")).unwrap(), b"mine");
+    // With leave to replace one version, another is not replaced.
+    place.overwrite = true;
+    let mut store = place.store(&[file("a", 5)]);
+    fill(&mut store).unwrap();
+    fs::write(place.path("a"), b"newer").unwrap();
+    assert_eq!(code(bring(&mut store, 0, b"sent!", 0).unwrap_err()), Code::TargetChanged);
+    assert_eq!(fs::read(place.path("a")).unwrap(), b"newer");
+}
+
+#[test]
+fn wrong_bytes_get_no_name() {
+    for (wrong, expected) in [
+        (Frame::FileEnd { index: 0, size: 4, sum: [1; 32] }, Code::Checksum),
+        (Frame::FileEnd { index: 0, size: 5, sum: sum(b"sent") }, Code::Protocol),
+        (Frame::FileEnd { index: 1, size: 4, sum: sum(b"sent") }, Code::Protocol),
+        (Frame::FileEnd { index: 9, size: 4, sum: sum(b"sent") }, Code::Protocol),
+        (Frame::File { index: 0, offset: 0 }, Code::Protocol),
+        (Frame::Differs { index: 0 }, Code::Protocol),
+        (Frame::Done, Code::Protocol),
+    ] {
+        let place = Place::new();
+        let mut store = place.store(&[file("a", 4), file("b", 4)]);
+        fill(&mut store).unwrap();
+        hand(&mut store, Incoming::Frame(Frame::File { index: 0, offset: 0 })).unwrap();
+        hand(&mut store, Incoming::Data(b"sent".to_vec())).unwrap();
+        let error = hand(&mut store, Incoming::Frame(wrong.clone())).unwrap_err();
+        assert_eq!(code(error), expected, "{wrong:?}");
+        assert!(!place.path("a").exists() && !place.path("b").exists());
+    }
+    let place = Place::new();
+    let mut store = place.store(&[file("a", 4)]);
+    assert_eq!(code(hand(&mut store, Incoming::Data(vec![1])).unwrap_err()), Code::Protocol);
+    fill(&mut store).unwrap();
+    hand(&mut store, Incoming::Frame(Frame::File { index: 0, offset: 0 })).unwrap();
+    assert_eq!(code(hand(&mut store, Incoming::Data(vec![1; 5])).unwrap_err()), Code::Protocol);
+    let fewer = Frame::FileEnd { index: 0, size: 4, sum: sum(&[]) };
+    assert_eq!(code(hand(&mut store, Incoming::Frame(fewer)).unwrap_err()), Code::Protocol);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_are_not_followed() {
+    use std::os::unix::fs::symlink;
+    let (place, elsewhere) = (Place::new(), tempfile::tempdir().unwrap());
+    symlink(elsewhere.path(), place.path("d")).unwrap();
+    fs::write(place.path("f"), b"a file").unwrap();
+    for entry in [file("d/a", 1), directory("d"), directory("d/e"), file("f/a", 1)] {
+        let error = fill(&mut place.store(&[entry])).unwrap_err();
+        assert_eq!(code(error), Code::Exists);
+    }
+    symlink(elsewhere.path().join("x"), place.path("l")).unwrap();
+    assert_eq!(code(fill(&mut place.store(&[file("l", 1)])).unwrap_err()), Code::Exists);
+    assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_process_killed_between_two_names_did_no_harm() {
+    let place = Place::new();
+    let entry = file("a", 4);
+    interrupted(&place, &entry, b"sent", 4);
+    let part = place.own_file("part");
+    fs::hard_link(&part, place.path("a")).unwrap();
+    let mut store = place.store(std::slice::from_ref(&entry));
+    assert!(matches!(fill(&mut store).unwrap()[..], [Frame::Fetch { offset: 4, .. }]));
+    bring(&mut store, 0, b"sent", 4).unwrap();
+    assert_eq!(place.names(), ["a"]);
+    // Replacing the file must not go through the leftover that shares its bytes.
+    interrupted(&place, &file("b", 4), b"sent", 2);
+    fs::hard_link(place.own_file("part"), place.path("c")).unwrap();
+    let mut store = place.store(&[file("b", 4)]);
+    assert!(matches!(fill(&mut store).unwrap()[..], [Frame::Fetch { offset: 0, .. }]));
+    bring(&mut store, 0, b"more", 0).unwrap();
+    assert_eq!(fs::read(place.path("c")).unwrap(), b"se");
+}
+
+#[test]
+fn two_receivers_do_not_share_a_partial_file() {
+    let place = Place::new();
+    let entry = file("a", 4);
+    let mut first = place.store(std::slice::from_ref(&entry));
+    fill(&mut first).unwrap();
+    hand(&mut first, Incoming::Frame(Frame::File { index: 0, offset: 0 })).unwrap();
+    hand(&mut first, Incoming::Data(b"se".to_vec())).unwrap();
+    let mut second = place.store(&[entry]);
+    fill(&mut second).unwrap();
+    let error = hand(&mut second, Incoming::Frame(Frame::File { index: 0, offset: 0 }));
+    assert_eq!(code(error.unwrap_err()), Code::Refused);
+    hand(&mut first, Incoming::Data(b"nt".to_vec())).unwrap();
+    let end = Frame::FileEnd { index: 0, size: 4, sum: sum(b"sent") };
+    hand(&mut first, Incoming::Frame(end)).unwrap();
+    assert_eq!(place.names(), ["a"]);
+}
+
+fn read(source: &Source, fetch: Fetch) -> Result<(Vec<Frame>, Vec<u8>), TransferError> {
+    let (mut frames, mut bytes) = (Vec::new(), Vec::new());
+    source.collect()?.read(fetch, &mut |outgoing| {
+        match outgoing {
+            Outgoing::Frame(frame) => frames.push(frame),
+            Outgoing::Data(data) => bytes.extend(data),
+        }
+        true
+    })?;
+    Ok((frames, bytes))
+}
+
+fn source(paths: &[&Path]) -> Source {
+    let files = paths.iter().map(|path| path.to_str().unwrap().to_owned()).collect();
+    Source::new(files, "stdin".to_owned())
+}
+
+#[test]
+fn directories_are_offered_whole_and_in_order() {
+    let place = Place::new();
+    for name in ["d/b/2", "d/b/10", "d/a", "e"] {
+        fs::create_dir_all(place.path(name).parent().unwrap()).unwrap();
+        fs::write(place.path(name), name).unwrap();
+    }
+    fs::write(place.path("d/.anabranch-x.part"), "").unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("a", place.path("d/link")).unwrap();
+    let offer = source(&[&place.path("d"), &place.path("e")]).collect().unwrap();
+    let names = |offer: &super::source::Offer| -> Vec<String> {
+        offer.manifest.entries().iter().map(|entry| entry.name.to_string()).collect()
+    };
+    assert_eq!(names(&offer), ["d", "d/a", "d/b", "d/b/10", "d/b/2", "e"]);
+    assert_eq!(offer.skipped.len(), usize::from(cfg!(unix)));
+    let name = |text: &str| Name::new(text).unwrap();
+    let part = offer.clone().wanted(&[name("d/b"), name("e")]).unwrap();
+    assert_eq!(names(&part), ["d/b", "d/b/10", "d/b/2", "e"]);
+    let error = offer.wanted(&[name("d/b"), name("x")]).unwrap_err();
+    assert_eq!(code(error), Code::NotFound);
+    let twice = source(&[&place.path("d/a"), &place.path("d/../d/a")]).collect().unwrap_err();
+    assert_eq!(code(twice), Code::Unreadable);
+    assert_eq!(code(source(&[Path::new("/no/such")]).collect().unwrap_err()), Code::Unreadable);
+}
+
+#[test]
+fn a_file_is_sent_from_where_it_was_asked_for() {
+    let place = Place::new();
+    let bytes: Vec<u8> = (0..200_000_u32).map(|i| (i % 249) as u8).collect();
+    fs::write(place.path("a"), &bytes).unwrap();
+    let source = source(&[&place.path("a")]);
+    let fetch = |offset: usize, prefix| Fetch { index: 0, offset: offset as u64, prefix };
+    for offset in [0, 1, 70_000, 200_000] {
+        let (frames, rest) = read(&source, fetch(offset, sum(&bytes[..offset]))).unwrap();
+        let end = Frame::FileEnd { index: 0, size: 200_000, sum: sum(&bytes) };
+        assert_eq!(frames, [Frame::File { index: 0, offset: offset as u64 }, end]);
+        assert!(rest == bytes[offset..]);
+    }
+    let (frames, rest) = read(&source, fetch(9, [9; 32])).unwrap();
+    assert_eq!((frames, rest.len()), (vec![Frame::Differs { index: 0 }], 0));
+    assert_eq!(code(read(&source, fetch(200_001, [0; 32])).unwrap_err()), Code::Protocol);
+    let other = Fetch { index: 1, offset: 0, prefix: [0; 32] };
+    assert_eq!(code(read(&source, other).unwrap_err()), Code::Protocol);
+}
+
+#[test]
+fn a_file_that_changes_while_it_is_sent_is_noticed() {
+    use std::io::Write;
+    let place = Place::new();
+    fs::write(place.path("a"), vec![1; 300_000]).unwrap();
+    let offer = source(&[&place.path("a")]).collect().unwrap();
+    let fetch = Fetch { index: 0, offset: 0, prefix: [0; 32] };
+    let mut grown = false;
+    let error = offer.read(fetch, &mut |_| {
+        if !grown {
+            let mut file = File::options().append(true).open(place.path("a")).unwrap();
+            file.write_all(b"more").unwrap();
+            grown = true;
+        }
+        true
+    });
+    assert_eq!(code(error.unwrap_err()), Code::SourceChanged);
+    assert_eq!(code(offer.read(fetch, &mut |_| true).unwrap_err()), Code::SourceChanged);
+}

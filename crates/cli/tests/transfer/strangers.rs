@@ -1,0 +1,162 @@
+//! Those who may not connect, and those who may and misbehave.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::Duration;
+
+use anabranch::transfer::{Entry, Frame, Header, Kind, Modified, Name, Preface, Role, Ticket};
+use anabranch::{Config, Endpoint, PathSpec, Profile, TrafficClass};
+use tokio::io::AsyncWriteExt;
+
+use super::process::{Running, run};
+use super::{Sides, text};
+
+fn receiver(sides: &Sides) -> (Running, Ticket, String) {
+    let mut receiver = Running::start("recv --json --listen 127.0.0.1 --out", &[&sides.to()]);
+    let (text, _) = receiver.ticket();
+    (receiver, Ticket::parse(&text).unwrap(), text)
+}
+
+/// Datagrams of all kinds, as a scanner might send them.
+fn probes() -> Vec<Vec<u8>> {
+    let mut probes = vec![vec![], vec![0; 1], b"anabranch".to_vec(), vec![0xff; 1200]];
+    for kind in 0..=255 {
+        for len in [4, 64, 148, 400, 1200] {
+            let mut probe = vec![0x5a; len];
+            probe[..4].copy_from_slice(&[kind, 0, 0, 0]);
+            probes.push(probe);
+        }
+    }
+    probes
+}
+
+#[test]
+fn a_stranger_gets_no_byte() {
+    let sides = Sides::new();
+    let (receiver, ticket, text_of_ticket) = receiver(&sides);
+    let address = ticket.addresses[0];
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for probe in probes() {
+        socket.send_to(&probe, address).unwrap();
+    }
+    // One who knows the address and the public key, and not the secret.
+    let (key, _) = sides.key("stranger");
+    let file = sides.write("a", b"bytes");
+    let peer = anabranch::format_public_key(&ticket.peer);
+    let line = format!("send {} --to {address} --peer {peer} --timeout 1 --key", text(&file));
+    let refused = run(&line, &[&key]).failed(3);
+    assert!(refused.contains("nobody answered"), "{refused}");
+    socket.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
+    assert!(socket.recv_from(&mut [0; 2000]).is_err(), "a scanner was answered");
+    assert!(sides.names().is_empty());
+    // The holder of the ticket is served all the same.
+    run(&format!("send {} {text_of_ticket}", text(&file)), &[]).succeeded();
+    receiver.end().succeeded();
+    assert_eq!(sides.arrived("a"), b"bytes");
+}
+
+#[test]
+fn a_ticket_expires() {
+    let sides = Sides::new();
+    let line = "recv --json --listen 127.0.0.1 --expires 1 --out";
+    let mut receiver = Running::start(line, &[&sides.to()]);
+    let (ticket, _) = receiver.ticket();
+    let line = receiver.end().failed(3);
+    assert!(line.contains("expired"), "{line}");
+    let file = sides.write("a", b"late");
+    run(&format!("send {} {ticket} --timeout 1", text(&file)), &[]).failed(3);
+    assert!(sides.names().is_empty());
+}
+
+/// Connects as the ticket's holder, says `bytes` and ends.
+async fn say(ticket: &Ticket, bytes: Vec<u8>) -> Option<()> {
+    let profile = Profile::named("anabranch")?;
+    let local: SocketAddr = "127.0.0.1:0".parse().ok()?;
+    let endpoint = Endpoint::bind(Config::new(ticket.holder(), profile.clone()), [local]).ok()?;
+    let paths = [PathSpec { local, remote: ticket.addresses[0] }];
+    let connection = endpoint.connect(ticket.peer, &paths, profile).await.ok()?;
+    let (mut send, _receive) = connection.open_stream(TrafficClass::Bulk).await.ok()?;
+    send.write_all(&bytes).await.ok()?;
+    send.finish().ok()?;
+    // Acknowledged or refused: either way the receiver has had its say.
+    let _ = tokio::time::timeout(Duration::from_secs(20), connection.closed()).await;
+    Some(())
+}
+
+fn frames(frames: &[Frame]) -> Vec<u8> {
+    let mut bytes = Preface { role: Role::Offers }.encode().to_vec();
+    frames.iter().for_each(|frame| frame.encode(&mut bytes));
+    bytes
+}
+
+fn offer(size: u64) -> [Frame; 2] {
+    let (name, modified) = (Name::new("a").unwrap(), Modified::default());
+    let entry = Entry { name, kind: Kind::File, executable: false, size, modified };
+    [Frame::Entry(entry), Frame::OfferEnd { entries: 1 }]
+}
+
+/// An offer of a file of five bytes, then `rest`.
+fn offered(rest: &[Vec<u8>]) -> Vec<u8> {
+    [frames(&offer(5)), rest.concat()].concat()
+}
+
+fn frame(frame: &Frame) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    frame.encode(&mut bytes);
+    bytes
+}
+
+fn data(bytes: &[u8]) -> Vec<u8> {
+    [&Header::of_data(bytes.len())[..], bytes].concat()
+}
+
+#[test]
+fn a_holder_who_breaks_the_protocol_leaves_nothing_behind() {
+    let start = frame(&Frame::File { index: 0, offset: 0 });
+    let end = frame(&Frame::FileEnd { index: 0, size: 5, sum: [0; 32] });
+    let long = [&[0x03][..], &8193_u32.to_be_bytes()].concat();
+    let escape = {
+        let mut bytes = frames(&offer(5)[..1]);
+        let at = bytes.len() - 1;
+        bytes[at] = b'/';
+        bytes
+    };
+    for (bytes, part) in [
+        (b"GET / HTTP/1.1\r\n\r\n".to_vec(), "does not speak"),
+        (b"abtf\x09\0\0\0whatever comes then".to_vec(), "version 9"),
+        (Preface { role: Role::Takes }.encode().to_vec(), "both sides"),
+        ([frames(&[]), long].concat(), "length"),
+        ([frames(&[]), vec![0xee, 0, 0, 0, 0]].concat(), "type 238"),
+        (escape, "name"),
+        (frames(&[&offer(5)[..1], &offer(5)[..1]].concat()), "twice"),
+        (frames(&[Frame::OfferEnd { entries: 7 }]), "not complete"),
+        (offered(&[data(b"early")]), "wrong time"),
+        (offered(&[start.clone(), data(b"too long")]), "more bytes"),
+        (offered(&[start.clone(), data(b"few"), end.clone()]), "fewer bytes"),
+        (offered(&[start.clone(), data(b"wrong"), end]), "not what was sent"),
+        (offered(&[frame(&Frame::File { index: 3, offset: 0 })]), "wrong time"),
+    ] {
+        let sides = Sides::new();
+        let (receiver, ticket, _) = receiver(&sides);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(say(&ticket, bytes)).expect("the ticket's holder may connect");
+        let line = receiver.end().failed(1);
+        assert!(line.contains(part), "{part}: {line}");
+        assert!(!sides.to().join("a").exists(), "{part}");
+    }
+}
+
+#[test]
+fn a_ticket_is_bound_to_its_first_offer() {
+    let sides = Sides::new();
+    let (mut receiver, ticket, text_of_ticket) = receiver(&sides);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    // The first holder breaks off in the middle.
+    let half = offered(&[frame(&Frame::File { index: 0, offset: 0 }), data(b"abc")]);
+    runtime.block_on(say(&ticket, half)).expect("the ticket's holder may connect");
+    assert!(receiver.is_running());
+    let other = sides.write("b", b"another offer");
+    let line = run(&format!("send {} {text_of_ticket}", text(&other)), &[]).failed(1);
+    assert!(line.contains("offered with it first"), "{line}");
+    receiver.end().failed(1);
+    assert!(!sides.to().join("a").exists() && !sides.to().join("b").exists());
+}
