@@ -2,6 +2,7 @@
 
 mod core;
 mod tcp;
+mod transfers;
 mod udp;
 
 use std::any::Any;
@@ -11,6 +12,7 @@ use anabranch_types::Time;
 
 pub use self::core::{CoreConfig, CoreFailure, CoreReceiver, CoreSender};
 pub use tcp::{TcpReceiver, TcpSender};
+pub use transfers::{TcpTransfers, TcpTransfersReceiver};
 pub use udp::{Sink, Udp, UdpConfig, UdpPattern};
 
 use crate::engine::{Network, Payload, PortId, Watch};
