@@ -53,7 +53,7 @@ pub struct TimerConfig {
     pub initial_rto: Duration,
     /// Clock granularity G: round-trip samples are whole multiples of it, as read off such a clock.
     pub granularity: Duration,
-    /// Largest factor of the back-off (64 in ns-2); a power of two.
+    /// Largest factor of the back-off, a power of two; `max_rto` usually ends it before.
     pub max_backoff: u32,
     /// Consecutive timeouts after which the connection gives up, if it ever does.
     pub give_up_after: Option<u32>,
@@ -66,7 +66,7 @@ impl Default for TimerConfig {
             max_rto: Duration::from_secs(60),
             initial_rto: Duration::from_secs(1),
             granularity: Duration::from_millis(1),
-            max_backoff: 64,
+            max_backoff: 1 << 16,
             give_up_after: None,
         }
     }

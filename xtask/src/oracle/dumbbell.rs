@@ -66,7 +66,7 @@ impl Dumbbell {
         let mut link = LinkConfig::new(Bitrate::from_mbps(self.mbps), delay).with_buffer(limit);
         if self.discipline != "droptail" {
             let ecn = self.discipline == "redecn";
-            link.queue.discipline = Discipline::Red(RedConfig { ecn, ..RedConfig::default() });
+            link.queue.discipline = Discipline::Red(RedConfig { ecn, ..RedConfig::ns2() });
         }
         link
     }

@@ -14,8 +14,8 @@ pub struct Imitation {
 
 /// Reno as ns-3 has it: two segments at first, growth for each acknowledgement.
 const RENO: &str = "reno:initial=2,growth=acks";
-/// Reno as ns-2 has it: a window of three or less may fall to one.
-const NS2: &str = "reno:initial=2,growth=acks,floor=1";
+/// Reno as ns-2 has it: a small window may fall below one segment, which stops the sender.
+const NS2: &str = "reno:initial=2,growth=acks,floor=0";
 
 /// The sender that the tables call `name`, with or without delayed acknowledgements.
 pub fn imitate(name: &str, delayed: bool) -> Option<Imitation> {

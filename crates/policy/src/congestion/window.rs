@@ -112,7 +112,7 @@ impl AdditiveWindow {
     /// least `floor` packets). Never raises the window.
     pub(super) fn cut(&mut self, now: Time, target: u64, floor: u64) {
         self.ssthresh = target.max(2 * self.packet);
-        self.bytes = self.bytes.min(target.max(floor * self.packet));
+        self.bytes = self.bytes.min(target.max(floor * self.packet)).max(1);
         self.credit = 0;
         self.cut_at = Some(now);
     }

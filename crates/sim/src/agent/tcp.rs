@@ -120,7 +120,7 @@ impl TcpSender {
             && let Some(port) = self.port
         {
             while let Some(segment) = self.sender.poll_transmit(now) {
-                send(out, port, &self.wire, segment);
+                send(out, port, 0, &self.wire, segment);
             }
         }
         while let Some(event) = self.sender.poll_event() {
@@ -223,7 +223,7 @@ impl TcpReceiver {
     fn drive(&mut self, now: Time, out: &mut Outbox<'_>) {
         let Some(port) = self.port else { return };
         while let Some(segment) = self.receiver.poll_transmit(now) {
-            send(out, port, &self.wire, segment);
+            send(out, port, 0, &self.wire, segment);
         }
     }
 }
@@ -251,10 +251,17 @@ impl Agent for TcpReceiver {
     }
 }
 
-/// Puts a segment on the wire at the size and with the codepoint that it asks for.
-pub(super) fn send(out: &mut Outbox<'_>, port: PortId, wire: &WireFormat, segment: Segment) {
+/// Puts a segment of the conversation `stream` on the wire, at the size and with the codepoint that it
+/// asks for.
+pub(super) fn send(
+    out: &mut Outbox<'_>,
+    port: PortId,
+    stream: u32,
+    wire: &WireFormat,
+    segment: Segment,
+) {
     let ecn = if segment.flags.has(Flags::ECT) { Ecn::Ect0 } else { Ecn::NotEct };
-    out.send(port, segment.wire_size(wire), ecn, Payload::Segment(segment));
+    out.send_in(port, stream, segment.wire_size(wire), ecn, Payload::Segment(segment));
 }
 
 #[cfg(test)]

@@ -49,6 +49,7 @@ impl Sender {
         if self.config.rack {
             self.rack.on_delivered(&delivered, self.rtt.min(), now);
         }
+        let no_growth = self.in_recovery();
         let duplicate = !progress
             && self.next > self.una
             && if self.config.recovery.uses_sack() {
@@ -57,8 +58,14 @@ impl Sender {
                 !window_moved
             };
         self.statistics.duplicate_acks += u64::from(duplicate);
-        let mut digest =
-            Digest { delivered, progress, newly_lost: 0, prior_in_flight, signal: Signal::None };
+        let mut digest = Digest {
+            delivered,
+            progress,
+            newly_lost: 0,
+            prior_in_flight,
+            signal: Signal::None,
+            no_growth,
+        };
         self.react(now, &mut digest, duplicate);
         if segment.flags.has(Flags::ECE) && self.config.ecn {
             self.on_mark(&mut digest);
@@ -193,6 +200,7 @@ impl Sender {
             newly_lost: lost,
             prior_in_flight: self.in_flight(),
             signal: Signal::None,
+            no_growth: false,
         };
         self.enter_recovery(&mut digest);
         self.tell_ack(now, &digest, &[]);
@@ -226,7 +234,7 @@ impl Sender {
         self.timed = None;
         self.phase = Phase::Recovery { first_sent: false, prr: None };
         // A window that a mark has cut already is not cut again for a loss in it (RFC 3168 §6.1.2).
-        if self.una >= self.mark_point {
+        if self.mark_point.is_none_or(|point| self.una >= point) {
             digest.signal = Signal::Loss;
         }
     }
@@ -282,7 +290,10 @@ impl Sender {
 
     /// An acknowledgement echoes a mark: cut once per window, and say so (RFC 3168 §6.1.2).
     fn on_mark(&mut self, digest: &mut Digest) {
-        let answered = self.una < self.mark_point
+        // An acknowledgement that echoes a mark does not grow the window either.
+        digest.no_growth = true;
+        // The acknowledgement that reaches the point is still of segments sent before the answer.
+        let answered = self.mark_point.is_some_and(|point| self.una <= point)
             || !matches!(self.phase, Phase::Ordinary)
             || digest.signal != Signal::None;
         if answered {
@@ -292,15 +303,15 @@ impl Sender {
             self.held = true;
         }
         digest.signal = Signal::Mark;
-        self.mark_point = self.next;
+        self.mark_point = Some(self.next);
         self.cwr_due = true;
     }
 
     /// New data was acknowledged.
     fn on_progress(&mut self, now: Time) {
         self.consecutive_timeouts = 0;
-        let outstanding = self.next > self.una;
-        self.rto_at = (outstanding || self.held).then(|| now + self.rtt.rto());
+        let waits = self.next > self.una || self.held || self.is_starved();
+        self.rto_at = waits.then(|| now + self.rtt.rto());
         if self.config.rack {
             self.arm_tail_probe(now);
         }

@@ -26,6 +26,9 @@ pub(super) struct Digest {
     pub(super) newly_lost: u32,
     pub(super) prior_in_flight: u64,
     pub(super) signal: Signal,
+    /// The window must not grow: fast recovery was under way when it came, though it may have ended
+    /// it, or it echoes a mark.
+    pub(super) no_growth: bool,
 }
 
 impl Sender {
@@ -62,7 +65,7 @@ impl Sender {
             total_delivered: self.una,
             rate,
             rtt: self.rtt.view(),
-            app_limited: recovering || !digest.progress || !self.window_limited,
+            app_limited: recovering || digest.no_growth || !digest.progress || !self.window_limited,
             ..AckEvent::default()
         };
         self.controller.on_ack(&event, siblings);

@@ -85,8 +85,8 @@ pub struct Sender {
     persist_backoff: u32,
     probe_due: bool,
     consecutive_timeouts: u32,
-    /// No further cut for marks below; a CWR flag is due.
-    mark_point: u64,
+    /// No further cut for marks on segments below; a CWR flag is due.
+    mark_point: Option<u64>,
     cwr_due: bool,
     /// A mark came at a window of one segment: the next segment waits for the timer.
     held: bool,
@@ -130,7 +130,7 @@ impl Sender {
             persist_backoff: 1,
             probe_due: false,
             consecutive_timeouts: 0,
-            mark_point: 0,
+            mark_point: None,
             cwr_due: false,
             held: false,
             next_send: Time::ZERO,
@@ -201,6 +201,11 @@ impl Sender {
     /// First stream offset that has never been sent.
     pub fn sent(&self) -> u64 {
         self.next.min(self.written)
+    }
+
+    /// Stream bytes that the application has written.
+    pub fn written(&self) -> u64 {
+        self.written
     }
 
     /// Everything written has been acknowledged, and the end of the stream too if there is one.
@@ -314,6 +319,11 @@ impl Sender {
 
     fn mss(&self) -> u64 {
         u64::from(self.config.mss)
+    }
+
+    /// The window holds less than a segment, and that stops the sender until the timer fires.
+    fn is_starved(&self) -> bool {
+        self.config.recovery == LossRecovery::FallFloyd && self.window() < self.mss()
     }
 
     fn can_use_window(&self) -> bool {

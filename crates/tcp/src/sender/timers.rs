@@ -1,5 +1,6 @@
 //! The retransmission timer and the persist timer.
 
+use anabranch_policy::congestion::TimeoutEvent;
 use anabranch_types::Time;
 use core::time::Duration;
 
@@ -24,13 +25,11 @@ impl Sender {
     }
 
     fn on_retransmission_timeout(&mut self, now: Time) {
-        if self.held {
-            // A mark at a window of one segment: the timer lets the next one go (RFC 3168 §6.1.2).
-            self.held = false;
-            if self.board.is_empty() {
-                self.rto_at = None;
-                return;
-            }
+        // A mark at a window of one segment: the timer lets the next one go (RFC 3168 §6.1.2).
+        self.held = false;
+        if self.board.is_empty() && self.is_open() {
+            self.restart(now);
+            return;
         }
         self.statistics.timeouts += 1;
         self.consecutive_timeouts += 1;
@@ -63,6 +62,17 @@ impl Sender {
         self.events.push_back(SenderEvent::Timeout(self.una));
         self.tell_timeout(now, flight);
         self.next_send = self.next_send.min(now);
+    }
+
+    /// The timer fired although nothing is outstanding: the window had kept the sender from sending.
+    /// It restarts at one segment, and the threshold stays.
+    fn restart(&mut self, now: Time) {
+        self.rto_at = None;
+        if self.is_starved() {
+            self.recovery_point = Some(self.next);
+            let bytes_in_flight = self.controller.ssthresh().saturating_mul(2);
+            self.controller.on_timeout(&TimeoutEvent { now, bytes_in_flight, consecutive: 1 });
+        }
     }
 
     /// The window has stayed shut for a persist interval (RFC 9293 §3.8.6.1).

@@ -53,11 +53,18 @@ impl Sender {
         let index = self.next_to_resend()?;
         let len = u64::from(self.board.slot(index)?.len);
         let first = matches!(self.phase, Phase::Recovery { first_sent: false, .. });
-        if !first && self.in_flight() > 0 && self.in_flight() + len > self.window() {
+        if !first && !self.admits(len) {
             self.window_limited = true;
             return None;
         }
         Some(self.resend_slot(now, index))
+    }
+
+    /// Whether the congestion window admits so many bytes more; one segment always, except where a
+    /// window below one stops the sender, as it does in ns-2.
+    fn admits(&self, len: u64) -> bool {
+        let in_flight = self.in_flight();
+        (in_flight == 0 && !self.is_starved()) || in_flight + len <= self.window()
     }
 
     /// In the first simulations any hole counts, once each recovery; else what is declared lost.
@@ -117,7 +124,7 @@ impl Sender {
             self.note_out_of_data();
             return None;
         }
-        if self.in_flight() > 0 && self.in_flight() + len.max(1) > self.window() {
+        if !self.admits(len.max(1)) {
             self.window_limited = true;
             return None;
         }
