@@ -36,9 +36,9 @@ Examples:
 ";
 
 const RECV_HELP: &str = "\
-Without arguments: listens on every usable address and prints a ticket, which is good for one transfer
-with `anabranch send FILE TICKET` on another machine. With --key and --allow: receives from those
-peers until interrupted, or once with --once.
+Without arguments: listens on every usable address and prints a ticket, good for one transfer with
+`anabranch send FILE TICKET` on another machine. With --key and --allow: receives from those peers
+until interrupted, or once with --once.
 
 A file gets its name when it is complete and its checksum holds; until then it is in a file
 `.anabranch-….part` beside, from which the same command later continues.
@@ -76,10 +76,13 @@ pub struct SendArgs {
     /// What to call standard input at the other end
     #[arg(long, value_name = "NAME", default_value = "stdin")]
     pub name: String,
+    /// How to connect.
     #[command(flatten)]
     pub connect: ConnectArgs,
+    /// How to listen.
     #[command(flatten)]
     pub listen: ListenArgs,
+    /// What all of them have.
     #[command(flatten)]
     pub common: CommonArgs,
 }
@@ -88,10 +91,13 @@ pub struct SendArgs {
 #[derive(Args, Debug)]
 #[command(after_help = help(RECV_HELP))]
 pub struct RecvArgs {
+    /// How to listen.
     #[command(flatten)]
     pub listen: ListenArgs,
+    /// Where files go.
     #[command(flatten)]
     pub store: StoreArgs,
+    /// What all of them have.
     #[command(flatten)]
     pub common: CommonArgs,
 }
@@ -106,13 +112,16 @@ pub struct GetArgs {
     /// Fetch from this machine
     #[arg(long, value_name = "HOST:PORT", requires_all = ["peer", "key"])]
     pub from: Option<String>,
+    /// How to connect.
     #[command(flatten)]
     pub connect: ConnectArgs,
     /// File with this machine's secret key
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
+    /// Where files go.
     #[command(flatten)]
     pub store: StoreArgs,
+    /// What all of them have.
     #[command(flatten)]
     pub common: CommonArgs,
 }
@@ -168,7 +177,7 @@ pub struct CommonArgs {
     /// The protocol: see `anabranch profiles`
     #[arg(long, value_name = "NAME", default_value = "anabranch")]
     pub profile: String,
-    /// Silence after which the connection counts as lost
+    /// Silence after which nobody is there, or the connection counts as lost
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "60s")]
     pub timeout: Duration,
     /// Report as JSON on standard output, an object a line; progress stays on standard error

@@ -114,7 +114,7 @@ impl Listener {
         report: Report,
     ) -> Result<(), Failure> {
         let mut deadline = self.ticket.as_ref().map(|_| Instant::now() + args.expires);
-        let mut bound = None;
+        let (mut bound, mut started, progress) = (None, None, Arc::default());
         loop {
             let connection = tokio::select! {
                 connection = self.endpoint.accept() => connection.ok_or_else(stopped)?,
@@ -124,9 +124,13 @@ impl Listener {
             };
             // One at a time; whoever else comes hears nothing.
             self.endpoint.set_permitted(Permitted::Nobody);
-            let result = serve_connection(&connection, side, &mut bound, common, report).await;
+            let started = *started.get_or_insert_with(Instant::now);
+            let result = serve_connection(&connection, side, &mut bound, &progress, common).await;
             match result {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    report.finished(side.role(), &connection, progress.counts(), started.elapsed());
+                    return Ok(());
+                }
                 Err(error @ TransferError::Lost(_)) if side.can_go_on() => {
                     eprintln!("anabranch: {error}; waiting for the other side to come back");
                     deadline = deadline.map(|time| time.max(Instant::now() + COME_BACK));
@@ -147,10 +151,18 @@ impl Listener {
                     let (side, common) = (side.clone(), common.clone());
                     sessions.spawn(async move {
                         let peer = format_public_key(&connection.peer());
+                        let (progress, started) = (Arc::default(), Instant::now());
+                        let (role, mut bound) = (side.role(), None);
                         let result =
-                            serve_connection(&connection, &side, &mut None, &common, report).await;
-                        if let Err(error) = result {
-                            eprintln!("anabranch: peer {peer}: {error}");
+                            serve_connection(&connection, &side, &mut bound, &progress, &common);
+                        match result.await {
+                            Ok(()) => report.finished(
+                                role,
+                                &connection,
+                                progress.counts(),
+                                started.elapsed(),
+                            ),
+                            Err(error) => eprintln!("anabranch: peer {peer}: {error}"),
                         }
                     });
                 }
@@ -164,20 +176,12 @@ async fn serve_connection(
     connection: &Connection,
     side: &Side,
     bound: &mut Option<[u8; 32]>,
+    progress: &Arc<Progress>,
     common: &CommonArgs,
-    report: Report,
 ) -> Result<(), TransferError> {
-    let (progress, started) = (Arc::<Progress>::default(), Instant::now());
-    let screen = Screen::open(connection, side.role(), &progress, common.quiet);
-    let result = session::run(connection, false, side, bound, &progress).await;
-    drop(screen);
-    result?;
-    let done = report.done(side.role(), connection, progress.counts(), started.elapsed());
-    // The files are in place; that nobody reads of it does not undo that.
-    if let Err(failure) = done {
-        eprintln!("anabranch: {failure}");
-    }
-    Ok(())
+    progress.begin(0, 0);
+    let _screen = Screen::open(connection, side.role(), progress, common.quiet);
+    session::run(connection, false, side, bound, progress).await
 }
 
 async fn until(deadline: Option<Instant>) {

@@ -9,6 +9,7 @@ pub(super) struct Progress {
     files: AtomicU64,
     kept: AtomicU64,
     moved: AtomicU64,
+    moved_before: AtomicU64,
     stored: AtomicU64,
 }
 
@@ -23,6 +24,8 @@ pub(super) struct Counts {
     pub(super) kept: u64,
     /// Bytes moved by this connection.
     pub(super) moved: u64,
+    /// Bytes moved by connections that were lost.
+    pub(super) moved_before: u64,
     /// Files that are in their place.
     pub(super) stored: u64,
 }
@@ -30,6 +33,7 @@ pub(super) struct Counts {
 impl Progress {
     /// Begins to count anew, as a new connection does.
     pub(super) fn begin(&self, total: u64, files: u64) {
+        self.moved_before.fetch_add(self.moved.load(Ordering::Relaxed), Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
         self.files.store(files, Ordering::Relaxed);
         for counter in [&self.kept, &self.moved, &self.stored] {
@@ -60,7 +64,27 @@ impl Progress {
             files: read(&self.files),
             kept: read(&self.kept),
             moved: read(&self.moved),
+            moved_before: read(&self.moved_before),
             stored: read(&self.stored),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_lost_connections_moved_is_not_forgotten() {
+        let progress = Progress::default();
+        for moved in [10, 20] {
+            progress.begin(100, 2);
+            progress.add_kept(50);
+            progress.add_moved(moved);
+            progress.add_stored();
+        }
+        let expected =
+            Counts { total: 100, files: 2, kept: 50, moved: 20, moved_before: 10, stored: 1 };
+        assert_eq!(progress.counts(), expected);
     }
 }

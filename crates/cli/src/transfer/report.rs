@@ -99,8 +99,11 @@ impl Report {
     ) -> Result<(), Failure> {
         let paths = shares(connection, role);
         let seconds = time.as_secs_f64();
-        let mbps = if seconds > 0.0 { counts.moved as f64 * 8e-6 / seconds } else { 0.0 };
         let bytes = counts.kept + counts.moved;
+        // What a lost connection brought was there before the next one, but not before this process.
+        let moved = counts.moved + counts.moved_before;
+        let kept = bytes.saturating_sub(moved);
+        let mbps = if seconds > 0.0 { moved as f64 * 8e-6 / seconds } else { 0.0 };
         if self.json {
             return self.print(&Event::Done {
                 role: match role {
@@ -110,8 +113,8 @@ impl Report {
                 peer: format_public_key(&connection.peer()),
                 files: counts.stored,
                 bytes,
-                moved_bytes: counts.moved,
-                kept_bytes: counts.kept,
+                moved_bytes: moved,
+                kept_bytes: kept,
                 seconds,
                 mbps,
                 paths: &paths,
@@ -127,13 +130,26 @@ impl Report {
             format::bytes(bytes),
             format::mbps(mbps),
         );
-        if counts.kept > 0 {
-            text.push_str(&format!("; {} were there before", format::bytes(counts.kept)));
+        if kept > 0 {
+            text.push_str(&format!("; {} were there before", format::bytes(kept)));
         }
         if !paths.is_empty() {
             text.push_str(&format!("\nPaths: {}", line(&paths)));
         }
         self.line(&text)
+    }
+
+    /// The same where there is no way back: the files are in place, whether somebody reads of it or not.
+    pub(super) fn finished(
+        self,
+        role: Role,
+        connection: &Connection,
+        counts: Counts,
+        time: Duration,
+    ) {
+        if let Err(failure) = self.done(role, connection, counts, time) {
+            eprintln!("anabranch: {failure}");
+        }
     }
 
     fn print(self, event: &Event<'_>) -> Result<(), Failure> {

@@ -140,8 +140,8 @@ mod tests {
 
     #[test]
     fn a_line_says_what_matters() {
-        let counts =
-            Counts { total: 28_000_000, files: 7, kept: 2_000_000, moved: 10_040_000, stored: 3 };
+        let (total, kept, moved) = (28_000_000, 2_000_000, 10_040_000);
+        let counts = Counts { total, kept, moved, files: 7, stored: 3, ..Counts::default() };
         assert_eq!(
             text(counts, 1_163_000.0),
             "43 %, 12.0 MB of 28.0 MB, 3 of 7 files, 9.3 Mb/s, 14 s left"
