@@ -1,0 +1,100 @@
+//! One stream through this project's library.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::mpsc;
+use std::time::Instant;
+
+use anabranch::{
+    Config, Endpoint, PathSpec, Permitted, Profile, PublicKey, SecretKey, TrafficClass,
+    TransportConfig,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::Failure;
+use crate::run::{Options, PIECE, Sample, Side, join, on_thread, thread_cpu};
+
+/// Moves the bytes once; `settings` change policies of the default profile.
+pub fn transfer(options: &Options, settings: &[(String, String)]) -> Result<Sample, Failure> {
+    let mut profile = Profile::named("anabranch").ok_or("the default profile is missing")?;
+    for (axis, policy) in settings {
+        profile.set(axis, policy)?;
+    }
+    let (bytes, payload) = (options.bytes, options.payload);
+    let (tell, told) = mpsc::channel();
+    let config = endpoint_config(payload, profile.clone())?;
+    let receiver = on_thread("receiver", move || receive(config, bytes, tell))?;
+    let (key, remote) = told.recv()?;
+    let config = endpoint_config(payload, profile.clone())?;
+    let sender = on_thread("sender", move || send(config, profile, bytes, key, remote))?;
+    let (receiver, sender) = (join(receiver)?, join(sender)?);
+    Ok(Sample::new(bytes, sender, receiver))
+}
+
+fn endpoint_config(payload: u16, profile: Profile) -> Result<Config, Failure> {
+    let transport = TransportConfig { max_datagram: payload, ..TransportConfig::default() };
+    let secret = SecretKey::generate()?;
+    Ok(Config { permitted: Permitted::Anyone, transport, ..Config::new(secret, profile) })
+}
+
+fn loopback() -> [SocketAddr; 1] {
+    [SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]
+}
+
+async fn receive(
+    config: Config,
+    bytes: u64,
+    tell: mpsc::Sender<(PublicKey, SocketAddr)>,
+) -> Result<Side, Failure> {
+    let endpoint = Endpoint::bind(config, loopback())?;
+    let address = *endpoint.local_addrs().first().ok_or("no socket")?;
+    tell.send((endpoint.public_key(), address))?;
+    let connection = endpoint.accept().await.ok_or("the endpoint ended")?;
+    let (mut back, mut stream) = connection.accept_stream().await?;
+    let (started, cpu) = (Instant::now(), thread_cpu()?);
+    let mut piece = vec![0; PIECE];
+    let mut total = 0;
+    loop {
+        match stream.read(&mut piece).await? {
+            0 => break,
+            count => total += count as u64,
+        }
+    }
+    let side = Side { started, ended: Instant::now(), cpu: thread_cpu()? - cpu };
+    if total != bytes {
+        return Err(format!("{total} of {bytes} bytes arrived").into());
+    }
+    back.finish()?;
+    connection.closed().await;
+    Ok(side)
+}
+
+async fn send(
+    config: Config,
+    profile: Profile,
+    bytes: u64,
+    key: PublicKey,
+    remote: SocketAddr,
+) -> Result<Side, Failure> {
+    let endpoint = Endpoint::bind(config, loopback())?;
+    let local = *endpoint.local_addrs().first().ok_or("no socket")?;
+    let connection = endpoint.connect(key, &[PathSpec { local, remote }], profile).await?;
+    let (mut stream, mut back) = connection.open_stream(TrafficClass::Bulk).await?;
+    let (started, cpu) = (Instant::now(), thread_cpu()?);
+    let piece = vec![7; PIECE];
+    let mut left = bytes;
+    while left > 0 {
+        let part = piece.get(..left.min(PIECE as u64) as usize).unwrap_or(&piece);
+        stream.write_all(part).await?;
+        left -= part.len() as u64;
+    }
+    stream.finish()?;
+    // The other side finishes its half when it has read everything.
+    while back.read(&mut [0; 16]).await? > 0 {}
+    let side = Side { started, ended: Instant::now(), cpu: thread_cpu()? - cpu };
+    if std::env::var_os("PERF_NET_STATS").is_some() {
+        eprintln!("{:#?}", connection.stats());
+    }
+    connection.close(0, "");
+    endpoint.wait_idle().await;
+    Ok(side)
+}

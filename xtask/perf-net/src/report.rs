@@ -1,0 +1,148 @@
+//! Medians and ratios, as a table or as JSON.
+
+use core::fmt;
+
+use serde::Serialize;
+
+use crate::aead::Rate;
+use crate::run::{Options, Sample, Subject};
+
+/// A subject and its transfers.
+#[derive(Debug)]
+pub struct Series {
+    pub subject: Subject,
+    pub samples: Vec<Sample>,
+}
+
+impl Series {
+    /// No transfers yet.
+    pub fn new(subject: Subject) -> Self {
+        Series { subject, samples: Vec::new() }
+    }
+}
+
+/// One row: medians over the rounds.
+#[derive(Clone, Debug, Serialize)]
+struct Row {
+    name: String,
+    gbps: f64,
+    gbps_min: f64,
+    gbps_max: f64,
+    sender_cpu_s_per_gb: f64,
+    receiver_cpu_s_per_gb: f64,
+    /// Rate over quinn's median in this run.
+    over_quinn: Option<f64>,
+    /// quinn's CPU time per byte over this row's.
+    cpu_advantage: Option<f64>,
+    /// Rate over the bare cipher's, nearest packet length.
+    over_aead: Option<f64>,
+    /// CPU time per byte of the least that has to be done, with the same repairs, over this row's.
+    of_roofline: Option<f64>,
+}
+
+/// Everything measured.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    bytes: u64,
+    rounds: usize,
+    udp_payload: u16,
+    rows: Vec<Row>,
+    aead: Vec<Rate>,
+}
+
+impl Report {
+    /// Medians of `series`, beside quinn's if it was run.
+    pub fn new(options: &Options, series: &[Series], aead: Vec<Rate>) -> Self {
+        let quinn = series.iter().find(|entry| matches!(entry.subject, Subject::Quinn));
+        let theirs = quinn.map(|quinn| {
+            let cpu = median(quinn, Sample::cpu_per_gb);
+            (median(quinn, Sample::gbps), cpu)
+        });
+        let bare = aead.iter().max_by_key(|rate| rate.length).map(|rate| rate.seal_gbps);
+        let least = |coded: bool| {
+            let same = |entry: &&Series| matches!(entry.subject, Subject::Roofline { coded: c } if c == coded);
+            series.iter().find(same).map(|entry| median(entry, Sample::cpu_per_gb))
+        };
+        let rows = series.iter().map(|entry| {
+            let coded = entry.subject.name().contains("repairs");
+            let of_roofline = least(coded).map(|least| least / median(entry, Sample::cpu_per_gb));
+            Row { of_roofline, ..row(entry, theirs, bare) }
+        });
+        let rows = rows.collect();
+        let (bytes, rounds, udp_payload) = (options.bytes, options.rounds, options.payload);
+        Report { bytes, rounds, udp_payload, rows, aead }
+    }
+}
+
+fn row(entry: &Series, theirs: Option<(f64, f64)>, bare: Option<f64>) -> Row {
+    let per_gb = |cpu: f64, sample: &Sample| cpu / (sample.bytes as f64 * 1e-9);
+    let gbps = median(entry, Sample::gbps);
+    let rates = || entry.samples.iter().map(Sample::gbps);
+    Row {
+        name: entry.subject.name().to_owned(),
+        gbps,
+        gbps_min: rates().fold(f64::INFINITY, f64::min),
+        gbps_max: rates().fold(0.0, f64::max),
+        sender_cpu_s_per_gb: median(entry, |sample| per_gb(sample.sender_cpu, sample)),
+        receiver_cpu_s_per_gb: median(entry, |sample| per_gb(sample.receiver_cpu, sample)),
+        over_quinn: theirs.map(|(rate, _)| gbps / rate),
+        cpu_advantage: theirs.map(|(_, cpu)| cpu / median(entry, Sample::cpu_per_gb)),
+        over_aead: bare.map(|bare| gbps / bare),
+        of_roofline: None,
+    }
+}
+
+fn median(entry: &Series, of: impl Fn(&Sample) -> f64) -> f64 {
+    let mut values: Vec<f64> = entry.samples.iter().map(of).collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mebibytes = self.bytes >> 20;
+        writeln!(
+            f,
+            "{mebibytes} MiB over loopback, one stream, UDP payload {} B, medians of {} runs",
+            self.udp_payload, self.rounds
+        )?;
+        writeln!(
+            f,
+            "{:<28} {:>6} {:>15} {:>10} {:>10} {:>8} {:>8} {:>8} {:>9}",
+            "",
+            "Gb/s",
+            "[min-max]",
+            "tx s/GB",
+            "rx s/GB",
+            "÷ quinn",
+            "CPU adv.",
+            "÷ AEAD",
+            "of least"
+        )?;
+        for row in &self.rows {
+            let ratio =
+                |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.2}"));
+            writeln!(
+                f,
+                "{:<28} {:>6.2} {:>15} {:>10.3} {:>10.3} {:>8} {:>8} {:>8} {:>9}",
+                row.name,
+                row.gbps,
+                format!("[{:.2}-{:.2}]", row.gbps_min, row.gbps_max),
+                row.sender_cpu_s_per_gb,
+                row.receiver_cpu_s_per_gb,
+                ratio(row.over_quinn),
+                ratio(row.cpu_advantage),
+                ratio(row.over_aead),
+                ratio(row.of_roofline)
+            )?;
+        }
+        for rate in &self.aead {
+            writeln!(
+                f,
+                "ring AES-256-GCM, {} B: {:.1} Gb/s, {:.0} ns a packet",
+                rate.length, rate.seal_gbps, rate.seal_ns
+            )?;
+        }
+        Ok(())
+    }
+}

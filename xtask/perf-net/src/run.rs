@@ -1,0 +1,209 @@
+//! What is run, and what one run gives.
+
+use core::fmt;
+use core::time::Duration;
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use nix::sys::resource::{UsageWho, getrusage};
+use serde::Serialize;
+
+use crate::Failure;
+use crate::report::Series;
+use crate::{ours, roofline, theirs};
+
+/// Bytes written and read at a time.
+pub const PIECE: usize = 128 << 10;
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub struct Options {
+    /// Bytes of each transfer.
+    pub bytes: u64,
+    /// Transfers through each subject.
+    pub rounds: usize,
+    /// Largest UDP payload, bytes.
+    pub payload: u16,
+    /// Print JSON.
+    pub json: bool,
+    /// Measure the cipher too.
+    pub aead: bool,
+    only: Option<String>,
+}
+
+/// Something that moves bytes.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// This project, with a profile and settings.
+    Ours { name: String, settings: Vec<(String, String)> },
+    /// quinn.
+    Quinn,
+    /// The least that has to be done, with repairs or without.
+    Roofline { coded: bool },
+}
+
+/// One transfer.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Sample {
+    /// Application bytes moved.
+    pub bytes: u64,
+    /// Seconds from the first write to the last read.
+    pub seconds: f64,
+    /// CPU seconds of the sending thread.
+    pub sender_cpu: f64,
+    /// CPU seconds of the receiving thread.
+    pub receiver_cpu: f64,
+}
+
+/// One side's part of a sample.
+#[derive(Clone, Copy, Debug)]
+pub struct Side {
+    pub started: Instant,
+    pub ended: Instant,
+    pub cpu: f64,
+}
+
+const HELP: &str = "\
+Usage: cargo xtask perf net [--bytes MIB] [--rounds N] [--payload BYTES] [--only WORD] [--json]
+
+  --bytes MIB       size of each transfer (default 512)
+  --rounds N        transfers through each stack, alternately (default 5)
+  --payload BYTES   largest UDP payload of both stacks (default 1452)
+  --only WORD       only the rows whose name contains WORD
+  --json            figures as JSON
+";
+
+impl Options {
+    /// Reads the command line.
+    pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let mut options = Options {
+            bytes: 512 << 20,
+            rounds: 5,
+            payload: 1452,
+            json: false,
+            aead: true,
+            only: None,
+        };
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value\n\n{HELP}"));
+            match arg.as_str() {
+                "--bytes" => options.bytes = value()?.parse::<u64>()? << 20,
+                "--rounds" => options.rounds = value()?.parse()?,
+                "--payload" => options.payload = value()?.parse()?,
+                "--only" => options.only = Some(value()?),
+                "--json" => options.json = true,
+                "--help" | "-h" => return Err(HELP.into()),
+                other => return Err(format!("unknown option `{other}`\n\n{HELP}").into()),
+            }
+        }
+        if let Some(only) = &options.only {
+            options.aead = "aead".contains(only.as_str());
+        }
+        Ok(options)
+    }
+
+    /// The rows asked for, without samples.
+    pub fn series(&self) -> Result<Vec<Series>, Failure> {
+        let ours = |name: &str, settings: &[(&str, &str)]| Subject::Ours {
+            name: name.to_owned(),
+            settings: settings.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(),
+        };
+        let all = [
+            ours("anabranch", &[]),
+            ours("anabranch, 5 % repairs", &[("redundancy", "fixed:share=0.05")]),
+            Subject::Quinn,
+            Subject::Roofline { coded: false },
+            Subject::Roofline { coded: true },
+        ];
+        let wanted = |subject: &Subject| {
+            self.only.as_ref().is_none_or(|word| subject.name().contains(word.as_str()))
+        };
+        Ok(all.into_iter().filter(wanted).map(Series::new).collect())
+    }
+}
+
+impl Subject {
+    /// What the table calls it.
+    pub fn name(&self) -> &str {
+        match self {
+            Subject::Ours { name, .. } => name,
+            Subject::Quinn => "quinn",
+            Subject::Roofline { coded: false } => "roofline",
+            Subject::Roofline { coded: true } => "roofline, 5 % repairs",
+        }
+    }
+
+    /// Moves the bytes once.
+    pub fn run(&self, options: &Options) -> Result<Sample, Failure> {
+        match self {
+            Subject::Ours { settings, .. } => ours::transfer(options, settings),
+            Subject::Quinn => theirs::transfer(options),
+            Subject::Roofline { coded } => roofline::transfer(options, *coded),
+        }
+    }
+}
+
+impl Sample {
+    /// From the two sides' figures.
+    pub fn new(bytes: u64, sender: Side, receiver: Side) -> Self {
+        let span: Duration = receiver.ended.max(sender.ended).duration_since(sender.started);
+        let seconds = span.as_secs_f64();
+        Sample { bytes, seconds, sender_cpu: sender.cpu, receiver_cpu: receiver.cpu }
+    }
+
+    /// Gigabits per second.
+    pub fn gbps(&self) -> f64 {
+        self.bytes as f64 * 8e-9 / self.seconds
+    }
+
+    /// CPU seconds per gigabyte, both sides.
+    pub fn cpu_per_gb(&self) -> f64 {
+        (self.sender_cpu + self.receiver_cpu) / (self.bytes as f64 * 1e-9)
+    }
+}
+
+impl fmt::Display for Sample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let gigabytes = self.bytes as f64 * 1e-9;
+        write!(
+            f,
+            "{:6.2} Gb/s   CPU s/GB: {:.3} sending + {:.3} receiving",
+            self.gbps(),
+            self.sender_cpu / gigabytes,
+            self.receiver_cpu / gigabytes
+        )
+    }
+}
+
+/// A side of a transfer under way.
+pub type Running<T> = JoinHandle<Result<T, Failure>>;
+
+/// Runs `work` on a thread with a runtime of its own; profilers see its `name`.
+pub fn on_thread<T, F>(
+    name: &str,
+    work: impl FnOnce() -> F + Send + 'static,
+) -> Result<Running<T>, Failure>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T, Failure>>,
+{
+    let run = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(work())
+    };
+    Ok(thread::Builder::new().name(name.to_owned()).spawn(run)?)
+}
+
+/// Waits for a side.
+pub fn join<T>(running: Running<T>) -> Result<T, Failure> {
+    running.join().map_err(|_| "a side of the transfer panicked")?
+}
+
+/// CPU seconds of this thread so far.
+pub fn thread_cpu() -> Result<f64, Failure> {
+    let usage = getrusage(UsageWho::RUSAGE_THREAD)?;
+    let seconds = |time: nix::sys::time::TimeVal| {
+        time.tv_sec() as f64 + f64::from(time.tv_usec() as i32) * 1e-6
+    };
+    Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
+}

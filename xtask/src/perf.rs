@@ -1,0 +1,25 @@
+//! Measurements of speed: `cargo xtask perf net`.
+
+use std::process::ExitCode;
+
+use crate::workspace::Workspace;
+
+/// Runs the measurement that the first of `arguments` names with the others.
+///
+/// # Errors
+/// If it names none, or the measurement cannot be started.
+pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<ExitCode, String> {
+    match arguments.split_first() {
+        Some((name, rest)) if name == "net" => net(workspace, rest),
+        Some((name, _)) => Err(format!("there is no measurement `{name}`; known: net")),
+        None => Err("`perf` needs the name of a measurement: net".into()),
+    }
+}
+
+/// Throughput over loopback beside quinn's. A workspace of its own, so that nothing else builds quinn.
+fn net(workspace: &Workspace, arguments: &[String]) -> Result<ExitCode, String> {
+    let mut command = workspace.cargo(&["run", "--quiet", "--release"]);
+    command.args(["--manifest-path", "xtask/perf-net/Cargo.toml", "--"]).args(arguments);
+    let status = command.status().map_err(|error| format!("perf net: {error}"))?;
+    Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+}
