@@ -57,8 +57,13 @@ fn bench(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("transfer");
     group.throughput(Throughput::Bytes(LEN as u64));
     group.sample_size(10).sampling_mode(SamplingMode::Flat);
-    for name in ["uncoded", "anabranch"] {
-        let profile = Profile::named(name).unwrap();
+    let mut repairs = Profile::named("anabranch").unwrap();
+    repairs.set("redundancy", "fixed:share=0.05").unwrap();
+    for (name, profile) in [
+        ("uncoded", Profile::named("uncoded").unwrap()),
+        ("anabranch", Profile::named("anabranch").unwrap()),
+        ("anabranch with 5 % repairs", repairs),
+    ] {
         for paths in [1, 2] {
             group.bench_function(format!("{name}, {paths} paths"), |bencher| {
                 bencher.iter(|| runtime.block_on(transfer(&profile, paths)));
