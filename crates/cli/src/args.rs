@@ -44,6 +44,8 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Measure the throughput of a connection, as iperf3 does
+    Bench(crate::bench::args::BenchArgs),
     /// Send data over emulated lossy links on real UDP sockets, watch it, and get a verdict
     Demo(DemoArgs),
     /// Send files and directories over every link there is

@@ -4,6 +4,7 @@
 //! did what was asked, 1 when it failed and 2 when it was asked wrongly; a failure is one line.
 
 mod args;
+mod bench;
 mod catalog;
 mod demo;
 mod failure;
@@ -39,6 +40,7 @@ fn run() -> Result<(), Failure> {
         Err(help) => return output::print(&help.render().to_string()),
     };
     match cli.command {
+        Command::Bench(args) => bench::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Send(args) => transfer::send(&args),
         Command::Recv(args) => transfer::recv(&args),

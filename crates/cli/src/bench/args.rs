@@ -1,0 +1,172 @@
+//! The command line of `bench`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anabranch::paths::PathRequest;
+use anabranch::{PublicKey, parse_public_key};
+use anabranch_types::{DataSize, parse_duration};
+use clap::{Args, Subcommand};
+
+use super::protocol::{MAX_STREAMS, MAX_TIME};
+
+/// Measure the throughput of a connection, as iperf3 does
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    /// Which side.
+    #[command(subcommand)]
+    pub side: Side,
+}
+
+/// The sides of a measurement.
+#[derive(Debug, Subcommand)]
+pub enum Side {
+    /// Wait for clients and do what they ask
+    Server(ServerArgs),
+    /// Ask a server for a measurement, or run both sides here with --loopback
+    Client(ClientArgs),
+}
+
+const SERVER_HELP: &str = "\
+Examples:
+  anabranch bench server --anyone
+  anabranch bench server --listen 0.0.0.0:4433 --key key --allow 0gVqE…Yw0=
+
+The public key that clients need for --peer is printed on standard error.
+
+Exit codes: 0 done, 1 failed, 2 asked wrongly";
+
+/// Options of `bench server`.
+#[derive(Args, Debug)]
+#[command(after_help = SERVER_HELP)]
+pub struct ServerArgs {
+    /// Address to listen on; give it once for every address
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:4433")]
+    pub listen: Vec<SocketAddr>,
+    /// File with the secret key; a new one for this run if left out
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// Public key of a client that may connect; give it once for every client
+    #[arg(long, value_name = "PUBKEY", value_parser = public_key, required_unless_present = "anyone")]
+    pub allow: Vec<PublicKey>,
+    /// Let anyone connect who knows the public key
+    #[arg(long, conflicts_with = "allow")]
+    pub anyone: bool,
+    /// End after one measurement
+    #[arg(long)]
+    pub once: bool,
+    /// Largest UDP payload, bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 1452,
+        value_parser = clap::value_parser!(u16).range(1200..=65_507))]
+    pub payload: u16,
+}
+
+const CLIENT_HELP: &str = "\
+Examples:
+  anabranch bench client --loopback
+  anabranch bench client --loopback --set redundancy=fixed:share=0.05 --bytes 2GB
+  anabranch bench client nas.example:4433 --peer hSDwCY…qTbmo= --path wlan0 --path wwan0 --time 20
+  anabranch bench client 192.0.2.1:4433 --peer hSDwCY…qTbmo= --reverse --json
+
+Exit codes: 0 done, 1 failed, 2 asked wrongly";
+
+/// Options of `bench client`.
+#[derive(Args, Debug)]
+#[command(after_help = CLIENT_HELP)]
+pub struct ClientArgs {
+    /// Where the server listens
+    #[arg(value_name = "HOST:PORT", required_unless_present = "loopback")]
+    pub to: Option<String>,
+    /// The server's public key
+    #[arg(long, value_name = "PUBKEY", value_parser = public_key, required_unless_present = "loopback")]
+    pub peer: Option<PublicKey>,
+    /// File with the secret key; a new one for this run if left out
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// Interface or address, LOCAL[@REMOTE][,backup|,metered]; give it once for every path
+    #[arg(long = "path", value_name = "PATH")]
+    pub paths: Vec<PathRequest>,
+    /// Both sides in this process, over the loopback interface
+    #[arg(long, conflicts_with_all = ["to", "peer", "key", "paths"])]
+    pub loopback: bool,
+    /// Send for so long (default 10 s)
+    #[arg(long, short = 't', value_name = "SECONDS", value_parser = time)]
+    pub time: Option<Duration>,
+    /// Send so many bytes in each direction instead, such as 500MB
+    #[arg(long, short = 'n', value_name = "SIZE", conflicts_with = "time")]
+    pub bytes: Option<DataSize>,
+    /// The server sends
+    #[arg(long, short = 'R', conflicts_with = "bidir")]
+    pub reverse: bool,
+    /// Both sides send
+    #[arg(long)]
+    pub bidir: bool,
+    /// Streams of the connection
+    #[arg(long, short = 'P', value_name = "STREAMS", default_value_t = 1,
+        value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_STREAMS)))]
+    pub parallel: u16,
+    /// Report every so often; 0 reports at the end only
+    #[arg(long, short = 'i', value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    pub interval: Duration,
+    /// The protocol of what this side sends, and with --loopback of the other: `anabranch profiles`
+    #[arg(long, value_name = "NAME", default_value = "anabranch")]
+    pub profile: String,
+    /// Another policy on one axis of the profile: see `anabranch policies`
+    #[arg(long = "set", value_name = "AXIS=POLICY", value_parser = setting)]
+    pub settings: Vec<(String, String)>,
+    /// Largest UDP payload, bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 1452,
+        value_parser = clap::value_parser!(u16).range(1200..=65_507))]
+    pub payload: u16,
+    /// Print JSON, arranged as iperf3's
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn public_key(text: &str) -> Result<PublicKey, String> {
+    parse_public_key(text).map_err(|error| error.to_string())
+}
+
+/// Seconds without a unit, or a duration with one.
+fn duration(text: &str) -> Option<Duration> {
+    let bare = text.parse::<f64>().ok().and_then(|secs| Duration::try_from_secs_f64(secs).ok());
+    bare.or_else(|| parse_duration(text).ok())
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    duration(text)
+        .filter(|time| (Duration::from_millis(100)..=MAX_TIME).contains(time))
+        .ok_or_else(|| "write seconds from 0.1 to 3600, such as 20, or 500ms, 5m".to_owned())
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    duration(text)
+        .filter(|time| time.is_zero() || (Duration::from_millis(100)..=MAX_TIME).contains(time))
+        .ok_or_else(|| "write 0, or seconds from 0.1 to 3600, such as 1 or 500ms".to_owned())
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((axis, policy)) if !axis.is_empty() && !policy.is_empty() => {
+            Ok((axis.trim().to_owned(), policy.trim().to_owned()))
+        }
+        _ => Err("write axis=policy, such as scheduler=min-rtt".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_bounds() {
+        assert_eq!(time("20"), Ok(Duration::from_secs(20)));
+        assert_eq!(interval("0"), Ok(Duration::ZERO));
+        assert_eq!(interval("500ms"), Ok(Duration::from_millis(500)));
+        for bad in ["", "0", "-1", "3601", "NaN", "soon"] {
+            assert!(time(bad).is_err(), "{bad}");
+        }
+        assert!(interval("0.001").is_err());
+    }
+}

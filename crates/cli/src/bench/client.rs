@@ -1,0 +1,172 @@
+//! The side that asks, and reports.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use anabranch::paths::{KeptPaths, PathRequest, dial};
+use anabranch::{Connection, Endpoint, PathSpec, Permitted, Profile, PublicKey, TrafficClass};
+use tokio::io::AsyncWriteExt;
+use tokio::net::lookup_host;
+use tokio::time::{Instant, interval_at, timeout};
+
+use super::args::ClientArgs;
+use super::protocol::{
+    Answer, ExchangeError, Figures, MAX_TIME, Request, VERSION, read_message, write_message,
+};
+use super::report::{Interval, Report};
+use super::table;
+use super::traffic::{Halves, Traffic};
+use super::{config, key, profile};
+use crate::failure::Failure;
+use crate::output;
+
+/// How long the server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a measurement lasts that is told neither time nor bytes.
+const DEFAULT_TIME: Duration = Duration::from_secs(10);
+/// Reports while it runs, at most.
+const MOST_INTERVALS: usize = 3600;
+
+/// Measures over a network.
+///
+/// # Errors
+/// When the server does not answer or refuses, or anything fails on the way.
+pub(super) async fn run(args: &ClientArgs) -> Result<(), Failure> {
+    let (Some(to), Some(peer)) = (&args.to, args.peer) else {
+        return Err(Failure::usage("HOST:PORT and --peer are needed without --loopback"));
+    };
+    let profile = profile(&args.profile, &args.settings)?;
+    let remote = resolve(to).await?;
+    let secret = key(args.key.as_deref())?;
+    let config = config(secret, profile.clone(), args.payload, Permitted::Nobody);
+    let none: [SocketAddr; 0] = [];
+    let endpoint = Endpoint::bind(config, none).map_err(Failure::failed)?;
+    let connecting = connect(&endpoint, peer, remote, &args.paths, profile);
+    let connected = timeout(PATIENCE, connecting).await;
+    let (connection, _kept) = connected.map_err(|_| {
+        Failure::failed(format!("{to} does not answer; are address and key right?"))
+    })??;
+    measure(args, &connection).await?;
+    connection.close(0, "done");
+    endpoint.wait_idle().await;
+    Ok(())
+}
+
+async fn resolve(to: &str) -> Result<SocketAddr, Failure> {
+    let mut found = lookup_host(to)
+        .await
+        .map_err(|error| Failure::failed(format!("{to}: {error}; write HOST:PORT")))?;
+    found.next().ok_or_else(|| Failure::failed(format!("{to} has no address")))
+}
+
+/// Over the paths asked for, every interface if none is; within this machine there is only one way.
+async fn connect(
+    endpoint: &Endpoint,
+    peer: PublicKey,
+    remote: SocketAddr,
+    paths: &[PathRequest],
+    profile: Profile,
+) -> Result<(Connection, Option<KeptPaths>), Failure> {
+    if paths.is_empty() && remote.ip().is_loopback() {
+        let local = match remote {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        };
+        let local = SocketAddr::new(local, 0);
+        let local = endpoint.add_socket(local).map_err(Failure::failed)?;
+        let path = [PathSpec { local, remote }];
+        let connection = endpoint.connect(peer, &path, profile).await.map_err(Failure::failed)?;
+        return Ok((connection, None));
+    }
+    let every = [PathRequest::ANY];
+    let paths = if paths.is_empty() { &every } else { paths };
+    let (connection, kept) =
+        dial(endpoint, peer, remote, paths, profile).await.map_err(Failure::failed)?;
+    Ok((connection, Some(kept)))
+}
+
+/// Asks the server at the other end of `connection`, takes part, and reports.
+///
+/// # Errors
+/// When it refuses, or the connection fails.
+pub(super) async fn measure(args: &ClientArgs, connection: &Connection) -> Result<(), Failure> {
+    let request = request(args);
+    let report = exchange(args, connection, &request).await.map_err(Failure::failed)??;
+    if args.json { output::print_json(&report) } else { output::print(&table::summary(&report)) }
+}
+
+/// What `args` ask of the server.
+fn request(args: &ClientArgs) -> Request {
+    let time = match args.bytes {
+        // The bytes end it.
+        Some(_) => MAX_TIME,
+        None => args.time.unwrap_or(DEFAULT_TIME),
+    };
+    Request {
+        version: VERSION,
+        seconds: time.as_secs_f64(),
+        bytes: args.bytes.map(|bytes| bytes.as_bytes()),
+        streams: args.parallel,
+        upload: args.bidir || !args.reverse,
+        download: args.bidir || args.reverse,
+    }
+}
+
+async fn exchange(
+    args: &ClientArgs,
+    connection: &Connection,
+    request: &Request,
+) -> Result<Result<Report, Failure>, ExchangeError> {
+    let opened = connection.open_stream(TrafficClass::Interactive).await;
+    let (mut ask, mut answers) = opened.map_err(std::io::Error::from)?;
+    write_message(&mut ask, request).await?;
+    let answer =
+        timeout(PATIENCE, read_message(&mut answers)).await.map_err(std::io::Error::from)?;
+    if let Answer::Refused(reason) = answer? {
+        return Ok(Err(Failure::failed(format!("the server refuses: {reason}"))));
+    }
+    let mut streams = Vec::new();
+    for _ in 0..request.streams {
+        let opened = connection.open_stream(TrafficClass::Bulk).await;
+        let (mut send, receive) = opened.map_err(std::io::Error::from)?;
+        send.write_all(&[0]).await?;
+        streams.push((send, receive));
+    }
+    let (intervals, ours) = run_traffic(args, connection, request, streams).await?;
+    let theirs: Figures = read_message(&mut answers).await?;
+    let stats = connection.stats();
+    Ok(Ok(Report::new(args, request, intervals, stats.as_ref(), ours, theirs)))
+}
+
+/// Takes part, and reports every interval.
+async fn run_traffic(
+    args: &ClientArgs,
+    connection: &Connection,
+    request: &Request,
+    streams: Vec<Halves>,
+) -> Result<(Vec<Interval>, Figures), ExchangeError> {
+    let mut intervals: Vec<Interval> = Vec::new();
+    let mut traffic = Traffic::start(streams, request, request.upload);
+    let started = traffic.started();
+    let every = if args.interval.is_zero() { MAX_TIME * 2 } else { args.interval };
+    let mut ticks = interval_at(started + every, every);
+    let mut before = Interval::start(traffic.totals(), connection.stats().as_ref());
+    loop {
+        let over = tokio::select! {
+            biased;
+            ended = traffic.ended() => { ended?; true }
+            _ = ticks.tick() => false,
+        };
+        if over {
+            return Ok((intervals, traffic.figures(connection)));
+        }
+        let now = Instant::now().duration_since(started).as_secs_f64();
+        let interval = before.next(now, traffic.totals(), connection.stats().as_ref());
+        if !args.json {
+            output::print(&table::line(&interval)).unwrap_or_default();
+        } else if intervals.len() < MOST_INTERVALS {
+            intervals.push(interval.clone());
+        }
+        before = interval;
+    }
+}

@@ -1,0 +1,184 @@
+//! What client and server say to each other: a request, an answer, and the server's figures at the
+//! end, each a 4-byte little-endian length and so many bytes of JSON on the first stream.
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// Version of this exchange. A server refuses others.
+pub const VERSION: u32 = 1;
+/// Most streams of a measurement.
+pub const MAX_STREAMS: u16 = 128;
+/// Longest measurement.
+pub const MAX_TIME: Duration = Duration::from_secs(3600);
+/// Longest message, bytes: the figures of [`MAX_STREAMS`] streams fit.
+const MAX_MESSAGE: u32 = 64 << 10;
+
+/// What the client wants.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// [`VERSION`].
+    pub version: u32,
+    /// Senders stop after so many seconds, if not after so many bytes.
+    pub seconds: f64,
+    /// Bytes of each direction, over all streams.
+    pub bytes: Option<u64>,
+    /// Data streams, which the client opens.
+    pub streams: u16,
+    /// The client sends.
+    pub upload: bool,
+    /// The server sends.
+    pub download: bool,
+}
+
+/// What the server says to a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Answer {
+    /// It will do so.
+    Ready,
+    /// It will not, and why.
+    Refused(String),
+}
+
+/// One side's figures.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// Bytes given to each stream.
+    pub sent: Vec<u64>,
+    /// Bytes read from each stream.
+    pub received: Vec<u64>,
+    /// Seconds until the last byte was written, 0 if none was.
+    pub sent_seconds: f64,
+    /// Seconds until the last byte was read, 0 if none was.
+    pub received_seconds: f64,
+    /// CPU seconds used in that time.
+    pub cpu_seconds: f64,
+    /// Source symbols and repairs sent.
+    pub symbols: u64,
+    /// Repairs sent.
+    pub repairs: u64,
+    /// Packets declared lost.
+    pub lost_packets: u64,
+}
+
+/// The exchange failed.
+#[derive(Debug, Error)]
+pub enum ExchangeError {
+    /// The connection or the stream failed.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// A message is longer than any that makes sense.
+    #[error("the other side sent a message of {0} bytes; is it an `anabranch bench`?")]
+    TooLong(u32),
+    /// A message does not parse.
+    #[error("the other side sent what is no message of `anabranch bench`: {0}")]
+    Malformed(#[from] serde_json::Error),
+}
+
+impl Request {
+    /// Why a server does not do it, if so: the client may be a stranger.
+    pub fn objection(&self) -> Option<String> {
+        let seconds = MAX_TIME.as_secs_f64();
+        if self.version != VERSION {
+            return Some(format!("this server speaks version {VERSION} of the exchange"));
+        }
+        if self.streams == 0 || self.streams > MAX_STREAMS {
+            return Some(format!("from 1 to {MAX_STREAMS} streams are possible"));
+        }
+        if !(self.seconds > 0.0 && self.seconds <= seconds) {
+            return Some(format!("a measurement takes up to {seconds} seconds"));
+        }
+        (!self.upload && !self.download).then(|| "nobody would send anything".to_owned())
+    }
+}
+
+/// Writes one message.
+///
+/// # Errors
+/// When the stream fails.
+pub async fn write_message(
+    stream: &mut (impl AsyncWrite + Unpin),
+    message: &impl Serialize,
+) -> Result<(), ExchangeError> {
+    let text = serde_json::to_vec(message)?;
+    stream.write_all(&(text.len() as u32).to_le_bytes()).await?;
+    stream.write_all(&text).await?;
+    Ok(())
+}
+
+/// Reads one message.
+///
+/// # Errors
+/// When the stream fails or ends, or what it holds is no such message.
+pub async fn read_message<T: DeserializeOwned>(
+    stream: &mut (impl AsyncRead + Unpin),
+) -> Result<T, ExchangeError> {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).await?;
+    let length = u32::from_le_bytes(length);
+    if length > MAX_MESSAGE {
+        return Err(ExchangeError::TooLong(length));
+    }
+    let mut text = vec![0; length as usize];
+    stream.read_exact(&mut text).await?;
+    Ok(serde_json::from_slice(&text)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request() -> Request {
+        Request {
+            version: VERSION,
+            seconds: 10.0,
+            bytes: None,
+            streams: 2,
+            upload: true,
+            download: false,
+        }
+    }
+
+    #[tokio::test]
+    async fn messages_come_back_as_they_were() {
+        let mut bytes = Vec::new();
+        write_message(&mut bytes, &request()).await.unwrap();
+        write_message(&mut bytes, &Answer::Refused("no".into())).await.unwrap();
+        let mut rest = bytes.as_slice();
+        assert_eq!(read_message::<Request>(&mut rest).await.unwrap(), request());
+        assert_eq!(read_message::<Answer>(&mut rest).await.unwrap(), Answer::Refused("no".into()));
+        assert!(rest.is_empty());
+    }
+
+    #[tokio::test]
+    async fn garbage_is_an_error_and_costs_no_memory() {
+        let long = [0xff; 8];
+        let error = read_message::<Request>(&mut long.as_slice()).await.unwrap_err();
+        assert!(matches!(error, ExchangeError::TooLong(u32::MAX)));
+        let cut = [9, 0, 0, 0, b'{'];
+        let error = read_message::<Request>(&mut cut.as_slice()).await.unwrap_err();
+        assert!(matches!(error, ExchangeError::Io(_)));
+        let wrong = [2, 0, 0, 0, b'{', b'}'];
+        let error = read_message::<Request>(&mut wrong.as_slice()).await.unwrap_err();
+        assert!(matches!(error, ExchangeError::Malformed(_)));
+    }
+
+    #[test]
+    fn a_server_does_not_do_everything() {
+        assert_eq!(request().objection(), None);
+        for wrong in [
+            Request { version: 2, ..request() },
+            Request { streams: 0, ..request() },
+            Request { streams: MAX_STREAMS + 1, ..request() },
+            Request { seconds: f64::NAN, ..request() },
+            Request { seconds: -1.0, ..request() },
+            Request { seconds: 1e9, ..request() },
+            Request { upload: false, ..request() },
+        ] {
+            assert!(wrong.objection().is_some(), "{wrong:?}");
+        }
+    }
+}

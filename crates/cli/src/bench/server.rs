@@ -1,0 +1,96 @@
+//! The side that does what it is asked.
+
+use std::time::Duration;
+
+use anabranch::{Connection, Endpoint, Permitted, format_public_key};
+use anabranch::{RecvStream, SendStream};
+use tokio::io::AsyncReadExt;
+use tokio::time::timeout;
+
+use super::args::ServerArgs;
+use super::protocol::{Answer, ExchangeError, Request, read_message, write_message};
+use super::traffic::{Halves, Traffic};
+use super::{config, key, profile};
+use crate::failure::Failure;
+
+/// How long a client may take to say what it wants, and to open its streams.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Serves clients until interrupted, or one with `--once`.
+///
+/// # Errors
+/// When sockets or the key fail; with `--once` also when the measurement does.
+pub(super) async fn run(args: &ServerArgs) -> Result<(), Failure> {
+    let permitted = match args.anyone {
+        true => Permitted::Anyone,
+        false => Permitted::Only(args.allow.iter().copied().collect()),
+    };
+    let config =
+        config(key(args.key.as_deref())?, profile("anabranch", &[])?, args.payload, permitted);
+    let endpoint = Endpoint::bind(config, args.listen.iter().copied())
+        .map_err(|error| Failure::failed(format!("cannot listen: {error}")))?;
+    for address in endpoint.local_addrs() {
+        eprintln!("listening on {address}");
+    }
+    eprintln!("public key {}", format_public_key(&endpoint.public_key()));
+    loop {
+        let accepted = tokio::select! {
+            accepted = endpoint.accept() => accepted,
+            _ = tokio::signal::ctrl_c() => return Ok(()),
+        };
+        let Some(connection) = accepted else { return Ok(()) };
+        if args.once {
+            let result = serve(&connection).await;
+            connection.close(0, "done");
+            endpoint.wait_idle().await;
+            return result.map_err(Failure::failed);
+        }
+        tokio::spawn(async move {
+            let peer = format_public_key(&connection.peer());
+            if let Err(error) = serve(&connection).await {
+                eprintln!("anabranch: {peer}: {error}");
+            }
+        });
+    }
+}
+
+/// One client's measurement. Returns once the client has gone.
+pub(super) async fn serve(connection: &Connection) -> Result<(), ExchangeError> {
+    let asked = timeout(PATIENCE, asked(connection)).await.map_err(std::io::Error::from)?;
+    let (mut back, request) = asked?;
+    if let Some(reason) = request.objection() {
+        write_message(&mut back, &Answer::Refused(reason)).await?;
+        back.finish()?;
+        back.acked().await?;
+        return Ok(());
+    }
+    write_message(&mut back, &Answer::Ready).await?;
+    let streams = timeout(PATIENCE, streams(connection, request.streams)).await;
+    let streams = streams.map_err(std::io::Error::from)??;
+    let mut traffic = Traffic::start(streams, &request, request.download);
+    traffic.ended().await?;
+    write_message(&mut back, &traffic.figures(connection)).await?;
+    back.finish()?;
+    connection.closed().await;
+    Ok(())
+}
+
+async fn asked(connection: &Connection) -> Result<(SendStream, Request), ExchangeError> {
+    let (back, mut control) = connection.accept_stream().await.map_err(std::io::Error::from)?;
+    let request = read_message(&mut control).await?;
+    // The client's half stays open: nothing more is expected on it.
+    control.stop(0);
+    Ok((back, request))
+}
+
+/// The data streams, each begun with one byte so that this side hears of it.
+async fn streams(connection: &Connection, count: u16) -> Result<Vec<Halves>, ExchangeError> {
+    let mut streams = Vec::new();
+    for _ in 0..count {
+        let (send, mut receive): (SendStream, RecvStream) =
+            connection.accept_stream().await.map_err(std::io::Error::from)?;
+        receive.read_u8().await?;
+        streams.push((send, receive));
+    }
+    Ok(streams)
+}

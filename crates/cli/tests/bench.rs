@@ -1,0 +1,112 @@
+//! `bench`: within this process and between two.
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use common::anabranch;
+use serde_json::Value;
+
+/// A server on a port of the system's choosing, and where it listens under which key.
+struct Server {
+    child: Child,
+    address: String,
+    key: String,
+}
+
+impl Server {
+    fn start() -> Server {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_anabranch"))
+            .args(["bench", "server", "--listen", "127.0.0.1:0", "--anyone", "--once"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut after = |words: &str| {
+            let line = lines.next().unwrap().unwrap();
+            line.strip_prefix(words).unwrap_or_else(|| panic!("{line}")).to_owned()
+        };
+        let address = after("listening on ");
+        let key = after("public key ");
+        Server { child, address, key }
+    }
+
+    /// Waits for its end, which has to be a success.
+    fn ended(mut self) {
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has ended, unless the test failed.
+        let _ = self.child.kill();
+    }
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn loopback_moves_every_byte_and_counts_repairs() {
+    let line = "bench client --loopback --bytes 5MB --parallel 2 --json \
+                --set redundancy=fixed:share=0.1";
+    let report = json(&anabranch(line).succeeded());
+    assert_eq!(report["start"]["test_start"]["num_streams"], 2);
+    assert_eq!(report["end"]["sum_sent"]["bytes"], 5_000_000);
+    assert_eq!(report["end"]["sum_received"]["bytes"], 5_000_000);
+    assert_eq!(report["end"]["streams"].as_array().unwrap().len(), 2);
+    assert!(report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap() > 0.0);
+    let share = report["end"]["upload"]["repair_share"].as_f64().unwrap();
+    assert!((0.05..0.2).contains(&share), "{share}");
+    assert!(report["end"]["paths"][0]["sent_bytes"].as_u64().unwrap() > 5_000_000);
+    assert!(report["end"].get("download").is_none());
+}
+
+#[test]
+fn both_directions_go_between_two_processes() {
+    let server = Server::start();
+    let (to, key) = (&server.address, &server.key);
+    let line = format!("bench client {to} --peer {key} --bidir --bytes 2MB --interval 0 --json");
+    let report = json(&anabranch(&line).succeeded());
+    for direction in ["upload", "download"] {
+        assert_eq!(report["end"][direction]["received"]["bytes"], 2_000_000, "{direction}");
+    }
+    assert_eq!(report["intervals"].as_array().unwrap().len(), 0);
+    server.ended();
+}
+
+#[test]
+fn people_read_rates_and_paths() {
+    let server = Server::start();
+    let (to, key) = (&server.address, &server.key);
+    let line = format!("bench client {to} --peer {key} --reverse --time 0.3 --interval 0.1");
+    let text = anabranch(&line).succeeded();
+    assert!(text.contains("the other to this: "), "{text}");
+    assert!(text.contains("path 0: "), "{text}");
+    server.ended();
+}
+
+#[test]
+fn what_is_asked_wrongly_is_one_line() {
+    for (line, word) in [
+        ("bench client", "--peer"),
+        ("bench client --loopback --time 0", "seconds"),
+        ("bench client --loopback --time 1 --bytes 1MB", "--bytes"),
+        ("bench client --loopback --profile tcp", "known: anabranch"),
+        ("bench client --loopback --set scheduler=best", "scheduler=best"),
+        ("bench client --loopback --parallel 0", "parallel"),
+        ("bench server", "--allow"),
+        ("bench", "--help"),
+    ] {
+        let ran = anabranch(line);
+        assert_eq!(ran.code, Some(2), "{line}: {}", ran.stderr);
+        assert_eq!(ran.stderr.lines().count(), 1, "{line}: {}", ran.stderr);
+        assert!(ran.stderr.contains(word), "{line}: {}", ran.stderr);
+    }
+    let ran = anabranch("bench server --anyone --listen 192.0.2.1:1 --once");
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("cannot listen"), "{}", ran.stderr);
+}
