@@ -37,13 +37,15 @@ pub fn status(id: &str) -> &'static str {
     }
 }
 
-const FORMULAS: [(&str, Formula); 7] = [
+const FORMULAS: [(&str, Formula); 9] = [
     ("mplot-tab2", formula::mplot::table_ii),
     ("mplot-gpx", formula::mplot::goodput_shape),
+    ("mplot-fig3-sd", crate::simulated::mplot::diversity::volatility),
     ("fmtcp-bmin", formula::fmtcp::least_buffer),
     ("fmtcp-lstar", formula::fmtcp::least_extra),
     ("fmtcp-thm4", formula::fmtcp::delivery_ratio),
     ("late-fig1", formula::late::plan),
+    ("ptcp-fig10", formula::ptcp::fluctuation),
     ("ptcp-buffer", formula::ptcp::striping),
 ];
 

@@ -23,6 +23,8 @@ td.n{font-variant-numeric:tabular-nums;white-space:nowrap}\
 pub struct Origin {
     /// The program's version.
     pub version: String,
+    /// The commit it was built from, if known.
+    pub commit: String,
     /// Whether runs were shortened.
     pub quick: bool,
 }
@@ -38,13 +40,14 @@ pub fn page(report: &Report, origin: &Origin) -> String {
     let length = if origin.quick { "quick runs" } else { "runs at the papers' scale" };
     let _ = write!(
         page,
-        "<p>{} items: {} reproduced, {} differ, {} not yet. Anabranch {}, {length}. \
+        "<p>{} items: {} reproduced, {} differ, {} not yet. Anabranch {}, commit {}, {length}. \
          Intervals are 95 % over seeds.</p>",
         report.items.len(),
         report.count(Verdict::Reproduced),
         report.count(Verdict::Differs),
         report.count(Verdict::NotYet),
         escape(&origin.version),
+        escape(&origin.commit),
     );
     contents(&mut page, report);
     for (paper, title) in PAPERS {
@@ -89,6 +92,9 @@ fn section(page: &mut String, item: &ItemReport) {
             escape(known.paper_says),
             escape(known.must_show)
         );
+    }
+    for figure in &item.figures {
+        let _ = write!(page, "<figure>{}</figure>", figure.to_svg());
     }
     measured(page, item);
     if !item.note.is_empty() {

@@ -26,8 +26,9 @@ mod report;
 mod reproduce;
 mod simulated;
 
+pub use anabranch_results::{COMMIT, VERSION};
 pub use catalogue::{Item, Unknown};
 pub use measure::Measure;
 pub use outcome::{Bound, Outcome, Verdict};
 pub use report::{ItemReport, Report};
-pub use reproduce::{Failure, Settings, reproduce};
+pub use reproduce::{Failure, Progress, Settings, reproduce};

@@ -1,6 +1,7 @@
 //! `repro`: the papers' figures and tables, with a verdict for each.
 
 pub mod args;
+mod progress;
 
 use std::fmt::Write;
 use std::fs;
@@ -13,6 +14,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::output;
 use args::ReproArgs;
+use progress::Bar;
 
 static CANCEL: AtomicBool = AtomicBool::new(false);
 
@@ -28,12 +30,17 @@ pub fn run(args: &ReproArgs) -> Result<(), Failure> {
     if let Some(dir) = &args.out {
         fs::create_dir_all(dir).map_err(|error| unwritable(dir, &error))?;
     }
+    let bar = Bar::new();
     let settings = Settings {
         quick: args.quick,
         jobs: args.jobs.map_or_else(cores, usize::from),
         cancel: cancel_on_interrupt(),
+        progress: &|progress| bar.show(progress),
+        runs: args.out.as_deref(),
     };
-    let report = reproduce(&items, &settings).map_err(Failure::failed)?;
+    let report = reproduce(&items, &settings);
+    bar.finish();
+    let report = report.map_err(Failure::failed)?;
     if let Some(dir) = &args.out {
         save(&report, args.quick, dir)?;
     }
@@ -94,7 +101,11 @@ fn list(items: &[&'static Item], json: bool) -> Result<(), Failure> {
 }
 
 fn save(report: &Report, quick: bool, dir: &Path) -> Result<(), Failure> {
-    let origin = html::Origin { version: env!("CARGO_PKG_VERSION").to_owned(), quick };
+    let origin = html::Origin {
+        version: anabranch_repro::VERSION.to_owned(),
+        commit: anabranch_repro::COMMIT.to_owned(),
+        quick,
+    };
     let json = serde_json::to_string_pretty(report).map_err(Failure::failed)? + "\n";
     for (name, text) in [("report.json", json), ("report.html", html::page(report, &origin))] {
         let path = dir.join(name);

@@ -54,7 +54,7 @@ impl Profile {
 
     /// Every built-in profile; the first is the default.
     pub fn all() -> Vec<Profile> {
-        vec![anabranch::profile(), mplot::profile(), uncoded::profile()]
+        vec![anabranch::profile(), mplot::profile(), mplot::paper_profile(), uncoded::profile()]
     }
 
     /// The choice on an axis, as text.

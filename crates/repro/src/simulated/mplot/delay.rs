@@ -1,0 +1,107 @@
+//! Figures 13 to 15: delays of packets beside PTCP's.
+
+use super::rivals::SCHEMES;
+use super::{Evidence, FIG11, FIG12, MPLOT, OURS, RIVAL, curve};
+use crate::figure::Figure;
+use crate::measure::Measure;
+use crate::outcome::Outcome;
+
+const MEAN: &str = "packet_delay_mean_s";
+const DEVIATION: &str = "packet_delay_std_s";
+/// Delays are shown in milliseconds.
+const MS: f64 = 1000.0;
+
+fn at_paths(evidence: &Evidence, paths: &str, scheme: &str, metric: &str) -> Vec<f64> {
+    let at = [("M", paths), ("SCHEME", scheme)];
+    evidence.values(FIG11.name, &at, "all", metric).into_iter().map(|delay| delay * MS).collect()
+}
+
+fn figure(evidence: &Evidence, title: &str, metric: &str) -> Figure {
+    let mut figure = Figure::new(title, "paths M", "ms");
+    for (scheme, name) in SCHEMES {
+        figure.line(name, curve(evidence, FIG11.name, "M", &[("SCHEME", scheme)], metric, |_| MS));
+    }
+    figure
+}
+
+/// `mplot-fig13`: mean delay at 30 % loss.
+pub(super) fn mean(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome::new();
+    let of = |paths: &str, scheme| at_paths(evidence, paths, scheme, MEAN);
+    // Below 100 and above 300 ms, each with half of that to spare.
+    outcome.bounded("mean delay, mplot, M=2 (ms)", Measure::of(&of("2", MPLOT)), None, 150.0);
+    outcome.bounded("mean delay, ptcp, M=2 (ms)", Measure::of(&of("2", RIVAL)), 150.0, None);
+    for paths in evidence.axis(FIG11.name, "M") {
+        let less =
+            Measure::paired(&of(&paths, RIVAL), &of(&paths, MPLOT), |ptcp, mplot| ptcp - mplot);
+        let name = format!("ptcp later than mplot, M={paths} (ms)");
+        if paths == "1" {
+            outcome.measure(name, less);
+        } else {
+            outcome.bounded(name, less, 0.0, None);
+        }
+        let ours = Measure::ratio(&of(&paths, OURS), &of(&paths, MPLOT));
+        outcome.measure(format!("anabranch over mplot, M={paths}"), ours);
+    }
+    let grows = Measure::paired(&of("5", MPLOT), &of("2", MPLOT), |five, two| five - two);
+    outcome.bounded("mplot, M=5 less M=2 (ms)", grows, 0.0, None);
+    let mut figure = figure(evidence, "Mean packet delay at 30 % loss", MEAN);
+    figure.paper("paper, MPLOT below", &[(2.0, 100.0)]);
+    figure.paper("paper, PTCP above", &[(2.0, 300.0)]);
+    outcome.figures.push(figure);
+    outcome
+}
+
+/// `mplot-fig14`: its deviation.
+pub(super) fn deviation(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome::new();
+    let of = |paths: &str, scheme| at_paths(evidence, paths, scheme, DEVIATION);
+    for paths in evidence.axis(FIG11.name, "M") {
+        for (scheme, name) in SCHEMES {
+            outcome.measure(
+                format!("deviation, {name}, M={paths} (ms)"),
+                Measure::of(&of(&paths, scheme)),
+            );
+        }
+        let ratio = Measure::ratio(&of(&paths, MPLOT), &of(&paths, RIVAL));
+        let name = format!("mplot over ptcp, M={paths}");
+        if paths == "1" {
+            outcome.measure(name, ratio);
+        } else {
+            outcome.bounded(name, ratio, None, 1.0 / 3.0);
+        }
+    }
+    let mut figure = figure(evidence, "Deviation of packet delay at 30 % loss", DEVIATION);
+    figure.paper("paper, MPLOT", &[(2.0, 55.0), (5.0, 500.0)]);
+    figure.paper("paper, PTCP", &[(2.0, 1600.0), (5.0, 1800.0)]);
+    outcome.figures.push(figure);
+    outcome
+}
+
+/// `mplot-fig15`: mean delay against loss, three paths.
+pub(super) fn against_loss(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome::new();
+    let mut figure = Figure::new("Mean packet delay, three paths", "loss (%)", "ms");
+    for (scheme, name) in SCHEMES {
+        let points = curve(evidence, FIG12.name, "LOSS", &[("SCHEME", scheme)], MEAN, |_| MS);
+        let means = || points.iter().map(|(_, delay)| delay.mean);
+        let least = means().fold(f64::INFINITY, f64::min);
+        let most = means().fold(f64::NEG_INFINITY, f64::max);
+        let label = format!("most over least delay, {name}");
+        match scheme {
+            MPLOT => outcome.bounded(label, Measure::exact(most / least), None, 2.0),
+            _ => outcome.exact(label, most / least),
+        }
+        figure.line(name, points);
+    }
+    let loss = evidence.axis(FIG12.name, "LOSS");
+    if let Some(worst) = loss.last() {
+        let of = |scheme| {
+            evidence.values(FIG12.name, &[("LOSS", worst), ("SCHEME", scheme)], "all", MEAN)
+        };
+        let ratio = Measure::ratio(&of(RIVAL), &of(MPLOT));
+        outcome.bounded(format!("ptcp over mplot at {worst} %"), ratio, 1.0, None);
+    }
+    outcome.figures.push(figure);
+    outcome
+}

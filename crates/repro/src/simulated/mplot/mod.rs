@@ -1,0 +1,99 @@
+//! MPLOT's figures and its Table III.
+
+mod delay;
+pub(crate) mod diversity;
+mod fairness;
+mod mapping;
+mod rivals;
+mod wireless;
+
+use super::{Evidence, Experiment, Simulated};
+use crate::measure::Measure;
+
+/// Reads an experiment's file.
+macro_rules! experiment {
+    ($name:literal, $quick:expr) => {
+        Experiment {
+            name: concat!("mplot/", $name),
+            text: include_str!(concat!("../../../../../scenarios/papers/mplot/", $name, ".toml")),
+            quick: $quick,
+        }
+    };
+}
+
+static FIG3: Experiment = experiment!(
+    "fig3",
+    &["duration=20s", "warm-up=4s", "seeds=3", "sweep.M.values=[1, 2, 4, 7, 10]"]
+);
+static FIG4: Experiment =
+    experiment!("fig4", &["duration=15s", "warm-up=4s", "seeds=2", "sweep.M.values=[2, 8, 10]"]);
+static FIG5: Experiment =
+    experiment!("fig5", &["duration=40s", "warm-up=5s", "seeds=3", "sweep.M.values=[1, 3, 5]"]);
+static TAB3: Experiment = experiment!("tab3", &["duration=30s", "warm-up=5s", "seeds=3"]);
+static FIG6: Experiment = experiment!("fig6", &["duration=40s", "warm-up=10s", "seeds=3"]);
+static FIG7: Experiment =
+    experiment!("fig7", &["duration=40s", "warm-up=10s", "seeds=3", "sweep.M.values=[1, 3, 5]"]);
+static FIG8: Experiment =
+    experiment!("fig8", &["duration=40s", "warm-up=5s", "seeds=3", "sweep.M.values=[2, 5]"]);
+static FIG10: Experiment = experiment!("fig10", &["duration=20s", "warm-up=4s", "seeds=2"]);
+static FIG11: Experiment =
+    experiment!("fig11", &["duration=30s", "warm-up=5s", "seeds=3", "sweep.M.values=[1, 2, 5]"]);
+static FIG12: Experiment = experiment!(
+    "fig12",
+    &["duration=30s", "warm-up=5s", "seeds=3", "sweep.LOSS.values=[0, 5, 15, 30, 50]"]
+);
+static PARITY: Experiment =
+    experiment!("parity", &["duration=30s", "warm-up=5s", "seeds=3", "sweep.M.values=[1, 3, 5]"]);
+
+/// The paper's simulated items.
+pub(super) static ITEMS: &[Simulated] = &[
+    Simulated { id: "mplot-fig3", experiments: &[&FIG3], check: diversity::aggregation },
+    Simulated { id: "mplot-fig3-div", experiments: &[&FIG3], check: diversity::order_of_growth },
+    Simulated { id: "mplot-fig4", experiments: &[&FIG4], check: diversity::unequal_delays },
+    Simulated { id: "mplot-fig5", experiments: &[&FIG5], check: mapping::awareness },
+    Simulated { id: "mplot-tab3", experiments: &[&TAB3], check: mapping::reliability },
+    Simulated { id: "mplot-fig6", experiments: &[&FIG6], check: fairness::over_time },
+    Simulated { id: "mplot-fig7", experiments: &[&FIG7], check: fairness::totals },
+    Simulated { id: "mplot-fair-cwnd", experiments: &[&FIG7], check: fairness::windows },
+    Simulated { id: "mplot-fig8", experiments: &[&FIG8], check: diversity::correlation },
+    Simulated { id: "mplot-fig10", experiments: &[&FIG10], check: wireless::contention },
+    Simulated { id: "mplot-fig10-rts", experiments: &[&FIG10], check: wireless::other_access },
+    Simulated { id: "mplot-parity", experiments: &[&PARITY], check: rivals::without_loss },
+    Simulated { id: "mplot-fig11", experiments: &[&FIG11], check: rivals::heavy_loss },
+    Simulated { id: "mplot-fig12", experiments: &[&FIG12], check: rivals::against_loss },
+    Simulated { id: "mplot-fig13", experiments: &[&FIG11], check: delay::mean },
+    Simulated { id: "mplot-fig14", experiments: &[&FIG11], check: delay::deviation },
+    Simulated { id: "mplot-fig15", experiments: &[&FIG12], check: delay::against_loss },
+    Simulated { id: "mplot-rfec", experiments: &[&FIG3], check: diversity::repairs },
+];
+
+/// The schemes of the experiments that compare three.
+const MPLOT: &str = "1";
+const RIVAL: &str = "2";
+const OURS: &str = "3";
+
+/// Goodput of all flows, one value for each seed.
+fn goodput(evidence: &Evidence, experiment: &str, at: &[(&str, &str)]) -> Vec<f64> {
+    evidence.values(experiment, at, "all", "goodput_mbps")
+}
+
+/// The curve of a scalar of all flows over a sweep's key, everything else fixed.
+fn curve(
+    evidence: &Evidence,
+    experiment: &str,
+    key: &str,
+    fixed: &[(&str, &str)],
+    metric: &str,
+    scale: impl Fn(f64) -> f64,
+) -> Vec<(f64, Measure)> {
+    let axis = evidence.axis(experiment, key);
+    let point = |value: &String| {
+        let mut at = fixed.to_vec();
+        at.push((key, value));
+        let x: f64 = value.parse().unwrap_or(f64::NAN);
+        let values = evidence.values(experiment, &at, "all", metric);
+        let scaled: Vec<f64> = values.into_iter().map(|y| y * scale(x)).collect();
+        (x, Measure::of(&scaled))
+    };
+    axis.iter().map(point).collect()
+}

@@ -1,0 +1,81 @@
+//! Figure 10: paths that share a wireless last hop.
+
+use super::{Evidence, FIG10, curve};
+use crate::figure::Figure;
+use crate::measure::Measure;
+use crate::outcome::Outcome;
+
+/// Raw rate of the channel less its loss, Mb/s: what the paper counts throughput and goodput against.
+const USABLE: f64 = 11.0 * 0.9;
+
+const ACCESS: [(&str, &str); 3] = [("1", "basic"), ("2", "RTS/CTS"), ("3", "TDMA")];
+
+fn shares(evidence: &Evidence, access: &str, metric: &str) -> Vec<(f64, Measure)> {
+    curve(evidence, FIG10.name, "M", &[("MAC", access)], metric, |_| 1.0 / USABLE)
+}
+
+/// Where a curve is highest.
+fn peak(points: &[(f64, Measure)]) -> (f64, f64) {
+    let best = points.iter().max_by(|a, b| a.1.mean.total_cmp(&b.1.mean));
+    best.map_or((f64::NAN, f64::NAN), |(m, measure)| (*m, measure.mean))
+}
+
+fn at(points: &[(f64, Measure)], m: f64) -> Measure {
+    let found = points.iter().find(|(x, _)| *x == m);
+    found.map_or(Measure::exact(f64::NAN), |(_, measure)| *measure)
+}
+
+fn figure(evidence: &Evidence, access: &[(&str, &str)]) -> Figure {
+    let mut figure =
+        Figure::new("A shared wireless last hop", "paths M", "share of raw rate less loss");
+    for (mac, name) in access {
+        figure.line(format!("throughput, {name}"), shares(evidence, mac, "throughput_mbps"));
+        figure.line(format!("goodput, {name}"), shares(evidence, mac, "goodput_mbps"));
+    }
+    figure.paper("paper, basic, throughput", &[(5.0, 0.82)]);
+    figure.paper("paper, basic, goodput", &[(5.0, 0.70)]);
+    figure
+}
+
+/// `mplot-fig10`: basic access.
+pub(super) fn contention(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome::new();
+    for (metric, name, stated) in
+        [("throughput_mbps", "throughput", 0.82), ("goodput_mbps", "goodput", 0.70)]
+    {
+        let points = shares(evidence, "1", metric);
+        outcome.bounded(format!("M of most {name}"), Measure::exact(peak(&points).0), 4.0, 6.0);
+        let five = at(&points, 5.0);
+        outcome.bounded(format!("{name} at M=5, share"), five, stated - 0.1, stated + 0.1);
+        outcome.measure(format!("{name} at M=1, share"), at(&points, 1.0));
+        outcome.measure(format!("{name} at M=10, share"), at(&points, 10.0));
+    }
+    outcome.figures.push(figure(evidence, &ACCESS[..1]));
+    outcome.remark(
+        "The channel's rate is divided evenly by Bianchi's model with his own parameters; a true \
+         802.11b with packets of 800 bytes carries less than half of 11 Mb/s, so the paper's 82 % \
+         would be out of reach.",
+    );
+    outcome
+}
+
+/// `mplot-fig10-rts`: RTS/CTS and a channel without contention.
+pub(super) fn other_access(evidence: &Evidence) -> Outcome {
+    let mut outcome = Outcome::new();
+    let [basic, rts, tdma] = ACCESS.map(|(mac, _)| shares(evidence, mac, "goodput_mbps"));
+    for ((_, name), points) in ACCESS.iter().zip([&basic, &rts, &tdma]) {
+        outcome.exact(format!("M of most goodput, {name}"), peak(points).0);
+    }
+    let later = peak(&rts).0 - peak(&basic).0;
+    outcome.bounded("peak of RTS/CTS later by (paths)", Measure::exact(later), 1.0, None);
+    let falls = |points: &[(f64, Measure)]| 1.0 - at(points, 10.0).mean / peak(points).1;
+    for ((_, name), points) in ACCESS.iter().zip([&basic, &rts, &tdma]) {
+        outcome.exact(format!("fall from the peak to M=10, {name}"), falls(points));
+    }
+    let gentler = falls(&basic) - falls(&rts);
+    outcome.bounded("fall of basic less RTS/CTS", Measure::exact(gentler), 0.0, None);
+    let gentlest = falls(&basic) - falls(&tdma);
+    outcome.bounded("fall of basic less TDMA", Measure::exact(gentlest), 0.0, None);
+    outcome.figures.push(figure(evidence, &ACCESS));
+    outcome
+}
