@@ -107,6 +107,11 @@ impl Journal {
         }
     }
 
+    /// The error that a run is missing which was kept before.
+    pub fn lost(&self, id: RunId) -> ResultsError {
+        damaged(&self.path(id), &"it was kept, and is missing or damaged now")
+    }
+
     fn path(&self, id: RunId) -> PathBuf {
         self.directory.join(RUNS).join(format!("point{}-seed{}.run", id.point, id.seed))
     }

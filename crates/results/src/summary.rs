@@ -82,10 +82,14 @@ impl MetricSummary {
 pub struct Expectation {
     /// The point it was judged at.
     pub point: BTreeMap<String, String>,
+    /// The bound in words.
+    pub bound: String,
     /// What it is about.
     pub subject: String,
     /// What it bounds.
     pub metric: String,
+    /// Whose figure divides it, run by run, if one does.
+    pub relative_to: Option<String>,
     /// Least mean accepted.
     pub min: Option<f64>,
     /// Largest mean accepted.

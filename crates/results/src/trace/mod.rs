@@ -1,1 +1,15 @@
-//! What happened packet by packet, for other tools to read.
+//! What happened packet by packet and decision by decision, for other tools to read.
+//!
+//! [`Capture`] writes what crossed the links as pcapng, which Wireshark opens; [`Qlog`] writes why a
+//! connection sent what it sent, as qlog.
+
+mod capture;
+mod headers;
+mod pcapng;
+mod qlog;
+#[cfg(test)]
+mod tests;
+
+pub use capture::Capture;
+pub use pcapng::PcapNg;
+pub use qlog::{Qlog, QlogTrace};

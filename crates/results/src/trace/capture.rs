@@ -1,0 +1,86 @@
+//! Watching the links of a run.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::Path;
+
+use anabranch_sim::engine::{Observer, PacketEvent, PacketEventKind};
+use anabranch_sim::link::DropCause;
+
+use super::headers;
+use super::pcapng::PcapNg;
+use crate::file::Whole;
+use crate::{ResultsError, VERSION};
+
+/// A pcapng file of a run, with one interface for each link.
+///
+/// A packet is there once for every link that it left: when it arrived at the link's far end, with its
+/// congestion mark, or when it was dropped, with a comment that names the cause. `not frame.comment`
+/// shows what arrived.
+#[derive(Debug)]
+pub struct Capture {
+    whole: Whole,
+    file: PcapNg<BufWriter<File>>,
+    bytes: Vec<u8>,
+    failed: Option<io::Error>,
+}
+
+impl Capture {
+    /// Begins the file at `path` for links of these names, in the order of their numbers; `comment` says
+    /// which run it is.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn begin<'a>(
+        path: &Path,
+        comment: &str,
+        links: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Self, ResultsError> {
+        let whole = Whole::begin(path)?;
+        let out = BufWriter::new(whole.writer()?);
+        let open = || {
+            let mut file = PcapNg::begin(out, &format!("anabranch {VERSION}"), comment)?;
+            for link in links {
+                file.interface(link)?;
+            }
+            Ok(file)
+        };
+        let file = open().map_err(ResultsError::io(path, "write"))?;
+        Ok(Capture { whole, file, bytes: Vec::new(), failed: None })
+    }
+
+    /// Completes the file and gives it its name.
+    ///
+    /// # Errors
+    /// When something of it could not be written.
+    pub fn finish(self) -> Result<(), ResultsError> {
+        let written = match self.failed {
+            Some(error) => Err(error),
+            None => self.file.finish().map(drop),
+        };
+        written.map_err(ResultsError::io(self.whole.path(), "write"))?;
+        self.whole.finish(false)
+    }
+}
+
+impl Observer for Capture {
+    fn packet(&mut self, event: &PacketEvent<'_>) {
+        let comment = match event.kind {
+            PacketEventKind::Delivered => None,
+            PacketEventKind::Dropped(cause) => Some(match cause {
+                DropCause::QueueFull => "dropped: the buffer was full",
+                DropCause::QueueEarly => "dropped: active queue management",
+                DropCause::Blackout => "dropped: the link was dark",
+                DropCause::Random => "lost at random",
+            }),
+            PacketEventKind::Entered | PacketEventKind::Marked => return,
+        };
+        if self.failed.is_some() {
+            return;
+        }
+        let length = headers::write(event.packet, event.payload, &mut self.bytes);
+        let time = event.time.as_nanos();
+        let written = self.file.packet(event.link.0, time, &self.bytes, length, comment);
+        self.failed = written.err();
+    }
+}

@@ -1,0 +1,148 @@
+//! IPv4, TCP and UDP headers for packets that have none in the simulator.
+
+use anabranch_sim::engine::{Packet, Payload, PortId};
+use anabranch_sim::link::Ecn;
+use anabranch_tcp::{Flags, Segment};
+use anabranch_types::Time;
+
+/// The window field counts units of this many bits, which a SYN announces: windows up to 64 MiB in
+/// steps of 1 KiB.
+const WINDOW_SCALE: u8 = 10;
+/// Both ends' port: of no well-known protocol, so that nothing is dissected by mistake.
+const PORT: u16 = 47_000;
+
+/// Writes what a packet looks like on the wire into `bytes`, as far as it is known, and returns its
+/// length there.
+///
+/// Ports become addresses `10.x.y.z`, their number plus one; ports that are joined have numbers that
+/// differ in the last bit. Stream bytes are counted in the simulator, not carried, so they are missing.
+pub(super) fn write(packet: &Packet, payload: &Payload, bytes: &mut Vec<u8>) -> u32 {
+    bytes.clear();
+    let protocol = if matches!(payload, Payload::Segment(_)) { 6 } else { 17 };
+    ip(packet, protocol, bytes);
+    let port = PORT.wrapping_add((packet.stream % 15_000) as u16);
+    let length = match payload {
+        Payload::Segment(segment) => {
+            tcp(segment, port, bytes);
+            bytes.len() as u32 + segment.len
+        }
+        Payload::Datagram(data) => {
+            udp(data.len(), port, bytes);
+            bytes.extend(data);
+            bytes.len() as u32
+        }
+        Payload::Filler => {
+            let data = packet.size.saturating_sub(28);
+            udp(data as usize, port, bytes);
+            bytes.len() as u32 + data
+        }
+    };
+    complete_ip(length, bytes);
+    // Papers count headers differently; what they count more is not in the IP packet.
+    length.max(packet.size)
+}
+
+/// The address of a port: `10.x.y.z`.
+pub(super) fn address(port: PortId) -> [u8; 4] {
+    let [_, a, b, c] = port.0.wrapping_add(1).to_be_bytes();
+    [10, a, b, c]
+}
+
+fn ip(packet: &Packet, protocol: u8, bytes: &mut Vec<u8>) {
+    let ecn = match packet.ecn {
+        Ecn::NotEct => 0,
+        Ecn::Ect1 => 1,
+        Ecn::Ect0 => 2,
+        Ecn::Ce => 3,
+    };
+    // Length and checksum follow; do not fragment, 64 hops.
+    bytes.extend([0x45, ecn, 0, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0]);
+    bytes.extend(address(PortId(packet.to.0 ^ 1)));
+    bytes.extend(address(packet.to));
+}
+
+/// Length and checksum (RFC 791 §3.1) of the IP header at the beginning.
+fn complete_ip(length: u32, bytes: &mut [u8]) {
+    let Some(header) = bytes.get_mut(..20) else { return };
+    let length = u16::try_from(length).unwrap_or(u16::MAX).to_be_bytes();
+    header[2..4].copy_from_slice(&length);
+    let words =
+        header.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
+    let sum: u32 = words.sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let folded = (folded & 0xffff) + (folded >> 16);
+    header[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
+}
+
+fn udp(data: usize, port: u16, bytes: &mut Vec<u8>) {
+    let length = u16::try_from(data + 8).unwrap_or(u16::MAX);
+    for field in [port, port, length, 0] {
+        bytes.extend(field.to_be_bytes());
+    }
+}
+
+fn tcp(segment: &Segment, port: u16, bytes: &mut Vec<u8>) {
+    let options = options(segment);
+    let words = 5 + options.len() as u16 / 4;
+    let mut flags = words << 12;
+    // FIN, SYN, ACK, ECE and CWR where RFC 9293 and RFC 3168 have them; PSH is not modelled.
+    let bits = [
+        (Flags::FIN, 1),
+        (Flags::SYN, 1 << 1),
+        (Flags::ACK, 1 << 4),
+        (Flags::ECE, 1 << 6),
+        (Flags::CWR, 1 << 7),
+    ];
+    for (flag, bit) in bits {
+        if segment.flags.has(flag) {
+            flags |= bit;
+        }
+    }
+    // The model numbers payload bytes from 0 and gives the SYN none; on the wire it takes one, which
+    // is why payload begins at 1.
+    let is_syn = segment.flags.has(Flags::SYN);
+    let seq = if is_syn { 0 } else { segment.seq.wrapping_add(1) as u32 };
+    let ack = if segment.flags.has(Flags::ACK) { segment.ack.wrapping_add(1) as u32 } else { 0 };
+    let window = if is_syn { segment.window } else { segment.window >> WINDOW_SCALE };
+    let window = u16::try_from(window).unwrap_or(u16::MAX);
+    for field in [port, port] {
+        bytes.extend(field.to_be_bytes());
+    }
+    bytes.extend(seq.to_be_bytes());
+    bytes.extend(ack.to_be_bytes());
+    bytes.extend(flags.to_be_bytes());
+    bytes.extend(window.to_be_bytes());
+    // No checksum, no urgent data.
+    bytes.extend([0; 4]);
+    bytes.extend(options);
+}
+
+/// The options, padded to whole words; at most 40 bytes.
+fn options(segment: &Segment) -> Vec<u8> {
+    let mut options = Vec::new();
+    if segment.flags.has(Flags::SYN) {
+        // SACK permitted, window scale.
+        options.extend([4, 2, 3, 3, WINDOW_SCALE]);
+    }
+    if let Some(timestamps) = segment.timestamps {
+        options.extend([1, 1, 8, 10]);
+        options.extend(clock(timestamps.value).to_be_bytes());
+        let echo = if timestamps.echo == Time::MAX { 0 } else { clock(timestamps.echo) };
+        options.extend(echo.to_be_bytes());
+    }
+    let room = (40 - options.len().min(40)).saturating_sub(4) / 8;
+    let blocks: Vec<(u64, u64)> = segment.sack.iter(segment.ack).take(room).collect();
+    if !blocks.is_empty() {
+        options.extend([1, 1, 5, 2 + 8 * blocks.len() as u8]);
+        for offset in blocks.into_iter().flat_map(|(start, end)| [start, end]) {
+            options.extend((offset.wrapping_add(1) as u32).to_be_bytes());
+        }
+    }
+    options.resize(options.len().next_multiple_of(4), 0);
+    options
+}
+
+/// A timestamp clock of milliseconds (RFC 7323 §5.4 allows 1 ms to 1 s).
+fn clock(time: Time) -> u32 {
+    (time.as_nanos() / 1_000_000) as u32
+}
