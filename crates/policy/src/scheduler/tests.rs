@@ -307,3 +307,23 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_fast_path_that_is_alone_takes_several_at_once() {
+    let count = |mbps: f64, paths: usize, free: u64, symbols: u32| {
+        let mut paths: Vec<PathView> = (0..paths).map(|id| path(id as u32, 100, 1)).collect();
+        paths[0].rate = anabranch_types::Bitrate::from_mbps(mbps);
+        paths[0].bytes_in_flight = (100 - free) * paths[0].packet_size;
+        let mut picks = Vec::new();
+        let view = view(&paths, &[], symbols);
+        assert!(matches!(scheduler("earliest").pull(PathId(0), &view, &mut picks), Pull::Send(_)));
+        picks[0].count
+    };
+    // 20 µs at 4.8 Gb/s are ten packets of 1200 bytes.
+    assert_eq!(count(4800.0, 1, 100, 1000), 10);
+    assert_eq!(count(100_000.0, 1, 100, 1000), 16, "never more");
+    assert_eq!(count(4800.0, 1, 3, 1000), 3, "no more than the window admits");
+    assert_eq!(count(4800.0, 1, 100, 2), 2, "no more than there are");
+    assert_eq!(count(100.0, 1, 100, 1000), 1, "a slow path decides each time");
+    assert_eq!(count(4800.0, 2, 100, 1000), 1, "as does one with company");
+}
