@@ -31,6 +31,7 @@
 //! ```
 
 pub mod config;
+pub mod meta;
 mod prr;
 pub mod ranges;
 pub mod receiver;

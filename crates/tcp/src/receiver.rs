@@ -265,6 +265,11 @@ impl Receiver {
         taken
     }
 
+    /// An acknowledgement is wanted although nothing arrived: a window has opened.
+    pub fn request_ack(&mut self) {
+        self.ack_due |= self.opened;
+    }
+
     /// Stream bytes that have arrived in order.
     pub fn delivered(&self) -> u64 {
         self.stream_end()

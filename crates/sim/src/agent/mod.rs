@@ -11,7 +11,7 @@ use std::fmt::Debug;
 use anabranch_types::Time;
 
 pub use self::core::{CoreConfig, CoreFailure, CoreReceiver, CoreSender};
-pub use tcp::{TcpReceiver, TcpSender};
+pub use tcp::{MetaTcpReceiver, MetaTcpSender, TcpReceiver, TcpSender};
 pub use transfers::{TcpTransfers, TcpTransfersReceiver};
 pub use udp::{Sink, Udp, UdpConfig, UdpPattern};
 

@@ -1,10 +1,14 @@
 //! TCP's two ends as agents.
 
+mod meta;
+
 use anabranch_policy::{PolicyError, PolicySpec, congestion};
 use anabranch_tcp::{Config, Flags, Receiver, Segment, Sender, SenderEvent, WireFormat};
 use anabranch_types::{Rng, Time};
 use core::time::Duration;
 use std::collections::VecDeque;
+
+pub use meta::{MetaTcpReceiver, MetaTcpSender};
 
 use super::{Agent, Arrival, Loss, Outbox};
 use crate::engine::{Payload, PortId};

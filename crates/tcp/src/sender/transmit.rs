@@ -41,7 +41,8 @@ impl Sender {
         Segment { flags: Flags::SYN, ..segment }
     }
 
-    fn probe(&mut self, now: Time) -> Segment {
+    /// An empty segment that wants an answer.
+    pub(crate) fn probe(&mut self, now: Time) -> Segment {
         self.statistics.window_probes += 1;
         let segment = blank(now, self.peer_timestamp, self.config.timestamps);
         // An offset that has been acknowledged: it can only be answered.
@@ -181,6 +182,8 @@ impl Sender {
     }
 
     fn note_out_of_data(&mut self) {
+        // What was sent last may have filled the window all the same.
+        self.window_limited = !self.can_use_window();
         let in_flight = self.board.pipe();
         if in_flight < self.window()
             && let Some(rate) = &mut self.rate

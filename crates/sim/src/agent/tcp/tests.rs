@@ -67,3 +67,38 @@ fn the_same_seed_gives_the_same_packets() {
     };
     assert_eq!(digest(), digest());
 }
+
+#[test]
+fn a_stream_over_two_links_uses_both() {
+    use anabranch_tcp::meta::MetaConfig;
+    let mut topology = Topology::new();
+    let (a, b) = (topology.add_node("a"), topology.add_node("b"));
+    let mut routes = Vec::new();
+    for (name, there) in [("fast", "rate=8mbit,delay=10ms"), ("slow", "rate=4mbit,delay=40ms")] {
+        let link = topology.add_link(a, b, &there.parse().unwrap(), name).unwrap();
+        let back =
+            topology.add_link(b, a, &there.parse().unwrap(), format!("{name}.back")).unwrap();
+        let out = topology.route_via(&[link]).unwrap();
+        routes.push((out, topology.route_via(&[back]).unwrap()));
+    }
+    let mut engine = Engine::new(topology, 1).unwrap();
+    let config = MetaConfig::new(Config::default());
+    let control: PolicySpec = "reno:initial=2".parse().unwrap();
+    let sender = MetaTcpSender::new(&config, &[control.clone(), control], Some(6_000_000)).unwrap();
+    let sender = engine.add_agent(Box::new(sender), Time::ZERO);
+    let receiver = engine.add_agent(Box::new(MetaTcpReceiver::new(&config, 2)), Time::ZERO);
+    for (out, home) in routes {
+        engine.connect(sender, receiver, out, home).unwrap();
+    }
+    engine.run_until(Time::from_secs(20));
+    let agent = engine.agent_as::<MetaTcpSender>(sender).unwrap();
+    assert_eq!(agent.acknowledged(), 6_000_000);
+    // 48 Mbit over 12 Mb/s; the fast link alone would take 6 s.
+    assert!(
+        agent.finished().is_some_and(|at| at < Time::from_millis(5500)),
+        "{:?}",
+        agent.finished()
+    );
+    let receiver = engine.agent_as::<MetaTcpReceiver>(receiver).unwrap().receiver();
+    assert_eq!(receiver.delivered(), 6_000_000);
+}
