@@ -20,3 +20,8 @@ pub mod wireless;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/howto/try-a-policy.md")]
 mod try_a_policy {}
+
+// So is that of the page on scenarios.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/scenarios.md")]
+mod scenarios_page {}

@@ -121,6 +121,9 @@ fn policies(section: &Section<'_>, mut profile: Profile) -> Profile {
             table.complain(axis, error.to_string(), "");
         }
     }
+    // Endpoints tell each other by which profile to acknowledge. This one is not the built-in of that
+    // name any more, and under a name of its own the receiver takes the one it was given.
+    profile.name.push('*');
     profile
 }
 

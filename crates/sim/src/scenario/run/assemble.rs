@@ -97,7 +97,7 @@ impl<'a> Figures<'a> {
             figures.push(("block_delay_mean_s", mean(&delays)));
             figures.push(("block_delay_std_s", standard_deviation(&delays)));
             // Neighbours are those of one flow.
-            let steps: Vec<f64> = self.slice_delays().map(|delays| mean_step(delays)).collect();
+            let steps: Vec<f64> = self.slice_delays().map(mean_step).collect();
             figures.push(("block_delay_step_s", mean(&steps)));
         }
         let completions = self.samples("fct_s").unwrap_or_default();

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use anabranch_types::Time;
 
+use super::DecisionObservers;
 use super::core_ends::{CoreSink, CoreSource};
 use super::delays::Delays;
 use super::gauge::{Gauge, Log};
@@ -60,6 +61,21 @@ pub(super) struct Instant {
 impl LiveFlow {
     pub(super) fn new(ends: Ends, start: Time, transfers: u64) -> Self {
         LiveFlow { ends, start, transfers, remembered: Reading::default(), delays: None }
+    }
+
+    /// Has what the sender decides taken down, if it is one that decides.
+    pub(super) fn observe(
+        &self,
+        engine: &mut Engine,
+        subject: &str,
+        decisions: &mut DecisionObservers<'_>,
+    ) {
+        if let Ends::Core { sender, .. } = self.ends
+            && let Some(source) = engine.agent_as_mut::<CoreSource>(sender)
+            && let Some(observer) = decisions(subject)
+        {
+            source.sender.set_observer(observer);
+        }
     }
 
     /// Measures delays from now on: of packets, and of slices of so many bytes.

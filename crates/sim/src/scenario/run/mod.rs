@@ -37,7 +37,14 @@ pub struct RunOptions<'a> {
     pub cancel: Option<&'a AtomicBool>,
     /// Sees every packet on every link. Links are numbered as in [`Plan::links`].
     pub observer: Option<&'a mut dyn Observer>,
+    /// Asked once for every flow between core endpoints, by its subject, for someone who takes down
+    /// what the sender decides.
+    pub decisions: Option<&'a mut DecisionObservers<'a>>,
 }
+
+/// Gives an observer for the decisions of a flow's sender.
+pub type DecisionObservers<'a> =
+    dyn FnMut(&str) -> Option<Box<dyn anabranch_core::observe::Observer>> + 'a;
 
 impl fmt::Debug for RunOptions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -97,6 +104,9 @@ impl Scenario {
     ) -> Result<RunReport, RunError> {
         let plan = self.plan(point).map_err(RunError::Scenario)?;
         let mut run = Run::new(&plan, self.expectations(), seed)?;
+        if let Some(decisions) = &mut options.decisions {
+            run.observe(&mut **decisions);
+        }
         run.finish(options)?;
         let mut report = run.report();
         report.point.clone_from(&point.labels);
@@ -120,6 +130,12 @@ impl<'a> Run<'a> {
         let recorder = Recorder::new(plan, expectations, &mut live);
         let look_at = recorder.watches_queues().then_some(Time::ZERO + LOOK);
         Ok(Run { plan, live, recorder, warm: false, look_at })
+    }
+
+    fn observe(&mut self, decisions: &mut DecisionObservers<'_>) {
+        for (flow, plan) in self.live.flows.iter().zip(&self.plan.flows) {
+            flow.observe(&mut self.live.engine, &plan.subject, decisions);
+        }
     }
 
     fn finish(&mut self, options: &mut RunOptions<'_>) -> Result<(), RunError> {

@@ -1,0 +1,95 @@
+//! The gallery: every scenario is read, and runs; some keep their bounds even when they are short.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anabranch_sim::scenario::{Expectation, Point, Scenario};
+
+fn gallery() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
+}
+
+fn load(path: &Path, assignments: &[&str]) -> Scenario {
+    let text = fs::read_to_string(path).expect("a scenario");
+    let directory = path.parent().expect("a directory").to_owned();
+    let mut read =
+        |name: &str| fs::read_to_string(directory.join(name)).map_err(|error| error.to_string());
+    let assignments: Vec<String> = assignments.iter().map(|text| (*text).to_owned()).collect();
+    let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+    Scenario::load(&text, &name, &assignments, &mut read).unwrap_or_else(|errors| {
+        panic!("{}", errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+    })
+}
+
+/// Runs every point for `seeds` seeds and holds the expectations against it.
+fn check(scenario: &Scenario, points: &[Point], seeds: u64) -> Vec<String> {
+    let mut broken = Vec::new();
+    for point in points {
+        let runs: Vec<_> = (1..=seeds)
+            .map(|seed| scenario.run(point, seed).unwrap_or_else(|error| panic!("{error}")))
+            .collect();
+        let runs: Vec<_> = runs.iter().collect();
+        let verdict = |expectation: &Expectation| expectation.check(&point.labels, &runs);
+        for verdict in scenario.expectations().iter().filter_map(verdict) {
+            if !verdict.holds {
+                let (what, mean) = (verdict.expectation, verdict.mean);
+                broken.push(format!("{:?}: {what}: {mean:?}", point.labels));
+            }
+        }
+    }
+    broken
+}
+
+#[test]
+fn every_scenario_of_the_gallery_runs() {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(gallery()).expect("scenarios/") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let whole = load(&path, &[]);
+        let stem = path.file_stem().expect("a stem").to_string_lossy().into_owned();
+        assert_eq!(whole.name(), stem, "a scenario is called like its file");
+        assert!(whole.description().len() > 60, "{stem} says what it shows");
+        assert!(!whole.expectations().is_empty(), "{stem} says what to expect");
+        let brief = load(&path, &["duration=2s", "warm-up=500ms"]);
+        let reports: Vec<_> = brief
+            .points()
+            .iter()
+            .map(|point| brief.run(point, 1).unwrap_or_else(|error| panic!("{stem}: {error}")))
+            .collect();
+        for report in &reports {
+            // In so short a time and at such losses as here not every TCP delivers anything.
+            let sent = report.scalar("all", "data_packets").expect("measured");
+            assert!(sent > 0.0, "{stem}: {:?} sends nothing", report.point);
+            assert_eq!(report.scalar("all", "failed"), Some(0.0), "{stem}: {:?}", report.point);
+        }
+        names.push(stem);
+    }
+    assert!(names.len() >= 12, "{names:?}");
+}
+
+#[test]
+fn short_runs_keep_the_bounds_that_time_does_not_matter_to() {
+    for (name, assignments) in [
+        ("single-tcp-loss", &["duration=20s"][..]),
+        ("codel", &["duration=30s"]),
+        ("short-flows", &["duration=40s"]),
+        ("failover", &["duration=20s"]),
+        ("mahimahi", &["duration=12s"]),
+    ] {
+        let scenario = load(&gallery().join(format!("{name}.toml")), assignments);
+        let broken = check(&scenario, scenario.points(), 1);
+        assert!(broken.is_empty(), "{name}: {broken:#?}");
+    }
+}
+
+/// The null test: where core and TCP do the same, they are equally fast, within a tenth.
+#[test]
+fn the_uncoded_core_with_reno_is_tcp() {
+    let scenario = load(&gallery().join("null-test.toml"), &["duration=100s"]);
+    assert_eq!(scenario.points().len(), 12);
+    let broken = check(&scenario, scenario.points(), 5);
+    assert!(broken.is_empty(), "{broken:#?}");
+}
