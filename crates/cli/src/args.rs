@@ -64,6 +64,8 @@ pub enum Command {
     Policies(PoliciesArgs),
     /// Reproduce the papers' figures and tables, with a verdict for each
     Repro(crate::repro::args::ReproArgs),
+    /// Run simulated experiments, check them, and draw their results
+    Sim(crate::sim::args::SimArgs),
     /// Explain a recorded connection: what was sent where, and why
     Why(WhyArgs),
     /// Print a completion script for a shell

@@ -18,6 +18,9 @@ pub enum Failure {
     /// Nobody answered, or the connection was lost: exit code 3.
     #[error("{0}")]
     Unreached(String),
+    /// The user ended it: exit code 130.
+    #[error("{0}")]
+    Interrupted(String),
 }
 
 impl Failure {
@@ -34,6 +37,11 @@ impl Failure {
     /// Nobody answered, or the connection was lost.
     pub fn unreached(why: impl Display) -> Self {
         Failure::Unreached(one_line(&why.to_string()))
+    }
+
+    /// Ended by the user.
+    pub fn interrupted(how: impl Display) -> Self {
+        Failure::Interrupted(one_line(&how.to_string()))
     }
 
     /// The argument parser's complaint, its paragraphs brought into one line.
@@ -61,6 +69,7 @@ impl Failure {
         match self {
             Failure::Usage(_) => ExitCode::from(2),
             Failure::Failed(_) => ExitCode::from(1),
+            Failure::Interrupted(_) => ExitCode::from(130),
             Failure::Unreached(_) => ExitCode::from(3),
         }
     }

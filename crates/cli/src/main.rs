@@ -9,11 +9,13 @@ mod catalog;
 mod demo;
 mod failure;
 mod format;
+mod interrupt;
 mod keys;
 mod output;
 mod record;
 mod repro;
 mod transfer;
+mod sim;
 mod why;
 
 use std::process::ExitCode;
@@ -50,6 +52,7 @@ fn run() -> Result<(), Failure> {
         Command::Profiles(args) => catalog::profiles(&args),
         Command::Policies(args) => catalog::policies(&args),
         Command::Repro(args) => repro::run(&args),
+        Command::Sim(args) => sim::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Completions(args) => completions(&args),
     }

@@ -32,7 +32,9 @@ impl Estimate {
         if n == 0 {
             return None;
         }
-        let mean = finite().sum::<f64>() / n as f64;
+        // The second sum takes back what the first lost to rounding: equal values have their mean.
+        let rough = finite().sum::<f64>() / n as f64;
+        let mean = rough + finite().map(|value| value - rough).sum::<f64>() / n as f64;
         if n == 1 {
             return Some(Estimate { n, mean, std: 0.0, interval: None });
         }

@@ -58,6 +58,8 @@ fn little_and_no_data_give_no_interval() {
     assert_eq!((alone.n, alone.interval, alone.lo(), alone.hi()), (1, None, 3.0, 3.0));
     let same = Estimate::of(&[2.0, 2.0, 2.0]).unwrap();
     assert_eq!((same.lo(), same.hi()), (2.0, 2.0));
+    let same = Estimate::of(&[0.1; 3]).unwrap();
+    assert_eq!((same.mean, same.std), (0.1, 0.0));
 }
 
 #[test]

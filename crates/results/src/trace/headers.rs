@@ -9,7 +9,7 @@ use anabranch_types::Time;
 /// steps of 1 KiB.
 const WINDOW_SCALE: u8 = 10;
 /// Both ends' port: of no well-known protocol, so that nothing is dissected by mistake.
-const PORT: u16 = 47_000;
+const PORT: u16 = 58_000;
 
 /// Writes what a packet looks like on the wire into `bytes`, as far as it is known, and returns its
 /// length there.
@@ -20,7 +20,7 @@ pub(super) fn write(packet: &Packet, payload: &Payload, bytes: &mut Vec<u8>) -> 
     bytes.clear();
     let protocol = if matches!(payload, Payload::Segment(_)) { 6 } else { 17 };
     ip(packet, protocol, bytes);
-    let port = PORT.wrapping_add((packet.stream % 15_000) as u16);
+    let port = PORT.wrapping_add((packet.stream % 7_000) as u16);
     let length = match payload {
         Payload::Segment(segment) => {
             tcp(segment, port, bytes);
@@ -101,9 +101,22 @@ fn tcp(segment: &Segment, port: u16, bytes: &mut Vec<u8>) {
     // The model numbers payload bytes from 0 and gives the SYN none; on the wire it takes one, which
     // is why payload begins at 1.
     let is_syn = segment.flags.has(Flags::SYN);
+    // Data carries no acknowledgement in the model, for nothing comes from the other side; on the wire
+    // every segment but the first has one.
+    let says_nothing = !is_syn && !segment.flags.has(Flags::ACK);
+    if says_nothing {
+        flags |= 1 << 4;
+    }
     let seq = if is_syn { 0 } else { segment.seq.wrapping_add(1) as u32 };
-    let ack = if segment.flags.has(Flags::ACK) { segment.ack.wrapping_add(1) as u32 } else { 0 };
-    let window = if is_syn { segment.window } else { segment.window >> WINDOW_SCALE };
+    let ack = match segment.flags.has(Flags::ACK) {
+        true => segment.ack.wrapping_add(1) as u32,
+        false => u32::from(says_nothing),
+    };
+    let window = match (is_syn, says_nothing) {
+        (true, _) => segment.window,
+        (_, true) => u64::MAX,
+        _ => segment.window >> WINDOW_SCALE,
+    };
     let window = u16::try_from(window).unwrap_or(u16::MAX);
     for field in [port, port] {
         bytes.extend(field.to_be_bytes());

@@ -1,0 +1,143 @@
+//! `sim check`: what is wrong with a scenario, or what would run.
+
+use std::fmt::Write;
+
+use anabranch_sim::scenario::Scenario;
+use serde::Serialize;
+
+use super::args::CheckArgs;
+use super::load;
+use crate::failure::Failure;
+use crate::{format, output};
+
+/// What would run.
+#[derive(Serialize)]
+struct Outlook {
+    name: String,
+    title: String,
+    hash: String,
+    points: usize,
+    seeds: usize,
+    runs: usize,
+    /// Over all points: least and most of what a single run holds.
+    links: (usize, usize),
+    flows: (usize, usize),
+    loads: (usize, usize),
+    /// Of all runs together, s.
+    virtual_seconds: f64,
+    bounds: usize,
+}
+
+#[derive(Serialize)]
+struct Mistake {
+    file: String,
+    line: u32,
+    column: u32,
+    key: String,
+    given: String,
+    allowed: String,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    ok: bool,
+    mistakes: Vec<Mistake>,
+    scenario: Option<Outlook>,
+}
+
+/// Checks a scenario, or prints the schema of all.
+///
+/// # Errors
+/// As [`super::run`].
+pub(super) fn check(args: &CheckArgs) -> Result<(), Failure> {
+    let Some(file) = args.file.as_deref().filter(|_| !args.schema) else {
+        return output::print(&(Scenario::json_schema().trim_end().to_owned() + "\n"));
+    };
+    let scenario = match load::load(file, &args.settings)? {
+        Ok(scenario) => scenario,
+        Err(mistakes) => {
+            if args.json {
+                let mistake = |m: &anabranch_sim::scenario::ScenarioError| Mistake {
+                    file: m.file.clone(),
+                    line: m.line,
+                    column: m.column,
+                    key: m.key.clone(),
+                    given: m.given.clone(),
+                    allowed: m.allowed.clone(),
+                };
+                let mistakes = mistakes.iter().map(mistake).collect();
+                output::print_json(&Answer { ok: false, mistakes, scenario: None })?;
+            }
+            return Err(load::refuse(&mistakes));
+        }
+    };
+    let outlook = outlook(&scenario).map_err(|mistakes| load::refuse(&mistakes))?;
+    if args.json {
+        return output::print_json(&Answer {
+            ok: true,
+            mistakes: Vec::new(),
+            scenario: Some(outlook),
+        });
+    }
+    output::print(&text(&outlook))
+}
+
+fn outlook(scenario: &Scenario) -> Result<Outlook, Vec<anabranch_sim::scenario::ScenarioError>> {
+    let seeds = scenario.seeds().len();
+    let mut seconds = 0.0;
+    let mut counts: [Option<(usize, usize)>; 3] = [None; 3];
+    for point in scenario.points() {
+        let plan = scenario.plan(point)?;
+        seconds += plan.duration.as_secs_f64() * seeds as f64;
+        let sizes = [plan.links.len(), plan.flows.len(), plan.loads.len()];
+        for (count, size) in counts.iter_mut().zip(sizes) {
+            let (least, most) = count.unwrap_or((size, size));
+            *count = Some((least.min(size), most.max(size)));
+        }
+    }
+    let [links, flows, loads] = counts.map(Option::unwrap_or_default);
+    Ok(Outlook {
+        name: scenario.name().to_owned(),
+        title: scenario.title().to_owned(),
+        hash: scenario.hash(),
+        points: scenario.points().len(),
+        seeds,
+        runs: scenario.points().len() * seeds,
+        links,
+        flows,
+        loads,
+        virtual_seconds: seconds,
+        bounds: scenario.expectations().len(),
+    })
+}
+
+fn text(outlook: &Outlook) -> String {
+    let counted = |count: usize, noun: &str| format::counted(count as u64, noun);
+    let ranged = |(least, most): (usize, usize), noun: &str| {
+        if least == most {
+            counted(most, noun)
+        } else {
+            format!("{least} to {}", counted(most, noun))
+        }
+    };
+    let mut text = format!("{}: no mistakes\n", outlook.name);
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "  {}", outlook.title);
+    let _ = writeln!(
+        text,
+        "  {} × {} = {}, at most {:.0} s of virtual time",
+        counted(outlook.points, "point"),
+        counted(outlook.seeds, "seed"),
+        counted(outlook.runs, "run"),
+        outlook.virtual_seconds
+    );
+    let _ = writeln!(
+        text,
+        "  each with {} (both directions counted), {}, {}",
+        ranged(outlook.links, "link"),
+        ranged(outlook.flows, "flow"),
+        ranged(outlook.loads, "load")
+    );
+    let _ = writeln!(text, "  {} on the results", counted(outlook.bounds, "bound"));
+    text
+}

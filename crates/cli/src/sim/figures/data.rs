@@ -1,0 +1,118 @@
+//! The rows of a table, sorted by what they are about.
+
+use anabranch_results::tables::Row;
+
+/// Everything a table holds, by metric, subject and point, each in the order of the first row.
+#[derive(Debug, Default)]
+pub(in super::super) struct Data {
+    metrics: Vec<(String, Vec<Subject>)>,
+}
+
+#[derive(Debug)]
+struct Subject {
+    name: String,
+    /// Figures by the point's index.
+    values: Vec<(usize, Vec<f64>)>,
+    /// What each point's first seed recorded.
+    first_seed: Vec<Recorded>,
+}
+
+#[derive(Debug)]
+struct Recorded {
+    point: usize,
+    seed: u64,
+    /// Times with figures.
+    line: Vec<(f64, f64)>,
+}
+
+impl Data {
+    /// Adds a row.
+    pub(in super::super) fn add(&mut self, row: &Row<'_>) {
+        let subject = self.subject(row.metric, row.subject);
+        let Some(subject) = subject else { return };
+        match subject.values.last_mut() {
+            Some((point, values)) if *point == row.point => values.push(row.value),
+            _ => subject.values.push((row.point, vec![row.value])),
+        }
+        let at = (row.at, row.value);
+        match subject.first_seed.last_mut() {
+            Some(recorded) if recorded.point == row.point => {
+                if recorded.seed == row.seed {
+                    recorded.line.push(at);
+                }
+            }
+            _ => {
+                let Row { point, seed, .. } = *row;
+                subject.first_seed.push(Recorded { point, seed, line: vec![at] });
+            }
+        }
+    }
+
+    fn subject(&mut self, metric: &str, subject: &str) -> Option<&mut Subject> {
+        // Rows come in runs of the same metric and subject, so the search is short.
+        let index = self.metrics.iter().position(|(name, _)| name == metric).unwrap_or_else(|| {
+            self.metrics.push((metric.to_owned(), Vec::new()));
+            self.metrics.len() - 1
+        });
+        let subjects = &mut self.metrics.get_mut(index)?.1;
+        let index = subjects.iter().position(|s| s.name == subject).unwrap_or_else(|| {
+            let (values, first_seed) = (Vec::new(), Vec::new());
+            subjects.push(Subject { name: subject.to_owned(), values, first_seed });
+            subjects.len() - 1
+        });
+        subjects.get_mut(index)
+    }
+
+    /// Whether there is anything about `metric`.
+    pub(in super::super) fn has(&self, metric: &str) -> bool {
+        self.metrics.iter().any(|(name, _)| name == metric)
+    }
+
+    /// The metrics.
+    pub(super) fn metrics(&self) -> impl Iterator<Item = &str> {
+        self.metrics.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Whom `metric` is known of.
+    pub(super) fn subjects(&self, metric: &str) -> Vec<&str> {
+        let found = self.metrics.iter().find(|(name, _)| name == metric);
+        found.into_iter().flat_map(|(_, subjects)| subjects).map(|s| s.name.as_str()).collect()
+    }
+
+    /// The same without those that are part of another: flows of a group, paths of a flow, and `all`
+    /// where it is the same as the only other one.
+    pub(super) fn groups(&self, metric: &str) -> Vec<&str> {
+        let subjects = self.subjects(metric);
+        let whole = |subject: &str| {
+            let parents = [subject.rsplit_once('/'), subject.rsplit_once('.')];
+            !parents.into_iter().flatten().any(|(parent, _)| subjects.contains(&parent))
+        };
+        let mut groups: Vec<&str> = subjects.iter().copied().filter(|s| whole(s)).collect();
+        if groups.len() == 2 {
+            groups.retain(|subject| *subject != "all");
+        }
+        groups
+    }
+
+    /// Every figure at each point, seeds one after the other.
+    pub(super) fn values(&self, metric: &str, subject: &str) -> &[(usize, Vec<f64>)] {
+        self.find(metric, subject).map_or(&[], |subject| &subject.values)
+    }
+
+    /// What the first seed at `point` recorded over time, and that seed.
+    pub(super) fn line(
+        &self,
+        metric: &str,
+        subject: &str,
+        point: usize,
+    ) -> Option<(u64, &[(f64, f64)])> {
+        let lines = &self.find(metric, subject)?.first_seed;
+        let recorded = lines.iter().find(|recorded| recorded.point == point)?;
+        Some((recorded.seed, &recorded.line))
+    }
+
+    fn find(&self, metric: &str, subject: &str) -> Option<&Subject> {
+        let (_, subjects) = self.metrics.iter().find(|(name, _)| name == metric)?;
+        subjects.iter().find(|s| s.name == subject)
+    }
+}

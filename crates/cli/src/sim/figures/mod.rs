@@ -1,0 +1,140 @@
+//! Which figures results call for.
+
+mod data;
+mod over_time;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+use anabranch_plot::{BarSeries, Bars, Figure, Line};
+use anabranch_results::stats::Estimate;
+
+pub(super) use data::Data;
+pub(super) use over_time::{distributions, series, shares};
+pub(super) use sweep::Sweep;
+
+/// A figure and its file's name.
+pub(super) type Named = (String, Figure);
+
+const INTERVAL: &str = "Means over the seeds with their 95 % intervals (Student's t).";
+const NO_INTERVAL: &str = "One seed, so no interval.";
+
+/// Single figures: over the sweep as lines, or as bars of the subjects. Those that say nothing, as
+/// counts that are zero everywhere, are left out unless they were `asked` for.
+pub(super) fn scalars(data: &Data, sweep: &Sweep, asked: bool) -> Vec<Named> {
+    let mut figures = Vec::new();
+    for metric in data.metrics() {
+        let subjects = data.groups(metric);
+        let values = || subjects.iter().flat_map(|s| data.values(metric, s)).flat_map(|(_, v)| v);
+        let says_nothing = values().all(|value| *value == 0.0 || !value.is_finite());
+        let alone = subjects.len() < 2 && sweep.is_empty();
+        if (says_nothing || alone) && !asked {
+            continue;
+        }
+        let figure = match sweep.numbers() {
+            Some(numbers) => lines(data, metric, &subjects, sweep, &numbers),
+            None => bars(data, metric, &subjects, sweep),
+        };
+        let seeds = values().count() > subjects.len() * sweep.len().max(1);
+        let caption = if seeds { INTERVAL } else { NO_INTERVAL };
+        figures.push((metric.to_owned(), figure.caption(caption)));
+    }
+    figures
+}
+
+/// A line for every subject and every combination of the keys that are not along the axis.
+fn lines(
+    data: &Data,
+    metric: &str,
+    subjects: &[&str],
+    sweep: &Sweep,
+    numbers: &[(usize, f64)],
+) -> Figure {
+    let mut figure = Figure::new(title(metric), sweep.axis(), label(metric));
+    for subject in subjects {
+        let mut of_line: Vec<(String, Vec<(f64, Estimate)>)> = Vec::new();
+        for (point, values) in data.values(metric, subject) {
+            let place = numbers.iter().find(|(index, _)| index == point).map(|(_, x)| *x);
+            let (Some(x), Some(estimate)) = (place, Estimate::of(values)) else { continue };
+            let rest = sweep.others(*point);
+            match of_line.iter_mut().find(|(name, _)| *name == rest) {
+                Some((_, line)) => line.push((x, estimate)),
+                None => of_line.push((rest, vec![(x, estimate)])),
+            }
+        }
+        let single = subjects.len() == 1;
+        for (rest, mut points) in of_line {
+            points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            let name = match (single, rest.is_empty()) {
+                (true, false) => rest,
+                (_, true) => (*subject).to_owned(),
+                (false, false) => format!("{subject}, {rest}"),
+            };
+            let mut line = Line::new(name, points.iter().map(|(x, e)| (*x, e.mean)).collect());
+            if points.iter().any(|(_, estimate)| estimate.interval.is_some()) {
+                line = line.band(points.iter().map(|(_, e)| (e.lo(), e.hi())).collect());
+            }
+            figure = figure.line(line);
+        }
+    }
+    let ends = numbers
+        .iter()
+        .fold((f64::INFINITY, 0.0f64), |(low, high), (_, x)| (low.min(*x), high.max(*x)));
+    figure.x.log = ends.0 > 0.0 && ends.1 / ends.0 >= 50.0;
+    figure
+}
+
+/// Without a sweep a bar for each subject, with one a group for each point.
+fn bars(data: &Data, metric: &str, subjects: &[&str], sweep: &Sweep) -> Figure {
+    let bar = |subject: &str, point: usize| {
+        let values = data.values(metric, subject).iter().find(|(index, _)| *index == point);
+        let estimate = values.and_then(|(_, values)| Estimate::of(values));
+        estimate.map_or((f64::NAN, f64::NAN, f64::NAN), |e| (e.mean, e.lo(), e.hi()))
+    };
+    let named = |name: &str, values| BarSeries { name: name.to_owned(), values };
+    let bars = if sweep.is_empty() {
+        let values = subjects.iter().map(|subject| bar(subject, 0)).collect();
+        let categories = subjects.iter().map(|subject| (*subject).to_owned()).collect();
+        Bars { categories, series: vec![named(metric, values)] }
+    } else {
+        let points = sweep.points();
+        let series = subjects.iter().map(|subject| {
+            named(subject, points.iter().map(|point| bar(subject, *point)).collect())
+        });
+        let categories = points.iter().map(|point| sweep.name(*point)).collect();
+        Bars { series: series.collect(), categories }
+    };
+    Figure::new(title(metric), "", label(metric)).bars(bars)
+}
+
+/// A metric's name as a title: `goodput_mbps` is `Goodput`.
+pub(super) fn title(metric: &str) -> String {
+    let words = words(metric);
+    let mut letters = words.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// A metric's name as an axis has it: `goodput_mbps` is `goodput (Mb/s)`.
+pub(super) fn label(metric: &str) -> String {
+    match unit(metric) {
+        Some((_, unit)) => format!("{} ({unit})", words(metric)),
+        None => words(metric),
+    }
+}
+
+fn words(metric: &str) -> String {
+    let name = unit(metric).map_or(metric, |(name, _)| name);
+    name.replace('_', " ")
+}
+
+/// The name without the unit at its end, and that unit.
+fn unit(metric: &str) -> Option<(&str, &'static str)> {
+    const UNITS: [(&str, &str); 5] = [
+        ("_mbps", "Mb/s"),
+        ("_bytes", "bytes"),
+        ("_packets", "packets"),
+        ("_ms", "ms"),
+        ("_s", "s"),
+    ];
+    UNITS.iter().find_map(|(suffix, unit)| Some((metric.strip_suffix(suffix)?, *unit)))
+}

@@ -1,0 +1,84 @@
+use std::collections::BTreeMap;
+
+use anabranch_results::tables::{Points, Row};
+
+use super::*;
+
+fn points(keys: &[&str], values: &[&[&str]]) -> Points {
+    let owned = |values: &[&str]| values.iter().map(|v| (*v).to_owned()).collect::<Vec<_>>();
+    let values: BTreeMap<usize, Vec<String>> =
+        values.iter().map(|v| owned(v)).enumerate().collect();
+    Points { keys: owned(keys), values }
+}
+
+fn data(rows: &[(usize, u64, &str, f64, f64)]) -> Data {
+    let mut data = Data::default();
+    for (point, seed, subject, at, value) in rows.iter().copied() {
+        data.add(&Row { point, seed, subject, metric: "goodput_mbps", at, value });
+    }
+    data
+}
+
+#[test]
+fn a_sweep_of_numbers_becomes_lines_with_intervals() {
+    let points = points(&["loss", "paths"], &[&["1%", "2"], &["5%", "2"]]);
+    let sweep = Sweep::new(&points, None).unwrap();
+    let data = data(&[
+        (0, 1, "all", 0.0, 3.0),
+        (0, 1, "bulk", 0.0, 3.0),
+        (0, 1, "bulk.1", 0.0, 3.0),
+        (0, 2, "bulk", 0.0, 5.0),
+        (1, 1, "bulk", 0.0, 1.0),
+        (1, 2, "bulk", 0.0, 1.0),
+    ]);
+    let figures = scalars(&data, &sweep, false);
+    let (name, figure) = &figures[0];
+    assert_eq!((figures.len(), name.as_str()), (1, "goodput_mbps"));
+    assert_eq!((figure.x.label.as_str(), figure.y.label.as_str()), ("loss (%)", "goodput (Mb/s)"));
+    assert_eq!(figure.lines.len(), 1, "flows of a group and all are left out");
+    assert_eq!(figure.lines[0].name, "paths = 2");
+    assert_eq!(figure.lines[0].points, [(1.0, 4.0), (5.0, 1.0)]);
+    let (low, high) = figure.lines[0].band[0];
+    assert!((high - low - 2.0 * 12.706).abs() < 0.01, "{low} {high}");
+}
+
+#[test]
+fn without_numbers_there_are_bars() {
+    let rows = [(0, 1, "a", 0.0, 3.0), (0, 1, "b", 0.0, 4.0)];
+    let sweep = Sweep::new(&points(&[], &[&[]]), None).unwrap();
+    let bars = scalars(&data(&rows), &sweep, false).remove(0).1.bars.unwrap();
+    assert_eq!(bars.categories, ["a", "b"]);
+    let rows = [(0, 1, "a", 0.0, 3.0), (1, 1, "a", 0.0, 4.0)];
+    let sweep = Sweep::new(&points(&["profile"], &[&["tcp:sack"], &["mplot"]]), None).unwrap();
+    let bars = scalars(&data(&rows), &sweep, false).remove(0).1.bars.unwrap();
+    assert_eq!(bars.categories, ["profile = tcp:sack", "profile = mplot"]);
+    assert_eq!(bars.series[0].values[1], (4.0, 4.0, 4.0));
+    let zero = [(0, 1, "a", 0.0, 0.0), (1, 1, "a", 0.0, 0.0)];
+    assert_eq!(scalars(&data(&zero), &sweep, false).len(), 0);
+    assert_eq!(scalars(&data(&zero), &sweep, true).len(), 1);
+}
+
+#[test]
+fn paths_are_stacked_and_time_is_of_one_seed() {
+    let sweep = Sweep::new(&points(&[], &[&[]]), None).unwrap();
+    let data = data(&[
+        (0, 4, "bulk/wifi", 1.0, 3.0),
+        (0, 4, "bulk/wifi", 2.0, 4.0),
+        (0, 4, "bulk/lte", 1.0, 1.0),
+        (0, 4, "bulk/lte", 2.0, 2.0),
+        (0, 5, "bulk/wifi", 1.0, 9.0),
+    ]);
+    let stacked = shares(&data, &sweep).remove(0);
+    assert_eq!(stacked.0, "goodput_mbps-shares-bulk");
+    assert_eq!(stacked.1.layers[0].points, [(1.0, 3.0), (2.0, 4.0)]);
+    let lines = series(&data, &sweep).remove(0).1;
+    assert_eq!((lines.lines.len(), lines.caption.as_str()), (2, "The run with seed 4."));
+    let curves = distributions(&data, &sweep).remove(0).1;
+    assert_eq!(curves.lines[0].points.last(), Some(&(9.0, 1.0)));
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_those_there_are() {
+    let error = Sweep::new(&points(&["loss"], &[&["1%"]]), Some("los")).unwrap_err();
+    assert_eq!(error, "there is no sweep key 'los'; there is: loss");
+}

@@ -1,0 +1,52 @@
+//! Reading scenarios and the files they name.
+
+use std::fs;
+use std::path::Path;
+
+use anabranch_sim::scenario::{Scenario, ScenarioError};
+
+use crate::failure::Failure;
+use crate::format;
+
+/// Larger files are no scenarios and no traces.
+const MAX_SIZE: u64 = 64 << 20;
+
+/// Reads the scenario in `file` with `settings` on top; the inner error is its mistakes.
+pub(super) fn load(
+    file: &Path,
+    settings: &[String],
+) -> Result<Result<Scenario, Vec<ScenarioError>>, Failure> {
+    let text = read(file).map_err(|why| Failure::failed(format!("{}: {why}", file.display())))?;
+    let directory = file.parent().unwrap_or(Path::new("")).to_owned();
+    let mut beside = |path: &str| read(&directory.join(path));
+    Ok(Scenario::load(&text, &file.display().to_string(), settings, &mut beside))
+}
+
+/// The same for who needs it right: mistakes are printed, all but the last one ahead of the failure.
+pub(super) fn load_right(file: &Path, settings: &[String]) -> Result<Scenario, Failure> {
+    load(file, settings)?.map_err(|mistakes| refuse(&mistakes))
+}
+
+/// The failure that mistakes are: one line for one, else one line for each and a count.
+pub(super) fn refuse(mistakes: &[ScenarioError]) -> Failure {
+    if let [mistake] = mistakes {
+        return Failure::usage(mistake);
+    }
+    for mistake in mistakes {
+        eprintln!("anabranch: {}", Failure::usage(mistake));
+    }
+    let count = mistakes.len() as u64;
+    Failure::usage(format!("the scenario has {}", format::counted(count, "mistake")))
+}
+
+/// The text of a file, or in one line why there is none.
+fn read(path: &Path) -> Result<String, String> {
+    let length = fs::metadata(path).map_err(|error| format!("cannot be read: {error}"))?.len();
+    if length > MAX_SIZE {
+        return Err(format!("is too large: {}", format::bytes(length)));
+    }
+    let bytes = fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
+    String::from_utf8(bytes).map_err(|error| {
+        format!("is not text: byte {} is not UTF-8", error.utf8_error().valid_up_to())
+    })
+}

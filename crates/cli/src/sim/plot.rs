@@ -1,0 +1,112 @@
+//! `sim plot`: figures of a results directory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anabranch_plot::Figure;
+use anabranch_results::tables::{self, Points, Row};
+use anabranch_results::{Provenance, ResultsError};
+
+use super::args::PlotArgs;
+use super::figures::{self, Data, Sweep};
+use super::run::failure;
+use crate::failure::Failure;
+use crate::{format, output};
+
+/// Draws what `args` ask for.
+///
+/// # Errors
+/// As [`super::run`].
+pub(super) fn plot(args: &PlotArgs) -> Result<(), Failure> {
+    let provenance = Provenance::of(&args.directory).map_err(failure)?;
+    let wanted = |metric: &str| args.metrics.is_empty() || args.metrics.iter().any(|m| m == metric);
+    let (points, scalars) = read(&args.directory, tables::SCALARS, &wanted)?;
+    let (_, series) = read(&args.directory, tables::SERIES, &wanted)?;
+    let (_, samples) = read(&args.directory, tables::SAMPLES, &wanted)?;
+    let all = [&scalars, &series, &samples];
+    if let Some(missing) = args.metrics.iter().find(|m| !all.iter().any(|data| data.has(m))) {
+        return Err(unknown(&args.directory, missing));
+    }
+    let sweep = Sweep::new(&points, args.x.as_deref()).map_err(Failure::usage)?;
+    let caption = caption(&provenance);
+    let asked = !args.metrics.is_empty();
+    let mut drawn = figures::scalars(&scalars, &sweep, asked);
+    drawn.extend(figures::series(&series, &sweep));
+    drawn.extend(figures::shares(&series, &sweep));
+    drawn.extend(figures::distributions(&samples, &sweep));
+    if drawn.is_empty() {
+        let why = format!("{}: the results have nothing to draw", args.directory.display());
+        return Err(Failure::failed(why));
+    }
+    let out = args.out.clone().unwrap_or_else(|| args.directory.join("figures"));
+    fs::create_dir_all(&out)
+        .map_err(|error| Failure::failed(format!("{}: cannot be made: {error}", out.display())))?;
+    let mut files = Vec::new();
+    for (name, mut figure) in drawn {
+        figure.caption = format!("{} {caption}", figure.caption).trim().to_owned();
+        files.push(save(&out, &name, &figure)?);
+    }
+    if args.json {
+        let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        return output::print_json(&names);
+    }
+    let count = format::counted(files.len() as u64, "figure");
+    output::print(&format!("{count} in {}\n", out.display()))
+}
+
+/// What a table holds of the metrics wanted.
+fn read(
+    directory: &Path,
+    name: &str,
+    wanted: &dyn Fn(&str) -> bool,
+) -> Result<(Points, Data), Failure> {
+    let mut data = Data::default();
+    let mut visit = |row: &Row<'_>| {
+        if wanted(row.metric) {
+            data.add(row);
+        }
+    };
+    let points = tables::read(directory, name, &mut visit).map_err(|error| match error {
+        ResultsError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            let path = directory.display();
+            Failure::failed(format!("{path}: {name} is missing: the run is not finished"))
+        }
+        error => failure(error),
+    })?;
+    Ok((points, data))
+}
+
+fn unknown(directory: &Path, metric: &str) -> Failure {
+    let mut known: Vec<String> = Vec::new();
+    for name in [tables::SCALARS, tables::SERIES, tables::SAMPLES] {
+        let mut visit = |row: &Row<'_>| {
+            if !known.iter().any(|known| known == row.metric) {
+                known.push(row.metric.to_owned());
+            }
+        };
+        // What cannot be read now was reported above.
+        let _ = tables::read(directory, name, &mut visit);
+    }
+    known.sort();
+    Failure::usage(format!("there is no metric '{metric}'; there are: {}", known.join(", ")))
+}
+
+/// Where the figures come from.
+fn caption(provenance: &Provenance) -> String {
+    let mut text = format!("Scenario {}", provenance.scenario);
+    if !provenance.settings.is_empty() {
+        text += &format!(" with {}", provenance.settings.join(", "));
+    }
+    let commit = provenance.commit.get(..10).unwrap_or(&provenance.commit);
+    text + &format!("; anabranch {} at {commit}.", provenance.version)
+}
+
+fn save(out: &Path, name: &str, figure: &Figure) -> Result<PathBuf, Failure> {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let name: String = name.chars().map(plain).collect();
+    let path = out.join(format!("{name}.svg"));
+    fs::write(&path, figure.to_svg()).map_err(|error| {
+        Failure::failed(format!("{}: cannot be written: {error}", path.display()))
+    })?;
+    Ok(path)
+}

@@ -1,0 +1,126 @@
+//! The summary as people read it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use anabranch_results::{Expectation, MetricSummary, PointSummary, Summary};
+
+/// Subjects with more figures than this fill the screen; the files have all of them.
+const MOST_ROWS: usize = 24;
+
+/// The report of a run on standard output.
+pub(super) fn text(title: &str, summary: &Summary, directory: &Path) -> String {
+    let mut text = format!("{title}\n");
+    for point in &summary.points {
+        // Writing to a string cannot fail.
+        let _ = match named(&point.point) {
+            name if name.is_empty() => writeln!(text),
+            name => writeln!(text, "\n{name}"),
+        };
+        figures(&mut text, point);
+    }
+    if !summary.expectations.is_empty() {
+        text.push_str("\nBounds\n");
+        for expectation in &summary.expectations {
+            let _ = writeln!(text, "  {}", verdict(expectation));
+        }
+    }
+    let _ = writeln!(
+        text,
+        "\nMean and 95 % interval over the seeds. All of it: {}",
+        directory.display()
+    );
+    text
+}
+
+/// `loss = 5%, paths = 2`.
+fn named(point: &BTreeMap<String, String>) -> String {
+    let pairs: Vec<String> = point.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    pairs.join(", ")
+}
+
+/// The figures of one point in columns; groups rather than single flows where there are many.
+fn figures(text: &mut String, point: &PointSummary) {
+    let mut shown: Vec<&MetricSummary> = point.metrics.iter().filter(|m| m.n > 0).collect();
+    let mut hidden = 0;
+    if shown.len() > MOST_ROWS {
+        // `all` and whole groups first: a single flow has a number, a flow's path a slash, and links
+        // are many.
+        let detail = |metric: &&&MetricSummary| {
+            let subject = metric.subject.as_str();
+            !subject.contains(['.', '/'])
+        };
+        let brief: Vec<&MetricSummary> = shown.iter().filter(detail).copied().collect();
+        if !brief.is_empty() {
+            hidden = shown.len() - brief.len();
+            shown = brief;
+        }
+    }
+    let groups = |subject: &str| subject != "all" && !subject.starts_with("link.");
+    let mut named: Vec<&str> =
+        shown.iter().map(|m| m.subject.as_str()).filter(|s| groups(s)).collect();
+    named.dedup();
+    if let [_] = named.as_slice() {
+        // One group is all there is.
+        shown.retain(|metric| metric.subject != "all");
+    }
+    let width = |of: fn(&MetricSummary) -> &str| {
+        shown.iter().map(|metric| of(metric).chars().count()).max().unwrap_or(0)
+    };
+    let (subjects, metrics) = (width(|m| &m.subject), width(|m| &m.metric));
+    for metric in &shown {
+        let _ = writeln!(
+            text,
+            "  {:subjects$}  {:metrics$}  {:>12}{}",
+            metric.subject,
+            metric.metric,
+            metric.mean.map_or_else(|| "-".to_owned(), figure),
+            metric.lo.zip(metric.hi).map_or_else(String::new, |(lo, hi)| {
+                format!("  ± {}", figure((hi - lo) / 2.0))
+            }),
+        );
+    }
+    if hidden > 0 {
+        let _ = writeln!(text, "  and {hidden} figures of single flows, paths and links");
+    }
+}
+
+/// `holds  goodput_mbps of bulk at least 8: 9.31 (loss = 5%)`.
+fn verdict(expectation: &Expectation) -> String {
+    let word = if expectation.met { "holds " } else { "BROKEN" };
+    let mean = expectation.mean.map_or_else(|| "not measured".to_owned(), figure);
+    let mut line = format!("{word}  {}: {mean}", expectation.bound);
+    let point = named(&expectation.point);
+    if !point.is_empty() {
+        let _ = write!(line, " ({point})");
+    }
+    line
+}
+
+/// Four significant digits.
+fn figure(value: f64) -> String {
+    let size = value.abs();
+    let decimals = match size {
+        0.0 => 0,
+        _ if size >= 999.95 => 0,
+        _ if size >= 99.995 => 1,
+        _ if size >= 9.9995 => 2,
+        _ if size >= 0.99995 => 3,
+        _ if size >= 0.001 => 5,
+        _ => return format!("{value:.3e}"),
+    };
+    format!("{value:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_four_digits() {
+        let shown = [0.0, 12_345.6, 123.44, 12.344, 1.2344, 0.012_34, 0.000_012, -3.0].map(figure);
+        let expected = ["0", "12346", "123.4", "12.34", "1.234", "0.01234", "1.200e-5", "-3.000"];
+        assert_eq!(shown, expected);
+    }
+}

@@ -1,0 +1,289 @@
+//! `anabranch sim`: scenarios run, interrupted, continued, refused and drawn.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+
+use common::anabranch;
+
+/// Two flows over one link at two loss rates: four short runs.
+const SCENARIO: &str = r#"
+name = "pair"
+title = "Two flows over one link"
+duration = "3s"
+warm-up = "500ms"
+seeds = 2
+
+[[path]]
+name = "p"
+rate = "5mbit"
+delay = "20ms"
+loss = "1%"
+
+[[flow]]
+name = "bulk"
+count = 2
+profile = "tcp:sack"
+paths = "p"
+
+[[probe]]
+of = "bulk"
+series = ["goodput_mbps"]
+samples = ["packet_delay_s"]
+interval = "500ms"
+
+[[sweep]]
+name = "loss"
+key = "path.p.loss"
+values = ["0%", "2%"]
+
+[[expect]]
+metric = "goodput_mbps"
+of = "bulk"
+min = 0.1
+max = 5
+"#;
+
+struct Bench {
+    directory: tempfile::TempDir,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let bench = Bench { directory: tempfile::tempdir().unwrap() };
+        bench.write("pair.toml", SCENARIO);
+        bench
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).unwrap();
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.directory.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    fn run(&self, more: &str, out: &str) -> common::Ran {
+        let line = format!("sim run {} {more} --out {}", self.path("pair.toml"), self.path(out));
+        anabranch(&line)
+    }
+
+    /// Everything that must not depend on how it came about.
+    fn results(&self, out: &str) -> Vec<Vec<u8>> {
+        let names = ["scalars.parquet", "series.parquet", "samples.parquet", "summary.json"];
+        let read = |name| fs::read(Path::new(&self.path(out)).join(name)).unwrap();
+        names.into_iter().map(read).collect()
+    }
+}
+
+/// What a command that was asked wrongly says: one line.
+fn refused(ran: &common::Ran) -> String {
+    assert_eq!(ran.code, Some(2), "{}{}", ran.stdout, ran.stderr);
+    assert_eq!(ran.stdout, "");
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    ran.stderr.clone()
+}
+
+#[test]
+fn jobs_do_not_change_a_byte() {
+    let bench = Bench::new();
+    let report = bench.run("--jobs 1", "one").succeeded();
+    assert!(report.contains("loss = 2%"), "{report}");
+    assert!(report.contains("holds   goodput_mbps of bulk from 0.1 to 5"), "{report}");
+    bench.run("--jobs 2", "two").succeeded();
+    assert!(bench.results("one") == bench.results("two"));
+}
+
+#[test]
+fn a_run_that_was_interrupted_ends_the_same() {
+    let bench = Bench::new();
+    bench.run("", "whole").succeeded();
+    // As an interruption leaves it: one run finished, one cut short, the rest missing.
+    bench.run("--seeds 1", "cut").succeeded();
+    let cut = bench.path("cut");
+    let run = Path::new(&cut).join("runs/point1-seed1.run");
+    let bytes = fs::read(&run).unwrap();
+    fs::write(&run, &bytes[..bytes.len() / 2]).unwrap();
+    for name in ["scalars.parquet", "series.parquet", "samples.parquet", "summary.json"] {
+        fs::remove_file(Path::new(&cut).join(name)).unwrap();
+    }
+    let ran = bench.run("", "cut");
+    assert!(ran.stderr.contains("1 run finished earlier"), "{}", ran.stderr);
+    ran.succeeded();
+    assert!(bench.results("whole") == bench.results("cut"));
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interruption_keeps_what_is_finished_and_says_how_to_go_on() {
+    use std::process::{Command, Stdio};
+    let bench = Bench::new();
+    let long = SCENARIO.replace("\"3s\"", "\"1h\"").replace("seeds = 2", "seeds = 500");
+    bench.write("long.toml", &long);
+    let out = bench.path("out");
+    let child = Command::new(env!("CARGO_BIN_EXE_anabranch"))
+        .args(["sim", "run", &bench.path("long.toml"), "--jobs", "1", "--out", &out])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The announcement comes once Ctrl-C is heard; until then, nobody could have pressed it.
+    while !Path::new(&out).join("scenario.json").exists() {
+        std::thread::yield_now();
+    }
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let ended = child.wait_with_output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{said}");
+    assert!(said.contains("of 1,000 runs finished; the same command continues"), "{said}");
+    assert!(!Path::new(&out).join("summary.json").exists());
+}
+
+#[test]
+fn more_seeds_are_added_to_those_there_are() {
+    let bench = Bench::new();
+    bench.run("--seeds 1", "out").succeeded();
+    let ran = bench.run("--seeds 2", "out");
+    assert!(ran.stderr.contains("2 runs finished earlier"), "{}", ran.stderr);
+    ran.succeeded();
+    bench.run("--seeds 2", "fresh").succeeded();
+    assert!(bench.results("out") == bench.results("fresh"));
+}
+
+#[test]
+fn results_of_something_else_are_refused_and_kept() {
+    let bench = Bench::new();
+    bench.run("--seeds 1", "out").succeeded();
+    let before = bench.results("out");
+    let said = refused(&bench.run("--seeds 1 --set duration=2s", "out"));
+    assert!(said.contains("another version of scenario `pair`"), "{said}");
+    bench.write("pair.toml", &SCENARIO.replace("\"pair\"", "\"other\""));
+    let said = refused(&bench.run("--seeds 1", "out"));
+    assert!(said.contains("holds results of scenario `pair`"), "{said}");
+    assert!(bench.results("out") == before);
+
+    bench.write("thesis.tex", "years of work");
+    let said = refused(&bench.run("--seeds 1", "."));
+    assert!(said.contains("holds other files"), "{said}");
+    let said = refused(&bench.run("--seeds 1", "thesis.tex"));
+    assert!(said.contains("it is a file"), "{said}");
+    assert_eq!(fs::read_to_string(bench.path("thesis.tex")).unwrap(), "years of work");
+}
+
+#[test]
+fn a_place_that_cannot_be_written_fails_and_keeps_earlier_runs() {
+    let bench = Bench::new();
+    bench.run("--seeds 1", "out").succeeded();
+    let out = bench.path("out");
+    let blocked = Path::new(&out).join("runs/point0-seed2.run");
+    fs::create_dir(&blocked).unwrap();
+    let ran = bench.run("--seeds 2 --jobs 1", "out");
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("point0-seed2.run: cannot"), "{}", ran.stderr);
+    fs::remove_dir(&blocked).unwrap();
+    let ran = bench.run("--seeds 2", "out");
+    assert!(ran.stderr.contains("2 runs finished earlier"), "{}", ran.stderr);
+    ran.succeeded();
+}
+
+#[test]
+fn mistakes_are_named_with_their_place() {
+    let bench = Bench::new();
+    let wrong = [
+        ("duration = \"3s\"", "duration = \"0s\"", "pair.toml:4:"),
+        ("rate = \"5mbit\"", "rate = \"-5mbit\"", "pair.toml:10:"),
+        ("rate = \"5mbit\"", "rate = \"5parsec\"", "pair.toml:10:"),
+        ("\"2%\"]", "\"102%\"]", "pair.toml:29:"),
+        ("delay = \"20ms\"", "delays = \"20ms\"", "pair.toml:11:"),
+    ];
+    for (right, mistake, place) in wrong {
+        bench.write("pair.toml", &SCENARIO.replacen(right, mistake, 1));
+        let ran = bench.run("", "out");
+        assert_eq!(ran.code, Some(2), "{mistake}: {}", ran.stderr);
+        assert!(ran.stderr.contains(place), "{mistake}: {}", ran.stderr);
+        assert!(!Path::new(&bench.path("out")).exists(), "{mistake}");
+    }
+    let ran = anabranch(&format!("sim check {} --json", bench.path("pair.toml")));
+    assert_eq!(ran.code, Some(2));
+    let answer: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(answer["ok"], false);
+    assert!(answer["mistakes"].as_array().unwrap().iter().any(|m| m["line"] == 11), "{answer}");
+    bench.write("pair.toml", SCENARIO);
+    let said = refused(&bench.run("--set flow.bulk.count=many", "out"));
+    assert!(said.contains("flow.bulk.count"), "{said}");
+    let ran = anabranch(&format!("sim run {}", bench.path("missing.toml")));
+    assert_eq!((ran.code, ran.stderr.lines().count()), (Some(1), 1), "{}", ran.stderr);
+    fs::write(bench.path("pair.toml"), [0xff, 0xfe, 0x00]).unwrap();
+    let ran = bench.run("", "out");
+    assert!(ran.stderr.contains("is not text"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_bound_that_does_not_hold_fails_the_run() {
+    let bench = Bench::new();
+    bench.write("pair.toml", &SCENARIO.replace("min = 0.1", "min = 4.99"));
+    let ran = bench.run("--seeds 1", "out");
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stdout.contains("BROKEN  goodput_mbps of bulk"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("of the scenario do"), "{}", ran.stderr);
+    let summary = fs::read_to_string(Path::new(&bench.path("out")).join("summary.json")).unwrap();
+    let summary: serde_json::Value = serde_json::from_str(&summary).unwrap();
+    assert!(summary["expectations"].as_array().unwrap().iter().any(|e| e["met"] == false));
+}
+
+#[test]
+fn check_says_what_would_run() {
+    let bench = Bench::new();
+    let said = anabranch(&format!("sim check {}", bench.path("pair.toml"))).succeeded();
+    assert!(said.contains("2 points × 2 seeds = 4 runs, at most 12 s of virtual time"), "{said}");
+    assert!(said.contains("2 flows"), "{said}");
+    let schema = anabranch("sim check --schema").succeeded();
+    let schema: serde_json::Value = serde_json::from_str(&schema).unwrap();
+    assert!(schema["properties"]["duration"].is_object());
+}
+
+#[test]
+fn figures_are_drawn_of_what_there_is() {
+    let bench = Bench::new();
+    bench.run("", "out").succeeded();
+    let out = bench.path("out");
+    let files = anabranch(&format!("sim plot {out} --metric goodput_mbps --json")).succeeded();
+    let files: Vec<String> = serde_json::from_str(&files).unwrap();
+    assert!(files.iter().any(|file| file.ends_with("figures/goodput_mbps.svg")), "{files:?}");
+    for file in &files {
+        assert!(fs::read_to_string(file).unwrap().starts_with("<svg "), "{file}");
+    }
+    let text = anabranch(&format!("sim plot {out} --metric packet_delay_s")).succeeded();
+    assert!(text.starts_with("1 figure in "), "{text}");
+    let said = refused(&anabranch(&format!("sim plot {out} --metric gooodput")));
+    assert!(said.contains("there is no metric 'gooodput'; there are:"), "{said}");
+    let said = refused(&anabranch(&format!("sim plot {out} --x los")));
+    assert!(said.contains("there is no sweep key 'los'; there is: loss"), "{said}");
+    let said = refused(&anabranch(&format!("sim plot {}", bench.path("."))));
+    assert!(said.contains("holds no results"), "{said}");
+}
+
+#[test]
+fn packets_can_be_captured() {
+    let bench = Bench::new();
+    let ran = bench.run("--seeds 1 --pcapng", "out");
+    ran.succeeded();
+    let capture = Path::new(&bench.path("out")).join("traces/point0-seed1.pcapng");
+    let bytes = fs::read(capture).unwrap();
+    assert_eq!(bytes[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
+    assert!(bytes.len() > 10_000, "{}", bytes.len());
+    bench.run("--seeds 1 --set flow.bulk.profile=anabranch --qlog", "why").succeeded();
+    let qlog = Path::new(&bench.path("why")).join("traces/point0-seed1-bulk.1-path0.sqlog");
+    let text = fs::read_to_string(qlog).unwrap();
+    assert!(text.starts_with("\u{1e}{") && text.contains("quic:recovery_metrics_updated"));
+    // Runs that are kept without their traces are run again when traces are wanted.
+    let bare = bench.run("--seeds 1", "bare");
+    bare.succeeded();
+    let ran = bench.run("--seeds 1 --pcapng", "bare");
+    assert!(!ran.stderr.contains("finished earlier"), "{}", ran.stderr);
+    ran.succeeded();
+    assert!(Path::new(&bench.path("bare")).join("traces/point1-seed1.pcapng").exists());
+}
