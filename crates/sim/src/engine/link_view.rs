@@ -1,26 +1,20 @@
 use anabranch_types::{Bitrate, Time};
 
-use super::network::Channel;
-use super::packet::Slab;
+use super::{LinkId, Network};
 use crate::link::{Link, LinkConfig, LinkCounters};
 
 /// A link of an engine, to look at.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkView<'a> {
     config: &'a LinkConfig,
-    channel: &'a Channel,
-    packets: &'a Slab,
-    now: Time,
+    link: usize,
+    network: &'a Network,
 }
 
 impl<'a> LinkView<'a> {
-    pub(super) fn new(
-        config: &'a LinkConfig,
-        channel: &'a Channel,
-        packets: &'a Slab,
-        now: Time,
-    ) -> Self {
-        LinkView { config, channel, packets, now }
+    /// `link` exists.
+    pub(super) fn new(config: &'a LinkConfig, link: LinkId, network: &'a Network) -> Self {
+        LinkView { config, link: link.0 as usize, network }
     }
 
     /// The description the link was made from.
@@ -31,12 +25,11 @@ impl<'a> LinkView<'a> {
     /// What has happened so far. Random losses of a packet that is still on its way may or may not
     /// be counted yet.
     pub fn counters(&self) -> LinkCounters {
-        let plain = match self.channel {
-            Channel::Shaped(link) => return *link.counters(),
-            Channel::Plain(plain) => plain,
-        };
-        let tally = plain.tally();
-        let [inside, bytes_inside, left, bytes_left] = plain.inside(self.packets, self.now);
+        if let Some(link) = self.shaped() {
+            return *link.counters();
+        }
+        let tally = self.network.links.tally(self.link);
+        let [inside, bytes_inside, left, bytes_left] = self.inside();
         let gone = tally.delivered + tally.lost;
         let bytes_gone = tally.bytes_delivered + tally.bytes_lost;
         LinkCounters {
@@ -54,42 +47,35 @@ impl<'a> LinkView<'a> {
 
     /// Packets that wait, the one being serialised not among them.
     pub fn packets_waiting(&self) -> u64 {
-        match self.channel {
-            Channel::Shaped(link) => link.queue().len() as u64,
-            Channel::Plain(plain) => plain.waiting(self.packets, self.now).0,
-        }
+        self.shaped().map_or_else(|| self.waiting().0, |link| link.queue().len() as u64)
     }
 
     /// Bytes that wait.
     pub fn bytes_waiting(&self) -> u64 {
-        match self.channel {
-            Channel::Shaped(link) => link.queue().bytes(),
-            Channel::Plain(plain) => plain.waiting(self.packets, self.now).1,
-        }
+        self.shaped().map_or_else(|| self.waiting().1, |link| link.queue().bytes())
     }
 
     /// Packets inside: waiting, being serialised or propagating.
     pub fn packets_inside(&self) -> u64 {
-        match self.channel {
-            Channel::Shaped(link) => link.packets_inside() as u64,
-            Channel::Plain(plain) => plain.inside(self.packets, self.now)[0],
-        }
+        self.shaped().map_or_else(|| self.inside()[0], |link| link.packets_inside() as u64)
     }
 
     /// The rate in force, as of the last packet; zero in a blackout.
     pub fn rate(&self) -> Bitrate {
-        match self.channel {
-            Channel::Shaped(link) => link.rate(),
-            Channel::Plain(_) => self.config.rate.at(Time::ZERO),
-        }
+        self.shaped().map_or_else(|| self.config.rate.at(Time::ZERO), |link| link.rate())
     }
 
     /// The link with everything it knows, if it is more than a queue of constant rate and delay. Its
     /// tokens are the engine's.
     pub fn shaped(&self) -> Option<&'a Link<u32>> {
-        match self.channel {
-            Channel::Shaped(link) => Some(link),
-            Channel::Plain(_) => None,
-        }
+        self.network.links.shaped(self.link)
+    }
+
+    fn waiting(&self) -> (u64, u64) {
+        self.network.links.waiting(self.link, &self.network.packets, self.network.now)
+    }
+
+    fn inside(&self) -> [u64; 4] {
+        self.network.links.inside(self.link, &self.network.packets, self.network.now)
     }
 }

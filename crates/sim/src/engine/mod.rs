@@ -31,10 +31,10 @@
 mod digest;
 mod dumbbell;
 mod link_view;
+mod links;
 mod network;
 mod observe;
 mod packet;
-mod plain;
 mod topology;
 mod wheel;
 
@@ -54,7 +54,7 @@ pub use topology::{LinkId, NoRoute, NodeId, RouteId, Topology, TopologyError};
 pub(crate) use network::{Network, Watch};
 
 use crate::agent::{Agent, Arrival, Loss, Outbox};
-use network::{Channel, Outcome, Port};
+use network::Outcome;
 
 /// An agent of an [`Engine`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,8 +77,6 @@ pub struct Engine {
 #[derive(Debug)]
 struct Seat {
     agent: Box<dyn Agent>,
-    /// Its place in the wheel.
-    source: u32,
     started: bool,
 }
 
@@ -99,10 +97,11 @@ impl Engine {
     /// Adds an agent; its [`handle_timer`](Agent::handle_timer) is called at `start`, and it hears
     /// of no timer of its own before.
     pub fn add_agent(&mut self, agent: Box<dyn Agent>, start: Time) -> AgentId {
-        let source = self.network.wheel.add_source();
-        self.network.wheel.arm(source, start.max(self.network.now));
-        self.agents.push(Seat { agent, source, started: false });
-        AgentId(self.agents.len() as u32 - 1)
+        let id = AgentId(self.agents.len() as u32);
+        self.network.links.add_agent();
+        self.agents.push(Seat { agent, started: false });
+        self.network.arm(self.source(id), start.max(self.network.now));
+        id
     }
 
     /// Joins two agents by a path: a port at `a`, whose packets take the route `forward`, and one at
@@ -150,8 +149,8 @@ impl Engine {
     }
 
     /// When something happens next, if nothing is done from outside.
-    pub fn next_event(&self) -> Option<Time> {
-        self.network.wheel.next()
+    pub fn next_event(&mut self) -> Option<Time> {
+        self.network.next_event()
     }
 
     /// The topology that the engine was made from.
@@ -162,8 +161,7 @@ impl Engine {
     /// What can be seen of a link; `None` if there is none such.
     pub fn link(&self, link: LinkId) -> Option<LinkView<'_>> {
         let config = &self.topology.all_links().get(link.0 as usize)?.config;
-        let channel = self.network.links.get(link.0 as usize)?;
-        Some(LinkView::new(config, channel, &self.network.packets, self.network.now))
+        Some(LinkView::new(config, link, &self.network))
     }
 
     /// An agent; `None` if there is none such.
@@ -189,7 +187,7 @@ impl Engine {
     pub fn wake(&mut self, agent: AgentId) {
         if let Some(seat) = self.agents.get_mut(agent.0 as usize) {
             seat.started = false;
-            self.network.wheel.arm(seat.source, self.network.now);
+            self.network.arm(self.source(agent), self.network.now);
         }
     }
 
@@ -221,9 +219,8 @@ impl Engine {
 
     fn run(&mut self, until: Time, mut watch: Watch<'_>) {
         let links = self.network.links.len() as u32;
-        while let Some((time, source)) = self.network.wheel.pop(until) {
+        while let Some(source) = self.network.next_due(until) {
             self.events += 1;
-            self.network.now = time;
             if source >= links {
                 self.handle_timer(&mut watch, AgentId(source - links));
             } else {
@@ -235,15 +232,10 @@ impl Engine {
 
     #[inline]
     fn handle_link(&mut self, watch: &mut Watch<'_>, link: LinkId) {
-        if let Some(Channel::Plain(_)) = self.network.links.get(link.0 as usize) {
-            if let Some(outcome) = self.network.handle_plain(watch, link) {
-                self.conclude(watch, outcome);
-            }
-            return;
-        }
-        self.network.advance_shaped(link);
-        while let Some(outcome) = self.network.next_output(watch, link) {
-            self.conclude(watch, outcome);
+        let mut outcome = self.network.handle_link(watch, link);
+        while let Some(concerns) = outcome {
+            self.conclude(watch, concerns);
+            outcome = self.network.next_output(watch, link);
         }
     }
 
@@ -273,14 +265,11 @@ impl Engine {
         let now = self.network.now;
         let (Outcome::Arrived(handle) | Outcome::Dropped(handle, _)) = outcome;
         let (packet, mut payload) = self.network.packets.remove(handle);
-        let Packet { stream, size, ecn, sent, .. } = packet;
-        let mut port = packet.to;
-        let mut end = *self.network.port(port)?;
+        let Packet { stream, size, ecn, sent, to: mut port, mut agent, .. } = packet;
         if let Outcome::Dropped(..) = outcome {
-            port = end.peer;
-            end = *self.network.port(port)?;
+            port = self.network.port(port)?.peer;
+            agent = self.network.port(port)?.agent;
         }
-        let Port { agent, .. } = end;
         let seat = self.agents.get_mut(agent.0 as usize)?;
         let mut out = Outbox::new(&mut self.network, watch);
         match outcome {
@@ -316,7 +305,12 @@ impl Engine {
             && let Some(time) = seat.agent.next_timer()
             && time < Time::MAX
         {
-            self.network.wheel.arm(seat.source, time);
+            self.network.arm(self.source(agent), time);
         }
+    }
+
+    /// The place of an agent in the wheel: behind all links.
+    fn source(&self, agent: AgentId) -> u32 {
+        self.network.links.len() as u32 + agent.0
     }
 }

@@ -1,24 +1,22 @@
 use anabranch_types::Time;
 
 use super::digest::Digest;
+use super::links::{Due, Links, Offer};
 use super::packet::{Packet, Payload, Slab};
-use super::plain::{Offer, Plain};
 use super::topology::{END, Topology};
 use super::wheel::Wheel;
 use super::{
     AgentId, LinkId, Observer, PacketEvent, PacketEventKind, PortId, RouteId, TopologyError,
 };
-use crate::link::{Delivery, DropCause, Dropped, Ecn, Link, LinkOutput};
+use crate::link::{Delivery, DropCause, Dropped, Ecn, LinkOutput};
 
 /// Everything but the agents: links with packets inside, and what is due when.
-///
-/// Sources of the wheel are the links by id, then the agents.
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(super) now: Time,
-    pub(super) wheel: Wheel,
+    wheel: Wheel,
     pub(super) packets: Slab,
-    pub(super) links: Vec<Channel>,
+    pub(super) links: Links,
     ports: Vec<Port>,
     /// The links of all routes, each route followed by [`END`].
     hops: Vec<u32>,
@@ -32,18 +30,12 @@ pub(crate) struct Network {
     pub(super) packet_hops: u64,
 }
 
-/// A link: by far most are plain.
-#[derive(Debug)]
-pub(super) enum Channel {
-    Plain(Plain),
-    Shaped(Box<Link<u32>>),
-}
-
 /// The local end of a path.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Port {
     pub(super) agent: AgentId,
     pub(super) peer: PortId,
+    peer_agent: AgentId,
     pub(super) route: RouteId,
     /// Where the route to the peer starts in `hops`.
     start: u32,
@@ -66,23 +58,11 @@ pub(crate) type Watch<'a> = Option<&'a mut (dyn Observer + 'a)>;
 
 impl Network {
     pub(super) fn new(topology: &Topology, seed: u64) -> Result<Self, TopologyError> {
-        let mut wheel = Wheel::new();
-        let mut links = Vec::with_capacity(topology.links());
-        for link in topology.all_links() {
-            wheel.add_source();
-            links.push(match Plain::new(&link.config, seed, &link.name) {
-                Some(plain) => Channel::Plain(plain),
-                None => {
-                    let link = Link::new(&link.config, seed, &link.name);
-                    Channel::Shaped(Box::new(link.map_err(TopologyError::Link)?))
-                }
-            });
-        }
         Ok(Network {
             now: Time::ZERO,
-            wheel,
+            wheel: Wheel::new(),
             packets: Slab::new(),
-            links,
+            links: Links::new(topology.all_links(), seed).map_err(TopologyError::Link)?,
             ports: Vec::new(),
             hops: topology.hops().to_vec(),
             outputs: Vec::new(),
@@ -91,6 +71,26 @@ impl Network {
             digest: Digest::new(),
             packet_hops: 0,
         })
+    }
+
+    /// Has a source of the wheel, a link by its id or an agent behind the links, come up at `time` at
+    /// the latest.
+    #[inline]
+    pub(super) fn arm(&mut self, source: u32, time: Time) {
+        self.wheel.arm(&mut self.links, source, time);
+    }
+
+    /// The next source to come up by `limit`, and when; that is then the present.
+    #[inline]
+    pub(super) fn next_due(&mut self, limit: Time) -> Option<u32> {
+        let (time, source) = self.wheel.pop(&mut self.links, limit)?;
+        self.now = time;
+        Some(source)
+    }
+
+    /// When the next source comes up.
+    pub(super) fn next_event(&mut self) -> Option<Time> {
+        self.wheel.next(&mut self.links)
     }
 
     /// Opens two ports that are each other's peer; the routes start at `starts` in the table.
@@ -103,8 +103,13 @@ impl Network {
         let first = self.ports.len() as u32;
         let ports = [PortId(first), PortId(first + 1)];
         for side in 0..2 {
-            let (agent, route, start) = (agents[side], routes[side], starts[side]);
-            self.ports.push(Port { agent, peer: ports[1 - side], route, start });
+            self.ports.push(Port {
+                agent: agents[side],
+                peer: ports[1 - side],
+                peer_agent: agents[1 - side],
+                route: routes[side],
+                start: starts[side],
+            });
         }
         ports
     }
@@ -139,11 +144,12 @@ impl Network {
         ecn: Ecn,
         payload: Payload,
     ) {
-        let Some(&Port { peer, route, start, .. }) = self.port(from) else { return };
+        let Some(&Port { peer, peer_agent, start, .. }) = self.ports.get(from.0 as usize) else {
+            return;
+        };
         let Some(link) = self.hops.get(start as usize).copied() else { return };
-        let sent = self.now;
-        let (position, next, finish) = (start, 0, 0);
-        let packet = Packet { route, to: peer, stream, size, ecn, sent, position, next, finish };
+        let packet = Packet::new(self.now, peer, peer_agent, start, &self.hops);
+        let packet = Packet { stream, size, ecn, ..packet };
         let handle = self.packets.insert(packet, payload);
         if let Some(cause) = self.enter(watch, LinkId(link), handle) {
             let outcome = self.lose(watch, LinkId(link), handle, cause);
@@ -151,30 +157,37 @@ impl Network {
         }
     }
 
-    /// Handles the first packet to arrive over a plain link. `None` if nothing but the network is
-    /// concerned.
+    /// Handles a link that is due. The outcome is that of the first packet that concerns more than
+    /// the network; call [`next_output`](Self::next_output) for those of the others.
     #[inline]
-    pub(super) fn handle_plain(&mut self, watch: &mut Watch<'_>, link: LinkId) -> Option<Outcome> {
-        let Some(Channel::Plain(plain)) = self.links.get_mut(link.0 as usize) else { return None };
-        let taken = plain.take(&mut self.packets)?;
-        if let Some(time) = taken.following {
-            self.wheel.arm(link.0, time);
-        }
-        if taken.lost {
-            Some(self.lose(watch, link, taken.handle, DropCause::Random))
-        } else {
-            self.arrive(watch, link, taken.handle)
+    pub(super) fn handle_link(&mut self, watch: &mut Watch<'_>, link: LinkId) -> Option<Outcome> {
+        match self.links.take(link.0 as usize, &mut self.packets) {
+            Due::Packet(taken) => {
+                if let Some(time) = taken.following {
+                    self.arm(link.0, time);
+                }
+                if taken.lost {
+                    Some(self.lose(watch, link, taken.handle, DropCause::Random))
+                } else {
+                    self.arrive(watch, link, taken.handle)
+                }
+            }
+            Due::Nothing => None,
+            Due::Shaped => {
+                self.advance_shaped(link);
+                self.next_output(watch, link)
+            }
         }
     }
 
     /// Collects what a shaped link has for the present, for [`next_output`](Self::next_output).
-    pub(super) fn advance_shaped(&mut self, link: LinkId) {
-        let Some(Channel::Shaped(shaped)) = self.links.get_mut(link.0 as usize) else { return };
+    fn advance_shaped(&mut self, link: LinkId) {
+        let Some(shaped) = self.links.shaped_mut(link.0 as usize) else { return };
         let outputs = &mut self.outputs;
         shaped.advance(self.now, |output| outputs.push(output));
         outputs.reverse();
         if let Some(time) = shaped.next_event() {
-            self.wheel.arm(link.0, time);
+            self.arm(link.0, time);
         }
     }
 
@@ -206,11 +219,10 @@ impl Network {
     fn arrive(&mut self, watch: &mut Watch<'_>, link: LinkId, handle: u32) -> Option<Outcome> {
         self.packet_hops += 1;
         let packet = self.packets.packet_mut(handle);
-        packet.position += 1;
-        let (position, size, ecn) = (packet.position, packet.size, packet.ecn);
+        let next = packet.next_link(&self.hops);
+        let (size, ecn) = (packet.size, packet.ecn);
         self.digest.fold(self.now, link, size, ecn, None);
         self.tell(watch, link, PacketEventKind::Delivered, handle);
-        let next = self.hops.get(position as usize).copied().unwrap_or(END);
         if next == END {
             return Some(Outcome::Arrived(handle));
         }
@@ -221,19 +233,18 @@ impl Network {
     /// Puts a packet into a link; the cause if the link refuses it.
     #[inline]
     fn enter(&mut self, watch: &mut Watch<'_>, link: LinkId, handle: u32) -> Option<DropCause> {
-        match self.links.get_mut(link.0 as usize)? {
-            Channel::Plain(plain) => match plain.offer(&mut self.packets, handle, self.now) {
-                Offer::First(time) => self.wheel.arm(link.0, time),
-                Offer::Behind => {}
-                Offer::Refused => return Some(DropCause::QueueFull),
-            },
-            Channel::Shaped(shaped) => {
-                let Packet { size, ecn, .. } = *self.packets.packet(handle);
+        match self.links.offer(link.0 as usize, &mut self.packets, handle, self.now) {
+            Offer::First(time) => self.arm(link.0, time),
+            Offer::Behind => {}
+            Offer::Refused => return Some(DropCause::QueueFull),
+            Offer::Shaped => {
+                let &Packet { size, ecn, .. } = self.packets.packet(handle);
+                let shaped = self.links.shaped_mut(link.0 as usize)?;
                 if let Err(refused) = shaped.enqueue(self.now, size, ecn, handle) {
                     return Some(refused.cause);
                 }
                 if let Some(time) = shaped.next_event() {
-                    self.wheel.arm(link.0, time);
+                    self.arm(link.0, time);
                 }
             }
         }
@@ -249,7 +260,7 @@ impl Network {
         handle: u32,
         cause: DropCause,
     ) -> Outcome {
-        let Packet { size, ecn, .. } = *self.packets.packet(handle);
+        let &Packet { size, ecn, .. } = self.packets.packet(handle);
         self.digest.fold(self.now, link, size, ecn, Some(cause));
         self.tell(watch, link, PacketEventKind::Dropped(cause), handle);
         Outcome::Dropped(handle, cause)

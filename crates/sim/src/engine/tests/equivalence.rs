@@ -1,57 +1,59 @@
 //! A plain link does what [`Link`] does, packet for packet.
 
 use super::*;
+use crate::engine::links::{Due, Links, Offer};
 use crate::engine::packet::{Packet, Slab};
-use crate::engine::plain::{Offer, Plain};
+use crate::engine::topology::TopologyLink;
 use crate::link::{Link, LinkOutput};
 use anabranch_types::Rng;
 
 /// What came out: when, which packet, and whether it was lost.
 type Fate = (Time, u32, bool);
 
-/// A plain link with its packets, driven like a [`Link`].
+/// Plain link 0 with its packets, driven like a [`Link`].
 struct Alone {
-    plain: Plain,
+    links: Links,
     packets: Slab,
     names: Vec<u32>,
     next: Option<Time>,
 }
 
+fn alone(config: &LinkConfig, seed: u64) -> Links {
+    let (name, config) = ("x".into(), std::sync::Arc::new(config.clone()));
+    let link = TopologyLink { name, from: NodeId(0), to: NodeId(1), config };
+    Links::new(&[link], seed).unwrap()
+}
+
 impl Alone {
     fn new(config: &LinkConfig, seed: u64) -> Self {
-        let plain = Plain::new(config, seed, "x").expect("the link is plain");
-        Alone { plain, packets: Slab::new(), names: Vec::new(), next: None }
+        let links = alone(config, seed);
+        assert!(links.shaped(0).is_none(), "the link is plain");
+        Alone { links, packets: Slab::new(), names: Vec::new(), next: None }
     }
 
     fn offer(&mut self, now: Time, size: u32, name: u32) -> bool {
-        let packet = Packet {
-            route: RouteId(0),
-            to: PortId(0),
-            stream: 0,
-            size,
-            ecn: Ecn::NotEct,
-            sent: now,
-            position: 0,
-            next: 0,
-            finish: 0,
-        };
+        let packet = Packet::new(now, PortId(0), AgentId(0), 0, &[]);
+        let packet = Packet { size, ..packet };
         let handle = self.packets.insert(packet, Payload::Filler);
         self.names.resize(self.names.len().max(handle as usize + 1), 0);
         self.names[handle as usize] = name;
-        match self.plain.offer(&mut self.packets, handle, now) {
+        match self.links.offer(0, &mut self.packets, handle, now) {
             Offer::First(time) => self.next = Some(time),
             Offer::Behind => {}
             Offer::Refused => {
                 self.packets.remove(handle);
                 return false;
             }
+            Offer::Shaped => panic!("the link is plain"),
         }
         true
     }
 
     fn advance(&mut self, now: Time, out: &mut Vec<Fate>) {
         while let Some(due) = self.next.filter(|due| *due <= now) {
-            let taken = self.plain.take(&mut self.packets).expect("a packet is due");
+            let Due::Packet(taken) = self.links.take(0, &mut self.packets) else {
+                panic!("a packet is due");
+            };
             out.push((due, self.names[taken.handle as usize], taken.lost));
             self.packets.remove(taken.handle);
             self.next = taken.following;
@@ -70,8 +72,8 @@ fn drive(text: &str, seed: u64, spacing: f64) {
         let refused = link.enqueue(now, size, Ecn::NotEct, name).is_err();
         assert_eq!(alone.offer(now, size, name), !refused, "{text}, packet {name}");
         let waiting = (link.queue().len() as u64, link.queue().bytes());
-        assert_eq!(alone.plain.waiting(&alone.packets, now), waiting, "{text}, packet {name}");
-        assert_eq!(alone.plain.inside(&alone.packets, now)[0], link.packets_inside() as u64);
+        assert_eq!(alone.links.waiting(0, &alone.packets, now), waiting, "{text}, packet {name}");
+        assert_eq!(alone.links.inside(0, &alone.packets, now)[0], link.packets_inside() as u64);
         // Now and then a burst within one instant, and a pause in which the link runs dry.
         now += match random.below(10) {
             0..3 => Duration::ZERO,
@@ -83,12 +85,12 @@ fn drive(text: &str, seed: u64, spacing: f64) {
         alone.advance(now, &mut fates.1);
         assert_eq!(fates.0, fates.1, "{text}, before {now}");
     }
-    let tally = alone.plain.tally();
+    let tally = alone.links.tally(0);
     let counters = link.counters();
     assert_eq!(tally.delivered, counters.packets_delivered);
     assert_eq!(tally.bytes_delivered, counters.bytes_delivered);
     assert_eq!(tally.dropped_full, counters.dropped_full);
-    let [inside, bytes, left, _] = alone.plain.inside(&alone.packets, now);
+    let [inside, bytes, left, _] = alone.links.inside(0, &alone.packets, now);
     assert_eq!(tally.delivered + tally.lost + inside + tally.dropped_full, counters.packets_in);
     let bytes_in = tally.bytes_delivered + tally.bytes_lost + bytes + tally.bytes_dropped;
     assert_eq!(bytes_in, counters.bytes_in);
@@ -128,6 +130,6 @@ fn other_links_are_not_plain() {
         "rate=8mbit,delay=0ms,blackout=1s-2s",
     ] {
         let config: LinkConfig = text.parse().unwrap();
-        assert!(Plain::new(&config, 1, "x").is_none(), "{text}");
+        assert!(alone(&config, 1).shaped(0).is_some(), "{text}");
     }
 }

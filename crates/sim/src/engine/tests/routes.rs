@@ -71,3 +71,19 @@ fn agents_and_routes_must_exist_to_be_connected() {
     assert_eq!(engine.port(PortId(1)), Some((backward, PortId(0))));
     assert_eq!(engine.port(PortId(2)), None);
 }
+
+#[test]
+fn packets_follow_long_routes_to_their_end() {
+    for hops in 1..14 {
+        let (mut engine, _, sink) = {
+            let links = vec!["rate=8mbit,delay=1ms"; hops];
+            let mut config = UdpConfig::constant(Bitrate::from_mbps(1.0), 1000);
+            config.stop = Time::from_millis(5);
+            loaded(&links, config, 1)
+        };
+        engine.run_until(Time::from_secs(1));
+        assert_eq!(engine.packet_hops(), hops as u64);
+        let sink = engine.agent_as::<Sink>(sink).unwrap();
+        assert_eq!(sink.mean_delay(), Duration::from_millis(2 * hops as u64));
+    }
+}

@@ -1,0 +1,486 @@
+use std::sync::Arc;
+
+use anabranch_types::{Bitrate, Time};
+
+use super::packet::{NONE, Packet, Slab};
+use super::topology::TopologyLink;
+use super::wheel::{Entries, Entry};
+use crate::link::{Link, LinkConfig, LinkConfigError};
+use crate::loss::{LossConfig, LossModel, LossProcess};
+use crate::queue::{Discipline, QueueLimit};
+
+/// Nanoseconds that a byte takes at a bit per second.
+const UNITS_PER_BYTE: u64 = 8_000_000_000;
+
+/// Every link of an engine, and the entries of all sources in its wheel: links by id, then agents.
+///
+/// A link of constant rate and delay with a drop-tail queue is *plain*: what a packet will do is
+/// known when it comes in, so it costs one event. Such a link behaves as [`Link`] does, draw for
+/// draw and to the nanosecond, but holds a cache line and nothing else: the packets inside,
+/// propagating ones included, are a list through the slab in the order of arrival. All other links
+/// are [`Link`]s.
+#[derive(Debug)]
+pub(super) struct Links {
+    slots: Vec<Slot>,
+    sides: Vec<Side>,
+    kinds: Vec<Kind>,
+    agents: Vec<Entry>,
+}
+
+/// What every packet touches of a link.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Slot {
+    entry: Entry,
+    first: u32,
+    last: u32,
+    /// The first packet inside whose last bit had not left when that was last looked at.
+    serving: u32,
+    /// Packets behind that one.
+    waiting: u32,
+    free_at: u64,
+    bytes_delivered: u64,
+    delivered: u32,
+    /// Nanoseconds from the finish of the first packet to that of the one behind it, or [`FAR`]. With
+    /// it, taking out the first need not wait for memory that holds the second.
+    gap: u32,
+    /// Bytes of the packets that wait; kept where the limit is in bytes.
+    bytes_waiting: u32,
+    kind: u32,
+}
+
+/// The packet itself says when it finishes.
+const FAR: u32 = u32::MAX;
+
+/// What many links have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kind {
+    shaped: bool,
+    lossy: bool,
+    delay: u64,
+    /// Nanoseconds per byte if that is a whole number, else 0.
+    per_byte: u64,
+    rate: u64,
+    /// Most bytes that may wait, or 0 where packets count.
+    most_bytes: u32,
+    most_packets: u32,
+}
+
+/// What few packets touch of a link.
+#[derive(Debug, Default)]
+struct Side {
+    /// What the last end of service was rounded down by, in units of 1 / rate nanoseconds.
+    carry: u64,
+    /// Packets delivered beyond those that the slot has room to count.
+    delivered: u64,
+    dropped_full: u64,
+    bytes_dropped: u64,
+    loss: Option<Box<Losses>>,
+    shaped: Option<Box<Link<u32>>>,
+}
+
+/// The random losses of a plain link that has them.
+#[derive(Debug)]
+struct Losses {
+    process: LossProcess,
+    packets: u64,
+    bytes: u64,
+}
+
+/// What a plain link has done, in the terms of [`LinkCounters`](crate::link::LinkCounters).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) delivered: u64,
+    pub(super) bytes_delivered: u64,
+    pub(super) dropped_full: u64,
+    pub(super) bytes_dropped: u64,
+    pub(super) lost: u64,
+    pub(super) bytes_lost: u64,
+}
+
+/// What became of a packet offered to a plain link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Offer {
+    /// It is alone in the link and will arrive then.
+    First(Time),
+    /// It will arrive after others.
+    Behind,
+    /// There was no room.
+    Refused,
+    /// The link is not plain; see [`Links::shaped_mut`].
+    Shaped,
+}
+
+/// A packet that has come to the end of a link.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    pub(super) handle: u32,
+    pub(super) lost: bool,
+    /// When the next one arrives.
+    pub(super) following: Option<Time>,
+}
+
+/// What comes out of a link that is due.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Due {
+    /// A packet, from a plain link.
+    Packet(Taken),
+    /// Nothing, from a plain link.
+    Nothing,
+    /// Whatever [`Link::advance`] says.
+    Shaped,
+}
+
+impl Links {
+    pub(super) fn new(links: &[TopologyLink], seed: u64) -> Result<Self, LinkConfigError> {
+        let mut made = Links {
+            slots: Vec::with_capacity(links.len()),
+            sides: Vec::with_capacity(links.len()),
+            kinds: Vec::new(),
+            agents: Vec::new(),
+        };
+        // Links that were described alike share a kind; those described last are looked at first.
+        let mut known: Vec<(Arc<LinkConfig>, u32)> = Vec::new();
+        for TopologyLink { name, config, .. } in links {
+            let same = known.iter().rev().find(|(other, _)| Arc::ptr_eq(other, config));
+            let kind = match same {
+                Some((_, kind)) => *kind,
+                None => {
+                    let kind = made.kind_index(Kind::new(config));
+                    known.push((Arc::clone(config), kind));
+                    kind
+                }
+            };
+            made.add(kind, config, seed, name)?;
+        }
+        Ok(made)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Makes room in the wheel for an agent.
+    pub(super) fn add_agent(&mut self) {
+        self.agents.push(Entry::UNARMED);
+    }
+
+    /// Takes a packet in at `now`, unless the queue is full.
+    #[inline]
+    pub(super) fn offer(
+        &mut self,
+        link: usize,
+        packets: &mut Slab,
+        handle: u32,
+        now: Time,
+    ) -> Offer {
+        let now = now.as_nanos();
+        let slot = &mut self.slots[link];
+        let kind = &self.kinds[slot.kind as usize];
+        if kind.shaped {
+            return Offer::Shaped;
+        }
+        let size = packets.packet(handle).size;
+        let idle = slot.free_at <= now;
+        let start = if idle {
+            slot.serving = handle;
+            slot.waiting = 0;
+            slot.bytes_waiting = 0;
+            now
+        } else {
+            // The count is of those that waited when it was last brought up to date.
+            if slot.is_full_for(size, kind) {
+                slot.catch_up(packets, now);
+                if slot.waiting > 0 && slot.is_full_for(size, kind) {
+                    let side = &mut self.sides[link];
+                    side.dropped_full += 1;
+                    side.bytes_dropped += u64::from(size);
+                    return Offer::Refused;
+                }
+            }
+            slot.waiting += 1;
+            slot.bytes_waiting = slot.bytes_waiting.wrapping_add(size);
+            slot.free_at
+        };
+        let finish = start
+            + if kind.per_byte > 0 {
+                u64::from(size) * kind.per_byte
+            } else {
+                self.sides[link].serialisation(size, kind.rate, idle && slot.free_at < now)
+            };
+        slot.free_at = finish;
+        let packet = packets.packet_mut(handle);
+        packet.finish = finish;
+        packet.next = NONE;
+        let before = core::mem::replace(&mut slot.last, handle);
+        if before == NONE {
+            slot.first = handle;
+            return Offer::First(Time::from_nanos(finish + kind.delay));
+        }
+        let ahead = packets.packet_mut(before);
+        ahead.next = handle;
+        if before == slot.first {
+            slot.gap = gap(ahead.finish, finish);
+        }
+        Offer::Behind
+    }
+
+    /// Takes out the packet that arrives next, whether it was lost on the way, and when the one
+    /// behind it will arrive.
+    #[inline]
+    pub(super) fn take(&mut self, link: usize, packets: &mut Slab) -> Due {
+        let slot = &mut self.slots[link];
+        let kind = &self.kinds[slot.kind as usize];
+        if kind.shaped {
+            return Due::Shaped;
+        }
+        let handle = slot.first;
+        if handle == NONE {
+            return Due::Nothing;
+        }
+        let &Packet { next, size, finish, .. } = packets.packet(handle);
+        slot.first = next;
+        let following = slot.advance(packets, next, finish, kind.delay);
+        if slot.serving == handle {
+            slot.serve(packets, next);
+        }
+        let lost = kind.lossy && self.sides[link].is_lost(finish, size);
+        if !lost {
+            slot.delivered = slot.delivered.wrapping_add(1);
+            if slot.delivered == 0 {
+                self.sides[link].delivered += 1 << 32;
+            }
+            slot.bytes_delivered += u64::from(size);
+        }
+        Due::Packet(Taken { handle, lost, following })
+    }
+
+    /// A link that is not plain.
+    pub(super) fn shaped(&self, link: usize) -> Option<&Link<u32>> {
+        self.sides.get(link)?.shaped.as_deref()
+    }
+
+    /// A link that is not plain.
+    #[inline]
+    pub(super) fn shaped_mut(&mut self, link: usize) -> Option<&mut Link<u32>> {
+        self.sides.get_mut(link)?.shaped.as_deref_mut()
+    }
+
+    /// Packets and bytes that wait in a plain link at `now`, the one being serialised not among them.
+    pub(super) fn waiting(&self, link: usize, packets: &Slab, now: Time) -> (u64, u64) {
+        let mut handle = self.slots[link].first;
+        let mut sums = (0, 0);
+        // Until the first whose last bit has not left: it is being serialised.
+        let mut serving = false;
+        while handle != NONE {
+            let packet = packets.packet(handle);
+            if serving {
+                sums.0 += 1;
+                sums.1 += u64::from(packet.size);
+            }
+            serving |= packet.finish > now.as_nanos();
+            handle = packet.next;
+        }
+        sums
+    }
+
+    /// Packets inside a plain link and their bytes; then those among them whose last bit has left by
+    /// `now`.
+    pub(super) fn inside(&self, link: usize, packets: &Slab, now: Time) -> [u64; 4] {
+        let mut sums = [0; 4];
+        let mut handle = self.slots[link].first;
+        while handle != NONE {
+            let packet = packets.packet(handle);
+            sums[0] += 1;
+            sums[1] += u64::from(packet.size);
+            if packet.finish <= now.as_nanos() {
+                sums[2] += 1;
+                sums[3] += u64::from(packet.size);
+            }
+            handle = packet.next;
+        }
+        sums
+    }
+
+    /// What a plain link has done.
+    pub(super) fn tally(&self, link: usize) -> Tally {
+        let (slot, side) = (&self.slots[link], &self.sides[link]);
+        let losses = side.loss.as_ref().map(|losses| (losses.packets, losses.bytes));
+        let (lost, bytes_lost) = losses.unwrap_or_default();
+        Tally {
+            delivered: side.delivered + u64::from(slot.delivered),
+            bytes_delivered: slot.bytes_delivered,
+            dropped_full: side.dropped_full,
+            bytes_dropped: side.bytes_dropped,
+            lost,
+            bytes_lost,
+        }
+    }
+
+    fn kind_index(&mut self, kind: Kind) -> u32 {
+        let at = self.kinds.iter().position(|known| *known == kind);
+        let at = at.unwrap_or_else(|| {
+            self.kinds.push(kind);
+            self.kinds.len() - 1
+        });
+        at as u32
+    }
+
+    fn add(
+        &mut self,
+        kind: u32,
+        config: &LinkConfig,
+        seed: u64,
+        name: &str,
+    ) -> Result<(), LinkConfigError> {
+        let mut side = Side::default();
+        let Kind { shaped, lossy, .. } = self.kinds[kind as usize];
+        if shaped {
+            side.shaped = Some(Box::new(Link::new(config, seed, name)?));
+        } else if lossy {
+            let process = LossProcess::new(&config.loss, seed, &format!("link.{name}.loss"))
+                .map_err(|why| LinkConfigError {
+                    key: "loss".to_owned(),
+                    given: "the model".to_owned(),
+                    allowed: why.to_string(),
+                })?;
+            side.loss = Some(Box::new(Losses { process, packets: 0, bytes: 0 }));
+        }
+        self.sides.push(side);
+        self.slots.push(Slot {
+            entry: Entry::UNARMED,
+            first: NONE,
+            last: NONE,
+            serving: NONE,
+            waiting: 0,
+            free_at: 0,
+            bytes_delivered: 0,
+            delivered: 0,
+            gap: FAR,
+            bytes_waiting: 0,
+            kind,
+        });
+        Ok(())
+    }
+}
+
+impl Entries for Links {
+    #[inline]
+    fn entry(&mut self, source: u32) -> &mut Entry {
+        let (source, links) = (source as usize, self.slots.len());
+        if source < links {
+            &mut self.slots[source].entry
+        } else {
+            &mut self.agents[source - links]
+        }
+    }
+}
+
+impl Kind {
+    fn new(config: &LinkConfig) -> Self {
+        let rate = config.rate.at(Time::ZERO);
+        let plain = config.is_steady()
+            && rate != Bitrate::ZERO
+            && config.jitter.max.is_zero()
+            && config.queue.discipline == Discipline::DropTail
+            && matches!(config.loss, LossConfig::None | LossConfig::Bernoulli(_));
+        let (most_packets, most_bytes) = match config.buffer() {
+            QueueLimit::Packets(packets) => (packets, 0),
+            QueueLimit::Bytes(bytes) => {
+                (u32::MAX, u32::try_from(bytes.as_bytes()).unwrap_or(u32::MAX))
+            }
+        };
+        let rate = rate.as_bps().max(1);
+        let exact = UNITS_PER_BYTE.is_multiple_of(rate);
+        Kind {
+            shaped: !plain,
+            lossy: config.loss != LossConfig::None,
+            delay: u64::try_from(config.delay.as_nanos()).unwrap_or(u64::MAX),
+            per_byte: if exact { UNITS_PER_BYTE / rate } else { 0 },
+            rate,
+            most_bytes,
+            most_packets,
+        }
+    }
+}
+
+/// The time between two finishes, if a slot has room for it.
+#[inline]
+fn gap(first: u64, second: u64) -> u32 {
+    u32::try_from(second - first).unwrap_or(FAR)
+}
+
+impl Slot {
+    /// Makes `next` the first packet after one that finished at `finish`; when `next` arrives.
+    #[inline]
+    fn advance(&mut self, packets: &Slab, next: u32, finish: u64, delay: u64) -> Option<Time> {
+        if next == NONE {
+            self.last = NONE;
+            return None;
+        }
+        let first = match self.gap {
+            FAR => packets.packet(next).finish,
+            gap => finish + u64::from(gap),
+        };
+        // Nothing waits for what is read here, so it comes while other work is done.
+        self.gap = match packets.packet(next).next {
+            NONE => FAR,
+            second => gap(first, packets.packet(second).finish),
+        };
+        Some(Time::from_nanos(first + delay))
+    }
+
+    /// Whether no more may wait, as far as it is known who waits.
+    #[inline]
+    fn is_full_for(&self, size: u32, kind: &Kind) -> bool {
+        self.waiting >= kind.most_packets
+            || kind.most_bytes > 0
+                && u64::from(self.bytes_waiting) + u64::from(size) > u64::from(kind.most_bytes)
+    }
+
+    /// Brings `serving` and what is behind it to `now`; the transmitter is busy.
+    #[inline]
+    fn catch_up(&mut self, packets: &Slab, now: u64) {
+        while self.waiting > 0 {
+            let packet = packets.packet(self.serving);
+            if packet.finish > now {
+                break;
+            }
+            self.serve(packets, packet.next);
+        }
+    }
+
+    #[inline]
+    fn serve(&mut self, packets: &Slab, next: u32) {
+        self.serving = next;
+        if next != NONE {
+            self.waiting -= 1;
+            self.bytes_waiting = self.bytes_waiting.wrapping_sub(packets.packet(next).size);
+        }
+    }
+}
+
+impl Side {
+    /// The time that a packet takes on the wire; `fresh` at the start of a busy period.
+    #[inline]
+    fn serialisation(&mut self, size: u32, rate: u64, fresh: bool) -> u64 {
+        if fresh {
+            self.carry = 0;
+        }
+        let units = u64::from(size).saturating_mul(UNITS_PER_BYTE).saturating_add(self.carry);
+        self.carry = units % rate;
+        units / rate
+    }
+
+    /// Whether a packet that left the transmitter at `finish` is lost. Draws once.
+    #[inline]
+    fn is_lost(&mut self, finish: u64, size: u32) -> bool {
+        let Some(losses) = &mut self.loss else { return false };
+        let lost = losses.process.is_lost(Time::from_nanos(finish));
+        if lost {
+            losses.packets += 1;
+            losses.bytes += u64::from(size);
+        }
+        lost
+    }
+}
