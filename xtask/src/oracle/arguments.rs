@@ -15,6 +15,7 @@ Usage: cargo xtask oracle [FILE] [OPTIONS]
   --quick       three runs, and only points up to 10 Mb/s
   --all         every sender that can be imitated, not the two reference senders alone
   --sim NAME    only this sender of the table
+  --as NAME     run another sender of ours at the points of table 1: rfc6675, rfc6675-ts, prr-ts, linux
   --json        print {points, inside, rows}
 ";
 
@@ -26,6 +27,7 @@ pub struct Arguments {
     pub quick: bool,
     pub all: bool,
     pub sim: Option<String>,
+    pub substitute: Option<String>,
     pub json: bool,
 }
 
@@ -40,6 +42,7 @@ impl Arguments {
             quick: false,
             all: false,
             sim: None,
+            substitute: None,
             json: false,
         };
         let (mut file_given, mut seeds_given) = (false, false);
@@ -51,6 +54,7 @@ impl Arguments {
                 "--quick" => arguments.quick = true,
                 "--all" => arguments.all = true,
                 "--sim" => arguments.sim = Some(value()?),
+                "--as" => arguments.substitute = Some(value()?),
                 "--seeds" => {
                     arguments.seeds = number("--seeds", &value()?, 1000)?;
                     seeds_given = true;

@@ -28,7 +28,6 @@ pub struct Outcome {
     pub goodput_mbps: f64,
     pub timeouts: f64,
     pub retransmissions: f64,
-    pub data_packets: f64,
     pub cuts: f64,
 }
 
@@ -62,7 +61,6 @@ impl Bottleneck {
             goodput_mbps: agent.acknowledged() as f64 * 8e-6 / SECONDS as f64,
             timeouts: counters.timeouts as f64,
             retransmissions: counters.retransmissions as f64,
-            data_packets: counters.data_segments as f64,
             cuts: counters.window_cuts as f64,
         })
     }

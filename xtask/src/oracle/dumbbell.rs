@@ -177,7 +177,10 @@ struct Group {
     timeouts: Vec<f64>,
 }
 
-fn read(row: &Row<'_>) -> Result<Option<((u64, &'static str, bool), Dumbbell)>, String> {
+/// Rate in kb/s, discipline, delayed acknowledgements: what rows of one experiment share.
+type Key = (u64, &'static str, bool);
+
+fn read(row: &Row<'_>) -> Result<Option<(Key, Dumbbell)>, String> {
     let delayed = row.number("delack", 0.0, 1.0)? > 0.5;
     let mbps = row.number("bw_mbps", 0.001, 1e6)?;
     let name = row.text("queue")?;

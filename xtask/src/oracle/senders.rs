@@ -23,6 +23,13 @@ pub fn imitate(name: &str, delayed: bool) -> Option<Imitation> {
         "ns2-sack1-ts" => (Config::ns2_sack1(true), NS2, true),
         "ns2-sack1" => (Config::ns2_sack1(false), NS2, true),
         "ns2-newreno" => (Config::ns2_newreno(), NS2, false),
+        "rfc6675" => (rfc6675(false), RENO, false),
+        "rfc6675-ts" => (rfc6675(true), RENO, false),
+        "prr-ts" => (Config { prr: true, ..rfc6675(true) }, RENO, false),
+        "linux" => {
+            let (wire, mss) = (rfc6675(true).wire, 1000);
+            (Config { wire, mss, ..Config::linux() }, "reno:initial=10,growth=bytes", false)
+        }
         "ns3.37-newreno-prr" | "ns3.44-newreno-prr" | "ns3.44-newreno-prr-da40" => {
             (ns3(), RENO, false)
         }
@@ -37,6 +44,11 @@ pub fn imitate(name: &str, delayed: bool) -> Option<Imitation> {
         true => DelayedAck::SECOND,
     };
     Some(Imitation { config: Config { delayed_ack, ..config }, control, reference })
+}
+
+/// As the RFCs have it, with ns-2's sizes and first timeout.
+fn rfc6675(timestamps: bool) -> Config {
+    Config { recovery: LossRecovery::Sack, ..Config::ns2_sack1(timestamps) }
 }
 
 /// As ns-3's socket with the parameters of the reference data: PRR, no timestamps, 1042 B packets.

@@ -25,7 +25,7 @@ struct Point {
 }
 
 /// Reads a row; `None` if its sender is not imitated.
-fn point(row: &Row<'_>) -> Result<Option<Point>, String> {
+fn point(row: &Row<'_>, substitute: Option<&str>) -> Result<Option<Point>, String> {
     let sim = row.text("sim")?.to_owned();
     let delayed = row.number("delack", 0.0, 1.0)? > 0.5;
     let mbps = row.number("bw_mbps", 0.001, 1e6)?;
@@ -37,7 +37,11 @@ fn point(row: &Row<'_>) -> Result<Option<Point>, String> {
     let deviation = row.number("goodput_std_mbps", 0.0, 1e6)?;
     let timeouts = row.number("timeouts_mean", 0.0, 1e9)?;
     let retransmissions = row.number("retx_mean", 0.0, 1e9)?;
-    let Some(sender) = imitate(&sim, delayed) else { return Ok(None) };
+    let Some(mut sender) = imitate(&sim, delayed) else { return Ok(None) };
+    if let Some(name) = substitute {
+        let other = imitate(name, delayed).ok_or_else(|| format!("--as: no sender '{name}'"))?;
+        sender = Imitation { reference: sender.reference, ..other };
+    }
     let model = match loss {
         0.0 => LossConfig::None,
         _ => LossConfig::Bernoulli(Probability::clamped(loss)),
@@ -58,7 +62,7 @@ fn point(row: &Row<'_>) -> Result<Option<Point>, String> {
 pub fn compare(table: &Table, arguments: &Arguments) -> Result<Vec<Line>, String> {
     let mut points = Vec::new();
     for row in table.rows() {
-        if let Some(point) = point(&row)? {
+        if let Some(point) = point(&row, arguments.substitute.as_deref())? {
             let named = arguments.sim.as_ref().is_none_or(|sim| *sim == point.sim);
             let wanted = arguments.all || arguments.sim.is_some() || point.sender.reference;
             let small = !arguments.quick || point.bottleneck.mbps <= 10.0;
