@@ -23,6 +23,8 @@ use crate::format;
 const NOTE_BYTES: u64 = 64 << 20;
 /// Time after which the note is written anew, at the latest.
 const NOTE_TIME: Duration = Duration::from_secs(1);
+/// The ending of a note that is being written.
+const NEW: &str = "new";
 /// Longest note that is read, bytes.
 const MAX_NOTE: u64 = 1 << 16;
 
@@ -102,7 +104,7 @@ impl Partial {
                 lock(old, &part)?;
             }
         }
-        remove(&note)?;
+        remove_note(&note)?;
         remove(&part)?;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create_new(true);
@@ -151,7 +153,7 @@ impl Partial {
         };
         let text =
             serde_json::to_vec(&note).map_err(|e| storage(&self.note, &io::Error::from(e)))?;
-        let new = self.note.with_extension("new");
+        let new = self.note.with_extension(NEW);
         File::create(&new)
             .and_then(|mut file| {
                 file.write_all(&text)?;
@@ -190,7 +192,7 @@ impl Partial {
         let _ = self.file.set_modified(system_time(self.entry.modified));
         self.file.sync_all().map_err(failed)?;
         give_name(&self.part, target, replaced)?;
-        remove(&self.note)?;
+        remove_note(&self.note)?;
         sync_parent(target)
     }
 
@@ -203,7 +205,7 @@ impl Partial {
 
     fn remove(&mut self) {
         // What cannot be removed is removed when the next transfer begins.
-        let _ = remove(&self.note);
+        let _ = remove_note(&self.note);
         let _ = remove(&self.part);
     }
 }
@@ -213,7 +215,7 @@ pub(super) fn tidy(target: &Path, entry: &Entry) {
     let (part, note) = paths(target, entry);
     // Leftovers do no harm.
     let _ = remove(&part);
-    let _ = remove(&note);
+    let _ = remove_note(&note);
 }
 
 fn paths(target: &Path, entry: &Entry) -> (PathBuf, PathBuf) {
@@ -272,6 +274,12 @@ fn give_name(
     }
     let now = look(target)?.as_ref().map(Fingerprint::of);
     if now.as_ref() == replaced { rename() } else { Err(changed(target)) }
+}
+
+/// Removes a note, and one that was being written when the process was killed.
+fn remove_note(note: &Path) -> Result<(), TransferError> {
+    remove(&note.with_extension(NEW))?;
+    remove(note)
 }
 
 fn remove(path: &Path) -> Result<(), TransferError> {

@@ -152,6 +152,8 @@ fn a_lost_transfer_goes_on_where_it_stopped() {
     let mut store = place.store(std::slice::from_ref(&entry));
     let rest = Frame::Fetch { index: 0, offset: 3000, prefix: sum(&bytes[..3000]) };
     assert_eq!(fill(&mut store).unwrap(), [rest]);
+    // As if killed while it wrote a note.
+    fs::write(place.own_file("state").with_extension("new"), "{").unwrap();
     bring(&mut store, 0, &bytes, 3000).unwrap();
     assert_eq!(fs::read(place.path("film")).unwrap(), bytes);
     assert_eq!(place.names(), ["film"]);
