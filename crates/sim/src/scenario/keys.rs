@@ -298,11 +298,46 @@ pub const TCP: &[KeySpec] = &[
         "false",
         "the sender hears of random losses one round trip later (ELN)",
     ),
+    optional(
+        "send-jitter",
+        Kind::Time,
+        "0s",
+        "time a host takes before it sends, uniform: breaks the step of equal flows",
+    ),
+    optional(
+        "scheduler",
+        Kind::Text,
+        PROFILE,
+        "several paths: whose turn it is, by name as in policies",
+    ),
+    optional(
+        "on-timeout",
+        Kind::Word(&["keep", "reinject-all", "reinject-first"]),
+        PROFILE,
+        "several paths: what a timeout does to the data bound to its path",
+    ),
+    optional(
+        "on-cut",
+        Kind::Word(&["keep", "unbind"]),
+        PROFILE,
+        "several paths: what a shrunk window does to the data bound beyond it",
+    ),
+    optional("coupled", Kind::Flag, PROFILE, "several paths: controllers read their siblings"),
     optional("handshake", Kind::Flag, PROFILE, "a SYN exchange before the first data"),
     optional("delayed-ack", Kind::Count(1, 100), PROFILE, "segments per acknowledgement"),
     optional("ack-timer", Kind::Time, PROFILE, "longest that an acknowledgement waits"),
-    optional("receive-buffer", Kind::Size, PROFILE, "bytes that the receiver can hold"),
-    optional("send-buffer", Kind::Size, PROFILE, "bytes written and not acknowledged"),
+    optional(
+        "receive-buffer",
+        Kind::Size,
+        PROFILE,
+        "bytes that the receiver can hold, over all paths",
+    ),
+    optional(
+        "send-buffer",
+        Kind::Size,
+        PROFILE,
+        "bytes written and not acknowledged, over all paths",
+    ),
 ];
 
 const PROFILE: &str = "as the profile";

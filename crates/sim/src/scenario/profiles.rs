@@ -3,6 +3,8 @@
 use anabranch_core::profiles::{AXES, Profile};
 use anabranch_policy::{PolicySpec, congestion};
 use anabranch_tcp::Config;
+use anabranch_tcp::meta::{MetaConfig, OnCut, OnTimeout};
+use core::time::Duration;
 
 use super::error::Flaw;
 use super::reader::Section;
@@ -13,7 +15,7 @@ use super::tcp;
 pub enum Protocol {
     /// The transport itself, both endpoints of it, with these policies.
     Core(Box<Profile>),
-    /// The model of TCP, over one path.
+    /// The model of TCP, over one path, or over several at once.
     Tcp(Box<TcpProtocol>),
 }
 
@@ -26,6 +28,10 @@ pub struct TcpProtocol {
     pub control: PolicySpec,
     /// Whether the sender hears of each random loss one round trip later, and that it was one.
     pub loss_notices: bool,
+    /// A time that the host takes before it sends, uniform from zero to this.
+    pub send_jitter: Duration,
+    /// How one stream goes over several paths, if it does; its subflows replace `config`.
+    pub meta: Option<MetaConfig>,
 }
 
 /// A profile that is no choice of core policies: its name, a line about it, and how it is made.
@@ -34,11 +40,11 @@ type Row = (&'static str, &'static str, fn() -> Protocol);
 /// Every such profile.
 const ROWS: &[Row] = &[
     ("tcp:sack", "TCP with selective acknowledgements (RFC 6675), Reno, timestamps", || {
-        reference(Config::default(), "reno:initial=2,growth=acks")
+        reference(Config::default(), RENO)
     }),
     ("tcp:newreno", "TCP without selective acknowledgements (RFC 6582), Reno", || {
         let recovery = anabranch_tcp::LossRecovery::NewReno;
-        reference(Config { recovery, ..Config::default() }, "reno:initial=2,growth=acks")
+        reference(Config { recovery, ..Config::default() }, RENO)
     }),
     ("tcp:cubic", "TCP with selective acknowledgements and CUBIC (RFC 9438)", || {
         reference(Config::default(), "cubic")
@@ -57,9 +63,24 @@ const ROWS: &[Row] = &[
     ("tcp:ns2-sack1-ts", "ns-2's Sack1 sender with timestamps", || {
         reference(Config::ns2_sack1(true), NS2_RENO)
     }),
+    ("mptcp", "MPTCP: lowest round-trip time first, LIA, reinjection after timeouts", || {
+        let on_timeout = OnTimeout::ReinjectAll;
+        let meta = MetaConfig::new(Config::default());
+        several(MetaConfig { on_timeout, coupled: true, ..meta }, "lia")
+    }),
+    (
+        "ptcp",
+        "parallel SACK connections with ECN that pull from one queue, as MPLOT compares with",
+        || several(parallel(), RENO),
+    ),
+    ("ptcp:reassign", "the same with pTCP's redundant striping and reassignment of bytes", || {
+        let (on_timeout, on_cut) = (OnTimeout::ReinjectFirst, OnCut::Unbind);
+        several(MetaConfig { on_timeout, on_cut, ..parallel() }, RENO)
+    }),
     ("tcp:ns2-newreno", "ns-2's Newreno sender", || reference(Config::ns2_newreno(), NS2_RENO)),
 ];
 
+const RENO: &str = "reno:initial=2,growth=acks";
 const NS2_RENO: &str = "reno:initial=2,growth=acks,floor=1";
 
 /// Names of all profiles with a line about each, in the order in which messages list them.
@@ -83,7 +104,7 @@ pub(super) fn read(section: &Section<'_>, paths: usize) -> Option<Protocol> {
         }
         Some(Protocol::Tcp(protocol)) => {
             refuse_keys(section, &name, &["policy", "transport"], "tcp");
-            if paths > 1 && !section.flag("per-path").unwrap_or(false) {
+            if paths > 1 && protocol.meta.is_none() && !section.flag("per-path").unwrap_or(false) {
                 let given = format!("'{name}' uses one path, here are {paths}");
                 section.complain("profile", given, "one path, or per-path = true");
             }
@@ -102,7 +123,28 @@ pub(super) fn read(section: &Section<'_>, paths: usize) -> Option<Protocol> {
 /// A row's specification is known to be well formed because it is written here; a test builds each.
 fn reference(config: Config, control: &str) -> Protocol {
     let control = control.parse().unwrap_or_else(|_| PolicySpec::new("reno"));
-    Protocol::Tcp(Box::new(TcpProtocol { config, control, loss_notices: false }))
+    let (loss_notices, send_jitter) = (false, Duration::ZERO);
+    Protocol::Tcp(Box::new(TcpProtocol { config, control, loss_notices, send_jitter, meta: None }))
+}
+
+fn several(meta: MetaConfig, control: &str) -> Protocol {
+    match reference(meta.subflow.clone(), control) {
+        Protocol::Tcp(protocol) => {
+            Protocol::Tcp(Box::new(TcpProtocol { meta: Some(meta), ..*protocol }))
+        }
+        core => core,
+    }
+}
+
+/// SACK connections with ECN whose shared buffers never bind (MPLOT, §IV-G).
+fn parallel() -> MetaConfig {
+    let unbounded = 1 << 40;
+    MetaConfig {
+        send_buffer: unbounded,
+        receive_buffer: unbounded,
+        scheduler: PolicySpec::new("round-robin"),
+        ..MetaConfig::new(Config { ecn: true, ..Config::default() })
+    }
 }
 
 fn refuse_keys(section: &Section<'_>, profile: &str, keys: &[&str], allowed: &str) {

@@ -1,5 +1,7 @@
 //! `tcp = { … }`: options of TCP connections.
 
+use anabranch_policy::{PolicySpec, scheduler};
+use anabranch_tcp::meta::{MetaConfig, OnCut, OnTimeout};
 use anabranch_tcp::{Config, LossRecovery};
 
 use super::profiles::{TcpProtocol, control};
@@ -11,15 +13,64 @@ pub(super) fn read(section: &Section<'_>, protocol: TcpProtocol) -> TcpProtocol 
         return protocol;
     }
     let Some(table) = section.table("tcp") else { return protocol };
-    let TcpProtocol { mut config, control: given, mut loss_notices } = protocol;
+    let TcpProtocol { mut config, control: given, mut loss_notices, mut send_jitter, mut meta } =
+        protocol;
     sizes(&table, &mut config);
     timers(&table, &mut config);
     mechanisms(&table, &mut config);
     if let Some(notices) = table.flag("loss-notices") {
         loss_notices = notices;
     }
+    if let Some(jitter) = table.time("send-jitter") {
+        send_jitter = jitter;
+    }
     let control = control(&table, "congestion", config.mss).unwrap_or(given);
-    TcpProtocol { config, control, loss_notices }
+    match &mut meta {
+        Some(meta) => several(&table, meta, &config),
+        None => {
+            for key in ["scheduler", "on-timeout", "on-cut", "coupled"] {
+                if table.has(key) {
+                    table.complain(key, "given for a protocol of one path", "mptcp, ptcp");
+                }
+            }
+        }
+    }
+    TcpProtocol { config, control, loss_notices, send_jitter, meta }
+}
+
+/// Options of protocols that put one stream on several paths. The buffers are the shared ones.
+fn several(table: &Section<'_>, meta: &mut MetaConfig, config: &Config) {
+    meta.subflow = config.clone();
+    if table.has("receive-buffer") {
+        meta.receive_buffer = config.receive_buffer;
+    }
+    if table.has("send-buffer") {
+        meta.send_buffer = config.send_buffer;
+    }
+    if let Some(text) = table.text("scheduler") {
+        let built = text.parse::<PolicySpec>().and_then(|spec| {
+            scheduler::build(&spec)?;
+            Ok(spec)
+        });
+        match built {
+            Ok(spec) => meta.scheduler = spec,
+            Err(error) => table.complain("scheduler", error.to_string(), ""),
+        }
+    }
+    match table.word("on-timeout") {
+        Some("keep") => meta.on_timeout = OnTimeout::Keep,
+        Some("reinject-all") => meta.on_timeout = OnTimeout::ReinjectAll,
+        Some("reinject-first") => meta.on_timeout = OnTimeout::ReinjectFirst,
+        _ => {}
+    }
+    match table.word("on-cut") {
+        Some("keep") => meta.on_cut = OnCut::Keep,
+        Some("unbind") => meta.on_cut = OnCut::Unbind,
+        _ => {}
+    }
+    if let Some(coupled) = table.flag("coupled") {
+        meta.coupled = coupled;
+    }
 }
 
 fn sizes(table: &Section<'_>, config: &mut Config) {

@@ -122,14 +122,15 @@ impl Builder<'_> {
         let start = Time::ZERO + flow.start + jitter;
         let gap_from = self.measured_from.max(start);
         let (seed, name, traffic) = (self.seed, flow.subject.as_str(), flow.traffic.clone());
-        let transfers = match &traffic {
-            Traffic::Transfers { repeat, .. } => *repeat,
-            _ => 0,
+        let (size, transfers) = match &traffic {
+            Traffic::Transfers { size, repeat } => (*size, *repeat),
+            Traffic::Poisson { size, .. } => (*size, 0),
+            _ => (0, 0),
         };
         let ends = match &flow.protocol {
             Protocol::Tcp(protocol) => {
                 let source = TcpSource::new(protocol, traffic, seed, name);
-                let sink = TcpSink::new(&protocol.config, gap_from);
+                let sink = TcpSink::new(protocol, size, gap_from);
                 let sender = engine.add_agent(Box::new(source), start);
                 let receiver = engine.add_agent(Box::new(sink), Time::ZERO);
                 Ends::Tcp { sender, receiver }

@@ -163,10 +163,12 @@ impl LiveFlow {
                 let Some(source) = engine.agent_as::<TcpSource>(sender) else {
                     return Instant::default();
                 };
-                let rtts = source.senders().filter_map(|sender| sender.smoothed_rtt());
+                let senders: Vec<_> =
+                    source.speakers().flat_map(|speaker| speaker.senders(path)).collect();
+                let rtts = senders.iter().filter_map(|sender| sender.smoothed_rtt());
                 let rtts: Vec<f64> = rtts.map(|rtt| rtt.as_secs_f64()).collect();
                 Instant {
-                    window: source.senders().map(|sender| sender.window() as f64).sum(),
+                    window: senders.iter().map(|sender| sender.window() as f64).sum(),
                     srtt: (!rtts.is_empty()).then(|| crate::probe::mean(&rtts)),
                     loss: None,
                 }

@@ -2,6 +2,7 @@
 
 mod assemble;
 mod build;
+mod conversation;
 mod core_ends;
 mod delays;
 mod flow;

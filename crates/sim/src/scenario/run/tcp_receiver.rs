@@ -3,24 +3,27 @@
 use std::collections::BTreeMap;
 
 use anabranch_tcp::ranges::Ranges;
-use anabranch_tcp::{Config, Receiver};
 use anabranch_types::Time;
 
+use super::conversation::{Listener, wire};
 use super::gauge::{Gauge, Log};
 use super::tcp_sender::codepoint;
 use crate::agent::{Agent, Arrival, Outbox};
 use crate::engine::{Payload, PortId};
 use crate::link::Ecn;
+use crate::scenario::profiles::TcpProtocol;
 
 /// Accepts every conversation, reads at once, and measures.
 #[derive(Debug)]
 pub(super) struct TcpSink {
-    config: Config,
-    port: Option<PortId>,
+    protocol: TcpProtocol,
+    /// Bytes of a transfer; 0 for one without end.
+    transfer: u64,
+    ports: Vec<PortId>,
     /// By number of the transfer. Those that are complete stay: their end may be asked for again.
     sessions: BTreeMap<u64, Session>,
-    /// Numbers of those that are not complete.
-    open: Vec<u64>,
+    /// Numbers of those whose timer may run.
+    waiting: Vec<u64>,
     delivered: u64,
     /// Transfers that are complete, and when, in that order.
     pub completed: Vec<(u64, Time)>,
@@ -33,7 +36,7 @@ pub(super) struct TcpSink {
 /// One connection.
 #[derive(Debug)]
 struct Session {
-    receiver: Receiver,
+    listener: Listener,
     delivered: u64,
     /// What has arrived, and how many bytes of each slice from `first_slice` on, if it is logged.
     seen: Ranges,
@@ -41,12 +44,14 @@ struct Session {
 }
 
 impl TcpSink {
-    pub(super) fn new(config: &Config, gap_from: Time) -> Self {
+    /// `transfer` is the size of a transfer, 0 for one without end.
+    pub(super) fn new(protocol: &TcpProtocol, transfer: u64, gap_from: Time) -> Self {
         TcpSink {
-            config: config.clone(),
-            port: None,
+            protocol: protocol.clone(),
+            transfer,
+            ports: Vec::new(),
             sessions: BTreeMap::new(),
-            open: Vec::new(),
+            waiting: Vec::new(),
             delivered: 0,
             completed: Vec::new(),
             gauge: Gauge::new(gap_from),
@@ -57,32 +62,38 @@ impl TcpSink {
 
     /// Arrivals beyond the next expected byte, of all connections.
     pub(super) fn out_of_order(&self) -> u64 {
-        self.sessions.values().map(|session| session.receiver.statistics().out_of_order).sum()
+        self.sessions.values().map(|session| session.listener.out_of_order()).sum()
+    }
+
+    /// Looks after the timer of a session, if it has one.
+    fn arm(&mut self, number: u64) {
+        let timer = self.sessions.get(&number).and_then(|session| session.listener.next_timeout());
+        if timer.is_some() && !self.waiting.contains(&number) {
+            self.waiting.push(number);
+        }
     }
 
     fn after(&mut self, now: Time, number: u64, out: &mut Outbox<'_>) {
-        let (Some(port), Some(session)) = (self.port, self.sessions.get_mut(&number)) else {
-            return;
-        };
-        while let Some(segment) = session.receiver.poll_transmit(now) {
-            let size = segment.wire_size(&self.config.wire);
+        let wire = wire(&self.protocol);
+        let Some(session) = self.sessions.get_mut(&number) else { return };
+        while let Some((path, segment)) = session.listener.poll_transmit(now) {
+            let Some(port) = self.ports.get(path) else { continue };
+            let size = segment.wire_size(&wire);
             let payload = Payload::Segment(segment);
-            out.send_in(port, number as u32, size, codepoint(&segment), payload);
+            out.send_in(*port, number as u32, size, codepoint(&segment), payload);
         }
-        let delivered = session.receiver.delivered();
-        if delivered > session.delivered {
-            self.delivered += delivered - session.delivered;
-            session.delivered = delivered;
-            self.gauge.deliver(now, self.delivered);
-            if let Some(log) = &mut self.log {
-                log.delivered.push((number, delivered, now));
-                session.seen.remove_below(delivered);
-            }
+        let delivered = session.listener.delivered();
+        if delivered <= session.delivered {
+            return;
         }
-        if session.receiver.is_finished()
-            && let Some(index) = self.open.iter().position(|open| *open == number)
-        {
-            self.open.swap_remove(index);
+        self.delivered += delivered - session.delivered;
+        session.delivered = delivered;
+        self.gauge.deliver(now, self.delivered);
+        if let Some(log) = &mut self.log {
+            log.delivered.push((number, delivered, now));
+            session.seen.remove_below(delivered);
+        }
+        if self.transfer > 0 && delivered >= self.transfer {
             self.completed.push((number, now));
         }
     }
@@ -119,7 +130,7 @@ impl Session {
 
 impl Agent for TcpSink {
     fn attach(&mut self, port: PortId) {
-        self.port = self.port.or(Some(port));
+        self.ports.push(port);
         self.gauge.attach(port);
     }
 
@@ -127,34 +138,42 @@ impl Agent for TcpSink {
         let (now, number) = (arrival.now, u64::from(arrival.stream));
         self.gauge.arrive(arrival.port, arrival.size);
         let Payload::Segment(segment) = arrival.payload else { return };
-        let (config, open) = (&self.config, &mut self.open);
-        let session = self.sessions.entry(number).or_insert_with(|| {
-            open.push(number);
-            let receiver = Receiver::new(config);
-            Session { receiver, delivered: 0, seen: Ranges::new(), slices: Vec::new() }
+        let Some(path) = self.ports.iter().position(|port| *port == arrival.port) else { return };
+        let (protocol, paths) = (&self.protocol, self.ports.len());
+        let session = self.sessions.entry(number).or_insert_with(|| Session {
+            listener: Listener::new(protocol, paths),
+            delivered: 0,
+            seen: Ranges::new(),
+            slices: Vec::new(),
         });
         if let Some(log) = &mut self.log {
-            let end = segment.seq + u64::from(segment.len);
-            let whole = &mut log.whole;
-            session.note(segment.seq, end, self.slice, |slice| whole.push((number, slice, now)));
+            let start = match protocol.meta {
+                None => Some(segment.seq),
+                // What carries no data of the stream is not part of it.
+                Some(_) => segment.data_sequence(),
+            };
+            if let Some(start) = start {
+                let (end, whole) = (start + u64::from(segment.len), &mut log.whole);
+                session.note(start, end, self.slice, |slice| whole.push((number, slice, now)));
+            }
         }
-        session.receiver.handle_segment(now, segment, arrival.ecn == Ecn::Ce);
+        session.listener.handle_segment(now, path, segment, arrival.ecn == Ecn::Ce);
         self.after(now, number, out);
+        self.arm(number);
     }
 
     fn handle_timer(&mut self, now: Time, out: &mut Outbox<'_>) {
-        for number in self.open.clone() {
-            if let Some(session) = self.sessions.get_mut(&number)
-                && session.receiver.next_timeout().is_some_and(|due| due <= now)
-            {
-                session.receiver.handle_timeout(now);
+        for number in core::mem::take(&mut self.waiting) {
+            if let Some(session) = self.sessions.get_mut(&number) {
+                session.listener.handle_timeout(now);
                 self.after(now, number, out);
+                self.arm(number);
             }
         }
     }
 
     fn next_timer(&self) -> Option<Time> {
-        let sessions = self.open.iter().filter_map(|number| self.sessions.get(number));
-        sessions.filter_map(|session| session.receiver.next_timeout()).min()
+        let sessions = self.waiting.iter().filter_map(|number| self.sessions.get(number));
+        sessions.filter_map(|session| session.listener.next_timeout()).min()
     }
 }

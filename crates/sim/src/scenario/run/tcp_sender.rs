@@ -3,10 +3,10 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use anabranch_policy::congestion;
-use anabranch_tcp::{Flags, Segment, Sender, SenderStatistics};
-use anabranch_types::Time;
+use anabranch_tcp::{Flags, Segment, SenderStatistics};
+use anabranch_types::{Rng, Time};
 
+use super::conversation::{Speaker, add, config, wire};
 use super::gauge::Log;
 use crate::agent::{Agent, Arrival, Loss, Outbox};
 use crate::engine::{Payload, PortId};
@@ -17,24 +17,25 @@ use crate::traffic::{Source, Traffic, Transfer};
 /// What an endless transfer may write ahead: more than any run sends.
 const ENDLESS: u64 = 1 << 60;
 
-/// Opens a connection for every transfer of its application, each a conversation of its own.
+/// Opens a connection for every transfer of its application, each a conversation of its own, over all
+/// its ports if the protocol uses several.
 #[derive(Debug)]
 pub(super) struct TcpSource {
     protocol: TcpProtocol,
     source: Source,
     /// Whether it sends one transfer without end or pause.
     bulk: bool,
-    port: Option<PortId>,
+    ports: Vec<PortId>,
     started: bool,
     sessions: Vec<Session>,
     /// Statistics of connections that are complete.
     closed: SenderStatistics,
     /// When each transfer was opened, by number.
     pub opened: Vec<Time>,
-    /// Loss notices under way: when, of which transfer, which offset.
-    notices: VecDeque<(Time, u64, u64)>,
+    notices: VecDeque<Notice>,
+    pause: Option<Pause>,
     pub log: Option<Log>,
-    /// A controller could not be built; cannot happen for a protocol that was checked.
+    /// A connection could not be built; cannot happen for a protocol that was checked.
     pub failure: Option<String>,
 }
 
@@ -42,26 +43,49 @@ pub(super) struct TcpSource {
 #[derive(Debug)]
 struct Session {
     number: u64,
-    sender: Sender,
+    speaker: Speaker,
     /// Bytes to be written yet; `None` for a transfer without end.
     left: Option<u64>,
     written: u64,
     logged: u64,
 }
 
+/// A notice of a random loss on its way to the sender.
+#[derive(Clone, Copy, Debug)]
+struct Notice {
+    due: Time,
+    number: u64,
+    path: usize,
+    offset: u64,
+}
+
+/// The random time that the host takes before it sends.
+#[derive(Debug)]
+struct Pause {
+    most: Duration,
+    random: Rng,
+    until: Option<Time>,
+}
+
 impl TcpSource {
     /// An application of `traffic` over `protocol`, its draws named after `name`.
     pub(super) fn new(protocol: &TcpProtocol, traffic: Traffic, seed: u64, name: &str) -> Self {
+        let pause = (!protocol.send_jitter.is_zero()).then(|| Pause {
+            most: protocol.send_jitter,
+            random: Rng::substream(seed, &format!("agent.{name}")),
+            until: None,
+        });
         TcpSource {
             protocol: protocol.clone(),
             bulk: traffic == Traffic::Bulk,
             source: Source::new(traffic, seed, name),
-            port: None,
+            ports: Vec::new(),
             started: false,
             sessions: Vec::new(),
             closed: SenderStatistics::default(),
             opened: Vec::new(),
             notices: VecDeque::new(),
+            pause,
             log: None,
             failure: None,
         }
@@ -69,33 +93,29 @@ impl TcpSource {
 
     /// Counters of all connections so far.
     pub(super) fn statistics(&self) -> SenderStatistics {
-        let open = self.sessions.iter().map(|session| *session.sender.statistics());
+        let open = self.sessions.iter().map(|session| session.speaker.statistics());
         open.fold(self.closed, |sum, one| add(&sum, &one))
     }
 
     /// The connections that are open.
-    pub(super) fn senders(&self) -> impl Iterator<Item = &Sender> {
-        self.sessions.iter().map(|session| &session.sender)
+    pub(super) fn speakers(&self) -> impl Iterator<Item = &Speaker> {
+        self.sessions.iter().map(|session| &session.speaker)
     }
 
     /// Payload of a full segment, bytes.
     pub(super) fn mss(&self) -> u64 {
-        u64::from(self.protocol.config.mss)
+        u64::from(config(&self.protocol).mss)
     }
 
     fn open(&mut self, transfer: Transfer) {
-        let mss = u64::from(self.protocol.config.mss);
-        let controller = match congestion::build(&self.protocol.control, mss) {
-            Ok(controller) => controller,
-            Err(error) => {
-                self.failure = Some(error.to_string());
-                return;
+        match Speaker::new(&self.protocol, self.ports.len()) {
+            Ok(speaker) => {
+                self.opened.push(transfer.opened);
+                let (number, left) = (transfer.number, transfer.bytes);
+                self.sessions.push(Session { number, speaker, left, written: 0, logged: 0 });
             }
-        };
-        let sender = Sender::new(&self.protocol.config, controller);
-        self.opened.push(transfer.opened);
-        let (number, left) = (transfer.number, transfer.bytes);
-        self.sessions.push(Session { number, sender, left, written: 0, logged: 0 });
+            Err(error) => self.failure = Some(error.to_string()),
+        }
     }
 
     fn drive(&mut self, now: Time, out: &mut Outbox<'_>) {
@@ -108,7 +128,9 @@ impl TcpSource {
                 self.open(transfer);
             }
             self.offer();
-            self.transmit(now, out);
+            if self.may_send(now) {
+                self.transmit(now, out);
+            }
             if !self.close(now) {
                 return;
             }
@@ -121,19 +143,19 @@ impl TcpSource {
             match &mut session.left {
                 Some(0) => {}
                 Some(left) => {
-                    *left -= session.sender.write(*left);
+                    *left -= session.speaker.write(*left);
                     if *left == 0 {
-                        session.sender.finish();
+                        session.speaker.finish();
                     }
                 }
                 None if self.bulk => {
-                    session.sender.write(ENDLESS);
+                    session.speaker.write(ENDLESS);
                 }
                 None => {
-                    let ahead = session.written.saturating_sub(session.sender.sent());
+                    let ahead = session.written.saturating_sub(session.speaker.sent());
                     // It may fall silent at any time, so it must not write far ahead.
-                    let room = (2 * session.sender.window()).saturating_sub(ahead);
-                    let taken = session.sender.write(self.source.offered().min(room));
+                    let room = (2 * session.speaker.window()).saturating_sub(ahead);
+                    let taken = session.speaker.write(self.source.offered().min(room));
                     session.written += taken;
                     self.source.take(taken);
                 }
@@ -141,17 +163,34 @@ impl TcpSource {
         }
     }
 
+    /// Whether the host's pause, if it makes one, is over; begins one if not.
+    fn may_send(&mut self, now: Time) -> bool {
+        let Some(pause) = &mut self.pause else { return true };
+        match pause.until {
+            Some(until) if until <= now => {
+                pause.until = None;
+                true
+            }
+            Some(_) => false,
+            None => {
+                let most = u64::try_from(pause.most.as_nanos()).unwrap_or(u64::MAX - 1);
+                let wait = Duration::from_nanos(pause.random.below(most.saturating_add(1)));
+                pause.until = Some(now + wait);
+                false
+            }
+        }
+    }
+
     fn transmit(&mut self, now: Time, out: &mut Outbox<'_>) {
-        let Some(port) = self.port else { return };
-        let wire = self.protocol.config.wire;
+        let wire = wire(&self.protocol);
         for session in &mut self.sessions {
             let stream = session.number as u32;
-            while let Some(segment) = session.sender.poll_transmit(now) {
+            while let Some((path, segment)) = session.speaker.poll_transmit(now) {
+                let Some(port) = self.ports.get(path) else { continue };
                 let size = segment.wire_size(&wire);
-                out.send_in(port, stream, size, codepoint(&segment), Payload::Segment(segment));
+                out.send_in(*port, stream, size, codepoint(&segment), Payload::Segment(segment));
             }
-            while session.sender.poll_event().is_some() {}
-            let sent = session.sender.sent();
+            let sent = session.speaker.sent();
             if let Some(log) = &mut self.log
                 && sent > session.logged
             {
@@ -161,14 +200,14 @@ impl TcpSource {
         }
     }
 
-    /// Closes connections that are complete; says whether the application has more to open at once.
+    /// Closes connections that are complete; says whether there were any.
     fn close(&mut self, now: Time) -> bool {
         let before = self.sessions.len();
         let (source, closed) = (&mut self.source, &mut self.closed);
         self.sessions.retain(|session| {
-            let complete = session.left == Some(0) && session.sender.is_drained();
+            let complete = session.left == Some(0) && session.speaker.is_drained();
             if complete {
-                *closed = add(closed, session.sender.statistics());
+                *closed = add(closed, &session.speaker.statistics());
                 source.complete(now);
             }
             !complete
@@ -177,27 +216,33 @@ impl TcpSource {
     }
 
     fn hear_notices(&mut self, now: Time) {
-        while let Some((_, number, offset)) = self.notices.front().copied().filter(|n| n.0 <= now) {
+        while let Some(notice) = self.notices.front().copied().filter(|notice| notice.due <= now) {
             self.notices.pop_front();
+            let Notice { number, path, offset, .. } = notice;
             if let Some(session) = self.sessions.iter_mut().find(|s| s.number == number) {
-                session.sender.handle_loss_notice(now, offset);
+                session.speaker.handle_loss_notice(now, path, offset);
             }
         }
+    }
+
+    fn path(&self, port: PortId) -> Option<usize> {
+        self.ports.iter().position(|own| *own == port)
     }
 }
 
 impl Agent for TcpSource {
     fn attach(&mut self, port: PortId) {
-        self.port = self.port.or(Some(port));
+        self.ports.push(port);
     }
 
     fn handle_packet(&mut self, arrival: Arrival<'_>, out: &mut Outbox<'_>) {
+        let (now, number) = (arrival.now, u64::from(arrival.stream));
         let Payload::Segment(segment) = arrival.payload else { return };
-        self.hear_notices(arrival.now);
-        let number = u64::from(arrival.stream);
+        let Some(path) = self.path(arrival.port) else { return };
+        self.hear_notices(now);
         if let Some(session) = self.sessions.iter_mut().find(|session| session.number == number) {
-            session.sender.handle_segment(arrival.now, segment);
-            self.drive(arrival.now, out);
+            session.speaker.handle_segment(now, path, segment);
+            self.drive(now, out);
         }
     }
 
@@ -208,15 +253,19 @@ impl Agent for TcpSource {
         }
         self.hear_notices(now);
         for session in &mut self.sessions {
-            session.sender.handle_timeout(now);
+            session.speaker.handle_timeout(now);
         }
         self.drive(now, out);
     }
 
     fn next_timer(&self) -> Option<Time> {
-        let notice = self.notices.front().map(|(due, _, _)| *due);
-        let timeouts = self.sessions.iter().filter_map(|session| session.sender.next_timeout());
-        timeouts.chain(notice).chain(self.source.next_event()).min()
+        let others = [
+            self.notices.front().map(|notice| notice.due),
+            self.pause.as_ref().and_then(|pause| pause.until),
+            self.source.next_event(),
+        ];
+        let timeouts = self.sessions.iter().filter_map(|session| session.speaker.next_timeout());
+        timeouts.chain(others.into_iter().flatten()).min()
     }
 
     fn handle_loss(&mut self, loss: Loss<'_>, _out: &mut Outbox<'_>) {
@@ -224,12 +273,13 @@ impl Agent for TcpSource {
             && self.protocol.loss_notices
             && loss.cause == DropCause::Random
             && segment.len > 0
+            && let Some(path) = self.path(loss.port)
         {
             let number = u64::from(loss.stream);
             let session = self.sessions.iter().find(|session| session.number == number);
-            let rtt = session.and_then(|session| session.sender.smoothed_rtt());
+            let rtt = session.and_then(|session| session.speaker.smoothed_rtt(path));
             let due = (loss.sent + rtt.unwrap_or(Duration::ZERO)).max(loss.now);
-            self.notices.push_back((due, number, segment.seq));
+            self.notices.push_back(Notice { due, number, path, offset: segment.seq });
         }
     }
 }
@@ -237,21 +287,4 @@ impl Agent for TcpSource {
 /// The codepoint that a segment asks for.
 pub(super) fn codepoint(segment: &Segment) -> Ecn {
     if segment.flags.has(Flags::ECT) { Ecn::Ect0 } else { Ecn::NotEct }
-}
-
-fn add(a: &SenderStatistics, b: &SenderStatistics) -> SenderStatistics {
-    SenderStatistics {
-        data_segments: a.data_segments + b.data_segments,
-        retransmissions: a.retransmissions + b.retransmissions,
-        data_bytes: a.data_bytes + b.data_bytes,
-        timeouts: a.timeouts + b.timeouts,
-        recoveries: a.recoveries + b.recoveries,
-        window_cuts: a.window_cuts + b.window_cuts,
-        ecn_responses: a.ecn_responses + b.ecn_responses,
-        acks: a.acks + b.acks,
-        duplicate_acks: a.duplicate_acks + b.duplicate_acks,
-        window_probes: a.window_probes + b.window_probes,
-        tail_probes: a.tail_probes + b.tail_probes,
-        loss_notices: a.loss_notices + b.loss_notices,
-    }
 }

