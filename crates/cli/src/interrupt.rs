@@ -1,6 +1,10 @@
 //! Ctrl-C for work that wants to end tidily.
 
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::task::Poll;
 use std::thread;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -9,16 +13,35 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 ///
 /// Where signals cannot be heard, the process ends at the first, as it would without this.
 pub fn flag() -> &'static AtomicBool {
-    thread::spawn(|| {
+    let (ready, is_ready) = channel();
+    thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
-        let Ok(runtime) = runtime else { return };
-        runtime.block_on(async {
-            while tokio::signal::ctrl_c().await.is_ok() {
-                if INTERRUPTED.swap(true, Ordering::Relaxed) {
-                    std::process::exit(130);
-                }
-            }
-        });
+        if let Ok(runtime) = runtime {
+            runtime.block_on(listen(ready));
+        }
     });
+    // Either it listens or it has ended; both are the answer.
+    let _ = is_ready.recv();
     &INTERRUPTED
+}
+
+/// Hears one Ctrl-C after the other, and tells once that it does.
+async fn listen(ready: Sender<()>) {
+    loop {
+        let mut heard = pin!(tokio::signal::ctrl_c());
+        // Listening begins with the first poll.
+        let first = poll_fn(|context| Poll::Ready(heard.as_mut().poll(context))).await;
+        // Nobody waits for it any more from the second round on.
+        let _ = ready.send(());
+        let heard = match first {
+            Poll::Ready(heard) => heard,
+            Poll::Pending => heard.await,
+        };
+        if heard.is_err() {
+            return;
+        }
+        if INTERRUPTED.swap(true, Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    }
 }

@@ -117,27 +117,29 @@ fn a_run_that_was_interrupted_ends_the_same() {
 #[cfg(unix)]
 #[test]
 fn an_interruption_keeps_what_is_finished_and_says_how_to_go_on() {
+    use std::io::{BufRead, BufReader, Read};
     use std::process::{Command, Stdio};
     let bench = Bench::new();
     let long = SCENARIO.replace("\"3s\"", "\"1h\"").replace("seeds = 2", "seeds = 500");
     bench.write("long.toml", &long);
     let out = bench.path("out");
-    let child = Command::new(env!("CARGO_BIN_EXE_anabranch"))
+    let mut child = Command::new(env!("CARGO_BIN_EXE_anabranch"))
         .args(["sim", "run", &bench.path("long.toml"), "--jobs", "1", "--out", &out])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The announcement comes once Ctrl-C is heard; until then, nobody could have pressed it.
-    while !Path::new(&out).join("scenario.json").exists() {
-        std::thread::yield_now();
-    }
-    std::thread::sleep(std::time::Duration::from_secs(1));
+    // The announcement comes once Ctrl-C is heard; nobody presses it before.
+    let mut said = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert!(line.contains("2 points with 500 seeds"), "{line}");
     let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
-    let ended = child.wait_with_output().unwrap();
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!(ended.status.code(), Some(130), "{said}");
+    let mut rest = String::new();
+    said.read_to_string(&mut rest).unwrap();
+    let said = rest;
+    assert_eq!(child.wait().unwrap().code(), Some(130), "{said}");
     assert!(said.contains("of 1,000 runs finished; the same command continues"), "{said}");
     assert!(!Path::new(&out).join("summary.json").exists());
 }

@@ -30,13 +30,18 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     let provenance =
         Provenance::new(scenario.name(), &hash, scenario.assignments(), scenario.source());
     let out = args.out.clone().unwrap_or_else(|| default_directory(&scenario, &hash));
+    let interrupted = interrupt::flag();
     let journal = Journal::open(&out, &provenance).map_err(failure)?;
     let traces = Traces::new(&out, args.pcapng, args.qlog)?;
     let all = runs(&scenario, &seeds);
     let missing = missing(&scenario, &journal, &traces, &all)?;
     eprintln!("{}", announcement(&scenario, &seeds, all.len() - missing.len()));
-    run_missing(args, &scenario, &journal, &traces, &missing, all.len())?;
-    let summary = results::write(&scenario, &journal, &seeds).map_err(failure)?;
+    let cores = || available_parallelism().map_or(1, usize::from);
+    let jobs = args.jobs.map_or_else(cores, usize::from);
+    let (scenario, traces) = (&scenario, &traces);
+    let work = Work { scenario, runs: &missing, jobs, traces, interrupted };
+    run_missing(&work, &journal, all.len())?;
+    let summary = results::write(scenario, &journal, &seeds).map_err(failure)?;
     if args.json {
         output::print_json(&summary)?;
     } else {
@@ -55,21 +60,11 @@ fn do_not_hold(broken: usize) -> &'static str {
 }
 
 /// Makes the runs that are missing, keeping each as it finishes.
-fn run_missing(
-    args: &RunArgs,
-    scenario: &Scenario,
-    journal: &Journal,
-    traces: &Traces,
-    missing: &[RunId],
-    all: usize,
-) -> Result<(), Failure> {
+fn run_missing(work: &Work<'_>, journal: &Journal, all: usize) -> Result<(), Failure> {
+    let missing = work.runs;
     if missing.is_empty() {
         return Ok(());
     }
-    let cores = || available_parallelism().map_or(1, usize::from);
-    let jobs = args.jobs.map_or_else(cores, usize::from);
-    let interrupted = interrupt::flag();
-    let work = Work { scenario, runs: missing, jobs, traces, interrupted };
     let mut progress = Progress::open(missing.len());
     let interval = progress.interval();
     let mut kept = all - missing.len();
@@ -78,7 +73,7 @@ fn run_missing(
         kept += 1;
         Ok(())
     };
-    let complete = pool::run_all(&work, &mut keep, &mut |done| progress.show(done), interval);
+    let complete = pool::run_all(work, &mut keep, &mut |done| progress.show(done), interval);
     progress.close();
     match complete {
         Ok(true) => Ok(()),
