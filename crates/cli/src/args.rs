@@ -46,6 +46,10 @@ pub struct Cli {
 pub enum Command {
     /// Measure the throughput of a connection, as iperf3 does
     Bench(crate::bench::args::BenchArgs),
+    /// Keep a connection to a peer and carry TCP connections over it, as ssh -L and -R do
+    Connect(crate::tunnel::args::ConnectArgs),
+    /// Wait for peers and carry their TCP connections
+    Serve(crate::tunnel::args::ServeArgs),
     /// Send data over emulated lossy links on real UDP sockets, watch it, and get a verdict
     Demo(DemoArgs),
     /// Send files and directories over every link there is

@@ -15,6 +15,7 @@ mod output;
 mod record;
 mod repro;
 mod transfer;
+mod tunnel;
 mod sim;
 mod why;
 
@@ -43,6 +44,8 @@ fn run() -> Result<(), Failure> {
     };
     match cli.command {
         Command::Bench(args) => bench::run(&args),
+        Command::Connect(args) => tunnel::connect(&args),
+        Command::Serve(args) => tunnel::serve(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Send(args) => transfer::send(&args),
         Command::Recv(args) => transfer::recv(&args),

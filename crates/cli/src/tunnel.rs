@@ -1,0 +1,102 @@
+//! `serve` and `connect`: a standing connection that carries TCP connections, as ssh forwards them.
+
+pub mod args;
+mod config;
+mod connect;
+mod metrics;
+mod privileges;
+mod serve;
+mod tidings;
+
+use std::future::Future;
+use std::time::Duration;
+
+use anabranch::crypto::keys::format_public_key;
+use anabranch::{Config, Connection, PathEvent, TransportConfig};
+
+use crate::failure::Failure;
+use args::{ConnectArgs, ServeArgs};
+use config::Common;
+use tidings::{Teller, Tiding};
+
+/// A standing connection outlives long outages: trains in tunnels, routers that start again.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+/// Time to tell peers that this side ends.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Runs `serve` until it is interrupted.
+///
+/// # Errors
+/// When settings are wrong or sockets cannot be bound.
+pub fn serve(args: &ServeArgs) -> Result<(), Failure> {
+    let settings = config::serve(args)?;
+    let teller = Teller { json: args.common.json, quiet: args.common.quiet };
+    run(serve::run(settings, args.user.clone(), teller))
+}
+
+/// Runs `connect` until it is interrupted, or standard input or output ends.
+///
+/// # Errors
+/// When settings are wrong, addresses cannot be bound, or, with `--stdio`, the peer refuses.
+pub fn connect(args: &ConnectArgs) -> Result<(), Failure> {
+    let settings = config::connect(args)?;
+    // With --stdio, standard output is the connection's.
+    let json = args.common.json && args.stdio.is_none();
+    let quiet = args.common.quiet || args.stdio.is_some();
+    run(connect::run(settings, args.stdio.clone(), Teller { json, quiet }))
+}
+
+/// Runs a task on a runtime of its own until it ends or somebody ends the process.
+fn run(task: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start threads: {error}")))?;
+    let result = runtime.block_on(task);
+    runtime.shutdown_timeout(FAREWELL);
+    result
+}
+
+/// Ready when the process is asked to end.
+async fn asked_to_end() {
+    let interrupted = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let Ok(mut terminated) = signal(SignalKind::terminate()) else {
+            let _ = interrupted.await;
+            return;
+        };
+        tokio::select! {
+            _ = interrupted => {}
+            _ = terminated.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = interrupted.await;
+}
+
+/// The endpoint's configuration for a standing connection.
+fn endpoint_config(common: &Common) -> Config {
+    let mut config = Config::new(common.key.clone(), common.profile.clone());
+    config.transport = TransportConfig {
+        idle_timeout: Some(IDLE_TIMEOUT),
+        keepalive: common.keepalive,
+        ..config.transport
+    };
+    config
+}
+
+/// Says what happens to a connection's paths, for as long as it lives.
+async fn tell_paths(connection: Connection, teller: Teller) {
+    let peer = format_public_key(&connection.peer());
+    while let Some(event) = connection.path_event().await {
+        let (path, state) = match event {
+            PathEvent::Up(path) => (path, "up"),
+            PathEvent::Down(path) => (path, "down"),
+            PathEvent::Closed(path) => (path, "closed"),
+        };
+        teller.say(&Tiding::Path { peer: &peer, path: path.0, state });
+    }
+}

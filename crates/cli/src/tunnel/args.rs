@@ -1,0 +1,133 @@
+//! The command line of `serve` and `connect`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anabranch::forward::{Forward, Permit, Target};
+use anabranch::paths::PathRequest;
+use anabranch::{PublicKey, parse_public_key};
+use clap::Args;
+
+const EXIT_CODES: &str = "
+Exit codes: 0 ended on request, 1 failed, 2 asked wrongly, 3 nobody answered or the connection was lost";
+
+const SERVE_HELP: &str = "\
+Peers may reach this machine's loopback addresses unless --permit says otherwise, and may have it
+listen there. The file given with --config says the same things as the options; options count more.
+
+Examples:
+  anabranch keygen --out server.key
+  anabranch serve --listen 0.0.0.0:4433 --key server.key --allow 0gVqE…Yw0=
+  anabranch serve --config /etc/anabranch/serve.toml
+  anabranch serve … --permit db.internal:5432 --permit loopback --metrics 127.0.0.1:9469
+
+The file:
+  [interface]
+  private-key-file = \"server.key\"
+  listen = [\"0.0.0.0:4433\"]
+  metrics = \"127.0.0.1:9469\"
+  [[peer]]
+  public-key = \"0gVqE…Yw0=\"
+  permit = [\"loopback\", \"db.internal:5432\"]
+";
+
+const CONNECT_HELP: &str = "\
+A path is an interface or an address of this machine, whether or not it is there yet; @ADDRESS:PORT
+gives it a destination of its own. Without --path every interface is used that leads to the peer.
+`backup` paths take over when the others fail; `metered` ones too, and cost nothing before.
+
+Examples:
+  anabranch connect home.example:4433 --peer hSDwCY…qTbmo= --key laptop.key -L 5432:db:5432
+  anabranch connect … --path wlan0 --path wwan0,metered -L 8080:localhost:80 -R 2222:localhost:22
+  ssh -o ProxyCommand='anabranch connect HOST:4433 --peer … --key … --stdio localhost:22' home
+  anabranch connect --config /etc/anabranch/home.toml
+
+The file:
+  [interface]
+  private-key-file = \"laptop.key\"
+  [[peer]]
+  public-key = \"hSDwCY…qTbmo=\"
+  endpoint = \"home.example:4433\"
+  persistent-keepalive = 15
+  local-forward = [\"5432:db:5432\"]
+  [[path]]
+  local = \"wwan0\"
+  usage = \"metered\"
+";
+
+fn help(text: &str) -> String {
+    format!("{text}{EXIT_CODES}")
+}
+
+/// Options of `serve`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = help(SERVE_HELP))]
+pub struct ServeArgs {
+    /// Listen on this address and port; once for each
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Vec<SocketAddr>,
+    /// Public key of a peer that may connect; once for each
+    #[arg(long, value_name = "PUBKEY", value_parser = public_key)]
+    pub allow: Vec<PublicKey>,
+    /// Where peers' forwards may lead and where they may listen: loopback, any, HOST:PORT or HOST:*
+    #[arg(long, value_name = "WHERE")]
+    pub permit: Vec<Permit>,
+    /// Once the sockets are bound, become this user (only if started as root; else it is an error)
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// Options of `connect`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = help(CONNECT_HELP))]
+pub struct ConnectArgs {
+    /// The peer's address and port
+    #[arg(value_name = "HOST:PORT")]
+    pub to: Option<Target>,
+    /// The peer's public key
+    #[arg(long, value_name = "PUBKEY", value_parser = public_key)]
+    pub peer: Option<PublicKey>,
+    /// An interface or address to use, once for each path
+    #[arg(long = "path", value_name = "LOCAL[@REMOTE][,backup|,metered]")]
+    pub paths: Vec<PathRequest>,
+    /// Accept TCP connections here and carry them to a host and port beyond the peer
+    #[arg(short = 'L', value_name = "[BIND:]PORT:HOST:PORT")]
+    pub local: Vec<Forward>,
+    /// Have the peer accept TCP connections, and carry them to a host and port from here
+    #[arg(short = 'R', value_name = "[BIND:]PORT:HOST:PORT")]
+    pub remote: Vec<Forward>,
+    /// Carry standard input and output to a host and port beyond the peer, then end
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["local", "remote"])]
+    pub stdio: Option<Target>,
+    #[command(flatten)]
+    pub common: CommonArgs,
+}
+
+/// Options of both.
+#[derive(Args, Clone, Debug)]
+pub struct CommonArgs {
+    /// File with this machine's secret key, as `anabranch keygen --out FILE` makes it
+    #[arg(long, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// Read the file's settings first
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Serve figures for Prometheus on this address, under /metrics
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub metrics: Option<SocketAddr>,
+    /// The protocol: see `anabranch profiles`
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<String>,
+    /// Say what happens as JSON on standard output, an object a line
+    #[arg(long)]
+    pub json: bool,
+    /// Say nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+fn public_key(text: &str) -> Result<PublicKey, String> {
+    parse_public_key(text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,141 @@
+//! The side that connects, again and again.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch::crypto::keys::format_public_key;
+use anabranch::forward::{Link, Target, listen_here, listen_there, splice};
+use anabranch::paths::dial;
+use anabranch::{Connection, Endpoint};
+
+use super::config::Connect;
+use super::metrics::Metrics;
+use super::tidings::{Teller, Tiding};
+use super::{FAREWELL, asked_to_end, endpoint_config, tell_paths};
+use crate::failure::Failure;
+
+/// Pause after a connection ended or could not be made.
+const RETRY: Duration = Duration::from_secs(1);
+/// Time for a first answer with `--stdio`, where somebody waits.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(super) async fn run(
+    settings: Connect,
+    stdio: Option<Target>,
+    teller: Teller,
+) -> Result<(), Failure> {
+    let none: [SocketAddr; 0] = [];
+    let endpoint = Endpoint::bind(endpoint_config(&settings.common), none)
+        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    let metrics = Metrics::default();
+    metrics.listen(settings.common.metrics).await?;
+    let link = Link::new(Arc::new(move |event| teller.forward(event)));
+    let mut tasks = tokio::task::JoinSet::new();
+    for forward in &settings.local {
+        let listener = listen_here(forward).await.map_err(|error| {
+            Failure::failed(format!("cannot listen on {}: {error}", forward.bind))
+        })?;
+        let address = listener.local_addr().map_err(Failure::failed)?.to_string();
+        teller.say(&Tiding::Listening { address, target: forward.target.to_string() });
+        tasks.spawn(listener.run(link.clone()));
+    }
+    for forward in &settings.remote {
+        tasks.spawn(listen_there(link.clone(), forward.clone()));
+    }
+    let outcome = match &stdio {
+        None => tokio::select! {
+            failure = stay_connected(&endpoint, &settings, &link, &metrics, teller) => Err(failure),
+            () = asked_to_end() => Ok(()),
+        },
+        Some(target) => tokio::select! {
+            failure = stay_connected(&endpoint, &settings, &link, &metrics, teller) => Err(failure),
+            outcome = pipe(&link, target) => outcome,
+        },
+    };
+    endpoint.close(0, "");
+    // A peer that cannot be told finds out by itself.
+    let _ = tokio::time::timeout(FAREWELL, endpoint.wait_idle()).await;
+    outcome
+}
+
+/// Connects, and connects again whenever the connection is lost; returns only what cannot be mended.
+async fn stay_connected(
+    endpoint: &Endpoint,
+    settings: &Connect,
+    link: &Link,
+    metrics: &Metrics,
+    teller: Teller,
+) -> Failure {
+    let peer = format_public_key(&settings.peer);
+    let mut last = String::new();
+    loop {
+        let reason = match attempt(endpoint, settings).await {
+            Ok((connection, kept)) => {
+                teller.say(&Tiding::Connected { peer: &peer });
+                let watched = metrics.watch(&connection);
+                let paths = tokio::spawn(tell_paths(connection.clone(), teller));
+                let reason = link.carry(connection).await.to_string();
+                paths.abort();
+                metrics.forget(watched);
+                drop(kept);
+                last.clear();
+                teller.say(&Tiding::Disconnected { peer: &peer, reason });
+                String::new()
+            }
+            Err(Attempt::Hopeless(failure)) => return failure,
+            Err(Attempt::Again(reason)) => reason,
+        };
+        // The same reason is given once.
+        if !reason.is_empty() && reason != last {
+            teller.say(&Tiding::Disconnected { peer: &peer, reason: reason.clone() });
+            last = reason;
+        }
+        tokio::time::sleep(RETRY).await;
+    }
+}
+
+enum Attempt {
+    Again(String),
+    Hopeless(Failure),
+}
+
+async fn attempt(
+    endpoint: &Endpoint,
+    settings: &Connect,
+) -> Result<(Connection, anabranch::paths::KeptPaths), Attempt> {
+    let Target { host, port } = &settings.endpoint;
+    let found = tokio::net::lookup_host((host.as_str(), *port)).await;
+    let remote = match found.map(|mut addresses| addresses.next()) {
+        Ok(Some(remote)) => remote,
+        Ok(None) => return Err(Attempt::Again(format!("{host} has no address"))),
+        Err(error) => return Err(Attempt::Again(format!("cannot find {host}: {error}"))),
+    };
+    let profile = settings.common.profile.clone();
+    let dialling = dial(endpoint, settings.peer, remote, &settings.paths, profile);
+    match tokio::time::timeout(PATIENCE, dialling).await {
+        Ok(Ok(both)) => Ok(both),
+        Ok(Err(error @ anabranch::ConnectError::Refused(_))) => {
+            Err(Attempt::Hopeless(Failure::failed(error)))
+        }
+        Ok(Err(error)) => Err(Attempt::Again(error.to_string())),
+        Err(_) => Err(Attempt::Again(format!(
+            "{remote} does not answer; see that it runs, permits this key and is reachable by UDP"
+        ))),
+    }
+}
+
+/// Carries standard input and output.
+async fn pipe(link: &Link, target: &Target) -> Result<(), Failure> {
+    let (send, receive) = link
+        .open(target)
+        .await
+        .map_err(|error| Failure::unreached(format!("cannot reach {target}: {error}")))?;
+    let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
+    match splice(input, output, send, receive).await {
+        Ok(_) => Ok(()),
+        // Whoever read our output wants no more.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Failure::unreached(format!("the connection to {target} broke: {error}"))),
+    }
+}

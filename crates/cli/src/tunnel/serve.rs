@@ -1,0 +1,61 @@
+//! The side that waits for peers.
+
+use std::sync::Arc;
+
+use anabranch::crypto::keys::format_public_key;
+use anabranch::forward::{self, Permit};
+use anabranch::{Connection, Endpoint, Permitted};
+
+use super::config::Serve;
+use super::metrics::Metrics;
+use super::tidings::{Teller, Tiding};
+use super::{FAREWELL, asked_to_end, endpoint_config, privileges, tell_paths};
+use crate::failure::Failure;
+
+pub(super) async fn run(
+    settings: Serve,
+    user: Option<String>,
+    teller: Teller,
+) -> Result<(), Failure> {
+    let Serve { common, listen, peers } = settings;
+    let mut config = endpoint_config(&common);
+    config.permitted = Permitted::Only(peers.iter().map(|(key, _)| *key).collect());
+    let endpoint = Endpoint::bind(config, listen.iter().copied()).map_err(|error| {
+        let places: Vec<String> = listen.iter().map(ToString::to_string).collect();
+        Failure::failed(format!("cannot listen on {}: {error}", places.join(", ")))
+    })?;
+    let metrics = Metrics::default();
+    metrics.listen(common.metrics).await?;
+    privileges::drop_all(user.as_deref())?;
+    let addresses = endpoint.local_addrs().iter().map(ToString::to_string).collect();
+    let public_key = format_public_key(&endpoint.public_key());
+    teller.say(&Tiding::Serving { addresses, public_key: &public_key });
+    loop {
+        let connection = tokio::select! {
+            connection = endpoint.accept() => connection,
+            () = asked_to_end() => None,
+        };
+        let Some(connection) = connection else { break };
+        let peer = connection.peer();
+        let permits = peers.iter().find(|(key, _)| *key == peer).map(|(_, permits)| permits);
+        let permits = permits.cloned().unwrap_or_else(|| [].into());
+        tokio::spawn(attend(connection, permits, metrics.clone(), teller));
+    }
+    endpoint.close(0, "the server ends");
+    // Peers that cannot be told find out by themselves.
+    let _ = tokio::time::timeout(FAREWELL, endpoint.wait_idle()).await;
+    Ok(())
+}
+
+/// Serves one connection to its end.
+async fn attend(connection: Connection, permits: Arc<[Permit]>, metrics: Metrics, teller: Teller) {
+    let peer = format_public_key(&connection.peer());
+    teller.say(&Tiding::Connected { peer: &peer });
+    let watched = metrics.watch(&connection);
+    let paths = tokio::spawn(tell_paths(connection.clone(), teller));
+    let tell = Arc::new(move |event| teller.forward(event));
+    let reason = forward::serve(connection, permits, tell).await.to_string();
+    paths.abort();
+    metrics.forget(watched);
+    teller.say(&Tiding::Disconnected { peer: &peer, reason });
+}

@@ -1,0 +1,283 @@
+//! `serve` and `connect` as processes, on loopback addresses.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_anabranch");
+const PATIENCE: Duration = Duration::from_secs(40);
+
+fn run(args: &[&str]) -> Output {
+    Command::new(PROGRAM).args(args).output().unwrap()
+}
+
+/// Makes a key file; returns its path and public key.
+fn key(directory: &Path, name: &str) -> (String, String) {
+    let file = directory.join(name).to_str().unwrap().to_owned();
+    let output = run(&["keygen", "--out", &file]);
+    assert!(output.status.success());
+    (file, String::from_utf8(output.stdout).unwrap().trim().to_owned())
+}
+
+/// A running command, ended when dropped, and the lines of its standard output.
+struct Running {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+}
+
+impl Running {
+    fn start(args: &[&str]) -> Self {
+        let mut child = Command::new(PROGRAM).args(args).stdout(Stdio::piped()).spawn().unwrap();
+        let (send, lines) = mpsc::channel();
+        let out: ChildStdout = child.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                let _ = send.send(line);
+            }
+        });
+        Running { child, lines }
+    }
+
+    /// The value of `key` in the next event of this kind.
+    fn wait_for(&self, event: &str, key: &str) -> serde_json::Value {
+        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
+            let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+            if value["event"] == event {
+                return value[key].clone();
+            }
+        }
+        panic!("no event {event}");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A server that gives back what it read, after its end.
+fn echo() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut tcp in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || {
+                let mut all = Vec::new();
+                let _ = tcp.read_to_end(&mut all);
+                let _ = tcp.write_all(&all);
+            });
+        }
+    });
+    address
+}
+
+fn exchange(address: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut tcp = TcpStream::connect(address).unwrap();
+    tcp.set_read_timeout(Some(PATIENCE)).unwrap();
+    tcp.write_all(bytes).unwrap();
+    tcp.shutdown(Shutdown::Write).unwrap();
+    let mut back = Vec::new();
+    tcp.read_to_end(&mut back).unwrap();
+    back
+}
+
+/// A server and its address and key, and a client's key file.
+fn serving(directory: &Path, extra: &[&str]) -> (Running, String, String, String) {
+    let (server_key, server) = key(directory, "server.key");
+    let (client_key, client) = key(directory, "client.key");
+    let mut args =
+        vec!["serve", "--listen", "127.0.0.1:0", "--key", &server_key, "--allow", &client];
+    args.extend_from_slice(extra);
+    args.push("--json");
+    let running = Running::start(&args);
+    let addresses = running.wait_for("serving", "addresses");
+    (running, addresses[0].as_str().unwrap().to_owned(), server, client_key)
+}
+
+#[test]
+fn forwards_lead_both_ways_over_two_paths_and_figures_are_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let (server, address, public, key) = serving(directory.path(), &[]);
+    let echo = echo().port();
+    let local = format!("0:127.0.0.1:{echo}");
+    let metrics = free_port();
+    let args = [
+        "connect",
+        &address,
+        "--peer",
+        &public,
+        "--key",
+        &key,
+        "--path",
+        "127.0.0.1",
+        "--path",
+        "127.0.0.1",
+        "-L",
+        &local,
+        "-R",
+        &local,
+        "--metrics",
+        &metrics,
+        "--json",
+    ];
+    let client = Running::start(&args);
+    let near = client.wait_for("listening", "address");
+    let far = server.wait_for("listening", "address");
+    let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| (n * 7) as u8).collect();
+    assert!(exchange(near.as_str().unwrap(), &bytes) == bytes, "through -L");
+    assert!(exchange(far.as_str().unwrap(), &bytes[..1000]) == bytes[..1000], "through -R");
+    let figures = String::from_utf8(get(&metrics, "/metrics")).unwrap();
+    assert!(figures.starts_with("HTTP/1.1 200"), "{figures}");
+    for path in ["0", "1"] {
+        let up = format!("connection=\"1\",path=\"{path}\"}} 1\n");
+        assert!(figures.contains(&up), "{figures}");
+    }
+    assert!(figures.contains("anabranch_path_rtt_seconds{peer="), "{figures}");
+    assert!(get(&metrics, "/").starts_with(b"HTTP/1.1 404"));
+}
+
+fn free_port() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+fn get(address: &str, path: &str) -> Vec<u8> {
+    let mut tcp = TcpStream::connect(address).unwrap();
+    write!(tcp, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    tcp.read_to_end(&mut answer).unwrap();
+    answer
+}
+
+#[test]
+fn standard_input_and_output_are_carried_and_refusals_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let echo = echo().port();
+    let only = format!("127.0.0.1:{echo}");
+    let (_server, address, public, key) = serving(directory.path(), &["--permit", &only]);
+    let pipe = |target: &str| {
+        let mut child = Command::new(PROGRAM)
+            .args(["connect", &address, "--peer", &public, "--key", &key, "--path", "127.0.0.1"])
+            .args(["--stdio", target])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(b"as ssh would").unwrap();
+        child.wait_with_output().unwrap()
+    };
+    let output = pipe(&only);
+    assert_eq!(output.stdout, b"as ssh would", "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success());
+    let output = pipe("127.0.0.1:9");
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("--permit") && text.lines().count() == 1, "{text}");
+}
+
+#[test]
+fn a_file_says_the_same_as_options() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_, client) = key(directory.path(), "client.key");
+    let (_, server) = key(directory.path(), "server.key");
+    let write = |name: &str, text: String| {
+        let file = directory.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file.to_str().unwrap().to_owned()
+    };
+    let text = format!(
+        "[interface]\nprivate-key-file = \"server.key\"\nlisten = [\"127.0.0.1:0\"]\n\
+         [[peer]]\npublic-key = \"{client}\"\n"
+    );
+    let serve = Running::start(&["serve", "--config", &write("serve.toml", text), "--json"]);
+    let addresses = serve.wait_for("serving", "addresses");
+    let echo = echo().port();
+    let text = format!(
+        "[interface]\nprivate-key-file = \"client.key\"\n[[peer]]\npublic-key = \"{server}\"\n\
+         endpoint = {}\nlocal-forward = [\"0:127.0.0.1:{echo}\"]\n[[path]]\nlocal = \"127.0.0.1\"\n",
+        addresses[0]
+    );
+    let connect = Running::start(&["connect", "--config", &write("connect.toml", text), "--json"]);
+    let near = connect.wait_for("listening", "address");
+    assert_eq!(exchange(near.as_str().unwrap(), b"by file"), b"by file");
+}
+
+/// The connection is made again when the server comes back; what listens goes on listening.
+#[test]
+fn a_server_that_restarts_is_found_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let (server_key, server) = key(directory.path(), "server.key");
+    let (client_key, client) = key(directory.path(), "client.key");
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let args = ["serve", "--listen", &port, "--key", &server_key, "--allow", &client, "--json"];
+    let first = Running::start(&args);
+    first.wait_for("serving", "addresses");
+    let forward = format!("0:127.0.0.1:{}", echo().port());
+    let connect = Running::start(&[
+        "connect",
+        &port,
+        "--peer",
+        &server,
+        "--key",
+        &client_key,
+        "--path",
+        "127.0.0.1",
+        "-L",
+        &forward,
+        "--json",
+    ]);
+    let near = connect.wait_for("listening", "address");
+    assert_eq!(exchange(near.as_str().unwrap(), b"one"), b"one");
+    // Ended politely, it tells its peer.
+    #[cfg(unix)]
+    {
+        use nix::sys::signal::{Signal, kill};
+        kill(nix::unistd::Pid::from_raw(first.child.id() as i32), Signal::SIGTERM).unwrap();
+    }
+    connect.wait_for("disconnected", "reason");
+    drop(first);
+    let again = Running::start(&args);
+    again.wait_for("serving", "addresses");
+    assert_eq!(exchange(near.as_str().unwrap(), b"two"), b"two");
+}
+
+#[test]
+fn wrong_input_is_one_line_that_says_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, public) = key(directory.path(), "a.key");
+    let config = directory.path().join("c.toml");
+    std::fs::write(&config, "[interface]\nlissten = []\n").unwrap();
+    let config = config.to_str().unwrap();
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let cases: &[(&[&str], i32, &str)] = &[
+        (&["serve"], 2, "--listen"),
+        (&["serve", "--listen", "127.0.0.1:0"], 2, "--allow"),
+        (&["serve", "--listen", "127.0.0.1:0", "--allow", &public], 2, "keygen"),
+        (&["serve", "--listen", "here", "--allow", &public], 2, "--listen"),
+        (&["serve", "--listen", &taken, "--allow", &public, "--key", &file], 1, "in use"),
+        (&["serve", "--config", config], 2, ":2:1: unknown field `lissten`"),
+        (&["serve", "--config", "/nonexistent/c.toml"], 1, "/nonexistent/c.toml"),
+        (&["serve", "--permit", "everything"], 2, "loopback, any"),
+        (&["connect", "host"], 2, "HOST:PORT"),
+        (&["connect", "host:1"], 2, "--peer"),
+        (&["connect", "host:1", "--peer", "x"], 2, "--peer"),
+        (&["connect", "host:1", "--peer", &public], 2, "keygen"),
+        (&["connect", "host:1", "--peer", &public, "--key", "/none"], 1, "/none"),
+        (&["connect", "host:1", "-L", "80"], 2, "[BIND:]PORT:HOST:PORT"),
+        (&["connect", "host:1", "--path", "wlan0,always"], 2, "backup or metered"),
+        (&["connect", "host:1", "--stdio", "a:1", "-L", "1:a:1"], 2, "cannot be used with"),
+    ];
+    for (args, code, part) in cases {
+        let output = run(args);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(*code), "{args:?}: {text}");
+        assert!(text.contains(part), "{args:?}: {text}");
+        assert_eq!(text.lines().count(), 1, "{args:?}: {text}");
+    }
+}
