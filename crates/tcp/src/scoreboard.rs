@@ -327,8 +327,9 @@ impl Scoreboard {
             && slot.is(RESENT)
             && !slot.is(SACKED)
         {
-            self.pipe -= u64::from(slot.len);
+            let before = slot.in_pipe();
             slot.state = (slot.state & !RESENT) | LOST;
+            self.pipe -= before - slot.in_pipe();
             self.waiting += 1;
             self.cursor = self.cursor.min(slot.start);
         }
@@ -375,18 +376,9 @@ impl Scoreboard {
     /// The first segment, at `from` or above, that is not SACKed and lies below one that is.
     pub(crate) fn next_hole(&self, from: u64) -> Option<usize> {
         let highest = self.highest_sacked()?;
-        let front = self.slots.front()?.start;
-        let mut index = self.index_of(from.max(front))?;
-        while let Some(slot) = self.slots.get(index) {
-            if slot.start >= highest {
-                return None;
-            }
-            if !slot.is(SACKED) {
-                return Some(index);
-            }
-            index += 1;
-        }
-        None
+        let from = from.max(self.slots.front()?.start);
+        let hole = self.sacked.containing(from).map_or(from, |range| range.1);
+        if hole < highest { self.index_of(hole) } else { None }
     }
 
     /// Declares lost every copy that was sent before `(newest, end)` and more than `age` ago (RFC

@@ -2,6 +2,7 @@
 
 mod network;
 
+use anabranch_policy::congestion;
 use anabranch_tcp::{Config, DelayedAck, LossRecovery};
 use anabranch_types::Time;
 use network::{Path, Run};
@@ -64,13 +65,18 @@ fn transfer(config: &Config, control: &str, path: Path, bytes: u64, seed: u64) -
     run
 }
 
+/// Every congestion controller there is.
+fn controllers() -> Vec<&'static str> {
+    congestion::TABLE.iter().map(|row| row.0.name).collect()
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
     #[test]
     fn every_byte_arrives(
         config in config(),
         path in path(),
-        control in prop_oneof![Just("reno:initial=2"), Just("cubic"), Just("bbr")],
+        control in proptest::sample::select(controllers()),
         bytes in 1_u64..150_000,
         seed in any::<u64>(),
     ) {

@@ -70,6 +70,20 @@ fn a_lost_copy_goes_again() {
     assert_eq!(board.pipe(), 20);
 }
 
+#[test]
+fn a_probe_of_what_was_not_lost_counts_twice_until_it_is() {
+    let mut board = board(1);
+    board.track_copies();
+    board.resent(0, Time::from_millis(5));
+    assert_eq!(board.pipe(), 20);
+    // Both copies are older than something that has arrived.
+    let newest = (Time::from_millis(9), 100);
+    let (lost, _) = board.declare_sent_before(newest, Duration::ZERO, Time::from_millis(20));
+    assert_eq!((lost, board.pipe()), (1, 0));
+    board.acknowledge(10, &mut Delivered::default());
+    assert_eq!(board.pipe(), 0);
+}
+
 #[derive(Clone, Debug)]
 enum Operation {
     Push,
@@ -79,6 +93,8 @@ enum Operation {
     Resend,
     Timeout(bool),
     Notice(u64),
+    Probe,
+    Expire(u64, u64),
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -90,6 +106,8 @@ fn operation() -> impl Strategy<Value = Operation> {
         3 => Just(Operation::Resend),
         1 => any::<bool>().prop_map(Operation::Timeout),
         1 => (0_u64..40).prop_map(Operation::Notice),
+        1 => Just(Operation::Probe),
+        2 => (0_u64..60, 0_u64..40).prop_map(|(sent, age)| Operation::Expire(sent, age)),
     ]
 }
 
@@ -97,6 +115,7 @@ proptest! {
     #[test]
     fn counters_agree_with_the_slots(operations in proptest::collection::vec(operation(), 1..200)) {
         let mut board = Scoreboard::new(MSS);
+        board.track_copies();
         let (mut next, mut una, mut now) = (0_u64, 0_u64, 0);
         let size = u64::from(MSS);
         for operation in operations {
@@ -137,6 +156,15 @@ proptest! {
                 Operation::Timeout(forget) => board.declare_all(forget),
                 Operation::Notice(n) => {
                     board.notice((una + n) * size);
+                }
+                Operation::Probe => {
+                    if let Some(last) = board.len().checked_sub(1) {
+                        board.resent(last, time);
+                    }
+                }
+                Operation::Expire(ago, age) => {
+                    let newest = (Time::from_millis(now.saturating_sub(ago)), next * size);
+                    board.declare_sent_before(newest, Duration::from_millis(age), time);
                 }
             }
             prop_assert_eq!(board.pipe(), pipe_by_definition(&board));

@@ -220,6 +220,19 @@ fn a_shut_window_is_probed_with_doubling_intervals() {
 }
 
 #[test]
+fn a_window_of_less_than_a_segment_is_probed_too() {
+    let mut sender = sender(&Config { receive_buffer: 3040, ..plain() }, "reno:initial=10");
+    sender.write(10 * MSS);
+    assert_eq!(drain(&mut sender, Time::ZERO), [0, 1, 2]);
+    sender.handle_segment(ms(100), &Segment { window: 40, ..ack(3) });
+    assert_eq!(drain(&mut sender, ms(100)), []);
+    let due = sender.next_timeout().expect("the persist timer runs");
+    sender.handle_timeout(due);
+    let probe = sender.poll_transmit(due).expect("a probe");
+    assert!(probe.flags.has(Flags::PROBE));
+}
+
+#[test]
 fn a_notice_repairs_without_a_cut() {
     let mut sender = ten_in_flight(&plain());
     sender.handle_loss_notice(ms(90), 0);

@@ -78,7 +78,9 @@ impl Sender {
     /// The window has stayed shut for a persist interval (RFC 9293 §3.8.6.1).
     fn on_persist(&mut self, now: Time) {
         self.persist_at = None;
-        if self.limit > self.next || self.next > self.una {
+        let unsent = self.written.saturating_sub(self.next);
+        let room = self.limit.saturating_sub(self.next);
+        if room >= unsent.min(self.mss()) || self.next > self.una {
             return;
         }
         self.probe_due = true;
