@@ -25,6 +25,7 @@ Usage: cargo xtask <command>
   ci --list               name the steps of `ci`
   oracle [FILE] [ARGS]    compare our TCP with measurements of other simulators; `oracle --help`
   perf net [ARGS]         throughput over loopback beside quinn's; `perf net --help`
+  perf sim [ARGS]         the simulator's speed beside ns-2's and ns-3's; `perf sim --help`
   bless                   rewrite the golden traces from the present behaviour
   help                    print this text
 ";

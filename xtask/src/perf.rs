@@ -1,6 +1,6 @@
-//! Measurements of speed: `cargo xtask perf net`.
+//! Measurements of speed: `cargo xtask perf net`, `cargo xtask perf sim`.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use crate::workspace::Workspace;
 
@@ -11,8 +11,9 @@ use crate::workspace::Workspace;
 pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<ExitCode, String> {
     match arguments.split_first() {
         Some((name, rest)) if name == "net" => net(workspace, rest),
-        Some((name, _)) => Err(format!("there is no measurement `{name}`; known: net")),
-        None => Err("`perf` needs the name of a measurement: net".into()),
+        Some((name, rest)) if name == "sim" => sim(workspace, rest),
+        Some((name, _)) => Err(format!("there is no measurement `{name}`; known: net, sim")),
+        None => Err("`perf` needs the name of a measurement: net or sim".into()),
     }
 }
 
@@ -20,6 +21,17 @@ pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<ExitCode, Stri
 fn net(workspace: &Workspace, arguments: &[String]) -> Result<ExitCode, String> {
     let mut command = workspace.cargo(&["run", "--quiet", "--release"]);
     command.args(["--manifest-path", "xtask/perf-net/Cargo.toml", "--"]).args(arguments);
-    let status = command.status().map_err(|error| format!("perf net: {error}"))?;
+    run_to_end(command, "net")
+}
+
+/// Packet-hops per second of the simulator beside ns-2 and ns-3.
+fn sim(workspace: &Workspace, arguments: &[String]) -> Result<ExitCode, String> {
+    let mut command = workspace.cargo(&["run", "--quiet", "--release", "--package=xtask"]);
+    command.args(["--features=perf-sim", "--bin=perf-sim", "--"]).args(arguments);
+    run_to_end(command, "sim")
+}
+
+fn run_to_end(mut command: Command, name: &str) -> Result<ExitCode, String> {
+    let status = command.status().map_err(|error| format!("perf {name}: {error}"))?;
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }

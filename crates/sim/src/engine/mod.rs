@@ -48,7 +48,7 @@ use anabranch_types::Time;
 pub use dumbbell::{Dumbbell, RoutePair};
 pub use link_view::LinkView;
 pub use observe::{Observer, PacketEvent, PacketEventKind};
-pub use packet::{Packet, Payload};
+pub use packet::{BYTES_PER_PACKET, Packet, Payload};
 pub use topology::{LinkId, NoRoute, NodeId, RouteId, Topology, TopologyError};
 
 pub(crate) use network::{Network, Watch};

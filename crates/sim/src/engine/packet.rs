@@ -99,8 +99,8 @@ impl Packet {
 /// Every packet in the network, by handle. What a link needs of it and what it carries lie apart, so
 /// that a hop touches the former alone.
 ///
-/// A new packet takes the next free place behind the one before it, round and round, and half of the
-/// places are free. So packets sent one after the other lie one behind the other, and a busy link,
+/// A new packet takes the next free place behind the one before it, round and round, and at least
+/// half of the places are free. So packets sent one after the other lie one behind the other, and a busy link,
 /// which they leave in about that order, walks through memory instead of jumping: with a hundred
 /// thousand packets in flight that makes the difference.
 #[derive(Debug)]
@@ -118,6 +118,11 @@ pub(super) struct Slab {
 #[derive(Debug)]
 #[repr(align(64))]
 struct Cargo(Payload);
+
+/// Memory of a packet in flight: its place and what it carries, without the bytes of a datagram. The
+/// table of packets doubles when half of it is in use, so it has two to four times this for each of
+/// the most packets there were.
+pub const BYTES_PER_PACKET: usize = size_of::<Packet>() + size_of::<Cargo>();
 
 impl Slab {
     pub(super) fn new() -> Self {

@@ -1,0 +1,107 @@
+//! The workloads in our engine.
+
+use std::time::Duration;
+
+use anabranch_sim::agent::{TcpReceiver, TcpSender};
+use anabranch_sim::engine::{AgentId, Dumbbell, Engine};
+use anabranch_sim::link::LinkConfig;
+use anabranch_sim::loss::LossConfig;
+use anabranch_sim::queue::QueueLimit;
+use anabranch_tcp::Config;
+use anabranch_types::{Bitrate, Probability, Rng, Time};
+
+use crate::Workload;
+use crate::clock::{Clock, resident_bytes};
+
+/// What a run did.
+#[derive(Clone, Copy, Debug)]
+pub struct Measured {
+    /// Processor seconds, building the network included.
+    pub seconds: f64,
+    /// Data packets delivered in order.
+    pub data_packets: u64,
+    /// Packets handed over by links.
+    pub packet_hops: u64,
+    /// Most packets in the network at a time, of a look every tenth of the run.
+    pub in_flight: usize,
+    /// The digest of every packet's fate.
+    pub digest: u64,
+}
+
+type Failure = Box<dyn std::error::Error>;
+
+/// Runs a workload once.
+///
+/// # Errors
+/// If the network cannot be built.
+pub fn run(workload: &Workload) -> Result<Measured, Failure> {
+    let clock = Clock::start();
+    let (mut engine, receivers) = build(workload)?;
+    let mut in_flight = 0;
+    for tenth in 1..=10 {
+        let until = Duration::from_secs_f64(workload.seconds) * tenth / 10;
+        engine.run_until(Time::ZERO + until);
+        in_flight = in_flight.max(engine.packets_in_flight());
+    }
+    let seconds = clock.seconds();
+    let delivered = |receiver: &AgentId| {
+        let receiver = engine.agent_as::<TcpReceiver>(*receiver)?;
+        Some(receiver.receiver().delivered() / 1000)
+    };
+    Ok(Measured {
+        seconds,
+        data_packets: receivers.iter().filter_map(delivered).sum(),
+        packet_hops: engine.packet_hops(),
+        in_flight,
+        digest: engine.digest(),
+    })
+}
+
+/// Resident memory that a flow takes before it starts: four links, two nodes, two routes, and TCP's
+/// two ends. To be asked before anything was run, as memory that was used once is used again.
+///
+/// # Errors
+/// If the network cannot be built.
+pub fn bytes_per_idle_flow(flows: u32) -> Result<f64, Failure> {
+    let empty = resident_bytes();
+    let mbps = f64::from(flows);
+    let workload = Workload { name: "idle", flows, mbps, seconds: 0.0, loss: 0.0 };
+    let built = build(&workload)?;
+    let bytes = resident_bytes().saturating_sub(empty) as f64 / f64::from(flows);
+    drop(built);
+    Ok(bytes)
+}
+
+/// The network of a workload with its agents, and the receivers among them.
+fn build(workload: &Workload) -> Result<(Engine, Vec<AgentId>), Failure> {
+    let rate = Bitrate::from_mbps(workload.mbps);
+    let millis = Duration::from_millis;
+    let queue = QueueLimit::Packets(workload.queue());
+    let mut bottleneck = LinkConfig::new(rate, millis(18)).with_buffer(queue);
+    if workload.loss > 0.0 {
+        let loss = Probability::new(workload.loss).ok_or("a loss above one")?;
+        bottleneck = bottleneck.with_loss(LossConfig::Bernoulli(loss));
+    }
+    let roomy = |link: LinkConfig| link.with_buffer(QueueLimit::Packets(1_000_000));
+    let access = Bitrate::from_mbps(workload.mbps.max(1000.0));
+    let dumbbell = Dumbbell {
+        flows: workload.flows,
+        access: roomy(LinkConfig::new(access, millis(1))),
+        back: roomy(LinkConfig::new(rate, millis(18))),
+        bottleneck,
+    };
+    let (topology, routes) = dumbbell.build()?;
+    let mut engine = Engine::new(topology, 1)?;
+    let mut starts = Rng::substream(1, "starts");
+    let config = Config::ns2_sack1(false);
+    let mut receivers = Vec::new();
+    for (forward, backward) in routes {
+        let start = Time::from_nanos((starts.uniform() * 1e9) as u64);
+        let sender = TcpSender::new(&config, &"reno:initial=2".parse()?, None)?;
+        let sender = engine.add_agent(Box::new(sender), start);
+        let receiver = engine.add_agent(Box::new(TcpReceiver::new(&config)), Time::ZERO);
+        engine.connect(sender, receiver, forward, backward)?;
+        receivers.push(receiver);
+    }
+    Ok((engine, receivers))
+}
