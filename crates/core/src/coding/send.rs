@@ -5,6 +5,7 @@ mod fates;
 mod repairs;
 mod window;
 
+use core::time::Duration;
 use std::collections::VecDeque;
 
 use anabranch_policy::code::{CodeError, Coverage, ErasureCode};
@@ -59,6 +60,11 @@ pub struct Totals {
     pub resends: u64,
     /// Windows whose repairs ran out, so that symbols were sent again from the start.
     pub wraps: u64,
+    /// Rounds in which windows got further repairs: reactions to missing symbols of one window, those
+    /// within a round trip of the first taken as one.
+    pub repair_rounds: u64,
+    /// Unrecovered windows at each opening of one, it included, added up.
+    pub live_at_openings: u64,
 }
 
 /// All windows the receiver has not recovered.
@@ -165,6 +171,7 @@ impl SendWindows {
             opened: now,
             ..WindowView::default()
         });
+        self.totals.live_at_openings += self.views.len() as u64;
         id
     }
 
@@ -217,9 +224,15 @@ impl SendWindows {
     }
 
     /// Makes `count` more fresh repairs due.
-    pub fn add_due(&mut self, id: WindowId, count: u16) {
+    ///
+    /// Reactions of one window within `rtt` of the first are counted as one round.
+    pub fn add_due(&mut self, now: Time, id: WindowId, count: u16, rtt: Duration) {
         if let Some(index) = self.index(id) {
             let window = &mut self.windows[index];
+            if now >= window.round_ends {
+                window.round_ends = now + rtt;
+                self.totals.repair_rounds += 1;
+            }
             window.repairs_due = window.repairs_due.saturating_add(count);
             self.views[index].due = self.views[index].due.saturating_add(count);
         }

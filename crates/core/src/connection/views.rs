@@ -1,5 +1,7 @@
 //! Snapshots for policies, and the questions put to them.
 
+use core::time::Duration;
+
 use anabranch_policy::redundancy::RedundancyView;
 use anabranch_policy::scheduler::{SchedulerAction, SchedulerEvent};
 use anabranch_policy::view::{
@@ -162,6 +164,11 @@ impl Connection {
         self.changed();
     }
 
+    /// The least smoothed round-trip time of all paths: no answer to a repair comes sooner.
+    fn quickest_rtt(&self) -> Duration {
+        self.paths.iter().map(|path| path.rtt.view().smoothed).min().unwrap_or_default()
+    }
+
     /// Asks the redundancy policy what a closed window still needs, and makes that much due.
     pub(super) fn provision(&mut self, now: Time, id: WindowId) {
         let Ok(index) = self.send.views().binary_search_by_key(&id, |view| view.id) else {
@@ -175,7 +182,8 @@ impl Connection {
         let view = self.redundancy_view(now, window.class);
         let more = self.policies.redundancy.still_needed(&window, &[0; MAX_PATHS], &view);
         if more > 0 {
-            self.send.add_due(id, more);
+            let rtt = self.quickest_rtt();
+            self.send.add_due(now, id, more, rtt);
             self.changed();
             let first = window.first.0;
             self.observe(now, crate::observe::Observation::RepairsDue { first, count: more });

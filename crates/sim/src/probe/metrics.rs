@@ -113,6 +113,18 @@ pub const METRICS: &[Metric] = &[
     metric("windows", About::Flow, "1", "coding windows opened; of core flows"),
     metric("wraps", About::Flow, "1", "coding windows whose repairs ran out; of core flows"),
     metric(
+        "repair_rounds",
+        About::Flow,
+        "1",
+        "reactions to symbols that coding windows lack; those within a round trip are one; of core flows",
+    ),
+    metric(
+        "live_blocks_mean",
+        About::Flow,
+        "1",
+        "mean number of coding windows that are not recovered, at each opening of one; of core flows",
+    ),
+    metric(
         "packet_delay_mean_s",
         About::Flow,
         "1?",

@@ -263,7 +263,8 @@ impl Scenario {
                 break;
             }
         }
-        self.expectations = expect::read(&file, &subjects, &self.points);
+        self.expectations =
+            expect::read(&file, &subjects, &self.points, !self.assignments.is_empty());
         self.attached = reading.attached.take();
         flaws.into_inner()
     }

@@ -1,5 +1,7 @@
 //! One coding window of the sender: its symbols, and what is known of each.
 
+use anabranch_types::Time;
+
 use super::super::pool::Pool;
 use super::MAX_WINDOW;
 use super::repairs::Prepared;
@@ -52,6 +54,8 @@ pub(super) struct Window {
     pub(super) acknowledged: u16,
     /// Highest rank that the receiver reported; may run ahead of lost acknowledgements.
     pub(super) reported: u16,
+    /// Further repairs made due before this belong to the round that has begun.
+    pub(super) round_ends: Time,
 }
 
 impl Window {
@@ -70,6 +74,7 @@ impl Window {
             first_reported: false,
             acknowledged: 0,
             reported: 0,
+            round_ends: Time::ZERO,
         }
     }
 
@@ -87,6 +92,7 @@ impl Window {
         self.first_reported = false;
         self.acknowledged = 0;
         self.reported = 0;
+        self.round_ends = Time::ZERO;
     }
 
     /// What is known of a symbol.

@@ -1,6 +1,8 @@
 //! Both halves together: whatever the channel does, every symbol is delivered once and unchanged, and
 //! the sender's views agree with what is in flight.
 
+use core::time::Duration;
+
 use anabranch_policy::code::Coverage;
 use anabranch_policy::scheduler::Work;
 use anabranch_policy::view::{SymbolId, TrafficClass};
@@ -268,7 +270,7 @@ impl Model {
             && view.shortfall() > 0
         {
             let (id, more) = (view.id, view.shortfall());
-            self.send.add_due(id, more);
+            self.send.add_due(Time::ZERO, id, more, Duration::ZERO);
         }
     }
 

@@ -88,6 +88,10 @@ impl<'a> Figures<'a> {
             figures.push(("redundancy", share(self.total(|reading| reading.repairs), sources)));
             figures.push(("windows", self.total(|reading| reading.windows)));
             figures.push(("wraps", self.total(|reading| reading.wraps)));
+            figures.push(("repair_rounds", self.total(|reading| reading.repair_rounds)));
+            let windows = self.total(|reading| reading.windows);
+            let live = self.total(|reading| reading.live_windows);
+            figures.push(("live_blocks_mean", share(live, windows)));
         }
         if let Some(delays) = self.samples("packet_delay_s") {
             figures.push(("packet_delay_mean_s", mean(&delays)));

@@ -48,6 +48,9 @@ pub(super) struct Reading {
     /// Coding windows opened, and those whose repairs ran out.
     pub windows: u64,
     pub wraps: u64,
+    /// Rounds of further repairs, and windows alive at each opening, added up.
+    pub repair_rounds: u64,
+    pub live_windows: u64,
 }
 
 /// A flow's or path's state at an instant.
@@ -301,6 +304,8 @@ fn read_core(engine: &mut Engine, sender: AgentId, receiver: AgentId, seen: Read
         repairs: totals.repairs,
         windows: totals.windows,
         wraps: totals.wraps,
+        repair_rounds: totals.repair_rounds,
+        live_windows: totals.live_at_openings,
         ..seen
     }
 }
@@ -344,6 +349,8 @@ impl Reading {
             repairs: self.repairs.saturating_sub(before.repairs),
             windows: self.windows.saturating_sub(before.windows),
             wraps: self.wraps.saturating_sub(before.wraps),
+            repair_rounds: self.repair_rounds.saturating_sub(before.repair_rounds),
+            live_windows: self.live_windows.saturating_sub(before.live_windows),
         }
     }
 }
