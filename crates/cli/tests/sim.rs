@@ -216,6 +216,9 @@ fn mistakes_are_named_with_their_place() {
     bench.write("pair.toml", SCENARIO);
     let said = refused(&bench.run("--set flow.bulk.count=many", "out"));
     assert!(said.contains("flow.bulk.count"), "{said}");
+    for option in ["--seeds 0", "--seeds -1", "--jobs 0", "--jobs many"] {
+        refused(&bench.run(option, "out"));
+    }
     let ran = anabranch(&format!("sim run {}", bench.path("missing.toml")));
     assert_eq!((ran.code, ran.stderr.lines().count()), (Some(1), 1), "{}", ran.stderr);
     fs::write(bench.path("pair.toml"), [0xff, 0xfe, 0x00]).unwrap();
@@ -264,6 +267,13 @@ fn figures_are_drawn_of_what_there_is() {
     assert!(said.contains("there is no metric 'gooodput'; there are:"), "{said}");
     let said = refused(&anabranch(&format!("sim plot {out} --x los")));
     assert!(said.contains("there is no sweep key 'los'; there is: loss"), "{said}");
+    fs::remove_file(Path::new(&out).join("series.parquet")).unwrap();
+    let ran = anabranch(&format!("sim plot {out}"));
+    assert_eq!(ran.code, Some(1));
+    assert!(ran.stderr.contains("the run is not finished"), "{}", ran.stderr);
+    fs::write(Path::new(&out).join("series.parquet"), "not a table").unwrap();
+    let ran = anabranch(&format!("sim plot {out}"));
+    assert_eq!((ran.code, ran.stderr.lines().count()), (Some(1), 1), "{}", ran.stderr);
     let said = refused(&anabranch(&format!("sim plot {}", bench.path("."))));
     assert!(said.contains("holds no results"), "{said}");
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::ResultsError;
@@ -52,6 +52,35 @@ impl Drop for Whole {
     fn drop(&mut self) {
         // After `finish` there is nothing of that name; otherwise nothing better can be done.
         let _ = fs::remove_file(&self.partial);
+    }
+}
+
+/// FNV-1a over 64 bits: finds files that were cut short or changed in part, by accident.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Checksum(pub(crate) u64);
+
+impl Checksum {
+    /// Of `bytes`.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Checksum(0xcbf2_9ce4_8422_2325).with(bytes)
+    }
+
+    /// Of a file's contents.
+    pub(crate) fn of_file(path: &Path) -> Result<Self, ResultsError> {
+        let mut file = File::open(path).map_err(ResultsError::io(path, "read"))?;
+        let (mut sum, mut buffer) = (Checksum::of(&[]), vec![0; 1 << 16]);
+        loop {
+            let length = file.read(&mut buffer).map_err(ResultsError::io(path, "read"))?;
+            match buffer.get(..length) {
+                Some(bytes) if length > 0 => sum = sum.with(bytes),
+                _ => return Ok(sum),
+            }
+        }
+    }
+
+    fn with(self, bytes: &[u8]) -> Self {
+        let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        Checksum(bytes.iter().fold(self.0, step))
     }
 }
 

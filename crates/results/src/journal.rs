@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anabranch_sim::report::RunReport;
 
-use crate::file;
+use crate::file::{self, Checksum};
 use crate::{Provenance, ResultsError};
 
 /// First bytes of a kept run.
@@ -89,7 +89,7 @@ impl Journal {
         let body = body.map_err(|error| damaged(&path, &error))?;
         let mut bytes = Vec::with_capacity(MAGIC.len() + 8 + body.len());
         bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(&checksum(&body).to_le_bytes());
+        bytes.extend_from_slice(&Checksum::of(&body).0.to_le_bytes());
         bytes.extend_from_slice(&body);
         file::write(&path, &bytes, false)
     }
@@ -163,17 +163,11 @@ fn lock(directory: &Path, runs: &Path) -> Result<File, ResultsError> {
 
 fn parse_run(bytes: &[u8], hash: &str) -> Option<RunReport> {
     let (sum, body) = bytes.strip_prefix(MAGIC)?.split_first_chunk::<8>()?;
-    if u64::from_le_bytes(*sum) != checksum(body) {
+    if u64::from_le_bytes(*sum) != Checksum::of(body).0 {
         return None;
     }
     let (of, report): (String, RunReport) = postcard::from_bytes(body).ok()?;
     (of == hash).then_some(report)
-}
-
-/// FNV-1a over 64 bits: finds files that were cut short or overwritten in part.
-fn checksum(bytes: &[u8]) -> u64 {
-    let step = |sum: u64, byte: &u8| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 fn damaged(path: &Path, why: &dyn std::fmt::Display) -> ResultsError {

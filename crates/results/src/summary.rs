@@ -21,6 +21,8 @@ pub struct Summary {
     pub points: Vec<PointSummary>,
     /// The scenario's expectations with what became of them.
     pub expectations: Vec<Expectation>,
+    /// The tables with their checksums, by which damage is found before they are read.
+    pub tables: BTreeMap<String, String>,
 }
 
 /// What the seeds say at one point.

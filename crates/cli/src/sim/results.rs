@@ -49,9 +49,9 @@ pub(super) fn write(
         }));
         points.push(summary);
     }
-    tables.finish()?;
+    let tables = tables.finish()?;
     let provenance = journal.provenance().clone();
-    let summary = Summary { provenance, seeds: seeds.to_vec(), points, expectations };
+    let summary = Summary { provenance, seeds: seeds.to_vec(), points, expectations, tables };
     summary.write(journal.directory())?;
     Ok(summary)
 }

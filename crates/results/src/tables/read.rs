@@ -1,15 +1,17 @@
 //! Reading the tables back.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::Path;
 
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::ByteArray;
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use serde::Deserialize;
 
-use crate::ResultsError;
+use crate::file::Checksum;
+use crate::{ResultsError, Summary};
 
 /// One figure of a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,15 +42,33 @@ pub struct Points {
 /// Reads the table of this `name` in `directory`, giving `visit` its rows in their order.
 ///
 /// # Errors
-/// When the file cannot be read or is no table of ours.
+/// When the file cannot be read, or is not the one that `summary.json` was written with: tables that
+/// were changed are not looked at, since their reader trusts what they say about themselves.
 pub fn read(
     directory: &Path,
     name: &str,
     visit: &mut dyn FnMut(&Row<'_>),
 ) -> Result<Points, ResultsError> {
     let path = directory.join(name);
+    let damaged = |why: String| ResultsError::Damaged { path: path.clone(), why };
+    if format!("{:016x}", Checksum::of_file(&path)?.0) != checksum(directory, name)? {
+        return Err(damaged(format!("it is not the file that {} speaks of", Summary::FILE)));
+    }
     let file = File::open(&path).map_err(ResultsError::io(&path, "read"))?;
-    rows(file, visit).map_err(|error| ResultsError::Damaged { path, why: error.to_string() })
+    rows(file, visit).map_err(|error| damaged(error.to_string()))
+}
+
+/// The checksum that the summary states for a table; empty if it states none.
+fn checksum(directory: &Path, name: &str) -> Result<String, ResultsError> {
+    #[derive(Deserialize)]
+    struct Stated {
+        tables: BTreeMap<String, String>,
+    }
+    let path = directory.join(Summary::FILE);
+    let text = fs::read(&path).map_err(ResultsError::io(&path, "read"))?;
+    let stated: Stated = serde_json::from_slice(&text)
+        .map_err(|error| ResultsError::Damaged { path, why: error.to_string() })?;
+    Ok(stated.tables.get(name).cloned().unwrap_or_default())
 }
 
 fn rows(file: File, visit: &mut dyn FnMut(&Row<'_>)) -> ParquetResult<Points> {

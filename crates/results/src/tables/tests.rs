@@ -3,7 +3,7 @@ use std::path::Path;
 use anabranch_sim::report::{RunReport, Samples, Scalar, Series};
 
 use super::*;
-use crate::Provenance;
+use crate::{Provenance, Summary};
 
 fn provenance() -> Provenance {
     Provenance::new("two-links", "00ff", &["seeds=2".to_owned()], "name = \"two-links\"\n")
@@ -52,7 +52,14 @@ fn write(directory: &Path) {
             tables.append(point, &report(point, seed)).unwrap();
         }
     }
-    tables.finish().unwrap();
+    finish(tables, directory);
+}
+
+fn finish(tables: Tables, directory: &Path) {
+    let tables = tables.finish().unwrap();
+    let (seeds, points, expectations) = (Vec::new(), Vec::new(), Vec::new());
+    let summary = Summary { provenance: provenance(), seeds, points, expectations, tables };
+    summary.write(directory).unwrap();
 }
 
 #[test]
@@ -99,7 +106,7 @@ fn tables_given_up_leave_what_was_there() {
     tables.append(0, &report(0, 3)).unwrap();
     drop(tables);
     assert!(std::fs::read(directory.path().join(SCALARS)).unwrap() == before);
-    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 3);
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 4);
 }
 
 #[test]
@@ -109,7 +116,7 @@ fn row_groups_join_without_a_seam() {
     let mut long = report(0, 1);
     long.samples[0].values = (0..300_000).map(f64::from).collect();
     tables.append(0, &long).unwrap();
-    tables.finish().unwrap();
+    finish(tables, directory.path());
     let mut next = 0.0;
     read(directory.path(), SAMPLES, &mut |row| {
         assert_eq!((row.at, row.value, row.subject), (next, next, "bulk"));
@@ -122,8 +129,36 @@ fn row_groups_join_without_a_seam() {
 #[test]
 fn a_file_that_is_no_table_is_named() {
     let directory = tempfile::tempdir().unwrap();
+    write(directory.path());
     std::fs::write(directory.path().join(SCALARS), "not a table").unwrap();
     let error = read(directory.path(), SCALARS, &mut |_| {}).unwrap_err().to_string();
     assert!(error.contains(SCALARS), "{error}");
+    std::fs::remove_file(directory.path().join(SERIES)).unwrap();
     assert!(read(directory.path(), SERIES, &mut |_| {}).unwrap_err().to_string().contains("read"));
+    std::fs::write(directory.path().join(Summary::FILE), "{}").unwrap();
+    let error = read(directory.path(), SAMPLES, &mut |_| {}).unwrap_err().to_string();
+    assert!(error.contains("summary.json"), "{error}");
+}
+
+#[test]
+fn a_table_that_was_changed_is_not_read() {
+    let directory = tempfile::tempdir().unwrap();
+    write(directory.path());
+    let path = directory.path().join(SERIES);
+    let whole = std::fs::read(&path).unwrap();
+    let refused = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        let error = read(directory.path(), SERIES, &mut |_| {}).unwrap_err().to_string();
+        assert!(error.contains("it is not the file that summary.json speaks of"), "{error}");
+    };
+    for length in (0..whole.len()).step_by(29) {
+        refused(&whole[..length]);
+    }
+    for place in (0..whole.len()).step_by(29) {
+        let mut other = whole.clone();
+        other[place] ^= 0x80;
+        refused(&other);
+    }
+    std::fs::write(&path, &whole).unwrap();
+    read(directory.path(), SERIES, &mut |_| {}).unwrap();
 }

@@ -1,5 +1,6 @@
 //! Writing the tables.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use parquet::schema::types::Type;
 
 use super::columns::{Column, names};
 use super::{SAMPLES, SCALARS, SERIES};
-use crate::file::Whole;
+use crate::file::{Checksum, Whole};
 use crate::{Provenance, ResultsError, VERSION};
 
 /// Rows of a row group: bounds what is in memory, and what a reader must decode for one figure.
@@ -94,17 +95,23 @@ impl Tables {
         Ok(())
     }
 
-    /// Completes the tables and gives them their names.
+    /// Completes the tables and gives them their names. Returns the files' checksums by name, which
+    /// belong into the [`Summary`](crate::Summary).
     ///
     /// # Errors
     /// When they cannot be written.
-    pub fn finish(self) -> Result<(), ResultsError> {
+    pub fn finish(self) -> Result<BTreeMap<String, String>, ResultsError> {
         // All three are whole before the first takes its place.
-        let files = [self.scalars, self.series, self.samples].map(Table::close);
-        for file in files {
-            file?.finish(true)?;
+        let tables = [(SCALARS, self.scalars), (SERIES, self.series), (SAMPLES, self.samples)];
+        let files = tables.map(|(name, table)| (name, table.close()));
+        let mut checksums = BTreeMap::new();
+        for (name, file) in files {
+            let file = file?;
+            let path = file.path().to_owned();
+            file.finish(true)?;
+            checksums.insert(name.to_owned(), format!("{:016x}", Checksum::of_file(&path)?.0));
         }
-        Ok(())
+        Ok(checksums)
     }
 }
 

@@ -6,6 +6,8 @@ use anabranch_results::tables::Row;
 #[derive(Debug, Default)]
 pub(in super::super) struct Data {
     metrics: Vec<(String, Vec<Subject>)>,
+    /// Where the last row went; the next one nearly always goes there too.
+    last: (usize, usize),
 }
 
 #[derive(Debug)]
@@ -49,18 +51,27 @@ impl Data {
     }
 
     fn subject(&mut self, metric: &str, subject: &str) -> Option<&mut Subject> {
-        // Rows come in runs of the same metric and subject, so the search is short.
-        let index = self.metrics.iter().position(|(name, _)| name == metric).unwrap_or_else(|| {
-            self.metrics.push((metric.to_owned(), Vec::new()));
-            self.metrics.len() - 1
-        });
-        let subjects = &mut self.metrics.get_mut(index)?.1;
-        let index = subjects.iter().position(|s| s.name == subject).unwrap_or_else(|| {
-            let (values, first_seed) = (Vec::new(), Vec::new());
-            subjects.push(Subject { name: subject.to_owned(), values, first_seed });
-            subjects.len() - 1
-        });
-        subjects.get_mut(index)
+        let (at_metric, at_subject) = self.last;
+        let is_metric = |(name, _): &(String, Vec<Subject>)| name == metric;
+        let is_subject = |s: &Subject| s.name == subject;
+        let at_metric = match self.metrics.get(at_metric) {
+            Some(last) if is_metric(last) => at_metric,
+            _ => self.metrics.iter().position(is_metric).unwrap_or_else(|| {
+                self.metrics.push((metric.to_owned(), Vec::new()));
+                self.metrics.len() - 1
+            }),
+        };
+        let subjects = &mut self.metrics.get_mut(at_metric)?.1;
+        let at_subject = match subjects.get(at_subject) {
+            Some(last) if is_subject(last) => at_subject,
+            _ => subjects.iter().position(is_subject).unwrap_or_else(|| {
+                let (values, first_seed) = (Vec::new(), Vec::new());
+                subjects.push(Subject { name: subject.to_owned(), values, first_seed });
+                subjects.len() - 1
+            }),
+        };
+        self.last = (at_metric, at_subject);
+        subjects.get_mut(at_subject)
     }
 
     /// Whether there is anything about `metric`.
