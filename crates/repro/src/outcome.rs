@@ -68,9 +68,11 @@ impl Outcome {
         Outcome::default()
     }
 
-    /// Adds a figure.
+    /// Adds a figure, unless no run measured it.
     pub fn measure(&mut self, name: impl Into<String>, measure: Measure) {
-        self.measured.push((name.into(), measure));
+        if measure.n > 0 {
+            self.measured.push((name.into(), measure));
+        }
     }
 
     /// Adds a figure that is certain, such as a formula's value.

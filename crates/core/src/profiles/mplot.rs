@@ -22,7 +22,8 @@ pub(super) fn profile() -> Profile {
 
 /// MPLOT in the setting of its paper's simulations, for comparisons with its figures.
 ///
-/// Readings that differ from [`profile`]: packets take one of the paper's sizes (§III-C); a packet counts
+/// Readings that differ from [`profile`]: packets take one of the paper's sizes (§III-C), windows begin
+/// with one packet and grow by packets acknowledged, whatever their size (§IV-D); a packet counts
 /// as lost as soon as a later one of its path is acknowledged, because the paper's links keep the order
 /// of packets and windows of a few packets rarely see three later ones arrive at its loss rates; and a
 /// path that timed out restarts from eight packets without backing off, because after a timeout one
@@ -33,7 +34,7 @@ pub(super) fn paper_profile() -> Profile {
         summary: "MPLOT as its paper simulated it: packets of three sizes, a packet lost once a \
                   later one of its path arrives, eight packets after a timeout"
             .to_owned(),
-        congestion: spec("ecn-reno", &[("restart", "8")]),
+        congestion: spec("ecn-reno", &[("initial", "1"), ("restart", "8"), ("growth", "packets")]),
         loss_detector: spec("dupack", &[("packets", "1"), ("backoff", "0")]),
         redundancy: spec("mean-sigma", &[("sizes", "paper")]),
         ..profile()

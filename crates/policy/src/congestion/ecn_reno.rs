@@ -17,6 +17,11 @@ pub const ENTRY: Entry = Entry {
     options: &[
         option("initial", "initial window, packets", "2"),
         option("restart", "window after a timeout, packets", "1"),
+        option(
+            "growth",
+            "by acknowledged bytes, or by packets: each counts as a full one",
+            "bytes",
+        ),
     ],
 };
 
@@ -25,13 +30,26 @@ const MAX_LOSS: f64 = 0.95;
 
 /// Reno with ECN as its only congestion signal. Losses never cut the window; each acknowledged byte
 /// counts 1/(1 − p) times, which stands for the bytes of the same flight that were lost on the way.
+///
+/// MPLOT's packets shrink while its blocks are short. Its paper lets the window grow faster then,
+/// because more acknowledgements come back (§IV-D): that is growth by packets.
 #[derive(Clone, Debug)]
 pub struct EcnReno {
     window: AdditiveWindow,
     restart: u64,
+    growth: Growth,
     /// A mark arrived while the window was one packet: one packet per timeout until an unmarked
     /// acknowledgement comes (RFC 3168 §6.1.2, last paragraph).
     trickle: Option<Duration>,
+}
+
+/// What an acknowledged packet is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Growth {
+    /// Its bytes.
+    Bytes,
+    /// A full packet, whatever its size.
+    Packets,
 }
 
 /// Makes it from its options.
@@ -41,8 +59,10 @@ pub fn build(
 ) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     let restart = options.integer("restart", 1..=100)?;
+    let growths = [("bytes", Growth::Bytes), ("packets", Growth::Packets)];
+    let growth = options.choice("growth", &growths)?;
     let window = AdditiveWindow::new(initial, packet_size);
-    Ok(Box::new(EcnReno { window, restart, trickle: None }))
+    Ok(Box::new(EcnReno { window, restart, growth, trickle: None }))
 }
 
 impl CongestionController for EcnReno {
@@ -64,7 +84,11 @@ impl CongestionController for EcnReno {
         self.trickle = None;
         if !event.app_limited && !answered {
             let loss = Probability::clamped(event.loss.mean).get().min(MAX_LOSS);
-            window.grow((event.acked_bytes as f64 / (1.0 - loss)) as u64);
+            let acked = match self.growth {
+                Growth::Bytes => event.acked_bytes,
+                Growth::Packets => window.packet().saturating_mul(u64::from(event.acked_packets)),
+            };
+            window.grow((acked as f64 / (1.0 - loss)) as u64);
         }
     }
 

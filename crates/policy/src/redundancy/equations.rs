@@ -100,9 +100,12 @@ pub fn redundancy(q: f64) -> f64 {
     q / (1.0 - q)
 }
 
-/// k = ⌈x·f⌉, and at least 1 if any loss is expected (eq. 9).
+/// Loss below this is none: a smoothed estimate halves with every loss-free block and never ends.
+const NO_LOSS: f64 = 1e-6;
+
+/// k = ⌈x·f⌉, which is at least 1 if any loss is expected (eq. 9).
 pub fn k_mean_sigma(f: u16, q: f64) -> u16 {
-    to_count(f64::from(f) * redundancy(q)).max(u16::from(q > 0.0))
+    if loss(q) < NO_LOSS { 0 } else { to_count(f64::from(f) * redundancy(q)).max(1) }
 }
 
 /// ⌈(1 + y)·r⌉: reactive repairs sent for `missing` symbols (eq. 10).

@@ -121,6 +121,19 @@ fn ecn_reno_restarts_as_it_is_told() {
 }
 
 #[test]
+fn ecn_reno_counts_small_packets_as_full_ones_when_told_to() {
+    let small = |control: &mut Box<dyn CongestionController>| {
+        let event = AckEvent { acked_bytes: 2_000, ..ack(100, 50, 8) };
+        control.on_ack(&event, &[]);
+        control.window()
+    };
+    let mut by_bytes = controller("ecn-reno:initial=10");
+    let mut by_packets = controller("ecn-reno:initial=10,growth=packets");
+    assert_eq!(small(&mut by_bytes), 12_000 + 2_000);
+    assert_eq!(small(&mut by_packets), 12_000 + 8 * 1_200);
+}
+
+#[test]
 fn ecn_reno_trickles_when_a_window_of_one_is_marked() {
     let mut control = controller("ecn-reno:initial=1");
     control.on_ack(&mark(100, 0, 1), &[]);

@@ -90,6 +90,7 @@ pub(super) fn against_loss(evidence: &Evidence) -> Outcome {
         let label = format!("most over least delay, {name}");
         match scheme {
             MPLOT => outcome.bounded(label, Measure::exact(most / least), None, 2.0),
+            _ if points.is_empty() => {}
             _ => outcome.exact(label, most / least),
         }
         figure.line(name, points);

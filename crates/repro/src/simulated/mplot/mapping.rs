@@ -22,6 +22,7 @@ pub(super) fn awareness(evidence: &Evidence) -> Outcome {
             match scheme {
                 MPLOT => outcome.bounded(label, Measure::exact(slope), 0.0, None),
                 RIVAL => outcome.bounded(label, Measure::exact(slope), None, 0.0),
+                _ if means.is_empty() => {}
                 _ => outcome.exact(label, slope),
             }
             figure.line(format!("{name}, {down} %"), points);
