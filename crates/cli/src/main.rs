@@ -14,9 +14,9 @@ mod keys;
 mod output;
 mod record;
 mod repro;
+mod sim;
 mod transfer;
 mod tunnel;
-mod sim;
 mod why;
 
 use std::process::ExitCode;

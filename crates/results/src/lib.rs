@@ -1,6 +1,6 @@
 //! What simulations measured, kept so that it can be trusted later.
 //!
-//! A results directory holds every finished run ([`Journal`]), three Parquet [tables](tables) and
+//! A results directory holds every finished run ([`Journal`]), three Parquet [tables] and
 //! `summary.json` ([`Summary`]). All of them carry the scenario, the version and the commit that made
 //! them, and their bytes depend on nothing else: neither on how many runs were made at once nor on
 //! whether they were interrupted. [`stats`] turns seeds into intervals; [`trace`] writes what
