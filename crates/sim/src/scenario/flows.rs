@@ -15,9 +15,10 @@ use crate::traffic::Traffic;
 
 /// Reads `[[flow]]`.
 pub(super) fn flows(file: &Section<'_>, network: &Network) -> Vec<FlowPlan> {
-    let mut flows = Vec::new();
+    let mut flows: Vec<FlowPlan> = Vec::new();
+    let mut names = vec!["all".to_owned()];
     for section in file.tables("flow") {
-        let Some(group) = name(&section, false) else { continue };
+        let Some(group) = own_name(&section, &mut names) else { continue };
         let count = section.count("count").unwrap_or(1);
         let first = flows.len();
         for number in 1..=count {
@@ -37,10 +38,12 @@ pub(super) fn flows(file: &Section<'_>, network: &Network) -> Vec<FlowPlan> {
 }
 
 /// Reads `[[load]]`.
-pub(super) fn loads(file: &Section<'_>, network: &Network) -> Vec<LoadPlan> {
-    let mut loads = Vec::new();
+pub(super) fn loads(file: &Section<'_>, network: &Network, flows: &[FlowPlan]) -> Vec<LoadPlan> {
+    let mut loads: Vec<LoadPlan> = Vec::new();
+    let mut names = vec!["all".to_owned()];
+    names.extend(flows.iter().map(|flow| flow.group.clone()));
     for section in file.tables("load") {
-        let Some(group) = name(&section, false) else { continue };
+        let Some(group) = own_name(&section, &mut names) else { continue };
         let count = section.count("count").unwrap_or(1);
         let first = loads.len();
         for number in 1..=count {
@@ -52,6 +55,17 @@ pub(super) fn loads(file: &Section<'_>, network: &Network) -> Vec<LoadPlan> {
         number_subjects(loads.get_mut(first..).unwrap_or_default(), |load| &mut load.subject);
     }
     loads
+}
+
+/// The name of a group, if none of `names`, which it joins.
+fn own_name(section: &Section<'_>, names: &mut Vec<String>) -> Option<String> {
+    let name = name(section, false)?;
+    if names.contains(&name) {
+        section.refuse_value("name", &name, "a name that no other flow or load has, and not 'all'");
+        return None;
+    }
+    names.push(name.clone());
+    Some(name)
 }
 
 /// A lone member of a group is called like the group, several have their numbers besides.

@@ -9,6 +9,7 @@ mod error;
 mod expect;
 mod expression;
 mod flows;
+mod graph;
 mod keys;
 mod parts;
 mod plan;
@@ -396,7 +397,7 @@ fn read_plan(file: &Section<'_>) -> Option<(Plan, Vec<String>)> {
     let mut network = topology::Network::read(file);
     correlation::apply(file, &mut network);
     let flows = flows::flows(file, &network);
-    let loads = flows::loads(file, &network);
+    let loads = flows::loads(file, &network, &flows);
     if flows.is_empty() && loads.is_empty() && !file.has("flow") && !file.has("load") {
         file.complain(
             "flow",

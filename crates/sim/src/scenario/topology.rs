@@ -1,8 +1,9 @@
 //! Links, paths and the routes between nodes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use super::error::{Flaw, Place};
+use super::graph::Graph;
 use super::parts::{blank, link_config};
 use super::plan::{LinkPlan, PathPlan};
 use super::reader::Section;
@@ -17,8 +18,7 @@ pub(super) struct Network {
     pub links: Vec<LinkPlan>,
     pub paths: Vec<PathPlan>,
     by_name: BTreeMap<String, usize>,
-    /// Links that begin at a node, by index, in the order of the file.
-    leaving: BTreeMap<String, Vec<usize>>,
+    graph: Graph,
     /// The opposite direction of each link.
     opposite: Vec<Option<usize>>,
 }
@@ -52,15 +52,6 @@ impl Network {
         self.links.iter().map(|link| link.name.as_str()).collect()
     }
 
-    /// Names of nodes, in alphabetical order.
-    pub(super) fn nodes(&self) -> Vec<&str> {
-        let ends = self.links.iter().flat_map(|link| [link.from.as_str(), link.to.as_str()]);
-        let mut nodes: Vec<&str> = ends.collect();
-        nodes.sort_unstable();
-        nodes.dedup();
-        nodes
-    }
-
     /// The paths that `names` name: each a path, or a group of paths. Unknown names are reported.
     pub(super) fn select(&self, section: &Section<'_>, names: &[(String, Place)]) -> Vec<PathPlan> {
         let mut chosen: Vec<PathPlan> = Vec::new();
@@ -83,18 +74,11 @@ impl Network {
     /// The shortest route by hops between two nodes, ties by the order of the links in the file, and
     /// the way back. Unknown nodes and missing routes are reported.
     pub(super) fn between(&self, section: &Section<'_>, from: &str, to: &str) -> Option<PathPlan> {
-        let nodes = self.nodes();
         let mut known = true;
         for (key, node) in [("from", from), ("to", to)] {
-            if !nodes.contains(&node) {
-                let flaw = Flaw::unknown(
-                    section.place_of(key),
-                    section.path_of(key),
-                    "node",
-                    node,
-                    &nodes,
-                );
-                section.report(flaw);
+            if !self.graph.has(node) {
+                let (place, path) = (section.place_of(key), section.path_of(key));
+                section.report(Flaw::unknown(place, path, "node", node, &self.graph.nodes()));
                 known = false;
             }
         }
@@ -106,9 +90,9 @@ impl Network {
             return None;
         }
         let route = |key: &str, from: &str, to: &str| {
-            let route = self.shortest(from, to);
+            let route = self.graph.shortest(from, to);
             if route.is_none() {
-                let mut reached = self.reachable(from).join(", ");
+                let mut reached = self.graph.reachable(from).join(", ");
                 if reached.is_empty() {
                     reached.push_str("none");
                 }
@@ -120,43 +104,6 @@ impl Network {
         let forward = route("to", from, to)?;
         let back = route("from", to, from)?;
         Some(PathPlan { name: String::new(), group: String::new(), forward, back })
-    }
-
-    fn shortest(&self, from: &str, to: &str) -> Option<Vec<usize>> {
-        let arrived_by = self.explore(from, Some(to));
-        let mut route = Vec::new();
-        let mut node = to;
-        while node != from {
-            let link = (*arrived_by.get(node)?)?;
-            route.push(link);
-            node = self.links.get(link)?.from.as_str();
-        }
-        route.reverse();
-        Some(route)
-    }
-
-    fn reachable<'a>(&'a self, from: &'a str) -> Vec<&'a str> {
-        self.explore(from, None).into_keys().filter(|node| *node != from).collect()
-    }
-
-    /// By which link each node is first reached from `from`, breadth first, until `to` is found.
-    fn explore<'a>(&'a self, from: &'a str, to: Option<&str>) -> BTreeMap<&'a str, Option<usize>> {
-        let mut arrived_by: BTreeMap<&str, Option<usize>> = BTreeMap::from([(from, None)]);
-        let mut frontier = VecDeque::from([from]);
-        while let Some(node) = frontier.pop_front() {
-            for index in self.leaving.get(node).into_iter().flatten() {
-                let Some(link) = self.links.get(*index) else { continue };
-                if arrived_by.contains_key(link.to.as_str()) {
-                    continue;
-                }
-                arrived_by.insert(&link.to, Some(*index));
-                if to == Some(link.to.as_str()) {
-                    return arrived_by;
-                }
-                frontier.push_back(&link.to);
-            }
-        }
-        arrived_by
     }
 
     fn read_link(&mut self, section: &Section<'_>, grouped: bool) {
@@ -293,7 +240,7 @@ impl Network {
     fn push(&mut self, link: LinkPlan) -> usize {
         let index = self.links.len();
         self.by_name.insert(link.name.clone(), index);
-        self.leaving.entry(link.from.clone()).or_default().push(index);
+        self.graph.add(&link.from, &link.to, index);
         self.links.push(link);
         self.opposite.push(None);
         index

@@ -26,8 +26,7 @@ pub(super) fn report(plan: &Plan, live: &mut Live, recorder: Recorder) -> RunRep
         virtual_seconds: live.engine.now().as_secs_f64(),
         ..RunReport::default()
     };
-    for subject in subjects(plan) {
-        let Some(target) = Target::of(plan, &subject) else { continue };
+    for (subject, target) in Target::all(plan) {
         for (metric, value) in figures(&target, &outcomes, live, measured_from) {
             add(&mut report, &recorder, &subject, metric, value);
         }
@@ -68,30 +67,6 @@ fn add(report: &mut RunReport, recorder: &Recorder, subject: &str, metric: &str,
 /// Whether `metric` is a moment of the samples `sample`: `block_delay_s` and `block_delay_mean_s`.
 fn starts_alike(sample: &str, metric: &str) -> bool {
     sample.strip_suffix("_s").is_some_and(|stem| metric.starts_with(stem))
-}
-
-/// Flows and loads in the order of the plan: everything, then each group, its members, their paths.
-fn subjects(plan: &Plan) -> Vec<String> {
-    let mut subjects = vec!["all".to_owned()];
-    let mut known = std::collections::BTreeSet::new();
-    let mut push = |subjects: &mut Vec<String>, subject: String| {
-        if known.insert(subject.clone()) {
-            subjects.push(subject);
-        }
-    };
-    for flow in &plan.flows {
-        for owner in [&flow.group, &flow.subject] {
-            push(&mut subjects, owner.clone());
-            for path in &flow.paths {
-                push(&mut subjects, format!("{owner}/{}", path.name));
-            }
-        }
-    }
-    for load in &plan.loads {
-        push(&mut subjects, load.group.clone());
-        push(&mut subjects, load.subject.clone());
-    }
-    subjects
 }
 
 fn figures(

@@ -1,5 +1,7 @@
 //! Whom a subject's name stands for.
 
+use std::collections::BTreeMap;
+
 use crate::scenario::plan::Plan;
 
 /// Flows, paths of flows, loads or a link, by their places in the plan.
@@ -38,12 +40,60 @@ impl Target {
         (!loads.is_empty()).then_some(Target::Loads(loads))
     }
 
+    /// Everything of `plan` but its links, in the order of the plan: all flows, then each group, its
+    /// paths, its members, their paths; then the loads.
+    pub(super) fn all(plan: &Plan) -> Vec<(String, Target)> {
+        let mut all = Named::default();
+        for flow in 0..plan.flows.len() {
+            all.add("all".to_owned(), Target::Flows(vec![flow]));
+        }
+        for (index, flow) in plan.flows.iter().enumerate() {
+            // A lone member is called like its group, and must not be counted twice.
+            let own = Some(&flow.subject).filter(|subject| **subject != flow.group);
+            for owner in [Some(&flow.group), own].into_iter().flatten() {
+                all.add(owner.clone(), Target::Flows(vec![index]));
+                for (path, named) in flow.paths.iter().enumerate() {
+                    let subject = format!("{owner}/{}", named.name);
+                    all.add(subject, Target::Paths(vec![(index, path)]));
+                }
+            }
+        }
+        for (index, load) in plan.loads.iter().enumerate() {
+            let own = Some(&load.subject).filter(|subject| **subject != load.group);
+            for owner in [Some(&load.group), own].into_iter().flatten() {
+                all.add(owner.clone(), Target::Loads(vec![index]));
+            }
+        }
+        all.entries
+    }
+
     /// The flows concerned, whole or by one of their paths.
     pub(super) fn flows(&self) -> Vec<usize> {
         match self {
             Target::Flows(flows) => flows.clone(),
             Target::Paths(paths) => paths.iter().map(|(flow, _)| *flow).collect(),
             Target::Loads(_) | Target::Link(_) => Vec::new(),
+        }
+    }
+}
+
+/// Subjects in the order in which they first came, each with everything it stands for.
+#[derive(Default)]
+struct Named {
+    entries: Vec<(String, Target)>,
+    places: BTreeMap<String, usize>,
+}
+
+impl Named {
+    fn add(&mut self, subject: String, more: Target) {
+        let place = *self.places.entry(subject.clone()).or_insert(self.entries.len());
+        match (self.entries.get_mut(place), more) {
+            (Some((_, Target::Flows(all))), Target::Flows(more)) => all.extend(more),
+            (Some((_, Target::Paths(all))), Target::Paths(more)) => all.extend(more),
+            (Some((_, Target::Loads(all))), Target::Loads(more)) => all.extend(more),
+            (None, more) => self.entries.push((subject, more)),
+            // Flows, paths and loads have no names in common.
+            _ => {}
         }
     }
 }

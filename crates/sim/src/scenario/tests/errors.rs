@@ -312,3 +312,28 @@ fn keys_of_another_protocol_are_refused() {
         ]
     );
 }
+
+#[test]
+fn names_are_given_once() {
+    let with = |text: &str| messages(&format!("{GOOD}{text}"));
+    assert_eq!(
+        with("[[flow]]\nname = \"bulk\"\nprofile = \"uncoded\"\n"),
+        [
+            "t.toml:15:8: flow.bulk.name: 'bulk' is not accepted; allowed: a name that no other flow or \
+          load has, and not 'all'"
+        ]
+    );
+    assert_eq!(
+        with("[[load]]\nname = \"all\"\nrate = \"1mbit\"\n"),
+        [
+            "t.toml:15:8: load.all.name: 'all' is not accepted; allowed: a name that no other flow or load \
+          has, and not 'all'"
+        ]
+    );
+    let link =
+        "[[link]]\nname = \"a\"\nfrom = \"x\"\nto = \"y\"\nrate = \"1mbit\"\ndelay = \"1ms\"\n";
+    assert_eq!(
+        with(link),
+        ["t.toml:15:8: link.a.name: 'a' is not accepted; allowed: a name that no other link has"]
+    );
+}

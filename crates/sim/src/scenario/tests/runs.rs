@@ -216,3 +216,44 @@ fn tcp_streams_over_several_paths_add_them_up() {
         assert!(all.values.iter().zip(&one.values).all(|(all, one)| all > one), "{profile}");
     }
 }
+
+#[test]
+fn thousands_of_flows_are_no_burden() {
+    let text = r#"
+name = "crowd"
+duration = "200ms"
+[[link]]
+name = "in{i}"
+count = 3000
+from = "s{i}"
+to = "left"
+rate = "1gbit"
+delay = "1ms"
+[[link]]
+name = "bottleneck"
+from = "left"
+to = "right"
+rate = "1gbit"
+delay = "10ms"
+buffer = "100000p"
+[[link]]
+name = "out{i}"
+count = 3000
+from = "right"
+to = "d{i}"
+rate = "1gbit"
+delay = "1ms"
+[[flow]]
+name = "crowd"
+count = 3000
+profile = "tcp:sack"
+from = "s{i}"
+to = "d{i}"
+start-jitter = "20ms"
+"#;
+    let report = run(&parse(text));
+    assert_eq!(report.scalars.iter().filter(|s| s.metric == "jain").count(), 3002);
+    assert!(report.scalar("crowd.3000", "delivered_bytes").is_some_and(|bytes| bytes > 0.0));
+    let group = report.scalar("crowd", "delivered_bytes").expect("measured");
+    assert_eq!(report.scalar("all", "delivered_bytes"), Some(group));
+}
