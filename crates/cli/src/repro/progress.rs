@@ -21,6 +21,7 @@ enum Kind {
 /// Least time between two lines.
 const QUIET: Duration = Duration::from_secs(5);
 
+#[allow(clippy::disallowed_methods, reason = "the estimate is about real time")]
 impl Bar {
     /// Nothing is shown before the first run is finished.
     pub(super) fn new() -> Self {

@@ -152,7 +152,7 @@ fn exposition(stats: &[(u64, String, ConnectionStats)]) -> String {
     let mut out = String::new();
     let gauge =
         "# HELP anabranch_connections Connections open.\n# TYPE anabranch_connections gauge\n";
-    let _ = write!(out, "{gauge}anabranch_connections {}\n", stats.len());
+    let _ = writeln!(out, "{gauge}anabranch_connections {}", stats.len());
     for (name, kind, help, figure) in PATH_FIGURES {
         let _ = write!(out, "# HELP anabranch_{name} {help}\n# TYPE anabranch_{name} {kind}\n");
         for (number, peer, stats) in stats {
