@@ -12,7 +12,7 @@ use anabranch_sim::harness::{Goal, Spec, run};
 use anabranch_sim::link::{Ecn, Link, LinkConfig, LinkOutput};
 use anabranch_types::{Bitrate, DataSize, Rng, Time, math};
 
-use crate::Digest;
+use crate::{Digest, engine};
 
 /// One computation.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +33,9 @@ pub const CASES: &[Case] = &[
     Case { name: "sim.anabranch", run: || transfer("anabranch") },
     Case { name: "sim.mplot", run: || transfer("mplot") },
     Case { name: "sim.uncoded", run: || transfer("uncoded") },
+    Case { name: "engine.tcp", run: engine::tcp },
+    Case { name: "engine.core", run: engine::core },
+    Case { name: "engine.mixed", run: engine::mixed },
 ];
 
 /// Draws of every kind from two named streams.

@@ -5,6 +5,7 @@
 
 mod cases;
 mod digest;
+mod engine;
 #[cfg(target_arch = "wasm32")]
 mod export;
 
