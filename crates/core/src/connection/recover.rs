@@ -107,7 +107,7 @@ impl Connection {
     }
 
     /// Whether a path has timed out, and its silence is not to be explained by chance.
-    fn seems_dead(&self, slot: usize) -> bool {
+    pub(super) fn seems_dead(&self, slot: usize) -> bool {
         let path = &self.paths[slot];
         let loss = path.loss.mean.max(SUPPOSED_LOSS);
         let by_chance = anabranch_types::math::pow(loss, f64::from(path.sent_in_silence));

@@ -29,6 +29,9 @@ pub struct PathStats {
     pub address: PathAddress,
     /// What it can be used for.
     pub state: PathState,
+    /// Nothing was heard of it for so long that its loss does not explain it. A path without an alternative
+    /// stays in use all the same.
+    pub silent: bool,
     /// Counters since it opened.
     pub counters: PathCounters,
     /// Round-trip times.
@@ -65,7 +68,8 @@ pub struct ConnectionStats {
 impl Connection {
     /// Figures as of now.
     pub fn stats(&self) -> ConnectionStats {
-        let paths = self.paths.iter().map(|path| PathStats {
+        let paths = self.paths.iter().enumerate().map(|(slot, path)| PathStats {
+            silent: self.seems_dead(slot),
             id: path.id,
             address: path.address,
             state: path.state,

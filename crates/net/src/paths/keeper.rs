@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
+use anabranch_core::connection::PathStats;
 use anabranch_core::crypto::PublicKey;
 use anabranch_core::profiles::Profile;
 use anabranch_policy::view::PathState;
@@ -17,9 +18,9 @@ use crate::interfaces::{self, Interface, Watch};
 use crate::socket::SocketSpec;
 
 /// Time after which what could not be done is tried again, and metered paths are thought over.
-const TICK: Duration = Duration::from_secs(1);
-/// How long a path of normal usage has to have worked again before a metered one is let go.
-const METERED_REST: u32 = 10;
+const TICK: Duration = Duration::from_millis(250);
+/// For how many ticks a path of normal usage has to have worked again before a metered one is let go.
+const METERED_REST: u32 = 40;
 
 /// Keeps a connection's paths in line with the machine's interfaces for as long as it lives.
 #[derive(Debug)]
@@ -209,7 +210,8 @@ impl Keeper {
         let stats = connection.stats();
         let paths = stats.iter().flat_map(|stats| &stats.paths);
         let in_use = |state| matches!(state, PathState::Active | PathState::Probation);
-        let mut usable = paths.filter(|path| in_use(path.state)).map(|path| path.id);
+        let carries = |path: &&PathStats| in_use(path.state) && !path.silent;
+        let mut usable = paths.filter(carries).map(|path| path.id);
         usable.any(|id| {
             let kept = self.kept.values().find(|kept| kept.path == Some(id));
             kept.is_some_and(|kept| kept.place.usage != PathUsage::Metered)

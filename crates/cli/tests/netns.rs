@@ -1,0 +1,230 @@
+//! Transfers and forwards between network namespaces, whose links are unplugged, plugged in again,
+//! re-addressed and silenced while bytes flow. Needs root and iproute2; elsewhere each test says that
+//! it was skipped, and why.
+
+#[path = "netns/lab.rs"]
+mod lab;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use lab::{Lab, Running};
+
+const MEGABYTE: u64 = 1_000_000;
+
+/// Sends `bytes` from the client to the server over all links while `trouble` happens, and checks what
+/// arrived.
+fn send_during(lab: &Lab, bytes: u64, extra: &[&str], trouble: impl FnOnce(&Lab)) {
+    let source = lab.file("film", bytes);
+    let (server_key, server) = lab.key("server");
+    let (client_key, client) = lab.key("client");
+    let out = lab.path("out");
+    let listen = format!("{}:4433", Lab::SERVER);
+    let recv = lab.run(
+        "s",
+        &[
+            "recv",
+            "--listen",
+            &listen,
+            "--key",
+            &server_key,
+            "--allow",
+            &client,
+            "--out",
+            &out,
+            "--once",
+            "--quiet",
+        ],
+    );
+    let mut args = vec!["send", &source, "--to", &listen, "--peer", &server, "--key", &client_key];
+    args.extend_from_slice(&["--timeout", "120s", "--quiet"]);
+    args.extend_from_slice(extra);
+    let send = lab.run("c", &args);
+    lab.wait_until_moved(1, 2 * MEGABYTE);
+    trouble(lab);
+    send.succeeded("send");
+    recv.succeeded("recv");
+    assert!(std::fs::read(&source).unwrap() == std::fs::read(format!("{out}/film")).unwrap());
+}
+
+#[test]
+fn a_link_is_unplugged_and_plugged_in_again() {
+    let Some(lab) = Lab::new("plug", 2, 80) else { return };
+    send_during(&lab, 60 * MEGABYTE, &[], |lab| {
+        lab.unplug(2);
+        let alone = lab.moved(1);
+        lab.wait_until_moved(1, alone + 3 * MEGABYTE);
+        lab.plug(2);
+        // In use again within two seconds of its return.
+        lab.wait_until_moved_within(2, MEGABYTE, Duration::from_secs(2));
+    });
+}
+
+#[test]
+fn a_link_gets_another_address() {
+    let Some(lab) = Lab::new("addr", 2, 80) else { return };
+    send_during(&lab, 40 * MEGABYTE, &[], |lab| {
+        lab.wait_until_moved(2, MEGABYTE);
+        lab.readdress(2, 77);
+        let before = lab.moved(2);
+        lab.wait_until_moved_within(2, before + MEGABYTE, Duration::from_secs(4));
+    });
+}
+
+#[test]
+fn a_link_is_up_and_dead() {
+    let Some(lab) = Lab::new("dead", 3, 60) else { return };
+    send_during(&lab, 60 * MEGABYTE, &[], |lab| {
+        lab.wait_until_moved(2, MEGABYTE);
+        lab.silence(2);
+        let others = lab.moved(1) + lab.moved(3);
+        lab.pause(1500);
+        let carried = lab.moved(1) + lab.moved(3) - others;
+        // Two links of 60 Mb/s carry 22 MB in 1.5 s; a dead third may cost a moment.
+        assert!(carried > 10 * MEGABYTE, "{carried} bytes over the others in 1.5 s");
+        lab.unsilence(2);
+        let before = lab.moved(2);
+        lab.wait_until_moved_within(2, before + MEGABYTE, Duration::from_secs(3));
+    });
+}
+
+#[test]
+fn everything_is_dark_for_half_a_minute() {
+    let Some(lab) = Lab::new("dark", 2, 80) else { return };
+    send_during(&lab, 40 * MEGABYTE, &[], |lab| {
+        lab.silence(1);
+        lab.silence(2);
+        lab.pause(30_000);
+        lab.unsilence(1);
+        lab.unsilence(2);
+    });
+}
+
+#[test]
+fn a_metered_link_takes_over_and_costs_nothing_before() {
+    let Some(lab) = Lab::new("meter", 2, 80) else { return };
+    let (one, two) = (lab.interface(1), format!("{},metered", lab.interface(2)));
+    send_during(&lab, 40 * MEGABYTE, &["--path", &one, "--path", &two], |lab| {
+        let before = lab.moved(2);
+        assert!(before < 10_000, "{before} bytes on the metered link while the other works");
+        lab.silence(1);
+        lab.wait_until_moved_within(2, before + MEGABYTE, Duration::from_secs(4));
+        lab.unsilence(1);
+    });
+}
+
+#[test]
+fn the_first_link_comes_later() {
+    let Some(lab) = Lab::new("late", 2, 80) else { return };
+    lab.unplug(1);
+    lab.unplug(2);
+    let source = lab.file("film", 5 * MEGABYTE);
+    let (server_key, server) = lab.key("server");
+    let (client_key, client) = lab.key("client");
+    let out = lab.path("out");
+    let listen = format!("{}:4433", Lab::SERVER);
+    let recv = lab.run(
+        "s",
+        &[
+            "recv",
+            "--listen",
+            &listen,
+            "--key",
+            &server_key,
+            "--allow",
+            &client,
+            "--out",
+            &out,
+            "--once",
+            "--quiet",
+        ],
+    );
+    let names = [lab.interface(1), lab.interface(2)];
+    let send = lab.run(
+        "c",
+        &[
+            "send",
+            &source,
+            "--to",
+            &listen,
+            "--peer",
+            &server,
+            "--key",
+            &client_key,
+            "--path",
+            &names[0],
+            "--path",
+            &names[1],
+            "--quiet",
+        ],
+    );
+    lab.pause(1000);
+    lab.plug(2);
+    send.succeeded("send");
+    recv.succeeded("recv");
+    assert!(std::fs::read(&source).unwrap() == std::fs::read(format!("{out}/film")).unwrap());
+}
+
+#[test]
+fn a_forwarded_connection_survives_its_links() {
+    let Some(lab) = Lab::new("fwd", 2, 80) else { return };
+    let (server_key, server) = lab.key("server");
+    let (client_key, client) = lab.key("client");
+    let listen = format!("{}:4433", Lab::SERVER);
+    let echo = lab.echo("s", 7000);
+    let serve: Running = lab.run(
+        "s",
+        &["serve", "--listen", &listen, "--key", &server_key, "--allow", &client, "--quiet"],
+    );
+    let connect = lab.run(
+        "c",
+        &[
+            "connect",
+            &listen,
+            "--peer",
+            &server,
+            "--key",
+            &client_key,
+            "-L",
+            "7001:127.0.0.1:7000",
+            "--quiet",
+        ],
+    );
+    lab.inside("c", |lab| {
+        let mut tcp: TcpStream = lab.connect("127.0.0.1:7001");
+        tcp.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut reader = tcp.try_clone().unwrap();
+        let bytes: Vec<u8> = (0..20_000_000_u32).map(|n| (n ^ (n >> 9)) as u8).collect();
+        let sent = bytes.clone();
+        let writer = std::thread::spawn(move || {
+            for part in sent.chunks(100_000) {
+                tcp.write_all(part).unwrap();
+            }
+            tcp.shutdown(std::net::Shutdown::Write).unwrap();
+        });
+        let mut back = Vec::new();
+        let mut part = vec![0; 1 << 16];
+        let mut troubles = [
+            (2_000_000, Lab::unplug as fn(&Lab, u8), 1),
+            (6_000_000, Lab::plug, 1),
+            (9_000_000, Lab::unplug, 2),
+            (13_000_000, Lab::plug, 2),
+        ]
+        .into_iter()
+        .peekable();
+        loop {
+            let count = reader.read(&mut part).unwrap();
+            if count == 0 {
+                break;
+            }
+            back.extend_from_slice(&part[..count]);
+            if let Some((_, trouble, link)) = troubles.next_if(|(at, ..)| back.len() > *at) {
+                trouble(lab, link);
+            }
+        }
+        writer.join().unwrap();
+        assert!(back == bytes, "{} of {} bytes came back", back.len(), bytes.len());
+    });
+    drop((serve, connect, echo));
+}
