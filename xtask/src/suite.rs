@@ -36,6 +36,27 @@ pub fn test(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> 
     Ok(if success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// `cargo xtask soak [--connections N]`: that many random fault schedules, in virtual time.
+///
+/// # Errors
+/// If the arguments are wrong or `cargo` cannot be run.
+pub fn soak(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> {
+    let connections = match args {
+        [] => 100_000,
+        [option, number] if option == "--connections" => match number.parse::<u64>() {
+            Ok(number @ 1..) => number,
+            _ => return Err(format!("--connections {number}: give a number from 1 on")),
+        },
+        _ => return Err("`soak` takes --connections N".into()),
+    };
+    let mut command = workspace.cargo(&["test", "--locked", "--release"]);
+    command.args(["-p", "anabranch-sim", "--test", "faults"]);
+    // Half of them over networks that only lose, half over networks that lie as well.
+    command.env("FAULTS", connections.div_ceil(2).to_string());
+    let (_, success) = run(command, std::io::stdout().lock())?;
+    Ok(if success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
 /// True if the arguments for cargo choose packages, which `--workspace` would override.
 fn names_packages(args: &[String]) -> bool {
     let mut for_cargo = args.iter().take_while(|arg| *arg != "--");
