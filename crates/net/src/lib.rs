@@ -28,6 +28,9 @@
 //! # }
 //! ```
 //!
+//! Whole programs are in the crate's `examples`: `echo` over two paths, `bond` with interfaces that
+//! come and go, `datagrams` beside a bulk transfer.
+//!
 //! The protocol is [`anabranch_core`], which does no I/O; this crate gives it cryptography
 //! ([`crypto`]), sockets, clocks and randomness.
 

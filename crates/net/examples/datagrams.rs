@@ -1,0 +1,59 @@
+//! Small messages that somebody waits for, beside a bulk transfer on the same connection: the messages
+//! do not wait behind the bulk.
+//!
+//! Both ends are in this process, on loopback: `cargo run -p anabranch --example datagrams`.
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anabranch::{Config, Endpoint, PathSpec, Permitted, Profile, SecretKey, TrafficClass};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const MESSAGES: u64 = 20;
+
+/// Reads all streams to their end, and sends every datagram back.
+async fn serve(server: Endpoint) {
+    let Some(connection) = server.accept().await else { return };
+    let streams = connection.clone();
+    tokio::spawn(async move {
+        while let Ok((_, mut receive)) = streams.accept_stream().await {
+            let mut sink = vec![0; 1 << 16];
+            while matches!(receive.read(&mut sink).await, Ok(1..)) {}
+        }
+    });
+    while let Ok(message) = connection.recv_datagram().await {
+        let _ = connection.send_datagram(&message, TrafficClass::Interactive).await;
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+#[allow(clippy::disallowed_methods, reason = "an application may look at the clock")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let profile = Profile::named("anabranch").ok_or("no such profile")?;
+    let any: SocketAddr = "127.0.0.1:0".parse()?;
+    let mut config = Config::new(SecretKey::generate()?, profile.clone());
+    config.permitted = Permitted::Anyone;
+    let server = Endpoint::bind(config, [any])?;
+    let (public_key, remote) = (server.public_key(), server.local_addrs()[0]);
+    tokio::spawn(serve(server));
+
+    let client = Endpoint::bind(Config::new(SecretKey::generate()?, profile.clone()), [any])?;
+    let path = PathSpec { local: client.local_addrs()[0], remote };
+    let connection = client.connect(public_key, &[path], profile).await?;
+
+    let (mut bulk, _) = connection.open_stream(TrafficClass::Bulk).await?;
+    tokio::spawn(async move { while bulk.write_all(&[0; 1 << 16]).await.is_ok() {} });
+
+    for number in 0..MESSAGES {
+        let sent = Instant::now();
+        connection.send_datagram(&number.to_be_bytes(), TrafficClass::Interactive).await?;
+        // A datagram may be lost: it is not waited for for ever.
+        match tokio::time::timeout(Duration::from_secs(1), connection.recv_datagram()).await {
+            Ok(answer) => println!("{:?} came back after {:?}", answer?, sent.elapsed()),
+            Err(_) => println!("message {number} was lost"),
+        }
+    }
+    connection.close(0, "done");
+    Ok(())
+}
