@@ -25,3 +25,7 @@ mod try_a_policy {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/scenarios.md")]
 mod scenarios_page {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/simulator.md")]
+mod simulator {}
