@@ -6,17 +6,16 @@ mod progress;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
-use anabranch_repro::{Item, Report, Settings, catalogue, check, html, reproduce};
+use anabranch_repro::{
+    Failure as RunFailure, Item, Report, Settings, catalogue, check, html, reproduce,
+};
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{interrupt, output};
 use args::ReproArgs;
 use progress::Bar;
-
-static CANCEL: AtomicBool = AtomicBool::new(false);
 
 /// Lists items, or checks them and reports.
 ///
@@ -34,13 +33,22 @@ pub fn run(args: &ReproArgs) -> Result<(), Failure> {
     let settings = Settings {
         quick: args.quick,
         jobs: args.jobs.map_or_else(cores, usize::from),
-        cancel: cancel_on_interrupt(),
+        cancel: interrupt::flag(),
         progress: &|progress| bar.show(progress),
         runs: args.out.as_deref(),
     };
     let report = reproduce(&items, &settings);
     bar.finish();
-    let report = report.map_err(Failure::failed)?;
+    let report = report.map_err(|failure| match (failure, &args.out) {
+        (RunFailure::Cancelled, Some(dir)) => Failure::interrupted(format!(
+            "interrupted; the same command continues with the runs kept in {}",
+            dir.display()
+        )),
+        (RunFailure::Cancelled, None) => {
+            Failure::interrupted("interrupted; --out DIR would keep runs")
+        }
+        (other, _) => Failure::failed(other),
+    })?;
     if let Some(dir) = &args.out {
         save(&report, args.quick, dir)?;
     }
@@ -120,16 +128,4 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
 
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// A flag that Ctrl-C raises.
-fn cancel_on_interrupt() -> &'static AtomicBool {
-    std::thread::spawn(|| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
-        let heard = runtime.and_then(|runtime| runtime.block_on(tokio::signal::ctrl_c()));
-        if heard.is_ok() {
-            CANCEL.store(true, std::sync::atomic::Ordering::Relaxed);
-        }
-    });
-    &CANCEL
 }

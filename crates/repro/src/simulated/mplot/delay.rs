@@ -1,7 +1,7 @@
 //! Figures 13 to 15: delays of packets beside PTCP's.
 
 use super::rivals::SCHEMES;
-use super::{Evidence, FIG11, FIG12, MPLOT, OURS, RIVAL, curve};
+use super::{Evidence, FIG11, FIG12, MPLOT, OURS, RIVAL, curve_of};
 use crate::figure::Figure;
 use crate::measure::Measure;
 use crate::outcome::Outcome;
@@ -11,15 +11,26 @@ const DEVIATION: &str = "packet_delay_std_s";
 /// Delays are shown in milliseconds.
 const MS: f64 = 1000.0;
 
+/// The flows of a scheme, as reports call them.
+fn subject(scheme: &str) -> &'static str {
+    match scheme {
+        MPLOT => "mplot",
+        RIVAL => "ptcp",
+        _ => "anabranch",
+    }
+}
+
 fn at_paths(evidence: &Evidence, paths: &str, scheme: &str, metric: &str) -> Vec<f64> {
     let at = [("M", paths), ("SCHEME", scheme)];
-    evidence.values(FIG11.name, &at, "all", metric).into_iter().map(|delay| delay * MS).collect()
+    let delays = evidence.values(FIG11.name, &at, subject(scheme), metric);
+    delays.into_iter().map(|delay| delay * MS).collect()
 }
 
 fn figure(evidence: &Evidence, title: &str, metric: &str) -> Figure {
     let mut figure = Figure::new(title, "paths M", "ms");
     for (scheme, name) in SCHEMES {
-        figure.line(name, curve(evidence, FIG11.name, "M", &[("SCHEME", scheme)], metric, |_| MS));
+        let (who, fixed) = (subject(scheme), [("SCHEME", scheme)]);
+        figure.line(name, curve_of(evidence, FIG11.name, who, "M", &fixed, metric, |_| MS));
     }
     figure
 }
@@ -83,7 +94,8 @@ pub(super) fn against_loss(evidence: &Evidence) -> Outcome {
     let mut outcome = Outcome::new();
     let mut figure = Figure::new("Mean packet delay, three paths", "loss (%)", "ms");
     for (scheme, name) in SCHEMES {
-        let points = curve(evidence, FIG12.name, "LOSS", &[("SCHEME", scheme)], MEAN, |_| MS);
+        let (who, fixed) = (subject(scheme), [("SCHEME", scheme)]);
+        let points = curve_of(evidence, FIG12.name, who, "LOSS", &fixed, MEAN, |_| MS);
         let means = || points.iter().map(|(_, delay)| delay.mean);
         let least = means().fold(f64::INFINITY, f64::min);
         let most = means().fold(f64::NEG_INFINITY, f64::max);
@@ -97,8 +109,9 @@ pub(super) fn against_loss(evidence: &Evidence) -> Outcome {
     }
     let loss = evidence.axis(FIG12.name, "LOSS");
     if let Some(worst) = loss.last() {
-        let of = |scheme| {
-            evidence.values(FIG12.name, &[("LOSS", worst), ("SCHEME", scheme)], "all", MEAN)
+        let of = |scheme: &str| {
+            let at = [("LOSS", worst.as_str()), ("SCHEME", scheme)];
+            evidence.values(FIG12.name, &at, subject(scheme), MEAN)
         };
         let ratio = Measure::ratio(&of(RIVAL), &of(MPLOT));
         outcome.bounded(format!("ptcp over mplot at {worst} %"), ratio, 1.0, None);

@@ -32,8 +32,10 @@ static FIG3: Experiment = experiment!(
         "sweep.SCHEME.values=[1]"
     ]
 );
-static FIG4: Experiment =
-    experiment!("fig4", &["duration=15s", "warm-up=4s", "seeds=2", "sweep.M.values=[2, 8, 10]"]);
+static FIG4: Experiment = experiment!(
+    "fig4",
+    &["duration=60s", "warm-up=10s", "seeds=3", "sweep.M.values=[2, 8]", "sweep.LONG.values=[0]"]
+);
 static FIG5: Experiment = experiment!(
     "fig5",
     &[
@@ -44,7 +46,11 @@ static FIG5: Experiment = experiment!(
         "sweep.SCHEME.values=[1, 2]"
     ]
 );
-static TAB3: Experiment = experiment!("tab3", &["duration=30s", "warm-up=5s", "seeds=3"]);
+static FIG5_RESTART: Experiment = experiment!(
+    "fig5-restart",
+    &["duration=40s", "warm-up=5s", "seeds=3", "sweep.M.values=[1, 3, 5]"]
+);
+static TAB3: Experiment = experiment!("tab3", &["duration=40s", "warm-up=5s", "seeds=3"]);
 static FIG6: Experiment = experiment!("fig6", &["duration=50s", "seeds=3"]);
 static FIG7: Experiment =
     experiment!("fig7", &["duration=50s", "warm-up=10s", "seeds=3", "sweep.M.values=[1, 3, 5]"]);
@@ -81,7 +87,7 @@ pub(super) static ITEMS: &[Simulated] = &[
     Simulated { id: "mplot-fig3", experiments: &[&FIG3], check: diversity::aggregation },
     Simulated { id: "mplot-fig3-div", experiments: &[&FIG3], check: diversity::order_of_growth },
     Simulated { id: "mplot-fig4", experiments: &[&FIG4], check: diversity::unequal_delays },
-    Simulated { id: "mplot-fig5", experiments: &[&FIG5], check: mapping::awareness },
+    Simulated { id: "mplot-fig5", experiments: &[&FIG5, &FIG5_RESTART], check: mapping::awareness },
     Simulated { id: "mplot-tab3", experiments: &[&TAB3], check: mapping::reliability },
     Simulated { id: "mplot-fig6", experiments: &[&FIG6], check: fairness::over_time },
     Simulated { id: "mplot-fig7", experiments: &[&FIG7], check: fairness::totals },
@@ -117,12 +123,25 @@ fn curve(
     metric: &str,
     scale: impl Fn(f64) -> f64,
 ) -> Vec<(f64, Measure)> {
+    curve_of(evidence, experiment, "all", key, fixed, metric, scale)
+}
+
+/// The same of one subject.
+fn curve_of(
+    evidence: &Evidence,
+    experiment: &str,
+    subject: &str,
+    key: &str,
+    fixed: &[(&str, &str)],
+    metric: &str,
+    scale: impl Fn(f64) -> f64,
+) -> Vec<(f64, Measure)> {
     let axis = evidence.axis(experiment, key);
     let point = |value: &String| {
         let mut at = fixed.to_vec();
         at.push((key, value));
         let x: f64 = value.parse().unwrap_or(f64::NAN);
-        let values = evidence.values(experiment, &at, "all", metric);
+        let values = evidence.values(experiment, &at, subject, metric);
         let scaled: Vec<f64> = values.into_iter().map(|y| y * scale(x)).collect();
         (x, Measure::of(&scaled))
     };
