@@ -34,9 +34,11 @@ impl Figure {
         Figure { title: title.into(), x: x.into(), y: y.into(), lines: Vec::new() }
     }
 
-    /// Adds a measured curve.
+    /// Adds a measured curve, unless it has no points.
     pub fn line(&mut self, name: impl Into<String>, points: Vec<(f64, Measure)>) {
-        self.lines.push(Line { name: name.into(), points, from_paper: false });
+        if !points.is_empty() {
+            self.lines.push(Line { name: name.into(), points, from_paper: false });
+        }
     }
 
     /// Adds what the paper states.
