@@ -214,7 +214,8 @@ pub(super) fn correlation(evidence: &Evidence) -> Outcome {
     outcome.figures.push(figure);
     outcome.remark(
         "theta^|i-j| is the correlation of two paths' losses: as a conditional probability 0.05 would \
-         need losses that avoid each other.",
+         need losses that avoid each other. It is the draws of one packet's time that are correlated; \
+         the paths' states stay independent, and a block spans many draws.",
     );
     outcome
 }
