@@ -100,9 +100,9 @@ impl Packet {
 /// that a hop touches the former alone.
 ///
 /// A new packet takes the next free place behind the one before it, round and round, and at least
-/// half of the places are free. So packets sent one after the other lie one behind the other, and a busy link,
-/// which they leave in about that order, walks through memory instead of jumping: with a hundred
-/// thousand packets in flight that makes the difference.
+/// half of the places are free. So packets sent one after the other lie one behind the other, and a
+/// busy link, which they leave in about that order, walks through memory instead of jumping: with a
+/// hundred thousand packets in flight that makes the difference.
 #[derive(Debug)]
 pub(super) struct Slab {
     packets: Vec<Packet>,
