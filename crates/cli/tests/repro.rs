@@ -38,11 +38,9 @@ fn formulas_are_checked_and_reported() {
 
 #[test]
 fn what_does_not_exist_is_named_with_its_neighbours() {
-    for (line, near) in [
-        ("repro mplot-fig33", "mplot-fig3"),
-        ("repro --paper quic", "fmtcp"),
-        ("repro", "--list"),
-    ] {
+    for (line, near) in
+        [("repro mplot-fig33", "mplot-fig3"), ("repro --paper quic", "fmtcp"), ("repro", "--list")]
+    {
         let ran = anabranch(line);
         assert_eq!(ran.code, Some(2), "{line}: {}", ran.stderr);
         assert_eq!(ran.stderr.lines().count(), 1, "{line}: {}", ran.stderr);
