@@ -47,6 +47,12 @@ impl Lab {
             lab.within(side, "sysctl", &["-qw", key]);
         }
         lab.cable("r", "rs", "s", "sr");
+        let shape = ["qdisc", "add", "dev", "rs", "root", "tbf", "rate", "1gbit"];
+        let probe = [&shape[..], &["burst", "256k", "latency", "30ms"]].concat();
+        if !lab.try_within("r", "tc", &probe).status.success() {
+            println!("skipped: `tc` is not installed, or the kernel has no token bucket");
+            return None;
+        }
         lab.ip("r", &["addr", "add", "10.77.100.1/24", "dev", "rs"]);
         lab.ip("s", &["addr", "add", "10.77.100.2/24", "dev", "sr"]);
         lab.ip("s", &["route", "add", "default", "via", "10.77.100.1"]);
