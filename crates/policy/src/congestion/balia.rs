@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use crate::congestion::coupling::{largest_rate, total_rate};
-use crate::congestion::window::AdditiveWindow;
-use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
+use crate::congestion::window::{AdditiveWindow, WindowRule};
+use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
@@ -41,8 +41,16 @@ impl Balia {
     }
 }
 
-impl CongestionController for Balia {
-    fn on_ack(&mut self, event: &AckEvent, siblings: &[PathView]) {
+impl WindowRule for Balia {
+    fn additive(&self) -> &AdditiveWindow {
+        &self.window
+    }
+
+    fn additive_mut(&mut self) -> &mut AdditiveWindow {
+        &mut self.window
+    }
+
+    fn acked(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let (x, a) = self.rate(event.rtt.smoothed, siblings);
         let window = &mut self.window;
         if window.congested(event) {
@@ -54,30 +62,5 @@ impl CongestionController for Balia {
             let factor = share * share * (1.0 + a) / 2.0 * (4.0 + a) / 5.0;
             window.grow_by(event.acked_bytes, factor);
         }
-    }
-
-    fn on_timeout(&mut self, event: &TimeoutEvent) {
-        let first = event.consecutive <= 1;
-        self.window.collapse(event.now, event.bytes_in_flight, 1, first);
-    }
-
-    fn penalise(&mut self) {
-        self.window.penalise();
-    }
-
-    fn set_packet_size(&mut self, bytes: u64) {
-        self.window.set_packet(bytes);
-    }
-
-    fn window(&self) -> u64 {
-        self.window.bytes()
-    }
-
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh()
-    }
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
     }
 }

@@ -1,7 +1,8 @@
 //! Reno with explicit loss notification: losses that the network reports as damage cut nothing.
 
 use crate::congestion::reno::{self, Reno};
-use crate::congestion::{AckEvent, CongestionController, SentEvent, TimeoutEvent};
+use crate::congestion::window::{AdditiveWindow, WindowRule};
+use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError};
 use crate::view::PathView;
 
@@ -29,37 +30,21 @@ pub fn build(
     Ok(Box::new(Eln { reno: reno::from_options(options, packet_size)? }))
 }
 
-impl CongestionController for Eln {
-    fn on_sent(&mut self, event: &SentEvent) {
-        self.reno.on_sent(event);
+impl WindowRule for Eln {
+    fn additive(&self) -> &AdditiveWindow {
+        self.reno.additive()
     }
 
-    fn on_ack(&mut self, event: &AckEvent, siblings: &[PathView]) {
+    fn additive_mut(&mut self) -> &mut AdditiveWindow {
+        self.reno.additive_mut()
+    }
+
+    fn acked(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let lost_packets = event.lost_packets.saturating_sub(event.corrupted_packets);
-        self.reno.on_ack(&AckEvent { lost_packets, ..*event }, siblings);
+        self.reno.acked(&AckEvent { lost_packets, ..*event }, siblings);
     }
 
-    fn on_timeout(&mut self, event: &TimeoutEvent) {
-        self.reno.on_timeout(event);
-    }
-
-    fn penalise(&mut self) {
-        self.reno.penalise();
-    }
-
-    fn set_packet_size(&mut self, bytes: u64) {
-        self.reno.set_packet_size(bytes);
-    }
-
-    fn window(&self) -> u64 {
-        self.reno.window()
-    }
-
-    fn ssthresh(&self) -> u64 {
-        self.reno.ssthresh()
-    }
-
-    fn phase(&self) -> &'static str {
-        self.reno.phase()
+    fn timed_out(&mut self, event: &TimeoutEvent) {
+        self.reno.timed_out(event);
     }
 }

@@ -1,8 +1,8 @@
 //! LIA: paths of one connection grow together no faster than one TCP on the best of them.
 
 use crate::congestion::coupling::linked_gain;
-use crate::congestion::window::AdditiveWindow;
-use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
+use crate::congestion::window::{AdditiveWindow, WindowRule};
+use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
@@ -30,8 +30,16 @@ pub fn build(
     Ok(Box::new(Lia { window: AdditiveWindow::new(initial, packet_size) }))
 }
 
-impl CongestionController for Lia {
-    fn on_ack(&mut self, event: &AckEvent, siblings: &[PathView]) {
+impl WindowRule for Lia {
+    fn additive(&self) -> &AdditiveWindow {
+        &self.window
+    }
+
+    fn additive_mut(&mut self) -> &mut AdditiveWindow {
+        &mut self.window
+    }
+
+    fn acked(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let window = &mut self.window;
         if window.congested(event) {
             window.cut(event.now, window.bytes() / 2, 2);
@@ -40,30 +48,5 @@ impl CongestionController for Lia {
             let share = linked_gain(siblings) * window.bytes() as f64;
             window.grow_by(event.acked_bytes, share.min(1.0));
         }
-    }
-
-    fn on_timeout(&mut self, event: &TimeoutEvent) {
-        let first = event.consecutive <= 1;
-        self.window.collapse(event.now, event.bytes_in_flight, 1, first);
-    }
-
-    fn penalise(&mut self) {
-        self.window.penalise();
-    }
-
-    fn set_packet_size(&mut self, bytes: u64) {
-        self.window.set_packet(bytes);
-    }
-
-    fn window(&self) -> u64 {
-        self.window.bytes()
-    }
-
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh()
-    }
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
     }
 }

@@ -1,6 +1,6 @@
 //! Reno: the window grows by a packet per round trip and halves on loss or a congestion mark.
 
-use crate::congestion::window::AdditiveWindow;
+use crate::congestion::window::{AdditiveWindow, WindowRule};
 use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
@@ -71,21 +71,24 @@ pub(super) fn from_options(options: &Options<'_>, packet_size: u64) -> Result<Re
     Ok(Reno { window, collapse, growth, halve, floor })
 }
 
-impl CongestionController for Reno {
-    fn on_ack(&mut self, event: &AckEvent, _siblings: &[PathView]) {
+impl WindowRule for Reno {
+    fn additive(&self) -> &AdditiveWindow {
+        &self.window
+    }
+
+    fn additive_mut(&mut self) -> &mut AdditiveWindow {
+        &mut self.window
+    }
+
+    fn acked(&mut self, event: &AckEvent, _siblings: &[PathView]) {
         let window = &mut self.window;
-        let lost = event.lost_packets > 0 && !window.answered(event.largest_lost_sent);
-        let marked = event.ce_packets > 0 && !window.answered(event.largest_acked_sent);
-        if lost || marked {
+        if window.congested(event) {
             let whole = match self.halve {
                 Halve::Window => window.bytes(),
                 Halve::Flight => window.bytes().min(event.prior_in_flight),
             };
             window.cut(event.now, whole / 2, self.floor);
-        } else if !event.app_limited
-            && event.acked_packets > 0
-            && !window.answered(event.largest_acked_sent)
-        {
+        } else if window.may_grow(event) {
             match self.growth {
                 Growth::Bytes => window.grow(event.acked_bytes),
                 Growth::Acks => window.grow_once(event.acked_bytes),
@@ -93,30 +96,10 @@ impl CongestionController for Reno {
         }
     }
 
-    fn on_timeout(&mut self, event: &TimeoutEvent) {
+    fn timed_out(&mut self, event: &TimeoutEvent) {
         if event.consecutive >= self.collapse {
             let first = event.consecutive == self.collapse;
             self.window.collapse(event.now, event.bytes_in_flight, 1, first);
         }
-    }
-
-    fn penalise(&mut self) {
-        self.window.penalise();
-    }
-
-    fn set_packet_size(&mut self, bytes: u64) {
-        self.window.set_packet(bytes);
-    }
-
-    fn window(&self) -> u64 {
-        self.window.bytes()
-    }
-
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh()
-    }
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
     }
 }

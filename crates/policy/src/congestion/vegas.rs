@@ -1,8 +1,8 @@
 //! Vegas: keeps a few packets in the queue and no more.
 
 use crate::congestion::delay::Rounds;
-use crate::congestion::window::AdditiveWindow;
-use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
+use crate::congestion::window::{AdditiveWindow, WindowRule};
+use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
@@ -47,8 +47,16 @@ pub fn build(
     }))
 }
 
-impl CongestionController for Vegas {
-    fn on_ack(&mut self, event: &AckEvent, _siblings: &[PathView]) {
+impl WindowRule for Vegas {
+    fn additive(&self) -> &AdditiveWindow {
+        &self.window
+    }
+
+    fn additive_mut(&mut self) -> &mut AdditiveWindow {
+        &mut self.window
+    }
+
+    fn acked(&mut self, event: &AckEvent, _siblings: &[PathView]) {
         let round = self.rounds.take(event);
         let window = &mut self.window;
         if window.congested(event) {
@@ -83,30 +91,5 @@ impl CongestionController for Vegas {
         } else if backlog < self.alpha {
             window.steer(bytes + packet);
         }
-    }
-
-    fn on_timeout(&mut self, event: &TimeoutEvent) {
-        let first = event.consecutive <= 1;
-        self.window.collapse(event.now, event.bytes_in_flight, 1, first);
-    }
-
-    fn penalise(&mut self) {
-        self.window.penalise();
-    }
-
-    fn set_packet_size(&mut self, bytes: u64) {
-        self.window.set_packet(bytes);
-    }
-
-    fn window(&self) -> u64 {
-        self.window.bytes()
-    }
-
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh()
-    }
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
     }
 }

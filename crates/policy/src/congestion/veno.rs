@@ -1,8 +1,8 @@
 //! Veno: Reno that takes a loss without a queue for damage, not for congestion.
 
 use crate::congestion::delay::{Round, Rounds};
-use crate::congestion::window::AdditiveWindow;
-use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
+use crate::congestion::window::{AdditiveWindow, WindowRule};
+use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
@@ -55,8 +55,16 @@ impl Veno {
     }
 }
 
-impl CongestionController for Veno {
-    fn on_ack(&mut self, event: &AckEvent, _siblings: &[PathView]) {
+impl WindowRule for Veno {
+    fn additive(&self) -> &AdditiveWindow {
+        &self.window
+    }
+
+    fn additive_mut(&mut self) -> &mut AdditiveWindow {
+        &mut self.window
+    }
+
+    fn acked(&mut self, event: &AckEvent, _siblings: &[PathView]) {
         if let Some(round) = self.rounds.take(event) {
             self.last = Some(round);
         }
@@ -69,30 +77,5 @@ impl CongestionController for Veno {
         } else if window.may_grow(event) {
             window.grow_by(event.acked_bytes, if queued { self.queued_growth } else { 1.0 });
         }
-    }
-
-    fn on_timeout(&mut self, event: &TimeoutEvent) {
-        let first = event.consecutive <= 1;
-        self.window.collapse(event.now, event.bytes_in_flight, 1, first);
-    }
-
-    fn penalise(&mut self) {
-        self.window.penalise();
-    }
-
-    fn set_packet_size(&mut self, bytes: u64) {
-        self.window.set_packet(bytes);
-    }
-
-    fn window(&self) -> u64 {
-        self.window.bytes()
-    }
-
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh()
-    }
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
     }
 }

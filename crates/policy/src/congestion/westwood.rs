@@ -3,7 +3,7 @@
 use anabranch_types::{Bitrate, Time};
 
 use crate::congestion::delay::Rounds;
-use crate::congestion::window::AdditiveWindow;
+use crate::congestion::window::{AdditiveWindow, WindowRule};
 use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
@@ -77,8 +77,16 @@ impl Westwood {
     }
 }
 
-impl CongestionController for Westwood {
-    fn on_ack(&mut self, event: &AckEvent, _siblings: &[PathView]) {
+impl WindowRule for Westwood {
+    fn additive(&self) -> &AdditiveWindow {
+        &self.window
+    }
+
+    fn additive_mut(&mut self) -> &mut AdditiveWindow {
+        &mut self.window
+    }
+
+    fn acked(&mut self, event: &AckEvent, _siblings: &[PathView]) {
         self.measure(event);
         let pipe = self.pipe();
         if self.window.congested(event) {
@@ -90,7 +98,7 @@ impl CongestionController for Westwood {
         }
     }
 
-    fn on_timeout(&mut self, event: &TimeoutEvent) {
+    fn timed_out(&mut self, event: &TimeoutEvent) {
         if event.consecutive <= 1 && self.twice > 0.0 {
             self.window.collapse_below(event.now, self.pipe());
         } else {
@@ -99,27 +107,7 @@ impl CongestionController for Westwood {
         }
     }
 
-    fn penalise(&mut self) {
-        self.window.penalise();
-    }
-
-    fn set_packet_size(&mut self, bytes: u64) {
-        self.window.set_packet(bytes);
-    }
-
-    fn window(&self) -> u64 {
-        self.window.bytes()
-    }
-
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh()
-    }
-
-    fn bandwidth(&self) -> Option<Bitrate> {
+    fn measured(&self) -> Option<Bitrate> {
         (self.twice > 0.0).then(|| Bitrate::from_bps((self.twice * 8.0) as u64))
-    }
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
     }
 }

@@ -1,8 +1,10 @@
 //! The byte window that the additive-increase controllers share.
 
-use anabranch_types::Time;
+use anabranch_types::{Bitrate, Time};
+use core::fmt::Debug;
 
-use crate::congestion::AckEvent;
+use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
+use crate::view::PathView;
 
 /// Windows never grow beyond this, so that arithmetic on them cannot overflow.
 pub(super) const MAX_WINDOW: u64 = 1 << 40;
@@ -150,5 +152,62 @@ impl AdditiveWindow {
     pub(super) fn set_packet(&mut self, bytes: u64) {
         self.packet = bytes.clamp(1, MAX_WINDOW / 1024);
         self.bytes = self.bytes.max(self.packet);
+    }
+}
+
+/// A controller that is a rule for one [`AdditiveWindow`]: what it does not decide, the window does.
+pub(super) trait WindowRule: Debug + Send {
+    /// The window.
+    fn additive(&self) -> &AdditiveWindow;
+
+    /// The window, to be moved.
+    fn additive_mut(&mut self) -> &mut AdditiveWindow;
+
+    /// As [`CongestionController::on_ack`].
+    fn acked(&mut self, event: &AckEvent, siblings: &[PathView]);
+
+    /// As [`CongestionController::on_timeout`]: starts again from one packet.
+    fn timed_out(&mut self, event: &TimeoutEvent) {
+        let first = event.consecutive <= 1;
+        self.additive_mut().collapse(event.now, event.bytes_in_flight, 1, first);
+    }
+
+    /// As [`CongestionController::bandwidth`].
+    fn measured(&self) -> Option<Bitrate> {
+        None
+    }
+}
+
+impl<R: WindowRule> CongestionController for R {
+    fn on_ack(&mut self, event: &AckEvent, siblings: &[PathView]) {
+        self.acked(event, siblings);
+    }
+
+    fn on_timeout(&mut self, event: &TimeoutEvent) {
+        self.timed_out(event);
+    }
+
+    fn penalise(&mut self) {
+        self.additive_mut().penalise();
+    }
+
+    fn set_packet_size(&mut self, bytes: u64) {
+        self.additive_mut().set_packet(bytes);
+    }
+
+    fn window(&self) -> u64 {
+        self.additive().bytes()
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.additive().ssthresh()
+    }
+
+    fn bandwidth(&self) -> Option<Bitrate> {
+        self.measured()
+    }
+
+    fn phase(&self) -> &'static str {
+        self.additive().phase()
     }
 }

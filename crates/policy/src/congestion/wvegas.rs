@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use crate::congestion::coupling::total_rate;
 use crate::congestion::delay::{Round, Rounds};
-use crate::congestion::window::AdditiveWindow;
-use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
+use crate::congestion::window::{AdditiveWindow, WindowRule};
+use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 
@@ -86,8 +86,16 @@ impl WeightedVegas {
     }
 }
 
-impl CongestionController for WeightedVegas {
-    fn on_ack(&mut self, event: &AckEvent, siblings: &[PathView]) {
+impl WindowRule for WeightedVegas {
+    fn additive(&self) -> &AdditiveWindow {
+        &self.window
+    }
+
+    fn additive_mut(&mut self) -> &mut AdditiveWindow {
+        &mut self.window
+    }
+
+    fn acked(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let round = self.rounds.take(event);
         let window = &mut self.window;
         if window.congested(event) {
@@ -113,30 +121,5 @@ impl CongestionController for WeightedVegas {
             None if window.in_slow_start() => window.grow(event.acked_bytes),
             None => {}
         }
-    }
-
-    fn on_timeout(&mut self, event: &TimeoutEvent) {
-        let first = event.consecutive <= 1;
-        self.window.collapse(event.now, event.bytes_in_flight, 1, first);
-    }
-
-    fn penalise(&mut self) {
-        self.window.penalise();
-    }
-
-    fn set_packet_size(&mut self, bytes: u64) {
-        self.window.set_packet(bytes);
-    }
-
-    fn window(&self) -> u64 {
-        self.window.bytes()
-    }
-
-    fn ssthresh(&self) -> u64 {
-        self.window.ssthresh()
-    }
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
     }
 }
