@@ -67,6 +67,8 @@ struct Planned {
 enum Plan {
     /// There are some to send, and perhaps more.
     Send,
+    /// There are new sockets to take first.
+    Adopt,
     /// There are none until this time, or until something happens.
     Sleep(Option<Time>),
     /// There will be none any more.
@@ -167,6 +169,10 @@ impl Driver {
         if core.released && core.connections.is_empty() {
             return Plan::End;
         }
+        if !core.new_sockets.is_empty() {
+            // Added since this round took those there were, when nobody could be woken yet.
+            return Plan::Adopt;
+        }
         if core.driver.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
             core.driver = Some(cx.waker().clone());
         }
@@ -229,7 +235,7 @@ impl Future for Driver {
                         return Poll::Pending;
                     }
                 }
-                Plan::Sleep(_) | Plan::Send => {}
+                Plan::Sleep(_) | Plan::Send | Plan::Adopt => {}
             }
         }
         cx.waker().wake_by_ref();
@@ -337,12 +343,29 @@ fn hand_over(shared: &Shared, index: usize, buffers: &mut ReceiveBuffers) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Config, Endpoint, Profile, SecretKey, SocketSpec};
     use anabranch_core::path::SocketId;
+    use std::task::Waker;
 
     fn planned(slot: usize, port: u16, ecn: Ecn, len: usize) -> Planned {
         let remote = SocketAddr::from(([127, 0, 0, 1], port));
         let socket = SocketId(slot as u32);
         Planned { slot, source: None, transmit: Transmit { socket, remote, ecn, len } }
+    }
+
+    #[tokio::test]
+    async fn a_socket_added_within_a_round_is_taken_before_any_sleep() {
+        let config =
+            Config::new(SecretKey::generate().unwrap(), Profile::named("anabranch").unwrap());
+        let endpoint = Endpoint::bind(config, std::iter::empty::<SocketSpec>()).unwrap();
+        let mut driver = Driver::new(Arc::clone(endpoint.shared()), 1500);
+        let cx = &mut Context::from_waker(Waker::noop());
+        driver.adopt_sockets();
+        endpoint.add_socket(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        assert!(matches!(driver.plan(cx), Plan::Adopt));
+        let (_, plan) = driver.round(cx);
+        assert!(matches!(plan, Plan::Sleep(None)));
+        assert_eq!(driver.slots.len(), 1);
     }
 
     #[test]

@@ -105,6 +105,11 @@ impl Endpoint {
         Ok(endpoint)
     }
 
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.0.shared
+    }
+
     /// Binds a further socket, as when an interface has come up; returns its address.
     pub fn add_socket(&self, spec: impl Into<SocketSpec>) -> io::Result<SocketAddr> {
         let socket = Socket::bind(&spec.into())?;
