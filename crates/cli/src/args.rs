@@ -7,9 +7,11 @@ use anabranch_core::profiles::AXES;
 use anabranch_emulate::PathConfig;
 use anabranch_sim::link::LinkConfig;
 use anabranch_sim::loss::LossConfig;
-use anabranch_types::{DataSize, Probability, parse_duration};
+use anabranch_types::{DataSize, Probability};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
+
+use crate::values::{Setting, setting, time};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -144,15 +146,6 @@ pub struct DemoArgs {
     pub json: bool,
 }
 
-/// `--set axis=policy`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// One of [`AXES`].
-    pub axis: String,
-    /// The policy, with options if any.
-    pub policy: String,
-}
-
 const KEYGEN_HELP: &str = "\
 Examples:
   anabranch keygen > key && chmod 600 key
@@ -263,20 +256,8 @@ pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
-/// Longest demo.
-const MAX_TIME: Duration = Duration::from_secs(3600);
-/// Shortest demo.
-const MIN_TIME: Duration = Duration::from_millis(100);
 /// Most bytes that a demo sends.
 const MAX_SIZE: u64 = 100_000_000_000;
-
-/// Seconds without a unit, or a duration with one.
-fn time(text: &str) -> Result<Duration, String> {
-    let bare = text.parse::<f64>().ok().and_then(|secs| Duration::try_from_secs_f64(secs).ok());
-    bare.or_else(|| parse_duration(text).ok())
-        .filter(|time| (MIN_TIME..=MAX_TIME).contains(time))
-        .ok_or_else(|| "write seconds from 0.1 to 3600, such as 20, or 500ms, 5m".to_owned())
-}
 
 fn size(text: &str) -> Result<DataSize, String> {
     let size: DataSize = text.parse().map_err(|error: anabranch_types::ParseUnitError| {
@@ -286,15 +267,6 @@ fn size(text: &str) -> Result<DataSize, String> {
         Ok(size)
     } else {
         Err("from 1B to 100GB can be sent".to_owned())
-    }
-}
-
-fn setting(text: &str) -> Result<Setting, String> {
-    match text.split_once('=') {
-        Some((axis, policy)) if !axis.is_empty() && !policy.is_empty() => {
-            Ok(Setting { axis: axis.trim().to_owned(), policy: policy.trim().to_owned() })
-        }
-        _ => Err("write axis=policy, such as scheduler=min-rtt".to_owned()),
     }
 }
 
@@ -328,16 +300,6 @@ mod tests {
     }
 
     #[test]
-    fn times_need_no_unit_and_have_bounds() {
-        assert_eq!(time("20"), Ok(Duration::from_secs(20)));
-        assert_eq!(time("0.5"), Ok(Duration::from_millis(500)));
-        assert_eq!(time("5m"), Ok(Duration::from_secs(300)));
-        for bad in ["", "-1", "0", "1e9", "NaN", "inf", "3601", "5 parsecs", "999999h"] {
-            assert!(time(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
     fn sizes_need_a_unit_and_have_bounds() {
         assert_eq!(size("50MB"), Ok(DataSize::from_bytes(50_000_000)));
         for bad in ["", "50", "-1MB", "0B", "101GB", "MB"] {
@@ -355,14 +317,6 @@ mod tests {
         assert!(matches!(loss("markov:5%/35%@250ms"), Ok(LossConfig::Markov(_))));
         for bad in ["5", "101%", "-1%", "5%,ecn", ""] {
             assert!(loss(bad).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn settings_name_an_axis_and_a_policy() {
-        assert_eq!(setting("code=none").map(|s| s.axis), Ok("code".to_owned()));
-        for bad in ["", "code", "=none", "code="] {
-            assert!(setting(bad).is_err(), "{bad}");
         }
     }
 }

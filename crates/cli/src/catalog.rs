@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::args::{PoliciesArgs, ProfilesArgs};
 use crate::failure::Failure;
 use crate::output;
+use crate::values::Setting;
 
 #[derive(Serialize)]
 struct ProfileRow {
@@ -34,6 +35,20 @@ struct OptionRow {
     name: &'static str,
     what: &'static str,
     default: &'static str,
+}
+
+/// The profile called `name`, with other policies as `settings` say.
+pub fn profile(name: &str, settings: &[Setting]) -> Result<Profile, Failure> {
+    let mut profile = Profile::named(name).ok_or_else(|| {
+        let known: Vec<String> = Profile::all().into_iter().map(|profile| profile.name).collect();
+        Failure::usage(format!("there is no profile '{name}'; known: {}", known.join(", ")))
+    })?;
+    for Setting { axis, policy } in settings {
+        profile
+            .set(axis, policy)
+            .map_err(|error| Failure::usage(format!("--set {axis}={policy}: {error}")))?;
+    }
+    Ok(profile)
 }
 
 /// Lists the profiles.

@@ -20,6 +20,16 @@ struct Keys<'a> {
     public_key: &'a str,
 }
 
+/// Reads this machine's secret key from a file.
+pub fn load(path: &Path) -> Result<SecretKey, Failure> {
+    SecretKey::load(path).map_err(|error| {
+        Failure::failed(format!(
+            "{}: {error}; `anabranch keygen --out FILE` makes a key",
+            path.display()
+        ))
+    })
+}
+
 /// Makes a secret key; prints it, or saves it and prints the public one.
 pub fn keygen(args: &KeygenArgs) -> Result<(), Failure> {
     let key = SecretKey::generate().map_err(Failure::failed)?;

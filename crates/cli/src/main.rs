@@ -17,6 +17,7 @@ mod repro;
 mod sim;
 mod transfer;
 mod tunnel;
+mod values;
 mod why;
 
 use std::process::ExitCode;

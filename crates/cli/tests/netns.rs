@@ -13,39 +13,47 @@ use lab::{Lab, Running};
 
 const MEGABYTE: u64 = 1_000_000;
 
-/// Sends `bytes` from the client to the server over all links while `trouble` happens, and checks what
-/// arrived.
+/// A transfer from the client to the server that is under way.
+struct Transfer {
+    send: Running,
+    recv: Running,
+    source: String,
+    out: String,
+}
+
+impl Transfer {
+    /// Starts to send `bytes`; `extra` are further options of `send`.
+    fn start(lab: &Lab, bytes: u64, extra: &[&str]) -> Self {
+        let source = lab.file("film", bytes);
+        let (server_key, server) = lab.key("server");
+        let (client_key, client) = lab.key("client");
+        let out = lab.path("out");
+        let listen = format!("{}:4433", Lab::SERVER);
+        let mut args = vec!["recv", "--listen", &listen, "--key", &server_key];
+        args.extend_from_slice(&["--allow", &client, "--out", &out, "--once", "--quiet"]);
+        let recv = lab.run("s", &args);
+        let mut args = vec!["send", &source, "--to", &listen, "--peer", &server];
+        args.extend_from_slice(&["--key", &client_key, "--timeout", "120s", "--quiet"]);
+        args.extend_from_slice(extra);
+        let send = lab.run("c", &args);
+        Transfer { send, recv, source, out }
+    }
+
+    /// Waits for its end, and checks what arrived.
+    fn finish(self) {
+        self.send.succeeded("send");
+        self.recv.succeeded("recv");
+        let arrived = std::fs::read(format!("{}/film", self.out)).unwrap();
+        assert!(std::fs::read(&self.source).unwrap() == arrived);
+    }
+}
+
+/// Sends `bytes` over all links while `trouble` happens, and checks what arrived.
 fn send_during(lab: &Lab, bytes: u64, extra: &[&str], trouble: impl FnOnce(&Lab)) {
-    let source = lab.file("film", bytes);
-    let (server_key, server) = lab.key("server");
-    let (client_key, client) = lab.key("client");
-    let out = lab.path("out");
-    let listen = format!("{}:4433", Lab::SERVER);
-    let recv = lab.run(
-        "s",
-        &[
-            "recv",
-            "--listen",
-            &listen,
-            "--key",
-            &server_key,
-            "--allow",
-            &client,
-            "--out",
-            &out,
-            "--once",
-            "--quiet",
-        ],
-    );
-    let mut args = vec!["send", &source, "--to", &listen, "--peer", &server, "--key", &client_key];
-    args.extend_from_slice(&["--timeout", "120s", "--quiet"]);
-    args.extend_from_slice(extra);
-    let send = lab.run("c", &args);
+    let transfer = Transfer::start(lab, bytes, extra);
     lab.wait_until_moved(1, 2 * MEGABYTE);
     trouble(lab);
-    send.succeeded("send");
-    recv.succeeded("recv");
-    assert!(std::fs::read(&source).unwrap() == std::fs::read(format!("{out}/film")).unwrap());
+    transfer.finish();
 }
 
 #[test]
@@ -119,51 +127,12 @@ fn the_first_link_comes_later() {
     let Some(lab) = Lab::new("late", 2, 80) else { return };
     lab.unplug(1);
     lab.unplug(2);
-    let source = lab.file("film", 5 * MEGABYTE);
-    let (server_key, server) = lab.key("server");
-    let (client_key, client) = lab.key("client");
-    let out = lab.path("out");
-    let listen = format!("{}:4433", Lab::SERVER);
-    let recv = lab.run(
-        "s",
-        &[
-            "recv",
-            "--listen",
-            &listen,
-            "--key",
-            &server_key,
-            "--allow",
-            &client,
-            "--out",
-            &out,
-            "--once",
-            "--quiet",
-        ],
-    );
     let names = [lab.interface(1), lab.interface(2)];
-    let send = lab.run(
-        "c",
-        &[
-            "send",
-            &source,
-            "--to",
-            &listen,
-            "--peer",
-            &server,
-            "--key",
-            &client_key,
-            "--path",
-            &names[0],
-            "--path",
-            &names[1],
-            "--quiet",
-        ],
-    );
+    let paths = ["--path", &names[0], "--path", &names[1]];
+    let transfer = Transfer::start(&lab, 5 * MEGABYTE, &paths);
     lab.pause(1000);
     lab.plug(2);
-    send.succeeded("send");
-    recv.succeeded("recv");
-    assert!(std::fs::read(&source).unwrap() == std::fs::read(format!("{out}/film")).unwrap());
+    transfer.finish();
 }
 
 #[test]

@@ -4,12 +4,13 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anabranch::PublicKey;
 use anabranch::paths::PathRequest;
-use anabranch::{PublicKey, parse_public_key};
-use anabranch_types::{DataSize, parse_duration};
+use anabranch_types::DataSize;
 use clap::{Args, Subcommand};
 
-use super::protocol::{MAX_STREAMS, MAX_TIME};
+use super::protocol::MAX_STREAMS;
+use crate::values::{MAX_TIME, MIN_TIME, Setting, duration, public_key, setting, time};
 
 /// Measure the throughput of a connection, as iperf3 does
 #[derive(Args, Debug)]
@@ -114,7 +115,7 @@ pub struct ClientArgs {
     pub profile: String,
     /// Another policy on one axis of the profile: see `anabranch policies`
     #[arg(long = "set", value_name = "AXIS=POLICY", value_parser = setting)]
-    pub settings: Vec<(String, String)>,
+    pub settings: Vec<Setting>,
     /// Largest UDP payload, bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1452,
         value_parser = clap::value_parser!(u16).range(1200..=65_507))]
@@ -124,35 +125,10 @@ pub struct ClientArgs {
     pub json: bool,
 }
 
-fn public_key(text: &str) -> Result<PublicKey, String> {
-    parse_public_key(text).map_err(|error| error.to_string())
-}
-
-/// Seconds without a unit, or a duration with one.
-fn duration(text: &str) -> Option<Duration> {
-    let bare = text.parse::<f64>().ok().and_then(|secs| Duration::try_from_secs_f64(secs).ok());
-    bare.or_else(|| parse_duration(text).ok())
-}
-
-fn time(text: &str) -> Result<Duration, String> {
-    duration(text)
-        .filter(|time| (Duration::from_millis(100)..=MAX_TIME).contains(time))
-        .ok_or_else(|| "write seconds from 0.1 to 3600, such as 20, or 500ms, 5m".to_owned())
-}
-
 fn interval(text: &str) -> Result<Duration, String> {
     duration(text)
-        .filter(|time| time.is_zero() || (Duration::from_millis(100)..=MAX_TIME).contains(time))
+        .filter(|time| time.is_zero() || (MIN_TIME..=MAX_TIME).contains(time))
         .ok_or_else(|| "write 0, or seconds from 0.1 to 3600, such as 1 or 500ms".to_owned())
-}
-
-fn setting(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((axis, policy)) if !axis.is_empty() && !policy.is_empty() => {
-            Ok((axis.trim().to_owned(), policy.trim().to_owned()))
-        }
-        _ => Err("write axis=policy, such as scheduler=min-rtt".to_owned()),
-    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,9 @@ use std::path::Path;
 use anabranch::{Config, Permitted, Profile, SecretKey, TransportConfig};
 use tokio::runtime::{Builder, Runtime};
 
+use crate::catalog::profile;
 use crate::failure::Failure;
+use crate::keys;
 use args::{BenchArgs, Side};
 
 /// Runs the side that `args` name.
@@ -37,25 +39,10 @@ fn runtime() -> Result<Runtime, Failure> {
     runtime.map_err(|error| Failure::failed(format!("cannot start the runtime: {error}")))
 }
 
-/// The profile called `name` with `settings`.
-fn profile(name: &str, settings: &[(String, String)]) -> Result<Profile, Failure> {
-    let mut profile = Profile::named(name).ok_or_else(|| {
-        let known: Vec<String> = Profile::all().into_iter().map(|profile| profile.name).collect();
-        Failure::usage(format!("there is no profile '{name}'; known: {}", known.join(", ")))
-    })?;
-    for (axis, policy) in settings {
-        profile
-            .set(axis, policy)
-            .map_err(|error| Failure::usage(format!("--set {axis}={policy}: {error}")))?;
-    }
-    Ok(profile)
-}
-
 /// The key in `file`, or a new one.
 fn key(file: Option<&Path>) -> Result<SecretKey, Failure> {
     match file {
-        Some(file) => SecretKey::load(file)
-            .map_err(|error| Failure::failed(format!("{}: {error}", file.display()))),
+        Some(file) => keys::load(file),
         None => SecretKey::generate().map_err(Failure::failed),
     }
 }

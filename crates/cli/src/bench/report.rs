@@ -229,7 +229,7 @@ impl Report {
                 settings: args
                     .settings
                     .iter()
-                    .map(|(axis, value)| format!("{axis}={value}"))
+                    .map(|setting| format!("{}={}", setting.axis, setting.policy))
                     .collect(),
                 num_streams: request.streams,
                 blksize: PIECE,

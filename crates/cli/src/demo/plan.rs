@@ -13,6 +13,7 @@ use anabranch_sim::queue::Discipline;
 use anabranch_types::Bitrate;
 
 use crate::args::DemoArgs;
+use crate::catalog;
 use crate::failure::Failure;
 
 /// The paths of a demo that names none.
@@ -145,19 +146,7 @@ fn paths(args: &DemoArgs, profile: &Profile) -> Result<Vec<PathConfig>, Failure>
 }
 
 fn profile(args: &DemoArgs) -> Result<Profile, Failure> {
-    let mut profile = Profile::named(&args.profile).ok_or_else(|| {
-        let known: Vec<String> = Profile::all().into_iter().map(|profile| profile.name).collect();
-        Failure::usage(format!(
-            "there is no profile '{}'; known: {}",
-            args.profile,
-            known.join(", ")
-        ))
-    })?;
-    for setting in &args.settings {
-        profile.set(&setting.axis, &setting.policy).map_err(|error| {
-            Failure::usage(format!("--set {}={}: {error}", setting.axis, setting.policy))
-        })?;
-    }
+    let mut profile = catalog::profile(&args.profile, &args.settings)?;
     if let Some(overhead) = args.max_overhead {
         if profile.redundancy.name != BUDGET {
             return Err(Failure::usage(format!(

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anabranch::{PublicKey, parse_public_key};
+use anabranch::PublicKey;
 use anabranch_types::parse_duration;
 use clap::Args;
 
 use super::paths::PathArg;
+use crate::values::public_key;
 
 const EXIT_CODES: &str = "
 Exit codes:
@@ -192,10 +193,6 @@ pub struct CommonArgs {
 const MAX_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Shortest time that can be given.
 const MIN_TIME: Duration = Duration::from_secs(1);
-
-fn public_key(text: &str) -> Result<PublicKey, String> {
-    parse_public_key(text).map_err(|error| error.to_string())
-}
 
 /// Seconds without a unit, or a duration with one.
 fn time(text: &str) -> Result<Duration, String> {

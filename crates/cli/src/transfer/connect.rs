@@ -15,7 +15,8 @@ use super::progress::Progress;
 use super::report::Report;
 use super::screen::Screen;
 use super::session::{self, Side};
-use super::setup::{FLUSH, profile, transport};
+use super::setup::{FLUSH, transport};
+use crate::catalog::profile;
 use crate::failure::Failure;
 
 /// Pause before connecting again.
@@ -41,7 +42,7 @@ pub(super) async fn run(
     warn(&connecting.route);
     let mut transfer = Transfer {
         endpoint: None,
-        profile: profile(&common.profile)?,
+        profile: profile(&common.profile, &[])?,
         connecting: &connecting,
         side,
         common,

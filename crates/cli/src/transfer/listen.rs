@@ -22,8 +22,10 @@ use super::progress::Progress;
 use super::report::Report;
 use super::screen::Screen;
 use super::session::{self, Side};
-use super::setup::{FLUSH, profile, secret, transport};
+use super::setup::{FLUSH, transport};
+use crate::catalog::profile;
 use crate::failure::Failure;
+use crate::keys;
 
 /// How long the holder of a ticket may take to come back after a connection was lost.
 const COME_BACK: Duration = Duration::from_secs(300);
@@ -82,13 +84,13 @@ impl Listener {
                      ticket instead",
                 ));
             }
-            Some(path) => secret(path)?,
+            Some(path) => keys::load(path)?,
             // Nobody but the holder of the ticket ever learns the public key of this one.
             None => SecretKey::generate().map_err(Failure::failed)?,
         };
         let config = Config {
             transport: transport(common.timeout),
-            ..Config::new(key, profile(&common.profile)?)
+            ..Config::new(key, profile(&common.profile, &[])?)
         };
         let endpoint = bind(config, &args.listen)?;
         let (ticket, permitted) = if args.allow.is_empty() {

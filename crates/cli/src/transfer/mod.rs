@@ -33,6 +33,7 @@ use std::time::Duration;
 use anabranch::transfer::{Name, Role, Ticket};
 
 use crate::failure::Failure;
+use crate::keys;
 use args::{ConnectArgs, GetArgs, RecvArgs, SendArgs, StoreArgs};
 use connect::Connecting;
 use report::Report;
@@ -168,7 +169,7 @@ async fn connecting(
         return Ok(None);
     };
     let needed = || Failure::usage("a host needs --peer PUBKEY and --key FILE");
-    let key = setup::secret(key.ok_or_else(needed)?)?;
+    let key = keys::load(key.ok_or_else(needed)?)?;
     let peer = args.peer.ok_or_else(needed)?;
     let route = paths::to_host(host, &args.paths).await?;
     Ok(Some(Connecting { key, peer, route, patience }))

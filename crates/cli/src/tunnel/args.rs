@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use anabranch::PublicKey;
 use anabranch::forward::{Forward, Permit, Target};
 use anabranch::paths::PathRequest;
-use anabranch::{PublicKey, parse_public_key};
 use clap::Args;
+
+use crate::values::public_key;
 
 const EXIT_CODES: &str = "
 Exit codes: 0 ended on request, 1 failed, 2 asked wrongly, 3 nobody answered or the connection was lost";
@@ -126,8 +128,4 @@ pub struct CommonArgs {
     /// Say nothing but errors
     #[arg(long, short)]
     pub quiet: bool,
-}
-
-fn public_key(text: &str) -> Result<PublicKey, String> {
-    parse_public_key(text).map_err(|error| error.to_string())
 }

@@ -12,7 +12,9 @@ use anabranch::{Profile, PublicKey, parse_public_key};
 use serde::Deserialize;
 
 use super::args::{CommonArgs, ConnectArgs, ServeArgs};
+use crate::catalog;
 use crate::failure::Failure;
+use crate::keys;
 
 /// How often an idle path is asked for a sign of life unless said otherwise: address translators keep
 /// UDP entries for 30 s and more (RFC 4787 §4.3 asks for two minutes; many do not).
@@ -168,12 +170,9 @@ fn common(args: &CommonArgs, file: &File, keepalive: Option<u16>) -> Result<Comm
             "a secret key is needed: --key FILE; `anabranch keygen --out FILE` makes one",
         )
     })?;
-    let key = SecretKey::load(path)
-        .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+    let key = keys::load(path)?;
     let name = args.profile.as_deref().or(file.interface.profile.as_deref()).unwrap_or("anabranch");
-    let profile = Profile::named(name).ok_or_else(|| {
-        Failure::usage(format!("there is no profile {name}; `anabranch profiles` lists them"))
-    })?;
+    let profile = catalog::profile(name, &[])?;
     let keepalive = match keepalive {
         Some(0) => None,
         Some(seconds) => Some(Duration::from_secs(u64::from(seconds))),

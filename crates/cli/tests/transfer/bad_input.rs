@@ -40,7 +40,7 @@ fn wrong_questions_get_one_line() {
             "no nosuch0",
         ),
         (format!("send {file} --to 127.0.0.1:9 {peer} --key {key} --timeout 1"), 3, "nobody"),
-        (format!("send {file} --profile fast"), 2, "profiles"),
+        (format!("send {file} --profile fast"), 2, "known: anabranch"),
         (format!("send {file} --name ../x"), 2, "--name"),
         (format!("send {file} --expires 0"), 2, "1s"),
         ("send /no/such/file".to_owned(), 1, "/no/such/file"),

@@ -3,15 +3,22 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use serde_json::Value;
+
+/// What still runs by then hangs, and is killed.
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A running `anabranch`, killed if the test ends before it does.
 pub struct Running {
     child: Child,
     stdout: BufReader<ChildStdout>,
     stderr: Option<JoinHandle<String>>,
+    /// Keeps the watchdog quiet once dropped.
+    _watched: Sender<()>,
 }
 
 /// How it ended.
@@ -45,7 +52,14 @@ impl Running {
             String::from_utf8_lossy(&text).into_owned()
         });
         let stdout = BufReader::new(child.stdout.take().unwrap());
-        Running { child, stdout, stderr: Some(collecting) }
+        let (watched, ended) = channel();
+        let id = child.id().to_string();
+        std::thread::spawn(move || {
+            if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                let _ = Command::new("kill").args(["-9", &id]).status();
+            }
+        });
+        Running { child, stdout, stderr: Some(collecting), _watched: watched }
     }
 
     /// The next line of its output, as JSON.

@@ -1,0 +1,71 @@
+//! How values on the command line are read, where several commands take the same ones.
+
+use std::time::Duration;
+
+use anabranch::{PublicKey, parse_public_key};
+use anabranch_types::parse_duration;
+
+/// Longest time of a demo or a measurement.
+pub const MAX_TIME: Duration = Duration::from_secs(3600);
+/// Shortest time of a demo or a measurement.
+pub const MIN_TIME: Duration = Duration::from_millis(100);
+
+/// `AXIS=POLICY`: another policy on one axis of a profile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The axis.
+    pub axis: String,
+    /// The policy with its options.
+    pub policy: String,
+}
+
+/// Reads a public key.
+pub fn public_key(text: &str) -> Result<PublicKey, String> {
+    parse_public_key(text).map_err(|error| error.to_string())
+}
+
+/// Reads `AXIS=POLICY`.
+pub fn setting(text: &str) -> Result<Setting, String> {
+    match text.split_once('=') {
+        Some((axis, policy)) if !axis.is_empty() && !policy.is_empty() => {
+            Ok(Setting { axis: axis.trim().to_owned(), policy: policy.trim().to_owned() })
+        }
+        _ => Err("write axis=policy, such as scheduler=min-rtt".to_owned()),
+    }
+}
+
+/// Reads seconds without a unit, or a duration with one.
+pub fn duration(text: &str) -> Option<Duration> {
+    let bare = text.parse::<f64>().ok().and_then(|secs| Duration::try_from_secs_f64(secs).ok());
+    bare.or_else(|| parse_duration(text).ok())
+}
+
+/// Reads how long a demo or a measurement takes.
+pub fn time(text: &str) -> Result<Duration, String> {
+    duration(text)
+        .filter(|time| (MIN_TIME..=MAX_TIME).contains(time))
+        .ok_or_else(|| "write seconds from 0.1 to 3600, such as 20, or 500ms, 5m".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_need_no_unit_and_have_bounds() {
+        assert_eq!(time("20"), Ok(Duration::from_secs(20)));
+        assert_eq!(time("0.5"), Ok(Duration::from_millis(500)));
+        assert_eq!(time("5m"), Ok(Duration::from_secs(300)));
+        for bad in ["", "-1", "0", "1e9", "NaN", "inf", "3601", "5 parsecs", "999999h"] {
+            assert!(time(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn settings_name_an_axis_and_a_policy() {
+        assert_eq!(setting("code=none").map(|s| s.axis), Ok("code".to_owned()));
+        for bad in ["", "code", "=none", "code="] {
+            assert!(setting(bad).is_err(), "{bad}");
+        }
+    }
+}
