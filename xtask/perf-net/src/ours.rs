@@ -2,7 +2,6 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc;
-use std::time::Instant;
 
 use anabranch::{
     Config, Endpoint, PathSpec, Permitted, Profile, PublicKey, SecretKey, TrafficClass,
@@ -11,7 +10,7 @@ use anabranch::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::Failure;
-use crate::run::{Options, PIECE, Sample, Side, join, on_thread, thread_cpu};
+use crate::run::{Options, PIECE, Running, Sample, Side, join, on_thread};
 
 /// Moves the bytes once; `settings` change policies of the default profile.
 pub fn transfer(options: &Options, settings: &[(String, String)]) -> Result<Sample, Failure> {
@@ -50,7 +49,7 @@ async fn receive(
     tell.send((endpoint.public_key(), address))?;
     let connection = endpoint.accept().await.ok_or("the endpoint ended")?;
     let (mut back, mut stream) = connection.accept_stream().await?;
-    let (started, cpu) = (Instant::now(), thread_cpu()?);
+    let clock = Running::start()?;
     let mut piece = vec![0; PIECE];
     let mut total = 0;
     loop {
@@ -59,7 +58,7 @@ async fn receive(
             count => total += count as u64,
         }
     }
-    let side = Side { started, ended: Instant::now(), cpu: thread_cpu()? - cpu };
+    let side = clock.stop()?;
     if total != bytes {
         return Err(format!("{total} of {bytes} bytes arrived").into());
     }
@@ -79,7 +78,7 @@ async fn send(
     let local = *endpoint.local_addrs().first().ok_or("no socket")?;
     let connection = endpoint.connect(key, &[PathSpec { local, remote }], profile).await?;
     let (mut stream, mut back) = connection.open_stream(TrafficClass::Bulk).await?;
-    let (started, cpu) = (Instant::now(), thread_cpu()?);
+    let clock = Running::start()?;
     let piece = vec![7; PIECE];
     let mut left = bytes;
     while left > 0 {
@@ -90,7 +89,7 @@ async fn send(
     stream.finish()?;
     // The other side finishes its half when it has read everything.
     while back.read(&mut [0; 16]).await? > 0 {}
-    let side = Side { started, ended: Instant::now(), cpu: thread_cpu()? - cpu };
+    let side = clock.stop()?;
     if std::env::var_os("PERF_NET_STATS").is_some() {
         eprintln!("{:#?}", connection.stats());
     }

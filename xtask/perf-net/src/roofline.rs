@@ -6,14 +6,13 @@ use std::io::{ErrorKind, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::thread;
-use std::time::Instant;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
 use crate::Failure;
-use crate::run::{Options, PIECE, Sample, Side, thread_cpu};
+use crate::run::{Options, PIECE, Running, Sample, Side};
 
 /// Source symbols of a block, and the repairs that follow them.
 const SOURCES: usize = 100;
@@ -142,7 +141,7 @@ fn send(
     let piece = vec![7_u8; PIECE];
     let mut batch = Batch { bytes: Vec::with_capacity(BUFFER), number: 0, key: key()? };
     let mut block = Block::new(length);
-    let (started, cpu) = (Instant::now(), thread_cpu()?);
+    let clock = Running::start()?;
     let (mut sent, mut acked, mut at) = (0_u64, 0_u64, 0);
     while sent < bytes {
         let take = (bytes - sent).min(length as u64) as usize;
@@ -168,7 +167,7 @@ fn send(
             acked = acked.max(credit(socket)?.unwrap_or(0));
         }
     }
-    Ok(Side { started, ended: Instant::now(), cpu: thread_cpu()? - cpu })
+    clock.stop()
 }
 
 /// What the receiver says it has, if it says something now; waits once if not.
@@ -239,7 +238,7 @@ fn receive(socket: &UdpSocket, peer: SocketAddr, bytes: u64) -> Result<Side, Fai
     let mut metas = [RecvMeta::default(); BUFFERS];
     let mut out = vec![0_u8; PIECE];
     let (mut received, mut told, mut at) = (0_u64, 0_u64, 0);
-    let (started, cpu) = (Instant::now(), thread_cpu()?);
+    let clock = Running::start()?;
     while received < bytes {
         let mut chunks = buffers.iter_mut();
         let mut slices: [IoSliceMut<'_>; BUFFERS] = core::array::from_fn(|_| {
@@ -276,5 +275,5 @@ fn receive(socket: &UdpSocket, peer: SocketAddr, bytes: u64) -> Result<Side, Fai
             socket.send_to(&received.to_be_bytes(), peer)?;
         }
     }
-    Ok(Side { started, ended: Instant::now(), cpu: thread_cpu()? - cpu })
+    clock.stop()
 }

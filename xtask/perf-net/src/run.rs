@@ -5,7 +5,6 @@ use core::time::Duration;
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use nix::sys::resource::{UsageWho, getrusage};
 use serde::Serialize;
 
 use crate::Failure;
@@ -53,14 +52,33 @@ pub struct Sample {
     pub sender_cpu: f64,
     /// CPU seconds of the receiving thread.
     pub receiver_cpu: f64,
+    /// Shares of the time that the threads had nothing to do: neither running nor waiting for a core.
+    pub sender_asleep: f64,
+    pub receiver_asleep: f64,
 }
 
 /// One side's part of a sample.
 #[derive(Clone, Copy, Debug)]
 pub struct Side {
-    pub started: Instant,
-    pub ended: Instant,
-    pub cpu: f64,
+    started: Instant,
+    ended: Instant,
+    spent: Spent,
+}
+
+/// Seconds of a thread so far.
+#[derive(Clone, Copy, Debug)]
+struct Spent {
+    /// Running.
+    cpu: f64,
+    /// Ready to run, while others had the core.
+    queued: f64,
+}
+
+/// A side's clock, running.
+#[derive(Clone, Copy, Debug)]
+pub struct Running {
+    started: Instant,
+    spent: Spent,
 }
 
 const HELP: &str = "\
@@ -148,7 +166,14 @@ impl Sample {
     pub fn new(bytes: u64, sender: Side, receiver: Side) -> Self {
         let span: Duration = receiver.ended.max(sender.ended).duration_since(sender.started);
         let seconds = span.as_secs_f64();
-        Sample { bytes, seconds, sender_cpu: sender.cpu, receiver_cpu: receiver.cpu }
+        Sample {
+            bytes,
+            seconds,
+            sender_cpu: sender.spent.cpu,
+            receiver_cpu: receiver.spent.cpu,
+            sender_asleep: sender.asleep(),
+            receiver_asleep: receiver.asleep(),
+        }
     }
 
     /// Gigabits per second.
@@ -162,27 +187,62 @@ impl Sample {
     }
 }
 
+impl Running {
+    /// Starts this thread's clock.
+    pub fn start() -> Result<Self, Failure> {
+        Ok(Running { started: Instant::now(), spent: Spent::so_far()? })
+    }
+
+    /// What passed since.
+    pub fn stop(self) -> Result<Side, Failure> {
+        let (ended, now) = (Instant::now(), Spent::so_far()?);
+        let (cpu, queued) = (now.cpu - self.spent.cpu, now.queued - self.spent.queued);
+        Ok(Side { started: self.started, ended, spent: Spent { cpu, queued } })
+    }
+}
+
+impl Side {
+    fn asleep(&self) -> f64 {
+        let total = self.ended.duration_since(self.started).as_secs_f64();
+        (1.0 - (self.spent.cpu + self.spent.queued) / total).max(0.0)
+    }
+}
+
+impl Spent {
+    /// From the kernel's scheduler statistics of this thread: nanoseconds run and queued.
+    fn so_far() -> Result<Self, Failure> {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+        let mut fields = text.split_whitespace().map(|field| field.parse::<u64>());
+        let mut seconds = || -> Result<f64, Failure> {
+            Ok(fields.next().ok_or("schedstat is too short")?? as f64 * 1e-9)
+        };
+        Ok(Spent { cpu: seconds()?, queued: seconds()? })
+    }
+}
+
 impl fmt::Display for Sample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let gigabytes = self.bytes as f64 * 1e-9;
         write!(
             f,
-            "{:6.2} Gb/s   CPU s/GB: {:.3} sending + {:.3} receiving",
+            "{:6.2} Gb/s   CPU s/GB: {:.3} sending + {:.3} receiving   asleep: {:.0} %, {:.0} %",
             self.gbps(),
             self.sender_cpu / gigabytes,
-            self.receiver_cpu / gigabytes
+            self.receiver_cpu / gigabytes,
+            self.sender_asleep * 100.0,
+            self.receiver_asleep * 100.0
         )
     }
 }
 
 /// A side of a transfer under way.
-pub type Running<T> = JoinHandle<Result<T, Failure>>;
+pub type Working<T> = JoinHandle<Result<T, Failure>>;
 
 /// Runs `work` on a thread with a runtime of its own; profilers see its `name`.
 pub fn on_thread<T, F>(
     name: &str,
     work: impl FnOnce() -> F + Send + 'static,
-) -> Result<Running<T>, Failure>
+) -> Result<Working<T>, Failure>
 where
     T: Send + 'static,
     F: Future<Output = Result<T, Failure>>,
@@ -195,15 +255,6 @@ where
 }
 
 /// Waits for a side.
-pub fn join<T>(running: Running<T>) -> Result<T, Failure> {
-    running.join().map_err(|_| "a side of the transfer panicked")?
-}
-
-/// CPU seconds of this thread so far.
-pub fn thread_cpu() -> Result<f64, Failure> {
-    let usage = getrusage(UsageWho::RUSAGE_THREAD)?;
-    let seconds = |time: nix::sys::time::TimeVal| {
-        time.tv_sec() as f64 + f64::from(time.tv_usec() as i32) * 1e-6
-    };
-    Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
+pub fn join<T>(working: Working<T>) -> Result<T, Failure> {
+    working.join().map_err(|_| "a side of the transfer panicked")?
 }

@@ -2,13 +2,12 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, mpsc};
-use std::time::Instant;
 
 use quinn::{ClientConfig, Endpoint, MtuDiscoveryConfig, ServerConfig, TransportConfig};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use crate::Failure;
-use crate::run::{Options, PIECE, Sample, Side, join, on_thread, thread_cpu};
+use crate::run::{Options, PIECE, Running, Sample, Side, join, on_thread};
 
 /// Moves the bytes once.
 pub fn transfer(options: &Options) -> Result<Sample, Failure> {
@@ -58,13 +57,13 @@ async fn receive(
     tell.send(endpoint.local_addr()?)?;
     let connection = endpoint.accept().await.ok_or("the endpoint ended")?.await?;
     let (mut back, mut stream) = connection.accept_bi().await?;
-    let (started, cpu) = (Instant::now(), thread_cpu()?);
+    let clock = Running::start()?;
     let mut piece = vec![0; PIECE];
     let mut total = 0;
     while let Some(count) = stream.read(&mut piece).await? {
         total += count as u64;
     }
-    let side = Side { started, ended: Instant::now(), cpu: thread_cpu()? - cpu };
+    let side = clock.stop()?;
     if total != bytes {
         return Err(format!("{total} of {bytes} bytes arrived").into());
     }
@@ -78,7 +77,7 @@ async fn send(config: ClientConfig, bytes: u64, remote: SocketAddr) -> Result<Si
     endpoint.set_default_client_config(config);
     let connection = endpoint.connect(remote, "localhost")?.await?;
     let (mut stream, mut back) = connection.open_bi().await?;
-    let (started, cpu) = (Instant::now(), thread_cpu()?);
+    let clock = Running::start()?;
     let piece = vec![7; PIECE];
     let mut left = bytes;
     while left > 0 {
@@ -88,7 +87,7 @@ async fn send(config: ClientConfig, bytes: u64, remote: SocketAddr) -> Result<Si
     }
     stream.finish()?;
     while back.read(&mut [0; 16]).await?.is_some() {}
-    let side = Side { started, ended: Instant::now(), cpu: thread_cpu()? - cpu };
+    let side = clock.stop()?;
     connection.close(0_u32.into(), b"");
     endpoint.wait_idle().await;
     Ok(side)
