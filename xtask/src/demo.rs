@@ -1,6 +1,8 @@
 //! The demo as a smoke test: real sockets, emulated lossy paths, a whole file.
 
-use std::process::Command;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -18,12 +20,27 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// # Errors
 /// If it does not build, exits non-zero, hangs, or its report falls short.
 pub fn check(workspace: &Workspace) -> Result<String, String> {
-    process::run(&mut workspace.cargo(&["build", "--release", "--locked", "--bin=anabranch"]))?;
-    let name = format!("anabranch{}", std::env::consts::EXE_SUFFIX);
     // Run without cargo in between, so that a hanging demo itself is killed.
-    let mut command = Command::new(workspace.target_dir()?.join("release").join(name));
+    let mut command = Command::new(build(workspace)?);
     command.args(["demo", "--json", "--time", "5"]).current_dir(workspace.root());
     judge(&process::capture_within(&mut command, LIMIT)?)
+}
+
+/// Builds the demo and runs it, beside itself in virtual time, as `arguments` ask.
+///
+/// # Errors
+/// If it does not build or the comparison cannot be started.
+pub fn parity(workspace: &Workspace, arguments: &[String]) -> Result<ExitCode, String> {
+    let demo = build(workspace)?.into_os_string();
+    let arguments = arguments.iter().map(OsString::from);
+    process::program(workspace, "parity", std::iter::once(demo).chain(arguments))
+}
+
+/// Builds the program with the demo and tells where it is.
+fn build(workspace: &Workspace) -> Result<PathBuf, String> {
+    process::run(&mut workspace.cargo(&["build", "--release", "--locked", "--bin=anabranch"]))?;
+    let name = format!("anabranch{}", std::env::consts::EXE_SUFFIX);
+    Ok(workspace.target_dir()?.join("release").join(name))
 }
 
 /// Reads the demo's JSON report.

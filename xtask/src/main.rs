@@ -26,6 +26,7 @@ Usage: cargo xtask <command>
   oracle [FILE] [ARGS]    compare our TCP with measurements of other simulators; `oracle --help`
   perf net [ARGS]         throughput over loopback beside quinn's; `perf net --help`
   perf sim [ARGS]         the simulator's speed beside ns-2's and ns-3's; `perf sim --help`
+  parity [ARGS]           the demo over real sockets beside itself in virtual time; `parity --help`
   soak [--connections N]  run N (100,000) random fault schedules in virtual time, in a release build
   bless                   rewrite the golden traces from the present behaviour
   help                    print this text
@@ -56,8 +57,9 @@ fn dispatch(args: &[String]) -> Result<ExitCode, String> {
         "soak" => suite::soak(&Workspace::locate()?, rest),
         "bless" if rest.is_empty() => golden::bless(&Workspace::locate()?),
         "bless" => Err("`bless` takes no arguments".into()),
-        "oracle" => process::oracle(&Workspace::locate()?, rest),
+        "oracle" => process::program(&Workspace::locate()?, "oracle", rest),
         "perf" => perf::run(&Workspace::locate()?, rest),
+        "parity" => demo::parity(&Workspace::locate()?, rest),
         "ci" => ci::run(&Workspace::locate()?, rest),
         other => Err(format!("unknown command `{other}`\n\n{HELP}")),
     }

@@ -1,7 +1,8 @@
 //! Measurements of speed: `cargo xtask perf net`, `cargo xtask perf sim`.
 
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
+use crate::process;
 use crate::workspace::Workspace;
 
 /// Runs the measurement that the first of `arguments` names with the others.
@@ -11,7 +12,8 @@ use crate::workspace::Workspace;
 pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<ExitCode, String> {
     match arguments.split_first() {
         Some((name, rest)) if name == "net" => net(workspace, rest),
-        Some((name, rest)) if name == "sim" => sim(workspace, rest),
+        // Packet-hops per second of the simulator beside ns-2 and ns-3.
+        Some((name, rest)) if name == "sim" => process::program(workspace, "perf-sim", rest),
         Some((name, _)) => Err(format!("there is no measurement `{name}`; known: net, sim")),
         None => Err("`perf` needs the name of a measurement: net or sim".into()),
     }
@@ -21,17 +23,5 @@ pub fn run(workspace: &Workspace, arguments: &[String]) -> Result<ExitCode, Stri
 fn net(workspace: &Workspace, arguments: &[String]) -> Result<ExitCode, String> {
     let mut command = workspace.cargo(&["run", "--quiet", "--release"]);
     command.args(["--manifest-path", "xtask/perf-net/Cargo.toml", "--"]).args(arguments);
-    run_to_end(command, "net")
-}
-
-/// Packet-hops per second of the simulator beside ns-2 and ns-3.
-fn sim(workspace: &Workspace, arguments: &[String]) -> Result<ExitCode, String> {
-    let mut command = workspace.cargo(&["run", "--quiet", "--release", "--package=xtask"]);
-    command.args(["--features=perf-sim", "--bin=perf-sim", "--"]).args(arguments);
-    run_to_end(command, "sim")
-}
-
-fn run_to_end(mut command: Command, name: &str) -> Result<ExitCode, String> {
-    let status = command.status().map_err(|error| format!("perf {name}: {error}"))?;
-    Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
+    process::to_end(&mut command)
 }

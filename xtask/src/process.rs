@@ -1,5 +1,6 @@
 //! Running other programs.
 
+use std::ffi::OsStr;
 use std::io::Read;
 use std::process::{Command, ExitCode, Stdio};
 use std::thread;
@@ -65,15 +66,28 @@ pub fn capture_within(command: &mut Command, limit: Duration) -> Result<String, 
     if status.success() { Ok(text) } else { Err(format!("`{shown}`: {status}: {}", text.trim())) }
 }
 
-/// Builds the comparison with other simulators, optimised, and runs it with `arguments`.
+/// Builds a program of this package, optimised, and runs it with `arguments`. The feature that brings
+/// its dependencies is called as the program is.
 ///
 /// # Errors
 /// If it cannot be started.
-pub fn oracle(workspace: &Workspace, arguments: &[String]) -> Result<ExitCode, String> {
+pub fn program<A: AsRef<OsStr>>(
+    workspace: &Workspace,
+    name: &str,
+    arguments: impl IntoIterator<Item = A>,
+) -> Result<ExitCode, String> {
     let mut command = workspace.cargo(&["run", "--quiet", "--release", "--package=xtask"]);
-    command.args(["--features=oracle", "--bin=oracle", "--"]).args(arguments);
+    command.args(["--features", name, "--bin", name, "--"]).args(arguments);
     let here = std::env::current_dir().map_err(|error| error.to_string())?;
-    let status = command.current_dir(here).status().map_err(|error| format!("oracle: {error}"))?;
+    to_end(command.current_dir(here))
+}
+
+/// Runs `command` with our own input and output and passes its exit code on.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn to_end(command: &mut Command) -> Result<ExitCode, String> {
+    let status = command.status().map_err(|error| format!("`{}`: {error}", show(command)))?;
     Ok(ExitCode::from(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)))
 }
 

@@ -24,6 +24,11 @@ fn the_report_has_every_figure() {
     for key in ["bytes", "seconds", "goodput_mbps", "erasure_capacity_mbps", "efficiency"] {
         assert!(number(&report, key) > 0.0, "{key}: {report}");
     }
+    assert!(number(&report, "simulated_mbps") > 0.0, "{report}");
+    assert!(
+        number(&report, "links_late_p99_ms") <= number(&report, "links_late_max_ms"),
+        "{report}"
+    );
     for key in ["best_single_path_mbps", "blocks", "repairs_sent", "repairs_unneeded"] {
         assert!(number(&report, key) >= 0.0, "{key}: {report}");
     }

@@ -1,9 +1,9 @@
 //! `demo`: data over emulated lossy links on real UDP sockets, with a verdict.
 
-mod baseline;
 mod live;
 mod plan;
 mod report;
+mod simulated;
 mod source;
 mod table;
 mod transfer;
@@ -42,8 +42,8 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     // The recording of a demo that failed is worth as much as any; one that fails itself is named first.
     recorder.map_or(Ok(()), Recorder::finish)?;
     let outcome = result?;
-    let baseline = baseline::best_single_path(&plan, outcome.elapsed());
-    let report = Report::new(&plan, &outcome, baseline);
+    let simulated = simulated::simulate(&plan, outcome.elapsed());
+    let report = Report::new(&plan, &outcome, simulated);
     if args.json {
         output::print_json(&report)?;
     } else {

@@ -2,13 +2,15 @@
 
 use std::fmt::Write;
 use std::io::IsTerminal;
+use std::time::Duration;
 
+use anabranch_emulate::DirectionStats;
 use anabranch_sim::loss::LossConfig;
 use anabranch_types::Probability;
 use serde::{Serialize, Serializer};
 
-use super::baseline::BestPath;
 use super::plan::Plan;
+use super::simulated::{BestPath, Simulated};
 use super::table::{headings, line, name_width};
 use super::transfer::Outcome;
 use super::watch::rows;
@@ -37,6 +39,15 @@ pub(super) struct Report {
     /// The fastest path alone; 0 if none alone carries anything.
     #[serde(serialize_with = "rounded")]
     pub(super) best_single_path_mbps: f64,
+    /// The same demo in virtual time; 0 if nothing got through.
+    #[serde(serialize_with = "rounded")]
+    pub(super) simulated_mbps: f64,
+    /// How late the emulated links sent on, 99 of 100 datagrams at most and the worst one: what a busy
+    /// machine adds to their delay.
+    #[serde(serialize_with = "rounded")]
+    pub(super) links_late_p99_ms: f64,
+    #[serde(serialize_with = "rounded")]
+    pub(super) links_late_max_ms: f64,
     /// Coding windows, repairs sent, and those of them that were not needed.
     pub(super) blocks: u64,
     pub(super) repairs_sent: u64,
@@ -81,12 +92,16 @@ fn round(value: f64) -> f64 {
 }
 
 impl Report {
-    pub(super) fn new(plan: &Plan, outcome: &Outcome, best: Option<BestPath>) -> Self {
+    pub(super) fn new(plan: &Plan, outcome: &Outcome, simulated: Simulated) -> Self {
         let seconds = outcome.elapsed().as_secs_f64();
         let bits = outcome.bytes as f64 * 8.0;
         let per_second = |bits: f64| if seconds > 0.0 { bits / seconds / 1e6 } else { 0.0 };
         let capacity = outcome.capacity_bits;
         let totals = outcome.stats.sent;
+        let latest = |late: fn(&DirectionStats) -> Duration| {
+            let links = outcome.relay.paths.iter().flat_map(|path| [&path.forward, &path.reverse]);
+            links.map(late).max().unwrap_or_default().as_secs_f64() * 1e3
+        };
         Report {
             profile: plan.profile_name.clone(),
             version: env!("CARGO_PKG_VERSION"),
@@ -97,12 +112,15 @@ impl Report {
             goodput_mbps: per_second(bits),
             erasure_capacity_mbps: per_second(capacity),
             efficiency: if capacity > 0.0 { bits / capacity } else { 0.0 },
-            best_single_path_mbps: best.as_ref().map_or(0.0, |best| best.mbps),
+            best_single_path_mbps: simulated.best_path.as_ref().map_or(0.0, |best| best.mbps),
+            simulated_mbps: simulated.mbps,
+            links_late_p99_ms: latest(|link| link.lateness.quantile(0.99)),
+            links_late_max_ms: latest(|link| link.lateness.max()),
             blocks: totals.windows,
             repairs_sent: totals.repairs,
             repairs_unneeded: totals.repairs_unneeded,
             paths: path_reports(plan, outcome),
-            best_single_path: best,
+            best_single_path: simulated.best_path,
         }
     }
 
@@ -196,7 +214,7 @@ fn path_reports(plan: &Plan, outcome: &Outcome) -> Vec<PathReport> {
 }
 
 /// The mean loss that a link's description implies, over the first `time` where it changes on schedule.
-fn mean_loss(loss: &LossConfig, time: std::time::Duration) -> f64 {
+fn mean_loss(loss: &LossConfig, time: Duration) -> f64 {
     match loss {
         LossConfig::None => 0.0,
         LossConfig::Bernoulli(p) => p.get(),
@@ -223,7 +241,6 @@ fn mean_loss(loss: &LossConfig, time: std::time::Duration) -> f64 {
 mod tests {
     use super::*;
     use anabranch_sim::link::LinkConfig;
-    use std::time::Duration;
 
     fn report(paths: usize, best: Option<f64>) -> Report {
         let path = PathReport {
@@ -249,6 +266,9 @@ mod tests {
             erasure_capacity_mbps: 55.0,
             efficiency: 0.8596,
             best_single_path_mbps: best.unwrap_or(0.0),
+            simulated_mbps: 48.1,
+            links_late_p99_ms: 0.2,
+            links_late_max_ms: 1.5,
             blocks: 1,
             repairs_sent: 2,
             repairs_unneeded: 1,

@@ -1,0 +1,77 @@
+//! What the same core does over the same links in virtual time: all paths together, and each alone.
+
+use std::slice;
+use std::thread;
+use std::time::Duration;
+
+use anabranch_emulate::PathConfig;
+use anabranch_sim::harness::{Failure, Goal, Spec, run};
+
+use super::plan::{self, Plan};
+
+/// Longest virtual transfer; a longer one would say the same.
+const MAX_TIME: Duration = Duration::from_secs(60);
+/// Shortest virtual transfer, so that the handshake does not decide.
+const MIN_TIME: Duration = Duration::from_millis(100);
+/// What its end may take beyond its time.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// What virtual time says of a demo.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Simulated {
+    /// The demo itself, Mb/s; 0 if nothing got through.
+    pub(super) mbps: f64,
+    /// The fastest path, had it been the only one; none if none of them gets anything through.
+    pub(super) best_path: Option<BestPath>,
+}
+
+/// The fastest path of a demo.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct BestPath {
+    pub(super) name: String,
+    pub(super) mbps: f64,
+}
+
+/// Runs the demo, and every path alone, for as long as the demo sent, with the demo's seed.
+pub(super) fn simulate(plan: &Plan, elapsed: Duration) -> Simulated {
+    let time = match plan.goal {
+        plan::Goal::Time(time) => time,
+        plan::Goal::Size(_) | plan::Goal::File(_) => elapsed,
+    };
+    let time = time.clamp(MIN_TIME, MAX_TIME);
+    thread::scope(|scope| {
+        let spawn = |paths| scope.spawn(move || goodput(plan, paths, time));
+        let together = spawn(&plan.paths);
+        let alone: Vec<_> = plan.paths.iter().map(|path| spawn(slice::from_ref(path))).collect();
+        let alone = plan.paths.iter().zip(alone).filter_map(|(path, run)| {
+            let best = BestPath { name: path.forward.name.clone(), mbps: run.join().ok()? };
+            (best.mbps > 0.0).then_some(best)
+        });
+        Simulated {
+            best_path: alone.max_by(|a, b| a.mbps.total_cmp(&b.mbps)),
+            mbps: together.join().unwrap_or_default(),
+        }
+    })
+}
+
+/// Application rate over `paths`, Mb/s; 0 if they carry nothing.
+fn goodput(plan: &Plan, paths: &[PathConfig], time: Duration) -> f64 {
+    let forward = |path: &PathConfig| {
+        // The emulated links draw their losses from streams of these names: the same packets are lost.
+        let mut forward = path.forward.clone();
+        forward.name = format!("{}.forward", forward.name);
+        forward
+    };
+    let links = paths.iter().map(forward).collect();
+    let mut spec = Spec::new(links, plan.profile.clone(), Goal::Time(time), plan.seed);
+    spec.reverse = paths.iter().map(|path| path.reverse.clone()).collect();
+    spec.transport = plan.transport.clone();
+    spec.give_up = time + GRACE;
+    match run(&spec, &mut |_| None) {
+        Ok(report) => report.goodput_mbps(),
+        Err(Failure::Timeout { read, at }) => {
+            super::watch::mbps(read.iter().sum(), at.since(anabranch_types::Time::ZERO))
+        }
+        Err(_) => 0.0,
+    }
+}
