@@ -86,7 +86,7 @@ A path is written as key=value pairs and flags, separated by commas:
   loss=5%        also 5%/20%@10s for a change after 10 s, markov:5%/35%@250ms for states
                  with a mean dwell, ge:1%/20% for the chances of entering and leaving outages
   ecn            RED that marks at BDP/6 to BDP/2, instead of a drop-tail queue of one BDP
-  red, jitter=2ms, reorder, buffer=64KiB (or 100p), blackout=10s-15s
+  red, jitter=2ms, reorder, buffer=64KiB (or 100p), blackout=10s-15s, mtu=1400B
 
 Without --path: name=sat,rate=20mbit,delay=30ms,loss=2%
                 name=lte,rate=12mbit,delay=40ms,loss=5%

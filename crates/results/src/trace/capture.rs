@@ -71,6 +71,7 @@ impl Observer for Capture {
                 DropCause::QueueFull => "dropped: the buffer was full",
                 DropCause::QueueEarly => "dropped: active queue management",
                 DropCause::Blackout => "dropped: the link was dark",
+                DropCause::TooLong => "dropped: longer than the MTU",
                 DropCause::Random => "lost at random",
             }),
             PacketEventKind::Entered | PacketEventKind::Marked => return,

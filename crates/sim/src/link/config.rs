@@ -32,6 +32,8 @@ pub struct LinkConfig {
     pub queue: QueueConfig,
     /// When the link is dark.
     pub blackouts: Vec<Blackout>,
+    /// The longest packet it takes over time, bytes on the wire; longer ones are dropped without a word.
+    pub mtu: Schedule<u32>,
 }
 
 /// Extra delay, uniform in `[0, max]` for each packet.
@@ -49,6 +51,8 @@ pub(super) const RATE_RANGE: (Bitrate, Bitrate) =
     (Bitrate::from_bps(1_000), Bitrate::from_bps(1_000_000_000_000));
 /// The longest delay and the largest jitter.
 pub(super) const MAX_DELAY: Duration = Duration::from_secs(60);
+/// The least MTU of a link (RFC 791 §3.2).
+pub(super) const MIN_MTU: u32 = 68;
 /// The smallest default buffer, in nominal packets.
 const MIN_DEFAULT_PACKETS: u64 = 10;
 
@@ -66,6 +70,7 @@ impl LinkConfig {
             loss: LossConfig::None,
             queue: QueueConfig::default(),
             blackouts: Vec::new(),
+            mtu: Schedule::constant(u32::MAX),
         }
     }
 
@@ -95,6 +100,12 @@ impl LinkConfig {
         self
     }
 
+    /// This link, taking packets of at most `bytes`.
+    pub fn with_mtu(mut self, bytes: u32) -> Self {
+        self.mtu = Schedule::constant(bytes);
+        self
+    }
+
     /// This link, dark as `blackout` says.
     pub fn with_blackout(mut self, blackout: Blackout) -> Self {
         self.blackouts.push(blackout);
@@ -102,7 +113,7 @@ impl LinkConfig {
     }
 
     /// The opposite direction as most comparisons want it: same rate (a trace is replaced by its mean),
-    /// delay, jitter and blackouts, a drop-tail buffer and no random loss.
+    /// delay, jitter, blackouts and MTU, a drop-tail buffer and no random loss.
     pub fn clean_reverse(&self) -> Self {
         let fluctuation = match &self.fluctuation {
             Fluctuation::Trace(_) => Fluctuation::None,
@@ -190,6 +201,11 @@ impl LinkConfig {
         }
         self.loss.validate().map_err(|why| LinkConfigError::new("loss", "the model", why))?;
         self.queue.validate().map_err(|why| LinkConfigError::new("buffer", "the queue", why))?;
+        for (_, mtu) in self.mtu.steps() {
+            if *mtu < MIN_MTU {
+                return Err(LinkConfigError::new("mtu", mtu, "at least 68B"));
+            }
+        }
         for Blackout { start, end } in &self.blackouts {
             if end <= start || *end == Time::MAX {
                 let given = format!("{start}-{end}");

@@ -65,6 +65,8 @@ pub struct Link<T> {
     dropped: VecDeque<Dropped<T>>,
     counters: LinkCounters,
     capacity: Capacity,
+    /// What fits at all times.
+    least_mtu: u32,
 }
 
 /// What comes out of a link.
@@ -111,6 +113,8 @@ pub enum DropCause {
     Blackout,
     /// It was lost at random after using the bottleneck.
     Random,
+    /// It was longer than the link's MTU.
+    TooLong,
 }
 
 impl<T> Link<T> {
@@ -139,6 +143,7 @@ impl<T> Link<T> {
             pipe: Pipe::new(config.jitter.reorder),
             dropped: VecDeque::new(),
             counters: LinkCounters::default(),
+            least_mtu: config.mtu.steps().iter().map(|(_, mtu)| *mtu).min().unwrap_or(u32::MAX),
             capacity: Capacity::new(rate.clone(), loss.clone()),
             rate,
             loss,
@@ -151,7 +156,7 @@ impl<T> Link<T> {
     /// [`next_event`](Self::next_event) may be earlier afterwards.
     ///
     /// # Errors
-    /// Hands the token back at once when the queue refuses the packet or the link is dark.
+    /// Hands the token back at once when the queue refuses the packet, it is too long, or the link is dark.
     pub fn enqueue(&mut self, now: Time, size: u32, ecn: Ecn, token: T) -> Result<(), Dropped<T>> {
         let now = self.run(now);
         self.counters.packets_in += 1;
@@ -160,6 +165,10 @@ impl<T> Link<T> {
         if rate == Bitrate::ZERO {
             self.counters.dropped_blackout += 1;
             return Err(Dropped { time: now, token, cause: DropCause::Blackout });
+        }
+        if size > self.least_mtu && size > self.config.mtu.at(now) {
+            self.counters.dropped_too_long += 1;
+            return Err(Dropped { time: now, token, cause: DropCause::TooLong });
         }
         let idle = self
             .transmitter

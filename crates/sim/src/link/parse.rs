@@ -3,7 +3,7 @@ use core::time::Duration;
 
 use anabranch_types::{Bitrate, DataSize, Time, parse_duration};
 
-use super::config::{LinkConfig, LinkConfigError, MAX_DELAY, RATE_RANGE};
+use super::config::{LinkConfig, LinkConfigError, MAX_DELAY, MIN_MTU, RATE_RANGE};
 use super::parse_loss::{CORRELATION, Correlation, LOSS, correlation, loss, name};
 use crate::loss::LossConfig;
 use crate::queue::{CodelConfig, Discipline, QueueLimit, RedConfig};
@@ -11,7 +11,7 @@ use crate::rate::{Blackout, Fluctuation, RandomRate, Schedule};
 
 /// Every key, as error messages list them.
 const KEYS: &str = "name, rate, fluctuation, delay, loss, correlation, jitter, buffer, blackout, \
-    ecn, red, codel, reorder";
+    mtu, ecn, red, codel, reorder";
 const NAME: &str = "1 to 32 letters, digits, '.', '_' or '-'";
 const RATE: &str = "1kbit to 1000gbit, such as 12mbit, or 12mbit/3mbit@10s for a change after 10s";
 const FLUCTUATION: &str = "period/least-most/step, such as 1s/20%-100%/10%: a new share of the rate \
@@ -20,6 +20,8 @@ const DELAY: &str = "0ms to 60s, such as 40ms, or 40ms/80ms@10s for a change aft
 const JITTER: &str = "0ms to 60s, such as 2ms";
 const BUFFER: &str = "1500B to 1GiB, such as 64KiB, or 1p to 1000000p for packets";
 const BLACKOUT: &str = "a start before its end, such as 10s-15s, several joined by '+'";
+
+const MTU: &str = "68B to 1GiB, such as 1400B, or 1500B/1400B@10s for a change after 10s";
 
 impl FromStr for LinkConfig {
     type Err = LinkConfigError;
@@ -37,6 +39,7 @@ impl FromStr for LinkConfig {
     /// | `jitter` | `2ms`: extra delay, uniform from zero to this; order is kept |
     /// | `buffer` | `64KiB` or `100p`; one bandwidth-delay product if left out |
     /// | `blackout` | `10s-15s`, several joined by `+` |
+    /// | `mtu` | `1400B`; changes as `1500B/1400B@10s`; any size if left out |
     /// | `ecn` | flag: RED that marks; CoDel that marks beside `codel` |
     /// | `red` | flag: RED that drops |
     /// | `codel` | flag: CoDel, 5 ms in 100 ms, that drops |
@@ -75,6 +78,7 @@ struct Draft {
     jitter: Option<Duration>,
     buffer: Option<QueueLimit>,
     blackouts: Vec<Blackout>,
+    mtu: Option<Schedule<u32>>,
     ecn: bool,
     red: bool,
     codel: bool,
@@ -104,6 +108,7 @@ impl Draft {
                 let windows: Option<_> = value.split('+').map(blackout).collect();
                 self.blackouts = windows.ok_or_else(|| refuse(BLACKOUT))?;
             }
+            "mtu" => self.mtu = Some(schedule(value, mtu).ok_or_else(|| refuse(MTU))?),
             "ecn" | "red" | "codel" | "reorder" => {
                 return Err(refuse("the bare word, without a value"));
             }
@@ -160,6 +165,7 @@ impl Draft {
         config.jitter.reorder = self.reorder;
         config.queue.limit = self.buffer;
         config.blackouts = self.blackouts;
+        config.mtu = self.mtu.unwrap_or(config.mtu);
         let ecn = self.ecn;
         if self.codel {
             config.queue.discipline = Discipline::Codel(CodelConfig { ecn, ..Default::default() });
@@ -226,6 +232,12 @@ fn buffer(text: &str) -> Option<QueueLimit> {
             (1500..=1 << 30).contains(&bytes.as_bytes()).then_some(QueueLimit::Bytes(bytes))
         }
     }
+}
+
+fn mtu(text: &str) -> Option<u32> {
+    let bytes: DataSize = text.parse().ok()?;
+    let bytes = u32::try_from(bytes.as_bytes()).ok()?;
+    (MIN_MTU..=1 << 30).contains(&bytes).then_some(bytes)
 }
 
 fn blackout(text: &str) -> Option<Blackout> {

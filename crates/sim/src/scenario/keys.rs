@@ -39,6 +39,7 @@ const LOSS: &str = "5%; 5%/20%@10s for changes; markov:5%/35%@250ms; trimodal:25
 const BUFFER: &str = "64KiB or 49p (packets)";
 const QUEUE: &str = "drop-tail, red, red-ecn, codel or codel-ecn";
 const BLACKOUT: &str = "10s-15s, several joined by +";
+const MTU: &str = "1400B; 1500B/1400B@10s for changes; 68B to 1GiB";
 
 /// What describes one direction of a link. Repeated in [`LINK`], [`PATH`] and [`REVERSE`].
 macro_rules! link_parts {
@@ -54,6 +55,7 @@ macro_rules! link_parts {
             optional("buffer", Kind::Form(BUFFER), "one bandwidth-delay product, 10 packets at least", "what may wait"),
             optional("queue", Kind::Part(QUEUE, QUEUE_TABLE), "drop-tail", "who is let in, marked or dropped"),
             optional("blackout", Kind::Form(BLACKOUT), "none", "when the link is dark; what is inside is dropped"),
+            optional("mtu", Kind::Form(MTU), "none", "the longest packet on the wire; longer ones are dropped"),
         ]
     };
 }

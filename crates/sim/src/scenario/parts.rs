@@ -33,6 +33,9 @@ pub(super) fn link_config(section: &Section<'_>, base: LinkConfig) -> LinkConfig
     if let Some(read) = from_text(section, "blackout") {
         config.blackouts = read.blackouts;
     }
+    if let Some(read) = from_text(section, "mtu") {
+        config.mtu = read.mtu;
+    }
     match section.part("loss") {
         Some(Part::Text(text, _)) => {
             let line = format!("rate=1mbit,delay=0ms,loss={text}");

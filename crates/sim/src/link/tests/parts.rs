@@ -75,6 +75,19 @@ fn a_dark_trace_link_loses_what_is_under_way_and_starts_afresh() {
 }
 
 #[test]
+fn what_is_longer_than_the_mtu_is_dropped_at_once() {
+    let mut link = link("rate=12mbit,delay=10ms,buffer=9p,mtu=1500B/1400B@20ms/9kB@30ms");
+    let mut offer = |millis, size| {
+        let refused = link.enqueue(Time::from_millis(millis), size, Ecn::NotEct, size.into());
+        refused.err().map(|dropped| dropped.cause)
+    };
+    assert_eq!((offer(0, 1500), offer(0, 1501)), (None, Some(DropCause::TooLong)));
+    assert_eq!((offer(20, 1400), offer(20, 1401)), (None, Some(DropCause::TooLong)));
+    assert_eq!((offer(30, 9000), offer(30, 9001)), (None, Some(DropCause::TooLong)));
+    assert_eq!((link.counters().dropped_too_long, link.counters().packets_in), (3, 6));
+}
+
+#[test]
 fn a_changed_delay_holds_from_its_time_and_keeps_the_order() {
     let send = |text: &str| {
         let mut link = link(text);

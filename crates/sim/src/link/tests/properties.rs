@@ -13,6 +13,7 @@ fn near_description() -> impl Strategy<Value = String> {
         "jitter",
         "buffer",
         "blackout",
+        "mtu",
         "ecn",
         "red",
         "reorder",
@@ -66,9 +67,14 @@ fn description() -> impl Strategy<Value = String> {
     ]);
     let rest = prop::sample::select(vec!["jitter=0ms", "jitter=4ms", "jitter=4ms,reorder"]);
     let dark = prop::sample::select(vec!["1s-2s", "20ms-25ms", "0ms-10ms+15ms-60ms"]);
-    (rate, 0..30_u64, loss, queue, rest, dark).prop_map(|(rate, delay, loss, queue, rest, dark)| {
-        format!("rate={rate},delay={delay}ms/5ms@25ms,loss={loss},{queue},{rest},blackout={dark}")
-    })
+    let mtu = prop::sample::select(vec!["3000B", "68B", "2kB/1500B@12ms"]);
+    (rate, 0..30_u64, loss, queue, rest, dark, mtu).prop_map(
+        |(rate, delay, loss, queue, rest, dark, mtu)| {
+            format!(
+                "rate={rate},delay={delay}ms/5ms@25ms,loss={loss},{queue},{rest},blackout={dark},mtu={mtu}"
+            )
+        },
+    )
 }
 
 proptest! {
@@ -120,7 +126,8 @@ proptest! {
         prop_assert!(!late);
         prop_assert!(returned.iter().all(|times| *times == 1), "{returned:?}");
         let c = *link.counters();
-        let dropped = c.dropped_by_queue() + c.dropped_blackout + c.lost_random;
+        let dropped =
+            c.dropped_by_queue() + c.dropped_blackout + c.dropped_too_long + c.lost_random;
         prop_assert_eq!(c.packets_in, c.packets_delivered + dropped);
         prop_assert_eq!(c.packets_serialised, c.packets_delivered + c.lost_random);
         prop_assert_eq!((link.packets_inside(), link.queue().bytes()), (0, 0));

@@ -121,6 +121,7 @@ fn link_figures(
         ("marks", count(|c| c.ecn_marks)),
         ("drops_queue", count(LinkCounters::dropped_by_queue)),
         ("drops_blackout", count(|c| c.dropped_blackout)),
+        ("drops_mtu", count(|c| c.dropped_too_long)),
         ("losses", losses),
         ("loss_share", share(losses, serialised)),
     ];

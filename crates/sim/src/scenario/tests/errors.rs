@@ -24,7 +24,7 @@ fn unknown_keys_name_their_nearest() {
         message("delay = ", "dealy = \"20ms\"\ndelay = "),
         "t.toml:9:1: link.a.dealy: there is no key 'dealy'; did you mean 'delay'?; allowed: name, \
          count, from, to, duplex, reverse, rate, fluctuation, delay, jitter, reorder, loss, buffer, \
-         queue, blackout"
+         queue, blackout, mtu"
     );
     assert_eq!(
         message("name = \"small\"", "name = \"small\"\ncolour = 1"),
