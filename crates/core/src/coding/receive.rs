@@ -190,18 +190,17 @@ impl ReceiveWindows {
         payload: &[u8],
         deliver: &mut dyn FnMut(&[u8]),
     ) -> Result<Arrival, CodingViolation> {
-        let count = usize::from(coverage.count);
-        let max = usize::from(self.code.max_symbols()).min(MAX_WINDOW);
+        let (count, max) = (u64::from(coverage.count), self.longest_window());
         if count == 0 || count > max {
             return Err(CodingViolation::Coverage);
         }
-        if usize::from(key) + count >= max {
+        if u64::from(key) + count >= max {
             return Err(CodingViolation::Key);
         }
         if payload.is_empty() || payload.len() > self.pool.size() {
             return Err(CodingViolation::Length);
         }
-        let end = coverage.first.0.checked_add(count as u64).ok_or(CodingViolation::Credit)?;
+        let end = coverage.first.0.checked_add(count).ok_or(CodingViolation::Credit)?;
         if end > self.limit {
             return Err(CodingViolation::Credit);
         }
@@ -221,6 +220,11 @@ impl ReceiveWindows {
         self.try_decode(index, deliver);
         self.advance();
         Ok(Arrival::New)
+    }
+
+    /// Most source symbols that a repair may cover.
+    fn longest_window(&self) -> u64 {
+        u64::from(self.code.max_symbols()).min(MAX_WINDOW as u64).max(1)
     }
 
     /// Makes the slot of a symbol exist; `None` if it is below the floor.
@@ -358,5 +362,8 @@ impl ReceiveWindows {
         while self.slot(self.first_missing).is_some_and(|slot| !matches!(slot, Slot::Missing)) {
             self.first_missing += 1;
         }
+        // No window that misses something reaches further back than it is long: what lies below is
+        // not needed, whatever the sender knows of it yet, and better forgotten while in the cache.
+        self.raise_floor(self.first_missing.saturating_sub(self.longest_window() - 1));
     }
 }

@@ -129,6 +129,8 @@ impl ReceiveSide {
         if self.final_size == Some(self.read) {
             self.done = true;
             self.ring.release();
+        } else if self.read == self.highest {
+            self.ring.rewind(self.read);
         }
         length
     }

@@ -6,12 +6,14 @@ use core::ops::Range;
 /// Least capacity once anything is stored, bytes.
 const MIN_CAPACITY: u64 = 1024;
 
-/// Bytes of a stream at `offset mod capacity`. Which offsets are alive is the caller's knowledge; no
-/// two of them may be a capacity or more apart.
+/// Bytes of a stream at `(offset - origin) mod capacity`. Which offsets are alive is the caller's
+/// knowledge; no two of them may be a capacity or more apart.
 #[derive(Default)]
 pub(super) struct Ring {
     /// Length 0 or a power of two.
     bytes: Vec<u8>,
+    /// An offset whose place is the first.
+    origin: u64,
 }
 
 impl Ring {
@@ -21,7 +23,8 @@ impl Ring {
             return;
         }
         let capacity = needed.next_power_of_two().max(MIN_CAPACITY);
-        let grown = Ring { bytes: vec![0; usize::try_from(capacity).unwrap_or(usize::MAX)] };
+        let bytes = vec![0; usize::try_from(capacity).unwrap_or(usize::MAX)];
+        let grown = Ring { bytes, origin: live.start };
         let old = core::mem::replace(self, grown);
         let mut offset = live.start;
         while offset < live.end {
@@ -52,6 +55,12 @@ impl Ring {
         }
     }
 
+    /// Starts over with `next` in the first place, so that bytes that are read as they come stay in
+    /// the same few places, and in the cache. Every offset is dead afterwards.
+    pub(super) fn rewind(&mut self, next: u64) {
+        self.origin = next;
+    }
+
     /// Gives the memory back. Every offset is dead afterwards.
     pub(super) fn release(&mut self) {
         self.bytes = Vec::new();
@@ -66,7 +75,8 @@ impl Ring {
     }
 
     fn index(&self, offset: u64) -> usize {
-        (offset & (self.bytes.len() as u64).saturating_sub(1)) as usize
+        let place = offset.wrapping_sub(self.origin);
+        (place & (self.bytes.len() as u64).saturating_sub(1)) as usize
     }
 }
 

@@ -119,8 +119,12 @@ impl SendSide {
     pub(super) fn take(&mut self, out: &mut [u8]) {
         self.ring.read(self.sent, out);
         self.sent += out.len() as u64;
-        if self.finished && self.sent == self.written {
-            self.ring.release();
+        if self.sent == self.written {
+            if self.finished {
+                self.ring.release();
+            } else {
+                self.ring.rewind(self.sent);
+            }
         }
     }
 

@@ -23,7 +23,8 @@ pub struct StreamLimits {
     pub max_stream_data: u64,
     /// Streams that the peer may have open at a time.
     pub max_streams: u64,
-    /// Bytes that the application may write ahead, on each stream.
+    /// Bytes that the application may write ahead, on each stream. The default stays in a core's cache
+    /// from the write to the copy into a symbol, and holds half a millisecond at 4 Gb/s.
     pub send_buffer: u64,
     /// Bytes of datagrams kept: for each class outgoing, and incoming.
     pub datagram_buffer: usize,
@@ -35,7 +36,7 @@ impl Default for StreamLimits {
             max_data: 16 << 20,
             max_stream_data: 8 << 20,
             max_streams: 100,
-            send_buffer: 1 << 20,
+            send_buffer: 256 << 10,
             datagram_buffer: 256 << 10,
         }
     }
