@@ -252,6 +252,8 @@ pub enum Blocked {
 pub struct FreshView {
     /// Source symbols that could be made now from waiting bytes, credit permitting.
     pub symbols: u32,
+    /// The application has more to write than the send buffers hold: what waits is not the rest.
+    pub more: bool,
     /// Class of the next of them.
     pub class: TrafficClass,
     /// Payload of one symbol, bytes.

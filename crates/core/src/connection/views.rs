@@ -41,6 +41,7 @@ impl Connection {
         };
         FreshView {
             symbols: symbols.min(u64::from(u32::MAX)) as u32,
+            more: pending.more,
             class: pending.class.unwrap_or_default(),
             symbol_size,
             blocked,

@@ -27,6 +27,8 @@ pub struct Pending {
     /// Bytes of that class that can be sent; the bare end of a stream counts as 1, a datagram for 16
     /// more than its length.
     pub bytes: u64,
+    /// The application has more to write in that class than the send buffers hold.
+    pub more: bool,
     /// Why there is nothing, if there is nothing.
     pub blocked: Option<Blocked>,
 }
@@ -41,6 +43,8 @@ pub(super) struct ClassQueue {
     pub(super) data: u64,
     /// Streams of which only the end is left to be sent.
     pub(super) lone_fins: u64,
+    /// Streams of which the application has more to write than was taken.
+    pub(super) unwritten: u64,
     pub(super) datagrams: DatagramQueue,
     /// Who comes first in the next symbol, datagrams or streams; they take turns.
     datagrams_first: bool,
@@ -52,6 +56,7 @@ impl ClassQueue {
             turns: VecDeque::new(),
             data: 0,
             lone_fins: 0,
+            unwritten: 0,
             datagrams: DatagramQueue::new(datagram_buffer),
             datagrams_first: true,
         }
@@ -69,11 +74,12 @@ impl Streams {
         for (class, queue) in CLASSES.into_iter().zip(&self.classes) {
             let bytes = queue.sendable(credit);
             if bytes > 0 {
-                return Pending { class: Some(class), bytes, blocked: None };
+                let more = queue.unwritten > 0;
+                return Pending { class: Some(class), bytes, more, blocked: None };
             }
         }
         let blocked = if self.unsent > 0 { Blocked::FlowControl } else { Blocked::Application };
-        Pending { class: None, bytes: 0, blocked: Some(blocked) }
+        Pending { class: None, bytes: 0, more: false, blocked: Some(blocked) }
     }
 
     /// Fills `buffer` with frames of `class` for the source symbol `symbol`; returns the bytes used, 0
@@ -204,6 +210,7 @@ impl Streams {
         queue.data = queue.data - send.counted.data + sendable.data;
         queue.lone_fins =
             queue.lone_fins - u64::from(send.counted.lone_fin) + u64::from(sendable.lone_fin);
+        queue.unwritten = queue.unwritten - u64::from(send.counted.more) + u64::from(sendable.more);
         send.counted = sendable;
         if !sendable.is_none() && !send.queued {
             send.queued = true;
@@ -219,6 +226,7 @@ impl Streams {
         let counted = core::mem::take(&mut send.counted);
         queue.data -= counted.data;
         queue.lone_fins -= u64::from(counted.lone_fin);
+        queue.unwritten -= u64::from(counted.more);
         if core::mem::take(&mut send.queued) {
             queue.turns.retain(|turn| *turn != id);
         }

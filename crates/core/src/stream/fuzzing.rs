@@ -148,6 +148,8 @@ pub fn audit(streams: &Streams) {
         assert_eq!(queue.data, mine().map(|send| send.counted.data).sum());
         let lone_fins = mine().filter(|send| send.counted.lone_fin).count();
         assert_eq!(queue.lone_fins, lone_fins as u64);
+        let unwritten = mine().filter(|send| send.counted.more).count();
+        assert_eq!(queue.unwritten, unwritten as u64);
         assert_eq!(queue.turns.len(), mine().filter(|send| send.queued).count());
         assert!(mine().all(|send| send.counted == send.sendable()));
         assert!(mine().all(|send| send.queued || send.counted.is_none()));

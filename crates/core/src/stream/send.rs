@@ -26,7 +26,9 @@ pub(super) struct SendSide {
     pub(super) stopped: Option<u64>,
     /// Nothing is left to be done or to be learned.
     pub(super) done: bool,
-    /// The last write was cut short, so the application waits for space.
+    /// The last write was cut short: the application has more than the buffer holds.
+    has_more: bool,
+    /// The application waits for space and has not been told of any.
     pub(super) wants_space: bool,
     /// What the class's totals hold for this stream.
     pub(super) counted: Sendable,
@@ -41,9 +43,12 @@ pub(super) struct Sendable {
     pub(super) data: u64,
     /// The stream's end, with no byte left to carry it.
     pub(super) lone_fin: bool,
+    /// The application has more to write.
+    pub(super) more: bool,
 }
 
 impl Sendable {
+    /// Whether nothing is there yet.
     pub(super) const fn is_none(&self) -> bool {
         self.data == 0 && !self.lone_fin
     }
@@ -62,6 +67,7 @@ impl SendSide {
             reset: None,
             stopped: None,
             done: false,
+            has_more: false,
             wants_space: false,
             counted: Sendable::default(),
             queued: false,
@@ -80,12 +86,13 @@ impl SendSide {
 
     pub(super) const fn sendable(&self) -> Sendable {
         if self.reset.is_some() || self.fin_sent {
-            return Sendable { data: 0, lone_fin: false };
+            return Sendable { data: 0, lone_fin: false, more: false };
         }
         let unsent = self.unsent();
         let credit = self.limit.saturating_sub(self.sent);
         let data = if unsent < credit { unsent } else { credit };
-        Sendable { data, lone_fin: self.finished && unsent == 0 }
+        let more = self.has_more && self.is_open();
+        Sendable { data, lone_fin: self.finished && unsent == 0, more }
     }
 
     /// Space in a buffer of `capacity` bytes.
@@ -102,7 +109,8 @@ impl SendSide {
         self.ring.ensure(self.sent..self.written, self.unsent() + taken.len() as u64);
         self.ring.write(self.written, taken);
         self.written += taken.len() as u64;
-        self.wants_space = taken.len() < data.len();
+        self.has_more = taken.len() < data.len();
+        self.wants_space = self.has_more;
         taken.len()
     }
 

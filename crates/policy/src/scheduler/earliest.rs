@@ -185,7 +185,7 @@ impl Scheduler for Earliest {
             return Pull::Idle("would fill the receiver's buffer behind this path");
         }
         let waiting = f64::from(view.fresh.symbols) * f64::from(view.fresh.symbol_size);
-        if self.faster_without(path, waiting, view) {
+        if !view.fresh.more && self.faster_without(path, waiting, view) {
             return Pull::Idle("faster paths finish the rest sooner");
         }
         send(picks, path.id, Work::Fresh, "new data")

@@ -33,6 +33,7 @@ fn window(id: u64, due: u16) -> WindowView {
 fn fresh(symbols: u32) -> FreshView {
     FreshView {
         symbols,
+        more: false,
         class: TrafficClass::Bulk,
         symbol_size: 1000,
         blocked: (symbols == 0).then_some(Blocked::Application),
@@ -326,4 +327,20 @@ fn a_fast_path_that_is_alone_takes_several_at_once() {
     assert_eq!(count(4800.0, 1, 100, 2), 2, "no more than there are");
     assert_eq!(count(100.0, 1, 100, 1000), 1, "a slow path decides each time");
     assert_eq!(count(4800.0, 2, 100, 1000), 1, "as does one with company");
+}
+
+#[test]
+fn a_slow_path_is_spared_for_the_rest_only() {
+    let mut paths = [path(0, 100, 10), path(1, 100, 400)];
+    for path in &mut paths {
+        path.rate = anabranch_types::Bitrate::from_mbps(100.0);
+        path.rtt.min = path.rtt.smoothed;
+        path.rtt.samples = 1;
+    }
+    // The fast path moves 2.4 MB while a packet crosses the slow one.
+    let mut view = view(&paths, &[], 1000);
+    view.fresh.window = 100_000;
+    assert_eq!(pulls("earliest", &view), [FRESH, None], "1 MB is done before");
+    view.fresh.more = true;
+    assert_eq!(pulls("earliest", &view), [FRESH, FRESH], "but there will be more");
 }

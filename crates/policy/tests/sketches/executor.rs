@@ -108,6 +108,7 @@ impl World {
         let symbols = self.fresh.min(self.window);
         let fresh = FreshView {
             symbols,
+            more: false,
             class: TrafficClass::Bulk,
             symbol_size: 1150,
             blocked: (symbols == 0).then_some(Blocked::Application),

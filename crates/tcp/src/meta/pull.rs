@@ -107,6 +107,7 @@ impl MetaSender {
         });
         let fresh = FreshView {
             symbols: u32::try_from(symbols).unwrap_or(u32::MAX),
+            more: false,
             class: TrafficClass::Bulk,
             symbol_size: u16::try_from(mss).unwrap_or(u16::MAX),
             blocked,

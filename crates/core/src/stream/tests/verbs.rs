@@ -54,6 +54,21 @@ fn writable_after_a_short_write() {
 }
 
 #[test]
+fn an_application_with_more_to_write_is_known() {
+    let mut streams = initiator();
+    let id = streams.open(BULK).unwrap();
+    streams.write(id, &[1; 600]).unwrap();
+    assert!(streams.pending().more);
+    fill(&mut streams, BULK, 0, 300);
+    assert!(streams.pending().more, "that it is told of space changes nothing");
+    streams.write(id, &[1; 100]).unwrap();
+    assert!(!streams.pending().more, "this was the rest, as far as is known");
+    streams.write(id, &[1; 600]).unwrap();
+    streams.finish(id).unwrap();
+    assert!(!streams.pending().more);
+}
+
+#[test]
 fn readable_is_merged_and_withdrawn() {
     let mut streams = responder();
     let id = StreamId(0);
