@@ -1,0 +1,93 @@
+//! §II-D and §III-D: which path carries which block.
+
+use anabranch_policy::scheduler::{Pull, Scheduler, Work, build};
+use anabranch_policy::view::{
+    Demand, FreshView, PathView, SchedulerView, SymbolId, TrafficClass, WindowId, WindowView,
+};
+use anabranch_types::{PathId, Time};
+
+use super::provisioning::path;
+
+/// Unrecovered blocks of which these have so many symbols due.
+fn blocks(due: &[u16]) -> Vec<WindowView> {
+    let block = |(index, due): (usize, &u16)| WindowView {
+        id: WindowId(index as u64),
+        first: SymbolId(index as u64 * 50),
+        sources: 50,
+        closed: true,
+        due: *due,
+        ..WindowView::default()
+    };
+    due.iter().enumerate().map(block).collect()
+}
+
+/// The block that each path takes a symbol of; none for new data.
+fn mapping(paths: &[PathView], windows: &[WindowView], fresh: u32) -> Vec<Option<u64>> {
+    let mut rank = build(&"rank".parse().unwrap()).unwrap();
+    let fresh = FreshView {
+        symbols: fresh,
+        class: TrafficClass::Bulk,
+        symbol_size: 700,
+        blocked: None,
+        window: fresh,
+    };
+    let view = SchedulerView { now: Time::ZERO, paths, windows, fresh, demand: Demand::default() };
+    let mut one = |path: &PathView| match pull(&mut *rank, path.id, &view) {
+        Work::Window(id) => Some(id.0),
+        Work::Fresh => None,
+        other => panic!("{other:?}"),
+    };
+    paths.iter().map(&mut one).collect()
+}
+
+fn pull(rank: &mut dyn Scheduler, path: PathId, view: &SchedulerView<'_>) -> Work {
+    let mut picks = Vec::new();
+    let pull = rank.pull(path, view, &mut picks);
+    assert!(matches!(pull, Pull::Send(_)), "{pull:?}: an opportunity is wasted");
+    assert!(picks.iter().all(|pick| pick.path == path));
+    picks[0].work
+}
+
+#[test]
+fn older_blocks_take_paths_above_the_median_of_window_times_delivery_over_round_trip() {
+    let mut paths = [path(0, 10, 40), path(1, 30, 40), path(2, 12, 20)];
+    // Ranks 250, 750 and 600 a second: only path 1 is above the median.
+    let all_due = blocks(&[9, 9, 9, 9]);
+    assert_eq!(mapping(&paths, &all_due, 0), [Some(2), Some(0), Some(2)]);
+    // At 60 % loss it ranks 300: path 2 is the good one.
+    paths[1].loss.mean = 0.6;
+    assert_eq!(mapping(&paths, &all_due, 0), [Some(2), Some(2), Some(0)]);
+    // A longer round trip ranks lower as well.
+    paths[2].rtt.smoothed *= 3;
+    assert_eq!(mapping(&paths, &all_due, 0), [Some(2), Some(0), Some(2)]);
+}
+
+#[test]
+fn earlier_blocks_come_before_later_ones_on_every_path() {
+    let paths = [path(0, 30, 40), path(1, 10, 40)];
+    assert_eq!(mapping(&paths, &blocks(&[2, 2, 2, 2]), 0), [Some(0), Some(2)]);
+    assert_eq!(mapping(&paths, &blocks(&[0, 2, 0, 2]), 0), [Some(1), Some(3)]);
+    // New data counts as one more block, the newest, and of an odd number the older half is the larger.
+    assert_eq!(mapping(&paths, &blocks(&[0, 0, 2, 2]), 9), [Some(2), Some(3)]);
+    assert_eq!(mapping(&paths, &blocks(&[0, 2, 2]), 0), [Some(1), Some(2)]);
+}
+
+#[test]
+fn no_opportunity_to_send_is_wasted() {
+    let paths = [path(0, 30, 40), path(1, 10, 40)];
+    // Nothing of its own half: the good path takes newer blocks or new data, the bad one older blocks.
+    assert_eq!(mapping(&paths, &blocks(&[0, 0, 0, 3]), 0), [Some(3), Some(3)]);
+    assert_eq!(mapping(&paths, &blocks(&[0, 0, 0, 0]), 9), [None, None]);
+    assert_eq!(mapping(&paths, &blocks(&[3, 0, 0, 0]), 0), [Some(0), Some(0)]);
+}
+
+#[test]
+fn equal_paths_and_a_path_alone_are_good() {
+    let all_due = blocks(&[1, 1, 1, 1]);
+    assert_eq!(mapping(&[path(0, 10, 40)], &all_due, 0), [Some(0)]);
+    let equal = [path(0, 10, 40), path(1, 20, 80), path(2, 5, 20)];
+    assert_eq!(mapping(&equal, &all_due, 0), [Some(0), Some(0), Some(0)]);
+    // An even number of paths: the median lies between the middle two.
+    let even = [path(0, 10, 40), path(1, 20, 40), path(2, 30, 40), path(3, 40, 40)];
+    assert_eq!(mapping(&even, &all_due, 0), [Some(2), Some(2), Some(0), Some(0)]);
+}

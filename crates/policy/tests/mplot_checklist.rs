@@ -1,0 +1,12 @@
+//! MPLOT line by line, as its paper has it: what policies decide, asked through their public traits.
+//!
+//! What the transport does with the decisions is checked in `crates/sim/tests/mplot_checklist.rs`. The
+//! table in `docs/protocols/mplot.md` names a test for every line.
+
+mod mplot {
+    pub mod estimation;
+    pub mod mapping;
+    pub mod provisioning;
+    pub mod readings;
+    pub mod window;
+}

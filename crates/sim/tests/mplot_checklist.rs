@@ -1,0 +1,11 @@
+//! MPLOT line by line, as its paper has it: what a connection does with blocks, numbers and
+//! acknowledgements.
+//!
+//! What its policies decide is checked in `crates/policy/tests/mplot_checklist.rs`. The table in
+//! `docs/protocols/mplot.md` names a test for every line.
+
+mod mplot {
+    pub mod acknowledgements;
+    pub mod blocks;
+    pub mod transit;
+}
