@@ -30,6 +30,7 @@ fn mapping(paths: &[PathView], windows: &[WindowView], fresh: u32) -> Vec<Option
         symbol_size: 700,
         blocked: None,
         window: fresh,
+        more: false,
     };
     let view = SchedulerView { now: Time::ZERO, paths, windows, fresh, demand: Demand::default() };
     let mut one = |path: &PathView| match pull(&mut *rank, path.id, &view) {
