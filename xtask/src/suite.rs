@@ -50,7 +50,7 @@ pub fn soak(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> 
         _ => return Err("`soak` takes --connections N".into()),
     };
     let mut command = workspace.cargo(&["test", "--locked", "--release"]);
-    command.args(["-p", "anabranch-sim", "--test", "faults"]);
+    command.args(["-p", "anabranch-sim", "--test", "faults", "--", "--nocapture"]);
     // Half of them over networks that only lose, half over networks that lie as well.
     command.env("FAULTS", connections.div_ceil(2).to_string());
     let (_, success) = run(command, std::io::stdout().lock())?;

@@ -1,14 +1,15 @@
 //! Random networks full of faults: whatever they do, every byte arrives once, in order and unchanged.
 //!
-//! Each schedule is made from its number. `FAULTS=1000` runs that many of each kind;
-//! `FAULT=17` runs number 17 alone, and tells what it is.
+//! Each schedule is made from its number. `FAULTS=1000` runs that many of each kind (`--nocapture` shows
+//! how it goes); `FAULT=17` runs number 17 alone, and tells what it is.
 
 use anabranch_core::profiles::Profile;
 use anabranch_sim::harness::{
-    Flow, Goal, Mangle, PathChange, PathEvent, Probes, Report, Spec, run,
+    Failure, Flow, Goal, Mangle, PathChange, PathEvent, Probes, Report, Spec, run,
 };
 use anabranch_sim::link::LinkConfig;
 use anabranch_types::{Rng, Time, math};
+use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
 
@@ -180,29 +181,99 @@ fn limits(dice: &mut Dice, spec: &mut Spec) {
     transport.ecn = dice.chance(0.8);
 }
 
-fn go(number: u64, mangled: bool) -> Report {
-    let (spec, description) = schedule(number, mangled);
-    let report = run(&spec, &mut |_| None)
-        .unwrap_or_else(|e| panic!("fault schedule {number}: {e}\n{description}"));
+fn go(number: u64, mangled: bool) -> Result<Report, Failure> {
+    let (spec, _) = schedule(number, mangled);
+    let report = run(&spec, &mut |_| None)?;
     // Some probes may be lost for good, but none may come twice; the harness looks at single ones.
     let sent: u64 = report.flows.iter().map(|flow| flow.probes.sent).sum();
     let arrived: usize = report.flows.iter().map(|flow| flow.probes.delays.len()).sum();
-    assert!(arrived as u64 <= sent, "fault schedule {number}: {arrived} probes of {sent}");
-    report
+    if arrived as u64 > sent {
+        return Err(Failure::Corrupt(format!("{arrived} probes of {sent}")));
+    }
+    Ok(report)
 }
 
-/// Runs the numbers asked for; the first failure tells everything needed to repeat it.
+/// What came of many schedules.
+#[derive(Debug, Default)]
+struct Tally {
+    connections: usize,
+    datagrams: u64,
+    bytes: u64,
+    virtual_time: Duration,
+    corrupt: Vec<u64>,
+    unfinished: Vec<u64>,
+    panicked: Vec<u64>,
+}
+
+impl Tally {
+    /// Runs one schedule and counts it; a failure tells everything needed to repeat it.
+    fn add(&mut self, number: u64, mangled: bool) {
+        let outcome = std::panic::catch_unwind(|| go(number, mangled));
+        let (list, why) = match outcome {
+            Ok(Ok(report)) => {
+                self.connections += report.flows.len();
+                self.datagrams += report.datagrams;
+                self.bytes += report.bytes();
+                self.virtual_time += report.elapsed;
+                return;
+            }
+            Ok(Err(error @ Failure::Corrupt(_))) => (&mut self.corrupt, error.to_string()),
+            Ok(Err(error)) => (&mut self.unfinished, error.to_string()),
+            Err(_) => (&mut self.panicked, "panicked".to_owned()),
+        };
+        list.push(number);
+        println!("fault schedule {number}: {why}\n{}", schedule(number, mangled).1);
+    }
+
+    fn is_clean(&self) -> bool {
+        self.corrupt.is_empty() && self.unfinished.is_empty() && self.panicked.is_empty()
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Tally { connections, datagrams, bytes, virtual_time, .. } = self;
+        write!(
+            f,
+            "{connections} connections, {datagrams} datagrams, {bytes} bytes delivered in {:.0} s of \
+             virtual time; lost, repeated, reordered or changed bytes in {}, unfinished {}, panics {}",
+            virtual_time.as_secs_f64(),
+            self.corrupt.len(),
+            self.unfinished.len(),
+            self.panicked.len()
+        )?;
+        match peak_memory() {
+            Some(kilobytes) => write!(f, "; peak memory {} MB", kilobytes / 1024),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Most memory that this process ever had, kB, where the system tells.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
+}
+
+/// Runs the numbers asked for, all of them whatever comes of each.
 fn go_all(mangled: bool) {
     let number = |name| std::env::var(name).ok().map(|text| text.parse().unwrap());
     if let Some(one) = number("FAULT") {
         println!("{}", schedule(one, mangled).1);
-        println!("{:#?}", go(one, mangled));
+        println!("{:#?}", go(one, mangled).unwrap());
         return;
     }
-    for number in 1..=number("FAULTS").unwrap_or(USUAL) {
-        let report = go(number, mangled);
-        println!("{number}: {:?} {} datagrams", report.elapsed, report.datagrams);
+    let networks = if mangled { "networks that lie as well" } else { "networks that only lose" };
+    let schedules = number("FAULTS").unwrap_or(USUAL);
+    let mut tally = Tally::default();
+    for number in 1..=schedules {
+        tally.add(number, mangled);
+        if number.is_multiple_of(1000) || number == schedules {
+            println!("{number} of {schedules} schedules over {networks}: {tally}");
+        }
     }
+    assert!(tally.is_clean(), "{tally:?}");
 }
 
 #[test]
@@ -219,7 +290,8 @@ fn nothing_is_believed_from_networks_that_lie() {
 fn schedules_repeat_to_the_last_packet() {
     for number in 1..=5 {
         for mangled in [false, true] {
-            let (first, second) = (go(number, mangled), go(number, mangled));
+            let again = || go(number, mangled).unwrap();
+            let (first, second) = (again(), again());
             assert_eq!((first.digest, first.elapsed), (second.digest, second.elapsed));
         }
     }
