@@ -1,25 +1,26 @@
 //! An endpoint: one identity, its sockets' datagrams, and the connections among them.
 
+mod accept;
+mod admission;
+
 use std::collections::BTreeMap;
 
 use anabranch_policy::PolicyError;
 use anabranch_types::{PathId, Rng, Time};
 use core::fmt;
 
+use self::admission::HalfOpen;
 use crate::config::TransportConfig;
 use crate::connection::{Connection, Event, Setup, TimeoutReason};
 use crate::connection::{Earliest, Transmit};
 use crate::crypto::{Crypto, PublicKey, Session};
-use crate::handshake::{Candidate, Outcome, Permitted, ResponderConfig, Responding};
 use crate::handshake::{Initiating, Opening, Schedule};
+use crate::handshake::{Permitted, ResponderConfig, Responding};
 use crate::path::received::Ecn;
 use crate::path::{PathAddress, SocketId};
 use crate::profiles::Profile;
 use crate::wire::header::connection_of;
 use crate::wire::{ConnectionId, PacketKind, Role, TransportParameters};
-
-/// Handshake answers that wait for a writable socket, at most: more are dropped, and asked for again.
-const MAX_REPLIES: usize = 256;
 
 /// What an endpoint is made from.
 #[derive(Clone, Debug)]
@@ -34,6 +35,13 @@ pub struct EndpointConfig {
     pub schedule: Schedule,
     /// Most connections at a time, opened and accepted together.
     pub max_connections: usize,
+    /// Most of them that are accepted and half open: the peer has not sent a packet yet that shows that it
+    /// has the keys. Further ones take the place of those that have been so for two seconds.
+    pub max_half_open: usize,
+    /// Most half-open connections of a single source: an IPv4 address or an IPv6 prefix of 56 bits.
+    pub max_half_open_per_source: usize,
+    /// Most accepted connections with the holder of a single key.
+    pub max_per_peer: usize,
     /// Wall-clock nanoseconds since 1970 at [`Time::ZERO`]; handshake timestamps are made from it.
     pub wall_clock: u64,
 }
@@ -47,6 +55,9 @@ impl EndpointConfig {
             responder: ResponderConfig::default(),
             schedule: Schedule::default(),
             max_connections: 1024,
+            max_half_open: 256,
+            max_half_open_per_source: 16,
+            max_per_peer: 256,
             wall_clock: 0,
         }
     }
@@ -140,6 +151,7 @@ pub struct Endpoint {
     responding: Responding,
     attempts: BTreeMap<u32, Attempt>,
     connections: BTreeMap<u32, Connection>,
+    half_open: HalfOpen,
     replies: Vec<(PathAddress, Vec<u8>)>,
     events: std::collections::VecDeque<EndpointEvent>,
     /// Connection that was served last, for fairness.
@@ -159,6 +171,7 @@ impl Endpoint {
             rng,
             attempts: BTreeMap::new(),
             connections: BTreeMap::new(),
+            half_open: HalfOpen::default(),
             replies: Vec::new(),
             events: std::collections::VecDeque::new(),
             last_served: 0,
@@ -208,8 +221,12 @@ impl Endpoint {
         self.last_timestamp
     }
 
+    fn is_full(&self) -> bool {
+        self.connections.len() + self.attempts.len() >= self.config.max_connections
+    }
+
     fn free_id(&mut self) -> Option<u32> {
-        if self.connections.len() + self.attempts.len() >= self.config.max_connections {
+        if self.is_full() {
             return None;
         }
         loop {
@@ -246,50 +263,6 @@ impl Endpoint {
             PacketKind::Initiation => self.on_initiation(now, address, payload),
             PacketKind::Response => self.on_response(now, address, payload),
             PacketKind::CookieReply => self.on_cookie_reply(now, address, payload),
-        }
-    }
-
-    fn on_initiation(&mut self, now: Time, address: PathAddress, payload: &[u8]) {
-        let under_load = self.replies.len() >= MAX_REPLIES / 2;
-        let outcome =
-            self.responding.handle(self.crypto.as_mut(), now, address.remote, payload, under_load);
-        match outcome {
-            Outcome::Drop(_) => {}
-            Outcome::Reply(bytes) => self.reply(address, bytes),
-            Outcome::Candidate(candidate) => self.accept(now, address, candidate),
-        }
-    }
-
-    fn reply(&mut self, address: PathAddress, bytes: Vec<u8>) {
-        if self.replies.len() < MAX_REPLIES {
-            self.replies.push((address, bytes));
-        }
-    }
-
-    fn accept(&mut self, now: Time, address: PathAddress, candidate: Candidate) {
-        let Ok(parameters) = TransportParameters::decode(&candidate.parameters) else { return };
-        let Some(id) = self.free_id() else { return };
-        let (peer, remote_id) = (candidate.peer, ConnectionId(candidate.remote_id));
-        let ours = self.config.transport.parameters(&self.config.profile.name).encode();
-        let Ok(accepting) = self.responding.accept(self.crypto.as_ref(), now, candidate, id, &ours)
-        else {
-            return;
-        };
-        let setup = Setup {
-            role: Role::Responder,
-            peer,
-            local_id: ConnectionId(id),
-            remote_id,
-            session: accepting.session,
-            config: self.config.transport.clone(),
-            profile: self.config.profile.clone(),
-            peer_parameters: parameters,
-            rng: Rng::new(self.rng.next_u64()),
-            now,
-        };
-        if let Ok(connection) = Connection::new(setup) {
-            self.connections.insert(id, connection);
-            self.reply(address, accepting.response);
         }
     }
 
@@ -428,6 +401,7 @@ impl Endpoint {
         for attempt in self.attempts.values() {
             earliest.add(Some(attempt.initiating.next_timeout()), TimeoutReason::Handshake);
         }
+        earliest.add(self.half_open.next_timeout(), TimeoutReason::Handshake);
         for connection in self.connections.values() {
             if let Some((time, reason)) = connection.next_timeout() {
                 earliest.add(Some(time), reason);
@@ -450,10 +424,12 @@ impl Endpoint {
             connection.handle_timeout(now);
         }
         self.collect_events();
-        let events = &mut self.events;
+        self.drop_half_open(now);
+        let (events, half_open) = (&mut self.events, &mut self.half_open);
         self.connections.retain(|id, connection| {
             let gone = connection.is_gone(now);
             if gone {
+                half_open.remove(*id);
                 events.push_back(EndpointEvent::Gone(Handle(*id)));
             }
             !gone
@@ -464,6 +440,7 @@ impl Endpoint {
         for (id, connection) in &mut self.connections {
             while let Some(event) = connection.poll_event() {
                 if event == Event::Established && connection.role() == Role::Responder {
+                    self.half_open.remove(*id);
                     self.events.push_back(EndpointEvent::Accepted(Handle(*id)));
                 }
                 self.events.push_back(EndpointEvent::Connection(Handle(*id), event));

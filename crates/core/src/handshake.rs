@@ -13,6 +13,7 @@ mod initiating;
 pub mod message;
 mod replay;
 mod responding;
+mod sources;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ pub use initiating::{Established, Initiating, Opening, Schedule};
 pub use responding::{
     AcceptError, Accepting, Candidate, DropReason, Outcome, Permitted, ResponderConfig, Responding,
 };
+pub use sources::Source;
 
 use crate::crypto::CryptoError;
 use core::fmt;

@@ -34,6 +34,10 @@ impl CookieSecrets {
         remote: SocketAddr,
         message: &Initiation<'_>,
     ) -> bool {
+        if message.macs.mac2 == [0; MAC_LEN] {
+            // What is sent without a cookie; a flood of these should cost no more than it has to.
+            return false;
+        }
         self.rotate(now);
         let address = address_bytes(remote);
         core::iter::once(&self.current).chain(&self.previous).any(|secret| {

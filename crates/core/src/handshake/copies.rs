@@ -15,13 +15,38 @@ pub(super) struct Copies {
     lifetime: Duration,
 }
 
+/// Times that one answer is repeated at most. An initiator sends its message on up to 16 paths, some eight
+/// times within an answer's life; whoever replays it more often only wants the answers to hit somebody.
+const MOST_REPEATS: u8 = 128;
+
 /// A response that was sent.
 #[derive(Debug)]
 pub(super) struct Answer {
     /// The first MAC of the message answered. It covers all but the second MAC, so a message with the
     /// same ephemeral and another MAC is not a copy.
     pub(super) mac1: [u8; MAC_LEN],
-    pub(super) response: Vec<u8>,
+    response: Vec<u8>,
+    repeats: u8,
+}
+
+impl Answer {
+    pub(super) fn new(mac1: [u8; MAC_LEN], response: Vec<u8>) -> Self {
+        Answer { mac1, response, repeats: 0 }
+    }
+
+    /// Bytes of the response.
+    pub(super) fn len(&self) -> usize {
+        self.response.len()
+    }
+
+    /// The response for one more copy, unless there have been too many.
+    pub(super) fn repeat(&mut self) -> Option<&Vec<u8>> {
+        if self.repeats >= MOST_REPEATS {
+            return None;
+        }
+        self.repeats += 1;
+        Some(&self.response)
+    }
 }
 
 impl Copies {
@@ -29,9 +54,13 @@ impl Copies {
         Copies { answers: BTreeMap::new(), by_age: VecDeque::new(), capacity, lifetime }
     }
 
-    pub(super) fn find(&mut self, now: Time, ephemeral: &[u8; EPHEMERAL_LEN]) -> Option<&Answer> {
+    pub(super) fn find(
+        &mut self,
+        now: Time,
+        ephemeral: &[u8; EPHEMERAL_LEN],
+    ) -> Option<&mut Answer> {
         self.forget_old(now);
-        self.answers.get(ephemeral)
+        self.answers.get_mut(ephemeral)
     }
 
     pub(super) fn insert(&mut self, now: Time, ephemeral: [u8; EPHEMERAL_LEN], answer: Answer) {

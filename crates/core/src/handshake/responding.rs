@@ -6,6 +6,7 @@ use super::message::{
 };
 use super::replay::Replays;
 use super::same_mac;
+use super::sources::{Source, Sources};
 use crate::crypto::{Crypto, MacPurpose, PublicKey, Responder, Session};
 use anabranch_types::{Rng, Time};
 use core::net::SocketAddr;
@@ -47,6 +48,13 @@ pub struct ResponderConfig {
     pub rate: u64,
     /// Initiations taken through Diffie–Hellman at once. Below half of it, senders must show a cookie.
     pub burst: u64,
+    /// Of those, the ones of a single source a second, in the long run; and as many again of those who show
+    /// a cookie. Sources are IPv4 addresses and IPv6 prefixes of 56 bits.
+    pub source_rate: u64,
+    /// Initiations of a single source at once.
+    pub source_burst: u64,
+    /// Cookies sent to a single source a second, and at once.
+    pub source_cookies: u64,
     /// Peers whose timestamps are remembered.
     pub peers: usize,
     /// Responses kept for copies of the messages they answer.
@@ -62,6 +70,9 @@ impl Default for ResponderConfig {
             permitted: Permitted::Nobody,
             rate: 500,
             burst: 100,
+            source_rate: 20,
+            source_burst: 20,
+            source_cookies: 50,
             peers: 4096,
             copies: 1024,
             copy_lifetime: Duration::from_secs(30),
@@ -80,6 +91,10 @@ pub enum DropReason {
     EphemeralReuse,
     /// The rate of Diffie–Hellman operations is exhausted.
     Rate,
+    /// The rate of its source is exhausted.
+    Source,
+    /// The message was answered more often than honest copies need.
+    Copies,
     /// The cryptography refused it.
     Crypto,
     /// Its payload is too short for a timestamp.
@@ -156,14 +171,23 @@ pub struct Responding {
     bucket: TokenBucket,
     burst: u64,
     cookies: CookieSecrets,
+    /// What sources may ask for without and with a cookie. Without one an address may be forged, and
+    /// must not use up what its true holder needs.
+    unproven: Sources,
+    proven: Sources,
+    cookie_replies: Sources,
     copies: Copies,
     replays: Replays,
 }
 
 impl Responding {
-    /// Empty tables. `rng` makes the cookie secrets and must serve no other purpose.
-    pub fn new(config: ResponderConfig, now: Time, rng: Rng) -> Self {
+    /// Empty tables. `rng` makes the secrets of cookies and tables and must serve no other purpose.
+    pub fn new(config: ResponderConfig, now: Time, mut rng: Rng) -> Self {
+        let mut sources = |rate, burst| Sources::new(rate, burst, &mut rng);
         Responding {
+            unproven: sources(config.source_rate, config.source_burst),
+            proven: sources(config.source_rate, config.source_burst),
+            cookie_replies: sources(config.source_cookies, config.source_cookies),
             permitted: config.permitted,
             bucket: TokenBucket::new(config.rate, config.burst, now),
             burst: config.burst,
@@ -179,7 +203,8 @@ impl Responding {
     }
 
     /// Reads an Initiation that came from `remote`. With `under_load`, or when the bucket of
-    /// Diffie–Hellman operations runs low, only senders with a valid cookie get further.
+    /// Diffie–Hellman operations or the source's allowance runs low, only senders with a valid cookie get
+    /// further.
     pub fn handle(
         &mut self,
         crypto: &mut dyn Crypto,
@@ -213,7 +238,7 @@ impl Responding {
             return Err(AcceptError::TooLong);
         }
         self.replays.record(candidate.peer, candidate.timestamp);
-        let answer = Answer { mac1: candidate.mac1, response: response.clone() };
+        let answer = Answer::new(candidate.mac1, response.clone());
         self.copies.insert(now, candidate.ephemeral, answer);
         Ok(Accepting { response, session })
     }
@@ -235,16 +260,33 @@ impl Responding {
         if let Some(answer) = self.copies.find(now, &message.ephemeral) {
             return repeat(answer, &message, bytes.len());
         }
+        let source = Source::of(remote);
         let scarce = under_load || self.bucket.level(now) < self.burst.div_ceil(2);
-        if scarce && !self.cookies.proves(crypto, now, remote, &message) {
-            return Ok(Outcome::Reply(
-                self.cookies.reply(crypto, now, remote, &message).to_bytes(),
-            ));
+        if scarce || !self.unproven.take(now, source) {
+            if !self.cookies.proves(crypto, now, remote, &message) {
+                return self.ask_for_cookie(crypto, now, remote, &message);
+            }
+            if !self.proven.take(now, source) {
+                return Err(DropReason::Source);
+            }
         }
         if !self.bucket.take(now) {
             return Err(DropReason::Rate);
         }
         self.authenticate(crypto, &message, bytes.len()).map(Outcome::Candidate)
+    }
+
+    fn ask_for_cookie(
+        &mut self,
+        crypto: &dyn Crypto,
+        now: Time,
+        remote: SocketAddr,
+        message: &Initiation<'_>,
+    ) -> Result<Outcome, DropReason> {
+        if !self.cookie_replies.take(now, Source::of(remote)) {
+            return Err(DropReason::Source);
+        }
+        Ok(Outcome::Reply(self.cookies.reply(crypto, now, remote, message).to_bytes()))
     }
 
     fn authenticate(
@@ -283,15 +325,15 @@ impl Responding {
 }
 
 fn repeat(
-    answer: &Answer,
+    answer: &mut Answer,
     message: &Initiation<'_>,
     received_len: usize,
 ) -> Result<Outcome, DropReason> {
     if !same_mac(&answer.mac1, &message.macs.mac1) {
         return Err(DropReason::EphemeralReuse);
     }
-    if answer.response.len() > AMPLIFICATION * received_len {
+    if answer.len() > AMPLIFICATION * received_len {
         return Err(DropReason::Amplification);
     }
-    Ok(Outcome::Reply(answer.response.clone()))
+    answer.repeat().cloned().map(Outcome::Reply).ok_or(DropReason::Copies)
 }

@@ -91,6 +91,12 @@ fn address(last: u16) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, 1], last))
 }
 
+/// Another host for every number.
+fn host(number: u16) -> SocketAddr {
+    let [high, low] = number.to_be_bytes();
+    SocketAddr::from(([10, 0, high, low], 1))
+}
+
 fn crosses(sealer: &mut Session, opener: &mut Session) -> bool {
     let mut packet = b"header and body".to_vec();
     packet.extend_from_slice(&[0; TAG_LEN]);
@@ -334,7 +340,7 @@ fn a_flood_is_held_to_the_rate_and_asked_for_cookies() {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&stranger.to_be_bytes());
         let bytes = Client::keyed(key, 100, now).send(WIFI, now);
-        match server.receive(now, address(1), &bytes, false) {
+        match server.receive(now, host(stranger as u16), &bytes, false) {
             Ok(reply) if Response::parse(&reply).is_ok() => accepted += 1,
             Ok(reply) => {
                 CookieReply::parse(&reply).unwrap();
@@ -366,6 +372,46 @@ fn holders_of_cookies_are_held_to_the_rate_too() {
     assert_eq!(outcomes, [Ok(()), Ok(()), Err(DropReason::Rate), Err(DropReason::Rate)]);
 }
 
+/// Beyond its allowance a source needs a cookie, and with one it has no more than the same allowance again;
+/// nobody else notices.
+#[test]
+fn one_source_is_held_to_its_allowance() {
+    let mut server = Server::open();
+    let mut outcomes = [0; 3];
+    for key in 1..=100 {
+        let mut client = Client::new(key, 100, Time::ZERO);
+        let initiation = client.send(WIFI, Time::ZERO);
+        let mut outcome = server.receive(Time::ZERO, address(1), &initiation, false);
+        if let Ok(reply) = &outcome
+            && CookieReply::parse(reply).is_ok()
+        {
+            client.attempt.on_cookie_reply(&client.crypto, WIFI, Time::ZERO, reply).unwrap();
+            let proven = client.send(WIFI, Time::ZERO);
+            outcome = server.receive(Time::ZERO, address(1), &proven, false);
+            outcomes[1] += usize::from(outcome.is_ok());
+        } else {
+            outcomes[0] += usize::from(outcome.is_ok());
+        }
+        outcomes[2] += usize::from(outcome == Err(DropReason::Source));
+    }
+    assert_eq!(outcomes, [20, 20, 60]);
+    let initiation = Client::new(200, 100, Time::ZERO).send(WIFI, Time::ZERO);
+    let answer = server.receive(Time::ZERO, host(2), &initiation, false).unwrap();
+    Response::parse(&answer).unwrap();
+}
+
+#[test]
+fn an_answer_is_repeated_for_as_many_copies_as_there_may_be() {
+    let (mut client, mut server) = (Client::new(1, 100, Time::ZERO), Server::open());
+    let initiation = client.send(WIFI, Time::ZERO);
+    let repeated = (0..1000)
+        .filter(|number| server.receive(Time::ZERO, host(*number), &initiation, false).is_ok());
+    assert_eq!(repeated.count(), 1 + 128);
+    let refused = server.receive(Time::ZERO, address(1), &initiation, false);
+    assert_eq!(refused, Err(DropReason::Copies));
+    assert_eq!(server.accepted.len(), 1);
+}
+
 #[test]
 fn the_tables_are_bounded() {
     let config = ResponderConfig {
@@ -379,7 +425,7 @@ fn the_tables_are_bounded() {
     for key in 1..=100 {
         let now = Time::from_millis(u64::from(key));
         let initiation = Client::new(key, 100, now).send(WIFI, now);
-        server.receive(now, address(1), &initiation, false).unwrap();
+        server.receive(now, host(key.into()), &initiation, false).unwrap();
     }
     assert_eq!(server.responding.table_sizes(), (3, 5));
 }

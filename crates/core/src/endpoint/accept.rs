@@ -1,0 +1,99 @@
+//! Initiations, and whether they become connections.
+
+use anabranch_types::{Rng, Time};
+
+use super::admission::Room;
+use super::{Endpoint, EndpointEvent, Handle};
+use crate::connection::{Connection, Setup};
+use crate::handshake::{Candidate, Outcome, Source};
+use crate::path::PathAddress;
+use crate::wire::{ConnectionId, Role, TransportParameters};
+
+/// Handshake answers that wait for a writable socket, at most: more are dropped, and asked for again.
+const MAX_REPLIES: usize = 256;
+
+impl Endpoint {
+    pub(super) fn on_initiation(&mut self, now: Time, address: PathAddress, payload: &[u8]) {
+        let under_load = self.replies.len() >= MAX_REPLIES / 2
+            || self.half_open.len() >= self.config.max_half_open.div_ceil(2);
+        let outcome =
+            self.responding.handle(self.crypto.as_mut(), now, address.remote, payload, under_load);
+        match outcome {
+            Outcome::Drop(_) => {}
+            Outcome::Reply(bytes) => self.reply(address, bytes),
+            Outcome::Candidate(candidate) => self.accept(now, address, candidate),
+        }
+    }
+
+    fn reply(&mut self, address: PathAddress, bytes: Vec<u8>) {
+        if self.replies.len() < MAX_REPLIES {
+            self.replies.push((address, bytes));
+        }
+    }
+
+    fn accept(&mut self, now: Time, address: PathAddress, candidate: Candidate) {
+        let Ok(parameters) = TransportParameters::decode(&candidate.parameters) else { return };
+        let (peer, remote_id) = (candidate.peer, ConnectionId(candidate.remote_id));
+        let of_peer = |connection: &&Connection| {
+            connection.role() == Role::Responder && connection.peer() == peer
+        };
+        let source = Source::of(address.remote);
+        if self.connections.values().filter(of_peer).count() >= self.config.max_per_peer
+            || !self.make_room(now, source)
+        {
+            return;
+        }
+        let Some(id) = self.free_id() else { return };
+        let ours = self.config.transport.parameters(&self.config.profile.name).encode();
+        let Ok(accepting) = self.responding.accept(self.crypto.as_ref(), now, candidate, id, &ours)
+        else {
+            return;
+        };
+        let setup = Setup {
+            role: Role::Responder,
+            peer,
+            local_id: ConnectionId(id),
+            remote_id,
+            session: accepting.session,
+            config: self.config.transport.clone(),
+            profile: self.config.profile.clone(),
+            peer_parameters: parameters,
+            rng: Rng::new(self.rng.next_u64()),
+            now,
+        };
+        if let Ok(connection) = Connection::new(setup) {
+            self.connections.insert(id, connection);
+            self.half_open.insert(id, now, source);
+            self.reply(address, accepting.response);
+        }
+    }
+
+    /// Whether one more half-open connection of `source` may be made; one that has waited long may be given
+    /// up for it.
+    fn make_room(&mut self, now: Time, source: Source) -> bool {
+        let full = self.is_full() || self.half_open.len() >= self.config.max_half_open;
+        let most = self.config.max_half_open_per_source;
+        match self.half_open.room(now, source, most, full) {
+            Room::Free => true,
+            Room::InPlaceOf(id) => {
+                self.half_open.remove(id);
+                self.forget(id);
+                true
+            }
+            Room::None => false,
+        }
+    }
+
+    /// Gives up half-open connections whose time is over.
+    pub(super) fn drop_half_open(&mut self, now: Time) {
+        while let Some(id) = self.half_open.pop_expired(now) {
+            self.forget(id);
+        }
+    }
+
+    fn forget(&mut self, id: u32) {
+        if self.connections.remove(&id).is_some() {
+            self.events.push_back(EndpointEvent::Gone(Handle(id)));
+        }
+    }
+}

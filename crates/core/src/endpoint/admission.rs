@@ -1,0 +1,83 @@
+//! Accepted connections whose peers have not shown yet that they have the keys.
+
+use std::collections::VecDeque;
+
+use anabranch_types::Time;
+use core::time::Duration;
+
+use crate::handshake::Source;
+
+/// A half-open connection is safe from being given up for another for this long: any honest peer on
+/// earth answers sooner, unless its packets are lost.
+pub(super) const GRACE: Duration = Duration::from_secs(2);
+
+/// A half-open connection is given up after this time. Initiators give up as soon.
+pub(super) const LIFETIME: Duration = Duration::from_secs(30);
+
+/// Whether there is room for one more half-open connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// There is.
+    Free,
+    /// There is once this connection is given up.
+    InPlaceOf(u32),
+    /// There is none.
+    None,
+}
+
+/// The half-open connections, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct HalfOpen {
+    entries: VecDeque<Entry>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    id: u32,
+    since: Time,
+    source: Source,
+}
+
+impl HalfOpen {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether `source` may have one more where it may have `most`; `full` says that there is no room for
+    /// anybody.
+    pub(super) fn room(&self, now: Time, source: Source, most: usize, full: bool) -> Room {
+        let of_source = |entry: &&Entry| entry.source == source;
+        let crowded = self.entries.iter().filter(of_source).count() >= most;
+        if !crowded && !full {
+            return Room::Free;
+        }
+        let mut oldest = self.entries.iter();
+        let oldest = if crowded { oldest.find(of_source) } else { oldest.next() };
+        match oldest {
+            Some(entry) if now.since(entry.since) >= GRACE => Room::InPlaceOf(entry.id),
+            _ => Room::None,
+        }
+    }
+
+    pub(super) fn insert(&mut self, id: u32, since: Time, source: Source) {
+        self.entries.push_back(Entry { id, since, source });
+    }
+
+    /// The connection is open, or gone.
+    pub(super) fn remove(&mut self, id: u32) {
+        self.entries.retain(|entry| entry.id != id);
+    }
+
+    /// Takes out the oldest if its time is over.
+    pub(super) fn pop_expired(&mut self, now: Time) -> Option<u32> {
+        let oldest = self.entries.front()?;
+        let expired = now.since(oldest.since) >= LIFETIME;
+        if expired { self.entries.pop_front().map(|entry| entry.id) } else { None }
+    }
+
+    /// When the oldest is given up.
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        self.entries.front().map(|entry| entry.since + LIFETIME)
+    }
+}

@@ -1,0 +1,127 @@
+//! How often each source may do something, in memory that no crowd can make grow.
+
+use anabranch_types::{Rng, Time};
+use core::net::{IpAddr, SocketAddr};
+use core::time::Duration;
+
+/// Cells of a row. Two sources share an allowance only if they meet in both rows.
+const CELLS: usize = 1024;
+
+/// Addresses that count as one source: a whole IPv4 address, or the first 56 bits of an IPv6 address,
+/// the least that is commonly given to one customer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source(u64);
+
+impl Source {
+    /// The source that an address belongs to, whatever the port.
+    pub fn of(remote: SocketAddr) -> Self {
+        match remote.ip().to_canonical() {
+            // The last byte keeps the families apart: it is zero in every IPv6 prefix.
+            IpAddr::V4(ip) => Source((u64::from(ip.to_bits()) << 8) | 4),
+            IpAddr::V6(ip) => Source((ip.to_bits() >> 64) as u64 & !0xff),
+        }
+    }
+}
+
+/// A rate for each source: a sketch of two rows of cells, in each of which a source has one that it shares
+/// with a few others. A cell is the generic cell rate algorithm: the time at which it would be rested.
+///
+/// A source is refused only when both its cells are exhausted, so one noisy source takes another's
+/// allowance with a probability of 10^-6. Many noisy sources together exhaust cells at random: the sketch
+/// then holds the crowd as a whole to the rate times the number of cells.
+pub(super) struct Sources {
+    rows: [Row; 2],
+    interval: Duration,
+    tolerance: Duration,
+}
+
+struct Row {
+    /// Unknown to others, who could otherwise look for sources that meet.
+    seed: u64,
+    rested: Box<[Time]>,
+}
+
+impl Sources {
+    /// Each source may do `burst` at once and `rate` a second in the long run, both at least 1.
+    pub(super) fn new(rate: u64, burst: u64, rng: &mut Rng) -> Self {
+        let interval = Duration::from_nanos(1_000_000_000 / rate.max(1));
+        let burst = u32::try_from(burst.max(1)).unwrap_or(u32::MAX);
+        let mut row = || Row { seed: rng.next_u64(), rested: vec![Time::ZERO; CELLS].into() };
+        Sources { rows: [row(), row()], interval, tolerance: interval.saturating_mul(burst - 1) }
+    }
+
+    /// Takes one from the allowance of `source`, if there is one.
+    pub(super) fn take(&mut self, now: Time, source: Source) -> bool {
+        let latest = now + self.tolerance;
+        let mut taken = false;
+        for row in &mut self.rows {
+            let index = spread(source.0 ^ row.seed) as usize % CELLS;
+            let Some(rested) = row.rested.get_mut(index) else { continue };
+            if *rested <= latest {
+                *rested = (*rested).max(now) + self.interval;
+                taken = true;
+            }
+        }
+        taken
+    }
+}
+
+impl core::fmt::Debug for Sources {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Sources").field("interval", &self.interval).finish_non_exhaustive()
+    }
+}
+
+/// The finalizer of SplitMix64 (Steele, Lea, Flood 2014): every input bit changes every output bit.
+fn spread(mut value: u64) -> u64 {
+    value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(n: u32) -> Source {
+        Source::of(SocketAddr::from((n.to_be_bytes(), 1)))
+    }
+
+    #[test]
+    fn each_source_has_its_burst_and_its_rate() {
+        let mut sources = Sources::new(20, 5, &mut Rng::new(1));
+        for n in 0..10 {
+            assert_eq!((0..100).filter(|_| sources.take(Time::ZERO, source(n))).count(), 5);
+        }
+        let in_ten_seconds =
+            (1..=10_000).filter(|ms| sources.take(Time::from_millis(*ms), source(3))).count();
+        assert_eq!(in_ten_seconds, 200);
+    }
+
+    #[test]
+    fn a_noisy_source_is_refused_alone() {
+        let mut sources = Sources::new(20, 5, &mut Rng::new(2));
+        for n in 1..10_000 {
+            let now = Time::from_secs(u64::from(n));
+            while sources.take(now, source(0)) {}
+            assert!(sources.take(now, source(n)), "source {n}");
+        }
+    }
+
+    #[test]
+    fn a_crowd_is_held_to_what_the_cells_allow() {
+        let mut sources = Sources::new(20, 5, &mut Rng::new(3));
+        let taken = (0..100_000).filter(|n| sources.take(Time::ZERO, source(*n))).count();
+        assert!(taken <= 2 * CELLS * 5, "{taken}");
+    }
+
+    #[test]
+    fn prefixes_count_as_one_source() {
+        let of = |text: &str| Source::of(text.parse().unwrap());
+        assert_eq!(of("192.0.2.1:1"), of("192.0.2.1:2"));
+        assert_eq!(of("192.0.2.1:1"), of("[::ffff:192.0.2.1]:2"));
+        assert_ne!(of("192.0.2.1:1"), of("192.0.2.2:1"));
+        assert_eq!(of("[2001:db8:1:200::1]:1"), of("[2001:db8:1:2ff:1::]:2"));
+        assert_ne!(of("[2001:db8:1:200::1]:1"), of("[2001:db8:1:300::1]:1"));
+    }
+}

@@ -1,0 +1,214 @@
+//! What strangers can do to an endpoint that serves somebody: nothing that he would notice. In virtual
+//! time; `cargo xtask abuse` measures the same over real sockets.
+
+#[path = "strangers/scene.rs"]
+mod scene;
+
+use anabranch_core::handshake::{Permitted, message};
+use anabranch_types::{Rng, Time};
+use core::time::Duration;
+use scene::{Scene, Stranger, stranger_address};
+
+/// First messages in each flood; a hundred in each millisecond.
+const FLOOD: u64 = 100_000;
+const PER_MILLISECOND: u64 = 100;
+const BYTES: usize = 3_000_000;
+
+/// What a flood is made of: the message of a number.
+type Forge = fn(&mut Scene, u64) -> Vec<u8>;
+
+fn noise(scene: &mut Scene, _: u64) -> Vec<u8> {
+    let mut bytes = vec![0; 250];
+    scene.rng.fill(&mut bytes);
+    bytes[..4].copy_from_slice(&[message::INITIATION, message::VERSION, 0, 0]);
+    bytes
+}
+
+fn unknown_keys(scene: &mut Scene, number: u64) -> Vec<u8> {
+    Stranger::new(scene.victim.public_key(), number).send(scene.now).expect("it is due")
+}
+
+fn replays(scene: &mut Scene, _: u64) -> Vec<u8> {
+    scene.captured.clone()
+}
+
+/// Runs a transfer, and the flood if there is one beside it; when it was done, and the scene.
+fn transfer(flood: Option<(Forge, u16)>) -> (Time, Scene) {
+    let mut scene = Scene::with_client(Permitted::Only([scene::client_key()].into()));
+    scene.write(BYTES);
+    let mut done = Time::MAX;
+    for millisecond in 0..FLOOD / PER_MILLISECOND {
+        if let Some((forge, sources)) = flood {
+            for number in 0..PER_MILLISECOND {
+                let number = millisecond * PER_MILLISECOND + number;
+                let bytes = forge(&mut scene, number);
+                scene.throw(stranger_address(number % u64::from(sources)), bytes);
+            }
+        }
+        scene.step(Duration::from_millis(1));
+        if scene.read == BYTES {
+            done = done.min(scene.now);
+        }
+    }
+    assert_eq!(scene.read, BYTES);
+    (done, scene)
+}
+
+/// Diffie-Hellman operations that the limits allow in the time of a flood: burst and rate, and one
+/// that is just due.
+fn most_operations() -> u64 {
+    100 + 500 * (FLOOD / PER_MILLISECOND) / 1000 + 1
+}
+
+#[test]
+fn noise_costs_one_mac_and_gets_no_answer() {
+    let (undisturbed, _) = transfer(None);
+    let (done, scene) = transfer(Some((noise, 1000)));
+    assert_eq!(done, undisturbed);
+    assert_eq!((scene.to_strangers.packets, scene.work().accepts), (0, 1));
+    assert!(scene.work().macs <= FLOOD + 100, "{} MACs", scene.work().macs);
+    assert_eq!(scene.victim.handles().count(), 1);
+}
+
+#[test]
+fn messages_under_unknown_keys_are_held_to_the_rate_whatever_their_source() {
+    let (undisturbed, _) = transfer(None);
+    for sources in [1, 1000, 50_000] {
+        let (done, scene) = transfer(Some((unknown_keys, sources)));
+        assert_eq!(done, undisturbed, "{sources} sources");
+        let accepts = scene.work().accepts;
+        assert!(accepts <= most_operations(), "{sources} sources: {accepts} operations");
+        // Cookies and nothing else: fewer bytes than came, and no more to anybody than his allowance.
+        let cookies = scene.to_strangers;
+        assert_eq!(cookies.bytes, cookies.packets * message::COOKIE_REPLY_LEN as u64);
+        assert!(cookies.packets <= FLOOD, "{cookies:?}");
+        assert!(scene.most_to_one_stranger() <= 50 + 50 + 1, "{sources} sources");
+        assert_eq!(scene.victim.handles().count(), 1);
+    }
+}
+
+#[test]
+fn replays_get_few_answers_and_make_no_connection() {
+    let (undisturbed, _) = transfer(None);
+    let (done, scene) = transfer(Some((replays, 1000)));
+    assert_eq!(done, undisturbed);
+    assert!(scene.to_strangers.packets <= 128, "{:?}", scene.to_strangers);
+    assert_eq!(scene.work().accepts, 1);
+    assert_eq!(scene.victim.handles().count(), 1);
+}
+
+/// Anyone may connect, and one source asks without end, under keys that it makes as it goes, proving its
+/// address whenever it is asked to. Another one connects all the same, and soon.
+#[test]
+fn a_noisy_source_locks_nobody_out() {
+    let mut scene = Scene::new(Permitted::Anyone);
+    let noisy = stranger_address(0);
+    let mut asked = Vec::new();
+    for number in 0..2000 {
+        for part in 0..10 {
+            let mut stranger = Stranger::new(scene.victim.public_key(), number * 10 + part);
+            let message = stranger.send(scene.now).unwrap();
+            scene.throw(noisy, message);
+            asked.push(stranger);
+        }
+        scene.step(Duration::from_millis(1));
+        for (_, cookie) in scene.take_for_strangers() {
+            let again =
+                asked.iter_mut().find_map(|stranger| stranger.on_cookie(scene.now, &cookie));
+            if let Some(again) = again {
+                scene.throw(noisy, again);
+            }
+        }
+        asked.drain(..asked.len().saturating_sub(100));
+        if number == 1000 {
+            scene.connect();
+        }
+    }
+    let connected = scene.connected.expect("it connects in spite of the noise");
+    assert!(connected < Time::from_millis(2100), "asked at 2 s, connected at {connected}");
+    // Two allowances of the source, direct and proven, and one connection that is none of its.
+    assert!(scene.work().accepts <= 2 * (20 + 2 * 20) + 2, "{:?}", scene.work());
+    assert!(scene.victim.handles().count() <= 1 + 16);
+}
+
+/// A crowd of sources opens connections and leaves them half open.
+#[test]
+fn half_open_connections_are_bounded_and_end() {
+    let mut scene = Scene::new(Permitted::Anyone);
+    scene.without_idle_timeout();
+    let mut most = 0;
+    for number in 0..10_000 {
+        let message = unknown_keys(&mut scene, number);
+        scene.throw(stranger_address(number), message);
+        scene.step(Duration::from_millis(1));
+        most = most.max(scene.victim.handles().count());
+        if number == 5000 {
+            scene.connect();
+        }
+    }
+    // At half of the bound addresses have to be proven, which forged ones cannot.
+    assert!((100..=129).contains(&most), "{most}");
+    let connected = scene.connected.expect("it connects in spite of the crowd");
+    assert!(connected < Time::from_millis(6100), "asked at 6 s, connected at {connected}");
+    scene.step(Duration::from_secs(31));
+    assert_eq!(scene.victim.handles().count(), 1, "strangers' connections do not stay");
+    assert_eq!(scene.gone, scene.accepted - 1);
+}
+
+/// With cookies, too, there are no more half-open connections than allowed, and room is made for newcomers.
+#[test]
+fn a_crowd_that_proves_its_addresses_fills_no_more_than_the_bound() {
+    let mut scene = Scene::new(Permitted::Anyone);
+    for number in 0..4000 {
+        let mut stranger = Stranger::new(scene.victim.public_key(), number);
+        let from = stranger_address(number);
+        let message = stranger.send(scene.now).unwrap();
+        scene.throw(from, message);
+        scene.step(Duration::from_micros(2500));
+        for (to, reply) in scene.take_for_strangers() {
+            if let Some(again) = stranger.on_cookie(scene.now, &reply) {
+                assert_eq!(to, from);
+                scene.throw(from, again);
+            }
+        }
+        assert!(scene.victim.handles().count() <= 256 + 1);
+        if number == 2000 {
+            scene.connect();
+        }
+    }
+    assert!(scene.victim.handles().count() > 200, "the crowd gets in");
+    assert!(scene.connected.is_some(), "and so does another");
+}
+
+#[test]
+fn one_key_has_so_many_connections_and_no_more() {
+    let mut scene = Scene::new(Permitted::Anyone);
+    scene.limit_per_peer(5);
+    for _ in 0..8 {
+        scene.connect();
+        scene.step(Duration::from_millis(100));
+    }
+    assert_eq!(scene.victim.handles().count(), 5);
+    // Another key is not affected.
+    let message = unknown_keys(&mut scene, 1);
+    scene.throw(stranger_address(1), message);
+    assert_eq!(scene.victim.handles().count(), 6);
+}
+
+/// Bytes of every length and kind, to an endpoint that serves somebody.
+#[test]
+fn no_datagram_of_a_stranger_leaves_a_trace() {
+    let mut scene = Scene::with_client(Permitted::Only([scene::client_key()].into()));
+    let mut rng = Rng::new(5);
+    for number in 0..50_000 {
+        let mut bytes = vec![0; rng.below(1500) as usize];
+        rng.fill(&mut bytes);
+        if let Some(first) = bytes.first_mut() {
+            *first = [0x01, 0x02, 0x03, 0x40, *first][number as usize % 5];
+        }
+        scene.throw(stranger_address(number), bytes);
+    }
+    scene.write(BYTES);
+    scene.step(Duration::from_secs(2));
+    assert_eq!((scene.read, scene.to_strangers.packets), (BYTES, 0));
+}
