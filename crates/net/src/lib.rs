@@ -29,7 +29,7 @@
 //! ```
 //!
 //! Whole programs are in the crate's `examples`: `echo` over two paths, `bond` with interfaces that
-//! come and go, `datagrams` beside a bulk transfer.
+//! come and go, `datagrams` beside a bulk transfer, `own_policy` with policies of the program's own.
 //!
 //! The protocol is [`anabranch_core`], which does no I/O; this crate gives it cryptography
 //! ([`crypto`]), sockets, clocks and randomness.
@@ -57,7 +57,11 @@ pub use anabranch_core::crypto::PublicKey;
 pub use anabranch_core::handshake::{Permitted, Schedule};
 pub use anabranch_core::profiles::Profile;
 pub use anabranch_core::wire::CloseCode;
+/// The policy traits, their events and views: for policies of one's own, which a [`Profile`] takes.
+pub use anabranch_policy as policy;
 pub use anabranch_policy::view::TrafficClass;
+/// Units, times and identifiers.
+pub use anabranch_types as types;
 pub use anabranch_types::PathId;
 pub use connection::{Connection, PathEvent, PathSpec};
 pub use crypto::keys::{KeyError, SecretKey, format_public_key, parse_public_key};
@@ -65,3 +69,8 @@ pub use endpoint::{Config, Endpoint};
 pub use error::{ConnectError, ConnectionError, DatagramError, PathError};
 pub use socket::SocketSpec;
 pub use stream::{RecvStream, SendStream};
+
+// The code of the how-to page is compiled and run with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/howto/bring-your-own-policy.md")]
+mod bring_your_own_policy {}

@@ -6,7 +6,6 @@
 use std::collections::BTreeSet;
 
 use anabranch_policy::PolicyError;
-use anabranch_policy::congestion;
 use anabranch_policy::recovery::RecoveryEvent;
 use anabranch_policy::scheduler::SchedulerEvent;
 use anabranch_policy::view::PathState;
@@ -150,7 +149,7 @@ impl Connection {
         address: PathAddress,
     ) -> Result<usize, PolicyError> {
         let packet = u64::from(self.datagram_size()) + UDP_OVERHEAD;
-        let congestion = congestion::build(&self.profile.congestion, packet)?;
+        let congestion = self.profile.make_congestion(packet)?;
         let mut path = Path::new(id, address, congestion, packet, now);
         path.update_pacing(now);
         self.identifiers.seen(id);
@@ -177,7 +176,7 @@ impl Connection {
         if rerouted {
             self.reinject(now, slot);
             let packet = self.paths[slot].packet_size;
-            if let Ok(congestion) = congestion::build(&self.profile.congestion, packet) {
+            if let Ok(congestion) = self.profile.make_congestion(packet) {
                 self.paths[slot].congestion = congestion;
             }
             self.paths[slot].start_over(now);

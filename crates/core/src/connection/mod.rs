@@ -22,7 +22,7 @@ use anabranch_policy::redundancy::RedundancyPolicy;
 use anabranch_policy::scheduler::{Pick, Scheduler, SchedulerAction, Work};
 use anabranch_policy::view::{PathState, PathView, SymbolId, TrafficClass, WindowId};
 use anabranch_policy::{AckPolicy, LossDetector, LossEstimator, PolicyError};
-use anabranch_policy::{ack, loss, recovery, redundancy, scheduler};
+use anabranch_policy::{ack, loss, recovery};
 use anabranch_types::{PathId, Rng, Time};
 
 use crate::coding::code;
@@ -71,8 +71,8 @@ struct Policies {
 impl Policies {
     fn build(profile: &Profile, ack_profile: &Profile) -> Result<Policies, PolicyError> {
         Ok(Policies {
-            scheduler: scheduler::build(&profile.scheduler)?,
-            redundancy: redundancy::build(&profile.redundancy)?,
+            scheduler: profile.make_scheduler()?,
+            redundancy: profile.make_redundancy()?,
             recovery: recovery::build(&profile.recovery)?,
             ack: ack::build(&ack_profile.ack)?,
             detector: loss::build_detector(&profile.loss_detector)?,

@@ -15,5 +15,6 @@ pub(super) fn profile() -> Profile {
         redundancy: spec("budget", &[]),
         recovery: spec("fresh-repairs", &[]),
         ack: spec("best-path", &[]),
+        custom: Default::default(),
     }
 }

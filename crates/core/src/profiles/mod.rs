@@ -1,6 +1,7 @@
 //! Profiles: a named protocol is a choice on every policy axis.
 
 mod anabranch;
+mod custom;
 mod mplot;
 mod uncoded;
 
@@ -32,6 +33,8 @@ pub struct Profile {
     pub recovery: PolicySpec,
     /// When and where to acknowledge.
     pub ack: PolicySpec,
+    /// Policies of the application's own, which then go by the names above.
+    custom: custom::Custom,
 }
 
 /// The axes in the order that tables list them.
@@ -123,6 +126,7 @@ impl Profile {
                 });
             }
         }
+        self.custom.clear(axis);
         Ok(())
     }
 }

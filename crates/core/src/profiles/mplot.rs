@@ -17,6 +17,7 @@ pub(super) fn profile() -> Profile {
         redundancy: spec("mean-sigma", &[]),
         recovery: spec("fresh-repairs", &[]),
         ack: spec("random-path", &[("every", "1")]),
+        custom: Default::default(),
     }
 }
 

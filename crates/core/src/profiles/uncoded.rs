@@ -14,5 +14,6 @@ pub(super) fn profile() -> Profile {
         redundancy: spec("none", &[]),
         recovery: spec("resend", &[]),
         ack: spec("same-path", &[]),
+        custom: Default::default(),
     }
 }

@@ -1,0 +1,117 @@
+//! Policies of one's own, without a change to the library: a congestion controller that never has more in
+//! flight than it is told, and a scheduler that fills the first path before it uses the next.
+//!
+//! Both ends are in this process, on loopback: `cargo run -p anabranch --example own_policy`.
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anabranch::policy::congestion::{AckEvent, CongestionController, TimeoutEvent};
+use anabranch::policy::scheduler::{Pick, Pull, Scheduler, Work};
+use anabranch::policy::view::{PathView, SchedulerView};
+use anabranch::{Config, Endpoint, PathId, PathSpec, Permitted, Profile, SecretKey, TrafficClass};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const MEGABYTE: usize = 1_000_000;
+
+/// A window that does not move: right where somebody else shares out the capacity.
+#[derive(Debug)]
+struct Steady {
+    window: u64,
+    /// What all paths have had acknowledged, for the application to look at.
+    acknowledged: Arc<AtomicU64>,
+}
+
+impl CongestionController for Steady {
+    fn on_ack(&mut self, event: &AckEvent, _siblings: &[PathView]) {
+        self.acknowledged.fetch_add(event.acked_bytes, Ordering::Relaxed);
+    }
+
+    fn on_timeout(&mut self, _event: &TimeoutEvent) {}
+
+    fn set_packet_size(&mut self, bytes: u64) {
+        self.window = self.window.max(bytes);
+    }
+
+    fn window(&self) -> u64 {
+        self.window
+    }
+
+    fn phase(&self) -> &'static str {
+        "steady"
+    }
+}
+
+/// Work goes to the first path that has room.
+#[derive(Debug)]
+struct InOrder;
+
+impl Scheduler for InOrder {
+    fn pull(&mut self, path: PathId, view: &SchedulerView<'_>, picks: &mut Vec<Pick>) -> Pull {
+        let mut before = view.paths.iter().take_while(|other| other.id != path);
+        if before.any(|other| other.usable() && other.ready) {
+            return Pull::Idle("an earlier path has room");
+        }
+        // What is lost comes before what is new.
+        let due = view.windows.iter().find(|window| window.has_work());
+        let work = match due {
+            Some(window) => Work::Window(window.id),
+            None if view.fresh.symbols > 0 => Work::Fresh,
+            None => return Pull::Idle("nothing to send"),
+        };
+        picks.push(Pick { work, count: 1, path, not_before: Default::default() });
+        Pull::Send("first with room")
+    }
+}
+
+/// Reads one stream to its end.
+async fn receive(server: Endpoint) -> Result<usize, Box<dyn Error + Send + Sync>> {
+    let connection = server.accept().await.ok_or("the endpoint ended")?;
+    let (mut send, mut receive) = connection.accept_stream().await?;
+    let mut bytes = Vec::new();
+    receive.read_to_end(&mut bytes).await?;
+    send.finish()?;
+    connection.closed().await;
+    Ok(bytes.len())
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let acknowledged = Arc::new(AtomicU64::new(0));
+    let counter = Arc::clone(&acknowledged);
+    let mut profile = Profile::named("anabranch").ok_or("no such profile")?;
+    profile.set_congestion("steady", move |packet_size| {
+        let acknowledged = Arc::clone(&counter);
+        Box::new(Steady { window: 50 * packet_size, acknowledged })
+    });
+    profile.set_scheduler("in-order", || Box::new(InOrder));
+
+    let any: SocketAddr = "127.0.0.1:0".parse()?;
+    let client_key = SecretKey::generate()?;
+    let default = Profile::named("anabranch").ok_or("no such profile")?;
+    let mut config = Config::new(SecretKey::generate()?, default);
+    config.permitted = Permitted::Only([client_key.public_key()].into());
+    let server = Endpoint::bind(config, [any])?;
+    let (public_key, remote) = (server.public_key(), server.local_addrs()[0]);
+    let received = tokio::spawn(receive(server));
+
+    let client = Endpoint::bind(Config::new(client_key, profile.clone()), [any, any])?;
+    let paths: Vec<PathSpec> =
+        client.local_addrs().into_iter().map(|local| PathSpec { local, remote }).collect();
+    let connection = client.connect(public_key, &paths, profile).await?;
+    let (mut send, mut back) = connection.open_stream(TrafficClass::Bulk).await?;
+    send.write_all(&vec![7; 5 * MEGABYTE]).await?;
+    send.finish()?;
+    // The other side finishes its half when it has read everything.
+    back.read_to_end(&mut Vec::new()).await?;
+    for path in connection.stats().iter().flat_map(|stats| &stats.paths) {
+        println!("path {}: {} bytes sent, {}", path.id.0, path.counters.sent_bytes, path.phase);
+    }
+    println!("{} bytes acknowledged", acknowledged.load(Ordering::Relaxed));
+    connection.close(0, "");
+    assert_eq!(received.await??, 5 * MEGABYTE);
+    assert!(acknowledged.load(Ordering::Relaxed) >= 5 * MEGABYTE as u64);
+    Ok(())
+}
