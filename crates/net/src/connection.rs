@@ -225,6 +225,16 @@ impl Connection {
         .await
     }
 
+    /// Asks for so many signs of life on a path, each by a packet of its own, at once. The answers show in
+    /// [`Connection::stats`].
+    pub fn ping(&self, path: PathId, count: u8) {
+        let mut core = self.0.shared.lock();
+        if let Some(connection) = core.endpoint.connection(self.0.handle) {
+            connection.ping(path, count);
+        }
+        core.wake_driver();
+    }
+
     /// Uses a path only when the others cannot carry the load, or again like them.
     pub fn set_backup(&self, path: PathId, backup: bool) {
         let mut core = self.0.shared.lock();

@@ -1,11 +1,13 @@
 //! The machine's network interfaces, and news of their coming and going.
 
+mod route;
 mod watch;
 
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 
+pub use route::{Route, route};
 pub use watch::Watch;
 
 /// A network interface with its addresses.
@@ -35,7 +37,9 @@ impl Interface {
     }
 }
 
-fn is_link_local(address: IpAddr) -> bool {
+/// Whether an address is in 169.254.0.0/16 or fe80::/10: of use to neighbours only, and ambiguous
+/// without an interface (RFC 3927, RFC 4291 §2.5.6).
+pub fn is_link_local(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => v4.is_link_local(),
         IpAddr::V6(v6) => v6.is_unicast_link_local(),

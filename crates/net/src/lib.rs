@@ -52,7 +52,7 @@ mod tests;
 pub mod transfer;
 
 pub use anabranch_core::config::TransportConfig;
-pub use anabranch_core::connection::{CloseReason, ConnectionStats, PathStats};
+pub use anabranch_core::connection::{CloseReason, ConnectionStats, EcnStats, PathStats};
 pub use anabranch_core::crypto::PublicKey;
 pub use anabranch_core::handshake::{Permitted, Schedule};
 pub use anabranch_core::profiles::Profile;
@@ -67,7 +67,7 @@ pub use connection::{Connection, PathEvent, PathSpec};
 pub use crypto::keys::{KeyError, SecretKey, format_public_key, parse_public_key};
 pub use endpoint::{Config, Endpoint};
 pub use error::{ConnectError, ConnectionError, DatagramError, PathError};
-pub use socket::SocketSpec;
+pub use socket::{SocketAbilities, SocketSpec};
 pub use stream::{RecvStream, SendStream};
 
 // The code of the how-to page is compiled and run with the documentation tests.

@@ -1,5 +1,8 @@
 //! One UDP socket: batched sending with segmentation offload, batched receiving, ECN marks.
 
+mod abilities;
+
+pub use abilities::SocketAbilities;
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};

@@ -136,6 +136,15 @@ impl Connection {
         }
     }
 
+    /// Asks for so many signs of life on a path, each by a packet of its own that leaves at once, whatever
+    /// the congestion window says. Unknown paths are ignored.
+    pub fn ping(&mut self, path: PathId, count: u8) {
+        if let Some(slot) = self.slot_of(path) {
+            let probes = &mut self.paths[slot].probes;
+            *probes = probes.saturating_add(count);
+        }
+    }
+
     /// Paths that are not closed.
     pub(super) fn open_paths(&self) -> usize {
         self.paths.iter().filter(|path| path.state != PathState::Closed).count()

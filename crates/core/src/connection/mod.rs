@@ -43,7 +43,7 @@ pub use close::CloseReason;
 pub use egress::Transmit;
 pub use events::Event;
 pub use lifecycle::AddPathError;
-pub use statistics::{ConnectionStats, PathStats};
+pub use statistics::{ConnectionStats, EcnStats, PathStats};
 pub(crate) use timers::Earliest;
 pub use timers::TimeoutReason;
 

@@ -7,7 +7,7 @@ use core::ops::Range;
 
 use super::Connection;
 use crate::coding::send::Totals;
-use crate::path::{PathAddress, PathCounters};
+use crate::path::{EcnState, PathAddress, PathCounters};
 use crate::stream::StreamProgress;
 use crate::wire::StreamId;
 
@@ -18,6 +18,19 @@ pub struct Dropped {
     pub unopened: u64,
     /// Authenticated, but on a path that may not exist.
     pub refused: u64,
+}
+
+/// What becomes of congestion marks on the way to the peer (RFC 9000 §13.4), in packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EcnStats {
+    /// Packets are still marked: nothing has shown so far that the marks do not arrive.
+    pub capable: bool,
+    /// Sent with ECT(0).
+    pub sent: u64,
+    /// Of those the peer received as they were sent.
+    pub arrived: u64,
+    /// Of those the peer received with Congestion Experienced.
+    pub ce: u64,
 }
 
 /// Figures about one path.
@@ -34,6 +47,11 @@ pub struct PathStats {
     pub silent: bool,
     /// Counters since it opened.
     pub counters: PathCounters,
+    /// Packets that the peer has sent on it, as far as their numbers tell: what exceeds those received
+    /// was lost, or is late.
+    pub peer_sent_packets: u64,
+    /// Congestion marks on the way to the peer.
+    pub ecn: EcnStats,
     /// Round-trip times.
     pub rtt: RttView,
     /// Loss estimate.
@@ -74,6 +92,13 @@ impl Connection {
             address: path.address,
             state: path.state,
             counters: path.counters,
+            peer_sent_packets: path.received.expected(),
+            ecn: EcnStats {
+                capable: path.ecn == EcnState::Capable,
+                sent: path.ecn_sent,
+                arrived: path.ecn_reported.0,
+                ce: path.ecn_reported.1,
+            },
             rtt: path.rtt.view(),
             loss: path.loss,
             window: path.congestion.window(),
