@@ -1,6 +1,7 @@
 //! Why a connection sent what it sent, as qlog (draft-ietf-quic-qlog-main-schema, JSON text sequences
 //! of RFC 7464).
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -17,14 +18,17 @@ use crate::{ResultsError, VERSION};
 
 /// Namespace of events that no other schema has.
 const SCHEMA: &str = "urn:anabranch:qlog:events";
+/// Controllers' states remembered at most.
+const MOST_PHASES: usize = 64;
 /// The schema of the congestion and timer events.
 const QUIC_SCHEMA: &str = "urn:ietf:params:qlog:events:quic-14";
 
-/// The qlog files of one connection: one for each of its paths, and one for what concerns no path.
+/// The qlog files of one connection: one for each of its paths and one for what concerns no path, or one
+/// for all.
 ///
-/// A viewer draws one congestion graph a file, so a path is a file. Events that QUIC has too carry its
-/// names; decisions that only this protocol makes are in the namespace `anabranch`. Every event names
-/// its path as `tuple` and `path_id`.
+/// A viewer draws one congestion graph a file, so that a path has to be a file to be drawn. Events that
+/// QUIC has too carry its names; decisions that only this protocol makes are in the namespace
+/// `anabranch`. Every event names its path as `tuple` and `path_id`.
 #[derive(Clone, Debug)]
 pub struct Qlog {
     files: Arc<Mutex<Files>>,
@@ -41,9 +45,15 @@ struct Files {
     directory: PathBuf,
     stem: String,
     title: String,
+    /// "client" or "server".
+    side: &'static str,
+    /// Paths have no files of their own.
+    single: bool,
     /// By path id; the one of the connection is last to be named but kept apart.
     paths: Vec<Option<Trace>>,
     connection: Option<Trace>,
+    /// The controllers' states by path id, which are told only when they change.
+    phases: BTreeMap<u64, &'static str>,
     failed: Option<ResultsError>,
 }
 
@@ -51,8 +61,6 @@ struct Files {
 struct Trace {
     whole: Whole,
     out: BufWriter<File>,
-    /// The controller's state, which is told only when it changes.
-    phase: &'static str,
 }
 
 impl Qlog {
@@ -63,11 +71,25 @@ impl Qlog {
             directory: directory.to_owned(),
             stem: stem.to_owned(),
             title: title.to_owned(),
+            side: "client",
+            single: false,
             paths: Vec::new(),
             connection: None,
+            phases: BTreeMap::new(),
             failed: None,
         };
         Qlog { files: Arc::new(Mutex::new(files)) }
+    }
+
+    /// One file in `directory`, `stem` and `.sqlog`, for a connection with all its paths as seen by
+    /// `side`, "client" or "server". It is begun with the first event.
+    pub fn single(directory: &Path, stem: &str, title: &str, side: &'static str) -> Self {
+        let qlog = Qlog::new(directory, stem, title);
+        if let Ok(mut files) = qlog.files.lock() {
+            files.side = side;
+            files.single = true;
+        }
+        qlog
     }
 
     /// An observer to give to the connection.
@@ -110,13 +132,15 @@ impl Observer for QlogTrace {
 impl Files {
     fn take(&mut self, now: Time, observation: &Observation) -> Result<(), ResultsError> {
         let (path, events) = events(observation);
-        if let (Some(path), Observation::Congestion { phase, .. }) = (path, observation) {
-            let trace = self.of(Some(path))?;
-            if trace.phase != *phase {
-                trace.phase = phase;
-                let event = json!({ "new": phase });
-                self.write(Some(path), now, "quic:congestion_state_updated", event)?;
+        if let (Some(path), Observation::Congestion { phase, .. }) = (path, observation)
+            && self.phases.insert(path, phase) != Some(phase)
+        {
+            // Identifiers rise for as long as the peer opens paths; the lowest are closed by now.
+            if self.phases.len() > MOST_PHASES {
+                self.phases.pop_first();
             }
+            let event = json!({ "new": phase });
+            self.write(Some(path), now, "quic:congestion_state_updated", event)?;
         }
         events.into_iter().try_for_each(|(name, data)| self.write(path, now, name, data))
     }
@@ -139,7 +163,9 @@ impl Files {
 
     /// The file of a path or of the connection, begun if it is not there.
     fn of(&mut self, path: Option<u64>) -> Result<&mut Trace, ResultsError> {
+        let path = path.filter(|_| !self.single);
         let name = match path {
+            None if self.single => format!("{}.sqlog", self.stem),
             Some(path) => format!("{}-path{path}.sqlog", self.stem),
             None => format!("{}-connection.sqlog", self.stem),
         };
@@ -162,7 +188,7 @@ impl Files {
                 Some(path) => format!("{}, path {path}", self.title),
                 None => self.title.clone(),
             };
-            *slot = Some(Trace::begin(&file, &title)?);
+            *slot = Some(Trace::begin(&file, &title, self.side)?);
         }
         let missing = || ResultsError::Damaged { path: file, why: "it was not begun".to_owned() };
         slot.as_mut().ok_or_else(missing)
@@ -170,7 +196,7 @@ impl Files {
 }
 
 impl Trace {
-    fn begin(path: &Path, title: &str) -> Result<Self, ResultsError> {
+    fn begin(path: &Path, title: &str, side: &str) -> Result<Self, ResultsError> {
         if let Some(directory) = path.parent() {
             fs::create_dir_all(directory)
                 .map_err(ResultsError::io(directory, "make the directory"))?;
@@ -188,11 +214,11 @@ impl Trace {
                     "reference_time": { "clock_type": "monotonic", "epoch": "unknown" },
                 },
                 "event_schemas": [QUIC_SCHEMA, SCHEMA],
-                "vantage_point": { "name": format!("anabranch {VERSION}"), "type": "client" },
+                "vantage_point": { "name": format!("anabranch {VERSION}"), "type": side },
             },
         });
         record(&mut out, &header).map_err(ResultsError::io(path, "write"))?;
-        Ok(Trace { whole, out, phase: "" })
+        Ok(Trace { whole, out })
     }
 }
 

@@ -82,3 +82,29 @@ fn decisions_are_a_sequence_of_json_texts_for_each_path() {
     assert_eq!(texts("run-connection.sqlog")[1]["data"]["count"], 2);
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
 }
+
+#[test]
+fn a_connection_can_be_one_file_in_which_paths_stay_apart() {
+    let directory = tempfile::tempdir().unwrap();
+    let qlog = Qlog::single(directory.path(), "send-1", "a test", "server");
+    let mut observer = qlog.observer();
+    for path in [0, 1, 0] {
+        let path = PathId(path);
+        let phase = "slow";
+        let event = Observation::Congestion { path, window: 3000, pacing_bps: 0, phase };
+        observer.observe(Time::ZERO, &event);
+    }
+    observer.observe(Time::ZERO, &Observation::RepairsDue { first: 9, count: 2 });
+    qlog.finish().unwrap();
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    let text = std::fs::read_to_string(directory.path().join("send-1.sqlog")).unwrap();
+    let texts: Vec<serde_json::Value> =
+        text.split('\u{1e}').skip(1).map(|text| serde_json::from_str(text).unwrap()).collect();
+    assert_eq!(texts[0]["trace"]["vantage_point"]["type"], "server");
+    let (metrics, state) = ("quic:recovery_metrics_updated", "quic:congestion_state_updated");
+    let names: Vec<&str> = texts[1..].iter().map(|event| event["name"].as_str().unwrap()).collect();
+    assert_eq!(names, [state, metrics, state, metrics, metrics, "anabranch:repairs_due"]);
+    let paths: Vec<Option<u64>> =
+        texts[1..].iter().map(|event| event["path_id"].as_u64()).collect();
+    assert_eq!(paths, [Some(0), Some(0), Some(1), Some(1), Some(0), None]);
+}
