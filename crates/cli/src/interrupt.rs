@@ -1,4 +1,4 @@
-//! Ctrl-C for work that wants to end tidily.
+//! Being asked to end, for work that wants to end tidily.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -23,6 +23,25 @@ pub fn flag() -> &'static AtomicBool {
     // Either it listens or it has ended; both are the answer.
     let _ = is_ready.recv();
     &INTERRUPTED
+}
+
+/// Ready when the process is asked to end, by Ctrl-C or as a service manager does.
+pub async fn asked_to_end() {
+    let interrupted = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let Ok(mut terminated) = signal(SignalKind::terminate()) else {
+            let _ = interrupted.await;
+            return;
+        };
+        tokio::select! {
+            _ = interrupted => {}
+            _ = terminated.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = interrupted.await;
 }
 
 /// Hears one Ctrl-C after the other, and tells once that it does.

@@ -58,25 +58,6 @@ fn run(task: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     result
 }
 
-/// Ready when the process is asked to end.
-async fn asked_to_end() {
-    let interrupted = tokio::signal::ctrl_c();
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let Ok(mut terminated) = signal(SignalKind::terminate()) else {
-            let _ = interrupted.await;
-            return;
-        };
-        tokio::select! {
-            _ = interrupted => {}
-            _ = terminated.recv() => {}
-        }
-    }
-    #[cfg(not(unix))]
-    let _ = interrupted.await;
-}
-
 /// The endpoint's configuration for a standing connection.
 fn endpoint_config(common: &Common) -> Config {
     let mut config = Config::new(common.key.clone(), common.profile.clone());

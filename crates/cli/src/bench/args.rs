@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anabranch::PublicKey;
-use anabranch::paths::PathRequest;
 use anabranch_types::DataSize;
 use clap::{Args, Subcommand};
 
 use super::protocol::MAX_STREAMS;
+use crate::paths::PathArg;
 use crate::values::{MAX_TIME, MIN_TIME, Setting, duration, public_key, setting, time};
 
 /// Measure the throughput of a connection, as iperf3 does
@@ -85,9 +85,9 @@ pub struct ClientArgs {
     /// File with the secret key; a new one for this run if left out
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
-    /// Interface or address, LOCAL[@REMOTE][,backup|,metered]; give it once for every path
-    #[arg(long = "path", value_name = "PATH")]
-    pub paths: Vec<PathRequest>,
+    /// An interface or address to use, once for each path; @HOST:PORT for its own destination
+    #[arg(long = "path", value_name = "LOCAL[@REMOTE][,backup|,metered]")]
+    pub paths: Vec<PathArg>,
     /// Both sides in this process, over the loopback interface
     #[arg(long, conflicts_with_all = ["to", "peer", "key", "paths"])]
     pub loopback: bool,

@@ -1,12 +1,11 @@
 //! The side that asks, and reports.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use anabranch::paths::{KeptPaths, PathRequest, dial};
-use anabranch::{Connection, Endpoint, PathSpec, Permitted, Profile, PublicKey, TrafficClass};
+use anabranch::paths::dial;
+use anabranch::{Connection, Endpoint, Permitted, TrafficClass};
 use tokio::io::AsyncWriteExt;
-use tokio::net::lookup_host;
 use tokio::time::{Instant, interval_at, timeout};
 
 use super::args::ClientArgs;
@@ -19,6 +18,7 @@ use super::traffic::{Halves, Traffic};
 use super::{config, key, profile};
 use crate::failure::Failure;
 use crate::output;
+use crate::paths;
 
 /// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,53 +36,20 @@ pub(super) async fn run(args: &ClientArgs) -> Result<(), Failure> {
         return Err(Failure::usage("HOST:PORT and --peer are needed without --loopback"));
     };
     let profile = profile(&args.profile, &args.settings)?;
-    let remote = resolve(to).await?;
+    let route = paths::to_host(to, &args.paths).await?;
     let secret = key(args.key.as_deref())?;
     let config = config(secret, profile.clone(), args.payload, Permitted::Nobody);
     let none: [SocketAddr; 0] = [];
     let endpoint = Endpoint::bind(config, none).map_err(Failure::failed)?;
-    let connecting = connect(&endpoint, peer, remote, &args.paths, profile);
-    let connected = timeout(PATIENCE, connecting).await;
-    let (connection, _kept) = connected.map_err(|_| {
-        Failure::failed(format!("{to} does not answer; are address and key right?"))
-    })??;
-    measure(args, &connection).await?;
+    let dialling = dial(&endpoint, peer, route.remote, &route.requests, profile);
+    let connected = timeout(PATIENCE, dialling).await;
+    let (connection, _kept) = connected
+        .map_err(|_| Failure::failed(format!("{to} does not answer; are address and key right?")))?
+        .map_err(Failure::failed)?;
+    let result = measure(args, &connection).await;
     connection.close(0, "done");
     endpoint.wait_idle().await;
-    Ok(())
-}
-
-async fn resolve(to: &str) -> Result<SocketAddr, Failure> {
-    let mut found = lookup_host(to)
-        .await
-        .map_err(|error| Failure::failed(format!("{to}: {error}; write HOST:PORT")))?;
-    found.next().ok_or_else(|| Failure::failed(format!("{to} has no address")))
-}
-
-/// Over the paths asked for, every interface if none is; within this machine there is only one way.
-async fn connect(
-    endpoint: &Endpoint,
-    peer: PublicKey,
-    remote: SocketAddr,
-    paths: &[PathRequest],
-    profile: Profile,
-) -> Result<(Connection, Option<KeptPaths>), Failure> {
-    if paths.is_empty() && remote.ip().is_loopback() {
-        let local = match remote {
-            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-        };
-        let local = SocketAddr::new(local, 0);
-        let local = endpoint.add_socket(local).map_err(Failure::failed)?;
-        let path = [PathSpec { local, remote }];
-        let connection = endpoint.connect(peer, &path, profile).await.map_err(Failure::failed)?;
-        return Ok((connection, None));
-    }
-    let every = [PathRequest::ANY];
-    let paths = if paths.is_empty() { &every } else { paths };
-    let (connection, kept) =
-        dial(endpoint, peer, remote, paths, profile).await.map_err(Failure::failed)?;
-    Ok((connection, Some(kept)))
+    result
 }
 
 /// Asks the server at the other end of `connection`, takes part, and reports.

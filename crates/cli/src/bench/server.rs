@@ -12,6 +12,7 @@ use super::protocol::{Answer, ExchangeError, Request, read_message, write_messag
 use super::traffic::{Halves, Traffic};
 use super::{config, key, profile};
 use crate::failure::Failure;
+use crate::interrupt::asked_to_end;
 
 /// How long a client may take to say what it wants, and to open its streams.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,7 +37,7 @@ pub(super) async fn run(args: &ServerArgs) -> Result<(), Failure> {
     loop {
         let accepted = tokio::select! {
             accepted = endpoint.accept() => accepted,
-            _ = tokio::signal::ctrl_c() => return Ok(()),
+            () = asked_to_end() => return Ok(()),
         };
         let Some(connection) = accepted else { return Ok(()) };
         if args.once {

@@ -23,6 +23,7 @@ use super::source::{Source, Sum};
 use super::watch::Watch;
 use crate::failure::Failure;
 use crate::format;
+use crate::interrupt::asked_to_end;
 use crate::record::Recorder;
 
 /// Bytes read at a time.
@@ -117,7 +118,7 @@ pub(super) async fn run(
             "cannot connect: {error}; some path must let packets through both ways"
         )))?,
         () = limit(plan.limit) => return Err(too_late(plan, 0)),
-        _ = tokio::signal::ctrl_c() => return Err(interrupted()),
+        () = asked_to_end() => return Err(interrupted()),
     };
     if let Some(recorder) = recorder {
         connection.set_observer(Some(recorder.observer()));
@@ -182,7 +183,7 @@ impl Supervision<'_> {
                     self.check(reading.arrived, progress.1)?;
                 }
                 () = &mut limit => return Err(too_late(self.plan, self.watch.reading().arrived)),
-                _ = tokio::signal::ctrl_c() => return Err(interrupted()),
+                () = asked_to_end() => return Err(interrupted()),
             }
         }
     }

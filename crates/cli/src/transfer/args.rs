@@ -7,7 +7,7 @@ use anabranch::PublicKey;
 use anabranch_types::parse_duration;
 use clap::Args;
 
-use super::paths::PathArg;
+use crate::paths::PathArg;
 use crate::values::public_key;
 
 const EXIT_CODES: &str = "

@@ -9,8 +9,6 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::args::CommonArgs;
 use super::error::TransferError;
-use super::machine;
-use super::paths::Route;
 use super::progress::Progress;
 use super::report::Report;
 use super::screen::Screen;
@@ -18,6 +16,9 @@ use super::session::{self, Side};
 use super::setup::{FLUSH, transport};
 use crate::catalog::profile;
 use crate::failure::Failure;
+use crate::interrupt::asked_to_end;
+use crate::machine;
+use crate::paths::Route;
 
 /// Pause before connecting again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -55,7 +56,7 @@ pub(super) async fn run(
     };
     let result = tokio::select! {
         result = transfer.run() => result,
-        _ = tokio::signal::ctrl_c() => Err(TransferError::Interrupted.into()),
+        () = asked_to_end() => Err(TransferError::Interrupted.into()),
     };
     if let Some(endpoint) = &transfer.endpoint {
         // The peer should hear of the end; if it cannot, it will notice.

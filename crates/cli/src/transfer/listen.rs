@@ -16,8 +16,6 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::args::{CommonArgs, ListenArgs};
 use super::error::TransferError;
-use super::machine;
-use super::paths::listening;
 use super::progress::Progress;
 use super::report::Report;
 use super::screen::Screen;
@@ -25,7 +23,9 @@ use super::session::{self, Side};
 use super::setup::{FLUSH, transport};
 use crate::catalog::profile;
 use crate::failure::Failure;
-use crate::keys;
+use crate::interrupt::asked_to_end;
+use crate::paths::listening;
+use crate::{keys, machine};
 
 /// How long the holder of a ticket may take to come back after a connection was lost.
 const COME_BACK: Duration = Duration::from_secs(300);
@@ -65,7 +65,7 @@ pub(super) async fn run(
     let standing = listener.ticket.is_none() && !args.once;
     let result = tokio::select! {
         result = serving => result,
-        _ = tokio::signal::ctrl_c() => {
+        () = asked_to_end() => {
             if standing { Ok(()) } else { Err(TransferError::Interrupted.into()) }
         }
     };

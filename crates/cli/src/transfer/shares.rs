@@ -7,8 +7,7 @@ use anabranch::transfer::Role;
 use anabranch::{Connection, PathStats};
 use serde::Serialize;
 
-use super::machine;
-use crate::format;
+use crate::{format, machine};
 
 /// A path, and what it has carried in the direction of the files.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use anabranch::PublicKey;
 use anabranch::forward::{Forward, Permit, Target};
-use anabranch::paths::PathRequest;
 use clap::Args;
 
+use crate::paths::PathArg;
 use crate::values::public_key;
 
 const EXIT_CODES: &str = "
@@ -34,7 +34,7 @@ The file:
 ";
 
 const CONNECT_HELP: &str = "\
-A path is an interface or an address of this machine, whether or not it is there yet; @ADDRESS:PORT
+A path is an interface or an address of this machine, whether or not it is there yet; @HOST:PORT
 gives it a destination of its own. Without --path every interface is used that leads to the peer.
 `backup` paths take over when the others fail; `metered` ones too, and cost nothing before.
 
@@ -93,7 +93,7 @@ pub struct ConnectArgs {
     pub peer: Option<PublicKey>,
     /// An interface or address to use, once for each path
     #[arg(long = "path", value_name = "LOCAL[@REMOTE][,backup|,metered]")]
-    pub paths: Vec<PathRequest>,
+    pub paths: Vec<PathArg>,
     /// Accept TCP connections here and carry them to a host and port beyond the peer
     #[arg(short = 'L', value_name = "[BIND:]PORT:HOST:PORT")]
     pub local: Vec<Forward>,

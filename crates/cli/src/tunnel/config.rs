@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use anabranch::crypto::keys::SecretKey;
 use anabranch::forward::{Forward, Permit, Target};
-use anabranch::paths::PathRequest;
 use anabranch::{Profile, PublicKey, parse_public_key};
 use serde::Deserialize;
 
@@ -15,6 +14,7 @@ use super::args::{CommonArgs, ConnectArgs, ServeArgs};
 use crate::catalog;
 use crate::failure::Failure;
 use crate::keys;
+use crate::paths::PathArg;
 
 /// How often an idle path is asked for a sign of life unless said otherwise: address translators keep
 /// UDP entries for 30 s and more (RFC 4787 §4.3 asks for two minutes; many do not).
@@ -93,7 +93,7 @@ pub(super) struct Connect {
     pub(super) common: Common,
     pub(super) peer: PublicKey,
     pub(super) endpoint: Target,
-    pub(super) paths: Vec<PathRequest>,
+    pub(super) paths: Vec<PathArg>,
     pub(super) local: Vec<Forward>,
     pub(super) remote: Vec<Forward>,
 }
@@ -148,9 +148,6 @@ pub(super) fn connect(args: &ConnectArgs) -> Result<Connect, Failure> {
                 std::iter::once(path.local.clone()).chain(remote).chain(usage).collect();
             paths.push(one(&origin, "path", &text)?);
         }
-    }
-    if paths.is_empty() {
-        paths.push(PathRequest::ANY);
     }
     let lists = section.map(|peer| (&peer.local_forward, &peer.remote_forward));
     let (mut local, mut remote) = (args.local.clone(), args.remote.clone());

@@ -12,8 +12,10 @@ use anabranch::{Connection, Endpoint};
 use super::config::Connect;
 use super::metrics::Metrics;
 use super::tidings::{Teller, Tiding};
-use super::{FAREWELL, asked_to_end, endpoint_config, tell_paths};
+use super::{FAREWELL, endpoint_config, tell_paths};
 use crate::failure::Failure;
+use crate::interrupt::asked_to_end;
+use crate::paths::{self, Route};
 
 /// Pause after a connection ended or could not be made.
 const RETRY: Duration = Duration::from_secs(1);
@@ -104,15 +106,14 @@ async fn attempt(
     endpoint: &Endpoint,
     settings: &Connect,
 ) -> Result<(Connection, anabranch::paths::KeptPaths), Attempt> {
-    let Target { host, port } = &settings.endpoint;
-    let found = tokio::net::lookup_host((host.as_str(), *port)).await;
-    let remote = match found.map(|mut addresses| addresses.next()) {
-        Ok(Some(remote)) => remote,
-        Ok(None) => return Err(Attempt::Again(format!("{host} has no address"))),
-        Err(error) => return Err(Attempt::Again(format!("cannot find {host}: {error}"))),
-    };
+    // Anew every time: names may lead elsewhere by now, and interfaces be others.
+    let route = paths::to_host(&settings.endpoint.to_string(), &settings.paths).await;
+    let Route { remote, requests } = route.map_err(|failure| match failure {
+        Failure::Usage(_) => Attempt::Hopeless(failure),
+        failure => Attempt::Again(failure.to_string()),
+    })?;
     let profile = settings.common.profile.clone();
-    let dialling = dial(endpoint, settings.peer, remote, &settings.paths, profile);
+    let dialling = dial(endpoint, settings.peer, remote, &requests, profile);
     match tokio::time::timeout(PATIENCE, dialling).await {
         Ok(Ok(both)) => Ok(both),
         Ok(Err(error @ anabranch::ConnectError::Refused(_))) => {

@@ -9,8 +9,9 @@ use anabranch::{Connection, Endpoint, Permitted};
 use super::config::Serve;
 use super::metrics::Metrics;
 use super::tidings::{Teller, Tiding};
-use super::{FAREWELL, asked_to_end, endpoint_config, privileges, tell_paths};
+use super::{FAREWELL, endpoint_config, privileges, tell_paths};
 use crate::failure::Failure;
+use crate::interrupt::asked_to_end;
 
 pub(super) async fn run(
     settings: Serve,

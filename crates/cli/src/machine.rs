@@ -3,12 +3,12 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-use anabranch::interfaces::{self, Interface};
+use anabranch::interfaces::{self, Interface, is_link_local};
 
 use crate::failure::Failure;
 
 /// Every interface with an address.
-pub(super) fn interfaces() -> Result<Vec<Interface>, Failure> {
+pub fn interfaces() -> Result<Vec<Interface>, Failure> {
     interfaces::list().map_err(|error: io::Error| {
         Failure::failed(format!("cannot list the network interfaces: {error}"))
     })
@@ -16,7 +16,7 @@ pub(super) fn interfaces() -> Result<Vec<Interface>, Failure> {
 
 /// Addresses at which other machines may reach this one: of each running interface the first of each
 /// family, those that the internet routes first. Without any, those of the loopback interface.
-pub(super) fn reachable(list: &[Interface]) -> Vec<IpAddr> {
+pub fn reachable(list: &[Interface]) -> Vec<IpAddr> {
     let mut found: Vec<IpAddr> = Vec::new();
     for interface in list.iter().filter(|interface| interface.running && !interface.loopback) {
         for v4 in [true, false] {
@@ -33,7 +33,7 @@ pub(super) fn reachable(list: &[Interface]) -> Vec<IpAddr> {
 }
 
 /// The interface with this address.
-pub(super) fn interface_of(list: &[Interface], ip: IpAddr) -> Option<&Interface> {
+pub fn interface_of(list: &[Interface], ip: IpAddr) -> Option<&Interface> {
     let loopback = |interface: &&Interface| interface.loopback && ip.is_loopback();
     let exact = list.iter().find(|interface| interface.addresses.contains(&ip));
     exact.or_else(|| list.iter().find(loopback))
@@ -41,7 +41,7 @@ pub(super) fn interface_of(list: &[Interface], ip: IpAddr) -> Option<&Interface>
 
 /// Whether the system knows a way to `remote`, from `local` or from anywhere. Nothing is sent:
 /// connecting a UDP socket asks the routing table only.
-pub(super) fn has_route(local: Option<IpAddr>, remote: SocketAddr) -> bool {
+pub fn has_route(local: Option<IpAddr>, remote: SocketAddr) -> bool {
     let any: IpAddr = match remote {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -50,16 +50,8 @@ pub(super) fn has_route(local: Option<IpAddr>, remote: SocketAddr) -> bool {
     socket.is_ok_and(|socket| socket.connect(remote).is_ok())
 }
 
-/// 169.254.0.0/16 and fe80::/10: of use to neighbours only, and ambiguous without an interface.
-fn is_link_local(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => ip.is_link_local(),
-        IpAddr::V6(ip) => ip.is_unicast_link_local(),
-    }
-}
-
 /// Addresses that the internet does not route.
-pub(super) fn is_private(ip: IpAddr) -> bool {
+pub fn is_private(ip: IpAddr) -> bool {
     match ip {
         // 100.64.0.0/10 is shared by the customers of a provider (RFC 6598).
         IpAddr::V4(ip) => {
@@ -76,7 +68,7 @@ fn shared_bits(ip: Ipv4Addr) -> u32 {
 }
 
 /// Whether the two are likely on one link: the same /24, or the same /64.
-pub(super) fn are_neighbours(a: IpAddr, b: IpAddr) -> bool {
+pub fn are_neighbours(a: IpAddr, b: IpAddr) -> bool {
     match (a, b) {
         (IpAddr::V4(a), IpAddr::V4(b)) => u32::from(a) >> 8 == u32::from(b) >> 8,
         (IpAddr::V6(a), IpAddr::V6(b)) => u128::from(a) >> 64 == u128::from(b) >> 64,

@@ -7,8 +7,8 @@ use anabranch::interfaces::Interface;
 use anabranch::paths::{LocalRequest, PathRequest, PathUsage};
 use tokio::net::lookup_host;
 
-use super::machine;
 use crate::failure::Failure;
+use crate::machine;
 
 /// Paths asked for by themselves at most: as many as a connection has by default.
 const MAX_PATHS: usize = 8;
@@ -43,16 +43,16 @@ impl FromStr for PathArg {
 
 /// What to connect to, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Route {
+pub struct Route {
     /// The usual destination.
-    pub(super) remote: SocketAddr,
+    pub remote: SocketAddr,
     /// The paths to it.
-    pub(super) requests: Vec<PathRequest>,
+    pub requests: Vec<PathRequest>,
 }
 
 impl Route {
     /// Interfaces and addresses that were asked for and are not there, each once.
-    pub(super) fn missing(&self, list: &[Interface]) -> Vec<String> {
+    pub fn missing(&self, list: &[Interface]) -> Vec<String> {
         let mut missing: Vec<String> = Vec::new();
         for request in &self.requests {
             let name = match &request.local {
@@ -73,7 +73,7 @@ impl Route {
 }
 
 /// The way to a host that was named, `--to HOST:PORT`.
-pub(super) async fn to_host(host: &str, paths: &[PathArg]) -> Result<Route, Failure> {
+pub async fn to_host(host: &str, paths: &[PathArg]) -> Result<Route, Failure> {
     let remotes = resolve(host, None).await?;
     // One family is enough: both of an interface share its link.
     let routed = remotes.iter().find(|remote| machine::has_route(None, **remote));
@@ -87,10 +87,7 @@ pub(super) async fn to_host(host: &str, paths: &[PathArg]) -> Result<Route, Fail
 }
 
 /// The way to a machine that listens on all of `remotes`, as a ticket says.
-pub(super) async fn to_addresses(
-    remotes: &[SocketAddr],
-    paths: &[PathArg],
-) -> Result<Route, Failure> {
+pub async fn to_addresses(remotes: &[SocketAddr], paths: &[PathArg]) -> Result<Route, Failure> {
     let remote = *remotes.first().ok_or_else(|| no_address("the ticket"))?;
     if paths.is_empty() {
         return Ok(automatic(&machine::interfaces()?, remotes, remote));
@@ -209,7 +206,7 @@ fn parse_ip(text: &str) -> Option<IpAddr> {
 }
 
 /// The addresses to listen on for ADDR: an address with or without a port, or an interface's.
-pub(super) fn listening(text: &str) -> Result<Vec<SocketAddr>, Failure> {
+pub fn listening(text: &str) -> Result<Vec<SocketAddr>, Failure> {
     let exact = text.parse().ok();
     if let Some(address) = exact.or_else(|| parse_ip(text).map(|ip| SocketAddr::new(ip, 0))) {
         return Ok(vec![address]);
