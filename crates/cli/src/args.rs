@@ -25,6 +25,7 @@ Examples:
   anabranch demo --profile mplot --time 5 --record run.jsonl
   anabranch why run.jsonl               why that run went as it did
   anabranch keygen --out key && anabranch pubkey key
+  anabranch doctor                      what keeps this machine's links from being used well
   anabranch recv                        prints a ticket; on the other machine:
   anabranch send film.mp4 TICKET
 
@@ -54,6 +55,8 @@ pub enum Command {
     Serve(crate::tunnel::args::ServeArgs),
     /// Send data over emulated lossy links on real UDP sockets, watch it, and get a verdict
     Demo(DemoArgs),
+    /// Find out what is wrong with this machine's links, and what to do about it
+    Doctor(crate::doctor::args::DoctorArgs),
     /// Send files and directories over every link there is
     Send(crate::transfer::args::SendArgs),
     /// Receive what another machine sends

@@ -7,14 +7,15 @@ mod args;
 mod bench;
 mod catalog;
 mod demo;
+mod doctor;
 mod failure;
 mod format;
 mod interrupt;
 mod keys;
-mod output;
 mod machine;
-mod record;
+mod output;
 mod paths;
+mod record;
 mod repro;
 mod sim;
 mod transfer;
@@ -51,6 +52,7 @@ fn run() -> Result<(), Failure> {
         Command::Serve(args) => tunnel::serve(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Send(args) => transfer::send(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Recv(args) => transfer::recv(&args),
         Command::Get(args) => transfer::get(&args),
         Command::Keygen(args) => keys::keygen(&args),

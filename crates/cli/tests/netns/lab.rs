@@ -265,9 +265,14 @@ impl Drop for Lab {
 pub struct Running(Option<Child>);
 
 impl Running {
+    /// Waits for its end; what it printed, and how it ended.
+    pub fn output(mut self) -> Output {
+        self.0.take().unwrap().wait_with_output().unwrap()
+    }
+
     /// Waits for its end, which must be a success.
-    pub fn succeeded(mut self, what: &str) {
-        let output = self.0.take().unwrap().wait_with_output().unwrap();
+    pub fn succeeded(self, what: &str) {
+        let output = self.output();
         let text = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{what}: {:?}: {text}", output.status.code());
     }

@@ -1,0 +1,179 @@
+//! What was found, before anybody judges it.
+
+use std::net::{IpAddr, SocketAddr};
+
+use serde::Serialize;
+
+/// Everything that an examination found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Facts {
+    /// This machine.
+    pub machine: Machine,
+    /// Its interfaces with an address, loopback left out.
+    pub interfaces: Vec<Interface>,
+    /// The peer, if one was named.
+    pub peer: Option<Peer>,
+}
+
+/// What concerns all links.
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    /// The clock shows a time at which this program existed.
+    pub clock_is_set: bool,
+    /// What a UDP socket can do; `None` if none could be made.
+    pub socket: Option<Socket>,
+    /// Some interface has an IPv6 address and a route.
+    pub ipv6: bool,
+}
+
+/// What a UDP socket can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Socket {
+    /// Most datagrams sent with one call; 1 without segmentation offload.
+    pub send_segments: usize,
+    /// Most datagrams received as one; 1 without receive offload.
+    pub receive_segments: usize,
+    /// Granted for sending, bytes.
+    pub send_buffer: usize,
+    /// Granted for receiving, bytes.
+    pub receive_buffer: usize,
+    /// Asked for, for each of the two, bytes.
+    pub wanted_buffer: usize,
+}
+
+/// A network interface.
+#[derive(Clone, Debug, Serialize)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Its addresses.
+    pub addresses: Vec<IpAddr>,
+    /// It is switched on and has a carrier.
+    pub running: bool,
+    /// What came of binding a socket to it.
+    pub binding: Binding,
+    /// The reverse-path filter in force for IPv4: 0 none, 1 strict, 2 loose (RFC 3704); `None` if the
+    /// system does not tell.
+    pub reverse_filter: Option<u8>,
+    /// The ways out, one for each family of addresses.
+    pub ways: Vec<Way>,
+}
+
+/// What came of binding a socket to an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Binding {
+    /// It works.
+    Works,
+    /// It is not permitted.
+    Denied,
+    /// It was not tried or failed for another reason.
+    Unknown,
+}
+
+/// The way out of an interface, in one family of addresses.
+#[derive(Clone, Debug, Serialize)]
+pub struct Way {
+    /// The interface's address.
+    pub source: IpAddr,
+    /// Where to: the peer, or an address that stands for the internet.
+    pub to: IpAddr,
+    /// A socket bound to the interface has a route; `None` if the system does not tell.
+    pub route: Option<bool>,
+    /// The router of that route.
+    pub gateway: Option<IpAddr>,
+    /// Name of the interface through which packets of this address leave if the socket is not bound.
+    pub unbound: Option<String>,
+}
+
+/// The peer and the links to it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Peer {
+    /// As it was named.
+    pub name: String,
+    /// Somebody said that nothing listens on the port.
+    pub refused: bool,
+    /// This machine's clock, keys and the peer's permission are in order: a path answered.
+    pub paths: Vec<Path>,
+}
+
+/// A link to the peer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Path {
+    /// The interface, or the address if it is on none.
+    pub name: String,
+    /// Local address.
+    pub local: IpAddr,
+    /// The peer's address.
+    pub remote: SocketAddr,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// What was measured, if there was an answer.
+    pub measured: Option<Measured>,
+}
+
+/// What came of trying a link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The peer answered.
+    Answered,
+    /// It did not.
+    Silent,
+    /// There is no route.
+    NoRoute,
+    /// A socket could not be made or used, and why.
+    Failed(String),
+}
+
+/// What became of the packets on a link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Measured {
+    /// Least round-trip time, ms; `None` without a sample, as below.
+    pub rtt_min_ms: Option<f64>,
+    /// Median round-trip time, ms.
+    pub rtt_median_ms: Option<f64>,
+    /// Packets to the peer whose fate is known.
+    pub sent: u64,
+    /// Of those lost.
+    pub lost: u64,
+    /// Packets that the peer sent, as far as their numbers tell.
+    pub peer_sent: u64,
+    /// Of those lost.
+    pub peer_lost: u64,
+    /// Packets to the peer marked as ECN-capable and acknowledged, at most.
+    pub ecn_sent: u64,
+    /// Of those arrived with the mark.
+    pub ecn_arrived: u64,
+    /// Of those arrived with Congestion Experienced.
+    pub ecn_ce: u64,
+    /// What filling the link showed, if that was asked for.
+    pub load: Option<Load>,
+}
+
+/// A link that is filled.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Load {
+    /// Acknowledged, Mb/s, headers included.
+    pub mbps: f64,
+    /// Share lost.
+    pub loss: f64,
+    /// Median round-trip time meanwhile, ms.
+    pub rtt_median_ms: Option<f64>,
+}
+
+impl Measured {
+    /// Share lost on the way to the peer.
+    pub fn loss(&self) -> f64 {
+        share(self.lost, self.sent)
+    }
+
+    /// Share lost on the way back.
+    pub fn peer_loss(&self) -> f64 {
+        share(self.peer_lost, self.peer_sent)
+    }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}

@@ -1,0 +1,78 @@
+//! What concerns all links.
+
+use super::Finding;
+use crate::doctor::facts::{Interface, Machine, Socket};
+
+const SUBJECT: &str = "machine";
+
+pub(super) fn judge(machine: &Machine, interfaces: &[Interface]) -> Vec<Finding> {
+    let mut findings = vec![links(interfaces)];
+    match &machine.socket {
+        Some(socket) => findings.extend([offloads(socket), buffers(socket)]),
+        None => findings.push(
+            Finding::problem("socket", SUBJECT, "no UDP socket can be made")
+                .advise("see that a sandbox or container does not forbid it, and `ulimit -n`"),
+        ),
+    }
+    findings.push(if machine.clock_is_set {
+        Finding::ok("clock", SUBJECT, "the clock is set")
+    } else {
+        let what = "the clock is years behind; peers take connections of the past for replays";
+        Finding::problem("clock", SUBJECT, what).advise("timedatectl set-ntp true")
+    });
+    findings.push(if machine.ipv6 {
+        Finding::ok("ipv6", SUBJECT, "IPv6 is there")
+    } else {
+        Finding::ok("ipv6", SUBJECT, "no IPv6 on these links, which is no harm where there is IPv4")
+    });
+    findings
+}
+
+/// Whether there are links to choose from.
+fn links(interfaces: &[Interface]) -> Finding {
+    let leads_on = |interface: &&Interface| {
+        interface.running && interface.ways.iter().any(|way| way.route != Some(false))
+    };
+    let names: Vec<&str> =
+        interfaces.iter().filter(leads_on).map(|interface| interface.name.as_str()).collect();
+    match names.as_slice() {
+        [] => Finding::problem("links", SUBJECT, "no interface leads anywhere")
+            .advise("`ip link` and `ip route` show what is there; `ip link set IFACE up`"),
+        [one] => Finding::note("links", SUBJECT, format!("{one} is the only link"))
+            .advise("connect a second one; with one link there is nothing to put together"),
+        many => Finding::ok("links", SUBJECT, format!("{} links: {}", many.len(), many.join(", "))),
+    }
+}
+
+fn offloads(socket: &Socket) -> Finding {
+    let what = match (socket.send_segments > 1, socket.receive_segments > 1) {
+        (true, true) => {
+            return Finding::ok("offloads", SUBJECT, "the kernel segments and coalesces UDP");
+        }
+        (false, true) => "the kernel does not segment UDP (GSO)",
+        (true, false) => "the kernel does not coalesce UDP (GRO)",
+        (false, false) => "the kernel neither segments nor coalesces UDP (GSO, GRO)",
+    };
+    Finding::note("offloads", SUBJECT, format!("{what}: each packet costs more of the processor"))
+        .advise("Linux has the one since 4.18 and the other since 5.0; elsewhere there is none")
+}
+
+fn buffers(socket: &Socket) -> Finding {
+    let wanted = socket.wanted_buffer;
+    let short =
+        [(socket.receive_buffer, "rmem_max", "receive"), (socket.send_buffer, "wmem_max", "send")];
+    let short = || short.iter().filter(|(granted, ..)| *granted < wanted);
+    if short().next().is_none() {
+        return Finding::ok("buffers", SUBJECT, "socket buffers are as large as wished");
+    }
+    let found: Vec<String> =
+        short().map(|(granted, _, name)| format!("{name} {} kB", granted / 1000)).collect();
+    let what = format!(
+        "socket buffers are small ({} of {} kB): above some 100 Mb/s packets are lost in this machine",
+        found.join(", "),
+        wanted / 1000
+    );
+    let limits: Vec<String> =
+        short().map(|(_, limit, _)| format!("net.core.{limit}={wanted}")).collect();
+    Finding::note("buffers", SUBJECT, what).advise(format!("sysctl -w {}", limits.join(" ")))
+}

@@ -1,0 +1,193 @@
+//! The links to the peer.
+
+use super::Finding;
+use crate::doctor::facts::{Load, Measured, Outcome, Path, Peer};
+use crate::format;
+use crate::machine::is_private;
+
+/// Loss from which a link is worth a note, and from which it is a problem.
+const LOSS: (f64, f64) = (0.01, 0.2);
+/// Packets without which nothing is said about loss: fewer lost ones say nothing.
+const ENOUGH: u64 = 20;
+/// Marks by which ECN is judged (as RFC 9000 §13.4.2 counts ten).
+const ENOUGH_MARKS: u64 = 10;
+/// Share of the marks that has to arrive.
+const MARKS: f64 = 0.9;
+/// A queue that stands on a link, ms: nearly idle, and filled.
+const QUEUE_MS: (f64, f64) = (100.0, 200.0);
+/// Loss of a filled link without a queue that looks like a policer.
+const POLICED: f64 = 0.03;
+/// A queue below it is none, ms.
+const NO_QUEUE_MS: f64 = 20.0;
+
+impl Peer {
+    /// Whether a link of this name was tried.
+    pub(super) fn uses(&self, name: &str) -> bool {
+        self.paths.iter().any(|path| path.name == name)
+    }
+}
+
+pub(super) fn judge(peer: &Peer) -> Vec<Finding> {
+    let answers = peer.paths.iter().any(|path| path.outcome == Outcome::Answered);
+    let mut findings: Vec<Finding> =
+        peer.paths.iter().flat_map(|path| self::path(path, answers)).collect();
+    if !answers {
+        findings.push(nobody(peer));
+    }
+    findings
+}
+
+fn nobody(peer: &Peer) -> Finding {
+    if peer.refused {
+        let what = format!("a machine is there, but nothing listens on UDP {}", peer.name);
+        return Finding::problem("answer", "peer", what)
+            .advise("start `anabranch serve` there, or see on which port it listens");
+    }
+    let what = format!("{} answered over no link; who is not allowed gets no answer", peer.name);
+    Finding::problem("answer", "peer", what).advise(
+        "there: does it run, and --allow what `anabranch pubkey KEY` prints here? is its UDP port open \
+         in the firewall? is --peer its key?",
+    )
+}
+
+fn path(path: &Path, others: bool) -> Vec<Finding> {
+    let (name, remote) = (&path.name, path.remote);
+    let unusable = match &path.outcome {
+        Outcome::Answered => None,
+        Outcome::NoRoute => Some(
+            Finding::problem("answer", name, format!("there is no route to {remote} over it"))
+                .advise(format!("ip route add {} via ROUTER dev {name}", remote.ip())),
+        ),
+        Outcome::Failed(why) => {
+            Some(Finding::problem("answer", name, format!("no socket could use it: {why}")))
+        }
+        // Where nobody answers, the link is not to blame.
+        Outcome::Silent if !others => Some(Finding::note("answer", name, "no answer over it")),
+        Outcome::Silent => Some(
+            Finding::problem("answer", name, "no answer over it, though there is over other links")
+                .advise(format!(
+                    "ping -I {name} {}: if that is answered, UDP port {} is blocked on the way: let \
+                     the peer listen on 443 or another",
+                    remote.ip(),
+                    remote.port()
+                )),
+        ),
+    };
+    if let Some(finding) = unusable {
+        return vec![finding];
+    }
+    let Some(measured) = &path.measured else {
+        return vec![Finding::problem(
+            "answer",
+            name,
+            "the connection ended while it was examined",
+        )];
+    };
+    let mut findings = vec![round_trips(name, measured)];
+    findings.push(loss(name, "to", measured.lost, measured.sent, measured.loss()));
+    findings.push(loss(name, "from", measured.peer_lost, measured.peer_sent, measured.peer_loss()));
+    findings.extend(marks(name, measured));
+    findings.push(translation(path));
+    findings.extend(measured.load.map(|load| filled(name, measured, &load)));
+    findings
+}
+
+fn round_trips(name: &str, measured: &Measured) -> Finding {
+    let (Some(min), Some(median)) = (measured.rtt_min_ms, measured.rtt_median_ms) else {
+        let what = "it let the connection begin, and nothing since";
+        return Finding::problem("rtt", name, what)
+            .advise("something on the way cuts UDP off: let the peer listen on another port");
+    };
+    let what = format!("round trip {min:.1} ms at least, {median:.1} ms in the median");
+    if median - min < QUEUE_MS.0 {
+        return Finding::ok("rtt", name, what);
+    }
+    Finding::note("rtt", name, format!("{what}: a queue stands on it without our doing"))
+        .advise(format!(
+            "see what else uses the link; tc qdisc replace dev {name} root cake bandwidth RATE, with \
+             nine tenths of its upload rate, keeps it short"
+        ))
+}
+
+fn loss(name: &str, way: &str, lost: u64, sent: u64, share: f64) -> Finding {
+    let check = if way == "to" { "loss-to-peer" } else { "loss-from-peer" };
+    if sent < ENOUGH {
+        return Finding::ok(
+            check,
+            name,
+            format!("too few packets went {way} the peer to tell loss"),
+        );
+    }
+    let what = format!("{} of {sent} packets {way} the peer lost ({lost})", format::percent(share));
+    if share >= LOSS.1 {
+        Finding::problem(check, name, what).advise(
+            "move the antenna, change the cable, or ask the provider; leave it out with --path if \
+             others suffice",
+        )
+    } else if share >= LOSS.0 {
+        Finding::note(check, name, what)
+            .advise("nothing: losses are repaired, at about their share")
+    } else {
+        Finding::ok(check, name, what)
+    }
+}
+
+/// What becomes of congestion marks; nothing if too few were sent.
+fn marks(name: &str, measured: &Measured) -> Option<Finding> {
+    let sent = measured.ecn_sent;
+    if sent < ENOUGH_MARKS {
+        return None;
+    }
+    let arrived = measured.ecn_arrived + measured.ecn_ce;
+    let harmless = "nothing: loss and delay tell of congestion instead";
+    Some(if arrived == 0 {
+        Finding::note("ecn", name, "ECN marks are removed on the way").advise(harmless)
+    } else if (arrived as f64) < MARKS * sent as f64 {
+        let what = format!("only {arrived} of {sent} ECN marks arrive");
+        Finding::note("ecn", name, what).advise(harmless)
+    } else if measured.ecn_ce > 0 {
+        let what = format!("ECN marks pass; {} told of congestion", measured.ecn_ce);
+        Finding::ok("ecn", name, what)
+    } else {
+        Finding::ok("ecn", name, "ECN marks pass")
+    })
+}
+
+/// What the addresses say about translation; the protocol does not tell more.
+fn translation(path: &Path) -> Finding {
+    let what = if path.local.is_loopback() || !is_private(path.local) {
+        "no address translation is needed from its public address"
+    } else if is_private(path.remote.ip()) {
+        "both addresses are private; whether there is an address translator is not known"
+    } else {
+        "there is an address translator: this address is private, and the peer's is not"
+    };
+    Finding::ok("nat", &path.name, what)
+}
+
+fn filled(name: &str, measured: &Measured, load: &Load) -> Finding {
+    let rate = format::mbps(load.mbps);
+    let queue = match (load.rtt_median_ms, measured.rtt_min_ms) {
+        (Some(filled), Some(least)) => (filled - least).max(0.0),
+        _ => 0.0,
+    };
+    let loss = format::percent(load.loss);
+    let what =
+        format!("filled, it carries {rate} Mb/s with {loss} loss and {queue:.0} ms of queue");
+    if queue >= QUEUE_MS.1 {
+        return Finding::note("load", name, what).advise(format!(
+            "tc qdisc replace dev {name} root cake bandwidth RATE, with nine tenths of that rate, if \
+             other traffic suffers"
+        ));
+    }
+    // More than the link loses anyway, and not because a buffer is full.
+    if load.loss >= POLICED + 2.0 * measured.loss() && queue < NO_QUEUE_MS {
+        return Finding::problem(
+            "load",
+            name,
+            format!("{what}: it looks as if UDP were throttled"),
+        )
+        .advise("let the peer listen on UDP 443; ask the provider about limits for UDP");
+    }
+    Finding::ok("load", name, what)
+}

@@ -1,0 +1,60 @@
+//! Filling a link for a short time, to see what it does with that.
+
+use std::time::Duration;
+
+use anabranch::{Connection, DatagramError, TrafficClass};
+use tokio::time::{Instant, interval, timeout};
+
+use super::facts::Load;
+use super::probe::{Samples, only_path};
+
+/// How long a link is filled.
+const TIME: Duration = Duration::from_secs(3);
+/// The first moments are not counted: the rate is still being found.
+const WARM_UP: Duration = Duration::from_secs(1);
+/// Bytes of a datagram: it fits beside the headers into the least packet that every path carries.
+const DATAGRAM: [u8; 1000] = [0; 1000];
+/// Time between two looks at the figures.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Sends as much as congestion control admits; `None` if the connection ends meanwhile. The peer need
+/// not read the datagrams: those that nobody takes are dropped there, after their acknowledgement.
+pub(super) async fn fill(connection: &Connection) -> Option<Load> {
+    let begun = Instant::now();
+    let mut samples = Samples::default();
+    let mut from = None;
+    let mut looks = interval(LOOK);
+    while begun.elapsed() < TIME {
+        looks.tick().await;
+        if pour(connection).await.is_err() {
+            return None;
+        }
+        let path = only_path(connection)?;
+        if begun.elapsed() >= WARM_UP {
+            samples.take(&path);
+            from = from.or(Some((Instant::now(), path.counters)));
+        }
+    }
+    let (since, before) = from?;
+    let (elapsed, after) = (since.elapsed().as_secs_f64(), only_path(connection)?.counters);
+    let acked = after.acked_packets - before.acked_packets;
+    let lost = after.lost_packets - before.lost_packets;
+    let lost = lost.saturating_sub(after.spurious_losses - before.spurious_losses);
+    let sent = (after.sent_packets - before.sent_packets).max(1);
+    let size = (after.sent_bytes - before.sent_bytes) as f64 / sent as f64;
+    Some(Load {
+        mbps: acked as f64 * size * 8.0 / 1e6 / elapsed,
+        loss: lost as f64 / (acked + lost).max(1) as f64,
+        rtt_median_ms: samples.median(),
+    })
+}
+
+/// Keeps the queue full until it is time to look again.
+async fn pour(connection: &Connection) -> Result<(), DatagramError> {
+    let pouring = async {
+        loop {
+            connection.send_datagram(&DATAGRAM, TrafficClass::Bulk).await?;
+        }
+    };
+    timeout(LOOK, pouring).await.unwrap_or(Ok(()))
+}

@@ -1,0 +1,65 @@
+//! `doctor`: what a person would otherwise search for. It looks at this machine and at the links to a
+//! peer, and says what is in order, what is not, and what to do about it.
+
+pub mod args;
+mod facts;
+mod judge;
+mod load;
+mod local;
+mod probe;
+mod report;
+
+use std::net::IpAddr;
+
+use tokio::runtime::Builder;
+
+use crate::failure::Failure;
+use crate::interrupt::asked_to_end;
+use crate::paths::{self, Route};
+use args::DoctorArgs;
+use facts::{Facts, Outcome, Peer};
+use judge::{Finding, Severity};
+
+/// Examines what `args` name and reports.
+///
+/// # Errors
+/// When something is wrong with the machine or the links, and when they cannot be examined.
+pub fn run(args: &DoctorArgs) -> Result<(), Failure> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    let facts = runtime.block_on(async {
+        tokio::select! {
+            facts = examine(args) => facts,
+            () = asked_to_end() => Err(Failure::interrupted("interrupted")),
+        }
+    })?;
+    let findings = judge::judge(&facts);
+    report::print(&facts, &findings, args.json)?;
+    outcome(&facts, &findings)
+}
+
+async fn examine(args: &DoctorArgs) -> Result<Facts, Failure> {
+    let (Some(to), Some(key)) = (&args.to, args.peer) else {
+        let (machine, interfaces) = local::examine(None)?;
+        return Ok(Facts { machine, interfaces, peer: None });
+    };
+    let route: Route = paths::to_host(to, &args.paths).await?;
+    let peer: IpAddr = route.remote.ip();
+    let (machine, interfaces) = local::examine(Some(peer))?;
+    let probed = probe::examine(args, key, &route).await?;
+    let peer = Peer { name: to.clone(), refused: probed.refused, paths: probed.paths };
+    Ok(Facts { machine, interfaces, peer: Some(peer) })
+}
+
+/// How the process ends.
+fn outcome(facts: &Facts, findings: &[Finding]) -> Result<(), Failure> {
+    let answered = |peer: &Peer| peer.paths.iter().any(|path| path.outcome == Outcome::Answered);
+    if let Some(peer) = facts.peer.as_ref().filter(|peer| !answered(peer)) {
+        return Err(Failure::unreached(format!("{} answered over no link", peer.name)));
+    }
+    match findings.iter().filter(|finding| finding.severity == Severity::Problem).count() {
+        0 => Ok(()),
+        1 => Err(Failure::failed("there is a problem")),
+        count => Err(Failure::failed(format!("there are {count} problems"))),
+    }
+}

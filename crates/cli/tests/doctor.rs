@@ -1,0 +1,154 @@
+//! `doctor`: alone, with peers on loopback, and between network namespaces over links of which one
+//! loses everything, one something, and one the congestion marks. The namespaces need root and
+//! iproute2; elsewhere that test says that it was skipped, and why.
+#![cfg(target_os = "linux")]
+
+#[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
+mod common;
+#[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
+#[path = "netns/lab.rs"]
+mod lab;
+#[path = "doctor/relay.rs"]
+mod relay;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use common::{Ran, anabranch};
+use lab::Lab;
+use relay::Relay;
+use serde_json::Value;
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// The severity of a check about a subject.
+fn severity<'a>(report: &'a Value, check: &str, subject: &str) -> &'a str {
+    let findings = report["findings"].as_array().unwrap();
+    let found = findings.iter().find(|f| f["check"] == check && f["subject"] == subject);
+    found.unwrap_or_else(|| panic!("{check} of {subject}: {report:#}"))["severity"]
+        .as_str()
+        .unwrap()
+}
+
+#[test]
+fn this_machine_is_examined_without_a_peer() {
+    let ran = anabranch("doctor --json");
+    // A machine without any network has a problem, as this one may have.
+    assert!(matches!(ran.code, Some(0 | 1)), "{}", ran.stderr);
+    let report = json(&ran.stdout);
+    for check in ["links", "offloads", "buffers", "clock", "ipv6"] {
+        severity(&report, check, "machine");
+    }
+    assert!(report["interfaces"].is_array() && report["peer"].is_null(), "{report:#}");
+    let problem = report["verdict"] == "problem";
+    assert_eq!(ran.code == Some(1), problem);
+    let text = anabranch("doctor");
+    assert_eq!(text.code, ran.code);
+    assert!(text.stdout.contains("machine") && text.stdout.lines().all(|line| line.len() < 160));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for line in ["doctor --path lo", "doctor host:1", "doctor --load", "doctor host --peer x"] {
+        assert_eq!(anabranch(line).code, Some(2), "{line}");
+    }
+}
+
+/// A server on loopback that allows anyone.
+struct Server {
+    child: Child,
+    address: String,
+    key: String,
+}
+
+impl Server {
+    fn start() -> Server {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_anabranch"))
+            .args(["bench", "server", "--listen", "127.0.0.1:0", "--anyone"])
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut after = |words: &str| {
+            let line = lines.next().unwrap().unwrap();
+            line.strip_prefix(words).unwrap_or_else(|| panic!("{line}")).to_owned()
+        };
+        let (address, key) = (after("listening on "), after("public key "));
+        Server { child, address, key }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_peer_on_loopback_is_measured() {
+    let server = Server::start();
+    let line = format!("doctor {} --peer {} --pings 40 --load --json", server.address, server.key);
+    let Ran { code, stdout, stderr } = anabranch(&line);
+    let report = json(&stdout);
+    assert!(matches!(code, Some(0 | 1)), "{stderr}");
+    let paths = report["peer"]["paths"].as_array().unwrap();
+    assert_eq!(paths.len(), 1, "{report:#}");
+    let path = &paths[0];
+    assert_eq!((&path["name"], &path["outcome"]), (&"lo".into(), &"answered".into()));
+    let measured = &path["measured"];
+    assert!(measured["sent"].as_u64().unwrap() >= 40, "{measured}");
+    assert!(measured["peer_sent"].as_u64().unwrap() >= 20, "{measured}");
+    assert!(
+        measured["rtt_min_ms"].as_f64().unwrap() <= measured["rtt_median_ms"].as_f64().unwrap()
+    );
+    assert_eq!(severity(&report, "ecn", "lo"), "ok");
+    assert!(measured["load"]["mbps"].as_f64().unwrap() > 0.0, "{measured}");
+}
+
+#[test]
+fn a_port_without_a_listener_is_told() {
+    let server = Server::start();
+    let (address, key) = (server.address.clone(), server.key.clone());
+    drop(server);
+    let ran = anabranch(&format!("doctor {address} --peer {key} --json"));
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    let report = json(&ran.stdout);
+    assert_eq!(report["peer"]["refused"], true);
+    assert_eq!(severity(&report, "answer", "peer"), "problem");
+}
+
+/// Every link goes through a relay of its own, as routers would treat it: the second loses a tenth, the
+/// third nothing but marks. The fourth is silent; the first is left as it is.
+#[test]
+fn links_are_told_apart() {
+    let Some(lab) = Lab::new("doc", 4, 50) else { return };
+    let (server_key, server) = lab.key("server");
+    let (client_key, client) = lab.key("client");
+    let listen = format!("{}:4433", Lab::SERVER);
+    let args = ["serve", "--listen", &listen, "--key", &server_key, "--allow", &client, "--quiet"];
+    let serving = lab.run("s", &args);
+    let (lossy, bleaching) = lab.inside("r", |_| {
+        let to = listen.parse().unwrap();
+        (Relay::start("10.77.2.1:4433", to, Some(10)), Relay::start("10.77.3.1:4433", to, None))
+    });
+    lab.silence(4);
+    let mut args: Vec<&str> = vec!["doctor", &listen, "--peer", &server, "--key", &client_key];
+    args.extend(["--json", "--path", "c1", "--path", "c2@10.77.2.1:4433"]);
+    args.extend(["--path", "c3@10.77.3.1:4433", "--path", "c4"]);
+    let output = lab.run("c", &args).output();
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = json(&String::from_utf8(output.stdout).unwrap());
+    drop((serving, lossy, bleaching));
+    assert_eq!(severity(&report, "loss-to-peer", "c1"), "ok");
+    assert_eq!(severity(&report, "ecn", "c1"), "ok");
+    assert_eq!(severity(&report, "loss-to-peer", "c2"), "note");
+    assert_eq!(severity(&report, "loss-from-peer", "c2"), "note");
+    assert_eq!(severity(&report, "loss-to-peer", "c3"), "ok");
+    assert_eq!(severity(&report, "ecn", "c3"), "note");
+    assert_eq!(severity(&report, "answer", "c4"), "problem");
+    let lost = report["peer"]["paths"][1]["measured"]["lost"].as_u64().unwrap();
+    assert!((10..=40).contains(&lost), "{lost} of some 200 packets, of which a tenth was dropped");
+}
