@@ -15,6 +15,7 @@ mod keys;
 mod machine;
 mod output;
 mod paths;
+mod qlog;
 mod record;
 mod repro;
 mod sim;
@@ -51,8 +52,8 @@ fn run() -> Result<(), Failure> {
         Command::Connect(args) => tunnel::connect(&args),
         Command::Serve(args) => tunnel::serve(&args),
         Command::Demo(args) => demo::run(&args),
-        Command::Send(args) => transfer::send(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Send(args) => transfer::send(&args),
         Command::Recv(args) => transfer::recv(&args),
         Command::Get(args) => transfer::get(&args),
         Command::Keygen(args) => keys::keygen(&args),

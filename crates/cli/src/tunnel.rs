@@ -31,7 +31,10 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let settings = config::serve(args)?;
     let teller = Teller { json: args.common.json, quiet: args.common.quiet };
-    run(serve::run(settings, args.user.clone(), teller))
+    let qlogs = settings.common.qlogs.clone();
+    let result = run(serve::run(settings, args.user.clone(), teller));
+    qlogs.finish();
+    result
 }
 
 /// Runs `connect` until it is interrupted, or standard input or output ends.
@@ -43,7 +46,10 @@ pub fn connect(args: &ConnectArgs) -> Result<(), Failure> {
     // With --stdio, standard output is the connection's.
     let json = args.common.json && args.stdio.is_none();
     let quiet = args.common.quiet || args.stdio.is_some();
-    run(connect::run(settings, args.stdio.clone(), Teller { json, quiet }))
+    let qlogs = settings.common.qlogs.clone();
+    let result = run(connect::run(settings, args.stdio.clone(), Teller { json, quiet }));
+    qlogs.finish();
+    result
 }
 
 /// Runs a task on a runtime of its own until it ends or somebody ends the process.

@@ -57,6 +57,9 @@ pub struct ServerArgs {
     /// End after one measurement
     #[arg(long)]
     pub once: bool,
+    /// Write what each connection decides and why into this directory, as qlog
+    #[arg(long, value_name = "DIR")]
+    pub qlog: Option<PathBuf>,
     /// Largest UDP payload, bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1452,
         value_parser = clap::value_parser!(u16).range(1200..=65_507))]
@@ -116,6 +119,9 @@ pub struct ClientArgs {
     /// Another policy on one axis of the profile: see `anabranch policies`
     #[arg(long = "set", value_name = "AXIS=POLICY", value_parser = setting)]
     pub settings: Vec<Setting>,
+    /// Write what each connection decides and why into this directory, as qlog
+    #[arg(long, value_name = "DIR")]
+    pub qlog: Option<PathBuf>,
     /// Largest UDP payload, bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1452,
         value_parser = clap::value_parser!(u16).range(1200..=65_507))]

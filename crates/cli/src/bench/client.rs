@@ -19,6 +19,7 @@ use super::{config, key, profile};
 use crate::failure::Failure;
 use crate::output;
 use crate::paths;
+use crate::qlog::Qlogs;
 
 /// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -46,9 +47,12 @@ pub(super) async fn run(args: &ClientArgs) -> Result<(), Failure> {
     let (connection, _kept) = connected
         .map_err(|_| Failure::failed(format!("{to} does not answer; are address and key right?")))?
         .map_err(Failure::failed)?;
+    let qlogs = Qlogs::new(args.qlog.as_deref(), "bench-client")?;
+    qlogs.follow(&connection, "client");
     let result = measure(args, &connection).await;
     connection.close(0, "done");
     endpoint.wait_idle().await;
+    qlogs.finish();
     result
 }
 

@@ -13,6 +13,7 @@ use super::traffic::{Halves, Traffic};
 use super::{config, key, profile};
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
+use crate::qlog::Qlogs;
 
 /// How long a client may take to say what it wants, and to open its streams.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -34,12 +35,21 @@ pub(super) async fn run(args: &ServerArgs) -> Result<(), Failure> {
         eprintln!("listening on {address}");
     }
     eprintln!("public key {}", format_public_key(&endpoint.public_key()));
+    let qlogs = Qlogs::new(args.qlog.as_deref(), "bench-server")?;
+    let result = attend(args, &endpoint, &qlogs).await;
+    qlogs.finish();
+    result
+}
+
+/// Serves clients as they come.
+async fn attend(args: &ServerArgs, endpoint: &Endpoint, qlogs: &Qlogs) -> Result<(), Failure> {
     loop {
         let accepted = tokio::select! {
             accepted = endpoint.accept() => accepted,
             () = asked_to_end() => return Ok(()),
         };
         let Some(connection) = accepted else { return Ok(()) };
+        qlogs.follow(&connection, "server");
         if args.once {
             let result = serve(&connection).await;
             connection.close(0, "done");

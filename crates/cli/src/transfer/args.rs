@@ -181,6 +181,9 @@ pub struct CommonArgs {
     /// Silence after which nobody is there, or the connection counts as lost
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "60s")]
     pub timeout: Duration,
+    /// Write what each connection decides and why into this directory, as qlog
+    #[arg(long, value_name = "DIR")]
+    pub qlog: Option<PathBuf>,
     /// Report as JSON on standard output, an object a line; progress stays on standard error
     #[arg(long)]
     pub json: bool,

@@ -19,6 +19,7 @@ use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
 use crate::machine;
 use crate::paths::Route;
+use crate::qlog::Qlogs;
 
 /// Pause before connecting again.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -39,6 +40,7 @@ pub(super) async fn run(
     side: &Side,
     common: &CommonArgs,
     report: Report,
+    qlogs: &Qlogs,
 ) -> Result<(), Failure> {
     warn(&connecting.route);
     let mut transfer = Transfer {
@@ -48,6 +50,7 @@ pub(super) async fn run(
         side,
         common,
         report,
+        qlogs,
         progress: Arc::default(),
         bound: None,
         started: Instant::now(),
@@ -84,6 +87,7 @@ struct Transfer<'a> {
     side: &'a Side,
     common: &'a CommonArgs,
     report: Report,
+    qlogs: &'a Qlogs,
     progress: Arc<Progress>,
     bound: Option<[u8; 32]>,
     started: Instant,
@@ -117,6 +121,7 @@ impl Transfer<'_> {
     /// One connection, from beginning to end.
     async fn once(&mut self) -> Result<Connection, TransferError> {
         let (connection, _kept) = self.dial().await?;
+        self.qlogs.follow(&connection, "client");
         self.connected = true;
         self.progress.begin(0, 0);
         let role = self.side.role();

@@ -25,6 +25,7 @@ use crate::catalog::profile;
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
 use crate::paths::listening;
+use crate::qlog::Qlogs;
 use crate::{keys, machine};
 
 /// How long the holder of a ticket may take to come back after a connection was lost.
@@ -46,6 +47,7 @@ pub(super) async fn run(
     side: &Side,
     common: &CommonArgs,
     report: Report,
+    qlogs: &Qlogs,
 ) -> Result<(), Failure> {
     let listener = Listener::bind(args, side.role(), common)?;
     match &listener.ticket {
@@ -57,9 +59,9 @@ pub(super) async fn run(
     }
     let serving = async {
         if listener.ticket.is_some() || args.once {
-            listener.serve_once(args, side, common, report).await
+            listener.serve_once(args, side, common, report, qlogs).await
         } else {
-            listener.serve(side, common, report).await
+            listener.serve(side, common, report, qlogs).await
         }
     };
     let standing = listener.ticket.is_none() && !args.once;
@@ -107,6 +109,12 @@ impl Listener {
         Ok(Listener { endpoint, permitted, ticket })
     }
 
+    async fn accept(&self, qlogs: &Qlogs) -> Result<Connection, Failure> {
+        let connection = self.endpoint.accept().await.ok_or_else(stopped)?;
+        qlogs.follow(&connection, "server");
+        Ok(connection)
+    }
+
     /// One transfer, over as many connections as it takes.
     async fn serve_once(
         &self,
@@ -114,12 +122,13 @@ impl Listener {
         side: &Side,
         common: &CommonArgs,
         report: Report,
+        qlogs: &Qlogs,
     ) -> Result<(), Failure> {
         let mut deadline = self.ticket.as_ref().map(|_| Instant::now() + args.expires);
         let (mut bound, mut started, progress) = (None, None, Arc::default());
         loop {
             let connection = tokio::select! {
-                connection = self.endpoint.accept() => connection.ok_or_else(stopped)?,
+                connection = self.accept(qlogs) => connection?,
                 () = until(deadline) => {
                     return Err(Failure::unreached("nobody used the ticket before it expired"));
                 }
@@ -144,12 +153,18 @@ impl Listener {
     }
 
     /// Transfers with allowed peers, one after another and at the same time, until interrupted.
-    async fn serve(&self, side: &Side, common: &CommonArgs, report: Report) -> Result<(), Failure> {
+    async fn serve(
+        &self,
+        side: &Side,
+        common: &CommonArgs,
+        report: Report,
+        qlogs: &Qlogs,
+    ) -> Result<(), Failure> {
         let mut sessions = JoinSet::new();
         loop {
             tokio::select! {
-                connection = self.endpoint.accept(), if sessions.len() < MAX_SESSIONS => {
-                    let connection = connection.ok_or_else(stopped)?;
+                connection = self.accept(qlogs), if sessions.len() < MAX_SESSIONS => {
+                    let connection = connection?;
                     let (side, common) = (side.clone(), common.clone());
                     sessions.spawn(async move {
                         let peer = format_public_key(&connection.peer());

@@ -31,6 +31,7 @@ use std::time::Duration;
 use anabranch::transfer::{Name, Role, Ticket};
 
 use crate::failure::Failure;
+use crate::qlog::Qlogs;
 use crate::{keys, paths};
 use args::{ConnectArgs, GetArgs, RecvArgs, SendArgs, StoreArgs};
 use connect::Connecting;
@@ -61,7 +62,8 @@ pub fn send(args: &SendArgs) -> Result<(), Failure> {
     }
     let side = Side::Offers(source);
     let report = Report { json: args.common.json, on_stderr: false };
-    on_runtime(async {
+    let qlogs = Qlogs::new(args.common.qlog.as_deref(), "send")?;
+    on_runtime(&qlogs, async {
         match connecting(ticket, args.to.as_deref(), args.listen.key.as_deref(), &args.connect)
             .await?
         {
@@ -71,9 +73,9 @@ pub fn send(args: &SendArgs) -> Result<(), Failure> {
                         "--listen and --allow are for sending without a ticket",
                     ));
                 }
-                connect::run(connecting, &side, &args.common, report).await
+                connect::run(connecting, &side, &args.common, report, &qlogs).await
             }
-            None => listen::run(&args.listen, &side, &args.common, report).await,
+            None => listen::run(&args.listen, &side, &args.common, report, &qlogs).await,
         }
     })
 }
@@ -86,7 +88,8 @@ pub fn recv(args: &RecvArgs) -> Result<(), Failure> {
     if report.on_stderr && !bind && !args.listen.once {
         return Err(Failure::usage("standard output takes one file: add --once"));
     }
-    on_runtime(listen::run(&args.listen, &side, &args.common, report))
+    let qlogs = Qlogs::new(args.common.qlog.as_deref(), "recv")?;
+    on_runtime(&qlogs, listen::run(&args.listen, &side, &args.common, report, &qlogs))
 }
 
 /// Fetches what is offered somewhere.
@@ -98,10 +101,11 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
     });
     let side = Side::Takes(taking(&args.store, wanted.collect::<Result<_, _>>()?, false)?);
     let report = Report { json: args.common.json, on_stderr: is_stdout(&args.store.out) };
-    on_runtime(async {
+    let qlogs = Qlogs::new(args.common.qlog.as_deref(), "get")?;
+    on_runtime(&qlogs, async {
         let from = args.from.as_deref();
         match connecting(ticket, from, args.key.as_deref(), &args.connect).await? {
-            Some(connecting) => connect::run(connecting, &side, &args.common, report).await,
+            Some(connecting) => connect::run(connecting, &side, &args.common, report, &qlogs).await,
             None => Err(Failure::usage("give a ticket, or --from HOST:PORT with --peer and --key")),
         }
     })
@@ -174,7 +178,10 @@ async fn connecting(
 }
 
 /// Runs `work` to its end on a runtime of its own.
-fn on_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
+fn on_runtime(
+    qlogs: &Qlogs,
+    work: impl Future<Output = Result<(), Failure>>,
+) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -185,6 +192,7 @@ fn on_runtime(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Fai
         work.await
     });
     runtime.shutdown_timeout(SHUTDOWN);
+    qlogs.finish();
     result
 }
 

@@ -122,6 +122,9 @@ pub struct CommonArgs {
     /// The protocol: see `anabranch profiles`
     #[arg(long, value_name = "NAME")]
     pub profile: Option<String>,
+    /// Write what each connection decides and why into this directory, as qlog
+    #[arg(long, value_name = "DIR")]
+    pub qlog: Option<PathBuf>,
     /// Say what happens as JSON on standard output, an object a line
     #[arg(long)]
     pub json: bool,

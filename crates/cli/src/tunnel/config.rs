@@ -15,6 +15,7 @@ use crate::catalog;
 use crate::failure::Failure;
 use crate::keys;
 use crate::paths::PathArg;
+use crate::qlog::Qlogs;
 
 /// How often an idle path is asked for a sign of life unless said otherwise: address translators keep
 /// UDP entries for 30 s and more (RFC 4787 §4.3 asks for two minutes; many do not).
@@ -76,6 +77,7 @@ pub(super) struct Common {
     pub(super) profile: Profile,
     pub(super) metrics: Option<SocketAddr>,
     pub(super) keepalive: Option<Duration>,
+    pub(super) qlogs: Qlogs,
 }
 
 /// What `serve` does.
@@ -119,7 +121,8 @@ pub(super) fn serve(args: &ServeArgs) -> Result<Serve, Failure> {
         return Err(Failure::usage("nobody may connect: name a peer with --allow PUBKEY"));
     }
     let keepalive = file.peers.first().and_then(|peer| peer.persistent_keepalive);
-    Ok(Serve { common: common(&args.common, &file, keepalive)?, listen, peers })
+    let common = common("serve", &args.common, &file, keepalive)?;
+    Ok(Serve { common, listen, peers })
 }
 
 /// Settings for `connect`.
@@ -156,11 +159,16 @@ pub(super) fn connect(args: &ConnectArgs) -> Result<Connect, Failure> {
         remote.extend(parsed::<Forward>(&origin, "remote-forward", there)?);
     }
     let keepalive = section.and_then(|peer| peer.persistent_keepalive);
-    let common = common(&args.common, &file, keepalive)?;
+    let common = common("connect", &args.common, &file, keepalive)?;
     Ok(Connect { common, peer, endpoint, paths, local, remote })
 }
 
-fn common(args: &CommonArgs, file: &File, keepalive: Option<u16>) -> Result<Common, Failure> {
+fn common(
+    command: &str,
+    args: &CommonArgs,
+    file: &File,
+    keepalive: Option<u16>,
+) -> Result<Common, Failure> {
     let path = args.key.as_deref().or(file.interface.private_key_file.as_deref());
     let path = path.ok_or_else(|| {
         Failure::usage(
@@ -175,7 +183,9 @@ fn common(args: &CommonArgs, file: &File, keepalive: Option<u16>) -> Result<Comm
         Some(seconds) => Some(Duration::from_secs(u64::from(seconds))),
         None => Some(KEEPALIVE),
     };
-    Ok(Common { key, profile, metrics: args.metrics.or(file.interface.metrics), keepalive })
+    let qlogs = Qlogs::new(args.qlog.as_deref(), command)?;
+    let metrics = args.metrics.or(file.interface.metrics);
+    Ok(Common { key, profile, metrics, keepalive, qlogs })
 }
 
 /// The file's settings, and how errors name it.

@@ -74,6 +74,7 @@ async fn stay_connected(
     loop {
         let reason = match attempt(endpoint, settings).await {
             Ok((connection, kept)) => {
+                settings.common.qlogs.follow(&connection, "client");
                 teller.say(&Tiding::Connected { peer: &peer });
                 let watched = metrics.watch(&connection);
                 let paths = tokio::spawn(tell_paths(connection.clone(), teller));

@@ -39,6 +39,7 @@ pub(super) async fn run(
         let Some(connection) = connection else { break };
         let peer = connection.peer();
         let permits = peers.iter().find(|(key, _)| *key == peer).map(|(_, permits)| permits);
+        common.qlogs.follow(&connection, "server");
         let permits = permits.cloned().unwrap_or_else(|| [].into());
         tokio::spawn(attend(connection, permits, metrics.clone(), teller));
     }

@@ -1,0 +1,129 @@
+//! `--qlog DIR`: what connections decided and why, one file for each.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anabranch::{Connection, format_public_key};
+use anabranch_core::observe::{Observation, Observer};
+use anabranch_results::trace::Qlog;
+use anabranch_types::Time;
+
+use crate::failure::Failure;
+
+/// Events that wait to be written, at most: some 300 kB. More are left out rather than waited for.
+const QUEUE: usize = 4096;
+/// How soon a thread without events notices that it shall end.
+const TURN: Duration = Duration::from_millis(200);
+
+/// What a connection observed, and when.
+type Observed = (Time, Observation);
+
+/// Follows connections, if that is wanted. Clones follow into the same directory.
+#[derive(Clone, Debug, Default)]
+pub struct Qlogs(Option<Arc<Directory>>);
+
+#[derive(Debug)]
+struct Directory {
+    path: PathBuf,
+    /// What the names of its files begin with.
+    stem: String,
+    begun: AtomicU64,
+    /// Files are to be completed, whether or not their connections are over.
+    over: Arc<AtomicBool>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Qlogs {
+    /// Files in `directory`, which is made, named after `command`, this process and a number; none
+    /// without a directory.
+    ///
+    /// # Errors
+    /// When the directory cannot be made.
+    pub fn new(directory: Option<&Path>, command: &str) -> Result<Self, Failure> {
+        let Some(path) = directory else { return Ok(Qlogs(None)) };
+        std::fs::create_dir_all(path).map_err(|error| {
+            Failure::failed(format!("--qlog {}: cannot be made: {error}", path.display()))
+        })?;
+        Ok(Qlogs(Some(Arc::new(Directory {
+            path: path.to_owned(),
+            stem: format!("{command}-{}", std::process::id()),
+            begun: AtomicU64::new(0),
+            over: Arc::default(),
+            threads: Mutex::default(),
+        }))))
+    }
+
+    /// Writes down what `connection` decides from now on, as `side` sees it, "client" or "server". The
+    /// file gets its name when the connection is over.
+    pub fn follow(&self, connection: &Connection, side: &'static str) {
+        let Some(directory) = &self.0 else { return };
+        let number = directory.begun.fetch_add(1, Ordering::Relaxed) + 1;
+        let title = format!("a connection with {}", format_public_key(&connection.peer()));
+        let stem = format!("{}-{number}", directory.stem);
+        let qlog = Qlog::single(&directory.path, &stem, &title, side);
+        let (sender, receiver) = sync_channel(QUEUE);
+        let missed = Arc::new(AtomicU64::new(0));
+        let tap = Tap { sender, missed: Arc::clone(&missed) };
+        let over = Arc::clone(&directory.over);
+        let writing = std::thread::Builder::new().name("qlog".to_owned());
+        match writing.spawn(move || write(qlog, &receiver, &over, &missed)) {
+            Ok(thread) => {
+                connection.set_observer(Some(Box::new(tap)));
+                let mut threads = directory.threads.lock().unwrap_or_else(PoisonError::into_inner);
+                threads.retain(|thread| !thread.is_finished());
+                threads.push(thread);
+            }
+            Err(error) => eprintln!("anabranch: --qlog: {error}"),
+        }
+    }
+
+    /// Completes the files, also those of connections that are not over yet.
+    pub fn finish(&self) {
+        let Some(directory) = &self.0 else { return };
+        directory.over.store(true, Ordering::Relaxed);
+        let mut threads = directory.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        for thread in threads.drain(..) {
+            // One that broke down has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Writes until the connection is over, or nobody wants to know more.
+fn write(qlog: Qlog, receiver: &Receiver<Observed>, over: &AtomicBool, missed: &AtomicU64) {
+    let mut observer = qlog.observer();
+    loop {
+        match receiver.recv_timeout(TURN) {
+            Ok((now, observation)) => observer.observe(now, &observation),
+            Err(RecvTimeoutError::Timeout) if !over.load(Ordering::Relaxed) => {}
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    drop(observer);
+    match missed.load(Ordering::Relaxed) {
+        0 => {}
+        missed => eprintln!("anabranch: --qlog: {missed} events came too fast to be written"),
+    }
+    if let Err(error) = qlog.finish() {
+        eprintln!("anabranch: --qlog: {error}");
+    }
+}
+
+/// Passes observations to the thread, and never waits for it.
+#[derive(Debug)]
+struct Tap {
+    sender: SyncSender<Observed>,
+    missed: Arc<AtomicU64>,
+}
+
+impl Observer for Tap {
+    fn observe(&mut self, now: Time, observation: &Observation) {
+        if self.sender.try_send((now, *observation)).is_err() {
+            self.missed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
