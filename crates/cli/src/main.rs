@@ -12,6 +12,7 @@ mod failure;
 mod format;
 mod interrupt;
 mod keys;
+mod log;
 mod machine;
 mod output;
 mod paths;
@@ -47,6 +48,7 @@ fn run() -> Result<(), Failure> {
         Err(error) if error.use_stderr() => return Err(Failure::from_clap(&error)),
         Err(help) => return output::print(&help.render().to_string()),
     };
+    log::start()?;
     match cli.command {
         Command::Bench(args) => bench::run(&args),
         Command::Connect(args) => tunnel::connect(&args),

@@ -82,6 +82,7 @@ async fn tell_paths(connection: Connection, teller: Teller) {
         let (path, state) = match event {
             PathEvent::Up(path) => (path, "up"),
             PathEvent::Down(path) => (path, "down"),
+            PathEvent::Moved(path) => (path, "moved"),
             PathEvent::Closed(path) => (path, "closed"),
         };
         teller.say(&Tiding::Path { peer: &peer, path: path.0, state });

@@ -1,49 +1,12 @@
 //! `bench`: within this process and between two.
 
 mod common;
-
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+#[path = "common/server.rs"]
+mod server;
 
 use common::anabranch;
 use serde_json::Value;
-
-/// A server on a port of the system's choosing, and where it listens under which key.
-struct Server {
-    child: Child,
-    address: String,
-    key: String,
-}
-
-impl Server {
-    fn start() -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_anabranch"))
-            .args(["bench", "server", "--listen", "127.0.0.1:0", "--anyone", "--once"])
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut after = |words: &str| {
-            let line = lines.next().unwrap().unwrap();
-            line.strip_prefix(words).unwrap_or_else(|| panic!("{line}")).to_owned()
-        };
-        let address = after("listening on ");
-        let key = after("public key ");
-        Server { child, address, key }
-    }
-
-    /// Waits for its end, which has to be a success.
-    fn ended(mut self) {
-        assert!(self.child.wait().unwrap().success());
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // It has ended, unless the test failed.
-        let _ = self.child.kill();
-    }
-}
+use server::Server;
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -67,7 +30,7 @@ fn loopback_moves_every_byte_and_counts_repairs() {
 
 #[test]
 fn both_directions_go_between_two_processes() {
-    let server = Server::start();
+    let server = Server::start(&["--once"], "");
     let (to, key) = (&server.address, &server.key);
     let line = format!("bench client {to} --peer {key} --bidir --bytes 2MB --interval 0 --json");
     let report = json(&anabranch(&line).succeeded());
@@ -80,7 +43,7 @@ fn both_directions_go_between_two_processes() {
 
 #[test]
 fn people_read_rates_and_paths() {
-    let server = Server::start();
+    let server = Server::start(&["--once"], "");
     let (to, key) = (&server.address, &server.key);
     let line = format!("bench client {to} --peer {key} --reverse --time 0.3 --interval 0.1");
     let text = anabranch(&line).succeeded();

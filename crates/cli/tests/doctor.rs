@@ -10,14 +10,15 @@ mod common;
 mod lab;
 #[path = "doctor/relay.rs"]
 mod relay;
-
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+#[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
+#[path = "common/server.rs"]
+mod server;
 
 use common::{Ran, anabranch};
 use lab::Lab;
 use relay::Relay;
 use serde_json::Value;
+use server::Server;
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -56,40 +57,9 @@ fn what_makes_no_sense_is_refused() {
     }
 }
 
-/// A server on loopback that allows anyone.
-struct Server {
-    child: Child,
-    address: String,
-    key: String,
-}
-
-impl Server {
-    fn start() -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_anabranch"))
-            .args(["bench", "server", "--listen", "127.0.0.1:0", "--anyone"])
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let mut after = |words: &str| {
-            let line = lines.next().unwrap().unwrap();
-            line.strip_prefix(words).unwrap_or_else(|| panic!("{line}")).to_owned()
-        };
-        let (address, key) = (after("listening on "), after("public key "));
-        Server { child, address, key }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 #[test]
 fn a_peer_on_loopback_is_measured() {
-    let server = Server::start();
+    let server = Server::start(&[], "");
     let line = format!("doctor {} --peer {} --pings 40 --load --json", server.address, server.key);
     let Ran { code, stdout, stderr } = anabranch(&line);
     let report = json(&stdout);
@@ -110,7 +80,7 @@ fn a_peer_on_loopback_is_measured() {
 
 #[test]
 fn a_port_without_a_listener_is_told() {
-    let server = Server::start();
+    let server = Server::start(&[], "");
     let (address, key) = (server.address.clone(), server.key.clone());
     drop(server);
     let ran = anabranch(&format!("doctor {address} --peer {key} --json"));

@@ -14,8 +14,8 @@ use crate::config::TransportConfig;
 use crate::connection::{Connection, Event, Setup, TimeoutReason};
 use crate::connection::{Earliest, Transmit};
 use crate::crypto::{Crypto, PublicKey, Session};
+use crate::handshake::{DropReason, Permitted, ResponderConfig, Responding};
 use crate::handshake::{Initiating, Opening, Schedule};
-use crate::handshake::{Permitted, ResponderConfig, Responding};
 use crate::path::received::Ecn;
 use crate::path::{PathAddress, SocketId};
 use crate::profiles::Profile;
@@ -133,6 +133,8 @@ pub enum EndpointEvent {
     Connection(Handle, Event),
     /// A connection and all its memory are gone.
     Gone(Handle),
+    /// A handshake that somebody began from this address got no answer, and why.
+    Refused(std::net::SocketAddr, DropReason),
 }
 
 #[derive(Debug)]

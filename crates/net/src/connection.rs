@@ -29,6 +29,8 @@ pub enum PathEvent {
     Up(PathId),
     /// It stopped answering; its data goes over others, and it is tried again and again.
     Down(PathId),
+    /// Its address changed, by either side or by a translator between them.
+    Moved(PathId),
     /// It was taken out of use for good, by either side.
     Closed(PathId),
 }

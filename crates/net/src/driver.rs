@@ -13,6 +13,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::time::{Instant, Sleep};
+use tracing::debug;
 
 /// Receive batches taken from one socket before the others and the sending get their turn.
 const RECEIVE_TURN: usize = 4;
@@ -125,7 +126,8 @@ impl Driver {
                         hand_over(&self.shared, index, &mut self.buffers);
                         more |= turn + 1 == RECEIVE_TURN;
                     }
-                    Poll::Ready(Err(_)) => {
+                    Poll::Ready(Err(error)) => {
+                        debug!(local = %slot.socket.local_addr(), %error, "cannot receive");
                         slot.pause = Some(self.shared.clock.now() + ERROR_PAUSE);
                         break;
                     }

@@ -6,6 +6,7 @@ use crate::error::ConnectError;
 use crate::shared::{ConnectionState, Phase, Shared};
 use crate::socket::{Socket, SocketSpec};
 use crate::sockets::Ports;
+use crate::telling;
 use anabranch_core::config::TransportConfig;
 use anabranch_core::crypto::PublicKey;
 use anabranch_core::endpoint::{ConnectConfig, EndpointConfig};
@@ -207,7 +208,10 @@ impl Endpoint {
         let now = shared.clock.now();
         let handle =
             core.endpoint.connect(now, ConnectConfig { peer, paths: addresses, profile })?;
-        let state = ConnectionState { referenced: true, ..ConnectionState::new(Phase::Connecting) };
+        let span = telling::connection(handle, &peer, "client");
+        telling::connecting(&span, paths);
+        let state =
+            ConnectionState { referenced: true, span, ..ConnectionState::new(Phase::Connecting) };
         let news = Arc::clone(&state.news);
         core.connections.insert(handle, state);
         core.wake_driver();

@@ -47,6 +47,7 @@ mod shared;
 mod socket;
 mod sockets;
 mod stream;
+mod telling;
 #[cfg(test)]
 mod tests;
 pub mod transfer;

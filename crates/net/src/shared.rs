@@ -5,6 +5,7 @@ use crate::connection::PathEvent;
 use crate::error::ConnectionError;
 use crate::socket::Socket;
 use crate::sockets::Ports;
+use crate::telling;
 use anabranch_core::connection::{CloseReason, ConnectionStats, Event};
 use anabranch_core::endpoint::{Endpoint, EndpointEvent, Handle};
 use anabranch_core::stream::{StreamEvent, StreamId};
@@ -13,6 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use tokio::sync::Notify;
+use tracing::Span;
 
 /// Bytes read at a time when a closed connection's streams are emptied.
 const DRAIN_STEP: usize = 1 << 16;
@@ -60,6 +62,7 @@ impl Shared {
                 EndpointEvent::Accepted(handle) => self.on_accepted(core, handle, now),
                 EndpointEvent::Connected(handle) => {
                     let state = core.state(handle);
+                    telling::opened(&state.span);
                     state.phase = Phase::Open;
                     state.news.notify_waiters();
                     if !state.referenced {
@@ -68,12 +71,14 @@ impl Shared {
                 }
                 EndpointEvent::ConnectFailed(handle) => {
                     let state = core.state(handle);
+                    telling::unanswered(&state.span);
                     state.phase = Phase::Failed;
                     state.gone = true;
                     state.news.notify_waiters();
                     self.forget(core, handle);
                 }
                 EndpointEvent::Connection(handle, event) => core.on_event(handle, event),
+                EndpointEvent::Refused(remote, why) => telling::refused(remote, why),
                 EndpointEvent::Gone(handle) => {
                     core.state(handle).gone = true;
                     self.forget(core, handle);
@@ -86,6 +91,11 @@ impl Shared {
         if core.refuses {
             core.close(handle, now, 0, "the endpoint accepts no more connections");
             return;
+        }
+        if let Some(connection) = core.endpoint.connection(handle) {
+            let span = telling::connection(handle, &connection.peer(), "server");
+            telling::opened(&span);
+            core.state(handle).span = span;
         }
         core.state(handle).referenced = true;
         core.incoming.push_back(handle);
@@ -174,11 +184,13 @@ impl Core {
             Event::Established | Event::Drained => self.state(handle).news.notify_waiters(),
             Event::PathUp(path) => self.on_path_event(handle, PathEvent::Up(path)),
             Event::PathDown(path) => self.on_path_event(handle, PathEvent::Down(path)),
+            Event::PathMoved(path) => self.on_path_event(handle, PathEvent::Moved(path)),
             Event::PathClosed(path) => self.on_path_event(handle, PathEvent::Closed(path)),
         }
     }
 
     fn on_path_event(&mut self, handle: Handle, event: PathEvent) {
+        telling::path(self, handle, event);
         let state = self.state(handle);
         if state.path_events.len() == MOST_PATH_EVENTS {
             state.path_events.pop_front();
@@ -192,6 +204,7 @@ impl Core {
     fn on_closed(&mut self, handle: Handle, reason: CloseReason) {
         let state =
             self.connections.entry(handle).or_insert_with(|| ConnectionState::new(Phase::Open));
+        telling::closed(&state.span, &reason);
         state.phase = Phase::Closed(reason);
         if let Some(connection) = self.endpoint.connection(handle) {
             state.last_stats = Some(connection.stats());
@@ -242,6 +255,8 @@ pub(crate) struct ConnectionState {
     pub(crate) path_events: VecDeque<PathEvent>,
     /// How many there have been.
     pub(crate) path_changes: u64,
+    /// Under which its events are told.
+    pub(crate) span: Span,
 }
 
 impl ConnectionState {
@@ -257,6 +272,7 @@ impl ConnectionState {
             last_stats: None,
             path_events: VecDeque::new(),
             path_changes: 0,
+            span: Span::none(),
         }
     }
 

@@ -16,6 +16,8 @@ pub enum Event {
     PathUp(PathId),
     /// A path stopped answering; its data goes over others.
     PathDown(PathId),
+    /// A path's address changed, by either side or by a translator between them.
+    PathMoved(PathId),
     /// A path was taken out of use for good, by either side.
     PathClosed(PathId),
     /// Everything written so far is at the peer.

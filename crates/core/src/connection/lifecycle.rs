@@ -196,8 +196,10 @@ impl Connection {
         path.unvalidated_received = 0;
         path.unvalidated_sent = 0;
         path.challenge = None;
+        let id = path.id;
         self.challenge(now, slot);
         self.changed();
+        self.emit(Event::PathMoved(id));
     }
 
     /// Closes a path: nothing is sent on it or about it any more.

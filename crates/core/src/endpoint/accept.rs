@@ -19,6 +19,10 @@ impl Endpoint {
         let outcome =
             self.responding.handle(self.crypto.as_mut(), now, address.remote, payload, under_load);
         match outcome {
+            // Strangers do not fill the queue of one who does not ask.
+            Outcome::Drop(why) if self.events.len() < MAX_REPLIES => {
+                self.events.push_back(EndpointEvent::Refused(address.remote, why));
+            }
             Outcome::Drop(_) => {}
             Outcome::Reply(bytes) => self.reply(address, bytes),
             Outcome::Candidate(candidate) => self.accept(now, address, candidate),

@@ -9,6 +9,7 @@ use anabranch_core::profiles::Profile;
 use anabranch_policy::view::PathState;
 use anabranch_types::PathId;
 use tokio::task::JoinHandle;
+use tracing::debug;
 
 use super::request::{LocalRequest, PathRequest, PathUsage};
 use crate::connection::{Connection, PathSpec};
@@ -180,7 +181,13 @@ impl Keeper {
             Some(kept) => bind(&place, |spec| self.endpoint.replace_socket(kept.local, spec)),
             None => bind(&place, |spec| self.endpoint.add_socket(spec)),
         };
-        let Ok(local) = bound else { return false };
+        let local = match bound {
+            Ok(local) => local,
+            Err(error) => {
+                debug!(interface = key.1, address = %place.address, %error, "no socket for a path");
+                return false;
+            }
+        };
         let path = self.kept.get(&key).and_then(|kept| kept.path);
         self.kept.insert(key, Kept { place, local, path });
         true

@@ -1,0 +1,26 @@
+//! `RUST_LOG`: what the library tells while it works.
+
+use std::io;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::failure::Failure;
+
+/// Sends what `RUST_LOG` selects to standard error; without it nothing is told, and telling costs
+/// nothing.
+///
+/// # Errors
+/// When the variable makes no sense.
+pub fn start() -> Result<(), Failure> {
+    if std::env::var_os(EnvFilter::DEFAULT_ENV).is_none_or(|filter| filter.is_empty()) {
+        return Ok(());
+    }
+    let filter = EnvFilter::try_from_default_env()
+        .map_err(|error| Failure::usage(format!("{}: {error}", EnvFilter::DEFAULT_ENV)))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(false)
+        .init();
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! What is told of connections through [`tracing`]: nothing unless the application listens, and never
+//! a secret. A connection is a span; its events and those of its paths are within.
+
+use crate::connection::{PathEvent, PathSpec};
+use crate::crypto::keys::format_public_key;
+use crate::shared::Core;
+use anabranch_core::connection::CloseReason;
+use anabranch_core::crypto::PublicKey;
+use anabranch_core::endpoint::Handle;
+use anabranch_core::handshake::DropReason;
+use anabranch_types::PathId;
+use std::net::SocketAddr;
+use tracing::field::display;
+use tracing::{Span, debug, info, info_span};
+
+/// The span of a connection, of which `side` is "client" or "server".
+pub(crate) fn connection(handle: Handle, peer: &PublicKey, side: &'static str) -> Span {
+    info_span!("connection", id = handle.0, side, peer = %format_public_key(peer))
+}
+
+pub(crate) fn connecting(span: &Span, paths: &[PathSpec]) {
+    for PathSpec { local, remote } in paths {
+        debug!(parent: span, %local, %remote, "connecting");
+    }
+}
+
+pub(crate) fn opened(span: &Span) {
+    info!(parent: span, "opened");
+}
+
+pub(crate) fn unanswered(span: &Span) {
+    info!(parent: span, "nobody answered");
+}
+
+pub(crate) fn closed(span: &Span, reason: &CloseReason) {
+    let CloseReason { code, by_peer, reason } = reason;
+    info!(parent: span, by_peer, code = code.0, reason, "closed");
+}
+
+/// What happened to a path, with its addresses.
+pub(crate) fn path(core: &mut Core, handle: Handle, event: PathEvent) {
+    let (PathId(path), what) = match event {
+        PathEvent::Up(path) => (path, "up"),
+        PathEvent::Down(path) => (path, "down"),
+        PathEvent::Moved(path) => (path, "moved"),
+        PathEvent::Closed(path) => (path, "closed"),
+    };
+    let Some(state) = core.connections.get(&handle).filter(|state| !state.span.is_disabled())
+    else {
+        return;
+    };
+    let stats = core.endpoint.connection(handle).map(|connection| connection.stats());
+    let stats = stats.iter().flat_map(|stats| &stats.paths).find(|stats| stats.id.0 == path);
+    let address = stats.map(|stats| stats.address);
+    let local = address.and_then(|address| core.ports.local_of(address.socket)).map(display);
+    let remote = address.map(|address| display(address.remote));
+    info!(parent: &state.span, path, local, remote, "path {what}");
+}
+
+/// A handshake got no answer. What anybody can send without knowing this endpoint's key is of less
+/// interest than what somebody who knows it did in vain.
+pub(crate) fn refused(remote: SocketAddr, why: DropReason) {
+    match why {
+        DropReason::NotPermitted | DropReason::Replay => {
+            info!(%remote, ?why, "handshake refused");
+        }
+        _ => debug!(%remote, ?why, "handshake refused"),
+    }
+}
