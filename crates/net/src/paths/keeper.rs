@@ -275,8 +275,8 @@ impl Kept {
     }
 }
 
-/// Binds a socket for a place: to its interface where that is permitted, so that packets leave there
-/// whatever the routing table prefers.
+/// Binds a socket for a place: to its interface where the system knows that and permits it, so that
+/// packets leave there whatever the routing table prefers.
 fn bind(
     place: &Place,
     mut with: impl FnMut(SocketSpec) -> io::Result<SocketAddr>,
@@ -284,11 +284,16 @@ fn bind(
     let local = SocketAddr::new(place.address, 0);
     if place.device.is_some() {
         match with(SocketSpec { local, device: place.device.clone() }) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(error) if is_refusal(error.kind()) => {}
             other => return other,
         }
     }
     with(local.into())
+}
+
+/// Whether the system will not bind to interfaces at all, so that the address has to do.
+fn is_refusal(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported)
 }
 
 /// Whether the routing table knows a way from the place to `remote`: a connected UDP socket tells
@@ -300,7 +305,7 @@ fn leads_to(place: &Place, remote: SocketAddr) -> bool {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         if let Some(device) = &place.device
             && let Err(error) = socket.bind_device(Some(device.as_bytes()))
-            && error.kind() != io::ErrorKind::PermissionDenied
+            && !is_refusal(error.kind())
         {
             return Err(error);
         }
