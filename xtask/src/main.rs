@@ -3,6 +3,7 @@
 mod check;
 mod ci;
 mod demo;
+mod dist;
 mod golden;
 mod perf;
 mod process;
@@ -28,6 +29,7 @@ Usage: cargo xtask <command>
   perf sim [ARGS]         the simulator's speed beside ns-2's and ns-3's; `perf sim --help`
   parity [ARGS]           the demo over real sockets beside itself in virtual time; `parity --help`
   soak [--connections N]  run N (100,000) random fault schedules in virtual time, in a release build
+  dist                    pack a static program for Linux, its pages and units, in one archive
   bless                   rewrite the golden traces from the present behaviour
   help                    print this text
 ";
@@ -59,6 +61,7 @@ fn dispatch(args: &[String]) -> Result<ExitCode, String> {
         "bless" => Err("`bless` takes no arguments".into()),
         "oracle" => process::program(&Workspace::locate()?, "oracle", rest),
         "perf" => perf::run(&Workspace::locate()?, rest),
+        "dist" => dist::run(&Workspace::locate()?, rest).map(|()| ExitCode::SUCCESS),
         "parity" => demo::parity(&Workspace::locate()?, rest),
         "ci" => ci::run(&Workspace::locate()?, rest),
         other => Err(format!("unknown command `{other}`\n\n{HELP}")),

@@ -79,6 +79,8 @@ pub enum Command {
     Why(WhyArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
+    /// Write manual pages, one for each command, for `man` to show
+    Man(ManArgs),
 }
 
 const DEMO_HELP: &str = "\
@@ -257,6 +259,15 @@ pub struct WhyArgs {
 pub struct CompletionsArgs {
     /// Which shell
     pub shell: Shell,
+}
+
+/// Options of `man`.
+#[derive(Args, Debug)]
+#[command(after_help = EXIT_CODES)]
+pub struct ManArgs {
+    /// The directory to write them into
+    #[arg(value_name = "DIRECTORY")]
+    pub directory: PathBuf,
 }
 
 /// Most bytes that a demo sends.

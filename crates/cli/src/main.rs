@@ -66,6 +66,7 @@ fn run() -> Result<(), Failure> {
         Command::Sim(args) => sim::run(&args),
         Command::Why(args) => why::run(&args),
         Command::Completions(args) => completions(&args),
+        Command::Man(args) => man(&args),
     }
 }
 
@@ -73,4 +74,14 @@ fn completions(args: &args::CompletionsArgs) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "anabranch", &mut script);
     output::print(&String::from_utf8_lossy(&script))
+}
+
+fn man(args: &args::ManArgs) -> Result<(), Failure> {
+    let directory = &args.directory;
+    let cannot =
+        |error| Failure::failed(format!("cannot write into {}: {error}", directory.display()));
+    std::fs::create_dir_all(directory).map_err(cannot)?;
+    // The command about commands has no more to say than `--help` of each.
+    let command = Cli::command().disable_help_subcommand(true);
+    clap_mangen::generate_to(command, directory).map_err(cannot)
 }

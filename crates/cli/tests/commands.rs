@@ -82,6 +82,19 @@ fn completions_know_the_commands() {
 }
 
 #[test]
+fn every_command_has_a_manual_page() {
+    let directory = tempfile::tempdir().unwrap();
+    let pages = directory.path().join("man1");
+    anabranch(&format!("man {}", pages.display())).succeeded();
+    let overview = std::fs::read_to_string(pages.join("anabranch.1")).unwrap();
+    assert!(overview.contains("anabranch\\-demo(1)"), "{overview}");
+    let demo = std::fs::read_to_string(pages.join("anabranch-demo.1")).unwrap();
+    assert!(demo.starts_with(".") && demo.contains("ack\\-loss"), "{demo}");
+    std::fs::write(directory.path().join("file"), "").unwrap();
+    failed(anabranch(&format!("man {}", directory.path().join("file").display())), 1);
+}
+
+#[test]
 fn every_command_has_help_with_an_example_or_exit_codes() {
     for command in
         ["", "demo", "send", "recv", "get", "keygen", "pubkey", "profiles", "policies", "why"]

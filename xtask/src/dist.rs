@@ -1,0 +1,137 @@
+//! `cargo xtask dist`: one archive that runs on any Linux of its architecture.
+//!
+//! The program in it is static. The bytes of the archive depend on the commit, the toolchain, the
+//! compiler of ring's C and on `tar` and `gzip`, on nothing else: names are sorted, times are the
+//! commit's, owners are nobody's, and this machine's directories are cut out of the program.
+
+mod elf;
+mod licences;
+mod tools;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::process;
+use crate::workspace::Workspace;
+
+/// What is built for.
+const TARGET: &str = "x86_64-unknown-linux-musl";
+const PROGRAM: &str = "anabranch";
+/// Shells, and where each looks for a completion script.
+const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "share/bash-completion/completions/anabranch"),
+    ("fish", "share/fish/vendor_completions.d/anabranch.fish"),
+    ("zsh", "share/zsh/site-functions/_anabranch"),
+];
+/// Files taken as they are, and where to.
+const TAKEN: [(&str, &str); 5] = [
+    ("README.md", "share/doc/anabranch/README.md"),
+    ("LICENSE-APACHE", "share/doc/anabranch/LICENSE-APACHE"),
+    ("LICENSE-MIT", "share/doc/anabranch/LICENSE-MIT"),
+    (
+        "packaging/systemd/anabranch-connect@.service",
+        "lib/systemd/system/anabranch-connect@.service",
+    ),
+    ("packaging/systemd/anabranch-serve@.service", "lib/systemd/system/anabranch-serve@.service"),
+];
+/// How long the program may take to show that it runs.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// Builds, checks and packs; prints where the archive is and its sum.
+///
+/// # Errors
+/// If something is missing on this machine, the build fails, or the program is not static or does not
+/// run.
+pub fn run(workspace: &Workspace, args: &[String]) -> Result<(), String> {
+    if let Some(argument) = args.first() {
+        return Err(format!("`dist` takes no arguments, and `{argument}` is one"));
+    }
+    tools::require(workspace, TARGET)?;
+    let program = build(workspace)?;
+    let bytes = fs::read(&program).map_err(|error| failed(&program, &error))?;
+    elf::check_static(&bytes).map_err(|why| format!("{}: {why}", program.display()))?;
+    let version = check_runs(&program)?;
+    let name = format!("{}-{TARGET}", version.trim().replace(' ', "-"));
+    let out = workspace.target_dir()?.join("dist");
+    fill(workspace, &program, &out.join(&name))?;
+    let archive = tools::pack(workspace, &out, &name)?;
+    let sum = tools::sum(&out, &archive)?;
+    println!("{}\n{}", out.join(&archive).display(), sum.trim());
+    Ok(())
+}
+
+/// Builds the program, without anything that tells of this machine.
+fn build(workspace: &Workspace) -> Result<PathBuf, String> {
+    let args = ["build", "--release", "--locked", "--bin", PROGRAM, "--target", TARGET];
+    let mut command = workspace.cargo(&args);
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
+    let mut flags = OsString::new();
+    let places = [Some((workspace.root(), "anabranch")), home.as_deref().map(|it| (it, "cargo"))];
+    for (from, to) in places.into_iter().flatten() {
+        if !flags.is_empty() {
+            flags.push("\u{1f}");
+        }
+        flags.push("--remap-path-prefix=");
+        flags.push(from);
+        flags.push(format!("={to}"));
+    }
+    command.env("CARGO_ENCODED_RUSTFLAGS", flags);
+    command.env("CARGO_PROFILE_RELEASE_STRIP", "symbols");
+    command.env("CARGO_PROFILE_RELEASE_DEBUG", "0");
+    process::run(&mut command)?;
+    Ok(workspace.target_dir()?.join(TARGET).join("release").join(PROGRAM))
+}
+
+/// Lets the program tell its version and carry data; returns the former.
+fn check_runs(program: &Path) -> Result<String, String> {
+    let demo = ["demo", "--json", "--time", "2"];
+    let report = process::capture_within(Command::new(program).args(demo), LIMIT)?;
+    let report: Value = serde_json::from_str(&report).map_err(|error| error.to_string())?;
+    if report.get("sha256_ok") != Some(&Value::Bool(true)) {
+        return Err("the demo of the static program did not carry its data intact".into());
+    }
+    process::capture_within(Command::new(program).arg("--version"), LIMIT)
+}
+
+/// Lays out everything under `tree` as below a prefix such as `/usr`.
+fn fill(workspace: &Workspace, program: &Path, tree: &Path) -> Result<(), String> {
+    if tree.exists() {
+        fs::remove_dir_all(tree).map_err(|error| failed(tree, &error))?;
+    }
+    copy(program, &tree.join("bin").join(PROGRAM))?;
+    for (from, to) in TAKEN {
+        copy(&workspace.root().join(from), &tree.join(to))?;
+    }
+    let notices = licences::of_dependencies(workspace, TARGET)?;
+    write(&tree.join("share/doc/anabranch/THIRD-PARTY"), &notices)?;
+    for (shell, to) in COMPLETIONS {
+        let script = process::capture(Command::new(program).args(["completions", shell]))?;
+        write(&tree.join(to), &script)?;
+    }
+    process::run(Command::new(program).arg("man").arg(tree.join("share/man/man1")))
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), String> {
+    parent(to)?;
+    fs::copy(from, to).map(|_| ()).map_err(|error| failed(from, &error))
+}
+
+fn write(to: &Path, text: &str) -> Result<(), String> {
+    parent(to)?;
+    fs::write(to, text).map_err(|error| failed(to, &error))
+}
+
+fn parent(of: &Path) -> Result<(), String> {
+    let directory = of.parent().unwrap_or(of);
+    fs::create_dir_all(directory).map_err(|error| failed(directory, &error))
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
