@@ -2,8 +2,10 @@
 
 use std::sync::OnceLock;
 
-use crate::nearest::nearest;
+use strsim::levenshtein;
 
+/// Identifiers told in place of one that does not exist.
+const NEIGHBOURS: usize = 3;
 /// One line an item: identifier, scenario, what the paper says, what must be shown.
 const TABLE: &str = include_str!("../data/reproduction.tsv");
 
@@ -61,9 +63,13 @@ fn parse(line: &'static str) -> Option<Item> {
 /// # Errors
 /// The nearest identifiers, if there is none.
 pub fn find(id: &str) -> Result<&'static Item, Unknown> {
-    items().iter().find(|item| item.id == id).ok_or_else(|| Unknown {
-        given: id.to_owned(),
-        nearest: nearest(id, items().iter().map(|item| item.id), 3),
+    items().iter().find(|item| item.id == id).ok_or_else(|| {
+        let mut ids: Vec<&str> = items().iter().map(|item| item.id).collect();
+        ids.sort_by_key(|other| levenshtein(id, other));
+        Unknown {
+            given: id.to_owned(),
+            nearest: ids.into_iter().take(NEIGHBOURS).map(str::to_owned).collect(),
+        }
     })
 }
 

@@ -19,7 +19,6 @@ pub mod figure;
 mod formula;
 pub mod html;
 pub mod measure;
-mod nearest;
 mod outcome;
 mod pool;
 mod report;
