@@ -48,11 +48,16 @@ pub struct ResponderConfig {
     pub rate: u64,
     /// Initiations taken through Diffie–Hellman at once. Below half of it, senders must show a cookie.
     pub burst: u64,
+    /// Of those, the ones without a cookie a second, and at once. Whoever forges addresses gets no more work
+    /// done than this; further senders must show a cookie.
+    pub unproven_rate: u64,
     /// Of those, the ones of a single source a second, in the long run; and as many again of those who show
     /// a cookie. Sources are IPv4 addresses and IPv6 prefixes of 56 bits.
     pub source_rate: u64,
     /// Initiations of a single source at once.
     pub source_burst: u64,
+    /// Cookies sent a second, and at once.
+    pub cookies: u64,
     /// Cookies sent to a single source a second, and at once.
     pub source_cookies: u64,
     /// Peers whose timestamps are remembered.
@@ -70,8 +75,10 @@ impl Default for ResponderConfig {
             permitted: Permitted::Nobody,
             rate: 500,
             burst: 100,
+            unproven_rate: 50,
             source_rate: 20,
             source_burst: 20,
+            cookies: 2500,
             source_cookies: 50,
             peers: 4096,
             copies: 1024,
@@ -89,7 +96,7 @@ pub enum DropReason {
     Mac,
     /// It repeats an ephemeral key but is not a copy.
     EphemeralReuse,
-    /// The rate of Diffie–Hellman operations is exhausted.
+    /// The rate of Diffie–Hellman operations is exhausted, or that of cookies.
     Rate,
     /// The rate of its source is exhausted.
     Source,
@@ -171,11 +178,14 @@ pub struct Responding {
     bucket: TokenBucket,
     burst: u64,
     cookies: CookieSecrets,
-    /// What sources may ask for without and with a cookie. Without one an address may be forged, and
-    /// must not use up what its true holder needs.
-    unproven: Sources,
-    proven: Sources,
-    cookie_replies: Sources,
+    /// What all may ask for without a cookie, and how many cookies they get.
+    unproven: TokenBucket,
+    cookie_replies: TokenBucket,
+    /// What each source may ask for without and with a cookie, and its cookies. Without one an address may be
+    /// forged, and must not use up what its true holder needs.
+    source_unproven: Sources,
+    source_proven: Sources,
+    source_cookies: Sources,
     copies: Copies,
     replays: Replays,
 }
@@ -185,9 +195,11 @@ impl Responding {
     pub fn new(config: ResponderConfig, now: Time, mut rng: Rng) -> Self {
         let mut sources = |rate, burst| Sources::new(rate, burst, &mut rng);
         Responding {
-            unproven: sources(config.source_rate, config.source_burst),
-            proven: sources(config.source_rate, config.source_burst),
-            cookie_replies: sources(config.source_cookies, config.source_cookies),
+            source_unproven: sources(config.source_rate, config.source_burst),
+            source_proven: sources(config.source_rate, config.source_burst),
+            source_cookies: sources(config.source_cookies, config.source_cookies),
+            unproven: TokenBucket::new(config.unproven_rate, config.unproven_rate, now),
+            cookie_replies: TokenBucket::new(config.cookies, config.cookies, now),
             permitted: config.permitted,
             bucket: TokenBucket::new(config.rate, config.burst, now),
             burst: config.burst,
@@ -203,8 +215,8 @@ impl Responding {
     }
 
     /// Reads an Initiation that came from `remote`. With `under_load`, or when the bucket of
-    /// Diffie–Hellman operations or the source's allowance runs low, only senders with a valid cookie get
-    /// further.
+    /// Diffie–Hellman operations, the part of it for senders without a cookie, or the source's allowance runs
+    /// low, only senders with a valid cookie get further.
     pub fn handle(
         &mut self,
         crypto: &mut dyn Crypto,
@@ -262,11 +274,11 @@ impl Responding {
         }
         let source = Source::of(remote);
         let scarce = under_load || self.bucket.level(now) < self.burst.div_ceil(2);
-        if scarce || !self.unproven.take(now, source) {
+        if scarce || !self.source_unproven.take(now, source) || !self.unproven.take(now) {
             if !self.cookies.proves(crypto, now, remote, &message) {
                 return self.ask_for_cookie(crypto, now, remote, &message);
             }
-            if !self.proven.take(now, source) {
+            if !self.source_proven.take(now, source) {
                 return Err(DropReason::Source);
             }
         }
@@ -283,8 +295,11 @@ impl Responding {
         remote: SocketAddr,
         message: &Initiation<'_>,
     ) -> Result<Outcome, DropReason> {
-        if !self.cookie_replies.take(now, Source::of(remote)) {
+        if !self.source_cookies.take(now, Source::of(remote)) {
             return Err(DropReason::Source);
+        }
+        if !self.cookie_replies.take(now) {
+            return Err(DropReason::Rate);
         }
         Ok(Outcome::Reply(self.cookies.reply(crypto, now, remote, message).to_bytes()))
     }

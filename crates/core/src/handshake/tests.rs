@@ -349,10 +349,22 @@ fn a_flood_is_held_to_the_rate_and_asked_for_cookies() {
             Err(reason) => panic!("{reason:?}"),
         }
     }
-    // 100 ms at 500/s refill 50; the lower half of the bucket stays for those who show a cookie.
-    assert!((95..=105).contains(&accepted), "{accepted}");
+    // 50 at once and 5 in 100 ms at 50/s; everything else is for those who show a cookie.
+    assert_eq!(accepted, 50 + 4);
     assert_eq!(accepted + cookies, 1000);
     assert_eq!(server.accepted.len(), accepted);
+}
+
+#[test]
+fn cookies_are_held_to_a_rate() {
+    let config = ResponderConfig { permitted: Permitted::Anyone, cookies: 7, ..Default::default() };
+    let mut server = Server::new(config);
+    let outcomes = (1..=9).map(|key| {
+        let initiation = Client::new(key, 100, Time::ZERO).send(WIFI, Time::ZERO);
+        server.receive(Time::ZERO, host(key.into()), &initiation, true).map(|_| ())
+    });
+    let [sent, refused] = [Ok(()), Err(DropReason::Rate)];
+    assert_eq!(outcomes.collect::<Vec<_>>(), [[sent; 7].as_slice(), &[refused; 2]].concat());
 }
 
 #[test]
