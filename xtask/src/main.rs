@@ -28,6 +28,7 @@ Usage: cargo xtask <command>
   perf net [ARGS]         throughput over loopback beside quinn's; `perf net --help`
   perf sim [ARGS]         the simulator's speed beside ns-2's and ns-3's; `perf sim --help`
   parity [ARGS]           the demo over real sockets beside itself in virtual time; `parity --help`
+  abuse [ARGS]            floods of forged first messages beside a transfer over loopback; `abuse --help`
   soak [--connections N]  run N (100,000) random fault schedules in virtual time, in a release build
   dist                    pack a static program for Linux, its pages and units, in one archive
   bless                   rewrite the golden traces from the present behaviour
@@ -56,6 +57,7 @@ fn dispatch(args: &[String]) -> Result<ExitCode, String> {
             Ok(ExitCode::SUCCESS)
         }
         "test" => suite::test(&Workspace::locate()?, rest),
+        "abuse" => process::program(&Workspace::locate()?, "abuse", rest),
         "soak" => suite::soak(&Workspace::locate()?, rest),
         "bless" if rest.is_empty() => golden::bless(&Workspace::locate()?),
         "bless" => Err("`bless` takes no arguments".into()),

@@ -1,0 +1,115 @@
+//! `cargo xtask abuse`: what floods of forged first messages cost a running transfer.
+//!
+//! A receiver in a process of its own, a sender, and an attacker, all on loopback. The attacker floods the
+//! receiver and, in turn, a socket that nobody reads: making and sending datagrams costs the machine
+//! the same both times, so the difference in goodput is what the receiver does about them.
+
+mod attacker;
+mod forge;
+mod receiver;
+mod report;
+mod sender;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use attacker::Attacker;
+use forge::Kind;
+use receiver::Receiver;
+use report::{Outcome, Slot};
+
+/// What can go wrong.
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+const HELP: &str = "\
+Usage: cargo xtask abuse [--messages N] [--rate N] [--rounds N]
+
+  --messages N   forged messages to the receiver, all kinds together (default 1000000)
+  --rate N       forged messages a second (default 20000)
+  --rounds N     rounds, each with every kind of flood (default 5)
+";
+
+/// What the command line asks for.
+#[derive(Clone, Copy, Debug)]
+struct Options {
+    messages: u64,
+    rate: u64,
+    rounds: u64,
+}
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1).peekable();
+    let outcome = match args.peek().map(String::as_str) {
+        Some(receiver::ROLE) => receiver::serve(args.nth(1)),
+        Some("--help" | "-h") => {
+            print!("{HELP}");
+            Ok(())
+        }
+        _ => Options::parse(args).and_then(run),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("abuse: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+impl Options {
+    fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, Failure> {
+        let mut options = Options { messages: 1_000_000, rate: 20_000, rounds: 5 };
+        while let Some(name) = args.next() {
+            let value = match name.as_str() {
+                "--messages" => &mut options.messages,
+                "--rate" => &mut options.rate,
+                "--rounds" => &mut options.rounds,
+                _ => return Err(format!("unknown option `{name}`\n\n{HELP}").into()),
+            };
+            let text = args.next().unwrap_or_default();
+            *value = text
+                .parse()
+                .ok()
+                .filter(|number| *number > 0)
+                .ok_or_else(|| format!("{name} needs a number from 1 on"))?;
+        }
+        Ok(options)
+    }
+
+    /// How long each flood lasts.
+    fn slot(self) -> Duration {
+        let slots = self.rounds * Kind::ALL.len() as u64;
+        Duration::from_secs_f64(self.messages as f64 / slots as f64 / self.rate as f64)
+    }
+}
+
+fn run(options: Options) -> Result<(), Failure> {
+    let secret = anabranch::SecretKey::generate()?;
+    let mut receiver = Receiver::start(&secret.public_key())?;
+    let sender = sender::start(secret.clone(), receiver.key, receiver.address)?;
+    let attacker = Attacker::new(receiver.address, options.rate)?;
+    let slot = options.slot();
+    // What the start of a transfer allocates is no work of the attacker's.
+    std::thread::sleep(Duration::from_secs(2));
+    let before = receiver.ask()?;
+    let mut outcomes: Vec<Outcome> = Kind::ALL.map(Outcome::new).into();
+    for round in 1..=options.rounds {
+        for outcome in &mut outcomes {
+            eprintln!("round {round} of {}: {}", options.rounds, outcome.kind.name());
+            let messages = forge::messages(outcome.kind, &receiver.key, &secret)?;
+            if outcome.kind == Kind::Replays {
+                // The one that was captured did its work before it was replayed.
+                attacker.send_one(&messages)?;
+            }
+            let decoy = Slot::measure(&mut receiver, || attacker.flood_decoy(&messages, slot))?;
+            let attack = Slot::measure(&mut receiver, || {
+                attacker.flood(outcome.kind.sources(), &messages, slot)
+            })?;
+            outcome.add(decoy, attack);
+        }
+    }
+    let after = receiver.ask()?;
+    report::print(&outcomes, before, after);
+    drop(sender);
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! What was measured, as a table.
+
+use crate::Failure;
+use crate::forge::Kind;
+use crate::receiver::{Receiver, State};
+use crate::sender::now;
+
+/// What an attacker sent and got.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Flood {
+    /// Messages sent.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Datagrams that came back.
+    pub answers: u64,
+    /// Their bytes.
+    pub answered: u64,
+}
+
+/// A flood, and the transfer meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub struct Slot {
+    /// Application bytes a second.
+    pub goodput: f64,
+    /// Share of one processor that the receiver used, per byte delivered, as seconds a gigabyte.
+    pub cost: f64,
+    /// The flood.
+    pub flood: Flood,
+}
+
+impl Slot {
+    /// Runs a flood and asks the receiver before and after.
+    pub fn measure(
+        receiver: &mut Receiver,
+        flood: impl FnOnce() -> Result<Flood, Failure>,
+    ) -> Result<Self, Failure> {
+        let (before, start) = (receiver.ask()?, now());
+        let flood = flood()?;
+        let (after, time) = (receiver.ask()?, start.elapsed().as_secs_f64());
+        let read = (after.read - before.read) as f64;
+        let cost = (after.processor - before.processor) / (read / 1e9);
+        Ok(Slot { goodput: read / time, cost, flood })
+    }
+}
+
+/// All rounds of a kind.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The kind.
+    pub kind: Kind,
+    slots: Vec<(Slot, Slot)>,
+}
+
+impl Outcome {
+    /// No rounds yet.
+    pub fn new(kind: Kind) -> Self {
+        Outcome { kind, slots: Vec::new() }
+    }
+
+    /// One more round: the flood on the decoy, then on the receiver.
+    pub fn add(&mut self, decoy: Slot, attack: Slot) {
+        self.slots.push((decoy, attack));
+    }
+
+    fn median(&self, of: impl Fn(&(Slot, Slot)) -> f64) -> f64 {
+        let mut values: Vec<f64> = self.slots.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    }
+
+    fn sum(&self, of: impl Fn(&Flood) -> u64) -> u64 {
+        self.slots.iter().map(|(_, attack)| of(&attack.flood)).sum()
+    }
+}
+
+/// Prints everything.
+pub fn print(outcomes: &[Outcome], before: State, after: State) {
+    println!(
+        "{:<28} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9} {:>11}",
+        "flood", "decoy", "attacked", "ratio", "cpu", "messages", "answers", "bytes back"
+    );
+    for outcome in outcomes {
+        println!(
+            "{:<28} {:>4.0} MB/s {:>4.0} MB/s {:>6.3} {:>8.2}x {:>9} {:>9} {:>10.4}%",
+            outcome.kind.name(),
+            outcome.median(|(decoy, _)| decoy.goodput) / 1e6,
+            outcome.median(|(_, attack)| attack.goodput) / 1e6,
+            outcome.median(|(decoy, attack)| attack.goodput / decoy.goodput),
+            outcome.median(|(decoy, attack)| attack.cost / decoy.cost),
+            outcome.sum(|flood| flood.packets),
+            outcome.sum(|flood| flood.answers),
+            100.0 * outcome.sum(|flood| flood.answered) as f64
+                / outcome.sum(|flood| flood.bytes) as f64,
+        );
+    }
+    let total: u64 = outcomes.iter().map(|outcome| outcome.sum(|flood| flood.packets)).sum();
+    println!(
+        "\n{total} forged messages; receiver: {} kB before, {} kB after; connections accepted: {} \
+         before, {} after",
+        before.resident, after.resident, before.accepted, after.accepted
+    );
+    println!(
+        "Ratios are medians of the rounds: goodput while the receiver is flooded over goodput while a \
+         socket that nobody reads is (the goal is 0.9), and likewise the receiver's processor time \
+         for each byte."
+    );
+}

@@ -1,0 +1,47 @@
+//! The sender: a thread that writes as fast as it may.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use anabranch::{Config, Endpoint, PathSpec, Profile, PublicKey, SecretKey, TrafficClass};
+use tokio::io::AsyncWriteExt;
+
+use crate::Failure;
+
+/// Bytes written at a time.
+const PIECE: usize = 128 << 10;
+
+/// Connects, and sends until the program ends.
+pub fn start(
+    secret: SecretKey,
+    receiver: PublicKey,
+    remote: SocketAddr,
+) -> Result<JoinHandle<()>, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let run = move || {
+        if let Err(error) = runtime.block_on(send(secret, receiver, remote)) {
+            eprintln!("abuse: the sender failed: {error}");
+        }
+    };
+    Ok(std::thread::Builder::new().name("sender".into()).spawn(run)?)
+}
+
+async fn send(secret: SecretKey, receiver: PublicKey, remote: SocketAddr) -> Result<(), Failure> {
+    let profile = Profile::named("anabranch").ok_or("the default profile is missing")?;
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let endpoint = Endpoint::bind(Config::new(secret, profile.clone()), [any])?;
+    let local = *endpoint.local_addrs().first().ok_or("no socket")?;
+    let connection = endpoint.connect(receiver, &[PathSpec { local, remote }], profile).await?;
+    let (mut stream, _back) = connection.open_stream(TrafficClass::Bulk).await?;
+    let piece = vec![7; PIECE];
+    loop {
+        stream.write_all(&piece).await?;
+    }
+}
+
+/// The present instant.
+#[allow(clippy::disallowed_methods)]
+pub fn now() -> Instant {
+    Instant::now()
+}
