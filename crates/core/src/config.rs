@@ -7,11 +7,8 @@ use crate::wire::TransportParameters;
 
 /// What one side of a connection grants and uses.
 ///
-/// Memory of a connection is at most about
-/// `receive_symbols × max_datagram × 2` (symbols and repairs held for decoding)
-/// `+ peer's receive_symbols × max_datagram` (symbols kept until recovered)
-/// `+ streams.max_data` (received, unread) `+ streams × send_buffer` (written, unsent)
-/// `+ 4 kB per path`; all of it grows only as it is used.
+/// Together they bound its memory, whatever the peer does: [`TransportConfig::most_memory`]. All of it grows
+/// only as it is used.
 #[derive(Clone, Debug)]
 pub struct TransportConfig {
     /// Most bytes of UDP payload sent or accepted in a packet; at least 1200. The default fits the
@@ -19,6 +16,9 @@ pub struct TransportConfig {
     pub max_datagram: u16,
     /// Source symbols held above the sender's floor: the decoder credit.
     pub receive_symbols: u64,
+    /// Source symbols kept until the peer has them, counted from the oldest that it lacks; its own credit
+    /// may be less.
+    pub send_symbols: u64,
     /// Stream and flow-control limits.
     pub streams: StreamLimits,
     /// Most paths at a time, 1–16.
@@ -34,11 +34,16 @@ pub struct TransportConfig {
     pub ecn: bool,
 }
 
+/// What a connection takes besides what its limits say: pieces of streams beyond holes, scratch space of the
+/// decoder, policies.
+const FIXED_MEMORY: u64 = 8 << 20;
+
 impl Default for TransportConfig {
     fn default() -> Self {
         TransportConfig {
             max_datagram: 1232,
             receive_symbols: 16_384,
+            send_symbols: 65_536,
             streams: StreamLimits::default(),
             max_paths: 8,
             max_ack_delay: Duration::from_millis(25),
@@ -50,6 +55,25 @@ impl Default for TransportConfig {
 }
 
 impl TransportConfig {
+    /// The most memory that a connection takes under these limits, in bytes, with `open` streams opened by
+    /// this side: symbols and repairs held for decoding, symbols kept until they are recovered, bytes received
+    /// and not read, bytes written and not sent, datagrams, paths, and what keeps account of them. Buffers
+    /// grow by doubling, so that they take up to twice, and while they grow three times, what is in them.
+    pub fn most_memory(&self, open: u64) -> u64 {
+        let (datagram, limits) = (u64::from(self.max_datagram), &self.streams);
+        let streams = limits.max_streams.saturating_add(open);
+        let parts = [
+            self.receive_symbols.saturating_mul(datagram + 1024),
+            self.send_symbols.saturating_mul(datagram + 512),
+            limits.most_room(streams).saturating_add(limits.max_stream_data.saturating_mul(4)),
+            streams.saturating_mul(limits.send_buffer.saturating_mul(3).saturating_add(8192)),
+            (limits.datagram_buffer as u64).saturating_mul(4 * 3 * 2),
+            u64::from(self.max_paths) * (16 << 10),
+            FIXED_MEMORY,
+        ];
+        parts.into_iter().fold(0, u64::saturating_add)
+    }
+
     /// The transport parameters that announce these limits. `ack_profile` names the profile by which
     /// the peer shall acknowledge.
     pub fn parameters(&self, ack_profile: &str) -> TransportParameters {

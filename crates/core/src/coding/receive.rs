@@ -22,6 +22,9 @@ pub enum CodingViolation {
     Key,
 }
 
+/// Repairs that the lists have room for that are kept for later windows.
+const SPARE_REPAIRS: usize = 32;
+
 /// What became of an arriving symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
@@ -309,6 +312,8 @@ impl ReceiveWindows {
         for (_, bytes) in repairs.drain(..) {
             self.pool.put(bytes);
         }
+        // A window of many repairs must not leave its room to many windows of few.
+        repairs.shrink_to(SPARE_REPAIRS);
         self.spare.push(repairs);
         for id in first..end {
             let Some(offset) = self.reach(id) else { continue };

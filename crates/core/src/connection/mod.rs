@@ -366,10 +366,11 @@ impl Connection {
         })
     }
 
-    /// Symbols the peer still accepts.
+    /// Symbols the peer still accepts, as far as we are willing to keep them until it has them.
     fn symbol_credit(&self) -> u64 {
-        let SymbolId(next) = self.send.next_symbol();
-        self.peer_symbol_limit.saturating_sub(next)
+        let (SymbolId(next), SymbolId(floor)) = (self.send.next_symbol(), self.send.floor());
+        let room = self.config.send_symbols.saturating_sub(next - floor);
+        self.peer_symbol_limit.saturating_sub(next).min(room)
     }
 
     /// Closes the connection; the peer is told.

@@ -2,6 +2,9 @@
 
 use std::collections::VecDeque;
 
+/// Pieces that there is always room for once there were as many.
+const SPARE: usize = 256;
+
 /// The stretch that arrived without a hole, and the pieces beyond it.
 #[derive(Debug, Default)]
 pub(super) struct Assembler {
@@ -78,6 +81,10 @@ impl Assembler {
                 *piece = merged;
             }
             self.beyond.drain(first + 1..last);
+        }
+        // The room that one hole took must not stay with every stream in turn.
+        if self.beyond.capacity() > SPARE && self.beyond.len() < self.beyond.capacity() / 4 {
+            self.beyond.shrink_to(SPARE.max(2 * self.beyond.len()));
         }
     }
 }

@@ -47,11 +47,13 @@ impl Streams {
         }
         self.received += growth;
         self.pieces -= receive.pieces();
+        let capacity = receive.capacity();
         let news = receive.store(offset, data, fin);
         self.pieces += receive.pieces();
         if self.pieces > MAX_GAPS {
             return Err(Violation::Gaps);
         }
+        let grown = receive.capacity() > capacity;
         if receive.discards() {
             self.consumed += receive.discard();
             self.refresh_max_data();
@@ -59,7 +61,21 @@ impl Streams {
         } else if news {
             self.notify(id, EventSet::READABLE);
         }
+        if grown {
+            self.bound_buffers();
+        }
         Ok(())
+    }
+
+    /// Lets no peer make the buffers of one stream after the other large: once there is more room in them
+    /// than `StreamLimits::most_room` says, what they do not need is given back.
+    fn bound_buffers(&mut self) {
+        let room: u64 = self.streams.values().map(|stream| stream.receive.capacity()).sum();
+        if room > self.limits.most_room(self.streams.len() as u64) {
+            for stream in self.streams.values_mut() {
+                stream.receive.fit();
+            }
+        }
     }
 
     fn on_datagram(&mut self, data: &[u8]) {

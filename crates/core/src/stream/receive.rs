@@ -56,6 +56,16 @@ impl ReceiveSide {
         self.assembler.holds(range)
     }
 
+    /// Bytes that the buffer has room for.
+    pub(super) fn capacity(&self) -> u64 {
+        self.ring.capacity()
+    }
+
+    /// Gives back what the buffer does not need for what it holds.
+    pub(super) fn fit(&mut self) {
+        self.ring.fit(self.read..self.highest);
+    }
+
     /// Pieces kept beyond the first hole.
     pub(super) fn pieces(&self) -> usize {
         self.assembler.pieces()

@@ -17,15 +17,32 @@ pub(super) struct Ring {
 }
 
 impl Ring {
+    /// Bytes that there is room for.
+    pub(super) fn capacity(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
     /// Makes room for `needed` bytes from `live.start` on and keeps the bytes of `live`.
     pub(super) fn ensure(&mut self, live: Range<u64>, needed: u64) {
-        if needed <= self.bytes.len() as u64 {
-            return;
+        if needed > self.capacity() {
+            self.resize(live, needed);
         }
-        let capacity = needed.next_power_of_two().max(MIN_CAPACITY);
-        let bytes = vec![0; usize::try_from(capacity).unwrap_or(usize::MAX)];
-        let grown = Ring { bytes, origin: live.start };
-        let old = core::mem::replace(self, grown);
+    }
+
+    /// Gives back the memory that the bytes of `live` do not need, and keeps these.
+    pub(super) fn fit(&mut self, live: Range<u64>) {
+        let needed = live.end - live.start;
+        if needed == 0 {
+            self.release();
+        } else if room_for(needed) < self.capacity() {
+            self.resize(live, needed);
+        }
+    }
+
+    fn resize(&mut self, live: Range<u64>, needed: u64) {
+        let bytes = vec![0; usize::try_from(room_for(needed)).unwrap_or(usize::MAX)];
+        let other = Ring { bytes, origin: live.start };
+        let old = core::mem::replace(self, other);
         let mut offset = live.start;
         while offset < live.end {
             let run = old.run(offset, live.end - offset);
@@ -78,6 +95,11 @@ impl Ring {
         let place = offset.wrapping_sub(self.origin);
         (place & (self.bytes.len() as u64).saturating_sub(1)) as usize
     }
+}
+
+/// The capacity that holds `needed` bytes.
+fn room_for(needed: u64) -> u64 {
+    needed.next_power_of_two().max(MIN_CAPACITY)
 }
 
 impl fmt::Debug for Ring {

@@ -42,6 +42,14 @@ impl Default for StreamLimits {
     }
 }
 
+impl StreamLimits {
+    /// Bytes that the receive buffers of `count` streams have room for together, at most. Twice what they
+    /// hold is what doubling needs; twice that lets buffers that are large for a while stay so.
+    pub const fn most_room(&self, count: u64) -> u64 {
+        self.max_data.saturating_mul(4).saturating_add(count.saturating_mul(1024))
+    }
+}
+
 /// What a read gave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadOutcome {

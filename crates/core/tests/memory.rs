@@ -1,0 +1,310 @@
+//! A peer that has keys and uses up whatever it is granted: the memory of its connection stays below
+//! [`TransportConfig::most_memory`].
+
+// A global allocator cannot be written without: every call is passed on unchanged, and counted.
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use anabranch_core::config::TransportConfig;
+use anabranch_core::fuzzing::Rogue;
+use anabranch_core::wire::{
+    AckHeader, ControlFrame, RepairFrame, SourceFrame, StreamId, SymbolFrame, Writer,
+};
+use anabranch_policy::view::{SymbolId, TrafficClass};
+use anabranch_types::PathId;
+use core::time::Duration;
+
+struct Measuring;
+
+thread_local! {
+    /// Bytes in use by this thread, and the most there were; tests run on threads of their own.
+    static LIVE: Cell<i64> = const { Cell::new(0) };
+    static MOST: Cell<i64> = const { Cell::new(0) };
+}
+
+fn change(by: i64) {
+    let live = LIVE.with(|live| live.replace(live.get() + by) + by);
+    MOST.with(|most| most.set(most.get().max(live)));
+}
+
+unsafe impl GlobalAlloc for Measuring {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        change(layout.size() as i64);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        change(-(layout.size() as i64));
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // Both are there while one is copied into the other.
+        change(size as i64);
+        change(-(layout.size() as i64));
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Measuring = Measuring;
+
+const SYMBOLS: u64 = 400;
+const STREAM_DATA: u64 = 256 << 10;
+const STREAMS: u64 = 200;
+/// Payload of the longest symbol that these tests send.
+const PAYLOAD: usize = 1100;
+
+/// Limits small enough for a leak in any one place to pass their sum.
+fn transport() -> TransportConfig {
+    let mut transport = TransportConfig {
+        receive_symbols: SYMBOLS,
+        send_symbols: 200,
+        ..TransportConfig::default()
+    };
+    transport.streams.max_data = 1 << 20;
+    transport.streams.max_stream_data = STREAM_DATA;
+    transport.streams.max_streams = STREAMS;
+    transport.streams.send_buffer = 4096;
+    transport.streams.datagram_buffer = 8192;
+    transport
+}
+
+/// The most memory that a connection took while its peer did this, beside the bound.
+fn measure(open: u64, abuse: impl FnOnce(&mut Abuser)) {
+    let mut theirs = TransportConfig::default().parameters("anabranch");
+    (theirs.max_data, theirs.max_stream_data) = (1 << 40, 1 << 40);
+    (theirs.max_streams, theirs.max_symbols) = (1 << 20, 1 << 40);
+    let before = LIVE.get();
+    MOST.set(before);
+    let mut abuser =
+        Abuser { rogue: Rogue::connect(transport(), "anabranch", &theirs), next: 0, packets: 0 };
+    abuse(&mut abuser);
+    assert_eq!(abuser.rogue.closed(), None, "it keeps to the rules");
+    let (most, bound) = (MOST.get() - before, transport().most_memory(open) as i64);
+    println!("{most} bytes of {bound}");
+    assert!(most <= bound, "{most} bytes, and {bound} are the most");
+}
+
+/// A rogue, and where it is.
+struct Abuser {
+    rogue: Rogue,
+    /// The next symbol.
+    next: u64,
+    packets: u64,
+}
+
+fn written(encode: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
+    let mut buffer = [0; 1400];
+    let mut writer = Writer::new(&mut buffer);
+    encode(&mut writer);
+    writer.written().to_vec()
+}
+
+impl Abuser {
+    fn send(&mut self, frame: &[u8]) {
+        self.rogue.send(0, frame);
+        self.packets += 1;
+        if self.packets.is_multiple_of(50) {
+            self.rest(Duration::from_millis(1));
+        }
+    }
+
+    /// Time passes, in which the victim sends; what it sends is not kept.
+    fn rest(&mut self, time: Duration) {
+        self.rogue.advance(time);
+        while self.rogue.take().is_some() {}
+    }
+
+    fn source(&mut self, id: u64, payload: &[u8]) {
+        let floor = SymbolId(id.saturating_sub(50).min(self.next));
+        let frame = SourceFrame { symbol: SymbolId(id), floor, payload };
+        self.send(&written(|writer| frame.encode(writer).unwrap()));
+    }
+
+    fn repair(&mut self, first: u64, count: u16, key: u16) {
+        let (first, floor, payload) = (SymbolId(first), SymbolId(0), &[0; PAYLOAD][..]);
+        let frame = RepairFrame { first, floor, count, key, payload };
+        self.send(&written(|writer| frame.encode(writer).unwrap()));
+    }
+
+    fn control(&mut self, frame: ControlFrame) {
+        self.send(&written(|writer| frame.encode(writer).unwrap()));
+    }
+
+    /// The next symbol carries these pieces of a stream.
+    fn pieces(&mut self, stream: StreamId, offsets: impl Iterator<Item = u64>, data: &[u8]) {
+        let payload = written(|writer| {
+            for offset in offsets {
+                let fin = false;
+                SymbolFrame::Stream { stream, offset, fin, data }.encode(writer).unwrap();
+            }
+        });
+        self.source(self.next, &payload);
+        self.next += 1;
+    }
+
+    /// The application reads all there is of a stream.
+    fn read(&mut self, stream: StreamId) -> usize {
+        let (mut buffer, mut count) = (vec![0; 4096], 0);
+        let connection = self.rogue.connection().unwrap();
+        while let Ok(outcome) = connection.read(stream, &mut buffer)
+            && outcome.n > 0
+        {
+            count += outcome.n;
+        }
+        self.rest(Duration::from_millis(1));
+        count
+    }
+}
+
+fn stream_of_peer(ordinal: u64) -> StreamId {
+    StreamId(4 * ordinal)
+}
+
+#[test]
+fn symbols_with_a_hole_before_each() {
+    measure(0, |abuser| {
+        for id in (1..SYMBOLS).step_by(2) {
+            abuser.source(id, &[0; PAYLOAD]);
+        }
+    });
+}
+
+/// Long windows with as many repairs as they hold, then short ones in the lists that those leave behind.
+#[test]
+fn repairs_for_windows_of_every_length() {
+    measure(0, |abuser| {
+        for count in [100_u16, 20, 2] {
+            let end = abuser.next + SYMBOLS / 2;
+            let firsts: Vec<u64> =
+                (abuser.next..end - u64::from(count)).step_by(count.into()).collect();
+            for key in 0..count - 1 {
+                for first in &firsts {
+                    abuser.repair(*first, count, key);
+                }
+            }
+            for id in abuser.next..end {
+                abuser.next = id;
+                abuser.source(id, &[0; PAYLOAD]);
+            }
+            abuser.next = end;
+            abuser.rest(Duration::from_millis(10));
+        }
+    });
+}
+
+/// Fills the whole credit of one stream after the other, its end first; the application reads it all.
+#[test]
+fn one_stream_after_the_other_to_its_limit() {
+    measure(0, |abuser| {
+        for stream in (0..STREAMS).map(stream_of_peer) {
+            abuser.pieces(stream, [STREAM_DATA - 1].into_iter(), &[1]);
+            for offset in (0..STREAM_DATA).step_by(1000) {
+                let length = (STREAM_DATA - offset).min(1000) as usize;
+                abuser.pieces(stream, [offset].into_iter(), &[2; PAYLOAD][..length]);
+            }
+            assert_eq!(abuser.read(stream), STREAM_DATA as usize);
+        }
+    });
+}
+
+/// Every second byte of streams, then the rest.
+#[test]
+fn streams_in_pieces() {
+    const EACH: u64 = 40_000;
+    measure(0, |abuser| {
+        for stream in (0..STREAMS).step_by(10).map(stream_of_peer) {
+            for part in 0..EACH / 200 {
+                let offsets = (0..100).map(|n| part * 200 + 2 * n + 1);
+                abuser.pieces(stream, offsets, &[1]);
+            }
+            for part in 0..EACH / 1000 {
+                abuser.pieces(stream, [part * 1000].into_iter(), &[2; 1000]);
+            }
+            assert_eq!(abuser.read(stream), EACH as usize);
+        }
+    });
+}
+
+#[test]
+fn datagrams_that_nobody_reads() {
+    measure(0, |abuser| {
+        for length in [0, 1000, 1, 100] {
+            for _ in 0..2000 {
+                let payload = written(|writer| {
+                    SymbolFrame::Datagram(&[3; 1000][..length]).encode(writer).unwrap();
+                });
+                abuser.source(abuser.next, &payload);
+                abuser.next += 1;
+            }
+        }
+    });
+}
+
+#[test]
+fn control_frames_without_end() {
+    measure(0, |abuser| {
+        for round in 0..20_000_u64 {
+            let stream = stream_of_peer(round % STREAMS);
+            abuser.control(match round % 5 {
+                0 => ControlFrame::PathChallenge { data: round.to_be_bytes() },
+                1 => ControlFrame::StopSending { stream, code: round },
+                2 => ControlFrame::MaxStreamData { stream, limit: round << 20 },
+                3 => ControlFrame::MaxSymbols { limit: round << 20 },
+                _ => ControlFrame::Ping,
+            });
+            // Of each path a few packets, each with a gap before it.
+            abuser.rogue.send_numbered(round as u32 % 10, 3 * round, &[0x01]);
+        }
+    });
+}
+
+/// The application writes as much as it may, on many streams and in datagrams.
+fn write_all(abuser: &mut Abuser, streams: u64) {
+    let connection = abuser.rogue.connection().unwrap();
+    let class = |n| [TrafficClass::Bulk, TrafficClass::Interactive, TrafficClass::Live][n % 3];
+    for n in 0..streams {
+        let stream = StreamId(4 * n + 1);
+        while connection.write(stream, &[7; 4096]).is_err() {
+            connection.open_stream(class(n as usize)).unwrap();
+        }
+    }
+    while (0..3).any(|n| connection.send_datagram(&[8; 900], class(n)).is_ok()) {}
+}
+
+#[test]
+fn much_is_sent_and_nothing_acknowledged() {
+    measure(100, |abuser| {
+        for _ in 0..200 {
+            write_all(abuser, 100);
+            abuser.rest(Duration::from_millis(100));
+        }
+    });
+}
+
+/// Acknowledges only every third packet of those it knows of; the window grows, and the rest is lost.
+#[test]
+fn much_is_sent_and_a_part_of_it_acknowledged() {
+    measure(100, |abuser| {
+        for _ in 0..300 {
+            write_all(abuser, 100);
+            abuser.rogue.advance(Duration::from_millis(30));
+            let received_at = abuser.rogue.now.as_micros() as u32;
+            let header = AckHeader { path: PathId(0), received_at, ..AckHeader::default() };
+            let mut numbers = Vec::new();
+            while let Some((_, number, _)) = abuser.rogue.take() {
+                numbers.push(number);
+            }
+            let ranges =
+                numbers.iter().rev().filter(|number| *number % 3 == 0).take(60).map(|n| *n..=*n);
+            if numbers.iter().any(|number| number % 3 == 0) {
+                abuser.send(&written(|writer| {
+                    header.encode(ranges, writer).unwrap();
+                }));
+            }
+        }
+    });
+}
