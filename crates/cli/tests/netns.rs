@@ -1,15 +1,18 @@
 //! Transfers and forwards between network namespaces, whose links are unplugged, plugged in again,
-//! re-addressed and silenced while bytes flow. Needs root and iproute2; elsewhere each test says that
-//! it was skipped, and why.
+//! re-addressed and silenced, and whose NAT forgets its mappings, while bytes flow. Needs root and
+//! iproute2, for NATs also nftables and conntrack; elsewhere each test says that it was skipped, and why.
 
 #[path = "netns/lab.rs"]
 mod lab;
+#[path = "netns/nat.rs"]
+mod nat;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
 use lab::{Lab, Running};
+use nat::Nat;
 
 const MEGABYTE: u64 = 1_000_000;
 
@@ -136,8 +139,67 @@ fn the_first_link_comes_later() {
 }
 
 #[test]
+fn the_only_link_gets_another_address() {
+    let Some(lab) = Lab::new("roam", 1, 80) else { return };
+    send_during(&lab, 40 * MEGABYTE, &[], |lab| {
+        for host in [77, 78] {
+            lab.readdress(1, host);
+            let before = lab.moved(1);
+            lab.wait_until_moved_aiming_at(1, before + 5 * MEGABYTE, Duration::from_secs(4));
+        }
+    });
+}
+
+#[test]
+fn a_nat_forgets_its_mappings() {
+    let Some(lab) = Lab::new("nat", 2, 20) else { return };
+    let Some(mut nat) = Nat::new(&lab) else { return };
+    send_during(&lab, 60 * MEGABYTE, &[], |lab| {
+        lab.wait_until_moved(2, MEGABYTE);
+        for _ in 0..3 {
+            nat.change();
+            for link in [1, 2] {
+                let before = lab.moved(link);
+                lab.wait_until_moved_aiming_at(link, before + MEGABYTE, Duration::from_secs(1));
+            }
+            assert!(nat.is_as_changed(), "{:?}", nat.mappings());
+        }
+    });
+}
+
+/// What comes back over a mapping that is gone is lost until the client sends something.
+#[test]
+fn a_forwarded_connection_survives_a_nat() {
+    let Some(lab) = Lab::new("natfwd", 1, 80) else { return };
+    let Some(nat) = Nat::new(&lab) else { return };
+    let nat = std::sync::Mutex::new(nat);
+    let change = || {
+        let mut nat = nat.lock().unwrap();
+        assert!(nat.is_as_changed(), "{:?}", nat.mappings());
+        nat.change();
+    };
+    echo_during(&lab, vec![(2_000_000, &change), (8_000_000, &change), (14_000_000, &change)]);
+}
+
+#[test]
 fn a_forwarded_connection_survives_its_links() {
     let Some(lab) = Lab::new("fwd", 2, 80) else { return };
+    echo_during(
+        &lab,
+        vec![
+            (2_000_000, &|| lab.unplug(1)),
+            (6_000_000, &|| lab.plug(1)),
+            (9_000_000, &|| lab.unplug(2)),
+            (13_000_000, &|| lab.plug(2)),
+        ],
+    );
+}
+
+/// What happens once so many bytes have come back.
+type Trouble<'a> = (usize, &'a (dyn Fn() + Sync));
+
+/// Sends 20 MB through a forward to a server that gives them back, amid trouble.
+fn echo_during(lab: &Lab, troubles: Vec<Trouble<'_>>) {
     let (server_key, server) = lab.key("server");
     let (client_key, client) = lab.key("client");
     let listen = format!("{}:4433", Lab::SERVER);
@@ -174,22 +236,15 @@ fn a_forwarded_connection_survives_its_links() {
         });
         let mut back = Vec::new();
         let mut part = vec![0; 1 << 16];
-        let mut troubles = [
-            (2_000_000, Lab::unplug as fn(&Lab, u8), 1),
-            (6_000_000, Lab::plug, 1),
-            (9_000_000, Lab::unplug, 2),
-            (13_000_000, Lab::plug, 2),
-        ]
-        .into_iter()
-        .peekable();
+        let mut troubles = troubles.into_iter().peekable();
         loop {
             let count = reader.read(&mut part).unwrap();
             if count == 0 {
                 break;
             }
             back.extend_from_slice(&part[..count]);
-            if let Some((_, trouble, link)) = troubles.next_if(|(at, ..)| back.len() > *at) {
-                trouble(lab, link);
+            if let Some((_, trouble)) = troubles.next_if(|(at, _)| back.len() > *at) {
+                trouble();
             }
         }
         writer.join().unwrap();

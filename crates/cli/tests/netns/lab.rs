@@ -231,7 +231,8 @@ impl Lab {
         tries.find_map(Result::ok).expect("somebody listens")
     }
 
-    fn ip(&self, side: &str, args: &[&str]) {
+    /// Runs `ip` on one side; it must succeed.
+    pub fn ip(&self, side: &str, args: &[&str]) {
         let space = self.space(side);
         let output = self.try_ip(&[&["-n", &space], args].concat());
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -241,12 +242,14 @@ impl Lab {
         Command::new("ip").args(args).output().unwrap()
     }
 
-    fn within(&self, side: &str, program: &str, args: &[&str]) {
+    /// Runs a program on one side; it must succeed.
+    pub fn within(&self, side: &str, program: &str, args: &[&str]) {
         let output = self.try_within(side, program, args);
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
-    fn try_within(&self, side: &str, program: &str, args: &[&str]) -> Output {
+    /// Runs a program on one side.
+    pub fn try_within(&self, side: &str, program: &str, args: &[&str]) -> Output {
         let space = self.space(side);
         let full = [&["netns", "exec", &space, program], args].concat();
         Command::new("ip").args(full).output().unwrap()
