@@ -17,6 +17,7 @@ use super::table;
 use super::traffic::{Halves, Traffic};
 use super::{config, key, profile};
 use crate::failure::Failure;
+use crate::interrupt::asked_to_end;
 use crate::output;
 use crate::paths;
 use crate::qlog::Qlogs;
@@ -49,7 +50,10 @@ pub(super) async fn run(args: &ClientArgs) -> Result<(), Failure> {
         .map_err(Failure::failed)?;
     let qlogs = Qlogs::new(args.qlog.as_deref(), "bench-client")?;
     qlogs.follow(&connection, "client");
-    let result = measure(args, &connection).await;
+    let result = tokio::select! {
+        result = measure(args, &connection) => result,
+        () = asked_to_end() => Err(Failure::interrupted("interrupted")),
+    };
     connection.close(0, "done");
     endpoint.wait_idle().await;
     qlogs.finish();

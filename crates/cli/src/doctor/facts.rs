@@ -93,7 +93,7 @@ pub struct Peer {
     pub name: String,
     /// Somebody said that nothing listens on the port.
     pub refused: bool,
-    /// This machine's clock, keys and the peer's permission are in order: a path answered.
+    /// The links that were tried.
     pub paths: Vec<Path>,
 }
 
@@ -160,6 +160,13 @@ pub struct Load {
     pub loss: f64,
     /// Median round-trip time meanwhile, ms.
     pub rtt_median_ms: Option<f64>,
+}
+
+impl Way {
+    /// There is a route, as far as can be told.
+    pub fn leads_on(&self) -> bool {
+        self.route != Some(false)
+    }
 }
 
 impl Measured {

@@ -10,13 +10,20 @@ use anabranch::{SocketAbilities, SocketSpec};
 
 use super::facts::{Binding, Interface, Machine, Socket, Way};
 use crate::failure::Failure;
-use crate::machine;
+use crate::machine::{self, are_neighbours};
 
-/// Addresses that stand for the internet: documentation's (RFC 5737, RFC 3849), for which no route can
-/// be but the default one. Nothing is sent to them.
-const INTERNET: [IpAddr; 2] = [
-    IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
-    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
+/// Addresses that stand for the internet, by family: documentation's (RFC 5737, RFC 3849, RFC 9637), to
+/// which hardly a route leads but the default one. Nothing is sent to them.
+const INTERNET: [&[IpAddr]; 2] = [
+    &[
+        IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
+        IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1)),
+        IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1)),
+    ],
+    &[
+        IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
+        IpAddr::V6(Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 1)),
+    ],
 ];
 /// The beginning of 2026, when this program did not exist yet: seconds since 1970.
 const BEFORE: u64 = 1_767_225_600;
@@ -28,16 +35,16 @@ const BEFORE: u64 = 1_767_225_600;
 /// When the interfaces cannot be listed.
 pub fn examine(peer: Option<IpAddr>) -> Result<(Machine, Vec<Interface>), Failure> {
     let list = machine::interfaces()?;
-    let others = list.iter().filter(|interface| !interface.loopback);
-    let found: Vec<Interface> = others.map(|interface| look_at(&list, interface, peer)).collect();
-    let leads_on = |way: &Way| way.source.is_ipv6() && way.route != Some(false);
+    let others = || list.iter().filter(|interface| !interface.loopback);
+    let internet = internet(&list);
+    let targets = peer.map_or_else(|| internet.clone(), |peer| vec![peer]);
+    let ipv6 = internet.iter().filter(|to| to.is_ipv6());
     let machine = Machine {
         clock_is_set: clock_is_set(),
         socket: socket(),
-        ipv6: found
-            .iter()
-            .any(|interface| interface.running && interface.ways.iter().any(leads_on)),
+        ipv6: ipv6.flat_map(|to| others().filter_map(|i| way(&list, i, *to))).any(|w| w.leads_on()),
     };
+    let found = others().map(|interface| look_at(&list, interface, &targets)).collect();
     Ok((machine, found))
 }
 
@@ -53,11 +60,16 @@ fn socket() -> Option<Socket> {
     })
 }
 
-fn look_at(list: &[Listed], interface: &Listed, peer: Option<IpAddr>) -> Interface {
-    let targets: Vec<IpAddr> = peer.map_or(INTERNET.to_vec(), |peer| vec![peer]);
-    let way = |to: &IpAddr| way(list, interface, *to);
-    let ways =
-        if interface.running { targets.iter().filter_map(way).collect() } else { Vec::new() };
+/// Of each family a stand-in for the internet that is on no link of this machine: laboratories do use
+/// documentation's networks.
+fn internet(list: &[Listed]) -> Vec<IpAddr> {
+    let own =
+        |ip: &IpAddr| list.iter().flat_map(|i| &i.addresses).any(|own| are_neighbours(*own, *ip));
+    INTERNET.iter().filter_map(|stand_ins| stand_ins.iter().copied().find(|ip| !own(ip))).collect()
+}
+
+fn look_at(list: &[Listed], interface: &Listed, targets: &[IpAddr]) -> Interface {
+    let ways = targets.iter().filter_map(|to| way(list, interface, *to)).collect();
     Interface {
         name: interface.name.clone(),
         addresses: interface.addresses.clone(),
@@ -68,9 +80,9 @@ fn look_at(list: &[Listed], interface: &Listed, peer: Option<IpAddr>) -> Interfa
     }
 }
 
-/// The way from an interface to an address, if it has one of that family to start from.
+/// The way from a running interface to an address, if it has one of that family to start from.
 fn way(list: &[Listed], interface: &Listed, to: IpAddr) -> Option<Way> {
-    let source = interface.source_for(to)?;
+    let source = interface.source_for(to).filter(|_| interface.running)?;
     let bound = interfaces::route(to, None, Some(interface.index));
     let unbound = interfaces::route(to, Some(source), None).ok().flatten();
     let name = |index: u32| list.iter().find(|i| i.index == index).map(|i| i.name.clone());
@@ -106,4 +118,23 @@ fn reverse_filter(interface: &str) -> Option<u8> {
 #[expect(clippy::disallowed_methods, reason = "the wall clock itself is examined")]
 fn clock_is_set() -> bool {
     SystemTime::now().duration_since(UNIX_EPOCH).is_ok_and(|time| time.as_secs() >= BEFORE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_internet_is_not_on_a_link_of_this_machine() {
+        let interface = |address: &str| Listed {
+            name: "eth0".to_owned(),
+            index: 1,
+            addresses: vec![address.parse().unwrap()],
+            running: true,
+            loopback: false,
+        };
+        let v4 = |address: &str| internet(&[interface(address)])[0].to_string();
+        assert_eq!(v4("10.0.0.2"), "192.0.2.1");
+        assert_eq!(v4("192.0.2.7"), "198.51.100.1");
+    }
 }

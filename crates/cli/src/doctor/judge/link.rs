@@ -32,7 +32,7 @@ fn route(interface: &Interface, way: &Way) -> Finding {
     let name = &interface.name;
     let family = if way.to.is_ipv4() { "IPv4" } else { "IPv6" };
     let flag = if way.to.is_ipv4() { "" } else { "-6 " };
-    if way.route == Some(false) {
+    if !way.leads_on() {
         let what = format!("no {family} route leads to {} over it: it is not used", way.to);
         return Finding::note("route", name, what).advise(format!(
             "if it leads there: ip {flag}route add default via ROUTER dev {name} metric 500"
@@ -65,7 +65,7 @@ fn goes_elsewhere(interface: &Interface, way: &Way) -> bool {
 /// A strict filter drops what comes in over an interface that the way back would not take.
 fn reverse_filter(interface: &Interface, way: &Way) -> Option<Finding> {
     let strict = interface.reverse_filter == Some(1) && way.to.is_ipv4();
-    if !strict || way.route == Some(false) || !goes_elsewhere(interface, way) {
+    if !strict || !way.leads_on() || !goes_elsewhere(interface, way) {
         return None;
     }
     let other = way.unbound.as_deref().unwrap_or("another interface");

@@ -1,7 +1,7 @@
 //! What concerns all links.
 
 use super::Finding;
-use crate::doctor::facts::{Interface, Machine, Socket};
+use crate::doctor::facts::{Interface, Machine, Socket, Way};
 
 const SUBJECT: &str = "machine";
 
@@ -30,9 +30,8 @@ pub(super) fn judge(machine: &Machine, interfaces: &[Interface]) -> Vec<Finding>
 
 /// Whether there are links to choose from.
 fn links(interfaces: &[Interface]) -> Finding {
-    let leads_on = |interface: &&Interface| {
-        interface.running && interface.ways.iter().any(|way| way.route != Some(false))
-    };
+    let leads_on =
+        |interface: &&Interface| interface.running && interface.ways.iter().any(Way::leads_on);
     let names: Vec<&str> =
         interfaces.iter().filter(leads_on).map(|interface| interface.name.as_str()).collect();
     match names.as_slice() {
@@ -68,7 +67,7 @@ fn buffers(socket: &Socket) -> Finding {
     let found: Vec<String> =
         short().map(|(granted, _, name)| format!("{name} {} kB", granted / 1000)).collect();
     let what = format!(
-        "socket buffers are small ({} of {} kB): above some 100 Mb/s packets are lost in this machine",
+        "socket buffers are small ({} of {} kB): above some 100 Mb/s packets may be lost in this machine",
         found.join(", "),
         wanted / 1000
     );

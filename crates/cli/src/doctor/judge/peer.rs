@@ -87,7 +87,7 @@ fn path(path: &Path, others: bool) -> Vec<Finding> {
     findings.push(loss(name, "to", measured.lost, measured.sent, measured.loss()));
     findings.push(loss(name, "from", measured.peer_lost, measured.peer_sent, measured.peer_loss()));
     findings.extend(marks(name, measured));
-    findings.push(translation(path));
+    findings.extend(translation(path));
     findings.extend(measured.load.map(|load| filled(name, measured, &load)));
     findings
 }
@@ -117,6 +117,9 @@ fn loss(name: &str, way: &str, lost: u64, sent: u64, share: f64) -> Finding {
             name,
             format!("too few packets went {way} the peer to tell loss"),
         );
+    }
+    if lost == 0 {
+        return Finding::ok(check, name, format!("none of {sent} packets {way} the peer was lost"));
     }
     let what = format!("{} of {sent} packets {way} the peer lost ({lost})", format::percent(share));
     if share >= LOSS.1 {
@@ -154,15 +157,18 @@ fn marks(name: &str, measured: &Measured) -> Option<Finding> {
 }
 
 /// What the addresses say about translation; the protocol does not tell more.
-fn translation(path: &Path) -> Finding {
-    let what = if path.local.is_loopback() || !is_private(path.local) {
+fn translation(path: &Path) -> Option<Finding> {
+    if path.local.is_loopback() {
+        return None;
+    }
+    let what = if !is_private(path.local) {
         "no address translation is needed from its public address"
     } else if is_private(path.remote.ip()) {
         "both addresses are private; whether there is an address translator is not known"
     } else {
         "there is an address translator: this address is private, and the peer's is not"
     };
-    Finding::ok("nat", &path.name, what)
+    Some(Finding::ok("nat", &path.name, what))
 }
 
 fn filled(name: &str, measured: &Measured, load: &Load) -> Finding {
