@@ -217,12 +217,13 @@ mod tests {
 
     #[test]
     fn paths_without_a_name_get_one() {
-        let plan = plan("--path rate=1mbit,delay=1ms --path rate=2mbit,delay=1ms --ack-loss 5%");
+        let plan =
+            plan("--path rate=300kbit,delay=1ms --path rate=500kbit,delay=1ms --ack-loss 5%");
         let plan = plan.unwrap();
         assert_eq!(plan.paths[1].forward.name, "path2");
         assert!(!plan.is_lossy());
         assert!(matches!(plan.paths[0].reverse.loss, LossConfig::Bernoulli(_)));
-        assert_eq!(plan.transport.streams.send_buffer, 750_000);
+        assert_eq!(plan.transport.streams.send_buffer, 200_000);
     }
 
     #[test]
