@@ -29,6 +29,9 @@ Examples:
   anabranch recv                        prints a ticket; on the other machine:
   anabranch send film.mp4 TICKET
 
+Environment:
+  RUST_LOG=anabranch=info               tells on standard error what connections do
+
 Exit codes:
   0  done
   1  failed: the reason is on standard error

@@ -127,3 +127,19 @@ impl Observer for Tap {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_that_come_too_fast_are_counted_and_left_out() {
+        let (sender, receiver) = sync_channel(2);
+        let missed = Arc::new(AtomicU64::new(0));
+        let mut tap = Tap { sender, missed: Arc::clone(&missed) };
+        for count in 0..5 {
+            tap.observe(Time::ZERO, &Observation::RepairsDue { first: 0, count });
+        }
+        assert_eq!((receiver.try_iter().count(), missed.load(Ordering::Relaxed)), (2, 3));
+    }
+}
