@@ -83,6 +83,21 @@ fn a_link_gets_another_address() {
     });
 }
 
+/// One path is narrow from the start, the other becomes narrower than what packets begin with.
+#[test]
+fn links_carry_less_than_their_interfaces_say() {
+    let Some(lab) = Lab::new("mtu", 2, 80) else { return };
+    lab.narrow(2, 1300);
+    send_during(&lab, 60 * MEGABYTE, &[], |lab| {
+        lab.wait_until_moved(2, 2 * MEGABYTE);
+        for (link, mtu) in [(1, 1234), (2, 1280)] {
+            lab.narrow(link, mtu);
+            let before = lab.moved(link);
+            lab.wait_until_moved_aiming_at(link, before + 6 * MEGABYTE, Duration::from_secs(3));
+        }
+    });
+}
+
 #[test]
 fn a_link_is_up_and_dead() {
     let Some(lab) = Lab::new("dead", 3, 60) else { return };

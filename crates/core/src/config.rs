@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use crate::path::UDP_OVERHEAD;
 use crate::stream::StreamLimits;
 use crate::wire::TransportParameters;
 
@@ -11,9 +12,12 @@ use crate::wire::TransportParameters;
 /// only as it is used.
 #[derive(Clone, Debug)]
 pub struct TransportConfig {
-    /// Most bytes of UDP payload sent or accepted in a packet; at least 1200. The default fits the
-    /// minimum IPv6 path (1280 bytes).
+    /// Most bytes of UDP payload in a packet on a path of which nothing is known; at least 1200. The
+    /// default fits the minimum IPv6 path (1280 bytes).
     pub max_datagram: u16,
+    /// Longest IP packet that path MTU discovery tries, bytes; 68–65 535. The default is Ethernet's.
+    /// `None`: every packet has at most `max_datagram` bytes, whatever the path.
+    pub mtu_limit: Option<u16>,
     /// Source symbols held above the sender's floor: the decoder credit.
     pub receive_symbols: u64,
     /// Source symbols kept until the peer has them, counted from the oldest that it lacks; its own credit
@@ -42,6 +46,7 @@ impl Default for TransportConfig {
     fn default() -> Self {
         TransportConfig {
             max_datagram: 1232,
+            mtu_limit: Some(1500),
             receive_symbols: 16_384,
             send_symbols: 65_536,
             streams: StreamLimits::default(),
@@ -55,16 +60,23 @@ impl Default for TransportConfig {
 }
 
 impl TransportConfig {
+    /// Most bytes of UDP payload sent or accepted in any packet.
+    pub fn largest_datagram(&self) -> u16 {
+        let discovered = self.mtu_limit.map_or(0, |mtu| mtu.saturating_sub(UDP_OVERHEAD as u16));
+        self.max_datagram.max(discovered)
+    }
+
     /// The most memory that a connection takes under these limits, in bytes, with `open` streams opened by
-    /// this side: symbols and repairs held for decoding, symbols kept until they are recovered, bytes received
-    /// and not read, bytes written and not sent, datagrams, paths, and what keeps account of them. Buffers
-    /// grow by doubling, so that they take up to twice, and while they grow three times, what is in them.
+    /// this side: symbols and repairs held for decoding, symbols kept until they are recovered, or cut anew
+    /// for narrower paths, bytes received and not read, bytes written and not sent, datagrams, paths, and
+    /// what keeps account of them. Buffers grow by doubling, so that they take up to twice, and while they
+    /// grow three times, what is in them.
     pub fn most_memory(&self, open: u64) -> u64 {
-        let (datagram, limits) = (u64::from(self.max_datagram), &self.streams);
+        let (datagram, limits) = (u64::from(self.largest_datagram()), &self.streams);
         let streams = limits.max_streams.saturating_add(open);
         let parts = [
             self.receive_symbols.saturating_mul(datagram + 1024),
-            self.send_symbols.saturating_mul(datagram + 512),
+            self.send_symbols.saturating_mul(2 * datagram + 512),
             limits.most_room(streams).saturating_add(limits.max_stream_data.saturating_mul(4)),
             streams.saturating_mul(limits.send_buffer.saturating_mul(3).saturating_add(8192)),
             (limits.datagram_buffer as u64).saturating_mul(4 * 3 * 2),
@@ -82,8 +94,8 @@ impl TransportConfig {
             max_stream_data: self.streams.max_stream_data,
             max_streams: self.streams.max_streams,
             max_symbols: self.receive_symbols,
-            max_udp_payload: self.max_datagram,
-            max_window: u64::from(self.max_datagram) * 255,
+            max_udp_payload: self.largest_datagram(),
+            max_window: u64::from(self.largest_datagram()) * 255,
             max_paths: self.max_paths,
             max_ack_delay: self.max_ack_delay,
             idle_timeout: self.idle_timeout,

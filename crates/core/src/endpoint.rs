@@ -340,7 +340,7 @@ impl Endpoint {
     }
 
     /// The next datagram to send; its payload is put into `buffer`, which must hold
-    /// [`TransportConfig::max_datagram`] bytes and at least 1500.
+    /// [`TransportConfig::largest_datagram`] bytes and at least 1500.
     pub fn poll_transmit(
         &mut self,
         now: Time,
@@ -461,5 +461,6 @@ impl Endpoint {
 
 fn copy_out(to: PathAddress, bytes: &[u8], buffer: &mut [u8]) -> Option<Transmit> {
     buffer.get_mut(..bytes.len())?.copy_from_slice(bytes);
-    Some(Transmit { socket: to.socket, remote: to.remote, ecn: Ecn::NotEct, len: bytes.len() })
+    let (len, ecn) = (bytes.len(), Ecn::NotEct);
+    Some(Transmit { socket: to.socket, remote: to.remote, ecn, len, mtu_probe: false })
 }

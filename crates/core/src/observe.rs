@@ -66,6 +66,15 @@ pub enum Observation {
         /// Packets concerned.
         packets: u32,
     },
+    /// Full packets on a path have another size from now on.
+    PathMtu {
+        /// The path.
+        path: PathId,
+        /// The longest IP packet, bytes.
+        bytes: u32,
+        /// Why.
+        reason: &'static str,
+    },
     /// A path changed its state.
     PathState {
         /// The path.

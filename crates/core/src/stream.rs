@@ -26,6 +26,7 @@ pub mod fuzzing;
 mod ingress;
 mod progress;
 mod receive;
+mod returned;
 mod ring;
 mod send;
 mod streams;

@@ -255,7 +255,7 @@ impl World {
 /// After a warm-up, what a profile allocates in ten seconds.
 fn steady(name: &str, loss: u64) -> Tally {
     let mut world = World::new(name, loss);
-    world.run(15);
+    world.run(30);
     let before = world.read;
     let tally = world.run(10);
     println!("{name}, one in {loss} lost: {} bytes, {tally:?}", world.read - before);

@@ -77,8 +77,8 @@ enum Plan {
 }
 
 impl Driver {
-    pub(crate) fn new(shared: Arc<Shared>, max_datagram: usize) -> Self {
-        let datagram_room = max_datagram.max(1500);
+    pub(crate) fn new(shared: Arc<Shared>, largest_datagram: usize) -> Self {
+        let datagram_room = largest_datagram.max(1500);
         Driver {
             shared,
             slots: Vec::new(),
@@ -292,7 +292,7 @@ impl Waiting {
 }
 
 /// How many of the first datagrams make one run, and their bytes: same socket, destination and mark,
-/// same length but for a shorter last one.
+/// same length but for a shorter last one. A probe of the MTU goes alone: it may well be refused.
 fn run_of(planned: &[Planned], most: usize) -> (usize, usize) {
     let Some(first) = planned.first() else { return (0, 0) };
     let segment = first.transmit.len;
@@ -303,7 +303,9 @@ fn run_of(planned: &[Planned], most: usize) -> (usize, usize) {
             && next.transmit.remote == first.transmit.remote
             && next.transmit.ecn == first.transmit.ecn
             && next.transmit.len <= segment
-            && len + next.transmit.len <= MAX_BATCH;
+            && len + next.transmit.len <= MAX_BATCH
+            && !first.transmit.mtu_probe
+            && !next.transmit.mtu_probe;
         if count > 0 && (!fits || count >= most) {
             return (count, len);
         }
@@ -352,7 +354,8 @@ mod tests {
     fn planned(slot: usize, port: u16, ecn: Ecn, len: usize) -> Planned {
         let remote = SocketAddr::from(([127, 0, 0, 1], port));
         let socket = SocketId(slot as u32);
-        Planned { slot, source: None, transmit: Transmit { socket, remote, ecn, len } }
+        let transmit = Transmit { socket, remote, ecn, len, mtu_probe: false };
+        Planned { slot, source: None, transmit }
     }
 
     #[tokio::test]
@@ -381,6 +384,10 @@ mod tests {
         assert_eq!(run_of(&[a; 60], 64), (54, 64_800));
         assert_eq!(run_of(&[a, a, shorter, a], 64), (3, 2500));
         assert_eq!(run_of(&[shorter, a], 64), (1, 100));
+        let mut probe = a;
+        probe.transmit.mtu_probe = true;
+        assert_eq!(run_of(&[probe, a], 64), (1, 1200));
+        assert_eq!(run_of(&[a, probe, a], 64), (1, 1200));
         for other in [
             planned(1, 1, Ecn::Ect0, 1200),
             planned(0, 2, Ecn::Ect0, 1200),

@@ -93,7 +93,7 @@ impl Endpoint {
         let rng = Rng::new(u64::from_ne_bytes(seed));
         let clock = Clock::start();
         let (secret, config) = config.core();
-        let max_datagram = usize::from(config.transport.max_datagram);
+        let largest = usize::from(config.transport.largest_datagram());
         let crypto = NoiseCrypto::new(secret).map_err(|_| no_random(()))?;
         let core =
             anabranch_core::endpoint::Endpoint::new(config, Box::new(crypto), rng, clock.now());
@@ -102,7 +102,7 @@ impl Endpoint {
         for spec in sockets {
             endpoint.add_socket(spec)?;
         }
-        tokio::spawn(Driver::new(shared, max_datagram));
+        tokio::spawn(Driver::new(shared, largest));
         Ok(endpoint)
     }
 

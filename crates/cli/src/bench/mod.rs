@@ -47,8 +47,9 @@ fn key(file: Option<&Path>) -> Result<SecretKey, Failure> {
     }
 }
 
-/// An endpoint's configuration.
+/// An endpoint's configuration. Packets keep the size that was asked for: results compare so.
 fn config(secret: SecretKey, profile: Profile, payload: u16, permitted: Permitted) -> Config {
-    let transport = TransportConfig { max_datagram: payload, ..TransportConfig::default() };
+    let transport =
+        TransportConfig { max_datagram: payload, mtu_limit: None, ..TransportConfig::default() };
     Config { transport, permitted, ..Config::new(secret, profile) }
 }

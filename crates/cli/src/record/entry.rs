@@ -60,6 +60,8 @@ pub enum Entry {
     Timeout { path: u32, consecutive: u32 },
     /// Data in flight on a path was made due elsewhere.
     Reinjected { path: u32, packets: u32 },
+    /// Full packets on a path have another size.
+    PathMtu { path: u32, bytes: u32, reason: Word },
     /// A path changed its state.
     PathState { path: u32, state: Word, reason: Word },
     /// A congestion window or pacing rate changed.
@@ -94,6 +96,9 @@ impl From<&Observation> for Entry {
             }
             Observation::Reinjected { path, packets } => {
                 Entry::Reinjected { path: path.0, packets }
+            }
+            Observation::PathMtu { path, bytes, reason } => {
+                Entry::PathMtu { path: path.0, bytes, reason: reason.into() }
             }
             Observation::PathState { path, state, reason } => Entry::PathState {
                 path: path.0,
@@ -133,6 +138,7 @@ mod tests {
             Observation::Lost { path, packets: 3 },
             Observation::Timeout { path, consecutive: 1 },
             Observation::Reinjected { path, packets: 3 },
+            Observation::PathMtu { path, bytes: 1500, reason: "a probe arrived" },
             Observation::PathState { path, state: PathState::Suspect, reason: "silence" },
             Observation::Congestion { path, window: 1, pacing_bps: 2, phase: "startup" },
         ];

@@ -122,6 +122,9 @@ const PATH_FIGURES: &[PathFigure] = &[
     ("path_loss_ratio", "gauge", "Estimated loss on the way to the peer.", |path| {
         vec![("send", path.loss.mean)]
     }),
+    ("path_mtu_bytes", "gauge", "Longest IP packet that is sent.", |path| {
+        vec![("send", f64::from(path.mtu))]
+    }),
     ("path_congestion_window_bytes", "gauge", "Congestion window.", |path| {
         vec![("send", path.window as f64)]
     }),

@@ -52,6 +52,9 @@ fn sentence(header: &Header, line: &Line) -> String {
             name(path),
             format::counted(u64::from(*packets), "packet")
         ),
+        Entry::PathMtu { path, bytes, reason } => {
+            format!("{}: packets of up to {bytes} bytes from now on ({reason})", name(path))
+        }
         Entry::PathState { path, state, reason } => {
             format!("{}: became {state} ({reason})", name(path))
         }

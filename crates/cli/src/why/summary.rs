@@ -258,7 +258,10 @@ impl Summary {
                 let sums = path.congestion.get_or_insert_with(|| CongestionSums::new(line.t));
                 sums.add(line.t, *window, *pacing_bps, phase);
             }
-            Entry::WindowClosed { .. } | Entry::RepairsDue { .. } | Entry::End { .. } => {}
+            Entry::WindowClosed { .. }
+            | Entry::RepairsDue { .. }
+            | Entry::PathMtu { .. }
+            | Entry::End { .. } => {}
         }
     }
 

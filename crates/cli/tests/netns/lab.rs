@@ -128,6 +128,12 @@ impl Lab {
         self.ip("r", &["rule", "del", "pref", "10", "iif", "rs", "to", &to, "blackhole"]);
     }
 
+    /// The router takes no longer packets from a link: they vanish, nobody is told, and the client's
+    /// interface keeps its own MTU.
+    pub fn narrow(&self, link: u8, mtu: u16) {
+        self.ip("r", &["link", "set", &format!("r{link}"), "mtu", &mtu.to_string()]);
+    }
+
     /// Bytes that have left the client over a link since it was plugged in.
     pub fn moved(&self, link: u8) -> u64 {
         let file = format!("/sys/class/net/c{link}/statistics/tx_bytes");

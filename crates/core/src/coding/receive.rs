@@ -147,11 +147,32 @@ impl ReceiveWindows {
         }
     }
 
-    /// The sender will not send the `count` symbols from `first` again, nor repairs that cover them.
+    /// The sender will not send the `count` symbols from `first` again, nor repairs that cover them: they
+    /// are not waited for. Beyond the first hole, more than [`MAX_WINDOW`] at a time are not looked at.
     pub fn abandon(&mut self, first: SymbolId, count: u64) {
-        // What lies below must have been settled before: it may be needed to decode what lies above.
+        let end = first.0.saturating_add(count).min(self.limit);
+        let from = first.0.max(self.first_missing);
+        let end = if from == self.first_missing { end } else { end.min(from + MAX_WINDOW as u64) };
+        if from < end {
+            self.groups.retain_mut(|group| {
+                let apart = group.end() <= from || group.coverage.first.0 >= end;
+                if !apart {
+                    group.repairs.drain(..).for_each(|(_, bytes)| self.pool.put(bytes));
+                }
+                apart
+            });
+            self.reach(end - 1);
+            for slot in
+                self.slots.range_mut((from - self.base) as usize..(end - self.base) as usize)
+            {
+                if let Slot::Held(bytes, _) = core::mem::replace(slot, Slot::Done) {
+                    self.pool.put(bytes);
+                }
+            }
+            self.advance();
+        }
         if first.0 <= self.base {
-            self.raise_floor(first.0.saturating_add(count));
+            self.raise_floor(end);
         }
     }
 

@@ -1,6 +1,7 @@
 //! The sender's coding windows: source symbols kept until the receiver can do without them, repairs
 //! made on demand, and what of it all is in flight, known to have arrived, or due.
 
+mod apart;
 mod fates;
 mod repairs;
 mod window;
@@ -79,6 +80,8 @@ pub struct SendWindows {
     next_window: u64,
     next_symbol: u64,
     totals: Totals,
+    /// Bound on the length of all symbols in `windows`.
+    widest: u16,
     /// Recovered windows with packets of the first transmission still in flight, and how many: their
     /// fate counts for loss estimates although the data needs them no more.
     trailing: VecDeque<(WindowId, u16)>,
@@ -96,6 +99,7 @@ impl SendWindows {
             next_window: 0,
             next_symbol: 0,
             totals: Totals::default(),
+            widest: 0,
             trailing: VecDeque::new(),
         }
     }
@@ -193,6 +197,7 @@ impl SendWindows {
         self.next_symbol += 1;
         let length = length as u16;
         window.longest = window.longest.max(length);
+        self.widest = self.widest.max(length);
         window.sources.push(Source { bytes, length, standing: Standing::default() });
         view.sources += 1;
         let carried = Carried::Source(view.id, id);

@@ -15,8 +15,10 @@ impl Connection {
         if self.symbol_credit() == 0 {
             return None;
         }
-        // A window holds data of one class: more urgent data closes a less urgent window.
-        if self.send.open_window().is_some_and(|view| view.class != class) {
+        // A window holds data of one class: more urgent data closes a less urgent window. So does a path
+        // that is too narrow for the symbols planned.
+        let too_wide = self.send.open_symbol_size() > Some(self.symbol_capacity());
+        if too_wide || self.send.open_window().is_some_and(|view| view.class != class) {
             self.close_early(now);
         }
         if self.send.open_window().is_none() {

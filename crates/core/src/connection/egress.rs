@@ -12,8 +12,9 @@ use crate::crypto::TAG_LEN;
 use crate::observe::Observation;
 use crate::path::received::Ecn;
 use crate::path::sent::Carried;
-use crate::path::{EcnState, PacketSent, SocketId, UDP_OVERHEAD};
+use crate::path::{EcnState, PacketSent, PathAddress, SocketId, UDP_OVERHEAD};
 use crate::wire::header;
+use crate::wire::transport_parameters::MIN_UDP_PAYLOAD;
 use crate::wire::{
     AckHeader, CloseFrame, ControlFrame, DataHeader, HEADER_LEN, RankEntry, RankFrame, RepairFrame,
     Writer,
@@ -39,20 +40,24 @@ pub struct Transmit {
     pub ecn: Ecn,
     /// Bytes of the buffer that are the payload.
     pub len: usize,
+    /// Longer than the path is known to carry, to find out: refusals concern this datagram alone.
+    pub mtu_probe: bool,
 }
 
 /// What a packet under construction contains so far.
 #[derive(Debug, Default)]
-struct Contents {
-    ack_eliciting: bool,
+pub(super) struct Contents {
+    pub(super) ack_eliciting: bool,
     /// Control frames, which are kept with the path under the packet's number.
-    has_control: bool,
-    carried: Option<Carried>,
+    pub(super) has_control: bool,
+    /// Nothing but a probe of the path's MTU.
+    pub(super) mtu_probe: bool,
+    pub(super) carried: Option<Carried>,
 }
 
 impl Connection {
     /// Builds the next packet that some writable path can send now. `buffer` must hold
-    /// [`TransportConfig::max_datagram`](crate::config::TransportConfig::max_datagram) bytes.
+    /// [`TransportConfig::largest_datagram`](crate::config::TransportConfig::largest_datagram) bytes.
     pub fn poll_transmit(
         &mut self,
         now: Time,
@@ -64,6 +69,7 @@ impl Connection {
         }
         self.collect_control();
         self.flush_window(now);
+        self.fit_windows(now);
         let count = self.paths.len();
         for step in 0..count {
             let slot = (self.next_slot + step) % count;
@@ -115,7 +121,7 @@ impl Connection {
                 continue;
             }
             let reason = self.closing.reason()?.clone();
-            let mut writer = self.body(buffer);
+            let mut writer = self.body(slot, buffer);
             // What arrived is acknowledged with the last word, or the peer could not know.
             self.write_acks(now, u16::MAX, &mut writer);
             let frame = CloseFrame {
@@ -130,10 +136,16 @@ impl Connection {
         None
     }
 
-    /// The part of the buffer that holds frames.
-    fn body<'a>(&self, buffer: &'a mut [u8]) -> Writer<'a> {
-        let end = usize::from(self.datagram_size()).min(buffer.len()) - TAG_LEN;
+    /// The part of the buffer that holds reports and control frames: these pass on every path.
+    fn body<'a>(&self, slot: usize, buffer: &'a mut [u8]) -> Writer<'a> {
+        let most = self.paths[slot].mtu.size().min(MIN_UDP_PAYLOAD);
+        let end = usize::from(most).min(buffer.len()) - TAG_LEN;
         Writer::new(&mut buffer[HEADER_LEN..end])
+    }
+
+    /// Where the frames of a full packet end.
+    fn frames_end(&self, slot: usize, buffer: &[u8]) -> usize {
+        usize::from(self.paths[slot].mtu.size()).min(buffer.len()) - TAG_LEN
     }
 
     fn build(&mut self, now: Time, slot: usize, buffer: &mut [u8]) -> Option<Transmit> {
@@ -142,6 +154,9 @@ impl Connection {
         let room = usize::try_from(room).map_or(buffer.len(), |room| room.min(buffer.len()));
         if room < SMALLEST_PACKET {
             return None;
+        }
+        if let Some(probe) = self.write_mtu_probe(now, slot, &mut buffer[..room]) {
+            return Some(probe);
         }
         let buffer = &mut buffer[..room];
         let mut contents = Contents::default();
@@ -159,8 +174,8 @@ impl Connection {
         (end > HEADER_LEN).then(|| self.seal(now, slot, buffer, end, contents))
     }
 
-    fn may_carry_data(&self, slot: usize) -> bool {
-        matches!(self.paths[slot].state, PathState::Active | PathState::Probation)
+    pub(super) fn may_carry_data(&self, slot: usize) -> bool {
+        self.is_usable(slot) && self.fits(slot)
     }
 
     /// Reports about the paths whose bits are set in `about`, as long as there is room for them and for
@@ -214,7 +229,7 @@ impl Connection {
         contents: &mut Contents,
     ) {
         let due = core::mem::take(&mut self.paths[slot].acks_due_about);
-        let mut writer = self.body(buffer);
+        let mut writer = self.body(slot, buffer);
         let left = self.write_acks(now, due, &mut writer);
         self.paths[slot].acks_due_about = left;
         // Only beside an acknowledgement: alone it would be sent again and again where none fits.
@@ -261,23 +276,27 @@ impl Connection {
         contents: &mut Contents,
     ) {
         self.paths[slot].probes -= 1;
+        // The last of several is bare: full packets may be what does not pass any more.
+        let bare = self.paths[slot].mtu.adapts() && self.paths[slot].probes == 0;
         let oldest = self.paths[slot].sent.open().find_map(|(_, packet)| packet.carried);
         if let Some(Carried::Source(..)) = oldest
+            && !bare
             && let Some(carried) = oldest
             && let Some(taken) = self.send.again(carried)
-            && self.write_symbol(&taken, buffer, end, contents)
+            && self.write_symbol(slot, &taken, buffer, end, contents)
         {
             return;
         }
         // Where there is another path, this one's silence is a reason to prefer that.
         if self.may_carry_data(slot)
+            && !bare
             && !self.has_alternative(slot)
             && self.write_due(slot, buffer, end, contents)
         {
             return;
         }
         if !contents.ack_eliciting {
-            let limit = usize::from(self.datagram_size()).min(buffer.len()) - TAG_LEN;
+            let limit = self.frames_end(slot, buffer);
             let mut writer = Writer::new(&mut buffer[*end..limit]);
             if ControlFrame::Ping.encode(&mut writer).is_ok() {
                 *end += writer.position();
@@ -297,7 +316,7 @@ impl Connection {
         let window = self.send.views().iter().find(|view| view.has_work());
         let Some(work) = window.map(|view| Work::Window(view.id)) else { return false };
         let Some(taken) = self.send.take(work, slot as u8) else { return false };
-        let written = self.write_symbol(&taken, buffer, end, contents);
+        let written = self.write_symbol(slot, &taken, buffer, end, contents);
         if !written {
             let (not_before, reason) = (Time::ZERO, "due, but the probe was full");
             self.bound[slot].push_front(Bound { work, taken: Some(taken), not_before, reason });
@@ -323,7 +342,7 @@ impl Connection {
                     None => self.send.take(bound.work, slot as u8),
                 };
                 let Some(taken) = taken else { continue };
-                if !self.write_symbol(&taken, buffer, end, contents) {
+                if !self.write_symbol(slot, &taken, buffer, end, contents) {
                     if self.send.again(taken.carried).is_none() {
                         // It arrived, or its window was recovered, while it waited here.
                         continue;
@@ -410,12 +429,13 @@ impl Connection {
     /// Appends a symbol to the packet. False if it does not fit.
     fn write_symbol(
         &mut self,
+        slot: usize,
         taken: &Taken,
         buffer: &mut [u8],
         end: &mut usize,
         contents: &mut Contents,
     ) -> bool {
-        let limit = usize::from(self.datagram_size()).min(buffer.len()) - TAG_LEN;
+        let limit = self.frames_end(slot, buffer);
         let mut writer = Writer::new(&mut buffer[*end..limit]);
         let floor = self.send.floor().min(taken.coverage.first);
         let head = match taken.carried {
@@ -445,7 +465,7 @@ impl Connection {
     }
 
     /// Completes a packet of `end` bytes before the tag, and records that it left.
-    fn seal(
+    pub(super) fn seal(
         &mut self,
         now: Time,
         slot: usize,
@@ -483,6 +503,7 @@ impl Connection {
                 ecn,
                 ack_eliciting: contents.ack_eliciting,
                 has_control: contents.has_control,
+                mtu_probe: contents.mtu_probe,
                 carried: contents.carried,
             },
         );
@@ -491,7 +512,7 @@ impl Connection {
             self.policies.estimator.on_sent(id, Some(carried.window()), 1);
             self.changed();
         }
-        let address = self.paths[slot].address;
-        Transmit { socket: address.socket, remote: address.remote, ecn, len }
+        let PathAddress { socket, remote } = self.paths[slot].address;
+        Transmit { socket, remote, ecn, len, mtu_probe: contents.mtu_probe }
     }
 }

@@ -10,8 +10,9 @@ use core::time::Duration;
 use super::Connection;
 use super::ingress::Broken;
 use crate::observe::Observation;
-use crate::path::EcnState;
+use crate::path::mtu::Narrowing;
 use crate::path::sent::{Fate, SentPacket};
+use crate::path::{EcnState, UDP_OVERHEAD};
 use crate::wire::{AckFrame, CloseCode, ControlFrame, RankFrame};
 
 /// Acknowledged packets above an open one that are counted at most.
@@ -29,6 +30,7 @@ pub(super) struct Digest {
     pub ce_packets: u32,
     pub largest_acked_sent: Time,
     pub largest_lost_sent: Time,
+    pub narrowing: Option<Narrowing>,
 }
 
 impl Connection {
@@ -80,11 +82,17 @@ impl Connection {
                 if !packet.ack_eliciting {
                     continue;
                 }
+                let payload = (u64::from(packet.bytes) - UDP_OVERHEAD) as u16;
                 path.sent.largest_acked =
                     Some(path.sent.largest_acked.map_or(number, |largest| largest.max(number)));
                 path.counters.acked_packets += 1;
                 path.rate.on_delivered(u64::from(packet.bytes));
-                if packet.fate == Fate::Lost {
+                path.mtu.on_acked(payload, packet.sent);
+                if packet.mtu_probe {
+                    digest.acked_bytes += u64::from(packet.bytes);
+                    digest.acked_packets += 1;
+                    self.mtu_probe_acked(now, slot, payload);
+                } else if packet.fate == Fate::Lost {
                     path.counters.spurious_losses += 1;
                     let rtt = path.rtt.view();
                     let gap = path.sent.largest_acked.map_or(0, |largest| largest - number);
@@ -190,6 +198,13 @@ impl Connection {
     ) {
         let path = &mut self.paths[slot];
         let Some(packet) = path.sent.resolve(number, Fate::Lost) else { return };
+        let payload = (u64::from(packet.bytes) - UDP_OVERHEAD) as u16;
+        if packet.mtu_probe {
+            path.mtu.on_probe_lost(now, payload, path.loss.mean);
+            return;
+        }
+        digest.narrowing =
+            path.mtu.on_lost(now, payload, packet.sent, path.loss.mean).or(digest.narrowing);
         path.counters.lost_packets += 1;
         if packet.fate != Fate::WrittenOff {
             digest.lost_bytes += u64::from(packet.bytes);
@@ -241,7 +256,7 @@ impl Connection {
         windows: &mut Vec<WindowId>,
     ) {
         let path = &self.paths[slot];
-        if matches!(packet.fate, Fate::InFlight) {
+        if matches!(packet.fate, Fate::InFlight) && !packet.mtu_probe {
             let rtt = path.rtt.view();
             self.policies.estimator.on_resolved(&Resolved {
                 now,
@@ -337,6 +352,9 @@ impl Connection {
         }
         if digest.acked_packets > 0 {
             self.tell_scheduler(now, SchedulerEvent::Acked(path));
+        }
+        if let Some(narrowing) = digest.narrowing {
+            self.narrowed(now, slot, narrowing);
         }
         self.changed();
     }

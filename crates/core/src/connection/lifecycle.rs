@@ -157,9 +157,10 @@ impl Connection {
         id: PathId,
         address: PathAddress,
     ) -> Result<usize, PolicyError> {
-        let packet = u64::from(self.datagram_size()) + UDP_OVERHEAD;
+        let mtu = self.initial_mtu(&address);
+        let packet = u64::from(mtu.size()) + UDP_OVERHEAD;
         let congestion = self.profile.make_congestion(packet)?;
-        let mut path = Path::new(id, address, congestion, packet, now);
+        let mut path = Path::new(id, address, congestion, mtu, now);
         path.update_pacing(now);
         self.identifiers.seen(id);
         let free = self.paths.iter().position(|path| path.state == PathState::Closed);
@@ -184,6 +185,8 @@ impl Connection {
     pub(super) fn moved(&mut self, now: Time, slot: usize, address: PathAddress, rerouted: bool) {
         if rerouted {
             self.reinject(now, slot);
+            self.paths[slot].mtu = self.initial_mtu(&address);
+            self.paths[slot].take_packet_size();
             let packet = self.paths[slot].packet_size;
             if let Ok(congestion) = self.profile.make_congestion(packet) {
                 self.paths[slot].congestion = congestion;

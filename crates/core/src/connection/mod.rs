@@ -10,6 +10,7 @@ mod events;
 mod feedback;
 mod ingress;
 mod lifecycle;
+mod mtu;
 mod recover;
 mod statistics;
 mod timers;
@@ -34,10 +35,7 @@ use crate::observe::{Observation, Observer};
 use crate::path::{Path, PathAddress};
 use crate::profiles::Profile;
 use crate::stream::{ReadOutcome, StreamError, Streams};
-use crate::wire::header::DATA_OVERHEAD;
-use crate::wire::{
-    CloseCode, ConnectionId, ControlFrame, REPAIR_OVERHEAD, Role, StreamId, TransportParameters,
-};
+use crate::wire::{CloseCode, ConnectionId, ControlFrame, Role, StreamId, TransportParameters};
 
 pub use close::CloseReason;
 pub use egress::Transmit;
@@ -162,11 +160,11 @@ impl Connection {
             .and_then(Profile::named)
             .unwrap_or_else(|| profile.clone());
         let policies = Policies::build(&profile, &ack_profile)?;
-        let datagram = config.max_datagram.min(peer_parameters.max_udp_payload);
-        let capacity = usize::from(datagram).saturating_sub(DATA_OVERHEAD + REPAIR_OVERHEAD);
+        let largest = config.largest_datagram().min(peer_parameters.max_udp_payload);
+        let capacity = usize::from(mtu::symbol_room(largest));
         let code_name = if peer_parameters.max_window == 0 { "none" } else { &profile.code };
         let code = code::by_name(code_name).unwrap_or_else(|| Box::new(code::Uncoded));
-        let receive_capacity = usize::from(config.max_datagram);
+        let receive_capacity = usize::from(config.largest_datagram());
         let receive = ReceiveWindows::new(
             Box::new(code::ReedSolomon::default()),
             receive_capacity,
@@ -178,7 +176,7 @@ impl Connection {
             peer_parameters.max_stream_data,
             peer_parameters.max_streams,
         );
-        streams.set_datagram_limit(capacity);
+        streams.set_datagram_limit(mtu::datagram_limit(&config, &peer_parameters));
         Ok(Connection {
             role,
             peer: setup.peer,
@@ -330,19 +328,6 @@ impl Connection {
     /// Where an open path is in the per-path tables.
     fn slot_of(&self, path: PathId) -> Option<usize> {
         self.paths.iter().position(|p| p.id == path && p.state != PathState::Closed)
-    }
-
-    /// Most bytes of UDP payload in a packet.
-    fn datagram_size(&self) -> u16 {
-        self.config.max_datagram.min(self.peer_parameters.max_udp_payload)
-    }
-
-    /// Most payload of a symbol.
-    fn symbol_capacity(&self) -> u16 {
-        // Overheads are reckoned for ids below 2^30; larger ones take four bytes more, twice.
-        let SymbolId(next) = self.send.next_symbol();
-        let larger = if next >= (1 << 30) - (1 << 16) { 8 } else { 0 };
-        self.datagram_size().saturating_sub((DATA_OVERHEAD + REPAIR_OVERHEAD + larger) as u16)
     }
 
     /// Lost symbols are made good by themselves: by choice, or because the peer decodes nothing.

@@ -52,6 +52,8 @@ pub struct PathStats {
     pub peer_sent_packets: u64,
     /// Congestion marks on the way to the peer.
     pub ecn: EcnStats,
+    /// The longest IP packet that this side sends on it, bytes: more as path MTU discovery proves more.
+    pub mtu: u32,
     /// Round-trip times.
     pub rtt: RttView,
     /// Loss estimate.
@@ -99,6 +101,7 @@ impl Connection {
                 arrived: path.ecn_reported.0,
                 ce: path.ecn_reported.1,
             },
+            mtu: path.ip_mtu(),
             rtt: path.rtt.view(),
             loss: path.loss,
             window: path.congestion.window(),

@@ -73,7 +73,8 @@ impl Connection {
             earliest.add(path.timeout_at(self.base_timeout(slot)), TimeoutReason::Probe);
             earliest.add(path.challenge.map(|(_, again)| again), TimeoutReason::Challenge);
             earliest.add(self.keepalive_at(slot), TimeoutReason::KeepAlive);
-            if matches!(path.state, PathState::Active | PathState::Probation) {
+            earliest.add(path.mtu.deadline(), TimeoutReason::Loss);
+            if self.may_carry_data(slot) {
                 self.sending_timers(slot, &mut earliest);
             }
         }
@@ -159,6 +160,7 @@ impl Connection {
         if self.paths[slot].loss_time.is_some_and(|time| time <= now) {
             self.loss_timer(now, slot);
         }
+        self.mtu_timer(now, slot);
         if self.keepalive_at(slot).is_some_and(|at| at <= now) {
             self.paths[slot].probes = self.paths[slot].probes.max(1);
             self.paths[slot].last_sent = now;

@@ -5,7 +5,7 @@ use core::time::Duration;
 use anabranch_policy::redundancy::RedundancyView;
 use anabranch_policy::scheduler::{SchedulerAction, SchedulerEvent};
 use anabranch_policy::view::{
-    Blocked, Demand, FreshView, MAX_PATHS, SchedulerView, TrafficClass, WindowId,
+    Blocked, Demand, FreshView, MAX_PATHS, PathState, SchedulerView, TrafficClass, WindowId,
 };
 use anabranch_policy::{LossDetector, Scheduler};
 use anabranch_types::Time;
@@ -24,7 +24,11 @@ impl Connection {
         self.views.clear();
         for (slot, path) in self.paths.iter().enumerate() {
             let timeout = probe_timeout(self.policies.detector.as_ref(), path);
-            self.views.push(path.view(now, slot as u8, timeout));
+            let mut view = path.view(now, slot as u8, timeout);
+            if self.is_usable(slot) && !self.fits(slot) {
+                view.state = PathState::Validating;
+            }
+            self.views.push(view);
         }
     }
 

@@ -1,6 +1,7 @@
 //! One path: its packet-number spaces, round-trip times, congestion control, pacing and validation.
 
 pub mod control;
+pub mod mtu;
 pub mod pacer;
 pub mod rate;
 pub mod received;
@@ -15,6 +16,7 @@ use anabranch_types::{Bitrate, PathId, Time};
 use core::time::Duration;
 
 use control::ControlInFlight;
+use mtu::PathMtu;
 use pacer::Pacer;
 use rate::RateSampler;
 use received::{Ecn, Received};
@@ -36,6 +38,11 @@ pub struct PathAddress {
 
 /// IPv4 and UDP headers, which count as wire bytes.
 pub const UDP_OVERHEAD: u64 = 28;
+/// Length of the IP and UDP headers on the way to an address.
+pub fn ip_udp_headers(address: &PathAddress) -> u16 {
+    if address.remote.is_ipv4() { 28 } else { 48 }
+}
+
 /// Longest probe interval of a path that does not answer: bounds how late its return is noticed.
 const MAX_PROBE_INTERVAL: Duration = Duration::from_millis(500);
 /// Acknowledgements that end probation.
@@ -107,6 +114,8 @@ pub struct Path {
     pub congestion: Box<dyn CongestionController>,
     /// Pacing.
     pub pacer: Pacer,
+    /// How large its packets may be.
+    pub mtu: PathMtu,
     /// Loss estimate, copied from the estimator after each update.
     pub loss: LossView,
     /// ECN validation.
@@ -165,7 +174,7 @@ impl Path {
         id: PathId,
         address: PathAddress,
         congestion: Box<dyn CongestionController>,
-        packet_size: u64,
+        mtu: PathMtu,
         now: Time,
     ) -> Self {
         Path {
@@ -180,6 +189,7 @@ impl Path {
             rate: RateSampler::default(),
             congestion,
             pacer: Pacer::default(),
+            mtu,
             loss: LossView::default(),
             ecn: EcnState::Capable,
             ecn_reported: (0, 0),
@@ -201,7 +211,7 @@ impl Path {
             peer_clock: 0,
             idle_at: 0,
             hold_until: None,
-            packet_size,
+            packet_size: u64::from(mtu.size()) + UDP_OVERHEAD,
             acks_due_about: 0,
             ack_due: None,
             ack_routed: None,
@@ -304,12 +314,15 @@ impl Path {
             fate: if packet.ack_eliciting { Fate::InFlight } else { Fate::Acked },
             ack_eliciting: packet.ack_eliciting,
             has_control: packet.has_control,
+            mtu_probe: packet.mtu_probe,
             carried: packet.carried,
             snapshot,
         });
         if packet.ack_eliciting {
-            self.last_sent = now;
-            self.sent_in_silence = self.sent_in_silence.saturating_add(1);
+            if !packet.mtu_probe {
+                self.last_sent = now;
+                self.sent_in_silence = self.sent_in_silence.saturating_add(1);
+            }
             let bytes_in_flight = self.sent.bytes_in_flight;
             self.congestion.on_sent(&SentEvent { now, bytes, bytes_in_flight });
             self.pacer.on_sent(now, bytes, self.packet_size);
@@ -331,6 +344,17 @@ impl Path {
             self.peer_clock = moved;
         }
         self.peer_clock
+    }
+
+    /// Takes the size that full packets have by now into force.
+    pub fn take_packet_size(&mut self) {
+        self.packet_size = u64::from(self.mtu.size()) + UDP_OVERHEAD;
+        self.congestion.set_packet_size(self.packet_size);
+    }
+
+    /// The longest IP packet that the path is supposed to carry, bytes.
+    pub fn ip_mtu(&self) -> u32 {
+        u32::from(self.mtu.size()) + u32::from(ip_udp_headers(&self.address))
     }
 
     /// Takes the controller's pacing rate into force.
@@ -392,6 +416,8 @@ pub struct PacketSent {
     pub ack_eliciting: bool,
     /// It carried control frames.
     pub has_control: bool,
+    /// It probes the path's MTU.
+    pub mtu_probe: bool,
     /// The symbol it carried.
     pub carried: Option<Carried>,
 }

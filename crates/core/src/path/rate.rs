@@ -112,6 +112,7 @@ mod tests {
                 fate: Fate::InFlight,
                 ack_eliciting: true,
                 has_control: false,
+                mtu_probe: false,
                 carried: None,
                 snapshot,
             });

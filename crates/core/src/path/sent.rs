@@ -48,6 +48,8 @@ pub struct SentPacket {
     pub ack_eliciting: bool,
     /// It carried control frames, kept aside.
     pub has_control: bool,
+    /// It was a probe of the path's MTU: its loss says nothing else.
+    pub mtu_probe: bool,
     /// The symbol it carried.
     pub carried: Option<Carried>,
     /// State of the rate sampler when it left.
@@ -173,9 +175,9 @@ impl SentPackets {
             .filter(|(_, p)| p.ack_eliciting && matches!(p.fate, Fate::InFlight | Fate::WrittenOff))
     }
 
-    /// When the oldest open packet was sent.
+    /// When the oldest open packet was sent, probes of the MTU apart: those are often lost.
     pub fn oldest_open(&self) -> Option<Time> {
-        self.open().next().map(|(_, packet)| packet.sent)
+        self.open().find(|(_, packet)| !packet.mtu_probe).map(|(_, packet)| packet.sent)
     }
 
     /// Moves the floor over resolved packets and forgets those sent before `keep_after` (lost packets are

@@ -6,6 +6,7 @@ use anabranch_policy::view::{Blocked, SymbolId, TrafficClass};
 
 use super::datagrams::DatagramQueue;
 use super::events::EventSet;
+use super::returned::Returned;
 use super::streams::Streams;
 use crate::wire::symbol::{
     datagram_len, encode_datagram_head, encode_stream_head, stream_data_room,
@@ -46,6 +47,8 @@ pub(super) struct ClassQueue {
     /// Streams of which the application has more to write than was taken.
     pub(super) unwritten: u64,
     pub(super) datagrams: DatagramQueue,
+    /// What was in symbols before and needs new ones.
+    pub(super) returned: Returned,
     /// Who comes first in the next symbol, datagrams or streams; they take turns.
     datagrams_first: bool,
 }
@@ -58,12 +61,14 @@ impl ClassQueue {
             lone_fins: 0,
             unwritten: 0,
             datagrams: DatagramQueue::new(datagram_buffer),
+            returned: Returned::default(),
             datagrams_first: true,
         }
     }
 
     fn sendable(&self, credit: u64) -> u64 {
-        self.data.min(credit) + self.lone_fins + self.datagrams.cost() as u64
+        let returned = self.returned.cost();
+        returned + self.data.min(credit) + self.lone_fins + self.datagrams.cost() as u64
     }
 }
 
@@ -94,6 +99,7 @@ impl Streams {
         buffer: &mut [u8],
     ) -> usize {
         let mut writer = Writer::new(buffer);
+        self.fill_returned(class, symbol, &mut writer);
         let queue = &mut self.classes[class as usize];
         let datagrams_first = queue.datagrams_first;
         if !queue.datagrams.is_empty() {
@@ -192,11 +198,13 @@ impl Streams {
         self.unsent -= piece;
         if fin {
             send.fin_sent = true;
-            self.ends.insert((symbol, id));
         }
         if send.wants_space && send.space(self.limits.send_buffer) * 2 >= self.limits.send_buffer {
             send.wants_space = false;
             self.notify(id, EventSet::WRITABLE);
+        }
+        if fin {
+            self.ends.insert((self.end_symbol(id, symbol), id));
         }
         Filled::Some
     }

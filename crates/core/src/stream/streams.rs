@@ -339,6 +339,7 @@ impl Streams {
         self.unsent -= stream.send.discard();
         self.control.add(id, stream, DueSet::RESET);
         self.ends.retain(|(_, stream)| *stream != id);
+        self.classes.iter_mut().for_each(|queue| queue.returned.forget(id));
         self.recount(id);
     }
 

@@ -271,6 +271,10 @@ fn events(observation: &Observation) -> (Option<u64>, Vec<Event>) {
             let data = json!({ "packets": packets });
             (Some(u64::from(path.0)), vec![("anabranch:reinjected", data)])
         }
+        Observation::PathMtu { path, bytes, reason } => {
+            let data = json!({ "new": bytes, "reason": reason });
+            (Some(u64::from(path.0)), vec![("quic:mtu_updated", data)])
+        }
         Observation::PathState { path, state, reason } => {
             let data = json!({ "new": name(state), "reason": reason });
             (Some(u64::from(path.0)), vec![("anabranch:path_state_updated", data)])

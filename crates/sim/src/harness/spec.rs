@@ -113,7 +113,7 @@ impl Spec {
             links,
             reverse: Vec::new(),
             flows: vec![flow],
-            transport: TransportConfig::default(),
+            transport: TransportConfig { mtu_limit: None, ..TransportConfig::default() },
             seed,
             give_up: Duration::from_secs(600),
             warm_up: Duration::ZERO,

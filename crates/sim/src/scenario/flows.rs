@@ -127,7 +127,12 @@ fn paths(section: &Section<'_>, network: &Network) -> Vec<PathPlan> {
 
 /// Limits of core endpoints, and the bytes on the wire beyond the UDP payload.
 fn transport(section: &Section<'_>) -> (TransportConfig, i32) {
-    let mut config = TransportConfig { max_paths: MAX_PATHS as u8, ..TransportConfig::default() };
+    // Packets keep their size unless the scenario wants otherwise: figures compare better so.
+    let mut config = TransportConfig {
+        max_paths: MAX_PATHS as u8,
+        mtu_limit: None,
+        ..TransportConfig::default()
+    };
     let mut overhead = UDP_OVERHEAD as i32;
     let table = if section.has("transport") { section.table("transport") } else { None };
     let Some(table) = table else { return (config, overhead) };
@@ -140,6 +145,7 @@ fn transport(section: &Section<'_>) -> (TransportConfig, i32) {
     if let Some(packet) = table.count("packet") {
         config.max_datagram = u16::try_from(packet).unwrap_or(u16::MAX);
     }
+    config.mtu_limit = table.count("mtu-limit").and_then(|limit| u16::try_from(limit).ok());
     if let Some(bytes) = table.size("receive-buffer") {
         config.streams.max_data = bytes.as_bytes();
         config.streams.max_stream_data = bytes.as_bytes();

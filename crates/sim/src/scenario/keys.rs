@@ -241,6 +241,12 @@ pub const POLICY: &[KeySpec] = &[
 /// `transport = { … }`: limits of core profiles.
 pub const TRANSPORT: &[KeySpec] = &[
     optional("packet", Kind::Count(300, 9000), "1232", "most bytes of UDP payload in a packet"),
+    optional(
+        "mtu-limit",
+        Kind::Count(68, 65_535),
+        "none: no discovery",
+        "longest IP packet that path MTU discovery tries",
+    ),
     optional("receive-buffer", Kind::Size, "defaults", "unread bytes that the receiver grants"),
     optional("send-buffer", Kind::Size, "defaults", "bytes written ahead of sending"),
     optional("receive-symbols", Kind::Count(16, 1 << 20), "16384", "decoder credit, symbols"),

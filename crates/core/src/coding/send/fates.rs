@@ -2,7 +2,7 @@
 
 use anabranch_policy::view::{MAX_PATHS, SymbolId, WindowId, WindowView};
 
-use super::window::Symbol;
+use super::window::{Symbol, Window};
 use super::{Change, MAX_TRAILING, SendWindows};
 use crate::path::sent::Carried;
 
@@ -154,13 +154,18 @@ impl SendWindows {
             if let Some(window) = self.windows.remove(index) {
                 let late = window.repairs.iter().filter(|r| r.copies > 0 && !r.received).count();
                 self.totals.repairs_unneeded += late as u64;
-                if window.first_open > 0 && !window.first_reported {
-                    self.trailing.push_back((id, window.first_open));
-                    if self.trailing.len() > MAX_TRAILING {
-                        self.trailing.pop_front();
-                    }
-                }
+                self.trail(id, &window);
                 self.recycle(window);
+            }
+        }
+    }
+
+    /// The fates of a window's packets still count although the window is gone.
+    pub(super) fn trail(&mut self, id: WindowId, window: &Window) {
+        if window.first_open > 0 && !window.first_reported {
+            self.trailing.push_back((id, window.first_open));
+            if self.trailing.len() > MAX_TRAILING {
+                self.trailing.pop_front();
             }
         }
     }

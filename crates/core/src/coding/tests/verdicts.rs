@@ -89,8 +89,34 @@ fn abandoning_frees_credit_only_from_the_floor_on() {
     }
     windows.abandon(SymbolId(3), 3);
     assert_eq!(windows.new_limit(), None);
-    windows.abandon(SymbolId(0), u64::MAX);
+    windows.abandon(SymbolId(0), 6);
     assert_eq!(windows.new_limit(), Some(14));
+    // Nobody can give up what may not even be sent.
+    windows.abandon(SymbolId(0), u64::MAX);
+    assert_eq!((windows.first_missing(), windows.new_limit()), (SymbolId(14), Some(22)));
+}
+
+/// A window that its sender took apart: neither its symbols nor its repairs matter any more.
+#[test]
+fn abandoned_holes_are_not_waited_for() {
+    let mut windows = receiver(100);
+    for id in [0, 1, 5, 9] {
+        assert_eq!(source(&mut windows, id, b"x"), Ok(Arrival::New));
+    }
+    assert_eq!(repair(&mut windows, (4, 4), 0, b"x"), Ok(Arrival::New));
+    assert_eq!(windows.deficits().count(), 1);
+    windows.abandon(SymbolId(4), 4);
+    assert_eq!((windows.first_missing(), windows.deficits().count()), (SymbolId(2), 0));
+    assert_eq!(source(&mut windows, 2, b"x"), Ok(Arrival::New));
+    assert_eq!(source(&mut windows, 3, b"x"), Ok(Arrival::New));
+    assert_eq!(windows.first_missing(), SymbolId(8));
+    // What was under way when it was given up.
+    assert_eq!(source(&mut windows, 4, b"x"), Ok(Arrival::Redundant));
+    assert_eq!(repair(&mut windows, (4, 4), 1, b"x"), Ok(Arrival::Redundant));
+    windows.raise_floor(8);
+    assert_eq!(repair(&mut windows, (4, 4), 2, b"x"), Ok(Arrival::Redundant));
+    assert_eq!(source(&mut windows, 8, b"x"), Ok(Arrival::New));
+    assert_eq!(windows.first_missing(), SymbolId(10));
 }
 
 /// Repairs made of nothing decode to something, but once, and never more symbols than were missing.

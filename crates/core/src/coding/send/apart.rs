@@ -1,0 +1,45 @@
+//! Windows whose symbols have become too long for every path.
+
+use anabranch_policy::view::{TrafficClass, WindowView};
+
+use super::SendWindows;
+
+impl SendWindows {
+    /// A bound on the length of every symbol that is still needed, repairs included.
+    pub fn widest(&self) -> u16 {
+        self.widest
+    }
+
+    /// Makes [`widest`](Self::widest) exact, and returns it.
+    pub fn measure(&mut self) -> u16 {
+        self.widest = self.windows.iter().map(|window| window.longest).max().unwrap_or(0);
+        self.widest
+    }
+
+    /// Lets go of all windows with symbols of more than `most` bytes. `each` hears of every one; `symbol`
+    /// gets class and bytes of every source that is not known to have arrived, and whether it was sent.
+    pub fn take_apart(
+        &mut self,
+        most: u16,
+        mut each: impl FnMut(&WindowView),
+        mut symbol: impl FnMut(TrafficClass, &[u8], bool),
+    ) {
+        let mut index = 0;
+        while index < self.views.len() {
+            if self.windows[index].longest <= most {
+                index += 1;
+                continue;
+            }
+            let view = self.views.remove(index);
+            each(&view);
+            let Some(window) = self.windows.remove(index) else { break };
+            for source in window.sources.iter().filter(|source| !source.standing.received) {
+                let bytes = source.bytes.get(..usize::from(source.length)).unwrap_or_default();
+                symbol(view.class, bytes, source.standing.carried != 0);
+            }
+            self.trail(view.id, &window);
+            self.recycle(window);
+        }
+        self.measure();
+    }
+}

@@ -1,0 +1,193 @@
+//! Packets as large as each path carries, and symbols as large as all paths in use carry.
+//!
+//! A symbol never changes, so it outlives the sizes that it was cut for. A path that is too narrow for
+//! symbols still needed waits until they are not; when every path is, these symbols' windows are taken
+//! apart, their bytes are cut anew, and the peer is told not to wait for the old ones.
+
+use anabranch_policy::scheduler::SchedulerEvent;
+use anabranch_policy::view::{PathState, SymbolId};
+use anabranch_types::Time;
+
+use super::egress::{Contents, Transmit};
+use super::{CloseReason, Connection};
+use crate::config::TransportConfig;
+use crate::crypto::TAG_LEN;
+use crate::observe::Observation;
+use crate::path::mtu::{Narrowing, PathMtu};
+use crate::path::sent::Fate;
+use crate::path::{PathAddress, UDP_OVERHEAD, ip_udp_headers};
+use crate::wire::header::DATA_OVERHEAD;
+use crate::wire::symbol::datagram_len;
+use crate::wire::transport_parameters::MIN_UDP_PAYLOAD;
+use crate::wire::{
+    CloseCode, ControlFrame, HEADER_LEN, REPAIR_OVERHEAD, TransportParameters, Writer,
+};
+
+/// What is said of a path on which packets of the least size are lost.
+const TOO_NARROW: &str = "it does not carry UDP payloads of 1200 bytes: its MTU is too small";
+/// The reason of a PATH_ABANDON of such a path.
+const REASON_TOO_NARROW: u64 = CloseCode::ALL_PATHS_DOWN.0;
+
+/// Payload of the longest symbol, source or repair, in a packet of `size` bytes.
+pub(super) fn symbol_room(size: u16) -> u16 {
+    size.saturating_sub((DATA_OVERHEAD + REPAIR_OVERHEAD) as u16)
+}
+
+/// The longest datagram that a symbol holds on every path that can be used.
+pub(super) fn datagram_limit(config: &TransportConfig, peer: &TransportParameters) -> usize {
+    let base = config.max_datagram.min(peer.max_udp_payload);
+    let least = if config.mtu_limit.is_some() { base.min(MIN_UDP_PAYLOAD) } else { base };
+    let room = usize::from(symbol_room(least));
+    room.saturating_sub(datagram_len(room) - room)
+}
+
+impl Connection {
+    /// What is known of the MTU of a path to `address` that nothing was sent on.
+    pub(super) fn initial_mtu(&self, address: &PathAddress) -> PathMtu {
+        let most = self.peer_parameters.max_udp_payload;
+        let base = self.config.max_datagram.min(most);
+        let limit = self.config.mtu_limit.map(|mtu| mtu.saturating_sub(ip_udp_headers(address)));
+        PathMtu::new(base, limit.map(|limit| limit.min(most).max(base)))
+    }
+
+    /// Whether data may be sent on a path, its MTU apart.
+    pub(super) fn is_usable(&self, slot: usize) -> bool {
+        matches!(self.paths[slot].state, PathState::Active | PathState::Probation)
+    }
+
+    /// Whether every symbol that is still needed fits into a packet on this path.
+    pub(super) fn fits(&self, slot: usize) -> bool {
+        self.send.widest() <= symbol_room(self.paths[slot].mtu.size())
+    }
+
+    /// Most payload of a new symbol: all usable paths carry it.
+    pub(super) fn symbol_capacity(&self) -> u16 {
+        let usable = (0..self.paths.len()).filter(|slot| self.is_usable(*slot));
+        let narrowest = usable.map(|slot| self.paths[slot].mtu.size()).min();
+        let base = self.config.max_datagram.min(self.peer_parameters.max_udp_payload);
+        // Overheads are reckoned for ids below 2^30; larger ones take four bytes more, twice.
+        let SymbolId(next) = self.send.next_symbol();
+        let larger = if next >= (1 << 30) - (1 << 16) { 8 } else { 0 };
+        symbol_room(narrowest.unwrap_or(base)).saturating_sub(larger)
+    }
+
+    /// Takes windows apart whose symbols no usable path carries.
+    pub(super) fn fit_windows(&mut self, now: Time) {
+        let rooms = |connection: &Connection| {
+            let usable = (0..connection.paths.len()).filter(|slot| connection.is_usable(*slot));
+            let rooms = usable.map(|slot| symbol_room(connection.paths[slot].mtu.size()));
+            rooms.fold(None, |range, room| {
+                let (least, most) = range.unwrap_or((room, room));
+                Some((room.min(least), room.max(most)))
+            })
+        };
+        let Some((least, most)) = rooms(self) else { return };
+        if self.send.widest() <= least || self.send.measure() <= most {
+            return;
+        }
+        let (send, streams) = (&mut self.send, &mut self.streams);
+        let mut apart = Vec::new();
+        send.take_apart(
+            most,
+            |view| apart.push(*view),
+            |class, symbol, was_sent| {
+                streams.take_back(class, symbol, was_sent);
+            },
+        );
+        self.streams.on_floor(self.send.floor());
+        for view in apart {
+            let (first, count) = (view.first, u64::from(view.sources));
+            if count > 0 {
+                self.control.push_back(ControlFrame::Abandon { first, count });
+            }
+            self.tell_scheduler(now, SchedulerEvent::Recovered(view.id));
+        }
+        self.changed();
+    }
+
+    /// A probe of the path's MTU, if one is due, alone in its packet: nothing is lost with it.
+    pub(super) fn write_mtu_probe(
+        &mut self,
+        now: Time,
+        slot: usize,
+        buffer: &mut [u8],
+    ) -> Option<Transmit> {
+        let size = self.mtu_probe_due(now, slot)?;
+        if !self.paths[slot].ready(now) {
+            return None;
+        }
+        let end = usize::from(size).checked_sub(TAG_LEN)?;
+        if usize::from(size) > buffer.len() {
+            return None;
+        }
+        let frames = buffer.get_mut(HEADER_LEN..end)?;
+        frames.fill(0);
+        ControlFrame::Ping.encode(&mut Writer::new(frames)).ok()?;
+        let deadline = now + self.base_timeout(slot).base * 2;
+        self.paths[slot].mtu.on_probe_sent(size, deadline);
+        let contents = Contents { ack_eliciting: true, mtu_probe: true, ..Contents::default() };
+        Some(self.seal(now, slot, buffer, end, contents))
+    }
+
+    /// The size of the probe that a path waits to send. Sides that send no data need no large packets, and
+    /// data is not kept waiting where a probe would fill the window.
+    fn mtu_probe_due(&self, now: Time, slot: usize) -> Option<u16> {
+        let path = &self.paths[slot];
+        let size = path.mtu.probe_due(now)?;
+        let has_room = path.congestion.window() >= 2 * (u64::from(size) + UDP_OVERHEAD);
+        let answers = path.consecutive_timeouts == 0 && path.probes == 0;
+        let asks = has_room && answers && self.is_usable(slot) && self.send.totals().sources > 0;
+        asks.then_some(size)
+    }
+
+    pub(super) fn mtu_probe_acked(&mut self, now: Time, slot: usize, size: u16) {
+        if self.paths[slot].mtu.on_probe_acked(now, size) {
+            self.resized(now, slot, "a probe arrived");
+        }
+    }
+
+    /// The probe in flight counts as lost if it has waited for too long.
+    pub(super) fn mtu_timer(&mut self, now: Time, slot: usize) {
+        let path = &mut self.paths[slot];
+        if path.mtu.deadline().is_none_or(|deadline| deadline > now) {
+            return;
+        }
+        let probe = path.sent.open().find(|(_, packet)| packet.mtu_probe).map(|(number, _)| number);
+        if let Some(number) = probe {
+            path.sent.resolve(number, Fate::Lost);
+        }
+        path.mtu.on_timer(now, path.loss.mean);
+        self.changed();
+    }
+
+    /// Full packets do not pass any more.
+    pub(super) fn narrowed(&mut self, now: Time, slot: usize, narrowing: Narrowing) {
+        match narrowing {
+            Narrowing::Shrunk => {
+                self.unbind(slot, 0);
+                self.resized(now, slot, "full packets are lost, shorter ones pass");
+            }
+            Narrowing::Unusable if self.open_paths() == 1 => {
+                let reason = CloseReason::local(CloseCode::ALL_PATHS_DOWN, TOO_NARROW);
+                self.start_close(now, reason);
+            }
+            Narrowing::Unusable => {
+                let path = self.paths[slot].id;
+                self.close_path(now, slot, TOO_NARROW);
+                self.control
+                    .push_back(ControlFrame::PathAbandon { path, reason: REASON_TOO_NARROW });
+            }
+        }
+    }
+
+    fn resized(&mut self, now: Time, slot: usize, reason: &'static str) {
+        let bound = self.bound[slot].len() as u64;
+        let path = &mut self.paths[slot];
+        path.take_packet_size();
+        path.update_pacing(now);
+        path.bytes_queued = bound * path.packet_size;
+        let (path, bytes) = (path.id, path.ip_mtu());
+        self.observe(now, Observation::PathMtu { path, bytes, reason });
+        self.changed();
+    }
+}

@@ -1,0 +1,267 @@
+//! How large a path's packets may be: packetisation-layer path MTU discovery (RFC 8899, RFC 9000 §14.3).
+//!
+//! Sizes here are UDP payloads. A size is proven by a probe of it that was acknowledged. It is given up by
+//! likelihood against the path's own loss, not by a fixed number of lost probes: a path that loses a
+//! third of everything would look narrow otherwise.
+
+use anabranch_types::Time;
+use core::time::Duration;
+
+use crate::wire::transport_parameters::MIN_UDP_PAYLOAD;
+
+/// Time after which a path that was found narrow is tried again (`PMTU_RAISE_TIMER`, RFC 8899 §5.1.1).
+const RAISE_AFTER: Duration = Duration::from_secs(600);
+/// A size is given up when its lost probes would have less than this probability by loss alone.
+const PROBES_BY_CHANCE: f64 = 0.02;
+/// A size in use is given up when its losses would have less than this probability by loss alone: it
+/// is asked with every packet, so the answer must be wrong far more rarely.
+const HOLE_BY_CHANCE: f64 = 1e-6;
+/// Loss supposed at least: a path that carries few packets knows little of its own.
+const LEAST_LOSS: f64 = 0.1;
+/// Loss supposed at most, so that a path of which everything was lost for a while is not asked for ever.
+const MOST_LOSS: f64 = 0.5;
+
+/// What is known of the sizes that a path carries.
+#[derive(Clone, Copy, Debug)]
+pub struct PathMtu {
+    /// Full packets have this size.
+    size: u16,
+    /// What is supposed to pass unproven.
+    base: u16,
+    /// Most that is tried; `None`: all packets have the base size.
+    ceiling: Option<u16>,
+    /// Least size known or believed not to pass; above the ceiling when there is none.
+    fails: u16,
+    /// The search is over until then.
+    rests_until: Option<Time>,
+    probe: Option<Probe>,
+    /// Probability that the lost probes of the size that is being tried were lost by chance.
+    chance: f64,
+    hole: Option<Hole>,
+}
+
+/// A probe in flight.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    size: u16,
+    /// When it counts as lost at the latest.
+    deadline: Time,
+}
+
+/// Large packets were lost, and none as long sent after the first of them has arrived yet.
+#[derive(Clone, Copy, Debug)]
+struct Hole {
+    /// Sizes of the shortest and the longest of them: repairs are a little longer than the symbols that
+    /// they cover, so that a path may carry the ones and not the others.
+    shortest: u16,
+    longest: u16,
+    /// When the first of them was sent, and when it was declared lost.
+    sent: Time,
+    declared: Time,
+    /// A shorter packet sent after the first of them has arrived.
+    alive: bool,
+    /// The path's loss when the first was lost: later, what the hole swallows counts in it.
+    loss: f64,
+    /// Probability of all these losses, and of those of the longest alone, by chance.
+    chance: f64,
+    chance_longest: f64,
+}
+
+impl Hole {
+    fn on_lost(&mut self, size: u16) {
+        self.shortest = self.shortest.min(size);
+        self.chance *= self.loss;
+        if size > self.longest {
+            (self.longest, self.chance_longest) = (size, 1.0);
+        }
+        if size == self.longest {
+            self.chance_longest *= self.loss;
+        }
+    }
+
+    /// A packet of `size` bytes arrived. False if the path carries them all.
+    fn on_acked(&mut self, size: u16) -> bool {
+        self.alive = true;
+        if size >= self.shortest {
+            (self.shortest, self.chance) = (self.longest, self.chance_longest);
+        }
+        size < self.longest
+    }
+}
+
+/// What follows from a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Narrowing {
+    /// Full packets are shorter from now on.
+    Shrunk,
+    /// Not even packets of the least size pass.
+    Unusable,
+}
+
+impl PathMtu {
+    /// Packets of `base` bytes to begin with, of at most `ceiling` bytes once they are known to pass.
+    /// Without a ceiling, or with one below the base, the size stays what it is.
+    pub fn new(base: u16, ceiling: Option<u16>) -> Self {
+        let ceiling = ceiling.filter(|ceiling| *ceiling >= base);
+        PathMtu {
+            size: base,
+            base,
+            ceiling,
+            fails: ceiling.unwrap_or(base).saturating_add(1),
+            rests_until: None,
+            probe: None,
+            chance: 1.0,
+            hole: None,
+        }
+    }
+
+    /// Bytes of UDP payload in a full packet.
+    pub const fn size(&self) -> u16 {
+        self.size
+    }
+
+    /// Whether the size follows the path.
+    pub const fn adapts(&self) -> bool {
+        self.ceiling.is_some()
+    }
+
+    /// Forgets what was learnt: the path is another one.
+    pub fn restart(&mut self) {
+        *self = PathMtu::new(self.base, self.ceiling);
+    }
+
+    /// The size of the probe to be sent now, if one is due.
+    pub fn probe_due(&self, now: Time) -> Option<u16> {
+        let ceiling = self.ceiling?;
+        let next = match self.rests_until {
+            Some(until) if until > now => None,
+            // What failed once may pass by now.
+            Some(_) => Some(ceiling),
+            // Mostly the ceiling passes. If not, half the way up, and so on.
+            None if self.fails > ceiling => Some(ceiling),
+            None => Some(self.size + (self.fails - self.size) / 2),
+        };
+        next.filter(|size| *size > self.size && self.probe.is_none())
+    }
+
+    /// A probe of `size` bytes leaves; without an answer it counts as lost at `deadline`.
+    pub fn on_probe_sent(&mut self, size: u16, deadline: Time) {
+        if self.rests_until.take().is_some() {
+            self.fails = self.ceiling.unwrap_or(self.base).saturating_add(1);
+        }
+        self.probe = Some(Probe { size, deadline });
+    }
+
+    /// When the probe in flight counts as lost.
+    pub fn deadline(&self) -> Option<Time> {
+        self.probe.map(|probe| probe.deadline)
+    }
+
+    /// A probe arrived, perhaps after it was given up. True if full packets are larger from now on.
+    pub fn on_probe_acked(&mut self, now: Time, size: u16) -> bool {
+        if self.probe.is_some_and(|probe| probe.size == size) {
+            self.probe = None;
+        }
+        let grows = self.ceiling.is_some_and(|ceiling| size <= ceiling) && size > self.size;
+        if grows {
+            self.size = size;
+            self.chance = 1.0;
+            self.hole = None;
+            if self.fails <= size {
+                self.fails = self.ceiling.unwrap_or(size).saturating_add(1);
+            }
+        }
+        self.rest_if_done(now);
+        grows
+    }
+
+    /// A probe of this size was lost, or is to be counted so, on a path that loses `loss` of its packets.
+    pub fn on_probe_lost(&mut self, now: Time, size: u16, loss: f64) {
+        if self.probe.is_none_or(|probe| probe.size != size) {
+            return;
+        }
+        self.probe = None;
+        self.chance *= loss.clamp(LEAST_LOSS, 0.9);
+        if self.chance < PROBES_BY_CHANCE && size > self.size {
+            self.fails = self.fails.min(size);
+            self.chance = 1.0;
+        }
+        self.rest_if_done(now);
+    }
+
+    /// The probe in flight has waited too long: counts it as lost.
+    pub fn on_timer(&mut self, now: Time, loss: f64) {
+        if let Some(probe) = self.probe.filter(|probe| probe.deadline <= now) {
+            self.on_probe_lost(now, probe.size, loss);
+        }
+    }
+
+    fn rest_if_done(&mut self, now: Time) {
+        if self.fails.saturating_sub(self.size) <= 1 && self.probe.is_none() {
+            self.rests_until = Some(now + RAISE_AFTER);
+            self.chance = 1.0;
+        }
+    }
+
+    /// A packet of `size` bytes, sent at `sent`, arrived.
+    pub fn on_acked(&mut self, size: u16, sent: Time) {
+        if let Some(hole) = &mut self.hole
+            && sent > hole.sent
+            && !hole.on_acked(size)
+        {
+            self.hole = None;
+        }
+    }
+
+    /// A packet of `size` bytes, sent at `sent`, was lost on a path that loses `loss` of its packets.
+    ///
+    /// The path has become narrower when so many large packets in a row can hardly have been lost by
+    /// chance, while shorter ones arrive. A blackout is no such case: what is sent after news of the
+    /// first loss has to be lost as well.
+    pub fn on_lost(&mut self, now: Time, size: u16, sent: Time, loss: f64) -> Option<Narrowing> {
+        // Longer ones were sent before the path was found to be narrower.
+        if !self.adapts() || size <= self.below() || size > self.size {
+            return None;
+        }
+        let loss = loss.clamp(LEAST_LOSS, MOST_LOSS);
+        let hole = self.hole.get_or_insert(Hole {
+            shortest: size,
+            longest: size,
+            sent,
+            declared: now,
+            alive: false,
+            loss,
+            chance: 1.0,
+            chance_longest: 1.0,
+        });
+        hole.on_lost(size);
+        if hole.chance > HOLE_BY_CHANCE || sent < hole.declared || !hole.alive {
+            return None;
+        }
+        Some(self.shrink())
+    }
+
+    /// The size that is taken to when full packets do not pass any more.
+    fn below(&self) -> u16 {
+        let least = self.base.min(MIN_UDP_PAYLOAD);
+        match self.size {
+            size if size > self.base => self.base,
+            size if size > least => least,
+            _ => least / 2,
+        }
+    }
+
+    fn shrink(&mut self) -> Narrowing {
+        let least = self.base.min(MIN_UDP_PAYLOAD);
+        if self.size <= least {
+            return Narrowing::Unusable;
+        }
+        let size = self.below();
+        self.restart();
+        self.size = size;
+        Narrowing::Shrunk
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! Frames that come back: their symbols were too long for every path, and are cut anew.
+
+use std::collections::VecDeque;
+
+use anabranch_policy::view::{SymbolId, TrafficClass};
+
+use super::streams::Streams;
+use crate::wire::symbol::{SymbolFrame, SymbolFrames, encode_stream_head, stream_data_room};
+use crate::wire::{StreamId, Writer};
+
+/// Symbol under which a stream's end is noted while bytes of the stream wait here.
+const LATER: SymbolId = SymbolId(u64::MAX);
+
+/// Stream frames of one class that are to be sent in other symbols.
+#[derive(Debug, Default)]
+pub(super) struct Returned {
+    pieces: VecDeque<Piece>,
+    cost: u64,
+}
+
+/// Bytes of a stream from `offset` on; those before `taken` have left again.
+#[derive(Debug)]
+struct Piece {
+    stream: StreamId,
+    offset: u64,
+    fin: bool,
+    bytes: Box<[u8]>,
+    taken: usize,
+}
+
+impl Returned {
+    /// Bytes that wait; a bare end counts as 1.
+    pub(super) fn cost(&self) -> u64 {
+        self.cost
+    }
+
+    pub(super) fn holds(&self, stream: StreamId) -> bool {
+        self.pieces.iter().any(|piece| piece.stream == stream)
+    }
+
+    fn push(&mut self, piece: Piece) {
+        self.cost += piece.bytes.len().max(1) as u64;
+        self.pieces.push_back(piece);
+    }
+
+    pub(super) fn forget(&mut self, stream: StreamId) {
+        self.pieces.retain(|piece| piece.stream != stream);
+        let left = self.pieces.iter().map(|piece| (piece.bytes.len() - piece.taken).max(1) as u64);
+        self.cost = left.sum();
+    }
+}
+
+impl Streams {
+    /// Takes the frames of a symbol back that will not be delivered. Datagrams that were sent may have
+    /// arrived, so they are not sent again.
+    pub fn take_back(&mut self, class: TrafficClass, symbol: &[u8], was_sent: bool) {
+        for frame in SymbolFrames::new(symbol) {
+            match frame {
+                Ok(SymbolFrame::Stream { stream, offset, fin, data }) => {
+                    let open = self.streams.get(&stream);
+                    if open.is_none_or(|stream| stream.send.reset.is_some() || stream.send.done) {
+                        continue;
+                    }
+                    self.postpone_end(stream, LATER);
+                    let piece = Piece { stream, offset, fin, bytes: data.into(), taken: 0 };
+                    self.classes[class as usize].returned.push(piece);
+                }
+                Ok(SymbolFrame::Datagram(data)) => {
+                    if was_sent || !self.classes[class as usize].datagrams.push(data) {
+                        self.datagrams_dropped += 1;
+                    }
+                }
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Puts what came back into a symbol, before anything new.
+    pub(super) fn fill_returned(
+        &mut self,
+        class: TrafficClass,
+        symbol: SymbolId,
+        writer: &mut Writer<'_>,
+    ) {
+        loop {
+            let returned = &mut self.classes[class as usize].returned;
+            let Some(piece) = returned.pieces.front_mut() else { return };
+            let rest = piece.bytes.get(piece.taken..).unwrap_or_default();
+            let offset = piece.offset + piece.taken as u64;
+            let Some(room) = stream_data_room(piece.stream, offset, writer.remaining()) else {
+                return;
+            };
+            let length = rest.len().min(room);
+            if length == 0 && !rest.is_empty() {
+                return;
+            }
+            let fin = piece.fin && length == rest.len();
+            let written = writer.whole(|writer| {
+                encode_stream_head(piece.stream, offset, fin, length, writer)?;
+                writer.bytes(rest.get(..length).unwrap_or_default())
+            });
+            if written.is_err() {
+                return;
+            }
+            piece.taken += length;
+            returned.cost -= length as u64;
+            if piece.taken < piece.bytes.len() {
+                return;
+            }
+            if let Some(piece) = returned.pieces.pop_front() {
+                returned.cost -= u64::from(piece.bytes.is_empty());
+                self.end_follows(piece.stream, symbol);
+            }
+        }
+    }
+
+    /// The symbol under which the end of a stream is noted that `symbol` carries.
+    pub(super) fn end_symbol(&self, stream: StreamId, symbol: SymbolId) -> SymbolId {
+        let waits = self.classes.iter().any(|queue| queue.returned.holds(stream));
+        if waits { LATER } else { symbol }
+    }
+
+    /// Bytes of the stream are in `symbol` now: before it arrives, the stream is not complete.
+    fn end_follows(&mut self, stream: StreamId, symbol: SymbolId) {
+        let symbol = self.end_symbol(stream, symbol);
+        self.postpone_end(stream, symbol);
+    }
+
+    fn postpone_end(&mut self, stream: StreamId, symbol: SymbolId) {
+        let noted = self.ends.iter().find(|(_, id)| *id == stream).copied();
+        if let Some(entry) = noted {
+            self.ends.remove(&entry);
+            self.ends.insert((symbol, stream));
+        }
+    }
+}
