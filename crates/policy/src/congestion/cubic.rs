@@ -3,7 +3,7 @@
 use anabranch_types::{Time, math};
 use core::time::Duration;
 
-use crate::congestion::window::MAX_WINDOW;
+use crate::congestion::window::{LastCut, MAX_WINDOW};
 use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
@@ -43,7 +43,7 @@ pub struct Cubic {
     k: f64,
     epoch: Option<Time>,
     last_ack: Time,
-    cut_at: Option<Time>,
+    last_cut: LastCut,
     collapse: u32,
 }
 
@@ -64,16 +64,12 @@ pub fn build(
         k: 0.0,
         epoch: None,
         last_ack: Time::ZERO,
-        cut_at: None,
+        last_cut: LastCut::default(),
         collapse,
     }))
 }
 
 impl Cubic {
-    fn answered(&self, sent: Time) -> bool {
-        self.cut_at.is_some_and(|cut| sent <= cut)
-    }
-
     fn to_bytes(&self, packets: f64) -> u64 {
         // A float beyond u64 saturates in the cast; infinity stands for "no threshold".
         (packets * self.packet as f64) as u64
@@ -87,7 +83,7 @@ impl Cubic {
         self.window = (self.window * BETA).max(2.0);
         self.ssthresh = self.window;
         self.epoch = None;
-        self.cut_at = Some(now);
+        self.last_cut = LastCut::at(now);
     }
 
     /// Congestion avoidance for `acked` packets (RFC 9438 §4.2 to §4.5).
@@ -129,15 +125,13 @@ impl Cubic {
 
 impl CongestionController for Cubic {
     fn on_ack(&mut self, event: &AckEvent, _siblings: &[PathView]) {
-        let lost = event.lost_packets > 0 && !self.answered(event.largest_lost_sent);
-        let marked = event.ce_packets > 0 && !self.answered(event.largest_acked_sent);
-        if lost || marked {
+        if self.last_cut.congested(event) {
             self.cut(event.now);
         } else if event.app_limited {
             // Time during which the window was not used must not count towards the cubic (§5.8).
             let idle = event.now.since(self.last_ack);
             self.epoch = self.epoch.map(|epoch| (epoch + idle).min(event.now));
-        } else if event.acked_packets > 0 && !self.answered(event.largest_acked_sent) {
+        } else if self.last_cut.may_grow(event) {
             let acked = event.acked_bytes.min(MAX_WINDOW) as f64 / self.packet as f64;
             self.avoid(event.now, event.rtt.smoothed, acked);
             self.window = self.window.min((MAX_WINDOW / self.packet) as f64);
@@ -158,7 +152,7 @@ impl CongestionController for Cubic {
         self.w_max = 0.0;
         self.window = 1.0;
         self.epoch = None;
-        self.cut_at = Some(event.now);
+        self.last_cut = LastCut::at(event.now);
     }
 
     fn penalise(&mut self) {

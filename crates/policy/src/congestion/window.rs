@@ -17,8 +17,7 @@ pub(super) struct AdditiveWindow {
     packet: u64,
     /// Bytes acknowledged in congestion avoidance that have not yet bought a packet of window.
     credit: u64,
-    /// Packets sent up to then belong to the flight that the last cut answered.
-    cut_at: Option<Time>,
+    last_cut: LastCut,
 }
 
 impl AdditiveWindow {
@@ -29,7 +28,7 @@ impl AdditiveWindow {
             ssthresh: u64::MAX,
             packet,
             credit: 0,
-            cut_at: None,
+            last_cut: LastCut::default(),
         }
     }
 
@@ -45,26 +44,23 @@ impl AdditiveWindow {
         self.packet
     }
 
-    /// Whether a packet sent then belongs to the flight that the last cut already answered.
+    /// As [`LastCut::answered`].
     pub(super) fn answered(&self, sent: Time) -> bool {
-        self.cut_at.is_some_and(|cut| sent <= cut)
+        self.last_cut.answered(sent)
     }
 
     pub(super) fn phase(&self) -> &'static str {
         if self.bytes < self.ssthresh { "slow-start" } else { "congestion-avoidance" }
     }
 
-    /// Whether `event` reports a loss or a mark that the last cut did not answer.
+    /// As [`LastCut::congested`].
     pub(super) fn congested(&self, event: &AckEvent) -> bool {
-        let lost = event.lost_packets > 0 && !self.answered(event.largest_lost_sent);
-        let marked = event.ce_packets > 0 && !self.answered(event.largest_acked_sent);
-        lost || marked
+        self.last_cut.congested(event)
     }
 
-    /// Whether what `event` acknowledges may let the window grow: it was full, and the packets were sent
-    /// after the last cut.
+    /// As [`LastCut::may_grow`].
     pub(super) fn may_grow(&self, event: &AckEvent) -> bool {
-        !event.app_limited && event.acked_packets > 0 && !self.answered(event.largest_acked_sent)
+        self.last_cut.may_grow(event)
     }
 
     /// Whether it is still below the threshold.
@@ -116,7 +112,7 @@ impl AdditiveWindow {
         self.ssthresh = target.max(2 * self.packet);
         self.bytes = self.bytes.min(target.max(floor * self.packet)).max(1);
         self.credit = 0;
-        self.cut_at = Some(now);
+        self.last_cut = LastCut::at(now);
     }
 
     /// A retransmission timeout: the window restarts from `packets`. The threshold becomes half the
@@ -128,7 +124,7 @@ impl AdditiveWindow {
         // A cut without floor may have left less than a packet.
         self.bytes = self.bytes.min(packets.max(1) * self.packet).max(self.packet);
         self.credit = 0;
-        self.cut_at = Some(now);
+        self.last_cut = LastCut::at(now);
     }
 
     /// As [`collapse`](Self::collapse) to one packet, with the threshold at `target` bytes, two packets at
@@ -137,7 +133,7 @@ impl AdditiveWindow {
         self.ssthresh = target.max(2 * self.packet);
         self.bytes = self.packet;
         self.credit = 0;
-        self.cut_at = Some(now);
+        self.last_cut = LastCut::at(now);
     }
 
     /// Halves the window, and the threshold if the window had reached it (MPTCP's penalty).
@@ -152,6 +148,35 @@ impl AdditiveWindow {
     pub(super) fn set_packet(&mut self, bytes: u64) {
         self.packet = bytes.clamp(1, MAX_WINDOW / 1024);
         self.bytes = self.bytes.max(self.packet);
+    }
+}
+
+/// When a window was last cut. Packets sent up to then belong to the flight that the cut answered: they
+/// do not cut it again, and do not let it grow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LastCut(Option<Time>);
+
+impl LastCut {
+    pub(super) fn at(now: Time) -> Self {
+        LastCut(Some(now))
+    }
+
+    /// Whether a packet sent then belongs to the flight that the cut already answered.
+    pub(super) fn answered(self, sent: Time) -> bool {
+        self.0.is_some_and(|cut| sent <= cut)
+    }
+
+    /// Whether `event` reports a loss or a mark that the cut did not answer.
+    pub(super) fn congested(self, event: &AckEvent) -> bool {
+        let lost = event.lost_packets > 0 && !self.answered(event.largest_lost_sent);
+        let marked = event.ce_packets > 0 && !self.answered(event.largest_acked_sent);
+        lost || marked
+    }
+
+    /// Whether what `event` acknowledges may let the window grow: it was full, and the packets were sent
+    /// after the cut.
+    pub(super) fn may_grow(self, event: &AckEvent) -> bool {
+        !event.app_limited && event.acked_packets > 0 && !self.answered(event.largest_acked_sent)
     }
 }
 
