@@ -12,6 +12,7 @@ use anabranch_types::Time;
 
 pub use self::core::{CoreConfig, CoreFailure, CoreReceiver, CoreSender};
 pub use tcp::{MetaTcpReceiver, MetaTcpSender, TcpReceiver, TcpSender};
+pub(crate) use tcp::{Pause, send};
 pub use transfers::{TcpTransfers, TcpTransfersReceiver};
 pub use udp::{Sink, Udp, UdpConfig, UdpPattern};
 

@@ -1,14 +1,16 @@
 //! TCP's two ends as agents.
 
 mod meta;
+mod pause;
 
 use anabranch_policy::{PolicyError, PolicySpec, congestion};
 use anabranch_tcp::{Config, Flags, Receiver, Segment, Sender, SenderEvent, WireFormat};
-use anabranch_types::{Rng, Time};
+use anabranch_types::Time;
 use core::time::Duration;
 use std::collections::VecDeque;
 
 pub use meta::{MetaTcpReceiver, MetaTcpSender};
+pub(crate) use pause::Pause;
 
 use super::{Agent, Arrival, Loss, Outbox};
 use crate::engine::{Payload, PortId};
@@ -27,15 +29,7 @@ pub struct TcpSender {
     /// Whether corruption losses are reported one round trip later, and those under way.
     notices: bool,
     pending: VecDeque<(Time, u64)>,
-    overhead: Option<Overhead>,
-}
-
-/// A random time that the host takes before it sends.
-#[derive(Debug)]
-struct Overhead {
-    most: Duration,
-    random: Rng,
-    until: Option<Time>,
+    overhead: Option<Pause>,
 }
 
 impl TcpSender {
@@ -67,8 +61,7 @@ impl TcpSender {
     /// substream of `seed` called `agent.<name>`.
     #[must_use]
     pub fn with_overhead(mut self, most: Duration, seed: u64, name: &str) -> Self {
-        let random = Rng::substream(seed, &format!("agent.{name}"));
-        self.overhead = Some(Overhead { most, random, until: None });
+        self.overhead = Some(Pause::new(most, seed, name));
         self
     }
 
@@ -120,7 +113,7 @@ impl TcpSender {
             return;
         }
         self.write();
-        if self.may_send(now)
+        if self.overhead.as_mut().is_none_or(|pause| pause.is_over(now))
             && let Some(port) = self.port
         {
             while let Some(segment) = self.sender.poll_transmit(now) {
@@ -130,24 +123,6 @@ impl TcpSender {
         while let Some(event) = self.sender.poll_event() {
             if event == SenderEvent::Drained && self.left == Some(0) {
                 self.finished = Some(now);
-            }
-        }
-    }
-
-    /// Whether the host's overhead, if it has one, has passed; begins to wait for it if not.
-    fn may_send(&mut self, now: Time) -> bool {
-        let Some(overhead) = &mut self.overhead else { return true };
-        match overhead.until {
-            Some(until) if until <= now => {
-                overhead.until = None;
-                true
-            }
-            Some(_) => false,
-            None => {
-                let most = u64::try_from(overhead.most.as_nanos()).unwrap_or(u64::MAX - 1);
-                let wait = Duration::from_nanos(overhead.random.below(most.saturating_add(1)));
-                overhead.until = Some(now + wait);
-                false
             }
         }
     }
@@ -184,7 +159,7 @@ impl Agent for TcpSender {
 
     fn next_timer(&self) -> Option<Time> {
         let notice = self.pending.front().map(|(due, _)| *due);
-        let overhead = self.overhead.as_ref().and_then(|overhead| overhead.until);
+        let overhead = self.overhead.as_ref().and_then(Pause::until);
         [notice, overhead, self.sender.next_timeout()].into_iter().flatten().min()
     }
 
@@ -257,7 +232,7 @@ impl Agent for TcpReceiver {
 
 /// Puts a segment of the conversation `stream` on the wire, at the size and with the codepoint that it
 /// asks for.
-pub(super) fn send(
+pub(crate) fn send(
     out: &mut Outbox<'_>,
     port: PortId,
     stream: u32,

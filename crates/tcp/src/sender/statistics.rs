@@ -26,3 +26,29 @@ pub struct SenderStatistics {
     /// Notices of corruption that led to a retransmission.
     pub loss_notices: u64,
 }
+
+impl core::ops::AddAssign for SenderStatistics {
+    fn add_assign(&mut self, other: Self) {
+        self.data_segments += other.data_segments;
+        self.retransmissions += other.retransmissions;
+        self.data_bytes += other.data_bytes;
+        self.timeouts += other.timeouts;
+        self.recoveries += other.recoveries;
+        self.window_cuts += other.window_cuts;
+        self.ecn_responses += other.ecn_responses;
+        self.acks += other.acks;
+        self.duplicate_acks += other.duplicate_acks;
+        self.window_probes += other.window_probes;
+        self.tail_probes += other.tail_probes;
+        self.loss_notices += other.loss_notices;
+    }
+}
+
+impl core::iter::Sum for SenderStatistics {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(SenderStatistics::default(), |mut sum, one| {
+            sum += one;
+            sum
+        })
+    }
+}

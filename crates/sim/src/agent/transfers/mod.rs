@@ -6,14 +6,14 @@ mod receiver;
 mod tests;
 
 use anabranch_policy::{PolicyError, PolicySpec, congestion};
-use anabranch_tcp::{Config, Flags, Segment, Sender, SenderStatistics, WireFormat};
+use anabranch_tcp::{Config, Sender, SenderStatistics};
 use anabranch_types::Time;
 
 pub use receiver::TcpTransfersReceiver;
 
+use super::tcp::send;
 use super::{Agent, Arrival, Outbox};
 use crate::engine::{Payload, PortId};
-use crate::link::Ecn;
 use crate::traffic::{Source, Traffic, Transfer};
 
 /// The sending ends of the connections that an application opens, short flows in particular.
@@ -112,7 +112,9 @@ impl TcpTransfers {
 
     /// Counters of all connections together.
     pub fn statistics(&self) -> SenderStatistics {
-        self.senders().fold(self.past, |sum, sender| plus(sum, sender.statistics()))
+        let mut sum = self.past;
+        self.senders().for_each(|sender| sum += *sender.statistics());
+        sum
     }
 
     fn drive(&mut self, now: Time, out: &mut Outbox<'_>) {
@@ -172,7 +174,7 @@ impl TcpTransfers {
         while current.sender.poll_event().is_some() {}
         let over = current.finite && current.sender.is_drained() || current.sender.has_failed();
         if over {
-            self.past = plus(self.past, current.sender.statistics());
+            self.past += *current.sender.statistics();
             self.past_acknowledged += current.sender.acknowledged();
             slot.current = None;
             slot.generation = slot.generation.wrapping_add(1);
@@ -201,12 +203,6 @@ impl Current {
     }
 }
 
-/// Puts a segment of a connection on the wire.
-fn send(out: &mut Outbox<'_>, port: PortId, stream: u32, wire: &WireFormat, segment: Segment) {
-    let ecn = if segment.flags.has(Flags::ECT) { Ecn::Ect0 } else { Ecn::NotEct };
-    out.send_in(port, stream, segment.wire_size(wire), ecn, Payload::Segment(segment));
-}
-
 /// The number of the connection that is in a slot.
 fn stream(slot: u32, generation: u32) -> u32 {
     generation << SLOT_BITS | slot
@@ -215,23 +211,6 @@ fn stream(slot: u32, generation: u32) -> u32 {
 /// The slot of a connection's number, and its generation as far as the number has room for it.
 fn slot_of(stream: u32) -> (usize, u32) {
     (stream as usize % MAX_SLOTS, stream >> SLOT_BITS)
-}
-
-fn plus(a: SenderStatistics, b: &SenderStatistics) -> SenderStatistics {
-    SenderStatistics {
-        data_segments: a.data_segments + b.data_segments,
-        retransmissions: a.retransmissions + b.retransmissions,
-        data_bytes: a.data_bytes + b.data_bytes,
-        timeouts: a.timeouts + b.timeouts,
-        recoveries: a.recoveries + b.recoveries,
-        window_cuts: a.window_cuts + b.window_cuts,
-        ecn_responses: a.ecn_responses + b.ecn_responses,
-        acks: a.acks + b.acks,
-        duplicate_acks: a.duplicate_acks + b.duplicate_acks,
-        window_probes: a.window_probes + b.window_probes,
-        tail_probes: a.tail_probes + b.tail_probes,
-        loss_notices: a.loss_notices + b.loss_notices,
-    }
 }
 
 impl Agent for TcpTransfers {

@@ -1,7 +1,8 @@
 use anabranch_tcp::{Config, Receiver};
 use anabranch_types::Time;
 
-use super::{send, slot_of};
+use super::slot_of;
+use crate::agent::tcp::send;
 use crate::agent::{Agent, Arrival, Outbox};
 use crate::engine::{Payload, PortId};
 use crate::link::Ecn;

@@ -138,8 +138,7 @@ impl Speaker {
 
     /// Counters of all paths together.
     pub(super) fn statistics(&self) -> SenderStatistics {
-        let senders = self.senders(None);
-        senders.iter().fold(SenderStatistics::default(), |sum, one| add(&sum, one.statistics()))
+        self.senders(None).into_iter().map(|sender| *sender.statistics()).sum()
     }
 }
 
@@ -212,22 +211,4 @@ pub(super) fn wire(protocol: &TcpProtocol) -> WireFormat {
 /// The configuration of a connection, or of each subflow.
 pub(super) fn config(protocol: &TcpProtocol) -> &Config {
     protocol.meta.as_ref().map_or(&protocol.config, |meta| &meta.subflow)
-}
-
-/// Counters of two senders together.
-pub(super) fn add(a: &SenderStatistics, b: &SenderStatistics) -> SenderStatistics {
-    SenderStatistics {
-        data_segments: a.data_segments + b.data_segments,
-        retransmissions: a.retransmissions + b.retransmissions,
-        data_bytes: a.data_bytes + b.data_bytes,
-        timeouts: a.timeouts + b.timeouts,
-        recoveries: a.recoveries + b.recoveries,
-        window_cuts: a.window_cuts + b.window_cuts,
-        ecn_responses: a.ecn_responses + b.ecn_responses,
-        acks: a.acks + b.acks,
-        duplicate_acks: a.duplicate_acks + b.duplicate_acks,
-        window_probes: a.window_probes + b.window_probes,
-        tail_probes: a.tail_probes + b.tail_probes,
-        loss_notices: a.loss_notices + b.loss_notices,
-    }
 }

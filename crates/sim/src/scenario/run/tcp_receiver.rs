@@ -7,8 +7,7 @@ use anabranch_types::Time;
 
 use super::conversation::{Listener, wire};
 use super::gauge::{Gauge, Log};
-use super::tcp_sender::codepoint;
-use crate::agent::{Agent, Arrival, Outbox};
+use crate::agent::{Agent, Arrival, Outbox, send};
 use crate::engine::{Payload, PortId};
 use crate::link::Ecn;
 use crate::scenario::profiles::TcpProtocol;
@@ -78,9 +77,7 @@ impl TcpSink {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         while let Some((path, segment)) = session.listener.poll_transmit(now) {
             let Some(port) = self.ports.get(path) else { continue };
-            let size = segment.wire_size(&wire);
-            let payload = Payload::Segment(segment);
-            out.send_in(*port, number as u32, size, codepoint(&segment), payload);
+            send(out, *port, number as u32, &wire, segment);
         }
         let delivered = session.listener.delivered();
         if delivered <= session.delivered {

@@ -3,14 +3,14 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use anabranch_tcp::{Flags, Segment, SenderStatistics};
-use anabranch_types::{Rng, Time};
+use anabranch_tcp::SenderStatistics;
+use anabranch_types::Time;
 
-use super::conversation::{Speaker, add, config, wire};
+use super::conversation::{Speaker, config, wire};
 use super::gauge::Log;
-use crate::agent::{Agent, Arrival, Loss, Outbox};
+use crate::agent::{Agent, Arrival, Loss, Outbox, Pause, send};
 use crate::engine::{Payload, PortId};
-use crate::link::{DropCause, Ecn};
+use crate::link::DropCause;
 use crate::scenario::profiles::TcpProtocol;
 use crate::traffic::{Source, Traffic, Transfer};
 
@@ -59,22 +59,11 @@ struct Notice {
     offset: u64,
 }
 
-/// The random time that the host takes before it sends.
-#[derive(Debug)]
-struct Pause {
-    most: Duration,
-    random: Rng,
-    until: Option<Time>,
-}
-
 impl TcpSource {
     /// An application of `traffic` over `protocol`, its draws named after `name`.
     pub(super) fn new(protocol: &TcpProtocol, traffic: Traffic, seed: u64, name: &str) -> Self {
-        let pause = (!protocol.send_jitter.is_zero()).then(|| Pause {
-            most: protocol.send_jitter,
-            random: Rng::substream(seed, &format!("agent.{name}")),
-            until: None,
-        });
+        let jitter = protocol.send_jitter;
+        let pause = (!jitter.is_zero()).then(|| Pause::new(jitter, seed, name));
         TcpSource {
             protocol: protocol.clone(),
             bulk: traffic == Traffic::Bulk,
@@ -93,8 +82,9 @@ impl TcpSource {
 
     /// Counters of all connections so far.
     pub(super) fn statistics(&self) -> SenderStatistics {
-        let open = self.sessions.iter().map(|session| session.speaker.statistics());
-        open.fold(self.closed, |sum, one| add(&sum, &one))
+        let mut sum = self.closed;
+        self.speakers().for_each(|speaker| sum += speaker.statistics());
+        sum
     }
 
     /// The connections that are open.
@@ -128,7 +118,7 @@ impl TcpSource {
                 self.open(transfer);
             }
             self.offer();
-            if self.may_send(now) {
+            if self.pause.as_mut().is_none_or(|pause| pause.is_over(now)) {
                 self.transmit(now, out);
             }
             if !self.close(now) {
@@ -163,32 +153,13 @@ impl TcpSource {
         }
     }
 
-    /// Whether the host's pause, if it makes one, is over; begins one if not.
-    fn may_send(&mut self, now: Time) -> bool {
-        let Some(pause) = &mut self.pause else { return true };
-        match pause.until {
-            Some(until) if until <= now => {
-                pause.until = None;
-                true
-            }
-            Some(_) => false,
-            None => {
-                let most = u64::try_from(pause.most.as_nanos()).unwrap_or(u64::MAX - 1);
-                let wait = Duration::from_nanos(pause.random.below(most.saturating_add(1)));
-                pause.until = Some(now + wait);
-                false
-            }
-        }
-    }
-
     fn transmit(&mut self, now: Time, out: &mut Outbox<'_>) {
         let wire = wire(&self.protocol);
         for session in &mut self.sessions {
             let stream = session.number as u32;
             while let Some((path, segment)) = session.speaker.poll_transmit(now) {
                 let Some(port) = self.ports.get(path) else { continue };
-                let size = segment.wire_size(&wire);
-                out.send_in(*port, stream, size, codepoint(&segment), Payload::Segment(segment));
+                send(out, *port, stream, &wire, segment);
             }
             let sent = session.speaker.sent();
             if let Some(log) = &mut self.log
@@ -207,7 +178,7 @@ impl TcpSource {
         self.sessions.retain(|session| {
             let complete = session.left == Some(0) && session.speaker.is_drained();
             if complete {
-                *closed = add(closed, &session.speaker.statistics());
+                *closed += session.speaker.statistics();
                 source.complete(now);
             }
             !complete
@@ -261,7 +232,7 @@ impl Agent for TcpSource {
     fn next_timer(&self) -> Option<Time> {
         let others = [
             self.notices.front().map(|notice| notice.due),
-            self.pause.as_ref().and_then(|pause| pause.until),
+            self.pause.as_ref().and_then(Pause::until),
             self.source.next_event(),
         ];
         let timeouts = self.sessions.iter().filter_map(|session| session.speaker.next_timeout());
@@ -282,9 +253,4 @@ impl Agent for TcpSource {
             self.notices.push_back(Notice { due, number, path, offset: segment.seq });
         }
     }
-}
-
-/// The codepoint that a segment asks for.
-pub(super) fn codepoint(segment: &Segment) -> Ecn {
-    if segment.flags.has(Flags::ECT) { Ecn::Ect0 } else { Ecn::NotEct }
 }
