@@ -161,7 +161,7 @@ fn standard_input_and_output_are_carried_and_refusals_told() {
     let (_server, address, public, key) = serving(directory.path(), &["--permit", &only]);
     let pipe = |target: &str| {
         let mut child = Command::new(PROGRAM)
-            .args(["connect", &address, "--peer", &public, "--key", &key, "--path", "127.0.0.1"])
+            .args(["connect", &address, "--peer", &public, "--key", &key])
             .args(["--stdio", target])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -207,7 +207,8 @@ fn a_file_says_the_same_as_options() {
     assert_eq!(exchange(near.as_str().unwrap(), b"by file"), b"by file");
 }
 
-/// The connection is made again when the server comes back; what listens goes on listening.
+/// The connection is made again when the server comes back; what listens goes on listening. A path's
+/// own destination may be a name.
 #[test]
 fn a_server_that_restarts_is_found_again() {
     let directory = tempfile::tempdir().unwrap();
@@ -226,7 +227,7 @@ fn a_server_that_restarts_is_found_again() {
         "--key",
         &client_key,
         "--path",
-        "127.0.0.1",
+        "127.0.0.1@localhost",
         "-L",
         &forward,
         "--json",

@@ -175,12 +175,16 @@ async fn connect(
     })
 }
 
-/// A socket bound to the interface, where that is permitted.
+/// A socket bound to the interface, where the system knows that and permits it.
 fn bind(endpoint: &Endpoint, candidate: &Candidate) -> io::Result<SocketAddr> {
     let local = SocketAddr::new(candidate.source, 0);
     let bound = endpoint.add_socket(SocketSpec { local, device: candidate.device.clone() });
     match bound {
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => endpoint.add_socket(local),
+        Err(error)
+            if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::Unsupported) =>
+        {
+            endpoint.add_socket(local)
+        }
         other => other,
     }
 }
