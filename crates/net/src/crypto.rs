@@ -4,6 +4,8 @@
 //! for header protection and HMAC-SHA256 for everything keyed (`docs/decisions/0005-aes-256-gcm-ring.md`).
 
 mod cookie;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod keys;
 mod noise;
 mod packet;

@@ -1,13 +1,15 @@
-//! Runs the bodies of the fuzz targets for transfers over the committed corpora.
+//! Runs the bodies of the fuzz targets for keys and transfers over the committed corpora.
 
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
+use anabranch::crypto::fuzzing::{key_seeds, keys};
 use anabranch::transfer::fuzzing;
 
 use replay::Target;
 
-const TARGETS: [Target; 2] = [
+const TARGETS: [Target; 3] = [
+    ("keys", keys, key_seeds),
     ("transfer_frames", fuzzing::frames, fuzzing::frame_seeds),
     ("transfer_ticket", fuzzing::ticket, fuzzing::ticket_seeds),
 ];

@@ -1,0 +1,38 @@
+//! Body of the fuzz target for keys, and seeds for it; see `fuzz/README.md`.
+
+use super::keys::{SecretKey, TEXT_LEN, format_public_key, parse_public_key};
+
+/// Reads the text of a key file. What is a secret key is a public key too, and is written as it was read,
+/// but for blank space around it.
+pub fn keys(data: &[u8]) {
+    let Ok(text) = core::str::from_utf8(data) else { return };
+    match (SecretKey::from_base64(text), parse_public_key(text)) {
+        (Ok(secret), Ok(public)) => {
+            assert_eq!(*secret.to_base64(), text.trim());
+            assert_eq!(format_public_key(&public), text.trim());
+            assert_eq!(secret.as_bytes(), &public.0);
+        }
+        (Err(secret), Err(public)) => assert_eq!(secret.to_string(), public.to_string()),
+        both => panic!("{both:?}"),
+    }
+}
+
+/// Inputs for [`keys`].
+pub fn key_seeds() -> Vec<Vec<u8>> {
+    let key = SecretKey::from_bytes([0xa5; 32]).to_base64();
+    let zero = "A".repeat(TEXT_LEN - 1) + "=";
+    let texts = [
+        key.as_str(),
+        &format!(" \r\n{}\n", key.as_str()),
+        &zero,
+        // Bits beyond the 32 bytes, no padding, too much of it, another alphabet, another length.
+        &("A".repeat(TEXT_LEN - 2) + "B="),
+        &"A".repeat(TEXT_LEN),
+        &("A".repeat(TEXT_LEN - 2) + "=="),
+        &("_".repeat(TEXT_LEN - 1) + "="),
+        &"A".repeat(TEXT_LEN - 1),
+        &"\u{e9}".repeat(TEXT_LEN / 2),
+        "",
+    ];
+    texts.map(|text| text.as_bytes().to_vec()).into()
+}
