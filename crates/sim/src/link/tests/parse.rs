@@ -88,31 +88,33 @@ fn the_less_common_parts_are_read() {
     assert_eq!(joint.correlation[0][2], 0.09);
 }
 
+/// Links wrong in what every link needs: the key at fault, and the link.
+const WRONG: [(&str, &str); 20] = [
+    ("rate", "rate=0mbit,delay=1ms"),
+    ("rate", "rate=-5mbit,delay=1ms"),
+    ("rate", "rate=12,delay=1ms"),
+    ("rate", "rate=9999999gbit,delay=1ms"),
+    ("rate", "rate=1mbit/2mbit,delay=1ms"),
+    ("rate", "rate=1mbit/2mbit@2s/3mbit@1s,delay=1ms"),
+    ("rate", "delay=1ms"),
+    ("rate", "rate,delay=1ms"),
+    ("delay", "rate=1mbit"),
+    ("delay", "rate=1mbit,delay=40"),
+    ("delay", "rate=1mbit,delay=-1ms"),
+    ("delay", "rate=1mbit,delay=61s"),
+    ("delay", "rate=1mbit,delay=1s/61s@2s"),
+    ("delay", "rate=1mbit,delay=1s/2s"),
+    ("delay", "rate=1mbit,delay=1s/2s@3s/3s@3s"),
+    ("name", "name=,rate=1mbit,delay=1ms"),
+    ("name", "name=a b,rate=1mbit,delay=1ms"),
+    ("rate", "rate=1mbit,rate=1mbit,delay=1ms"),
+    ("link", ""),
+    ("link", "rate=1mbit,,delay=1ms"),
+];
+
 #[test]
 fn mistakes_are_refused_by_the_key_they_are_in() {
     let base = "rate=1mbit,delay=1ms";
-    let wrong = [
-        ("rate", "rate=0mbit,delay=1ms"),
-        ("rate", "rate=-5mbit,delay=1ms"),
-        ("rate", "rate=12,delay=1ms"),
-        ("rate", "rate=9999999gbit,delay=1ms"),
-        ("rate", "rate=1mbit/2mbit,delay=1ms"),
-        ("rate", "rate=1mbit/2mbit@2s/3mbit@1s,delay=1ms"),
-        ("rate", "delay=1ms"),
-        ("rate", "rate,delay=1ms"),
-        ("delay", "rate=1mbit"),
-        ("delay", "rate=1mbit,delay=40"),
-        ("delay", "rate=1mbit,delay=-1ms"),
-        ("delay", "rate=1mbit,delay=61s"),
-        ("delay", "rate=1mbit,delay=1s/61s@2s"),
-        ("delay", "rate=1mbit,delay=1s/2s"),
-        ("delay", "rate=1mbit,delay=1s/2s@3s/3s@3s"),
-        ("name", "name=,rate=1mbit,delay=1ms"),
-        ("name", "name=a b,rate=1mbit,delay=1ms"),
-        ("rate", "rate=1mbit,rate=1mbit,delay=1ms"),
-        ("link", ""),
-        ("link", "rate=1mbit,,delay=1ms"),
-    ];
     let more = [
         ("loss", "loss=101%"),
         ("loss", "loss=-1%"),
@@ -165,7 +167,7 @@ fn mistakes_are_refused_by_the_key_they_are_in() {
         ("fast", "fast"),
     ];
     let more = more.map(|(key, text)| (key, format!("{base},{text}")));
-    for (key, text) in wrong.iter().map(|(k, t)| (*k, (*t).to_owned())).chain(more) {
+    for (key, text) in WRONG.map(|(key, text)| (key, text.to_owned())).into_iter().chain(more) {
         let error = parse(&text).expect_err(&text);
         assert_eq!(error.key, key, "{text}: {error}");
     }
