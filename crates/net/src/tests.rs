@@ -179,6 +179,28 @@ async fn a_transfer_survives_losses_and_the_death_of_a_path() {
 }
 
 #[tokio::test]
+async fn packets_grow_to_what_the_paths_carry() {
+    let pair = Pair::new();
+    let (client, server) = soon(pair.connect()).await;
+    assert!(client.stats().unwrap().paths.iter().all(|path| path.mtu == 1260));
+    let (mut to_server, _from_server) = client.open_stream(TrafficClass::Bulk).await.unwrap();
+    let reader = tokio::spawn(async move {
+        let (_to_client, mut receive) = server.accept_stream().await.unwrap();
+        tokio::io::copy(&mut receive, &mut tokio::io::sink()).await
+    });
+    let data = pattern(100_000);
+    // Loopback carries 65 536 bytes, so that the configured limit decides.
+    soon(async {
+        while client.stats().unwrap().paths.iter().any(|path| path.mtu != 1500) {
+            to_server.write_all(&data).await.unwrap();
+        }
+    })
+    .await;
+    to_server.finish().unwrap();
+    soon(reader).await.unwrap().unwrap();
+}
+
+#[tokio::test]
 async fn datagrams_cross() {
     let pair = Pair::new();
     let (client, server) = soon(pair.connect()).await;
