@@ -8,6 +8,7 @@
 use anabranch_types::{Bitrate, Time};
 use core::time::Duration;
 
+use crate::congestion::marked::MarkBound;
 use crate::congestion::window::MAX_WINDOW;
 use crate::congestion::{AckEvent, CongestionController, RateSample, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
@@ -109,9 +110,9 @@ pub struct Compensated {
     held_cycles: u32,
     clear_cycles: u32,
     competing: bool,
-    /// Scale of the queue target, lowered by marks, in `[0.2, 1]`.
-    restraint: f64,
-    marked_at: Option<Time>,
+    marks: MarkBound,
+    /// The bound that marks set, as a rate.
+    marked: Option<Bitrate>,
     up: Tally,
     down: Tally,
     up_gain: f64,
@@ -151,8 +152,8 @@ pub fn build(
         held_cycles: 0,
         clear_cycles: 0,
         competing: false,
-        restraint: 1.0,
-        marked_at: None,
+        marks: MarkBound::default(),
+        marked: None,
         up: Tally::default(),
         down: Tally::default(),
         up_gain: UP_GAIN,
@@ -177,8 +178,8 @@ impl Compensated {
 
     /// The queue that we allow ourselves.
     fn target(&self, event: &AckEvent) -> Duration {
-        let own = event.rtt.min.mul_f64(TARGET_SHARE).clamp(LEAST_TARGET, self.longest_queue);
-        own.max(LEAST_TARGET).mul_f64(self.restraint)
+        let own = event.rtt.min.mul_f64(TARGET_SHARE).min(self.longest_queue);
+        own.max(LEAST_TARGET)
     }
 
     /// Takes a rate sample; returns whether a round trip has ended.
@@ -218,12 +219,7 @@ impl Compensated {
     }
 
     fn answer_marks(&mut self, event: &AckEvent) {
-        if event.ce_packets == 0 {
-            return;
-        }
-        if self.marked_at.is_none_or(|at| event.largest_acked_sent > at) {
-            self.marked_at = Some(event.now);
-            self.restraint = (self.restraint * 0.7).max(0.2);
+        if self.marks.on_ack(event, self.packet) {
             match self.phase {
                 Phase::Startup => self.enter(Phase::Drain),
                 Phase::Up => self.enter(Phase::Down),
@@ -281,7 +277,6 @@ impl Compensated {
         }
         if round_over {
             self.cycle_round += 1;
-            self.restraint = (self.restraint + 0.05).min(1.0);
         }
     }
 
@@ -358,7 +353,10 @@ impl Compensated {
             Phase::Startup => self.initial.max(MIN_PACKETS) * self.packet,
             _ => MIN_PACKETS * self.packet,
         };
-        self.window = window.clamp(least, MAX_WINDOW);
+        let window = window.clamp(least, MAX_WINDOW);
+        self.marks.release_above(2 * window);
+        let marked = self.marks.bytes().map_or(MAX_WINDOW, |bound| bound + slack);
+        self.window = window.min(marked).max(self.packet);
     }
 
     fn update_pacing(&mut self, event: &AckEvent) {
@@ -376,7 +374,12 @@ impl Compensated {
         }
         // A few packets a round trip, whatever was measured: without them nothing would be measured.
         let least = Bitrate::from_transfer(MIN_PACKETS * self.packet, event.rtt.smoothed);
-        self.pacing = (rate > Bitrate::ZERO).then(|| rate.mul_f64(gain).max(least));
+        let modelled = (rate > Bitrate::ZERO).then(|| rate.mul_f64(gain).max(least));
+        self.marked = self.marks.rate(event.rtt.smoothed);
+        self.pacing = match (modelled, self.marked) {
+            (Some(modelled), Some(marked)) => Some(modelled.min(marked)),
+            (modelled, marked) => modelled.or(marked),
+        };
     }
 }
 
@@ -420,8 +423,8 @@ impl CongestionController for Compensated {
     }
 
     fn bandwidth(&self) -> Option<Bitrate> {
-        let rate = self.rate();
-        (rate > 0).then(|| Bitrate::from_bps(rate))
+        let measured = (self.rate() > 0).then(|| Bitrate::from_bps(self.rate()));
+        measured.map(|rate| self.marked.map_or(rate, |marked| rate.min(marked)))
     }
 
     fn phase(&self) -> &'static str {

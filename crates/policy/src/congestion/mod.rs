@@ -9,6 +9,7 @@ mod delay;
 pub mod ecn_reno;
 pub mod eln;
 pub mod lia;
+mod marked;
 pub mod reno;
 pub mod vegas;
 pub mod veno;

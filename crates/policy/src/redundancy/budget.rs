@@ -1,7 +1,7 @@
 //! Automatic redundancy within a byte budget.
 //!
-//! Bulk windows get the repairs that they will almost surely need, and the rest when losses are known:
-//! hardly anything is wasted. Where a round trip matters (urgent classes, the end of the data, a window
+//! Bulk windows get the repairs that they will need on average, and the rest when losses are known:
+//! little is wasted. Where a round trip matters (urgent classes, the end of the data, a window
 //! that has waited long), repairs are sent for the loss that may come, as long as those that turn out
 //! not to be needed stay within a share of the data.
 
@@ -25,6 +25,10 @@ pub const ENTRY: Entry = Entry {
     ],
 };
 
+/// Source symbols in a bulk window, at least, while there is data.
+const LEAST_SOURCES: u16 = 3;
+/// Longest round trips in which a bulk window fills up, at most.
+const WINDOW_ROUNDS: f64 = 1.5;
 /// Source symbols in a window of an urgent class: it closes as soon as nothing more waits.
 const URGENT_SOURCES: u16 = 16;
 /// Repairs for each source symbol of an urgent window, at most.
@@ -35,7 +39,7 @@ const MAX_LOSS: f64 = 0.9;
 /// runs out.
 const COVERED_DEVIATIONS: f64 = 3.0;
 /// Round trips after which a bulk window becomes urgent.
-const PATIENCE: u32 = 3;
+const PATIENCE: u32 = 1;
 
 /// See the module's documentation.
 #[derive(Clone, Copy, Debug)]
@@ -102,10 +106,22 @@ fn longest_round(view: &RedundancyView<'_>) -> Duration {
     usable.map(|path| path.rtt.smoothed).max().unwrap_or_default()
 }
 
+/// Source symbols that arrive within [`WINDOW_ROUNDS`]: a larger window would keep its losses waiting for
+/// repairs, which cannot be made before it closes, and a smaller one needs more repairs for its size.
+fn round_of_sources(view: &RedundancyView<'_>) -> u16 {
+    let round = longest_round(view);
+    let usable = view.paths.iter().filter(|path| path.usable());
+    let bytes: f64 = usable
+        .map(|path| path.rate.bytes_in(round) as f64 * (1.0 - path.loss.mean.clamp(0.0, MAX_LOSS)))
+        .sum();
+    let sources = WINDOW_ROUNDS * bytes / f64::from(view.max_symbol_size.max(1));
+    (sources as u16).max(LEAST_SOURCES)
+}
+
 impl RedundancyPolicy for Budget {
     fn next_window(&mut self, view: &RedundancyView<'_>) -> WindowShape {
         let sources = match view.class {
-            TrafficClass::Bulk => self.sources.min(self.cap(view)),
+            TrafficClass::Bulk => self.sources.min(self.cap(view)).min(round_of_sources(view)),
             _ => URGENT_SOURCES,
         };
         let sources = sources.min(view.max_symbols).max(1);
@@ -121,12 +137,12 @@ impl RedundancyPolicy for Budget {
                     let extra = (1.5 * deviation + 1.0).min(self.allowance(view));
                     if view.loss.mean > 0.0 { mean + extra } else { 0.0 }
                 } else {
-                    mean - 1.5 * deviation
+                    mean
                 }
             }
             _ => f64::from(self.repairs_for(window.sources, view)),
         };
-        (wanted.max(0.0) as u16).min(room)
+        (wanted.max(0.0).round() as u16).min(room)
     }
 
     fn still_needed(

@@ -204,3 +204,33 @@ fn a_fixed_share_is_the_same_at_any_loss() {
     let window = WindowView { received: 90, in_flight: 4, ..closed(100) };
     assert_eq!(fixed.still_needed(&window, &NOWHERE, &view(&paths, 0.1, 0.0)), 6);
 }
+
+#[test]
+fn budget_windows_fill_up_within_the_longest_round_trips() {
+    let mut budget = policy("budget");
+    let mut paths = [path(0, 100, 50), path(1, 100, 100)];
+    paths[0].rate = anabranch_types::Bitrate::from_mbps(2.0);
+    paths[1].rate = anabranch_types::Bitrate::from_mbps(1.0);
+    paths[1].loss.mean = 0.5;
+    // 2 and half of 1 Mb/s bring 31,250 bytes in 100 ms; one and a half times that is 37.5 symbols.
+    let sources = |view: &RedundancyView<'_>, budget: &mut dyn RedundancyPolicy| {
+        budget.next_window(view).sources
+    };
+    assert_eq!(sources(&view(&paths, 0.2, 0.0), &mut *budget), 37);
+    for path in &mut paths {
+        path.rate = anabranch_types::Bitrate::from_bps(1000);
+    }
+    assert_eq!(sources(&view(&paths, 0.2, 0.0), &mut *budget), 3, "not a code of one symbol");
+    for path in &mut paths {
+        path.rate = anabranch_types::Bitrate::from_mbps(1000.0);
+    }
+    assert_eq!(sources(&view(&paths, 0.2, 0.0), &mut *budget), 128);
+}
+
+#[test]
+fn budget_repairs_for_the_loss_that_is_expected() {
+    let mut budget = policy("budget");
+    let paths = [path(0, 100, 50)];
+    let mut repairs = |loss| budget.proactive(&closed(30), &view(&paths, loss, 0.1));
+    assert_eq!([0.0, 0.1, 0.25, 0.5].map(&mut repairs), [0, 3, 10, 30]);
+}

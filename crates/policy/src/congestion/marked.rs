@@ -1,0 +1,96 @@
+//! The bound that congestion marks set: additive increase, multiplicative decrease, in bytes a round trip.
+//!
+//! A queue that marks tells all who share it alike when it is long enough, so flows that answer in
+//! proportion share it fairly, whatever each of them believes the bottleneck's rate to be.
+
+use anabranch_types::{Bitrate, Time};
+use core::time::Duration;
+
+use crate::congestion::AckEvent;
+use crate::congestion::window::MAX_WINDOW;
+
+/// What a mark leaves of the bound (RFC 8511 §3.1).
+const KEPT: f64 = 0.8;
+/// Packets by which the bound grows in a round trip: as much as makes the average that of a flow which
+/// halves and grows by one (3·(1 − b)/(1 + b) for what is kept, b; RFC 9438 §4.3).
+const GROWTH: f64 = 1.0 / 3.0;
+/// Packets in a bound below which it grows in proportion to itself: a third of a packet is a large step for
+/// a flow of two, and many such flows would keep the queue marking every other packet.
+const SMALL: f64 = 8.0;
+/// Round trips in which a large bound is back where the mark was met, however large it is.
+const BACK_IN: f64 = 32.0;
+/// Beyond so many times the bytes at which the last mark was met, there is room that marks said nothing
+/// of: the bound grows by this share of itself in a round trip.
+const BEYOND: f64 = 1.5;
+const EXPLORING: f64 = 0.125;
+/// Least bound, packets: below one, the round trip's single packet waits for the pacer.
+const LEAST: f64 = 0.25;
+/// Loss beyond this is not compensated further.
+const MAX_LOSS: f64 = 0.9;
+
+/// Bytes that may leave in a round trip, once marks were seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MarkBound(Option<Bound>);
+
+#[derive(Clone, Copy, Debug)]
+struct Bound {
+    bytes: f64,
+    /// What it was, or would have been, when the last mark was met.
+    met: f64,
+    cut_at: Time,
+}
+
+impl MarkBound {
+    /// Takes in an acknowledgement on a path with packets of `packet` bytes; returns whether its marks
+    /// lowered the bound. Packets of a flight that was answered already change nothing.
+    pub(super) fn on_ack(&mut self, event: &AckEvent, packet: u64) -> bool {
+        let packet = packet as f64;
+        if self.0.is_some_and(|bound| event.largest_acked_sent <= bound.cut_at) {
+            return false;
+        }
+        if event.ce_packets > 0 {
+            let met = self.0.map_or(event.prior_in_flight as f64, |bound| bound.bytes);
+            let bytes = (met * KEPT).clamp(LEAST * packet, MAX_WINDOW as f64);
+            self.0 = Some(Bound { bytes, met, cut_at: event.now });
+            return true;
+        }
+        if let Some(bound) = &mut self.0
+            && !event.app_limited
+        {
+            // What was lost beside the acknowledged bytes left no mark either.
+            let passed = event.acked_bytes as f64 / (1.0 - event.loss.mean.clamp(0.0, MAX_LOSS));
+            let rounds = (passed / bound.bytes.max(packet)).min(1.0);
+            bound.bytes = (bound.bytes + bound.growth(packet) * rounds).min(MAX_WINDOW as f64);
+        }
+        false
+    }
+
+    /// Forgets the bound when it has outgrown `window`: marks are not what limits the path any more.
+    pub(super) fn release_above(&mut self, window: u64) {
+        self.0 = self.0.filter(|bound| bound.bytes <= window as f64);
+    }
+
+    /// The bound, if there is one.
+    pub(super) fn bytes(&self) -> Option<u64> {
+        self.0.map(|bound| bound.bytes as u64)
+    }
+
+    /// The bound as a rate over round trips of `smoothed`.
+    pub(super) fn rate(&self, smoothed: Duration) -> Option<Bitrate> {
+        self.bytes().map(|bytes| Bitrate::from_transfer(bytes, smoothed))
+    }
+}
+
+impl Bound {
+    /// Bytes by which it grows in a round trip without a mark.
+    fn growth(&self, packet: f64) -> f64 {
+        if self.bytes > self.met * BEYOND {
+            return self.bytes * EXPLORING;
+        }
+        let additive = GROWTH * packet * (self.bytes / (SMALL * packet)).min(1.0);
+        additive.max(self.met * (1.0 - KEPT) / BACK_IN)
+    }
+}
+
+#[cfg(test)]
+mod tests;
