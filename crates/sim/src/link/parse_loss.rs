@@ -33,7 +33,7 @@ impl Correlation {
     pub(super) fn of(self, base: LossConfig) -> Option<LossConfig> {
         let Correlation { group, position, theta, slot } = self;
         let base = Box::new(base);
-        let config = CorrelatedConfig { group, position, theta, slot, base };
+        let config = CorrelatedConfig { group, position, theta, slot, states: None, base };
         let config = LossConfig::Correlated(config);
         config.validate().is_ok().then_some(config)
     }

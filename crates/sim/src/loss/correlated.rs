@@ -28,6 +28,11 @@ pub struct CorrelatedConfig {
     /// How long one draw holds; about the time of one packet, 1 µs to 1 day. Packets of one link that end in
     /// the same slot meet the same draw.
     pub slot: Duration,
+    /// For how long at a time a link's loss probability follows its neighbour's: with probability θ it does,
+    /// else it has a course of its own, so that the states of a Markov loss have the correlation
+    /// θ^|i − j| too. `None` leaves the courses independent. In the range of `slot`; many dwells, since a
+    /// link may change its state where one time ends.
+    pub states: Option<Duration>,
     /// The link's own loss. Not a process that packets move (Gilbert–Elliott, traces), nor another correlated one.
     pub base: Box<LossConfig>,
 }
@@ -38,6 +43,7 @@ impl CorrelatedConfig {
             return Err(LossConfigError::Position(self.position));
         }
         valid_slot(self.slot)?;
+        self.states.map_or(Ok(()), valid_slot)?;
         match &*self.base {
             LossConfig::None
             | LossConfig::Bernoulli(_)
@@ -54,53 +60,94 @@ impl CorrelatedConfig {
 /// The process of a [`CorrelatedConfig`].
 #[derive(Clone, Debug)]
 pub struct Correlated {
-    base: Box<LossProcess>,
+    course: Course,
     position: u32,
     theta: f64,
     draws: SlotDraws,
 }
 
+/// How a link's loss probability goes.
+#[derive(Clone, Debug)]
+enum Course {
+    /// As nobody else's.
+    Own(Box<LossProcess>),
+    /// As that of one of the places up to its own, drawn anew from time to time.
+    Followed {
+        /// The course that begins at each place.
+        courses: Vec<LossProcess>,
+        /// Which of them holds, and when that is drawn again.
+        current: usize,
+        until: Time,
+        draws: SlotDraws,
+    },
+}
+
 impl Correlated {
-    /// The process of `config`; `base` has the link's own probability, `seed` serves the group.
+    /// The process of `config`. `stream` names the link's own draws, `seed` serves it and the group.
     ///
     /// # Errors
     /// When `config` is not well formed.
     pub fn new(
         config: &CorrelatedConfig,
-        base: LossProcess,
         seed: u64,
+        stream: &str,
     ) -> Result<Self, LossConfigError> {
         config.validate()?;
+        let group = &config.group;
+        let course = match config.states {
+            None => Course::Own(Box::new(LossProcess::new(&config.base, seed, stream)?)),
+            Some(span) => {
+                let place = |place| {
+                    LossProcess::new(&config.base, seed, &format!("loss.course.{group}.{place}"))
+                };
+                Course::Followed {
+                    courses: (1..=config.position).map(place).collect::<Result<_, _>>()?,
+                    current: 0,
+                    until: Time::ZERO,
+                    draws: SlotDraws::new(seed, &format!("{group}.states"), span),
+                }
+            }
+        };
         Ok(Correlated {
-            base: Box::new(base),
+            course,
             position: config.position,
             theta: config.theta.get(),
-            draws: SlotDraws::new(seed, &config.group, config.slot),
+            draws: SlotDraws::new(seed, group, config.slot),
         })
     }
 
     /// Uⱼ of this link at `now`, in `[0, 1)`.
     pub fn draw(&self, now: Time) -> f64 {
-        // The chain from its end: the newest fresh value is the one that has come through.
-        let mut position = self.position;
-        while position > 1 && self.draws.uniform(now, 2 * position) < self.theta {
-            position -= 1;
-        }
-        self.draws.uniform(now, 2 * position + 1)
+        let origin = self.draws.origin(now, self.position, self.theta);
+        self.draws.uniform(now, 2 * origin + 1)
     }
 }
 
 impl LossModel for Correlated {
     fn is_lost(&mut self, now: Time) -> bool {
-        self.draw(now) < self.base.probability(now).get()
+        self.draw(now) < self.probability(now).get()
     }
 
     fn probability(&mut self, now: Time) -> Probability {
-        self.base.probability(now)
+        match &mut self.course {
+            Course::Own(base) => base.probability(now),
+            Course::Followed { courses, current, until, draws } => {
+                if *until <= now {
+                    *current = draws.origin(now, self.position, self.theta) as usize - 1;
+                    *until = draws.slot_end(now);
+                }
+                courses[*current].probability(now)
+            }
+        }
     }
 
     fn next_change(&self) -> Time {
-        self.base.next_change()
+        match &self.course {
+            Course::Own(base) => base.next_change(),
+            Course::Followed { courses, current, until, .. } => {
+                courses[*current].next_change().min(*until)
+            }
+        }
     }
 }
 
@@ -116,6 +163,23 @@ impl SlotDraws {
     pub(super) fn new(seed: u64, group: &str, slot: Duration) -> Self {
         let slot_nanos = u64::try_from(slot.as_nanos()).unwrap_or(u64::MAX).max(1);
         SlotDraws { draws: Draws::new(seed, &format!("loss.group.{group}")), slot_nanos }
+    }
+
+    /// The place that what holds at `position` comes from, 1 to `position`: each takes over what its
+    /// neighbour has with probability `theta`.
+    fn origin(&self, now: Time, position: u32, theta: f64) -> u32 {
+        // The chain from its end: the newest fresh value is the one that has come through.
+        let mut origin = position;
+        while origin > 1 && self.uniform(now, 2 * origin) < theta {
+            origin -= 1;
+        }
+        origin
+    }
+
+    /// When the slot that holds `now` ends.
+    fn slot_end(&self, now: Time) -> Time {
+        let slots = now.as_nanos() / self.slot_nanos + 1;
+        Time::from_nanos(slots.saturating_mul(self.slot_nanos))
     }
 
     /// Number `index` of the slot that holds `now`, uniform in `[0, 1)`.

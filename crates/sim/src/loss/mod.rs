@@ -91,10 +91,7 @@ impl LossProcess {
                 LossProcess::Scheduled(Scheduled::new(schedule, packets))
             }
             LossConfig::Correlated(config) => {
-                // Checked first: the base must not be correlated again.
-                config.validate()?;
-                let base = LossProcess::new(&config.base, seed, stream)?;
-                LossProcess::Correlated(Correlated::new(config, base, seed)?)
+                LossProcess::Correlated(Correlated::new(config, seed, stream)?)
             }
             LossConfig::Joint(config) => LossProcess::Joint(Joint::new(config, seed)?),
             LossConfig::Trace(trace) => LossProcess::Replay(Replay::new(trace)),

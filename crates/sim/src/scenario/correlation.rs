@@ -15,7 +15,12 @@ pub(super) fn apply(file: &Section<'_>, network: &mut Network) {
         let links = members(&section, network);
         let Some(theta) = section.share("theta") else { continue };
         let slot = section.time("slot").unwrap_or(Duration::from_millis(1));
-        let group = Group { name: format!("group{}", index + 1), theta, slot };
+        let group = Group {
+            name: format!("group{}", index + 1),
+            theta,
+            slot,
+            states: section.time("states"),
+        };
         match section.word("method") {
             Some("park") => group.joint(&section, network, &links),
             _ => group.chain(&section, network, &links),
@@ -27,6 +32,7 @@ struct Group {
     name: String,
     theta: Probability,
     slot: Duration,
+    states: Option<Duration>,
 }
 
 impl Group {
@@ -38,6 +44,7 @@ impl Group {
                 position: u32::try_from(place + 1).unwrap_or(u32::MAX),
                 theta: self.theta,
                 slot: self.slot,
+                states: self.states,
                 base: Box::new(core::mem::take(&mut link.config.loss)),
             });
             if let Err(error) = loss.validate() {

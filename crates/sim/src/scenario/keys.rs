@@ -184,6 +184,13 @@ pub const CORRELATION: &[KeySpec] = &[
          constant losses that can be so correlated",
     ),
     optional("slot", Kind::Time, "1ms", "how long a draw holds: about the time of one packet"),
+    optional(
+        "states",
+        Kind::Time,
+        "none",
+        "for how long at a time a chain's link has its neighbour's course of states, with probability \
+         theta; without it each link's states go their own way",
+    ),
 ];
 
 /// `[[flow]]`.

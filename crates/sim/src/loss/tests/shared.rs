@@ -39,6 +39,7 @@ fn chained(position: u32, theta: f64, base: LossConfig) -> LossConfig {
         position,
         theta: p(theta),
         slot: SLOT,
+        states: None,
         base: Box::new(base),
     })
 }
@@ -88,12 +89,44 @@ fn a_shared_loss_keeps_the_course_of_its_base_and_one_draw_a_slot() {
 }
 
 #[test]
+fn states_follow_along_the_chain() {
+    let state = |loss| MarkovState { loss: p(loss), mean_dwell: Duration::from_millis(20) };
+    let base = MarkovConfig { states: vec![state(0.0), state(1.0)], jumps: None };
+    for theta in [0.0, 0.5, 0.95] {
+        let mut links: Vec<LossProcess> = (1..=3)
+            .map(|position| CorrelatedConfig {
+                group: "air".to_owned(),
+                position,
+                theta: p(theta),
+                slot: SLOT,
+                states: Some(Duration::from_secs(1)),
+                base: Box::new(LossConfig::Markov(base.clone())),
+            })
+            .map(|config| process(&LossConfig::Correlated(config), 3))
+            .collect();
+        let outcomes: Vec<Vec<bool>> = (0..400_000)
+            .map(|n| links.iter_mut().map(|link| link.is_lost(Time::from_millis(5 * n))).collect())
+            .collect();
+        let (means, matrix) = moments(&outcomes);
+        for i in 0..3 {
+            assert!((means[i] - 0.5).abs() < 0.01, "{means:?}");
+            for j in 0..3 {
+                // 2000 draws of whom to follow: five deviations are .056.
+                let expected = theta.powi(i.abs_diff(j) as i32);
+                assert!((matrix[i][j] - expected).abs() < 0.06, "{theta} {i} {j}: {matrix:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn groups_and_seeds_are_independent() {
     let config = |group: &str| CorrelatedConfig {
         group: group.to_owned(),
         position: 1,
         theta: p(0.5),
         slot: SLOT,
+        states: None,
         base: Box::new(LossConfig::Bernoulli(p(0.5))),
     };
     let course = |group: &str, seed| -> Vec<bool> {
