@@ -21,7 +21,7 @@ macro_rules! experiment {
     };
 }
 
-/// A seed or two fewer and a tenth of the time; the project's own profile is left to full runs.
+/// A seed or two fewer and a tenth of the time; the project's own profile in figures 11 and 12 only.
 static FIG3: Experiment = experiment!(
     "fig3",
     &[
@@ -35,6 +35,10 @@ static FIG3: Experiment = experiment!(
 static FIG4: Experiment = experiment!(
     "fig4",
     &["duration=60s", "warm-up=10s", "seeds=3", "sweep.M.values=[2, 8]", "sweep.LONG.values=[0]"]
+);
+static FIG4_RESTART: Experiment = experiment!(
+    "fig4-restart",
+    &["duration=60s", "warm-up=10s", "seeds=3", "sweep.M.values=[2, 8]", "sweep.D.values=[1, 10]"]
 );
 static FIG5: Experiment = experiment!(
     "fig5",
@@ -56,28 +60,18 @@ static FIG7: Experiment =
     experiment!("fig7", &["duration=50s", "warm-up=10s", "seeds=3", "sweep.M.values=[1, 3, 5]"]);
 static FIG8: Experiment = experiment!(
     "fig8",
-    &["duration=40s", "warm-up=5s", "seeds=3", "sweep.M.values=[2, 5]", "sweep.SCHEME.values=[1]"]
+    &["duration=60s", "warm-up=5s", "seeds=4", "sweep.M.values=[2, 5]", "sweep.SCHEME.values=[1]"]
 );
 static FIG10: Experiment = experiment!("fig10", &["duration=20s", "warm-up=4s", "seeds=2"]);
-static FIG11: Experiment = experiment!(
-    "fig11",
-    &[
-        "duration=40s",
-        "warm-up=5s",
-        "seeds=3",
-        "sweep.M.values=[1, 2, 5]",
-        "sweep.SCHEME.values=[1, 2]"
-    ]
-);
+static FIG11: Experiment =
+    experiment!("fig11", &["duration=40s", "warm-up=5s", "seeds=3", "sweep.M.values=[1, 2, 5]"]);
 static FIG12: Experiment = experiment!(
     "fig12",
-    &[
-        "duration=40s",
-        "warm-up=5s",
-        "seeds=3",
-        "sweep.LOSS.values=[0, 5, 15, 30, 50]",
-        "sweep.SCHEME.values=[1, 2]"
-    ]
+    &["duration=40s", "warm-up=5s", "seeds=3", "sweep.LOSS.values=[0, 5, 15, 30, 50]"]
+);
+static FIG15_ROUNDS: Experiment = experiment!(
+    "fig15-rounds",
+    &["duration=40s", "warm-up=5s", "seeds=3", "sweep.LOSS.values=[0, 50]"]
 );
 static PARITY: Experiment =
     experiment!("parity", &["duration=30s", "warm-up=5s", "seeds=3", "sweep.M.values=[1, 3, 5]"]);
@@ -86,7 +80,11 @@ static PARITY: Experiment =
 pub(super) static ITEMS: &[Simulated] = &[
     Simulated { id: "mplot-fig3", experiments: &[&FIG3], check: diversity::aggregation },
     Simulated { id: "mplot-fig3-div", experiments: &[&FIG3], check: diversity::order_of_growth },
-    Simulated { id: "mplot-fig4", experiments: &[&FIG4], check: diversity::unequal_delays },
+    Simulated {
+        id: "mplot-fig4",
+        experiments: &[&FIG4, &FIG4_RESTART],
+        check: diversity::unequal_delays,
+    },
     Simulated { id: "mplot-fig5", experiments: &[&FIG5, &FIG5_RESTART], check: mapping::awareness },
     Simulated { id: "mplot-tab3", experiments: &[&TAB3], check: mapping::reliability },
     Simulated { id: "mplot-fig6", experiments: &[&FIG6], check: fairness::over_time },
@@ -100,7 +98,11 @@ pub(super) static ITEMS: &[Simulated] = &[
     Simulated { id: "mplot-fig12", experiments: &[&FIG12], check: rivals::against_loss },
     Simulated { id: "mplot-fig13", experiments: &[&FIG11], check: delay::mean },
     Simulated { id: "mplot-fig14", experiments: &[&FIG11], check: delay::deviation },
-    Simulated { id: "mplot-fig15", experiments: &[&FIG12], check: delay::against_loss },
+    Simulated {
+        id: "mplot-fig15",
+        experiments: &[&FIG12, &FIG15_ROUNDS],
+        check: delay::against_loss,
+    },
     Simulated { id: "mplot-rfec", experiments: &[&FIG3], check: diversity::repairs },
 ];
 
