@@ -146,10 +146,11 @@ fn schedule(number: u64, mangled: bool) -> (Spec, String) {
 fn flows(dice: &mut Dice, spec: &mut Spec) {
     // Without coding, heavy loss leaves less than even these take.
     if dice.chance(0.3) && spec.flows[0].profile.name != "uncoded" {
-        // Few and small: what is urgent comes first, and must leave room for the rest on any link.
+        // Few and small: what is urgent comes first, and must leave room for the rest on any link. A window
+        // that loses more than half leaves none, so they come to an end.
         let size = dice.count(16..300) as usize;
         let interval = Duration::from_micros(dice.spread(50_000.0..500_000.0) as u64);
-        spec.flows[0].probes = Some(Probes { interval, size });
+        spec.flows[0].probes = Some(Probes { interval, size, most: 1000 });
     }
     if dice.chance(0.2) {
         for _ in 0..2 {

@@ -218,7 +218,8 @@ fn fair_beside_cubic() {
 fn probes_during_bulk_are_quick() {
     let p95 = median(|seed| {
         let mut spec = transfer(&demo_links(), "anabranch", 20, seed);
-        spec.flows[0].probes = Some(Probes { interval: Duration::from_millis(20), size: 100 });
+        spec.flows[0].probes =
+            Some(Probes { interval: Duration::from_millis(20), size: 100, most: u64::MAX });
         let report = go(&spec);
         let probes = &report.flows[0].probes;
         println!("probes {} of {}", probes.delays.len(), probes.sent);

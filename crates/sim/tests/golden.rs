@@ -48,7 +48,8 @@ fn scenarios() -> Vec<(&'static str, Spec)> {
     });
     all.push(("rebinding", rebinding));
     let mut probes = bulk("anabranch", &DEMO);
-    probes.flows[0].probes = Some(Probes { interval: Duration::from_millis(20), size: 100 });
+    probes.flows[0].probes =
+        Some(Probes { interval: Duration::from_millis(20), size: 100, most: u64::MAX });
     probes.flows[0].goal = Goal::Time(Duration::from_millis(500));
     all.push(("probes", probes));
     let mut rivals = bulk("anabranch", &["rate=10mbit,delay=20ms,loss=1%"]);

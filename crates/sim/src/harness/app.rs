@@ -141,7 +141,8 @@ impl Writer {
             if connection.send_datagram(&message, TrafficClass::Interactive).is_ok() {
                 self.probes_sent += 1;
             }
-            self.next_probe += probes.interval;
+            let more = self.probes_sent < probes.most;
+            self.next_probe = if more { self.next_probe + probes.interval } else { Time::MAX };
         }
     }
 }

@@ -61,6 +61,8 @@ pub struct Probes {
     pub interval: Duration,
     /// Bytes of each, at least 16.
     pub size: usize,
+    /// How many there are, at most.
+    pub most: u64,
 }
 
 /// A change of a path during the run.
