@@ -75,6 +75,9 @@ fn a_peer_on_loopback_is_measured() {
         measured["rtt_min_ms"].as_f64().unwrap() <= measured["rtt_median_ms"].as_f64().unwrap()
     );
     assert_eq!(severity(&report, "ecn", "lo"), "ok");
+    // The measuring server takes packets of a fixed size only.
+    assert_eq!(severity(&report, "mtu", "lo"), "note");
+    assert_eq!(measured["mtu"], 1480, "{measured}");
     assert!(measured["load"]["mbps"].as_f64().unwrap() > 0.0, "{measured}");
 }
 

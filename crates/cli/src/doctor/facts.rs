@@ -147,6 +147,8 @@ pub struct Measured {
     pub ecn_arrived: u64,
     /// Of those arrived with Congestion Experienced.
     pub ecn_ce: u64,
+    /// The longest IP packets that were shown to pass to the peer, bytes.
+    pub mtu: u32,
     /// What filling the link showed, if that was asked for.
     pub load: Option<Load>,
 }

@@ -9,7 +9,7 @@ use anabranch::interfaces::{self, Interface};
 use anabranch::paths::LocalRequest;
 use anabranch::{
     Config, ConnectError, Connection, Endpoint, PathId, PathSpec, PathStats, Permitted, Profile,
-    PublicKey, Schedule, SecretKey, SocketSpec,
+    PublicKey, Schedule, SecretKey, SocketSpec, TrafficClass,
 };
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
@@ -191,6 +191,8 @@ fn bind(endpoint: &Endpoint, candidate: &Candidate) -> io::Result<SocketAddr> {
 
 /// Sends pairs of packets and waits for what becomes of them; `None` if the connection ends meanwhile.
 async fn measure(connection: &Connection, pings: u16) -> Option<Measured> {
+    // Whoever sends data looks for the MTU, so some is sent: no command of ours reads datagrams.
+    connection.send_datagram(&[0], TrafficClass::Bulk).await.ok()?;
     let mut samples = Samples::default();
     let mut ticks = interval(PAIR);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -219,6 +221,7 @@ async fn measure(connection: &Connection, pings: u16) -> Option<Measured> {
         ecn_sent: path.ecn.sent.min(counters.acked_packets),
         ecn_arrived: path.ecn.arrived,
         ecn_ce: path.ecn.ce,
+        mtu: path.mtu,
         load: None,
     })
 }

@@ -44,8 +44,8 @@ fn text(facts: &Facts, findings: &[Finding]) -> String {
     if let Some(peer) = &facts.peer {
         let _ = writeln!(
             text,
-            "{:<10} {:<16} {:>9} {:>9} {:>8} {:>8}  ECN",
-            "link", "address", "RTT min", "median", "loss to", "from"
+            "{:<10} {:<16} {:>9} {:>9} {:>8} {:>8} {:>6}  ECN",
+            "link", "address", "RTT min", "median", "loss to", "from", "MTU"
         );
         for path in &peer.paths {
             let _ = writeln!(text, "{}", row(path));
@@ -78,11 +78,12 @@ fn figures(measured: &Measured) -> String {
         _ => "passes",
     };
     format!(
-        "{:>9} {:>9} {:>8} {:>8}  {marks}",
+        "{:>9} {:>9} {:>8} {:>8} {:>6}  {marks}",
         time(measured.rtt_min_ms),
         time(measured.rtt_median_ms),
         format::percent(measured.loss()),
-        format::percent(measured.peer_loss())
+        format::percent(measured.peer_loss()),
+        measured.mtu
     )
 }
 

@@ -5,6 +5,8 @@ use crate::doctor::facts::{Load, Measured, Outcome, Path, Peer};
 use crate::format;
 use crate::machine::is_private;
 
+/// MTU of Ethernet, and of most of the internet, bytes.
+const ETHERNET: u32 = 1500;
 /// Loss from which a link is worth a note, and from which it is a problem.
 const LOSS: (f64, f64) = (0.01, 0.2);
 /// Packets without which nothing is said about loss: fewer lost ones say nothing.
@@ -87,6 +89,7 @@ fn path(path: &Path, others: bool) -> Vec<Finding> {
     findings.push(loss(name, "to", measured.lost, measured.sent, measured.loss()));
     findings.push(loss(name, "from", measured.peer_lost, measured.peer_sent, measured.peer_loss()));
     findings.extend(marks(name, measured));
+    findings.push(size(name, measured.mtu));
     findings.extend(translation(path));
     findings.extend(measured.load.map(|load| filled(name, measured, &load)));
     findings
@@ -154,6 +157,19 @@ fn marks(name: &str, measured: &Measured) -> Option<Finding> {
     } else {
         Finding::ok("ecn", name, "ECN marks pass")
     })
+}
+
+/// How long the packets are that the link carries.
+fn size(name: &str, mtu: u32) -> Finding {
+    if mtu >= ETHERNET {
+        return Finding::ok("mtu", name, format!("packets of {mtu} bytes pass"));
+    }
+    let what = format!(
+        "no packets longer than {mtu} bytes were seen to pass; Ethernet carries {ETHERNET}"
+    );
+    Finding::note("mtu", name, what).advise(
+        "nothing: it was found out by itself; if a tunnel of yours is on the way, raise its MTU",
+    )
 }
 
 /// What the addresses say about translation; the protocol does not tell more.

@@ -53,6 +53,7 @@ fn measured() -> Measured {
         ecn_sent: 200,
         ecn_arrived: 200,
         ecn_ce: 0,
+        mtu: 1500,
         load: None,
     }
 }
@@ -226,4 +227,11 @@ fn translation_is_told_as_far_as_addresses_tell_it() {
     assert!(what("10.0.0.2", "203.0.113.5:1").starts_with("there is"));
     assert!(what("10.0.0.2", "10.0.0.3:1").contains("not known"));
     assert!(what("203.0.113.9", "203.0.113.5:1").starts_with("no address translation"));
+}
+
+#[test]
+fn a_link_that_carries_less_than_ethernet_is_noted() {
+    let finding = on_link(Measured { mtu: 1420, ..measured() });
+    assert_eq!((finding.severity, finding.check), (Severity::Note, "mtu"));
+    assert!(finding.what.contains("1420"), "{finding:?}");
 }
