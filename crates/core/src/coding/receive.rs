@@ -152,7 +152,8 @@ impl ReceiveWindows {
     pub fn abandon(&mut self, first: SymbolId, count: u64) {
         let end = first.0.saturating_add(count).min(self.limit);
         let from = first.0.max(self.first_missing);
-        let end = if from == self.first_missing { end } else { end.min(from + MAX_WINDOW as u64) };
+        let most = if from == self.first_missing { u64::MAX } else { MAX_WINDOW as u64 };
+        let end = end.min(from.saturating_add(most));
         if from < end {
             self.groups.retain_mut(|group| {
                 let apart = group.end() <= from || group.coverage.first.0 >= end;
