@@ -1,5 +1,6 @@
 //! Which paths to ask for, from what was given on the command line and what the machine has.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
@@ -38,6 +39,12 @@ impl FromStr for PathArg {
         let plain = usage.map_or(local.to_owned(), |usage| format!("{local},{usage}"));
         let request = plain.parse().map_err(|error| format!("{error}"))?;
         Ok(PathArg { text: text.to_owned(), request, remote: remote.map(str::to_owned) })
+    }
+}
+
+impl fmt::Display for PathArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 

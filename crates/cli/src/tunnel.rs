@@ -3,6 +3,8 @@
 pub mod args;
 mod config;
 mod connect;
+mod file;
+pub mod fuzzing;
 mod metrics;
 mod privileges;
 mod serve;
@@ -15,6 +17,7 @@ use anabranch::crypto::keys::format_public_key;
 use anabranch::{Config, Connection, PathEvent, TransportConfig};
 
 use crate::failure::Failure;
+use crate::keys;
 use args::{ConnectArgs, ServeArgs};
 use config::Common;
 use tidings::{Teller, Tiding};
@@ -29,7 +32,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// # Errors
 /// When settings are wrong or sockets cannot be bound.
 pub fn serve(args: &ServeArgs) -> Result<(), Failure> {
-    let settings = config::serve(args)?;
+    let settings = config::serve(args, file::read(args.common.config.as_deref())?)?;
     let teller = Teller { json: args.common.json, quiet: args.common.quiet };
     let qlogs = settings.common.qlogs.clone();
     let result = run(serve::run(settings, args.user.clone(), teller));
@@ -42,7 +45,7 @@ pub fn serve(args: &ServeArgs) -> Result<(), Failure> {
 /// # Errors
 /// When settings are wrong, addresses cannot be bound, or, with `--stdio`, the peer refuses.
 pub fn connect(args: &ConnectArgs) -> Result<(), Failure> {
-    let settings = config::connect(args)?;
+    let settings = config::connect(args, file::read(args.common.config.as_deref())?)?;
     // With --stdio, standard output is the connection's.
     let json = args.common.json && args.stdio.is_none();
     let quiet = args.common.quiet || args.stdio.is_some();
@@ -65,14 +68,14 @@ fn run(task: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
 }
 
 /// The endpoint's configuration for a standing connection.
-fn endpoint_config(common: &Common) -> Config {
-    let mut config = Config::new(common.key.clone(), common.profile.clone());
+fn endpoint_config(common: &Common) -> Result<Config, Failure> {
+    let mut config = Config::new(keys::load(&common.key)?, common.profile.clone());
     config.transport = TransportConfig {
         idle_timeout: Some(IDLE_TIMEOUT),
         keepalive: common.keepalive,
         ..config.transport
     };
-    config
+    Ok(config)
 }
 
 /// Says what happens to a connection's paths, for as long as it lives.

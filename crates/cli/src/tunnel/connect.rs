@@ -28,7 +28,7 @@ pub(super) async fn run(
     teller: Teller,
 ) -> Result<(), Failure> {
     let none: [SocketAddr; 0] = [];
-    let endpoint = Endpoint::bind(endpoint_config(&settings.common), none)
+    let endpoint = Endpoint::bind(endpoint_config(&settings.common)?, none)
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
     let metrics = Metrics::default();
     metrics.listen(settings.common.metrics).await?;

@@ -19,7 +19,7 @@ pub(super) async fn run(
     teller: Teller,
 ) -> Result<(), Failure> {
     let Serve { common, listen, peers } = settings;
-    let mut config = endpoint_config(&common);
+    let mut config = endpoint_config(&common)?;
     config.permitted = Permitted::Only(peers.iter().map(|(key, _)| *key).collect());
     let endpoint = Endpoint::bind(config, listen.iter().copied()).map_err(|error| {
         let places: Vec<String> = listen.iter().map(ToString::to_string).collect();

@@ -1,0 +1,90 @@
+//! The `anabranch` command, as a library for its program and its fuzz target.
+//!
+//! Every command reports on standard output, shows progress on standard error and ends with 0 when it
+//! did what was asked, 1 when it failed and 2 when it was asked wrongly; a failure is one line.
+
+mod args;
+mod bench;
+mod catalog;
+mod demo;
+mod doctor;
+mod failure;
+mod format;
+mod interrupt;
+mod keys;
+mod log;
+mod machine;
+mod output;
+mod paths;
+mod qlog;
+mod record;
+mod repro;
+mod sim;
+mod transfer;
+mod tunnel;
+mod values;
+mod why;
+
+pub use tunnel::fuzzing;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Cli, Command};
+use failure::Failure;
+
+/// Does what the command line asks.
+pub fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("anabranch: {failure}");
+            failure.exit_code()
+        }
+    }
+}
+
+fn run() -> Result<(), Failure> {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => return Err(Failure::from_clap(&error)),
+        Err(help) => return output::print(&help.render().to_string()),
+    };
+    log::start()?;
+    match cli.command {
+        Command::Bench(args) => bench::run(&args),
+        Command::Connect(args) => tunnel::connect(&args),
+        Command::Serve(args) => tunnel::serve(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Send(args) => transfer::send(&args),
+        Command::Recv(args) => transfer::recv(&args),
+        Command::Get(args) => transfer::get(&args),
+        Command::Keygen(args) => keys::keygen(&args),
+        Command::Pubkey(args) => keys::pubkey(&args),
+        Command::Profiles(args) => catalog::profiles(&args),
+        Command::Policies(args) => catalog::policies(&args),
+        Command::Repro(args) => repro::run(&args),
+        Command::Sim(args) => sim::run(&args),
+        Command::Why(args) => why::run(&args),
+        Command::Completions(args) => completions(&args),
+        Command::Man(args) => man(&args),
+    }
+}
+
+fn completions(args: &args::CompletionsArgs) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "anabranch", &mut script);
+    output::print(&String::from_utf8_lossy(&script))
+}
+
+fn man(args: &args::ManArgs) -> Result<(), Failure> {
+    let directory = &args.directory;
+    let cannot =
+        |error| Failure::failed(format!("cannot write into {}: {error}", directory.display()));
+    std::fs::create_dir_all(directory).map_err(cannot)?;
+    // The command about commands has no more to say than `--help` of each.
+    let command = Cli::command().disable_help_subcommand(true);
+    clap_mangen::generate_to(command, directory).map_err(cannot)
+}

@@ -1,0 +1,189 @@
+//! The configuration file of `serve` and `connect`. What is read is right in itself: keys, addresses and
+//! names are checked where they stand, so that a mistake is told with its line.
+
+use std::fmt::Display;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anabranch::forward::{Forward, Permit, Target};
+use anabranch::{Profile, PublicKey};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
+use crate::catalog;
+use crate::failure::Failure;
+use crate::paths::PathArg;
+use crate::values;
+
+/// Longest file that is read, bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// A configuration file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    #[serde(default)]
+    pub(super) interface: Interface,
+    #[serde(default, rename = "peer")]
+    pub(super) peers: Vec<Peer>,
+    #[serde(default, rename = "path")]
+    pub(super) paths: Vec<FilePath>,
+}
+
+/// This machine.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Interface {
+    pub(super) private_key_file: Option<PathBuf>,
+    #[serde(default)]
+    pub(super) listen: Vec<SocketAddr>,
+    pub(super) metrics: Option<SocketAddr>,
+    #[serde(default, deserialize_with = "profile")]
+    pub(super) profile: Option<Profile>,
+}
+
+/// Another machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct Peer {
+    #[serde(deserialize_with = "public_key")]
+    pub(super) public_key: PublicKey,
+    pub(super) endpoint: Option<Text<Target>>,
+    pub(super) persistent_keepalive: Option<u16>,
+    #[serde(default)]
+    pub(super) permit: Vec<Text<Permit>>,
+    #[serde(default)]
+    pub(super) local_forward: Vec<Text<Forward>>,
+    #[serde(default)]
+    pub(super) remote_forward: Vec<Text<Forward>>,
+}
+
+/// A path to the other machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "PathSection")]
+pub(super) struct FilePath(pub(super) PathArg);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PathSection {
+    local: String,
+    remote: Option<String>,
+    usage: Option<String>,
+}
+
+/// A value that is written as on the command line.
+#[derive(Clone, Debug)]
+pub(super) struct Text<T>(pub(super) T);
+
+/// Reads the file at `path`; without one, nothing is set.
+pub(super) fn read(path: Option<&Path>) -> Result<File, Failure> {
+    let Some(path) = path else { return Ok(File::default()) };
+    let origin = path.display();
+    let failed = |error: std::io::Error| Failure::failed(format!("cannot read {origin}: {error}"));
+    let mut text = String::new();
+    let opened = std::fs::File::open(path).map_err(failed)?;
+    opened.take(MAX_FILE + 1).read_to_string(&mut text).map_err(failed)?;
+    if text.len() as u64 > MAX_FILE {
+        return Err(Failure::usage(format!("{origin} is too long to be a configuration")));
+    }
+    let file = parse(&text).map_err(|why| Failure::usage(format!("{origin}{why}")))?;
+    Ok(rooted(file, path))
+}
+
+/// The key's file is named from the place of the configuration.
+fn rooted(mut file: File, config: &Path) -> File {
+    if let (Some(key), Some(directory)) = (&mut file.interface.private_key_file, config.parent()) {
+        *key = directory.join(&*key);
+    }
+    file
+}
+
+/// Parses a file; an error begins with the place, line and column, as `:3:1: `.
+pub(super) fn parse(text: &str) -> Result<File, String> {
+    toml::from_str(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        let before = text.get(..at).unwrap_or_default();
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        format!(":{}:{column}: {}", before.matches('\n').count() + 1, error.message())
+    })
+}
+
+impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Text<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Text).map_err(D::Error::custom)
+    }
+}
+
+impl TryFrom<PathSection> for FilePath {
+    type Error = String;
+
+    fn try_from(section: PathSection) -> Result<Self, String> {
+        let PathSection { local, remote, usage } = section;
+        if [Some(&local), remote.as_ref()].into_iter().flatten().any(|at| at.contains(['@', ','])) {
+            return Err("`remote` and `usage` of a path are keys of their own".to_owned());
+        }
+        let remote = remote.map_or_else(String::new, |remote| format!("@{remote}"));
+        let usage = usage.map_or_else(String::new, |usage| format!(",{usage}"));
+        format!("{local}{remote}{usage}").parse().map(FilePath)
+    }
+}
+
+fn public_key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PublicKey, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    values::public_key(&text).map_err(|error| D::Error::custom(format!("public-key: {error}")))
+}
+
+fn profile<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Profile>, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    catalog::profile(&name, &[]).map(Some).map_err(D::Error::custom)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=";
+
+    #[test]
+    fn the_example_of_the_help_is_read() {
+        let text = format!(
+            "[interface]\nprivate-key-file = \"laptop.key\"\n[[peer]]\npublic-key = \"{KEY}\"\n\
+             endpoint = \"home.example:4433\"\npersistent-keepalive = 15\n\
+             local-forward = [\"5432:db:5432\"]\n[[path]]\nlocal = \"wwan0\"\nusage = \"metered\"\n"
+        );
+        let file = parse(&text).unwrap();
+        assert_eq!(file.peers[0].persistent_keepalive, Some(15));
+        assert_eq!(file.paths[0].0, "wwan0,metered".parse().unwrap());
+        let file = rooted(file, Path::new("/etc/anabranch/home.toml"));
+        let key = file.interface.private_key_file.unwrap();
+        assert_eq!(key, Path::new("/etc/anabranch/laptop.key"));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_place() {
+        let peer = format!("[[peer]]\npublic-key = \"{KEY}\"\n");
+        for (text, place, part) in [
+            ("[interface]\nlisten = [\"0.0.0.0:4433\"]\nport = 3\n".to_owned(), ":3:1: ", "port"),
+            (
+                "[interface]\nlisten = [\"0.0.0.0:1\", \"nowhere\"]\n".to_owned(),
+                ":2:24: ",
+                "address",
+            ),
+            ("[interface]\nprofile = \"ftp\"\n".to_owned(), ":2:11: ", "no profile 'ftp'; known"),
+            ("[[peer]]\n".to_owned(), ":1:1: ", "public-key"),
+            ("[[peer]]\npublic-key = \"x\"\n".to_owned(), ":2:14: ", "44 characters"),
+            (format!("{peer}permit = [\"loopback\", \"x\"]\n"), ":3:10: ", "'x' is not accepted"),
+            (format!("{peer}endpoint = \"home\"\n"), ":3:12: ", "HOST:PORT"),
+            (format!("{peer}local-forward = [\"80\"]\n"), ":3:17: ", "[BIND:]PORT"),
+            ("[[path]]\nlocal = \"wlan0\"\nusage = \"now\"\n".to_owned(), ":1:1: ", "metered"),
+            ("[[path]]\nlocal = \"wlan0,backup\"\n".to_owned(), ":1:1: ", "keys of their own"),
+            ("= 1".to_owned(), ":1:1: ", ""),
+        ] {
+            let error = parse(&text).unwrap_err();
+            assert!(error.starts_with(place) && error.contains(part), "{text}{error}");
+        }
+    }
+}
