@@ -354,6 +354,13 @@ impl Endpoint {
         if let Some(transmit) = self.poll_attempts(now, writable, buffer) {
             return Some(transmit);
         }
+        if self.connections.len() == 1 {
+            // Nobody to be fair to: no search for whose turn it is.
+            let (id, connection) = self.connections.iter_mut().next()?;
+            let transmit = connection.poll_transmit(now, writable, buffer)?;
+            self.last_served = *id;
+            return Some(transmit);
+        }
         let start = self.last_served;
         let later = self.connections.range_mut(start.saturating_add(1)..);
         for (id, connection) in later {

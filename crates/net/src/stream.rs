@@ -179,8 +179,11 @@ impl AsyncRead for RecvStream {
         match read(&mut core, &this.connection, this.id, buffer.initialize_unfilled()) {
             Reading::Bytes(count, finished) => {
                 this.ended = finished;
-                // Reading gives the peer credit, which is to be sent.
-                core.wake_driver();
+                // Reading gives the peer credit, which now and then is to be sent.
+                let connection = core.endpoint.connection(this.connection.handle);
+                if connection.is_some_and(|connection| connection.has_control()) {
+                    core.wake_driver();
+                }
                 buffer.advance(count);
                 Poll::Ready(Ok(()))
             }

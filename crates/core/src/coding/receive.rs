@@ -136,6 +136,9 @@ impl ReceiveWindows {
 
     /// The sender needs nothing below `floor` for decoding any more.
     pub fn raise_floor(&mut self, floor: u64) {
+        if floor <= self.base {
+            return;
+        }
         // Only what has been delivered is forgotten: a floor above a hole is a lie or an abandonment.
         let waiting = self.groups.first().map_or(u64::MAX, |group| group.coverage.first.0);
         let floor = floor.min(self.first_missing).min(waiting);

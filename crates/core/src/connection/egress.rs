@@ -229,6 +229,9 @@ impl Connection {
         contents: &mut Contents,
     ) {
         let due = core::mem::take(&mut self.paths[slot].acks_due_about);
+        if due == 0 && self.path_control[slot].is_empty() && self.control.is_empty() {
+            return;
+        }
         let mut writer = self.body(slot, buffer);
         let left = self.write_acks(now, due, &mut writer);
         self.paths[slot].acks_due_about = left;
@@ -409,7 +412,8 @@ impl Connection {
         let due = self.bound[slot].iter().position(|bound| bound.not_before <= now)?;
         let size = self.paths[slot].packet_size;
         self.paths[slot].bytes_queued = self.paths[slot].bytes_queued.saturating_sub(size);
-        self.bound[slot].remove(due)
+        // Mostly it is the first, which leaves at less cost than one from the middle.
+        if due == 0 { self.bound[slot].pop_front() } else { self.bound[slot].remove(due) }
     }
 
     fn explain(&mut self, now: Time, slot: usize, taken: &Taken, bound: Bound) {

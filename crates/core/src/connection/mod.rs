@@ -292,6 +292,11 @@ impl Connection {
         self.streams.read(stream, out)
     }
 
+    /// Whether reading, stopping or resetting has left something to tell the peer.
+    pub fn has_control(&self) -> bool {
+        self.streams.has_control()
+    }
+
     /// Queues a datagram: delivered at most once, in no order.
     pub fn send_datagram(&mut self, bytes: &[u8], class: TrafficClass) -> Result<(), StreamError> {
         self.streams.send_datagram(bytes, class)?;

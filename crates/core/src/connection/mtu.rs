@@ -73,16 +73,14 @@ impl Connection {
 
     /// Takes windows apart whose symbols no usable path carries.
     pub(super) fn fit_windows(&mut self, now: Time) {
-        let rooms = |connection: &Connection| {
-            let usable = (0..connection.paths.len()).filter(|slot| connection.is_usable(*slot));
-            let rooms = usable.map(|slot| symbol_room(connection.paths[slot].mtu.size()));
-            rooms.fold(None, |range, room| {
-                let (least, most) = range.unwrap_or((room, room));
-                Some((room.min(least), room.max(most)))
-            })
-        };
-        let Some((least, most)) = rooms(self) else { return };
-        if self.send.widest() <= least || self.send.measure() <= most {
+        let slots = 0..self.paths.len();
+        if slots.clone().all(|slot| !self.is_usable(slot) || self.fits(slot)) {
+            return;
+        }
+        let usable = slots.filter(|slot| self.is_usable(*slot));
+        let most = usable.map(|slot| symbol_room(self.paths[slot].mtu.size())).max();
+        let most = most.unwrap_or_default();
+        if self.send.measure() <= most {
             return;
         }
         let (send, streams) = (&mut self.send, &mut self.streams);

@@ -91,6 +91,13 @@ const fn raised(base: u64, window: u64, most: u64) -> u64 {
 }
 
 impl Streams {
+    /// Whether a control frame is to be sent.
+    pub fn has_control(&self) -> bool {
+        let control = &self.control;
+        let credit = control.max_data.due || control.max_streams.due;
+        credit || !control.resets.is_empty() || !control.streams.is_empty()
+    }
+
     /// The next control frame to be sent, with its newest value.
     pub fn poll_control(&mut self) -> Option<ControlFrame> {
         if core::mem::take(&mut self.control.max_data.due) {

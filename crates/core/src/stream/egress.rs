@@ -7,6 +7,7 @@ use anabranch_policy::view::{Blocked, SymbolId, TrafficClass};
 use super::datagrams::DatagramQueue;
 use super::events::EventSet;
 use super::returned::Returned;
+use super::send::SendSide;
 use super::streams::Streams;
 use crate::wire::symbol::{
     datagram_len, encode_datagram_head, encode_stream_head, stream_data_room,
@@ -158,33 +159,31 @@ impl Streams {
     fn fill_streams(&mut self, class: TrafficClass, symbol: SymbolId, writer: &mut Writer<'_>) {
         for _ in 0..self.classes[class as usize].turns.len() {
             let Some(id) = self.classes[class as usize].turns.pop_front() else { break };
-            let filled = self.fill_stream(id, symbol, writer);
-            let Some(stream) = self.streams.get_mut(&id) else { continue };
-            stream.send.queued = false;
-            if filled == Filled::NoSpace {
-                stream.send.queued = true;
+            if !self.fill_stream(id, symbol, writer) {
                 self.classes[class as usize].turns.push_front(id);
                 break;
             }
-            self.recount(id);
         }
     }
 
-    /// Writes one frame of a stream, as long as may be.
-    fn fill_stream(&mut self, id: StreamId, symbol: SymbolId, writer: &mut Writer<'_>) -> Filled {
-        let Some(stream) = self.streams.get_mut(&id) else { return Filled::Nothing };
+    /// At a stream's turn, writes one frame of it, as long as may be, if it has anything. False if there
+    /// is no space: the turn is still to come.
+    fn fill_stream(&mut self, id: StreamId, symbol: SymbolId, writer: &mut Writer<'_>) -> bool {
+        let Some(stream) = self.streams.get_mut(&id) else { return true };
         let send = &mut stream.send;
         let sendable = send.sendable();
         let length = sendable.data.min(self.sent_limit.saturating_sub(self.sent));
         if length == 0 && !sendable.lone_fin {
-            return Filled::Nothing;
+            send.queued = false;
+            count(&mut self.classes, id, send);
+            return true;
         }
         let Some(room) = stream_data_room(id, send.sent, writer.remaining()) else {
-            return Filled::NoSpace;
+            return false;
         };
         let piece = length.min(room as u64);
         if piece < length.min(MIN_PIECE) && (writer.position() > 0 || piece == 0) {
-            return Filled::NoSpace;
+            return false;
         }
         let fin = send.ends_after(piece);
         let written = writer.whole(|writer| {
@@ -192,13 +191,13 @@ impl Streams {
             writer.reserve(piece as usize).map(|target| send.take(target))
         });
         if written.is_err() {
-            return Filled::NoSpace;
+            return false;
         }
         self.sent += piece;
         self.unsent -= piece;
-        if fin {
-            send.fin_sent = true;
-        }
+        send.fin_sent |= fin;
+        send.queued = false;
+        count(&mut self.classes, id, send);
         if send.wants_space && send.space(self.limits.send_buffer) * 2 >= self.limits.send_buffer {
             send.wants_space = false;
             self.notify(id, EventSet::WRITABLE);
@@ -206,23 +205,13 @@ impl Streams {
         if fin {
             self.ends.insert((self.end_symbol(id, symbol), id));
         }
-        Filled::Some
+        true
     }
 
     /// Brings a class's totals and turns up to date with one of its streams.
     pub(super) fn recount(&mut self, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        let send = &mut stream.send;
-        let queue = &mut self.classes[send.class as usize];
-        let sendable = send.sendable();
-        queue.data = queue.data - send.counted.data + sendable.data;
-        queue.lone_fins =
-            queue.lone_fins - u64::from(send.counted.lone_fin) + u64::from(sendable.lone_fin);
-        queue.unwritten = queue.unwritten - u64::from(send.counted.more) + u64::from(sendable.more);
-        send.counted = sendable;
-        if !sendable.is_none() && !send.queued {
-            send.queued = true;
-            queue.turns.push_back(id);
+        if let Some(stream) = self.streams.get_mut(&id) {
+            count(&mut self.classes, id, &mut stream.send);
         }
     }
 
@@ -241,12 +230,17 @@ impl Streams {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Filled {
-    /// A frame was written.
-    Some,
-    /// The stream has nothing to send.
-    Nothing,
-    /// The symbol is full.
-    NoSpace,
+/// Counts in its class's totals what a stream can send by now, and gives it a turn if it has none.
+fn count(classes: &mut [ClassQueue; 3], id: StreamId, send: &mut SendSide) {
+    let queue = &mut classes[send.class as usize];
+    let sendable = send.sendable();
+    queue.data = queue.data - send.counted.data + sendable.data;
+    queue.lone_fins =
+        queue.lone_fins - u64::from(send.counted.lone_fin) + u64::from(sendable.lone_fin);
+    queue.unwritten = queue.unwritten - u64::from(send.counted.more) + u64::from(sendable.more);
+    send.counted = sendable;
+    if !sendable.is_none() && !send.queued {
+        send.queued = true;
+        queue.turns.push_back(id);
+    }
 }

@@ -59,7 +59,7 @@ impl Streams {
             self.refresh_max_data();
             self.retire(id);
         } else if news {
-            self.notify(id, EventSet::READABLE);
+            stream.notify(id, EventSet::READABLE, &mut self.eventful);
         }
         if grown {
             self.bound_buffers();

@@ -56,7 +56,9 @@ impl Ring {
         let start = self.index(offset);
         let (head, tail) = data.split_at(data.len().min(self.bytes.len() - start));
         for (at, part) in [(start, head), (0, tail)] {
-            if let Some(target) = self.bytes.get_mut(at..at + part.len()) {
+            if !part.is_empty()
+                && let Some(target) = self.bytes.get_mut(at..at + part.len())
+            {
                 target.copy_from_slice(part);
             }
         }
@@ -67,7 +69,9 @@ impl Ring {
         let head = self.run(offset, out.len() as u64);
         let (first, second) = out.split_at_mut(head.len());
         first.copy_from_slice(head);
-        if let Some(tail) = self.bytes.get(..second.len()) {
+        if !second.is_empty()
+            && let Some(tail) = self.bytes.get(..second.len())
+        {
             second.copy_from_slice(tail);
         }
     }

@@ -115,6 +115,21 @@ pub(super) struct Stream {
     pub(super) due: DueSet,
 }
 
+impl Stream {
+    /// Adds an event to its set, and itself to the streams with events.
+    pub(super) fn notify(
+        &mut self,
+        id: StreamId,
+        kind: EventSet,
+        eventful: &mut VecDeque<StreamId>,
+    ) {
+        self.events.add(kind);
+        if !core::mem::replace(&mut self.listed, true) {
+            eventful.push_back(id);
+        }
+    }
+}
+
 impl Streams {
     /// No streams. The peer's limits are zero until [`set_peer_limits`](Self::set_peer_limits).
     pub fn new(role: Role, limits: StreamLimits) -> Self {
@@ -346,10 +361,7 @@ impl Streams {
     /// Adds an event to a stream's set.
     pub(super) fn notify(&mut self, id: StreamId, kind: EventSet) {
         if let Some(stream) = self.streams.get_mut(&id) {
-            stream.events.add(kind);
-            if !core::mem::replace(&mut stream.listed, true) {
-                self.eventful.push_back(id);
-            }
+            stream.notify(id, kind, &mut self.eventful);
         }
     }
 

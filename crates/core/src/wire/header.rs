@@ -1,6 +1,6 @@
 //! The header of data packets: layout, protection and the expansion of truncated numbers.
 
-use super::codec::{MAX_VARINT, NoSpace, Reader, WireError, Writer};
+use super::codec::{MAX_VARINT, NoSpace, WireError, Writer};
 use crate::crypto::TAG_LEN;
 
 /// Bytes before the frames of a data packet.
@@ -60,28 +60,25 @@ pub struct DataHeader {
 impl DataHeader {
     /// Writes [`HEADER_LEN`] bytes. Of the epoch, the low two bits count.
     pub fn encode(&self, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
-        writer.whole(|writer| {
-            writer.u8(DATA_BITS | (self.epoch & 3) << 4)?;
-            writer.u32(self.connection.0)?;
-            writer.u8(self.path)?;
-            writer.u32(self.number)
-        })
+        let first = DATA_BITS | (self.epoch & 3) << 4;
+        let [a, b, c, d] = self.connection.0.to_be_bytes();
+        let [e, f, g, h] = self.number.to_be_bytes();
+        writer.bytes(&[first, a, b, c, d, self.path, e, f, g, h])
     }
 
     /// Reads the header of an unprotected packet. Fails when it is short, no data packet, or has a
     /// reserved bit set; such a packet is dropped, since nothing has authenticated it.
     pub fn decode(packet: &[u8]) -> Result<DataHeader, WireError> {
-        let mut reader = Reader::new(packet);
-        let first = reader.u8()?;
+        let [first, a, b, c, d, path, e, f, g, h] =
+            *packet.first_chunk::<HEADER_LEN>().ok_or(WireError::Truncated)?;
         if first & KIND_MASK != DATA_BITS {
             return Err(WireError::Value("packet kind"));
         }
         if first & RESERVED_BITS != 0 {
             return Err(WireError::Value("reserved header bits"));
         }
-        let connection = ConnectionId(reader.u32()?);
-        let path = reader.u8()?;
-        let number = reader.u32()?;
+        let connection = ConnectionId(u32::from_be_bytes([a, b, c, d]));
+        let number = u32::from_be_bytes([e, f, g, h]);
         Ok(DataHeader { connection, epoch: first >> 4 & 3, path, number })
     }
 }
@@ -92,8 +89,8 @@ pub fn connection_of(packet: &[u8]) -> Option<ConnectionId> {
     if packet.len() < DATA_OVERHEAD || PacketKind::of(*packet.first()?) != Some(PacketKind::Data) {
         return None;
     }
-    let mut reader = Reader::new(packet.get(1..)?);
-    reader.u32().ok().map(ConnectionId)
+    let [_, id @ ..] = packet.first_chunk::<5>()?;
+    Some(ConnectionId(u32::from_be_bytes(*id)))
 }
 
 /// The last 16 bytes of a data packet, from which the header mask is computed. `None` when the packet
@@ -115,9 +112,8 @@ pub fn protect(packet: &mut [u8], mask: [u8; 6]) {
     let [mask_first, mask_path, mask_number @ ..] = mask;
     *first ^= mask_first & MASKED_BITS;
     *path ^= mask_path;
-    for (byte, mask) in number.iter_mut().zip(mask_number) {
-        *byte ^= mask;
-    }
+    let masked = u32::from_ne_bytes(*number) ^ u32::from_ne_bytes(mask_number);
+    *number = masked.to_ne_bytes();
 }
 
 /// Takes the mask off again: the same operation as [`protect`], by its own name.

@@ -68,21 +68,27 @@ struct Track {
 }
 
 impl Track {
-    fn add(&mut self, event: &Resolved, half_life: Duration, prior: f64) {
-        let age = event.now.since(self.last);
+    fn add(&mut self, event: &Resolved, half_life: impl FnOnce() -> Duration, prior: f64) {
         // One acknowledgement resolves many packets at once: only the first of them sees time pass.
-        let decay = if age.is_zero() {
-            1.0
-        } else {
-            math::exp(-core::f64::consts::LN_2 * age.as_secs_f64() / half_life.as_secs_f64())
-        };
-        self.last = self.last.max(event.now);
-        self.prior = Some(self.prior.map_or(prior, |left| left * decay));
-        self.acked = self.acked * decay + f64::from(event.acked);
-        self.lost = self.lost * decay + f64::from(event.lost);
+        if event.now > self.last {
+            self.forget(event.now.since(self.last), half_life());
+            self.last = event.now;
+        }
+        self.prior.get_or_insert(prior);
+        self.acked += f64::from(event.acked);
+        self.lost += f64::from(event.lost);
+        self.observe(event);
+    }
+
+    /// Weighs what was counted by half for every half-life that passed.
+    fn forget(&mut self, age: Duration, half_life: Duration) {
+        let decay =
+            math::exp(-core::f64::consts::LN_2 * age.as_secs_f64() / half_life.as_secs_f64());
+        self.prior = self.prior.map(|left| left * decay);
+        self.acked *= decay;
+        self.lost *= decay;
         self.squares *= decay;
         self.squares_weight *= decay;
-        self.observe(event);
     }
 
     /// Closes an observation after a round trip or a batch of packets, whichever is later to fill.
@@ -121,10 +127,10 @@ impl Track {
 
 impl LossEstimator for Windowed {
     fn on_resolved(&mut self, event: &Resolved) {
-        if event.queue > self.queue.max(event.srtt / 4) {
+        if event.queue > self.queue && event.queue > event.srtt / 4 {
             return;
         }
-        let half_life = self.half_life.max(event.srtt.saturating_mul(self.rtts));
+        let half_life = || self.half_life.max(event.srtt.saturating_mul(self.rtts));
         self.paths.entry(event.path).add(event, half_life, self.prior);
         self.aggregate.add(event, half_life, self.prior);
     }
