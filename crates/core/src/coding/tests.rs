@@ -1,4 +1,5 @@
 //! A sender's and a receiver's windows over a channel that loses, repeats and reorders, against a model.
 
+mod fates;
 mod model;
 mod verdicts;

@@ -23,7 +23,9 @@ const PROBES: u8 = 2;
 impl Connection {
     /// A symbol's packet was declared lost.
     pub(super) fn symbol_lost(&mut self, now: Time, slot: usize, carried: Carried) {
-        let event = RecoveryEvent::Lost { window: carried.window(), path: self.paths[slot].id };
+        let window = carried.window();
+        let open = self.send.open_window().is_some_and(|view| view.id == window);
+        let event = RecoveryEvent::Lost { window, open, path: self.paths[slot].id };
         let action = self.policies.recovery.on_event(now, event, &self.views);
         self.carry_out(now, action, Some(carried));
     }
@@ -149,9 +151,7 @@ impl Connection {
             let Some(carried) = packet.carried else { continue };
             packets += 1;
             self.send.on_resolved(carried, slot as u8, false);
-            if self.resends() {
-                self.send.make_due(carried);
-            }
+            self.symbol_lost(now, slot, carried);
             if !windows.contains(&carried.window()) {
                 windows.push(carried.window());
             }

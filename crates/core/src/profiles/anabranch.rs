@@ -13,7 +13,7 @@ pub(super) fn profile() -> Profile {
         scheduler: spec("earliest", &[]),
         code: "reed-solomon".to_owned(),
         redundancy: spec("budget", &[]),
-        recovery: spec("fresh-repairs", &[]),
+        recovery: spec("fresh-repairs", &[("open", "resend")]),
         ack: spec("best-path", &[]),
         custom: Default::default(),
     }

@@ -12,23 +12,33 @@ pub const ENTRY: Entry = Entry {
     name: "fresh-repairs",
     summary: "as many fresh repairs as the window still needs; a silent path's load moves to others",
     source: "MPLOT §II-A; FMTCP §IV-A",
-    options: &[option(
-        "timeout",
-        "after a timeout, send what the path carried elsewhere (reinject), or wait (nothing)",
-        "reinject",
-    )],
+    options: &[
+        option(
+            "timeout",
+            "after a timeout, send what the path carried elsewhere (reinject), or wait (nothing)",
+            "reinject",
+        ),
+        option(
+            "open",
+            "for a loss of a window that still fills, wait until repairs can be made, or resend the symbol",
+            "wait",
+        ),
+    ],
 };
 
-/// Any symbol helps as much as the lost one, so lost symbols themselves are never sent again.
+/// Any symbol helps as much as the lost one, so lost symbols themselves are sent again only on request, and
+/// only while their window fills: then none of its repairs exists, and the symbol itself is never in vain.
 #[derive(Clone, Copy, Debug)]
 pub struct FreshRepairs {
     reinject: bool,
+    resend_open: bool,
 }
 
 /// Makes it from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn RecoveryPolicy>, PolicyError> {
     let reinject = options.choice("timeout", &[("reinject", true), ("nothing", false)])?;
-    Ok(Box::new(FreshRepairs { reinject }))
+    let resend_open = options.choice("open", &[("wait", false), ("resend", true)])?;
+    Ok(Box::new(FreshRepairs { reinject, resend_open }))
 }
 
 impl RecoveryPolicy for FreshRepairs {
@@ -39,6 +49,7 @@ impl RecoveryPolicy for FreshRepairs {
         _paths: &[PathView],
     ) -> RecoveryAction {
         match event {
+            RecoveryEvent::Lost { open: true, .. } if self.resend_open => RecoveryAction::Resend,
             RecoveryEvent::Lost { .. } => RecoveryAction::Repair,
             RecoveryEvent::Timeout { path, alternatives: true, .. } if self.reinject => {
                 RecoveryAction::Reinject(path)

@@ -16,6 +16,8 @@ pub enum RecoveryEvent {
     Lost {
         /// Its window.
         window: WindowId,
+        /// The window still takes source symbols, so that no repair of it can be made yet.
+        open: bool,
         /// The path that lost it.
         path: PathId,
     },
@@ -68,7 +70,8 @@ pub trait RecoveryPolicy: Debug + Send {
     /// What to do about `event`.
     fn on_event(&mut self, now: Time, event: RecoveryEvent, paths: &[PathView]) -> RecoveryAction;
 
-    /// Lost symbols are made good by sending the same symbol (true) or fresh repairs (false).
+    /// Lost symbols of closed windows are made good by sending the same symbol (true) or fresh repairs
+    /// (false).
     fn resends(&self) -> bool;
 }
 

@@ -10,11 +10,15 @@ fn timeout(alternatives: bool) -> RecoveryEvent {
     RecoveryEvent::Timeout { path: PATH, consecutive: 1, alternatives }
 }
 
+fn lost(open: bool) -> RecoveryEvent {
+    RecoveryEvent::Lost { window: WINDOW, open, path: PATH }
+}
+
 /// The policy's answers to a loss, a timeout with and without other paths, and a window cut.
 fn answers(spec: &str) -> [RecoveryAction; 4] {
     let mut policy = build(&spec.parse().unwrap()).unwrap();
     [
-        RecoveryEvent::Lost { window: WINDOW, path: PATH },
+        lost(false),
         timeout(true),
         timeout(false),
         RecoveryEvent::WindowCut { path: PATH, window: 6000 },
@@ -28,6 +32,17 @@ fn fresh_repairs_never_resends() {
     assert_eq!(answers("fresh-repairs"), [Repair, Reinject(PATH), Nothing, Nothing]);
     assert_eq!(answers("fresh-repairs:timeout=nothing"), [Repair, Nothing, Nothing, Nothing]);
     assert!(!build(&"fresh-repairs".parse().unwrap()).unwrap().resends());
+}
+
+#[test]
+fn fresh_repairs_may_resend_what_a_filling_window_loses() {
+    let answer = |spec: &str, open| {
+        let mut policy = build(&spec.parse().unwrap()).unwrap();
+        policy.on_event(Time::ZERO, lost(open), &[])
+    };
+    assert_eq!(answer("fresh-repairs", true), RecoveryAction::Repair);
+    assert_eq!(answer("fresh-repairs:open=resend", true), RecoveryAction::Resend);
+    assert_eq!(answer("fresh-repairs:open=resend", false), RecoveryAction::Repair);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Automatic redundancy within a byte budget.
 //!
-//! Bulk windows get the repairs that they will need on average, and the rest when losses are known:
-//! little is wasted. Where a round trip matters (urgent classes, the end of the data, a window
-//! that has waited long), repairs are sent for the loss that may come, as long as those that turn out
-//! not to be needed stay within a share of the data.
+//! A repair that is sent before its need is known either spares its window a second round, or is wasted. Bulk
+//! windows get another one as long as that wastes few for each round spared. Where a round trip matters more
+//! (urgent classes, the end of the data, a window that has waited for one), more may be wasted, as long as all
+//! that turn out not to be needed stay within a share of the data.
 
 use anabranch_types::math;
 use core::time::Duration;
@@ -35,11 +35,18 @@ const URGENT_SOURCES: u16 = 16;
 const URGENT_REPAIRS: u16 = 3;
 /// Loss beyond this is not provided for.
 const MAX_LOSS: f64 = 0.9;
+/// No window has more repairs.
+const MAX_REPAIRS: u16 = 255;
+/// Share of the variance of observed loss that is taken for change, not chance.
+const CHANGE: f64 = 0.25;
 /// Deviations of the number of losses that a full window's repairs must cover: one window in a thousand
 /// runs out.
 const COVERED_DEVIATIONS: f64 = 3.0;
-/// Round trips after which a bulk window becomes urgent.
-const PATIENCE: u32 = 1;
+/// Repairs that may be wasted for each second round that they spare a bulk window.
+const ROUND_WORTH: f64 = 5.0;
+/// The same for a window that has waited for a round trip, behind which later ones wait, and at the end of the
+/// data.
+const LATE_ROUND_WORTH: f64 = 20.0;
 
 /// See the module's documentation.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +82,19 @@ impl Budget {
         (budget - view.repairs_unneeded as f64).max(0.0)
     }
 
+    /// Repairs beyond the `coming` symbols, which are in flight or will be sent, that are worth their waste.
+    fn reserve(
+        &self,
+        window: &WindowView,
+        coming: u16,
+        worth: f64,
+        view: &RedundancyView<'_>,
+    ) -> u16 {
+        let surplus = coming.saturating_sub(window.deficit());
+        let wanted = repairs_worth(worth, need(window, coming, view)).saturating_sub(surplus);
+        wanted.min(self.allowance(view) as u16)
+    }
+
     /// Least k such that more than k of n + k symbols are lost with at most the urgent failure chance.
     fn repairs_for(&self, sources: u16, view: &RedundancyView<'_>) -> u16 {
         // Urgent symbols go to the quickest path, which may be the worst.
@@ -92,13 +112,48 @@ impl Budget {
     }
 }
 
-/// Mean and deviation of the number of repairs that `sources` symbols need at this loss.
-fn expected_need(sources: f64, loss: LossView) -> (f64, f64) {
-    let p = loss.mean.clamp(0.0, MAX_LOSS);
-    let mean = sources * p / (1.0 - p);
-    let by_chance = sources * p / ((1.0 - p) * (1.0 - p));
-    let by_change = sources * loss.deviation / ((1.0 - p) * (1.0 - p));
-    (mean, math::sqrt(by_chance + by_change * by_change))
+/// How many symbols will have to replace the losses among symbols that are in flight or still to be sent,
+/// counting those that are lost in turn: mean and variance.
+fn need(window: &WindowView, coming: u16, view: &RedundancyView<'_>) -> (f64, f64) {
+    let mut rest = coming;
+    let (mut lost, mut change) = (0.0, 0.0);
+    let mut add = |symbols: u16, loss: LossView| {
+        let symbols = f64::from(symbols);
+        lost += symbols * loss.mean.clamp(0.0, MAX_LOSS);
+        change += symbols * symbols * loss.deviation * loss.deviation;
+    };
+    for path in view.paths {
+        let here = window.in_flight_on[usize::from(path.slot) % MAX_PATHS].min(rest);
+        rest -= here;
+        add(here, path.loss);
+    }
+    add(rest, view.loss);
+    let arriving = 1.0 - view.loss.mean.clamp(0.0, MAX_LOSS);
+    let mean = lost / arriving;
+    (mean, (mean + CHANGE * change / arriving) / arriving)
+}
+
+/// The largest number of repairs of which the last wastes at most `worth` for each second round that it
+/// spares: P(need < k) / P(need = k), which rises with k. The need is taken as negative binomial, as it is
+/// where losses are independent.
+fn repairs_worth(worth: f64, (mean, variance): (f64, f64)) -> u16 {
+    if mean <= 0.0 {
+        return 0;
+    }
+    let variance = variance.max(mean);
+    // P(k + 1) / P(k) = (first + k * growth) / (k + 1).
+    let (first, growth) = (mean * mean / variance, 1.0 - mean / variance);
+    let mut wasted = 0.0;
+    let mut repairs = 0;
+    while repairs < MAX_REPAIRS {
+        let k = f64::from(repairs);
+        wasted = (wasted + 1.0) * (k + 1.0) / (first + k * growth);
+        if wasted > worth {
+            break;
+        }
+        repairs += 1;
+    }
+    repairs
 }
 
 fn longest_round(view: &RedundancyView<'_>) -> Duration {
@@ -132,17 +187,12 @@ impl RedundancyPolicy for Budget {
         let room = view.max_symbols.saturating_sub(window.sources);
         let wanted = match window.class {
             TrafficClass::Bulk => {
-                let (mean, deviation) = expected_need(f64::from(window.sources), view.loss);
-                if view.flushing {
-                    let extra = (1.5 * deviation + 1.0).min(self.allowance(view));
-                    if view.loss.mean > 0.0 { mean + extra } else { 0.0 }
-                } else {
-                    mean
-                }
+                let worth = if view.flushing { LATE_ROUND_WORTH } else { ROUND_WORTH };
+                self.reserve(window, window.deficit(), worth, view)
             }
-            _ => f64::from(self.repairs_for(window.sources, view)),
+            _ => self.repairs_for(window.sources, view),
         };
-        (wanted.max(0.0).round() as u16).min(room)
+        wanted.min(room)
     }
 
     fn still_needed(
@@ -153,18 +203,14 @@ impl RedundancyPolicy for Budget {
     ) -> u16 {
         let handed = hypothetical.iter().fold(0_u16, |sum, n| sum.saturating_add(*n));
         let certain = window.shortfall().saturating_sub(handed);
-        let age = view.now.since(window.opened);
-        let late = age > longest_round(view) * PATIENCE;
-        let urgent = late || view.flushing || window.class != TrafficClass::Bulk;
-        if !urgent || window.deficit() == 0 {
+        let urgent = view.flushing || window.class != TrafficClass::Bulk;
+        // At an acknowledgement without a loss, less is open than when the reserve was reckoned.
+        if window.deficit() == 0 || (certain == 0 && !urgent) {
             return certain;
         }
-        // Of what is in flight, due and planned, only the share that survives will help.
-        let loss = view.loss.mean.clamp(0.0, MAX_LOSS);
-        let coming = window.in_flight + window.due + window.proactive_left + handed;
-        let missing = f64::from(window.deficit()) - f64::from(coming) * (1.0 - loss);
-        let wanted = (missing / (1.0 - loss)).ceil().max(0.0);
-        let extra = (wanted - f64::from(certain)).clamp(0.0, self.allowance(view).floor());
-        certain.saturating_add(extra as u16)
+        let late = view.now.since(window.opened) > longest_round(view);
+        let worth = if urgent || late { LATE_ROUND_WORTH } else { ROUND_WORTH };
+        let coming = window.in_flight + window.due + window.proactive_left + handed + certain;
+        certain.saturating_add(self.reserve(window, coming, worth, view))
     }
 }

@@ -227,10 +227,66 @@ fn budget_windows_fill_up_within_the_longest_round_trips() {
     assert_eq!(sources(&view(&paths, 0.2, 0.0), &mut *budget), 128);
 }
 
+/// Under way for so long that its share of waste does not bind.
+fn underway(paths: &[PathView], mean: f64, deviation: f64) -> RedundancyView<'_> {
+    RedundancyView { sources_sent: 10_000, ..view(paths, mean, deviation) }
+}
+
 #[test]
-fn budget_repairs_for_the_loss_that_is_expected() {
+fn budget_repairs_until_the_next_one_wastes_too_much() {
     let mut budget = policy("budget");
     let paths = [path(0, 100, 50)];
-    let mut repairs = |loss| budget.proactive(&closed(30), &view(&paths, loss, 0.1));
-    assert_eq!([0.0, 0.1, 0.25, 0.5].map(&mut repairs), [0, 3, 10, 30]);
+    let mut repairs = |sources, loss, deviation| {
+        budget.proactive(&closed(sources), &underway(&paths, loss, deviation))
+    };
+    // 6 at a loss of 1/4 lose k with .178, .267, .234, .156, .088 and more: the third repair wastes
+    // .678/.156 = 4.3 for each round spared, the fourth .834/.088 = 9.5.
+    assert_eq!(repairs(6, 0.25, 0.0), 3);
+    assert_eq!([0.0, 0.01, 0.1, 0.5].map(|loss| repairs(6, loss, 0.0)), [0, 0, 1, 6]);
+    // The mean is 42.7: the wider the spread, the less certain that one more decides anything.
+    assert_eq!([0.0, 0.05, 0.1].map(|deviation| repairs(128, 0.25, deviation)), [37, 34, 29]);
+}
+
+#[test]
+fn budget_repairs_follow_the_paths_that_carry_the_window() {
+    let mut budget = policy("budget");
+    let mut paths = [path(0, 100, 50), path(1, 100, 50)];
+    paths[1].loss.mean = 0.5;
+    let mut repairs = |on: [u16; 2]| {
+        let mut window = WindowView { in_flight: on[0] + on[1], ..closed(on[0] + on[1]) };
+        window.in_flight_on[..2].copy_from_slice(&on);
+        budget.proactive(&window, &underway(&paths, 0.25, 0.0))
+    };
+    let by_share = [[20, 0], [10, 10], [0, 20]].map(&mut repairs);
+    assert_eq!(by_share, [0, 7, 13]);
+}
+
+#[test]
+fn budget_reserves_more_once_a_window_is_late_and_only_at_losses() {
+    let budget = policy("budget");
+    let paths = [path(0, 100, 50)];
+    let needed = |in_flight: u16, age: u64, flushing: bool| {
+        let window = WindowView { in_flight, received: 4, ..closed(10) };
+        let now = Time::ZERO + Duration::from_millis(age);
+        let view = RedundancyView { now, flushing, ..underway(&paths, 0.25, 0.0) };
+        budget.still_needed(&window, &NOWHERE, &view)
+    };
+    // Two are lost and four in flight: six may be lost, as above.
+    assert_eq!(needed(4, 49, false), 2 + 3);
+    assert_eq!(needed(4, 51, false), 2 + 4);
+    assert_eq!(needed(4, 0, true), 2 + 4);
+    // All six in flight: the reserve was sent with them.
+    assert_eq!(needed(6, 51, false), 0);
+    assert_eq!(needed(6, 51, true), 4, "at the end nothing comes after that could tell");
+}
+
+#[test]
+fn budget_wastes_no_more_than_its_share() {
+    let mut budget = policy("budget:overhead=0.1");
+    let paths = [path(0, 100, 50)];
+    let mut repairs = |repairs_unneeded| {
+        let view = RedundancyView { repairs_unneeded, sources_sent: 936, ..view(&paths, 0.5, 0.0) };
+        budget.proactive(&closed(30), &view)
+    };
+    assert_eq!([0, 76, 90, 100, 200].map(&mut repairs), [24, 24, 10, 0, 0]);
 }

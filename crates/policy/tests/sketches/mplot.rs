@@ -35,7 +35,7 @@ fn blocks_are_sent_repaired_and_mapped_by_rank() {
     let first = world.windows[0];
     world.resolve(2, 0, first.in_flight_on[2], true);
     world.resolve(3, 0, first.in_flight_on[3], true);
-    let lost = RecoveryEvent::Lost { window: WindowId(0), path: PathId(0) };
+    let lost = RecoveryEvent::Lost { window: WindowId(0), open: false, path: PathId(0) };
     let mut recovery = recovery::build(&spec("fresh-repairs")).unwrap();
     assert_eq!(recovery.on_event(Time::ZERO, lost, &world.paths), RecoveryAction::Repair);
     world.resolve(0, 0, 12, false);

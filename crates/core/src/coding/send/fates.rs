@@ -30,6 +30,7 @@ impl SendWindows {
             self.totals.sources += 1;
         }
         if fresh && first_round {
+            standing.first_open = true;
             window.first_open += 1;
         }
     }
@@ -55,11 +56,12 @@ impl SendWindows {
             change.news = true;
         }
         let due = standing.due;
+        let first = core::mem::take(&mut standing.first_open);
         if received {
             self.mark_received(index, symbol, due);
         }
         let window = &mut self.windows[index];
-        window.first_open = window.first_open.saturating_sub(1);
+        window.first_open -= u16::from(first);
         let view = &self.views[index];
         if window.first_open == 0
             && view.closed

@@ -19,6 +19,8 @@ pub(super) struct Standing {
     pub(super) carried: u16,
     /// Path slot that carried it last.
     pub(super) last: u8,
+    /// Its first packet belongs to the window's first transmission, and its fate is open.
+    pub(super) first_open: bool,
 }
 
 /// A source symbol, kept until the window is recovered.
