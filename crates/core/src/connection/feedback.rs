@@ -15,8 +15,6 @@ use crate::path::sent::{Fate, SentPacket};
 use crate::path::{EcnState, UDP_OVERHEAD};
 use crate::wire::{AckFrame, CloseCode, ControlFrame, RankFrame};
 
-/// Acknowledged packets above an open one that are counted at most.
-const ACKED_ABOVE_CAP: u64 = 16;
 /// Lost packets are remembered this many timeouts, so that a late acknowledgement is recognised.
 const REMEMBER_LOST: u32 = 3;
 
@@ -164,11 +162,7 @@ impl Connection {
         let rtt = path.rtt.view();
         let mut lost = core::mem::take(&mut self.scratch.numbers);
         lost.clear();
-        for (number, packet) in path.sent.open() {
-            if number >= largest_acked {
-                break;
-            }
-            let acked_above = path.sent.acked_above(number, largest_acked, ACKED_ABOVE_CAP);
+        for (number, packet, acked_above) in path.sent.open_up_to(largest_acked) {
             let view = DetectionView { now, largest_acked, acked_above, rtt };
             match self.policies.detector.judge(&InFlight { number, sent: packet.sent }, &view) {
                 LossVerdict::Lost => lost.push(number),
@@ -178,7 +172,8 @@ impl Connection {
                 LossVerdict::Waiting => {}
             }
         }
-        for number in &lost {
+        // Oldest first: what is lost first is repaired first.
+        for number in lost.iter().rev() {
             self.declare_lost(now, slot, *number, digest, windows);
         }
         if digest.lost_packets > 0 {

@@ -99,20 +99,6 @@ impl SentPackets {
         self.base
     }
 
-    /// Acknowledged packets with numbers above `number` up to `largest`; counting stops at `cap`.
-    pub fn acked_above(&self, number: u64, largest: u64, cap: u64) -> u64 {
-        let mut count = 0;
-        for above in number + 1..=largest {
-            if self.get(above).is_some_and(|p| p.ack_eliciting && p.fate == Fate::Acked) {
-                count += 1;
-                if count == cap {
-                    break;
-                }
-            }
-        }
-        count
-    }
-
     /// Lowest number whose fate is open: the acknowledgement floor.
     pub fn floor(&self) -> u64 {
         self.scan_from
@@ -175,6 +161,28 @@ impl SentPackets {
             .filter(|(_, p)| p.ack_eliciting && matches!(p.fate, Fate::InFlight | Fate::WrittenOff))
     }
 
+    /// Open packets up to number `largest`, newest first, each with how many of those above it, `largest`
+    /// included, were acknowledged. One pass over them counts for all.
+    pub fn open_up_to(&self, largest: u64) -> impl Iterator<Item = (u64, &SentPacket, u64)> + '_ {
+        let offset =
+            |number: u64| usize::try_from(number.saturating_sub(self.base)).unwrap_or(usize::MAX);
+        let end = offset(largest.saturating_add(1)).min(self.packets.len());
+        let start = offset(self.scan_from).min(end);
+        let first = self.base + start as u64;
+        let mut acked = 0;
+        let packets = self.packets.range(start..end).enumerate().rev();
+        packets.filter(|(_, packet)| packet.ack_eliciting).filter_map(move |(i, packet)| {
+            match packet.fate {
+                Fate::InFlight | Fate::WrittenOff => Some((first + i as u64, packet, acked)),
+                Fate::Acked => {
+                    acked += 1;
+                    None
+                }
+                Fate::Lost => None,
+            }
+        })
+    }
+
     /// When the oldest open packet was sent, probes of the MTU apart: those are often lost.
     pub fn oldest_open(&self) -> Option<Time> {
         self.open().find(|(_, packet)| !packet.mtu_probe).map(|(_, packet)| packet.sent)
@@ -201,3 +209,6 @@ impl SentPackets {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

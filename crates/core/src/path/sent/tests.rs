@@ -1,0 +1,60 @@
+use anabranch_types::Time;
+
+use super::*;
+
+fn packet(number: u64, ack_eliciting: bool) -> SentPacket {
+    SentPacket {
+        sent: Time::from_millis(number),
+        bytes: 1000,
+        fate: Fate::InFlight,
+        ack_eliciting,
+        has_control: false,
+        mtu_probe: false,
+        carried: None,
+        snapshot: RateSnapshot::default(),
+    }
+}
+
+/// A generator of numbers below `n` that anyone can repeat (Knuth's MMIX constants).
+fn draw(state: &mut u64, n: u64) -> u64 {
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) % n
+}
+
+/// What [`SentPackets::open_up_to`] says of one packet, by looking at each above it.
+fn acked_above(sent: &SentPackets, number: u64, largest: u64) -> u64 {
+    let acked =
+        |above: &u64| sent.get(*above).is_some_and(|p| p.ack_eliciting && p.fate == Fate::Acked);
+    (number + 1..=largest).filter(acked).count() as u64
+}
+
+#[test]
+fn one_pass_counts_what_was_acknowledged_above_every_open_packet() {
+    let mut state = 7;
+    let mut seen = 0;
+    for _ in 0..200 {
+        let mut sent = SentPackets::default();
+        for number in 0..60 {
+            sent.push(packet(number, number == 0 || draw(&mut state, 8) > 0));
+        }
+        for step in 0..40 {
+            let number = draw(&mut state, 60);
+            let fate = [Fate::Acked, Fate::Lost, Fate::WrittenOff][draw(&mut state, 3) as usize];
+            sent.resolve(number, fate);
+            sent.prune(Time::from_millis(step));
+            let largest = draw(&mut state, 60);
+            let expected: Vec<(u64, u64)> = sent
+                .open()
+                .map(|(number, _)| number)
+                .filter(|number| *number <= largest)
+                .map(|number| (number, acked_above(&sent, number, largest)))
+                .collect();
+            let mut found: Vec<(u64, u64)> =
+                sent.open_up_to(largest).map(|(number, _, above)| (number, above)).collect();
+            found.reverse();
+            assert_eq!(found, expected);
+            seen += expected.iter().filter(|(_, above)| *above > 0).count();
+        }
+    }
+    assert!(seen > 10_000, "{seen}");
+}
