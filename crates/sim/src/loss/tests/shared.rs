@@ -119,6 +119,56 @@ fn states_follow_along_the_chain() {
     }
 }
 
+/// Loss of 25 and 75 % in turn as figure 8 of MPLOT §IV-E has it, at one of five paths of 2 Mb/s.
+fn fifth_of_figure_8(position: u32, theta: f64) -> LossConfig {
+    let state = |loss| MarkovState { loss: p(loss), mean_dwell: Duration::from_millis(250) };
+    let base = MarkovConfig { states: vec![state(0.25), state(0.75)], jumps: None };
+    LossConfig::Correlated(CorrelatedConfig {
+        group: "p".to_owned(),
+        position,
+        theta: p(theta),
+        slot: Duration::from_millis(3),
+        states: Some(Duration::from_millis(2_500)),
+        base: Box::new(LossConfig::Markov(base)),
+    })
+}
+
+#[test]
+fn shares_lost_in_a_round_trip_have_powers_of_theta() {
+    /// Packets 3 ms apart in a round trip of 48 ms, as at a path of 2 Mb/s.
+    const ROUND: u64 = 16;
+    for theta in [0.05, 0.5, 0.99] {
+        let mut links: Vec<LossProcess> =
+            (1..=5).map(|place| process(&fifth_of_figure_8(place, theta), 5)).collect();
+        let share = |link: &mut LossProcess, round: u64| {
+            let packets = round * ROUND..(round + 1) * ROUND;
+            let lost = packets.filter(|n| link.is_lost(Time::from_millis(3 * n + 1))).count();
+            lost as f64 / ROUND as f64
+        };
+        let rounds: Vec<Vec<f64>> = (0..60_000)
+            .map(|round| links.iter_mut().map(|link| share(link, round)).collect())
+            .collect();
+        let mean = |of: &dyn Fn(&[f64]) -> f64| {
+            rounds.iter().map(|round| of(round)).sum::<f64>() / rounds.len() as f64
+        };
+        let covariance = |i: usize, j: usize| {
+            mean(&|round| round[i] * round[j]) - mean(&|round| round[i]) * mean(&|round| round[j])
+        };
+        for i in 0..5 {
+            let row: Vec<f64> = (0..5)
+                .map(|j| covariance(i, j) / (covariance(i, i) * covariance(j, j)).sqrt())
+                .collect();
+            println!("theta {theta}, path {}: {row:.3?}", i + 1);
+            for (j, correlation) in row.iter().enumerate() {
+                // 1152 draws of whom to follow: five deviations are .074. While two paths' states differ,
+                // their draws cannot be as alike as theta asks for, which takes .01 at most.
+                let expected = theta.powi(i.abs_diff(j) as i32);
+                assert!((correlation - expected).abs() < 0.084, "{theta} {i} {j}: {row:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn groups_and_seeds_are_independent() {
     let config = |group: &str| CorrelatedConfig {
