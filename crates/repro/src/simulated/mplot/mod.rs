@@ -1,5 +1,6 @@
 //! MPLOT's figures and its Table III.
 
+mod correlation;
 mod delay;
 pub(crate) mod diversity;
 mod fairness;
@@ -60,9 +61,22 @@ static FIG7: Experiment =
     experiment!("fig7", &["duration=50s", "warm-up=10s", "seeds=3", "sweep.M.values=[1, 3, 5]"]);
 static FIG8: Experiment = experiment!(
     "fig8",
-    &["duration=60s", "warm-up=5s", "seeds=4", "sweep.M.values=[2, 5]", "sweep.SCHEME.values=[1]"]
+    &["duration=100s", "warm-up=5s", "seeds=6", "sweep.M.values=[2, 5]", "sweep.SCHEME.values=[1]"]
 );
+static FIG8_LARGE: Experiment =
+    experiment!("fig8-large", &["duration=30s", "warm-up=5s", "seeds=3", "sweep.M.values=[1, 10]"]);
 static FIG10: Experiment = experiment!("fig10", &["duration=20s", "warm-up=4s", "seeds=2"]);
+static FIG10_11B: Experiment = experiment!(
+    "fig10-11b",
+    &[
+        "duration=20s",
+        "warm-up=4s",
+        "seeds=2",
+        "sweep.MAC.values=[1, 1, 1, 1]",
+        "sweep.M.values=[1, 3, 5, 10]",
+        "sweep.LAST.values=[4.1846, 1.5528, 0.931, 0.4504]"
+    ]
+);
 static FIG11: Experiment =
     experiment!("fig11", &["duration=40s", "warm-up=5s", "seeds=3", "sweep.M.values=[1, 2, 5]"]);
 static FIG12: Experiment = experiment!(
@@ -90,8 +104,16 @@ pub(super) static ITEMS: &[Simulated] = &[
     Simulated { id: "mplot-fig6", experiments: &[&FIG6], check: fairness::over_time },
     Simulated { id: "mplot-fig7", experiments: &[&FIG7], check: fairness::totals },
     Simulated { id: "mplot-fair-cwnd", experiments: &[&FIG7], check: fairness::windows },
-    Simulated { id: "mplot-fig8", experiments: &[&FIG8], check: diversity::correlation },
-    Simulated { id: "mplot-fig10", experiments: &[&FIG10], check: wireless::contention },
+    Simulated {
+        id: "mplot-fig8",
+        experiments: &[&FIG8, &FIG8_LARGE],
+        check: correlation::against_paths,
+    },
+    Simulated {
+        id: "mplot-fig10",
+        experiments: &[&FIG10, &FIG10_11B],
+        check: wireless::contention,
+    },
     Simulated { id: "mplot-fig10-rts", experiments: &[&FIG10], check: wireless::other_access },
     Simulated { id: "mplot-parity", experiments: &[&PARITY], check: rivals::without_loss },
     Simulated { id: "mplot-fig11", experiments: &[&FIG11], check: rivals::heavy_loss },
