@@ -1,6 +1,7 @@
 //! Why a command did not do what was asked.
 
 use std::fmt::Display;
+use std::io;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -42,6 +43,21 @@ impl Failure {
     /// Ended by the user.
     pub fn interrupted(how: impl Display) -> Self {
         Failure::Interrupted(one_line(&how.to_string()))
+    }
+
+    /// A socket could not be bound to `place`, and what helps.
+    pub fn cannot_listen(place: impl Display, error: &io::Error) -> Self {
+        let advice = match error.kind() {
+            io::ErrorKind::AddrInUse => {
+                "; another program has this port: stop it, or name another port"
+            }
+            io::ErrorKind::PermissionDenied => {
+                "; ports below 1024 need privileges: name a higher one"
+            }
+            io::ErrorKind::AddrNotAvailable => "; it is not an address of this machine",
+            _ => "",
+        };
+        Failure::failed(format!("cannot listen on {place}: {error}{advice}"))
     }
 
     /// The argument parser's complaint, its paragraphs brought into one line.

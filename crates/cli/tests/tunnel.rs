@@ -132,6 +132,14 @@ fn forwards_lead_both_ways_over_two_paths_and_figures_are_told() {
     assert!(exchange(near.as_str().unwrap(), &bytes) == bytes, "through -L");
     assert!(exchange(far.as_str().unwrap(), &bytes[..1000]) == bytes[..1000], "through -R");
     let figures = String::from_utf8(get(&metrics, "/metrics")).unwrap();
+    let page = include_str!("../../../docs/guide/watch.md");
+    for kind in figures.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let name = kind.split(' ').next().unwrap();
+        assert!(
+            page.contains(&format!("| `{name}`")) || page.contains(&format!("`, `{name}`")),
+            "{name}"
+        );
+    }
     assert!(figures.starts_with("HTTP/1.1 200"), "{figures}");
     for path in ["0", "1"] {
         let up = format!("connection=\"1\",path=\"{path}\"}} 1\n");
@@ -248,6 +256,17 @@ fn a_server_that_restarts_is_found_again() {
 }
 
 #[test]
+fn who_waits_for_standard_output_is_told_what_was_missing() {
+    let directory = tempfile::tempdir().unwrap();
+    let (file, public) = key(directory.path(), "a.key");
+    let output =
+        run(&["connect", "nosuch.invalid:1", "--peer", &public, "--key", &file, "--stdio", "a:1"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{text}");
+    assert!(text.contains("cannot find nosuch.invalid") && text.lines().count() == 1, "{text}");
+}
+
+#[test]
 fn wrong_input_is_one_line_that_says_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
     let (file, public) = key(directory.path(), "a.key");
@@ -256,12 +275,25 @@ fn wrong_input_is_one_line_that_says_what_to_do() {
     let config = config.to_str().unwrap();
     let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap().to_string();
+    let any = "127.0.0.1:0";
+    let tcp = TcpListener::bind(any).unwrap();
+    let busy = &tcp.local_addr().unwrap().to_string();
+    let forward = format!("{busy}:localhost:80");
     let cases: &[(&[&str], i32, &str)] = &[
         (&["serve"], 2, "--listen"),
         (&["serve", "--listen", "127.0.0.1:0"], 2, "--allow"),
         (&["serve", "--listen", "127.0.0.1:0", "--allow", &public], 2, "keygen"),
         (&["serve", "--listen", "here", "--allow", &public], 2, "--listen"),
-        (&["serve", "--listen", &taken, "--allow", &public, "--key", &file], 1, "in use"),
+        (&["serve", "--listen", &taken, "--allow", &public, "--key", &file], 1, "another program"),
+        (&["serve", "--listen", "192.0.2.1:1", "--allow", &public, "--key", &file], 1, "of this"),
+        (&["serve", "--listen", any, "--allow", &public, "--key", "/"], 1, "/: is a directory"),
+        (
+            &["serve", "--listen", any, "--allow", &public, "--key", &file, "--metrics", busy],
+            1,
+            "name",
+        ),
+        (&["connect", "host:1", "--peer", &public, "--key", &file, "-L", &forward], 1, "name"),
+        (&["serve", "--config", "/dev/zero"], 2, "too long"),
         (&["serve", "--config", config], 2, ":2:1: unknown field `lissten`"),
         (&["serve", "--config", "/nonexistent/c.toml"], 1, "/nonexistent/c.toml"),
         (&["serve", "--permit", "everything"], 2, "loopback, any"),

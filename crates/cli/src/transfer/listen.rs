@@ -1,7 +1,6 @@
 //! The side that is connected to: by the holder of a ticket, or by peers it allows.
 
 use std::future::pending;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -216,7 +215,8 @@ fn stopped() -> Failure {
 fn bind(config: Config, listen: &[String]) -> Result<Endpoint, Failure> {
     if listen.is_empty() {
         let v4 = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
-        let endpoint = Endpoint::bind(config, [v4]).map_err(|error| cannot_bind(&v4, &error))?;
+        let endpoint =
+            Endpoint::bind(config, [v4]).map_err(|error| Failure::cannot_listen(v4, &error))?;
         let port = endpoint.local_addrs().first().map_or(0, SocketAddr::port);
         let v6 = |port| SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
         // A machine without IPv6 does without.
@@ -230,21 +230,9 @@ fn bind(config: Config, listen: &[String]) -> Result<Endpoint, Failure> {
     let endpoint = Endpoint::bind(config, std::iter::empty::<SocketSpec>())
         .map_err(|error| Failure::failed(format!("cannot open sockets: {error}")))?;
     for address in addresses {
-        endpoint.add_socket(address).map_err(|error| cannot_bind(&address, &error))?;
+        endpoint.add_socket(address).map_err(|error| Failure::cannot_listen(address, &error))?;
     }
     Ok(endpoint)
-}
-
-fn cannot_bind(address: &SocketAddr, error: &io::Error) -> Failure {
-    let advice = match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            "; another program has this port: stop it, or name another port"
-        }
-        io::ErrorKind::PermissionDenied => "; ports below 1024 need privileges: name a higher one",
-        io::ErrorKind::AddrNotAvailable => "; it is not an address of this machine",
-        _ => "",
-    };
-    Failure::failed(format!("cannot listen on {address}: {error}{advice}"))
 }
 
 /// Where the endpoint can be reached, best first.

@@ -1,5 +1,6 @@
 //! The side that connects, again and again.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use anabranch::crypto::keys::format_public_key;
 use anabranch::forward::{Link, Target, listen_here, listen_there, splice};
 use anabranch::paths::dial;
 use anabranch::{Connection, Endpoint};
+use tokio::sync::watch;
 
 use super::config::Connect;
 use super::metrics::Metrics;
@@ -35,9 +37,9 @@ pub(super) async fn run(
     let link = Link::new(Arc::new(move |event| teller.forward(event)));
     let mut tasks = tokio::task::JoinSet::new();
     for forward in &settings.local {
-        let listener = listen_here(forward).await.map_err(|error| {
-            Failure::failed(format!("cannot listen on {}: {error}", forward.bind))
-        })?;
+        let listener = listen_here(forward)
+            .await
+            .map_err(|error| Failure::cannot_listen(&forward.bind, &error))?;
         let address = listener.local_addr().map_err(Failure::failed)?.to_string();
         teller.say(&Tiding::Listening { address, target: forward.target.to_string() });
         tasks.spawn(listener.run(link.clone()));
@@ -45,14 +47,17 @@ pub(super) async fn run(
     for forward in &settings.remote {
         tasks.spawn(listen_there(link.clone(), forward.clone()));
     }
+    // Why there is no connection, while there is none.
+    let lack = watch::Sender::new(String::new());
+    let connected = stay_connected(&endpoint, &settings, &link, &metrics, teller, &lack);
     let outcome = match &stdio {
         None => tokio::select! {
-            failure = stay_connected(&endpoint, &settings, &link, &metrics, teller) => Err(failure),
+            failure = connected => Err(failure),
             () = asked_to_end() => Ok(()),
         },
         Some(target) => tokio::select! {
-            failure = stay_connected(&endpoint, &settings, &link, &metrics, teller) => Err(failure),
-            outcome = pipe(&link, target) => outcome,
+            failure = connected => Err(failure),
+            outcome = pipe(&link, target, &lack) => outcome,
         },
     };
     endpoint.close(0, "");
@@ -68,9 +73,9 @@ async fn stay_connected(
     link: &Link,
     metrics: &Metrics,
     teller: Teller,
+    lack: &watch::Sender<String>,
 ) -> Failure {
     let peer = format_public_key(&settings.peer);
-    let mut last = String::new();
     loop {
         let reason = match attempt(endpoint, settings).await {
             Ok((connection, kept)) => {
@@ -82,7 +87,7 @@ async fn stay_connected(
                 paths.abort();
                 metrics.forget(watched);
                 drop(kept);
-                last.clear();
+                lack.send_replace(String::new());
                 teller.say(&Tiding::Disconnected { peer: &peer, reason });
                 String::new()
             }
@@ -90,9 +95,9 @@ async fn stay_connected(
             Err(Attempt::Again(reason)) => reason,
         };
         // The same reason is given once.
-        if !reason.is_empty() && reason != last {
-            teller.say(&Tiding::Disconnected { peer: &peer, reason: reason.clone() });
-            last = reason;
+        if !reason.is_empty() && reason != *lack.borrow() {
+            lack.send_replace(reason.clone());
+            teller.say(&Tiding::Disconnected { peer: &peer, reason });
         }
         tokio::time::sleep(RETRY).await;
     }
@@ -128,16 +133,16 @@ async fn attempt(
 }
 
 /// Carries standard input and output.
-async fn pipe(link: &Link, target: &Target) -> Result<(), Failure> {
-    let (send, receive) = link
-        .open(target)
-        .await
-        .map_err(|error| Failure::unreached(format!("cannot reach {target}: {error}")))?;
+async fn pipe(link: &Link, target: &Target, lack: &watch::Sender<String>) -> Result<(), Failure> {
+    let (send, receive) = link.open(target).await.map_err(|error| match error.kind() {
+        ErrorKind::NotConnected if !lack.borrow().is_empty() => Failure::unreached(&*lack.borrow()),
+        _ => Failure::unreached(format!("cannot reach {target}: {error}")),
+    })?;
     let (input, output) = (tokio::io::stdin(), tokio::io::stdout());
     match splice(input, output, send, receive).await {
         Ok(_) => Ok(()),
         // Whoever read our output wants no more.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(Failure::unreached(format!("the connection to {target} broke: {error}"))),
     }
 }

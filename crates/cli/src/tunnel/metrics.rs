@@ -48,7 +48,7 @@ impl Metrics {
     pub(super) async fn listen(&self, address: Option<SocketAddr>) -> Result<(), Failure> {
         let Some(address) = address else { return Ok(()) };
         let listener = TcpListener::bind(address).await.map_err(|error| {
-            Failure::failed(format!("cannot serve figures on {address}: {error}"))
+            Failure::cannot_listen(format_args!("{address}, --metrics"), &error)
         })?;
         let metrics = self.clone();
         tokio::spawn(async move {

@@ -23,7 +23,7 @@ pub(super) async fn run(
     config.permitted = Permitted::Only(peers.iter().map(|(key, _)| *key).collect());
     let endpoint = Endpoint::bind(config, listen.iter().copied()).map_err(|error| {
         let places: Vec<String> = listen.iter().map(ToString::to_string).collect();
-        Failure::failed(format!("cannot listen on {}: {error}", places.join(", ")))
+        Failure::cannot_listen(places.join(", "), &error)
     })?;
     let metrics = Metrics::default();
     metrics.listen(common.metrics).await?;

@@ -166,7 +166,12 @@ fn decode(text: &str) -> Result<[u8; KEY_LEN], KeyError> {
 #[cfg(unix)]
 fn check_mode(file: &File) -> Result<(), KeyError> {
     use std::os::unix::fs::PermissionsExt;
-    let mode = file.metadata().map_err(KeyError::Io)?.permissions().mode() & 0o777;
+    let metadata = file.metadata().map_err(KeyError::Io)?;
+    if metadata.is_dir() {
+        // Of which nobody should be told to change the mode.
+        return Err(KeyError::Io(std::io::ErrorKind::IsADirectory.into()));
+    }
+    let mode = metadata.permissions().mode() & 0o777;
     if mode & 0o077 == 0 { Ok(()) } else { Err(KeyError::Exposed(mode)) }
 }
 
