@@ -116,6 +116,10 @@ pub struct CommonArgs {
     /// Read the file's settings first
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Ask an idle path for a sign of life this often, so that address translators keep it; 0 for never
+    /// [default: 15]
+    #[arg(long, value_name = "SECONDS")]
+    pub persistent_keepalive: Option<u16>,
     /// Serve figures for Prometheus on this address, under /metrics
     #[arg(long, value_name = "ADDR:PORT")]
     pub metrics: Option<SocketAddr>,

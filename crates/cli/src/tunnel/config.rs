@@ -10,7 +10,7 @@ use anabranch::forward::{Forward, Permit, Target};
 use anabranch::{Profile, PublicKey, format_public_key};
 
 use super::args::{CommonArgs, ConnectArgs, ServeArgs};
-use super::file::{File, Interface, Text};
+use super::file::{File, Interface, Peer, Text};
 use crate::catalog;
 use crate::failure::Failure;
 use crate::paths::PathArg;
@@ -54,7 +54,10 @@ pub(super) struct Connect {
 
 /// Settings for `serve`: options count more than the file.
 pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
-    let keepalive = file.peers.first().and_then(|peer| peer.persistent_keepalive);
+    let keepalive = match args.common.persistent_keepalive {
+        Some(seconds) => Some(seconds),
+        None => one_keepalive(&file.peers)?,
+    };
     let listen =
         if args.listen.is_empty() { file.interface.listen.clone() } else { args.listen.clone() };
     if listen.is_empty() {
@@ -81,6 +84,19 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
     Ok(Serve { common, listen, peers })
 }
 
+/// The interval of all peers that name one: an endpoint has one for all of its connections.
+fn one_keepalive(peers: &[Peer]) -> Result<Option<u16>, Failure> {
+    let mut named = peers.iter().filter_map(|peer| peer.persistent_keepalive);
+    let first = named.next();
+    if named.any(|other| Some(other) != first) {
+        return Err(Failure::usage(
+            "the file's peers have unlike persistent-keepalive, and `serve` has one for all: \
+             make them alike, or give --persistent-keepalive SECONDS",
+        ));
+    }
+    Ok(first)
+}
+
 /// Settings for `connect`: options count more than the file.
 pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Failure> {
     let section = file.peers.pop();
@@ -92,6 +108,7 @@ pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Fai
     let peer =
         peer.ok_or_else(|| Failure::usage("the peer's public key is needed: --peer PUBKEY"))?;
     let keepalive = section.as_ref().and_then(|peer| peer.persistent_keepalive);
+    let keepalive = args.common.persistent_keepalive.or(keepalive);
     let (mut local, mut remote) = (args.local.clone(), args.remote.clone());
     let mut endpoint = args.to.clone();
     if let Some(section) = section {
@@ -136,4 +153,43 @@ fn common(
 
 fn plain<T>(texts: Vec<Text<T>>) -> Vec<T> {
     texts.into_iter().map(|Text(value)| value).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::tunnel::file::parse;
+
+    #[derive(Parser)]
+    #[command(no_binary_name = true)]
+    struct Options {
+        #[command(flatten)]
+        serve: ServeArgs,
+    }
+
+    fn keepalive(options: &[&str], peers: [&str; 2]) -> Result<Option<Duration>, String> {
+        let keys =
+            ["hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=", &format!("{}=", "A".repeat(43))];
+        let peer = |(key, rest)| format!("[[peer]]\npublic-key = \"{key}\"\n{rest}\n");
+        let peers: String = keys.into_iter().zip(peers).map(peer).collect();
+        let text =
+            format!("interface = {{ private-key-file = 'k', listen = ['[::]:1'] }}\n{peers}");
+        let options = Options::parse_from(options);
+        let settings = serve(&options.serve, parse(&text).unwrap());
+        settings.map(|serve| serve.common.keepalive).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn peers_agree_on_signs_of_life_or_the_option_decides() {
+        let (five, none) = ("persistent-keepalive = 5", "persistent-keepalive = 0");
+        assert_eq!(keepalive(&[], ["", ""]), Ok(Some(KEEPALIVE)));
+        assert_eq!(keepalive(&[], ["", five]), Ok(Some(Duration::from_secs(5))));
+        assert_eq!(keepalive(&[], [none, none]), Ok(None));
+        let error = keepalive(&[], [none, five]).unwrap_err();
+        assert!(error.contains("--persistent-keepalive SECONDS"), "{error}");
+        let option = ["--persistent-keepalive", "7"];
+        assert_eq!(keepalive(&option, [none, five]), Ok(Some(Duration::from_secs(7))));
+    }
 }

@@ -10,7 +10,7 @@ use clap::{Args, FromArgMatches};
 
 use super::args::{ConnectArgs, ServeArgs};
 use super::config::{connect, serve};
-use super::file::{File, Interface, Peer, Text, parse};
+use super::file::{File, Peer, Text, parse};
 use crate::failure::Failure;
 
 /// Reads a configuration file. A mistake is named with a place in the text; what is accepted means the
@@ -26,10 +26,7 @@ pub fn config(data: &[u8]) {
     }
     // Options give all peers the same permits: one peer at a time.
     for peer in &file.peers {
-        let mut file = File { peers: vec![peer.clone()], ..file.clone() };
-        for peer in &mut file.peers {
-            peer.persistent_keepalive = None; // has no option
-        }
+        let file = File { peers: vec![peer.clone()], ..file.clone() };
         let options = parsed::<ServeArgs>(serve_options(&file));
         same(serve(&parsed([].into()), file.clone()), serve(&options, File::default()));
         let options = parsed::<ConnectArgs>(connect_options(&file));
@@ -67,16 +64,18 @@ fn option(name: &str, value: impl Display) -> OsString {
     format!("{name}={value}").into()
 }
 
-fn common_options(interface: &Interface) -> Vec<OsString> {
+fn common_options(File { interface, peers, .. }: &File) -> Vec<OsString> {
     let mut options = Vec::new();
     options.extend(interface.private_key_file.iter().map(|file| option("--key", file.display())));
     options.extend(interface.metrics.iter().map(|address| option("--metrics", address)));
+    let keepalive = peers.iter().find_map(|peer| peer.persistent_keepalive);
+    options.extend(keepalive.map(|seconds| option("--persistent-keepalive", seconds)));
     options.extend(interface.profile.iter().map(|profile| option("--profile", &profile.name)));
     options
 }
 
 fn serve_options(file: &File) -> Vec<OsString> {
-    let mut options = common_options(&file.interface);
+    let mut options = common_options(file);
     options.extend(file.interface.listen.iter().map(|address| option("--listen", address)));
     for Peer { public_key, permit, .. } in &file.peers {
         options.push(option("--allow", format_public_key(public_key)));
@@ -86,7 +85,7 @@ fn serve_options(file: &File) -> Vec<OsString> {
 }
 
 fn connect_options(file: &File) -> Vec<OsString> {
-    let mut options = common_options(&file.interface);
+    let mut options = common_options(file);
     options.extend(file.paths.iter().map(|path| option("--path", &path.0)));
     for Peer { public_key, endpoint, local_forward, remote_forward, .. } in &file.peers {
         options.push(option("--peer", format_public_key(public_key)));
