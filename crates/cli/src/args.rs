@@ -112,7 +112,8 @@ Examples:
 Exit codes:
   0  every byte arrived intact
   1  not every byte arrived, or a file or socket failed: the reason is on standard error
-  2  asked wrongly: unknown option, name or value";
+  2  asked wrongly: unknown option, name or value
+  130  interrupted";
 
 /// Options of `demo`.
 #[derive(Args, Debug)]

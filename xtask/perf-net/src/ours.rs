@@ -30,7 +30,12 @@ pub fn transfer(options: &Options, settings: &[(String, String)]) -> Result<Samp
 }
 
 fn endpoint_config(payload: u16, profile: Profile) -> Result<Config, Failure> {
-    let transport = TransportConfig { max_datagram: payload, ..TransportConfig::default() };
+    let transport = TransportConfig {
+        max_datagram: payload,
+        // Nothing larger is looked for, so that all rows have the same packets.
+        mtu_limit: None,
+        ..TransportConfig::default()
+    };
     let secret = SecretKey::generate()?;
     Ok(Config { permitted: Permitted::Anyone, transport, ..Config::new(secret, profile) })
 }

@@ -216,7 +216,7 @@ async fn limit(limit: Option<Duration>) {
 }
 
 fn interrupted() -> Failure {
-    Failure::failed("interrupted before the transfer was complete")
+    Failure::interrupted("interrupted before the transfer was complete")
 }
 
 fn too_late(plan: &Plan, arrived: u64) -> Failure {

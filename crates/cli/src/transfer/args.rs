@@ -16,7 +16,8 @@ Exit codes:
   1  failed: the reason is on standard error
   2  asked wrongly: unknown option, name or value
   3  nobody answered, or the connection was lost: the same command again continues
-     where this one stopped";
+     where this one stopped
+  130  interrupted: the same command again continues where this one stopped";
 
 const SEND_HELP: &str = "\
 With a ticket that `anabranch recv` printed on the other machine, nothing else is needed. Without

@@ -109,6 +109,7 @@ impl From<TransferError> for Failure {
     fn from(error: TransferError) -> Self {
         match error {
             TransferError::Lost(_) => Failure::unreached(error),
+            TransferError::Interrupted => Failure::interrupted(error),
             error => Failure::failed(error),
         }
     }

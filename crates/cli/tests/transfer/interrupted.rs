@@ -161,7 +161,7 @@ fn interrupting_is_one_line_and_keeps_what_has_come() {
     wait_for(|| !sides.names().is_empty() || !getter.is_running());
     let pid = getter.id().to_string();
     assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
-    let line = getter.end().failed(1);
+    let line = getter.end().failed(130);
     assert!(line.contains("interrupted"), "{line}");
     assert!(!sides.names().contains(&"film".to_owned()));
     assert!(sender.is_running());
