@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::io;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
@@ -58,6 +59,12 @@ impl Failure {
             _ => "",
         };
         Failure::failed(format!("cannot listen on {place}: {error}{advice}"))
+    }
+
+    /// One of several sockets could not be bound.
+    pub fn cannot_listen_on(places: &[SocketAddr], error: &io::Error) -> Self {
+        let places: Vec<String> = places.iter().map(ToString::to_string).collect();
+        Failure::cannot_listen(places.join(", "), error)
     }
 
     /// The argument parser's complaint, its paragraphs brought into one line.

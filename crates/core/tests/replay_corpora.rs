@@ -21,15 +21,3 @@ const TARGETS: [Target; 8] = [
     ("endpoint", fuzzing::endpoint, fuzzing::endpoint_seeds),
     ("peer", fuzzing::peer, fuzzing::peer_seeds),
 ];
-
-#[test]
-fn replay_corpora() {
-    replay::replay(&TARGETS);
-}
-
-/// Writes the seeds to the corpora: `cargo test --test replay_corpora -- --ignored bless`.
-#[test]
-#[ignore = "writes to the repository"]
-fn bless_seeds() {
-    replay::write_seeds(&TARGETS);
-}

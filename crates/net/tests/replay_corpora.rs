@@ -14,18 +14,6 @@ const TARGETS: [Target; 3] = [
     ("transfer_ticket", fuzzing::ticket, fuzzing::ticket_seeds),
 ];
 
-#[test]
-fn replay_corpora() {
-    replay::replay(&TARGETS);
-}
-
-/// Writes the seeds to the corpora: `cargo test -p anabranch --test replay_corpora -- --ignored bless`.
-#[test]
-#[ignore = "writes to the repository"]
-fn bless_seeds() {
-    replay::write_seeds(&TARGETS);
-}
-
 /// Prints new texts for the seeds of tickets, whose secrets are random.
 #[test]
 #[ignore = "prints, and checks nothing"]

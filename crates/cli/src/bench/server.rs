@@ -29,10 +29,8 @@ pub(super) async fn run(args: &ServerArgs) -> Result<(), Failure> {
     };
     let config =
         config(key(args.key.as_deref())?, profile("anabranch", &[])?, args.payload, permitted);
-    let endpoint = Endpoint::bind(config, args.listen.iter().copied()).map_err(|error| {
-        let places: Vec<String> = args.listen.iter().map(ToString::to_string).collect();
-        Failure::cannot_listen(places.join(", "), &error)
-    })?;
+    let endpoint = Endpoint::bind(config, args.listen.iter().copied())
+        .map_err(|error| Failure::cannot_listen_on(&args.listen, &error))?;
     for address in endpoint.local_addrs() {
         eprintln!("listening on {address}");
     }

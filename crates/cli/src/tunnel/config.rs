@@ -54,10 +54,7 @@ pub(super) struct Connect {
 
 /// Settings for `serve`: options count more than the file.
 pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
-    let keepalive = match args.common.persistent_keepalive {
-        Some(seconds) => Some(seconds),
-        None => one_keepalive(&file.peers)?,
-    };
+    let keepalive = keepalive(&args.common, &file.peers)?;
     let listen =
         if args.listen.is_empty() { file.interface.listen.clone() } else { args.listen.clone() };
     if listen.is_empty() {
@@ -84,31 +81,35 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
     Ok(Serve { common, listen, peers })
 }
 
-/// The interval of all peers that name one: an endpoint has one for all of its connections.
-fn one_keepalive(peers: &[Peer]) -> Result<Option<u16>, Failure> {
+/// How often an idle path is asked for a sign of life, if at all: as the option says, or all peers that
+/// say it. An endpoint has one interval for all of its connections.
+fn keepalive(args: &CommonArgs, peers: &[Peer]) -> Result<Option<Duration>, Failure> {
     let mut named = peers.iter().filter_map(|peer| peer.persistent_keepalive);
     let first = named.next();
-    if named.any(|other| Some(other) != first) {
+    if args.persistent_keepalive.is_none() && named.any(|other| Some(other) != first) {
         return Err(Failure::usage(
             "the file's peers have unlike persistent-keepalive, and `serve` has one for all: \
              make them alike, or give --persistent-keepalive SECONDS",
         ));
     }
-    Ok(first)
+    Ok(match args.persistent_keepalive.or(first) {
+        Some(0) => None,
+        Some(seconds) => Some(Duration::from_secs(u64::from(seconds))),
+        None => Some(KEEPALIVE),
+    })
 }
 
 /// Settings for `connect`: options count more than the file.
 pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Failure> {
-    let section = file.peers.pop();
-    if !file.peers.is_empty() {
+    if file.peers.len() > 1 {
         return Err(Failure::usage("one peer can be connected to, and the file has several"));
     }
+    let keepalive = keepalive(&args.common, &file.peers)?;
+    let section = file.peers.pop();
     let in_file = section.as_ref().map(|peer| peer.public_key);
     let peer = args.peer.or(in_file);
     let peer =
         peer.ok_or_else(|| Failure::usage("the peer's public key is needed: --peer PUBKEY"))?;
-    let keepalive = section.as_ref().and_then(|peer| peer.persistent_keepalive);
-    let keepalive = args.common.persistent_keepalive.or(keepalive);
     let (mut local, mut remote) = (args.local.clone(), args.remote.clone());
     let mut endpoint = args.to.clone();
     if let Some(section) = section {
@@ -131,7 +132,7 @@ fn common(
     command: &str,
     args: &CommonArgs,
     file: Interface,
-    keepalive: Option<u16>,
+    keepalive: Option<Duration>,
 ) -> Result<Common, Failure> {
     let key = args.key.clone().or(file.private_key_file).ok_or_else(|| {
         Failure::usage(
@@ -141,11 +142,6 @@ fn common(
     let profile = match (&args.profile, file.profile) {
         (None, Some(profile)) => profile,
         (name, _) => catalog::profile(name.as_deref().unwrap_or("anabranch"), &[])?,
-    };
-    let keepalive = match keepalive {
-        Some(0) => None,
-        Some(seconds) => Some(Duration::from_secs(u64::from(seconds))),
-        None => Some(KEEPALIVE),
     };
     let qlogs = Qlogs::new(args.qlog.as_deref(), command)?;
     Ok(Common { key, profile, metrics: args.metrics.or(file.metrics), keepalive, qlogs })
@@ -157,17 +153,9 @@ fn plain<T>(texts: Vec<Text<T>>) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
     use crate::tunnel::file::parse;
-
-    #[derive(Parser)]
-    #[command(no_binary_name = true)]
-    struct Options {
-        #[command(flatten)]
-        serve: ServeArgs,
-    }
+    use crate::tunnel::fuzzing::parsed;
 
     fn keepalive(options: &[&str], peers: [&str; 2]) -> Result<Option<Duration>, String> {
         let keys =
@@ -176,8 +164,8 @@ mod tests {
         let peers: String = keys.into_iter().zip(peers).map(peer).collect();
         let text =
             format!("interface = {{ private-key-file = 'k', listen = ['[::]:1'] }}\n{peers}");
-        let options = Options::parse_from(options);
-        let settings = serve(&options.serve, parse(&text).unwrap());
+        let options: ServeArgs = parsed(options.iter().map(Into::into).collect());
+        let settings = serve(&options, parse(&text).unwrap());
         settings.map(|serve| serve.common.keepalive).map_err(|failure| failure.to_string())
     }
 

@@ -53,7 +53,7 @@ fn same<T: Debug>(by_file: Result<T, Failure>, by_options: Result<T, Failure>) {
 }
 
 /// The command's arguments, as the program reads these options.
-fn parsed<T: Args + FromArgMatches>(options: Vec<OsString>) -> T {
+pub(super) fn parsed<T: Args + FromArgMatches>(options: Vec<OsString>) -> T {
     let command = T::augment_args(clap::Command::new("fuzzed").no_binary_name(true));
     let matches = command.try_get_matches_from(options);
     let matches = matches.unwrap_or_else(|error| panic!("what a file may say: {error}"));

@@ -21,10 +21,8 @@ pub(super) async fn run(
     let Serve { common, listen, peers } = settings;
     let mut config = endpoint_config(&common)?;
     config.permitted = Permitted::Only(peers.iter().map(|(key, _)| *key).collect());
-    let endpoint = Endpoint::bind(config, listen.iter().copied()).map_err(|error| {
-        let places: Vec<String> = listen.iter().map(ToString::to_string).collect();
-        Failure::cannot_listen(places.join(", "), &error)
-    })?;
+    let endpoint = Endpoint::bind(config, listen.iter().copied())
+        .map_err(|error| Failure::cannot_listen_on(&listen, &error))?;
     let metrics = Metrics::default();
     metrics.listen(common.metrics).await?;
     privileges::drop_all(user.as_deref())?;

@@ -1,6 +1,6 @@
 //! Figure 8: losses that come together.
 
-use super::{Evidence, FIG8, FIG8_LARGE, MPLOT, curve};
+use super::{Evidence, FIG8, FIG8_LARGE, MPLOT, curve, useful};
 use crate::figure::Figure;
 use crate::measure::Measure;
 use crate::outcome::Outcome;
@@ -15,11 +15,6 @@ const THETAS: [&str; 3] = ["5", "50", "99"];
 fn values(evidence: &Evidence, theta: &str, paths: &str, scheme: &str, metric: &str) -> Vec<f64> {
     let at = [("THETA", theta), ("M", paths), ("SCHEME", scheme)];
     evidence.values(FIG8.name, &at, "all", metric)
-}
-
-/// Payload delivered over everything that arrived: what repairs that were not needed leave of it.
-fn useful(goodput: Vec<f64>, throughput: Vec<f64>) -> Vec<f64> {
-    goodput.iter().zip(&throughput).map(|(goodput, throughput)| goodput / throughput).collect()
 }
 
 /// `mplot-fig8`: goodput against the number of paths for three correlations.
@@ -87,7 +82,7 @@ fn explain(evidence: &Evidence, paths: &[String], outcome: &mut Outcome) {
     for paths in paths {
         let [low, high] = ["5", "99"].map(|theta| {
             let of = |metric| values(evidence, theta, paths, MPLOT, metric);
-            (of("throughput_mbps"), useful(of("goodput_mbps"), of("throughput_mbps")))
+            (of("throughput_mbps"), useful(&of("goodput_mbps"), &of("throughput_mbps")))
         });
         let arrives = Measure::ratio(&high.0, &low.0);
         outcome.measure(format!("arrivals, theta .99 over .05, M={paths}"), arrives);
@@ -97,7 +92,7 @@ fn explain(evidence: &Evidence, paths: &[String], outcome: &mut Outcome) {
     let large = |theta: &str, paths: &str| {
         let at = [("THETA", theta), ("M", paths)];
         let of = |metric| evidence.values(FIG8_LARGE.name, &at, "all", metric);
-        useful(of("goodput_mbps"), of("throughput_mbps"))
+        useful(&of("goodput_mbps"), &of("throughput_mbps"))
     };
     for paths in evidence.axis(FIG8_LARGE.name, "M").iter().filter(|paths| *paths != "1") {
         for theta in ["5", "99"] {

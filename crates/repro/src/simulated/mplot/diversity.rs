@@ -4,7 +4,7 @@ use anabranch_policy::analysis::diversity::fit_diversity;
 use anabranch_sim::loss::{LossConfig, aggregate_windows};
 use core::time::Duration;
 
-use super::{Evidence, FIG3, FIG4, FIG4_RESTART, MPLOT, curve, goodput};
+use super::{Evidence, FIG3, FIG4, FIG4_RESTART, MPLOT, curve, goodput, useful};
 use crate::figure::Figure;
 use crate::measure::Measure;
 use crate::outcome::Outcome;
@@ -204,15 +204,13 @@ fn explain_gap(evidence: &Evidence, outcome: &mut Outcome) {
             }
         };
         let (goodput, arrivals) = (metric("goodput_mbps"), metric("throughput_mbps"));
-        let useful = |scale: &str, paths: &str| -> Vec<f64> {
-            let pairs = goodput(scale, paths).into_iter().zip(arrivals(scale, paths));
-            pairs.map(|(goodput, arrivals)| goodput / arrivals).collect()
-        };
+        let share =
+            |scale: &str, paths: &str| useful(&goodput(scale, paths), &arrivals(scale, paths));
         for paths in &paths {
             let name = |what: &str| format!("{what} of D=10{how}, M={paths}");
             outcome.measure(name("gap"), Measure::of(&gap(&goodput, paths)));
             outcome.measure(name("gap in arrivals"), Measure::of(&gap(&arrivals, paths)));
-            outcome.measure(name("gap in the useful share"), Measure::of(&gap(&useful, paths)));
+            outcome.measure(name("gap in the useful share"), Measure::of(&gap(&share, paths)));
         }
         if let (Some(few), Some(many)) = (paths.first(), paths.last()) {
             let (few_gaps, many_gaps) = (gap(&arrivals, few), gap(&arrivals, many));

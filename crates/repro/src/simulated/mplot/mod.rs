@@ -138,6 +138,11 @@ fn goodput(evidence: &Evidence, experiment: &str, at: &[(&str, &str)]) -> Vec<f6
     evidence.values(experiment, at, "all", "goodput_mbps")
 }
 
+/// Goodput over everything that arrived, run by run: what repairs that were not needed leave of it.
+fn useful(goodput: &[f64], arrivals: &[f64]) -> Vec<f64> {
+    goodput.iter().zip(arrivals).map(|(goodput, arrivals)| goodput / arrivals).collect()
+}
+
 /// The curve of a scalar of all flows over a sweep's key, everything else fixed.
 fn curve(
     evidence: &Evidence,
