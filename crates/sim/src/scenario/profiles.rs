@@ -63,17 +63,17 @@ const ROWS: &[Row] = &[
     ("tcp:ns2-sack1-ts", "ns-2's Sack1 sender with timestamps", || {
         reference(Config::ns2_sack1(true), NS2_RENO)
     }),
-    ("mptcp", "MPTCP: lowest round-trip time first, LIA, reinjection after timeouts", || {
+    ("tcp:mptcp", "MPTCP: lowest round-trip time first, LIA, reinjection after timeouts", || {
         let on_timeout = OnTimeout::ReinjectAll;
         let meta = MetaConfig::new(Config::default());
         several(MetaConfig { on_timeout, coupled: true, ..meta }, "lia")
     }),
     (
-        "ptcp",
+        "tcp:parallel",
         "parallel SACK connections with ECN that pull from one queue, as MPLOT compares with",
         || several(parallel(), RENO),
     ),
-    ("ptcp:reassign", "the same with pTCP's redundant striping and reassignment of bytes", || {
+    ("tcp:ptcp", "the same with pTCP's redundant striping and reassignment of bytes", || {
         let (on_timeout, on_cut) = (OnTimeout::ReinjectFirst, OnCut::Unbind);
         several(MetaConfig { on_timeout, on_cut, ..parallel() }, RENO)
     }),

@@ -30,7 +30,11 @@ pub(super) fn read(section: &Section<'_>, protocol: TcpProtocol) -> TcpProtocol 
         None => {
             for key in ["scheduler", "on-timeout", "on-cut", "coupled"] {
                 if table.has(key) {
-                    table.complain(key, "given for a protocol of one path", "mptcp, ptcp");
+                    table.complain(
+                        key,
+                        "given for a protocol of one path",
+                        "tcp:mptcp, tcp:parallel, tcp:ptcp",
+                    );
                 }
             }
         }

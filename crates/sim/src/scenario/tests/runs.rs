@@ -192,7 +192,7 @@ fn applications_fall_silent_and_come_back() {
 
 #[test]
 fn tcp_streams_over_several_paths_add_them_up() {
-    for (profile, least) in [("mptcp", 8.5), ("ptcp", 10.0), ("ptcp:reassign", 10.0)] {
+    for (profile, least) in [("tcp:mptcp", 8.5), ("tcp:parallel", 10.0), ("tcp:ptcp", 10.0)] {
         let text = format!(
             "name = \"several\"\nduration = \"20s\"\nwarm-up = \"4s\"\n\
              [[path]]\nname = \"a\"\nrate = \"8mbit\"\ndelay = \"20ms\"\n\
