@@ -6,7 +6,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use anabranch_sim::agent::{Sink, TcpReceiver, TcpSender, Udp, UdpConfig};
+use anabranch_sim::endpoint::{Sink, TcpReceiver, TcpSender, Udp, UdpConfig};
 use anabranch_sim::engine::{Dumbbell, Engine};
 use anabranch_sim::link::LinkConfig;
 use anabranch_tcp::Config;

@@ -4,8 +4,10 @@
 use core::time::Duration;
 use std::collections::BTreeSet;
 
-use anabranch_sim::agent::{Agent, Sink, TcpReceiver, TcpSender, Udp, UdpConfig};
-use anabranch_sim::engine::{Engine, LinkId, NodeId, PacketEvent, PacketEventKind, Topology};
+use anabranch_sim::endpoint::{Sink, TcpReceiver, TcpSender, Udp, UdpConfig};
+use anabranch_sim::engine::{
+    Agent, Engine, LinkId, NodeId, PacketEvent, PacketEventKind, Topology,
+};
 use anabranch_sim::link::{DropCause, LinkConfig};
 use anabranch_tcp::Config;
 use anabranch_types::{Bitrate, Rng, Time};

@@ -1,6 +1,6 @@
 //! A few points of the reference data, within the bounds that `cargo xtask oracle` applies to all.
 
-use anabranch_sim::agent::{TcpReceiver, TcpSender};
+use anabranch_sim::endpoint::{TcpReceiver, TcpSender};
 use anabranch_sim::engine::{Engine, Topology};
 use anabranch_sim::link::LinkConfig;
 use anabranch_sim::loss::LossConfig;

@@ -1,6 +1,6 @@
 //! One bottleneck between a sender and a receiver, and what a run over it yields.
 
-use anabranch_sim::agent::{TcpReceiver, TcpSender};
+use anabranch_sim::endpoint::{TcpReceiver, TcpSender};
 use anabranch_sim::engine::{Engine, Topology};
 use anabranch_sim::link::LinkConfig;
 use anabranch_sim::loss::LossConfig;

@@ -1,6 +1,6 @@
 //! Table 2: ten flows over a dumbbell whose bottleneck is drop-tail, RED or RED with ECN.
 
-use anabranch_sim::agent::{TcpReceiver, TcpSender};
+use anabranch_sim::endpoint::{TcpReceiver, TcpSender};
 use anabranch_sim::engine::{AgentId, Engine, LinkId, NodeId, Topology};
 use anabranch_sim::link::{LinkConfig, LinkCounters};
 use anabranch_sim::queue::{Discipline, QueueLimit, RedConfig};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anabranch_sim::agent::{TcpReceiver, TcpSender};
+use anabranch_sim::endpoint::{TcpReceiver, TcpSender};
 use anabranch_sim::engine::{AgentId, Dumbbell, Engine};
 use anabranch_sim::link::LinkConfig;
 use anabranch_sim::loss::LossConfig;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anabranch_core::profiles::Profile;
-use anabranch_sim::agent::{
+use anabranch_sim::endpoint::{
     CoreConfig, CoreReceiver, CoreSender, Sink, TcpReceiver, TcpSender, TcpTransfers,
     TcpTransfersReceiver, Udp, UdpConfig,
 };

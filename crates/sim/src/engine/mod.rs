@@ -7,7 +7,7 @@
 //! [`Engine::digest`] shows.
 //!
 //! ```
-//! use anabranch_sim::agent::{Sink, Udp, UdpConfig};
+//! use anabranch_sim::endpoint::{Sink, Udp, UdpConfig};
 //! use anabranch_sim::engine::{Engine, Topology};
 //! use anabranch_types::{Bitrate, Time};
 //!
@@ -28,6 +28,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod agent;
 mod digest;
 mod dumbbell;
 mod link_view;
@@ -45,6 +46,7 @@ use core::any::Any;
 
 use anabranch_types::Time;
 
+pub use agent::{Agent, Arrival, Loss, Outbox};
 pub use dumbbell::{Dumbbell, RoutePair};
 pub use link_view::LinkView;
 pub use observe::{Observer, PacketEvent, PacketEventKind};
@@ -53,7 +55,6 @@ pub use topology::{LinkId, NoRoute, NodeId, RouteId, Topology, TopologyError};
 
 pub(crate) use network::{Network, Watch};
 
-use crate::agent::{Agent, Arrival, Loss, Outbox};
 use network::Outcome;
 
 /// An agent of an [`Engine`].

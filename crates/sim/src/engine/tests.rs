@@ -6,7 +6,7 @@ use anabranch_types::{Bitrate, Time};
 use core::time::Duration;
 
 use super::*;
-use crate::agent::{Sink, Udp, UdpConfig};
+use crate::endpoint::{Sink, Udp, UdpConfig};
 use crate::link::{Ecn, LinkConfig};
 
 /// A chain of links there, and one back.

@@ -3,11 +3,11 @@
 use core::time::Duration;
 
 use anabranch_core::profiles::Profile;
-use anabranch_sim::agent::{
-    Agent, CoreConfig, CoreReceiver, CoreSender, Sink, TcpReceiver, TcpSender, TcpTransfers,
+use anabranch_sim::endpoint::{
+    CoreConfig, CoreReceiver, CoreSender, Sink, TcpReceiver, TcpSender, TcpTransfers,
     TcpTransfersReceiver, Udp, UdpConfig,
 };
-use anabranch_sim::engine::{AgentId, Dumbbell, Engine, NodeId, RoutePair, Topology};
+use anabranch_sim::engine::{Agent, AgentId, Dumbbell, Engine, NodeId, RoutePair, Topology};
 use anabranch_sim::link::LinkConfig;
 use anabranch_sim::traffic::Traffic;
 use anabranch_tcp::Config;

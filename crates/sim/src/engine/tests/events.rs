@@ -1,5 +1,5 @@
 use super::*;
-use crate::agent::{Agent, Arrival, Loss, Outbox};
+use crate::engine::{Agent, Arrival, Loss, Outbox};
 use crate::link::DropCause;
 
 /// Sends three packets at its start and notes when what arrives where.

@@ -9,7 +9,7 @@ use super::core_ends::{CoreSink, CoreSource};
 use super::flow::{Ends, LiveFlow};
 use super::tcp_receiver::TcpSink;
 use super::tcp_sender::TcpSource;
-use crate::agent::{CoreConfig, CoreReceiver, CoreSender, Sink, Udp, UdpConfig};
+use crate::endpoint::{CoreConfig, CoreReceiver, CoreSender, Sink, Udp, UdpConfig};
 use crate::engine::{AgentId, Engine, LinkId, RouteId, Topology};
 use crate::link::LinkCounters;
 use crate::scenario::plan::{FlowPlan, LoadPlan, PathPlan, Plan};

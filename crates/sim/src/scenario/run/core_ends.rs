@@ -5,8 +5,8 @@ use anabranch_core::wire::{Role, StreamId};
 use anabranch_types::Time;
 
 use super::gauge::{Gauge, Log};
-use crate::agent::{Agent, Arrival, CoreReceiver, CoreSender, Loss, Outbox};
-use crate::engine::PortId;
+use crate::endpoint::{CoreReceiver, CoreSender};
+use crate::engine::{Agent, Arrival, Loss, Outbox, PortId};
 
 /// A sending endpoint; its streams are its transfers, in their order.
 #[derive(Debug)]

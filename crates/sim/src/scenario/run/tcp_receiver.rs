@@ -7,8 +7,8 @@ use anabranch_types::Time;
 
 use super::conversation::{Listener, wire};
 use super::gauge::{Gauge, Log};
-use crate::agent::{Agent, Arrival, Outbox, send};
-use crate::engine::{Payload, PortId};
+use crate::endpoint::send;
+use crate::engine::{Agent, Arrival, Outbox, Payload, PortId};
 use crate::link::Ecn;
 use crate::scenario::profiles::TcpProtocol;
 

@@ -8,8 +8,8 @@ use anabranch_types::Time;
 
 use super::conversation::{Speaker, config, wire};
 use super::gauge::Log;
-use crate::agent::{Agent, Arrival, Loss, Outbox, Pause, send};
-use crate::engine::{Payload, PortId};
+use crate::endpoint::{Pause, send};
+use crate::engine::{Agent, Arrival, Loss, Outbox, Payload, PortId};
 use crate::link::DropCause;
 use crate::scenario::profiles::TcpProtocol;
 use crate::traffic::{Source, Traffic, Transfer};

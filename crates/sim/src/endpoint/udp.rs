@@ -2,8 +2,7 @@ use core::time::Duration;
 
 use anabranch_types::{Bitrate, Rng, Time};
 
-use super::{Agent, Arrival, Outbox};
-use crate::engine::{Payload, PortId};
+use crate::engine::{Agent, Arrival, Outbox, Payload, PortId};
 use crate::link::Ecn;
 
 /// What a [`Udp`] source sends.

@@ -8,8 +8,8 @@ use anabranch_policy::view::TrafficClass;
 use anabranch_types::Time;
 
 use super::{CHUNK, CoreConfig, CoreFailure, Host, Pattern, RECEIVER_KEY, SENDER_KEY};
-use crate::agent::{Agent, Arrival, Outbox};
 use crate::engine::PortId;
+use crate::engine::{Agent, Arrival, Outbox};
 use crate::traffic::{Source, Traffic, Transfer};
 use anabranch_core::crypto::PublicKey;
 

@@ -7,8 +7,8 @@ use anabranch_core::wire::StreamId;
 use anabranch_types::Time;
 
 use super::{CHUNK, CoreConfig, CoreFailure, Host, Pattern, RECEIVER_KEY};
-use crate::agent::{Agent, Arrival, Outbox};
 use crate::engine::PortId;
+use crate::engine::{Agent, Arrival, Outbox};
 
 /// The end of a flow that accepts the connection, reads at once, and checks every byte.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 use anabranch_tcp::{Config, Receiver};
 use anabranch_types::Time;
 
+use super::super::tcp::send;
 use super::slot_of;
-use crate::agent::tcp::send;
-use crate::agent::{Agent, Arrival, Outbox};
+use crate::engine::{Agent, Arrival, Outbox};
 use crate::engine::{Payload, PortId};
 use crate::link::Ecn;
 

@@ -5,8 +5,7 @@ use anabranch_tcp::WireFormat;
 use anabranch_tcp::meta::{MetaConfig, MetaReceiver, MetaSender};
 use anabranch_types::Time;
 
-use crate::agent::{Agent, Arrival, Outbox};
-use crate::engine::{Payload, PortId};
+use crate::engine::{Agent, Arrival, Outbox, Payload, PortId};
 use crate::link::Ecn;
 
 /// The sending end, with the application above it. Its n-th port is its n-th subflow.

@@ -22,7 +22,7 @@ use anabranch_types::{Rng, Time};
 pub use receiver::CoreReceiver;
 pub use sender::CoreSender;
 
-use super::{Arrival, Outbox};
+use crate::engine::{Arrival, Outbox};
 use crate::engine::{Payload, PortId};
 use crate::link::Ecn;
 

@@ -12,8 +12,7 @@ use std::collections::VecDeque;
 pub use meta::{MetaTcpReceiver, MetaTcpSender};
 pub(crate) use pause::Pause;
 
-use super::{Agent, Arrival, Loss, Outbox};
-use crate::engine::{Payload, PortId};
+use crate::engine::{Agent, Arrival, Loss, Outbox, Payload, PortId};
 use crate::link::{DropCause, Ecn};
 
 /// The sending end of a connection, with the application above it.

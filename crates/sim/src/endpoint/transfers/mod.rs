@@ -12,8 +12,7 @@ use anabranch_types::Time;
 pub use receiver::TcpTransfersReceiver;
 
 use super::tcp::send;
-use super::{Agent, Arrival, Outbox};
-use crate::engine::{Payload, PortId};
+use crate::engine::{Agent, Arrival, Outbox, Payload, PortId};
 use crate::traffic::{Source, Traffic, Transfer};
 
 /// The sending ends of the connections that an application opens, short flows in particular.

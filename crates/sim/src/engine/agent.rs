@@ -1,22 +1,11 @@
-//! What sends and receives in an engine: the interface, and the built-in agents.
-
-mod core;
-mod tcp;
-mod transfers;
-mod udp;
+//! What sends and receives in an engine.
 
 use std::any::Any;
 use std::fmt::Debug;
 
 use anabranch_types::Time;
 
-pub use self::core::{CoreConfig, CoreFailure, CoreReceiver, CoreSender};
-pub use tcp::{MetaTcpReceiver, MetaTcpSender, TcpReceiver, TcpSender};
-pub(crate) use tcp::{Pause, send};
-pub use transfers::{TcpTransfers, TcpTransfersReceiver};
-pub use udp::{Sink, Udp, UdpConfig, UdpPattern};
-
-use crate::engine::{Network, Payload, PortId, Watch};
+use super::{Network, Payload, PortId, Watch};
 use crate::link::{DropCause, Ecn};
 
 /// A protocol's end, an application, or both, driven by packets and its own timer.
@@ -25,7 +14,7 @@ use crate::link::{DropCause, Ecn};
 /// numbers only from substreams named after itself.
 pub trait Agent: Any + Debug + Send {
     /// The agent has got a port: the local end of a path. Called once per path, in the order in which
-    /// [`Engine::connect`](crate::engine::Engine::connect) was, before the run.
+    /// [`Engine::connect`](super::Engine::connect) was, before the run.
     fn attach(&mut self, port: PortId);
 
     /// A packet has arrived at one of the agent's ports, or was refused on the way.
