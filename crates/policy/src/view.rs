@@ -85,7 +85,41 @@ impl RttView {
     }
 }
 
-/// One path as policies see it. Byte counts are UDP payload plus 28 bytes of IPv4 and UDP header.
+/// Bytes acknowledged on a path since its last loss, and between the last two: what OLIA takes for the
+/// rate that a path sustains (Khalili et al. 2013, §IV, l₁ and l₂).
+///
+/// Losses that one window cut answers count as one: packets sent before the last loss was noticed begin
+/// no new interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterLoss {
+    /// Bytes acknowledged since the last loss, or since the start.
+    pub since: u64,
+    /// Bytes acknowledged between the last two losses; 0 before the second.
+    pub between: u64,
+    noticed: Option<Time>,
+}
+
+impl InterLoss {
+    /// `bytes` were newly acknowledged.
+    pub fn on_acked(&mut self, bytes: u64) {
+        self.since = self.since.saturating_add(bytes);
+    }
+
+    /// Packets were declared lost, the newest of which was sent at `sent`.
+    pub fn on_lost(&mut self, now: Time, sent: Time) {
+        if self.noticed.is_none_or(|noticed| sent > noticed) {
+            *self = InterLoss { since: 0, between: self.since, noticed: Some(now) };
+        }
+    }
+
+    /// The larger of the two: OLIA's l.
+    pub fn largest(&self) -> u64 {
+        self.since.max(self.between)
+    }
+}
+
+/// One path as policies see it. Byte counts are what congestion control counts: UDP payload plus 28 bytes
+/// of IPv4 and UDP header in `anabranch-core`, payload in the models of TCP.
 #[derive(Clone, Copy, Debug)]
 pub struct PathView {
     /// Which path.
@@ -95,7 +129,7 @@ pub struct PathView {
     pub slot: u8,
     /// What it can be used for.
     pub state: PathState,
-    /// Used only when no other path can carry the load.
+    /// Used only when no other path is usable.
     pub backup: bool,
     /// Congestion window, bytes.
     pub cwnd: u64,
@@ -103,7 +137,7 @@ pub struct PathView {
     pub ssthresh: u64,
     /// Bytes sent, neither acknowledged nor declared lost.
     pub bytes_in_flight: u64,
-    /// Bytes bound to this path but not sent yet.
+    /// Bytes assigned to this path and not sent yet, in full packets, whether ripe or not.
     pub bytes_queued: u64,
     /// Size of a full packet, bytes.
     pub packet_size: u64,
@@ -123,6 +157,8 @@ pub struct PathView {
     pub oldest_unacked: Option<Time>,
     /// Loss estimate of this path.
     pub loss: LossView,
+    /// What was acknowledged around its losses.
+    pub inter_loss: InterLoss,
 }
 
 impl PathView {
@@ -155,6 +191,7 @@ impl PathView {
             rto: Duration::from_millis(300),
             oldest_unacked: None,
             loss: LossView::default(),
+            inter_loss: InterLoss::default(),
         }
     }
 
@@ -181,7 +218,11 @@ impl PathView {
 }
 
 /// A coding window: a source block in block codes, the newest stretch of symbols in sliding-window
-/// codes, a fixed run of symbols in the uncoded case.
+/// codes, a fixed run of symbols in the uncoded case. In the models of TCP, where the unit is a segment's
+/// worth of the data stream, it is one such chunk (`sources` is 1).
+///
+/// A symbol is in one state at a time: *due* (or a planned repair), *queued*, *in flight*, *received*, or
+/// lost and not asked for again. A loss, a take-back or a copy makes it due.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WindowView {
     /// Which window.
@@ -192,13 +233,16 @@ pub struct WindowView {
     pub class: TrafficClass,
     /// Source symbols in it so far (F once closed).
     pub sources: u16,
+    /// Source symbols that it was opened for; it closes with fewer if the data ends or its class changes.
+    pub planned: u16,
     /// No further source symbols will join.
     pub closed: bool,
     /// Repair symbols generated so far.
     pub repairs: u16,
     /// Proactive repairs planned but not generated yet.
     pub proactive_left: u16,
-    /// Symbols that must be sent before anything else of this window: losses to make good.
+    /// Symbols that must be sent before anything else of this window: losses to make good, and what was
+    /// taken back from a path's queue.
     pub due: u16,
     /// Distinct symbols known to have arrived (the rank, for a maximum-distance-separable code).
     pub received: u16,
@@ -207,12 +251,17 @@ pub struct WindowView {
     pub in_flight: u16,
     /// Symbols in flight by path slot; a copy counts on each path that carries one.
     pub in_flight_on: [u16; MAX_PATHS],
-    /// Bit i: a symbol that is due was last carried by the path in slot i.
+    /// Distinct symbols that wait in the queues of paths and are not in flight as well.
+    pub queued: u16,
+    /// Symbols in the queue of each path, by slot, copies of symbols in flight included.
+    pub queued_on: [u16; MAX_PATHS],
+    /// Bit i: the path in slot i has sent a symbol of this window, whatever became of it.
+    pub carried_on: u16,
+    /// Bit i: a symbol that is due was last carried by the path in slot i. Symbols taken back before they
+    /// were sent set no bit.
     pub lost_on: u16,
     /// When the window's first symbol was sent.
     pub opened: Time,
-    /// When the data becomes worthless, if ever.
-    pub deadline: Option<Time>,
 }
 
 impl WindowView {
@@ -227,13 +276,39 @@ impl WindowView {
         self.due > 0 || (self.closed && self.proactive_left > 0)
     }
 
-    /// Symbols missing beyond those in flight, due and planned: what new losses have opened.
+    /// Symbols missing beyond those in flight, queued, due and planned: what new losses have opened.
     pub fn shortfall(&self) -> u16 {
         self.deficit()
             .saturating_sub(self.in_flight)
+            .saturating_sub(self.queued)
             .saturating_sub(self.due)
             .saturating_sub(self.proactive_left)
     }
+
+    /// Symbols in flight that `path` neither carries nor has queued: so many at least may be taken by
+    /// [`Work::Copy`].
+    ///
+    /// [`Work::Copy`]: crate::scheduler::Work::Copy
+    pub fn uncopied(&self, path: &PathView) -> u16 {
+        let slot = usize::from(path.slot) % MAX_PATHS;
+        let [carried, queued] = [self.in_flight_on, self.queued_on].map(|counts| counts[slot]);
+        self.in_flight.saturating_sub(carried).saturating_sub(queued)
+    }
+
+    /// Whether `path` has sent a symbol of this window.
+    pub fn carried_by(&self, path: &PathView) -> bool {
+        self.carried_on & bit(path) != 0
+    }
+
+    /// Whether a symbol that is due was last carried by `path`.
+    pub fn lost_by(&self, path: &PathView) -> bool {
+        self.due > 0 && self.lost_on & bit(path) != 0
+    }
+}
+
+/// The bit of a path in masks such as [`WindowView::carried_on`].
+fn bit(path: &PathView) -> u16 {
+    1_u16.checked_shl(u32::from(path.slot)).unwrap_or(0)
 }
 
 /// Why no new source symbol can be made.
@@ -243,16 +318,25 @@ pub enum Blocked {
     Application,
     /// The peer's stream or connection credit is used up.
     FlowControl,
-    /// The peer's decoder credit (open symbols) is used up.
+    /// The credit for symbols that the receiver has not recovered is used up: the peer's, or the sender's
+    /// own bound on those it keeps.
     DecoderCredit,
+}
+
+impl Blocked {
+    /// Whether data waits for room at the receiver.
+    pub fn by_receiver(self) -> bool {
+        self != Blocked::Application
+    }
 }
 
 /// What the application has ready beyond the open windows.
 #[derive(Clone, Copy, Debug)]
 pub struct FreshView {
-    /// Source symbols that could be made now from waiting bytes, credit permitting.
+    /// Source symbols that could be made now: waiting bytes, as far as every credit admits them.
     pub symbols: u32,
-    /// The application has more to write than the send buffers hold: what waits is not the rest.
+    /// The application is blocked on the send buffer: it has more to write than was taken, so what waits
+    /// is not the rest.
     pub more: bool,
     /// Class of the next of them.
     pub class: TrafficClass,
@@ -260,7 +344,8 @@ pub struct FreshView {
     pub symbol_size: u16,
     /// Set when `symbols` is 0.
     pub blocked: Option<Blocked>,
-    /// Symbols the receiver still accepts beyond those open (send window, in symbols).
+    /// The send window: symbols that may be made before the receiver grants more, by the least of its
+    /// credits for symbols, for the connection and for the stream that is next.
     pub window: u32,
 }
 
@@ -293,9 +378,11 @@ impl<'a> Demand<'a> {
 pub struct SchedulerView<'a> {
     /// Now.
     pub now: Time,
-    /// Open paths, by rising id.
+    /// Paths, by rising slot. A closed one keeps its place until another takes the slot.
     pub paths: &'a [PathView],
-    /// Windows not yet recovered at the receiver, oldest first.
+    /// Windows not yet recovered at the receiver, oldest first. An engine that keeps thousands (a window
+    /// for each TCP segment) may leave some out, but none of these: the oldest of all; the oldest that has
+    /// work; and, in a pull, the oldest of which the asking path could take a copy.
     pub windows: &'a [WindowView],
     /// What the application has ready.
     pub fresh: FreshView,
@@ -304,8 +391,17 @@ pub struct SchedulerView<'a> {
 }
 
 impl SchedulerView<'_> {
+    /// The window with this id, if it is shown.
+    pub fn window(&self, id: WindowId) -> Option<&WindowView> {
+        let index = self.windows.binary_search_by_key(&id, |window| window.id).ok()?;
+        self.windows.get(index)
+    }
+
     /// The path with this id.
     pub fn path(&self, id: PathId) -> Option<&PathView> {
         self.paths.iter().find(|path| path.id == id)
     }
 }
+
+#[cfg(test)]
+mod tests;

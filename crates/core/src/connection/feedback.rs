@@ -292,7 +292,12 @@ impl Connection {
         prior_in_flight: u64,
         rate: Option<anabranch_policy::congestion::RateSample>,
     ) {
-        self.paths[slot].loss = self.policies.estimator.path(self.paths[slot].id);
+        let path = &mut self.paths[slot];
+        path.loss = self.policies.estimator.path(path.id);
+        path.inter_loss.on_acked(digest.acked_bytes);
+        if digest.lost_packets > 0 {
+            path.inter_loss.on_lost(now, digest.largest_lost_sent);
+        }
         self.refresh_views(now);
         let path = &mut self.paths[slot];
         let before = path.congestion.window();

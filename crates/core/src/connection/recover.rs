@@ -65,7 +65,6 @@ impl Connection {
                     self.unbind(slot, (free / path.packet_size.max(1)) as usize);
                 }
             }
-            RecoveryAction::Abandon(_) => {}
         }
     }
 

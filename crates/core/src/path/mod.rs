@@ -11,7 +11,7 @@ pub mod sent;
 use std::net::SocketAddr;
 
 use anabranch_policy::congestion::{CongestionController, SentEvent};
-use anabranch_policy::view::{LossView, PathState, PathView};
+use anabranch_policy::view::{InterLoss, LossView, PathState, PathView};
 use anabranch_types::{Bitrate, PathId, Time};
 use core::time::Duration;
 
@@ -118,6 +118,8 @@ pub struct Path {
     pub mtu: PathMtu,
     /// Loss estimate, copied from the estimator after each update.
     pub loss: LossView,
+    /// What was acknowledged around its losses.
+    pub inter_loss: InterLoss,
     /// ECN validation.
     pub ecn: EcnState,
     /// Largest ECN counts that the peer reported: ECT(0), CE.
@@ -191,6 +193,7 @@ impl Path {
             pacer: Pacer::default(),
             mtu,
             loss: LossView::default(),
+            inter_loss: InterLoss::default(),
             ecn: EcnState::Capable,
             ecn_reported: (0, 0),
             ecn_sent: 0,
@@ -237,6 +240,7 @@ impl Path {
         self.sent_in_silence = 0;
         self.last_feedback = now;
         self.loss = LossView::default();
+        self.inter_loss = InterLoss::default();
         self.update_pacing(now);
     }
 
@@ -401,6 +405,7 @@ impl Path {
             rto: self.timeout(timeout),
             oldest_unacked: self.sent.oldest_open(),
             loss: self.loss,
+            inter_loss: self.inter_loss,
         }
     }
 }

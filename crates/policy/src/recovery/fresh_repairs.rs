@@ -55,7 +55,6 @@ impl RecoveryPolicy for FreshRepairs {
                 RecoveryAction::Reinject(path)
             }
             RecoveryEvent::PathDown(path) => RecoveryAction::Reinject(path),
-            RecoveryEvent::Deadline(window) => RecoveryAction::Abandon(window),
             RecoveryEvent::Timeout { .. }
             | RecoveryEvent::WindowCut { .. }
             | RecoveryEvent::PathUp(_) => RecoveryAction::Nothing,

@@ -1,4 +1,13 @@
-//! Recovery: what to do about losses, timeouts, window cuts, dead paths and deadlines.
+//! Recovery: what to do about losses, timeouts, window cuts and dead paths.
+//!
+//! The one interface for it, in `anabranch-core` and over TCP subflows. What protocols do:
+//!
+//! | protocol | specification |
+//! |---|---|
+//! | MPLOT, FMTCP: fresh repairs | `fresh-repairs` |
+//! | MPTCP: all that a timed-out subflow carries is reinjected | `resend` |
+//! | PTCP, striping: only the subflow itself repairs its losses | `resend:timeout=nothing` |
+//! | pTCP: redundant striping after a timeout, unbinding after a cut | `resend:timeout=copy,cut=unbind` |
 
 pub mod fresh_repairs;
 pub mod resend;
@@ -12,7 +21,8 @@ use crate::view::{PathView, WindowId};
 /// Something went wrong (or right again).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryEvent {
-    /// A symbol of the window, last carried by the path, was declared lost.
+    /// A symbol of the window, last carried by the path, was declared lost or written off. Not told by
+    /// engines whose paths repair their own losses, as TCP subflows do.
     Lost {
         /// Its window.
         window: WindowId,
@@ -37,12 +47,10 @@ pub enum RecoveryEvent {
         /// Bytes that the window now admits.
         window: u64,
     },
-    /// A path stopped being usable.
+    /// A path stopped being usable. Its queue is taken back whatever the answer.
     PathDown(PathId),
     /// A path became usable (again).
     PathUp(PathId),
-    /// The window's data is worthless from now on.
-    Deadline(WindowId),
 }
 
 /// What to do about it.
@@ -52,17 +60,17 @@ pub enum RecoveryAction {
     Nothing,
     /// Let the redundancy policy say how many fresh repairs the window needs.
     Repair,
-    /// Make the same symbol due again.
+    /// Make the lost symbol itself due again.
     Resend,
     /// Treat everything in flight on the path as missing, without telling congestion control: it
-    /// becomes due (repair or resend) on the other paths.
+    /// becomes due (as repairs or as it is) on the other paths, and the path's queue is taken back. A TCP
+    /// subflow keeps what it has to retransmit; it is not offered its own.
     Reinject(PathId),
-    /// Copy the path's oldest unacknowledged symbol onto another path.
+    /// Make the path's oldest unacknowledged symbol due once more, on another path.
     Copy(PathId),
-    /// Take back what is bound to the path beyond this many bytes of window.
+    /// Of what is assigned to the path, in flight first, then queued, the oldest so many bytes stay. The
+    /// rest is taken back; what had been sent of it may still arrive.
     Unbind(PathId, u64),
-    /// Give the window up and tell the receiver.
-    Abandon(WindowId),
 }
 
 /// Answers events with actions.

@@ -71,7 +71,6 @@ impl RecoveryPolicy for Resend {
                 RecoveryAction::Unbind(path, window)
             }
             RecoveryEvent::PathDown(path) => RecoveryAction::Reinject(path),
-            RecoveryEvent::Deadline(window) => RecoveryAction::Abandon(window),
             RecoveryEvent::Timeout { .. }
             | RecoveryEvent::WindowCut { .. }
             | RecoveryEvent::PathUp(_) => RecoveryAction::Nothing,

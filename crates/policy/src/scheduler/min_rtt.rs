@@ -31,14 +31,10 @@ fn order(path: &PathView) -> (Duration, PathId) {
     (path.rtt.smoothed, path.id)
 }
 
-fn carried(window: &WindowView, path: &PathView) -> bool {
-    window.due > 0 && window.lost_on & 1_u16.checked_shl(u32::from(path.slot)).unwrap_or(0) != 0
-}
-
 /// Whether `path` is the first in order with room, among those that have not lost the symbol of
 /// `window` that is due; among all, if each has.
 fn first(window: Option<&WindowView>, path: &PathView, view: &SchedulerView<'_>) -> bool {
-    let clean = |other: &PathView| window.is_none_or(|window| !carried(window, other));
+    let clean = |other: &PathView| window.is_none_or(|window| !window.lost_by(other));
     let room = || carriers(view).filter(|other| other.ready || other.id == path.id);
     let any_clean = room().any(clean);
     let best = room().filter(|other| !any_clean || clean(other)).min_by_key(|other| order(other));

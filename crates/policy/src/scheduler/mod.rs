@@ -1,4 +1,38 @@
 //! Scheduling: which symbol goes on which path, and when it is better to wait.
+//!
+//! # The contract
+//!
+//! Two engines carry out what a [`Scheduler`] decides: the connection of `anabranch-core`, and the data
+//! stream over TCP subflows of `anabranch-tcp`. Both keep to the following; `crates/sim/tests/contract`
+//! puts the same cases to both.
+//!
+//! **A path asks** by [`Scheduler::pull`] when its window and its pacer admit a full packet and its queue
+//! has nothing that may leave now. After [`Pull::Send`] it asks again for the next packet. After
+//! [`Pull::Idle`] it asks again once anything has changed: an event below, new data or credit, or a packet
+//! that left on another path. After [`Pull::Hold`] it asks again at the time named and not before. Picks
+//! that name nothing that exists count as [`Pull::Idle`]. Acknowledgements, control frames, probes, and
+//! what a TCP subflow retransmits by itself pass no scheduler.
+//!
+//! **A queue** belongs to each path. Into it go picks for other paths than the one that pulls, picks that
+//! must not leave yet, and [`SchedulerAction::Bind`]. What is queued is spoken for: it no longer counts as
+//! due or in [`FreshView::symbols`](crate::view::FreshView::symbols), and no other path is given it. New
+//! source symbols are cut in the order in which they are assigned, as many as data and credit allow.
+//! What may leave leaves first in, first out, as window and pacer admit it; an entry that must wait holds
+//! up neither those behind it nor the path's pulls. An entry whose symbol has arrived in the meantime is
+//! dropped. When a path goes down, its whole queue is taken back.
+//!
+//! **Taking back** ([`SchedulerAction::Unbind`], a path that goes down, and
+//! [`RecoveryAction::Unbind`](crate::recovery::RecoveryAction::Unbind)) makes symbols due again; copies of
+//! symbols that are in flight elsewhere vanish.
+//!
+//! **Events** reach [`Scheduler::on_event`] after congestion control and recovery have acted on their
+//! cause, so that views show the new state. Actions are carried out in order, at once.
+//!
+//! **Time**: [`Scheduler::wakeup`] is read after every call. When the time has come, [`Wakeup`] is told
+//! once and every path may ask again. A time that does not lie after the last [`Wakeup`] counts as none,
+//! and a [`Pull::Hold`] until a time that has passed counts as [`Pull::Idle`]: no scheduler can stop time.
+//!
+//! [`Wakeup`]: SchedulerEvent::Wakeup
 
 pub mod blind;
 pub mod earliest;
@@ -17,11 +51,11 @@ use crate::view::{SchedulerView, WindowId};
 /// Something that can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
-    /// The next new source symbol, cut from application bytes when it is taken.
+    /// The next new source symbol, cut from application bytes when it is assigned to a path.
     Fresh,
-    /// The next symbol that a window is due: a planned or a reactive repair, or a lost symbol again.
+    /// The next symbol that this window is due: a planned or a reactive repair, or a lost symbol again.
     Window(WindowId),
-    /// A copy of the window's oldest symbol in flight that this path has not carried.
+    /// A copy of this window's oldest symbol in flight that the path neither carries nor has queued.
     Copy(WindowId),
 }
 
@@ -30,9 +64,9 @@ pub enum Work {
 pub struct Pick {
     /// What.
     pub work: Work,
-    /// How many symbols of it, at least 1.
+    /// How many symbols of it, at least 1. Of what there is less, as many as there are.
     pub count: u16,
-    /// On which path. Other paths than the one that pulled keep it in their queue.
+    /// On which path. Work for another path than the one that pulled waits in that path's queue.
     pub path: PathId,
     /// Not before this time (`Time::ZERO`: at once).
     pub not_before: Time,
@@ -46,31 +80,37 @@ pub type Reason = &'static str;
 pub enum Pull {
     /// Send what was pushed onto the picks.
     Send(Reason),
-    /// Send nothing on this path before this time, even if work waits.
+    /// Do not ask for this path before this time, even if work waits and whatever happens. What is queued
+    /// on the path leaves all the same.
     Hold(Time, Reason),
     /// Nothing for this path until something changes: feedback, new data, a timer, or a packet sent on
     /// another path (which may fill the path that this one yielded to).
     Idle(Reason),
 }
 
-/// What a scheduler can be told.
+/// What a scheduler is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedulerEvent {
-    /// Feedback about a path arrived.
+    /// An acknowledgement has newly acknowledged packets of the path. Once an acknowledgement and path.
     Acked(PathId),
-    /// Packets of a path were declared lost.
+    /// Packets of the path were declared lost, by an acknowledgement or a timer. Once for all of them,
+    /// before the same acknowledgement's [`Acked`](Self::Acked).
     Lost(PathId),
-    /// A path's congestion window shrank to this many bytes.
+    /// The path's congestion window is smaller than before: it admits this many bytes now. Told for cuts
+    /// after losses, marks and timeouts; not for [`SchedulerAction::Penalise`], which the scheduler knows of.
     WindowCut(PathId, u64),
-    /// A path's retransmission timer fired.
+    /// The path's probe or retransmission timer fired.
     Timeout(PathId),
-    /// A path became usable.
+    /// The path became usable: for the first time, or again after it had gone down.
     PathUp(PathId),
-    /// A path stopped being usable.
+    /// The path stopped being usable: it is silent, closed, or its subflow has failed. Its queue is taken
+    /// back already.
     PathDown(PathId),
-    /// A window was recovered at the receiver.
+    /// The window was recovered at the receiver: it is no longer in the views.
     Recovered(WindowId),
-    /// The receiver's buffer, not a path, keeps the connection from sending.
+    /// A path has room and data waits, but the receiver's credit admits no new symbol
+    /// ([`Blocked::by_receiver`](crate::view::Blocked::by_receiver)). Told once, before the path that found
+    /// out pulls, and not again until new symbols could be made in between.
     ReceiverLimited,
     /// The time asked for by [`Scheduler::wakeup`] has come.
     Wakeup,
@@ -79,22 +119,25 @@ pub enum SchedulerEvent {
 /// What a scheduler can do outside a pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedulerAction {
-    /// Bind work to a path ahead of its window.
+    /// Assign work to a path ahead of its window: it goes to the end of the path's queue. Nothing happens
+    /// if the path is not usable.
     Bind(Pick),
-    /// Take back what is bound to a path beyond its first `keep` symbols.
+    /// Take back what waits in a path's queue beyond its first `keep` symbols.
     Unbind {
         /// The path.
         path: PathId,
-        /// Symbols that stay bound.
+        /// Symbols that stay queued.
         keep: u32,
     },
-    /// Hold a path back through its congestion controller.
+    /// Hold a path back through its congestion controller, which decides by how much
+    /// ([`CongestionController::penalise`](crate::CongestionController::penalise)). How often is the
+    /// scheduler's responsibility.
     Penalise(PathId),
 }
 
 /// Chooses what each path sends.
 pub trait Scheduler: Debug + Send {
-    /// Something happened; push actions, if any.
+    /// Something happened; push actions onto `actions` (empty at entry), if any.
     fn on_event(
         &mut self,
         _event: SchedulerEvent,
@@ -106,7 +149,8 @@ pub trait Scheduler: Debug + Send {
     /// `path` has window and pacing room: say what it sends. Picks are pushed onto `picks` (empty at entry).
     fn pull(&mut self, path: PathId, view: &SchedulerView<'_>, picks: &mut Vec<Pick>) -> Pull;
 
-    /// When the scheduler wants to be asked again although nothing happens.
+    /// When the scheduler wants to be told [`SchedulerEvent::Wakeup`], if nothing else makes it change
+    /// its mind before.
     fn wakeup(&self) -> Option<Time> {
         None
     }

@@ -35,11 +35,7 @@ impl Scheduler for Redundant {
         if let Some(work) = oldest(view.windows) {
             return send(picks, path.id, work, "oldest due");
         }
-        let slot = usize::from(path.slot);
-        let missing = view.windows.iter().find(|window| {
-            window.in_flight_on.get(slot).is_some_and(|carried| *carried < window.in_flight)
-        });
-        match missing {
+        match view.windows.iter().find(|window| window.uncopied(path) > 0) {
             Some(window) => send(picks, path.id, Work::Copy(window.id), "copy of the oldest"),
             None => match fresh(view) {
                 Some(work) => send(picks, path.id, work, "new data"),
