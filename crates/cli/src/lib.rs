@@ -25,6 +25,7 @@ mod tunnel;
 mod values;
 mod why;
 
+#[cfg(any(test, feature = "testing"))]
 pub use tunnel::fuzzing;
 
 use std::process::ExitCode;

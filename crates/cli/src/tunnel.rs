@@ -4,6 +4,7 @@ pub mod args;
 mod config;
 mod connect;
 mod file;
+#[cfg(any(test, feature = "testing"))]
 pub mod fuzzing;
 mod metrics;
 mod privileges;

@@ -8,6 +8,7 @@
 mod bucket;
 mod cookie;
 mod copies;
+#[cfg(any(test, feature = "testing"))]
 mod fuzz;
 mod initiating;
 pub mod message;
@@ -19,6 +20,7 @@ mod tests;
 
 pub use bucket::TokenBucket;
 #[doc(hidden)]
+#[cfg(any(test, feature = "testing"))]
 pub use fuzz::{fuzz_message, fuzz_seeds};
 pub use initiating::{Established, Initiating, Opening, Schedule};
 pub use responding::{

@@ -9,11 +9,13 @@ pub mod config;
 pub mod connection;
 pub mod crypto;
 pub mod endpoint;
-#[doc(hidden)]
+#[cfg(any(test, feature = "testing"))]
 pub mod fuzzing;
 pub mod handshake;
 pub mod observe;
 pub mod path;
 pub mod profiles;
 pub mod stream;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod wire;

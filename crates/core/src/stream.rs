@@ -21,7 +21,7 @@ mod datagrams;
 mod egress;
 mod error;
 mod events;
-#[doc(hidden)]
+#[cfg(any(test, feature = "testing"))]
 pub mod fuzzing;
 mod ingress;
 mod progress;

@@ -8,7 +8,7 @@ pub mod close;
 pub mod codec;
 pub mod control;
 pub mod frame;
-#[doc(hidden)]
+#[cfg(any(test, feature = "testing"))]
 pub mod fuzzing;
 pub mod header;
 pub mod id;

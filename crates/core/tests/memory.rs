@@ -1,55 +1,17 @@
 //! A peer that has keys and uses up whatever it is granted: the memory of its connection stays below
 //! [`TransportConfig::most_memory`].
 
-// A global allocator cannot be written without: every call is passed on unchanged, and counted.
-#![allow(unsafe_code)]
+mod allocator;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+use allocator::{LIVE, MOST};
 use anabranch_core::config::TransportConfig;
-use anabranch_core::fuzzing::Rogue;
+use anabranch_core::testing::{Rogue, written};
 use anabranch_core::wire::{
-    AckHeader, ControlFrame, RepairFrame, SourceFrame, StreamId, SymbolFrame, Writer,
+    AckHeader, ControlFrame, RepairFrame, SourceFrame, StreamId, SymbolFrame,
 };
 use anabranch_policy::view::{SymbolId, TrafficClass};
 use anabranch_types::PathId;
 use core::time::Duration;
-
-struct Measuring;
-
-thread_local! {
-    /// Bytes in use by this thread, and the most there were; tests run on threads of their own.
-    static LIVE: Cell<i64> = const { Cell::new(0) };
-    static MOST: Cell<i64> = const { Cell::new(0) };
-}
-
-fn change(by: i64) {
-    let live = LIVE.with(|live| live.replace(live.get() + by) + by);
-    MOST.with(|most| most.set(most.get().max(live)));
-}
-
-unsafe impl GlobalAlloc for Measuring {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        change(layout.size() as i64);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        change(-(layout.size() as i64));
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Both are there while one is copied into the other.
-        change(size as i64);
-        change(-(layout.size() as i64));
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Measuring = Measuring;
 
 const SYMBOLS: u64 = 400;
 const STREAM_DATA: u64 = 256 << 10;
@@ -94,13 +56,6 @@ struct Abuser {
     /// The next symbol.
     next: u64,
     packets: u64,
-}
-
-fn written(encode: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
-    let mut buffer = [0; 1400];
-    let mut writer = Writer::new(&mut buffer);
-    encode(&mut writer);
-    writer.written().to_vec()
 }
 
 impl Abuser {

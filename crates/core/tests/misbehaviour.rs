@@ -2,10 +2,10 @@
 //! it sent is dropped; memory stays bounded.
 
 use anabranch_core::config::TransportConfig;
-use anabranch_core::fuzzing::Rogue;
+use anabranch_core::testing::{Rogue, written};
 use anabranch_core::wire::{
     AckHeader, CloseCode, ControlFrame, Frame, Frames, PathUse, RankEntry, RankFrame, RepairFrame,
-    SourceFrame, StreamId, SymbolFrame, Writer,
+    SourceFrame, StreamId, SymbolFrame,
 };
 use anabranch_policy::view::{PathState, SymbolId, TrafficClass};
 use anabranch_types::PathId;
@@ -24,13 +24,6 @@ fn transport() -> TransportConfig {
 fn rogue() -> Rogue {
     let parameters = TransportConfig::default().parameters("anabranch");
     Rogue::connect(transport(), "anabranch", &parameters)
-}
-
-fn written(encode: impl FnOnce(&mut Writer<'_>)) -> Vec<u8> {
-    let mut buffer = [0; 1400];
-    let mut writer = Writer::new(&mut buffer);
-    encode(&mut writer);
-    writer.written().to_vec()
 }
 
 fn control(frame: ControlFrame) -> Vec<u8> {

@@ -12,7 +12,7 @@ use scene::{Scene, Stranger, stranger_address};
 /// First messages in each flood; a hundred in each millisecond.
 const FLOOD: u64 = 100_000;
 const PER_MILLISECOND: u64 = 100;
-const BYTES: usize = 3_000_000;
+const BYTES: u64 = 3_000_000;
 
 /// What a flood is made of: the message of a number.
 type Forge = fn(&mut Scene, u64) -> Vec<u8>;
@@ -25,11 +25,11 @@ fn noise(scene: &mut Scene, _: u64) -> Vec<u8> {
 }
 
 fn unknown_keys(scene: &mut Scene, number: u64) -> Vec<u8> {
-    Stranger::new(scene.victim.public_key(), number).send(scene.now).expect("it is due")
+    Stranger::new(scene.victim().public_key(), number).send(scene.pair.now).expect("it is due")
 }
 
 fn replays(scene: &mut Scene, _: u64) -> Vec<u8> {
-    scene.captured.clone()
+    scene.pair.network.captured.clone()
 }
 
 /// Runs a transfer, and the flood if there is one beside it; when it was done, and the scene.
@@ -46,11 +46,11 @@ fn transfer(flood: Option<(Forge, u16)>) -> (Time, Scene) {
             }
         }
         scene.step(Duration::from_millis(1));
-        if scene.read == BYTES {
-            done = done.min(scene.now);
+        if scene.read() == BYTES {
+            done = done.min(scene.pair.now);
         }
     }
-    assert_eq!(scene.read, BYTES);
+    assert_eq!(scene.read(), BYTES);
     (done, scene)
 }
 
@@ -64,9 +64,9 @@ fn noise_costs_one_mac_and_gets_no_answer() {
     let (undisturbed, _) = transfer(None);
     let (done, scene) = transfer(Some((noise, 1000)));
     assert_eq!(done, undisturbed);
-    assert_eq!((scene.to_strangers.packets, scene.work().accepts), (0, 1));
+    assert_eq!((scene.pair.network.to_strangers.packets, scene.work().accepts), (0, 1));
     assert!(scene.work().macs <= FLOOD + 100, "{} MACs", scene.work().macs);
-    assert_eq!(scene.victim.handles().count(), 1);
+    assert_eq!(scene.victim().handles().count(), 1);
 }
 
 #[test]
@@ -78,11 +78,11 @@ fn messages_under_unknown_keys_are_held_to_the_rate_whatever_their_source() {
         let accepts = scene.work().accepts;
         assert!(accepts <= 1 + most(50), "{sources} sources: {accepts} operations");
         // Cookies and nothing else, few in all, and no more to anybody than his allowance.
-        let cookies = scene.to_strangers;
+        let cookies = scene.pair.network.to_strangers;
         assert_eq!(cookies.bytes, cookies.packets * message::COOKIE_REPLY_LEN as u64);
         assert!(cookies.packets <= most(2500), "{cookies:?}");
         assert!(scene.most_to_one_stranger() <= most(50), "{sources} sources");
-        assert_eq!(scene.victim.handles().count(), 1);
+        assert_eq!(scene.victim().handles().count(), 1);
     }
 }
 
@@ -91,9 +91,13 @@ fn replays_get_few_answers_and_make_no_connection() {
     let (undisturbed, _) = transfer(None);
     let (done, scene) = transfer(Some((replays, 1000)));
     assert_eq!(done, undisturbed);
-    assert!(scene.to_strangers.packets <= 128, "{:?}", scene.to_strangers);
+    assert!(
+        scene.pair.network.to_strangers.packets <= 128,
+        "{:?}",
+        scene.pair.network.to_strangers
+    );
     assert_eq!(scene.work().accepts, 1);
-    assert_eq!(scene.victim.handles().count(), 1);
+    assert_eq!(scene.victim().handles().count(), 1);
 }
 
 /// Anyone may connect, and one source asks without end, under keys that it makes as it goes, proving its
@@ -105,15 +109,15 @@ fn a_noisy_source_locks_nobody_out() {
     let mut asked = Vec::new();
     for number in 0..2000 {
         for part in 0..10 {
-            let mut stranger = Stranger::new(scene.victim.public_key(), number * 10 + part);
-            let message = stranger.send(scene.now).unwrap();
+            let mut stranger = Stranger::new(scene.victim().public_key(), number * 10 + part);
+            let message = stranger.send(scene.pair.now).unwrap();
             scene.throw(noisy, message);
             asked.push(stranger);
         }
         scene.step(Duration::from_millis(1));
         for (_, cookie) in scene.take_for_strangers() {
             let again =
-                asked.iter_mut().find_map(|stranger| stranger.on_cookie(scene.now, &cookie));
+                asked.iter_mut().find_map(|stranger| stranger.on_cookie(scene.pair.now, &cookie));
             if let Some(again) = again {
                 scene.throw(noisy, again);
             }
@@ -123,34 +127,33 @@ fn a_noisy_source_locks_nobody_out() {
             scene.connect();
         }
     }
-    let connected = scene.connected.expect("it connects in spite of the noise");
+    let connected = scene.connected().expect("it connects in spite of the noise");
     assert!(connected < Time::from_millis(2100), "asked at 2 s, connected at {connected}");
     // Two allowances of the source, direct and proven, and one connection that is none of its.
     assert!(scene.work().accepts <= 2 * (20 + 2 * 20) + 2, "{:?}", scene.work());
-    assert!(scene.victim.handles().count() <= 1 + 16);
+    assert!(scene.victim().handles().count() <= 1 + 16);
 }
 
 /// A crowd of sources opens connections and leaves them half open.
 #[test]
 fn half_open_connections_are_bounded_and_end() {
-    let mut scene = Scene::new(Permitted::Anyone);
-    scene.without_idle_timeout();
+    let mut scene = Scene::with(Permitted::Anyone, |config| config.transport.idle_timeout = None);
     let mut most = 0;
     for number in 0..10_000 {
         let message = unknown_keys(&mut scene, number);
         scene.throw(stranger_address(number), message);
         scene.step(Duration::from_millis(1));
-        most = most.max(scene.victim.handles().count());
+        most = most.max(scene.victim().handles().count());
         if number == 5000 {
             scene.connect();
         }
     }
     // At half of the bound addresses have to be proven, which forged ones cannot.
     assert!((100..=129).contains(&most), "{most}");
-    let connected = scene.connected.expect("it connects in spite of the crowd");
+    let connected = scene.connected().expect("it connects in spite of the crowd");
     assert!(connected < Time::from_millis(6100), "asked at 6 s, connected at {connected}");
     scene.step(Duration::from_secs(31));
-    assert_eq!(scene.victim.handles().count(), 1, "strangers' connections do not stay");
+    assert_eq!(scene.victim().handles().count(), 1, "strangers' connections do not stay");
     assert_eq!(scene.gone, scene.accepted - 1);
 }
 
@@ -159,39 +162,38 @@ fn half_open_connections_are_bounded_and_end() {
 fn a_crowd_that_proves_its_addresses_fills_no_more_than_the_bound() {
     let mut scene = Scene::new(Permitted::Anyone);
     for number in 0..4000 {
-        let mut stranger = Stranger::new(scene.victim.public_key(), number);
+        let mut stranger = Stranger::new(scene.victim().public_key(), number);
         let from = stranger_address(number);
-        let message = stranger.send(scene.now).unwrap();
+        let message = stranger.send(scene.pair.now).unwrap();
         scene.throw(from, message);
         scene.step(Duration::from_micros(2500));
         for (to, reply) in scene.take_for_strangers() {
-            if let Some(again) = stranger.on_cookie(scene.now, &reply) {
+            if let Some(again) = stranger.on_cookie(scene.pair.now, &reply) {
                 assert_eq!(to, from);
                 scene.throw(from, again);
             }
         }
-        assert!(scene.victim.handles().count() <= 256 + 1);
+        assert!(scene.victim().handles().count() <= 256 + 1);
         if number == 2000 {
             scene.connect();
         }
     }
-    assert!(scene.victim.handles().count() > 200, "the crowd gets in");
-    assert!(scene.connected.is_some(), "and so does another");
+    assert!(scene.victim().handles().count() > 200, "the crowd gets in");
+    assert!(scene.connected().is_some(), "and so does another");
 }
 
 #[test]
 fn one_key_has_so_many_connections_and_no_more() {
-    let mut scene = Scene::new(Permitted::Anyone);
-    scene.limit_per_peer(5);
+    let mut scene = Scene::with(Permitted::Anyone, |config| config.max_per_peer = 5);
     for _ in 0..8 {
         scene.connect();
         scene.step(Duration::from_millis(100));
     }
-    assert_eq!(scene.victim.handles().count(), 5);
+    assert_eq!(scene.victim().handles().count(), 5);
     // Another key is not affected.
     let message = unknown_keys(&mut scene, 1);
     scene.throw(stranger_address(1), message);
-    assert_eq!(scene.victim.handles().count(), 6);
+    assert_eq!(scene.victim().handles().count(), 6);
 }
 
 /// Bytes of every length and kind, to an endpoint that serves somebody.
@@ -209,5 +211,5 @@ fn no_datagram_of_a_stranger_leaves_a_trace() {
     }
     scene.write(BYTES);
     scene.step(Duration::from_secs(2));
-    assert_eq!((scene.read, scene.to_strangers.packets), (BYTES, 0));
+    assert_eq!((scene.read(), scene.pair.network.to_strangers.packets), (BYTES, 0));
 }

@@ -4,7 +4,7 @@
 //! for header protection and HMAC-SHA256 for everything keyed (`docs/decisions/0005-aes-256-gcm-ring.md`).
 
 mod cookie;
-#[doc(hidden)]
+#[cfg(any(test, feature = "testing"))]
 pub mod fuzzing;
 pub mod keys;
 mod noise;

@@ -25,7 +25,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Every import that no arrow allows, every package without a row, and every cycle. Development
-/// dependencies may go beyond the arrows but must not close a cycle.
+/// dependencies may go beyond the arrows but must not close a cycle; on itself a package may depend,
+/// which turns on its own features for its tests.
 pub fn check(packages: &[Package]) -> Vec<String> {
     let mut findings = Vec::new();
     for package in packages {
@@ -80,6 +81,9 @@ fn descend<'a>(
     }
     path.push(name);
     for import in imports.get(name).map_or(&[][..], |package| &package.imports) {
+        if import.dev && import.name == name {
+            continue;
+        }
         if let Some(found) = descend(&import.name, imports, path, done) {
             return Some(found);
         }
@@ -135,7 +139,9 @@ mod tests {
             check(&[types, core, sim]),
             ["a cycle: anabranch-core → anabranch-sim → anabranch-core"]
         );
-        let selfish = package("anabranch-types", &[], &["anabranch-types"]);
-        assert_eq!(check(&[selfish]), ["a cycle: anabranch-types → anabranch-types"]);
+        let tested = package("anabranch-types", &[], &["anabranch-types"]);
+        assert!(check(&[tested]).is_empty());
+        let selfish = package("anabranch-types", &["anabranch-types"], &[]);
+        assert!(check(&[selfish]).contains(&"a cycle: anabranch-types → anabranch-types".into()));
     }
 }

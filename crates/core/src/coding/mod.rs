@@ -1,7 +1,7 @@
 //! Coding windows on both sides, and the codes that fill their holes.
 
 pub mod code;
-#[doc(hidden)]
+#[cfg(any(test, feature = "testing"))]
 pub mod fuzzing;
 pub mod pool;
 pub mod receive;

@@ -5,7 +5,7 @@
 //! `docs/spec/transfer-0.md`.
 
 pub mod frame;
-#[doc(hidden)]
+#[cfg(any(test, feature = "testing"))]
 pub mod fuzzing;
 pub mod manifest;
 pub mod name;

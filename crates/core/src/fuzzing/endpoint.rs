@@ -1,0 +1,160 @@
+//! Two honest endpoints over a network that does what a list of operations says.
+
+use std::net::SocketAddr;
+
+use anabranch_policy::view::TrafficClass;
+use anabranch_types::Time;
+use core::time::Duration;
+
+use crate::config::TransportConfig;
+use crate::endpoint::EndpointConfig;
+use crate::path::received::Ecn;
+use crate::profiles::Profile;
+use crate::testing::{Flying, Network, Pair, Sent, address};
+use crate::wire::codec::Reader;
+use crate::wire::fuzzing::with_mutants;
+
+const PATHS: u32 = 3;
+/// Datagrams that the network holds at most; further ones are lost.
+const QUEUE: usize = 512;
+/// Bytes that the server reads at once.
+const READ: usize = 4096;
+/// Rounds in which a network that behaves delivers everything.
+const PATIENCE: usize = 20_000;
+
+/// Holds datagrams until an operation says what becomes of them.
+struct Held {
+    /// The client's ports, as the server sees them.
+    ports: [u16; PATHS as usize],
+}
+
+impl Network for Held {
+    fn carry(&mut self, sent: &Sent<'_>) -> Option<(Time, Ecn)> {
+        (sent.flying < QUEUE).then_some((Time::MAX, Ecn::Ect0))
+    }
+
+    fn source(&self, side: usize, path: u32) -> SocketAddr {
+        let mut address = address(side, path);
+        if side == 0 {
+            address.set_port(self.ports[path as usize]);
+        }
+        address
+    }
+}
+
+fn pair(choice: u8) -> Pair<Held> {
+    let profiles = Profile::all();
+    let mut config = EndpointConfig::new(profiles[usize::from(choice) % profiles.len()].clone());
+    config.transport = TransportConfig { receive_symbols: 100, ..TransportConfig::default() };
+    config.transport.streams.max_stream_data = 20_000;
+    Pair::with(config, PATHS, Held { ports: [1000; PATHS as usize] })
+}
+
+impl Pair<Held> {
+    fn pick(&self, argument: u8) -> Option<usize> {
+        (!self.flying.is_empty()).then(|| usize::from(argument) % self.flying.len())
+    }
+
+    fn take(&mut self, argument: u8) -> Option<Flying> {
+        self.pick(argument).and_then(|at| self.flying.remove(at))
+    }
+
+    fn copy(&self, argument: u8) -> Option<Flying> {
+        self.pick(argument).map(|at| self.flying[at].clone())
+    }
+
+    fn speak(&mut self, length: u64) {
+        if self.ends[0].connection().is_none() {
+            return;
+        }
+        self.write(0, length);
+        if self.ends[0].stream.is_some()
+            && let Some(connection) = self.ends[0].connection()
+        {
+            let _ = connection.send_datagram(&[9; 50], TrafficClass::Interactive);
+        }
+    }
+
+    fn listen(&mut self) {
+        let mut buffer = [0; READ];
+        if let Some(connection) = self.ends[1].connection() {
+            while connection.recv_datagram(&mut buffer).is_some() {}
+        }
+        self.read(1, READ);
+    }
+
+    fn step(&mut self, operation: u8, argument: u8) {
+        match operation % 12 {
+            0 => self.advance(Duration::from_millis(argument.into())),
+            1 => self.advance(Duration::from_micros(u64::from(argument) * 16)),
+            2 | 3 => {
+                for _ in 0..=argument % 32 {
+                    let Some(datagram) = self.take(0) else { break };
+                    self.deliver(datagram);
+                }
+            }
+            4 => drop(self.take(argument).map(|datagram| self.deliver(datagram))),
+            5 => drop(self.copy(argument).map(|datagram| self.deliver(datagram))),
+            6 => drop(self.pick(argument).map(|at| self.flying.swap_remove_back(at))),
+            7 => {
+                if let Some(mut datagram) = self.copy(argument) {
+                    let bytes = datagram.payload();
+                    bytes[usize::from(argument) * 7 % bytes.len()] ^= 1 << (argument % 8);
+                    self.deliver(datagram);
+                }
+            }
+            8 => self.speak(u64::from(argument) * 64),
+            9 => self.listen(),
+            10 => self.network.ports[usize::from(argument) % PATHS as usize] += 1,
+            _ => self.flying.truncate(usize::from(argument)),
+        }
+    }
+
+    /// A perfect network for a while: everything that was written arrives, unless silence ended it all.
+    fn settle(&mut self) {
+        for _ in 0..PATIENCE {
+            self.send();
+            for datagram in core::mem::take(&mut self.flying) {
+                self.deliver(datagram);
+            }
+            self.news();
+            self.listen();
+            if self.ends[1].read == self.ends[0].written {
+                return;
+            }
+            self.advance(Duration::from_millis(10));
+            if self.ends[0].handle.is_some() && self.ends[0].connection().is_none() {
+                return;
+            }
+        }
+        panic!("{} of {} bytes arrived", self.ends[1].read, self.ends[0].written);
+    }
+}
+
+/// Two endpoints over a network that delivers, loses, repeats, reorders and damages as `data` says: what
+/// is read is what was written, and once the network behaves, all of it arrives.
+pub fn endpoint(data: &[u8]) {
+    let mut script = Reader::new(data);
+    let Ok(choice) = script.u8() else { return };
+    let mut pair = pair(choice);
+    while let (Ok(operation), Ok(argument)) = (script.u8(), script.u8()) {
+        pair.send();
+        pair.step(operation, argument);
+        pair.news();
+    }
+    pair.settle();
+}
+
+/// Inputs for [`endpoint`].
+pub fn endpoint_seeds() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for profile in 0..3 {
+        let mut seed = vec![profile, 2, 31, 2, 31];
+        let rounds = [8, 200, 2, 31, 1, 100, 9, 0, 2, 15, 6, 3, 5, 9, 7, 77, 0, 20];
+        seed.extend(rounds.repeat(6));
+        seed.extend([10, 0, 10, 1, 10, 2, 0, 200, 8, 255, 11, 0, 0, 250, 0, 250]);
+        seed.extend(rounds.repeat(3));
+        seeds.push(seed);
+    }
+    with_mutants(seeds)
+}

@@ -1,0 +1,119 @@
+//! A peer with valid keys that sends what a list of operations says.
+
+use std::collections::BTreeMap;
+
+use anabranch_policy::view::{SymbolId, TrafficClass};
+use anabranch_types::PathId;
+use core::time::Duration;
+
+use crate::config::TransportConfig;
+use crate::profiles::Profile;
+use crate::testing::{Rogue, written};
+use crate::wire::codec::Reader;
+use crate::wire::fuzzing::{specimens, with_mutants};
+use crate::wire::{SourceFrame, StreamId, SymbolFrame};
+
+/// A source symbol with stream data.
+fn symbol(id: u64, offset: u64, data: &[u8]) -> Vec<u8> {
+    let frame = SymbolFrame::Stream { stream: StreamId(0), offset, fin: false, data };
+    let payload = &written(|writer| frame.encode(writer).expect("the data is short"));
+    let (symbol, floor) = (SymbolId(id), SymbolId(0));
+    let frame = SourceFrame { symbol, floor, payload };
+    written(|writer| frame.encode_to_end(writer).expect("the symbol is short"))
+}
+
+/// A peer with valid keys sends arbitrary frames, among them true acknowledgements and symbols; the
+/// victim's application writes and reads. Nothing panics or runs away.
+pub fn peer(data: &[u8]) {
+    let mut script = Reader::new(data);
+    let Ok(choice) = script.u8() else { return };
+    let profiles = Profile::all();
+    let profile = profiles[usize::from(choice) % profiles.len()].name.as_str();
+    let mut transport = TransportConfig { receive_symbols: 300, ..TransportConfig::default() };
+    transport.streams.max_stream_data = 4096;
+    transport.streams.max_data = 8192;
+    let theirs = TransportConfig::default().parameters(profile);
+    let mut rogue = Rogue::connect(transport, profile, &theirs);
+    let mut next_symbol = 0;
+    let mut widest = BTreeMap::new();
+    while let Ok(operation) = script.u8() {
+        if play(&mut rogue, operation, &mut next_symbol, &mut script).is_none() {
+            break;
+        }
+        audit(&mut rogue, &mut widest);
+    }
+    rogue.advance(Duration::from_secs(60));
+    assert!(rogue.connection().is_none(), "an idle connection goes away");
+}
+
+fn play(
+    rogue: &mut Rogue,
+    operation: u8,
+    next_symbol: &mut u64,
+    script: &mut Reader<'_>,
+) -> Option<()> {
+    let path = u32::from(operation & 3);
+    match operation >> 2 & 7 {
+        0 | 1 => {
+            let length = script.u8().ok()?;
+            let frames = script.bytes(length.into()).or_else(|_| script.rest()).ok()?.to_vec();
+            rogue.send(path, &frames);
+        }
+        2 => rogue.advance(Duration::from_millis(u64::from(script.u8().ok()?) * 4)),
+        3 => {
+            rogue.listen();
+            rogue.acknowledge(path);
+            rogue.answer();
+        }
+        4 => {
+            let data = [*next_symbol as u8; 100];
+            rogue.send(path, &symbol(*next_symbol, *next_symbol * 100, &data));
+            *next_symbol += 1;
+        }
+        5 => {
+            let connection = rogue.connection()?;
+            let stream = connection.open_stream(TrafficClass::Bulk).unwrap_or(StreamId(1));
+            let _ = connection.write(stream, &[7; 20_000]);
+            let _ = connection.send_datagram(&[8; 100], TrafficClass::Interactive);
+        }
+        6 => {
+            let _ = rogue.connection()?.read(StreamId(0), &mut [0; 1000]);
+        }
+        _ => {
+            let number = u64::from(script.u8().ok()?) << (operation >> 3);
+            rogue.send_numbered(path, number, &[0x01]);
+        }
+    }
+    Some(())
+}
+
+/// What is in flight fits into the widest window that its path has had: a window that shrinks calls
+/// nothing back.
+fn audit(rogue: &mut Rogue, widest: &mut BTreeMap<PathId, u64>) {
+    let Some(connection) = rogue.connection() else { return };
+    let stats = connection.stats();
+    assert!(stats.paths.len() <= 8, "{} paths", stats.paths.len());
+    for path in &stats.paths {
+        let window = widest.entry(path.id).or_insert(20_000);
+        *window = path.window.max(*window);
+        // Probes may leave beyond the window, but few.
+        assert!(path.bytes_in_flight <= *window + 200_000, "{path:?}");
+    }
+}
+
+/// Inputs for [`peer`].
+pub fn peer_seeds() -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for profile in 0..3 {
+        let mut seed = vec![profile, 5 << 2];
+        for frame in specimens().into_iter().filter(|frame| frame.len() < 200) {
+            seed.extend([0, frame.len() as u8]);
+            seed.extend(frame);
+        }
+        seeds.push(seed);
+        // A transfer both ways with true acknowledgements.
+        let round = [5 << 2, 3 << 2, 4 << 2, 2 << 2, 10, 4 << 2 | 1, 3 << 2, 6 << 2, 2 << 2, 30];
+        seeds.push([&[profile][..], &round.repeat(8)].concat());
+    }
+    with_mutants(seeds)
+}

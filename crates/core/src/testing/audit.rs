@@ -1,0 +1,31 @@
+//! What an endpoint must keep to while it sends.
+
+use crate::connection::ConnectionStats;
+use crate::testing::End;
+
+/// Sent beyond the window at one moment: the packet that fills it, two probes, reports and challenges.
+const BEYOND: u64 = 4 * 1500;
+
+/// What was in flight before an endpoint sent.
+#[derive(Debug)]
+pub(super) struct Flight(Option<ConnectionStats>);
+
+impl Flight {
+    /// What is in flight now.
+    pub(super) fn of(end: &mut End) -> Self {
+        Flight(end.connection().map(|connection| connection.stats()))
+    }
+
+    /// What is in flight fits into the window, but for what was in flight before the window shrank.
+    pub(super) fn check(&self, end: &mut End) {
+        let (Some(before), Some(connection)) = (&self.0, end.connection()) else { return };
+        let after = connection.stats();
+        for path in &after.paths {
+            let earlier = before.paths.iter().find(|earlier| earlier.id == path.id);
+            let (flying, window) =
+                earlier.map_or((0, 0), |earlier| (earlier.bytes_in_flight, earlier.window));
+            let allowed = flying.max(window).max(path.window) + BEYOND;
+            assert!(path.bytes_in_flight <= allowed, "{flying} before, then {path:?}");
+        }
+    }
+}

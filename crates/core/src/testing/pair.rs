@@ -1,0 +1,357 @@
+//! Two honest endpoints in virtual time.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use anabranch_policy::view::TrafficClass;
+use anabranch_types::Time;
+use core::time::Duration;
+
+use super::audit::Flight;
+use super::network::{Flying, Network, ROOM, Sent, address};
+use super::{MOST_AT_ONCE, endpoint};
+use crate::connection::{CloseReason, Connection, Event};
+use crate::endpoint::{ConnectConfig, Datagram, Endpoint, EndpointConfig, EndpointEvent, Handle};
+use crate::handshake::Permitted;
+use crate::path::received::Ecn;
+use crate::path::{PathAddress, SocketId};
+use crate::profiles::Profile;
+use crate::stream::StreamEvent;
+use crate::wire::{CloseCode, StreamId};
+
+/// The streams' bytes repeat after so many: a prime, so that no lost or repeated block goes unnoticed.
+const PERIOD: usize = 65_521;
+
+/// One of the two, with its application: a stream of known bytes each way.
+#[derive(Debug)]
+pub struct End {
+    /// The endpoint.
+    pub endpoint: Endpoint,
+    /// The newest connection with the other end.
+    pub handle: Option<Handle>,
+    /// When that was open.
+    pub opened: Option<Time>,
+    /// Its stream, which the first to write opens.
+    pub stream: Option<StreamId>,
+    /// Bytes that the application has yet to write; `u64::MAX` never ends.
+    pub unwritten: u64,
+    /// Bytes written.
+    pub written: u64,
+    /// Bytes read.
+    pub read: u64,
+    /// Datagrams sent.
+    pub packets: u64,
+    /// Why the connection ended.
+    pub closed: Option<CloseReason>,
+}
+
+impl End {
+    /// The connection with the other end, until it is forgotten.
+    pub fn connection(&mut self) -> Option<&mut Connection> {
+        self.handle.and_then(|handle| self.endpoint.connection(handle))
+    }
+}
+
+/// What the endpoints' work took, by the pair's meter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    /// Of [`Endpoint::poll_transmit`].
+    pub sending: u64,
+    /// Of [`Endpoint::handle_datagram`].
+    pub receiving: u64,
+    /// Of [`Endpoint::handle_timeout`].
+    pub timeouts: u64,
+    /// Of events, writing and reading.
+    pub application: u64,
+    /// Datagrams received.
+    pub packets: u64,
+}
+
+/// Two endpoints, what they write to each other, and the network between them. Whatever the network
+/// does, these are checked: what is read was written, in that order; nobody sends without end or more
+/// than the congestion window allows; nobody finds fault with the other; and nothing stays due.
+#[derive(Debug)]
+pub struct Pair<N> {
+    /// The present.
+    pub now: Time,
+    /// Who connects, and who accepts.
+    pub ends: [End; 2],
+    /// What becomes of datagrams.
+    pub network: N,
+    /// Datagrams under way in the order of their arrival, and of their departure among equals.
+    pub flying: VecDeque<Flying>,
+    /// Read before and after each of the endpoints' calls; the tally adds up the differences.
+    pub meter: fn() -> u64,
+    /// What the calls took by the meter.
+    pub tally: Tally,
+    profile: Profile,
+    spare: Vec<Vec<u8>>,
+    pattern: Vec<u8>,
+    buffer: Vec<u8>,
+}
+
+impl<N: Network> Pair<N> {
+    /// Two endpoints with default limits, the first about to connect over so many paths.
+    pub fn new(profile: &Profile, paths: u32, network: N) -> Self {
+        Self::with(EndpointConfig::new(profile.clone()), paths, network)
+    }
+
+    /// The same with `config` for both of them, but that the first may connect to the second.
+    pub fn with(mut config: EndpointConfig, paths: u32, network: N) -> Self {
+        let profile = config.profile.clone();
+        config.responder.permitted = Permitted::Anyone;
+        let ends = [1, 2].map(|seed| endpoint(seed, config.clone()));
+        let mut pair = Self::of(ends, &profile, network);
+        pair.connect(paths);
+        pair
+    }
+
+    /// A pair of these, which have not connected.
+    pub fn of(ends: [Endpoint; 2], profile: &Profile, network: N) -> Self {
+        let end = |endpoint| End {
+            endpoint,
+            handle: None,
+            opened: None,
+            stream: None,
+            unwritten: 0,
+            written: 0,
+            read: 0,
+            packets: 0,
+            closed: None,
+        };
+        let byte = |n: usize| (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56;
+        Pair {
+            now: Time::from_millis(1),
+            ends: ends.map(end),
+            network,
+            flying: VecDeque::with_capacity(1024),
+            meter: || 0,
+            tally: Tally::default(),
+            profile: profile.clone(),
+            spare: Vec::with_capacity(1024),
+            pattern: (0..PERIOD).map(|n| byte(n) as u8).collect(),
+            buffer: vec![0; PERIOD],
+        }
+    }
+
+    /// The first end asks the second for a connection.
+    ///
+    /// # Panics
+    /// If the limits of the first allow no further connection, or not so many paths.
+    pub fn connect(&mut self, paths: u32) {
+        let remote = |path| PathAddress { socket: SocketId(path), remote: address(1, path) };
+        let config = ConnectConfig {
+            peer: self.ends[1].endpoint.public_key(),
+            paths: (0..paths).map(remote).collect(),
+            profile: self.profile.clone(),
+        };
+        self.ends[0].endpoint.connect(self.now, config).expect("nothing speaks against it");
+    }
+
+    /// Time passes in one step; what arrives meanwhile and what is due happen at its end, and then
+    /// the applications and both endpoints do what they can.
+    pub fn round(&mut self, by: Duration) {
+        self.advance(by);
+        self.news();
+        for side in 0..2 {
+            let unwritten = self.ends[side].unwritten;
+            if unwritten > 0 {
+                let written = self.write(side, unwritten);
+                let endless = unwritten == u64::MAX;
+                self.ends[side].unwritten -= if endless { 0 } else { written };
+            }
+            self.read(side, usize::MAX);
+        }
+        self.send();
+    }
+
+    /// Time passes: what arrives meanwhile does, and then what is due happens.
+    pub fn advance(&mut self, by: Duration) {
+        self.now += by;
+        self.deliver_due();
+        for side in 0..2 {
+            let end = &mut self.ends[side].endpoint;
+            if end.next_timeout().is_some_and(|(time, _)| time <= self.now) {
+                let before = (self.meter)();
+                end.handle_timeout(self.now);
+                self.tally.timeouts += (self.meter)() - before;
+            }
+        }
+    }
+
+    /// Hands over what has arrived by now; returns how many datagrams.
+    pub fn deliver_due(&mut self) -> usize {
+        let mut count = 0;
+        while self.flying.front().is_some_and(|first| first.arrives <= self.now)
+            && let Some(datagram) = self.flying.pop_front()
+        {
+            self.deliver(datagram);
+            count += 1;
+        }
+        count
+    }
+
+    /// Hands over a datagram now.
+    pub fn deliver(&mut self, mut datagram: Flying) {
+        let Flying { to, path, from, ecn, .. } = datagram;
+        self.inject(to, path, from, ecn, datagram.payload());
+        self.forget(datagram);
+    }
+
+    /// Loses a datagram.
+    pub fn forget(&mut self, datagram: Flying) {
+        self.spare.push(datagram.room);
+    }
+
+    /// Gives an end a datagram that need not be of the other.
+    pub fn inject(&mut self, to: usize, path: u32, from: SocketAddr, ecn: Ecn, bytes: &mut [u8]) {
+        let datagram = Datagram { socket: SocketId(path), remote: from, ecn, payload: bytes };
+        let before = (self.meter)();
+        self.ends[to].endpoint.handle_datagram(self.now, datagram);
+        self.tally.receiving += (self.meter)() - before;
+        self.tally.packets += 1;
+    }
+
+    /// Both endpoints send what they may.
+    pub fn send(&mut self) {
+        for side in 0..2 {
+            self.send_from(side);
+        }
+    }
+
+    /// One endpoint sends what it may; returns how many datagrams.
+    pub fn send_from(&mut self, side: usize) -> usize {
+        let flight = Flight::of(&mut self.ends[side]);
+        let mut count = 0;
+        while self.network.takes(self.now, side) && self.send_one(side) {
+            count += 1;
+            assert!(count < MOST_AT_ONCE, "end {side} does not stop sending");
+        }
+        flight.check(&mut self.ends[side]);
+        let due = self.ends[side].endpoint.next_timeout();
+        let waits = !self.network.takes(self.now, side);
+        assert!(waits || due.is_none_or(|(time, _)| time > self.now), "{due:?} is not dealt with");
+        self.ends[side].packets += count as u64;
+        count
+    }
+
+    fn send_one(&mut self, side: usize) -> bool {
+        let (now, end) = (self.now, &mut self.ends[side].endpoint);
+        let mut room = self.spare.pop().unwrap_or_else(|| vec![0; ROOM]);
+        let before = (self.meter)();
+        let transmit = end.poll_transmit(now, &|_| true, &mut room);
+        self.tally.sending += (self.meter)() - before;
+        let Some(transmit) = transmit else {
+            self.spare.push(room);
+            return false;
+        };
+        let (path, remote, ecn, length) =
+            (transmit.socket.0, transmit.remote, transmit.ecn, transmit.len);
+        let flying = self.flying.len();
+        let sent = Sent { now, side, path, remote, ecn, flying, payload: &room[..length] };
+        let carried = if remote == self.network.source(1 - side, path) {
+            self.network.carry(&sent)
+        } else {
+            self.network.stray(&sent);
+            None
+        };
+        if let Some((arrives, ecn)) = carried {
+            let (to, from) = (1 - side, self.network.source(side, path));
+            let at = self.flying.partition_point(|earlier| earlier.arrives <= arrives);
+            self.flying.insert(at, Flying { arrives, to, path, from, ecn, length, room });
+        } else {
+            self.spare.push(room);
+        }
+        true
+    }
+
+    /// Both applications hear what is new.
+    pub fn news(&mut self) {
+        for side in 0..2 {
+            loop {
+                let before = (self.meter)();
+                let event = self.ends[side].endpoint.poll_event();
+                self.tally.application += (self.meter)() - before;
+                let Some(event) = event else { break };
+                self.hear(side, event);
+            }
+        }
+    }
+
+    fn hear(&mut self, side: usize, event: EndpointEvent) {
+        let end = &mut self.ends[side];
+        match event {
+            EndpointEvent::Connected(handle) | EndpointEvent::Accepted(handle) => {
+                (end.handle, end.stream, end.opened) = (Some(handle), None, Some(self.now));
+            }
+            EndpointEvent::Connection(handle, Event::Stream(StreamEvent::Opened(stream))) => {
+                assert_eq!((end.handle, end.stream), (Some(handle), None), "of end {side}");
+                end.stream = Some(stream);
+            }
+            EndpointEvent::Connection(handle, Event::Closed(reason)) => {
+                // Honest endpoints find no fault with each other: they end by choice or in silence.
+                let silent = [CloseCode::IDLE, CloseCode::ALL_PATHS_DOWN].contains(&reason.code);
+                assert!(silent || reason.code >= CloseCode::FIRST_APPLICATION, "{reason:?}");
+                if end.handle == Some(handle) {
+                    end.closed = Some(reason);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// An application writes so many bytes, or as many as it may, on a stream that is opened if there is
+    /// none; returns how many it wrote.
+    pub fn write(&mut self, side: usize, most: u64) -> u64 {
+        let Pair { ends, pattern, meter, tally, .. } = self;
+        let end = &mut ends[side];
+        let Some(connection) = end.handle.and_then(|handle| end.endpoint.connection(handle)) else {
+            return 0;
+        };
+        let open = || connection.open_stream(TrafficClass::Bulk).ok();
+        end.stream = end.stream.or_else(open);
+        let Some(stream) = end.stream else { return 0 };
+        let before = meter();
+        let mut written = 0;
+        while written < most {
+            let at = (end.written + written) as usize % PERIOD;
+            let length = (PERIOD - at).min(usize::try_from(most - written).unwrap_or(PERIOD));
+            let taken = connection.write(stream, &pattern[at..at + length]).unwrap_or(0);
+            written += taken as u64;
+            if taken < length {
+                break;
+            }
+        }
+        tally.application += meter() - before;
+        end.written += written;
+        written
+    }
+
+    /// An application reads so many bytes, or as many as there are; returns how many it read.
+    pub fn read(&mut self, side: usize, most: usize) -> usize {
+        let written = self.ends[1 - side].written;
+        let Pair { ends, pattern, buffer, meter, tally, .. } = self;
+        let end = &mut ends[side];
+        let (Some(handle), Some(stream)) = (end.handle, end.stream) else { return 0 };
+        let Some(connection) = end.endpoint.connection(handle) else { return 0 };
+        let mut read = 0;
+        while read < most {
+            // What is read at once does not pass the end of the pattern.
+            let at = end.read as usize % PERIOD;
+            let room = &mut buffer[..(PERIOD - at).min(most - read)];
+            let before = meter();
+            let outcome = connection.read(stream, room);
+            tally.application += meter() - before;
+            let count = outcome.map_or(0, |outcome| outcome.n);
+            if count == 0 {
+                break;
+            }
+            let place = end.read;
+            assert!(room[..count] == pattern[at..at + count], "bytes {place} to +{count} differ");
+            end.read += count as u64;
+            read += count;
+        }
+        assert!(end.read <= written, "{} bytes read of {written} written", end.read);
+        read
+    }
+}
