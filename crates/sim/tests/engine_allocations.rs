@@ -1,50 +1,14 @@
 //! In steady state, a packet costs the engine no allocation, and a flow that sleeps little memory.
 
-// A global allocator cannot be written without: every call is passed on unchanged, and counted.
-#![allow(unsafe_code)]
+#[path = "../../core/tests/allocator/mod.rs"]
+mod allocator;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
+use allocator::{COUNT, LIVE};
 use anabranch_sim::endpoint::{Sink, TcpReceiver, TcpSender, Udp, UdpConfig};
 use anabranch_sim::engine::{Dumbbell, Engine};
 use anabranch_sim::link::LinkConfig;
 use anabranch_tcp::Config;
 use anabranch_types::{Bitrate, Time};
-
-struct Counting;
-
-thread_local! {
-    /// Allocations and growths by this thread, and bytes held; tests run on threads of their own.
-    static COUNT: Cell<u64> = const { Cell::new(0) };
-    static HELD: Cell<i64> = const { Cell::new(0) };
-}
-
-fn count(bytes: i64) {
-    COUNT.with(|count| count.set(count.get() + u64::from(bytes > 0)));
-    HELD.with(|held| held.set(held.get() + bytes));
-}
-
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size() as i64);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count(-(layout.size() as i64));
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(-(layout.size() as i64));
-        count(size as i64);
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// So many flows over a dumbbell, by turns TCP and UDP; only TCP if `tcp`.
 fn dumbbell(flows: u32, bottleneck: &str, tcp: bool) -> Engine {
@@ -94,10 +58,10 @@ fn packets_allocate_nothing_in_steady_state() {
 
 #[test]
 fn a_flow_that_sleeps_takes_little_memory() {
-    let before = HELD.get();
+    let before = LIVE.get();
     let flows = 2000;
     let engine = dumbbell(flows, "rate=10gbit,delay=10ms", true);
-    let bytes = (HELD.get() - before) / i64::from(flows);
+    let bytes = (LIVE.get() - before) / i64::from(flows);
     println!("{bytes} bytes per idle flow: four links, two nodes, two routes, TCP's two ends");
     assert!(bytes < 6000, "{bytes}");
     drop(engine);
