@@ -31,6 +31,17 @@ impl Decoder {
         Decoder { kernel, syndromes: Vec::new(), recovered: Vec::new(), missing: [0; MAX_SYMBOLS] }
     }
 
+    /// A decoder with the fastest kernel, in scratch space that [`Decoder::into_buffers`] gives back: a
+    /// caller with many blocks under way needs it once.
+    pub fn with_buffers((syndromes, recovered): (Vec<u8>, Vec<u8>)) -> Self {
+        Decoder { syndromes, recovered, ..Decoder::new() }
+    }
+
+    /// The scratch space, for another decoder.
+    pub fn into_buffers(self) -> (Vec<u8>, Vec<u8>) {
+        (self.syndromes, self.recovered)
+    }
+
     /// Rebuilds the source symbols that are not in `known`, for a block of `sources` source
     /// symbols whose repairs have `symbol_length` bytes.
     ///

@@ -1,0 +1,248 @@
+use super::{Bits, Error, ROWS, WORDS, bit, coefficients};
+use crate::kernel::{Kernel, MAX_INPUTS};
+
+/// No row has its pivot in this column.
+const NONE: u16 = u16::MAX;
+
+/// A sum of repairs: which sources it contains, and which repairs were added up to make it.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    sources: Bits,
+    repairs: Bits,
+}
+
+impl Row {
+    fn add(&mut self, other: &Row) {
+        for (word, other) in self.sources.iter_mut().zip(other.sources) {
+            *word ^= other;
+        }
+        for (word, other) in self.repairs.iter_mut().zip(other.repairs) {
+            *word ^= other;
+        }
+    }
+
+    /// The first source in it that is not among the `known` and not below `from`.
+    fn first_unknown(&self, known: &Bits, from: usize) -> Option<usize> {
+        let mut mask = u64::MAX << (from % 64);
+        for at in from / 64..WORDS {
+            let unknown = self.sources[at] & !known[at] & mask;
+            if unknown != 0 {
+                return Some(at * 64 + unknown.trailing_zeros() as usize);
+            }
+            mask = u64::MAX;
+        }
+        None
+    }
+}
+
+/// The symbols of one block that have arrived, as equations in the missing sources. Kept in echelon form:
+/// the first unknown of each row, its pivot, is the first unknown of no other row.
+///
+/// Memory is kept from block to block: at most 256 bytes for each source of the largest.
+#[derive(Debug)]
+pub struct Equations {
+    sources: usize,
+    known: Bits,
+    missing: usize,
+    rows: Vec<Row>,
+    /// By source: the row whose pivot it is, or [`NONE`].
+    row_of: Vec<u16>,
+    /// Repairs that were worth keeping.
+    kept: usize,
+}
+
+impl Default for Equations {
+    fn default() -> Self {
+        Equations {
+            sources: 0,
+            known: [0; WORDS],
+            missing: 0,
+            rows: Vec::new(),
+            row_of: Vec::new(),
+            kept: 0,
+        }
+    }
+}
+
+impl Equations {
+    /// Turns to a new block of `sources` symbols, of which nothing has arrived.
+    ///
+    /// # Errors
+    /// If a block cannot have so many.
+    pub fn begin(&mut self, sources: usize) -> Result<(), Error> {
+        if sources == 0 || sources > super::MAX_SOURCES {
+            return Err(Error::Sources(sources));
+        }
+        self.rows.clear();
+        self.row_of.clear();
+        self.row_of.resize(sources, NONE);
+        (self.sources, self.missing, self.kept) = (sources, sources, 0);
+        self.known = [0; WORDS];
+        Ok(())
+    }
+
+    /// Independent symbols that are still missing.
+    pub fn deficit(&self) -> usize {
+        self.missing - self.rows.len()
+    }
+
+    /// The source at `index` has arrived.
+    pub fn source(&mut self, index: usize) {
+        if index >= self.sources || bit(&self.known, index) {
+            return;
+        }
+        self.known[index / 64] |= 1 << (index % 64);
+        self.missing -= 1;
+        let at = core::mem::replace(&mut self.row_of[index], NONE);
+        if at != NONE {
+            // The row has lost its pivot: it finds another, or says nothing any more.
+            let row = self.rows.swap_remove(at.into());
+            if let Some(moved) = self.rows.get(usize::from(at))
+                && let Some(pivot) = moved.first_unknown(&self.known, 0)
+            {
+                self.row_of[pivot] = at;
+            }
+            self.insert(row, index);
+        }
+    }
+
+    /// The repair with `key` has arrived. True if the other symbols do not imply it: it is then one of
+    /// those that [`rebuild`](Self::rebuild) wants.
+    pub fn repair(&mut self, key: u32) -> bool {
+        if self.deficit() == 0 {
+            return false;
+        }
+        let mut row = Row { sources: coefficients(key, self.sources), repairs: [0; WORDS] };
+        // Each repair kept has raised the rank of all that arrived, so there are no more than sources.
+        if let Some(word) = row.repairs.get_mut(self.kept / 64) {
+            *word |= 1 << (self.kept % 64);
+        }
+        let helps = self.insert(row, 0);
+        self.kept += usize::from(helps);
+        helps
+    }
+
+    /// Brings a row whose unknowns lie from `from` on into echelon form. False if nothing is left of it.
+    fn insert(&mut self, mut row: Row, from: usize) -> bool {
+        let mut from = from;
+        while let Some(pivot) = row.first_unknown(&self.known, from) {
+            from = pivot;
+            match self.row_of[pivot] {
+                NONE => {
+                    self.row_of[pivot] = self.rows.len() as u16;
+                    self.rows.push(row);
+                    return true;
+                }
+                at => row.add(&self.rows[usize::from(at)]),
+            }
+        }
+        false
+    }
+
+    /// Rebuilds the missing sources: `out` is called with each index and its bytes, `length` of them.
+    ///
+    /// `known` are the sources that have arrived, by rising index, and `repairs` the repairs that were
+    /// worth keeping, in their order, each of `length` bytes. `buffer` is scratch space, which grows as
+    /// needed; nothing else is allocated.
+    ///
+    /// # Errors
+    /// If the symbols do not suffice, or are not those that were announced.
+    pub fn rebuild(
+        &mut self,
+        length: usize,
+        known: &[(u16, &[u8])],
+        repairs: &[&[u8]],
+        buffer: &mut Vec<u8>,
+        mut out: impl FnMut(u16, &[u8]),
+    ) -> Result<(), Error> {
+        if self.deficit() > 0 || known.len() + self.missing != self.sources {
+            return Err(Error::NotEnough);
+        }
+        let announced = known.iter().all(|(index, _)| bit(&self.known, usize::from(*index)));
+        if repairs.len() != self.kept || !announced {
+            return Err(Error::NotEnough);
+        }
+        if repairs.iter().any(|repair| repair.len() != length)
+            || known.iter().any(|(_, source)| source.len() > length)
+        {
+            return Err(Error::Length);
+        }
+        self.substitute_back();
+        let room = ROWS * length;
+        if buffer.len() < room {
+            buffer.resize(room, 0);
+        }
+        let mut missing = (0..self.sources).filter(|index| !bit(&self.known, *index));
+        loop {
+            let mut batch = [0; ROWS];
+            let mut count = 0;
+            for (entry, index) in batch.iter_mut().zip(&mut missing) {
+                *entry = index;
+                count += 1;
+            }
+            let Some(batch) = batch.get(..count).filter(|batch| !batch.is_empty()) else {
+                return Ok(());
+            };
+            self.combine_batch(batch, length, known, repairs, &mut buffer[..room]);
+            for (index, bytes) in batch.iter().zip(buffer.chunks_exact(length.max(1))) {
+                out(*index as u16, bytes.get(..length).unwrap_or_default());
+            }
+        }
+    }
+
+    /// Each row keeps one unknown, its pivot.
+    fn substitute_back(&mut self) {
+        for pivot in (0..self.sources).rev() {
+            let at = self.row_of[pivot];
+            if at == NONE {
+                continue;
+            }
+            let mut row = self.rows[usize::from(at)];
+            let mut from = pivot + 1;
+            while from < self.sources
+                && let Some(next) = row.first_unknown(&self.known, from)
+            {
+                // Rows of higher pivots hold no other unknown by now.
+                row.add(&self.rows[usize::from(self.row_of[next])]);
+                from = next + 1;
+            }
+            self.rows[usize::from(at)] = row;
+        }
+    }
+
+    /// Writes the missing sources of `batch` into consecutive rows of `buffer`.
+    fn combine_batch(
+        &self,
+        batch: &[usize],
+        length: usize,
+        known: &[(u16, &[u8])],
+        repairs: &[&[u8]],
+        buffer: &mut [u8],
+    ) {
+        let mut rows: [&mut [u8]; ROWS] = Default::default();
+        for (row, space) in rows.iter_mut().zip(buffer.chunks_exact_mut(length.max(1))) {
+            *row = space;
+        }
+        let Some(rows) = rows.get_mut(..batch.len()) else { return };
+        let equation = |row: usize| &self.rows[usize::from(self.row_of[batch[row]])];
+        let mut inputs: [&[u8]; MAX_INPUTS] = [&[]; MAX_INPUTS];
+        let mut chosen = [(false, 0_usize); MAX_INPUTS];
+        let sources = known.iter().map(|(index, bytes)| (false, usize::from(*index), *bytes));
+        let all = repairs.iter().enumerate().map(|(at, bytes)| (true, at, *bytes)).chain(sources);
+        let mut all = all.peekable();
+        rows.iter_mut().for_each(|row| row.fill(0));
+        while all.peek().is_some() {
+            let mut count = 0;
+            for (slot, (is_repair, at, bytes)) in (&mut all).take(MAX_INPUTS).enumerate() {
+                inputs[slot] = bytes;
+                chosen[slot] = (is_repair, at);
+                count += 1;
+            }
+            Kernel::best().multiply_add(&inputs[..count], rows, |row, input| {
+                let (is_repair, at) = chosen[input];
+                let row = equation(row);
+                u8::from(bit(if is_repair { &row.repairs } else { &row.sources }, at))
+            });
+        }
+    }
+}
