@@ -95,7 +95,8 @@ pub fn policies(args: &PoliciesArgs) -> Result<(), Failure> {
 
 /// Every policy, in the order of [`AXES`]; the codes are the core's own.
 fn policy_rows() -> Vec<PolicyRow> {
-    let registered = registry::entries().map(|entry| PolicyRow {
+    let codes = code::TABLE.iter().map(|(entry, _)| *entry);
+    let registered = registry::entries().chain(codes).map(|entry| PolicyRow {
         axis: entry.axis.replace(' ', "-"),
         name: entry.name,
         summary: entry.summary,
@@ -110,14 +111,7 @@ fn policy_rows() -> Vec<PolicyRow> {
             })
             .collect(),
     });
-    let codes = code::NAMES.iter().map(|(name, summary)| PolicyRow {
-        axis: "code".to_owned(),
-        name,
-        summary,
-        source: "",
-        options: Vec::new(),
-    });
-    let mut rows: Vec<PolicyRow> = registered.chain(codes).collect();
+    let mut rows: Vec<PolicyRow> = registered.collect();
     rows.sort_by_key(|row| AXES.iter().position(|axis| *axis == row.axis));
     rows
 }

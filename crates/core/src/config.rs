@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use crate::coding::MAX_WINDOW;
 use crate::path::UDP_OVERHEAD;
 use crate::stream::StreamLimits;
 use crate::wire::TransportParameters;
@@ -75,7 +76,7 @@ impl TransportConfig {
         let (datagram, limits) = (u64::from(self.largest_datagram()), &self.streams);
         let streams = limits.max_streams.saturating_add(open);
         let parts = [
-            self.receive_symbols.saturating_mul(datagram + 1024),
+            self.receive_symbols.saturating_mul(2 * datagram + 1024),
             self.send_symbols.saturating_mul(2 * datagram + 512),
             limits.most_room(streams).saturating_add(limits.max_stream_data.saturating_mul(4)),
             streams.saturating_mul(limits.send_buffer.saturating_mul(3).saturating_add(8192)),
@@ -95,11 +96,12 @@ impl TransportConfig {
             max_streams: self.streams.max_streams,
             max_symbols: self.receive_symbols,
             max_udp_payload: self.largest_datagram(),
-            max_window: u64::from(self.largest_datagram()) * 255,
+            max_window: u64::from(self.largest_datagram()) * MAX_WINDOW as u64,
             max_paths: self.max_paths,
             max_ack_delay: self.max_ack_delay,
             idle_timeout: self.idle_timeout,
             ack_profile: Some(ack_profile.to_owned()),
+            codes: None,
         }
     }
 }

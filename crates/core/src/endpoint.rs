@@ -201,7 +201,7 @@ impl Endpoint {
             return Err(ConnectError::TooManyPaths);
         }
         let id = self.free_id().ok_or(ConnectError::TooManyConnections)?;
-        let parameters = self.config.transport.parameters(&config.profile.name).encode();
+        let parameters = config.profile.parameters(&self.config.transport).encode();
         let timestamp = self.timestamp(now);
         let opening =
             Opening { peer: config.peer, local_id: id, timestamp, parameters: &parameters };

@@ -24,7 +24,8 @@ pub use header::{ConnectionId, DataHeader, HEADER_LEN, PacketKind, expand_number
 pub use id::{Role, StreamId};
 pub use reports::{AckFrame, AckHeader, AckRanges, RankEntries, RankEntry, RankFrame};
 pub use symbol::{
-    REPAIR_OVERHEAD, RepairFrame, SYMBOL_OVERHEAD, SourceFrame, SymbolFrame, SymbolFrames,
+    MAX_REPAIR_KEY, REPAIR_OVERHEAD, RepairFrame, SYMBOL_OVERHEAD, SourceFrame, SymbolFrame,
+    SymbolFrames,
 };
 pub use transport_parameters::TransportParameters;
 

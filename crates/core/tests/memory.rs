@@ -79,7 +79,7 @@ impl Abuser {
         self.send(&written(|writer| frame.encode(writer).unwrap()));
     }
 
-    fn repair(&mut self, first: u64, count: u16, key: u16) {
+    fn repair(&mut self, first: u64, count: u16, key: u32) {
         let (first, floor, payload) = (SymbolId(first), SymbolId(0), &[0; PAYLOAD][..]);
         let frame = RepairFrame { first, floor, count, key, payload };
         self.send(&written(|writer| frame.encode(writer).unwrap()));
@@ -138,7 +138,7 @@ fn repairs_for_windows_of_every_length() {
                 (abuser.next..end - u64::from(count)).step_by(count.into()).collect();
             for key in 0..count - 1 {
                 for first in &firsts {
-                    abuser.repair(*first, count, key);
+                    abuser.repair(*first, count, key.into());
                 }
             }
             for id in abuser.next..end {

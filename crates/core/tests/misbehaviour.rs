@@ -42,7 +42,7 @@ fn source(id: u64, payload: &[u8]) -> Vec<u8> {
     written(|writer| frame.encode(writer).unwrap())
 }
 
-fn repair(first: u64, count: u16, key: u16, payload: &[u8]) -> Vec<u8> {
+fn repair(first: u64, count: u16, key: u32, payload: &[u8]) -> Vec<u8> {
     let (first, floor) = (SymbolId(first), SymbolId(0));
     let frame = RepairFrame { first, floor, count, key, payload };
     written(|writer| frame.encode(writer).unwrap())

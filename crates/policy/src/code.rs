@@ -1,7 +1,13 @@
-//! Erasure codes as the core uses them: coverage in, repair out; received in, recovered out.
+//! Erasure codes as the core uses them: a factory of encoders and decoders, one of each per coding window.
+//!
+//! An encoder makes repairs from a window's source symbols. A decoder hears of every symbol that the
+//! receiver holds, one by one, knows how many are still missing, and rebuilds the missing sources once
+//! enough are there. The windows keep the symbols' bytes; encoders and decoders keep what a code knows
+//! beside them, such as a prepared matrix or the rank of what has arrived.
 
 use core::fmt::Debug;
 
+use crate::registry::{Options, PolicyError};
 use crate::view::SymbolId;
 
 /// The run of source symbols that a repair symbol combines.
@@ -13,6 +19,13 @@ pub struct Coverage {
     pub count: u16,
 }
 
+impl Coverage {
+    /// The symbol after the last.
+    pub fn end(&self) -> u64 {
+        self.first.0.saturating_add(u64::from(self.count))
+    }
+}
+
 /// Why a repair could not be made or used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeError {
@@ -22,58 +35,126 @@ pub enum CodeError {
     Key,
     /// A symbol is longer than the repair, or has the wrong length.
     Length,
-    /// Fewer independent symbols than sources.
+    /// The symbols do not determine the missing sources.
     Underdetermined,
 }
 
-/// One symbol that the receiver holds.
-#[derive(Clone, Copy, Debug)]
-pub struct Held<'a> {
-    /// Index of the source within the coverage, or the repair's key.
+/// What a code allows and promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeLimits {
+    /// Most source symbols of a window, which are also the most that one repair combines; at least 1.
+    pub sources: u16,
+    /// Most symbols of a window, sources and repairs together; at least `sources`. A window of F sources
+    /// has the keys from 0 to `symbols` − F − 1.
+    pub symbols: u32,
+    /// Whether there are repairs at all; without, a lost symbol is sent again.
+    pub repairs: bool,
+    /// Any F distinct symbols of a window of F sources rebuild it (*maximum distance separable*). The
+    /// sender then knows from acknowledgements alone that a window is recovered; of other codes only the
+    /// receiver can tell.
+    pub any_symbols_suffice: bool,
+    /// Symbols beyond F that a receiver may have to keep because the decoder cannot tell whether they
+    /// help. 0 for decoders that know their rank: these refuse what does not help.
+    pub surplus: u16,
+}
+
+impl CodeLimits {
+    /// How many repairs a window of `sources` symbols can have; their keys are the numbers below.
+    pub fn keys(&self, sources: u16) -> u32 {
+        if self.repairs { self.symbols.saturating_sub(u32::from(sources)) } else { 0 }
+    }
+}
+
+/// An erasure code: makes what windows need at either end.
+pub trait ErasureCode: Debug + Send {
+    /// What it allows; always the same.
+    fn limits(&self) -> CodeLimits;
+
+    /// An encoder for one window at a time.
+    fn encoder(&self) -> Box<dyn Encoder>;
+
+    /// A decoder for one window at a time.
+    fn decoder(&self) -> Box<dyn Decoder>;
+}
+
+/// Makes the repairs of one window. Encoders are used again for later windows.
+pub trait Encoder: Debug + Send {
+    /// Forgets the window, and keeps its memory for the next.
+    fn reset(&mut self) {}
+
+    /// Makes the repairs with the keys `first`, `first + 1`, …, one for each of `repairs`, which are of
+    /// one length. `sources` are the window's symbols in order, none longer than the repairs; a shorter
+    /// one counts as extended with zeros. They are the same at each call for one window, so that what
+    /// takes long to derive from them may be kept until [`reset`](Self::reset).
+    ///
+    /// # Errors
+    /// If there are too few or too many sources, a key is beyond [`CodeLimits::keys`], or lengths
+    /// disagree.
+    fn repairs(
+        &mut self,
+        first: u32,
+        sources: &[&[u8]],
+        repairs: &mut [&mut [u8]],
+    ) -> Result<(), CodeError>;
+}
+
+/// A source symbol that the receiver holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HeldSource<'a> {
+    /// Its place in the window.
     pub index: u16,
-    /// Its bytes; sources may be shorter than repairs and count as zero-extended.
+    /// Its bytes, at most as many as a repair has; the rest counts as zeros.
     pub bytes: &'a [u8],
 }
 
-/// An erasure code over windows of source symbols.
-pub trait ErasureCode: Debug + Send {
-    /// Most symbols (sources plus repairs) in a window.
-    fn max_symbols(&self) -> u16;
+/// A repair symbol that the receiver holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HeldRepair<'a> {
+    /// Its key.
+    pub key: u32,
+    /// Its bytes; all repairs of a window are of one length.
+    pub bytes: &'a [u8],
+}
 
-    /// Whether there are repairs at all; without, a lost symbol is sent again.
-    fn makes_repairs(&self) -> bool {
-        true
-    }
+/// Working memory that the decoders of a connection share: it grows to what the largest recovery needs.
+#[derive(Debug, Default)]
+pub struct Workspace {
+    /// Intermediate symbols.
+    pub partial: Vec<u8>,
+    /// Rebuilt symbols.
+    pub rebuilt: Vec<u8>,
+}
 
-    /// Makes the repair with `key` over `sources` (in order, each at most `repair.len()` long).
-    fn repair(&mut self, key: u16, sources: &[&[u8]], repair: &mut [u8]) -> Result<(), CodeError>;
+/// Follows one window of the receiver. Decoders are used again for later windows.
+pub trait Decoder: Debug + Send {
+    /// Turns to a new window of `sources` symbols, of which nothing has arrived.
+    fn begin(&mut self, sources: u16);
 
-    /// Makes the repairs with keys `first`, `first + 1`, …, one for each of `repairs`, which are of one
-    /// length. A code that reads its sources once for all of them does better than this.
-    fn repairs(
-        &mut self,
-        first: u16,
-        sources: &[&[u8]],
-        repairs: &mut [&mut [u8]],
-    ) -> Result<(), CodeError> {
-        for (key, repair) in (first..).zip(repairs) {
-            self.repair(key, sources, repair)?;
-        }
-        Ok(())
-    }
+    /// The source at `index` is known; told once of each.
+    fn source(&mut self, index: u16);
 
-    /// Symbols still missing for decoding a window of `count`, given how many sources and distinct
-    /// repairs are held (exact for maximum-distance-separable codes, a lower bound for others).
-    fn deficit(&self, count: u16, sources_held: u16, repairs_held: u16) -> u16 {
-        count.saturating_sub(sources_held).saturating_sub(repairs_held)
-    }
+    /// The repair with `key` arrived; each comes once. Returns whether it is worth keeping: false says that
+    /// it tells nothing that the other symbols do not.
+    fn repair(&mut self, key: u32) -> bool;
 
-    /// Recovers the missing sources of a window of `count`; `out` is called with each index and its bytes.
+    /// Independent symbols that are still missing: at 0, recovery is worth an attempt. Exact where the
+    /// decoder can know it, never more than that where it cannot. After a failed attempt it is at least 1
+    /// until another symbol has arrived.
+    fn deficit(&self) -> u16;
+
+    /// Rebuilds the missing sources from all sources held, by rising index, and all repairs kept, in order
+    /// of arrival; `out` is called with each index and its bytes, as long as a repair.
+    ///
+    /// # Errors
+    /// Nothing is rebuilt if the symbols do not determine the sources, or contradict their description.
     fn recover(
         &mut self,
-        count: u16,
-        sources: &[Held<'_>],
-        repairs: &[Held<'_>],
+        sources: &[HeldSource<'_>],
+        repairs: &[HeldRepair<'_>],
+        work: &mut Workspace,
         out: &mut dyn FnMut(u16, &[u8]),
     ) -> Result<(), CodeError>;
 }
+
+/// Makes a code from its options. Options concern the encoder: whatever a decoder must know is in the keys.
+pub type Build = fn(&Options<'_>) -> Result<Box<dyn ErasureCode>, PolicyError>;

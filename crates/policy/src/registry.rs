@@ -267,7 +267,10 @@ fn no_such_option(entry: &Entry, option: &str) -> PolicyError {
 }
 
 /// The row of `table` that `spec` names, and its options, once every option given is known.
-pub(crate) fn find<'a, B: Copy>(
+///
+/// # Errors
+/// If the table has no such row, or the row no such option.
+pub fn find<'a, B: Copy>(
     axis: &'static str,
     table: &[Row<B>],
     spec: &'a PolicySpec,

@@ -102,8 +102,8 @@ fn parse(text: &str) -> LinkConfig {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// The schedule of a number, and the links as text.
-fn schedule(number: u64, mangled: bool) -> (Spec, String) {
+/// The schedule of a number, and the links as text. Where a code is given, every profile that codes uses it.
+fn schedule(number: u64, mangled: bool, code: Option<&str>) -> (Spec, String) {
     let name = if mangled { "faults.mangled" } else { "faults" };
     let mut dice = Dice(Rng::substream(number, name));
     let count = dice.count(1..6);
@@ -132,6 +132,12 @@ fn schedule(number: u64, mangled: bool) -> (Spec, String) {
                 let at = at + Duration::from_micros(dice.count(0..5_000_000));
                 spec.events.push(PathEvent { at, link, change: PathChange::Plug });
             }
+        }
+    }
+    for flow in &mut spec.flows {
+        let profile = &mut flow.profile;
+        if let Some(code) = code.filter(|_| profile.code.name != "none") {
+            profile.set("code", code).unwrap();
         }
     }
     spec.mangle = mangled.then(|| dice.mangle());
@@ -182,8 +188,8 @@ fn limits(dice: &mut Dice, spec: &mut Spec) {
     transport.ecn = dice.chance(0.8);
 }
 
-fn go(number: u64, mangled: bool) -> Result<Report, Failure> {
-    let (spec, _) = schedule(number, mangled);
+fn go(number: u64, mangled: bool, code: Option<&str>) -> Result<Report, Failure> {
+    let (spec, _) = schedule(number, mangled, code);
     let report = run(&spec, &mut |_| None)?;
     // Some probes may be lost for good, but none may come twice; the harness looks at single ones.
     let sent: u64 = report.flows.iter().map(|flow| flow.probes.sent).sum();
@@ -208,8 +214,8 @@ struct Tally {
 
 impl Tally {
     /// Runs one schedule and counts it; a failure tells everything needed to repeat it.
-    fn add(&mut self, number: u64, mangled: bool) {
-        let outcome = std::panic::catch_unwind(|| go(number, mangled));
+    fn add(&mut self, number: u64, mangled: bool, code: Option<&str>) {
+        let outcome = std::panic::catch_unwind(|| go(number, mangled, code));
         let (list, why) = match outcome {
             Ok(Ok(report)) => {
                 self.connections += report.flows.len();
@@ -223,7 +229,7 @@ impl Tally {
             Err(_) => (&mut self.panicked, "panicked".to_owned()),
         };
         list.push(number);
-        println!("fault schedule {number}: {why}\n{}", schedule(number, mangled).1);
+        println!("fault schedule {number}: {why}\n{}", schedule(number, mangled, code).1);
     }
 
     fn is_clean(&self) -> bool {
@@ -258,18 +264,18 @@ fn peak_memory() -> Option<u64> {
 }
 
 /// Runs the numbers asked for, all of them whatever comes of each.
-fn go_all(mangled: bool) {
+fn go_all(mangled: bool, code: Option<&str>) {
     let number = |name| std::env::var(name).ok().map(|text| text.parse().unwrap());
     if let Some(one) = number("FAULT") {
-        println!("{}", schedule(one, mangled).1);
-        println!("{:#?}", go(one, mangled).unwrap());
+        println!("{}", schedule(one, mangled, code).1);
+        println!("{:#?}", go(one, mangled, code).unwrap());
         return;
     }
     let networks = if mangled { "networks that lie as well" } else { "networks that only lose" };
     let schedules = number("FAULTS").unwrap_or(USUAL);
     let mut tally = Tally::default();
     for number in 1..=schedules {
-        tally.add(number, mangled);
+        tally.add(number, mangled, code);
         if number.is_multiple_of(1000) || number == schedules {
             println!("{number} of {schedules} schedules over {networks}: {tally}");
         }
@@ -279,19 +285,30 @@ fn go_all(mangled: bool) {
 
 #[test]
 fn nothing_is_lost_in_random_networks() {
-    go_all(false);
+    go_all(false, None);
 }
 
 #[test]
 fn nothing_is_believed_from_networks_that_lie() {
-    go_all(true);
+    go_all(true, None);
+}
+
+/// A code that often fails with as many symbols as sources: only the receiver knows when a window is whole.
+#[test]
+fn nothing_is_lost_with_a_code_that_fails() {
+    go_all(false, Some("random-linear"));
+}
+
+#[test]
+fn nothing_is_believed_with_a_code_that_fails() {
+    go_all(true, Some("random-linear:sources=64"));
 }
 
 #[test]
 fn schedules_repeat_to_the_last_packet() {
     for number in 1..=5 {
         for mangled in [false, true] {
-            let again = || go(number, mangled).unwrap();
+            let again = || go(number, mangled, None).unwrap();
             let (first, second) = (again(), again());
             assert_eq!((first.digest, first.elapsed), (second.digest, second.elapsed));
         }

@@ -1,97 +1,67 @@
-//! The erasure codes behind [`ErasureCode`], by name.
+//! The erasure codes by name, and which of them two ends use.
 
-use anabranch_fec::reed_solomon;
-use anabranch_policy::code::{CodeError, ErasureCode, Held};
+mod none;
+mod random_linear;
+mod reed_solomon;
 
-/// Systematic Reed–Solomon over GF(2^8): any F of at most 255 symbols decode.
-#[derive(Debug, Default)]
-pub struct ReedSolomon {
-    decoder: reed_solomon::Decoder,
-}
+use anabranch_policy::code::{Build, ErasureCode};
+use anabranch_policy::registry::{self, PolicyError, PolicySpec, Row};
 
-impl ErasureCode for ReedSolomon {
-    fn max_symbols(&self) -> u16 {
-        reed_solomon::MAX_SYMBOLS as u16
-    }
-
-    fn repair(&mut self, key: u16, sources: &[&[u8]], repair: &mut [u8]) -> Result<(), CodeError> {
-        self.repairs(key, sources, &mut [repair])
-    }
-
-    fn repairs(
-        &mut self,
-        first: u16,
-        sources: &[&[u8]],
-        repairs: &mut [&mut [u8]],
-    ) -> Result<(), CodeError> {
-        let first = u8::try_from(first).map_err(|_| CodeError::Key)?;
-        reed_solomon::encode(first, sources, repairs).map_err(|_| CodeError::Length)
-    }
-
-    fn recover(
-        &mut self,
-        count: u16,
-        sources: &[Held<'_>],
-        repairs: &[Held<'_>],
-        out: &mut dyn FnMut(u16, &[u8]),
-    ) -> Result<(), CodeError> {
-        let length = repairs.first().map_or(0, |repair| repair.bytes.len());
-        let known = sources.iter().map(|s| (s.index as u8, s.bytes));
-        let extra = repairs.iter().map(|r| (r.index as u8, r.bytes));
-        let in_range = |held: &Held<'_>| held.index <= u16::from(u8::MAX);
-        if !sources.iter().chain(repairs).all(in_range) {
-            return Err(CodeError::Key);
-        }
-        let recovered = self
-            .decoder
-            .decode(usize::from(count), length, known, extra)
-            .map_err(|_| CodeError::Underdetermined)?;
-        for (index, bytes) in recovered {
-            out(u16::from(index), bytes);
-        }
-        Ok(())
-    }
-}
-
-/// No code: windows group symbols for bookkeeping, and losses are made good by the symbols themselves.
-#[derive(Debug, Default)]
-pub struct Uncoded;
-
-impl ErasureCode for Uncoded {
-    fn max_symbols(&self) -> u16 {
-        256
-    }
-
-    fn makes_repairs(&self) -> bool {
-        false
-    }
-
-    fn repair(&mut self, _: u16, _: &[&[u8]], _: &mut [u8]) -> Result<(), CodeError> {
-        Err(CodeError::Key)
-    }
-
-    fn recover(
-        &mut self,
-        _: u16,
-        _: &[Held<'_>],
-        _: &[Held<'_>],
-        _: &mut dyn FnMut(u16, &[u8]),
-    ) -> Result<(), CodeError> {
-        Err(CodeError::Underdetermined)
-    }
-}
-
-/// The names that [`by_name`] knows, with a line about each.
-pub const NAMES: [(&str, &str); 2] = [
-    ("reed-solomon", "systematic Cauchy Reed–Solomon over GF(2^8), at most 255 symbols a window"),
-    ("none", "no repairs: a lost symbol is sent again"),
+/// The codes. The first is the one of a peer that names none; every code here is decoded by both ends of
+/// such a connection (wire format, transport parameter 11).
+pub const TABLE: &[Row<Build>] = &[
+    (&reed_solomon::ENTRY, reed_solomon::build),
+    (&random_linear::ENTRY, random_linear::build),
+    (&none::ENTRY, none::build),
 ];
 
-/// The code called `name`.
-pub fn by_name(name: &str) -> Option<Box<dyn ErasureCode>> {
-    match name {
-        "reed-solomon" => Some(Box::new(ReedSolomon::default())),
-        "none" => Some(Box::new(Uncoded)),
-        _ => None,
+/// The code that `spec` names.
+pub fn build(spec: &PolicySpec) -> Result<Box<dyn ErasureCode>, PolicyError> {
+    let (build, options) = registry::find("code", TABLE, spec)?;
+    build(&options)
+}
+
+/// No code: for sides of which one codes nothing, or nothing that the other decodes.
+pub fn none() -> Box<dyn ErasureCode> {
+    Box::new(none::Uncoded)
+}
+
+/// What a side that uses the code `own` announces: the codes that it decodes, its own first. `None` where
+/// that is what is supposed of it anyway.
+pub fn announcement(own: &str) -> Option<String> {
+    let first = TABLE.first().map(|(entry, _)| entry.name);
+    if Some(own) == first || own == none::ENTRY.name {
+        return None;
+    }
+    let mut names = own.to_owned();
+    for other in coding_names().filter(|name| *name != own) {
+        names.push(' ');
+        names.push_str(other);
+    }
+    Some(names)
+}
+
+/// The code that a side with the `announcement` uses for what it sends. A name that is not in the
+/// table stands for no code: nothing in it will be sent, since this side does not announce it.
+pub fn of_peer(announcement: Option<&str>) -> Box<dyn ErasureCode> {
+    let name = match announcement {
+        Some(names) => names.split(' ').next(),
+        None => TABLE.first().map(|(entry, _)| entry.name),
+    };
+    name.and_then(|name| build(&PolicySpec::new(name)).ok()).unwrap_or_else(none)
+}
+
+/// Whether a side with the `announcement` decodes the code called `name`.
+pub fn is_decoded(announcement: Option<&str>, name: &str) -> bool {
+    match announcement {
+        Some(names) => names.split(' ').any(|known| known == name),
+        None => coding_names().any(|known| known == name),
     }
 }
+
+fn coding_names() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|(entry, _)| entry.name).filter(|name| *name != none::ENTRY.name)
+}
+
+#[cfg(test)]
+mod tests;

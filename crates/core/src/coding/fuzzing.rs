@@ -5,7 +5,7 @@ use anabranch_policy::code::Coverage;
 use anabranch_policy::view::SymbolId;
 use std::collections::BTreeSet;
 
-use super::code::ReedSolomon;
+use super::code;
 use super::receive::{Arrival, ReceiveWindows};
 use crate::wire::codec::Reader;
 use crate::wire::fuzzing::with_mutants;
@@ -21,11 +21,17 @@ struct Machine {
     limit: u64,
 }
 
-/// A hostile sender: `data` is a list of symbols, repairs and floors. Nothing is delivered twice, nothing
-/// beyond the credit, and the books balance.
+/// A hostile sender, whatever the code that it names: `data` is a list of symbols, repairs and floors.
+/// Nothing is delivered twice, nothing beyond the credit, and the books balance.
 pub fn receive(data: &[u8]) {
+    for (entry, _) in code::TABLE {
+        play(entry.name, data);
+    }
+}
+
+fn play(code: &str, data: &[u8]) {
     let mut machine = Machine {
-        windows: ReceiveWindows::new(Box::new(ReedSolomon::default()), CAPACITY, CREDIT),
+        windows: ReceiveWindows::new(code::of_peer(Some(code)), CAPACITY, CREDIT),
         arrived: BTreeSet::new(),
         delivered: 0,
         limit: CREDIT,
@@ -93,7 +99,7 @@ impl Machine {
     fn repair(&mut self, operation: u8, script: &mut Reader<'_>) -> Option<()> {
         let first = SymbolId(self.id(operation, script)?);
         let count = u16::from(script.u8().ok()?);
-        let key = u16::from(script.u8().ok()?);
+        let key = u32::from(script.u8().ok()?);
         // All of one length, or a repair alone would hardly ever agree with another.
         let length = if operation & 0x20 != 0 { usize::from(operation & 15) * 2 } else { 4 };
         let payload = script.bytes(length).ok()?;
@@ -121,6 +127,7 @@ impl Machine {
             assert!((1..=255).contains(&missing), "{missing} missing");
             previous = Some(first);
         }
+        assert!(windows.recovered().count() <= CREDIT as usize);
     }
 }
 

@@ -3,11 +3,13 @@
 
 use std::collections::VecDeque;
 
-use anabranch_policy::code::{Coverage, ErasureCode, Held};
+use anabranch_policy::code::{
+    CodeLimits, Coverage, Decoder, ErasureCode, HeldRepair, HeldSource, Workspace,
+};
 use anabranch_policy::view::SymbolId;
 
 use super::pool::Pool;
-use super::send::MAX_WINDOW;
+use super::{MAX_WINDOW, USUAL_WINDOW, most_sources};
 
 /// The peer broke a rule of coding; closes the connection with code `CODING`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +26,10 @@ pub enum CodingViolation {
 
 /// Repairs that the lists have room for that are kept for later windows.
 const SPARE_REPAIRS: usize = 32;
+
+/// Recovered windows that are remembered above the first hole, for codes of which only the receiver knows
+/// when a window is recovered.
+const MAX_RECOVERED: usize = 64;
 
 /// What became of an arriving symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,12 +55,20 @@ struct Group {
     missing: u16,
     /// Length of every repair.
     length: u16,
-    repairs: Vec<(u16, Box<[u8]>)>,
+    follower: Follower,
+}
+
+/// What follows a window, kept for later ones.
+#[derive(Debug)]
+struct Follower {
+    decoder: Box<dyn Decoder>,
+    repairs: Vec<(u32, Box<[u8]>)>,
 }
 
 impl Group {
-    fn end(&self) -> u64 {
-        self.coverage.first.0 + u64::from(self.coverage.count)
+    /// Independent symbols that are missing: at least 1, or it would not wait.
+    fn deficit(&self) -> u16 {
+        self.follower.decoder.deficit().max(1)
     }
 }
 
@@ -62,6 +76,7 @@ impl Group {
 #[derive(Debug)]
 pub struct ReceiveWindows {
     code: Box<dyn ErasureCode>,
+    limits: CodeLimits,
     /// Symbol id of `slots[0]`; lower ones are forgotten.
     base: u64,
     slots: VecDeque<Slot>,
@@ -69,7 +84,10 @@ pub struct ReceiveWindows {
     first_missing: u64,
     /// Windows known from repairs and not yet decoded, by first symbol.
     groups: Vec<Group>,
-    spare: Vec<Vec<(u16, Box<[u8]>)>>,
+    spare: Vec<Follower>,
+    /// Coverages that miss nothing although an earlier symbol is missing, the newest last.
+    recovered: Vec<Coverage>,
+    work: Workspace,
     pool: Pool,
     /// Symbols accepted above the sender's floor.
     credit: u64,
@@ -83,12 +101,15 @@ impl ReceiveWindows {
     /// Holds at most `credit` symbols of at most `symbol_capacity` bytes, and at most as many repairs.
     pub fn new(code: Box<dyn ErasureCode>, symbol_capacity: usize, credit: u64) -> Self {
         ReceiveWindows {
+            limits: code.limits(),
             code,
             base: 0,
             slots: VecDeque::new(),
             first_missing: 0,
             groups: Vec::new(),
             spare: Vec::new(),
+            recovered: Vec::new(),
+            work: Workspace::default(),
             pool: Pool::new(symbol_capacity),
             credit,
             limit: credit,
@@ -113,11 +134,14 @@ impl ReceiveWindows {
     }
 
     /// First symbol and missing count of windows that wait for more, oldest first.
-    pub fn deficits(&self) -> impl Iterator<Item = (SymbolId, u64)> + '_ {
-        self.groups.iter().map(|group| {
-            let missing = usize::from(group.missing).saturating_sub(group.repairs.len());
-            (group.coverage.first, missing as u64)
-        })
+    pub fn deficits(&self) -> impl Iterator<Item = (SymbolId, u16)> + '_ {
+        self.groups.iter().map(|group| (group.coverage.first, group.deficit()))
+    }
+
+    /// First symbols of windows that miss nothing although an earlier symbol is missing, the newest first.
+    /// None for codes of which the sender can tell that by itself.
+    pub fn recovered(&self) -> impl Iterator<Item = SymbolId> + '_ {
+        self.recovered.iter().rev().map(|coverage| coverage.first)
     }
 
     /// A new limit worth announcing: a quarter of the credit has been freed.
@@ -159,9 +183,9 @@ impl ReceiveWindows {
         let end = end.min(from.saturating_add(most));
         if from < end {
             self.groups.retain_mut(|group| {
-                let apart = group.end() <= from || group.coverage.first.0 >= end;
+                let apart = group.coverage.end() <= from || group.coverage.first.0 >= end;
                 if !apart {
-                    group.repairs.drain(..).for_each(|(_, bytes)| self.pool.put(bytes));
+                    group.follower.repairs.drain(..).for_each(|(_, bytes)| self.pool.put(bytes));
                 }
                 apart
             });
@@ -203,7 +227,9 @@ impl ReceiveWindows {
         bytes[..payload.len()].copy_from_slice(payload);
         self.slots[offset] = Slot::Held(bytes, payload.len() as u16);
         if let Some(index) = self.group_of(id.0) {
-            self.groups[index].missing -= 1;
+            let group = &mut self.groups[index];
+            group.missing -= 1;
+            group.follower.decoder.source((id.0 - group.coverage.first.0) as u16);
             self.try_decode(index, deliver);
         }
         self.advance();
@@ -214,15 +240,15 @@ impl ReceiveWindows {
     pub fn on_repair(
         &mut self,
         coverage: Coverage,
-        key: u16,
+        key: u32,
         payload: &[u8],
         deliver: &mut dyn FnMut(&[u8]),
     ) -> Result<Arrival, CodingViolation> {
-        let (count, max) = (u64::from(coverage.count), self.longest_window());
-        if count == 0 || count > max {
+        let count = u64::from(coverage.count);
+        if count == 0 || count > self.longest_window() {
             return Err(CodingViolation::Coverage);
         }
-        if u64::from(key) + count >= max {
+        if key >= self.limits.keys(coverage.count) {
             return Err(CodingViolation::Key);
         }
         if payload.is_empty() || payload.len() > self.pool.size() {
@@ -236,15 +262,18 @@ impl ReceiveWindows {
             return Ok(Arrival::Redundant);
         }
         let Some(index) = self.group_for(coverage, payload.len() as u16)? else {
+            self.note_recovered(coverage);
             return Ok(Arrival::Redundant);
         };
-        let group = &mut self.groups[index];
-        if group.repairs.iter().any(|(held, _)| *held == key) {
+        let Follower { decoder, repairs } = &mut self.groups[index].follower;
+        let room = repairs.len() < usize::from(coverage.count + self.limits.surplus);
+        let held = repairs.iter().any(|(held, _)| *held == key);
+        if held || !room || !decoder.repair(key) {
             return Ok(Arrival::Redundant);
         }
         let mut bytes = self.pool.take();
         bytes[..payload.len()].copy_from_slice(payload);
-        group.repairs.push((key, bytes));
+        repairs.push((key, bytes));
         self.try_decode(index, deliver);
         self.advance();
         Ok(Arrival::New)
@@ -252,7 +281,7 @@ impl ReceiveWindows {
 
     /// Most source symbols that a repair may cover.
     fn longest_window(&self) -> u64 {
-        u64::from(self.code.max_symbols()).min(MAX_WINDOW as u64).max(1)
+        most_sources(&self.limits).into()
     }
 
     /// Makes the slot of a symbol exist; `None` if it is below the floor.
@@ -267,7 +296,7 @@ impl ReceiveWindows {
     fn group_of(&self, id: u64) -> Option<usize> {
         let after = self.groups.partition_point(|group| group.coverage.first.0 <= id);
         let index = after.checked_sub(1)?;
-        (id < self.groups[index].end()).then_some(index)
+        (id < self.groups[index].coverage.end()).then_some(index)
     }
 
     /// The group with exactly this coverage, made if need be; `None` if nothing of it is missing.
@@ -289,7 +318,7 @@ impl ReceiveWindows {
         }
         let end = first + u64::from(coverage.count);
         let overlaps_next = self.groups.get(at).is_some_and(|g| g.coverage.first.0 < end);
-        let overlaps_previous = at > 0 && self.groups[at - 1].end() > first;
+        let overlaps_previous = at > 0 && self.groups[at - 1].coverage.end() > first;
         // Part of it lies below the floor: its bytes are forgotten, so it cannot be decoded here.
         if overlaps_next || overlaps_previous || first < self.base {
             return Err(CodingViolation::Coverage);
@@ -304,9 +333,24 @@ impl ReceiveWindows {
         if (first..end).any(|id| self.is_done(id)) {
             return Err(CodingViolation::Coverage);
         }
-        let repairs = self.spare.pop().unwrap_or_default();
-        self.groups.insert(at, Group { coverage, missing: coverage.count - held, length, repairs });
+        let follower = self.follow(coverage);
+        let missing = coverage.count - held;
+        self.groups.insert(at, Group { coverage, missing, length, follower });
         Ok(Some(at))
+    }
+
+    /// A decoder that knows which sources are held.
+    fn follow(&mut self, coverage: Coverage) -> Follower {
+        let spare = self.spare.pop();
+        let mut follower =
+            spare.unwrap_or_else(|| Follower { decoder: self.code.decoder(), repairs: Vec::new() });
+        follower.decoder.begin(coverage.count);
+        for index in 0..coverage.count {
+            if !self.is_missing(coverage.first.0 + u64::from(index)) {
+                follower.decoder.source(index);
+            }
+        }
+        follower
     }
 
     fn slot(&self, id: u64) -> Option<&Slot> {
@@ -323,24 +367,20 @@ impl ReceiveWindows {
 
     fn try_decode(&mut self, index: usize, deliver: &mut dyn FnMut(&[u8])) {
         let group = &self.groups[index];
-        if group.missing > 0 {
-            if group.repairs.len() < usize::from(group.missing) {
-                return;
-            }
-            if !self.decode(index, deliver) {
-                return;
-            }
+        let ready = group.missing == 0
+            || (group.follower.decoder.deficit() == 0 && self.decode(index, deliver));
+        if !ready {
+            return;
         }
-        let group = self.groups.remove(index);
-        let (first, end) = (group.coverage.first.0, group.end());
-        let mut repairs = group.repairs;
-        for (_, bytes) in repairs.drain(..) {
+        let Group { coverage, mut follower, .. } = self.groups.remove(index);
+        for (_, bytes) in follower.repairs.drain(..) {
             self.pool.put(bytes);
         }
         // A window of many repairs must not leave its room to many windows of few.
-        repairs.shrink_to(SPARE_REPAIRS);
-        self.spare.push(repairs);
-        for id in first..end {
+        follower.repairs.shrink_to(SPARE_REPAIRS);
+        self.spare.push(follower);
+        self.note_recovered(coverage);
+        for id in coverage.first.0..coverage.end() {
             let Some(offset) = self.reach(id) else { continue };
             if let Slot::Held(bytes, _) = core::mem::replace(&mut self.slots[offset], Slot::Done) {
                 self.pool.put(bytes);
@@ -348,37 +388,62 @@ impl ReceiveWindows {
         }
     }
 
-    /// Decodes a group that has enough symbols. False if the symbols contradict each other (possible only
-    /// with a peer that does not follow the code; the window then waits for more).
+    /// The sender is told of the window, lest it go on sending repairs.
+    fn note_recovered(&mut self, coverage: Coverage) {
+        if self.limits.any_symbols_suffice || coverage.end() <= self.first_missing {
+            return;
+        }
+        self.recovered.retain(|other| *other != coverage);
+        if self.recovered.len() >= MAX_RECOVERED {
+            self.recovered.remove(0);
+        }
+        self.recovered.push(coverage);
+    }
+
+    /// Decodes a group that may have enough symbols. False if they turn out not to suffice, or contradict
+    /// each other (possible only with a peer that does not follow the code): it then waits for more.
     fn decode(&mut self, index: usize, deliver: &mut dyn FnMut(&[u8])) -> bool {
-        let group = &self.groups[index];
-        let length = usize::from(group.length);
-        let offset = (group.coverage.first.0 - self.base) as usize;
-        let empty = Held { index: 0, bytes: &[] };
-        let mut known = [empty; MAX_WINDOW];
+        // Long lists of symbols would take longer to clear than a short window to decode.
+        let symbols = usize::from(self.groups[index].coverage.count + self.limits.surplus);
+        if symbols <= USUAL_WINDOW {
+            self.decode_up_to::<USUAL_WINDOW>(index, deliver)
+        } else {
+            self.decode_up_to::<MAX_WINDOW>(index, deliver)
+        }
+    }
+
+    fn decode_up_to<const MAX: usize>(
+        &mut self,
+        index: usize,
+        deliver: &mut dyn FnMut(&[u8]),
+    ) -> bool {
+        let Group { coverage, length, follower, .. } = &mut self.groups[index];
+        let length = usize::from(*length);
+        let offset = (coverage.first.0 - self.base) as usize;
+        let mut known = [HeldSource::default(); MAX];
         let mut known_count = 0;
-        let slots = self.slots.iter().skip(offset).take(usize::from(group.coverage.count));
+        let slots = self.slots.iter().skip(offset).take(usize::from(coverage.count));
         for (i, slot) in slots.enumerate() {
             if let Slot::Held(bytes, len) = slot
                 && let Some(entry) = known.get_mut(known_count)
             {
                 // A source longer than the repairs contradicts them; cut, it at least cannot do harm.
                 let len = usize::from(*len).min(length);
-                *entry = Held { index: i as u16, bytes: &bytes[..len] };
+                *entry = HeldSource { index: i as u16, bytes: &bytes[..len] };
                 known_count += 1;
             }
         }
-        let mut repairs = [empty; MAX_WINDOW];
+        let mut repairs = [HeldRepair::default(); MAX];
         let mut repair_count = 0;
-        for ((key, bytes), entry) in group.repairs.iter().zip(repairs.iter_mut()) {
-            *entry = Held { index: *key, bytes: &bytes[..length] };
+        for ((key, bytes), entry) in follower.repairs.iter().zip(repairs.iter_mut()) {
+            *entry = HeldRepair { key: *key, bytes: &bytes[..length] };
             repair_count += 1;
         }
         let mut recovered = 0;
-        let result = self.code.recover(
-            group.coverage.count,
+        let result = follower.decoder.recover(
             &known[..known_count],
             &repairs[..repair_count],
+            &mut self.work,
             &mut |_, bytes| {
                 recovered += 1;
                 deliver(bytes);
@@ -391,6 +456,10 @@ impl ReceiveWindows {
     fn advance(&mut self) {
         while self.slot(self.first_missing).is_some_and(|slot| !matches!(slot, Slot::Missing)) {
             self.first_missing += 1;
+        }
+        if !self.recovered.is_empty() {
+            let first_missing = self.first_missing;
+            self.recovered.retain(|coverage| coverage.end() > first_missing);
         }
         // No window that misses something reaches further back than it is long: what lies below is
         // not needed, whatever the sender knows of it yet, and better forgotten while in the cache.

@@ -9,17 +9,18 @@ mod window;
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use anabranch_policy::code::{CodeError, Coverage, ErasureCode};
+use anabranch_policy::code::{CodeError, CodeLimits, Coverage, ErasureCode};
 use anabranch_policy::scheduler::Work;
 use anabranch_policy::view::{SymbolId, TrafficClass, WindowId, WindowView};
 use anabranch_types::Time;
 
+use super::most_sources;
 use super::pool::Pool;
 use crate::path::sent::Carried;
 use window::{Source, Standing, Symbol, Window};
 
-/// Most symbols that a window of any code may have.
-pub const MAX_WINDOW: usize = 256;
+/// Most repairs of one window that are kept account of; then its symbols are sent again from the start.
+const MAX_REPAIRS: u32 = 4096;
 
 /// Most recovered windows whose last packets are awaited.
 const MAX_TRAILING: usize = 256;
@@ -42,8 +43,6 @@ pub struct Change {
     pub news: bool,
     /// Every packet of the window's first transmission is now resolved.
     pub first_resolved: bool,
-    /// The window has just become decodable.
-    pub recovered: bool,
 }
 
 /// Totals for statistics.
@@ -72,6 +71,9 @@ pub struct Totals {
 #[derive(Debug)]
 pub struct SendWindows {
     code: Box<dyn ErasureCode>,
+    limits: CodeLimits,
+    /// Most bytes, sources times symbol size, that the peer decodes in one window.
+    max_window: u64,
     /// Aligned with `windows`.
     views: Vec<WindowView>,
     windows: VecDeque<Window>,
@@ -88,9 +90,12 @@ pub struct SendWindows {
 }
 
 impl SendWindows {
-    /// No windows yet; symbols of at most `symbol_capacity` bytes.
-    pub fn new(code: Box<dyn ErasureCode>, symbol_capacity: usize) -> Self {
+    /// No windows yet; symbols of at most `symbol_capacity` bytes, coded windows of at most `max_window`
+    /// bytes in all.
+    pub fn new(code: Box<dyn ErasureCode>, symbol_capacity: usize, max_window: u64) -> Self {
         SendWindows {
+            limits: code.limits(),
+            max_window,
             code,
             views: Vec::new(),
             windows: VecDeque::new(),
@@ -104,14 +109,34 @@ impl SendWindows {
         }
     }
 
-    /// Most symbols of a window.
+    /// Most symbols of a window, sources and repairs together.
     pub fn max_symbols(&self) -> u16 {
-        self.code.max_symbols().min(MAX_WINDOW as u16)
+        self.limits.symbols.min(u16::MAX.into()) as u16
+    }
+
+    /// Most source symbols of a window with symbols of `symbol_size` bytes.
+    pub fn max_sources(&self, symbol_size: u16) -> u16 {
+        let most = most_sources(&self.limits);
+        if !self.limits.repairs {
+            return most;
+        }
+        let decodable = self.max_window / u64::from(symbol_size.max(1));
+        most.min(u16::try_from(decodable).unwrap_or(u16::MAX)).max(1)
     }
 
     /// Whether the code makes repairs at all.
     pub fn makes_repairs(&self) -> bool {
-        self.code.makes_repairs()
+        self.limits.repairs
+    }
+
+    /// Whether acknowledgements alone tell that a window is recovered; else the receiver has to say so.
+    pub fn any_symbols_suffice(&self) -> bool {
+        self.limits.any_symbols_suffice
+    }
+
+    /// Most repairs of a window of `sources` symbols.
+    fn keys(&self, sources: u16) -> u16 {
+        self.limits.keys(sources).min(MAX_REPAIRS) as u16
     }
 
     /// Unrecovered windows, oldest first.
@@ -143,6 +168,12 @@ impl SendWindows {
         self.views.binary_search_by_key(&id, |view| view.id).ok()
     }
 
+    /// The window whose first symbol this is.
+    pub fn window_at(&self, first: SymbolId) -> Option<WindowId> {
+        let index = self.views.binary_search_by_key(&first, |view| view.first).ok()?;
+        self.views.get(index).map(|view| view.id)
+    }
+
     /// The window that still takes source symbols, if there is one.
     pub fn open_window(&self) -> Option<&WindowView> {
         self.views.last().filter(|view| !view.closed)
@@ -164,8 +195,9 @@ impl SendWindows {
         let id = WindowId(self.next_window);
         self.next_window += 1;
         self.totals.windows += 1;
-        let mut window = self.spare.pop().unwrap_or_else(Window::new);
-        window.planned = sources.clamp(1, self.max_symbols());
+        let spare = self.spare.pop();
+        let mut window = spare.unwrap_or_else(|| Window::new(self.code.encoder()));
+        window.planned = sources.clamp(1, self.max_sources(symbol_size));
         window.symbol_size = symbol_size.min(self.pool.size() as u16);
         self.windows.push_back(window);
         self.views.push(WindowView {
@@ -221,10 +253,9 @@ impl SendWindows {
 
     /// Plans `count` proactive repairs for a closed window.
     pub fn plan_repairs(&mut self, id: WindowId, count: u16) {
-        let max = self.max_symbols();
         if let Some(index) = self.index(id) {
-            let view = &mut self.views[index];
-            view.proactive_left = count.min(max.saturating_sub(view.sources));
+            let keys = self.keys(self.views[index].sources);
+            self.views[index].proactive_left = count.min(keys);
         }
     }
 
@@ -282,7 +313,7 @@ impl SendWindows {
             Carried::Source(_, id) => {
                 Symbol::Source(usize::try_from(id.0.checked_sub(self.views[index].first.0)?).ok()?)
             }
-            Carried::Repair(_, key) => Symbol::Repair(usize::from(key)),
+            Carried::Repair(_, key) => Symbol::Repair(key as usize),
         };
         Some((index, symbol))
     }
@@ -309,7 +340,7 @@ impl SendWindows {
                 }
             }
             Symbol::Repair(key) => Taken {
-                carried: Carried::Repair(view.id, key as u16),
+                carried: Carried::Repair(view.id, key as u32),
                 coverage: Coverage { first: view.first, count: view.sources },
                 length: window.longest,
             },
@@ -318,7 +349,7 @@ impl SendWindows {
 
     fn take_due(&mut self, id: WindowId) -> Option<Taken> {
         let index = self.index(id)?;
-        let max = usize::from(self.max_symbols());
+        let keys = usize::from(self.keys(self.views[index].sources));
         let (view, window) = (&mut self.views[index], &mut self.windows[index]);
         let flagged = view.due > window.repairs_due;
         if flagged && let Some(i) = window.sources.iter().position(|s| s.standing.due) {
@@ -335,7 +366,7 @@ impl SendWindows {
         } else {
             return None;
         }
-        let symbol = if window.sources.len() + window.repairs.len() < max {
+        let symbol = if window.repairs.len() < keys {
             window.repairs.push(Standing::default());
             view.repairs = window.repairs.len() as u16;
             Symbol::Repair(window.repairs.len() - 1)
@@ -385,6 +416,7 @@ impl SendWindows {
     /// Writes the bytes of a taken symbol to `out`, which is as long as it.
     pub fn write(&mut self, taken: &Taken, out: &mut [u8]) -> Result<(), CodeError> {
         let (index, symbol) = self.locate(taken.carried).ok_or(CodeError::Coverage)?;
+        let keys = usize::from(self.keys(self.views[index].sources));
         let (view, window) = (&self.views[index], &mut self.windows[index]);
         match symbol {
             Symbol::Source(i) => {
@@ -397,10 +429,9 @@ impl SendWindows {
                 // Fresh repairs have rising keys, so after the newest come those still planned or due.
                 let newest = key + 1 == window.repairs.len();
                 let coming = usize::from(view.proactive_left) + usize::from(window.repairs_due);
-                let room = usize::from(self.code.max_symbols()).min(MAX_WINDOW);
-                let left = room.saturating_sub(window.sources.len() + window.repairs.len());
+                let left = keys.saturating_sub(window.repairs.len());
                 let more = if newest { coming.min(left) } else { 0 };
-                window.write_repair(self.code.as_mut(), &mut self.pool, key, more, out)
+                window.write_repair(&mut self.pool, key, more, out)
             }
         }
     }

@@ -1,5 +1,6 @@
 //! A sender's and a receiver's windows over a channel that loses, repeats and reorders, against a model.
 
+mod blind;
 mod fates;
 mod model;
 mod verdicts;

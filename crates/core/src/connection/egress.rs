@@ -26,6 +26,8 @@ const MAX_PULLS: usize = 4;
 const ROOM_AFTER_ACKS: usize = 300;
 /// Room without which no packet is begun: one challenge and its answer fit.
 const SMALLEST_PACKET: usize = HEADER_LEN + 24 + TAG_LEN;
+/// Most windows of either kind, lacking or recovered, that a report names.
+const MAX_RANKS: usize = 8;
 /// Numbers resolved since the last announced floor that make a new one worth its bytes.
 const FLOOR_STEP: u64 = 64;
 
@@ -68,6 +70,7 @@ impl Connection {
             return self.poll_close(now, writable, buffer);
         }
         self.collect_control();
+        self.provision_rest(now);
         self.flush_window(now);
         self.fit_windows(now);
         let count = self.paths.len();
@@ -237,12 +240,12 @@ impl Connection {
         self.paths[slot].acks_due_about = left;
         // Only beside an acknowledgement: alone it would be sent again and again where none fits.
         if left != due {
-            let entries = self.receive.deficits().map(|(first, missing)| RankEntry {
-                first,
-                missing: missing.min(u64::from(u16::MAX)) as u16,
-            });
+            let deficits = self.receive.deficits().take(MAX_RANKS);
+            let recovered = self.receive.recovered().take(MAX_RANKS).map(|first| (first, 0));
+            let entries =
+                deficits.chain(recovered).map(|(first, missing)| RankEntry { first, missing });
             let first = self.receive.first_missing();
-            let _ = RankFrame::encode_entries(first, entries.take(8), &mut writer);
+            let _ = RankFrame::encode_entries(first, entries, &mut writer);
         }
         let path = &self.paths[slot];
         let floor = path.sent.floor();

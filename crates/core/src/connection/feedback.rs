@@ -342,9 +342,7 @@ impl Connection {
     ) {
         let base = self.base_timeout(slot);
         self.paths[slot].sent.prune(now - base.base * REMEMBER_LOST);
-        for window in windows.drain(..) {
-            self.provision(now, window);
-        }
+        self.provision_all(now, windows);
         self.retire(now);
         let path = self.paths[slot].id;
         if digest.lost_packets > 0 {
@@ -377,8 +375,31 @@ impl Connection {
     pub(super) fn on_rank(&mut self, now: Time, rank: &RankFrame<'_>) {
         self.send.on_all_received(rank.first);
         for entry in rank.entries() {
-            self.send.on_rank(entry.first, u64::from(entry.missing));
+            if self.send.on_rank(entry.first, entry.missing)
+                && let Some(id) = self.send.window_at(entry.first)
+            {
+                self.unprovisioned.push(id);
+            }
         }
         self.retire(now);
+    }
+
+    /// Asks what these windows still need: at once where acknowledgements tell what the receiver lacks,
+    /// else once its reports in the same packet have been read too.
+    pub(super) fn provision_all(&mut self, now: Time, windows: &mut Vec<WindowId>) {
+        if self.send.any_symbols_suffice() {
+            windows.drain(..).for_each(|window| self.provision(now, window));
+        } else {
+            self.unprovisioned.append(windows);
+        }
+    }
+
+    /// Asks what those windows need that had to wait for the receiver's reports.
+    pub(super) fn provision_rest(&mut self, now: Time) {
+        let mut windows = core::mem::take(&mut self.unprovisioned);
+        windows.sort_unstable();
+        windows.dedup();
+        windows.drain(..).for_each(|window| self.provision(now, window));
+        self.unprovisioned = windows;
     }
 }

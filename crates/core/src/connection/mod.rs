@@ -131,6 +131,8 @@ pub struct Connection {
     send: SendWindows,
     receive: ReceiveWindows,
     peer_symbol_limit: u64,
+    /// Windows of which it is to be asked what they still need.
+    unprovisioned: Vec<WindowId>,
     /// Highest floor of symbols that any packet has told the peer.
     floor_told: u64,
     control: VecDeque<ControlFrame>,
@@ -162,20 +164,19 @@ impl Connection {
         let policies = Policies::build(&profile, &ack_profile)?;
         let largest = config.largest_datagram().min(peer_parameters.max_udp_payload);
         let capacity = usize::from(mtu::symbol_room(largest));
-        let code_name = if peer_parameters.max_window == 0 { "none" } else { &profile.code };
-        let code = code::by_name(code_name).unwrap_or_else(|| Box::new(code::Uncoded));
+        let codes = peer_parameters.codes.as_deref();
+        let decoded = peer_parameters.max_window > 0 && code::is_decoded(codes, &profile.code.name);
+        let code = if decoded { code::build(&profile.code)? } else { code::none() };
         let receive_capacity = usize::from(config.largest_datagram());
-        let receive = ReceiveWindows::new(
-            Box::new(code::ReedSolomon::default()),
-            receive_capacity,
-            config.receive_symbols,
-        );
+        let receive =
+            ReceiveWindows::new(code::of_peer(codes), receive_capacity, config.receive_symbols);
         let mut streams = Streams::new(role, config.streams);
         streams.set_peer_limits(
             peer_parameters.max_data,
             peer_parameters.max_stream_data,
             peer_parameters.max_streams,
         );
+        let peer_max_window = peer_parameters.max_window;
         streams.set_datagram_limit(mtu::datagram_limit(&config, &peer_parameters));
         Ok(Connection {
             role,
@@ -187,6 +188,7 @@ impl Connection {
             profile,
             policies,
             peer_symbol_limit: peer_parameters.max_symbols,
+            unprovisioned: Vec::new(),
             floor_told: 0,
             peer_parameters,
             paths: Vec::new(),
@@ -197,7 +199,7 @@ impl Connection {
             bound: Vec::new(),
             path_control: Vec::new(),
             streams,
-            send: SendWindows::new(code, capacity),
+            send: SendWindows::new(code, capacity, peer_max_window),
             receive,
             control: VecDeque::new(),
             changes: 1,

@@ -155,9 +155,7 @@ impl Connection {
                 windows.push(carried.window());
             }
         }
-        for window in windows.drain(..) {
-            self.provision(now, window);
-        }
+        self.provision_all(now, &mut windows);
         self.scratch.windows = windows;
         self.scratch.numbers = numbers;
         if packets > 0 {

@@ -48,7 +48,7 @@ impl Endpoint {
             return;
         }
         let Some(id) = self.free_id() else { return };
-        let ours = self.config.transport.parameters(&self.config.profile.name).encode();
+        let ours = self.config.profile.parameters(&self.config.transport).encode();
         let Ok(accepting) = self.responding.accept(self.crypto.as_ref(), now, candidate, id, &ours)
         else {
             return;

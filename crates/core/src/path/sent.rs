@@ -10,7 +10,7 @@ pub enum Carried {
     /// A source symbol of a window.
     Source(WindowId, SymbolId),
     /// A repair of a window, by key.
-    Repair(WindowId, u16),
+    Repair(WindowId, u32),
 }
 
 impl Carried {

@@ -11,7 +11,7 @@ pub(super) fn profile() -> Profile {
         loss_detector: spec("packet-threshold", &[]),
         loss_estimator: spec("windowed", &[]),
         scheduler: spec("earliest", &[]),
-        code: "reed-solomon".to_owned(),
+        code: spec("reed-solomon", &[]),
         redundancy: spec("budget", &[]),
         recovery: spec("fresh-repairs", &[("open", "resend")]),
         ack: spec("best-path", &[]),

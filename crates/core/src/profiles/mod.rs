@@ -9,6 +9,8 @@ use anabranch_policy::registry::{PolicyError, PolicySpec};
 use anabranch_policy::{ack, congestion, loss, recovery, redundancy, scheduler};
 
 use crate::coding::code;
+use crate::config::TransportConfig;
+use crate::wire::TransportParameters;
 
 /// A choice on every policy axis.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +28,7 @@ pub struct Profile {
     /// What goes where.
     pub scheduler: PolicySpec,
     /// The erasure code.
-    pub code: String,
+    pub code: PolicySpec,
     /// Window shapes and repair counts.
     pub redundancy: PolicySpec,
     /// What to do about losses and dead paths.
@@ -60,6 +62,14 @@ impl Profile {
         vec![anabranch::profile(), mplot::profile(), mplot::paper_profile(), uncoded::profile()]
     }
 
+    /// The transport parameters of a side that has this profile and these limits.
+    pub fn parameters(&self, transport: &TransportConfig) -> TransportParameters {
+        TransportParameters {
+            codes: code::announcement(&self.code.name),
+            ..transport.parameters(&self.name)
+        }
+    }
+
     /// The choice on an axis, as text.
     pub fn axis(&self, axis: &str) -> Option<String> {
         Some(match axis {
@@ -67,7 +77,7 @@ impl Profile {
             "loss-detector" => self.loss_detector.to_string(),
             "loss-estimator" => self.loss_estimator.to_string(),
             "scheduler" => self.scheduler.to_string(),
-            "code" => self.code.clone(),
+            "code" => self.code.to_string(),
             "redundancy" => self.redundancy.to_string(),
             "recovery" => self.recovery.to_string(),
             "ack" => self.ack.to_string(),
@@ -108,15 +118,8 @@ impl Profile {
                 self.ack = spec;
             }
             "code" => {
-                if code::by_name(value).is_none() {
-                    let known: Vec<&str> = code::NAMES.iter().map(|(name, _)| *name).collect();
-                    return Err(PolicyError::Unknown {
-                        axis: "code",
-                        name: value.to_owned(),
-                        known: known.join(", "),
-                    });
-                }
-                self.code = value.to_owned();
+                code::build(&spec)?;
+                self.code = spec;
             }
             _ => {
                 return Err(PolicyError::Unknown {

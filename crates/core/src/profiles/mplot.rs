@@ -13,7 +13,7 @@ pub(super) fn profile() -> Profile {
         loss_detector: spec("dupack", &[]),
         loss_estimator: spec("per-block", &[]),
         scheduler: spec("rank", &[]),
-        code: "reed-solomon".to_owned(),
+        code: spec("reed-solomon", &[]),
         redundancy: spec("mean-sigma", &[]),
         recovery: spec("fresh-repairs", &[]),
         ack: spec("random-path", &[("every", "1")]),

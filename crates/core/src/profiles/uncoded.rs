@@ -10,7 +10,7 @@ pub(super) fn profile() -> Profile {
         loss_detector: spec("packet-threshold", &[]),
         loss_estimator: spec("windowed", &[]),
         scheduler: spec("min-rtt", &[]),
-        code: "none".to_owned(),
+        code: spec("none", &[]),
         redundancy: spec("none", &[]),
         recovery: spec("resend", &[]),
         ack: spec("same-path", &[]),

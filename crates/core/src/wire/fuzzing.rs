@@ -158,6 +158,7 @@ pub fn transport_parameter_seeds() -> Vec<Vec<u8>> {
         max_ack_delay: core::time::Duration::from_millis(5),
         idle_timeout: Some(core::time::Duration::from_secs(30)),
         ack_profile: Some("named".to_owned()),
+        codes: None,
     };
     let list = parameters.encode();
     with_mutants(vec![list.clone(), [list.as_slice(), &list].concat(), Vec::new()])

@@ -14,6 +14,9 @@ pub const SYMBOL_OVERHEAD: usize = 1 + 4 + 4;
 /// explicit length, two more (payloads below 16 384 bytes).
 pub const REPAIR_OVERHEAD: usize = 1 + 4 + 4 + 4 + 4;
 
+/// Largest key of a repair: its encoding has at most four bytes.
+pub const MAX_REPAIR_KEY: u32 = (1 << 30) - 1;
+
 /// SYMBOL: a source symbol, cut after its last frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SourceFrame<'a> {
@@ -78,8 +81,8 @@ pub struct RepairFrame<'a> {
     pub floor: SymbolId,
     /// Symbols combined, at least 1.
     pub count: u16,
-    /// Names the coefficients.
-    pub key: u16,
+    /// Names the coefficients; at most [`MAX_REPAIR_KEY`].
+    pub key: u32,
     /// As long as the longest of the symbols combined.
     pub payload: &'a [u8],
 }
@@ -141,7 +144,7 @@ impl<'a> RepairFrame<'a> {
         if count == 0 || u64::from(count) - 1 > MAX_VARINT - first.0 {
             return Err(WireError::Value("repair count"));
         }
-        let key = reader.varint_up_to(u16::MAX.into(), "repair key")? as u16;
+        let key = reader.varint_up_to(MAX_REPAIR_KEY.into(), "repair key")? as u32;
         let payload = if to_end { reader.rest()? } else { reader.prefixed()? };
         Ok(RepairFrame { first, floor, count, key, payload })
     }

@@ -14,6 +14,9 @@ pub const MAX_PATHS: u8 = 16;
 /// Longest name of an acknowledgement profile, bytes.
 pub const MAX_PROFILE_NAME: usize = 64;
 
+/// Longest list of erasure codes, bytes.
+pub const MAX_CODE_NAMES: usize = 256;
+
 /// Largest acknowledgement delay that can be announced: 2^24 − 1 microseconds, 16.8 s.
 pub const MAX_ACK_DELAY: Duration = Duration::from_micros((1 << 24) - 1);
 
@@ -28,6 +31,7 @@ mod id {
     pub(super) const MAX_ACK_DELAY: u64 = 8;
     pub(super) const IDLE_TIMEOUT: u64 = 9;
     pub(super) const ACK_PROFILE: u64 = 10;
+    pub(super) const CODES: u64 = 11;
 }
 
 /// Transport parameters of one side. The defaults are what their absence means.
@@ -55,6 +59,9 @@ pub struct TransportParameters {
     pub idle_timeout: Option<Duration>,
     /// Name of the profile by which the peer is asked to acknowledge; at most 64 bytes.
     pub ack_profile: Option<String>,
+    /// Names of the erasure codes that this side decodes, between single spaces, the one of its own
+    /// repairs first; at most 256 bytes. `None`: all of the specification, Reed–Solomon first.
+    pub codes: Option<String>,
 }
 
 impl Default for TransportParameters {
@@ -70,13 +77,14 @@ impl Default for TransportParameters {
             max_ack_delay: Duration::from_millis(25),
             idle_timeout: None,
             ack_profile: None,
+            codes: None,
         }
     }
 }
 
 impl TransportParameters {
     /// The list as the handshake carries it. Defaults are left out; values beyond their range are
-    /// brought to its nearer end, a profile name that is too long is cut at a character boundary.
+    /// brought to its nearer end, text that is too long is cut at a character boundary.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64);
         let ack_delay = self.max_ack_delay.min(MAX_ACK_DELAY).as_micros() as u64;
@@ -102,12 +110,8 @@ impl TransportParameters {
                 put_varint(&mut out, value);
             }
         }
-        if let Some(name) = &self.ack_profile {
-            let name = name.get(..name.floor_char_boundary(MAX_PROFILE_NAME)).unwrap_or_default();
-            put_varint(&mut out, id::ACK_PROFILE);
-            put_varint(&mut out, name.len() as u64);
-            out.extend_from_slice(name.as_bytes());
-        }
+        put_text(&mut out, id::ACK_PROFILE, self.ack_profile.as_deref(), MAX_PROFILE_NAME);
+        put_text(&mut out, id::CODES, self.codes.as_deref(), MAX_CODE_NAMES);
         out
     }
 
@@ -120,7 +124,7 @@ impl TransportParameters {
         while !list.is_empty() {
             let id = list.varint()?;
             let mut value = Reader::new(list.prefixed()?);
-            if id == 0 || id > id::ACK_PROFILE {
+            if id == 0 || id > id::CODES {
                 continue;
             }
             if seen & 1 << id != 0 {
@@ -166,19 +170,28 @@ impl TransportParameters {
                 let timeout = value.varint()?;
                 self.idle_timeout = (timeout > 0).then(|| Duration::from_millis(timeout));
             }
-            _ => self.ack_profile = Some(profile(value)?),
+            id::ACK_PROFILE => self.ack_profile = Some(text(value, MAX_PROFILE_NAME)?),
+            _ => self.codes = Some(text(value, MAX_CODE_NAMES)?),
         }
         Ok(())
     }
 }
 
-fn profile(value: &mut Reader<'_>) -> Result<String, WireError> {
-    let name = value.rest()?;
-    if name.len() > MAX_PROFILE_NAME {
-        return Err(WireError::Value("profile name length"));
+fn text(value: &mut Reader<'_>, most: usize) -> Result<String, WireError> {
+    let text = value.rest()?;
+    if text.len() > most {
+        return Err(WireError::Value("length of a transport parameter's text"));
     }
-    let name = core::str::from_utf8(name).map_err(|_| WireError::Value("profile name"))?;
-    Ok(name.to_owned())
+    let text = core::str::from_utf8(text).map_err(|_| WireError::Value("text"))?;
+    Ok(text.to_owned())
+}
+
+fn put_text(out: &mut Vec<u8>, id: u64, text: Option<&str>, most: usize) {
+    let Some(text) = text else { return };
+    let text = text.get(..text.floor_char_boundary(most)).unwrap_or_default();
+    put_varint(out, id);
+    put_varint(out, text.len() as u64);
+    out.extend_from_slice(text.as_bytes());
 }
 
 /// Appends the shortest encoding of `value`, brought down to what a varint can hold.

@@ -4,6 +4,7 @@ use anabranch_core::coding::code;
 use anabranch_core::coding::receive::{Arrival, ReceiveWindows};
 use anabranch_core::coding::send::{SendWindows, Taken};
 use anabranch_core::path::sent::Carried;
+use anabranch_policy::PolicySpec;
 use anabranch_policy::scheduler::Work;
 use anabranch_policy::view::{TrafficClass, WindowId};
 use anabranch_types::Time;
@@ -15,7 +16,7 @@ const CODEWORD: u16 = 255;
 
 /// A closed block of `sources` packets, and what its packets carry.
 fn block(code: &str, sources: u8, repairs: u16) -> (SendWindows, WindowId, Vec<Taken>) {
-    let mut send = SendWindows::new(code::by_name(code).unwrap(), SIZE);
+    let mut send = SendWindows::new(code::build(&PolicySpec::new(code)).unwrap(), SIZE, u64::MAX);
     let id = send.open(Time::ZERO, TrafficClass::Bulk, sources.into(), SIZE as u16);
     let data = (0..sources).map(|number| {
         let fill = |_, buffer: &mut [u8]| {
@@ -51,7 +52,7 @@ fn receive(send: &mut SendWindows, receiver: &mut ReceiveWindows, taken: &Taken)
 }
 
 fn receiver() -> ReceiveWindows {
-    ReceiveWindows::new(code::by_name("reed-solomon").unwrap(), SIZE, 1000)
+    ReceiveWindows::new(code::of_peer(None), SIZE, 1000)
 }
 
 /// Position in the codeword: data first, repairs after it.
@@ -145,7 +146,7 @@ fn a_codeword_ends_with_its_255th_packet() {
         let (mut send, id, _) = block("reed-solomon", sources, u16::MAX);
         assert_eq!(send.views()[0].proactive_left, repairs);
         for key in 0..repairs {
-            assert_eq!(next(&mut send, id).carried, Carried::Repair(id, key));
+            assert_eq!(next(&mut send, id).carried, Carried::Repair(id, key.into()));
         }
         assert_eq!(send.views()[0].sources + send.views()[0].repairs, CODEWORD);
     }

@@ -71,7 +71,6 @@ impl SendWindows {
             window.first_reported = true;
             change.first_resolved = true;
         }
-        change.recovered = view.closed && view.received >= view.sources;
         change
     }
 
@@ -108,7 +107,8 @@ impl SendWindows {
         standing.received = true;
         standing.due = false;
         window.acknowledged += 1;
-        view.received = window.acknowledged.max(window.reported);
+        window.sources_acknowledged += u16::from(matches!(symbol, Symbol::Source(_)));
+        view.received = window.received(view.sources, self.limits.any_symbols_suffice);
         if due {
             view.due -= 1;
         }
@@ -129,24 +129,36 @@ impl SendWindows {
         }
     }
 
-    /// The receiver misses only `missing` symbols of the window that starts at `first`.
-    pub fn on_rank(&mut self, first: SymbolId, missing: u64) {
-        let Ok(index) = self.views.binary_search_by_key(&first, |view| view.first) else { return };
-        let view = &mut self.views[index];
-        let rank = u64::from(view.sources).saturating_sub(missing) as u16;
-        if view.closed && missing > 0 {
-            let window = &mut self.windows[index];
-            window.reported = window.reported.max(rank);
-            view.received = window.acknowledged.max(window.reported);
+    /// The receiver misses `missing` independent symbols of the window that starts at `first`; none if it has
+    /// recovered it. True if that is more than was thought, so that the window needs more.
+    pub fn on_rank(&mut self, first: SymbolId, missing: u16) -> bool {
+        let Ok(index) = self.views.binary_search_by_key(&first, |view| view.first) else {
+            return false;
+        };
+        let (view, window) = (&mut self.views[index], &mut self.windows[index]);
+        let rank = view.sources.saturating_sub(missing);
+        // The rank of a window never falls: a lower one was overtaken by another report.
+        if !view.closed || rank < window.reported {
+            return false;
         }
+        window.reported = rank;
+        window.recovered |= missing == 0;
+        if !self.limits.any_symbols_suffice {
+            window.dependent = window.acknowledged.saturating_sub(rank);
+        }
+        let before = view.received;
+        view.received = window.received(view.sources, self.limits.any_symbols_suffice);
+        view.received < before
     }
 
-    /// Removes windows that the receiver can decode; `each` hears of every one, and the symbol after its last.
+    /// Removes windows that the receiver is known to have recovered; `each` hears of every one.
     pub fn retire(&mut self, mut each: impl FnMut(&WindowView)) {
+        let any_symbols_suffice = self.limits.any_symbols_suffice;
         let mut index = 0;
         while index < self.views.len() {
             let view = &self.views[index];
-            if !(view.closed && view.received >= view.sources) {
+            let recovered = self.windows[index].is_recovered(view.sources, any_symbols_suffice);
+            if !(view.closed && recovered) {
                 index += 1;
                 continue;
             }

@@ -1,11 +1,11 @@
 //! Repairs made several at a time: the code reads every source once for all of them, and that reading
 //! is most of the work.
 
-use anabranch_policy::code::{CodeError, ErasureCode};
+use anabranch_policy::code::{CodeError, Encoder};
 
 use super::super::pool::Pool;
-use super::MAX_WINDOW;
-use super::window::Window;
+use super::super::{MAX_WINDOW, USUAL_WINDOW};
+use super::window::{Source, Window};
 
 /// Repairs made in one go at most; the vector kernels take about so many before they read the
 /// sources again.
@@ -36,7 +36,6 @@ impl Window {
     /// ones will be asked for, the next key first: they are made at once.
     pub(super) fn write_repair(
         &mut self,
-        code: &mut dyn ErasureCode,
         pool: &mut Pool,
         key: usize,
         more: usize,
@@ -47,14 +46,10 @@ impl Window {
             pool.put(bytes);
             return made.ok_or(CodeError::Length);
         }
-        let mut sources: [&[u8]; MAX_WINDOW] = [&[]; MAX_WINDOW];
-        for (slot, source) in sources.iter_mut().zip(&self.sources) {
-            *slot = source.bytes.get(..usize::from(source.length)).ok_or(CodeError::Length)?;
-        }
-        let sources = sources.get(..self.sources.len()).ok_or(CodeError::Coverage)?;
+        let (encoder, sources) = (self.encoder.as_mut(), self.sources.as_slice());
         let length = out.len();
         if more == 0 || length > pool.size() {
-            return code.repairs(key as u16, sources, &mut [out]);
+            return encode(encoder, key, sources, &mut [out]);
         }
         self.prepared.clear(pool);
         self.prepared.first = key + 1;
@@ -69,10 +64,39 @@ impl Window {
             *slot = bytes.get_mut(..length).ok_or(CodeError::Length)?;
         }
         let outs = outs.get_mut(..=count).ok_or(CodeError::Length)?;
-        let made = code.repairs(key as u16, sources, outs);
+        let made = encode(encoder, key, sources, outs);
         if made.is_err() {
             self.prepared.clear(pool);
         }
         made
     }
+}
+
+/// Makes repairs from the key `first` on. Long lists of sources would take longer to clear than a short
+/// window's repairs to make.
+fn encode(
+    encoder: &mut dyn Encoder,
+    first: usize,
+    sources: &[Source],
+    repairs: &mut [&mut [u8]],
+) -> Result<(), CodeError> {
+    if sources.len() <= USUAL_WINDOW {
+        encode_up_to::<USUAL_WINDOW>(encoder, first, sources, repairs)
+    } else {
+        encode_up_to::<MAX_WINDOW>(encoder, first, sources, repairs)
+    }
+}
+
+fn encode_up_to<const MAX: usize>(
+    encoder: &mut dyn Encoder,
+    first: usize,
+    sources: &[Source],
+    repairs: &mut [&mut [u8]],
+) -> Result<(), CodeError> {
+    let mut list: [&[u8]; MAX] = [&[]; MAX];
+    for (slot, source) in list.iter_mut().zip(sources) {
+        *slot = source.bytes.get(..usize::from(source.length)).ok_or(CodeError::Length)?;
+    }
+    let list = list.get(..sources.len()).ok_or(CodeError::Coverage)?;
+    encoder.repairs(first as u32, list, repairs)
 }

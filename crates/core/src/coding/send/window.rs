@@ -1,9 +1,10 @@
 //! One coding window of the sender: its symbols, and what is known of each.
 
+use anabranch_policy::code::Encoder;
 use anabranch_types::Time;
 
+use super::super::USUAL_WINDOW;
 use super::super::pool::Pool;
-use super::MAX_WINDOW;
 use super::repairs::Prepared;
 
 /// What is known of one symbol, source or repair.
@@ -36,6 +37,7 @@ pub(super) struct Source {
 pub(super) struct Window {
     pub(super) sources: Vec<Source>,
     pub(super) repairs: Vec<Standing>,
+    pub(super) encoder: Box<dyn Encoder>,
     /// Repairs made and not sent yet.
     pub(super) prepared: Prepared,
     /// Symbols that are due as fresh repairs, beyond those flagged due themselves.
@@ -52,20 +54,26 @@ pub(super) struct Window {
     pub(super) first_open: u16,
     /// The first transmission has been reported as resolved.
     pub(super) first_reported: bool,
-    /// Distinct symbols acknowledged.
+    /// Distinct symbols acknowledged, and how many of them are sources.
     pub(super) acknowledged: u16,
+    pub(super) sources_acknowledged: u16,
     /// Highest rank that the receiver reported; may run ahead of lost acknowledgements.
     pub(super) reported: u16,
+    /// Acknowledged symbols beyond the rank reported: they told the receiver nothing new.
+    pub(super) dependent: u16,
+    /// The receiver said that it has recovered the window.
+    pub(super) recovered: bool,
     /// Further repairs made due before this belong to the round that has begun.
     pub(super) round_ends: Time,
 }
 
 impl Window {
-    /// An empty window, with room for all it will ever hold.
-    pub(super) fn new() -> Self {
+    /// An empty window, with room for all that it usually holds.
+    pub(super) fn new(encoder: Box<dyn Encoder>) -> Self {
         Window {
-            sources: Vec::with_capacity(MAX_WINDOW),
-            repairs: Vec::with_capacity(MAX_WINDOW),
+            sources: Vec::with_capacity(USUAL_WINDOW),
+            repairs: Vec::with_capacity(USUAL_WINDOW),
+            encoder,
             prepared: Prepared::default(),
             repairs_due: 0,
             longest: 0,
@@ -75,7 +83,10 @@ impl Window {
             first_open: 0,
             first_reported: false,
             acknowledged: 0,
+            sources_acknowledged: 0,
             reported: 0,
+            dependent: 0,
+            recovered: false,
             round_ends: Time::ZERO,
         }
     }
@@ -86,6 +97,7 @@ impl Window {
             pool.put(source.bytes);
         }
         self.repairs.clear();
+        self.encoder.reset();
         self.prepared.clear(pool);
         self.repairs_due = 0;
         self.longest = 0;
@@ -93,8 +105,34 @@ impl Window {
         self.first_open = 0;
         self.first_reported = false;
         self.acknowledged = 0;
+        self.sources_acknowledged = 0;
         self.reported = 0;
+        self.dependent = 0;
+        self.recovered = false;
         self.round_ends = Time::ZERO;
+    }
+
+    /// Whether the receiver is known to have all `sources` of a closed window. Any code gives that to one
+    /// that holds the sources themselves, and those of which any symbols suffice to one that holds as many
+    /// symbols; of others, only the receiver knows when its symbols do.
+    pub(super) fn is_recovered(&self, sources: u16, any_symbols_suffice: bool) -> bool {
+        self.recovered
+            || self.sources_acknowledged >= sources
+            || (any_symbols_suffice && self.rank() >= sources)
+    }
+
+    /// Independent symbols that the receiver holds, as far as is known.
+    fn rank(&self) -> u16 {
+        self.acknowledged.saturating_sub(self.dependent).max(self.reported)
+    }
+
+    /// The same, but less than `sources` as long as the window may not be recovered.
+    pub(super) fn received(&self, sources: u16, any_symbols_suffice: bool) -> u16 {
+        if any_symbols_suffice || self.is_recovered(sources, any_symbols_suffice) {
+            self.rank()
+        } else {
+            self.rank().min(sources.saturating_sub(1))
+        }
     }
 
     /// What is known of a symbol.

@@ -4,12 +4,12 @@ use anabranch_policy::scheduler::Work;
 use anabranch_policy::view::TrafficClass;
 use anabranch_types::Time;
 
-use crate::coding::code::ReedSolomon;
+use crate::coding::code;
 use crate::coding::send::SendWindows;
 
 #[test]
 fn a_window_that_fills_sends_a_lost_symbol_again_and_counts_its_first_packet_alone() {
-    let mut send = SendWindows::new(Box::new(ReedSolomon::default()), 32);
+    let mut send = SendWindows::new(code::of_peer(None), 32, u64::MAX);
     let window = send.open(Time::ZERO, TrafficClass::Bulk, 3, 32);
     let mut push = || {
         let taken = send.push(|_, out| {

@@ -3,13 +3,15 @@
 
 use core::time::Duration;
 
-use anabranch_policy::code::Coverage;
+use anabranch_policy::PolicySpec;
+use anabranch_policy::code::{Coverage, ErasureCode};
 use anabranch_policy::scheduler::Work;
-use anabranch_policy::view::{SymbolId, TrafficClass};
+use anabranch_policy::view::TrafficClass;
 use anabranch_types::{Rng, Time};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::blind::Blind;
 use crate::coding::code;
 use crate::coding::receive::{Arrival, ReceiveWindows};
 use crate::coding::send::{SendWindows, Taken};
@@ -47,6 +49,18 @@ fn name(carried: Carried) -> Name {
     }
 }
 
+/// The codes that the model is run with.
+const CODES: [&str; 4] = ["none", "reed-solomon", "random-linear", "blind"];
+
+/// The sender's code and the receiver's.
+fn codes(name: &str) -> [Box<dyn ErasureCode>; 2] {
+    match name {
+        "none" => [code::none(), code::of_peer(None)],
+        "blind" => [Box::new(Blind), Box::new(Blind)],
+        name => [(); 2].map(|()| code::build(&PolicySpec::new(name)).unwrap()),
+    }
+}
+
 struct Model {
     rng: Rng,
     resends: bool,
@@ -79,16 +93,12 @@ fn content(id: u64) -> Vec<u8> {
 }
 
 impl Model {
-    fn new(seed: u64, code_name: &str, credit: u64) -> Self {
+    fn new(seed: u64, [sender, receiver]: [Box<dyn ErasureCode>; 2], credit: u64) -> Self {
         Model {
             rng: Rng::new(seed),
-            resends: code_name == "none",
-            send: SendWindows::new(code::by_name(code_name).unwrap(), CAPACITY),
-            receive: ReceiveWindows::new(
-                Box::new(code::ReedSolomon::default()),
-                CAPACITY + 8,
-                credit,
-            ),
+            resends: !sender.limits().repairs,
+            send: SendWindows::new(sender, CAPACITY, u64::MAX),
+            receive: ReceiveWindows::new(receiver, CAPACITY + 8, credit),
             packets: Vec::new(),
             channel: Vec::new(),
             beliefs: BTreeMap::new(),
@@ -111,6 +121,13 @@ impl Model {
             let sources = 1 + self.rng.below(most) as u16;
             self.send.open(Time::ZERO, TrafficClass::Bulk, sources, CAPACITY as u16);
         }
+        if self.push() || self.rng.chance(0.03) {
+            self.close();
+        }
+    }
+
+    /// One more symbol of the open window; true if that is full.
+    fn push(&mut self) -> bool {
         let pushed = self.send.push(|id, buffer| {
             let bytes = content(id.0);
             buffer[..bytes.len()].copy_from_slice(&bytes);
@@ -118,9 +135,7 @@ impl Model {
         });
         let (taken, full) = pushed.expect("there is always something to write");
         self.bind(taken);
-        if full || self.rng.chance(0.03) {
-            self.close();
-        }
+        full
     }
 
     fn close(&mut self) {
@@ -281,8 +296,8 @@ impl Model {
             let end = below.0.min(view.first.0 + u64::from(view.sources));
             self.known.extend((view.first.0..end).map(|id| (view.id.0, false, id)));
         }
-        let deficits: Vec<(SymbolId, u64)> = self.receive.deficits().collect();
-        for (first, missing) in deficits {
+        let recovered = self.receive.recovered().map(|first| (first, 0));
+        for (first, missing) in self.receive.deficits().chain(recovered) {
             self.send.on_rank(first, missing);
         }
         self.credit = self.credit.max(self.receive.new_limit().unwrap_or(0));
@@ -378,11 +393,11 @@ proptest! {
     fn every_symbol_is_delivered_once(
         seed in any::<u64>(),
         loss in 0.0..0.95,
-        coded in any::<bool>(),
+        code in 0..CODES.len(),
         credit in prop_oneof![Just(64_u64), 300..5000_u64],
         steps in 100..3000_usize,
     ) {
-        let mut model = Model::new(seed, if coded { "reed-solomon" } else { "none" }, credit);
+        let mut model = Model::new(seed, codes(CODES[code]), credit);
         for step in 0..steps {
             model.step(loss);
             if step % 16 == 0 {
@@ -397,7 +412,7 @@ proptest! {
 /// So few arrive that every repair there is gets used up, and the symbols come round again.
 #[test]
 fn windows_wrap_around_when_repairs_run_out() {
-    let mut model = Model::new(7, "reed-solomon", 100_000);
+    let mut model = Model::new(7, codes("reed-solomon"), 100_000);
     for _ in 0..20 {
         model.produce();
     }
@@ -411,4 +426,20 @@ fn windows_wrap_around_when_repairs_run_out() {
     let view = model.send.views()[0];
     assert_eq!(view.sources + view.repairs, model.send.max_symbols());
     model.settle();
+}
+
+/// Windows of more symbols than a byte can number, of a code that has no end of repairs.
+#[test]
+fn large_windows_are_recovered() {
+    let spec = PolicySpec::new("random-linear").with("sources", "1000");
+    let code = || code::build(&spec).unwrap();
+    let mut model = Model::new(11, [code(), code()], 100_000);
+    model.send.open(Time::ZERO, TrafficClass::Bulk, 1000, CAPACITY as u16);
+    for _ in 0..1000 {
+        model.push();
+        model.carry(0.3);
+    }
+    assert_eq!(model.send.views()[0].sources, 1000);
+    model.settle();
+    assert!(model.receive.decoded() > 100);
 }

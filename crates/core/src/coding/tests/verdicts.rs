@@ -3,11 +3,11 @@
 use anabranch_policy::code::Coverage;
 use anabranch_policy::view::SymbolId;
 
-use crate::coding::code::ReedSolomon;
+use crate::coding::code;
 use crate::coding::receive::{Arrival, CodingViolation, ReceiveWindows};
 
 fn receiver(credit: u64) -> ReceiveWindows {
-    ReceiveWindows::new(Box::new(ReedSolomon::default()), 32, credit)
+    ReceiveWindows::new(code::of_peer(None), 32, credit)
 }
 
 fn source(windows: &mut ReceiveWindows, id: u64, bytes: &[u8]) -> Result<Arrival, CodingViolation> {
@@ -17,7 +17,7 @@ fn source(windows: &mut ReceiveWindows, id: u64, bytes: &[u8]) -> Result<Arrival
 fn repair(
     windows: &mut ReceiveWindows,
     (first, count): (u64, u16),
-    key: u16,
+    key: u32,
     bytes: &[u8],
 ) -> Result<Arrival, CodingViolation> {
     windows.on_repair(Coverage { first: SymbolId(first), count }, key, bytes, &mut |_| {})
@@ -61,7 +61,7 @@ fn keys_and_coverages_have_ranges() {
     assert_eq!(repair(&mut windows, (0, 0), 0, b"x"), Err(CodingViolation::Coverage));
     assert_eq!(repair(&mut windows, (0, 256), 0, b"x"), Err(CodingViolation::Coverage));
     assert_eq!(repair(&mut windows, (0, 200), 55, b"x"), Err(CodingViolation::Key));
-    assert_eq!(repair(&mut windows, (0, 200), u16::MAX, b"x"), Err(CodingViolation::Key));
+    assert_eq!(repair(&mut windows, (0, 200), u32::MAX, b"x"), Err(CodingViolation::Key));
     assert_eq!(repair(&mut windows, (0, 200), 54, b"x"), Ok(Arrival::New));
     assert_eq!(repair(&mut windows, (0, 200), 54, b"y"), Ok(Arrival::Redundant));
     for overlapping in [(199, 2), (0, 199), (100, 1), (0, 201)] {

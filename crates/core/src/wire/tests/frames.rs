@@ -127,7 +127,7 @@ fn values_out_of_range() {
         (&[0x05, 3, 4, 0], "symbol floor"),
         (&[0x07, 3, 0, 0, 0, 0], "repair count"),
         (&[0x07, 3, 0, 0x80, 1, 0, 0, 0, 0], "repair count"),
-        (&[0x07, 3, 0, 1, 0x80, 1, 0, 0, 0], "repair key"),
+        (&[0x07, 3, 0, 1, 0xc0, 0, 0, 0, 0x40, 0, 0, 0, 0], "repair key"),
         (&[0x09, 3, 0], "symbol count"),
         (&[0x10, 0, 0, 2], "path status"),
         (&[0x14, 0, 2, 0], "close origin"),
@@ -226,7 +226,8 @@ fn overheads_cover_ids_below_2_to_the_30() {
     let floor = SymbolId(0);
     let source = SourceFrame { symbol: most, floor, payload: &[] };
     assert_eq!(source.encoded_len_to_end(), SYMBOL_OVERHEAD);
-    let repair = RepairFrame { first: most, floor, count: u16::MAX, key: u16::MAX, payload: &[] };
+    let repair =
+        RepairFrame { first: most, floor, count: u16::MAX, key: MAX_REPAIR_KEY, payload: &[] };
     assert_eq!(repair.encoded_len_to_end(), REPAIR_OVERHEAD);
 }
 
@@ -299,7 +300,7 @@ proptest! {
     #[test]
     fn symbols_round_trip(
         ids in (varint(), varint()),
-        shape in (1..=u16::MAX, any::<u16>()),
+        shape in (1..=u16::MAX, 0..=MAX_REPAIR_KEY),
         payload in prop::collection::vec(any::<u8>(), 0..1500),
     ) {
         let (symbol, floor) = (SymbolId(ids.0.max(ids.1)), SymbolId(ids.0.min(ids.1)));

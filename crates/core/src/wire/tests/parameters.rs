@@ -4,8 +4,9 @@ fn parameters() -> impl Strategy<Value = TransportParameters> {
     let credits = (varint(), varint(), 0..=1_u64 << 60, varint());
     let sizes = (1200..=u16::MAX, varint(), 1..=16_u8);
     let times = (0..1_u64 << 24, prop::option::of(1..=MAX_VARINT));
-    (credits, sizes, times, prop::option::of("[a-z:é,]{0,32}")).prop_map(
-        |(credits, sizes, times, ack_profile)| TransportParameters {
+    let names = (prop::option::of("[a-z:é,]{0,32}"), prop::option::of("[a-z -]{0,256}"));
+    (credits, sizes, times, names).prop_map(|(credits, sizes, times, (ack_profile, codes))| {
+        TransportParameters {
             max_data: credits.0,
             max_stream_data: credits.1,
             max_streams: credits.2,
@@ -16,8 +17,9 @@ fn parameters() -> impl Strategy<Value = TransportParameters> {
             max_ack_delay: Duration::from_micros(times.0),
             idle_timeout: times.1.map(Duration::from_millis),
             ack_profile,
-        },
-    )
+            codes,
+        }
+    })
 }
 
 proptest! {
@@ -69,13 +71,13 @@ fn violations() {
         (&[5, 2, 0x44, 0xaf], WireError::Value("max UDP payload")),
         (&[8, 4, 0x81, 0, 0, 0], WireError::Value("max acknowledgement delay")),
         (&[3, 8, 0xd0, 0, 0, 0, 0, 0, 0, 1], WireError::Value("max streams")),
-        (&[10, 1, 0xff], WireError::Value("profile name")),
+        (&[10, 1, 0xff], WireError::Value("text")),
     ];
     for (bytes, error) in cases {
         assert_eq!(TransportParameters::decode(bytes), Err(error), "{bytes:02x?}");
     }
     let long = [&[10, 0x40, 65][..], &[b'a'; 65]].concat();
-    let error = WireError::Value("profile name length");
+    let error = WireError::Value("length of a transport parameter's text");
     assert_eq!(TransportParameters::decode(&long), Err(error));
 }
 

@@ -1,0 +1,112 @@
+//! Random linear code over GF(2).
+
+use anabranch_fec::random_linear::{self, Equations, MAX_SOURCES};
+use anabranch_policy::code::{
+    CodeError, CodeLimits, Decoder, Encoder, ErasureCode, HeldRepair, HeldSource, Workspace,
+};
+use anabranch_policy::registry::{Entry, Options, PolicyError, option};
+
+use crate::wire::MAX_REPAIR_KEY;
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    axis: "code",
+    name: "random-linear",
+    summary: "random linear code over GF(2): repairs without end, 1.6 symbols more than sources to decode",
+    source: "FMTCP §III; RFC 8681 §3.6",
+    options: &[option("sources", "most source symbols of a window, 1 to 1024", "256")],
+};
+
+/// Each repair is the exclusive or of a random half of the sources.
+#[derive(Clone, Copy, Debug)]
+pub struct RandomLinear {
+    sources: u16,
+}
+
+/// Makes it from its options.
+pub fn build(options: &Options<'_>) -> Result<Box<dyn ErasureCode>, PolicyError> {
+    let sources = options.integer("sources", 1..=MAX_SOURCES as u64)? as u16;
+    Ok(Box::new(RandomLinear { sources }))
+}
+
+impl ErasureCode for RandomLinear {
+    fn limits(&self) -> CodeLimits {
+        CodeLimits {
+            sources: self.sources,
+            symbols: MAX_REPAIR_KEY,
+            repairs: true,
+            any_symbols_suffice: false,
+            surplus: 0,
+        }
+    }
+
+    fn encoder(&self) -> Box<dyn Encoder> {
+        Box::new(*self)
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(Following::default())
+    }
+}
+
+impl Encoder for RandomLinear {
+    fn repairs(
+        &mut self,
+        first: u32,
+        sources: &[&[u8]],
+        repairs: &mut [&mut [u8]],
+    ) -> Result<(), CodeError> {
+        random_linear::encode(first, sources, repairs).map_err(|error| match error {
+            random_linear::Error::Sources(_) => CodeError::Coverage,
+            _ => CodeError::Length,
+        })
+    }
+}
+
+/// Follows the rank.
+#[derive(Debug, Default)]
+struct Following(Equations);
+
+impl Decoder for Following {
+    fn begin(&mut self, sources: u16) {
+        // The receiver has compared the coverage with the limits.
+        let _ = self.0.begin(sources.into());
+    }
+
+    fn source(&mut self, index: u16) {
+        self.0.source(index.into());
+    }
+
+    fn repair(&mut self, key: u32) -> bool {
+        self.0.repair(key)
+    }
+
+    fn deficit(&self) -> u16 {
+        self.0.deficit() as u16
+    }
+
+    fn recover(
+        &mut self,
+        sources: &[HeldSource<'_>],
+        repairs: &[HeldRepair<'_>],
+        work: &mut Workspace,
+        out: &mut dyn FnMut(u16, &[u8]),
+    ) -> Result<(), CodeError> {
+        let mut known: [(u16, &[u8]); MAX_SOURCES] = [(0, &[]); MAX_SOURCES];
+        let mut kept: [&[u8]; MAX_SOURCES] = [&[]; MAX_SOURCES];
+        for (entry, source) in known.iter_mut().zip(sources) {
+            *entry = (source.index, source.bytes);
+        }
+        for (entry, repair) in kept.iter_mut().zip(repairs) {
+            *entry = repair.bytes;
+        }
+        let length = repairs.first().map_or(0, |repair| repair.bytes.len());
+        let (Some(known), Some(kept)) = (known.get(..sources.len()), kept.get(..repairs.len()))
+        else {
+            return Err(CodeError::Coverage);
+        };
+        self.0
+            .rebuild(length, known, kept, &mut work.rebuilt, out)
+            .map_err(|_| CodeError::Underdetermined)
+    }
+}

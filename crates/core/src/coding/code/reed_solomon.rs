@@ -1,0 +1,108 @@
+//! Reed–Solomon.
+
+use anabranch_fec::reed_solomon::{self, MAX_SYMBOLS};
+use anabranch_policy::code::{
+    CodeError, CodeLimits, Decoder, Encoder, ErasureCode, HeldRepair, HeldSource, Workspace,
+};
+use anabranch_policy::registry::{Entry, Options, PolicyError};
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    axis: "code",
+    name: "reed-solomon",
+    summary: "systematic Cauchy Reed–Solomon over GF(2^8), at most 255 symbols a window",
+    source: "Blömer et al. 1995; MPLOT §II-A",
+    options: &[],
+};
+
+/// Systematic Reed–Solomon over GF(2^8): any F of at most 255 symbols decode.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReedSolomon;
+
+/// Makes it.
+pub fn build(_: &Options<'_>) -> Result<Box<dyn ErasureCode>, PolicyError> {
+    Ok(Box::new(ReedSolomon))
+}
+
+impl ErasureCode for ReedSolomon {
+    fn limits(&self) -> CodeLimits {
+        CodeLimits {
+            sources: MAX_SYMBOLS as u16,
+            symbols: MAX_SYMBOLS as u32,
+            repairs: true,
+            any_symbols_suffice: true,
+            surplus: 0,
+        }
+    }
+
+    fn encoder(&self) -> Box<dyn Encoder> {
+        Box::new(ReedSolomon)
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(Counting::default())
+    }
+}
+
+/// Nothing is worth keeping from repair to repair: coefficients come from a table.
+impl Encoder for ReedSolomon {
+    fn repairs(
+        &mut self,
+        first: u32,
+        sources: &[&[u8]],
+        repairs: &mut [&mut [u8]],
+    ) -> Result<(), CodeError> {
+        let first = u8::try_from(first).map_err(|_| CodeError::Key)?;
+        reed_solomon::encode(first, sources, repairs).map_err(|_| CodeError::Length)
+    }
+}
+
+/// Whichever symbols they are, as many as sources suffice: to count them is to know the rank.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counting {
+    sources: u16,
+    missing: u16,
+    repairs: u16,
+}
+
+impl Decoder for Counting {
+    fn begin(&mut self, sources: u16) {
+        *self = Counting { sources, missing: sources, repairs: 0 };
+    }
+
+    fn source(&mut self, _: u16) {
+        self.missing = self.missing.saturating_sub(1);
+    }
+
+    fn repair(&mut self, _: u32) -> bool {
+        let helps = self.deficit() > 0;
+        self.repairs += u16::from(helps);
+        helps
+    }
+
+    fn deficit(&self) -> u16 {
+        self.missing.saturating_sub(self.repairs)
+    }
+
+    fn recover(
+        &mut self,
+        sources: &[HeldSource<'_>],
+        repairs: &[HeldRepair<'_>],
+        work: &mut Workspace,
+        out: &mut dyn FnMut(u16, &[u8]),
+    ) -> Result<(), CodeError> {
+        let length = repairs.first().map_or(0, |repair| repair.bytes.len());
+        let known = sources.iter().map(|source| (source.index as u8, source.bytes));
+        let extra = repairs.iter().map(|repair| (repair.key as u8, repair.bytes));
+        let buffers = (core::mem::take(&mut work.partial), core::mem::take(&mut work.rebuilt));
+        let mut decoder = reed_solomon::Decoder::with_buffers(buffers);
+        let decoded = decoder.decode(usize::from(self.sources), length, known, extra);
+        let result = decoded.map_err(|_| CodeError::Underdetermined).map(|recovered| {
+            for (index, bytes) in recovered {
+                out(u16::from(index), bytes);
+            }
+        });
+        (work.partial, work.rebuilt) = decoder.into_buffers();
+        result
+    }
+}
