@@ -3,6 +3,7 @@
 
 mod apart;
 mod fates;
+mod queued;
 mod repairs;
 mod window;
 
@@ -198,12 +199,14 @@ impl SendWindows {
         let spare = self.spare.pop();
         let mut window = spare.unwrap_or_else(|| Window::new(self.code.encoder()));
         window.planned = sources.clamp(1, self.max_sources(symbol_size));
+        let planned = window.planned;
         window.symbol_size = symbol_size.min(self.pool.size() as u16);
         self.windows.push_back(window);
         self.views.push(WindowView {
             id,
             first: SymbolId(self.next_symbol),
             class,
+            planned,
             opened: now,
             ..WindowView::default()
         });
@@ -274,13 +277,12 @@ impl SendWindows {
         }
     }
 
-    /// Makes the carried symbol due again, unless it has arrived or is still in flight elsewhere. For a
-    /// repair, a fresh one is due in its place.
+    /// Makes the carried symbol due again, unless it has arrived, is still in flight or waits in a queue.
+    /// For a repair, a fresh one is due in its place.
     pub fn make_due(&mut self, carried: Carried) {
         let Some((index, symbol)) = self.locate(carried) else { return };
-        let in_flight =
-            self.windows[index].standing(symbol).is_none_or(|standing| standing.copies > 0);
-        if !in_flight {
+        let standing = self.windows[index].standing(symbol);
+        if standing.is_none_or(|standing| standing.copies == 0) {
             self.flag_due(index, symbol);
         }
     }
@@ -296,10 +298,12 @@ impl SendWindows {
         let view = &mut self.views[index];
         let window = &mut self.windows[index];
         let Some(standing) = window.standing(symbol) else { return };
-        if standing.received || standing.due {
+        if standing.received || standing.due || standing.queued != 0 {
             return;
         }
-        view.lost_on |= 1 << standing.last;
+        if standing.carried != 0 {
+            view.lost_on |= 1 << standing.last;
+        }
         match symbol {
             Symbol::Source(_) => standing.due = true,
             Symbol::Repair(_) => window.repairs_due = window.repairs_due.saturating_add(1),
@@ -353,9 +357,11 @@ impl SendWindows {
         let (view, window) = (&mut self.views[index], &mut self.windows[index]);
         let flagged = view.due > window.repairs_due;
         if flagged && let Some(i) = window.sources.iter().position(|s| s.standing.due) {
-            window.sources[i].standing.due = false;
+            let standing = &mut window.sources[i].standing;
+            standing.due = false;
             view.due -= 1;
-            self.totals.resends += 1;
+            // What was taken back from a queue may never have left.
+            self.totals.resends += u64::from(standing.carried != 0);
             return Some(self.taken(index, Symbol::Source(i)));
         }
         if view.closed && view.proactive_left > 0 {
@@ -405,12 +411,19 @@ impl SendWindows {
 
     fn take_copy(&mut self, id: WindowId, slot: u8) -> Option<Taken> {
         let index = self.index(id)?;
-        let position = self.windows[index].sources.iter().position(|source| {
-            let standing = source.standing;
-            !standing.received && standing.copies > 0 && standing.carried & (1 << slot) == 0
-        })?;
-        self.totals.resends += 1;
-        Some(self.taken(index, Symbol::Source(position)))
+        let wanted = |standing: &Standing| {
+            let here = (standing.on | standing.queued) & (1 << slot) != 0;
+            !standing.received && standing.copies > 0 && !here
+        };
+        let window = &self.windows[index];
+        let source = window.sources.iter().position(|source| wanted(&source.standing));
+        let repair = || window.repairs.iter().position(wanted).map(Symbol::Repair);
+        let symbol = source.map(Symbol::Source).or_else(repair)?;
+        match symbol {
+            Symbol::Source(_) => self.totals.resends += 1,
+            Symbol::Repair(_) => self.totals.repairs += 1,
+        }
+        Some(self.taken(index, symbol))
     }
 
     /// Writes the bytes of a taken symbol to `out`, which is as long as it.

@@ -18,13 +18,17 @@ impl SendWindows {
         };
         let Some(standing) = window.standing(symbol) else { return };
         let fresh = standing.carried == 0;
+        let waited = standing.waits();
         // One that was taken before its arrival became known brings no news any more.
         if standing.copies == 0 && !standing.received {
             view.in_flight += 1;
         }
         standing.copies = standing.copies.saturating_add(1);
         standing.carried |= 1 << slot;
+        standing.on |= 1 << slot;
         standing.last = slot;
+        view.queued -= u16::from(waited && !standing.waits());
+        view.carried_on |= 1 << slot;
         view.in_flight_on[usize::from(slot) % MAX_PATHS] += 1;
         if fresh && matches!(symbol, Symbol::Source(_)) {
             self.totals.sources += 1;
@@ -46,10 +50,12 @@ impl SendWindows {
         let mut change = Change::default();
         let on_path = &mut view.in_flight_on[usize::from(slot) % MAX_PATHS];
         *on_path = on_path.saturating_sub(1);
+        standing.on &= !(1 << slot);
         if standing.copies > 0 {
             standing.copies -= 1;
             if standing.copies == 0 && !standing.received {
                 view.in_flight -= 1;
+                view.queued += u16::from(standing.waits());
             }
         }
         if received && !standing.received {
@@ -104,6 +110,7 @@ impl SendWindows {
             // Further copies no longer count towards what may still arrive.
             view.in_flight -= 1;
         }
+        view.queued -= u16::from(standing.waits());
         standing.received = true;
         standing.due = false;
         window.acknowledged += 1;

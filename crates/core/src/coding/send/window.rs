@@ -18,10 +18,21 @@ pub(super) struct Standing {
     pub(super) due: bool,
     /// Path slots that have carried it.
     pub(super) carried: u16,
+    /// Path slots on which it is in flight.
+    pub(super) on: u16,
+    /// Path slots whose queues hold it.
+    pub(super) queued: u16,
     /// Path slot that carried it last.
     pub(super) last: u8,
     /// Its first packet belongs to the window's first transmission, and its fate is open.
     pub(super) first_open: bool,
+}
+
+impl Standing {
+    /// It waits in a queue and is not in flight as well: what the view counts as queued.
+    pub(super) fn waits(&self) -> bool {
+        self.queued != 0 && self.copies == 0 && !self.received
+    }
 }
 
 /// A source symbol, kept until the window is recovered.

@@ -72,8 +72,8 @@ struct Model {
     beliefs: BTreeMap<usize, Belief>,
     /// Arrived, its acknowledgement still on the way.
     acks: Vec<usize>,
-    /// Taken, and waiting for a path.
-    bound: Vec<Taken>,
+    /// Taken, and waiting in a path's queue.
+    queued: Vec<(Taken, u8)>,
     /// Symbols that the sender knows to have arrived.
     known: BTreeSet<Name>,
     credit: u64,
@@ -103,7 +103,7 @@ impl Model {
             channel: Vec::new(),
             beliefs: BTreeMap::new(),
             acks: Vec::new(),
-            bound: Vec::new(),
+            queued: Vec::new(),
             known: BTreeSet::new(),
             credit,
             delivered: BTreeSet::new(),
@@ -134,7 +134,7 @@ impl Model {
             bytes.len()
         });
         let (taken, full) = pushed.expect("there is always something to write");
-        self.bind(taken);
+        self.assign(taken);
         full
     }
 
@@ -146,22 +146,27 @@ impl Model {
     }
 
     /// Most leave at once; others wait, and may be overtaken by news that makes them needless.
-    fn bind(&mut self, taken: Taken) {
-        if self.rng.chance(0.1) {
-            self.bound.push(taken);
-        } else {
-            self.transmit(&taken);
-        }
-    }
-
-    fn send_bound(&mut self) {
-        if let Some(taken) = self.bound.pop() {
-            self.transmit(&taken);
-        }
-    }
-
-    fn transmit(&mut self, taken: &Taken) {
+    fn assign(&mut self, taken: Taken) {
         let slot = self.rng.below(PATHS) as u8;
+        if self.rng.chance(0.1) {
+            self.send.enqueue(taken.carried, slot);
+            self.queued.push((taken, slot));
+        } else {
+            self.transmit(&taken, slot);
+        }
+    }
+
+    /// The newest that waits leaves, or is taken back.
+    fn serve_queue(&mut self) {
+        let Some((taken, slot)) = self.queued.pop() else { return };
+        if self.rng.chance(0.3) {
+            self.send.take_back(taken.carried, slot);
+        } else if let Some(taken) = self.send.dequeue(taken.carried, slot) {
+            self.transmit(&taken, slot);
+        }
+    }
+
+    fn transmit(&mut self, taken: &Taken, slot: u8) {
         let mut bytes = vec![0; usize::from(taken.length)];
         if self.send.write(taken, &mut bytes).is_err() {
             // Only a window that has been recovered is gone.
@@ -182,14 +187,19 @@ impl Model {
         if let Some(id) = with_work
             && let Some(taken) = self.send.take(Work::Window(id), 0)
         {
-            self.bind(taken);
+            self.assign(taken);
         }
         let slot = self.rng.below(PATHS) as u8;
         let any = self.send.views().first().map(|view| view.id);
         if self.rng.chance(0.05)
             && let Some(taken) = any.and_then(|id| self.send.take(Work::Copy(id), slot))
         {
-            self.transmit(&taken);
+            if self.rng.chance(0.5) {
+                self.send.enqueue(taken.carried, slot);
+                self.queued.push((taken, slot));
+            } else {
+                self.transmit(&taken, slot);
+            }
         }
     }
 
@@ -318,7 +328,7 @@ impl Model {
             4..7 => self.carry(loss),
             7 => self.acknowledge(loss),
             8 if self.rng.chance(0.3) => self.lose(),
-            8 if self.rng.chance(0.5) => self.send_bound(),
+            8 if self.rng.chance(0.5) => self.serve_queue(),
             8 => self.retire(),
             _ if self.rng.chance(0.2) => self.report(),
             _ => self.send_due(),
@@ -338,6 +348,16 @@ impl Model {
                 }
             }
             assert_eq!(view.in_flight_on[..PATHS as usize], on_path, "{view:?}");
+            let mut queued_on = [0_u16; PATHS as usize];
+            let mut queued = BTreeSet::new();
+            let here = |carried: Carried| carried.window() == view.id;
+            for (taken, slot) in self.queued.iter().filter(|(taken, _)| here(taken.carried)) {
+                queued_on[usize::from(*slot)] += 1;
+                queued.insert(name(taken.carried));
+            }
+            assert_eq!(view.queued_on[..PATHS as usize], queued_on, "{view:?}");
+            queued.retain(|name| !self.known.contains(name) && !unknown.contains(name));
+            assert_eq!(usize::from(view.queued), queued.len(), "{view:?}");
             unknown.retain(|name| !self.known.contains(name));
             assert_eq!(usize::from(view.in_flight), unknown.len(), "{view:?}");
             assert!(view.sources + view.repairs <= self.send.max_symbols(), "{view:?}");
@@ -350,8 +370,8 @@ impl Model {
     fn settle(&mut self) {
         self.close();
         for _ in 0..PATIENCE {
-            while !self.bound.is_empty() {
-                self.send_bound();
+            while !self.queued.is_empty() {
+                self.serve_queue();
             }
             while !self.channel.is_empty() {
                 self.carry(0.0);
@@ -373,7 +393,8 @@ impl Model {
                 let first = Carried::Source(view.id, view.first);
                 self.provision(first);
                 while let Some(taken) = self.send.take(Work::Window(view.id), 0) {
-                    self.transmit(&taken);
+                    let slot = self.rng.below(PATHS) as u8;
+                    self.transmit(&taken, slot);
                 }
             }
         }
@@ -421,6 +442,7 @@ fn windows_wrap_around_when_repairs_run_out() {
         model.carry(1.0);
         model.lose();
         model.send_due();
+        model.serve_queue();
         model.audit();
     }
     let view = model.send.views()[0];

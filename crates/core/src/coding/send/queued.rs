@@ -1,0 +1,63 @@
+//! Symbols that wait in the queues of paths.
+
+use anabranch_policy::view::MAX_PATHS;
+
+use super::window::{Standing, Symbol};
+use super::{SendWindows, Taken};
+use crate::path::sent::Carried;
+
+impl SendWindows {
+    /// A taken symbol waits in the queue of the path in `slot` before it is sent.
+    pub fn enqueue(&mut self, carried: Carried, slot: u8) {
+        self.requeue(carried, slot, |standing, bit| standing.queued |= bit);
+    }
+
+    /// A symbol leaves the queue of the path in `slot`, to be sent; `None` if nobody needs it any more.
+    pub fn dequeue(&mut self, carried: Carried, slot: u8) -> Option<Taken> {
+        self.requeue(carried, slot, |standing, bit| standing.queued &= !bit);
+        self.again(carried)
+    }
+
+    /// A symbol is taken back from the queue of the path in `slot`: it is due again, unless it has arrived,
+    /// is in flight, or waits in another queue.
+    pub fn take_back(&mut self, carried: Carried, slot: u8) {
+        self.requeue(carried, slot, |standing, bit| standing.queued &= !bit);
+        let Some((index, symbol)) = self.locate(carried) else { return };
+        let Some(standing) = self.windows[index].standing(symbol) else { return };
+        let sent = standing.carried != 0;
+        match symbol {
+            Symbol::Source(_) => self.totals.resends -= u64::from(sent),
+            Symbol::Repair(_) => self.totals.repairs -= 1,
+        }
+        self.make_due(carried);
+        // The newest repair need not have been made: its key is free again.
+        if let Symbol::Repair(key) = symbol
+            && !sent
+            && key + 1 == self.windows[index].repairs.len()
+        {
+            self.windows[index].repairs.pop();
+            self.views[index].repairs -= 1;
+        }
+    }
+
+    fn requeue(&mut self, carried: Carried, slot: u8, change: impl FnOnce(&mut Standing, u16)) {
+        let Some((index, symbol)) = self.locate(carried) else { return };
+        let view = &mut self.views[index];
+        let Some(standing) = self.windows[index].standing(symbol) else { return };
+        let bit = 1 << slot;
+        let before = (standing.waits(), standing.queued & bit != 0);
+        change(standing, bit);
+        let after = (standing.waits(), standing.queued & bit != 0);
+        view.queued = view.queued + u16::from(after.0) - u16::from(before.0);
+        let on_path = &mut view.queued_on[usize::from(slot) % MAX_PATHS];
+        *on_path = *on_path + u16::from(after.1) - u16::from(before.1);
+    }
+
+    /// Another path takes the slot: what the last one did there is not its doing.
+    pub fn forget_slot(&mut self, slot: u8) {
+        for view in &mut self.views {
+            view.carried_on &= !(1 << slot);
+            view.lost_on &= !(1 << slot);
+        }
+    }
+}
