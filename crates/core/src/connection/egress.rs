@@ -1,12 +1,13 @@
 //! Packets going out.
 
-use anabranch_policy::scheduler::{Pull, Work};
+use anabranch_policy::scheduler::{Pull, Reason, Work};
 use anabranch_policy::view::{PathState, SymbolId};
 use anabranch_types::Time;
 use core::time::Duration;
 use std::net::SocketAddr;
 
-use super::{Bound, Connection};
+use super::Connection;
+use super::queue::Assigned;
 use crate::coding::send::Taken;
 use crate::crypto::TAG_LEN;
 use crate::observe::Observation;
@@ -55,6 +56,16 @@ pub(super) struct Contents {
     /// Nothing but a probe of the path's MTU.
     pub(super) mtu_probe: bool,
     pub(super) carried: Option<Carried>,
+}
+
+/// What became of a scheduler's picks.
+enum Picked {
+    /// This symbol leaves now.
+    Now(Assigned),
+    /// They wait in queues.
+    Queued,
+    /// They named nothing that exists.
+    Nothing,
 }
 
 impl Connection {
@@ -325,8 +336,7 @@ impl Connection {
         let written = self.write_symbol(slot, &taken, buffer, end, contents);
         if !written {
             let (not_before, reason) = (Time::ZERO, "due, but the probe was full");
-            self.bound[slot].push_front(Bound { work, taken: Some(taken), not_before, reason });
-            self.paths[slot].bytes_queued += self.paths[slot].packet_size;
+            self.put_first(slot, Assigned { work, taken, not_before, reason });
         }
         written
     }
@@ -340,97 +350,89 @@ impl Connection {
         end: &mut usize,
         contents: &mut Contents,
     ) {
+        let Some(next) = self.next_symbol(now, slot) else { return };
+        if self.write_symbol(slot, &next.taken, buffer, end, contents) {
+            self.explain(now, slot, &next);
+        } else {
+            // No room beside what is in the packet already: first thing in the next one.
+            self.put_first(slot, next);
+        }
+    }
+
+    /// The symbol to send on this path now: from its queue, or else what the scheduler says.
+    fn next_symbol(&mut self, now: Time, slot: usize) -> Option<Assigned> {
         for _ in 0..MAX_PULLS {
-            if let Some(bound) = self.next_bound(now, slot) {
-                let taken = match bound.taken {
-                    Some(taken) => Some(taken),
-                    None if bound.work == Work::Fresh => self.cut_symbol(now),
-                    None => self.send.take(bound.work, slot as u8),
-                };
-                let Some(taken) = taken else { continue };
-                if !self.write_symbol(slot, &taken, buffer, end, contents) {
-                    if self.send.again(taken.carried).is_none() {
-                        // It arrived, or its window was recovered, while it waited here.
-                        continue;
-                    }
-                    // No room beside what is in the packet already: first thing in the next one.
-                    let again = Bound { taken: Some(taken), ..bound };
-                    self.bound[slot].push_front(again);
-                    self.paths[slot].bytes_queued += self.paths[slot].packet_size;
-                } else {
-                    self.explain(now, slot, &taken, bound);
-                }
-                return;
-            }
-            if !self.bound[slot].is_empty() {
-                return;
+            if let Some(assigned) = self.next_assigned(now, slot) {
+                return Some(assigned);
             }
             let path = &self.paths[slot];
             if path.idle_at == self.changes || path.hold_until.is_some_and(|until| until > now) {
-                return;
+                return None;
             }
             match self.pull(now, slot) {
-                Pull::Send(reason) => {
-                    let picks = core::mem::take(&mut self.scratch.picks);
-                    for pick in &picks {
-                        if pick.path == self.paths[slot].id && pick.count == 1 {
-                            let bound = Bound {
-                                work: pick.work,
-                                taken: None,
-                                not_before: pick.not_before,
-                                reason,
-                            };
-                            self.bound[slot].push_back(bound);
-                            self.paths[slot].bytes_queued += self.paths[slot].packet_size;
-                        } else {
-                            self.bind(now, *pick, reason);
-                        }
-                    }
-                    self.scratch.picks = picks;
-                }
-                Pull::Hold(until, reason) => {
+                Pull::Send(reason) => match self.take_picks(now, slot, reason) {
+                    Picked::Now(assigned) => return Some(assigned),
+                    Picked::Queued => {}
+                    Picked::Nothing => return self.idle(slot),
+                },
+                Pull::Hold(until, reason) if until > now => {
                     self.paths[slot].hold_until = Some(until);
                     let path = self.paths[slot].id;
                     self.observe(now, Observation::Held { path, until, reason });
-                    return;
+                    return None;
                 }
-                Pull::Idle(_) => {
-                    self.paths[slot].idle_at = self.changes;
-                    self.note_app_limited(slot);
-                    return;
-                }
+                Pull::Hold(..) | Pull::Idle(_) => return self.idle(slot),
             }
         }
+        None
     }
 
-    /// The window has room and there is nothing to fill it with.
-    fn note_app_limited(&mut self, slot: usize) {
+    /// The scheduler has nothing for this path until something changes.
+    fn idle(&mut self, slot: usize) -> Option<Assigned> {
         let path = &mut self.paths[slot];
+        path.idle_at = self.changes;
+        // The window has room and there is nothing to fill it with.
         if path.window_open() {
             path.rate.on_app_limited();
         }
+        None
     }
 
-    fn next_bound(&mut self, now: Time, slot: usize) -> Option<Bound> {
-        let due = self.bound[slot].iter().position(|bound| bound.not_before <= now)?;
-        let size = self.paths[slot].packet_size;
-        self.paths[slot].bytes_queued = self.paths[slot].bytes_queued.saturating_sub(size);
-        // Mostly it is the first, which leaves at less cost than one from the middle.
-        if due == 0 { self.bound[slot].pop_front() } else { self.bound[slot].remove(due) }
+    /// Carries out the picks that the scheduler left. A single symbol for this path need not queue.
+    fn take_picks(&mut self, now: Time, slot: usize, reason: Reason) -> Picked {
+        let picks = core::mem::take(&mut self.scratch.picks);
+        let mut picked = Picked::Nothing;
+        if let [pick] = picks[..]
+            && (pick.path, pick.count) == (self.paths[slot].id, 1)
+            && pick.not_before <= now
+        {
+            let (work, not_before) = (pick.work, pick.not_before);
+            if let Some(taken) = self.take_for(now, work, slot) {
+                picked = Picked::Now(Assigned { work, taken, not_before, reason });
+            }
+        } else {
+            for pick in &picks {
+                if self.assign(now, *pick, reason) {
+                    picked = Picked::Queued;
+                }
+            }
+        }
+        self.scratch.picks = picks;
+        picked
     }
 
-    fn explain(&mut self, now: Time, slot: usize, taken: &Taken, bound: Bound) {
+    fn explain(&mut self, now: Time, slot: usize, sent: &Assigned) {
         if self.observer.is_none() {
             return;
         }
-        let what = match (taken.carried, bound.work) {
+        let what = match (sent.taken.carried, sent.work) {
             (Carried::Repair(..), _) => "repair",
             (Carried::Source(..), Work::Fresh) => "source",
             (Carried::Source(..), _) => "resend",
         };
         let path = self.paths[slot].id;
-        let symbol = taken.coverage.first.0;
-        self.observe(now, Observation::Scheduled { path, what, symbol, reason: bound.reason });
+        let symbol = sent.taken.coverage.first.0;
+        self.observe(now, Observation::Scheduled { path, what, symbol, reason: sent.reason });
     }
 
     /// Appends a symbol to the packet. False if it does not fit.

@@ -345,12 +345,9 @@ impl Connection {
         self.provision_all(now, windows);
         self.retire(now);
         let path = self.paths[slot].id;
-        if digest.lost_packets > 0 {
-            self.tell_scheduler(now, SchedulerEvent::Lost(path));
-        }
-        if digest.acked_packets > 0 {
-            self.tell_scheduler(now, SchedulerEvent::Acked(path));
-        }
+        let lost = (digest.lost_packets > 0).then_some(SchedulerEvent::Lost(path));
+        let acked = (digest.acked_packets > 0).then_some(SchedulerEvent::Acked(path));
+        self.tell_scheduler(now, lost.into_iter().chain(acked));
         if let Some(narrowing) = digest.narrowing {
             self.narrowed(now, slot, narrowing);
         }
@@ -366,9 +363,7 @@ impl Connection {
         if self.send.floor() != floor {
             self.streams.on_floor(self.send.floor());
         }
-        for window in recovered.drain(..) {
-            self.tell_scheduler(now, SchedulerEvent::Recovered(window));
-        }
+        self.tell_scheduler(now, recovered.drain(..).map(SchedulerEvent::Recovered));
         self.scratch.recovered = recovered;
     }
 

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 use anabranch_policy::PolicyError;
 use anabranch_policy::recovery::RecoveryEvent;
-use anabranch_policy::scheduler::SchedulerEvent;
 use anabranch_policy::view::PathState;
 use anabranch_types::{PathId, Time};
 use core::fmt;
@@ -167,11 +166,12 @@ impl Connection {
         let slot = match free {
             Some(slot) => {
                 self.paths[slot] = path;
+                self.send.forget_slot(slot as u8);
                 slot
             }
             None => {
                 self.paths.push(path);
-                self.bound.push(Default::default());
+                self.queues.push(Default::default());
                 self.path_control.push(Default::default());
                 self.paths.len() - 1
             }
@@ -193,6 +193,7 @@ impl Connection {
             }
             self.paths[slot].start_over(now);
         }
+        let was_usable = self.is_usable(slot);
         let path = &mut self.paths[slot];
         path.address = address;
         path.state = PathState::Validating;
@@ -203,6 +204,9 @@ impl Connection {
         self.challenge(now, slot);
         self.changed();
         self.emit(Event::PathMoved(id));
+        if was_usable {
+            self.went_down(now, slot);
+        }
     }
 
     /// Closes a path: nothing is sent on it or about it any more.
@@ -224,7 +228,7 @@ impl Connection {
         let state = PathState::Closed;
         self.observe(now, Observation::PathState { path, state, reason });
         self.emit(Event::PathClosed(path));
-        self.tell_scheduler(now, SchedulerEvent::PathDown(path));
+        self.went_down(now, slot);
     }
 
     /// When a path has to be kept alive: nothing was sent on it for the keep-alive interval.

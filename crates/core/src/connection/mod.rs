@@ -11,6 +11,7 @@ mod feedback;
 mod ingress;
 mod lifecycle;
 mod mtu;
+mod queue;
 mod recover;
 mod statistics;
 mod timers;
@@ -20,15 +21,15 @@ use std::collections::VecDeque;
 
 use anabranch_policy::recovery::RecoveryPolicy;
 use anabranch_policy::redundancy::RedundancyPolicy;
-use anabranch_policy::scheduler::{Pick, Scheduler, SchedulerAction, Work};
+use anabranch_policy::scheduler::{Pick, Scheduler, SchedulerAction};
 use anabranch_policy::view::{PathState, PathView, SymbolId, TrafficClass, WindowId};
 use anabranch_policy::{AckPolicy, LossDetector, LossEstimator, PolicyError};
-use anabranch_policy::{ack, loss, recovery};
+use anabranch_policy::{ack, loss};
 use anabranch_types::{PathId, Rng, Time};
 
 use crate::coding::code;
 use crate::coding::receive::ReceiveWindows;
-use crate::coding::send::{SendWindows, Taken};
+use crate::coding::send::SendWindows;
 use crate::config::TransportConfig;
 use crate::crypto::{PublicKey, Session};
 use crate::observe::{Observation, Observer};
@@ -44,16 +45,6 @@ pub use lifecycle::AddPathError;
 pub use statistics::{ConnectionStats, EcnStats, PathStats};
 pub(crate) use timers::Earliest;
 pub use timers::TimeoutReason;
-
-/// Work bound to a path and not sent yet.
-#[derive(Clone, Copy, Debug)]
-struct Bound {
-    work: Work,
-    /// A source symbol that was cut when it was bound.
-    taken: Option<Taken>,
-    not_before: Time,
-    reason: &'static str,
-}
 
 /// The policies of one connection.
 #[derive(Debug)]
@@ -71,7 +62,7 @@ impl Policies {
         Ok(Policies {
             scheduler: profile.make_scheduler()?,
             redundancy: profile.make_redundancy()?,
-            recovery: recovery::build(&profile.recovery)?,
+            recovery: profile.make_recovery()?,
             ack: ack::build(&ack_profile.ack)?,
             detector: loss::build_detector(&profile.loss_detector)?,
             estimator: loss::build_estimator(&profile.loss_estimator)?,
@@ -125,7 +116,7 @@ pub struct Connection {
     peer_path_status: u64,
     /// Aligned with `paths`; brought up to date before policies look.
     views: Vec<PathView>,
-    bound: Vec<VecDeque<Bound>>,
+    queues: Vec<queue::PathQueue>,
     path_control: Vec<VecDeque<ControlFrame>>,
     streams: Streams,
     send: SendWindows,
@@ -138,6 +129,10 @@ pub struct Connection {
     control: VecDeque<ControlFrame>,
     /// Counts everything that may change a scheduler's mind.
     changes: u64,
+    /// When the scheduler was last woken: earlier wake-up times count as none.
+    woken: Option<Time>,
+    /// The scheduler knows that the receiver's credit is what keeps data waiting.
+    receiver_limited: bool,
     events: VecDeque<Event>,
     closing: close::Closing,
     established: bool,
@@ -196,13 +191,15 @@ impl Connection {
             path_status: 0,
             peer_path_status: 0,
             views: Vec::new(),
-            bound: Vec::new(),
+            queues: Vec::new(),
             path_control: Vec::new(),
             streams,
             send: SendWindows::new(code, capacity, peer_max_window),
             receive,
             control: VecDeque::new(),
             changes: 1,
+            woken: None,
+            receiver_limited: false,
             events: VecDeque::new(),
             closing: close::Closing::default(),
             established: false,

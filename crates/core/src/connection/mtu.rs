@@ -98,7 +98,7 @@ impl Connection {
             if count > 0 {
                 self.control.push_back(ControlFrame::Abandon { first, count });
             }
-            self.tell_scheduler(now, SchedulerEvent::Recovered(view.id));
+            self.tell_scheduler(now, [SchedulerEvent::Recovered(view.id)]);
         }
         self.changed();
     }
@@ -162,7 +162,7 @@ impl Connection {
     pub(super) fn narrowed(&mut self, now: Time, slot: usize, narrowing: Narrowing) {
         match narrowing {
             Narrowing::Shrunk => {
-                self.unbind(slot, 0);
+                self.take_back(slot, 0);
                 self.resized(now, slot, "full packets are lost, shorter ones pass");
             }
             Narrowing::Unusable if self.open_paths() == 1 => {
@@ -179,11 +179,9 @@ impl Connection {
     }
 
     fn resized(&mut self, now: Time, slot: usize, reason: &'static str) {
-        let bound = self.bound[slot].len() as u64;
         let path = &mut self.paths[slot];
         path.take_packet_size();
         path.update_pacing(now);
-        path.bytes_queued = bound * path.packet_size;
         let (path, bytes) = (path.id, path.ip_mtu());
         self.observe(now, Observation::PathMtu { path, bytes, reason });
         self.changed();

@@ -60,12 +60,18 @@ impl Connection {
             }
             RecoveryAction::Unbind(path, window) => {
                 if let Some(slot) = self.slot_of(path) {
-                    let path = &self.paths[slot];
-                    let free = window.saturating_sub(path.sent.bytes_in_flight);
-                    self.unbind(slot, (free / path.packet_size.max(1)) as usize);
+                    self.unbind(now, slot, window);
                 }
             }
         }
+    }
+
+    /// Of what is assigned to a path, leaves it the oldest `window` bytes.
+    fn unbind(&mut self, now: Time, slot: usize, window: u64) {
+        self.write_off(now, slot, window);
+        let path = &self.paths[slot];
+        let free = window.saturating_sub(path.sent.bytes_in_flight) / path.packet_size.max(1);
+        self.take_back(slot, usize::try_from(free).unwrap_or(usize::MAX));
     }
 
     pub(super) fn window_cut(&mut self, now: Time, slot: usize, window: u64) {
@@ -73,7 +79,7 @@ impl Connection {
         let event = RecoveryEvent::WindowCut { path, window };
         let action = self.policies.recovery.on_event(now, event, &self.views);
         self.carry_out(now, action, None);
-        self.tell_scheduler(now, SchedulerEvent::WindowCut(path, window));
+        self.tell_scheduler(now, [SchedulerEvent::WindowCut(path, window)]);
     }
 
     /// No feedback about a path for a timeout.
@@ -81,6 +87,7 @@ impl Connection {
         let alternatives = self.has_alternative(slot);
         let loses_flight = self.policies.detector.timeout_loses_flight();
         let path = &mut self.paths[slot];
+        let before = path.congestion.window();
         path.consecutive_timeouts += 1;
         path.counters.timeouts += 1;
         path.probes = if path.state == PathState::Suspect { 1 } else { PROBES };
@@ -94,6 +101,7 @@ impl Connection {
             path.congestion.on_timeout(&TimeoutEvent { now, bytes_in_flight, consecutive });
             path.update_pacing(now);
         }
+        let window = path.congestion.window();
         self.observe(now, Observation::Timeout { path: id, consecutive });
         if loses_flight {
             self.lose_flight(now, slot);
@@ -101,10 +109,13 @@ impl Connection {
         let event = RecoveryEvent::Timeout { path: id, consecutive, alternatives };
         let action = self.policies.recovery.on_event(now, event, &self.views);
         self.carry_out(now, action, None);
+        if window < before {
+            self.window_cut(now, slot, window);
+        }
         if alternatives && self.seems_dead(slot) {
             self.suspect(now, slot, "nothing heard for a probe timeout");
         }
-        self.tell_scheduler(now, SchedulerEvent::Timeout(id));
+        self.tell_scheduler(now, [SchedulerEvent::Timeout(id)]);
     }
 
     /// Whether a path has timed out, and its silence is not to be explained by chance.
@@ -132,11 +143,23 @@ impl Connection {
         self.scratch.windows = windows;
     }
 
-    /// Makes everything in flight on a path due on the others, without telling congestion control.
+    /// Makes everything that a path carries due on the others, without telling congestion control.
     pub(super) fn reinject(&mut self, now: Time, slot: usize) {
+        self.write_off(now, slot, 0);
+        self.take_back(slot, 0);
+    }
+
+    /// Treats what is in flight on a path beyond its oldest `keep` bytes as missing.
+    fn write_off(&mut self, now: Time, slot: usize, keep: u64) {
         let mut numbers = core::mem::take(&mut self.scratch.numbers);
         numbers.clear();
-        numbers.extend(self.paths[slot].sent.open().map(|(number, _)| number));
+        let mut bytes = 0;
+        for (number, packet) in self.paths[slot].sent.open() {
+            bytes += u64::from(packet.bytes);
+            if bytes > keep {
+                numbers.push(number);
+            }
+        }
         let mut windows = core::mem::take(&mut self.scratch.windows);
         windows.clear();
         let mut packets = 0;
@@ -162,8 +185,6 @@ impl Connection {
             let path = self.paths[slot].id;
             self.observe(now, Observation::Reinjected { path, packets });
         }
-        self.unbind(slot, 0);
-        self.changed();
     }
 
     /// Stops using a path until something is heard of it.
@@ -178,7 +199,14 @@ impl Connection {
             self.policies.recovery.on_event(now, RecoveryEvent::PathDown(path), &self.views);
         self.carry_out(now, action, None);
         self.emit(Event::PathDown(path));
-        self.tell_scheduler(now, SchedulerEvent::PathDown(path));
+        self.went_down(now, slot);
+    }
+
+    /// A path is not usable any more: it keeps neither queue nor hold.
+    pub(super) fn went_down(&mut self, now: Time, slot: usize) {
+        self.take_back(slot, 0);
+        self.paths[slot].hold_until = None;
+        self.tell_scheduler(now, [SchedulerEvent::PathDown(self.paths[slot].id)]);
     }
 
     /// Feedback about a path arrived.
@@ -200,7 +228,7 @@ impl Connection {
         self.emit(Event::PathUp(path));
         let action = self.policies.recovery.on_event(now, RecoveryEvent::PathUp(path), &self.views);
         self.carry_out(now, action, None);
-        self.tell_scheduler(now, SchedulerEvent::PathUp(path));
+        self.tell_scheduler(now, [SchedulerEvent::PathUp(path)]);
         // Others may have been kept only for want of an alternative.
         for other in (0..self.paths.len()).filter(|other| *other != slot) {
             if self.seems_dead(other) {

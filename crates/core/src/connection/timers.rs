@@ -78,7 +78,7 @@ impl Connection {
                 self.sending_timers(slot, &mut earliest);
             }
         }
-        earliest.add(self.policies.scheduler.wakeup(), TimeoutReason::Scheduler);
+        earliest.add(self.wakeup(), TimeoutReason::Scheduler);
         earliest.add(self.blocked_probe_at(), TimeoutReason::Probe);
         let idle = self.config.idle_timeout.map(|timeout| self.last_received + timeout);
         earliest.add(idle, TimeoutReason::Idle);
@@ -87,19 +87,26 @@ impl Connection {
 
     fn sending_timers(&self, slot: usize, earliest: &mut Earliest) {
         let path = &self.paths[slot];
-        let bound = self.bound[slot].iter().map(|bound| bound.not_before).min();
+        let queue = &self.queues[slot];
+        earliest.add(queue.next_ripening(), TimeoutReason::Scheduler);
         let pacing = path.pacer.next_send(path.packet_size);
         if !path.window_open() || pacing == Time::ZERO {
-            earliest.add(bound.filter(|time| *time > Time::ZERO), TimeoutReason::Scheduler);
             earliest.add(path.hold_until, TimeoutReason::Scheduler);
             return;
         }
-        let wanted = match (bound, path.hold_until) {
-            (Some(time), _) => Some(time.max(pacing)),
-            (None, Some(until)) => Some(until.max(pacing)),
-            (None, None) => (path.idle_at != self.changes).then_some(pacing),
+        let wanted = match path.hold_until {
+            _ if queue.is_ripe() => Some(pacing),
+            Some(until) => Some(until.max(pacing)),
+            None => (path.idle_at != self.changes).then_some(pacing),
         };
         earliest.add(wanted, TimeoutReason::Pacing);
+    }
+
+    /// When the scheduler wants to be woken. A time that has brought a wake-up already counts as none, so
+    /// that one that goes on asking for it does not stop the clock.
+    fn wakeup(&self) -> Option<Time> {
+        let time = self.policies.scheduler.wakeup()?;
+        self.woken.is_none_or(|woken| time > woken).then_some(time)
     }
 
     /// Lets everything happen that is due by `now`.
@@ -118,8 +125,9 @@ impl Connection {
                 self.path_timers(now, slot);
             }
         }
-        if self.policies.scheduler.wakeup().is_some_and(|time| time <= now) {
-            self.tell_scheduler(now, SchedulerEvent::Wakeup);
+        if self.wakeup().is_some_and(|time| time <= now) {
+            self.woken = Some(now);
+            self.tell_scheduler(now, [SchedulerEvent::Wakeup]);
         }
         if self.blocked_probe_at().is_some_and(|at| at <= now) {
             for path in self.paths.iter_mut().filter(|path| may_answer(path)) {
@@ -149,6 +157,9 @@ impl Connection {
     fn path_timers(&mut self, now: Time, slot: usize) {
         if self.paths[slot].ack_due.is_some_and(|due| due <= now) {
             self.route_ack(now, slot);
+        }
+        if self.queues[slot].ripen(now) {
+            self.changed();
         }
         if self.paths[slot].hold_until.is_some_and(|until| until <= now) {
             self.paths[slot].hold_until = None;

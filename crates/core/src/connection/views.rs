@@ -3,14 +3,14 @@
 use core::time::Duration;
 
 use anabranch_policy::redundancy::RedundancyView;
-use anabranch_policy::scheduler::{SchedulerAction, SchedulerEvent};
+use anabranch_policy::scheduler::{Pull, SchedulerAction, SchedulerEvent};
 use anabranch_policy::view::{
     Blocked, Demand, FreshView, MAX_PATHS, PathState, SchedulerView, TrafficClass, WindowId,
 };
 use anabranch_policy::{LossDetector, Scheduler};
 use anabranch_types::Time;
 
-use super::{Bound, Connection};
+use super::Connection;
 use crate::path::{Path, ProbeTimeout};
 
 impl Connection {
@@ -24,7 +24,7 @@ impl Connection {
         self.views.clear();
         for (slot, path) in self.paths.iter().enumerate() {
             let timeout = probe_timeout(self.policies.detector.as_ref(), path);
-            let mut view = path.view(now, slot as u8, timeout);
+            let mut view = path.view(now, slot as u8, self.queues[slot].len(), timeout);
             if self.is_usable(slot) && !self.fits(slot) {
                 view.state = PathState::Validating;
             }
@@ -43,19 +43,22 @@ impl Connection {
             (0, _) => Some(Blocked::DecoderCredit),
             _ => None,
         };
+        let class = pending.class.unwrap_or_default();
+        let in_stream = self.streams.credit(class).div_ceil(u64::from(symbol_size.max(1)));
+        let window = credit.min(in_stream);
         FreshView {
             symbols: symbols.min(u64::from(u32::MAX)) as u32,
             more: pending.more,
-            class: pending.class.unwrap_or_default(),
+            class,
             symbol_size,
             blocked,
-            window: credit.min(u64::from(u32::MAX)) as u32,
+            window: window.min(u64::from(u32::MAX)) as u32,
         }
     }
 
     /// There is something to send, and credit is what it lacks.
     pub(super) fn is_blocked(&self) -> bool {
-        self.fresh().blocked.is_some_and(|blocked| blocked != Blocked::Application)
+        self.fresh().blocked.is_some_and(Blocked::by_receiver)
     }
 
     /// The redundancy policy's surroundings.
@@ -77,13 +80,12 @@ impl Connection {
         }
     }
 
-    /// Lets the scheduler look at the connection as it is now.
+    /// Lets the scheduler look at the connection; the paths' snapshots must be up to date.
     fn ask_scheduler<R>(
         &mut self,
         now: Time,
         ask: impl FnOnce(&mut dyn Scheduler, &SchedulerView<'_>) -> R,
     ) -> R {
-        self.refresh_views(now);
         let fresh = self.fresh();
         let mut scheduler = core::mem::replace(&mut self.policies.scheduler, Box::new(Absent));
         let surroundings = self.redundancy_view(now, fresh.class);
@@ -100,7 +102,9 @@ impl Connection {
     }
 
     /// Asks the scheduler what `slot` sends; picks are left in the scratch space.
-    pub(super) fn pull(&mut self, now: Time, slot: usize) -> anabranch_policy::scheduler::Pull {
+    pub(super) fn pull(&mut self, now: Time, slot: usize) -> Pull {
+        self.watch_credit(now);
+        self.refresh_views(now);
         let path = self.paths[slot].id;
         let mut picks = core::mem::take(&mut self.scratch.picks);
         picks.clear();
@@ -110,63 +114,59 @@ impl Connection {
         answer
     }
 
-    /// Tells the scheduler of an event and carries out what it answers.
-    pub(super) fn tell_scheduler(&mut self, now: Time, event: SchedulerEvent) {
-        self.changed();
+    /// Tells the scheduler, once an episode, that a path has room and only credit is missing.
+    fn watch_credit(&mut self, now: Time) {
+        let fresh = self.fresh();
+        if fresh.symbols > 0 {
+            self.receiver_limited = false;
+        } else if fresh.blocked.is_some_and(Blocked::by_receiver) && !self.receiver_limited {
+            self.receiver_limited = true;
+            self.tell_scheduler(now, [SchedulerEvent::ReceiverLimited]);
+        }
+    }
+
+    /// Tells the scheduler of events, in order, and carries out what it answers.
+    pub(super) fn tell_scheduler(
+        &mut self,
+        now: Time,
+        events: impl IntoIterator<Item = SchedulerEvent>,
+    ) {
         let mut actions = core::mem::take(&mut self.scratch.actions);
-        actions.clear();
-        self.ask_scheduler(now, |scheduler, view| scheduler.on_event(event, view, &mut actions));
-        for action in &actions {
-            match *action {
-                SchedulerAction::Bind(pick) => self.bind(now, pick, "bound ahead"),
-                SchedulerAction::Unbind { path, keep } => {
-                    if let Some(slot) = self.slot_of(path) {
-                        self.unbind(slot, keep as usize);
-                    }
-                }
-                SchedulerAction::Penalise(path) => {
-                    if let Some(slot) = self.slot_of(path) {
-                        self.paths[slot].congestion.penalise();
-                    }
-                }
+        let mut up_to_date = false;
+        for event in events {
+            self.changed();
+            if !up_to_date {
+                self.refresh_views(now);
+            }
+            actions.clear();
+            self.ask_scheduler(now, |scheduler, view| {
+                scheduler.on_event(event, view, &mut actions);
+            });
+            up_to_date = actions.is_empty();
+            for action in &actions {
+                self.act(now, *action);
             }
         }
         self.scratch.actions = actions;
     }
 
-    /// Puts work into a path's queue. New symbols are cut now, so that their order is the binding's.
-    pub(super) fn bind(
-        &mut self,
-        now: Time,
-        pick: anabranch_policy::scheduler::Pick,
-        reason: &'static str,
-    ) {
-        let Some(slot) = self.slot_of(pick.path) else { return };
-        for _ in 0..pick.count {
-            let taken = match pick.work {
-                anabranch_policy::scheduler::Work::Fresh => match self.cut_symbol(now) {
-                    Some(taken) => Some(taken),
-                    None => break,
-                },
-                _ => None,
-            };
-            let not_before = pick.not_before;
-            self.bound[slot].push_back(Bound { work: pick.work, taken, not_before, reason });
-            self.paths[slot].bytes_queued += self.paths[slot].packet_size;
-        }
-    }
-
-    /// Takes back what is bound to a path beyond its first `keep` entries.
-    pub(super) fn unbind(&mut self, slot: usize, keep: usize) {
-        while self.bound[slot].len() > keep {
-            let Some(entry) = self.bound[slot].pop_back() else { break };
-            let size = self.paths[slot].packet_size;
-            self.paths[slot].bytes_queued = self.paths[slot].bytes_queued.saturating_sub(size);
-            if let Some(taken) = entry.taken {
-                self.send.make_due(taken.carried);
+    fn act(&mut self, now: Time, action: SchedulerAction) {
+        match action {
+            SchedulerAction::Bind(pick) => {
+                self.assign(now, pick, "assigned ahead");
+            }
+            SchedulerAction::Unbind { path, keep } => {
+                if let Some(slot) = self.slot_of(path) {
+                    self.take_back(slot, usize::try_from(keep).unwrap_or(usize::MAX));
+                }
+            }
+            SchedulerAction::Penalise(path) => {
+                if let Some(slot) = self.slot_of(path) {
+                    self.paths[slot].congestion.penalise();
+                    self.paths[slot].update_pacing(now);
+                }
             }
         }
-        self.changed();
     }
 
     /// The least smoothed round-trip time of all paths: no answer to a repair comes sooner.

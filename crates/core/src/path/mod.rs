@@ -128,8 +128,6 @@ pub struct Path {
     pub ecn_sent: u64,
     /// Statistics.
     pub counters: PathCounters,
-    /// Bytes bound to the path but unsent.
-    pub bytes_queued: u64,
     /// Unanswered challenge, and when it is repeated.
     pub challenge: Option<([u8; 8], Time)>,
     /// Bytes received before the address was proven: thrice as many may be sent (RFC 9000 §8.1).
@@ -198,7 +196,6 @@ impl Path {
             ecn_reported: (0, 0),
             ecn_sent: 0,
             counters: PathCounters::default(),
-            bytes_queued: 0,
             challenge: None,
             unvalidated_received: 0,
             unvalidated_sent: 0,
@@ -256,7 +253,6 @@ impl Path {
         self.probes = 0;
         self.loss_time = None;
         self.hold_until = None;
-        self.bytes_queued = 0;
         self.acks_due_about = 0;
         self.ack_due = None;
     }
@@ -382,8 +378,9 @@ impl Path {
         }
     }
 
-    /// The snapshot that policies see; `timeout` is the probe timeout before back-off.
-    pub fn view(&self, now: Time, slot: u8, timeout: ProbeTimeout) -> PathView {
+    /// The snapshot that policies see; `queued` symbols wait for the path, and `timeout` is the probe
+    /// timeout before back-off.
+    pub fn view(&self, now: Time, slot: u8, queued: usize, timeout: ProbeTimeout) -> PathView {
         PathView {
             id: self.id,
             slot,
@@ -392,7 +389,7 @@ impl Path {
             cwnd: self.congestion.window(),
             ssthresh: self.congestion.ssthresh(),
             bytes_in_flight: self.sent.bytes_in_flight,
-            bytes_queued: self.bytes_queued,
+            bytes_queued: queued as u64 * self.packet_size,
             packet_size: self.packet_size,
             ready: self.ready(now),
             next_send: self.pacer.next_send(self.packet_size),

@@ -1,6 +1,7 @@
 //! Policies of the application's own, in a profile.
 
 use anabranch_policy::congestion::{self, CongestionController};
+use anabranch_policy::recovery::{self, RecoveryPolicy};
 use anabranch_policy::redundancy::{self, RedundancyPolicy};
 use anabranch_policy::registry::{PolicyError, PolicySpec};
 use anabranch_policy::scheduler::{self, Scheduler};
@@ -34,6 +35,7 @@ impl<F: ?Sized> Eq for Factory<F> {}
 
 type MakeCongestion = dyn Fn(u64) -> Box<dyn CongestionController> + Send + Sync;
 type MakeScheduler = dyn Fn() -> Box<dyn Scheduler> + Send + Sync;
+type MakeRecovery = dyn Fn() -> Box<dyn RecoveryPolicy> + Send + Sync;
 type MakeRedundancy = dyn Fn() -> Box<dyn RedundancyPolicy> + Send + Sync;
 
 /// What stands in for the registry's policies, where anything does.
@@ -42,6 +44,7 @@ pub(super) struct Custom {
     congestion: Option<Factory<MakeCongestion>>,
     scheduler: Option<Factory<MakeScheduler>>,
     redundancy: Option<Factory<MakeRedundancy>>,
+    recovery: Option<Factory<MakeRecovery>>,
 }
 
 impl Custom {
@@ -51,6 +54,7 @@ impl Custom {
             "congestion" => self.congestion = None,
             "scheduler" => self.scheduler = None,
             "redundancy" => self.redundancy = None,
+            "recovery" => self.recovery = None,
             _ => {}
         }
     }
@@ -91,6 +95,17 @@ impl Profile {
         self.custom.redundancy = Some(Factory(Arc::new(make)));
     }
 
+    /// Recovers from losses and dead paths by what `make` gives for each connection; `name` as for
+    /// [`set_congestion`](Self::set_congestion).
+    pub fn set_recovery(
+        &mut self,
+        name: &str,
+        make: impl Fn() -> Box<dyn RecoveryPolicy> + Send + Sync + 'static,
+    ) {
+        self.recovery = PolicySpec::new(name);
+        self.custom.recovery = Some(Factory(Arc::new(make)));
+    }
+
     /// A controller for a path whose full packets have so many bytes.
     pub(crate) fn make_congestion(
         &self,
@@ -113,6 +128,13 @@ impl Profile {
         match &self.custom.redundancy {
             Some(make) => Ok(make.0()),
             None => redundancy::build(&self.redundancy),
+        }
+    }
+
+    pub(crate) fn make_recovery(&self) -> Result<Box<dyn RecoveryPolicy>, PolicyError> {
+        match &self.custom.recovery {
+            Some(make) => Ok(make.0()),
+            None => recovery::build(&self.recovery),
         }
     }
 }

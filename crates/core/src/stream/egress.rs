@@ -88,6 +88,16 @@ impl Streams {
         Pending { class: None, bytes: 0, more: false, blocked: Some(blocked) }
     }
 
+    /// Bytes of streams of `class` that the peer's credit admits beyond those sent: the connection's, and
+    /// the stream's own where one alone has a turn.
+    pub fn credit(&self, class: TrafficClass) -> u64 {
+        let credit = self.sent_limit.saturating_sub(self.sent);
+        let turns = &self.classes[class as usize].turns;
+        let only = turns.front().filter(|_| turns.len() == 1);
+        let own = only.and_then(|id| self.streams.get(id)).map(|stream| stream.send.credit());
+        own.map_or(credit, |own| own.min(credit))
+    }
+
     /// Fills `buffer` with frames of `class` for the source symbol `symbol`; returns the bytes used, 0
     /// if there is nothing to send or the buffer is too short for anything.
     ///

@@ -89,10 +89,15 @@ impl SendSide {
             return Sendable { data: 0, lone_fin: false, more: false };
         }
         let unsent = self.unsent();
-        let credit = self.limit.saturating_sub(self.sent);
+        let credit = self.credit();
         let data = if unsent < credit { unsent } else { credit };
         let more = self.has_more && self.is_open();
         Sendable { data, lone_fin: self.finished && unsent == 0, more }
+    }
+
+    /// Bytes that the peer admits beyond those sent.
+    pub(super) const fn credit(&self) -> u64 {
+        self.limit.saturating_sub(self.sent)
     }
 
     /// Space in a buffer of `capacity` bytes.
