@@ -4,9 +4,10 @@
 mod allocator;
 
 use allocator::{COUNT, LIVE};
-use anabranch_sim::endpoint::{Sink, TcpReceiver, TcpSender, Udp, UdpConfig};
+use anabranch_sim::endpoint::{Sink, TcpProtocol, TcpReceiver, TcpSender, Udp, UdpConfig};
 use anabranch_sim::engine::{Dumbbell, Engine};
 use anabranch_sim::link::LinkConfig;
+use anabranch_sim::traffic::Traffic;
 use anabranch_tcp::Config;
 use anabranch_types::{Bitrate, Time};
 
@@ -19,13 +20,13 @@ fn dumbbell(flows: u32, bottleneck: &str, tcp: bool) -> Engine {
     let (topology, routes) = Dumbbell { flows, access, bottleneck, back }.build().unwrap();
     let mut engine = Engine::new(topology, 1).unwrap();
     let config = Config { ecn: true, ..Config::ns2_sack1(true) };
+    let protocol = TcpProtocol::new(config, "reno:initial=2".parse().unwrap()).into();
     for (at, (there, back)) in routes.into_iter().enumerate() {
         let start = Time::from_millis(at as u64 % 1000);
         let (sender, receiver) = if tcp || at % 2 == 0 {
-            let control = "reno:initial=2".parse().unwrap();
-            let sender = TcpSender::new(&config, &control, None).unwrap();
+            let sender = TcpSender::new(&protocol, Traffic::Bulk, 1, "bulk").unwrap();
             let sender = engine.add_agent(Box::new(sender), start);
-            (sender, engine.add_agent(Box::new(TcpReceiver::new(&config)), Time::ZERO))
+            (sender, engine.add_agent(Box::new(TcpReceiver::new(&protocol)), Time::ZERO))
         } else {
             let load = UdpConfig::constant(Bitrate::from_mbps(1.0), 800);
             let source = Udp::new(load, 1, &format!("load.{at}"));

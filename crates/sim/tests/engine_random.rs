@@ -4,11 +4,12 @@
 use core::time::Duration;
 use std::collections::BTreeSet;
 
-use anabranch_sim::endpoint::{Sink, TcpReceiver, TcpSender, Udp, UdpConfig};
+use anabranch_sim::endpoint::{Sink, TcpProtocol, TcpReceiver, TcpSender, Udp, UdpConfig};
 use anabranch_sim::engine::{
     Agent, Engine, LinkId, NodeId, PacketEvent, PacketEventKind, Topology,
 };
 use anabranch_sim::link::{DropCause, LinkConfig};
+use anabranch_sim::traffic::Traffic;
 use anabranch_tcp::Config;
 use anabranch_types::{Bitrate, Rng, Time};
 use proptest::prelude::*;
@@ -63,8 +64,9 @@ fn ends(kind: usize, seed: u64, at: usize) -> (Box<dyn Agent>, Box<dyn Agent>) {
         0 => UdpConfig::constant(rate, 500),
         1 => UdpConfig::on_off(rate, 900, Duration::from_millis(20), Duration::from_millis(30)),
         _ => {
-            let sender = TcpSender::new(&config, &"reno".parse().unwrap(), None).unwrap();
-            return (Box::new(sender), Box::new(TcpReceiver::new(&config)));
+            let protocol = TcpProtocol::new(config, "reno".parse().unwrap()).into();
+            let sender = TcpSender::new(&protocol, Traffic::Bulk, seed, &at.to_string()).unwrap();
+            return (Box::new(sender), Box::new(TcpReceiver::new(&protocol)));
         }
     };
     (Box::new(Udp::new(load, seed, &at.to_string())), Box::new(Sink::default()))

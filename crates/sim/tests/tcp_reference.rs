@@ -1,10 +1,11 @@
 //! A few points of the reference data, within the bounds that `cargo xtask oracle` applies to all.
 
-use anabranch_sim::endpoint::{TcpReceiver, TcpSender};
+use anabranch_sim::endpoint::{TcpProtocol, TcpReceiver, TcpSender};
 use anabranch_sim::engine::{Engine, Topology};
 use anabranch_sim::link::LinkConfig;
 use anabranch_sim::loss::LossConfig;
 use anabranch_sim::queue::QueueLimit;
+use anabranch_sim::traffic::Traffic;
 use anabranch_tcp::{Config, DelayedAck};
 use anabranch_types::{Bitrate, Probability, Time};
 use core::time::Duration;
@@ -28,14 +29,15 @@ fn run(config: &Config, mbps: f64, owd_ms: f64, loss: f64, queue: u32, seed: u64
     let (out, home) = (topology.route(a, b).unwrap(), topology.route(b, a).unwrap());
     let mut engine = Engine::new(topology, seed).unwrap();
     let control = "reno:initial=2,growth=acks,floor=0".parse().unwrap();
-    let sender = TcpSender::new(config, &control, None).unwrap();
+    let protocol = TcpProtocol::new(config.clone(), control).into();
+    let sender = TcpSender::new(&protocol, Traffic::Bulk, seed, "bulk").unwrap();
     let sender = engine.add_agent(Box::new(sender), Time::ZERO);
-    let receiver = engine.add_agent(Box::new(TcpReceiver::new(config)), Time::ZERO);
+    let receiver = engine.add_agent(Box::new(TcpReceiver::new(&protocol)), Time::ZERO);
     engine.connect(sender, receiver, out, home).unwrap();
     engine.run_until(Time::from_secs(SECONDS));
     let sender = engine.agent_as::<TcpSender>(sender).unwrap();
     let goodput = sender.acknowledged() as f64 * 8e-6 / SECONDS as f64;
-    (goodput, sender.sender().statistics().timeouts as f64)
+    (goodput, sender.statistics().timeouts as f64)
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! One bottleneck between a sender and a receiver, and what a run over it yields.
 
-use anabranch_sim::endpoint::{TcpReceiver, TcpSender};
+use anabranch_sim::endpoint::{TcpProtocol, TcpReceiver, TcpSender};
 use anabranch_sim::engine::{Engine, Topology};
 use anabranch_sim::link::LinkConfig;
 use anabranch_sim::loss::LossConfig;
 use anabranch_sim::queue::QueueLimit;
+use anabranch_sim::traffic::Traffic;
 use anabranch_types::{Bitrate, Time};
 use core::time::Duration;
 
@@ -50,13 +51,14 @@ impl Bottleneck {
         let back = topology.route(there, here).map_err(|e| text(&e))?;
         let mut engine = Engine::new(topology, seed).map_err(|e| text(&e))?;
         let control = sender.control.parse().map_err(|e| text(&e))?;
-        let agent = TcpSender::new(&sender.config, &control, None).map_err(|e| text(&e))?;
+        let protocol = TcpProtocol::new(sender.config.clone(), control).into();
+        let agent = TcpSender::new(&protocol, Traffic::Bulk, seed, "bulk").map_err(|e| text(&e))?;
         let agent = engine.add_agent(Box::new(agent), Time::ZERO);
-        let receiver = engine.add_agent(Box::new(TcpReceiver::new(&sender.config)), Time::ZERO);
+        let receiver = engine.add_agent(Box::new(TcpReceiver::new(&protocol)), Time::ZERO);
         engine.connect(agent, receiver, out, back).map_err(|e| text(&e))?;
         engine.run_until(Time::from_secs(SECONDS));
         let agent = engine.agent_as::<TcpSender>(agent).ok_or("the sender is gone")?;
-        let counters = agent.sender().statistics();
+        let counters = agent.statistics();
         Ok(Outcome {
             goodput_mbps: agent.acknowledged() as f64 * 8e-6 / SECONDS as f64,
             timeouts: counters.timeouts as f64,

@@ -1,9 +1,10 @@
 //! Table 2: ten flows over a dumbbell whose bottleneck is drop-tail, RED or RED with ECN.
 
-use anabranch_sim::endpoint::{TcpReceiver, TcpSender};
+use anabranch_sim::endpoint::{TcpProtocol, TcpReceiver, TcpSender};
 use anabranch_sim::engine::{AgentId, Engine, LinkId, NodeId, Topology};
 use anabranch_sim::link::{LinkConfig, LinkCounters};
 use anabranch_sim::queue::{Discipline, QueueLimit, RedConfig};
+use anabranch_sim::traffic::Traffic;
 use anabranch_types::{Bitrate, Rng, Time};
 use core::time::Duration;
 use serde_json::json;
@@ -97,7 +98,7 @@ impl Dumbbell {
         };
         for id in senders {
             let agent = engine.agent_as::<TcpSender>(id).ok_or("a sender is gone")?;
-            let counters = agent.sender().statistics();
+            let counters = agent.statistics();
             outcome.timeouts += counters.timeouts as f64;
             outcome.retransmissions += counters.retransmissions as f64;
             outcome.responses += counters.ecn_responses as f64;
@@ -151,15 +152,15 @@ impl Dumbbell {
         let control = self.sender.control.parse().map_err(|_| "no such controller")?;
         // One packet time, as in the reference: it breaks the phase between the flows.
         let bits = f64::from(config.mss + config.wire.header_bytes) * 8.0;
-        let overhead = Duration::from_nanos((bits / self.mbps * 1e3) as u64);
+        let send_jitter = Duration::from_nanos((bits / self.mbps * 1e3) as u64);
+        let protocol = TcpProtocol { send_jitter, ..TcpProtocol::new(config, control) }.into();
         let mut senders = Vec::new();
         for (flow, (there, home)) in routes.iter().enumerate() {
-            let agent = TcpSender::new(&config, &control, None)
-                .map_err(|error| error.to_string())?
-                .with_overhead(overhead, seed, &format!("flow{flow}"));
+            let agent = TcpSender::new(&protocol, Traffic::Bulk, seed, &format!("flow{flow}"))
+                .map_err(|error| error.to_string())?;
             let start = Time::from_nanos((starts.uniform() * 1e9) as u64);
             let sender = engine.add_agent(Box::new(agent), start);
-            let receiver = engine.add_agent(Box::new(TcpReceiver::new(&config)), Time::ZERO);
+            let receiver = engine.add_agent(Box::new(TcpReceiver::new(&protocol)), Time::ZERO);
             engine.connect(sender, receiver, *there, *home).map_err(|error| error.to_string())?;
             senders.push(sender);
         }

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use anabranch_sim::endpoint::{TcpReceiver, TcpSender};
+use anabranch_sim::endpoint::{TcpProtocol, TcpReceiver, TcpSender};
 use anabranch_sim::engine::{AgentId, Dumbbell, Engine};
 use anabranch_sim::link::LinkConfig;
 use anabranch_sim::loss::LossConfig;
 use anabranch_sim::queue::QueueLimit;
+use anabranch_sim::traffic::Traffic;
 use anabranch_tcp::Config;
 use anabranch_types::{Bitrate, Probability, Rng, Time};
 
@@ -46,7 +47,7 @@ pub fn run(workload: &Workload) -> Result<Measured, Failure> {
     let seconds = clock.seconds();
     let delivered = |receiver: &AgentId| {
         let receiver = engine.agent_as::<TcpReceiver>(*receiver)?;
-        Some(receiver.receiver().delivered() / 1000)
+        Some(receiver.delivered() / 1000)
     };
     Ok(Measured {
         seconds,
@@ -93,13 +94,13 @@ fn build(workload: &Workload) -> Result<(Engine, Vec<AgentId>), Failure> {
     let (topology, routes) = dumbbell.build()?;
     let mut engine = Engine::new(topology, 1)?;
     let mut starts = Rng::substream(1, "starts");
-    let config = Config::ns2_sack1(false);
+    let protocol = TcpProtocol::new(Config::ns2_sack1(false), "reno:initial=2".parse()?).into();
     let mut receivers = Vec::new();
     for (forward, backward) in routes {
         let start = Time::from_nanos((starts.uniform() * 1e9) as u64);
-        let sender = TcpSender::new(&config, &"reno:initial=2".parse()?, None)?;
+        let sender = TcpSender::new(&protocol, Traffic::Bulk, 1, "bulk")?;
         let sender = engine.add_agent(Box::new(sender), start);
-        let receiver = engine.add_agent(Box::new(TcpReceiver::new(&config)), Time::ZERO);
+        let receiver = engine.add_agent(Box::new(TcpReceiver::new(&protocol)), Time::ZERO);
         engine.connect(sender, receiver, forward, backward)?;
         receivers.push(receiver);
     }

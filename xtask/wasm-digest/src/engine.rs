@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use anabranch_core::profiles::Profile;
 use anabranch_sim::endpoint::{
-    CoreConfig, CoreReceiver, CoreSender, Sink, TcpReceiver, TcpSender, TcpTransfers,
-    TcpTransfersReceiver, Udp, UdpConfig,
+    CoreConfig, CoreReceiver, CoreSender, Sink, TcpProtocol, TcpReceiver, TcpSender, Udp, UdpConfig,
 };
 use anabranch_sim::engine::{AgentId, Dumbbell, Engine, RoutePair};
 use anabranch_sim::traffic::Traffic;
@@ -20,16 +19,13 @@ pub fn tcp() -> u64 {
     let mut receivers = Vec::new();
     for (at, pair) in routes.into_iter().enumerate() {
         let config = Config { ecn: at % 2 == 0, ..Config::default() };
-        let control = ["reno", "cubic"][at / 2].parse().expect("the name is well formed");
-        let sender = TcpSender::new(&config, &control, None).expect("the controller exists");
-        let sender = engine.add_agent(Box::new(sender), Time::from_millis(50 * at as u64));
-        let receiver = engine.add_agent(Box::new(TcpReceiver::new(&config)), Time::ZERO);
-        join(&mut engine, sender, receiver, &[pair]);
-        receivers.push(receiver);
+        let start = Time::from_millis(50 * at as u64);
+        let control = ["reno", "cubic"][at / 2];
+        receivers.push(tcp_flow(&mut engine, &config, control, Traffic::Bulk, start, pair));
     }
     engine.run_until(Time::from_secs(2));
     let delivered = receivers.iter().filter_map(|id| engine.agent_as::<TcpReceiver>(*id));
-    let delivered = delivered.map(|agent| agent.receiver().delivered()).sum();
+    let delivered = delivered.map(TcpReceiver::delivered).sum();
     digest(&engine, delivered)
 }
 
@@ -47,16 +43,12 @@ pub fn core() -> u64 {
 pub fn mixed() -> u64 {
     let (mut engine, routes) = dumbbell("rate=10mbit,delay=10ms,buffer=60p,loss=1%");
     let coded = coded(&mut engine, &routes[..1]);
-    let (config, control) = (Config::default(), "reno".parse().expect("the name is well formed"));
-    let bulk = TcpSender::new(&config, &control, None).expect("the controller exists");
-    let bulk = engine.add_agent(Box::new(bulk), Time::ZERO);
-    let bulk_end = engine.add_agent(Box::new(TcpReceiver::new(&config)), Time::ZERO);
-    join(&mut engine, bulk, bulk_end, &routes[1..2]);
-    let traffic = Traffic::Poisson { size: 12_000, interval: Duration::from_millis(40) };
-    let web = TcpTransfers::new(&config, &control, traffic, 1, "web");
-    let web = engine.add_agent(Box::new(web.expect("the controller exists")), Time::ZERO);
-    let web_end = engine.add_agent(Box::new(TcpTransfersReceiver::new(&config)), Time::ZERO);
-    join(&mut engine, web, web_end, &routes[2..3]);
+    let tcp = |engine: &mut Engine, traffic, route| {
+        tcp_flow(engine, &Config::default(), "reno", traffic, Time::ZERO, route)
+    };
+    let bulk_end = tcp(&mut engine, Traffic::Bulk, routes[1]);
+    let web = Traffic::Poisson { size: 12_000, interval: Duration::from_millis(40) };
+    let web_end = tcp(&mut engine, web, routes[2]);
     let (on, off) = (Duration::from_millis(50), Duration::from_millis(70));
     let load = Udp::new(UdpConfig::on_off(Bitrate::from_mbps(4.0), 900, on, off), 1, "load");
     let load = engine.add_agent(Box::new(load), Time::ZERO);
@@ -65,8 +57,8 @@ pub fn mixed() -> u64 {
     engine.run_until(Time::from_secs(1));
     let delivered = [
         engine.agent_as::<CoreReceiver>(coded).map(CoreReceiver::delivered),
-        engine.agent_as::<TcpReceiver>(bulk_end).map(|agent| agent.receiver().delivered()),
-        engine.agent_as::<TcpTransfersReceiver>(web_end).map(TcpTransfersReceiver::delivered),
+        engine.agent_as::<TcpReceiver>(bulk_end).map(TcpReceiver::delivered),
+        engine.agent_as::<TcpReceiver>(web_end).map(TcpReceiver::delivered),
         engine.agent_as::<Sink>(load_end).map(Sink::bytes),
     ];
     digest(&engine, delivered.into_iter().flatten().sum())
@@ -81,6 +73,25 @@ fn dumbbell(bottleneck: &str) -> (Engine, Vec<RoutePair>) {
     let dumbbell = Dumbbell { flows: 4, access, bottleneck, back };
     let (topology, routes) = dumbbell.build().expect("every link can exist");
     (Engine::new(topology, 1).expect("every link can exist"), routes)
+}
+
+/// A TCP flow over one route; its receiver.
+fn tcp_flow(
+    engine: &mut Engine,
+    config: &Config,
+    control: &str,
+    traffic: Traffic,
+    start: Time,
+    route: RoutePair,
+) -> AgentId {
+    let control = control.parse().expect("the name is well formed");
+    let protocol = TcpProtocol::new(config.clone(), control).into();
+    // The draws of short flows are named after the application.
+    let sender = TcpSender::new(&protocol, traffic, 1, "web").expect("the controller exists");
+    let sender = engine.add_agent(Box::new(sender), start);
+    let receiver = engine.add_agent(Box::new(TcpReceiver::new(&protocol)), Time::ZERO);
+    join(engine, sender, receiver, &[route]);
+    receiver
 }
 
 fn coded(engine: &mut Engine, routes: &[RoutePair]) -> AgentId {

@@ -1,12 +1,21 @@
 //! The built-in agents: ends of transport connections, and sources of load.
+//!
+//! Every transport has one sending and one receiving end. Scenarios, tests and the comparison with
+//! reference data all use the same ones; a [`Flow`] reads the two ends of a connection alike,
+//! whatever the transport is.
 
 mod core;
+mod flow;
+mod gauge;
+mod jitter;
+mod ports;
+mod table;
 mod tcp;
-mod transfers;
 mod udp;
 
-pub use self::core::{CoreConfig, CoreFailure, CoreReceiver, CoreSender};
-pub use tcp::{MetaTcpReceiver, MetaTcpSender, TcpReceiver, TcpSender};
-pub(crate) use tcp::{Pause, send};
-pub use transfers::{TcpTransfers, TcpTransfersReceiver};
+pub use self::core::{CoreConfig, CoreFailure, CoreFlow, CoreReceiver, CoreSender};
+pub use flow::{CodingCounters, Completion, Counters, Flow, Instant};
+pub use gauge::{Gauge, Log};
+pub use jitter::SendJitter;
+pub use tcp::{TcpFlow, TcpProtocol, TcpReceiver, TcpSender};
 pub use udp::{Sink, Udp, UdpConfig, UdpPattern};

@@ -36,7 +36,7 @@ pub use error::ScenarioError;
 pub use expect::{Expectation, Verdict};
 pub use keys::SCENARIO as KEYS;
 pub use plan::{FlowPlan, LinkPlan, LoadPlan, PathPlan, Plan, ProbePlan};
-pub use profiles::{Protocol, TcpProtocol, all as profiles};
+pub use profiles::{Protocol, all as profiles};
 pub use run::{DecisionObservers, RunError, RunOptions};
 pub use spec::{KeySpec, Kind};
 pub use sweep::Point;

@@ -4,11 +4,12 @@ use anabranch_core::profiles::{AXES, Profile};
 use anabranch_policy::{PolicySpec, congestion};
 use anabranch_tcp::Config;
 use anabranch_tcp::meta::{MetaConfig, OnCut, OnTimeout};
-use core::time::Duration;
+use std::sync::Arc;
 
 use super::error::Flaw;
 use super::reader::Section;
 use super::tcp;
+use crate::endpoint::TcpProtocol;
 
 /// A protocol with every option.
 #[derive(Clone, Debug)]
@@ -16,22 +17,7 @@ pub enum Protocol {
     /// The transport itself, both endpoints of it, with these policies.
     Core(Box<Profile>),
     /// The model of TCP, over one path, or over several at once.
-    Tcp(Box<TcpProtocol>),
-}
-
-/// A TCP connection with every option.
-#[derive(Clone, Debug)]
-pub struct TcpProtocol {
-    /// Mechanisms, sizes and timers.
-    pub config: Config,
-    /// Congestion control.
-    pub control: PolicySpec,
-    /// Whether the sender hears of each random loss one round trip later, and that it was one.
-    pub loss_notices: bool,
-    /// A time that the host takes before it sends, uniform from zero to this.
-    pub send_jitter: Duration,
-    /// How one stream goes over several paths, if it does; its subflows replace `config`.
-    pub meta: Option<MetaConfig>,
+    Tcp(Arc<TcpProtocol>),
 }
 
 /// A profile that is no choice of core policies: its name, a line about it, and how it is made.
@@ -108,7 +94,7 @@ pub(super) fn read(section: &Section<'_>, paths: usize) -> Option<Protocol> {
                 let given = format!("'{name}' uses one path, here are {paths}");
                 section.complain("profile", given, "one path, or per-path = true");
             }
-            Some(Protocol::Tcp(Box::new(tcp::read(section, *protocol))))
+            Some(Protocol::Tcp(Arc::new(tcp::read(section, protocol.as_ref().clone()))))
         }
         None => {
             let known: Vec<String> = all().into_iter().map(|(name, _)| name).collect();
@@ -123,17 +109,12 @@ pub(super) fn read(section: &Section<'_>, paths: usize) -> Option<Protocol> {
 /// A row's specification is known to be well formed because it is written here; a test builds each.
 fn reference(config: Config, control: &str) -> Protocol {
     let control = control.parse().unwrap_or_else(|_| PolicySpec::new("reno"));
-    let (loss_notices, send_jitter) = (false, Duration::ZERO);
-    Protocol::Tcp(Box::new(TcpProtocol { config, control, loss_notices, send_jitter, meta: None }))
+    Protocol::Tcp(Arc::new(TcpProtocol::new(config, control)))
 }
 
 fn several(meta: MetaConfig, control: &str) -> Protocol {
-    match reference(meta.subflow.clone(), control) {
-        Protocol::Tcp(protocol) => {
-            Protocol::Tcp(Box::new(TcpProtocol { meta: Some(meta), ..*protocol }))
-        }
-        core => core,
-    }
+    let control = control.parse().unwrap_or_else(|_| PolicySpec::new("reno"));
+    Protocol::Tcp(Arc::new(TcpProtocol::over_several(meta, control)))
 }
 
 /// SACK connections with ECN whose shared buffers never bind (MPLOT, §IV-G).

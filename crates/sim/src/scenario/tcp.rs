@@ -4,8 +4,9 @@ use anabranch_policy::{PolicySpec, scheduler};
 use anabranch_tcp::meta::{MetaConfig, OnCut, OnTimeout};
 use anabranch_tcp::{Config, LossRecovery};
 
-use super::profiles::{TcpProtocol, control};
+use super::profiles::control;
 use super::reader::Section;
+use crate::endpoint::TcpProtocol;
 
 /// `protocol` with what the flow's section says otherwise.
 pub(super) fn read(section: &Section<'_>, protocol: TcpProtocol) -> TcpProtocol {

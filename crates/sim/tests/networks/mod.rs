@@ -4,8 +4,7 @@ use core::time::Duration;
 
 use anabranch_core::profiles::Profile;
 use anabranch_sim::endpoint::{
-    CoreConfig, CoreReceiver, CoreSender, Sink, TcpReceiver, TcpSender, TcpTransfers,
-    TcpTransfersReceiver, Udp, UdpConfig,
+    CoreConfig, CoreReceiver, CoreSender, Sink, TcpProtocol, TcpReceiver, TcpSender, Udp, UdpConfig,
 };
 use anabranch_sim::engine::{Agent, AgentId, Dumbbell, Engine, NodeId, RoutePair, Topology};
 use anabranch_sim::link::LinkConfig;
@@ -175,16 +174,19 @@ impl Plan {
     }
 
     fn tcp(self, route: usize, config: &Config, control: &str) -> Self {
-        let control = control.parse().expect("the name is well formed");
-        let sender = TcpSender::new(config, &control, None).expect("the controller exists");
-        self.pair(sender, TcpReceiver::new(config), [route])
+        self.tcp_traffic(route, config, control, Traffic::Bulk)
     }
 
     fn web(self, route: usize, traffic: Traffic) -> Self {
-        let (config, control) = (Config::default(), "reno".parse().expect("it is well formed"));
-        let sender = TcpTransfers::new(&config, &control, traffic, self.seed, &self.name());
+        self.tcp_traffic(route, &Config::default(), "reno", traffic)
+    }
+
+    fn tcp_traffic(self, route: usize, config: &Config, control: &str, traffic: Traffic) -> Self {
+        let control = control.parse().expect("the name is well formed");
+        let protocol = TcpProtocol::new(config.clone(), control).into();
+        let sender = TcpSender::new(&protocol, traffic, self.seed, &self.name());
         let sender = sender.expect("the controller exists");
-        self.pair(sender, TcpTransfersReceiver::new(&config), [route])
+        self.pair(sender, TcpReceiver::new(&protocol), [route])
     }
 
     /// A flow between core endpoints over every route.
@@ -245,11 +247,10 @@ impl Built {
     pub fn delivered(&self) -> u64 {
         let bytes = |id: &AgentId| {
             let engine = &self.engine;
-            let tcp = || Some(engine.agent_as::<TcpReceiver>(*id)?.receiver().delivered());
-            let web = || Some(engine.agent_as::<TcpTransfersReceiver>(*id)?.delivered());
+            let tcp = || Some(engine.agent_as::<TcpReceiver>(*id)?.delivered());
             let core = || Some(engine.agent_as::<CoreReceiver>(*id)?.delivered());
             let sink = || Some(engine.agent_as::<Sink>(*id)?.bytes());
-            tcp().or_else(web).or_else(core).or_else(sink)
+            tcp().or_else(core).or_else(sink)
         };
         self.receivers.iter().filter_map(bytes).sum()
     }

@@ -1,5 +1,7 @@
 //! `anabranch_core` endpoints as agents: a path for every pair of ports, no cryptography.
 
+mod flow;
+mod progress;
 mod receiver;
 mod sender;
 
@@ -19,6 +21,7 @@ use anabranch_core::path::received::Ecn as CoreEcn;
 use anabranch_core::profiles::Profile;
 use anabranch_types::{Rng, Time};
 
+pub use flow::CoreFlow;
 pub use receiver::CoreReceiver;
 pub use sender::CoreSender;
 
@@ -67,6 +70,8 @@ const CHUNK: usize = 16_384;
 const MAX_DATAGRAM: usize = 65_536;
 /// Datagrams that an endpoint sends without time moving, at most: more is an endless loop.
 const MOST_AT_ONCE: u32 = 200_000;
+/// What packet, symbol and frame headers take of a datagram, about.
+const SYMBOL_HEADER: u64 = 40;
 /// Keys of the two ends. Without cryptography they are names.
 const SENDER_KEY: u8 = 1;
 const RECEIVER_KEY: u8 = 2;

@@ -1,12 +1,13 @@
-use core::time::Duration;
-
 use anabranch_core::connection::{Connection, Event};
 use anabranch_core::endpoint::{EndpointEvent, Handle};
 use anabranch_core::stream::StreamEvent;
 use anabranch_core::wire::StreamId;
 use anabranch_types::Time;
 
+use super::progress::Received;
 use super::{CHUNK, CoreConfig, CoreFailure, Host, Pattern, RECEIVER_KEY};
+use crate::endpoint::Gauge;
+use crate::endpoint::ports::Ports;
 use crate::engine::PortId;
 use crate::engine::{Agent, Arrival, Outbox};
 
@@ -18,9 +19,9 @@ pub struct CoreReceiver {
     handle: Option<Handle>,
     reading: Vec<Reading>,
     finished: Vec<(StreamId, Time)>,
-    delivered: u64,
-    last: Time,
-    longest_gap: Duration,
+    pub(super) ports: Ports,
+    pub(super) gauge: Gauge,
+    pub(super) progress: Option<Box<Received>>,
     buffer: Vec<u8>,
 }
 
@@ -41,11 +42,18 @@ impl CoreReceiver {
             handle: None,
             reading: Vec::new(),
             finished: Vec::new(),
-            delivered: 0,
-            last: Time::ZERO,
-            longest_gap: Duration::ZERO,
+            ports: Ports::default(),
+            gauge: Gauge::default(),
+            progress: None,
             buffer: vec![0; CHUNK],
         }
+    }
+
+    /// The same with gaps between deliveries measured from `start` on.
+    #[must_use]
+    pub fn with_gaps_from(mut self, start: Time) -> Self {
+        self.gauge.gap_from = start;
+        self
     }
 
     /// The connection, once it was accepted and until it is gone.
@@ -55,17 +63,7 @@ impl CoreReceiver {
 
     /// Bytes read in order, of all streams.
     pub fn delivered(&self) -> u64 {
-        self.delivered
-    }
-
-    /// When bytes were last read.
-    pub fn last(&self) -> Time {
-        self.last
-    }
-
-    /// The longest time between two reads.
-    pub fn longest_gap(&self) -> Duration {
-        self.longest_gap
+        self.gauge.delivered
     }
 
     /// The streams that were read to their end, and when.
@@ -86,6 +84,16 @@ impl CoreReceiver {
         self.take_news();
         self.read(now);
         self.host.transmit(now, out);
+        self.note(now);
+    }
+
+    fn note(&mut self, now: Time) {
+        if let Some(progress) = &mut self.progress
+            && let Some(handle) = self.handle
+            && let Some(connection) = self.host.endpoint.connection(handle)
+        {
+            progress.note(now, connection, &self.finished);
+        }
     }
 
     fn take_news(&mut self) {
@@ -119,13 +127,12 @@ impl CoreReceiver {
     fn read(&mut self, now: Time) {
         let Some(handle) = self.handle else { return };
         let Some(connection) = self.host.endpoint.connection(handle) else { return };
-        let before = self.delivered;
         let mut wrong = None;
         for reading in self.reading.iter_mut().filter(|reading| reading.readable) {
             reading.readable = false;
             match reading.read(connection, &self.pattern, &mut self.buffer) {
                 Ok((bytes, finished)) => {
-                    self.delivered += bytes;
+                    self.gauge.deliver(now, bytes);
                     if finished {
                         // The other direction carries nothing; ending it makes room for a stream.
                         let _ = connection.finish(reading.stream);
@@ -139,12 +146,6 @@ impl CoreReceiver {
         self.reading.retain(|reading| reading.read < u64::MAX);
         if let Some(wrong) = wrong {
             self.host.fail(wrong);
-        }
-        if self.delivered > before {
-            if before > 0 {
-                self.longest_gap = self.longest_gap.max(now.since(self.last));
-            }
-            self.last = now;
         }
     }
 }
@@ -175,11 +176,13 @@ impl Reading {
 
 impl Agent for CoreReceiver {
     fn attach(&mut self, port: PortId) {
+        self.ports.attach(port);
         self.host.ports.push(port);
     }
 
     fn handle_packet(&mut self, arrival: Arrival<'_>, out: &mut Outbox<'_>) {
         let now = arrival.now;
+        self.ports.arrive(arrival.port, arrival.size);
         self.host.receive(arrival);
         self.drive(now, out);
     }

@@ -7,7 +7,10 @@ use anabranch_core::wire::StreamId;
 use anabranch_policy::view::TrafficClass;
 use anabranch_types::Time;
 
-use super::{CHUNK, CoreConfig, CoreFailure, Host, Pattern, RECEIVER_KEY, SENDER_KEY};
+use super::progress::Sent;
+use super::{
+    CHUNK, CoreConfig, CoreFailure, Host, Pattern, RECEIVER_KEY, SENDER_KEY, SYMBOL_HEADER,
+};
 use crate::engine::PortId;
 use crate::engine::{Agent, Arrival, Outbox};
 use crate::traffic::{Source, Traffic, Transfer};
@@ -28,6 +31,7 @@ pub struct CoreSender {
     transfers: Vec<(StreamId, Transfer)>,
     written: u64,
     drained: Option<Time>,
+    pub(super) progress: Option<Box<Sent>>,
 }
 
 /// A transfer that is not written to its end yet.
@@ -54,6 +58,7 @@ impl CoreSender {
             transfers: Vec::new(),
             written: 0,
             drained: None,
+            progress: None,
         }
     }
 
@@ -117,6 +122,21 @@ impl CoreSender {
         self.source.handle(now);
         self.write();
         self.host.transmit(now, out);
+        self.note(now);
+    }
+
+    fn note(&mut self, now: Time) {
+        if let Some(progress) = &mut self.progress
+            && let Some(handle) = self.handle
+            && let Some(connection) = self.host.endpoint.connection(handle)
+        {
+            progress.note(now, connection, self.transfers.len() as u64);
+        }
+    }
+
+    /// Bytes that a packet carries, about.
+    pub(super) fn packet(&self) -> u64 {
+        u64::from(self.config.transport.max_datagram).saturating_sub(SYMBOL_HEADER)
     }
 
     fn take_news(&mut self, now: Time) {

@@ -48,7 +48,7 @@ fn a_bulk_flow_fills_its_paths() {
     assert!(sender.written() >= receiver.delivered());
     let share = receiver.delivered() as f64 * 8.0 / 10.0 / 12e6;
     assert!((0.6..1.0).contains(&share), "{share}");
-    assert!(receiver.longest_gap() < Duration::from_secs(1));
+    assert!(receiver.gauge.longest_gap() < Duration::from_secs(1));
 }
 
 #[test]

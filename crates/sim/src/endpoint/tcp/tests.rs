@@ -1,55 +1,92 @@
-use super::*;
-use crate::engine::{AgentId, Engine, Topology};
+use core::time::Duration;
+use std::sync::Arc;
 
-/// A transfer over a link described by `there`, and a fast way back.
-fn transfer(
-    there: &str,
-    config: &Config,
-    bytes: Option<u64>,
-    notices: bool,
-) -> (Engine, AgentId, AgentId) {
-    let mut topology = Topology::new();
-    let (a, b) = (topology.add_node("a"), topology.add_node("b"));
-    topology.add_link(a, b, &there.parse().unwrap(), "there").unwrap();
-    let back = "rate=1000mbit,delay=20ms,buffer=1000p".parse().unwrap();
-    topology.add_link(b, a, &back, "back").unwrap();
-    let (out, home) = (topology.route(a, b).unwrap(), topology.route(b, a).unwrap());
-    let mut engine = Engine::new(topology, 1).unwrap();
-    let control = "reno:initial=2".parse().unwrap();
-    let mut sender = TcpSender::new(config, &control, bytes).unwrap();
-    if notices {
-        sender = sender.with_loss_notices();
+use anabranch_policy::PolicySpec;
+use anabranch_tcp::Config;
+use anabranch_tcp::meta::MetaConfig;
+use anabranch_types::{Bitrate, Time};
+
+use super::*;
+use crate::endpoint::{Completion, Flow};
+use crate::engine::{Engine, Topology};
+use crate::link::LinkConfig;
+use crate::traffic::Traffic;
+
+fn reno() -> PolicySpec {
+    "reno:initial=2".parse().unwrap()
+}
+
+/// A run over parallel links with clean ways back, from 10 ms on.
+struct Run {
+    engine: Engine,
+    flow: TcpFlow,
+}
+
+impl Run {
+    fn new(links: &[&str], protocol: TcpProtocol, traffic: Traffic, seconds: u64) -> Self {
+        let mut topology = Topology::new();
+        let (left, right) = (topology.add_node("left"), topology.add_node("right"));
+        let mut routes = Vec::new();
+        for (at, text) in links.iter().enumerate() {
+            let link: LinkConfig = text.parse().unwrap();
+            let there = topology.add_link(left, right, &link, format!("l{at}")).unwrap();
+            let back = link.clean_reverse();
+            let back = topology.add_link(right, left, &back, format!("l{at}.reverse")).unwrap();
+            routes.push([there, back].map(|link| topology.route_via(&[link]).unwrap()));
+        }
+        let mut engine = Engine::new(topology, 1).unwrap();
+        let protocol = Arc::new(protocol);
+        let sender = TcpSender::new(&protocol, traffic.clone(), 1, "flow").unwrap();
+        let sender = engine.add_agent(Box::new(sender), Time::from_millis(10));
+        let size = match traffic {
+            Traffic::Transfers { size, .. } | Traffic::Poisson { size, .. } => size,
+            _ => 0,
+        };
+        let receiver = TcpReceiver::new(&protocol).with_transfers_of(size);
+        let receiver = engine.add_agent(Box::new(receiver), Time::ZERO);
+        for [there, back] in routes {
+            engine.connect(sender, receiver, there, back).unwrap();
+        }
+        engine.run_until(Time::from_secs(seconds));
+        Run { engine, flow: TcpFlow { sender, receiver } }
     }
-    let sender = engine.add_agent(Box::new(sender), Time::ZERO);
-    let receiver = engine.add_agent(Box::new(TcpReceiver::new(config)), Time::ZERO);
-    engine.connect(sender, receiver, out, home).unwrap();
-    (engine, sender, receiver)
+
+    fn sender(&self) -> &TcpSender {
+        self.engine.agent_as(self.flow.sender).unwrap()
+    }
+
+    fn receiver(&self) -> &TcpReceiver {
+        self.engine.agent_as(self.flow.receiver).unwrap()
+    }
+
+    fn times(&self) -> impl Iterator<Item = Duration> {
+        let completions = self.flow.completions(&self.engine).into_iter();
+        completions.map(|Completion { opened, ended }| ended.since(opened))
+    }
+}
+
+fn once(size: u64) -> Traffic {
+    Traffic::Transfers { size, repeat: 1 }
 }
 
 #[test]
 fn a_transfer_ends_when_its_last_byte_is_acknowledged() {
-    let config = Config::default();
-    let (mut engine, sender, receiver) =
-        transfer("rate=10mbit,delay=20ms,loss=1%", &config, Some(1_000_000), false);
-    engine.run_until(Time::from_secs(60));
-    let agent = engine.agent_as::<TcpSender>(sender).unwrap();
-    assert_eq!(agent.acknowledged(), 1_000_000);
-    assert!(agent.finished().is_some_and(|at| at < Time::from_secs(20)), "{:?}", agent.finished());
-    let receiver = engine.agent_as::<TcpReceiver>(receiver).unwrap().receiver();
-    assert_eq!(receiver.delivered(), 1_000_000);
-    assert_eq!(engine.packets_in_flight(), 0);
-    assert_eq!(engine.next_event(), None);
+    let protocol = TcpProtocol::new(Config::default(), reno());
+    let mut run = Run::new(&["rate=10mbit,delay=20ms,loss=1%"], protocol, once(1_000_000), 60);
+    assert_eq!(run.sender().acknowledged(), 1_000_000);
+    assert!(run.sender().finished().is_some_and(|at| at < Time::from_secs(20)));
+    assert_eq!(run.receiver().delivered(), 1_000_000);
+    assert_eq!(run.engine.packets_in_flight(), 0);
+    assert_eq!(run.engine.next_event(), None);
 }
 
 #[test]
 fn notices_keep_the_window_up_under_loss() {
-    let config = Config::default();
-    let run = |notices| {
-        let (mut engine, sender, _) =
-            transfer("rate=10mbit,delay=20ms,loss=2%", &config, None, notices);
-        engine.run_until(Time::from_secs(60));
-        let agent = engine.agent_as::<TcpSender>(sender).unwrap();
-        (agent.acknowledged(), agent.sender().statistics().loss_notices)
+    let run = |loss_notices| {
+        let protocol = TcpProtocol::new(Config::default(), reno());
+        let protocol = TcpProtocol { loss_notices, ..protocol };
+        let run = Run::new(&["rate=10mbit,delay=20ms,loss=2%"], protocol, Traffic::Bulk, 60);
+        (run.sender().acknowledged(), run.sender().statistics().loss_notices)
     };
     let ((plain, none), (told, notices)) = (run(false), run(true));
     assert_eq!(none, 0);
@@ -60,45 +97,61 @@ fn notices_keep_the_window_up_under_loss() {
 #[test]
 fn the_same_seed_gives_the_same_packets() {
     let digest = || {
-        let (mut engine, ..) =
-            transfer("rate=10mbit,delay=20ms,loss=1%", &Config::default(), None, false);
-        engine.run_until(Time::from_secs(5));
-        engine.digest()
+        let protocol = TcpProtocol::new(Config::default(), reno());
+        Run::new(&["rate=10mbit,delay=20ms,loss=1%"], protocol, Traffic::Bulk, 5).engine.digest()
     };
     assert_eq!(digest(), digest());
 }
 
 #[test]
 fn a_stream_over_two_links_uses_both() {
-    use anabranch_tcp::meta::MetaConfig;
-    let mut topology = Topology::new();
-    let (a, b) = (topology.add_node("a"), topology.add_node("b"));
-    let mut routes = Vec::new();
-    for (name, there) in [("fast", "rate=8mbit,delay=10ms"), ("slow", "rate=4mbit,delay=40ms")] {
-        let link = topology.add_link(a, b, &there.parse().unwrap(), name).unwrap();
-        let back =
-            topology.add_link(b, a, &there.parse().unwrap(), format!("{name}.back")).unwrap();
-        let out = topology.route_via(&[link]).unwrap();
-        routes.push((out, topology.route_via(&[back]).unwrap()));
-    }
-    let mut engine = Engine::new(topology, 1).unwrap();
-    let config = MetaConfig::new(Config::default());
-    let control: PolicySpec = "reno:initial=2".parse().unwrap();
-    let sender = MetaTcpSender::new(&config, &[control.clone(), control], Some(6_000_000)).unwrap();
-    let sender = engine.add_agent(Box::new(sender), Time::ZERO);
-    let receiver = engine.add_agent(Box::new(MetaTcpReceiver::new(&config, 2)), Time::ZERO);
-    for (out, home) in routes {
-        engine.connect(sender, receiver, out, home).unwrap();
-    }
-    engine.run_until(Time::from_secs(20));
-    let agent = engine.agent_as::<MetaTcpSender>(sender).unwrap();
-    assert_eq!(agent.acknowledged(), 6_000_000);
+    let links = ["rate=8mbit,delay=10ms", "rate=4mbit,delay=40ms"];
+    let protocol = TcpProtocol::over_several(MetaConfig::new(Config::default()), reno());
+    let run = Run::new(&links, protocol, once(6_000_000), 20);
+    assert_eq!(run.sender().acknowledged(), 6_000_000);
     // 48 Mbit over 12 Mb/s; the fast link alone would take 6 s.
-    assert!(
-        agent.finished().is_some_and(|at| at < Time::from_millis(5500)),
-        "{:?}",
-        agent.finished()
-    );
-    let receiver = engine.agent_as::<MetaTcpReceiver>(receiver).unwrap().receiver();
-    assert_eq!(receiver.delivered(), 6_000_000);
+    let finished = run.sender().finished();
+    assert!(finished.is_some_and(|at| at < Time::from_millis(5500)), "{finished:?}");
+    assert_eq!(run.receiver().delivered(), 6_000_000);
+}
+
+#[test]
+fn transfers_follow_each_other() {
+    let traffic = Traffic::Transfers { size: 50_000, repeat: 20 };
+    let protocol = TcpProtocol::new(Config::default(), reno());
+    let run = Run::new(&["rate=8mbit,delay=10ms,loss=3%"], protocol, traffic, 60);
+    assert!(run.sender().finished().is_some());
+    assert_eq!((run.sender().acknowledged(), run.receiver().delivered()), (1_000_000, 1_000_000));
+    assert!(run.sender().statistics().retransmissions > 10);
+    assert_eq!(run.receiver().completed().len(), 20);
+    // A handshake, and slow start over 35 segments: at least four round trips of 20 ms.
+    assert!(run.times().all(|time| time > Duration::from_millis(70)));
+}
+
+#[test]
+fn short_flows_overlap_and_leave_nothing_behind() {
+    let traffic = Traffic::Poisson { size: 20_000, interval: Duration::from_millis(40) };
+    let protocol = TcpProtocol::new(Config::default(), "reno".parse().unwrap());
+    let run = Run::new(&["rate=8mbit,delay=10ms,loss=1%"], protocol, traffic, 100);
+    let opened = run.sender().opened().len();
+    assert!((2250..2750).contains(&opened), "{opened}");
+    let completed = run.receiver().completed();
+    assert!(completed.len() + 20 > opened, "{}", completed.len());
+    let numbers: std::collections::BTreeSet<u32> = completed.iter().map(|done| done.0).collect();
+    assert_eq!(numbers.len(), completed.len(), "each once");
+    let open = run.sender().senders(None).count();
+    assert!(open <= opened - completed.len() + 20, "{open} connections are still there");
+}
+
+#[test]
+fn an_on_off_application_keeps_to_its_rate_or_to_its_bursts() {
+    let (on, off) = (Duration::from_millis(300), Duration::from_millis(300));
+    for (rate, expected) in [(Some(Bitrate::from_mbps(1.0)), 0.5), (None, 4.0)] {
+        let traffic = Traffic::OnOff { on, off, rate };
+        let protocol = TcpProtocol::new(Config::default(), "reno".parse().unwrap());
+        let run = Run::new(&["rate=8mbit,delay=2ms,buffer=20p"], protocol, traffic, 200);
+        let mbps = run.receiver().delivered() as f64 * 8.0 / 200e6;
+        // The queue empties after each burst: some 10 ms and more of 300.
+        assert!((0.8 * expected..1.2 * expected).contains(&mbps), "{mbps} of {expected}");
+    }
 }

@@ -3,14 +3,15 @@
 use anabranch_types::Time;
 
 use super::delays::mean_step;
-use super::flow::{LiveFlow, Reading};
+use super::flow::LiveFlow;
+use crate::endpoint::{CodingCounters, Counters};
 use crate::engine::Engine;
 use crate::probe::{jain, mean, standard_deviation};
 
 /// What one flow has come to.
 #[derive(Clone, Debug)]
 pub(super) struct Outcome {
-    reading: Reading,
+    reading: Counters,
     from: Time,
     to: Time,
     longest_gap: f64,
@@ -18,8 +19,6 @@ pub(super) struct Outcome {
     packet_delays: Option<Vec<f64>>,
     slice_delays: Option<Vec<f64>>,
     failed: bool,
-    /// Whether the flow counts its reductions because of marks, and has coding windows.
-    is_tcp: bool,
 }
 
 impl Outcome {
@@ -34,7 +33,6 @@ impl Outcome {
             packet_delays: flow.delays.as_ref().map(|delays| delays.packet_delays.clone()),
             slice_delays: flow.delays.as_ref().map(|delays| delays.slice_delays.clone()),
             failed: flow.failure(engine).is_some(),
-            is_tcp: flow.is_tcp(),
         }
     }
 
@@ -68,7 +66,6 @@ impl<'a> Figures<'a> {
         let throughputs = self.0.iter().map(|flow| flow.rate(flow.reading.arrived.iter().sum()));
         let packets = self.total(|reading| reading.data_packets);
         let timeouts = self.total(|reading| reading.timeouts);
-        let sources = self.total(|reading| reading.sources);
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         let mut figures = vec![
             ("goodput_mbps", goodputs.iter().sum()),
@@ -82,16 +79,21 @@ impl<'a> Figures<'a> {
             ("data_packets", packets),
             ("retransmissions", self.total(|reading| reading.retransmissions)),
         ];
-        if self.0.iter().all(|flow| flow.is_tcp) {
-            figures.push(("ecn_responses", self.total(|reading| reading.ecn_responses)));
-        } else if self.0.iter().all(|flow| !flow.is_tcp) {
-            figures.push(("redundancy", share(self.total(|reading| reading.repairs), sources)));
-            figures.push(("windows", self.total(|reading| reading.windows)));
-            figures.push(("wraps", self.total(|reading| reading.wraps)));
-            figures.push(("repair_rounds", self.total(|reading| reading.repair_rounds)));
-            let windows = self.total(|reading| reading.windows);
-            let live = self.total(|reading| reading.live_windows);
-            figures.push(("live_blocks_mean", share(live, windows)));
+        if self.0.iter().all(|flow| flow.reading.ecn_responses.is_some()) {
+            let responses = self.total(|reading| reading.ecn_responses.unwrap_or(0));
+            figures.push(("ecn_responses", responses));
+        } else if self.0.iter().all(|flow| flow.reading.coding.is_some()) {
+            let total = |of: fn(&CodingCounters) -> u64| {
+                self.total(|reading| reading.coding.as_ref().map_or(0, of))
+            };
+            let windows = total(|coding| coding.windows);
+            figures.extend([
+                ("redundancy", share(total(|c| c.repairs), total(|c| c.sources))),
+                ("windows", windows),
+                ("wraps", total(|coding| coding.wraps)),
+                ("repair_rounds", total(|coding| coding.repair_rounds)),
+                ("live_blocks_mean", share(total(|coding| coding.live_windows), windows)),
+            ]);
         }
         if let Some(delays) = self.samples("packet_delay_s") {
             figures.push(("packet_delay_mean_s", mean(&delays)));
@@ -133,7 +135,7 @@ impl<'a> Figures<'a> {
         self.0.iter().filter_map(|flow| flow.slice_delays.as_deref())
     }
 
-    fn total(&self, of: impl Fn(&Reading) -> u64) -> f64 {
+    fn total(&self, of: impl Fn(&Counters) -> u64) -> f64 {
         self.0.iter().map(|flow| of(&flow.reading) as f64).sum()
     }
 

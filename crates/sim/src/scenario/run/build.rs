@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use anabranch_types::{Rng, Time};
 
 use super::RunError;
-use super::core_ends::{CoreSink, CoreSource};
-use super::flow::{Ends, LiveFlow};
-use super::tcp_receiver::TcpSink;
-use super::tcp_sender::TcpSource;
-use crate::endpoint::{CoreConfig, CoreReceiver, CoreSender, Sink, Udp, UdpConfig};
+use super::flow::LiveFlow;
+use crate::endpoint::{
+    CoreConfig, CoreFlow, CoreReceiver, CoreSender, Flow, Sink, TcpFlow, TcpReceiver, TcpSender,
+    Udp, UdpConfig,
+};
 use crate::engine::{AgentId, Engine, LinkId, RouteId, Topology};
 use crate::link::LinkCounters;
 use crate::scenario::plan::{FlowPlan, LoadPlan, PathPlan, Plan};
@@ -55,9 +55,6 @@ impl LiveLoad {
         engine.agent_as::<Sink>(self.sink).map_or(0, Sink::bytes)
     }
 }
-
-/// What packet, symbol and frame headers take of a datagram, about.
-const SYMBOL_HEADER: u64 = 40;
 
 type Routes = BTreeMap<Vec<usize>, RouteId>;
 
@@ -127,30 +124,28 @@ impl Builder<'_> {
             Traffic::Poisson { size, .. } => (*size, 0),
             _ => (0, 0),
         };
-        let ends = match &flow.protocol {
+        let (flow_ends, sender, receiver): (Box<dyn Flow>, _, _) = match &flow.protocol {
             Protocol::Tcp(protocol) => {
-                let source = TcpSource::new(protocol, traffic, seed, name);
-                let sink = TcpSink::new(protocol, size, gap_from);
-                let sender = engine.add_agent(Box::new(source), start);
+                let source = TcpSender::new(protocol, traffic, seed, name);
+                let sender = engine.add_agent(Box::new(source.map_err(|e| fault(&e))?), start);
+                let sink =
+                    TcpReceiver::new(protocol).with_transfers_of(size).with_gaps_from(gap_from);
                 let receiver = engine.add_agent(Box::new(sink), Time::ZERO);
-                Ends::Tcp { sender, receiver }
+                (Box::new(TcpFlow { sender, receiver }), sender, receiver)
             }
             Protocol::Core(profile) => {
                 let profile = profile.as_ref().clone();
                 let (transport, overhead) = (flow.transport.clone(), flow.overhead);
                 let config = CoreConfig { transport, overhead, ..CoreConfig::new(profile) };
-                let packet = u64::from(config.transport.max_datagram).saturating_sub(SYMBOL_HEADER);
                 let source = CoreSender::new(&config, traffic, seed, name);
-                let sink = CoreSink::new(CoreReceiver::new(&config, seed, name), gap_from);
-                let source = Box::new(CoreSource::new(source, packet));
-                let sender = engine.add_agent(source, start);
+                let sender = engine.add_agent(Box::new(source), start);
+                let sink = CoreReceiver::new(&config, seed, name).with_gaps_from(gap_from);
                 let receiver = engine.add_agent(Box::new(sink), Time::ZERO);
-                Ends::Core { sender, receiver }
+                (Box::new(CoreFlow { sender, receiver }), sender, receiver)
             }
         };
-        let (Ends::Tcp { sender, receiver } | Ends::Core { sender, receiver }) = ends;
         self.connect(engine, sender, receiver, &flow.paths)?;
-        Ok(LiveFlow::new(ends, start, transfers))
+        Ok(LiveFlow::new(flow_ends, start, transfers))
     }
 
     fn connect(

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_types::Time;
 
-use super::gauge::Log;
+use crate::endpoint::Log;
 
 /// Reckons the delays of one flow.
 ///
@@ -50,17 +50,17 @@ impl Delays {
     }
 
     /// Takes the sender's progress, then the receiver's.
-    pub(super) fn take(&mut self, sender: &mut Log, receiver: &mut Log) {
-        for (transfer, end, time) in sender.sent.drain(..) {
+    pub(super) fn take(&mut self, sender: Log, receiver: Log) {
+        for (transfer, end, time) in sender.sent {
             let transfer = self.transfers.entry(transfer).or_default();
             transfer.send(end, time, self.packet, self.slice);
         }
-        for (transfer, slice, time) in receiver.whole.drain(..) {
+        for (transfer, slice, time) in receiver.whole {
             let Some(transfer) = self.transfers.get_mut(&transfer) else { continue };
             let sent = transfer.complete(slice).filter(|sent| *sent >= self.measured_from);
             self.slice_delays.extend(sent.map(|sent| time.since(sent).as_secs_f64()));
         }
-        for (transfer, end, time) in receiver.delivered.drain(..) {
+        for (transfer, end, time) in receiver.delivered {
             let Some(transfer) = self.transfers.get_mut(&transfer) else { continue };
             while let Some((_, sent)) = transfer.packets.front().filter(|(at, _)| *at <= end) {
                 if *sent >= self.measured_from {
@@ -115,14 +115,14 @@ mod tests {
     #[test]
     fn packets_and_slices_are_timed_from_their_first_transmission() {
         let mut delays = Delays::new(100, 250, Time::ZERO);
-        let mut sender = Log { sent: vec![(0, 200, ms(0)), (0, 500, ms(10))], ..Log::default() };
-        let mut receiver = Log {
+        let sender = Log { sent: vec![(0, 200, ms(0)), (0, 500, ms(10))], ..Log::default() };
+        let receiver = Log {
             // The second packet is lost and comes last, when the second slice has long been whole.
             whole: vec![(0, 1, ms(31)), (0, 0, ms(60))],
             delivered: vec![(0, 100, ms(20)), (0, 500, ms(60))],
             ..Log::default()
         };
-        delays.take(&mut sender, &mut receiver);
+        delays.take(sender, receiver);
         assert_eq!(delays.packet_delays, [0.020, 0.060, 0.050, 0.050, 0.050]);
         assert_eq!(delays.slice_delays, [0.021, 0.060]);
     }
@@ -130,13 +130,13 @@ mod tests {
     #[test]
     fn transfers_are_kept_apart_and_the_warm_up_left_out() {
         let mut delays = Delays::new(100, 100, ms(5));
-        let mut sender = Log { sent: vec![(0, 100, ms(0)), (1, 100, ms(5))], ..Log::default() };
-        let mut receiver = Log {
+        let sender = Log { sent: vec![(0, 100, ms(0)), (1, 100, ms(5))], ..Log::default() };
+        let receiver = Log {
             whole: vec![(1, 0, ms(9)), (0, 0, ms(9))],
             delivered: vec![(1, 100, ms(9)), (0, 100, ms(9))],
             ..Log::default()
         };
-        delays.take(&mut sender, &mut receiver);
+        delays.take(sender, receiver);
         assert_eq!(delays.packet_delays, [0.004]);
         assert_eq!(delays.slice_delays, [0.004]);
     }

@@ -2,16 +2,11 @@
 
 mod assemble;
 mod build;
-mod conversation;
-mod core_ends;
 mod delays;
 mod flow;
-mod gauge;
 mod report;
 mod series;
 mod target;
-mod tcp_receiver;
-mod tcp_sender;
 
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use anabranch_types::Time;
 
 use super::build::Live;
-use super::flow::{Instant, Reading};
 use super::target::Target;
+use crate::endpoint::{Counters, Instant};
 use crate::engine::LinkId;
 use crate::report::Series;
 use crate::scenario::Expectation;
@@ -201,7 +201,7 @@ impl Track {
         let Live { engine, flows: all, loads: sources, .. } = live;
         match &self.target {
             Target::Flows(flows) => {
-                let value = |reading: &Reading| match metric {
+                let value = |reading: &Counters| match metric {
                     "goodput_mbps" => reading.delivered,
                     "throughput_mbps" => reading.arrived.iter().sum(),
                     "timeouts" => reading.timeouts,

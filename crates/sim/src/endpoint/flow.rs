@@ -1,0 +1,137 @@
+use core::fmt::Debug;
+
+use anabranch_core::observe;
+use anabranch_types::Time;
+
+use super::{Gauge, Log};
+use crate::engine::Engine;
+
+/// The two ends of a connection, read alike whatever the transport is.
+pub trait Flow: Debug + Send {
+    /// Everything counted since the start.
+    fn counters(&self, engine: &mut Engine) -> Counters;
+
+    /// The state of one path, or of all together: windows added up, times and losses averaged.
+    fn instant(&self, engine: &mut Engine, path: Option<usize>) -> Instant;
+
+    /// What was delivered, and when.
+    fn gauge<'a>(&self, engine: &'a Engine) -> Option<&'a Gauge>;
+
+    /// The transfers that are complete, in the order in which they ended.
+    fn completions(&self, engine: &Engine) -> Vec<Completion>;
+
+    /// How many there are.
+    fn completed(&self, engine: &Engine) -> u64;
+
+    /// Why the connection does not go on, if it does not.
+    fn failure(&self, engine: &Engine) -> Option<String>;
+
+    /// Logs progress at both ends from now on, for delays of packets and of stream slices of `slice`
+    /// bytes. Returns the bytes that a full packet carries, about.
+    fn log(&self, engine: &mut Engine, slice: u64) -> u64;
+
+    /// What the sender's and the receiver's log hold since this was last called.
+    fn take_logs(&self, engine: &mut Engine) -> Option<(Log, Log)>;
+
+    /// Has what the sender decides taken down by the observer that `make` gives, if this transport's
+    /// sender tells.
+    fn observe(
+        &self,
+        _engine: &mut Engine,
+        _make: &mut dyn FnMut() -> Option<Box<dyn observe::Observer>>,
+    ) {
+    }
+}
+
+/// A transfer from its beginning to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// When the application wanted it.
+    pub opened: Time,
+    /// When its last byte was delivered.
+    pub ended: Time,
+}
+
+/// Counters of a flow since its start.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Counters {
+    /// Application bytes delivered in order.
+    pub delivered: u64,
+    /// Bytes on the wire that arrived at the receiver, for each path.
+    pub arrived: Vec<u64>,
+    /// Data packets sent, retransmissions and repairs included.
+    pub data_packets: u64,
+    /// Data packets sent again.
+    pub retransmissions: u64,
+    /// Retransmission or probe timers that fired.
+    pub timeouts: u64,
+    /// Arrivals beyond the next expected byte.
+    pub out_of_order: u64,
+    /// Window reductions because of marks, where the transport counts them.
+    pub ecn_responses: Option<u64>,
+    /// What coding did, where the transport codes.
+    pub coding: Option<CodingCounters>,
+}
+
+/// Counters of a coded flow since its start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CodingCounters {
+    /// Source symbols sent for the first time.
+    pub sources: u64,
+    /// Repair symbols sent.
+    pub repairs: u64,
+    /// Coding windows opened.
+    pub windows: u64,
+    /// Windows whose repairs ran out.
+    pub wraps: u64,
+    /// Rounds of further repairs.
+    pub repair_rounds: u64,
+    /// Windows alive at each opening, added up.
+    pub live_windows: u64,
+}
+
+/// A flow's or path's state at an instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Instant {
+    /// Congestion window, bytes.
+    pub window: f64,
+    /// Smoothed round-trip time, s.
+    pub srtt: Option<f64>,
+    /// The sender's estimate of the loss, a share.
+    pub loss: Option<f64>,
+}
+
+impl Counters {
+    /// What has been counted since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Counters) -> Counters {
+        let arrived = self.arrived.iter().enumerate().map(|(path, bytes)| {
+            bytes.saturating_sub(before.arrived.get(path).copied().unwrap_or(0))
+        });
+        Counters {
+            delivered: self.delivered.saturating_sub(before.delivered),
+            arrived: arrived.collect(),
+            data_packets: self.data_packets.saturating_sub(before.data_packets),
+            retransmissions: self.retransmissions.saturating_sub(before.retransmissions),
+            timeouts: self.timeouts.saturating_sub(before.timeouts),
+            out_of_order: self.out_of_order.saturating_sub(before.out_of_order),
+            ecn_responses: self
+                .ecn_responses
+                .map(|count| count.saturating_sub(before.ecn_responses.unwrap_or(0))),
+            coding: self.coding.map(|coding| coding.since(&before.coding.unwrap_or_default())),
+        }
+    }
+}
+
+impl CodingCounters {
+    fn since(&self, before: &CodingCounters) -> CodingCounters {
+        CodingCounters {
+            sources: self.sources.saturating_sub(before.sources),
+            repairs: self.repairs.saturating_sub(before.repairs),
+            windows: self.windows.saturating_sub(before.windows),
+            wraps: self.wraps.saturating_sub(before.wraps),
+            repair_rounds: self.repair_rounds.saturating_sub(before.repair_rounds),
+            live_windows: self.live_windows.saturating_sub(before.live_windows),
+        }
+    }
+}

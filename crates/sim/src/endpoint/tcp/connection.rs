@@ -1,0 +1,229 @@
+//! The two ends of a TCP connection: over one path, or over several at once.
+
+use anabranch_policy::{PolicyError, congestion};
+use anabranch_tcp::meta::{MetaReceiver, MetaSender};
+use anabranch_tcp::{Receiver, Segment, Sender, SenderStatistics};
+use anabranch_types::Time;
+use core::time::Duration;
+
+use super::TcpProtocol;
+
+/// The sending end. One over a single path lies in its place, not behind a pointer: every packet
+/// would have to follow it.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the large variant is the usual one")]
+pub(super) enum SendingEnd {
+    Single(Sender),
+    Meta(Box<MetaSender>),
+}
+
+/// The receiving end, in its place for the same reason.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "the large variant is the usual one")]
+pub(super) enum ReceivingEnd {
+    Single(Receiver),
+    Meta(Box<MetaReceiver>),
+}
+
+impl SendingEnd {
+    /// A sender over `paths` paths.
+    ///
+    /// # Errors
+    /// When a controller or scheduler cannot be built.
+    pub(super) fn new(protocol: &TcpProtocol, paths: usize) -> Result<Self, PolicyError> {
+        match &protocol.meta {
+            None => {
+                let mss = u64::from(protocol.config.mss);
+                let controller = congestion::build(&protocol.control, mss)?;
+                Ok(SendingEnd::Single(Sender::new(&protocol.config, controller)))
+            }
+            Some(meta) => {
+                let controls = vec![protocol.control.clone(); paths];
+                Ok(SendingEnd::Meta(Box::new(MetaSender::new(meta, &controls)?)))
+            }
+        }
+    }
+
+    pub(super) fn write(&mut self, bytes: u64) -> u64 {
+        match self {
+            SendingEnd::Single(sender) => sender.write(bytes),
+            SendingEnd::Meta(sender) => sender.write(bytes),
+        }
+    }
+
+    pub(super) fn finish(&mut self) {
+        match self {
+            SendingEnd::Single(sender) => sender.finish(),
+            SendingEnd::Meta(sender) => sender.finish(),
+        }
+    }
+
+    pub(super) fn handle_segment(&mut self, now: Time, path: usize, segment: &Segment) {
+        match self {
+            SendingEnd::Single(sender) => sender.handle_segment(now, segment),
+            SendingEnd::Meta(sender) => sender.handle_segment(now, path, segment),
+        }
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        match self {
+            SendingEnd::Single(sender) => sender.handle_timeout(now),
+            SendingEnd::Meta(sender) => sender.handle_timeout(now),
+        }
+    }
+
+    pub(super) fn handle_loss_notice(&mut self, now: Time, path: usize, offset: u64) {
+        match self {
+            SendingEnd::Single(sender) => sender.handle_loss_notice(now, offset),
+            SendingEnd::Meta(sender) => {
+                if let Some(subflow) = sender.subflow_mut(path) {
+                    subflow.handle_loss_notice(now, offset);
+                }
+            }
+        }
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        match self {
+            SendingEnd::Single(sender) => sender.next_timeout(),
+            SendingEnd::Meta(sender) => sender.next_timeout(),
+        }
+    }
+
+    /// Hands over every segment that may leave now, with its path.
+    #[inline]
+    pub(super) fn transmit(&mut self, now: Time, mut send: impl FnMut(usize, Segment)) {
+        match self {
+            SendingEnd::Single(sender) => {
+                while let Some(segment) = sender.poll_transmit(now) {
+                    send(0, segment);
+                }
+                while sender.poll_event().is_some() {}
+            }
+            SendingEnd::Meta(sender) => {
+                while let Some((path, segment)) = sender.poll_transmit(now) {
+                    send(path, segment);
+                }
+            }
+        }
+    }
+
+    /// First offset of the data that has never been sent.
+    pub(super) fn sent(&self) -> u64 {
+        match self {
+            SendingEnd::Single(sender) => sender.sent(),
+            SendingEnd::Meta(sender) => sender.statistics().bound_bytes,
+        }
+    }
+
+    /// Bytes of data acknowledged in order.
+    pub(super) fn acknowledged(&self) -> u64 {
+        match self {
+            SendingEnd::Single(sender) => sender.acknowledged(),
+            SendingEnd::Meta(sender) => sender.acknowledged(),
+        }
+    }
+
+    pub(super) fn is_drained(&self) -> bool {
+        match self {
+            SendingEnd::Single(sender) => sender.is_drained(),
+            SendingEnd::Meta(sender) => sender.is_drained(),
+        }
+    }
+
+    /// The sender on one path, or those on all of them.
+    pub(super) fn senders(&self, path: Option<usize>) -> Vec<&Sender> {
+        match self {
+            SendingEnd::Single(sender) => vec![sender],
+            SendingEnd::Meta(sender) => {
+                let paths = path.map_or(0..sender.subflows(), |path| path..path + 1);
+                paths.filter_map(|path| sender.subflow(path)).collect()
+            }
+        }
+    }
+
+    /// Bytes that the windows of all paths admit beyond what is in flight.
+    pub(super) fn room(&self) -> u64 {
+        let room = |sender: &&Sender| sender.window().saturating_sub(sender.in_flight());
+        self.senders(None).iter().map(room).sum()
+    }
+
+    pub(super) fn smoothed_rtt(&self, path: usize) -> Option<Duration> {
+        self.senders(Some(path)).first().and_then(|sender| sender.smoothed_rtt())
+    }
+
+    /// Counters of all paths together.
+    pub(super) fn statistics(&self) -> SenderStatistics {
+        self.senders(None).into_iter().map(|sender| *sender.statistics()).sum()
+    }
+}
+
+impl ReceivingEnd {
+    /// A receiver over `paths` paths.
+    pub(super) fn new(protocol: &TcpProtocol, paths: usize) -> Self {
+        match &protocol.meta {
+            None => ReceivingEnd::Single(Receiver::new(&protocol.config)),
+            Some(meta) => ReceivingEnd::Meta(Box::new(MetaReceiver::new(meta, paths))),
+        }
+    }
+
+    pub(super) fn handle_segment(
+        &mut self,
+        now: Time,
+        path: usize,
+        segment: &Segment,
+        marked: bool,
+    ) {
+        match self {
+            ReceivingEnd::Single(receiver) => receiver.handle_segment(now, segment, marked),
+            ReceivingEnd::Meta(receiver) => receiver.handle_segment(now, path, segment, marked),
+        }
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        match self {
+            ReceivingEnd::Single(receiver) => receiver.handle_timeout(now),
+            ReceivingEnd::Meta(receiver) => receiver.handle_timeout(now),
+        }
+    }
+
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        match self {
+            ReceivingEnd::Single(receiver) => receiver.next_timeout(),
+            ReceivingEnd::Meta(receiver) => receiver.next_timeout(),
+        }
+    }
+
+    /// Hands over every segment that may leave now, with its path.
+    #[inline]
+    pub(super) fn transmit(&mut self, now: Time, mut send: impl FnMut(usize, Segment)) {
+        match self {
+            ReceivingEnd::Single(receiver) => {
+                while let Some(segment) = receiver.poll_transmit(now) {
+                    send(0, segment);
+                }
+            }
+            ReceivingEnd::Meta(receiver) => {
+                while let Some((path, segment)) = receiver.poll_transmit(now) {
+                    send(path, segment);
+                }
+            }
+        }
+    }
+
+    /// Bytes of data that have arrived in order.
+    pub(super) fn delivered(&self) -> u64 {
+        match self {
+            ReceivingEnd::Single(receiver) => receiver.delivered(),
+            ReceivingEnd::Meta(receiver) => receiver.delivered(),
+        }
+    }
+
+    /// Arrivals of data beyond the next expected byte, duplicates excluded.
+    pub(super) fn out_of_order(&self) -> u64 {
+        match self {
+            ReceivingEnd::Single(receiver) => receiver.statistics().out_of_order,
+            ReceivingEnd::Meta(receiver) => receiver.statistics().out_of_order,
+        }
+    }
+}

@@ -1,0 +1,84 @@
+use super::{TcpReceiver, TcpSender};
+use crate::endpoint::{Completion, Counters, Flow, Gauge, Instant, Log};
+use crate::engine::{AgentId, Engine};
+use crate::probe::mean;
+
+/// A flow between a [`TcpSender`] and a [`TcpReceiver`].
+#[derive(Clone, Copy, Debug)]
+pub struct TcpFlow {
+    /// The agent that sends.
+    pub sender: AgentId,
+    /// The agent that receives.
+    pub receiver: AgentId,
+}
+
+impl TcpFlow {
+    fn ends<'a>(&self, engine: &'a Engine) -> Option<(&'a TcpSender, &'a TcpReceiver)> {
+        Some((engine.agent_as(self.sender)?, engine.agent_as(self.receiver)?))
+    }
+}
+
+impl Flow for TcpFlow {
+    fn counters(&self, engine: &mut Engine) -> Counters {
+        let Some((sender, receiver)) = self.ends(engine) else { return Counters::default() };
+        let sent = sender.statistics();
+        Counters {
+            delivered: receiver.delivered(),
+            arrived: receiver.ports.arrived(),
+            data_packets: sent.data_segments,
+            retransmissions: sent.retransmissions,
+            timeouts: sent.timeouts,
+            out_of_order: receiver.out_of_order(),
+            ecn_responses: Some(sent.ecn_responses),
+            coding: None,
+        }
+    }
+
+    fn instant(&self, engine: &mut Engine, path: Option<usize>) -> Instant {
+        let Some((sender, _)) = self.ends(engine) else { return Instant::default() };
+        let rtts = sender.senders(path).filter_map(|sender| sender.smoothed_rtt());
+        let rtts: Vec<f64> = rtts.map(|rtt| rtt.as_secs_f64()).collect();
+        Instant {
+            window: sender.senders(path).map(|sender| sender.window() as f64).sum(),
+            srtt: (!rtts.is_empty()).then(|| mean(&rtts)),
+            loss: None,
+        }
+    }
+
+    fn gauge<'a>(&self, engine: &'a Engine) -> Option<&'a Gauge> {
+        self.ends(engine).map(|(_, receiver)| &receiver.gauge)
+    }
+
+    fn completions(&self, engine: &Engine) -> Vec<Completion> {
+        let Some((sender, receiver)) = self.ends(engine) else { return Vec::new() };
+        let completion = |&(number, ended): &(u32, _)| {
+            let opened = *sender.opened().get(number as usize)?;
+            Some(Completion { opened, ended })
+        };
+        receiver.completed().iter().filter_map(completion).collect()
+    }
+
+    fn completed(&self, engine: &Engine) -> u64 {
+        self.ends(engine).map_or(0, |(_, receiver)| receiver.completed().len() as u64)
+    }
+
+    fn failure(&self, engine: &Engine) -> Option<String> {
+        let (sender, _) = self.ends(engine)?;
+        sender.failure().map(ToString::to_string)
+    }
+
+    fn log(&self, engine: &mut Engine, slice: u64) -> u64 {
+        if let Some(receiver) = engine.agent_as_mut::<TcpReceiver>(self.receiver) {
+            receiver.start_log(slice);
+        }
+        let Some(sender) = engine.agent_as_mut::<TcpSender>(self.sender) else { return 1 };
+        sender.log = Some(Log::default());
+        sender.mss()
+    }
+
+    fn take_logs(&self, engine: &mut Engine) -> Option<(Log, Log)> {
+        let sent = engine.agent_as_mut::<TcpSender>(self.sender)?.log.as_mut()?;
+        let sent = core::mem::take(sent);
+        Some((sent, engine.agent_as_mut::<TcpReceiver>(self.receiver)?.take_log()?))
+    }
+}

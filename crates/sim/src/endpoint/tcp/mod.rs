@@ -1,0 +1,67 @@
+//! TCP's two ends as agents: over one path, or over several at once. Every transfer is a connection of
+//! its own between the same ports; a bulk transfer is one without end.
+
+mod connection;
+mod flow;
+mod receiver;
+mod sender;
+mod slices;
+
+#[cfg(test)]
+mod tests;
+
+use core::time::Duration;
+
+use anabranch_policy::PolicySpec;
+use anabranch_tcp::meta::MetaConfig;
+use anabranch_tcp::{Config, Flags, Segment, WireFormat};
+
+pub use flow::TcpFlow;
+pub use receiver::TcpReceiver;
+pub use sender::TcpSender;
+
+use crate::engine::{Outbox, Payload, PortId};
+use crate::link::Ecn;
+
+/// What both ends of a TCP flow are made from.
+#[derive(Clone, Debug)]
+pub struct TcpProtocol {
+    /// Mechanisms, sizes and timers.
+    pub config: Config,
+    /// Congestion control.
+    pub control: PolicySpec,
+    /// Explicit loss notification: whether the sender hears, one round trip after a segment was lost
+    /// at random and not to a queue, which one it was.
+    pub loss_notices: bool,
+    /// A time that the host takes before it sends, uniform from zero to this.
+    pub send_jitter: Duration,
+    /// How one stream goes over several paths, if it does; its subflows replace `config`.
+    pub meta: Option<MetaConfig>,
+}
+
+impl TcpProtocol {
+    /// A connection over one path, without notices or jitter.
+    pub fn new(config: Config, control: PolicySpec) -> Self {
+        let (loss_notices, send_jitter) = (false, Duration::ZERO);
+        TcpProtocol { config, control, loss_notices, send_jitter, meta: None }
+    }
+
+    /// A stream over several paths, whose congestion control is `control` on each.
+    pub fn over_several(meta: MetaConfig, control: PolicySpec) -> Self {
+        let protocol = TcpProtocol::new(meta.subflow.clone(), control);
+        TcpProtocol { meta: Some(meta), ..protocol }
+    }
+
+    /// The configuration of a connection, or of each subflow.
+    fn connection(&self) -> &Config {
+        self.meta.as_ref().map_or(&self.config, |meta| &meta.subflow)
+    }
+}
+
+/// Puts a segment of the connection `number` on the wire, at the size and with the codepoint that it
+/// asks for.
+#[inline]
+fn send(out: &mut Outbox<'_>, port: PortId, number: u32, wire: &WireFormat, segment: Segment) {
+    let ecn = if segment.flags.has(Flags::ECT) { Ecn::Ect0 } else { Ecn::NotEct };
+    out.send_in(port, number, segment.wire_size(wire), ecn, Payload::Segment(segment));
+}

@@ -1,0 +1,217 @@
+use std::sync::Arc;
+
+use anabranch_tcp::{Segment, WireFormat};
+use anabranch_types::Time;
+
+use super::connection::ReceivingEnd;
+use super::slices::Slices;
+use super::{TcpProtocol, send};
+use crate::endpoint::ports::Ports;
+use crate::endpoint::table::Table;
+use crate::endpoint::{Gauge, Log};
+use crate::engine::{Agent, Arrival, Outbox, Payload, PortId};
+use crate::link::Ecn;
+
+/// Complete connections that stay, because their end may be asked for again.
+const KEPT: usize = 1024;
+
+/// The receiving end of a flow: accepts every connection, reads at once, and measures.
+#[derive(Debug)]
+pub struct TcpReceiver {
+    connections: Table<Connection>,
+    pub(super) ports: Ports,
+    wire: WireFormat,
+    pub(super) gauge: Gauge,
+    /// Connections whose timer may run.
+    waiting: Vec<u32>,
+    log: Option<(Log, u64)>,
+    protocol: Arc<TcpProtocol>,
+    /// Bytes of a transfer; 0 for one without end.
+    transfer: u64,
+    /// Transfers that are complete, and when, in that order.
+    completed: Vec<(u32, Time)>,
+    /// Out-of-order arrivals of connections that are gone.
+    closed_out_of_order: u64,
+}
+
+/// One connection.
+#[derive(Debug)]
+struct Connection {
+    end: ReceivingEnd,
+    delivered: u64,
+    /// Whether it is among those whose timer may run.
+    waits: bool,
+    slices: Option<Box<Slices>>,
+}
+
+impl TcpReceiver {
+    /// The receiving end of connections of this protocol.
+    pub fn new(protocol: &Arc<TcpProtocol>) -> Self {
+        TcpReceiver {
+            connections: Table::new(),
+            ports: Ports::default(),
+            wire: protocol.connection().wire,
+            gauge: Gauge::default(),
+            waiting: Vec::new(),
+            log: None,
+            protocol: Arc::clone(protocol),
+            transfer: 0,
+            completed: Vec::new(),
+            closed_out_of_order: 0,
+        }
+    }
+
+    /// The same for transfers of `bytes` each, which are complete when that much has been delivered.
+    #[must_use]
+    pub fn with_transfers_of(mut self, bytes: u64) -> Self {
+        self.transfer = bytes;
+        self
+    }
+
+    /// The same with gaps between deliveries measured from `start` on.
+    #[must_use]
+    pub fn with_gaps_from(mut self, start: Time) -> Self {
+        self.gauge.gap_from = start;
+        self
+    }
+
+    /// Bytes delivered in order, of all connections.
+    pub fn delivered(&self) -> u64 {
+        self.gauge.delivered
+    }
+
+    /// The transfers that are complete, by number, and when they were, in that order.
+    pub fn completed(&self) -> &[(u32, Time)] {
+        &self.completed
+    }
+
+    /// Arrivals beyond the next expected byte, of all connections.
+    pub fn out_of_order(&self) -> u64 {
+        let open = self.connections.iter().map(|(_, connection)| connection.end.out_of_order());
+        self.closed_out_of_order + open.sum::<u64>()
+    }
+
+    pub(super) fn start_log(&mut self, slice: u64) {
+        self.log = Some((Log::default(), slice));
+    }
+
+    pub(super) fn take_log(&mut self) -> Option<Log> {
+        self.log.as_mut().map(|(log, _)| core::mem::take(log))
+    }
+
+    /// Makes a connection, unless its number has been used.
+    #[cold]
+    fn accept(&mut self, number: u32) {
+        let (protocol, paths) = (&self.protocol, self.ports.len());
+        self.connections.get_or_insert_with(number, || Connection {
+            end: ReceivingEnd::new(protocol, paths),
+            delivered: 0,
+            waits: false,
+            slices: None,
+        });
+    }
+
+    #[inline]
+    fn after(&mut self, now: Time, number: u32, out: &mut Outbox<'_>) {
+        let Some(connection) = self.connections.get_mut(number) else { return };
+        let (ports, wire) = (&self.ports, &self.wire);
+        connection.end.transmit(now, |path, segment| {
+            if let Some(port) = ports.get(path) {
+                send(out, port, number, wire, segment);
+            }
+        });
+        if !connection.waits && connection.end.next_timeout().is_some() {
+            connection.waits = true;
+            self.waiting.push(number);
+        }
+        let delivered = connection.end.delivered();
+        let new = delivered - connection.delivered;
+        if new == 0 {
+            return;
+        }
+        connection.delivered = delivered;
+        self.gauge.deliver(now, new);
+        if let Some((log, _)) = &mut self.log {
+            log.delivered.push((u64::from(number), delivered, now));
+        }
+        if let Some(slices) = &mut connection.slices {
+            slices.forget_below(delivered);
+        }
+        if self.transfer > 0 && delivered >= self.transfer {
+            self.complete(now, number);
+        }
+    }
+
+    fn complete(&mut self, now: Time, number: u32) {
+        self.completed.push((number, now));
+        let old = self.completed.len().checked_sub(KEPT + 1).and_then(|at| self.completed.get(at));
+        if let Some(gone) = old.and_then(|(old, _)| self.connections.remove(*old)) {
+            self.closed_out_of_order += gone.end.out_of_order();
+        }
+    }
+}
+
+/// Notes which slices of its stream a segment makes whole.
+fn log_arrival(
+    (log, slice): &mut (Log, u64),
+    connection: &mut Connection,
+    number: u32,
+    now: Time,
+    segment: &Segment,
+) {
+    let start = match connection.end {
+        ReceivingEnd::Single(_) => segment.seq,
+        // What carries no data of the stream is not part of it.
+        ReceivingEnd::Meta(_) => match segment.data_sequence() {
+            Some(start) => start,
+            None => return,
+        },
+    };
+    let end = start + u64::from(segment.len);
+    let slices = connection.slices.get_or_insert_with(|| Box::new(Slices::new(*slice)));
+    let whole = |slice| log.whole.push((u64::from(number), slice, now));
+    slices.insert(start.max(connection.delivered), end, whole);
+}
+
+impl Agent for TcpReceiver {
+    fn attach(&mut self, port: PortId) {
+        self.ports.attach(port);
+    }
+
+    fn handle_packet(&mut self, arrival: Arrival<'_>, out: &mut Outbox<'_>) {
+        let (now, number) = (arrival.now, arrival.stream);
+        let Some(path) = self.ports.arrive(arrival.port, arrival.size) else { return };
+        let Payload::Segment(segment) = arrival.payload else { return };
+        if self.connections.get_mut(number).is_none() {
+            self.accept(number);
+        }
+        let Some(connection) = self.connections.get_mut(number) else { return };
+        if let Some(log) = &mut self.log {
+            log_arrival(log, connection, number, now, segment);
+        }
+        connection.end.handle_segment(now, path, segment, arrival.ecn == Ecn::Ce);
+        self.after(now, number, out);
+    }
+
+    fn handle_timer(&mut self, now: Time, out: &mut Outbox<'_>) {
+        for at in 0..self.waiting.len() {
+            let Some(number) = self.waiting.get(at).copied() else { break };
+            if let Some(connection) = self.connections.get_mut(number) {
+                connection.end.handle_timeout(now);
+                self.after(now, number, out);
+            }
+        }
+        let connections = &mut self.connections;
+        self.waiting.retain(|number| {
+            connections.get_mut(*number).is_some_and(|connection| {
+                connection.waits = connection.end.next_timeout().is_some();
+                connection.waits
+            })
+        });
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        let connections = self.waiting.iter().filter_map(|number| self.connections.get(*number));
+        connections.filter_map(|connection| connection.end.next_timeout()).min()
+    }
+}

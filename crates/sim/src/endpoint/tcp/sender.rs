@@ -1,0 +1,322 @@
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use anabranch_policy::{PolicyError, congestion, scheduler};
+use anabranch_tcp::{Sender, SenderStatistics, WireFormat};
+use anabranch_types::Time;
+
+use super::connection::SendingEnd;
+use super::{TcpProtocol, send};
+use crate::endpoint::ports::Ports;
+use crate::endpoint::table::Table;
+use crate::endpoint::{Log, SendJitter};
+use crate::engine::{Agent, Arrival, Loss, Outbox, Payload, PortId};
+use crate::link::DropCause;
+use crate::traffic::{Source, Traffic, Transfer};
+
+/// What an endless transfer may write ahead: more than any run sends.
+const ENDLESS: u64 = 1 << 60;
+
+/// The sending end of a flow, with the application above it: opens a connection for every transfer,
+/// over all its ports if the protocol uses several.
+#[derive(Debug)]
+pub struct TcpSender {
+    connections: Table<Connection>,
+    ports: Ports,
+    wire: WireFormat,
+    /// Whether it sends one transfer without end or pause.
+    bulk: bool,
+    started: bool,
+    jitter: Option<SendJitter>,
+    notices: VecDeque<Notice>,
+    pub(super) log: Option<Log>,
+    protocol: Arc<TcpProtocol>,
+    source: Source,
+    /// When each transfer was opened, by number.
+    opened: Vec<Time>,
+    /// Statistics of connections that are complete, and the bytes they carried.
+    closed: SenderStatistics,
+    closed_bytes: u64,
+    finished: Option<Time>,
+    failure: Option<PolicyError>,
+}
+
+/// A connection that is open.
+#[derive(Debug)]
+struct Connection {
+    end: SendingEnd,
+    /// Bytes to be written yet; `None` for a transfer without end.
+    left: Option<u64>,
+    written: u64,
+    logged: u64,
+}
+
+/// A notice of a random loss on its way to the sender.
+#[derive(Clone, Copy, Debug)]
+struct Notice {
+    due: Time,
+    number: u32,
+    path: usize,
+    offset: u64,
+}
+
+impl TcpSender {
+    /// An application of `traffic` over `protocol`. Its random draws are substreams of `seed` named
+    /// after `name`.
+    ///
+    /// # Errors
+    /// When a controller or scheduler does not exist, or an option of one is wrong.
+    pub fn new(
+        protocol: &Arc<TcpProtocol>,
+        traffic: Traffic,
+        seed: u64,
+        name: &str,
+    ) -> Result<Self, PolicyError> {
+        congestion::build(&protocol.control, u64::from(protocol.connection().mss))?;
+        if let Some(meta) = &protocol.meta {
+            scheduler::build(&meta.scheduler)?;
+        }
+        Ok(TcpSender {
+            connections: Table::new(),
+            ports: Ports::default(),
+            wire: protocol.connection().wire,
+            bulk: traffic == Traffic::Bulk,
+            started: false,
+            jitter: SendJitter::new(protocol.send_jitter, seed, name),
+            notices: VecDeque::new(),
+            log: None,
+            protocol: Arc::clone(protocol),
+            source: Source::new(traffic, seed, name),
+            opened: Vec::new(),
+            closed: SenderStatistics::default(),
+            closed_bytes: 0,
+            finished: None,
+            failure: None,
+        })
+    }
+
+    /// Counters of all connections so far.
+    pub fn statistics(&self) -> SenderStatistics {
+        let mut sum = self.closed;
+        self.ends().for_each(|end| sum += end.statistics());
+        sum
+    }
+
+    /// Bytes acknowledged in order, of all connections.
+    pub fn acknowledged(&self) -> u64 {
+        self.closed_bytes + self.ends().map(SendingEnd::acknowledged).sum::<u64>()
+    }
+
+    /// The senders of the connections that are open, on one path or on all of them.
+    pub fn senders(&self, path: Option<usize>) -> impl Iterator<Item = &Sender> {
+        self.ends().flat_map(move |end| end.senders(path))
+    }
+
+    /// When each transfer was opened, by number.
+    pub fn opened(&self) -> &[Time] {
+        &self.opened
+    }
+
+    /// When the last byte of everything that the application will ever send was acknowledged.
+    pub fn finished(&self) -> Option<Time> {
+        self.finished
+    }
+
+    /// A connection could not be built; cannot happen for a protocol that [`new`](Self::new) took.
+    pub fn failure(&self) -> Option<&PolicyError> {
+        self.failure.as_ref()
+    }
+
+    /// Payload of a full segment, bytes.
+    pub(super) fn mss(&self) -> u64 {
+        u64::from(self.protocol.connection().mss)
+    }
+
+    fn ends(&self) -> impl Iterator<Item = &SendingEnd> {
+        self.connections.iter().map(|(_, connection)| &connection.end)
+    }
+
+    /// Opens a connection for every transfer that is due.
+    fn open_due(&mut self) {
+        while let Some(transfer) = self.source.next_transfer() {
+            self.open(transfer);
+        }
+    }
+
+    fn open(&mut self, transfer: Transfer) {
+        match SendingEnd::new(&self.protocol, self.ports.len()) {
+            Ok(end) => {
+                self.opened.push(transfer.opened);
+                let left = transfer.bytes;
+                let make = || Connection { end, left, written: 0, logged: 0 };
+                self.connections.get_or_insert_with(transfer.number as u32, make);
+            }
+            Err(error) => self.failure = Some(error),
+        }
+    }
+
+    fn drive(&mut self, now: Time, out: &mut Outbox<'_>) {
+        if !self.started {
+            return;
+        }
+        if self.bulk {
+            return self.advance(now, out);
+        }
+        self.source.handle(now);
+        loop {
+            self.open_due();
+            self.advance(now, out);
+            // The end of one transfer may be the beginning of the next.
+            if !self.close(now) {
+                return;
+            }
+        }
+    }
+
+    /// Writes what the application has, and sends what may leave.
+    fn advance(&mut self, now: Time, out: &mut Outbox<'_>) {
+        self.offer();
+        if self.jitter.as_mut().is_none_or(|jitter| jitter.is_over(now)) {
+            self.transmit(now, out);
+        }
+    }
+
+    /// Writes what the application has and the send buffers take.
+    fn offer(&mut self) {
+        let (bulk, protocol, source) = (self.bulk, &self.protocol, &mut self.source);
+        self.connections.for_each(|_, connection| {
+            match &mut connection.left {
+                None if bulk => {
+                    connection.end.write(ENDLESS);
+                }
+                Some(0) => {}
+                Some(left) => {
+                    *left -= connection.end.write(*left);
+                    if *left == 0 {
+                        connection.end.finish();
+                    }
+                }
+                None => {
+                    // It may fall silent at any time, so it must not write far ahead.
+                    let mss = u64::from(protocol.connection().mss);
+                    let ahead = connection.written.saturating_sub(connection.end.sent());
+                    let room = (connection.end.room() + mss).saturating_sub(ahead);
+                    let taken = connection.end.write(source.offered().min(room));
+                    connection.written += taken;
+                    source.take(taken);
+                }
+            }
+        });
+    }
+
+    fn transmit(&mut self, now: Time, out: &mut Outbox<'_>) {
+        let (ports, wire, log) = (&self.ports, &self.wire, &mut self.log);
+        self.connections.for_each(|number, connection| {
+            connection.end.transmit(now, |path, segment| {
+                if let Some(port) = ports.get(path) {
+                    send(out, port, number, wire, segment);
+                }
+            });
+            if let Some(log) = log {
+                let sent = connection.end.sent();
+                if sent > connection.logged {
+                    connection.logged = sent;
+                    log.sent.push((u64::from(number), sent, now));
+                }
+            }
+        });
+    }
+
+    /// Closes connections that are complete; says whether there were any.
+    fn close(&mut self, now: Time) -> bool {
+        let mut closed = false;
+        while let Some(number) = self.complete() {
+            if let Some(connection) = self.connections.remove(number) {
+                self.closed += connection.end.statistics();
+                self.closed_bytes += connection.end.acknowledged();
+            }
+            self.source.complete(now);
+            closed = true;
+        }
+        if closed && self.source.is_done() {
+            self.finished = Some(now);
+        }
+        closed
+    }
+
+    /// The oldest connection that is complete.
+    fn complete(&self) -> Option<u32> {
+        let mut connections = self.connections.iter();
+        let is_complete =
+            |connection: &Connection| connection.left == Some(0) && connection.end.is_drained();
+        connections.find(|(_, connection)| is_complete(connection)).map(|(number, _)| number)
+    }
+
+    fn hear_notices(&mut self, now: Time) {
+        while let Some(notice) = self.notices.front().copied().filter(|notice| notice.due <= now) {
+            self.notices.pop_front();
+            if let Some(connection) = self.connections.get_mut(notice.number) {
+                connection.end.handle_loss_notice(now, notice.path, notice.offset);
+            }
+        }
+    }
+}
+
+impl Agent for TcpSender {
+    fn attach(&mut self, port: PortId) {
+        self.ports.attach(port);
+    }
+
+    fn handle_packet(&mut self, arrival: Arrival<'_>, out: &mut Outbox<'_>) {
+        let now = arrival.now;
+        let Payload::Segment(segment) = arrival.payload else { return };
+        let Some(path) = self.ports.path(arrival.port) else { return };
+        self.hear_notices(now);
+        if let Some(connection) = self.connections.get_mut(arrival.stream) {
+            connection.end.handle_segment(now, path, segment);
+            self.drive(now, out);
+        }
+    }
+
+    fn handle_timer(&mut self, now: Time, out: &mut Outbox<'_>) {
+        if !self.started {
+            self.started = true;
+            self.source.start(now);
+            if self.bulk {
+                self.open_due();
+            }
+        }
+        self.hear_notices(now);
+        self.connections.for_each(|_, connection| connection.end.handle_timeout(now));
+        self.drive(now, out);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        let mut next = if self.bulk { None } else { self.source.next_event() };
+        let mut consider = |time: Option<Time>| {
+            if let Some(time) = time {
+                next = Some(next.map_or(time, |next| next.min(time)));
+            }
+        };
+        consider(self.notices.front().map(|notice| notice.due));
+        consider(self.jitter.as_ref().and_then(SendJitter::until));
+        self.connections.inspect(|connection| consider(connection.end.next_timeout()));
+        next
+    }
+
+    fn handle_loss(&mut self, loss: Loss<'_>, _out: &mut Outbox<'_>) {
+        if let Payload::Segment(segment) = loss.payload
+            && self.protocol.loss_notices
+            && loss.cause == DropCause::Random
+            && segment.len > 0
+            && let Some(path) = self.ports.path(loss.port)
+        {
+            let connection = self.connections.get_mut(loss.stream);
+            let rtt = connection.and_then(|connection| connection.end.smoothed_rtt(path));
+            let due = (loss.sent + rtt.unwrap_or(Duration::ZERO)).max(loss.now);
+            let (number, offset) = (loss.stream, segment.seq);
+            self.notices.push_back(Notice { due, number, path, offset });
+        }
+    }
+}

@@ -1,0 +1,48 @@
+use anabranch_tcp::ranges::Ranges;
+
+/// Which slices of a stream have arrived whole.
+#[derive(Clone, Debug)]
+pub(super) struct Slices {
+    /// Bytes of a slice.
+    size: u64,
+    seen: Ranges,
+    /// Bytes that have arrived of each slice.
+    arrived: Vec<u64>,
+}
+
+impl Slices {
+    pub(super) fn new(size: u64) -> Self {
+        Slices { size: size.max(1), seen: Ranges::new(), arrived: Vec::new() }
+    }
+
+    /// The bytes from `start` to `end` have arrived; names every slice that they make whole.
+    pub(super) fn insert(&mut self, start: u64, end: u64, mut whole: impl FnMut(u64)) {
+        if start >= end {
+            return;
+        }
+        let (size, slices) = (self.size, &mut self.arrived);
+        self.seen.insert(start, end, |from, to| {
+            let mut at = from;
+            while at < to {
+                let number = at / size;
+                let until = to.min((number + 1) * size);
+                let index = usize::try_from(number).unwrap_or(usize::MAX - 1);
+                if slices.len() <= index {
+                    slices.resize(index + 1, 0);
+                }
+                if let Some(bytes) = slices.get_mut(index) {
+                    *bytes += until - at;
+                    if *bytes == size {
+                        whole(number);
+                    }
+                }
+                at = until;
+            }
+        });
+    }
+
+    /// Everything below `offset` has been delivered, so it cannot arrive anew.
+    pub(super) fn forget_below(&mut self, offset: u64) {
+        self.seen.remove_below(offset);
+    }
+}
