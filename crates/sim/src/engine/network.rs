@@ -159,7 +159,7 @@ impl Network {
 
     /// Handles a link that is due. The outcome is that of the first packet that concerns more than
     /// the network; call [`next_output`](Self::next_output) for those of the others.
-    #[inline]
+    #[inline(always)]
     pub(super) fn handle_link(&mut self, watch: &mut Watch<'_>, link: LinkId) -> Option<Outcome> {
         match self.links.take(link.0 as usize, &mut self.packets) {
             Due::Packet(taken) => {
@@ -215,7 +215,7 @@ impl Network {
     }
 
     /// A packet has come to the end of `link`: on to the next one, or it has arrived.
-    #[inline]
+    #[inline(always)]
     fn arrive(&mut self, watch: &mut Watch<'_>, link: LinkId, handle: u32) -> Option<Outcome> {
         self.packet_hops += 1;
         let packet = self.packets.packet_mut(handle);
@@ -231,7 +231,7 @@ impl Network {
     }
 
     /// Puts a packet into a link; the cause if the link refuses it.
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, watch: &mut Watch<'_>, link: LinkId, handle: u32) -> Option<DropCause> {
         match self.links.offer(link.0 as usize, &mut self.packets, handle, self.now) {
             Offer::First(time) => self.arm(link.0, time),
