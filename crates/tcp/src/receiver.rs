@@ -91,8 +91,7 @@ impl Receiver {
             self.recent_timestamp = timestamps.value;
         }
         if segment.flags.has(Flags::SYN) {
-            self.opened = true;
-            self.syn_ack_due = true;
+            self.open(segment);
             return;
         }
         if !self.opened {
@@ -111,6 +110,21 @@ impl Receiver {
         }
         self.statistics.segments += 1;
         self.take(now, segment);
+    }
+
+    /// A SYN. One beyond everything that came belongs to a new connection in the old one's place, whose
+    /// stragglers then lie below its stream and bring nothing.
+    fn open(&mut self, syn: &Segment) {
+        let end = self.waiting.last().map_or(self.next, |last| last.1);
+        if !self.opened || end < syn.seq {
+            self.waiting.clear();
+            (self.next, self.read, self.last_ack) = (syn.seq, syn.seq, syn.seq);
+            (self.recent_count, self.unacknowledged) = (0, 0);
+            (self.fin_at, self.ack_at, self.echo_mark) = (None, None, false);
+            self.recent_timestamp = syn.timestamps.map_or(Time::MAX, |stamps| stamps.value);
+        }
+        self.opened = true;
+        self.syn_ack_due = true;
     }
 
     fn take(&mut self, now: Time, segment: &Segment) {

@@ -77,6 +77,15 @@ pub(crate) struct Delivered {
     pub(crate) newest_index: u64,
 }
 
+/// What became of the segment in flight at a stream offset.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The receiver reported it.
+    Delivered,
+    /// It was declared lost, first copy or retransmission.
+    Lost,
+}
+
 /// The outstanding segments.
 #[derive(Clone, Debug)]
 pub(crate) struct Scoreboard {
@@ -101,6 +110,8 @@ pub(crate) struct Scoreboard {
     /// time.
     copies: VecDeque<(Time, u64)>,
     tracks_copies: bool,
+    /// Fates since they were last taken, by the segment's first offset; `None` where nobody asks.
+    fates: Option<Vec<(u64, Fate)>>,
 }
 
 impl Scoreboard {
@@ -118,6 +129,7 @@ impl Scoreboard {
             timed_until: 0,
             copies: VecDeque::new(),
             tracks_copies: false,
+            fates: None,
         }
     }
 
@@ -207,6 +219,7 @@ impl Scoreboard {
         if slot.is(SACKED) {
             return;
         }
+        self.note(slot.start, Fate::Delivered);
         delivered.bytes += u64::from(slot.len);
         delivered.segments += 1;
         if delivered.newest_sent.is_none_or(|newest| newest <= (slot.sent, slot.end())) {
@@ -314,9 +327,12 @@ impl Scoreboard {
         let before = slot.in_pipe();
         slot.state |= LOST;
         self.pipe -= before - slot.in_pipe();
+        let start = slot.start;
+        // A copy may be on its way already.
         if slot.waits_for_resending() {
             self.waiting += 1;
-            self.cursor = self.cursor.min(slot.start);
+            self.cursor = self.cursor.min(start);
+            self.note(start, Fate::Lost);
         }
         true
     }
@@ -331,7 +347,9 @@ impl Scoreboard {
             slot.state = (slot.state & !RESENT) | LOST;
             self.pipe -= before - slot.in_pipe();
             self.waiting += 1;
-            self.cursor = self.cursor.min(slot.start);
+            let start = slot.start;
+            self.cursor = self.cursor.min(start);
+            self.note(start, Fate::Lost);
         }
     }
 
@@ -349,6 +367,11 @@ impl Scoreboard {
                 slot.state &= !SACKED;
             }
             if !slot.is(SACKED) {
+                if let Some(fates) = &mut self.fates
+                    && !slot.waits_for_resending()
+                {
+                    fates.push((slot.start, Fate::Lost));
+                }
                 slot.state = (slot.state & !(RESENT | NOTICED)) | LOST;
                 self.waiting += 1;
             }
@@ -436,6 +459,24 @@ impl Scoreboard {
     /// Keeps the order of retransmissions from now on, for losses found by time.
     pub(crate) fn track_copies(&mut self) {
         self.tracks_copies = true;
+    }
+
+    /// Keeps the fate of every segment from now on, for [`Scoreboard::swap_fates`].
+    pub(crate) fn track_fates(&mut self) {
+        self.fates = Some(Vec::new());
+    }
+
+    /// Exchanges the fates since the last call, oldest first, for an empty list.
+    pub(crate) fn swap_fates(&mut self, taken: &mut Vec<(u64, Fate)>) {
+        if let Some(fates) = &mut self.fates {
+            core::mem::swap(fates, taken);
+        }
+    }
+
+    fn note(&mut self, start: u64, fate: Fate) {
+        if let Some(fates) = &mut self.fates {
+            fates.push((start, fate));
+        }
     }
 
     /// The slot at `index`.

@@ -25,7 +25,7 @@ impl Sender {
             self.peer_timestamp = timestamps.value;
         }
         if let State::Opening(unsent) = self.state {
-            if !unsent && segment.flags.has(Flags::SYN) {
+            if !unsent && segment.flags.has(Flags::SYN) && segment.ack >= self.una {
                 self.connected(now, segment);
             }
             return;
@@ -79,7 +79,9 @@ impl Sender {
 
     fn connected(&mut self, now: Time, segment: &Segment) {
         self.state = State::Open;
-        self.limit = segment.window;
+        // With a mapping the window is one of the data sequence space, which is not ours to keep.
+        let mapped = segment.flags.has(Flags::MAPPED);
+        self.limit = if mapped { u64::MAX / 2 } else { self.una.saturating_add(segment.window) };
         self.rto_at = None;
         self.consecutive_timeouts = 0;
         if let Some((_, sent)) = self.timed.take() {
@@ -91,7 +93,6 @@ impl Sender {
 
     /// Moves the window's right end, which never moves back. True if it moved.
     fn update_limit(&mut self, segment: &Segment) -> bool {
-        // With a mapping the window is one of the data sequence space, which is not ours to keep.
         if segment.flags.has(Flags::MAPPED) {
             self.limit = u64::MAX / 2;
             return false;

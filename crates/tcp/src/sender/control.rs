@@ -68,6 +68,10 @@ impl Sender {
             app_limited: recovering || digest.no_growth || !digest.progress || !self.window_limited,
             ..AckEvent::default()
         };
+        self.inter_loss.on_acked(delivered.bytes);
+        if cut {
+            self.inter_loss.on_lost(now, now);
+        }
         self.controller.on_ack(&event, siblings);
         self.note_cut(before, digest.signal);
     }
@@ -91,6 +95,7 @@ impl Sender {
     }
 
     pub(super) fn tell_timeout(&mut self, now: Time, bytes_in_flight: u64) {
+        self.inter_loss.on_lost(now, now);
         let before = self.controller.window();
         // RFC 5681 §3.1 keeps the threshold when a timeout repeats one; ns-2 halves it again.
         let consecutive = match self.config.recovery {

@@ -10,7 +10,7 @@ mod timers;
 mod transmit;
 
 use anabranch_policy::CongestionController;
-use anabranch_policy::view::{PathState, PathView};
+use anabranch_policy::view::{InterLoss, PathState, PathView, RttView};
 use anabranch_types::{Bitrate, PathId, Time};
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use crate::config::{Config, LossRecovery};
 use crate::prr::Prr;
 use crate::rtt::RttEstimator;
-use crate::scoreboard::Scoreboard;
+use crate::scoreboard::{Fate, Scoreboard};
 use crate::segment::Segment;
 
 pub use events::SenderEvent;
@@ -94,6 +94,7 @@ pub struct Sender {
     window_limited: bool,
     rate: Option<RateSampler>,
     rack: Rack,
+    inter_loss: InterLoss,
     events: VecDeque<SenderEvent>,
     statistics: SenderStatistics,
 }
@@ -137,10 +138,33 @@ impl Sender {
             window_limited: false,
             rate: config.rate_samples.then(RateSampler::default),
             rack: Rack::default(),
+            inter_loss: InterLoss::default(),
             events: VecDeque::new(),
             statistics: SenderStatistics::default(),
             config: config.clone(),
         }
+    }
+
+    /// One subflow of several: its stream begins at `offset`, above that of any earlier connection in
+    /// its place, and it keeps the fate of each segment.
+    pub(crate) fn subflow(
+        config: &Config,
+        controller: Box<dyn CongestionController>,
+        offset: u64,
+    ) -> Self {
+        let mut sender = Sender::new(config, controller);
+        sender.board.track_fates();
+        Sender { una: offset, next: offset, written: offset, ..sender }
+    }
+
+    /// Exchanges the fates of segments since the last call for an empty list.
+    pub(crate) fn swap_fates(&mut self, taken: &mut Vec<(u64, Fate)>) {
+        self.board.swap_fates(taken);
+    }
+
+    /// Retransmission timeouts since anything new was acknowledged.
+    pub(crate) fn consecutive_timeouts(&self) -> u32 {
+        self.consecutive_timeouts
     }
 
     /// The application has `bytes` more to send. Returns how many the send buffer took.
@@ -262,6 +286,11 @@ impl Sender {
         self.next - self.una
     }
 
+    /// Round-trip times as policies read them.
+    pub(crate) fn rtt(&self) -> RttView {
+        self.rtt.view()
+    }
+
     /// Smoothed round-trip time, or `None` before the first sample.
     pub fn smoothed_rtt(&self) -> Option<Duration> {
         self.rtt.smoothed()
@@ -308,6 +337,7 @@ impl Sender {
             rtt: self.rtt.view(),
             rto: self.rtt.rto(),
             oldest_unacked: self.oldest_sent(),
+            inter_loss: self.inter_loss,
             ..PathView::unknown(id)
         }
     }

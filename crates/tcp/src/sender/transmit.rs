@@ -38,7 +38,7 @@ impl Sender {
         self.timed = (self.consecutive_timeouts == 0).then_some((0, now));
         self.rto_at = Some(now + self.rtt.rto());
         let segment = blank(now, self.peer_timestamp, self.config.timestamps);
-        Segment { flags: Flags::SYN, ..segment }
+        Segment { seq: self.una, flags: Flags::SYN, ..segment }
     }
 
     /// An empty segment that wants an answer.
