@@ -3,7 +3,7 @@
 use anabranch_core::profiles::{AXES, Profile};
 use anabranch_policy::{PolicySpec, congestion};
 use anabranch_tcp::Config;
-use anabranch_tcp::meta::{MetaConfig, OnCut, OnTimeout};
+use anabranch_tcp::meta::{Join, MetaConfig};
 use std::sync::Arc;
 
 use super::error::Flaw;
@@ -50,9 +50,9 @@ const ROWS: &[Row] = &[
         reference(Config::ns2_sack1(true), NS2_RENO)
     }),
     ("tcp:mptcp", "MPTCP: lowest round-trip time first, LIA, reinjection after timeouts", || {
-        let on_timeout = OnTimeout::ReinjectAll;
+        let recovery = PolicySpec::new("resend");
         let meta = MetaConfig::new(Config::default());
-        several(MetaConfig { on_timeout, coupled: true, ..meta }, "lia")
+        several(MetaConfig { recovery, coupled: true, ..meta }, "lia")
     }),
     (
         "tcp:parallel",
@@ -60,8 +60,8 @@ const ROWS: &[Row] = &[
         || several(parallel(), RENO),
     ),
     ("tcp:ptcp", "the same with pTCP's redundant striping and reassignment of bytes", || {
-        let (on_timeout, on_cut) = (OnTimeout::ReinjectFirst, OnCut::Unbind);
-        several(MetaConfig { on_timeout, on_cut, ..parallel() }, RENO)
+        let recovery = PolicySpec::new("resend").with("timeout", "copy").with("cut", "unbind");
+        several(MetaConfig { recovery, join: Join::AfterFirst, ..parallel() }, RENO)
     }),
     ("tcp:ns2-newreno", "ns-2's Newreno sender", || reference(Config::ns2_newreno(), NS2_RENO)),
 ];
@@ -124,6 +124,7 @@ fn parallel() -> MetaConfig {
         send_buffer: unbounded,
         receive_buffer: unbounded,
         scheduler: PolicySpec::new("round-robin"),
+        join: Join::AllAtOnce,
         ..MetaConfig::new(Config { ecn: true, ..Config::default() })
     }
 }

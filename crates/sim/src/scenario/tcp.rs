@@ -1,7 +1,7 @@
 //! `tcp = { … }`: options of TCP connections.
 
-use anabranch_policy::{PolicySpec, scheduler};
-use anabranch_tcp::meta::{MetaConfig, OnCut, OnTimeout};
+use anabranch_policy::{PolicyError, PolicySpec, recovery, scheduler};
+use anabranch_tcp::meta::{Join, MetaConfig};
 use anabranch_tcp::{Config, LossRecovery};
 
 use super::profiles::control;
@@ -29,7 +29,7 @@ pub(super) fn read(section: &Section<'_>, protocol: TcpProtocol) -> TcpProtocol 
     match &mut meta {
         Some(meta) => several(&table, meta, &config),
         None => {
-            for key in ["scheduler", "on-timeout", "on-cut", "coupled"] {
+            for key in ["scheduler", "recovery", "join", "coupled"] {
                 if table.has(key) {
                     table.complain(
                         key,
@@ -52,29 +52,30 @@ fn several(table: &Section<'_>, meta: &mut MetaConfig, config: &Config) {
     if table.has("send-buffer") {
         meta.send_buffer = config.send_buffer;
     }
-    if let Some(text) = table.text("scheduler") {
-        let built = text.parse::<PolicySpec>().and_then(|spec| {
-            scheduler::build(&spec)?;
-            Ok(spec)
-        });
-        match built {
-            Ok(spec) => meta.scheduler = spec,
-            Err(error) => table.complain("scheduler", error.to_string(), ""),
-        }
-    }
-    match table.word("on-timeout") {
-        Some("keep") => meta.on_timeout = OnTimeout::Keep,
-        Some("reinject-all") => meta.on_timeout = OnTimeout::ReinjectAll,
-        Some("reinject-first") => meta.on_timeout = OnTimeout::ReinjectFirst,
-        _ => {}
-    }
-    match table.word("on-cut") {
-        Some("keep") => meta.on_cut = OnCut::Keep,
-        Some("unbind") => meta.on_cut = OnCut::Unbind,
+    policy(table, "scheduler", &mut meta.scheduler, |spec| scheduler::build(spec).map(drop));
+    policy(table, "recovery", &mut meta.recovery, |spec| recovery::build(spec).map(drop));
+    match table.word("join") {
+        Some("after-first") => meta.join = Join::AfterFirst,
+        Some("all-at-once") => meta.join = Join::AllAtOnce,
         _ => {}
     }
     if let Some(coupled) = table.flag("coupled") {
         meta.coupled = coupled;
+    }
+}
+
+/// Replaces a policy by the one that `key` names, if it can be built.
+fn policy(
+    table: &Section<'_>,
+    key: &str,
+    policy: &mut PolicySpec,
+    build: impl FnOnce(&PolicySpec) -> Result<(), PolicyError>,
+) {
+    let Some(text) = table.text(key) else { return };
+    let built = text.parse::<PolicySpec>().and_then(|spec| build(&spec).map(|()| spec));
+    match built {
+        Ok(spec) => *policy = spec,
+        Err(error) => table.complain(key, error.to_string(), ""),
     }
 }
 

@@ -1,10 +1,12 @@
-//! Which data a subflow's stream offsets stand for.
+//! Which data the offsets of a subflow's stream stand for.
 
 use std::collections::VecDeque;
 
-/// A run of data bound to a subflow: one segment's worth.
+/// One segment's worth of data: a chunk of the data stream, which keeps its boundaries for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chunk {
+    /// Its ordinal: 0 for the first one cut.
+    pub(super) id: u64,
     /// First data sequence number.
     pub(super) data: u64,
     /// Bytes.
@@ -17,70 +19,73 @@ impl Chunk {
     }
 }
 
+/// A run of the subflow's stream.
 #[derive(Clone, Copy, Debug)]
-struct Bound {
+struct Run {
     offset: u64,
-    /// `None` once it has been unbound.
-    chunk: Option<Chunk>,
     len: u64,
+    /// `None` once its data has been taken back.
+    chunk: Option<Chunk>,
 }
 
-/// The bindings of one subflow, in the order of its stream.
+/// The bindings of one subflow, in the order of its stream. Lookups bisect.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bindings {
-    list: VecDeque<Bound>,
+    runs: VecDeque<Run>,
 }
 
 impl Bindings {
     /// The subflow's next bytes, from `offset` on, stand for `chunk`.
     pub(super) fn push(&mut self, offset: u64, chunk: Chunk) {
-        self.list.push_back(Bound { offset, chunk: Some(chunk), len: chunk.len });
+        self.runs.push_back(Run { offset, len: chunk.len, chunk: Some(chunk) });
     }
 
     fn find(&self, offset: u64) -> Option<usize> {
-        let index = self.list.partition_point(|bound| bound.offset + bound.len <= offset);
-        self.list.get(index).filter(|bound| bound.offset <= offset).map(|_| index)
+        let index = self.runs.partition_point(|run| run.offset + run.len <= offset);
+        self.runs.get(index).filter(|run| run.offset <= offset).map(|_| index)
     }
 
-    /// The data sequence number of the byte at `offset`, if it is bound.
-    pub(super) fn lookup(&self, offset: u64) -> Option<u64> {
-        let bound = self.list.get(self.find(offset)?)?;
-        bound.chunk.map(|chunk| chunk.data + (offset - bound.offset))
+    /// The chunk that holds the byte at `offset`, and that byte's data sequence number.
+    pub(super) fn lookup(&self, offset: u64) -> Option<(Chunk, u64)> {
+        let run = self.runs.get(self.find(offset)?)?;
+        run.chunk.map(|chunk| (chunk, chunk.data + (offset - run.offset)))
     }
 
-    /// Length of the unbound run at `offset`, if it is one.
+    /// Length of the unbound run that begins at `offset`, if one does.
     pub(super) fn unbound_at(&self, offset: u64) -> Option<u64> {
-        let bound = self.list.get(self.find(offset)?)?;
-        (bound.chunk.is_none() && bound.offset == offset).then_some(bound.len)
+        let run = self.runs.get(self.find(offset)?)?;
+        (run.chunk.is_none() && run.offset == offset).then_some(run.len)
     }
 
-    /// Binds `chunk`, no longer than the run, to the unbound run at `offset`.
+    /// Binds `chunk`, as long as the run, to the unbound run at `offset`.
     pub(super) fn rebind(&mut self, offset: u64, chunk: Chunk) {
         if let Some(index) = self.find(offset)
-            && let Some(bound) = self.list.get_mut(index)
+            && let Some(run) = self.runs.get_mut(index)
         {
-            bound.chunk = Some(chunk);
+            run.chunk = Some(chunk);
         }
     }
 
-    /// Everything below `offset` has arrived.
-    pub(super) fn release(&mut self, offset: u64) {
-        while self.list.front().is_some_and(|bound| bound.offset + bound.len <= offset) {
-            self.list.pop_front();
+    /// Everything below `offset` has arrived: forgets those runs and hands over what was bound.
+    pub(super) fn release(&mut self, offset: u64, mut released: impl FnMut(Chunk)) {
+        while let Some(run) = self.runs.front().filter(|run| run.offset + run.len <= offset) {
+            if let Some(chunk) = run.chunk {
+                released(chunk);
+            }
+            self.runs.pop_front();
         }
     }
 
-    /// All bound chunks from `offset` on.
-    pub(super) fn from(&self, offset: u64) -> impl Iterator<Item = Chunk> + '_ {
-        let start = self.list.partition_point(|bound| bound.offset + bound.len <= offset);
-        self.list.range(start..).filter_map(|bound| bound.chunk)
+    /// What is bound, in the order of the stream.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = Chunk> + '_ {
+        self.runs.iter().filter_map(|run| run.chunk)
     }
 
-    /// Unbinds every chunk that begins at `offset` or beyond and hands it over.
+    /// Takes back every chunk that begins at `offset` or beyond and hands it over.
     pub(super) fn unbind_from(&mut self, offset: u64, mut taken: impl FnMut(Chunk)) {
-        let start = self.list.partition_point(|bound| bound.offset < offset);
-        for bound in self.list.range_mut(start..) {
-            if let Some(chunk) = bound.chunk.take() {
+        let start = self.runs.partition_point(|run| run.offset < offset);
+        for run in self.runs.range_mut(start..) {
+            if let Some(chunk) = run.chunk.take() {
                 taken(chunk);
             }
         }
@@ -91,22 +96,28 @@ impl Bindings {
 mod tests {
     use super::*;
 
+    fn chunk(data: u64) -> Chunk {
+        Chunk { id: data / 10, data, len: 10 }
+    }
+
     #[test]
     fn bindings_move_with_the_stream() {
         let mut bindings = Bindings::default();
         for i in 0..4 {
-            bindings.push(i * 10, Chunk { data: 100 * i, len: 10 });
+            bindings.push(i * 10, chunk(100 * i));
         }
-        assert_eq!(bindings.lookup(13), Some(103));
-        bindings.release(10);
-        assert_eq!((bindings.lookup(9), bindings.lookup(10)), (None, Some(100)));
+        assert_eq!(bindings.lookup(13), Some((chunk(100), 103)));
+        let mut released = Vec::new();
+        bindings.release(10, |chunk| released.push(chunk.data));
+        assert_eq!(released, [0]);
+        assert_eq!((bindings.lookup(9), bindings.lookup(10)), (None, Some((chunk(100), 100))));
         let mut taken = Vec::new();
         bindings.unbind_from(20, |chunk| taken.push(chunk.data));
         assert_eq!(taken, [200, 300]);
         assert_eq!(bindings.lookup(25), None);
         assert_eq!(bindings.unbound_at(20), Some(10));
-        bindings.rebind(20, Chunk { data: 700, len: 10 });
-        assert_eq!(bindings.lookup(25), Some(705));
-        assert_eq!(bindings.from(0).map(|chunk| chunk.data).collect::<Vec<_>>(), [100, 700]);
+        bindings.rebind(20, chunk(700));
+        assert_eq!(bindings.lookup(25), Some((chunk(700), 705)));
+        assert_eq!(bindings.chunks().map(|chunk| chunk.data).collect::<Vec<_>>(), [100, 700]);
     }
 }

@@ -1,17 +1,28 @@
 //! One data sequence space over several subflows: what MPTCP, pTCP and the striping applications
 //! that papers compare share.
 //!
-//! A [`MetaSender`] keeps the bytes and *binds* them to subflows one segment at a time, when a subflow
-//! has window for it (pull); which subflow is the decision of a scheduler of `anabranch_policy`. Each
-//! subflow is an ordinary [`Sender`](crate::Sender), and each of its segments carries the data sequence
-//! number of its payload. The [`MetaReceiver`] puts the data back in order and acknowledges it, beside
-//! the subflow's own acknowledgement, on the path on which it came. The protocols differ by the values
-//! of [`MetaConfig`]: what a timeout and a shrunk window do to what is bound ([`OnTimeout`], [`OnCut`]).
+//! A [`MetaSender`] keeps the bytes and cuts them into *chunks*, a segment's payload each, which it
+//! *binds* to subflows. When a subflow has room in its window, a scheduler of `anabranch_policy` says
+//! what goes on it; it may also assign chunks ahead of a window, take them back, copy named ones and
+//! penalise a subflow. Each subflow is an ordinary [`Sender`](crate::Sender), and each of its segments
+//! carries the data sequence number of its payload. The [`MetaReceiver`] puts the data back in order
+//! and acknowledges it, beside the subflow's own acknowledgement, on the path on which it came.
+//!
+//! The protocols differ by the values of [`MetaConfig`]: the scheduler, and the recovery policy that
+//! says what a timeout, a shrunk window and a dead subflow do to what is bound. To both policies every
+//! chunk is a window of one symbol. A subflow repairs its own losses, as TCP does, so the answers
+//! `Resend` and `Repair` to a loss ask for nothing more.
 
 mod binding;
+mod chunks;
+mod membership;
 mod pull;
 mod receiver;
+mod recover;
 mod sender;
+mod subflow;
+mod tell;
+mod window;
 
 use anabranch_policy::PolicySpec;
 
@@ -20,27 +31,14 @@ use crate::config::Config;
 pub use receiver::{MetaReceiver, MetaReceiverStatistics};
 pub use sender::{MetaSender, MetaSenderStatistics};
 
-/// What happens to the data bound to a subflow whose retransmission timer fires.
+/// When the subflows open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnTimeout {
-    /// It stays: only the subflow repairs its losses.
+pub enum Join {
+    /// The first alone, the others once it is established (RFC 8684 §3.2, pTCP §4.7).
     #[default]
-    Keep,
-    /// All of it is offered to the other subflows too (MPTCP's reinjection).
-    ReinjectAll,
-    /// The first segment of it is (pTCP's redundant striping).
-    ReinjectFirst,
-}
-
-/// What happens to the data bound to a subflow whose window shrinks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnCut {
-    /// It stays.
-    #[default]
-    Keep,
-    /// What lies beyond the new window is unbound and offered to all; the subflow's segments there
-    /// carry other data when they are sent again (pTCP's dynamic reassignment).
-    Unbind,
+    AfterFirst,
+    /// All at once, as sockets that an application opens side by side.
+    AllAtOnce,
 }
 
 /// One data stream over subflows.
@@ -56,26 +54,33 @@ pub struct MetaConfig {
     pub read_at_once: bool,
     /// The scheduler, of those of `anabranch_policy::scheduler`.
     pub scheduler: PolicySpec,
-    /// What a timeout does.
-    pub on_timeout: OnTimeout,
-    /// What a shrunk window does.
-    pub on_cut: OnCut,
+    /// What timeouts, shrunk windows and dead subflows do, of `anabranch_policy::recovery`.
+    pub recovery: PolicySpec,
+    /// What estimates each subflow's loss, of the estimators of `anabranch_policy::loss`. Only
+    /// schedulers read it.
+    pub loss: PolicySpec,
+    /// When the subflows open.
+    pub join: Join,
     /// Whether the congestion controllers read their siblings (LIA, OLIA and the like).
     pub coupled: bool,
 }
 
 impl MetaConfig {
     /// Subflows as `subflow` says, filled by least round-trip time first, 4 MiB of buffer on each side,
-    /// nothing moved between subflows.
+    /// nothing moved between subflows but what a dead one had, losses counted over some seconds.
     pub fn new(subflow: Config) -> Self {
+        let spec = |name: &str, options: &[(&str, &str)]| {
+            options.iter().fold(PolicySpec::new(name), |spec, (key, value)| spec.with(key, value))
+        };
         MetaConfig {
             subflow,
             send_buffer: 1 << 22,
             receive_buffer: 1 << 22,
             read_at_once: true,
-            scheduler: PolicySpec::new("min-rtt"),
-            on_timeout: OnTimeout::Keep,
-            on_cut: OnCut::Keep,
+            scheduler: spec("min-rtt", &[]),
+            recovery: spec("resend", &[("timeout", "nothing")]),
+            loss: spec("windowed", &[("half-life", "5s"), ("queue", "60s")]),
+            join: Join::default(),
             coupled: false,
         }
     }

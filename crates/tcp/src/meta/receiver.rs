@@ -1,5 +1,6 @@
 //! The receiving half: segments of several subflows in, one stream out.
 
+use anabranch_policy::view::MAX_PATHS;
 use anabranch_types::Time;
 
 use super::MetaConfig;
@@ -51,8 +52,12 @@ impl MetaReceiver {
     }
 
     /// Takes in a segment that arrived on `subflow`; `marked` if its packet carried Congestion
-    /// Experienced. What the shared buffer has no room for is refused as a whole.
+    /// Experienced. What the shared buffer has no room for is refused as a whole. A subflow that joins
+    /// late is taken in with its first segment, up to [`MAX_PATHS`] of them.
     pub fn handle_segment(&mut self, now: Time, subflow: usize, segment: &Segment, marked: bool) {
+        while self.subflows.len() <= subflow && subflow < MAX_PATHS {
+            self.subflows.push(Receiver::new(&self.config.unbounded_subflow()));
+        }
         let Some(receiver) = self.subflows.get_mut(subflow) else { return };
         if let Some(data) = segment.data_sequence()
             && segment.len > 0

@@ -1,242 +1,275 @@
 //! The sending half: bytes in, segments of several subflows out.
 
-use anabranch_policy::view::PathView;
-use anabranch_policy::{PolicyError, Scheduler, congestion, scheduler};
+use anabranch_policy::congestion::{self, CongestionController};
+use anabranch_policy::loss::{self, LossEstimator, Resolved};
+use anabranch_policy::recovery::{self, RecoveryEvent, RecoveryPolicy};
+use anabranch_policy::scheduler::{self, Pick, Scheduler, SchedulerAction, SchedulerEvent};
+use anabranch_policy::view::{PathView, WindowId};
+use anabranch_policy::{PolicyError, PolicySpec};
 use anabranch_types::{PathId, Time};
-use std::collections::{BTreeMap, VecDeque};
 
-use super::binding::{Bindings, Chunk};
-use super::{MetaConfig, OnCut, OnTimeout};
+use super::MetaConfig;
+use super::chunks::Chunks;
+use super::subflow::{Membership, Subflow};
+use super::window::{Persist, Shared};
+use crate::scoreboard::Fate;
 use crate::segment::{Flags, Segment};
-use crate::sender::{Sender, SenderEvent};
-use anabranch_policy::PolicySpec;
-use anabranch_policy::scheduler::Pick;
+use crate::sender::{Sender, SenderEvent, SenderStatistics};
 
 /// Counters of a meta sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MetaSenderStatistics {
-    /// Bytes bound to a subflow for the first time.
+    /// Bytes given to a subflow for the first time.
     pub bound_bytes: u64,
-    /// Bytes bound again: after a timeout, after unbinding, or as a copy.
+    /// Bytes given to a subflow once more: after a timeout, after they were taken back, or as a copy.
     pub rebound_bytes: u64,
-    /// Bytes unbound from shrunk windows.
+    /// Bytes taken back from shrunk windows.
     pub unbound_bytes: u64,
     /// Probes of a shut shared window.
     pub window_probes: u64,
-}
-
-/// One subflow.
-#[derive(Debug)]
-pub(super) struct Subflow {
-    pub(super) sender: Sender,
-    pub(super) bindings: Bindings,
-    /// Chunks given to it ahead of its window.
-    pub(super) queue: VecDeque<Chunk>,
-    /// Data below this has been on this subflow or need not be (copies for redundancy start here).
-    pub(super) copied: u64,
-}
-
-/// Data that waits to be bound once more.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Again {
-    pub(super) len: u64,
-    /// Bit i: subflow i has carried it.
-    pub(super) carried: u16,
 }
 
 /// The sending half of a data stream over subflows.
 ///
 /// Used as a [`Sender`]: after each `handle_*`, `write` or `finish`, call
 /// [`poll_transmit`](Self::poll_transmit) until it yields nothing, then ask
-/// [`next_timeout`](Self::next_timeout).
+/// [`next_timeout`](Self::next_timeout). A subflow's index is its path's identifier and slot.
 #[derive(Debug)]
 pub struct MetaSender {
     pub(super) config: MetaConfig,
     pub(super) scheduler: Box<dyn Scheduler>,
+    pub(super) recovery: Box<dyn RecoveryPolicy>,
+    pub(super) loss: Option<Box<dyn LossEstimator>>,
     pub(super) subflows: Vec<Subflow>,
-    pub(super) written: u64,
-    pub(super) next: u64,
-    una: u64,
-    /// End of the receiver's shared window.
-    pub(super) limit: u64,
-    /// By data sequence number.
-    pub(super) again: BTreeMap<u64, Again>,
-    finished: bool,
-    persist_at: Option<Time>,
-    persist_backoff: u32,
-    probe_due: bool,
+    pub(super) chunks: Chunks,
+    pub(super) shared: Shared,
+    pub(super) persist: Persist,
+    /// Latest time seen.
+    pub(super) now: Time,
+    /// When the scheduler was last woken.
+    pub(super) woken: Option<Time>,
+    /// The scheduler knows that the receiver's buffer limits the sender.
+    pub(super) receiver_limited: bool,
+    /// Snapshots of the subflows, and for which time they hold, if they do.
     pub(super) views: Vec<PathView>,
+    pub(super) views_at: Option<Time>,
     pub(super) picks: Vec<Pick>,
+    pub(super) actions: Vec<SchedulerAction>,
+    fates: Vec<(u64, Fate)>,
     pub(super) statistics: MetaSenderStatistics,
+    /// Counters of subflows whose place another has taken.
+    pub(super) past: SenderStatistics,
 }
 
 impl MetaSender {
-    /// A stream over as many subflows as there are controllers in `controls`.
+    /// A stream over as many subflows as there are controllers in `controls`, its policies as `config`
+    /// names them.
     ///
     /// # Errors
-    /// When a scheduler or controller does not exist or an option of one is wrong.
+    /// When a policy does not exist or an option of one is wrong.
     pub fn new(config: &MetaConfig, controls: &[PolicySpec]) -> Result<Self, PolicyError> {
-        let subflow = config.unbounded_subflow();
-        let mut subflows = Vec::new();
-        for control in controls {
-            let controller = congestion::build(control, u64::from(subflow.mss))?;
-            subflows.push(Subflow {
-                sender: Sender::new(&subflow, controller),
-                bindings: Bindings::default(),
-                queue: VecDeque::new(),
-                copied: 0,
-            });
-        }
-        Ok(MetaSender {
-            scheduler: scheduler::build(&config.scheduler)?,
-            subflows,
-            written: 0,
-            next: 0,
-            una: 0,
-            limit: config.receive_buffer,
-            again: BTreeMap::new(),
-            finished: false,
-            persist_at: None,
-            persist_backoff: 1,
-            probe_due: false,
+        let mss = u64::from(config.subflow.mss);
+        let controls: Result<Vec<_>, _> =
+            controls.iter().map(|control| congestion::build(control, mss)).collect();
+        let scheduler = scheduler::build(&config.scheduler)?;
+        let recovery = recovery::build(&config.recovery)?;
+        let loss = loss::build_estimator(&config.loss)?;
+        Ok(MetaSender::assemble(config, controls?, scheduler, recovery, Some(loss)))
+    }
+
+    /// The same with policies that were built elsewhere. Only the loss estimator is still named by
+    /// `config`; if it cannot be built, no loss is shown.
+    pub fn with_policies(
+        config: &MetaConfig,
+        controls: Vec<Box<dyn CongestionController>>,
+        scheduler: Box<dyn Scheduler>,
+        recovery: Box<dyn RecoveryPolicy>,
+    ) -> Self {
+        let loss = loss::build_estimator(&config.loss).ok();
+        MetaSender::assemble(config, controls, scheduler, recovery, loss)
+    }
+
+    fn assemble(
+        config: &MetaConfig,
+        controls: Vec<Box<dyn CongestionController>>,
+        scheduler: Box<dyn Scheduler>,
+        recovery: Box<dyn RecoveryPolicy>,
+        loss: Option<Box<dyn LossEstimator>>,
+    ) -> Self {
+        let mss = u64::from(config.subflow.mss.max(1));
+        let mut sender = MetaSender {
+            scheduler,
+            recovery,
+            loss,
+            subflows: Vec::new(),
+            chunks: Chunks::default(),
+            shared: Shared::new(mss, config.send_buffer, config.receive_buffer),
+            persist: Persist::default(),
+            now: Time::ZERO,
+            woken: None,
+            receiver_limited: false,
             views: Vec::new(),
+            views_at: None,
             picks: Vec::new(),
+            actions: Vec::new(),
+            fates: Vec::new(),
             statistics: MetaSenderStatistics::default(),
+            past: SenderStatistics::default(),
             config: config.clone(),
-        })
+        };
+        for control in controls {
+            sender.join(control);
+        }
+        sender
     }
 
     /// The application has `bytes` more to send. Returns how many the shared buffer took.
     pub fn write(&mut self, bytes: u64) -> u64 {
-        if self.finished {
+        if self.shared.finished {
             return 0;
         }
-        let room = self.config.send_buffer.saturating_sub(self.written - self.una);
-        let taken = bytes.min(room);
-        self.written += taken;
+        let taken = bytes.min(self.shared.room());
+        self.shared.written += taken;
         taken
     }
 
     /// Nothing more will be written.
     pub fn finish(&mut self) {
-        self.finished = true;
+        self.shared.finished = true;
     }
 
     /// Takes in an acknowledgement that arrived on `subflow`.
     pub fn handle_segment(&mut self, now: Time, subflow: usize, segment: &Segment) {
+        self.now = now;
+        let mut recovered = 0..0;
         if segment.flags.has(Flags::ACK)
             && let Some(acknowledged) = segment.data_sequence()
         {
-            self.take_data_ack(acknowledged, segment.window);
+            recovered = self.take_data_ack(acknowledged, segment.window);
         }
+        self.changed();
         if self.config.coupled {
             self.refresh_views(now);
         }
-        let views = core::mem::take(&mut self.views);
-        if let Some(subflow) = self.subflows.get_mut(subflow) {
-            let siblings: &[PathView] = if self.config.coupled { &views } else { &[] };
-            subflow.sender.handle_segment_among(now, segment, siblings);
-            subflow.bindings.release(subflow.sender.acknowledged());
+        if let Some(own) = self.subflows.get_mut(subflow).filter(|own| own.is_joined()) {
+            let siblings: &[PathView] = if self.config.coupled { &self.views } else { &[] };
+            own.sender.handle_segment_among(now, segment, siblings);
+            self.changed();
+            self.digest(now, subflow);
         }
-        self.views = views;
-        self.take_events(subflow);
+        for id in recovered {
+            self.tell(now, SchedulerEvent::Recovered(WindowId(id)));
+        }
     }
 
-    fn take_data_ack(&mut self, acknowledged: u64, window: u64) {
-        if acknowledged > self.next {
-            return;
+    /// What an acknowledgement or a timer did to a subflow, and what follows for the stream.
+    fn digest(&mut self, now: Time, index: usize) {
+        let path = PathId(index as u32);
+        let (acked, lost) = self.take_fates(index);
+        self.resolve(now, index, acked, lost);
+        self.chunks.rescue_oldest();
+        self.heard(now, index);
+        self.take_events(now, index);
+        if lost > 0 {
+            self.tell(now, SchedulerEvent::Lost(path));
         }
-        self.una = self.una.max(acknowledged);
-        let limit = acknowledged.saturating_add(window);
-        if limit > self.limit {
-            self.limit = limit;
-            self.persist_at = None;
-            self.persist_backoff = 1;
+        if acked > 0 {
+            self.tell(now, SchedulerEvent::Acked(path));
         }
-        while let Some(entry) = self.again.first_entry()
-            && *entry.key() + entry.get().len <= self.una
+    }
+
+    /// Enters the fates of a subflow's segments into the table of chunks. Returns how many were
+    /// acknowledged and how many lost.
+    fn take_fates(&mut self, index: usize) -> (u32, u32) {
+        let Some(subflow) = self.subflows.get_mut(index) else { return (0, 0) };
+        let (mut acked, mut lost) = (0, 0);
+        self.fates.clear();
+        subflow.sender.swap_fates(&mut self.fates);
+        for (offset, fate) in self.fates.drain(..) {
+            let chunk = subflow.bindings.lookup(offset).map(|(chunk, _)| chunk.id);
+            match fate {
+                Fate::Delivered => acked += 1,
+                Fate::Lost => lost += 1,
+            }
+            match (chunk, fate) {
+                (Some(id), Fate::Delivered) => self.chunks.on_delivered(id, index as u8),
+                (Some(id), Fate::Lost) => self.chunks.on_lost(id, index as u8),
+                (None, _) => {}
+            }
+        }
+        let chunks = &mut self.chunks;
+        let acknowledged = subflow.sender.acknowledged();
+        subflow.bindings.release(acknowledged, |chunk| chunks.on_unbound(chunk.id, index as u8));
+        (acked, lost)
+    }
+
+    /// Tells the loss estimator of packets whose fate is known.
+    pub(super) fn resolve(&mut self, now: Time, index: usize, acked: u32, lost: u32) {
+        let Some(subflow) = self.subflows.get(index).filter(|_| acked + lost > 0) else { return };
+        let rtt = subflow.sender.rtt();
+        let path = PathId(index as u32);
+        let (queue, srtt) = (rtt.queue, rtt.smoothed);
+        if let Some(loss) = &mut self.loss {
+            loss.on_resolved(&Resolved { now, path, window: None, acked, lost, queue, srtt });
+        }
+    }
+
+    fn take_events(&mut self, now: Time, index: usize) {
+        let path = PathId(index as u32);
+        while let Some(event) =
+            self.subflows.get_mut(index).and_then(|subflow| subflow.sender.poll_event())
         {
-            entry.remove();
+            match event {
+                SenderEvent::Connected => {
+                    self.admit();
+                    self.path_up(now, path);
+                }
+                SenderEvent::Timeout(_) => self.on_timeout(now, index),
+                SenderEvent::WindowCut(window) => {
+                    self.recover(now, RecoveryEvent::WindowCut { path, window });
+                    self.tell(now, SchedulerEvent::WindowCut(path, window));
+                }
+                SenderEvent::GaveUp => self.leave(now, index),
+                SenderEvent::Recovery(_) | SenderEvent::Drained => {}
+            }
         }
     }
 
     /// Does what is due at `now`; harmless if nothing is.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.now = now;
         for index in 0..self.subflows.len() {
-            if let Some(subflow) = self.subflows.get_mut(index) {
-                subflow.sender.handle_timeout(now);
+            let Some(subflow) = self.subflows.get_mut(index).filter(|s| s.is_joined()) else {
+                continue;
+            };
+            if subflow.hold_until.is_some_and(|until| until <= now) {
+                subflow.hold_until = None;
             }
-            self.take_events(index);
+            if subflow.sender.next_timeout().is_some_and(|at| at <= now) {
+                subflow.sender.handle_timeout(now);
+                self.changed();
+                self.digest(now, index);
+            }
         }
-        if self.persist_at.is_some_and(|at| at <= now) {
-            self.persist_at = None;
-            self.probe_due = true;
-            self.persist_backoff = (self.persist_backoff * 2).min(1 << 10);
-        }
+        self.persist.handle_timeout(now);
+        self.wake_scheduler(now);
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) has something to do.
     pub fn next_timeout(&self) -> Option<Time> {
-        let subflows = self.subflows.iter().filter_map(|subflow| subflow.sender.next_timeout());
-        let others = [self.persist_at, self.scheduler.wakeup()];
+        let subflows = self.subflows.iter().filter_map(|subflow| subflow.next_timeout(self.now));
+        let others = [self.persist.at, self.wakeup()];
         subflows.chain(others.into_iter().flatten()).min()
-    }
-
-    fn take_events(&mut self, index: usize) {
-        while let Some(event) =
-            self.subflows.get_mut(index).and_then(|subflow| subflow.sender.poll_event())
-        {
-            match (event, self.config.on_timeout, self.config.on_cut) {
-                (SenderEvent::Timeout(from), OnTimeout::ReinjectAll, _) => {
-                    self.reinject(index, from, usize::MAX);
-                }
-                (SenderEvent::Timeout(from), OnTimeout::ReinjectFirst, _) => {
-                    self.reinject(index, from, 1);
-                }
-                (SenderEvent::WindowCut(window), _, OnCut::Unbind) => {
-                    self.unbind_beyond(index, window);
-                }
-                // What a dead subflow had must go elsewhere under every policy.
-                (SenderEvent::GaveUp, ..) => self.reinject(index, 0, usize::MAX),
-                _ => {}
-            }
-        }
-    }
-
-    /// Offers the first `most` chunks bound to `subflow` from stream offset `from` on to all others, as
-    /// far as they are not acknowledged; the subflow keeps them.
-    pub fn reinject(&mut self, subflow: usize, from: u64, most: usize) {
-        let Some(source) = self.subflows.get(subflow) else { return };
-        let una = self.una;
-        for chunk in source.bindings.from(from).filter(|chunk| chunk.end() > una).take(most) {
-            let again = Again { len: chunk.len, carried: carried_by(subflow) };
-            self.again.entry(chunk.data).or_insert(again).carried |= carried_by(subflow);
-        }
-    }
-
-    /// Unbinds what `subflow` has bound beyond its first `window` outstanding bytes and offers it to
-    /// all. What was sent already may still arrive; the receiver drops what comes twice.
-    pub fn unbind_beyond(&mut self, subflow: usize, window: u64) {
-        let una = self.una;
-        let Some(source) = self.subflows.get_mut(subflow) else { return };
-        let from = source.sender.acknowledged().saturating_add(window);
-        let (again, statistics) = (&mut self.again, &mut self.statistics);
-        source.bindings.unbind_from(from, |chunk| {
-            if chunk.end() > una {
-                again.entry(chunk.data).or_insert(Again { len: chunk.len, carried: 0 });
-                statistics.unbound_bytes += chunk.len;
-            }
-        });
     }
 
     /// Everything below this data sequence number is acknowledged.
     pub fn acknowledged(&self) -> u64 {
-        self.una
+        self.shared.una
     }
 
     /// Everything written has been acknowledged.
     pub fn is_drained(&self) -> bool {
-        self.una >= self.written
+        self.shared.una >= self.shared.written
     }
 
     /// The sender of one subflow.
@@ -244,14 +277,20 @@ impl MetaSender {
         self.subflows.get(index).map(|subflow| &subflow.sender)
     }
 
-    /// The sender of one subflow, to penalise it or to hand it notices of loss.
+    /// The sender of one subflow, to hand it notices of loss.
     pub fn subflow_mut(&mut self, index: usize) -> Option<&mut Sender> {
+        self.changed();
         self.subflows.get_mut(index).map(|subflow| &mut subflow.sender)
     }
 
-    /// Number of subflows.
+    /// Number of subflows, those that are gone included.
     pub fn subflows(&self) -> usize {
         self.subflows.len()
+    }
+
+    /// Whether a subflow takes part: it opens or is open.
+    pub fn has_joined(&self, index: usize) -> bool {
+        self.subflows.get(index).is_some_and(|own| own.membership == Membership::Joined)
     }
 
     /// Counters since the start.
@@ -259,41 +298,12 @@ impl MetaSender {
         &self.statistics
     }
 
-    /// Brings the snapshots of the subflows up to date.
-    pub(super) fn refresh_views(&mut self, now: Time) {
-        self.views.clear();
-        for (index, subflow) in self.subflows.iter().enumerate() {
-            let slot = u8::try_from(index).unwrap_or(u8::MAX);
-            let mut view = subflow.sender.view(PathId(index as u32), slot, now);
-            view.bytes_queued += subflow.queue.iter().map(|chunk| chunk.len).sum::<u64>();
-            view.ready = view.ready && subflow.queue.is_empty();
-            self.views.push(view);
-        }
+    /// Counters of all subflows together, earlier ones in their places included.
+    pub fn subflow_statistics(&self) -> SenderStatistics {
+        let present: SenderStatistics =
+            self.subflows.iter().map(|subflow| *subflow.sender.statistics()).sum();
+        let mut all = self.past;
+        all += present;
+        all
     }
-
-    /// The shared window is shut and nothing is on its way that would open it: probe for it.
-    pub(super) fn watch_window(&mut self, now: Time) -> Option<(usize, Segment)> {
-        let blocked = self.next < self.written && self.next >= self.limit && self.una >= self.next;
-        if !blocked {
-            return None;
-        }
-        let index = (0..self.subflows.len())
-            .filter(|index| self.subflow(*index).is_some_and(Sender::is_open))
-            .min_by_key(|index| self.subflow(*index).and_then(Sender::smoothed_rtt))?;
-        let sender = self.subflows.get_mut(index).map(|subflow| &mut subflow.sender)?;
-        if core::mem::take(&mut self.probe_due) {
-            self.statistics.window_probes += 1;
-            return Some((index, sender.probe(now)));
-        }
-        if self.persist_at.is_none() {
-            let wait = sender.rto().saturating_mul(self.persist_backoff);
-            self.persist_at = Some(now + wait.min(self.config.subflow.timers.max_rto));
-        }
-        None
-    }
-}
-
-/// The bit of a subflow in [`Again::carried`].
-pub(super) fn carried_by(subflow: usize) -> u16 {
-    u32::try_from(subflow).ok().and_then(|shift| 1_u16.checked_shl(shift)).unwrap_or(0)
 }

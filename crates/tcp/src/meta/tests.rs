@@ -1,5 +1,10 @@
 //! Streams over two or three paths in virtual time.
 
+mod contract;
+mod membership;
+mod random;
+mod script;
+
 use anabranch_policy::PolicySpec;
 use anabranch_types::{Rng, Time};
 use core::time::Duration;
@@ -24,6 +29,7 @@ fn path(mbps: u64, delay_ms: u64, loss: f64) -> Path {
     Path { mbps, delay, loss, busy_until: Time::ZERO, dies: Time::MAX }
 }
 
+/// A sender and a receiver over paths in virtual time.
 struct Run {
     sender: MetaSender,
     receiver: MetaReceiver,
@@ -32,19 +38,27 @@ struct Run {
     events: BTreeMap<(Time, u64), (bool, usize, Segment)>,
     order: u64,
     now: Time,
+    /// Steps in a row in which no time passed.
+    standing: u32,
 }
 
 impl Run {
     fn new(config: &MetaConfig, paths: &[Path], seed: u64) -> Self {
         let control: PolicySpec = "reno:initial=2".parse().expect("a policy");
+        let sender = MetaSender::new(config, &vec![control; paths.len()]).expect("policies");
+        Run::of(sender, config, paths, seed)
+    }
+
+    fn of(sender: MetaSender, config: &MetaConfig, paths: &[Path], seed: u64) -> Self {
         Run {
-            sender: MetaSender::new(config, &vec![control; paths.len()]).expect("policies"),
+            sender,
             receiver: MetaReceiver::new(config, paths.len()),
             paths: paths.to_vec(),
             rng: Rng::new(seed),
             events: BTreeMap::new(),
             order: 0,
             now: Time::ZERO,
+            standing: 0,
         }
     }
 
@@ -75,6 +89,36 @@ impl Run {
         }
     }
 
+    /// Lets what may leave go, and what comes next happen; false if nothing ever will.
+    fn step(&mut self) -> bool {
+        self.drain();
+        let event = self.events.first_key_value().map(|((at, _), _)| *at);
+        let timers = [event, self.sender.next_timeout(), self.receiver.next_timeout()];
+        let Some(next) = timers.into_iter().flatten().min() else { return false };
+        self.standing = if next > self.now { 0 } else { self.standing + 1 };
+        assert!(self.standing < 10_000, "time stands still at {:?}", self.now);
+        self.now = self.now.max(next);
+        if let Some(entry) = self.events.first_entry()
+            && entry.key().0 <= self.now
+        {
+            let (to_receiver, index, segment) = entry.remove();
+            if to_receiver {
+                self.receiver.handle_segment(self.now, index, &segment, false);
+            } else {
+                self.sender.handle_segment(self.now, index, &segment);
+            }
+        }
+        self.sender.handle_timeout(self.now);
+        self.receiver.handle_timeout(self.now);
+        true
+    }
+
+    /// Lets everything happen that does before `end`.
+    fn run_until(&mut self, end: Time) {
+        while self.now < end && self.step() {}
+        self.drain();
+    }
+
     /// Sends `bytes`; the reader takes at most `chunk` after each event. Returns the seconds it took.
     fn transfer(&mut self, bytes: u64, chunk: u64) -> f64 {
         let mut left = bytes;
@@ -82,28 +126,12 @@ impl Run {
             left -= self.sender.write(left);
             if left == 0 {
                 self.sender.finish();
-            }
-            self.receiver.read(chunk);
-            self.drain();
-            if left == 0 && self.sender.is_drained() {
-                return self.now.as_secs_f64();
-            }
-            let event = self.events.first_key_value().map(|((at, _), _)| *at);
-            let timers = [event, self.sender.next_timeout(), self.receiver.next_timeout()];
-            let next = timers.into_iter().flatten().min().expect("not stuck");
-            self.now = self.now.max(next);
-            if let Some(entry) = self.events.first_entry()
-                && entry.key().0 <= self.now
-            {
-                let (to_receiver, index, segment) = entry.remove();
-                if to_receiver {
-                    self.receiver.handle_segment(self.now, index, &segment, false);
-                } else {
-                    self.sender.handle_segment(self.now, index, &segment);
+                if self.sender.is_drained() {
+                    return self.now.as_secs_f64();
                 }
             }
-            self.sender.handle_timeout(self.now);
-            self.receiver.handle_timeout(self.now);
+            self.receiver.read(chunk);
+            assert!(self.step(), "nothing will ever happen");
         }
         panic!("stuck at {} of {bytes}", self.sender.acknowledged());
     }
@@ -113,9 +141,13 @@ impl Run {
     }
 }
 
+fn policy(text: &str) -> PolicySpec {
+    text.parse().expect("a policy")
+}
+
 fn config(scheduler: &str) -> MetaConfig {
     let subflow = Config { mss: 1000, ..Config::default() };
-    MetaConfig { scheduler: scheduler.parse().expect("a policy"), ..MetaConfig::new(subflow) }
+    MetaConfig { scheduler: policy(scheduler), ..MetaConfig::new(subflow) }
 }
 
 #[test]
@@ -155,12 +187,11 @@ fn redundant_paths_hide_each_others_losses() {
 fn every_byte_arrives_whatever_is_moved() {
     let mut seed = 0;
     for scheduler in ["min-rtt", "round-robin", "redundant"] {
-        for on_timeout in [OnTimeout::Keep, OnTimeout::ReinjectAll, OnTimeout::ReinjectFirst] {
-            for on_cut in [OnCut::Keep, OnCut::Unbind] {
+        for timeout in ["nothing", "reinject", "copy"] {
+            for cut in ["keep", "unbind"] {
                 seed += 1;
                 let config = MetaConfig {
-                    on_timeout,
-                    on_cut,
+                    recovery: policy(&format!("resend:timeout={timeout},cut={cut}")),
                     receive_buffer: 40_000,
                     send_buffer: 60_000,
                     read_at_once: false,
@@ -181,14 +212,15 @@ fn every_byte_arrives_whatever_is_moved() {
 fn a_path_that_dies_holds_its_data_up_only_without_reinjection() {
     let mut paths = [path(5, 20, 0.0), path(5, 20, 0.0)];
     paths[1].dies = Time::from_millis(700);
-    let reinject = MetaConfig { on_timeout: OnTimeout::ReinjectAll, ..config("min-rtt") };
+    let reinject = MetaConfig { recovery: policy("resend"), ..config("min-rtt") };
     let seconds = Run::new(&reinject, &paths, 1).transfer(2_000_000, u64::MAX);
     assert!(seconds < 8.0, "{seconds}");
 }
 
 #[test]
 fn a_cut_unbinds_what_lies_beyond_the_window() {
-    let config = MetaConfig { on_cut: OnCut::Unbind, ..config("min-rtt") };
+    let recovery = policy("resend:timeout=nothing,cut=unbind");
+    let config = MetaConfig { recovery, ..config("min-rtt") };
     let paths = [path(10, 50, 0.0), path(10, 20, 0.02)];
     let mut run = Run::new(&config, &paths, 3);
     run.transfer(4_000_000, u64::MAX);
@@ -205,23 +237,7 @@ fn a_shut_shared_window_is_probed() {
     let mut run = Run::new(&config, &[path(5, 20, 0.0)], 1);
     run.sender.write(20_000);
     for _ in 0..300 {
-        run.drain();
-        let event = run.events.first_key_value().map(|((at, _), _)| *at);
-        let Some(next) = [event, run.sender.next_timeout()].into_iter().flatten().min() else {
-            break;
-        };
-        run.now = next;
-        if let Some(entry) = run.events.first_entry()
-            && entry.key().0 <= run.now
-        {
-            let (to_receiver, index, segment) = entry.remove();
-            if to_receiver {
-                run.receiver.handle_segment(run.now, index, &segment, false);
-            } else {
-                run.sender.handle_segment(run.now, index, &segment);
-            }
-        }
-        run.sender.handle_timeout(run.now);
+        run.step();
     }
     assert_eq!(run.sender.acknowledged(), 10_000);
     assert!(run.sender.statistics().window_probes >= 5);

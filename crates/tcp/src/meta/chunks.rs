@@ -1,0 +1,462 @@
+//! The chunks that are cut and not acknowledged at the data level, as the scheduler sees them.
+
+use anabranch_policy::view::{MAX_PATHS, SymbolId, WindowId, WindowView};
+use anabranch_types::Time;
+use std::collections::BTreeSet;
+
+use super::binding::Chunk;
+
+/// Tables longer than this are shown in part, so that a pull costs the same however much is outstanding.
+const MOST_SHOWN: usize = 256;
+/// Of those, so many of the oldest chunks.
+const OLDEST_SHOWN: usize = 64;
+
+/// What the table knows of a chunk beside its view.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    data: u64,
+    len: u64,
+    /// Bit i: the stream of the subflow in slot i has it and is not acknowledged that far.
+    bound: u16,
+    /// Bit i: it waits in the queue of the subflow in slot i.
+    queued: u16,
+}
+
+/// Outstanding chunks in the order of the data. Each is a window of one symbol.
+///
+/// The views lie in one slice and are kept up to date as chunks move, so that showing them costs
+/// nothing. A chunk is found by its ordinal at once, a due one by its length in O(log n). What a subflow
+/// has to retransmit counts as queued there.
+#[derive(Debug, Default)]
+pub(super) struct Chunks {
+    views: Vec<WindowView>,
+    entries: Vec<Entry>,
+    /// Entries before this index are released; they are cleared away when they are half of all.
+    start: usize,
+    /// Ordinal of the chunk at `start`.
+    first: u64,
+    /// Due chunks.
+    due: BTreeSet<u64>,
+    /// The same by length, then ordinal.
+    due_by_len: BTreeSet<(u64, u64)>,
+    /// By slot: no chunk below this ordinal is one of which the subflow there could take a copy.
+    copied: [u64; MAX_PATHS],
+    /// A selection of views.
+    shown: Vec<WindowView>,
+}
+
+/// The bit of a slot in masks.
+pub(super) fn bit(slot: u8) -> u16 {
+    1_u16.checked_shl(u32::from(slot)).unwrap_or(0)
+}
+
+impl Chunks {
+    /// Cuts the next chunk.
+    pub(super) fn cut(&mut self, data: u64, len: u64) -> Chunk {
+        let id = self.first + (self.views.len() - self.start) as u64;
+        self.entries.push(Entry { data, len, bound: 0, queued: 0 });
+        self.views.push(WindowView {
+            id: WindowId(id),
+            first: SymbolId(id),
+            sources: 1,
+            planned: 1,
+            closed: true,
+            ..WindowView::default()
+        });
+        Chunk { id, data, len }
+    }
+
+    /// All of them, oldest first; of many the oldest, the oldest that is due, and the oldest of which the
+    /// subflow in slot `puller` could take a copy.
+    pub(super) fn show(&mut self, puller: Option<u8>) -> &[WindowView] {
+        let mut oldest_due = self.due.iter().take(OLDEST_SHOWN);
+        let own = puller.is_some_and(|slot| oldest_due.any(|id| self.is_on(*id, slot)));
+        if self.views.len() - self.start > MOST_SHOWN {
+            self.select(puller);
+        } else if own {
+            self.shown.clear();
+            self.shown.extend_from_slice(self.views.get(self.start..).unwrap_or_default());
+        } else {
+            return self.views.get(self.start..).unwrap_or_default();
+        }
+        if own && let Some(slot) = puller {
+            self.hide_own(slot);
+        }
+        &self.shown
+    }
+
+    /// A subflow is not offered what it has to retransmit by itself.
+    fn hide_own(&mut self, slot: u8) {
+        let mut shown = core::mem::take(&mut self.shown);
+        for view in shown.iter_mut().filter(|view| view.due > 0) {
+            if self.is_on(view.id.0, slot) {
+                view.due = 0;
+            }
+        }
+        self.shown = shown;
+    }
+
+    /// Selects what is shown of a long table.
+    fn select(&mut self, puller: Option<u8>) {
+        let offered = |id: &&u64| puller.is_none_or(|slot| !self.is_on(**id, slot));
+        let due = self.due.iter().take(OLDEST_SHOWN).find(offered).copied();
+        let uncopied = puller.and_then(|slot| self.oldest_uncopied(slot));
+        let mut others = [due, uncopied].map(|id| id.and_then(|id| self.index(id)));
+        others.sort_unstable();
+        let end = self.start + OLDEST_SHOWN;
+        self.shown.clear();
+        self.shown.extend_from_slice(self.views.get(self.start..end).unwrap_or_default());
+        let mut last = end;
+        for index in others.into_iter().flatten().filter(|index| *index >= end) {
+            if index >= last {
+                self.shown.extend(self.views.get(index));
+                last = index + 1;
+            }
+        }
+    }
+
+    /// The oldest chunk of which the subflow in `slot` could take a copy.
+    fn oldest_uncopied(&mut self, slot: u8) -> Option<u64> {
+        let at = usize::from(slot) % MAX_PATHS;
+        let from = self.copied.get(at).map_or(self.first, |from| self.first.max(*from));
+        let views = self.views.get(self.index(from)?..)?;
+        let is_here = |view: &WindowView| {
+            [&view.in_flight_on, &view.queued_on].iter().any(|counts| counts.get(at) != Some(&0))
+        };
+        // What has arrived, or is on this subflow, will not be asked for again: the next search skips it.
+        let open = views.iter().position(|view| view.received == 0 && !is_here(view));
+        let open = open.unwrap_or(views.len());
+        let rest = views.get(open..).unwrap_or_default();
+        let ahead = rest.iter().position(|view| view.in_flight > 0 && !is_here(view));
+        if let Some(copied) = self.copied.get_mut(at) {
+            *copied = from + open as u64;
+        }
+        ahead.map(|ahead| from + (open + ahead) as u64)
+    }
+
+    fn index(&self, id: u64) -> Option<usize> {
+        let ahead = usize::try_from(id.checked_sub(self.first)?).ok()?;
+        self.start.checked_add(ahead).filter(|index| *index < self.views.len())
+    }
+
+    fn at(&mut self, id: u64) -> Option<(&mut Entry, &mut WindowView)> {
+        let index = self.index(id)?;
+        Some((self.entries.get_mut(index)?, self.views.get_mut(index)?))
+    }
+
+    /// The chunk of this ordinal, unless it has been released.
+    pub(super) fn get(&self, id: u64) -> Option<Chunk> {
+        let entry = self.entries.get(self.index(id)?)?;
+        Some(Chunk { id, data: entry.data, len: entry.len })
+    }
+
+    /// Whether the subflow in `slot` has the chunk, in its stream or in its queue.
+    pub(super) fn is_on(&self, id: u64, slot: u8) -> bool {
+        let entry = self.index(id).and_then(|index| self.entries.get(index));
+        entry.is_some_and(|entry| (entry.bound | entry.queued) & bit(slot) != 0)
+    }
+
+    /// Whether a subflow has reported that it arrived, or it is released.
+    pub(super) fn has_arrived(&self, id: u64) -> bool {
+        let view = self.index(id).and_then(|index| self.views.get(index));
+        view.is_none_or(|view| view.received > 0)
+    }
+
+    /// It waits in the queue of the subflow in `slot`.
+    pub(super) fn on_queued(&mut self, id: u64, slot: u8) {
+        self.change(id, slot, |entry, _| entry.queued |= bit(slot));
+    }
+
+    /// It does not wait there any more.
+    pub(super) fn on_unqueued(&mut self, id: u64, slot: u8) {
+        self.change(id, slot, |entry, _| entry.queued &= !bit(slot));
+    }
+
+    /// The stream of the subflow in `slot` carries it from now on.
+    pub(super) fn on_bound(&mut self, id: u64, slot: u8) {
+        self.change(id, slot, |entry, _| entry.bound |= bit(slot));
+    }
+
+    /// A segment with it left on the subflow in `slot`. False if one was in flight there already.
+    pub(super) fn on_sent(&mut self, id: u64, slot: u8, now: Time) -> bool {
+        let mut fresh = true;
+        self.change(id, slot, |_, view| {
+            if view.carried_on == 0 {
+                view.opened = now;
+            }
+            view.carried_on |= bit(slot);
+            fresh = set(&mut view.in_flight_on, slot, 1) == 0;
+        });
+        fresh
+    }
+
+    /// The segment of it in flight on `slot` was lost there.
+    pub(super) fn on_lost(&mut self, id: u64, slot: u8) {
+        self.change(id, slot, |_, view| {
+            set(&mut view.in_flight_on, slot, 0);
+            view.lost_on |= bit(slot);
+        });
+    }
+
+    /// The subflow in `slot` reports that it arrived.
+    pub(super) fn on_delivered(&mut self, id: u64, slot: u8) {
+        self.take_due(id);
+        self.change(id, slot, |_, view| {
+            set(&mut view.in_flight_on, slot, 0);
+            view.received = 1;
+        });
+    }
+
+    /// The stream of the subflow in `slot` has been acknowledged beyond it, or has given it up.
+    pub(super) fn on_unbound(&mut self, id: u64, slot: u8) {
+        self.change(id, slot, |entry, view| {
+            entry.bound &= !bit(slot);
+            set(&mut view.in_flight_on, slot, 0);
+        });
+    }
+
+    /// Carries out a change of where the chunk is on `slot`, and what follows from it for its view.
+    fn change(&mut self, id: u64, slot: u8, change: impl FnOnce(&mut Entry, &mut WindowView)) {
+        let Some((entry, view)) = self.at(id) else { return };
+        change(entry, view);
+        let at = usize::from(slot) % MAX_PATHS;
+        let flies = view.in_flight_on.get(at).is_some_and(|count| *count > 0);
+        let waits = (entry.bound | entry.queued) & bit(slot) != 0 && view.received == 0 && !flies;
+        set(&mut view.queued_on, slot, u16::from(waits));
+        settle(view);
+        let copyable = !flies && !waits && view.received == 0;
+        if let Some(copied) = self.copied.get_mut(at)
+            && copyable
+        {
+            *copied = (*copied).min(id);
+        }
+    }
+
+    /// Makes it due, unless it has arrived or one of the subflows in `others` has it.
+    /// True if it is due now and was not before.
+    pub(super) fn make_due(&mut self, id: u64, others: u16) -> bool {
+        let Some((entry, view)) = self.at(id) else { return false };
+        if view.received > 0 || view.due > 0 || (entry.bound | entry.queued) & others != 0 {
+            return false;
+        }
+        view.due = 1;
+        settle(view);
+        let len = entry.len;
+        self.due_by_len.insert((len, id));
+        self.due.insert(id)
+    }
+
+    /// The chunk that is due under this ordinal, which then is so no longer.
+    pub(super) fn take_due(&mut self, id: u64) -> Option<Chunk> {
+        let chunk = self.get(id)?;
+        let (_, view) = self.at(id)?;
+        if view.due == 0 {
+            return None;
+        }
+        view.due = 0;
+        view.lost_on = 0;
+        settle(view);
+        self.forget_due(id, chunk.len);
+        Some(chunk)
+    }
+
+    /// The chunk under this ordinal if it is in flight and the subflow in `slot` does not have it.
+    pub(super) fn take_copy(&self, id: u64, slot: u8) -> Option<Chunk> {
+        let view = self.views.get(self.index(id)?)?;
+        (view.in_flight > 0 && !self.is_on(id, slot)).then(|| self.get(id))?
+    }
+
+    fn forget_due(&mut self, id: u64, len: u64) {
+        if self.due.remove(&id) {
+            self.due_by_len.remove(&(len, id));
+        }
+    }
+
+    /// The oldest due chunk of exactly `len` bytes that the subflow in `slot` does not have.
+    pub(super) fn due_of(&self, len: u64, slot: u8) -> Option<u64> {
+        // Only what this subflow itself has lost is skipped: a few, or there is nothing for it.
+        let due = self.due_by_len.range((len, 0)..=(len, u64::MAX)).map(|(_, id)| *id);
+        due.take(OLDEST_SHOWN).find(|id| !self.is_on(*id, slot))
+    }
+
+    /// Releases the chunks that end at or below `una`; returns their ordinals.
+    pub(super) fn release(&mut self, una: u64) -> core::ops::Range<u64> {
+        let from = self.first;
+        while let Some(entry) = self.entries.get(self.start).copied() {
+            if entry.data + entry.len > una {
+                break;
+            }
+            self.forget_due(self.first, entry.len);
+            self.start += 1;
+            self.first += 1;
+        }
+        if self.start >= 64 && 2 * self.start >= self.views.len() {
+            self.views.drain(..self.start);
+            self.entries.drain(..self.start);
+            self.start = 0;
+        }
+        from..self.first
+    }
+
+    /// Makes the oldest chunk due if it is in nobody's hands.
+    ///
+    /// The receiver acknowledges data with the segment that brings it. So the oldest chunk cannot have
+    /// arrived, whatever a subflow reports: its offset had stood for other data, which did arrive.
+    pub(super) fn rescue_oldest(&mut self) -> bool {
+        let Some((entry, view)) = self.at(self.first) else { return false };
+        let abandoned = entry.bound | entry.queued == 0;
+        if view.due > 0 || !(abandoned || view.received > 0) {
+            return false;
+        }
+        view.received = 0;
+        self.make_due(self.first, 0)
+    }
+
+    /// Another subflow takes `slot`: the masks say nothing about the one before.
+    pub(super) fn clear_slot(&mut self, slot: u8) {
+        for id in self.first..self.first + (self.views.len() - self.start) as u64 {
+            self.change(id, slot, |entry, view| {
+                entry.bound &= !bit(slot);
+                entry.queued &= !bit(slot);
+                set(&mut view.in_flight_on, slot, 0);
+                view.lost_on &= !bit(slot);
+                view.carried_on &= !bit(slot);
+            });
+        }
+    }
+}
+
+/// Sets the count of a slot; returns the one before.
+fn set(counts: &mut [u16; MAX_PATHS], slot: u8, count: u16) -> u16 {
+    let place = counts.get_mut(usize::from(slot));
+    place.map_or(count, |place| core::mem::replace(place, count))
+}
+
+/// Brings the totals of a chunk in line with where it is: in flight before queued, and both only until it
+/// has arrived.
+fn settle(view: &mut WindowView) {
+    let any = |counts: &[u16; MAX_PATHS]| counts.iter().any(|count| *count > 0);
+    let missing = view.received == 0;
+    view.in_flight = u16::from(missing && any(&view.in_flight_on));
+    view.queued =
+        u16::from(missing && view.due == 0 && view.in_flight == 0 && any(&view.queued_on));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn three() -> Chunks {
+        let mut chunks = Chunks::default();
+        for (data, len) in [(0, 10), (10, 10), (20, 4)] {
+            chunks.cut(data, len);
+        }
+        chunks
+    }
+
+    #[test]
+    fn a_chunk_shows_where_it_is() {
+        let mut chunks = three();
+        chunks.on_bound(1, 3);
+        assert!(chunks.on_sent(1, 3, Time::from_millis(5)));
+        assert!(!chunks.on_sent(1, 3, Time::from_millis(6)), "it is in flight there already");
+        chunks.on_bound(1, 0);
+        chunks.on_sent(1, 0, Time::from_millis(7));
+        let view = chunks.show(None)[1];
+        assert_eq!((view.in_flight, view.in_flight_on[0], view.in_flight_on[3]), (1, 1, 1));
+        assert_eq!((view.opened, view.carried_on), (Time::from_millis(5), 0b1001));
+        chunks.on_lost(1, 3);
+        let view = chunks.show(None)[1];
+        assert_eq!((view.in_flight, view.lost_on), (1, 0b1000));
+        assert_eq!((view.queued, view.queued_on[3]), (0, 1), "the subflow will send it again");
+        chunks.on_lost(1, 0);
+        assert_eq!((chunks.show(None)[1].queued, chunks.show(None)[1].shortfall()), (1, 0));
+        chunks.on_delivered(1, 0);
+        let view = chunks.show(None)[1];
+        assert_eq!((view.in_flight, view.queued, view.deficit()), (0, 0, 0));
+        assert!(!chunks.make_due(1, 0), "it has arrived");
+    }
+
+    #[test]
+    fn due_chunks_are_found_by_length_and_by_name() {
+        let mut chunks = three();
+        assert!(chunks.make_due(1, 0) && chunks.make_due(0, 0) && chunks.make_due(2, 0));
+        assert!(!chunks.make_due(1, 0), "it is due already");
+        assert_eq!(chunks.due_of(10, 0), Some(0));
+        assert_eq!(chunks.due_of(4, 0), Some(2));
+        chunks.on_bound(0, 0);
+        assert_eq!(chunks.due_of(10, 0), Some(1), "not the one that the subflow itself has");
+        assert_eq!(chunks.take_due(1), Some(Chunk { id: 1, data: 10, len: 10 }));
+        assert_eq!(chunks.take_due(1), None);
+        assert_eq!(chunks.due_of(10, 0), None);
+        assert_eq!(chunks.release(20), 0..2);
+        assert_eq!(chunks.due_of(10, 5), None, "released chunks are not due");
+        assert_eq!(chunks.due_of(4, 5), Some(2));
+    }
+
+    #[test]
+    fn what_another_subflow_has_is_not_due() {
+        let mut chunks = three();
+        chunks.on_bound(0, 0);
+        chunks.on_queued(0, 1);
+        assert!(!chunks.make_due(0, bit(1)));
+        chunks.on_unqueued(0, 1);
+        assert!(chunks.make_due(0, bit(1)));
+    }
+
+    #[test]
+    fn the_oldest_chunk_is_never_forgotten() {
+        let mut chunks = three();
+        chunks.on_bound(0, 0);
+        assert!(!chunks.rescue_oldest(), "a subflow has it");
+        chunks.on_delivered(0, 0);
+        assert!(chunks.rescue_oldest(), "data would have been acknowledged with it");
+        assert!(chunks.take_due(0).is_some());
+        chunks.on_unbound(0, 0);
+        assert!(chunks.rescue_oldest(), "nobody has it");
+    }
+
+    #[test]
+    fn released_chunks_make_room() {
+        let mut chunks = Chunks::default();
+        for i in 0..10_000 {
+            chunks.cut(10 * i, 10);
+            let released = chunks.release(10 * i.saturating_sub(20));
+            assert!(released.end <= i);
+        }
+        assert_eq!(chunks.show(None).len(), 21);
+        assert_eq!(chunks.show(None)[0].id, WindowId(9_979));
+        assert!(chunks.views.len() < 200);
+        assert_eq!(chunks.get(9_978), None);
+    }
+
+    #[test]
+    fn of_a_long_table_the_windows_that_matter_are_shown() {
+        let mut chunks = Chunks::default();
+        for i in 0..1000 {
+            chunks.cut(10 * i, 10);
+            chunks.on_bound(i, 0);
+            chunks.on_sent(i, 0, Time::ZERO);
+            if i < 700 {
+                chunks.on_bound(i, 1);
+                chunks.on_sent(i, 1, Time::ZERO);
+            }
+        }
+        chunks.make_due(500, 0);
+        let shown = |chunks: &mut Chunks, puller| -> Vec<u64> {
+            chunks.show(puller).iter().skip(64).map(|view| view.id.0).collect()
+        };
+        assert_eq!(chunks.show(None)[63].id, WindowId(63));
+        assert_eq!(shown(&mut chunks, None), [500]);
+        assert_eq!(shown(&mut chunks, Some(2)), [500], "it can copy the very oldest");
+        assert_eq!(shown(&mut chunks, Some(1)), [700], "what it has itself is not offered");
+        assert_eq!(shown(&mut chunks, Some(0)), [0; 0]);
+        chunks.on_queued(700, 1);
+        assert_eq!(shown(&mut chunks, Some(1)), [701]);
+        chunks.on_lost(600, 1);
+        chunks.on_unbound(600, 1);
+        assert_eq!(shown(&mut chunks, Some(1)), [600], "it can be copied there again");
+        chunks.take_due(500);
+        assert_eq!(shown(&mut chunks, Some(2)), [0; 0]);
+    }
+}

@@ -1,0 +1,83 @@
+//! Subflows that join and leave.
+
+use anabranch_policy::CongestionController;
+use anabranch_policy::view::MAX_PATHS;
+use anabranch_types::{PathId, Time};
+
+use super::Join;
+use super::sender::MetaSender;
+use super::subflow::{Membership, Subflow};
+
+impl MetaSender {
+    /// One more subflow, which opens as [`MetaConfig::join`](super::MetaConfig::join) says. Returns its
+    /// index, or `None` if there are [`MAX_PATHS`] of them.
+    pub fn join(&mut self, controller: Box<dyn CongestionController>) -> Option<usize> {
+        let index = self.subflows.len();
+        if index >= MAX_PATHS {
+            return None;
+        }
+        let config = self.config.unbounded_subflow();
+        self.subflows.push(Subflow::new(&config, controller, 0));
+        self.changed();
+        self.admit();
+        Some(index)
+    }
+
+    /// A new subflow in the place of one that is gone, over the same path: its stream begins beyond the
+    /// old one's, so that stragglers mean nothing. False if there is no such subflow or it is not gone.
+    pub fn rejoin(&mut self, index: usize, controller: Box<dyn CongestionController>) -> bool {
+        let config = self.config.unbounded_subflow();
+        let Some(old) = self.subflows.get_mut(index) else { return false };
+        if old.membership != Membership::Gone {
+            return false;
+        }
+        let past = *old.sender.statistics();
+        let backup = old.backup;
+        *old = Subflow::new(&config, controller, old.sender.written() + 1);
+        old.backup = backup;
+        self.past += past;
+        self.chunks.clear_slot(index as u8);
+        self.changed();
+        self.admit();
+        true
+    }
+
+    /// A subflow leaves: what it had goes to the others, and what arrives on it counts no more.
+    pub fn leave(&mut self, now: Time, index: usize) {
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        if subflow.membership == Membership::Gone {
+            return;
+        }
+        let was_up = subflow.up;
+        subflow.membership = Membership::Gone;
+        subflow.suspect = false;
+        self.release_all(index);
+        self.chunks.rescue_oldest();
+        self.admit();
+        if was_up {
+            self.path_down(now, PathId(index as u32));
+        }
+        self.changed();
+    }
+
+    /// Whether a subflow is used only when no other is usable (MPTCP's backup flag, RFC 8684 §3.3.8).
+    pub fn set_backup(&mut self, index: usize, backup: bool) {
+        if let Some(subflow) = self.subflows.get_mut(index) {
+            subflow.backup = backup;
+        }
+        self.changed();
+    }
+
+    /// Lets those subflows open whose turn it is: all once one is established, else the first that is
+    /// not gone.
+    pub(super) fn admit(&mut self) {
+        let established = self.subflows.iter().any(Subflow::is_open);
+        let all =
+            established || self.config.join == Join::AllAtOnce || !self.config.subflow.handshake;
+        let most = if all { usize::MAX } else { 1 };
+        let present = self.subflows.iter_mut().filter(|s| s.membership != Membership::Gone);
+        for subflow in present.take(most) {
+            subflow.membership = Membership::Joined;
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Timeouts, shrunk windows and subflows that come and go: the recovery policy decides, this file
+//! carries it out.
+
+use anabranch_policy::recovery::{RecoveryAction, RecoveryEvent};
+use anabranch_policy::scheduler::SchedulerEvent;
+use anabranch_policy::view::MAX_PATHS;
+use anabranch_types::{PathId, Time};
+
+use super::chunks::bit;
+use super::sender::MetaSender;
+
+impl MetaSender {
+    /// Asks the recovery policy about `event`, does what it says, and returns that.
+    pub(super) fn recover(&mut self, now: Time, event: RecoveryEvent) -> RecoveryAction {
+        self.refresh_views(now);
+        let action = self.recovery.on_event(now, event, &self.views);
+        match action {
+            // A subflow sends again what it has lost.
+            RecoveryAction::Nothing | RecoveryAction::Repair | RecoveryAction::Resend => {}
+            RecoveryAction::Reinject(path) => {
+                self.reinject(path, usize::MAX);
+                if let Some(index) = self.index_of(path) {
+                    self.take_back_queue(index, 0);
+                }
+            }
+            RecoveryAction::Copy(path) => self.reinject(path, 1),
+            RecoveryAction::Unbind(path, window) => self.unbind_beyond(path, window),
+        }
+        self.changed();
+        action
+    }
+
+    /// The retransmission timer of a subflow fired.
+    pub(super) fn on_timeout(&mut self, now: Time, index: usize) {
+        let path = PathId(index as u32);
+        let Some(subflow) = self.subflows.get(index) else { return };
+        let consecutive = subflow.sender.consecutive_timeouts();
+        let alternatives = self.usable_slots() & !bit(index as u8) != 0;
+        let event = RecoveryEvent::Timeout { path, consecutive, alternatives };
+        let action = self.recover(now, event);
+        if alternatives && action == RecoveryAction::Reinject(path) {
+            self.suspect(now, index);
+        }
+        self.tell(now, SchedulerEvent::Timeout(path));
+    }
+
+    /// The load of a silent subflow has been moved: no new data for it until it is heard.
+    fn suspect(&mut self, now: Time, index: usize) {
+        let path = PathId(index as u32);
+        match self.subflows.get_mut(index) {
+            Some(subflow) if !subflow.suspect => subflow.suspect = true,
+            _ => return,
+        }
+        self.path_down(now, path);
+    }
+
+    /// An acknowledgement has come on a subflow.
+    pub(super) fn heard(&mut self, now: Time, index: usize) {
+        if let Some(subflow) = self.subflows.get_mut(index)
+            && subflow.suspect
+            && subflow.sender.consecutive_timeouts() == 0
+        {
+            subflow.suspect = false;
+            self.path_up(now, PathId(index as u32));
+        }
+    }
+
+    /// A path became usable.
+    pub(super) fn path_up(&mut self, now: Time, path: PathId) {
+        self.set_up(path, true);
+        self.recover(now, RecoveryEvent::PathUp(path));
+        self.tell(now, SchedulerEvent::PathUp(path));
+    }
+
+    /// A path stopped being usable. Its queue is taken back whatever the policy answers.
+    pub(super) fn path_down(&mut self, now: Time, path: PathId) {
+        self.set_up(path, false);
+        if let Some(index) = self.index_of(path) {
+            self.take_back_queue(index, 0);
+        }
+        self.recover(now, RecoveryEvent::PathDown(path));
+        self.tell(now, SchedulerEvent::PathDown(path));
+    }
+
+    fn set_up(&mut self, path: PathId, up: bool) {
+        let subflow = self.index_of(path).and_then(|index| self.subflows.get_mut(index));
+        if let Some(subflow) = subflow {
+            subflow.up = up;
+        }
+        self.changed();
+    }
+
+    /// Makes the first `most` chunks in the stream of a subflow due on others, as far as they have not
+    /// arrived and no usable one has them; the subflow keeps them.
+    fn reinject(&mut self, path: PathId, most: usize) {
+        let others = self.usable_slots() & !bit(path.0 as u8);
+        let Some(source) = self.index_of(path).and_then(|index| self.subflows.get(index)) else {
+            return;
+        };
+        let chunks = &mut self.chunks;
+        let missing = source.bindings.chunks().filter(|chunk| chunk.end() > self.shared.una);
+        for chunk in missing.take(most) {
+            chunks.make_due(chunk.id, others);
+        }
+    }
+
+    /// Takes back what a subflow has beyond its first `window` outstanding bytes. What was sent already
+    /// may still arrive; the receiver drops what comes twice.
+    fn unbind_beyond(&mut self, path: PathId, window: u64) {
+        let Some(index) = self.index_of(path) else { return };
+        let others = self.usable_slots();
+        let Some(source) = self.subflows.get_mut(index) else { return };
+        let (slot, una) = (index as u8, self.shared.una);
+        let outstanding = source.sender.written() - source.sender.acknowledged();
+        let from = source.sender.acknowledged().saturating_add(window);
+        let (chunks, statistics) = (&mut self.chunks, &mut self.statistics);
+        source.bindings.unbind_from(from, |chunk| {
+            chunks.on_unbound(chunk.id, slot);
+            if chunk.end() > una {
+                statistics.unbound_bytes += chunk.len;
+                chunks.make_due(chunk.id, others);
+            }
+        });
+        let mss = u64::from(self.config.subflow.mss.max(1));
+        let keep = window.saturating_sub(outstanding) / mss;
+        self.take_back_queue(index, usize::try_from(keep).unwrap_or(usize::MAX));
+    }
+
+    /// Takes back what waits in a subflow's queue beyond its first `keep` chunks.
+    pub(super) fn take_back_queue(&mut self, index: usize, keep: usize) {
+        let others = self.usable_slots();
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        while subflow.queued() > keep
+            && let Some(chunk) = subflow.take_last()
+        {
+            self.chunks.on_unqueued(chunk.id, index as u8);
+            self.chunks.make_due(chunk.id, others);
+        }
+    }
+
+    /// A subflow takes no part any more: everything that it had must go elsewhere, under every policy.
+    pub(super) fn release_all(&mut self, index: usize) {
+        self.take_back_queue(index, 0);
+        let others = self.usable_slots();
+        let Some(subflow) = self.subflows.get_mut(index) else { return };
+        let chunks = &mut self.chunks;
+        subflow.bindings.unbind_from(0, |chunk| {
+            chunks.on_unbound(chunk.id, index as u8);
+            chunks.make_due(chunk.id, others);
+        });
+    }
+
+    /// The slots of usable subflows, as a mask.
+    pub(super) fn usable_slots(&self) -> u16 {
+        let usable = (0_u8..).zip(&self.subflows).filter(|(_, subflow)| subflow.is_usable());
+        usable.fold(0, |mask, (slot, _)| mask | bit(slot))
+    }
+
+    /// The subflow of a path, if there is one.
+    pub(super) fn index_of(&self, path: PathId) -> Option<usize> {
+        Some(path.index()).filter(|index| *index < self.subflows.len().min(MAX_PATHS))
+    }
+}

@@ -1,0 +1,166 @@
+//! One subflow: a connection, what its stream stands for, and what waits for it.
+
+use anabranch_policy::CongestionController;
+use anabranch_policy::view::PathState;
+use anabranch_types::{PathId, Time};
+use std::collections::VecDeque;
+
+use super::binding::{Bindings, Chunk};
+use crate::config::Config;
+use crate::sender::Sender;
+
+/// A chunk assigned to a subflow that is not in its stream yet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Queued {
+    pub(super) chunk: Chunk,
+    /// It leaves at this time at the earliest.
+    pub(super) not_before: Time,
+}
+
+/// Whether a subflow takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Membership {
+    /// Its SYN waits until the first subflow is established.
+    Waiting,
+    /// It opens or is open.
+    Joined,
+    /// It was removed, or given up after too many timeouts.
+    Gone,
+}
+
+/// One subflow.
+#[derive(Debug)]
+pub(super) struct Subflow {
+    pub(super) sender: Sender,
+    pub(super) membership: Membership,
+    /// The policies have been told that it is usable.
+    pub(super) up: bool,
+    /// Timeouts have moved its load, and nothing has been heard since.
+    pub(super) suspect: bool,
+    /// Used only when no other subflow is usable.
+    pub(super) backup: bool,
+    pub(super) bindings: Bindings,
+    queue: VecDeque<Queued>,
+    /// Bytes in the queue.
+    queued_bytes: u64,
+    /// The scheduler is not asked before.
+    pub(super) hold_until: Option<Time>,
+}
+
+impl Subflow {
+    /// A subflow whose stream begins at `offset`.
+    pub(super) fn new(
+        config: &Config,
+        controller: Box<dyn CongestionController>,
+        offset: u64,
+    ) -> Self {
+        let sender = Sender::subflow(config, controller, offset);
+        Subflow {
+            up: sender.is_open(),
+            sender,
+            membership: Membership::Waiting,
+            suspect: false,
+            backup: false,
+            bindings: Bindings::default(),
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            hold_until: None,
+        }
+    }
+
+    /// It opens or is open.
+    pub(super) fn is_joined(&self) -> bool {
+        self.membership == Membership::Joined
+    }
+
+    /// It takes part and is established.
+    pub(super) fn is_open(&self) -> bool {
+        self.is_joined() && self.sender.is_open()
+    }
+
+    /// The same, and it is heard.
+    pub(super) fn is_usable(&self) -> bool {
+        self.is_open() && !self.suspect
+    }
+
+    pub(super) fn state(&self) -> PathState {
+        match self.membership {
+            Membership::Gone => PathState::Closed,
+            _ if !self.sender.is_open() => PathState::Validating,
+            _ if self.suspect => PathState::Suspect,
+            _ => PathState::Active,
+        }
+    }
+
+    /// What schedulers and coupled congestion controllers see of it.
+    pub(super) fn view(&self, slot: u8, now: Time) -> anabranch_policy::view::PathView {
+        let mut view = self.sender.view(PathId(u32::from(slot)), slot, now);
+        view.state = self.state();
+        view.backup = self.backup;
+        view.bytes_queued += self.queued_bytes;
+        view.ready = view.ready && self.is_joined() && !self.has_ripe(now);
+        view
+    }
+
+    /// Whether the scheduler may be asked what to send on it.
+    pub(super) fn may_pull(&self, now: Time) -> bool {
+        self.is_joined()
+            && self.hold_until.is_none_or(|until| until <= now)
+            && self.sender.wants_data(now)
+    }
+
+    /// Puts a chunk at the end of the queue.
+    pub(super) fn enqueue(&mut self, entry: Queued) {
+        self.queued_bytes += entry.chunk.len;
+        self.queue.push_back(entry);
+    }
+
+    /// Chunks in the queue.
+    pub(super) fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    fn ripe(&self, now: Time) -> Option<usize> {
+        self.queue.iter().position(|entry| entry.not_before <= now)
+    }
+
+    fn has_ripe(&self, now: Time) -> bool {
+        self.ripe(now).is_some()
+    }
+
+    /// Takes the first chunk of the queue that may leave now.
+    pub(super) fn dequeue(&mut self, now: Time) -> Option<Chunk> {
+        let index = self.ripe(now)?;
+        let entry = if index == 0 { self.queue.pop_front() } else { self.queue.remove(index) }?;
+        self.queued_bytes -= entry.chunk.len;
+        Some(entry.chunk)
+    }
+
+    /// Takes the last chunk of the queue.
+    pub(super) fn take_last(&mut self) -> Option<Chunk> {
+        let entry = self.queue.pop_back()?;
+        self.queued_bytes -= entry.chunk.len;
+        Some(entry.chunk)
+    }
+
+    /// When something has to be done for it after `now`.
+    pub(super) fn next_timeout(&self, now: Time) -> Option<Time> {
+        if !self.is_joined() {
+            return None;
+        }
+        // While an entry may leave, it is the window that is awaited, not a time.
+        let ripens = match self.has_ripe(now) {
+            true => None,
+            false => self.queue.iter().map(|entry| entry.not_before).min(),
+        };
+        let held = self.hold_until.filter(|until| *until > now);
+        [self.sender.next_timeout(), ripens, held].into_iter().flatten().min()
+    }
+
+    /// Gives a chunk to the stream.
+    pub(super) fn bind(&mut self, chunk: Chunk) {
+        let offset = self.sender.written();
+        self.sender.write(chunk.len);
+        self.bindings.push(offset, chunk);
+    }
+}

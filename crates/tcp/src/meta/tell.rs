@@ -1,0 +1,93 @@
+//! What the scheduler sees, what it is told, and what it does outside a pull.
+
+use anabranch_policy::scheduler::{SchedulerAction, SchedulerEvent};
+use anabranch_policy::view::{Demand, PathView, SchedulerView};
+use anabranch_types::{PathId, Time};
+
+use super::sender::MetaSender;
+
+impl MetaSender {
+    /// Brings the snapshots of the subflows up to date.
+    pub(super) fn refresh_views(&mut self, now: Time) {
+        if self.views_at == Some(now) {
+            return;
+        }
+        self.views_at = Some(now);
+        self.views.clear();
+        for (slot, subflow) in (0_u8..).zip(&self.subflows) {
+            let loss = self.loss.as_ref().map(|loss| loss.path(PathId(u32::from(slot))));
+            let loss = loss.unwrap_or_default();
+            self.views.push(PathView { loss, ..subflow.view(slot, now) });
+        }
+    }
+
+    /// Something that the snapshots show has changed.
+    pub(super) fn changed(&mut self) {
+        self.views_at = None;
+    }
+
+    /// Tells the scheduler of an event and carries out what it answers.
+    pub(super) fn tell(&mut self, now: Time, event: SchedulerEvent) {
+        self.refresh_views(now);
+        let mut actions = core::mem::take(&mut self.actions);
+        actions.clear();
+        let view = SchedulerView {
+            now,
+            paths: &self.views,
+            windows: self.chunks.show(None),
+            fresh: self.shared.fresh(),
+            demand: Demand::default(),
+        };
+        self.scheduler.on_event(event, &view, &mut actions);
+        for action in actions.drain(..) {
+            self.act(action);
+        }
+        self.actions = actions;
+    }
+
+    fn act(&mut self, action: SchedulerAction) {
+        match action {
+            SchedulerAction::Bind(pick) => {
+                let index = self.index_of(pick.path);
+                if index.and_then(|at| self.subflows.get(at)).is_some_and(|s| s.is_usable()) {
+                    self.assign(&pick);
+                }
+            }
+            SchedulerAction::Unbind { path, keep } => {
+                if let Some(index) = self.index_of(path) {
+                    self.take_back_queue(index, keep as usize);
+                }
+            }
+            SchedulerAction::Penalise(path) => {
+                if let Some(subflow) =
+                    self.index_of(path).and_then(|index| self.subflows.get_mut(index))
+                {
+                    subflow.sender.penalise();
+                }
+            }
+        }
+        self.changed();
+    }
+
+    /// Tells the scheduler the time that it asked for, once.
+    pub(super) fn wake_scheduler(&mut self, now: Time) {
+        if self.wakeup().is_some_and(|at| at <= now) {
+            self.woken = Some(now);
+            self.tell(now, SchedulerEvent::Wakeup);
+        }
+    }
+
+    /// When the scheduler wants to be told, unless that lies before the last time that it was.
+    pub(super) fn wakeup(&self) -> Option<Time> {
+        self.scheduler.wakeup().filter(|at| self.woken.is_none_or(|woken| *at > woken))
+    }
+
+    /// A subflow has room: is it the receiver's buffer that leaves it empty? The scheduler is told once,
+    /// until chunks can be cut again.
+    pub(super) fn note_receiver_limit(&mut self, now: Time) {
+        if !self.receiver_limited && self.shared.is_shut() {
+            self.receiver_limited = true;
+            self.tell(now, SchedulerEvent::ReceiverLimited);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The shared window: how much may be cut, and what is done when it is shut.
+
+use anabranch_policy::view::{Blocked, FreshView, TrafficClass};
+use anabranch_types::Time;
+
+use super::sender::MetaSender;
+use crate::segment::Segment;
+use crate::sender::Sender;
+
+/// The window that the receiver shares among the subflows, and the buffer that the sender keeps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shared {
+    /// First data sequence number not acknowledged, first not cut, first not written.
+    pub(super) una: u64,
+    pub(super) next: u64,
+    pub(super) written: u64,
+    /// End of the receiver's window.
+    pub(super) limit: u64,
+    /// Nothing more will be written.
+    pub(super) finished: bool,
+    mss: u64,
+    send_buffer: u64,
+    receive_buffer: u64,
+}
+
+impl Shared {
+    pub(super) fn new(mss: u64, send_buffer: u64, receive_buffer: u64) -> Self {
+        let (una, next, written) = (0, 0, 0);
+        let limit = receive_buffer;
+        let finished = false;
+        Shared { una, next, written, limit, finished, mss, send_buffer, receive_buffer }
+    }
+
+    /// Room in the send buffer.
+    pub(super) fn room(&self) -> u64 {
+        self.send_buffer.saturating_sub(self.written - self.una)
+    }
+
+    /// The application is blocked on the send buffer.
+    fn is_full(&self) -> bool {
+        !self.finished && self.room() == 0
+    }
+
+    fn waiting(&self) -> u64 {
+        self.written.saturating_sub(self.next)
+    }
+
+    fn usable(&self) -> u64 {
+        self.limit.saturating_sub(self.next)
+    }
+
+    /// Bytes that both the data and the window allow to cut.
+    pub(super) fn cuttable(&self) -> u64 {
+        self.waiting().min(self.usable())
+    }
+
+    /// Length of the next chunk, 0 if none may be cut now: a full segment, or less if that is worth a
+    /// segment of its own (silly window avoidance, RFC 1122 §4.2.3.4).
+    pub(super) fn next_len(&self) -> u64 {
+        let len = self.cuttable().min(self.mss);
+        if len == self.mss || self.may_be_short(len, self.next > self.una) { len } else { 0 }
+    }
+
+    /// Whether a chunk of `len` bytes, less than a segment, may be cut. What keeps it short is either the
+    /// window, then it goes only if it is half the window and nothing is outstanding; or the data, then it
+    /// goes unless the application is held up and will fill it.
+    fn may_be_short(&self, len: u64, outstanding: bool) -> bool {
+        if self.waiting() > self.usable() {
+            !outstanding && len > 0 && len >= self.mss.min(self.receive_buffer / 2)
+        } else {
+            len > 0 && !(outstanding && self.is_full())
+        }
+    }
+
+    /// Chunks that could be cut now.
+    pub(super) fn symbols(&self) -> u64 {
+        let bytes = self.cuttable();
+        let (full, rest) = (bytes / self.mss, bytes % self.mss);
+        let outstanding = full > 0 || self.next > self.una;
+        full + u64::from(rest > 0 && self.may_be_short(rest, outstanding))
+    }
+
+    /// Data waits, and the receiver's window admits none of it.
+    pub(super) fn is_shut(&self) -> bool {
+        self.waiting() > self.usable() && self.symbols() == 0
+    }
+
+    /// What a scheduler sees of new data.
+    pub(super) fn fresh(&self) -> FreshView {
+        let symbols = self.symbols();
+        let blocked = (symbols == 0)
+            .then(|| if self.is_shut() { Blocked::FlowControl } else { Blocked::Application });
+        let kept = self.una.saturating_add(self.send_buffer).saturating_sub(self.next);
+        FreshView {
+            symbols: u32::try_from(symbols).unwrap_or(u32::MAX),
+            more: self.is_full(),
+            class: TrafficClass::Bulk,
+            symbol_size: u16::try_from(self.mss).unwrap_or(u16::MAX),
+            blocked,
+            window: u32::try_from(self.usable().min(kept) / self.mss).unwrap_or(u32::MAX),
+        }
+    }
+}
+
+/// The persist timer of the shared window (RFC 9293 §3.8.6.1).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Persist {
+    pub(super) at: Option<Time>,
+    doublings: u32,
+    due: bool,
+}
+
+impl Persist {
+    /// The window has opened.
+    pub(super) fn reset(&mut self) {
+        *self = Persist::default();
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        if self.at.is_some_and(|at| at <= now) {
+            *self = Persist { at: None, doublings: (self.doublings + 1).min(10), due: true };
+        }
+    }
+}
+
+impl MetaSender {
+    /// Takes in a data acknowledgement and the window from there on. Returns what it released.
+    pub(super) fn take_data_ack(
+        &mut self,
+        acknowledged: u64,
+        window: u64,
+    ) -> core::ops::Range<u64> {
+        let shared = &mut self.shared;
+        if acknowledged > shared.next {
+            return 0..0;
+        }
+        shared.una = shared.una.max(acknowledged);
+        let limit = acknowledged.saturating_add(window);
+        if limit > shared.limit {
+            shared.limit = limit;
+            self.persist.reset();
+        }
+        if shared.symbols() > 0 {
+            self.receiver_limited = false;
+        }
+        self.chunks.release(shared.una)
+    }
+
+    /// The shared window is shut and nothing is on its way that would open it: probe for it.
+    pub(super) fn watch_window(&mut self, now: Time) -> Option<(usize, Segment)> {
+        if !self.shared.is_shut() || self.shared.una < self.shared.next {
+            return None;
+        }
+        let index = (0..self.subflows.len())
+            .filter(|index| self.subflow(*index).is_some_and(Sender::is_open))
+            .min_by_key(|index| self.subflow(*index).and_then(Sender::smoothed_rtt))?;
+        let sender = self.subflows.get_mut(index).map(|subflow| &mut subflow.sender)?;
+        if core::mem::take(&mut self.persist.due) {
+            self.statistics.window_probes += 1;
+            return Some((index, sender.probe(now)));
+        }
+        if self.persist.at.is_none() {
+            let wait = sender.rto().saturating_mul(1 << self.persist.doublings);
+            self.persist.at = Some(now + wait.min(self.config.subflow.timers.max_rto));
+        }
+        None
+    }
+}
