@@ -21,7 +21,8 @@ impl MetaSender {
         }
         for index in 0..self.subflows.len() {
             for _ in 0..MOST_PULLS {
-                let asks = self.subflows.get(index).is_some_and(|s| s.may_pull(now));
+                let changes = self.changes;
+                let asks = self.subflows.get(index).is_some_and(|s| s.may_pull(now, changes));
                 if !asks || !self.pull(now, index) {
                     break;
                 }
@@ -46,6 +47,7 @@ impl MetaSender {
         while subflow.sender.wants_data(now)
             && let Some(chunk) = subflow.dequeue(now)
         {
+            self.changes += 1;
             self.views_at = None;
             if self.chunks.has_arrived(chunk.id) {
                 self.chunks.on_unqueued(chunk.id, slot);
@@ -122,14 +124,19 @@ impl MetaSender {
                     assigned |= self.assign(pick);
                 }
             }
-            Pull::Hold(until, _) => {
+            Pull::Hold(until, _) if until > now => {
                 if let Some(subflow) = self.subflows.get_mut(index) {
                     subflow.hold_until = Some(until);
                 }
+                self.picks = picks;
+                return false;
             }
-            Pull::Idle(_) => {}
+            Pull::Hold(..) | Pull::Idle(_) => {}
         }
         self.picks = picks;
+        if !assigned && let Some(subflow) = self.subflows.get_mut(index) {
+            subflow.idle_at = self.changes;
+        }
         assigned
     }
 

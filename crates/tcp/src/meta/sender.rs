@@ -50,6 +50,8 @@ pub struct MetaSender {
     pub(super) woken: Option<Time>,
     /// The scheduler knows that the receiver's buffer limits the sender.
     pub(super) receiver_limited: bool,
+    /// Counts whatever may let a scheduler answer otherwise than before.
+    pub(super) changes: u64,
     /// Snapshots of the subflows, and for which time they hold, if they do.
     pub(super) views: Vec<PathView>,
     pub(super) views_at: Option<Time>,
@@ -108,6 +110,7 @@ impl MetaSender {
             now: Time::ZERO,
             woken: None,
             receiver_limited: false,
+            changes: 1,
             views: Vec::new(),
             views_at: None,
             picks: Vec::new(),
@@ -130,12 +133,18 @@ impl MetaSender {
         }
         let taken = bytes.min(self.shared.room());
         self.shared.written += taken;
+        if taken > 0 {
+            self.changed();
+        }
         taken
     }
 
     /// Nothing more will be written.
     pub fn finish(&mut self) {
-        self.shared.finished = true;
+        if !self.shared.finished {
+            self.shared.finished = true;
+            self.changed();
+        }
     }
 
     /// Takes in an acknowledgement that arrived on `subflow`.

@@ -45,6 +45,8 @@ pub(super) struct Subflow {
     queued_bytes: u64,
     /// The scheduler is not asked before.
     pub(super) hold_until: Option<Time>,
+    /// It had nothing for this subflow when so many changes had been counted.
+    pub(super) idle_at: u64,
 }
 
 impl Subflow {
@@ -65,6 +67,7 @@ impl Subflow {
             queue: VecDeque::new(),
             queued_bytes: 0,
             hold_until: None,
+            idle_at: 0,
         }
     }
 
@@ -102,9 +105,10 @@ impl Subflow {
         view
     }
 
-    /// Whether the scheduler may be asked what to send on it.
-    pub(super) fn may_pull(&self, now: Time) -> bool {
+    /// Whether the scheduler may be asked what to send on it, so many changes having been counted.
+    pub(super) fn may_pull(&self, now: Time, changes: u64) -> bool {
         self.is_joined()
+            && self.idle_at != changes
             && self.hold_until.is_none_or(|until| until <= now)
             && self.sender.wants_data(now)
     }

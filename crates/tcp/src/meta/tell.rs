@@ -21,8 +21,9 @@ impl MetaSender {
         }
     }
 
-    /// Something that the snapshots show has changed.
+    /// Something has changed: snapshots are out of date, and subflows that were left idle ask again.
     pub(super) fn changed(&mut self) {
+        self.changes += 1;
         self.views_at = None;
     }
 
@@ -73,6 +74,7 @@ impl MetaSender {
     pub(super) fn wake_scheduler(&mut self, now: Time) {
         if self.wakeup().is_some_and(|at| at <= now) {
             self.woken = Some(now);
+            self.changed();
             self.tell(now, SchedulerEvent::Wakeup);
         }
     }

@@ -113,6 +113,28 @@ fn a_hold_until_the_past_stops_nothing() {
 }
 
 #[test]
+fn an_idle_path_asks_again_once_something_has_changed() {
+    let pulls = std::sync::Arc::new(std::sync::Mutex::new(0));
+    let seen = pulls.clone();
+    let script = Script::new(move |path, _, picks| {
+        *seen.lock().expect("unpoisoned") += 1;
+        // What does not exist counts as nothing.
+        picks.push(pick(Work::Window(WindowId(9)), path.0));
+        Pull::Send("nonsense")
+    });
+    let mut sender = sender(&open(1 << 20), 1, script);
+    sender.write(MSS);
+    for at in 0..50 {
+        sender.handle_timeout(ms(at));
+        assert_eq!(leave(&mut sender, ms(at)), []);
+    }
+    assert_eq!(*pulls.lock().expect("unpoisoned"), 1);
+    sender.write(MSS);
+    assert_eq!(leave(&mut sender, ms(50)), []);
+    assert_eq!(*pulls.lock().expect("unpoisoned"), 2);
+}
+
+#[test]
 fn a_wakeup_is_told_once_and_never_stops_time() {
     let script = Script::new(|_, _, _| Pull::Idle("asleep"));
     let (heard, wakeup) = (script.heard.clone(), script.wakeup.clone());
