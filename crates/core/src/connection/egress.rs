@@ -21,8 +21,6 @@ use crate::wire::{
     Writer,
 };
 
-/// Rounds of scheduling for one packet: a bound against policies that pick what does not exist.
-const MAX_PULLS: usize = 4;
 /// Bytes that reports leave for the frames after them: the longest CLOSE fits.
 const ROOM_AFTER_ACKS: usize = 300;
 /// Room without which no packet is begun: one challenge and its answer fit.
@@ -85,15 +83,22 @@ impl Connection {
         self.flush_window(now);
         self.fit_windows(now);
         let count = self.paths.len();
-        for step in 0..count {
-            let slot = (self.next_slot + step) % count;
-            let path = &self.paths[slot];
-            if path.state == PathState::Closed || !writable(path.address.socket) {
-                continue;
+        loop {
+            let changes = self.changes;
+            for step in 0..count {
+                let slot = (self.next_slot + step) % count;
+                let path = &self.paths[slot];
+                if path.state == PathState::Closed || !writable(path.address.socket) {
+                    continue;
+                }
+                if let Some(transmit) = self.build(now, slot, buffer) {
+                    self.next_slot = slot;
+                    return Some(transmit);
+                }
             }
-            if let Some(transmit) = self.build(now, slot, buffer) {
-                self.next_slot = slot;
-                return Some(transmit);
+            // A path may have been given work by one that was asked after it.
+            if self.changes == changes {
+                break;
             }
         }
         self.next_slot = if count > 0 { (self.next_slot + 1) % count } else { 0 };
@@ -361,7 +366,7 @@ impl Connection {
 
     /// The symbol to send on this path now: from its queue, or else what the scheduler says.
     fn next_symbol(&mut self, now: Time, slot: usize) -> Option<Assigned> {
-        for _ in 0..MAX_PULLS {
+        loop {
             if let Some(assigned) = self.next_assigned(now, slot) {
                 return Some(assigned);
             }
@@ -372,6 +377,7 @@ impl Connection {
             match self.pull(now, slot) {
                 Pull::Send(reason) => match self.take_picks(now, slot, reason) {
                     Picked::Now(assigned) => return Some(assigned),
+                    // Each round takes a symbol at least, so there is an end to it.
                     Picked::Queued => {}
                     Picked::Nothing => return self.idle(slot),
                 },
@@ -384,7 +390,6 @@ impl Connection {
                 Pull::Hold(..) | Pull::Idle(_) => return self.idle(slot),
             }
         }
-        None
     }
 
     /// The scheduler has nothing for this path until something changes.
