@@ -1,0 +1,47 @@
+//! A congestion window that stands still unless a case has it cut, so that cases know what fits.
+
+use anabranch_policy::CongestionController;
+use anabranch_policy::congestion::{AckEvent, TimeoutEvent};
+use anabranch_policy::view::PathView;
+
+#[derive(Debug)]
+pub struct Fixed {
+    packet: u64,
+    bytes: u64,
+    cut: bool,
+}
+
+impl Fixed {
+    pub fn new(packets: u64, packet: u64) -> Self {
+        Fixed { packet, bytes: packets * packet, cut: false }
+    }
+}
+
+impl CongestionController for Fixed {
+    fn on_ack(&mut self, event: &AckEvent, _: &[PathView]) {
+        if event.lost_packets > 0 && !core::mem::replace(&mut self.cut, true) {
+            self.bytes = (self.bytes / 4).max(self.packet);
+        }
+    }
+
+    fn on_timeout(&mut self, _: &TimeoutEvent) {
+        self.bytes = self.packet;
+    }
+
+    fn penalise(&mut self) {
+        self.bytes = (self.bytes / 2).max(self.packet);
+    }
+
+    fn set_packet_size(&mut self, bytes: u64) {
+        self.bytes = self.bytes / self.packet * bytes;
+        self.packet = bytes;
+    }
+
+    fn window(&self) -> u64 {
+        self.bytes
+    }
+
+    fn phase(&self) -> &'static str {
+        "fixed"
+    }
+}

@@ -1,0 +1,68 @@
+//! What a case may do with an engine, whichever it is.
+
+use anabranch_policy::recovery::RecoveryPolicy;
+use anabranch_policy::scheduler::Scheduler;
+use anabranch_types::Time;
+
+/// A symbol that left because the scheduler, or what a subflow retransmits by itself, said so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure {
+    pub path: u32,
+    pub symbol: u64,
+    pub at: Time,
+}
+
+/// The network and the windows under a sender: fixed, so that a case knows what fits.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// One-way delay of each path, milliseconds.
+    pub delays: &'static [u64],
+    /// Congestion window of every path, full packets. The first loss leaves a quarter of it, a timeout
+    /// one packet, a penalty half.
+    pub window: u64,
+    /// Symbols that the receiver holds for an application that reads nothing, where not unlimited.
+    pub receive: Option<u64>,
+}
+
+impl Setting {
+    pub const fn new(delays: &'static [u64], window: u64) -> Self {
+        Setting { delays, window, receive: None }
+    }
+}
+
+/// An engine with a scheduler of its own and all paths up, in virtual time.
+pub trait Rig {
+    /// The present.
+    fn now(&self) -> Time;
+    /// Writes data for so many symbols, 50 at most.
+    fn write(&mut self, symbols: u64);
+    /// A millisecond passes.
+    fn step(&mut self);
+    /// Everything on the path is lost from now on, or is not.
+    fn darken(&mut self, path: u32, dark: bool);
+    /// What has left, oldest first.
+    fn departures(&self) -> Vec<Departure>;
+    /// Symbols' worth of bytes that the receiver has in order.
+    fn delivered(&self) -> u64;
+    /// The congestion window of a path, full packets.
+    fn window(&mut self, path: u32) -> u64;
+
+    /// So many milliseconds pass.
+    fn run(&mut self, millis: u64) {
+        for _ in 0..millis {
+            self.step();
+        }
+    }
+
+    /// The symbols that left on a path, in order.
+    fn on(&self, path: u32) -> Vec<u64> {
+        let sent = self.departures();
+        sent.iter().filter(|sent| sent.path == path).map(|sent| sent.symbol).collect()
+    }
+}
+
+/// Makes an engine from its setting and policies.
+pub type Make = fn(Setting, Box<dyn Scheduler>, Box<dyn RecoveryPolicy>) -> Box<dyn Rig>;
+
+/// Every engine that carries out the contract, by name.
+pub const ENGINES: [(&str, Make); 2] = [("core", crate::core::make), ("tcp", crate::tcp::make)];
