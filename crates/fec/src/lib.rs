@@ -5,6 +5,7 @@
 //!   at run time. All of a code's work on packet bytes is done here.
 //! - [`reed_solomon`]: a systematic Cauchy Reed–Solomon code for blocks of up to 255 symbols.
 //! - [`random_linear`]: a systematic random linear code over GF(2) for blocks of up to 1024 sources.
+//! - [`sliding_window`]: random combinations over GF(2^8) of runs of sources that may overlap.
 //!
 //! Nothing here does I/O, reads a clock or draws random numbers, and nothing allocates per symbol.
 //! `unsafe` is confined to the vector kernels.
@@ -15,3 +16,4 @@ pub mod gf256;
 pub mod kernel;
 pub mod random_linear;
 pub mod reed_solomon;
+pub mod sliding_window;

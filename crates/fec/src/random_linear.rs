@@ -48,14 +48,18 @@ fn coefficients(key: u32, sources: usize) -> Bits {
     let mut state = u64::from(key);
     for (word, bits) in bits.iter_mut().enumerate().take(sources.div_ceil(64)) {
         state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         let left = sources - word * 64;
         let mask = if left >= 64 { u64::MAX } else { (1 << left) - 1 };
-        *bits = (mixed ^ (mixed >> 31)) & mask;
+        *bits = mix(state) & mask;
     }
     bits
+}
+
+/// An output of SplitMix64, from its state.
+pub(crate) const fn mix(state: u64) -> u64 {
+    let state = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let state = (state ^ (state >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    state ^ (state >> 31)
 }
 
 fn bit(bits: &[u64], index: usize) -> bool {
