@@ -56,6 +56,10 @@ pub struct CodeLimits {
     /// Symbols beyond F that a receiver may have to keep because the decoder cannot tell whether they
     /// help. 0 for decoders that know their rank: these refuse what does not help.
     pub surplus: u16,
+    /// Repairs may be made while the window still fills, and may cover symbols of earlier windows, at most
+    /// `sources` in a row: the code slides along the stream. The receiver then asks for one
+    /// [`SlidingDecoder`], else for a [`Decoder`] for each window.
+    pub slides: bool,
 }
 
 impl CodeLimits {
@@ -70,11 +74,20 @@ pub trait ErasureCode: Debug + Send {
     /// What it allows; always the same.
     fn limits(&self) -> CodeLimits;
 
-    /// An encoder for one window at a time.
-    fn encoder(&self) -> Box<dyn Encoder>;
+    /// An encoder for one window at a time; unless there are no repairs.
+    fn encoder(&self) -> Box<dyn Encoder> {
+        Box::new(Never)
+    }
 
-    /// A decoder for one window at a time.
-    fn decoder(&self) -> Box<dyn Decoder>;
+    /// A decoder for one window at a time; unless the code slides.
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(Never)
+    }
+
+    /// If the code slides, the decoder of a connection whose symbols have at most `symbol_length` bytes.
+    fn sliding_decoder(&self, _symbol_length: usize) -> Option<Box<dyn SlidingDecoder>> {
+        None
+    }
 }
 
 /// Makes the repairs of one window. Encoders are used again for later windows.
@@ -83,15 +96,17 @@ pub trait Encoder: Debug + Send {
     fn reset(&mut self) {}
 
     /// Makes the repairs with the keys `first`, `first + 1`, …, one for each of `repairs`, which are of
-    /// one length. `sources` are the window's symbols in order, none longer than the repairs; a shorter
-    /// one counts as extended with zeros. They are the same at each call for one window, so that what
-    /// takes long to derive from them may be kept until [`reset`](Self::reset).
+    /// one length. `sources` are the symbols of the `coverage` in order, none longer than the repairs; a
+    /// shorter one counts as extended with zeros. Unless the code slides, they are the window's, and the
+    /// same at each call, so that what takes long to derive from them may be kept until
+    /// [`reset`](Self::reset).
     ///
     /// # Errors
     /// If there are too few or too many sources, a key is beyond [`CodeLimits::keys`], or lengths
     /// disagree.
     fn repairs(
         &mut self,
+        coverage: Coverage,
         first: u32,
         sources: &[&[u8]],
         repairs: &mut [&mut [u8]],
@@ -154,6 +169,76 @@ pub trait Decoder: Debug + Send {
         work: &mut Workspace,
         out: &mut dyn FnMut(u16, &[u8]),
     ) -> Result<(), CodeError>;
+}
+
+/// Follows all symbols of a connection whose repairs may overlap.
+pub trait SlidingDecoder: Debug + Send {
+    /// The repair of `coverage` with `key` arrived. `known` gives the bytes of sources that are held;
+    /// others are missing, or given up if they are below the first missing one. Returns whether something
+    /// can be learnt from the repair.
+    fn repair<'a>(
+        &mut self,
+        coverage: Coverage,
+        key: u32,
+        bytes: &[u8],
+        known: &dyn Fn(SymbolId) -> Option<&'a [u8]>,
+    ) -> bool;
+
+    /// A missing source has arrived.
+    fn source(&mut self, symbol: SymbolId, bytes: &[u8]);
+
+    /// A missing source will never arrive.
+    fn give_up(&mut self, symbol: SymbolId);
+
+    /// Nothing below `first_missing` is missing.
+    fn advance(&mut self, first_missing: SymbolId);
+
+    /// Takes a source that the repairs determine, until there are no more; its bytes are written to `out`,
+    /// which is cleared beyond them. Returns how many there are.
+    fn take_recovered(&mut self, out: &mut [u8]) -> Option<(SymbolId, usize)>;
+
+    /// Independent symbols that are missing for recovering all sources that the repairs speak of.
+    fn deficit(&self) -> u16;
+}
+
+/// Of a code without repairs, or of the other kind: never asked.
+#[derive(Clone, Copy, Debug)]
+struct Never;
+
+impl Encoder for Never {
+    fn repairs(
+        &mut self,
+        _: Coverage,
+        _: u32,
+        _: &[&[u8]],
+        _: &mut [&mut [u8]],
+    ) -> Result<(), CodeError> {
+        Err(CodeError::Key)
+    }
+}
+
+impl Decoder for Never {
+    fn begin(&mut self, _: u16) {}
+
+    fn source(&mut self, _: u16) {}
+
+    fn repair(&mut self, _: u32) -> bool {
+        false
+    }
+
+    fn deficit(&self) -> u16 {
+        1
+    }
+
+    fn recover(
+        &mut self,
+        _: &[HeldSource<'_>],
+        _: &[HeldRepair<'_>],
+        _: &mut Workspace,
+        _: &mut dyn FnMut(u16, &[u8]),
+    ) -> Result<(), CodeError> {
+        Err(CodeError::Underdetermined)
+    }
 }
 
 /// Makes a code from its options. Options concern the encoder: whatever a decoder must know is in the keys.

@@ -3,6 +3,7 @@
 mod none;
 mod random_linear;
 mod reed_solomon;
+mod sliding_window;
 
 use anabranch_policy::code::{Build, ErasureCode};
 use anabranch_policy::registry::{self, PolicyError, PolicySpec, Row};
@@ -12,6 +13,7 @@ use anabranch_policy::registry::{self, PolicyError, PolicySpec, Row};
 pub const TABLE: &[Row<Build>] = &[
     (&reed_solomon::ENTRY, reed_solomon::build),
     (&random_linear::ENTRY, random_linear::build),
+    (&sliding_window::ENTRY, sliding_window::build),
     (&none::ENTRY, none::build),
 ];
 

@@ -124,7 +124,7 @@ impl Machine {
         let mut previous = None;
         for (first, missing) in windows.deficits() {
             assert!(previous.is_none_or(|previous| previous < first));
-            assert!((1..=255).contains(&missing), "{missing} missing");
+            assert!((1..=CREDIT).contains(&missing.into()), "{missing} missing");
             previous = Some(first);
         }
         assert!(windows.recovered().count() <= CREDIT as usize);

@@ -4,12 +4,14 @@
 use std::collections::VecDeque;
 
 use anabranch_policy::code::{
-    CodeLimits, Coverage, Decoder, ErasureCode, HeldRepair, HeldSource, Workspace,
+    CodeLimits, Coverage, Decoder, ErasureCode, HeldRepair, HeldSource, SlidingDecoder, Workspace,
 };
 use anabranch_policy::view::SymbolId;
 
 use super::pool::Pool;
 use super::{MAX_WINDOW, USUAL_WINDOW, most_sources};
+
+mod sliding;
 
 /// The peer broke a rule of coding; closes the connection with code `CODING`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +87,8 @@ pub struct ReceiveWindows {
     /// Windows known from repairs and not yet decoded, by first symbol.
     groups: Vec<Group>,
     spare: Vec<Follower>,
+    /// What follows all symbols of a code whose repairs overlap; there are no groups then.
+    sliding: Option<Box<dyn SlidingDecoder>>,
     /// Coverages that miss nothing although an earlier symbol is missing, the newest last.
     recovered: Vec<Coverage>,
     work: Workspace,
@@ -101,6 +105,7 @@ impl ReceiveWindows {
     /// Holds at most `credit` symbols of at most `symbol_capacity` bytes, and at most as many repairs.
     pub fn new(code: Box<dyn ErasureCode>, symbol_capacity: usize, credit: u64) -> Self {
         ReceiveWindows {
+            sliding: code.sliding_decoder(symbol_capacity),
             limits: code.limits(),
             code,
             base: 0,
@@ -135,7 +140,11 @@ impl ReceiveWindows {
 
     /// First symbol and missing count of windows that wait for more, oldest first.
     pub fn deficits(&self) -> impl Iterator<Item = (SymbolId, u16)> + '_ {
-        self.groups.iter().map(|group| (group.coverage.first, group.deficit()))
+        let sliding = self.sliding.as_ref().map(|decoder| decoder.deficit());
+        let sliding = sliding.filter(|missing| *missing > 0);
+        let sliding = sliding.map(|missing| (self.first_missing(), missing));
+        let groups = self.groups.iter().map(|group| (group.coverage.first, group.deficit()));
+        sliding.into_iter().chain(groups)
     }
 
     /// First symbols of windows that miss nothing although an earlier symbol is missing, the newest first.
@@ -190,6 +199,13 @@ impl ReceiveWindows {
                 apart
             });
             self.reach(end - 1);
+            for id in from..end {
+                if self.is_missing(id)
+                    && let Some(decoder) = &mut self.sliding
+                {
+                    decoder.give_up(SymbolId(id));
+                }
+            }
             for slot in
                 self.slots.range_mut((from - self.base) as usize..(end - self.base) as usize)
             {
@@ -226,6 +242,10 @@ impl ReceiveWindows {
         let mut bytes = self.pool.take();
         bytes[..payload.len()].copy_from_slice(payload);
         self.slots[offset] = Slot::Held(bytes, payload.len() as u16);
+        if let Some(decoder) = &mut self.sliding {
+            decoder.source(id, payload);
+            self.take_recovered(deliver);
+        }
         if let Some(index) = self.group_of(id.0) {
             let group = &mut self.groups[index];
             group.missing -= 1;
@@ -260,6 +280,9 @@ impl ReceiveWindows {
         }
         if end <= self.first_missing {
             return Ok(Arrival::Redundant);
+        }
+        if self.sliding.is_some() {
+            return Ok(self.slide(coverage, key, payload, deliver));
         }
         let Some(index) = self.group_for(coverage, payload.len() as u16)? else {
             self.note_recovered(coverage);
@@ -456,6 +479,9 @@ impl ReceiveWindows {
     fn advance(&mut self) {
         while self.slot(self.first_missing).is_some_and(|slot| !matches!(slot, Slot::Missing)) {
             self.first_missing += 1;
+        }
+        if let Some(decoder) = &mut self.sliding {
+            decoder.advance(SymbolId(self.first_missing));
         }
         if !self.recovered.is_empty() {
             let first_missing = self.first_missing;

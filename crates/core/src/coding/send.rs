@@ -5,6 +5,7 @@ mod apart;
 mod fates;
 mod queued;
 mod repairs;
+mod sliding;
 mod window;
 
 use core::time::Duration;
@@ -88,14 +89,17 @@ pub struct SendWindows {
     /// Recovered windows with packets of the first transmission still in flight, and how many: their
     /// fate counts for loss estimates although the data needs them no more.
     trailing: VecDeque<(WindowId, u16)>,
+    sliding: Option<sliding::Sliding>,
 }
 
 impl SendWindows {
     /// No windows yet; symbols of at most `symbol_capacity` bytes, coded windows of at most `max_window`
     /// bytes in all.
     pub fn new(code: Box<dyn ErasureCode>, symbol_capacity: usize, max_window: u64) -> Self {
+        let limits = code.limits();
         SendWindows {
-            limits: code.limits(),
+            sliding: limits.slides.then(|| sliding::Sliding::new(code.encoder(), limits.sources)),
+            limits,
             max_window,
             code,
             views: Vec::new(),
@@ -150,7 +154,7 @@ impl SendWindows {
         self.totals
     }
 
-    /// Symbols below this are no longer needed for decoding.
+    /// Symbols below this are known to be recovered.
     pub fn floor(&self) -> SymbolId {
         self.views.first().map_or(SymbolId(self.next_symbol), |view| view.first)
     }
@@ -167,12 +171,6 @@ impl SendWindows {
 
     fn index(&self, id: WindowId) -> Option<usize> {
         self.views.binary_search_by_key(&id, |view| view.id).ok()
-    }
-
-    /// The window whose first symbol this is.
-    pub fn window_at(&self, first: SymbolId) -> Option<WindowId> {
-        let index = self.views.binary_search_by_key(&first, |view| view.first).ok()?;
-        self.views.get(index).map(|view| view.id)
     }
 
     /// The window that still takes source symbols, if there is one.
@@ -201,6 +199,7 @@ impl SendWindows {
         window.planned = sources.clamp(1, self.max_sources(symbol_size));
         let planned = window.planned;
         window.symbol_size = symbol_size.min(self.pool.size() as u16);
+        window.doubtful = !self.limits.any_symbols_suffice && !self.limits.slides;
         self.windows.push_back(window);
         self.views.push(WindowView {
             id,
@@ -262,6 +261,15 @@ impl SendWindows {
         }
     }
 
+    /// Makes `count` repairs due that were planned after a source joined the window.
+    pub fn add_repairs(&mut self, id: WindowId, count: u16) {
+        if let Some(index) = self.index(id) {
+            let (view, window) = (&mut self.views[index], &mut self.windows[index]);
+            window.repairs_due = window.repairs_due.saturating_add(count);
+            view.due = view.due.saturating_add(count);
+        }
+    }
+
     /// Makes `count` more fresh repairs due.
     ///
     /// Reactions of one window within `rtt` of the first are counted as one round.
@@ -272,9 +280,8 @@ impl SendWindows {
                 window.round_ends = now + rtt;
                 self.totals.repair_rounds += 1;
             }
-            window.repairs_due = window.repairs_due.saturating_add(count);
-            self.views[index].due = self.views[index].due.saturating_add(count);
         }
+        self.add_repairs(id, count);
     }
 
     /// Makes the carried symbol due again, unless it has arrived, is still in flight or waits in a queue.
@@ -343,11 +350,12 @@ impl SendWindows {
                     length: window.sources.get(i).map_or(0, |s| s.length),
                 }
             }
-            Symbol::Repair(key) => Taken {
-                carried: Carried::Repair(view.id, key as u32),
-                coverage: Coverage { first: view.first, count: view.sources },
-                length: window.longest,
-            },
+            Symbol::Repair(key) => {
+                let whole = Coverage { first: view.first, count: view.sources };
+                let covered = window.covered.get(key).copied();
+                let (coverage, length) = covered.unwrap_or((whole, window.longest));
+                Taken { carried: Carried::Repair(view.id, key as u32), coverage, length }
+            }
         }
     }
 
@@ -364,18 +372,21 @@ impl SendWindows {
             self.totals.resends += u64::from(standing.carried != 0);
             return Some(self.taken(index, Symbol::Source(i)));
         }
+        let may_repair = view.closed || (self.limits.slides && view.sources > 0);
         if view.closed && view.proactive_left > 0 {
             view.proactive_left -= 1;
-        } else if window.repairs_due > 0 && view.closed {
+        } else if window.repairs_due > 0 && may_repair {
             window.repairs_due -= 1;
             view.due -= 1;
         } else {
             return None;
         }
         let symbol = if window.repairs.len() < keys {
+            let key = window.repairs.len();
             window.repairs.push(Standing::default());
             view.repairs = window.repairs.len() as u16;
-            Symbol::Repair(window.repairs.len() - 1)
+            self.cover(index);
+            Symbol::Repair(key)
         } else {
             self.wrap(index)?
         };
@@ -429,6 +440,9 @@ impl SendWindows {
     /// Writes the bytes of a taken symbol to `out`, which is as long as it.
     pub fn write(&mut self, taken: &Taken, out: &mut [u8]) -> Result<(), CodeError> {
         let (index, symbol) = self.locate(taken.carried).ok_or(CodeError::Coverage)?;
+        if self.limits.slides && matches!(symbol, Symbol::Repair(_)) {
+            return self.write_sliding(taken, out);
+        }
         let keys = usize::from(self.keys(self.views[index].sources));
         let (view, window) = (&self.views[index], &mut self.windows[index]);
         match symbol {
@@ -444,12 +458,13 @@ impl SendWindows {
                 let coming = usize::from(view.proactive_left) + usize::from(window.repairs_due);
                 let left = keys.saturating_sub(window.repairs.len());
                 let more = if newest { coming.min(left) } else { 0 };
-                window.write_repair(&mut self.pool, key, more, out)
+                window.write_repair(&mut self.pool, taken.coverage, key, more, out)
             }
         }
     }
 
     fn recycle(&mut self, mut window: Window) {
+        self.keep_history(&mut window);
         window.reset(&mut self.pool);
         self.spare.push(window);
     }

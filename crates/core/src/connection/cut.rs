@@ -32,10 +32,25 @@ impl Connection {
         let streams = &mut self.streams;
         let (taken, full) = self.send.push(|id, buffer| streams.fill_symbol(class, id, buffer))?;
         self.was_drained = false;
+        if self.send.slides() {
+            self.slide(now);
+        }
         if full {
             self.close_window(now);
         }
         Some(taken)
+    }
+
+    /// A symbol joined the open window of a code that slides: repairs may follow it at once.
+    fn slide(&mut self, now: Time) {
+        let Some(&window) = self.send.open_window() else { return };
+        self.refresh_views(now);
+        let mut redundancy = self.take_redundancy();
+        let repairs = redundancy.after_source(&window, &self.redundancy_view(now, window.class));
+        let coverage = redundancy.coverage(&window);
+        self.policies.redundancy = redundancy;
+        self.send.set_coverage(window.id, coverage);
+        self.send.add_repairs(window.id, repairs);
     }
 
     /// Closes the open window and plans its proactive repairs.

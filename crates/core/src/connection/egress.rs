@@ -115,7 +115,7 @@ impl Connection {
         }
         // Symbols tell the floor, but without credit there may be none to tell it, and without the
         // floor there will be no credit.
-        let SymbolId(floor) = self.send.floor();
+        let SymbolId(floor) = self.send.oldest_needed();
         if floor > self.floor_told && self.symbol_credit() == 0 && self.streams.pending().bytes > 0
         {
             self.floor_told = floor;
@@ -451,7 +451,7 @@ impl Connection {
     ) -> bool {
         let limit = self.frames_end(slot, buffer);
         let mut writer = Writer::new(&mut buffer[*end..limit]);
-        let floor = self.send.floor().min(taken.coverage.first);
+        let floor = self.send.oldest_needed().min(taken.coverage.first);
         let head = match taken.carried {
             Carried::Source(_, symbol) => {
                 crate::wire::SourceFrame { symbol, floor, payload: &[] }.encode_to_end(&mut writer)

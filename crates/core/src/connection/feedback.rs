@@ -369,11 +369,12 @@ impl Connection {
 
     pub(super) fn on_rank(&mut self, now: Time, rank: &RankFrame<'_>) {
         self.send.on_all_received(rank.first);
-        for entry in rank.entries() {
-            if self.send.on_rank(entry.first, entry.missing)
-                && let Some(id) = self.send.window_at(entry.first)
-            {
-                self.unprovisioned.push(id);
+        if self.send.slides() {
+            let missing = rank.entries().next().map_or(1, |entry| entry.missing);
+            self.unprovisioned.extend(self.send.on_unfinished(rank.first, missing));
+        } else {
+            for entry in rank.entries() {
+                self.unprovisioned.extend(self.send.on_rank(entry.first, entry.missing));
             }
         }
         self.retire(now);

@@ -165,13 +165,14 @@ impl Connection {
         let receive_capacity = usize::from(config.largest_datagram());
         let receive =
             ReceiveWindows::new(code::of_peer(codes), receive_capacity, config.receive_symbols);
+        let mut send = SendWindows::new(code, capacity, peer_parameters.max_window);
+        send.limit_history(peer_parameters.max_symbols.min(config.send_symbols) / 4);
         let mut streams = Streams::new(role, config.streams);
         streams.set_peer_limits(
             peer_parameters.max_data,
             peer_parameters.max_stream_data,
             peer_parameters.max_streams,
         );
-        let peer_max_window = peer_parameters.max_window;
         streams.set_datagram_limit(mtu::datagram_limit(&config, &peer_parameters));
         Ok(Connection {
             role,
@@ -194,7 +195,7 @@ impl Connection {
             queues: Vec::new(),
             path_control: Vec::new(),
             streams,
-            send: SendWindows::new(code, capacity, peer_max_window),
+            send,
             receive,
             control: VecDeque::new(),
             changes: 1,

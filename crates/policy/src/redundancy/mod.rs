@@ -5,6 +5,7 @@ pub mod equations;
 pub mod fixed;
 pub mod mean_sigma;
 pub mod none;
+pub mod sliding;
 
 use core::fmt::Debug;
 
@@ -60,13 +61,15 @@ pub trait RedundancyPolicy: Debug + Send {
     /// Called at every close, so that a short tail is protected for its own size.
     fn proactive(&mut self, window: &WindowView, view: &RedundancyView<'_>) -> u16;
 
-    /// Repairs to send right after a source symbol joined an open window (sliding-window codes).
+    /// Repairs to send right after a source symbol joined an open window. Asked only with codes that slide
+    /// ([`CodeLimits::slides`](crate::code::CodeLimits)).
     fn after_source(&mut self, _window: &WindowView, _view: &RedundancyView<'_>) -> u16 {
         0
     }
 
-    /// The sources that the next repair of `window` combines. Block codes cover the whole window; a
-    /// sliding-window code covers the newest symbols, which may reach back before the window's first.
+    /// The sources that the next repair of `window` combines. Asked after each that joined it, and only
+    /// with codes that slide; others cover the whole window. May reach back before the window's first
+    /// symbol, as far as the sender still has symbols and the code allows, but not beyond its newest.
     fn coverage(&self, window: &WindowView) -> Coverage {
         Coverage { first: window.first, count: window.sources }
     }
@@ -93,6 +96,7 @@ pub const TABLE: &[Row<Build>] = &[
     (&fixed::ENTRY, fixed::build),
     (&mean_sigma::ENTRY, mean_sigma::build),
     (&none::ENTRY, none::build),
+    (&sliding::ENTRY, sliding::build),
 ];
 
 /// Makes the redundancy policy that `spec` names.

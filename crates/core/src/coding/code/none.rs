@@ -1,8 +1,6 @@
 //! No code.
 
-use anabranch_policy::code::{
-    CodeError, CodeLimits, Decoder, Encoder, ErasureCode, HeldRepair, HeldSource, Workspace,
-};
+use anabranch_policy::code::{CodeLimits, ErasureCode};
 use anabranch_policy::registry::{Entry, Options, PolicyError};
 
 /// What the registry says about it.
@@ -31,45 +29,7 @@ impl ErasureCode for Uncoded {
             repairs: false,
             any_symbols_suffice: true,
             surplus: 0,
+            slides: false,
         }
-    }
-
-    fn encoder(&self) -> Box<dyn Encoder> {
-        Box::new(Uncoded)
-    }
-
-    fn decoder(&self) -> Box<dyn Decoder> {
-        Box::new(Uncoded)
-    }
-}
-
-impl Encoder for Uncoded {
-    fn repairs(&mut self, _: u32, _: &[&[u8]], _: &mut [&mut [u8]]) -> Result<(), CodeError> {
-        Err(CodeError::Key)
-    }
-}
-
-/// Never asked: a receiver accepts no repairs of it.
-impl Decoder for Uncoded {
-    fn begin(&mut self, _: u16) {}
-
-    fn source(&mut self, _: u16) {}
-
-    fn repair(&mut self, _: u32) -> bool {
-        false
-    }
-
-    fn deficit(&self) -> u16 {
-        1
-    }
-
-    fn recover(
-        &mut self,
-        _: &[HeldSource<'_>],
-        _: &[HeldRepair<'_>],
-        _: &mut Workspace,
-        _: &mut dyn FnMut(u16, &[u8]),
-    ) -> Result<(), CodeError> {
-        Err(CodeError::Underdetermined)
     }
 }

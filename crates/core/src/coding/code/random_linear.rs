@@ -2,7 +2,8 @@
 
 use anabranch_fec::random_linear::{self, Equations, MAX_SOURCES};
 use anabranch_policy::code::{
-    CodeError, CodeLimits, Decoder, Encoder, ErasureCode, HeldRepair, HeldSource, Workspace,
+    CodeError, CodeLimits, Coverage, Decoder, Encoder, ErasureCode, HeldRepair, HeldSource,
+    Workspace,
 };
 use anabranch_policy::registry::{Entry, Options, PolicyError, option};
 
@@ -37,6 +38,7 @@ impl ErasureCode for RandomLinear {
             repairs: true,
             any_symbols_suffice: false,
             surplus: 0,
+            slides: false,
         }
     }
 
@@ -52,6 +54,7 @@ impl ErasureCode for RandomLinear {
 impl Encoder for RandomLinear {
     fn repairs(
         &mut self,
+        _: Coverage,
         first: u32,
         sources: &[&[u8]],
         repairs: &mut [&mut [u8]],

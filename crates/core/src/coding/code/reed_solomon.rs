@@ -2,7 +2,8 @@
 
 use anabranch_fec::reed_solomon::{self, MAX_SYMBOLS};
 use anabranch_policy::code::{
-    CodeError, CodeLimits, Decoder, Encoder, ErasureCode, HeldRepair, HeldSource, Workspace,
+    CodeError, CodeLimits, Coverage, Decoder, Encoder, ErasureCode, HeldRepair, HeldSource,
+    Workspace,
 };
 use anabranch_policy::registry::{Entry, Options, PolicyError};
 
@@ -32,6 +33,7 @@ impl ErasureCode for ReedSolomon {
             repairs: true,
             any_symbols_suffice: true,
             surplus: 0,
+            slides: false,
         }
     }
 
@@ -48,6 +50,7 @@ impl ErasureCode for ReedSolomon {
 impl Encoder for ReedSolomon {
     fn repairs(
         &mut self,
+        _: Coverage,
         first: u32,
         sources: &[&[u8]],
         repairs: &mut [&mut [u8]],

@@ -16,7 +16,8 @@ impl SendWindows {
         self.widest
     }
 
-    /// Lets go of all windows with symbols of more than `most` bytes. `each` hears of every one; `symbol`
+    /// Lets go of all windows with symbols of more than `most` bytes; of all windows, if repairs of one may
+    /// cover symbols of another. `each` hears of every one; `symbol`
     /// gets class and bytes of every source that is not known to have arrived, and whether it was sent.
     pub fn take_apart(
         &mut self,
@@ -24,9 +25,10 @@ impl SendWindows {
         mut each: impl FnMut(&WindowView),
         mut symbol: impl FnMut(TrafficClass, &[u8], bool),
     ) {
+        let all = self.slides() && self.measure() > most;
         let mut index = 0;
         while index < self.views.len() {
-            if self.windows[index].longest <= most {
+            if self.windows[index].longest <= most && !all {
                 index += 1;
                 continue;
             }
@@ -40,6 +42,7 @@ impl SendWindows {
             self.trail(view.id, &window);
             self.recycle(window);
         }
+        self.forget_history();
         self.measure();
     }
 }

@@ -137,25 +137,44 @@ impl SendWindows {
     }
 
     /// The receiver misses `missing` independent symbols of the window that starts at `first`; none if it has
-    /// recovered it. True if that is more than was thought, so that the window needs more.
-    pub fn on_rank(&mut self, first: SymbolId, missing: u16) -> bool {
-        let Ok(index) = self.views.binary_search_by_key(&first, |view| view.first) else {
-            return false;
-        };
+    /// recovered it. Returns the window if that is more than was thought, so that it needs more.
+    pub fn on_rank(&mut self, first: SymbolId, missing: u16) -> Option<WindowId> {
+        let index = self.views.binary_search_by_key(&first, |view| view.first).ok()?;
         let (view, window) = (&mut self.views[index], &mut self.windows[index]);
         let rank = view.sources.saturating_sub(missing);
         // The rank of a window never falls: a lower one was overtaken by another report.
         if !view.closed || rank < window.reported {
-            return false;
+            return None;
         }
         window.reported = rank;
         window.recovered |= missing == 0;
         if !self.limits.any_symbols_suffice {
             window.dependent = window.acknowledged.saturating_sub(rank);
         }
+        self.update_received(index)
+    }
+
+    /// With a code that slides: `first` is the first symbol that the receiver misses, and it misses
+    /// `missing` independent ones, of which it has repairs. Returns the window of `first` if that is more
+    /// than was thought.
+    pub fn on_unfinished(&mut self, first: SymbolId, missing: u16) -> Option<WindowId> {
+        let index = self.views.partition_point(|view| view.first <= first).checked_sub(1)?;
+        let (view, window) = (&mut self.views[index], &mut self.windows[index]);
+        if !view.closed || first.0 >= view.first.0 + u64::from(view.sources) {
+            return None;
+        }
+        // Later windows have their share in what is missing.
+        let missing = missing.clamp(1, (view.sources - window.sources_acknowledged).max(1));
+        window.dependent = (window.acknowledged + missing).saturating_sub(view.sources);
+        window.doubtful = true;
+        self.update_received(index)
+    }
+
+    fn update_received(&mut self, index: usize) -> Option<WindowId> {
+        let (view, window) = (&mut self.views[index], &self.windows[index]);
         let before = view.received;
         view.received = window.received(view.sources, self.limits.any_symbols_suffice);
-        view.received < before
+        (view.received < before).then_some(view.id)
     }
 
     /// Removes windows that the receiver is known to have recovered; `each` hears of every one.
@@ -166,6 +185,10 @@ impl SendWindows {
             let view = &self.views[index];
             let recovered = self.windows[index].is_recovered(view.sources, any_symbols_suffice);
             if !(view.closed && recovered) {
+                if self.limits.slides {
+                    // Repairs cover runs of symbols without gaps.
+                    break;
+                }
                 index += 1;
                 continue;
             }

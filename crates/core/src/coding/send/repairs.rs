@@ -1,7 +1,7 @@
 //! Repairs made several at a time: the code reads every source once for all of them, and that reading
 //! is most of the work.
 
-use anabranch_policy::code::{CodeError, Encoder};
+use anabranch_policy::code::{CodeError, Coverage, Encoder};
 
 use super::super::pool::Pool;
 use super::super::{MAX_WINDOW, USUAL_WINDOW};
@@ -37,6 +37,7 @@ impl Window {
     pub(super) fn write_repair(
         &mut self,
         pool: &mut Pool,
+        coverage: Coverage,
         key: usize,
         more: usize,
         out: &mut [u8],
@@ -49,7 +50,7 @@ impl Window {
         let (encoder, sources) = (self.encoder.as_mut(), self.sources.as_slice());
         let length = out.len();
         if more == 0 || length > pool.size() {
-            return encode(encoder, key, sources, &mut [out]);
+            return encode(encoder, coverage, key, sources, &mut [out]);
         }
         self.prepared.clear(pool);
         self.prepared.first = key + 1;
@@ -64,7 +65,7 @@ impl Window {
             *slot = bytes.get_mut(..length).ok_or(CodeError::Length)?;
         }
         let outs = outs.get_mut(..=count).ok_or(CodeError::Length)?;
-        let made = encode(encoder, key, sources, outs);
+        let made = encode(encoder, coverage, key, sources, outs);
         if made.is_err() {
             self.prepared.clear(pool);
         }
@@ -76,19 +77,21 @@ impl Window {
 /// window's repairs to make.
 fn encode(
     encoder: &mut dyn Encoder,
+    coverage: Coverage,
     first: usize,
     sources: &[Source],
     repairs: &mut [&mut [u8]],
 ) -> Result<(), CodeError> {
     if sources.len() <= USUAL_WINDOW {
-        encode_up_to::<USUAL_WINDOW>(encoder, first, sources, repairs)
+        encode_up_to::<USUAL_WINDOW>(encoder, coverage, first, sources, repairs)
     } else {
-        encode_up_to::<MAX_WINDOW>(encoder, first, sources, repairs)
+        encode_up_to::<MAX_WINDOW>(encoder, coverage, first, sources, repairs)
     }
 }
 
 fn encode_up_to<const MAX: usize>(
     encoder: &mut dyn Encoder,
+    coverage: Coverage,
     first: usize,
     sources: &[Source],
     repairs: &mut [&mut [u8]],
@@ -98,5 +101,5 @@ fn encode_up_to<const MAX: usize>(
         *slot = source.bytes.get(..usize::from(source.length)).ok_or(CodeError::Length)?;
     }
     let list = list.get(..sources.len()).ok_or(CodeError::Coverage)?;
-    encoder.repairs(first as u32, list, repairs)
+    encoder.repairs(coverage, first as u32, list, repairs)
 }

@@ -1,6 +1,6 @@
 //! One coding window of the sender: its symbols, and what is known of each.
 
-use anabranch_policy::code::Encoder;
+use anabranch_policy::code::{Coverage, Encoder};
 use anabranch_types::Time;
 
 use super::super::USUAL_WINDOW;
@@ -49,6 +49,10 @@ pub(super) struct Window {
     pub(super) sources: Vec<Source>,
     pub(super) repairs: Vec<Standing>,
     pub(super) encoder: Box<dyn Encoder>,
+    /// For a code that slides: what each repair covers, and its length.
+    pub(super) covered: Vec<(Coverage, u16)>,
+    /// For a code that slides: what the next repair shall cover.
+    pub(super) reach: Option<Coverage>,
     /// Repairs made and not sent yet.
     pub(super) prepared: Prepared,
     /// Symbols that are due as fresh repairs, beyond those flagged due themselves.
@@ -72,6 +76,9 @@ pub(super) struct Window {
     pub(super) reported: u16,
     /// Acknowledged symbols beyond the rank reported: they told the receiver nothing new.
     pub(super) dependent: u16,
+    /// As many symbols as sources need not suffice: of the windows of a code that slides, that is said only
+    /// of the one that the receiver waits for.
+    pub(super) doubtful: bool,
     /// The receiver said that it has recovered the window.
     pub(super) recovered: bool,
     /// Further repairs made due before this belong to the round that has begun.
@@ -85,6 +92,8 @@ impl Window {
             sources: Vec::with_capacity(USUAL_WINDOW),
             repairs: Vec::with_capacity(USUAL_WINDOW),
             encoder,
+            covered: Vec::new(),
+            reach: None,
             prepared: Prepared::default(),
             repairs_due: 0,
             longest: 0,
@@ -97,6 +106,7 @@ impl Window {
             sources_acknowledged: 0,
             reported: 0,
             dependent: 0,
+            doubtful: false,
             recovered: false,
             round_ends: Time::ZERO,
         }
@@ -109,6 +119,8 @@ impl Window {
         }
         self.repairs.clear();
         self.encoder.reset();
+        self.covered.clear();
+        self.reach = None;
         self.prepared.clear(pool);
         self.repairs_due = 0;
         self.longest = 0;
@@ -119,6 +131,7 @@ impl Window {
         self.sources_acknowledged = 0;
         self.reported = 0;
         self.dependent = 0;
+        self.doubtful = false;
         self.recovered = false;
         self.round_ends = Time::ZERO;
     }
@@ -139,7 +152,7 @@ impl Window {
 
     /// The same, but less than `sources` as long as the window may not be recovered.
     pub(super) fn received(&self, sources: u16, any_symbols_suffice: bool) -> u16 {
-        if any_symbols_suffice || self.is_recovered(sources, any_symbols_suffice) {
+        if !self.doubtful || self.is_recovered(sources, any_symbols_suffice) {
             self.rank()
         } else {
             self.rank().min(sources.saturating_sub(1))

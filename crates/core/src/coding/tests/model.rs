@@ -6,7 +6,7 @@ use core::time::Duration;
 use anabranch_policy::PolicySpec;
 use anabranch_policy::code::{Coverage, ErasureCode};
 use anabranch_policy::scheduler::Work;
-use anabranch_policy::view::TrafficClass;
+use anabranch_policy::view::{SymbolId, TrafficClass};
 use anabranch_types::{Rng, Time};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,7 +50,7 @@ fn name(carried: Carried) -> Name {
 }
 
 /// The codes that the model is run with.
-const CODES: [&str; 4] = ["none", "reed-solomon", "random-linear", "blind"];
+const CODES: [&str; 5] = ["none", "reed-solomon", "random-linear", "blind", "sliding-window"];
 
 /// The sender's code and the receiver's.
 fn codes(name: &str) -> [Box<dyn ErasureCode>; 2] {
@@ -94,10 +94,13 @@ fn content(id: u64) -> Vec<u8> {
 
 impl Model {
     fn new(seed: u64, [sender, receiver]: [Box<dyn ErasureCode>; 2], credit: u64) -> Self {
+        let resends = !sender.limits().repairs;
+        let mut send = SendWindows::new(sender, CAPACITY, u64::MAX);
+        send.limit_history(credit / 4);
         Model {
             rng: Rng::new(seed),
-            resends: !sender.limits().repairs,
-            send: SendWindows::new(sender, CAPACITY, u64::MAX),
+            resends,
+            send,
             receive: ReceiveWindows::new(receiver, CAPACITY + 8, credit),
             packets: Vec::new(),
             channel: Vec::new(),
@@ -134,6 +137,14 @@ impl Model {
             bytes.len()
         });
         let (taken, full) = pushed.expect("there is always something to write");
+        if self.send.slides() && self.rng.chance(0.2) {
+            let end = self.send.next_symbol().0;
+            let count = 1 + self.rng.below(80.min(end)) as u16;
+            let window = taken.carried.window();
+            let first = SymbolId(end - u64::from(count));
+            self.send.set_coverage(window, Coverage { first, count });
+            self.send.add_repairs(window, 1);
+        }
         self.assign(taken);
         full
     }
@@ -174,7 +185,7 @@ impl Model {
             return;
         }
         self.send.on_sent(taken.carried, slot);
-        let floor = self.send.floor().0.min(taken.coverage.first.0);
+        let floor = self.send.oldest_needed().0.min(taken.coverage.first.0);
         let Taken { carried, coverage, .. } = *taken;
         let number = self.packets.len();
         self.packets.push(Packet { carried, coverage, floor, slot, bytes });
@@ -306,10 +317,19 @@ impl Model {
             let end = below.0.min(view.first.0 + u64::from(view.sources));
             self.known.extend((view.first.0..end).map(|id| (view.id.0, false, id)));
         }
+        if self.send.slides() {
+            let missing = self.receive.deficits().next().map_or(1, |(_, missing)| missing);
+            self.send.on_unfinished(below, missing);
+            return self.grant();
+        }
         let recovered = self.receive.recovered().map(|first| (first, 0));
         for (first, missing) in self.receive.deficits().chain(recovered) {
             self.send.on_rank(first, missing);
         }
+        self.grant();
+    }
+
+    fn grant(&mut self) {
         self.credit = self.credit.max(self.receive.new_limit().unwrap_or(0));
     }
 

@@ -1,0 +1,62 @@
+//! Repairs that may overlap: sources are recovered one by one.
+
+use anabranch_policy::code::Coverage;
+use anabranch_policy::view::SymbolId;
+
+use super::{Arrival, ReceiveWindows, Slot};
+
+impl ReceiveWindows {
+    /// A repair of a code that slides arrived, within all limits.
+    pub(super) fn slide(
+        &mut self,
+        coverage: Coverage,
+        key: u32,
+        payload: &[u8],
+        deliver: &mut dyn FnMut(&[u8]),
+    ) -> Arrival {
+        // What lies below the floor is forgotten, and so is every repair that needs it.
+        if coverage.first.0 < self.base {
+            return Arrival::Redundant;
+        }
+        self.reach(coverage.end() - 1);
+        let (slots, base) = (&self.slots, self.base);
+        let slot = |id: SymbolId| slots.get((id.0 - base) as usize);
+        let within = || (coverage.first.0..coverage.end()).map(SymbolId);
+        let given_up = within().any(|id| matches!(slot(id), Some(Slot::Done)));
+        let missing = within().any(|id| matches!(slot(id), Some(Slot::Missing)));
+        let Some(decoder) = self.sliding.as_mut().filter(|_| missing && !given_up) else {
+            return Arrival::Redundant;
+        };
+        let known = |id| match slot(id) {
+            Some(Slot::Held(bytes, length)) => bytes.get(..usize::from(*length)),
+            _ => None,
+        };
+        if !decoder.repair(coverage, key, payload, &known) {
+            return Arrival::Redundant;
+        }
+        self.take_recovered(deliver);
+        self.advance();
+        Arrival::New
+    }
+
+    /// Delivers what the repairs determine, and keeps it: later repairs may cover it.
+    pub(super) fn take_recovered(&mut self, deliver: &mut dyn FnMut(&[u8])) {
+        loop {
+            let mut bytes = self.pool.take();
+            let decoder = self.sliding.as_mut();
+            let Some((id, length)) = decoder.and_then(|decoder| decoder.take_recovered(&mut bytes))
+            else {
+                self.pool.put(bytes);
+                return;
+            };
+            match self.reach(id.0) {
+                Some(offset) if matches!(self.slots[offset], Slot::Missing) => {
+                    deliver(bytes.get(..length).unwrap_or_default());
+                    self.slots[offset] = Slot::Held(bytes, length as u16);
+                    self.decoded += 1;
+                }
+                _ => self.pool.put(bytes),
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Repairs that slide along the stream: they may cover symbols of several windows, and be made while the
+//! newest still fills.
+
+use std::collections::VecDeque;
+
+use anabranch_policy::code::{CodeError, Coverage, Encoder};
+use anabranch_policy::view::{SymbolId, WindowId};
+
+use super::window::Window;
+use super::{SendWindows, Taken};
+use crate::coding::USUAL_WINDOW;
+use crate::path::sent::Carried;
+
+/// What a code that slides needs beside its windows.
+#[derive(Debug)]
+pub(super) struct Sliding {
+    /// Missing only while it works.
+    encoder: Option<Box<dyn Encoder>>,
+    /// The newest symbols of retired windows, up to the first window that is not: the receiver keeps as
+    /// many below the first that it misses.
+    history: VecDeque<(Box<[u8]>, u16)>,
+    /// Most of them.
+    most: usize,
+}
+
+impl Sliding {
+    pub(super) fn new(encoder: Box<dyn Encoder>, most: u16) -> Self {
+        Sliding { encoder: Some(encoder), history: VecDeque::new(), most: most.into() }
+    }
+}
+
+impl SendWindows {
+    /// Whether repairs may overlap, and be made while the window fills.
+    pub fn slides(&self) -> bool {
+        self.limits.slides
+    }
+
+    /// The next repairs of the window shall cover this, as far as it is kept.
+    pub fn set_coverage(&mut self, id: WindowId, coverage: Coverage) {
+        if let Some(index) = self.index(id) {
+            self.windows[index].reach = Some(coverage);
+        }
+    }
+
+    /// Notes what the newest repair of a window covers.
+    pub(super) fn cover(&mut self, index: usize) {
+        let Some(sliding) = &self.sliding else { return };
+        let (view, window) = (&self.views[index], &self.windows[index]);
+        let whole = Coverage { first: view.first, count: view.sources };
+        let wanted = window.reach.unwrap_or(whole);
+        let most = self.max_sources(window.symbol_size).min(USUAL_WINDOW as u16);
+        let newest = whole.end();
+        let end = if view.closed { newest } else { wanted.end().clamp(view.first.0 + 1, newest) };
+        // It may wait in a queue until all windows before its own are retired.
+        let kept = view.first.0.saturating_sub(sliding.most as u64);
+        let least = self.oldest_needed().0.max(end.saturating_sub(most.into())).max(kept);
+        // What is missing may be any of a closed window, and its repairs have to make it good.
+        let wanted = if view.closed { wanted.first.min(view.first) } else { wanted.first };
+        let first = wanted.0.clamp(least, end - 1);
+        let length = (first..end).filter_map(|id| self.source(id)).map(<[u8]>::len).max();
+        let coverage = Coverage { first: SymbolId(first), count: (end - first) as u16 };
+        let window = &mut self.windows[index];
+        // Repairs that were taken back before they were sent have left their entries.
+        window.covered.truncate(window.repairs.len() - 1);
+        window.covered.push((coverage, length.unwrap_or(0) as u16));
+    }
+
+    /// Keeps no more symbols of retired windows than this: the receiver has to hold them too, within the
+    /// credit that it grants.
+    pub fn limit_history(&mut self, symbols: u64) {
+        if let Some(sliding) = &mut self.sliding {
+            sliding.most = sliding.most.min(usize::try_from(symbols).unwrap_or(usize::MAX));
+        }
+    }
+
+    /// Symbols below this will not be covered by repairs any more: the receiver may forget them.
+    pub fn oldest_needed(&self) -> SymbolId {
+        let kept = self.sliding.as_ref().map_or(0, |sliding| sliding.history.len());
+        SymbolId(self.floor().0 - kept as u64)
+    }
+
+    fn source(&self, id: u64) -> Option<&[u8]> {
+        let floor = self.floor().0;
+        if id < floor {
+            let history = &self.sliding.as_ref()?.history;
+            let at = history.len().checked_sub(usize::try_from(floor - id).ok()?)?;
+            let (bytes, length) = history.get(at)?;
+            return bytes.get(..usize::from(*length));
+        }
+        let index = self.views.partition_point(|view| view.first.0 <= id).checked_sub(1)?;
+        let at = usize::try_from(id - self.views[index].first.0).ok()?;
+        let source = self.windows[index].sources.get(at)?;
+        source.bytes.get(..usize::from(source.length))
+    }
+
+    pub(super) fn write_sliding(&mut self, taken: &Taken, out: &mut [u8]) -> Result<(), CodeError> {
+        let Carried::Repair(_, key) = taken.carried else { return Err(CodeError::Key) };
+        let coverage = taken.coverage;
+        let sliding = self.sliding.as_mut().and_then(|sliding| sliding.encoder.take());
+        let Some(mut encoder) = sliding else { return Err(CodeError::Coverage) };
+        let made = self.sources_of(coverage).and_then(|list| {
+            let sources = list.get(..usize::from(coverage.count)).ok_or(CodeError::Coverage)?;
+            encoder.repairs(coverage, key, sources, &mut [out])
+        });
+        if let Some(sliding) = &mut self.sliding {
+            sliding.encoder = Some(encoder);
+        }
+        made
+    }
+
+    fn sources_of(&self, coverage: Coverage) -> Result<[&[u8]; USUAL_WINDOW], CodeError> {
+        let mut list: [&[u8]; USUAL_WINDOW] = [&[]; USUAL_WINDOW];
+        for (slot, id) in list.iter_mut().zip(coverage.first.0..coverage.end()) {
+            *slot = self.source(id).ok_or(CodeError::Coverage)?;
+        }
+        Ok(list)
+    }
+
+    /// Keeps the symbols of a window that is retired, which was the oldest.
+    pub(super) fn keep_history(&mut self, window: &mut Window) {
+        let Some(sliding) = &mut self.sliding else { return };
+        let sources = window.sources.drain(..);
+        sliding.history.extend(sources.map(|source| (source.bytes, source.length)));
+        while sliding.history.len() > sliding.most {
+            if let Some((bytes, _)) = sliding.history.pop_front() {
+                self.pool.put(bytes);
+            }
+        }
+    }
+
+    /// Nothing that was cut so far can be covered any more.
+    pub(super) fn forget_history(&mut self) {
+        if let Some(sliding) = &mut self.sliding {
+            sliding.history.drain(..).for_each(|(bytes, _)| self.pool.put(bytes));
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! A repair after every few symbols, of the newest ones.
+
+use crate::code::Coverage;
+use crate::redundancy::{RedundancyPolicy, RedundancyView, WindowShape};
+use crate::registry::{Entry, Options, PolicyError, option};
+use crate::view::{MAX_PATHS, SymbolId, WindowView};
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    axis: "redundancy",
+    name: "sliding",
+    summary: "a repair of the newest symbols after every few; needs a code that slides",
+    source: "RFC 8681 §3.1",
+    options: &[
+        option("every", "symbols after which a repair follows, 1 to 255", "10"),
+        option("reach", "newest symbols that it covers, 1 to 255", "64"),
+        option("sources", "symbols that are kept account of together, 1 to 255", "64"),
+    ],
+};
+
+/// Repairs at a fixed rate, so that a loss is repaired some symbols later whatever the round-trip time.
+#[derive(Clone, Copy, Debug)]
+pub struct Sliding {
+    every: u16,
+    reach: u16,
+    sources: u16,
+}
+
+/// Makes it from its options.
+pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyError> {
+    Ok(Box::new(Sliding {
+        every: options.integer("every", 1..=255)? as u16,
+        reach: options.integer("reach", 1..=255)? as u16,
+        sources: options.integer("sources", 1..=255)? as u16,
+    }))
+}
+
+impl RedundancyPolicy for Sliding {
+    fn next_window(&mut self, view: &RedundancyView<'_>) -> WindowShape {
+        let sources = self.sources.min(view.max_symbols).max(1);
+        WindowShape { sources, repairs: 0, symbol_size: view.max_symbol_size }
+    }
+
+    /// What the rate leaves over: the last symbols of the data get a repair too.
+    fn proactive(&mut self, window: &WindowView, view: &RedundancyView<'_>) -> u16 {
+        let room = view.max_symbols.saturating_sub(window.sources);
+        u16::from(view.flushing && window.sources % self.every != 0).min(room)
+    }
+
+    fn after_source(&mut self, window: &WindowView, _view: &RedundancyView<'_>) -> u16 {
+        u16::from(window.sources % self.every == 0)
+    }
+
+    fn coverage(&self, window: &WindowView) -> Coverage {
+        let end = window.first.0 + u64::from(window.sources);
+        let first = end.saturating_sub(self.reach.into());
+        Coverage { first: SymbolId(first), count: (end - first) as u16 }
+    }
+
+    fn still_needed(
+        &self,
+        window: &WindowView,
+        hypothetical: &[u16; MAX_PATHS],
+        _view: &RedundancyView<'_>,
+    ) -> u16 {
+        let handed = hypothetical.iter().fold(0_u16, |sum, n| sum.saturating_add(*n));
+        window.shortfall().saturating_sub(handed)
+    }
+}
