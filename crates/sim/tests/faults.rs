@@ -13,8 +13,9 @@ use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
 
-/// Schedules in a usual run of each test.
+/// Schedules in a usual run of each test, with the profiles as they are and with other codes.
 const USUAL: u64 = 400;
+const USUAL_CODED: u64 = 120;
 
 /// Random choices of the shapes that schedules need.
 struct Dice(Rng);
@@ -102,8 +103,11 @@ fn parse(text: &str) -> LinkConfig {
     text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// The schedule of a number, and the links as text. Where a code is given, every profile that codes uses it.
-fn schedule(number: u64, mangled: bool, code: Option<&str>) -> (Spec, String) {
+/// Choices on policy axes, for all profiles that code.
+type Axes = &'static [(&'static str, &'static str)];
+
+/// The schedule of a number, and the links as text.
+fn schedule(number: u64, mangled: bool, axes: Axes) -> (Spec, String) {
     let name = if mangled { "faults.mangled" } else { "faults" };
     let mut dice = Dice(Rng::substream(number, name));
     let count = dice.count(1..6);
@@ -136,8 +140,9 @@ fn schedule(number: u64, mangled: bool, code: Option<&str>) -> (Spec, String) {
     }
     for flow in &mut spec.flows {
         let profile = &mut flow.profile;
-        if let Some(code) = code.filter(|_| profile.code.name != "none") {
-            profile.set("code", code).unwrap();
+        let axes = if profile.code.name == "none" { &[] } else { axes };
+        for (axis, choice) in axes {
+            profile.set(axis, choice).unwrap();
         }
     }
     spec.mangle = mangled.then(|| dice.mangle());
@@ -188,8 +193,8 @@ fn limits(dice: &mut Dice, spec: &mut Spec) {
     transport.ecn = dice.chance(0.8);
 }
 
-fn go(number: u64, mangled: bool, code: Option<&str>) -> Result<Report, Failure> {
-    let (spec, _) = schedule(number, mangled, code);
+fn go(number: u64, mangled: bool, axes: Axes) -> Result<Report, Failure> {
+    let (spec, _) = schedule(number, mangled, axes);
     let report = run(&spec, &mut |_| None)?;
     // Some probes may be lost for good, but none may come twice; the harness looks at single ones.
     let sent: u64 = report.flows.iter().map(|flow| flow.probes.sent).sum();
@@ -214,8 +219,8 @@ struct Tally {
 
 impl Tally {
     /// Runs one schedule and counts it; a failure tells everything needed to repeat it.
-    fn add(&mut self, number: u64, mangled: bool, code: Option<&str>) {
-        let outcome = std::panic::catch_unwind(|| go(number, mangled, code));
+    fn add(&mut self, number: u64, mangled: bool, axes: Axes) {
+        let outcome = std::panic::catch_unwind(|| go(number, mangled, axes));
         let (list, why) = match outcome {
             Ok(Ok(report)) => {
                 self.connections += report.flows.len();
@@ -229,7 +234,7 @@ impl Tally {
             Err(_) => (&mut self.panicked, "panicked".to_owned()),
         };
         list.push(number);
-        println!("fault schedule {number}: {why}\n{}", schedule(number, mangled, code).1);
+        println!("fault schedule {number}: {why}\n{}", schedule(number, mangled, axes).1);
     }
 
     fn is_clean(&self) -> bool {
@@ -264,18 +269,18 @@ fn peak_memory() -> Option<u64> {
 }
 
 /// Runs the numbers asked for, all of them whatever comes of each.
-fn go_all(mangled: bool, code: Option<&str>) {
+fn go_all(mangled: bool, axes: Axes) {
     let number = |name| std::env::var(name).ok().map(|text| text.parse().unwrap());
     if let Some(one) = number("FAULT") {
-        println!("{}", schedule(one, mangled, code).1);
-        println!("{:#?}", go(one, mangled, code).unwrap());
+        println!("{}", schedule(one, mangled, axes).1);
+        println!("{:#?}", go(one, mangled, axes).unwrap());
         return;
     }
     let networks = if mangled { "networks that lie as well" } else { "networks that only lose" };
-    let schedules = number("FAULTS").unwrap_or(USUAL);
+    let schedules = number("FAULTS").unwrap_or(if axes.is_empty() { USUAL } else { USUAL_CODED });
     let mut tally = Tally::default();
     for number in 1..=schedules {
-        tally.add(number, mangled, code);
+        tally.add(number, mangled, axes);
         if number.is_multiple_of(1000) || number == schedules {
             println!("{number} of {schedules} schedules over {networks}: {tally}");
         }
@@ -285,30 +290,48 @@ fn go_all(mangled: bool, code: Option<&str>) {
 
 #[test]
 fn nothing_is_lost_in_random_networks() {
-    go_all(false, None);
+    go_all(false, &[]);
 }
 
 #[test]
 fn nothing_is_believed_from_networks_that_lie() {
-    go_all(true, None);
+    go_all(true, &[]);
 }
 
 /// A code that often fails with as many symbols as sources: only the receiver knows when a window is whole.
 #[test]
 fn nothing_is_lost_with_a_code_that_fails() {
-    go_all(false, Some("random-linear"));
+    go_all(false, &[("code", "random-linear")]);
 }
 
 #[test]
 fn nothing_is_believed_with_a_code_that_fails() {
-    go_all(true, Some("random-linear:sources=64"));
+    go_all(true, &[("code", "random-linear:sources=64")]);
+}
+
+/// Repairs that overlap, and are made while data goes on.
+const SLIDING: Axes = &[("code", "sliding-window"), ("redundancy", "sliding:every=8,reach=48")];
+
+#[test]
+fn nothing_is_lost_with_a_code_that_slides() {
+    go_all(false, SLIDING);
+}
+
+#[test]
+fn nothing_is_believed_with_a_code_that_slides() {
+    go_all(true, SLIDING);
+}
+
+#[test]
+fn nothing_is_lost_with_blocks_of_a_code_that_slides() {
+    go_all(false, &[("code", "sliding-window")]);
 }
 
 #[test]
 fn schedules_repeat_to_the_last_packet() {
     for number in 1..=5 {
         for mangled in [false, true] {
-            let again = || go(number, mangled, None).unwrap();
+            let again = || go(number, mangled, &[]).unwrap();
             let (first, second) = (again(), again());
             assert_eq!((first.digest, first.elapsed), (second.digest, second.elapsed));
         }
