@@ -49,7 +49,9 @@ impl Rounds {
         let sample = event.rtt.latest;
         let base = self.base.map_or(sample, |base| base.min(sample));
         self.base = Some(base);
-        let ends = event.largest_acked_sent >= self.began;
+        // By the sample, not by `largest_acked_sent`: a TCP sender, which itself sees to one cut a window,
+        // gives there a time that no cut has answered.
+        let ends = event.now - sample >= self.began;
         let round =
             self.least.filter(|_| ends).map(|rtt| Round { rtt, base, samples: self.samples });
         if ends {
