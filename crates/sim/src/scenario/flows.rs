@@ -8,7 +8,7 @@ use anabranch_policy::view::MAX_PATHS;
 use anabranch_types::DataSize;
 
 use super::plan::{FlowPlan, LoadPlan, PathPlan};
-use super::profiles;
+use super::profiles::{self, Protocol};
 use super::reader::{Part, Section};
 use super::topology::{Network, RECEIVER, SENDER, name, numbered};
 use crate::traffic::Traffic;
@@ -84,6 +84,12 @@ fn flow(section: &Section<'_>, group: &str, network: &Network) -> Option<FlowPla
     let traffic = traffic(section);
     let paths = paths(section, network);
     let protocol = profiles::read(section, paths.len());
+    if let Some(Protocol::Core(_)) = &protocol
+        && let Some(path) = paths.iter().find(|path| path.congestion.is_some())
+    {
+        let given = format!("path '{}' has a congestion control for TCP", path.name);
+        section.complain("profile", given, "a name beginning with tcp:, or no such path");
+    }
     Some(FlowPlan {
         group: group.to_owned(),
         subject: group.to_owned(),

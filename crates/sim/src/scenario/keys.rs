@@ -108,6 +108,12 @@ pub const PATH: &[KeySpec] = link_parts!(
     optional("from", Kind::Name, "sender", "node where its own link begins"),
     optional("to", Kind::Name, "receiver", "node where its own link ends"),
     optional(
+        "congestion",
+        Kind::Text,
+        "as the flow",
+        "congestion control of TCP flows on this path, by name as in policies"
+    ),
+    optional(
         "reverse",
         Kind::Table(REVERSE),
         "like this direction, drop-tail, without loss",
@@ -339,6 +345,7 @@ pub const TCP: &[KeySpec] = &[
     ),
     optional("coupled", Kind::Flag, PROFILE, "several paths: controllers read their siblings"),
     optional("handshake", Kind::Flag, PROFILE, "a SYN exchange before the first data"),
+    optional("rate-samples", Kind::Flag, PROFILE, "measures delivery rates, which bbr needs"),
     optional("delayed-ack", Kind::Count(1, 100), PROFILE, "segments per acknowledgement"),
     optional("ack-timer", Kind::Time, PROFILE, "longest that an acknowledgement waits"),
     optional(

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use anabranch_core::config::TransportConfig;
+use anabranch_policy::PolicySpec;
 use anabranch_types::{Bitrate, DataSize};
 
 use super::profiles::Protocol;
@@ -54,6 +55,8 @@ pub struct PathPlan {
     pub forward: Vec<usize>,
     /// Links of the way back, by index.
     pub back: Vec<usize>,
+    /// Congestion control of TCP flows on it, where it is not the flow's own.
+    pub congestion: Option<PolicySpec>,
 }
 
 /// One transport connection.

@@ -14,8 +14,9 @@ pub(super) fn read(section: &Section<'_>, protocol: TcpProtocol) -> TcpProtocol 
         return protocol;
     }
     let Some(table) = section.table("tcp") else { return protocol };
-    let TcpProtocol { mut config, control: given, mut loss_notices, mut send_jitter, mut meta } =
+    let TcpProtocol { mut config, control: given, mut loss_notices, mut send_jitter, .. } =
         protocol;
+    let (path_controls, mut meta) = (protocol.path_controls, protocol.meta);
     sizes(&table, &mut config);
     timers(&table, &mut config);
     mechanisms(&table, &mut config);
@@ -40,7 +41,7 @@ pub(super) fn read(section: &Section<'_>, protocol: TcpProtocol) -> TcpProtocol 
             }
         }
     }
-    TcpProtocol { config, control, loss_notices, send_jitter, meta }
+    TcpProtocol { config, control, path_controls, loss_notices, send_jitter, meta }
 }
 
 /// Options of protocols that put one stream on several paths. The buffers are the shared ones.
@@ -139,6 +140,7 @@ fn mechanisms(table: &Section<'_>, config: &mut Config) {
         ("rack", &mut config.rack),
         ("limited-transmit", &mut config.limited_transmit),
         ("handshake", &mut config.handshake),
+        ("rate-samples", &mut config.rate_samples),
     ] {
         if let Some(value) = table.flag(key) {
             *field = value;

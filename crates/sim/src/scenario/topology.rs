@@ -1,11 +1,13 @@
 //! Links, paths and the routes between nodes.
 
+use anabranch_tcp::Config;
 use std::collections::BTreeMap;
 
 use super::error::{Flaw, Place};
 use super::graph::Graph;
 use super::parts::{blank, link_config};
 use super::plan::{LinkPlan, PathPlan};
+use super::profiles;
 use super::reader::Section;
 
 /// The ends of paths and flows that name none.
@@ -103,7 +105,8 @@ impl Network {
         };
         let forward = route("to", from, to)?;
         let back = route("from", to, from)?;
-        Some(PathPlan { name: String::new(), group: String::new(), forward, back })
+        let (name, group, congestion) = (String::new(), String::new(), None);
+        Some(PathPlan { name, group, forward, back, congestion })
     }
 
     fn read_link(&mut self, section: &Section<'_>, grouped: bool) {
@@ -141,15 +144,18 @@ impl Network {
             let (forward, back) = self.add(section, &name, &from, &to, true);
             Some((vec![forward], back.into_iter().collect()))
         };
+        let congestion = profiles::control(section, "congestion", Config::default().mss);
         if let Some((forward, back)) = routes {
-            self.paths.push(PathPlan { name, group, forward, back });
+            self.paths.push(PathPlan { name, group, forward, back, congestion });
         }
     }
 
     /// An explicit route: named links that follow one another.
     fn via(&self, section: &Section<'_>) -> Option<(Vec<usize>, Vec<usize>)> {
-        for key in section.keys().filter(|key| !["name", "count", "via", "back"].contains(key)) {
-            section.complain(key, "given beside 'via'", "via, back, name and count together");
+        let together = ["name", "count", "via", "back", "congestion"];
+        for key in section.keys().filter(|key| !together.contains(key)) {
+            let allowed = "via, back, name, count and congestion together";
+            section.complain(key, "given beside 'via'", allowed);
         }
         let forward = self.chain(section, "via")?;
         if section.has("back") {

@@ -34,11 +34,12 @@ impl SendingEnd {
         match &protocol.meta {
             None => {
                 let mss = u64::from(protocol.config.mss);
-                let controller = congestion::build(&protocol.control, mss)?;
+                let controller = congestion::build(protocol.control_on(0), mss)?;
                 Ok(SendingEnd::Single(Sender::new(&protocol.config, controller)))
             }
             Some(meta) => {
-                let controls = vec![protocol.control.clone(); paths];
+                let controls: Vec<_> =
+                    (0..paths).map(|path| protocol.control_on(path).clone()).collect();
                 Ok(SendingEnd::Meta(Box::new(MetaSender::new(meta, &controls)?)))
             }
         }

@@ -30,6 +30,8 @@ pub struct TcpProtocol {
     pub config: Config,
     /// Congestion control.
     pub control: PolicySpec,
+    /// Congestion control of single paths, by their order, where it is not `control`.
+    pub path_controls: Vec<Option<PolicySpec>>,
     /// Explicit loss notification: whether the sender hears, one round trip after a segment was lost
     /// at random and not to a queue, which one it was.
     pub loss_notices: bool,
@@ -43,13 +45,19 @@ impl TcpProtocol {
     /// A connection over one path, without notices or jitter.
     pub fn new(config: Config, control: PolicySpec) -> Self {
         let (loss_notices, send_jitter) = (false, Duration::ZERO);
-        TcpProtocol { config, control, loss_notices, send_jitter, meta: None }
+        let path_controls = Vec::new();
+        TcpProtocol { config, control, path_controls, loss_notices, send_jitter, meta: None }
     }
 
     /// A stream over several paths, whose congestion control is `control` on each.
     pub fn over_several(meta: MetaConfig, control: PolicySpec) -> Self {
         let protocol = TcpProtocol::new(meta.subflow.clone(), control);
         TcpProtocol { meta: Some(meta), ..protocol }
+    }
+
+    /// The congestion control on a path.
+    fn control_on(&self, path: usize) -> &PolicySpec {
+        self.path_controls.get(path).and_then(Option::as_ref).unwrap_or(&self.control)
     }
 
     /// The configuration of a connection, or of each subflow.

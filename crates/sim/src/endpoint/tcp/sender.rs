@@ -2,7 +2,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use anabranch_policy::{PolicyError, congestion, scheduler};
+use anabranch_policy::PolicyError;
 use anabranch_tcp::{Sender, SenderStatistics, WireFormat};
 use anabranch_types::Time;
 
@@ -73,10 +73,8 @@ impl TcpSender {
         seed: u64,
         name: &str,
     ) -> Result<Self, PolicyError> {
-        congestion::build(&protocol.control, u64::from(protocol.connection().mss))?;
-        if let Some(meta) = &protocol.meta {
-            scheduler::build(&meta.scheduler)?;
-        }
+        // One is made for nothing: what cannot be built shall be known before the run.
+        SendingEnd::new(protocol, protocol.path_controls.len().max(1))?;
         Ok(TcpSender {
             connections: Table::new(),
             ports: Ports::default(),

@@ -1,14 +1,15 @@
 //! Builds a plan: the network, and an agent for each end of every flow and load.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use anabranch_types::{Rng, Time};
 
 use super::RunError;
 use super::flow::LiveFlow;
 use crate::endpoint::{
-    CoreConfig, CoreFlow, CoreReceiver, CoreSender, Flow, Sink, TcpFlow, TcpReceiver, TcpSender,
-    Udp, UdpConfig,
+    CoreConfig, CoreFlow, CoreReceiver, CoreSender, Flow, Sink, TcpFlow, TcpProtocol, TcpReceiver,
+    TcpSender, Udp, UdpConfig,
 };
 use crate::engine::{AgentId, Engine, LinkId, RouteId, Topology};
 use crate::link::LinkCounters;
@@ -126,6 +127,7 @@ impl Builder<'_> {
         };
         let (flow_ends, sender, receiver): (Box<dyn Flow>, _, _) = match &flow.protocol {
             Protocol::Tcp(protocol) => {
+                let protocol = &on_paths(protocol, &flow.paths);
                 let source = TcpSender::new(protocol, traffic, seed, name);
                 let sender = engine.add_agent(Box::new(source.map_err(|e| fault(&e))?), start);
                 let sink =
@@ -161,6 +163,15 @@ impl Builder<'_> {
         }
         Ok(())
     }
+}
+
+/// The protocol with the congestion control that each path wants.
+fn on_paths(protocol: &Arc<TcpProtocol>, paths: &[PathPlan]) -> Arc<TcpProtocol> {
+    if paths.iter().all(|path| path.congestion.is_none()) {
+        return Arc::clone(protocol);
+    }
+    let path_controls = paths.iter().map(|path| path.congestion.clone()).collect();
+    Arc::new(TcpProtocol { path_controls, ..protocol.as_ref().clone() })
 }
 
 fn add_load(

@@ -218,6 +218,25 @@ fn tcp_streams_over_several_paths_add_them_up() {
 }
 
 #[test]
+fn each_path_may_have_a_congestion_control_of_its_own() {
+    let text = "name = \"own\"\nduration = \"20s\"\nwarm-up = \"5s\"\n\
+         [[path]]\nname = \"a\"\nrate = \"8mbit\"\ndelay = \"20ms\"\nbuffer = \"200p\"\n\
+         [[path]]\nname = \"b\"\nrate = \"8mbit\"\ndelay = \"20ms\"\nbuffer = \"200p\"\n\
+         congestion = \"vegas\"\n\
+         [[flow]]\nname = \"bulk\"\nprofile = \"tcp:parallel\"\n\
+         [[probe]]\nseries = \"cwnd_bytes\"\nof = [\"bulk/a\", \"bulk/b\"]\n";
+    let report = run(&parse(text));
+    let mean = |path: &str| {
+        let series = report.series(path, "cwnd_bytes").expect("recorded");
+        series.values.iter().sum::<f64>() / series.values.len() as f64
+    };
+    // Reno fills the queue, Vegas keeps to a few packets of it.
+    assert!(mean("bulk/a") > 2.0 * mean("bulk/b"), "{} and {}", mean("bulk/a"), mean("bulk/b"));
+    let goodput = report.scalar("bulk", "goodput_mbps").expect("measured");
+    assert!(goodput > 14.0, "{goodput}");
+}
+
+#[test]
 fn thousands_of_flows_are_no_burden() {
     let text = r#"
 name = "crowd"
