@@ -1,7 +1,7 @@
 //! Application bytes become source symbols, and windows open and close.
 
 use anabranch_policy::redundancy::RedundancyPolicy;
-use anabranch_policy::view::WindowId;
+use anabranch_policy::view::{TrafficClass, WindowId};
 use anabranch_types::Time;
 
 use super::Connection;
@@ -11,14 +11,43 @@ use crate::observe::Observation;
 impl Connection {
     /// Makes one source symbol from waiting bytes; `None` if there are none or the credit is used up.
     pub(super) fn cut_symbol(&mut self, now: Time) -> Option<Taken> {
-        let class = self.streams.pending().class?;
-        if self.symbol_credit() == 0 {
-            return None;
+        loop {
+            let before = self.streams.pending();
+            let class = before.class?;
+            if self.symbol_credit() == 0 {
+                return None;
+            }
+            self.open_window_for(now, class);
+            let streams = &mut self.streams;
+            let cut = self.send.push(|id, buffer| streams.fill_symbol(class, id, buffer));
+            if let Some((taken, full)) = cut {
+                self.was_drained = false;
+                if self.send.slides() {
+                    self.slide(now);
+                }
+                if full {
+                    self.close_window(now);
+                }
+                return Some(taken);
+            }
+            // A datagram that no symbol holds any more was dropped, and what follows it is next.
+            let after = self.streams.pending();
+            if (after.class, after.bytes) == (before.class, before.bytes) {
+                return None;
+            }
         }
+    }
+
+    /// Sees to it that the open window takes data of the class.
+    fn open_window_for(&mut self, now: Time, class: TrafficClass) {
+        let capacity = self.symbol_capacity();
+        let least = self.streams.least_symbol(class).min(capacity);
         // A window holds data of one class: more urgent data closes a less urgent window. So does a path
-        // that is too narrow for the symbols planned.
-        let too_wide = self.send.open_symbol_size() > Some(self.symbol_capacity());
-        if too_wide || self.send.open_window().is_some_and(|view| view.class != class) {
+        // that is too narrow for the symbols planned, and a datagram that is too long for them.
+        let unfit = |size: u16| size > capacity || size < least;
+        if self.send.open_symbol_size().is_some_and(unfit)
+            || self.send.open_window().is_some_and(|view| view.class != class)
+        {
             self.close_early(now);
         }
         if self.send.open_window().is_none() {
@@ -26,19 +55,9 @@ impl Connection {
             let mut redundancy = self.take_redundancy();
             let shape = redundancy.next_window(&self.redundancy_view(now, class));
             self.policies.redundancy = redundancy;
-            let size = shape.symbol_size.clamp(1, self.symbol_capacity());
+            let size = shape.symbol_size.max(least).clamp(1, capacity);
             self.send.open(now, class, shape.sources, size);
         }
-        let streams = &mut self.streams;
-        let (taken, full) = self.send.push(|id, buffer| streams.fill_symbol(class, id, buffer))?;
-        self.was_drained = false;
-        if self.send.slides() {
-            self.slide(now);
-        }
-        if full {
-            self.close_window(now);
-        }
-        Some(taken)
     }
 
     /// A symbol joined the open window of a code that slides: repairs may follow it at once.

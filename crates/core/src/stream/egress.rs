@@ -98,6 +98,12 @@ impl Streams {
         own.map_or(credit, |own| own.min(credit))
     }
 
+    /// The shortest symbol that holds the next datagram of `class`; 0 if none waits.
+    pub fn least_symbol(&self, class: TrafficClass) -> u16 {
+        let next = self.classes[class as usize].datagrams.next_length();
+        next.map_or(0, |length| datagram_len(length).min(u16::MAX.into()) as u16)
+    }
+
     /// Fills `buffer` with frames of `class` for the source symbol `symbol`; returns the bytes used, 0
     /// if there is nothing to send or the buffer is too short for anything.
     ///
