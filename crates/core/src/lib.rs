@@ -19,3 +19,8 @@ pub mod stream;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod wire;
+
+// The code of the how-to page is compiled and run with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/howto/add-an-erasure-code.md")]
+mod add_an_erasure_code {}

@@ -1,0 +1,104 @@
+//! Transfers with each erasure code, between ends that know it and ends that do not.
+
+use anabranch_core::coding::code;
+use anabranch_core::connection::ConnectionStats;
+use anabranch_core::endpoint::EndpointConfig;
+use anabranch_core::handshake::Permitted;
+use anabranch_core::profiles::Profile;
+use anabranch_core::testing::{Network, Pair, Sent, endpoint};
+use anabranch_policy::view::TrafficClass;
+use anabranch_types::{Rng, Time};
+use core::time::Duration;
+
+const BYTES: u64 = 600_000;
+
+/// 10 ms each way; of what the first end sends, so many of a hundred datagrams are lost.
+fn network(loss: f64) -> impl Network {
+    let mut rng = Rng::new(5);
+    move |sent: &Sent<'_>| {
+        let lost = sent.side == 0 && rng.chance(loss);
+        (!lost).then(|| (sent.now + Duration::from_millis(10), sent.ecn))
+    }
+}
+
+fn profile(axes: &[(&str, &str)]) -> Profile {
+    let mut profile = Profile::named("anabranch").unwrap();
+    for (axis, choice) in axes {
+        profile.set(axis, choice).unwrap();
+    }
+    profile
+}
+
+/// What the ends count of a transfer that is complete.
+fn transfer<N: Network>(mut pair: Pair<N>) -> [ConnectionStats; 2] {
+    pair.ends[0].unwritten = BYTES;
+    while pair.ends[1].read < BYTES {
+        pair.round(Duration::from_millis(1));
+        assert!(pair.now < Time::from_secs(60), "{} bytes in a minute", pair.ends[1].read);
+    }
+    [0, 1].map(|side| pair.ends[side].connection().unwrap().stats())
+}
+
+#[test]
+fn every_code_recovers_what_is_lost() {
+    for (entry, _) in code::TABLE {
+        let choice = profile(&[("code", entry.name)]);
+        let repairs = code::build(&choice.code).unwrap().limits().repairs;
+        let [sender, receiver] = transfer(Pair::new(&choice, 1, network(0.1)));
+        assert_eq!(sender.sent.repairs > 0, repairs, "{}", entry.name);
+        assert_eq!(receiver.decoded > 0, repairs, "{}", entry.name);
+    }
+}
+
+/// Repairs come before the data ends, and windows are long: nearly all losses are made good in passing.
+#[test]
+fn sliding_repairs_do_not_wait_for_the_window() {
+    let axes = [("code", "sliding-window"), ("redundancy", "sliding:every=4,reach=64,sources=255")];
+    let [sender, receiver] = transfer(Pair::new(&profile(&axes), 1, network(0.05)));
+    let due = sender.sent.sources / 4;
+    assert!(sender.sent.repairs >= due, "{:?}", sender.sent);
+    assert!(sender.sent.repairs <= due + due / 4, "{:?}", sender.sent);
+    assert!(receiver.decoded > 0);
+}
+
+/// The sender's code is what counts, and each side may have another.
+#[test]
+fn sides_may_differ_in_their_codes() {
+    let config = |axes: &[(&str, &str)]| {
+        let mut config = EndpointConfig::new(profile(axes));
+        config.responder.permitted = Permitted::Anyone;
+        config
+    };
+    let (first, second) = (config(&[("code", "random-linear")]), config(&[]));
+    let client = first.profile.clone();
+    let mut pair = Pair::of([endpoint(1, first), endpoint(2, second)], &client, network(0.1));
+    pair.connect(1);
+    let [sender, receiver] = transfer(pair);
+    assert!(sender.sent.repairs > 0 && receiver.decoded > 0);
+}
+
+/// Windows are planned with short symbols where little fits into a round trip; a datagram is not.
+#[test]
+fn datagrams_longer_than_the_planned_symbols_arrive() {
+    let mut pair = Pair::new(&Profile::named("mplot").unwrap(), 1, network(0.0));
+    pair.ends[0].unwritten = 200_000;
+    while pair.ends[1].connection().is_none() {
+        pair.round(Duration::from_millis(1));
+    }
+    let mut arrived = Vec::new();
+    for number in 0..40 {
+        let datagram = vec![number; 900];
+        let connection = pair.ends[0].connection().unwrap();
+        connection.send_datagram(&datagram, TrafficClass::Interactive).unwrap();
+        for _ in 0..20 {
+            pair.round(Duration::from_millis(1));
+            let mut buffer = [0; 1500];
+            let connection = pair.ends[1].connection().unwrap();
+            while let Some(length) = connection.recv_datagram(&mut buffer) {
+                assert_eq!(length, 900);
+                arrived.push(buffer[0]);
+            }
+        }
+    }
+    assert_eq!(arrived, (0..40).collect::<Vec<u8>>());
+}
