@@ -318,6 +318,7 @@ impl Connection {
             rtt: path.rtt.view(),
             loss: path.loss,
             app_limited: path.rate.is_app_limited(),
+            path: Some(path.id),
         };
         path.congestion.on_ack(&event, &self.views);
         path.update_pacing(now);

@@ -10,6 +10,7 @@ pub mod ecn_reno;
 pub mod eln;
 pub mod lia;
 mod marked;
+pub mod olia;
 pub mod reno;
 pub mod vegas;
 pub mod veno;
@@ -17,7 +18,7 @@ pub mod westwood;
 mod window;
 pub mod wvegas;
 
-use anabranch_types::{Bitrate, Time};
+use anabranch_types::{Bitrate, PathId, Time};
 use core::fmt::Debug;
 
 use crate::registry::{self, Options, PolicyError, PolicySpec, Row};
@@ -101,6 +102,8 @@ pub struct AckEvent {
     pub loss: LossView,
     /// The window was not filled when this flight was sent, so it must not grow.
     pub app_limited: bool,
+    /// Which of its siblings the path is; `None` for a connection of one path.
+    pub path: Option<PathId>,
 }
 
 /// No feedback about the path arrived for a retransmission timeout.
@@ -171,6 +174,7 @@ pub const TABLE: &[Row<Build>] = &[
     (&westwood::ENTRY, westwood::build),
     (&eln::ENTRY, eln::build),
     (&lia::ENTRY, lia::build),
+    (&olia::ENTRY, olia::build),
     (&balia::ENTRY, balia::build),
     (&wvegas::ENTRY, wvegas::build),
 ];

@@ -17,7 +17,7 @@ impl MetaSender {
             return None;
         }
         let config = self.config.unbounded_subflow();
-        self.subflows.push(Subflow::new(&config, controller, 0));
+        self.subflows.push(Subflow::new(&config, controller, PathId(index as u32), 0));
         self.changed();
         self.admit();
         Some(index)
@@ -33,7 +33,8 @@ impl MetaSender {
         }
         let past = *old.sender.statistics();
         let backup = old.backup;
-        *old = Subflow::new(&config, controller, old.sender.written() + 1);
+        let (path, offset) = (PathId(index as u32), old.sender.written() + 1);
+        *old = Subflow::new(&config, controller, path, offset);
         old.backup = backup;
         self.past += past;
         self.chunks.clear_slot(index as u8);

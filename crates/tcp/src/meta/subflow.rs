@@ -50,13 +50,14 @@ pub(super) struct Subflow {
 }
 
 impl Subflow {
-    /// A subflow whose stream begins at `offset`.
+    /// A subflow over `path`, whose stream begins at `offset`.
     pub(super) fn new(
         config: &Config,
         controller: Box<dyn CongestionController>,
+        path: PathId,
         offset: u64,
     ) -> Self {
-        let sender = Sender::subflow(config, controller, offset);
+        let sender = Sender::subflow(config, controller, path, offset);
         Subflow {
             up: sender.is_open(),
             sender,

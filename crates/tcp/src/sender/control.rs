@@ -65,6 +65,7 @@ impl Sender {
             total_delivered: self.una,
             rate,
             rtt: self.rtt.view(),
+            path: self.path,
             app_limited: recovering || digest.no_growth || !digest.progress || !self.window_limited,
             ..AckEvent::default()
         };

@@ -56,6 +56,8 @@ enum Phase {
 pub struct Sender {
     config: Config,
     controller: Box<dyn CongestionController>,
+    /// Which of several subflows it is.
+    path: Option<PathId>,
     state: State,
     phase: Phase,
     /// First offset not acknowledged, first not sent, first not written.
@@ -109,6 +111,7 @@ impl Sender {
         }
         Sender {
             controller,
+            path: None,
             state: if config.handshake { State::Opening(true) } else { State::Open },
             phase: Phase::Ordinary,
             una: 0,
@@ -145,16 +148,18 @@ impl Sender {
         }
     }
 
-    /// One subflow of several: its stream begins at `offset`, above that of any earlier connection in
+    /// The subflow of `path` among several: its stream begins at `offset`, above that of any earlier connection in
     /// its place, and it keeps the fate of each segment.
     pub(crate) fn subflow(
         config: &Config,
         controller: Box<dyn CongestionController>,
+        path: PathId,
         offset: u64,
     ) -> Self {
         let mut sender = Sender::new(config, controller);
         sender.board.track_fates();
-        Sender { una: offset, next: offset, written: offset, ..sender }
+        let path = Some(path);
+        Sender { path, una: offset, next: offset, written: offset, ..sender }
     }
 
     /// Exchanges the fates of segments since the last call for an empty list.

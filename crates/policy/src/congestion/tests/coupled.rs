@@ -3,7 +3,7 @@
 use anabranch_types::PathId;
 
 use super::*;
-use crate::view::PathView;
+use crate::view::{InterLoss, PathView};
 
 /// An open path with a window in packets and a round-trip time.
 fn sibling(id: u32, packets: u64, millis: u64) -> PathView {
@@ -19,15 +19,16 @@ fn growth(spec: &str, packets: u64, siblings: &[PathView], rounds: u64) -> f64 {
     let start = control.window();
     // The siblings stand still, so that the gain per packet does.
     for n in 0..rounds * packets {
-        control.on_ack(&ack(200 + n, 100 + n, 1), siblings);
+        let event = AckEvent { path: Some(PathId(0)), ..ack(200 + n, 100 + n, 1) };
+        control.on_ack(&event, siblings);
     }
-    (control.window() - start) as f64 / PACKET as f64
+    (control.window() as f64 - start as f64) / PACKET as f64
 }
 
 #[test]
 fn alone_they_are_reno() {
     let alone = [sibling(0, 20, 100)];
-    for spec in ["lia", "balia"] {
+    for spec in ["lia", "olia", "balia"] {
         assert_eq!(growth(spec, 20, &alone, 1), 1.0, "{spec}");
     }
 }
@@ -54,6 +55,32 @@ fn balia_weighs_by_share_and_ratio() {
     let unequal = [sibling(0, 20, 100), sibling(1, 60, 100)];
     assert_eq!(growth("balia", 20, &unequal, 5), 0.0);
     assert_eq!(growth("balia", 20, &unequal, 6), 1.0);
+}
+
+/// The same path having had `packets` acknowledged since its last loss.
+fn lossless_for(packets: u64, path: PathView) -> PathView {
+    let mut inter_loss = InterLoss::default();
+    inter_loss.on_acked(packets * PACKET);
+    PathView { inter_loss, ..path }
+}
+
+#[test]
+fn olia_moves_growth_from_the_largest_window_to_the_best_path() {
+    // Equal in everything: (½)² of Reno each, and nothing to move.
+    let equal = [sibling(0, 20, 100), sibling(1, 20, 100)].map(|path| lossless_for(500, path));
+    assert_eq!(growth("olia", 20, &equal, 4), 1.0);
+    // The other has the largest window and this one loses less: (1/4)² + ½ of Reno here.
+    let best = [lossless_for(900, sibling(0, 20, 100)), lossless_for(100, sibling(1, 60, 100))];
+    assert_eq!((growth("olia", 20, &best, 1), growth("olia", 20, &best, 2)), (0.0, 1.0));
+    // The best one has the largest window: nothing is moved, and (1/4)² of Reno is left.
+    let content = [lossless_for(100, sibling(0, 20, 100)), lossless_for(900, sibling(1, 60, 100))];
+    assert_eq!((growth("olia", 20, &content, 15), growth("olia", 20, &content, 16)), (0.0, 1.0));
+    // This one has the largest window, not the fewest losses: (2/3)² − ½ of Reno is a decrease.
+    let widest = [lossless_for(100, sibling(0, 20, 100)), lossless_for(900, sibling(1, 10, 100))];
+    assert_eq!((growth("olia", 20, &widest, 17), growth("olia", 20, &widest, 19)), (0.0, -1.0));
+    // A short round trip makes up for losses, by its square.
+    let near = [lossless_for(100, sibling(0, 20, 100)), lossless_for(900, sibling(1, 30, 400))];
+    assert_eq!(growth("olia", 20, &near, 1), 1.0, "(.727)² + ½ is more than Reno's");
 }
 
 #[test]

@@ -141,6 +141,7 @@ impl Run<'_> {
             rtt,
             loss: LossView { mean: self.pipe.loss, deviation: 0.0 },
             app_limited: false,
+            path: None,
         };
         self.control.on_ack(&event, &[]);
         Some(sample.saturating_sub(self.pipe.rtt))

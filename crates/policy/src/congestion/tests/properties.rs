@@ -84,6 +84,7 @@ fn apply(control: &mut dyn CongestionController, now: Time, happening: &Happenin
                 rtt: rtt(age),
                 loss: LossView { mean: loss, deviation: 0.0 },
                 app_limited: ce == 2,
+                path: None,
             };
             control.on_ack(&event, &[]);
         }

@@ -1,0 +1,105 @@
+//! OLIA: coupled growth that shifts windows towards the best paths.
+
+use crate::congestion::coupling::{paths, total_rate};
+use crate::congestion::window::{AdditiveWindow, WindowRule};
+use crate::congestion::{AckEvent, CongestionController};
+use crate::registry::{Entry, Options, PolicyError, option};
+use crate::view::PathView;
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    axis: "congestion",
+    name: "olia",
+    summary: "coupled: linked growth, moved from the largest windows to the paths that lose least",
+    source: "Khalili et al. 2013, §IV, eq. 5 and 6",
+    options: &[option("initial", "initial window, packets", "10")],
+};
+
+/// The opportunistic linked-increases algorithm. With one path it is Reno.
+///
+/// A path is among the best if it sustains the largest l/rtt², l being the bytes between losses
+/// ([`InterLoss::largest`](crate::view::InterLoss::largest)). If the largest windows are not all on the
+/// best paths, those with the largest shrink a little and the best grow by as much.
+#[derive(Clone, Debug)]
+pub struct Olia {
+    window: AdditiveWindow,
+    /// Growth, or shrinkage, not carried out yet: window bytes times packets.
+    owed: f64,
+}
+
+/// Makes it from its options.
+pub fn build(
+    options: &Options<'_>,
+    packet_size: u64,
+) -> Result<Box<dyn CongestionController>, PolicyError> {
+    let initial = options.integer("initial", 1..=1000)?;
+    Ok(Box::new(Olia { window: AdditiveWindow::new(initial, packet_size), owed: 0.0 }))
+}
+
+/// l/rtt², by which the best paths are known.
+fn quality(path: &PathView) -> f64 {
+    let rtt = path.rtt.smoothed.as_secs_f64().max(1e-6);
+    path.inter_loss.largest() as f64 / (rtt * rtt)
+}
+
+/// α of eq. 6 for `own`, one of `siblings`.
+fn alpha(own: &PathView, siblings: &[PathView]) -> f64 {
+    let widest = paths(siblings).map(|path| path.cwnd).max().unwrap_or(0);
+    let best = paths(siblings).map(quality).fold(0.0, f64::max);
+    let is_widest = |path: &PathView| path.cwnd >= widest;
+    let deserves_more = |path: &PathView| quality(path) >= best && !is_widest(path);
+    let deserving = paths(siblings).filter(|path| deserves_more(path)).count() as f64;
+    let all = paths(siblings).count() as f64;
+    if deserving == 0.0 {
+        0.0
+    } else if deserves_more(own) {
+        1.0 / (all * deserving)
+    } else if is_widest(own) {
+        -1.0 / (all * paths(siblings).filter(|path| is_widest(path)).count() as f64)
+    } else {
+        0.0
+    }
+}
+
+impl Olia {
+    /// Growth per acknowledged packet (eq. 5) in units of 1/w.
+    fn factor(&self, event: &AckEvent, siblings: &[PathView]) -> f64 {
+        let own = paths(siblings).find(|own| event.path == Some(own.id));
+        let Some(own) = own else { return 1.0 };
+        let x = self.window.bytes() as f64 / event.rtt.smoothed.as_secs_f64().max(1e-6);
+        let share = x / total_rate(siblings).max(x);
+        share * share + alpha(own, siblings)
+    }
+}
+
+impl WindowRule for Olia {
+    fn additive(&self) -> &AdditiveWindow {
+        &self.window
+    }
+
+    fn additive_mut(&mut self) -> &mut AdditiveWindow {
+        &mut self.window
+    }
+
+    fn acked(&mut self, event: &AckEvent, siblings: &[PathView]) {
+        if self.window.congested(event) {
+            self.window.cut(event.now, self.window.bytes() / 2, 2);
+            self.owed = 0.0;
+        } else if self.window.may_grow(event) {
+            if self.window.in_slow_start() {
+                self.window.grow(event.acked_bytes);
+                return;
+            }
+            self.owed += event.acked_bytes as f64 * self.factor(event, siblings);
+            let (bytes, packet) = (self.window.bytes(), self.window.packet());
+            // Rounded, so that a factor a hair below one is one.
+            let packets = ((self.owed + 0.5) / bytes as f64).trunc();
+            if packets != 0.0 {
+                self.owed -= packets * bytes as f64;
+                let step = (packets.abs() as u64).saturating_mul(packet);
+                let target = if packets > 0.0 { bytes + step } else { bytes.saturating_sub(step) };
+                self.window.steer(target);
+            }
+        }
+    }
+}
