@@ -327,6 +327,33 @@ fn what_a_subflow_retransmits_itself_is_not_offered_to_it() {
 }
 
 #[test]
+fn a_chunk_whose_offset_had_stood_for_another_is_sent_again() {
+    let mut copies = 0;
+    let script = Script::new(move |path, view, picks| {
+        // Path 1 takes one chunk that is due, and no more.
+        if path == PathId(1) && (copies > 0 || !view.windows.iter().any(|w| w.has_work())) {
+            return Pull::Idle("enough");
+        }
+        copies += u32::from(path == PathId(1));
+        greedy(path, view, picks)
+    });
+    let recovery = policy("resend:timeout=nothing,cut=unbind");
+    let mut sender = sender(&MetaConfig { recovery, ..open(1 << 20) }, 2, script);
+    sender.write(4 * MSS);
+    assert_eq!(leave(&mut sender, ms(0)), [(0, 0), (0, 1), (0, 2), (0, 3)]);
+    // The timeout was spurious, but now only chunk 0 is left to path 0.
+    let timeout = sender.next_timeout().expect("a retransmission timer");
+    sender.handle_timeout(timeout);
+    let after = |n| timeout + Duration::from_millis(n);
+    assert_eq!(leave(&mut sender, after(0)), [(0, 0), (1, 1)]);
+    sender.handle_segment(after(10), 0, &ack(1, 1, 1000));
+    assert_eq!(leave(&mut sender, after(10)), [(0, 2), (0, 3)], "at the offsets of 1 and 2");
+    // What was sent at first at those offsets has come; what replaced it is lost.
+    sender.handle_segment(after(20), 0, &ack(3, 3, 1000));
+    assert_eq!(leave(&mut sender, after(20)), [(0, 3)]);
+}
+
+#[test]
 fn silly_segments_are_not_sent() {
     let mut sender = sender(&open(2500), 1, Script::new(greedy));
     sender.write(10 * MSS);
