@@ -5,7 +5,6 @@
 
 pub mod endpoint;
 pub mod engine;
-pub mod harness;
 pub mod link;
 pub mod loss;
 pub mod probe;

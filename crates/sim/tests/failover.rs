@@ -1,21 +1,20 @@
 //! Paths that go dark, come back, move or lose feedback in mid-transfer.
 
-use anabranch_core::profiles::Profile;
+mod support;
+
 use anabranch_policy::loss;
-use anabranch_sim::harness::{Goal, PathChange, PathEvent, Report, Spec, run};
+use anabranch_sim::endpoint::PathChange;
 use anabranch_sim::link::LinkConfig;
-use anabranch_types::Time;
+use anabranch_sim::report::RunReport;
+use anabranch_sim::scenario::Plan;
 use core::time::Duration;
 
-const PROFILES: [&str; 3] = ["anabranch", "mplot", "uncoded"];
+use support::{PROFILES, flow, go, in_tenths, link, links, sent};
+
 /// When the path goes dark.
 const DARK: u64 = 2;
 /// The link that goes dark.
 const DEAD: usize = 2;
-
-fn links(specs: &[&str]) -> Vec<LinkConfig> {
-    specs.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))).collect()
-}
 
 /// Three unequal links; `extra` is appended to the last. All mark, because `mplot` needs it.
 fn three(extra: &str) -> Vec<LinkConfig> {
@@ -23,68 +22,46 @@ fn three(extra: &str) -> Vec<LinkConfig> {
     links(&["rate=5mbit,delay=20ms,loss=1%,ecn", "rate=4mbit,delay=30ms,loss=1%,ecn", &last])
 }
 
-fn bulk(links: Vec<LinkConfig>, profile: &str, seconds: u64, seed: u64) -> Spec {
-    let goal = Goal::Time(Duration::from_secs(seconds));
-    let mut spec = Spec::new(links, Profile::named(profile).unwrap(), goal, seed);
-    spec.give_up = Duration::from_secs(90);
-    spec
-}
-
-fn go(spec: &Spec) -> Report {
-    let report = run(spec, &mut |_| None)
-        .unwrap_or_else(|e| panic!("{}, seed {}: {e}", spec.flows[0].profile.name, spec.seed));
-    println!(
-        "{} seed {}: {} bytes in {:?}, longest gap {:?}",
-        spec.flows[0].profile.name,
-        spec.seed,
-        report.bytes(),
-        report.elapsed,
-        report.flows[0].longest_gap
-    );
-    report
+fn bulk(links: Vec<LinkConfig>, profile: &str, seconds: u64) -> Plan {
+    let plan = Plan::parallel(links).within(Duration::from_secs(90));
+    in_tenths(plan.flow(support::bulk(profile, seconds)))
 }
 
 /// Runs what `make` gives for every profile and a few seeds.
-fn each(mut make: impl FnMut(&str, u64) -> Spec, mut check: impl FnMut(&Spec, &Report)) {
+fn each(make: impl Fn(&str) -> Plan, mut check: impl FnMut(&str, &RunReport)) {
     for name in PROFILES {
+        let plan = make(name);
         for seed in 1..=3 {
-            let spec = make(name, seed);
-            check(&spec, &go(&spec));
+            println!("{name}");
+            check(name, &go(&plan, seed));
         }
     }
 }
 
 /// The sender's probe timeout of a path, from its round-trip times at the end of the run.
-fn probe_timeout(spec: &Spec, report: &Report, path: usize) -> Duration {
-    let detector = loss::build_detector(&spec.flows[0].profile.loss_detector).unwrap();
+fn probe_timeout(profile: &str, report: &RunReport, path: usize) -> Duration {
+    let detector = loss::build_detector(&support::profile(profile).loss_detector).unwrap();
     detector.timeout(&report.flows[0].sender.as_ref().unwrap().paths[path].rtt)
 }
 
-fn round_trip(report: &Report, path: usize) -> Duration {
+fn round_trip(report: &RunReport, path: usize) -> Duration {
     report.flows[0].sender.as_ref().unwrap().paths[path].rtt.smoothed
-}
-
-/// Bytes sent over a link between two times, in tenths of a second.
-fn sent(report: &Report, link: usize, tenths: core::ops::Range<usize>) -> u64 {
-    let bins = &report.links[link].sent;
-    tenths.map(|bin| bins.get(bin).copied().unwrap_or(0)).sum()
 }
 
 #[test]
 fn a_path_that_dies_holds_the_rest_up_for_one_timeout() {
     each(
-        |name, seed| {
-            let mut spec = bulk(three(",blackout=2s-3600s"), name, 5, seed);
-            spec.warm_up = Duration::from_millis(DARK * 1000 - 100);
-            spec
+        |name| {
+            let plan = bulk(three(",blackout=2s-3600s"), name, 5);
+            plan.after(Duration::from_millis(DARK * 1000 - 100))
         },
-        |spec, report| {
+        |name, report| {
             let slowest = round_trip(report, 0).max(round_trip(report, 1));
-            let timeout = probe_timeout(spec, report, DEAD);
+            let timeout = probe_timeout(name, report, DEAD);
             let allowed = timeout + slowest * 2 + Duration::from_millis(50);
             let gap = report.flows[0].longest_gap;
             println!("  timeout {timeout:?}, survivors {slowest:?}, allowed {allowed:?}");
-            assert!(gap <= allowed, "{}: {gap:?} > {allowed:?}", spec.flows[0].profile.name);
+            assert!(gap <= allowed, "{name}: {gap:?} > {allowed:?}");
             // Little is wasted on the dead path: probes.
             let wasted = sent(report, DEAD, 25..50);
             assert!(wasted < sent(report, 0, 25..50) / 20, "{wasted} bytes into the dark");
@@ -95,9 +72,8 @@ fn a_path_that_dies_holds_the_rest_up_for_one_timeout() {
 #[test]
 fn a_path_that_returns_carries_again_within_two_seconds() {
     each(
-        |name, seed| bulk(three(",blackout=2s-4s"), name, 9, seed),
-        |spec, report| {
-            let name = &spec.flows[0].profile.name;
+        |name| bulk(three(",blackout=2s-4s"), name, 9),
+        |name, report| {
             let total = |tenths: core::ops::Range<usize>| -> u64 {
                 (0..3).map(|link| sent(report, link, tenths.clone())).sum()
             };
@@ -124,11 +100,10 @@ fn darkness_everywhere_loses_nothing() {
     let all = ["rate=5mbit,delay=20ms", "rate=4mbit,delay=30ms", "rate=6mbit,delay=15ms"].map(dark);
     let all = links(&all.each_ref().map(String::as_str));
     each(
-        |name, seed| bulk(all.clone(), name, 10, seed),
-        |spec, report| {
-            let name = &spec.flows[0].profile.name;
+        |name| bulk(all.clone(), name, 10),
+        |name, report| {
             // The writer fills its buffer in the dark, and goes on for three seconds after it.
-            assert!(report.elapsed < Duration::from_secs(15), "{name}: {:?}", report.elapsed);
+            assert!(report.elapsed() < Duration::from_secs(15), "{name}: {:?}", report.elapsed());
             for link in 0..3 {
                 let after = sent(report, link, 70..100);
                 assert!(after > 100_000, "{name}: {after} bytes on link {link} after the dark");
@@ -140,13 +115,13 @@ fn darkness_everywhere_loses_nothing() {
 #[test]
 fn the_first_path_need_not_work() {
     let mut set = three("");
-    set[0] = "rate=5mbit,delay=20ms,ecn,blackout=0s-3600s".parse().unwrap();
+    set[0] = link("rate=5mbit,delay=20ms,ecn,blackout=0s-3600s");
     each(
-        |name, seed| bulk(set.clone(), name, 2, seed),
-        |spec, report| {
-            let name = &spec.flows[0].profile.name;
+        |name| bulk(set.clone(), name, 2),
+        |name, report| {
             assert!(report.bytes() > 1_000_000, "{name}: {} bytes", report.bytes());
-            let first = report.flows[0].bins.iter().position(|bytes| *bytes > 0);
+            let first =
+                support::bins(report, "all", "goodput_mbps").iter().position(|bytes| *bytes > 0);
             assert!(first <= Some(2), "{name}: first bytes in tenth {first:?}");
         },
     );
@@ -155,19 +130,13 @@ fn the_first_path_need_not_work() {
 #[test]
 fn rebinding_interrupts_nothing() {
     each(
-        |name, seed| {
-            let mut spec = bulk(three(""), name, 5, seed);
-            spec.warm_up = Duration::from_millis(1900);
-            let rebind = |at, link| PathEvent {
-                at: Time::from_millis(at),
-                link,
-                change: PathChange::Rebind,
-            };
-            spec.events = vec![rebind(2000, 0), rebind(3000, 1), rebind(3010, 2), rebind(3020, 0)];
-            spec
+        |name| {
+            let plan = bulk(three(""), name, 5).after(Duration::from_millis(1900));
+            let all = [(2000, 0), (3000, 1), (3010, 2), (3020, 0)];
+            all.into_iter()
+                .fold(plan, |plan, (at, link)| change(plan, at, link, PathChange::Rebind))
         },
-        |spec, report| {
-            let name = &spec.flows[0].profile.name;
+        |name, report| {
             let gap = report.flows[0].longest_gap;
             assert!(gap < Duration::from_millis(400), "{name}: {gap:?}");
             for link in 0..3 {
@@ -181,16 +150,13 @@ fn rebinding_interrupts_nothing() {
 #[test]
 fn a_path_without_a_way_back_is_still_of_use() {
     each(
-        |name, seed| {
-            let mut spec = bulk(three(""), name, 5, seed);
-            spec.warm_up = Duration::from_millis(1900);
-            spec.reverse = spec.links.iter().map(LinkConfig::clean_reverse).collect();
-            let dark = "rate=6mbit,delay=15ms,blackout=2s-3600s";
-            spec.reverse[DEAD] = dark.parse().unwrap();
-            spec
+        |name| {
+            let mut reverse: Vec<_> = three("").iter().map(LinkConfig::clean_reverse).collect();
+            reverse[DEAD] = link("rate=6mbit,delay=15ms,blackout=2s-3600s");
+            let plan = bulk(three(""), name, 5).after(Duration::from_millis(1900));
+            plan.with_reverse(reverse)
         },
-        |spec, report| {
-            let name = &spec.flows[0].profile.name;
+        |name, report| {
             let survivors = 9e6 / 8.0 * 5.0;
             let floor = (survivors * 0.6) as u64;
             assert!(report.bytes() > floor, "{name}: {} bytes, not {floor}", report.bytes());
@@ -203,22 +169,20 @@ fn a_path_without_a_way_back_is_still_of_use() {
 #[test]
 fn lost_acknowledgements_lose_nothing() {
     each(
-        |name, seed| {
-            let mut spec = bulk(three(""), name, 4, seed);
-            let lossy: LinkConfig = "rate=1mbit,delay=1ms,loss=30%".parse().unwrap();
-            let back = |link: &LinkConfig| link.clean_reverse().with_loss(lossy.loss.clone());
-            spec.reverse = spec.links.iter().map(back).collect();
-            spec
+        |name| {
+            let lossy = link("rate=1mbit,delay=1ms,loss=30%").loss;
+            let back = |link: LinkConfig| link.clean_reverse().with_loss(lossy.clone());
+            bulk(three(""), name, 4).with_reverse(three("").into_iter().map(back))
         },
-        |spec, report| {
-            let name = &spec.flows[0].profile.name;
+        |name, report| {
             assert!(report.bytes() > 2_500_000, "{name}: {} bytes", report.bytes());
         },
     );
 }
 
-fn change(at: u64, link: usize, change: PathChange) -> PathEvent {
-    PathEvent { at: Time::from_millis(at), link, change }
+/// `plan` with a change of a path after so many milliseconds.
+fn change(plan: Plan, at: u64, link: usize, change: PathChange) -> Plan {
+    plan.event(Duration::from_millis(at), link, change)
 }
 
 /// Every interface goes and comes back in turn, and one gets another address: nothing is lost, and each
@@ -226,18 +190,16 @@ fn change(at: u64, link: usize, change: PathChange) -> PathEvent {
 #[test]
 fn interfaces_come_go_and_change_their_address() {
     each(
-        |name, seed| {
-            let mut spec = bulk(three(""), name, 12, seed);
+        |name| {
+            let mut plan = bulk(three(""), name, 12);
             for link in 0..3 {
                 let at = 1000 + 2500 * link as u64;
-                spec.events.push(change(at, link, PathChange::Unplug));
-                spec.events.push(change(at + 1500, link, PathChange::Plug));
+                plan = change(plan, at, link, PathChange::Down);
+                plan = change(plan, at + 1500, link, PathChange::Up);
             }
-            spec.events.push(change(9000, 1, PathChange::Readdress));
-            spec
+            change(plan, 9000, 1, PathChange::Move)
         },
-        |spec, report| {
-            let name = &spec.flows[0].profile.name;
+        |name, report| {
             for link in 0..3 {
                 let gone = 10 + 25 * link;
                 let away = sent(report, link, gone + 2..gone + 15);
@@ -255,16 +217,14 @@ fn interfaces_come_go_and_change_their_address() {
 #[test]
 fn a_connection_survives_without_any_interface() {
     each(
-        |name, seed| {
-            let mut spec = bulk(three(""), name, 8, seed);
+        |name| {
+            let mut plan = bulk(three(""), name, 8);
             for link in 0..3 {
-                spec.events.push(change(2000 + 100 * link as u64, link, PathChange::Unplug));
+                plan = change(plan, 2000 + 100 * link as u64, link, PathChange::Down);
             }
-            spec.events.push(change(6000, 1, PathChange::Plug));
-            spec
+            change(plan, 6000, 1, PathChange::Up)
         },
-        |spec, report| {
-            let name = &spec.flows[0].profile.name;
+        |name, report| {
             assert!(sent(report, 1, 60..80) > 100_000, "{name}: nothing after the return");
             assert_eq!(sent(report, 0, 30..80) + sent(report, 2, 30..80), 0, "{name}");
         },
@@ -274,12 +234,12 @@ fn a_connection_survives_without_any_interface() {
 /// Paths may come and go more often than there are identifiers in one byte.
 #[test]
 fn hundreds_of_paths_in_the_life_of_a_connection() {
-    let mut spec = bulk(three(""), "anabranch", 40, 1);
+    let mut plan = bulk(three(""), "anabranch", 40);
     for round in 0..300 {
-        spec.events.push(change(1000 + 120 * round, (round % 2) as usize, PathChange::Unplug));
-        spec.events.push(change(1060 + 120 * round, (round % 2) as usize, PathChange::Plug));
+        plan = change(plan, 1000 + 120 * round, (round % 2) as usize, PathChange::Down);
+        plan = change(plan, 1060 + 120 * round, (round % 2) as usize, PathChange::Up);
     }
-    let report = go(&spec);
+    let report = go(&plan, 1);
     assert!(report.bytes() > 20_000_000, "{} bytes", report.bytes());
     assert!(sent(&report, 0, 380..400) > 0 && sent(&report, 1, 380..400) > 0);
 }
@@ -288,18 +248,18 @@ fn hundreds_of_paths_in_the_life_of_a_connection() {
 #[test]
 fn keys_change_in_the_middle_of_everything() {
     each(
-        |name, seed| {
-            let mut spec = bulk(three(",blackout=2s-4s+6s-6200ms"), name, 15, seed);
-            spec.links[0].jitter.max = Duration::from_millis(60);
-            spec.links[0].jitter.reorder = true;
-            spec.key_limit = Some(1000);
-            spec
+        |name| {
+            let mut all = three(",blackout=2s-4s+6s-6200ms");
+            all[0].jitter.max = Duration::from_millis(60);
+            all[0].jitter.reorder = true;
+            let mut plan = bulk(all, name, 15);
+            flow(&mut plan).key_limit = Some(1000);
+            plan
         },
-        |spec, report| {
-            let name = &spec.flows[0].profile.name;
-            assert!(report.datagrams > 15_000, "{name}: {} datagrams", report.datagrams);
+        |name, report| {
+            assert!(report.packets() > 15_000, "{name}: {} datagrams", report.packets());
             let refused = report.flows[0].receiver.as_ref().unwrap().dropped.unopened;
-            assert!(refused < report.datagrams / 200, "{name}: {refused} could not be opened");
+            assert!(refused < report.packets() / 200, "{name}: {refused} could not be opened");
         },
     );
 }

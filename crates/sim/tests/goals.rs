@@ -1,19 +1,17 @@
 //! How well the profiles must do, in virtual time: the median of three seeds against a floor.
 
-use anabranch_core::profiles::Profile;
-use anabranch_sim::harness::{Flow, Goal, Probes, Report, Spec, run};
+mod support;
+
+use anabranch_policy::view::TrafficClass;
 use anabranch_sim::link::LinkConfig;
+use anabranch_sim::report::RunReport;
+use anabranch_sim::scenario::{FlowPlan, Plan};
+use anabranch_sim::traffic::Messages;
 use core::time::Duration;
 
+use support::{bulk, flow, link, links};
+
 const SEEDS: [u64; 3] = [1, 2, 3];
-
-fn links(specs: &[&str]) -> Vec<LinkConfig> {
-    specs.iter().map(|text| text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))).collect()
-}
-
-fn profile(name: &str) -> Profile {
-    Profile::named(name).unwrap()
-}
 
 fn demo_links() -> Vec<LinkConfig> {
     links(&[
@@ -23,30 +21,16 @@ fn demo_links() -> Vec<LinkConfig> {
     ])
 }
 
-fn go(spec: &Spec) -> Report {
-    let report = run(spec, &mut |_| None).unwrap_or_else(|e| panic!("seed {}: {e}", spec.seed));
-    describe(spec, &report);
-    report
-}
-
-fn describe(spec: &Spec, report: &Report) {
-    println!(
-        "seed {} {}: {:.2} Mb/s, efficiency {:.3}, {:.2} s, {} datagrams",
-        spec.seed,
-        spec.flows[0].profile.name,
-        report.goodput_mbps(),
-        report.efficiency(),
-        report.elapsed.as_secs_f64(),
-        report.datagrams,
-    );
-    for (link, counters) in spec.links.iter().zip(&report.links) {
-        println!("  link {} {:?}", link.name, counters.forward);
+fn go(plan: &Plan, seed: u64) -> RunReport {
+    let report = support::go(plan, seed);
+    for link in report.links.iter().filter(|link| link.carries_data) {
+        println!("  link {} {:?}", link.name, link.counters);
     }
     for flow in &report.flows {
-        let Some(stats) = &flow.sender else { continue };
         let decoded = flow.receiver.as_ref().map(|receiver| receiver.decoded);
-        println!("  sent {:?} decoded {decoded:?}", stats.sent);
+        println!("  sent {:?} decoded {decoded:?}", flow.sender.as_ref().map(|stats| stats.sent));
     }
+    report
 }
 
 /// The middle of three seeds' values.
@@ -56,22 +40,21 @@ fn median(mut measure: impl FnMut(u64) -> f64) -> f64 {
     values[1]
 }
 
-fn transfer(links: &[LinkConfig], name: &str, seconds: u64, seed: u64) -> Spec {
-    let goal = Goal::Time(Duration::from_secs(seconds));
-    Spec::new(links.to_vec(), profile(name), goal, seed)
+fn transfer(links: &[LinkConfig], name: &str, seconds: u64) -> Plan {
+    Plan::parallel(links.to_vec()).flow(bulk(name, seconds))
 }
 
-fn with_ack_loss(mut spec: Spec, loss: &str) -> Spec {
-    let lossy = |link: &LinkConfig| {
-        let lossy: LinkConfig = format!("rate=1mbit,delay=1ms,loss={loss}").parse().unwrap();
-        link.clean_reverse().with_loss(lossy.loss)
+fn with_ack_loss(plan: Plan, loss: &str) -> Plan {
+    let lossy = link(&format!("rate=1mbit,delay=1ms,loss={loss}"));
+    let back = |path: &anabranch_sim::scenario::PathPlan| {
+        plan.links[path.back[0]].config.clone().with_loss(lossy.loss.clone())
     };
-    spec.reverse = spec.links.iter().map(lossy).collect();
-    spec
+    let reverse: Vec<LinkConfig> = plan.paths.iter().map(back).collect();
+    plan.with_reverse(reverse)
 }
 
 fn efficiency(links: &[LinkConfig], name: &str, seconds: u64) -> f64 {
-    median(|seed| go(&transfer(links, name, seconds, seed)).efficiency())
+    median(|seed| go(&transfer(links, name, seconds), seed).efficiency())
 }
 
 fn check(what: &str, value: f64, floor: f64) {
@@ -83,7 +66,7 @@ fn check(what: &str, value: f64, floor: f64) {
 fn default_demo() {
     check("default demo", efficiency(&demo_links(), "anabranch", 20), 0.80);
     let goodput = |links: &[LinkConfig]| {
-        median(|seed| go(&transfer(links, "anabranch", 20, seed)).goodput_mbps())
+        median(|seed| go(&transfer(links, "anabranch", 20), seed).goodput_mbps())
     };
     let together = goodput(&demo_links());
     for link in demo_links() {
@@ -100,7 +83,7 @@ fn check_twins(loss: &str, floor: f64) {
     let links = twins(loss);
     check(&format!("2 x 10 Mb/s, {loss}"), efficiency(&links, "anabranch", 30), floor);
     let lossy = median(|seed| {
-        go(&with_ack_loss(transfer(&links, "anabranch", 30, seed), "10%")).efficiency()
+        go(&with_ack_loss(transfer(&links, "anabranch", 30), "10%"), seed).efficiency()
     });
     check(&format!("2 x 10 Mb/s, {loss}, 10 % ACK loss"), lossy, floor - 0.03);
 }
@@ -143,13 +126,14 @@ fn six_bursty_paths() {
 
 /// Ten connections with packets of 550 bytes: 500 of data and 50 of header, as in the paper's figure 3.
 fn ten_mplot_connections(seed: u64, options: &[(&str, &str)]) -> f64 {
-    let mut spec = transfer(&six(), "mplot", 30, seed);
+    let mut profile = support::profile("mplot");
     for (axis, value) in options {
-        spec.flows[0].profile.set(axis, value).unwrap();
+        profile.set(axis, value).unwrap();
     }
-    spec.transport.max_datagram = 550;
-    spec.flows = vec![spec.flows[0].clone(); 10];
-    go(&spec).efficiency()
+    let mut one = FlowPlan::core(profile).until(Duration::from_secs(30));
+    one.transport.max_datagram = 550;
+    let all = (0..10).fold(Plan::parallel(six()), |plan, _| plan.flow(one.clone()));
+    go(&all, seed).efficiency()
 }
 
 /// With three later acknowledgements before a packet counts as lost, and one packet after a timeout (the
@@ -175,7 +159,7 @@ fn a_bad_second_path_does_no_harm() {
         "name=bad,rate=10mbit,delay=100ms,loss=50%",
     ]);
     let goodput = |links: &[LinkConfig]| {
-        median(|seed| go(&transfer(links, "anabranch", 30, seed)).goodput_mbps())
+        median(|seed| go(&transfer(links, "anabranch", 30), seed).goodput_mbps())
     };
     check("0.1 % + 50 %, over path 1 alone", goodput(&pair) / goodput(&pair[..1]), 1.0);
     check("0.1 % + 50 %", efficiency(&pair, "anabranch", 30), 0.80);
@@ -187,13 +171,13 @@ fn a_slow_second_path_does_no_harm_to_a_fast_one() {
         links(&["name=fast,rate=1000mbit,delay=5ms", "name=slow,rate=10mbit,delay=50ms,loss=5%"]);
     for buffer in [4_u64 << 20, 64 << 20] {
         let rate = |links: &[LinkConfig], seed| {
-            let mut spec = transfer(links, "anabranch", 5, seed);
-            spec.warm_up = Duration::from_secs(2);
-            spec.transport.streams.max_data = buffer;
-            spec.transport.streams.max_stream_data = buffer;
-            spec.transport.streams.send_buffer = buffer;
-            spec.transport.receive_symbols = buffer / 1200;
-            go(&spec).flows[0].goodput_after(spec.warm_up)
+            let mut plan = transfer(links, "anabranch", 5).after(Duration::from_secs(2));
+            let transport = &mut flow(&mut plan).transport;
+            transport.streams.max_data = buffer;
+            transport.streams.max_stream_data = buffer;
+            transport.streams.send_buffer = buffer;
+            transport.receive_symbols = buffer / 1200;
+            go(&plan, seed).scalar("flow", "goodput_mbps").unwrap()
         };
         let ratio = median(|seed| rate(&pair, seed) / rate(&pair[..1], seed));
         check(&format!("1000 + 10 Mb/s, {} MiB", buffer >> 20), ratio, 0.97);
@@ -204,10 +188,8 @@ fn a_slow_second_path_does_no_harm_to_a_fast_one() {
 fn fair_beside_cubic() {
     let shared = links(&["name=shared,rate=10mbit,delay=40ms"]);
     let share = median(|seed| {
-        let mut spec = transfer(&shared, "anabranch", 60, seed);
-        let other = Flow { profile: profile("uncoded"), ..spec.flows[0].clone() };
-        spec.flows.push(other);
-        let report = go(&spec);
+        let plan = transfer(&shared, "anabranch", 60).flow(bulk("uncoded", 60));
+        let report = go(&plan, seed);
         report.flows[0].bytes as f64 / report.bytes() as f64
     });
     check("beside CUBIC, our share", share, 0.25);
@@ -215,18 +197,18 @@ fn fair_beside_cubic() {
 }
 
 #[test]
-fn probes_during_bulk_are_quick() {
+fn messages_beside_bulk_are_quick() {
     let p95 = median(|seed| {
-        let mut spec = transfer(&demo_links(), "anabranch", 20, seed);
-        spec.flows[0].probes =
-            Some(Probes { interval: Duration::from_millis(20), size: 100, most: u64::MAX });
-        let report = go(&spec);
-        let probes = &report.flows[0].probes;
-        println!("probes {} of {}", probes.delays.len(), probes.sent);
-        println!("median {:?} p95 {:?}", probes.quantile(0.5), probes.quantile(0.95));
-        probes.quantile(0.95).as_secs_f64() * 1000.0
+        let mut plan = transfer(&demo_links(), "anabranch", 20);
+        let (interval, class) = (Duration::from_millis(20), TrafficClass::Interactive);
+        flow(&mut plan).messages = Some(Messages { interval, size: 100, count: u64::MAX, class });
+        let report = go(&plan, seed);
+        let one = &report.flows[0];
+        println!("messages {} of {}", one.messages.arrived.len(), one.messages.sent);
+        println!("median {:?} p95 {:?}", one.message_delay(0.5), one.message_delay(0.95));
+        one.message_delay(0.95).as_secs_f64() * 1000.0
     });
     // The quickest path's one-way delay is 5 ms.
-    println!("== probes during bulk: p95 {p95:.1} ms (at most 35)");
+    println!("== messages beside bulk: p95 {p95:.1} ms (at most 35)");
     assert!(p95 <= 35.0, "p95 {p95:.1} ms");
 }

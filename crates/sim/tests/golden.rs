@@ -1,20 +1,24 @@
 //! Canonical runs as integers: any change of behaviour shows as a difference of `golden/traces.txt`.
 //!
-//! A line is a run: its name, the digest of every datagram sent, the bytes delivered, the datagrams
+//! A line is a run: its name, the digest of every packet on every link, the bytes delivered, the packets
 //! sent, and the microseconds it took. `BLESS=1` (or `cargo xtask bless`) writes the file again.
 
-use anabranch_core::profiles::Profile;
-use anabranch_sim::harness::{Flow, Goal, Mangle, PathChange, PathEvent, Probes, Spec, run};
-use anabranch_types::Time;
+mod support;
+
+use anabranch_policy::view::TrafficClass;
+use anabranch_sim::endpoint::PathChange;
+use anabranch_sim::link::FaultConfig;
+use anabranch_sim::scenario::{FlowPlan, Plan};
+use anabranch_sim::traffic::Messages;
 use core::time::Duration;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use support::{bytes, flow, go, links, profile};
+
 /// A bulk transfer of half a megabyte over links given as text.
-fn bulk(profile: &str, links: &[&str]) -> Spec {
-    let links = links.iter().map(|text| text.parse().expect("the description is valid")).collect();
-    let profile = Profile::named(profile).expect("the profile is built in");
-    Spec::new(links, profile, Goal::Bytes(500_000), 1)
+fn bulk(profile: &str, texts: &[&str]) -> Plan {
+    Plan::parallel(links(texts)).flow(bytes(profile, 500_000))
 }
 
 const TWINS: [&str; 2] = ["rate=10mbit,delay=20ms,loss=10%", "rate=10mbit,delay=20ms,loss=10%"];
@@ -27,61 +31,53 @@ const DEMO: [&str; 3] = [
 ];
 
 /// Every run with its name.
-fn scenarios() -> Vec<(&'static str, Spec)> {
-    let mut all = vec![
+fn scenarios() -> Vec<(&'static str, Plan)> {
+    let failover = ["rate=8mbit,delay=20ms", "rate=8mbit,delay=15ms,blackout=150ms-900ms"];
+    let half = Duration::from_millis(500);
+    let (interval, class) = (Duration::from_millis(20), TrafficClass::Interactive);
+    let messages = Messages { interval, size: 100, count: u64::MAX, class };
+    let talk = FlowPlan::core(profile("anabranch")).until(half);
+    let talk = FlowPlan { messages: Some(messages), ..talk };
+    let mut mangled = bulk("anabranch", &TWINS);
+    flow(&mut mangled).transport.receive_symbols = 200;
+    for link in &mut mangled.links {
+        link.config.faults = FaultConfig {
+            flip: 0.02,
+            truncate: 0.02,
+            duplicate: 0.05,
+            replay: 0.05,
+            inject: 0.05,
+            hold: 0.05,
+        };
+    }
+    let shared = bulk("anabranch", &["rate=10mbit,delay=20ms,loss=1%"]);
+    let marking = bulk("mplot", &MARKING);
+    vec![
         ("one-clean-link", bulk("uncoded", &["rate=10mbit,delay=20ms"])),
         ("twins-anabranch", bulk("anabranch", &TWINS)),
         ("twins-mplot", bulk("mplot", &MARKING)),
         ("twins-uncoded", bulk("uncoded", &TWINS)),
         ("demo", bulk("anabranch", &DEMO)),
-    ];
-    let mut failover = bulk("anabranch", &["rate=8mbit,delay=20ms", "rate=8mbit,delay=15ms"]);
-    failover.links[1] =
-        "rate=8mbit,delay=15ms,blackout=150ms-900ms".parse().expect("the description is valid");
-    failover.flows[0].goal = Goal::Bytes(1_000_000);
-    all.push(("failover", failover));
-    let mut rebinding = bulk("mplot", &MARKING);
-    rebinding.events.push(PathEvent {
-        at: Time::from_millis(200),
-        link: 0,
-        change: PathChange::Rebind,
-    });
-    all.push(("rebinding", rebinding));
-    let mut probes = bulk("anabranch", &DEMO);
-    probes.flows[0].probes =
-        Some(Probes { interval: Duration::from_millis(20), size: 100, most: u64::MAX });
-    probes.flows[0].goal = Goal::Time(Duration::from_millis(500));
-    all.push(("probes", probes));
-    let mut rivals = bulk("anabranch", &["rate=10mbit,delay=20ms,loss=1%"]);
-    let rival = Profile::named("uncoded").expect("the profile is built in");
-    rivals.flows.push(Flow { profile: rival, ..rivals.flows[0].clone() });
-    all.push(("two-flows", rivals));
-    let mut mangled = bulk("anabranch", &TWINS);
-    mangled.transport.receive_symbols = 200;
-    mangled.mangle = Some(Mangle {
-        flip: 0.02,
-        truncate: 0.02,
-        duplicate: 0.05,
-        replay: 0.05,
-        inject: 0.05,
-        hold: 0.05,
-    });
-    all.push(("mangled", mangled));
-    all
+        ("failover", Plan::parallel(links(&failover)).flow(bytes("anabranch", 1_000_000))),
+        ("rebinding", marking.event(Duration::from_millis(200), 0, PathChange::Rebind)),
+        ("probes", Plan::parallel(links(&DEMO)).flow(talk)),
+        ("two-flows", shared.flow(bytes("uncoded", 500_000))),
+        ("mangled", mangled),
+    ]
 }
 
 #[test]
 fn traces_are_golden() {
     let mut actual = String::new();
-    for (name, spec) in scenarios() {
-        let report = run(&spec, &mut |_| None).unwrap_or_else(|e| panic!("{name}: {e}"));
+    for (name, plan) in scenarios() {
+        let report = go(&plan, 1);
         writeln!(
             actual,
             "{name} {:016x} {} {} {}",
             report.digest,
             report.bytes(),
-            report.datagrams,
-            report.elapsed.as_micros()
+            report.packets(),
+            report.elapsed().as_micros()
         )
         .expect("a string takes all");
     }

@@ -4,6 +4,8 @@
 //! What its policies decide is checked in `crates/policy/tests/mplot_checklist.rs`. The table in
 //! `docs/protocols/mplot.md` names a test for every line.
 
+mod support;
+
 mod mplot {
     pub mod acknowledgements;
     pub mod blocks;

@@ -1,44 +1,30 @@
 //! Path MTU discovery over links that drop what is too long for them, without a word.
 
+mod support;
+
 use anabranch_core::path::UDP_OVERHEAD;
-use anabranch_core::profiles::Profile;
 use anabranch_policy::view::PathState;
-use anabranch_sim::harness::{Failure, Goal, PathChange, PathEvent, Report, Spec, run};
-use anabranch_sim::link::LinkConfig;
-use anabranch_types::Time;
+use anabranch_sim::endpoint::{FlowFailure, PathChange};
+use anabranch_sim::report::RunReport;
+use anabranch_sim::scenario::{FlowPlan, Plan};
 use core::time::Duration;
 
-const PROFILES: [&str; 3] = ["anabranch", "mplot", "uncoded"];
+use support::{PROFILES, bins, bulk, flow, in_tenths, links};
 
-fn link(text: &str) -> LinkConfig {
-    text.parse().unwrap_or_else(|e| panic!("{text}: {e}"))
+fn plan(texts: &[&str], profile: &str, seconds: u64) -> Plan {
+    let plan = Plan::parallel(links(texts)).within(Duration::from_secs(seconds + 60));
+    let mut plan = plan.flow(bulk(profile, seconds));
+    flow(&mut plan).transport.mtu_limit = Some(1500);
+    plan
 }
 
-fn spec(links: &[&str], profile: &str, seconds: u64, seed: u64) -> Spec {
-    let links = links.iter().map(|text| link(text)).collect();
-    let goal = Goal::Time(Duration::from_secs(seconds));
-    let mut spec = Spec::new(links, Profile::named(profile).unwrap(), goal, seed);
-    spec.transport.mtu_limit = Some(1500);
-    spec.give_up = Duration::from_secs(seconds + 60);
-    spec
-}
-
-fn go(spec: &Spec) -> Report {
-    let name = &spec.flows[0].profile.name;
-    let report =
-        run(spec, &mut |_| None).unwrap_or_else(|e| panic!("{name}, seed {}: {e}", spec.seed));
-    println!(
-        "{name} seed {}: {} bytes in {:?}, MTUs {:?}, longest gap {:?}",
-        spec.seed,
-        report.bytes(),
-        report.elapsed,
-        mtus(&report),
-        report.flows[0].longest_gap
-    );
+fn go(plan: &Plan, seed: u64) -> RunReport {
+    let report = support::go(plan, seed);
+    println!("  MTUs {:?}", mtus(&report));
     report
 }
 
-fn mtus(report: &Report) -> Vec<u32> {
+fn mtus(report: &RunReport) -> Vec<u32> {
     report.flows[0].sender.as_ref().unwrap().paths.iter().map(|path| path.mtu).collect()
 }
 
@@ -58,9 +44,9 @@ fn the_link_decides_how_long_packets_are() {
     ] {
         for profile in PROFILES {
             let text = format!("rate=20mbit,delay=10ms,ecn,mtu={mtu}B,loss={loss}%");
-            let mut spec = spec(&[&text], profile, 6, 1);
-            spec.transport.mtu_limit = Some(limit);
-            let report = go(&spec);
+            let mut plan = plan(&[&text], profile, 6);
+            flow(&mut plan).transport.mtu_limit = Some(limit);
+            let report = go(&plan, 1);
             let found = mtus(&report)[0];
             let most = mtu.min(u32::from(limit));
             let least = if loss == 0 { most } else { most - most / 20 };
@@ -73,16 +59,17 @@ fn the_link_decides_how_long_packets_are() {
 fn larger_packets_are_fewer() {
     for profile in PROFILES {
         let links = ["rate=20mbit,delay=10ms,loss=1%,ecn", "rate=10mbit,delay=30ms,loss=2%,ecn"];
-        let mut with = spec(&links, profile, 10, 3);
-        with.flows[0].goal = Goal::Bytes(20 << 20);
+        let mut with = plan(&links, profile, 70);
+        let transfer = flow(&mut with).clone().of(20 << 20);
+        *flow(&mut with) = FlowPlan { stop: None, ..transfer };
         let mut without = with.clone();
-        without.transport.mtu_limit = None;
-        let (with, without) = (go(&with), go(&without));
-        let ratio = |of: fn(&Report) -> f64| of(&with) / of(&without);
-        let datagrams = ratio(|report| report.datagrams as f64);
+        flow(&mut without).transport.mtu_limit = None;
+        let (with, without) = (go(&with, 3), go(&without, 3));
+        let ratio = |of: fn(&RunReport) -> f64| of(&with) / of(&without);
+        let datagrams = ratio(|report| report.packets() as f64);
         println!(
             "{profile}: datagrams x{datagrams:.3}, goodput x{:.3}",
-            ratio(Report::goodput_mbps)
+            ratio(RunReport::goodput_mbps)
         );
         assert!(datagrams < 0.9, "{profile}: {datagrams:.3} as many datagrams");
     }
@@ -95,7 +82,7 @@ fn a_path_that_becomes_narrower_carries_on() {
         for profile in PROFILES {
             for loss in [0, 5] {
                 let text = format!("rate=20mbit,delay=10ms,ecn,loss={loss}%,mtu=1500B/{after}B@3s");
-                let report = go(&spec(&[&text], profile, 10, 2));
+                let report = go(&plan(&[&text], profile, 10), 2);
                 let found = mtus(&report)[0];
                 assert!(found <= after && found + 100 > after.min(1328), "{found} of {after}");
                 let gap = report.flows[0].longest_gap;
@@ -113,12 +100,12 @@ fn a_narrower_path_joins_and_takes_over() {
             "rate=10mbit,delay=20ms,ecn,loss=1%,blackout=6s-100s",
             "rate=10mbit,delay=30ms,ecn,loss=1%,mtu=1300B",
         ];
-        let mut spec = spec(&links, profile, 10, 4);
-        let event = |at, change| PathEvent { at: Time::from_millis(at), link: 1, change };
-        spec.events = vec![event(1, PathChange::Unplug), event(3000, PathChange::Plug)];
-        let report = go(&spec);
-        let shares: Vec<u64> =
-            report.links[1].sent.chunks(10).map(|bins| bins.iter().sum()).collect();
+        let (down, up) = (Duration::from_millis(1), Duration::from_secs(3));
+        let plan = in_tenths(plan(&links, profile, 10));
+        let plan = plan.event(down, 1, PathChange::Down).event(up, 1, PathChange::Up);
+        let report = go(&plan, 4);
+        let narrow = bins(&report, "link.1", "sent_mbps");
+        let shares: Vec<u64> = narrow.chunks(10).map(|bins| bins.iter().sum()).collect();
         println!("{profile}: bytes a second over the narrow link {shares:?}");
         assert!(shares[4] > 200_000 && shares[8] > 200_000, "{profile}: {shares:?}");
         let gap = report.flows[0].longest_gap;
@@ -129,11 +116,11 @@ fn a_narrower_path_joins_and_takes_over() {
 #[test]
 fn heavy_loss_neither_hides_nor_feigns_a_narrow_path() {
     for seed in 1..=4 {
-        let report = go(&spec(&["rate=20mbit,delay=10ms,loss=30%"], "anabranch", 10, seed));
+        let report = go(&plan(&["rate=20mbit,delay=10ms,loss=30%"], "anabranch", 10), seed);
         let found = mtus(&report)[0];
         assert!((1400..=1500).contains(&found), "seed {seed}: {found}");
         let text = "rate=20mbit,delay=10ms,loss=30%,mtu=1500B/1300B@4s";
-        let report = go(&spec(&[text], "anabranch", 10, seed));
+        let report = go(&plan(&[text], "anabranch", 10), seed);
         let found = mtus(&report)[0];
         assert!((1228..=1300).contains(&found), "seed {seed}: {found}");
     }
@@ -143,11 +130,11 @@ fn heavy_loss_neither_hides_nor_feigns_a_narrow_path() {
 fn a_path_below_the_minimum_is_given_up_and_says_why() {
     for profile in PROFILES {
         let narrow = "rate=10mbit,delay=20ms,ecn,mtu=1100B";
-        match run(&spec(&[narrow], profile, 5, 1), &mut |_| None) {
-            Err(Failure::Closed(reason)) => assert!(reason.contains("MTU"), "{profile}: {reason}"),
+        match &plan(&[narrow], profile, 5).run(1).unwrap().flows[0].failure {
+            Some(FlowFailure::Closed(why)) => assert!(why.contains("MTU"), "{profile}: {why}"),
             other => panic!("{profile}: {other:?}"),
         }
-        let report = go(&spec(&["rate=10mbit,delay=30ms,ecn", narrow], profile, 6, 1));
+        let report = go(&plan(&["rate=10mbit,delay=30ms,ecn", narrow], profile, 6), 1);
         let paths = &report.flows[0].sender.as_ref().unwrap().paths;
         assert_eq!(paths[1].state, PathState::Closed, "{profile}");
         assert!(report.goodput_mbps() > 5.0, "{profile}: {:.1} Mb/s", report.goodput_mbps());
@@ -158,10 +145,8 @@ fn a_path_below_the_minimum_is_given_up_and_says_why() {
 #[test]
 fn a_path_that_moves_starts_over() {
     let text = "rate=20mbit,delay=10ms,ecn,mtu=1500B/1350B@3s";
-    let mut spec = spec(&[text], "anabranch", 8, 5);
-    let change = PathChange::Readdress;
-    spec.events = vec![PathEvent { at: Time::from_secs(3), link: 0, change }];
-    let report = go(&spec);
+    let plan = plan(&[text], "anabranch", 8).event(Duration::from_secs(3), 0, PathChange::Move);
+    let report = go(&plan, 5);
     assert_eq!(mtus(&report), [1350]);
     assert!(report.flows[0].longest_gap < Duration::from_secs(1));
     assert_eq!(UDP_OVERHEAD, 28, "the figures above are those of IPv4");

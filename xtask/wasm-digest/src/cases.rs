@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anabranch_core::profiles::Profile;
 use anabranch_fec::reed_solomon::{self, Decoder};
-use anabranch_sim::harness::{Goal, Spec, run};
 use anabranch_sim::link::{Ecn, Link, LinkConfig, LinkOutput};
+use anabranch_sim::scenario::{FlowPlan, Plan};
 use anabranch_types::{Bitrate, DataSize, Rng, Time, math};
 
 use crate::{Digest, engine};
@@ -145,20 +145,21 @@ fn links() -> u64 {
     digest.finish()
 }
 
-/// Two endpoints over two lossy links: every datagram, and how long the transfer took.
+/// Two endpoints over two lossy links: every packet, and how long the transfer took.
 fn transfer(profile: &str) -> u64 {
     let links = [
         "rate=8mbit,delay=20ms,loss=5%,ecn",
         "rate=5mbit,delay=35ms,loss=markov:2%/20%@50ms,jitter=2ms,ecn",
     ];
-    let links = links.iter().map(|text| text.parse().expect("the description is valid")).collect();
+    let links = links.map(|text| text.parse().expect("the description is valid"));
     let profile = Profile::named(profile).expect("the profile is built in");
-    let spec = Spec::new(links, profile, Goal::Bytes(300_000), 1);
-    let report = run(&spec, &mut |_| None).expect("every byte arrives");
+    let plan = Plan::parallel(links).flow(FlowPlan::core(profile).of(300_000));
+    let report = plan.run(1).expect("no byte is wrong");
     let mut digest = Digest::default();
     digest.integer(report.digest);
-    digest.integer(report.datagrams);
-    digest.integer(report.elapsed.as_nanos() as u64);
+    digest.integer(report.bytes());
+    digest.integer(report.packets());
+    digest.integer(report.elapsed().as_nanos() as u64);
     digest.float(report.efficiency());
     digest.finish()
 }

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use anabranch_emulate::PathConfig;
-use anabranch_sim::harness::{Failure, Goal, Spec, run};
+use anabranch_sim::scenario::{self as simulation, FlowPlan};
 
 use super::plan::{self, Plan};
 
@@ -62,16 +62,19 @@ fn goodput(plan: &Plan, paths: &[PathConfig], time: Duration) -> f64 {
         forward.name = format!("{}.forward", forward.name);
         forward
     };
-    let links = paths.iter().map(forward).collect();
-    let mut spec = Spec::new(links, plan.profile.clone(), Goal::Time(time), plan.seed);
-    spec.reverse = paths.iter().map(|path| path.reverse.clone()).collect();
-    spec.transport = plan.transport.clone();
-    spec.give_up = time + GRACE;
-    match run(&spec, &mut |_| None) {
-        Ok(report) => report.goodput_mbps(),
-        Err(Failure::Timeout { read, at }) => {
-            super::watch::mbps(read.iter().sum(), at.since(anabranch_types::Time::ZERO))
+    let mut flow = FlowPlan::core(plan.profile.clone()).until(time);
+    flow.transport = plan.transport.clone();
+    let report = simulation::Plan::parallel(paths.iter().map(forward))
+        .with_reverse(paths.iter().map(|path| path.reverse.clone()))
+        .within(time + GRACE)
+        .flow(flow)
+        .run(plan.seed);
+    match report {
+        Ok(report) if report.flows.iter().all(|flow| flow.done) => report.goodput_mbps(),
+        // What has not arrived by then has taken that long.
+        Ok(report) if report.flows.iter().all(|flow| flow.failure.is_none()) => {
+            super::watch::mbps(report.bytes(), time + GRACE)
         }
-        Err(_) => 0.0,
+        _ => 0.0,
     }
 }

@@ -48,7 +48,7 @@ pub struct Change {
 }
 
 /// Totals for statistics.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Windows opened.
     pub windows: u64,

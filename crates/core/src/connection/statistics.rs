@@ -12,7 +12,7 @@ use crate::stream::StreamProgress;
 use crate::wire::StreamId;
 
 /// Packets that were not let in.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     /// Did not authenticate, or were seen before.
     pub unopened: u64,
@@ -34,7 +34,7 @@ pub struct EcnStats {
 }
 
 /// Figures about one path.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathStats {
     /// Which path.
     pub id: PathId,
@@ -69,7 +69,7 @@ pub struct PathStats {
 }
 
 /// Figures about a connection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ConnectionStats {
     /// Every path.
     pub paths: Vec<PathStats>,

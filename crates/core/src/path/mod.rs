@@ -67,7 +67,7 @@ pub struct ProbeTimeout {
 }
 
 /// Counters for statistics.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathCounters {
     /// Packets sent.
     pub sent_packets: u64,

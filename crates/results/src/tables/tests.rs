@@ -42,6 +42,7 @@ fn report(point: usize, seed: u64) -> RunReport {
         packet_hops: 10,
         events: 20,
         virtual_seconds: 30.0,
+        ..RunReport::default()
     }
 }
 

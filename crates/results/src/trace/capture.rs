@@ -73,6 +73,7 @@ impl Observer for Capture {
                 DropCause::Blackout => "dropped: the link was dark",
                 DropCause::TooLong => "dropped: longer than the MTU",
                 DropCause::Random => "lost at random",
+                DropCause::Damaged => "dropped: damaged",
             }),
             PacketEventKind::Entered | PacketEventKind::Marked => return,
         };

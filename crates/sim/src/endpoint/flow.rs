@@ -1,5 +1,7 @@
-use core::fmt::Debug;
+use core::fmt::{self, Debug};
+use core::time::Duration;
 
+use anabranch_core::connection::ConnectionStats;
 use anabranch_core::observe;
 use anabranch_types::Time;
 
@@ -24,7 +26,18 @@ pub trait Flow: Debug + Send {
     fn completed(&self, engine: &Engine) -> u64;
 
     /// Why the connection does not go on, if it does not.
-    fn failure(&self, engine: &Engine) -> Option<String>;
+    fn failure(&self, engine: &Engine) -> Option<FlowFailure>;
+
+    /// The messages of this flow, if it sends any.
+    fn messages(&self, engine: &Engine) -> Option<MessageLog>;
+
+    /// The figures of a core connection at the sender and at the receiver.
+    fn connections(&self, _engine: &mut Engine) -> [Option<ConnectionStats>; 2] {
+        [None, None]
+    }
+
+    /// Something happens to the sender's interface of a path.
+    fn change_path(&self, engine: &mut Engine, path: usize, change: PathChange);
 
     /// Logs progress at both ends from now on, for delays of packets and of stream slices of `slice`
     /// bytes. Returns the bytes that a full packet carries, about.
@@ -41,6 +54,55 @@ pub trait Flow: Debug + Send {
         _make: &mut dyn FnMut() -> Option<Box<dyn observe::Observer>>,
     ) {
     }
+}
+
+/// Why a flow does not go on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FlowFailure {
+    /// It could not be opened.
+    Refused(String),
+    /// A connection ended.
+    Closed(String),
+    /// The receiver read something else than was written.
+    Corrupt(String),
+    /// An endpoint sends without end, so that time cannot go on.
+    Stuck,
+}
+
+impl fmt::Display for FlowFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FlowFailure::Refused(why) => f.write_str(why),
+            FlowFailure::Closed(why) => write!(f, "closed: {why}"),
+            FlowFailure::Corrupt(what) => write!(f, "the receiver read something wrong: {what}"),
+            FlowFailure::Stuck => f.write_str("an endpoint sends without end"),
+        }
+    }
+}
+
+impl core::error::Error for FlowFailure {}
+
+/// What happens to the sender's end of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathChange {
+    /// The interface is gone, and the sender knows.
+    Down,
+    /// The interface is back.
+    Up,
+    /// The interface gets another address, and the sender knows.
+    Move,
+    /// A NAT forgets the sender: its packets come from another port, nobody is told, and what is sent to
+    /// the old port leads nowhere.
+    Rebind,
+}
+
+/// Messages of a flow.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MessageLog {
+    /// How many were sent.
+    pub sent: u64,
+    /// When each of those that arrived was sent, and how long it took, in the order of their arrival.
+    pub arrived: Vec<(Time, Duration)>,
 }
 
 /// A transfer from its beginning to its end.

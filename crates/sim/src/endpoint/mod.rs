@@ -13,8 +13,10 @@ mod table;
 mod tcp;
 mod udp;
 
-pub use self::core::{CoreConfig, CoreFailure, CoreFlow, CoreReceiver, CoreSender};
-pub use flow::{CodingCounters, Completion, Counters, Flow, Instant};
+pub use self::core::{CoreConfig, CoreFlow, CoreReceiver, CoreSender};
+pub use flow::{
+    CodingCounters, Completion, Counters, Flow, FlowFailure, Instant, MessageLog, PathChange,
+};
 pub use gauge::{Gauge, Log};
 pub use jitter::SendJitter;
 pub use tcp::{TcpFlow, TcpProtocol, TcpReceiver, TcpSender};

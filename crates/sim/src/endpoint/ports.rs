@@ -13,11 +13,13 @@ struct Port {
     id: PortId,
     /// Bytes on the wire that arrived.
     arrived: u64,
+    /// Whether its interface is gone: nothing leaves by it or arrives at it.
+    down: bool,
 }
 
 impl Ports {
     pub(super) fn attach(&mut self, id: PortId) {
-        let port = Port { id, arrived: 0 };
+        let port = Port { id, arrived: 0, down: false };
         match self.first {
             None => self.first = Some(port),
             Some(_) => self.others.push(port),
@@ -28,14 +30,25 @@ impl Ports {
         self.others.len() + usize::from(self.first.is_some())
     }
 
-    /// The port of a path.
+    /// The interface of a path goes, or comes back.
+    pub(super) fn set_down(&mut self, path: usize, down: bool) {
+        let port = match path {
+            0 => self.first.as_mut(),
+            path => self.others.get_mut(path - 1),
+        };
+        if let Some(port) = port {
+            port.down = down;
+        }
+    }
+
+    /// The port of a path, unless its interface is gone.
     #[inline]
     pub(super) fn get(&self, path: usize) -> Option<PortId> {
         let port = match path {
             0 => self.first.as_ref(),
             path => self.others.get(path - 1),
         };
-        port.map(|port| port.id)
+        port.filter(|port| !port.down).map(|port| port.id)
     }
 
     /// The path of a port.

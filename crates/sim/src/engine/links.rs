@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use anabranch_types::{Bitrate, Time};
 
+use super::faults::Faults;
 use super::packet::{NONE, Packet, Slab};
 use super::topology::TopologyLink;
 use super::wheel::{Entries, Entry};
@@ -77,6 +78,7 @@ struct Side {
     bytes_dropped: u64,
     loss: Option<Box<Losses>>,
     shaped: Option<Box<Link<u32>>>,
+    faults: Option<Box<Faults>>,
 }
 
 /// The random losses of a plain link that has them.
@@ -266,6 +268,11 @@ impl Links {
         self.sides.get_mut(link)?.shaped.as_deref_mut()
     }
 
+    /// What else a link that is not plain does to packets.
+    pub(super) fn faults_mut(&mut self, link: usize) -> Option<&mut Faults> {
+        self.sides.get_mut(link)?.faults.as_deref_mut()
+    }
+
     /// Packets and bytes that wait in a plain link at `now`, the one being serialised not among them.
     pub(super) fn waiting(&self, link: usize, packets: &Slab, now: Time) -> (u64, u64) {
         let mut handle = self.slots[link].first;
@@ -337,6 +344,7 @@ impl Links {
         let Kind { shaped, lossy, .. } = self.kinds[kind as usize];
         if shaped {
             side.shaped = Some(Box::new(Link::new(config, seed, name)?));
+            side.faults = Faults::new(config.faults, seed, name);
         } else if lossy {
             let process = LossProcess::new(&config.loss, seed, &format!("link.{name}.loss"))
                 .map_err(|why| LinkConfigError {
@@ -382,6 +390,7 @@ impl Kind {
         let plain = config.is_steady()
             && rate != Bitrate::ZERO
             && config.jitter.max.is_zero()
+            && config.faults.is_none()
             && config.queue.discipline == Discipline::DropTail
             && matches!(config.loss, LossConfig::None | LossConfig::Bernoulli(_));
         let (most_packets, most_bytes) = match config.buffer() {

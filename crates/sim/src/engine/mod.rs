@@ -31,6 +31,7 @@
 mod agent;
 mod digest;
 mod dumbbell;
+mod faults;
 mod link_view;
 mod links;
 mod network;

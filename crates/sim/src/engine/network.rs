@@ -185,8 +185,12 @@ impl Network {
         let Some(shaped) = self.links.shaped_mut(link.0 as usize) else { return };
         let outputs = &mut self.outputs;
         shaped.advance(self.now, |output| outputs.push(output));
+        let next = shaped.next_event();
+        if let Some(faults) = self.links.faults_mut(link.0 as usize) {
+            faults.pass(outputs, &mut self.packets);
+        }
         outputs.reverse();
-        if let Some(time) = shaped.next_event() {
+        if let Some(time) = next {
             self.arm(link.0, time);
         }
     }

@@ -180,6 +180,12 @@ impl Slab {
         &mut self.packets[handle as usize]
     }
 
+    /// A packet with what it carries.
+    pub(super) fn both_mut(&mut self, handle: u32) -> (&mut Packet, &mut Payload) {
+        let handle = handle as usize;
+        (&mut self.packets[handle], &mut self.payloads[handle].0)
+    }
+
     pub(super) fn payload(&self, handle: u32) -> &Payload {
         &self.payloads[handle as usize].0
     }

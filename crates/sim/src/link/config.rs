@@ -3,6 +3,7 @@ use core::time::Duration;
 
 use anabranch_types::{Bitrate, DataSize, Time};
 
+use super::FaultConfig;
 use crate::loss::LossConfig;
 use crate::queue::{Discipline, NOMINAL_PACKET, QueueConfig, QueueLimit, RedConfig};
 use crate::rate::{Blackout, DeliveryTrace, Fluctuation, RateProcess, Schedule, darken};
@@ -34,6 +35,8 @@ pub struct LinkConfig {
     pub blackouts: Vec<Blackout>,
     /// The longest packet it takes over time, bytes on the wire; longer ones are dropped without a word.
     pub mtu: Schedule<u32>,
+    /// What else it does to packets; known to the simulator's engine alone.
+    pub faults: FaultConfig,
 }
 
 /// Extra delay, uniform in `[0, max]` for each packet.
@@ -71,6 +74,7 @@ impl LinkConfig {
             queue: QueueConfig::default(),
             blackouts: Vec::new(),
             mtu: Schedule::constant(u32::MAX),
+            faults: FaultConfig::default(),
         }
     }
 
@@ -113,7 +117,7 @@ impl LinkConfig {
     }
 
     /// The opposite direction as most comparisons want it: same rate (a trace is replaced by its mean),
-    /// delay, jitter, blackouts and MTU, a drop-tail buffer and no random loss.
+    /// delay, jitter, blackouts and MTU, a drop-tail buffer, no random loss and no faults.
     pub fn clean_reverse(&self) -> Self {
         let fluctuation = match &self.fluctuation {
             Fluctuation::Trace(_) => Fluctuation::None,
@@ -123,6 +127,7 @@ impl LinkConfig {
             fluctuation,
             loss: LossConfig::None,
             queue: QueueConfig { limit: self.queue.limit, discipline: Discipline::DropTail },
+            faults: FaultConfig::default(),
             ..self.clone()
         }
     }

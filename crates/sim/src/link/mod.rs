@@ -20,6 +20,7 @@ mod capacity;
 mod config;
 mod counters;
 mod ecn;
+mod faults;
 mod parse;
 mod parse_loss;
 mod pipe;
@@ -36,6 +37,7 @@ use anabranch_types::{Bitrate, Probability, Rng, Time};
 pub use config::{Jitter, LinkConfig, LinkConfigError};
 pub use counters::LinkCounters;
 pub use ecn::Ecn;
+pub use faults::FaultConfig;
 
 use crate::loss::{LossModel, LossProcess};
 use crate::queue::{Admission, Departure, Idle, Packet, Queue, Refusal};
@@ -115,6 +117,8 @@ pub enum DropCause {
     Random,
     /// It was longer than the link's MTU.
     TooLong,
+    /// It was damaged, and its receiver's checksum told.
+    Damaged,
 }
 
 impl<T> Link<T> {

@@ -4,7 +4,14 @@
 //! paths (`bulk.3/lte`), a link (`link.bottleneck`), or everything (`all`). A *metric* carries its unit
 //! at the end of its name (`goodput_mbps`, `packet_delay_mean_s`).
 
+use core::time::Duration;
+
+use anabranch_core::connection::ConnectionStats;
+use anabranch_types::Time;
 use serde::{Deserialize, Serialize};
+
+use crate::endpoint::{FlowFailure, MessageLog};
+use crate::link::LinkCounters;
 
 /// Everything measured in one run: one point of the sweep, one seed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,6 +34,62 @@ pub struct RunReport {
     pub events: u64,
     /// Virtual time simulated, s.
     pub virtual_seconds: f64,
+    /// Every flow by itself; not kept with results.
+    #[serde(skip)]
+    pub flows: Vec<FlowReport>,
+    /// Every link by itself; not kept with results.
+    #[serde(skip)]
+    pub links: Vec<LinkReport>,
+}
+
+/// What one flow came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowReport {
+    /// What reports call it.
+    pub subject: String,
+    /// When it began.
+    pub start: Time,
+    /// Application bytes delivered in order, each checked where the transport carries bytes.
+    pub bytes: u64,
+    /// When the last of them was.
+    pub last: Time,
+    /// Longest time without a delivery, from the warm-up's end to the last delivery.
+    pub longest_gap: Duration,
+    /// Whether everything that it would ever send was delivered; never so without an end.
+    pub done: bool,
+    /// Why it did not go on, if it did not.
+    pub failure: Option<FlowFailure>,
+    /// Its messages.
+    pub messages: MessageLog,
+    /// The connection's figures at the sender, of flows between core endpoints.
+    pub sender: Option<ConnectionStats>,
+    /// The same at the receiver.
+    pub receiver: Option<ConnectionStats>,
+}
+
+impl FlowReport {
+    /// The delay that a share `quantile` of the messages sent does not exceed; those that have not
+    /// arrived count as infinite.
+    pub fn message_delay(&self, quantile: f64) -> Duration {
+        let mut delays: Vec<Duration> = self.messages.arrived.iter().map(|(_, d)| *d).collect();
+        delays.sort_unstable();
+        let rank = (self.messages.sent as f64 * quantile).ceil().max(1.0) as usize;
+        delays.get(rank - 1).copied().unwrap_or(Duration::MAX)
+    }
+}
+
+/// What happened on one link.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkReport {
+    /// Its name; the opposite direction of `a` is `a.reverse`.
+    pub name: String,
+    /// Its counters, from the epoch on.
+    pub counters: LinkCounters,
+    /// Whether a flow's data goes over it, not only what answers them.
+    pub carries_data: bool,
+    /// Bits that it could have delivered from the first flow's start to the last delivery: the
+    /// integral of rate times (1 - loss).
+    pub capacity_bits: f64,
 }
 
 /// One figure.
@@ -65,6 +128,41 @@ pub struct Samples {
 }
 
 impl RunReport {
+    /// Application bytes delivered by all flows.
+    pub fn bytes(&self) -> u64 {
+        self.flows.iter().map(|flow| flow.bytes).sum()
+    }
+
+    /// From the first flow's start to the last delivery.
+    pub fn elapsed(&self) -> Duration {
+        let first = self.flows.iter().map(|flow| flow.start).min().unwrap_or_default();
+        let last = self.flows.iter().map(|flow| flow.last).max().unwrap_or_default();
+        last.since(first)
+    }
+
+    /// Application rate of all flows over that time, Mb/s.
+    pub fn goodput_mbps(&self) -> f64 {
+        self.bytes() as f64 * 8e-6 / self.elapsed().as_secs_f64().max(1e-9)
+    }
+
+    /// Application bits delivered over what the links that carry data could have delivered. Means
+    /// something where each path has links of its own.
+    pub fn efficiency(&self) -> f64 {
+        let links = self.links.iter().filter(|link| link.carries_data);
+        let capacity: f64 = links.map(|link| link.capacity_bits).sum();
+        if capacity > 0.0 { self.bytes() as f64 * 8.0 / capacity } else { 0.0 }
+    }
+
+    /// Packets offered to links.
+    pub fn packets(&self) -> u64 {
+        self.links.iter().map(|link| link.counters.packets_in).sum()
+    }
+
+    /// The link called `name`.
+    pub fn link(&self, name: &str) -> Option<&LinkReport> {
+        self.links.iter().find(|link| link.name == name)
+    }
+
     /// The scalar `metric` of `subject`, if it was measured.
     pub fn scalar(&self, subject: &str, metric: &str) -> Option<f64> {
         let matches = |scalar: &&Scalar| scalar.subject == subject && scalar.metric == metric;

@@ -4,14 +4,14 @@ use core::time::Duration;
 
 use anabranch_core::config::TransportConfig;
 use anabranch_core::path::UDP_OVERHEAD;
-use anabranch_policy::view::MAX_PATHS;
+use anabranch_policy::view::{MAX_PATHS, TrafficClass};
 use anabranch_types::DataSize;
 
 use super::plan::{FlowPlan, LoadPlan, PathPlan};
 use super::profiles::{self, Protocol};
 use super::reader::{Part, Section};
 use super::topology::{Network, RECEIVER, SENDER, name, numbered};
-use crate::traffic::Traffic;
+use crate::traffic::{Messages, Traffic};
 
 /// Reads `[[flow]]`.
 pub(super) fn flows(file: &Section<'_>, network: &Network) -> Vec<FlowPlan> {
@@ -80,8 +80,9 @@ fn number_subjects<T>(members: &mut [T], subject: impl Fn(&mut T) -> &mut String
 }
 
 fn flow(section: &Section<'_>, group: &str, network: &Network) -> Option<FlowPlan> {
-    let (transport, overhead) = transport(section);
+    let (transport, overhead, key_limit) = transport(section);
     let traffic = traffic(section);
+    let messages = section.has("messages").then(|| section.table("messages")).flatten();
     let paths = paths(section, network);
     let protocol = profiles::read(section, paths.len());
     if let Some(Protocol::Core(_)) = &protocol
@@ -90,6 +91,12 @@ fn flow(section: &Section<'_>, group: &str, network: &Network) -> Option<FlowPla
         let given = format!("path '{}' has a congestion control for TCP", path.name);
         section.complain("profile", given, "a name beginning with tcp:, or no such path");
     }
+    let start = section.time("start").unwrap_or_default();
+    let stop = section.time("stop");
+    if stop.is_some_and(|stop| stop <= start) {
+        let given = section.text("stop").unwrap_or_default();
+        section.refuse_value("stop", &given, "a time after the start");
+    }
     Some(FlowPlan {
         group: group.to_owned(),
         subject: group.to_owned(),
@@ -97,9 +104,13 @@ fn flow(section: &Section<'_>, group: &str, network: &Network) -> Option<FlowPla
         transport,
         overhead,
         paths: Some(paths).filter(|paths| !paths.is_empty())?,
-        start: section.time("start").unwrap_or_default(),
+        start,
         start_jitter: section.time("start-jitter").unwrap_or_default(),
         traffic: traffic?,
+        messages: messages.and_then(|table| self::messages(&table)),
+        class: class(section).unwrap_or(TrafficClass::Bulk),
+        stop,
+        key_limit,
     })
 }
 
@@ -132,7 +143,7 @@ fn paths(section: &Section<'_>, network: &Network) -> Vec<PathPlan> {
 }
 
 /// Limits of core endpoints, and the bytes on the wire beyond the UDP payload.
-fn transport(section: &Section<'_>) -> (TransportConfig, i32) {
+fn transport(section: &Section<'_>) -> (TransportConfig, i32, Option<u64>) {
     // Packets keep their size unless the scenario wants otherwise: figures compare better so.
     let mut config = TransportConfig {
         max_paths: MAX_PATHS as u8,
@@ -141,7 +152,7 @@ fn transport(section: &Section<'_>) -> (TransportConfig, i32) {
     };
     let mut overhead = UDP_OVERHEAD as i32;
     let table = if section.has("transport") { section.table("transport") } else { None };
-    let Some(table) = table else { return (config, overhead) };
+    let Some(table) = table else { return (config, overhead, None) };
     if let Some(bytes) = table.real("overhead") {
         overhead = bytes as i32;
     }
@@ -168,7 +179,37 @@ fn transport(section: &Section<'_>) -> (TransportConfig, i32) {
     if let Some(ecn) = table.flag("ecn") {
         config.ecn = ecn;
     }
-    (config, overhead)
+    (config, overhead, table.count("key-limit"))
+}
+
+fn class(section: &Section<'_>) -> Option<TrafficClass> {
+    match section.word("class")? {
+        "interactive" => Some(TrafficClass::Interactive),
+        "live" => Some(TrafficClass::Live),
+        _ => Some(TrafficClass::Bulk),
+    }
+}
+
+/// Messages, from a table that has keys of their names.
+fn messages(table: &Section<'_>) -> Option<Messages> {
+    let interval = table.time("interval")?;
+    if interval.is_zero() {
+        table.refuse_value("interval", "0s", "a duration above zero");
+        return None;
+    }
+    let size = table.size("size")?.as_bytes();
+    let size = u32::try_from(size).ok().filter(|size| (Messages::LEAST..=1000).contains(size));
+    if size.is_none() {
+        let given = table.text("size").unwrap_or_default();
+        table.refuse_value("size", &given, "16B to 1000B");
+    }
+    let class = class(table).unwrap_or(TrafficClass::Interactive);
+    Some(Messages {
+        interval,
+        size: size?,
+        count: table.count("count").unwrap_or(1_000_000),
+        class,
+    })
 }
 
 fn traffic(section: &Section<'_>) -> Option<Traffic> {
@@ -198,6 +239,7 @@ fn traffic_table(table: &Section<'_>) -> Option<Traffic> {
         "size" => (&["size"], &["repeat"]),
         "poisson" => (&["size", "interval"], &[]),
         "on-off" => (&["on", "off"], &["rate"]),
+        "messages" => (&["size", "interval"], &["count", "class"]),
         _ => (&[], &[]),
     };
     for key in needed.iter().filter(|key| !table.has(key)) {
@@ -232,6 +274,8 @@ fn traffic_table(table: &Section<'_>) -> Option<Traffic> {
         "on-off" => {
             Traffic::OnOff { on: positive("on")?, off: positive("off")?, rate: table.rate("rate") }
         }
+        "messages" => Traffic::Messages(messages(table)?),
+        "none" => Traffic::Silent,
         _ => Traffic::Bulk,
     })
 }

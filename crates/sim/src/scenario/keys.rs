@@ -25,6 +25,7 @@ pub const SCENARIO: &[KeySpec] = &[
     optional("correlation", Kind::Tables(CORRELATION), "none", "links that lose together"),
     optional("flow", Kind::Tables(FLOW), "none", "transport connections"),
     optional("load", Kind::Tables(LOAD), "none", "datagrams without congestion control"),
+    optional("event", Kind::Tables(EVENT), "none", "paths that come, go and move"),
     optional("probe", Kind::Tables(PROBE), "none", "figures over time, and samples"),
     optional("expect", Kind::Tables(EXPECT), "none", "bounds that the results must keep"),
     optional("sweep", Kind::Tables(SWEEP), "none", "keys that take several values"),
@@ -56,6 +57,7 @@ macro_rules! link_parts {
             optional("queue", Kind::Part(QUEUE, QUEUE_TABLE), "drop-tail", "who is let in, marked or dropped"),
             optional("blackout", Kind::Form(BLACKOUT), "none", "when the link is dark; what is inside is dropped"),
             optional("mtu", Kind::Form(MTU), "none", "the longest packet on the wire; longer ones are dropped"),
+            optional("faults", Kind::Table(FAULTS), "none", "what else happens to packets; datagrams of core profiles arrive damaged, others that are damaged are dropped"),
         ]
     };
 }
@@ -130,6 +132,16 @@ pub const RATE_TABLE: &[KeySpec] = &[needed(
     Kind::Text,
     "file of delivery opportunities, ms per line (Mahimahi); relative to the scenario",
 )];
+
+/// `faults = { … }`.
+pub const FAULTS: &[KeySpec] = &[
+    optional("flip", Kind::Share, "0%", "one to eight bits are flipped"),
+    optional("truncate", Kind::Share, "0%", "the packet is cut off anywhere"),
+    optional("duplicate", Kind::Share, "0%", "the packet arrives twice"),
+    optional("replay", Kind::Share, "0%", "one of the last 64 packets arrives again"),
+    optional("inject", Kind::Share, "0%", "garbage arrives besides, where packets carry bytes"),
+    optional("hold", Kind::Share, "0%", "the packet arrives right after the next one"),
+];
 
 /// `loss = { … }`.
 pub const LOSS_TABLE: &[KeySpec] = &[
@@ -217,6 +229,19 @@ pub const FLOW: &[KeySpec] = &[
     optional("start-jitter", Kind::Time, "0s", "extra wait of each, uniform from zero to this"),
     optional("traffic", Kind::Part(TRAFFIC_FORM, TRAFFIC), "bulk", "what the application sends"),
     optional(
+        "messages",
+        Kind::Table(MESSAGES),
+        "none",
+        "messages beside that, of core profiles: each a datagram frame",
+    ),
+    optional(
+        "class",
+        Kind::Word(&["interactive", "live", "bulk"]),
+        "bulk",
+        "how urgent the streams of core profiles are",
+    ),
+    optional("stop", Kind::Time, "never", "when the application stops; what it wrote is delivered"),
+    optional(
         "policy",
         Kind::Table(POLICY),
         "as the profile",
@@ -230,13 +255,59 @@ const TRAFFIC_FORM: &str = "bulk, or size:1MB for one transfer of so much";
 
 /// `traffic = { … }`.
 pub const TRAFFIC: &[KeySpec] = &[
-    needed("kind", Kind::Word(&["bulk", "size", "poisson", "on-off"]), "the pattern"),
-    optional("size", Kind::Size, "none", "size, poisson: bytes of a transfer"),
+    needed(
+        "kind",
+        Kind::Word(&["bulk", "size", "poisson", "on-off", "messages", "none"]),
+        "the pattern",
+    ),
+    optional(
+        "size",
+        Kind::Size,
+        "none",
+        "size, poisson: bytes of a transfer; messages: of each, 16B to 1000B",
+    ),
     optional("repeat", Kind::Count(1, 1_000_000), "1", "size: transfers one after the other"),
-    optional("interval", Kind::Time, "none", "poisson: mean time between two starts"),
+    optional(
+        "interval",
+        Kind::Time,
+        "none",
+        "poisson: mean time between two starts; messages: time between two",
+    ),
     optional("on", Kind::Time, "none", "on-off: mean time of sending, exponential"),
     optional("off", Kind::Time, "none", "on-off: mean time of silence, exponential"),
     optional("rate", Kind::Rate, "none", "on-off: bytes offered while sending"),
+    optional("count", Kind::Count(1, 1_000_000), "1000000", "messages: how many, at most"),
+    optional(
+        "class",
+        Kind::Word(&["interactive", "live", "bulk"]),
+        "interactive",
+        "messages: how urgent they are, for core profiles",
+    ),
+];
+
+/// `messages = { … }`.
+pub const MESSAGES: &[KeySpec] = &[
+    needed("interval", Kind::Time, "time between two"),
+    needed("size", Kind::Size, "bytes of each, 16B to 1000B"),
+    optional("count", Kind::Count(1, 1_000_000), "1000000", "how many, at most"),
+    optional(
+        "class",
+        Kind::Word(&["interactive", "live", "bulk"]),
+        "interactive",
+        "how urgent they are",
+    ),
+];
+
+/// `[[event]]`.
+pub const EVENT: &[KeySpec] = &[
+    needed("at", Kind::Time, "when"),
+    needed("path", Kind::Text, "a path of [[path]]; every flow that uses it is concerned"),
+    needed(
+        "what",
+        Kind::Word(&["down", "up", "move", "rebind"]),
+        "the sender's interface goes, comes back, gets another address; or a NAT forgets the sender",
+    ),
+    optional("count", Kind::Count(1, 10_000), "1", "so many alike; {i} in texts is the number"),
 ];
 
 /// `policy = { … }`: the axes of core profiles.
@@ -272,6 +343,12 @@ pub const TRANSPORT: &[KeySpec] = &[
         "bytes of a packet on the wire beyond its UDP payload; fewer to count as a paper does",
     ),
     optional("ecn", Kind::Flag, "true", "whether packets are ECN-capable"),
+    optional(
+        "key-limit",
+        Kind::Count(1, 1_000_000_000),
+        "as much as is safe",
+        "packets that one key seals before it is changed",
+    ),
 ];
 
 /// `tcp = { … }`: options of tcp profiles.

@@ -4,8 +4,10 @@
 //! values, and what the results must keep to. `docs/scenarios.md` explains the format by example and
 //! lists every key.
 
+mod builder;
 mod correlation;
 mod error;
+mod events;
 mod expect;
 mod expression;
 mod flows;
@@ -35,7 +37,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use error::ScenarioError;
 pub use expect::{Expectation, Verdict};
 pub use keys::SCENARIO as KEYS;
-pub use plan::{FlowPlan, LinkPlan, LoadPlan, PathPlan, Plan, ProbePlan};
+pub use plan::{EventPlan, FlowPlan, LinkPlan, LoadPlan, PathPlan, Plan, ProbePlan};
 pub use profiles::{Protocol, all as profiles};
 pub use run::{DecisionObservers, RunError, RunOptions};
 pub use spec::{KeySpec, Kind};
@@ -405,16 +407,18 @@ fn read_plan(file: &Section<'_>) -> Option<(Plan, Vec<String>)> {
             "[[flow]] or [[load]]",
         );
     }
+    let events = events::read(file, &network, &flows);
     let subjects = probes::Subjects::new(&flows, &loads, &network.links);
     let probes = probes::read(file, &subjects);
     let plan = Plan {
         duration: duration.filter(|duration| *duration > Duration::ZERO)?,
         warm_up,
-        stop_when_done: file.word("stop") == Some("done"),
+        stop_when_done: (file.word("stop") == Some("done")).then_some(Duration::MAX),
         links: network.links,
         paths: network.paths,
         flows,
         loads,
+        events,
         probes,
     };
     Some((plan, subjects.all()))

@@ -4,7 +4,7 @@ use anabranch_types::{Bitrate, Probability, parse_duration};
 
 use super::reader::{Part, Section};
 use super::tree::{Node, Value};
-use crate::link::LinkConfig;
+use crate::link::{FaultConfig, LinkConfig};
 use crate::loss::{LossConfig, LossTrace, LossTraceForm, MarkovConfig, MarkovState};
 use crate::queue::{CodelConfig, Discipline, QueueConfig, RedConfig, RedThresholds};
 use crate::rate::{DeliveryTrace, Fluctuation, Schedule};
@@ -36,6 +36,11 @@ pub(super) fn link_config(section: &Section<'_>, base: LinkConfig) -> LinkConfig
     if let Some(read) = from_text(section, "mtu") {
         config.mtu = read.mtu;
     }
+    if section.has("faults")
+        && let Some(table) = section.table("faults")
+    {
+        config.faults = faults(&table);
+    }
     match section.part("loss") {
         Some(Part::Text(text, _)) => {
             let line = format!("rate=1mbit,delay=0ms,loss={text}");
@@ -54,6 +59,18 @@ pub(super) fn link_config(section: &Section<'_>, base: LinkConfig) -> LinkConfig
         config.queue = QueueConfig { discipline, ..config.queue };
     }
     config
+}
+
+fn faults(table: &Section<'_>) -> FaultConfig {
+    let share = |key| table.share(key).map_or(0.0, Probability::get);
+    FaultConfig {
+        flip: share("flip"),
+        truncate: share("truncate"),
+        duplicate: share("duplicate"),
+        replay: share("replay"),
+        inject: share("inject"),
+        hold: share("hold"),
+    }
 }
 
 fn rate(section: &Section<'_>, config: &mut LinkConfig) {

@@ -4,11 +4,13 @@ use core::time::Duration;
 
 use anabranch_core::config::TransportConfig;
 use anabranch_policy::PolicySpec;
+use anabranch_policy::view::TrafficClass;
 use anabranch_types::{Bitrate, DataSize};
 
 use super::profiles::Protocol;
+use crate::endpoint::PathChange;
 use crate::link::LinkConfig;
-use crate::traffic::Traffic;
+use crate::traffic::{Messages, Traffic};
 
 /// One point of a scenario, ready to be built.
 #[derive(Clone, Debug)]
@@ -17,8 +19,9 @@ pub struct Plan {
     pub duration: Duration,
     /// Time from the start that measures nothing; below the duration.
     pub warm_up: Duration,
-    /// Whether the run ends once every finite transfer is complete.
-    pub stop_when_done: bool,
+    /// Whether the run ends once every finite transfer is complete, and how often that is looked at
+    /// besides whenever something is recorded.
+    pub stop_when_done: Option<Duration>,
     /// The directed links.
     pub links: Vec<LinkPlan>,
     /// The named routes.
@@ -27,6 +30,8 @@ pub struct Plan {
     pub flows: Vec<FlowPlan>,
     /// Datagram sources, one by one.
     pub loads: Vec<LoadPlan>,
+    /// What happens to paths during the run.
+    pub events: Vec<EventPlan>,
     /// What to record.
     pub probes: Vec<ProbePlan>,
 }
@@ -80,6 +85,25 @@ pub struct FlowPlan {
     pub start_jitter: Duration,
     /// What the application sends.
     pub traffic: Traffic,
+    /// Messages beside that, between core endpoints.
+    pub messages: Option<Messages>,
+    /// How urgent a core endpoint's streams are.
+    pub class: TrafficClass,
+    /// When the application stops writing; what was written by then is delivered.
+    pub stop: Option<Duration>,
+    /// Packets that one key of a core endpoint seals, if fewer than it may.
+    pub key_limit: Option<u64>,
+}
+
+/// A change of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventPlan {
+    /// When.
+    pub at: Duration,
+    /// Of the path of this name, for every flow that uses it.
+    pub path: String,
+    /// What.
+    pub change: PathChange,
 }
 
 /// One datagram source.

@@ -89,7 +89,7 @@ pub(super) fn read(section: &Section<'_>, paths: usize) -> Option<Protocol> {
             Some(Protocol::Core(Box::new(policies(section, *profile))))
         }
         Some(Protocol::Tcp(protocol)) => {
-            refuse_keys(section, &name, &["policy", "transport"], "tcp");
+            refuse_keys(section, &name, &["policy", "transport", "messages", "class"], "tcp");
             if paths > 1 && protocol.meta.is_none() && !section.flag("per-path").unwrap_or(false) {
                 let given = format!("'{name}' uses one path, here are {paths}");
                 section.complain("profile", given, "one path, or per-path = true");

@@ -2,6 +2,7 @@ use super::*;
 
 mod errors;
 mod format;
+mod plans;
 mod runs;
 
 /// A small scenario that is right; tests break it in one place.

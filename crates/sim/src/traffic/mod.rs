@@ -10,6 +10,7 @@ mod tests;
 use core::time::Duration;
 use std::collections::VecDeque;
 
+use anabranch_policy::view::TrafficClass;
 use anabranch_types::{Bitrate, Rng, Time};
 
 /// What an application sends.
@@ -41,6 +42,29 @@ pub enum Traffic {
         /// What it offers in a burst; `None` for as much as the connection takes.
         rate: Option<Bitrate>,
     },
+    /// Messages of one size at fixed intervals, and nothing else.
+    Messages(Messages),
+    /// Nothing.
+    Silent,
+}
+
+/// Messages of one size at fixed intervals. `anabranch_core` carries each as a datagram frame, which may
+/// be lost; over TCP they follow each other in a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Messages {
+    /// Time between two; above zero.
+    pub interval: Duration,
+    /// Bytes of each; at least [`Messages::LEAST`].
+    pub size: u32,
+    /// How many there are, at most.
+    pub count: u64,
+    /// How urgent they are, where the transport tells.
+    pub class: TrafficClass,
+}
+
+impl Messages {
+    /// Bytes of the time and the number that each carries.
+    pub const LEAST: u32 = 16;
 }
 
 /// A transfer that the application opens.
@@ -70,6 +94,11 @@ pub struct Source {
     /// When an on-off source with a rate offers its next quantum.
     next_quantum: Time,
     on: bool,
+    /// When the application wants to stop, and whether it has.
+    stop: Time,
+    stopped: bool,
+    /// Messages that have been offered.
+    messages: u64,
 }
 
 /// An on-off source with a rate offers what it makes in this time, and a packet at least.
@@ -90,7 +119,17 @@ impl Source {
             next_change: Time::MAX,
             next_quantum: Time::MAX,
             on: false,
+            stop: Time::MAX,
+            stopped: false,
+            messages: 0,
         }
+    }
+
+    /// The same application, which opens nothing and offers nothing from `stop` on.
+    #[must_use]
+    pub fn until(mut self, stop: Time) -> Self {
+        self.stop = stop;
+        self
     }
 
     /// A time to wait before the start, uniform in `[0, most]`, from the source's own draws.
@@ -113,11 +152,21 @@ impl Source {
                 self.open(now, None);
                 self.next_change = now;
             }
+            Traffic::Messages(_) => {
+                self.open(now, None);
+                self.next_quantum = now;
+            }
+            Traffic::Silent => {}
         }
     }
 
     /// Lets everything happen that is due by `now`.
     pub fn handle(&mut self, now: Time) {
+        if now >= self.stop && !self.stopped {
+            self.stopped = true;
+            (self.next_change, self.next_quantum) = (Time::MAX, Time::MAX);
+            self.offered = 0;
+        }
         while self.next_change <= now || self.next_quantum <= now {
             let at = self.next_change.min(self.next_quantum);
             match self.traffic {
@@ -142,6 +191,13 @@ impl Source {
                     let spacing = rate.time_to_send(quantum).max(Duration::from_nanos(1));
                     self.next_quantum = at + spacing;
                 }
+                Traffic::Messages(messages) => {
+                    self.offered += u64::from(messages.size);
+                    self.messages += 1;
+                    let more = self.messages < messages.count;
+                    let interval = messages.interval.max(Duration::from_nanos(1));
+                    self.next_quantum = if more { at + interval } else { Time::MAX };
+                }
                 _ => {
                     self.next_change = Time::MAX;
                     self.next_quantum = Time::MAX;
@@ -152,7 +208,8 @@ impl Source {
 
     /// When to call [`handle`](Self::handle) next.
     pub fn next_event(&self) -> Option<Time> {
-        let next = self.next_change.min(self.next_quantum);
+        let stop = if self.stopped { Time::MAX } else { self.stop };
+        let next = self.next_change.min(self.next_quantum).min(stop);
         (next < Time::MAX).then_some(next)
     }
 
@@ -169,9 +226,20 @@ impl Source {
     /// Bytes that a transfer without end may write now.
     pub fn offered(&self) -> u64 {
         match self.traffic {
-            Traffic::OnOff { .. } => self.offered,
+            _ if self.stopped => 0,
+            Traffic::OnOff { .. } | Traffic::Messages(_) => self.offered,
             _ => u64::MAX,
         }
+    }
+
+    /// Whether the application has stopped.
+    pub fn has_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Messages that have been offered, of traffic that consists of them.
+    pub fn messages(&self) -> u64 {
+        self.messages
     }
 
     /// So many of them were written.
@@ -186,6 +254,7 @@ impl Source {
         self.completed += 1;
         if let Traffic::Transfers { size, repeat } = self.traffic
             && self.next_number < repeat
+            && !self.stopped
         {
             self.open(now, Some(size.max(1)));
         }
@@ -198,7 +267,10 @@ impl Source {
 
     /// Whether everything that the application will ever send is complete.
     pub fn is_done(&self) -> bool {
-        matches!(self.traffic, Traffic::Transfers { repeat, .. } if self.completed >= repeat)
+        match self.traffic {
+            Traffic::Transfers { repeat, .. } => self.completed >= repeat,
+            _ => self.stopped && self.completed >= self.next_number,
+        }
     }
 
     fn open(&mut self, opened: Time, bytes: Option<u64>) {

@@ -1,23 +1,34 @@
 //! §II-B and §II-C: one acknowledgement for every packet, on a random path, about its own path.
 
 use anabranch_core::observe::{Observation, Observer};
-use anabranch_sim::harness::{Goal, run};
+use anabranch_sim::report::RunReport;
+use anabranch_sim::scenario::RunOptions;
 use anabranch_types::Time;
 use core::time::Duration;
 use std::sync::{Arc, Mutex};
 
-use super::transit::{go, spec};
+use super::transit::{go, plan, set};
+
+/// Data packets that arrived.
+fn arrived(report: &RunReport) -> u64 {
+    let data = report.links.iter().filter(|link| link.carries_data);
+    data.map(|link| link.counters.packets_delivered).sum()
+}
+
+/// Packets sent back over each of two paths.
+fn acknowledgements(report: &RunReport) -> [f64; 2] {
+    [1, 3].map(|link| report.links[link].counters.packets_in as f64)
+}
 
 #[test]
 fn every_packet_is_acknowledged_on_a_path_drawn_uniformly() {
     let links = ["rate=20mbit,delay=20ms,ecn", "rate=5mbit,delay=20ms,ecn"];
-    let report = go(&spec(&links, Goal::Bytes(5_000_000)));
-    let arrived: u64 = report.links.iter().map(|link| link.forward.packets_delivered).sum();
-    let back = [0, 1].map(|index| report.links[index].reverse.packets_in as f64);
+    let report = go(&plan(&links, 5_000_000));
+    let (arrived, back) = (arrived(&report), acknowledgements(&report));
     let sum = back[0] + back[1];
     assert!((sum / arrived as f64 - 1.0).abs() < 0.05, "{sum} for {arrived} packets");
     // The first link carries four times as much forward; backward they share alike.
-    let forward = [0, 1].map(|index| report.links[index].forward.packets_delivered);
+    let forward = [0, 1].map(|index| report.links[2 * index].counters.packets_delivered);
     assert!(forward[0] > 3 * forward[1], "{forward:?}");
     assert!((back[0] / sum - 0.5).abs() < 0.05, "{back:?}");
 }
@@ -27,14 +38,10 @@ fn acknowledgements_may_go_by_the_best_or_by_all_paths_instead() {
     let backward = |ack: &str| {
         // Long enough that the slower path's handshake, during which it carries none, does not count.
         let links = ["rate=20mbit,delay=5ms,ecn", "rate=20mbit,delay=60ms,ecn"];
-        let mut spec = spec(&links, Goal::Bytes(10_000_000));
-        spec.flows[0].profile.set("ack", ack).unwrap();
-        // Asked for by name, the built-in profile would bring its own.
-        spec.flows[0].profile.name = "changed".to_owned();
-        let report = go(&spec);
-        let back = [0, 1].map(|index| report.links[index].reverse.packets_in as f64);
-        let arrived: u64 = report.links.iter().map(|link| link.forward.packets_delivered).sum();
-        back.map(|packets| packets / arrived as f64)
+        let mut plan = plan(&links, 10_000_000);
+        set(&mut plan, "ack", ack);
+        let report = go(&plan);
+        acknowledgements(&report).map(|packets| packets / arrived(&report) as f64)
     };
     let best = backward("best-path:every=1");
     assert!(best[0] > 0.9 && best[1] < 0.1, "{best:?}");
@@ -57,13 +64,14 @@ impl Observer for Windows {
 #[test]
 fn a_mark_is_answered_by_the_path_that_met_it_whichever_way_it_is_told() {
     // The second link never fills: what it carries of 2 MB is less than its bandwidth-delay product.
-    let spec =
-        spec(&["rate=2mbit,delay=20ms,ecn", "rate=1gbit,delay=50ms,ecn"], Goal::Bytes(2_000_000));
+    let plan = plan(&["rate=2mbit,delay=20ms,ecn", "rate=1gbit,delay=50ms,ecn"], 2_000_000);
     let windows = Windows::default();
-    let report = run(&spec, &mut |_| Some(Box::new(windows.clone()))).unwrap();
-    let marks = [0, 1].map(|index| report.links[index].forward.ecn_marks);
+    let mut observe = |_: &str| Some(Box::new(windows.clone()) as Box<dyn Observer>);
+    let mut options = RunOptions { decisions: Some(&mut observe), ..RunOptions::default() };
+    let report = plan.run_with(1, &mut options).unwrap();
+    let marks = [0, 2].map(|link| report.links[link].counters.ecn_marks);
     assert!(marks[0] > 0 && marks[1] == 0, "{marks:?}");
-    assert!(report.links[1].reverse.packets_in > 20, "half of the news came by the other path");
+    assert!(report.links[3].counters.packets_in > 20, "half of the news came by the other path");
     let log = windows.0.lock().unwrap();
     let of = |path: u32| log.iter().filter(move |entry| entry.0 == path).map(|entry| entry.1);
     let cuts = |path: u32| of(path).zip(of(path).skip(1)).filter(|(a, b)| b < a).count();
@@ -73,10 +81,8 @@ fn a_mark_is_answered_by_the_path_that_met_it_whichever_way_it_is_told() {
 
 #[test]
 fn round_trips_are_measured_for_each_forward_path() {
-    let report = go(&spec(
-        &["rate=20mbit,delay=10ms,ecn", "rate=20mbit,delay=100ms,ecn"],
-        Goal::Bytes(3_000_000),
-    ));
+    let links = ["rate=20mbit,delay=10ms,ecn", "rate=20mbit,delay=100ms,ecn"];
+    let report = go(&plan(&links, 3_000_000));
     let rtt = |index: usize| report.flows[0].sender.as_ref().unwrap().paths[index].rtt;
     // 10 ms forward and 10 or 100 back, and 100 forward and 10 or 100 back.
     let ms = Duration::from_millis;

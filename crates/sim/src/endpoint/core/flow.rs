@@ -3,7 +3,10 @@ use anabranch_core::observe::Observer;
 
 use super::progress::{Received, Sent};
 use super::{CoreReceiver, CoreSender};
-use crate::endpoint::{CodingCounters, Completion, Counters, Flow, Gauge, Instant, Log};
+use crate::endpoint::{
+    CodingCounters, Completion, Counters, Flow, FlowFailure, Gauge, Instant, Log, MessageLog,
+    PathChange,
+};
 use crate::engine::{AgentId, Engine};
 use crate::probe::mean;
 
@@ -95,9 +98,32 @@ impl Flow for CoreFlow {
         self.ends(engine).map_or(0, |(_, receiver)| receiver.finished().len() as u64)
     }
 
-    fn failure(&self, engine: &Engine) -> Option<String> {
+    fn failure(&self, engine: &Engine) -> Option<FlowFailure> {
         let (sender, receiver) = self.ends(engine)?;
-        sender.failure().or(receiver.failure()).map(ToString::to_string)
+        if let Some(failure) = sender.failure().or(receiver.failure()) {
+            return Some(failure.clone());
+        }
+        let (written, read) = (sender.written(), receiver.delivered());
+        let differ = sender.finished().is_some() && written != read;
+        differ.then(|| FlowFailure::Corrupt(format!("{read} bytes of {written}")))
+    }
+
+    fn messages(&self, engine: &Engine) -> Option<MessageLog> {
+        let (sender, receiver) = self.ends(engine)?;
+        let sent = sender.messages.as_ref()?.sent;
+        Some(MessageLog { sent, arrived: receiver.messages.arrived.clone() })
+    }
+
+    fn connections(&self, engine: &mut Engine) -> [Option<ConnectionStats>; 2] {
+        [self.sent(engine), self.received(engine)]
+    }
+
+    fn change_path(&self, engine: &mut Engine, path: usize, change: PathChange) {
+        let now = engine.now();
+        if let Some(sender) = engine.agent_as_mut::<CoreSender>(self.sender) {
+            sender.change_path(now, path, change);
+        }
+        engine.wake(self.sender);
     }
 
     fn log(&self, engine: &mut Engine, slice: u64) -> u64 {

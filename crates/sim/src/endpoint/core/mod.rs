@@ -1,6 +1,7 @@
 //! `anabranch_core` endpoints as agents: a path for every pair of ports, no cryptography.
 
 mod flow;
+mod messages;
 mod progress;
 mod receiver;
 mod sender;
@@ -8,9 +9,8 @@ mod sender;
 #[cfg(test)]
 mod tests;
 
-use core::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::LazyLock;
 
 use anabranch_core::config::TransportConfig;
 use anabranch_core::crypto::null::NullCrypto;
@@ -19,15 +19,18 @@ use anabranch_core::handshake::Permitted;
 use anabranch_core::path::SocketId;
 use anabranch_core::path::received::Ecn as CoreEcn;
 use anabranch_core::profiles::Profile;
+use anabranch_policy::view::TrafficClass;
 use anabranch_types::{Rng, Time};
 
 pub use flow::CoreFlow;
 pub use receiver::CoreReceiver;
 pub use sender::CoreSender;
 
+use super::FlowFailure;
 use crate::engine::{Arrival, Outbox};
 use crate::engine::{Payload, PortId};
 use crate::link::Ecn;
+use crate::traffic::Messages;
 
 /// What both ends of a flow between core endpoints are made from.
 #[derive(Clone, Debug)]
@@ -39,6 +42,14 @@ pub struct CoreConfig {
     /// Bytes that a packet has on the wire beyond its UDP payload: 28 for IPv4 and UDP. May be
     /// negative, to count packets as a paper does whose headers are smaller.
     pub overhead: i32,
+    /// How urgent its streams are.
+    pub class: TrafficClass,
+    /// Messages beside the streams.
+    pub messages: Option<Messages>,
+    /// When the application stops writing; what was written by then is delivered.
+    pub stop: Time,
+    /// Packets that one key seals, if keys shall change more often than they must.
+    pub key_limit: Option<u64>,
 }
 
 impl CoreConfig {
@@ -46,22 +57,21 @@ impl CoreConfig {
     /// so that runs compare.
     pub fn new(profile: Profile) -> Self {
         let transport = TransportConfig { mtu_limit: None, ..TransportConfig::default() };
-        CoreConfig { profile, transport, overhead: 28 }
+        CoreConfig {
+            profile,
+            transport,
+            overhead: 28,
+            class: TrafficClass::Bulk,
+            messages: None,
+            stop: Time::MAX,
+            key_limit: None,
+        }
     }
 }
 
-/// Why a flow does not go on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CoreFailure(pub String);
-
-impl fmt::Display for CoreFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl core::error::Error for CoreFailure {}
-
+/// What stands first in the addresses of both ends, and their ports, before anything changes.
+const FIRST_NETWORK: u8 = 10;
+const FIRST_PORT: u16 = 1000;
 /// A prime, so that the pattern never lines up with symbols, buffers or power-of-two sizes.
 const PATTERN: usize = 65_521;
 /// Most bytes written or read at a time.
@@ -78,15 +88,18 @@ const RECEIVER_KEY: u8 = 2;
 
 /// Random bytes that repeat after [`PATTERN`], longer by a chunk so that slices never wrap: what is
 /// written, and what must be read.
-#[derive(Clone, Debug)]
-struct Pattern(Arc<Vec<u8>>);
+#[derive(Clone, Copy, Debug)]
+struct Pattern(&'static [u8]);
 
 impl Pattern {
     fn new() -> Self {
-        let mut bytes = vec![0; PATTERN];
-        Rng::substream(0, "agent.pattern").fill(&mut bytes);
-        bytes.extend_from_within(..CHUNK);
-        Pattern(Arc::new(bytes))
+        static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
+            let mut bytes = vec![0; PATTERN];
+            Rng::substream(0, "agent.pattern").fill(&mut bytes);
+            bytes.extend_from_within(..CHUNK);
+            bytes
+        });
+        Pattern(&BYTES)
     }
 
     /// Up to [`CHUNK`] bytes of the stream from an offset.
@@ -101,11 +114,13 @@ impl Pattern {
 struct Host {
     endpoint: Endpoint,
     ports: Vec<PortId>,
+    /// Of the sending end: which address each of its ports has by now.
+    versions: Vec<u32>,
     /// What stands for the other end in addresses.
     other: u8,
     overhead: i32,
     buffer: Vec<u8>,
-    failure: Option<CoreFailure>,
+    failure: Option<FlowFailure>,
 }
 
 impl Host {
@@ -117,10 +132,12 @@ impl Host {
             endpoint.responder.permitted = Permitted::Anyone;
         }
         let random = Rng::substream(seed, &format!("agent.{name}.{key}"));
-        let crypto = Box::new(NullCrypto::new([key; 32]));
+        let limit = config.key_limit.unwrap_or(u64::MAX);
+        let crypto = Box::new(NullCrypto::new([key; 32]).with_key_limit(limit));
         Host {
             endpoint: Endpoint::new(endpoint, crypto, random, Time::ZERO),
             ports: Vec::new(),
+            versions: Vec::new(),
             other: SENDER_KEY + RECEIVER_KEY - key,
             overhead: config.overhead,
             buffer: vec![0; MAX_DATAGRAM],
@@ -128,19 +145,36 @@ impl Host {
         }
     }
 
-    /// The address of an end's port.
-    fn address(end: u8, port: usize) -> SocketAddr {
+    /// The address of an end's port, of all that it has had: the interface has moved `version >> 16`
+    /// times, and a NAT has given it another port as often as the low bits say.
+    fn address(end: u8, port: usize, version: u32) -> SocketAddr {
         let [.., high, low] = (port as u32).to_be_bytes();
-        SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, high, low, end)), 1000)
+        let network = FIRST_NETWORK.wrapping_add((version >> 16) as u8);
+        let address = IpAddr::V4(Ipv4Addr::new(network, high, low, end));
+        SocketAddr::new(address, FIRST_PORT.wrapping_add(version as u16))
     }
 
-    /// Hands a packet to the endpoint.
+    /// Which of its addresses a port had when this was its own.
+    fn version(address: SocketAddr) -> u32 {
+        let IpAddr::V4(ip) = address.ip() else { return 0 };
+        let moves = ip.octets()[0].wrapping_sub(FIRST_NETWORK);
+        u32::from(moves) << 16 | u32::from(address.port().wrapping_sub(FIRST_PORT))
+    }
+
+    /// Hands a packet to the endpoint. The stream of a packet is the version of the sender's address:
+    /// where it comes from, or where it goes.
     fn receive(&mut self, arrival: Arrival<'_>) {
         let Payload::Datagram(payload) = arrival.payload else { return };
         let Some(port) = self.ports.iter().position(|port| *port == arrival.port) else { return };
+        let version = match self.versions.get(port) {
+            // Only the newest address leads anywhere.
+            Some(own) if *own != arrival.stream => return,
+            Some(_) => 0,
+            None => arrival.stream,
+        };
         let datagram = Datagram {
             socket: SocketId(port as u32),
-            remote: Host::address(self.other, port),
+            remote: Host::address(self.other, port, version),
             ecn: to_core(arrival.ecn),
             payload,
         };
@@ -151,19 +185,22 @@ impl Host {
     fn transmit(&mut self, now: Time, out: &mut Outbox<'_>) {
         let mut sent = 0;
         while let Some(transmit) = self.endpoint.poll_transmit(now, &|_| true, &mut self.buffer) {
-            let port = transmit.socket.0 as usize;
-            let (Some(port), Some(bytes)) = (self.ports.get(port), self.buffer.get(..transmit.len))
+            let path = transmit.socket.0 as usize;
+            let (Some(port), Some(bytes)) = (self.ports.get(path), self.buffer.get(..transmit.len))
             else {
                 continue;
             };
+            let own = self.versions.get(path).copied();
+            let version = own.unwrap_or_else(|| Host::version(transmit.remote));
             let mut payload = out.buffer();
             payload.extend_from_slice(bytes);
             let size = i64::from(self.overhead) + transmit.len as i64;
             let size = u32::try_from(size.max(1)).unwrap_or(u32::MAX);
-            out.send(*port, size, from_core(transmit.ecn), Payload::Datagram(payload));
+            let ecn = from_core(transmit.ecn);
+            out.send_in(*port, version, size, ecn, Payload::Datagram(payload));
             sent += 1;
             if sent > MOST_AT_ONCE {
-                return self.fail("the endpoint sends without end");
+                return self.fail(FlowFailure::Stuck);
             }
         }
     }
@@ -182,8 +219,8 @@ impl Host {
         self.endpoint.next_timeout().map(|(due, _)| due)
     }
 
-    fn fail(&mut self, why: impl fmt::Display) {
-        self.failure.get_or_insert_with(|| CoreFailure(why.to_string()));
+    fn fail(&mut self, why: FlowFailure) {
+        self.failure.get_or_insert(why);
     }
 }
 

@@ -4,10 +4,11 @@ use anabranch_core::stream::StreamEvent;
 use anabranch_core::wire::StreamId;
 use anabranch_types::Time;
 
+use super::messages::Taken;
 use super::progress::Received;
-use super::{CHUNK, CoreConfig, CoreFailure, Host, Pattern, RECEIVER_KEY};
-use crate::endpoint::Gauge;
+use super::{CHUNK, CoreConfig, Host, Pattern, RECEIVER_KEY};
 use crate::endpoint::ports::Ports;
+use crate::endpoint::{FlowFailure, Gauge};
 use crate::engine::PortId;
 use crate::engine::{Agent, Arrival, Outbox};
 
@@ -19,6 +20,7 @@ pub struct CoreReceiver {
     handle: Option<Handle>,
     reading: Vec<Reading>,
     finished: Vec<(StreamId, Time)>,
+    pub(super) messages: Taken,
     pub(super) ports: Ports,
     pub(super) gauge: Gauge,
     pub(super) progress: Option<Box<Received>>,
@@ -42,6 +44,7 @@ impl CoreReceiver {
             handle: None,
             reading: Vec::new(),
             finished: Vec::new(),
+            messages: Taken::default(),
             ports: Ports::default(),
             gauge: Gauge::default(),
             progress: None,
@@ -72,7 +75,7 @@ impl CoreReceiver {
     }
 
     /// Why the flow does not go on, if it does not.
-    pub fn failure(&self) -> Option<&CoreFailure> {
+    pub fn failure(&self) -> Option<&FlowFailure> {
         self.host.failure.as_ref()
     }
 
@@ -117,7 +120,7 @@ impl CoreReceiver {
                 }
                 // One that never got as far as streams is a handshake that came to nothing.
                 Event::Closed(reason) if self.handle == Some(handle) => {
-                    self.host.fail(format!("closed: {reason:?}"));
+                    self.host.fail(FlowFailure::Closed(format!("{reason:?}")));
                 }
                 _ => {}
             }
@@ -127,6 +130,12 @@ impl CoreReceiver {
     fn read(&mut self, now: Time) {
         let Some(handle) = self.handle else { return };
         let Some(connection) = self.host.endpoint.connection(handle) else { return };
+        while let Some(len) = connection.recv_datagram(&mut self.buffer) {
+            let message = self.buffer.get(..len).unwrap_or_default();
+            if let Err(failure) = self.messages.take(now, message) {
+                return self.host.fail(failure);
+            }
+        }
         let mut wrong = None;
         for reading in self.reading.iter_mut().filter(|reading| reading.readable) {
             reading.readable = false;
@@ -145,7 +154,7 @@ impl CoreReceiver {
         }
         self.reading.retain(|reading| reading.read < u64::MAX);
         if let Some(wrong) = wrong {
-            self.host.fail(wrong);
+            self.host.fail(FlowFailure::Corrupt(wrong));
         }
     }
 }

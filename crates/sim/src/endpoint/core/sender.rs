@@ -4,13 +4,13 @@ use anabranch_core::observe::Observer;
 use anabranch_core::path::{PathAddress, SocketId};
 use anabranch_core::stream::StreamEvent;
 use anabranch_core::wire::StreamId;
-use anabranch_policy::view::TrafficClass;
+use anabranch_policy::view::PathState;
 use anabranch_types::Time;
 
+use super::messages;
 use super::progress::Sent;
-use super::{
-    CHUNK, CoreConfig, CoreFailure, Host, Pattern, RECEIVER_KEY, SENDER_KEY, SYMBOL_HEADER,
-};
+use super::{CHUNK, CoreConfig, Host, Pattern, RECEIVER_KEY, SENDER_KEY, SYMBOL_HEADER};
+use crate::endpoint::{FlowFailure, PathChange};
 use crate::engine::PortId;
 use crate::engine::{Agent, Arrival, Outbox};
 use crate::traffic::{Source, Traffic, Transfer};
@@ -32,6 +32,13 @@ pub struct CoreSender {
     written: u64,
     drained: Option<Time>,
     pub(super) progress: Option<Box<Sent>>,
+    pub(super) messages: Option<messages::Sent>,
+}
+
+/// Where the packets of a path go.
+fn address(path: usize) -> PathAddress {
+    let remote = Host::address(RECEIVER_KEY, path, 0);
+    PathAddress { socket: SocketId(path as u32), remote }
 }
 
 /// A transfer that is not written to its end yet.
@@ -49,7 +56,7 @@ impl CoreSender {
             host: Host::new(config, seed, name, SENDER_KEY),
             config: config.clone(),
             pattern: Pattern::new(),
-            source: Source::new(traffic, seed, name),
+            source: Source::new(traffic, seed, name).until(config.stop),
             started: None,
             handle: None,
             connected: false,
@@ -59,6 +66,7 @@ impl CoreSender {
             written: 0,
             drained: None,
             progress: None,
+            messages: None,
         }
     }
 
@@ -93,15 +101,39 @@ impl CoreSender {
     }
 
     /// Why the flow does not go on, if it does not.
-    pub fn failure(&self) -> Option<&CoreFailure> {
+    pub fn failure(&self) -> Option<&FlowFailure> {
         self.host.failure.as_ref()
     }
 
-    fn connect(&mut self, now: Time) {
-        let address = |port: usize| PathAddress {
-            socket: SocketId(port as u32),
-            remote: Host::address(RECEIVER_KEY, port),
+    /// Something happens to the interface of a path. Wake the agent afterwards.
+    pub fn change_path(&mut self, now: Time, path: usize, change: PathChange) {
+        let address = address(path);
+        if let Some(version) = self.host.versions.get_mut(path) {
+            match change {
+                PathChange::Move => *version = version.wrapping_add(1 << 16),
+                PathChange::Rebind => *version = *version & !0xffff | (*version + 1) & 0xffff,
+                PathChange::Down | PathChange::Up => {}
+            }
+        }
+        let Some(connection) = self.handle.and_then(|h| self.host.endpoint.connection(h)) else {
+            return;
         };
+        let paths = connection.stats().paths;
+        let open = paths.iter().find(|known| {
+            known.address.socket == address.socket && known.state != PathState::Closed
+        });
+        match (change, open.map(|path| path.id)) {
+            (PathChange::Move, Some(path)) => connection.move_path(now, path, address),
+            (PathChange::Down, Some(path)) => connection.remove_path(now, path, 0),
+            (PathChange::Up, None) => {
+                // Refused only while the peer remembers too many paths: then it stays down.
+                let _ = connection.add_path(now, address);
+            }
+            _ => {}
+        }
+    }
+
+    fn connect(&mut self, now: Time) {
         let config = ConnectConfig {
             peer: PublicKey([RECEIVER_KEY; 32]),
             paths: (0..self.host.ports.len()).map(address).collect(),
@@ -109,7 +141,7 @@ impl CoreSender {
         };
         match self.host.endpoint.connect(now, config) {
             Ok(handle) => self.handle = Some(handle),
-            Err(error) => self.host.fail(error),
+            Err(error) => self.host.fail(FlowFailure::Refused(error.to_string())),
         }
     }
 
@@ -120,7 +152,7 @@ impl CoreSender {
         self.host.transmit(now, out);
         self.take_news(now);
         self.source.handle(now);
-        self.write();
+        self.write(now);
         self.host.transmit(now, out);
         self.note(now);
     }
@@ -144,6 +176,8 @@ impl CoreSender {
             match event {
                 EndpointEvent::Connected(handle) => {
                     self.connected = true;
+                    let wanted = self.config.messages;
+                    self.messages = wanted.map(|messages| messages::Sent::new(messages, now));
                     if let Some(observer) = self.observer.take()
                         && let Some(connection) = self.host.endpoint.connection(handle)
                     {
@@ -153,7 +187,7 @@ impl CoreSender {
                 // As a patient application would: again, from the start.
                 EndpointEvent::ConnectFailed(_) => self.connect(now),
                 EndpointEvent::Connection(_, Event::Closed(reason)) => {
-                    self.host.fail(format!("closed: {reason:?}"));
+                    self.host.fail(FlowFailure::Closed(format!("{reason:?}")));
                 }
                 EndpointEvent::Connection(_, Event::Stream(StreamEvent::Acked(_))) => {
                     self.source.complete(now);
@@ -171,11 +205,11 @@ impl CoreSender {
     }
 
     /// Opens what is due and writes what the connection takes.
-    fn write(&mut self) {
+    fn write(&mut self, now: Time) {
         let Some(handle) = self.handle.filter(|_| self.connected) else { return };
         let Some(connection) = self.host.endpoint.connection(handle) else { return };
         while let Some(transfer) = self.source.next_transfer() {
-            let Ok(stream) = connection.open_stream(TrafficClass::Bulk) else {
+            let Ok(stream) = connection.open_stream(self.config.class) else {
                 self.source.put_back(transfer);
                 break;
             };
@@ -184,6 +218,12 @@ impl CoreSender {
         }
         let (source, pattern, total) = (&mut self.source, &self.pattern, &mut self.written);
         self.writing.retain_mut(|writing| writing.write(connection, source, pattern, total));
+        if let Some(messages) = &mut self.messages {
+            if self.source.has_stopped() {
+                messages.stop();
+            }
+            messages.send(now, connection);
+        }
     }
 }
 
@@ -202,7 +242,8 @@ impl Writing {
                 None => source.offered(),
             };
             if left == 0 {
-                return self.bytes.is_none() || connection.finish(self.stream).is_err();
+                let over = self.bytes.is_some() || source.has_stopped();
+                return !over || connection.finish(self.stream).is_err();
             }
             let len = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
             match connection.write(self.stream, pattern.at(self.written, len)) {
@@ -223,6 +264,7 @@ impl Writing {
 impl Agent for CoreSender {
     fn attach(&mut self, port: PortId) {
         self.host.ports.push(port);
+        self.host.versions.push(0);
     }
 
     fn handle_packet(&mut self, arrival: Arrival<'_>, out: &mut Outbox<'_>) {
@@ -243,6 +285,7 @@ impl Agent for CoreSender {
 
     fn next_timer(&self) -> Option<Time> {
         let timeout = self.host.next_timer()?;
-        Some(self.source.next_event().map_or(timeout, |event| event.min(timeout)))
+        let messages = self.messages.as_ref().and_then(messages::Sent::next_event);
+        [self.source.next_event(), messages, Some(timeout)].into_iter().flatten().min()
     }
 }

@@ -1,5 +1,9 @@
+use anabranch_types::Time;
+
 use super::{TcpReceiver, TcpSender};
-use crate::endpoint::{Completion, Counters, Flow, Gauge, Instant, Log};
+use crate::endpoint::{
+    Completion, Counters, Flow, FlowFailure, Gauge, Instant, Log, MessageLog, PathChange,
+};
 use crate::engine::{AgentId, Engine};
 use crate::probe::mean;
 
@@ -62,9 +66,33 @@ impl Flow for TcpFlow {
         self.ends(engine).map_or(0, |(_, receiver)| receiver.completed().len() as u64)
     }
 
-    fn failure(&self, engine: &Engine) -> Option<String> {
+    fn failure(&self, engine: &Engine) -> Option<FlowFailure> {
         let (sender, _) = self.ends(engine)?;
-        sender.failure().map(ToString::to_string)
+        sender.failure().map(|error| FlowFailure::Refused(error.to_string()))
+    }
+
+    fn messages(&self, engine: &Engine) -> Option<MessageLog> {
+        let (sender, receiver) = self.ends(engine)?;
+        let (messages, sent) = sender.messages()?;
+        let opened = *sender.opened().first()?;
+        let arrival = |(number, at): (u32, &Time)| {
+            let sent = opened + messages.interval * number;
+            (sent, at.since(sent))
+        };
+        let arrived = (0..).zip(receiver.message_times()).map(arrival).collect();
+        Some(MessageLog { sent, arrived })
+    }
+
+    fn change_path(&self, engine: &mut Engine, path: usize, change: PathChange) {
+        let down = match change {
+            PathChange::Down => true,
+            PathChange::Up => false,
+            // The connection is bound to its address: the scenario format does not let it lose it.
+            PathChange::Move | PathChange::Rebind => return,
+        };
+        if let Some(sender) = engine.agent_as_mut::<TcpSender>(self.sender) {
+            sender.set_down(path, down);
+        }
     }
 
     fn log(&self, engine: &mut Engine, slice: u64) -> u64 {

@@ -28,6 +28,8 @@ pub struct TcpReceiver {
     protocol: Arc<TcpProtocol>,
     /// Bytes of a transfer; 0 for one without end.
     transfer: u64,
+    /// Bytes of a message, and when each was delivered.
+    messages: Option<(u64, Vec<Time>)>,
     /// Transfers that are complete, and when, in that order.
     completed: Vec<(u32, Time)>,
     /// Out-of-order arrivals of connections that are gone.
@@ -56,6 +58,7 @@ impl TcpReceiver {
             log: None,
             protocol: Arc::clone(protocol),
             transfer: 0,
+            messages: None,
             completed: Vec::new(),
             closed_out_of_order: 0,
         }
@@ -89,6 +92,19 @@ impl TcpReceiver {
     pub fn out_of_order(&self) -> u64 {
         let open = self.connections.iter().map(|(_, connection)| connection.end.out_of_order());
         self.closed_out_of_order + open.sum::<u64>()
+    }
+
+    /// When each message had been delivered.
+    pub(super) fn message_times(&self) -> impl Iterator<Item = &Time> {
+        self.messages.iter().flat_map(|(_, times)| times)
+    }
+
+    /// The same for messages of `size` bytes each, one behind the other in one stream: the time at which
+    /// each is delivered is kept.
+    #[must_use]
+    pub fn with_messages_of(mut self, size: u32) -> Self {
+        self.messages = Some((u64::from(size).max(1), Vec::new()));
+        self
     }
 
     pub(super) fn start_log(&mut self, slice: u64) {
@@ -133,6 +149,10 @@ impl TcpReceiver {
         self.gauge.deliver(now, new);
         if let Some((log, _)) = &mut self.log {
             log.delivered.push((u64::from(number), delivered, now));
+        }
+        if let Some((size, times)) = &mut self.messages {
+            let complete = usize::try_from(delivered / *size).unwrap_or(usize::MAX);
+            times.resize(times.len().max(complete), now);
         }
         if let Some(slices) = &mut connection.slices {
             slices.forget_below(delivered);

@@ -13,7 +13,7 @@ use crate::endpoint::table::Table;
 use crate::endpoint::{Log, SendJitter};
 use crate::engine::{Agent, Arrival, Loss, Outbox, Payload, PortId};
 use crate::link::DropCause;
-use crate::traffic::{Source, Traffic, Transfer};
+use crate::traffic::{Messages, Source, Traffic, Transfer};
 
 /// What an endless transfer may write ahead: more than any run sends.
 const ENDLESS: u64 = 1 << 60;
@@ -27,6 +27,7 @@ pub struct TcpSender {
     wire: WireFormat,
     /// Whether it sends one transfer without end or pause.
     bulk: bool,
+    messages: Option<Messages>,
     started: bool,
     jitter: Option<SendJitter>,
     notices: VecDeque<Notice>,
@@ -80,6 +81,10 @@ impl TcpSender {
             ports: Ports::default(),
             wire: protocol.connection().wire,
             bulk: traffic == Traffic::Bulk,
+            messages: match traffic {
+                Traffic::Messages(messages) => Some(messages),
+                _ => None,
+            },
             started: false,
             jitter: SendJitter::new(protocol.send_jitter, seed, name),
             notices: VecDeque::new(),
@@ -124,6 +129,26 @@ impl TcpSender {
     /// A connection could not be built; cannot happen for a protocol that [`new`](Self::new) took.
     pub fn failure(&self) -> Option<&PolicyError> {
         self.failure.as_ref()
+    }
+
+    /// The messages that it sends, and how many it has by now, if that is its traffic.
+    pub(super) fn messages(&self) -> Option<(Messages, u64)> {
+        self.messages.map(|messages| (messages, self.source.messages()))
+    }
+
+    /// The interface of a path goes, or comes back: nothing leaves or arrives while it is gone.
+    pub fn set_down(&mut self, path: usize, down: bool) {
+        self.ports.set_down(path, down);
+    }
+
+    /// The same for an application that stops at `stop`; what it has written by then is delivered.
+    #[must_use]
+    pub fn until(mut self, stop: Time) -> Self {
+        if stop < Time::MAX {
+            self.bulk = false;
+            self.source = self.source.until(stop);
+        }
+        self
     }
 
     /// Payload of a full segment, bytes.
@@ -194,6 +219,10 @@ impl TcpSender {
                     if *left == 0 {
                         connection.end.finish();
                     }
+                }
+                None if source.has_stopped() => {
+                    connection.left = Some(0);
+                    connection.end.finish();
                 }
                 None => {
                     // It may fall silent at any time, so it must not write far ahead.
@@ -270,6 +299,9 @@ impl Agent for TcpSender {
         let now = arrival.now;
         let Payload::Segment(segment) = arrival.payload else { return };
         let Some(path) = self.ports.path(arrival.port) else { return };
+        if self.ports.get(path).is_none() {
+            return;
+        }
         self.hear_notices(now);
         if let Some(connection) = self.connections.get_mut(arrival.stream) {
             connection.end.handle_segment(now, path, segment);

@@ -3,7 +3,7 @@
 use anabranch_types::Time;
 
 use super::delays::mean_step;
-use super::flow::LiveFlow;
+use super::flow::{LiveFlow, Messages};
 use crate::endpoint::{CodingCounters, Counters};
 use crate::engine::Engine;
 use crate::probe::{jain, mean, standard_deviation};
@@ -19,6 +19,7 @@ pub(super) struct Outcome {
     packet_delays: Option<Vec<f64>>,
     slice_delays: Option<Vec<f64>>,
     failed: bool,
+    messages: Option<Messages>,
 }
 
 impl Outcome {
@@ -33,6 +34,7 @@ impl Outcome {
             packet_delays: flow.delays.as_ref().map(|delays| delays.packet_delays.clone()),
             slice_delays: flow.delays.as_ref().map(|delays| delays.slice_delays.clone()),
             failed: flow.failure(engine).is_some(),
+            messages: flow.messages(engine, measured_from),
         }
     }
 
@@ -111,6 +113,15 @@ impl<'a> Figures<'a> {
         if !completions.is_empty() {
             figures.push(("fct_mean_s", mean(&completions)));
         }
+        if let Some(delays) = self.samples("message_delay_s") {
+            let messages = || self.0.iter().filter_map(|flow| flow.messages.as_ref());
+            let sent: u64 = messages().map(|messages| messages.sent).sum();
+            let arrived: u64 = messages().map(|messages| messages.arrived).sum();
+            figures.push(("messages", sent as f64));
+            figures.push(("messages_missing", sent.saturating_sub(arrived) as f64));
+            figures.push(("message_delay_mean_s", mean(&delays)));
+            figures.push(("message_delay_std_s", standard_deviation(&delays)));
+        }
         let gap = self.0.iter().map(|flow| flow.longest_gap).fold(0.0, f64::max);
         figures.push(("longest_gap_s", gap));
         figures.push(("failed", self.0.iter().filter(|flow| flow.failed).count() as f64));
@@ -126,6 +137,7 @@ impl<'a> Figures<'a> {
         match metric {
             "packet_delay_s" => all(&|flow| flow.packet_delays.clone()),
             "block_delay_s" => all(&|flow| flow.slice_delays.clone()),
+            "message_delay_s" => all(&|flow| Some(flow.messages.as_ref()?.delays.clone())),
             "fct_s" => all(&|flow| Some(flow.completions.clone())),
             _ => None,
         }

@@ -123,22 +123,36 @@ impl Builder<'_> {
         let (size, transfers) = match &traffic {
             Traffic::Transfers { size, repeat } => (*size, *repeat),
             Traffic::Poisson { size, .. } => (*size, 0),
+            // One stream, which ends when its application stops.
+            Traffic::Bulk | Traffic::OnOff { .. } if flow.stop.is_some() => (0, 1),
             _ => (0, 0),
         };
+        let stop = flow.stop.map_or(Time::MAX, |stop| Time::ZERO + stop);
         let (flow_ends, sender, receiver): (Box<dyn Flow>, _, _) = match &flow.protocol {
             Protocol::Tcp(protocol) => {
                 let protocol = &on_paths(protocol, &flow.paths);
                 let source = TcpSender::new(protocol, traffic, seed, name);
-                let sender = engine.add_agent(Box::new(source.map_err(|e| fault(&e))?), start);
-                let sink =
+                let sender =
+                    engine.add_agent(Box::new(source.map_err(|e| fault(&e))?.until(stop)), start);
+                let mut sink =
                     TcpReceiver::new(protocol).with_transfers_of(size).with_gaps_from(gap_from);
+                if let Traffic::Messages(messages) = flow.traffic {
+                    sink = sink.with_messages_of(messages.size);
+                }
                 let receiver = engine.add_agent(Box::new(sink), Time::ZERO);
                 (Box::new(TcpFlow { sender, receiver }), sender, receiver)
             }
             Protocol::Core(profile) => {
                 let profile = profile.as_ref().clone();
                 let (transport, overhead) = (flow.transport.clone(), flow.overhead);
-                let config = CoreConfig { transport, overhead, ..CoreConfig::new(profile) };
+                let (messages, traffic) = match traffic {
+                    Traffic::Messages(messages) => (Some(messages), Traffic::Silent),
+                    traffic => (flow.messages, traffic),
+                };
+                let (class, key_limit) = (flow.class, flow.key_limit);
+                let base = CoreConfig::new(profile);
+                let config =
+                    CoreConfig { transport, overhead, class, messages, stop, key_limit, ..base };
                 let source = CoreSender::new(&config, traffic, seed, name);
                 let sender = engine.add_agent(Box::new(source), start);
                 let sink = CoreReceiver::new(&config, seed, name).with_gaps_from(gap_from);

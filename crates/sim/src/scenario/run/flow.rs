@@ -6,8 +6,9 @@ use anabranch_types::Time;
 
 use super::DecisionObservers;
 use super::delays::Delays;
-use crate::endpoint::{Counters, Flow, Instant};
+use crate::endpoint::{Counters, Flow, FlowFailure, Instant, MessageLog, PathChange};
 use crate::engine::Engine;
+use crate::report::FlowReport;
 
 /// A flow, what its counters were at the end of the warm-up, and its delays.
 #[derive(Debug)]
@@ -18,6 +19,14 @@ pub(super) struct LiveFlow {
     transfers: u64,
     remembered: Counters,
     pub delays: Option<Delays>,
+}
+
+/// Messages of a flow.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Messages {
+    pub sent: u64,
+    pub arrived: u64,
+    pub delays: Vec<f64>,
 }
 
 impl LiveFlow {
@@ -89,8 +98,40 @@ impl LiveFlow {
     }
 
     /// Why it does not go on, if it does not.
-    pub(super) fn failure(&self, engine: &Engine) -> Option<String> {
+    pub(super) fn failure(&self, engine: &Engine) -> Option<FlowFailure> {
         self.flow.failure(engine)
+    }
+
+    /// Its messages, and the delays, s, of those sent once the measurement had begun.
+    pub(super) fn messages(&self, engine: &Engine, measured_from: Time) -> Option<Messages> {
+        let MessageLog { sent, arrived } = self.flow.messages(engine)?;
+        let measured = arrived.iter().filter(|(sent, _)| *sent >= measured_from);
+        let delays = measured.map(|(_, delay)| delay.as_secs_f64()).collect();
+        Some(Messages { sent, arrived: arrived.len() as u64, delays })
+    }
+
+    /// Something happens to the sender's interface of a path.
+    pub(super) fn change_path(&self, engine: &mut Engine, path: usize, change: PathChange) {
+        self.flow.change_path(engine, path, change);
+    }
+
+    /// What it came to, whole.
+    pub(super) fn report(&self, engine: &mut Engine, subject: &str) -> FlowReport {
+        let [sender, receiver] = self.flow.connections(engine);
+        let messages = self.flow.messages(engine).unwrap_or_default();
+        let gauge = self.flow.gauge(engine).cloned().unwrap_or_default();
+        FlowReport {
+            subject: subject.to_owned(),
+            start: self.start,
+            bytes: gauge.delivered,
+            last: gauge.last_delivery,
+            longest_gap: gauge.longest_gap(),
+            done: self.is_done(engine),
+            failure: self.failure(engine),
+            messages,
+            sender,
+            receiver,
+        }
     }
 
     /// From when to when its rates are taken.

@@ -15,9 +15,10 @@ use core::time::Duration;
 use anabranch_types::Time;
 
 use super::error::ScenarioError;
-use super::plan::Plan;
+use super::plan::{EventPlan, Plan};
 use super::sweep::Point;
 use super::{Expectation, Scenario};
+use crate::endpoint::FlowFailure;
 use crate::engine::{Engine, Observer};
 use crate::report::RunReport;
 use build::Live;
@@ -55,6 +56,13 @@ pub enum RunError {
     Scenario(Vec<ScenarioError>),
     /// The network or an endpoint cannot be built, in one line.
     Build(String),
+    /// A receiver read something else than was written, or a message twice.
+    Corrupt {
+        /// The flow, as reports call it.
+        flow: String,
+        /// What was wrong.
+        what: String,
+    },
     /// The caller's flag was set.
     Cancelled,
 }
@@ -67,6 +75,9 @@ impl fmt::Display for RunError {
                 None => f.write_str("the point does not belong to the scenario"),
             },
             RunError::Build(why) => f.write_str(why),
+            RunError::Corrupt { flow, what } => {
+                write!(f, "flow '{flow}': the receiver read something wrong: {what}")
+            }
             RunError::Cancelled => f.write_str("the run was cancelled"),
         }
     }
@@ -99,15 +110,44 @@ impl Scenario {
         options: &mut RunOptions<'_>,
     ) -> Result<RunReport, RunError> {
         let plan = self.plan(point).map_err(RunError::Scenario)?;
-        let mut run = Run::new(&plan, self.expectations(), seed)?;
-        if let Some(decisions) = &mut options.decisions {
-            run.observe(&mut **decisions);
-        }
-        run.finish(options)?;
-        let mut report = run.report();
+        let mut report = run(&plan, self.expectations(), seed, options)?;
         report.point.clone_from(&point.labels);
-        report.seed = seed;
         Ok(report)
+    }
+}
+
+impl Plan {
+    /// Runs this with `seed`. The same plan and seed give the same report on every machine.
+    ///
+    /// # Errors
+    /// When it cannot be built, or a receiver read something else than was written.
+    pub fn run(&self, seed: u64) -> Result<RunReport, RunError> {
+        self.run_with(seed, &mut RunOptions::default())
+    }
+
+    /// Like [`run`](Self::run), with progress, cancellation and observers.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and when the caller's flag is set.
+    pub fn run_with(&self, seed: u64, options: &mut RunOptions<'_>) -> Result<RunReport, RunError> {
+        run(self, &[], seed, options)
+    }
+}
+
+fn run(
+    plan: &Plan,
+    expectations: &[Expectation],
+    seed: u64,
+    options: &mut RunOptions<'_>,
+) -> Result<RunReport, RunError> {
+    let mut run = Run::new(plan, expectations, seed)?;
+    if let Some(decisions) = &mut options.decisions {
+        run.observe(&mut **decisions);
+    }
+    run.finish(options)?;
+    match run.corruption() {
+        Some(error) => Err(error),
+        None => Ok(RunReport { seed, ..run.report(seed) }),
     }
 }
 
@@ -116,6 +156,8 @@ struct Run<'a> {
     plan: &'a Plan,
     live: Live,
     recorder: Recorder,
+    /// The first event that has not happened.
+    next_event: usize,
     warm: bool,
     look_at: Option<Time>,
 }
@@ -125,7 +167,7 @@ impl<'a> Run<'a> {
         let mut live = build::build(plan, seed)?;
         let recorder = Recorder::new(plan, expectations, &mut live);
         let look_at = recorder.watches_queues().then_some(Time::ZERO + LOOK);
-        Ok(Run { plan, live, recorder, warm: false, look_at })
+        Ok(Run { plan, live, recorder, next_event: 0, warm: false, look_at })
     }
 
     fn observe(&mut self, decisions: &mut DecisionObservers<'_>) {
@@ -144,11 +186,14 @@ impl<'a> Run<'a> {
             if options.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
                 return Err(RunError::Cancelled);
             }
-            if now >= end || (self.plan.stop_when_done && self.is_done()) {
+            self.change_paths(now);
+            if now >= end || (self.plan.stop_when_done.is_some() && self.is_done()) {
                 break;
             }
             let mut next = end.min(tick_at);
-            for due in [self.recorder.next_due(), self.look_at, self.warm_up_end()] {
+            let check = self.plan.stop_when_done.map(|every| now + every.min(self.plan.duration));
+            let event = self.plan.events.get(self.next_event).map(|event| Time::ZERO + event.at);
+            for due in [self.recorder.next_due(), self.look_at, self.warm_up_end(), check, event] {
                 next = due.map_or(next, |due| next.min(due));
             }
             advance(&mut self.live.engine, next, options);
@@ -164,6 +209,32 @@ impl<'a> Run<'a> {
             progress(1.0);
         }
         Ok(())
+    }
+
+    /// Lets the events happen that are due.
+    fn change_paths(&mut self, now: Time) {
+        let Live { engine, flows, .. } = &mut self.live;
+        let due = |event: &&EventPlan| Time::ZERO + event.at <= now;
+        while let Some(event) = self.plan.events.get(self.next_event).filter(due) {
+            self.next_event += 1;
+            for (flow, plan) in flows.iter().zip(&self.plan.flows) {
+                if let Some(path) = plan.paths.iter().position(|path| path.name == event.path) {
+                    flow.change_path(engine, path, event.change);
+                }
+            }
+        }
+    }
+
+    /// What the receiver of a flow read wrong, if anything: no figure of such a run is worth having.
+    fn corruption(&self) -> Option<RunError> {
+        self.live.flows.iter().zip(&self.plan.flows).find_map(|(flow, plan)| {
+            match flow.failure(&self.live.engine)? {
+                FlowFailure::Corrupt(what) => {
+                    Some(RunError::Corrupt { flow: plan.subject.clone(), what })
+                }
+                _ => None,
+            }
+        })
     }
 
     /// Takes up what has been measured until `now`.
@@ -200,9 +271,14 @@ impl<'a> Run<'a> {
             && self.live.flows.iter().filter(finite).all(|flow| flow.is_done(&self.live.engine))
     }
 
-    fn report(self) -> RunReport {
+    fn report(self, seed: u64) -> RunReport {
         let Run { plan, mut live, recorder, .. } = self;
-        report::report(plan, &mut live, recorder)
+        let mut report = report::report(plan, &mut live, recorder);
+        let Live { engine, flows, .. } = &mut live;
+        let reports = flows.iter().zip(&plan.flows);
+        report.flows = reports.map(|(flow, plan)| flow.report(engine, &plan.subject)).collect();
+        report.links = report::links(plan, &live.engine, &report.flows, seed);
+        report
     }
 }
 

@@ -6,10 +6,10 @@ use super::assemble::{Figures, Outcome};
 use super::build::Live;
 use super::series::Recorder;
 use super::target::Target;
-use crate::engine::LinkId;
-use crate::link::LinkCounters;
+use crate::engine::{Engine, LinkId};
+use crate::link::{Link, LinkCounters};
 use crate::probe::Metric;
-use crate::report::{RunReport, Samples, Scalar};
+use crate::report::{FlowReport, LinkReport, RunReport, Samples, Scalar};
 use crate::scenario::plan::{LinkPlan, Plan};
 
 /// The report of `live`, which ran `plan`. Point and seed are the caller's.
@@ -97,6 +97,32 @@ fn figures(
         }
         Target::Link(_) => Vec::new(),
     }
+}
+
+/// Every link by itself. The rate and the losses that make up its capacity are walked anew.
+pub(super) fn links(
+    plan: &Plan,
+    engine: &Engine,
+    flows: &[FlowReport],
+    seed: u64,
+) -> Vec<LinkReport> {
+    let first = flows.iter().map(|flow| flow.start).min().unwrap_or_default();
+    let last = flows.iter().map(|flow| flow.last).max().unwrap_or_default();
+    let forward = |index| {
+        plan.flows.iter().flat_map(|flow| &flow.paths).any(|path| path.forward.contains(&index))
+    };
+    let link = |(index, link): (usize, &LinkPlan)| {
+        let counters = engine.link(LinkId(index as u32)).map(|view| view.counters());
+        let carries_data = forward(index);
+        let walk = Link::<()>::new(&link.config, seed, &link.name).ok().filter(|_| carries_data);
+        LinkReport {
+            name: link.name.clone(),
+            counters: counters.unwrap_or_default(),
+            carries_data,
+            capacity_bits: walk.map_or(0.0, |walk| walk.capacity_integral(first, last)),
+        }
+    };
+    plan.links.iter().enumerate().map(link).collect()
 }
 
 fn link_figures(

@@ -155,7 +155,7 @@ fn watch_delays(plan: &Plan, target: &Target, metric: &str, slice: u64, live: &m
 
 /// Whether the series `metric` is defined for `target`.
 fn exists(target: &Target, metric: &str) -> bool {
-    let of_link = ["marks", "drops_queue", "losses", "queue_packets", "queue_bytes"];
+    let of_link = ["sent_mbps", "marks", "drops_queue", "losses", "queue_packets", "queue_bytes"];
     match target {
         Target::Link(_) => of_link.contains(&metric),
         Target::Loads(_) => metric == "throughput_mbps",
@@ -170,7 +170,7 @@ impl Track {
     fn record(&mut self, now: Time, live: &mut Live) {
         let interval = self.interval.as_secs_f64();
         let value = match self.series.metric.as_str() {
-            "goodput_mbps" | "throughput_mbps" => {
+            "goodput_mbps" | "throughput_mbps" | "sent_mbps" => {
                 self.change(live).map(|bytes| bytes * 8e-6 / interval)
             }
             "timeouts" | "retransmissions" | "marks" | "drops_queue" | "losses" => {
@@ -225,6 +225,7 @@ impl Track {
                 let view = engine.link(LinkId(*link as u32));
                 let counters = view.map(|view| view.counters()).unwrap_or_default();
                 let value = match metric {
+                    "sent_mbps" => counters.bytes_in,
                     "marks" => counters.ecn_marks,
                     "drops_queue" => counters.dropped_by_queue(),
                     _ => counters.lost_random,

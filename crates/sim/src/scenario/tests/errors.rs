@@ -24,12 +24,13 @@ fn unknown_keys_name_their_nearest() {
         message("delay = ", "dealy = \"20ms\"\ndelay = "),
         "t.toml:9:1: link.a.dealy: there is no key 'dealy'; did you mean 'delay'?; allowed: name, \
          count, from, to, duplex, reverse, rate, fluctuation, delay, jitter, reorder, loss, buffer, \
-         queue, blackout, mtu"
+         queue, blackout, mtu, faults"
     );
     assert_eq!(
         message("name = \"small\"", "name = \"small\"\ncolour = 1"),
         "t.toml:2:1: colour: there is no key 'colour'; allowed: name, title, description, item, \
-         duration, warm-up, stop, seeds, vars, link, path, correlation, flow, load, probe, expect, sweep"
+         duration, warm-up, stop, seeds, vars, link, path, correlation, flow, load, event, probe, expect, \
+         sweep"
     );
 }
 
@@ -356,5 +357,62 @@ fn names_are_given_once() {
     assert_eq!(
         with(link),
         ["t.toml:15:8: link.a.name: 'a' is not accepted; allowed: a name that no other link has"]
+    );
+}
+
+/// `GOOD` with a path instead of its link, and `more` behind it.
+fn over_a_path(more: &str) -> Vec<String> {
+    let from = "[[link]]\nname = \"a\"\nfrom = \"sender\"\nto = \"receiver\"\n";
+    assert!(GOOD.contains(from));
+    messages(&format!("{}{more}", GOOD.replace(from, "[[path]]\nname = \"a\"\n")))
+}
+
+#[test]
+fn events_name_paths_that_exist_and_what_can_happen_to_them() {
+    let event = |path: &str, what: &str| {
+        over_a_path(&format!("[[event]]\nat = \"1s\"\npath = \"{path}\"\nwhat = \"{what}\"\n"))
+    };
+    assert_eq!(event("a", "rebind"), [""; 0]);
+    assert_eq!(
+        event("b", "down"),
+        ["t.toml:14:8: event.0.path: there is no path 'b'; did you mean 'a'?; allowed: a"]
+    );
+    assert_eq!(
+        event("a", "fall"),
+        ["t.toml:15:8: event.0.what: 'fall' is not accepted; allowed: down, up, move, rebind"]
+    );
+    assert_eq!(
+        over_a_path("[[event]]\npath = \"a\"\nwhat = \"up\"\n"),
+        ["t.toml:12:1: event.0.at: missing; allowed: 0s to 10 days, such as 20ms"]
+    );
+    let moved = "[[event]]\nat = \"1s\"\npath = \"a\"\nwhat = \"move\"\n\
+                 [[flow]]\nname = \"other\"\nprofile = \"tcp:sack\"\n";
+    assert_eq!(
+        over_a_path(moved),
+        [
+            "t.toml:15:8: event.0.what: 'other' is TCP, which is bound to its address; allowed: down, up"
+        ]
+    );
+}
+
+#[test]
+fn faults_and_messages_are_held_to_what_they_can_be() {
+    assert_eq!(
+        message("delay = \"20ms\"", "delay = \"20ms\"\nfaults = { flip = 1 }"),
+        "t.toml:10:19: link.a.faults.flip: '1' is not accepted; allowed: 0% to 100%, such as 5%"
+    );
+    assert_eq!(
+        message("delay = \"20ms\"", "delay = \"20ms\"\nfaults = { flop = \"1%\" }"),
+        "t.toml:10:12: link.a.faults.flop: there is no key 'flop'; did you mean 'flip'?; allowed: \
+         flip, truncate, duplicate, replay, inject, hold"
+    );
+    let flow = "profile = \"uncoded\"";
+    assert_eq!(
+        message(flow, &format!("{flow}\nmessages = {{ interval = \"1s\", size = \"15B\" }}")),
+        "t.toml:14:38: flow.bulk.messages.size: '15B' is not accepted; allowed: 16B to 1000B"
+    );
+    assert_eq!(
+        message(flow, "profile = \"tcp:sack\"\nclass = \"live\""),
+        "t.toml:14:9: flow.bulk.class: given for profile 'tcp:sack'; allowed: tcp"
     );
 }

@@ -1,0 +1,177 @@
+//! Plans built in code: a few lines for "these links, this profile, this much".
+
+use core::time::Duration;
+
+use anabranch_core::config::TransportConfig;
+use anabranch_core::path::UDP_OVERHEAD;
+use anabranch_core::profiles::Profile;
+use anabranch_policy::view::TrafficClass;
+use anabranch_types::DataSize;
+
+use super::plan::{EventPlan, FlowPlan, LinkPlan, PathPlan, Plan, ProbePlan};
+use super::profiles::Protocol;
+use super::topology::{RECEIVER, SENDER};
+use crate::endpoint::PathChange;
+use crate::link::LinkConfig;
+use crate::probe::Metric;
+use crate::traffic::Traffic;
+
+/// How often a plan of [`Plan::parallel`] looks whether everything has arrived.
+const CHECK: Duration = Duration::from_millis(10);
+/// How long it runs at most, unless it is told.
+const MOST: Duration = Duration::from_secs(600);
+
+impl Plan {
+    /// Links side by side from a sender to a receiver, a path over each, and no flow yet. A link without
+    /// a name is called by its number, from 0, and its path likewise; the opposite direction of `a` is
+    /// `a.reverse`, clean. A run ends when every flow that ends has delivered everything, after ten
+    /// minutes at the latest.
+    ///
+    /// ```
+    /// use anabranch_core::profiles::Profile;
+    /// use anabranch_sim::scenario::{FlowPlan, Plan};
+    ///
+    /// let profile = Profile::named("anabranch").ok_or("no such profile")?;
+    /// let links = ["rate=20mbit,delay=10ms,loss=2%".parse()?, "rate=10mbit,delay=40ms".parse()?];
+    /// let report = Plan::parallel(links).flow(FlowPlan::core(profile).of(2_000_000)).run(1)?;
+    /// assert_eq!(report.bytes(), 2_000_000);
+    /// assert!(report.efficiency() > 0.5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn parallel(links: impl IntoIterator<Item = LinkConfig>) -> Plan {
+        let mut plan = Plan {
+            duration: MOST,
+            warm_up: Duration::ZERO,
+            stop_when_done: Some(CHECK),
+            links: Vec::new(),
+            paths: Vec::new(),
+            flows: Vec::new(),
+            loads: Vec::new(),
+            events: Vec::new(),
+            probes: Vec::new(),
+        };
+        for (index, config) in links.into_iter().enumerate() {
+            let name = match config.name.as_str() {
+                "" => index.to_string(),
+                name => name.to_owned(),
+            };
+            let back = config.clean_reverse();
+            for (name, from, to, config) in [
+                (name.clone(), SENDER, RECEIVER, config),
+                (format!("{name}.reverse"), RECEIVER, SENDER, back),
+            ] {
+                plan.links.push(LinkPlan {
+                    name,
+                    from: from.to_owned(),
+                    to: to.to_owned(),
+                    config,
+                });
+            }
+            let (forward, back) = (vec![2 * index], vec![2 * index + 1]);
+            plan.paths.push(PathPlan {
+                group: name.clone(),
+                name,
+                forward,
+                back,
+                congestion: None,
+            });
+        }
+        plan
+    }
+
+    /// The same with these opposite directions, in the order of the links; where one is missing, it
+    /// stays clean.
+    #[must_use]
+    pub fn with_reverse(mut self, reverse: impl IntoIterator<Item = LinkConfig>) -> Plan {
+        for (path, config) in self.paths.iter().zip(reverse) {
+            let back = path.back.first().and_then(|link| self.links.get_mut(*link));
+            if let Some(link) = back {
+                link.config = config;
+            }
+        }
+        self
+    }
+
+    /// The same for `duration` at most, from the epoch on.
+    #[must_use]
+    pub fn within(mut self, duration: Duration) -> Plan {
+        self.duration = duration;
+        self
+    }
+
+    /// The same, measured from the end of `warm_up` on.
+    #[must_use]
+    pub fn after(mut self, warm_up: Duration) -> Plan {
+        self.warm_up = warm_up;
+        self
+    }
+
+    /// The same with one more flow. One that names no paths uses all of them, and several are numbered:
+    /// `flow`, `flow.2`, `flow.3`.
+    #[must_use]
+    pub fn flow(mut self, mut flow: FlowPlan) -> Plan {
+        if flow.paths.is_empty() {
+            flow.paths.clone_from(&self.paths);
+        }
+        let alike = self.flows.iter().filter(|other| other.group == flow.group).count();
+        if alike > 0 {
+            flow.subject = format!("{}.{}", flow.group, alike + 1);
+        }
+        self.flows.push(flow);
+        self
+    }
+
+    /// The same with a change of the `path`-th path.
+    #[must_use]
+    pub fn event(mut self, at: Duration, path: usize, change: PathChange) -> Plan {
+        if let Some(path) = self.paths.get(path) {
+            self.events.push(EventPlan { at, path: path.name.clone(), change });
+            self.events.sort_by_key(|event| event.at);
+        }
+        self
+    }
+
+    /// The same with a figure followed over time; a name that no metric has is left out.
+    #[must_use]
+    pub fn record(mut self, of: &str, metric: &str, interval: Duration) -> Plan {
+        let series = Metric::named(metric).into_iter().map(|metric| metric.name).collect();
+        let (samples, figures) = (Vec::new(), Vec::new());
+        let (of, slice) = (vec![of.to_owned()], DataSize::from_bytes(65_536));
+        self.probes.push(ProbePlan { of, series, samples, figures, interval, slice });
+        self
+    }
+}
+
+impl FlowPlan {
+    /// A flow between core endpoints of `profile`, called `flow`, that sends without end from the epoch
+    /// on, over packets of one size.
+    pub fn core(profile: Profile) -> FlowPlan {
+        FlowPlan {
+            group: "flow".to_owned(),
+            subject: "flow".to_owned(),
+            protocol: Protocol::Core(Box::new(profile)),
+            transport: TransportConfig { mtu_limit: None, ..TransportConfig::default() },
+            overhead: UDP_OVERHEAD as i32,
+            paths: Vec::new(),
+            start: Duration::ZERO,
+            start_jitter: Duration::ZERO,
+            traffic: Traffic::Bulk,
+            messages: None,
+            class: TrafficClass::Bulk,
+            stop: None,
+            key_limit: None,
+        }
+    }
+
+    /// The same, sending one transfer of so many bytes.
+    #[must_use]
+    pub fn of(self, bytes: u64) -> FlowPlan {
+        FlowPlan { traffic: Traffic::Transfers { size: bytes, repeat: 1 }, ..self }
+    }
+
+    /// The same, writing until `stop`.
+    #[must_use]
+    pub fn until(self, stop: Duration) -> FlowPlan {
+        FlowPlan { stop: Some(stop), ..self }
+    }
+}

@@ -1,0 +1,83 @@
+//! What tests of whole transfers have in common.
+
+// Every test program uses a part of it.
+#![allow(dead_code)]
+
+use core::ops::Range;
+use core::time::Duration;
+
+use anabranch_core::profiles::Profile;
+use anabranch_sim::link::LinkConfig;
+use anabranch_sim::report::RunReport;
+use anabranch_sim::scenario::{FlowPlan, Plan};
+
+/// The profiles that must cope with everything.
+pub const PROFILES: [&str; 3] = ["anabranch", "mplot", "uncoded"];
+/// Width of the bins that [`bins`] and [`sent`] count in.
+const BIN: Duration = Duration::from_millis(100);
+
+pub fn link(text: &str) -> LinkConfig {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+pub fn links(texts: &[&str]) -> Vec<LinkConfig> {
+    texts.iter().map(|text| link(text)).collect()
+}
+
+pub fn profile(name: &str) -> Profile {
+    Profile::named(name).unwrap_or_else(|| panic!("there is no profile {name}"))
+}
+
+/// A flow of `profile` that writes for so many seconds.
+pub fn bulk(profile: &str, seconds: u64) -> FlowPlan {
+    FlowPlan::core(self::profile(profile)).until(Duration::from_secs(seconds))
+}
+
+/// A flow of `profile` that sends so many bytes.
+pub fn bytes(profile: &str, bytes: u64) -> FlowPlan {
+    FlowPlan::core(self::profile(profile)).of(bytes)
+}
+
+/// The plan's only flow, to change it.
+pub fn flow(plan: &mut Plan) -> &mut FlowPlan {
+    plan.flows.first_mut().expect("the plan has a flow")
+}
+
+/// Runs the plan; every flow that ends must have delivered everything.
+pub fn go(plan: &Plan, seed: u64) -> RunReport {
+    let report = plan.run(seed).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+    for flow in &report.flows {
+        assert_eq!(flow.failure, None, "seed {seed}: {}", flow.subject);
+        assert!(flow.done, "seed {seed}: {} is at {} bytes", flow.subject, flow.bytes);
+    }
+    println!(
+        "seed {seed}: {} bytes in {:?}, {:.2} Mb/s, efficiency {:.3}, longest gap {:?}",
+        report.bytes(),
+        report.elapsed(),
+        report.goodput_mbps(),
+        report.efficiency(),
+        report.flows[0].longest_gap,
+    );
+    report
+}
+
+/// Has the plan count what is sent on every link and what the flows deliver, in tenths of a second.
+pub fn in_tenths(mut plan: Plan) -> Plan {
+    for link in plan.links.clone() {
+        plan = plan.record(&format!("link.{}", link.name), "sent_mbps", BIN);
+    }
+    plan.record("all", "goodput_mbps", BIN)
+}
+
+/// Bytes in each tenth of a second of what was recorded as `metric` of `subject`.
+pub fn bins(report: &RunReport, subject: &str, metric: &str) -> Vec<u64> {
+    let series = report.series(subject, metric).expect("it was recorded");
+    let bytes = |mbps: &f64| (mbps * 1e6 / 8.0 * BIN.as_secs_f64()).round() as u64;
+    series.values.iter().map(bytes).collect()
+}
+
+/// Bytes sent over a link between two times, in tenths of a second.
+pub fn sent(report: &RunReport, link: usize, tenths: Range<usize>) -> u64 {
+    let bins = bins(report, &format!("link.{link}"), "sent_mbps");
+    tenths.map(|bin| bins.get(bin).copied().unwrap_or(0)).sum()
+}
