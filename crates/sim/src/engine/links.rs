@@ -9,6 +9,7 @@ use super::wheel::{Entries, Entry};
 use crate::link::{Link, LinkConfig, LinkConfigError};
 use crate::loss::{LossConfig, LossModel, LossProcess};
 use crate::queue::{Discipline, QueueLimit};
+use crate::rate::Schedule;
 
 /// Nanoseconds that a byte takes at a bit per second.
 const UNITS_PER_BYTE: u64 = 8_000_000_000;
@@ -391,6 +392,7 @@ impl Kind {
             && rate != Bitrate::ZERO
             && config.jitter.max.is_zero()
             && config.faults.is_none()
+            && config.mtu == Schedule::constant(u32::MAX)
             && config.queue.discipline == Discipline::DropTail
             && matches!(config.loss, LossConfig::None | LossConfig::Bernoulli(_));
         let (most_packets, most_bytes) = match config.buffer() {
