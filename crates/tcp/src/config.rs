@@ -1,6 +1,7 @@
 //! What a connection is made of: sizes, timers and which mechanisms are on.
 
 use core::time::Duration;
+use std::sync::Arc;
 
 use crate::segment::WireFormat;
 
@@ -134,6 +135,13 @@ impl Default for Config {
             send_buffer: 1 << 40,
             rate_samples: false,
         }
+    }
+}
+
+/// A copy for one connection. Many alike had better share one: the caches then hold it once.
+impl From<&Config> for Arc<Config> {
+    fn from(config: &Config) -> Self {
+        Arc::new(config.clone())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The receiving half of a connection.
 
 use anabranch_types::Time;
+use std::sync::Arc;
 
 use crate::config::Config;
 use crate::ranges::Ranges;
@@ -31,7 +32,7 @@ pub struct ReceiverStatistics {
 /// nothing, so that each arrival out of order is answered by itself.
 #[derive(Clone, Debug)]
 pub struct Receiver {
-    config: Config,
+    config: Arc<Config>,
     opened: bool,
     /// First offset that has not arrived, and how far the application has read.
     next: u64,
@@ -57,7 +58,8 @@ pub struct Receiver {
 
 impl Receiver {
     /// The receiving half of a connection as `config` describes it.
-    pub fn new(config: &Config) -> Self {
+    pub fn new(config: impl Into<Arc<Config>>) -> Self {
+        let config = config.into();
         Receiver {
             opened: !config.handshake,
             next: 0,
@@ -75,7 +77,7 @@ impl Receiver {
             last_ack: 0,
             announced: config.receive_buffer,
             statistics: ReceiverStatistics::default(),
-            config: config.clone(),
+            config,
         }
     }
 

@@ -2,13 +2,14 @@
 
 use anabranch_policy::view::RttView;
 use core::time::Duration;
+use std::sync::Arc;
 
-use crate::config::TimerConfig;
+use crate::config::Config;
 
 /// SRTT, RTTVAR, RTO and its back-off.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
-    config: TimerConfig,
+    config: Arc<Config>,
     /// Nanoseconds; zero before the first sample.
     smoothed: u64,
     variation: u64,
@@ -24,9 +25,9 @@ fn nanos(duration: Duration) -> u64 {
 
 impl RttEstimator {
     /// An estimator without samples.
-    pub fn new(config: TimerConfig) -> Self {
+    pub fn new(config: impl Into<Arc<Config>>) -> Self {
         RttEstimator {
-            config,
+            config: config.into(),
             smoothed: 0,
             variation: 0,
             latest: 0,
@@ -39,7 +40,7 @@ impl RttEstimator {
     /// A round trip took `sample` (RFC 6298 §2.2, §2.3). Rounded to the clock's granularity first.
     pub fn on_sample(&mut self, sample: Duration) {
         let exact = nanos(sample);
-        let tick = nanos(self.config.granularity).max(1);
+        let tick = nanos(self.config.timers.granularity).max(1);
         let sample = ((exact + tick / 2) / tick).max(1) * tick;
         self.latest = exact;
         self.min = self.min.min(exact);
@@ -61,7 +62,8 @@ impl RttEstimator {
 
     /// The timer fired: the next timeout is twice as long, up to the limits (RFC 6298 §5.5).
     pub fn back_off(&mut self) {
-        if self.backoff < self.config.max_backoff && self.rto() < self.config.max_rto {
+        if self.backoff < self.config.timers.max_backoff && self.rto() < self.config.timers.max_rto
+        {
             self.backoff *= 2;
         }
     }
@@ -69,13 +71,13 @@ impl RttEstimator {
     /// The present timeout, back-off included.
     pub fn rto(&self) -> Duration {
         let base = if self.samples == 0 {
-            nanos(self.config.initial_rto)
+            nanos(self.config.timers.initial_rto)
         } else {
-            let spread = (4 * self.variation).max(nanos(self.config.granularity));
-            (self.smoothed + spread).max(nanos(self.config.min_rto))
+            let spread = (4 * self.variation).max(nanos(self.config.timers.granularity));
+            (self.smoothed + spread).max(nanos(self.config.timers.min_rto))
         };
         let backed_off = base.saturating_mul(u64::from(self.backoff));
-        Duration::from_nanos(backed_off.min(nanos(self.config.max_rto)))
+        Duration::from_nanos(backed_off.min(nanos(self.config.timers.max_rto)))
     }
 
     /// The factor that the back-off has reached; 1 without.
@@ -87,7 +89,7 @@ impl RttEstimator {
     /// a sample.
     pub fn view(&self) -> RttView {
         if self.samples == 0 {
-            let guess = self.config.initial_rto;
+            let guess = self.config.timers.initial_rto;
             return RttView {
                 latest: guess,
                 smoothed: guess,
@@ -121,6 +123,11 @@ impl RttEstimator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::TimerConfig;
+
+    fn estimator(timers: TimerConfig) -> RttEstimator {
+        RttEstimator::new(&Config { timers, ..Config::default() })
+    }
 
     fn ms(n: u64) -> Duration {
         Duration::from_millis(n)
@@ -128,7 +135,7 @@ mod tests {
 
     #[test]
     fn first_sample_and_gains() {
-        let mut rtt = RttEstimator::new(TimerConfig { min_rto: ms(1), ..TimerConfig::default() });
+        let mut rtt = estimator(TimerConfig { min_rto: ms(1), ..TimerConfig::default() });
         assert_eq!(rtt.rto(), ms(1000));
         rtt.on_sample(ms(100));
         // SRTT = 100, RTTVAR = 50.
@@ -141,7 +148,7 @@ mod tests {
     #[test]
     fn back_off_doubles_up_to_its_limits() {
         let config = TimerConfig { max_backoff: 8, ..TimerConfig::default() };
-        let mut rtt = RttEstimator::new(config);
+        let mut rtt = estimator(config);
         rtt.on_sample(ms(10));
         assert_eq!(rtt.rto(), ms(200));
         for expected in [400, 800, 1600, 1600] {
@@ -152,7 +159,7 @@ mod tests {
         assert_eq!(rtt.rto(), ms(1600), "a sample alone does not end it");
         rtt.reset_backoff();
         assert_eq!(rtt.rto(), ms(200));
-        let mut capped = RttEstimator::new(TimerConfig::default());
+        let mut capped = estimator(TimerConfig::default());
         (0..20).for_each(|_| capped.back_off());
         assert_eq!(capped.rto(), Duration::from_secs(60));
     }
@@ -160,7 +167,7 @@ mod tests {
     #[test]
     fn samples_are_read_off_a_coarse_clock() {
         let config = TimerConfig { granularity: ms(10), min_rto: ms(1), ..TimerConfig::default() };
-        let mut rtt = RttEstimator::new(config);
+        let mut rtt = estimator(config);
         rtt.on_sample(ms(43));
         assert_eq!(rtt.rto(), ms(40 + 80));
     }

@@ -3,6 +3,7 @@
 use anabranch_policy::{PolicyError, PolicySpec, recovery, scheduler};
 use anabranch_tcp::meta::{Join, MetaConfig};
 use anabranch_tcp::{Config, LossRecovery};
+use std::sync::Arc;
 
 use super::profiles::control;
 use super::reader::Section;
@@ -17,9 +18,10 @@ pub(super) fn read(section: &Section<'_>, protocol: TcpProtocol) -> TcpProtocol 
     let TcpProtocol { mut config, control: given, mut loss_notices, mut send_jitter, .. } =
         protocol;
     let (path_controls, mut meta) = (protocol.path_controls, protocol.meta);
-    sizes(&table, &mut config);
-    timers(&table, &mut config);
-    mechanisms(&table, &mut config);
+    let with = Arc::make_mut(&mut config);
+    sizes(&table, with);
+    timers(&table, with);
+    mechanisms(&table, with);
     if let Some(notices) = table.flag("loss-notices") {
         loss_notices = notices;
     }

@@ -14,6 +14,7 @@ use anabranch_policy::view::{InterLoss, PathState, PathView, RttView};
 use anabranch_types::{Bitrate, PathId, Time};
 use core::time::Duration;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use crate::config::{Config, LossRecovery};
 use crate::prr::Prr;
@@ -54,7 +55,7 @@ enum Phase {
 /// call. Once the rings have grown to the window, nothing allocates.
 #[derive(Debug)]
 pub struct Sender {
-    config: Config,
+    config: Arc<Config>,
     controller: Box<dyn CongestionController>,
     /// Which of several subflows it is.
     path: Option<PathId>,
@@ -104,7 +105,8 @@ pub struct Sender {
 impl Sender {
     /// The sending half of a connection as `config` describes it, its window by `controller`, which
     /// counts bytes of payload: build it with the MSS as its packet size.
-    pub fn new(config: &Config, controller: Box<dyn CongestionController>) -> Self {
+    pub fn new(config: impl Into<Arc<Config>>, controller: Box<dyn CongestionController>) -> Self {
+        let config = config.into();
         let mut board = Scoreboard::new(config.mss);
         if config.rack {
             board.track_copies();
@@ -121,7 +123,7 @@ impl Sender {
             fin_sent: false,
             limit: config.receive_buffer,
             board,
-            rtt: RttEstimator::new(config.timers),
+            rtt: RttEstimator::new(Arc::clone(&config)),
             timed: None,
             peer_timestamp: Time::MAX,
             recovery_point: None,
@@ -144,7 +146,7 @@ impl Sender {
             inter_loss: InterLoss::default(),
             events: VecDeque::new(),
             statistics: SenderStatistics::default(),
-            config: config.clone(),
+            config,
         }
     }
 

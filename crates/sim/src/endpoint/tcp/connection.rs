@@ -5,6 +5,7 @@ use anabranch_tcp::meta::{MetaReceiver, MetaSender};
 use anabranch_tcp::{Receiver, Segment, Sender, SenderStatistics};
 use anabranch_types::Time;
 use core::time::Duration;
+use std::sync::Arc;
 
 use super::TcpProtocol;
 
@@ -35,7 +36,7 @@ impl SendingEnd {
             None => {
                 let mss = u64::from(protocol.config.mss);
                 let controller = congestion::build(protocol.control_on(0), mss)?;
-                Ok(SendingEnd::Single(Sender::new(&protocol.config, controller)))
+                Ok(SendingEnd::Single(Sender::new(Arc::clone(&protocol.config), controller)))
             }
             Some(meta) => {
                 let controls: Vec<_> =
@@ -163,7 +164,7 @@ impl ReceivingEnd {
     /// A receiver over `paths` paths.
     pub(super) fn new(protocol: &TcpProtocol, paths: usize) -> Self {
         match &protocol.meta {
-            None => ReceivingEnd::Single(Receiver::new(&protocol.config)),
+            None => ReceivingEnd::Single(Receiver::new(Arc::clone(&protocol.config))),
             Some(meta) => ReceivingEnd::Meta(Box::new(MetaReceiver::new(meta, paths))),
         }
     }

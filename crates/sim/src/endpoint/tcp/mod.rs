@@ -11,6 +11,7 @@ mod slices;
 mod tests;
 
 use core::time::Duration;
+use std::sync::Arc;
 
 use anabranch_policy::PolicySpec;
 use anabranch_tcp::meta::MetaConfig;
@@ -27,7 +28,7 @@ use crate::link::Ecn;
 #[derive(Clone, Debug)]
 pub struct TcpProtocol {
     /// Mechanisms, sizes and timers.
-    pub config: Config,
+    pub config: Arc<Config>,
     /// Congestion control.
     pub control: PolicySpec,
     /// Congestion control of single paths, by their order, where it is not `control`.
@@ -46,6 +47,7 @@ impl TcpProtocol {
     pub fn new(config: Config, control: PolicySpec) -> Self {
         let (loss_notices, send_jitter) = (false, Duration::ZERO);
         let path_controls = Vec::new();
+        let config = Arc::new(config);
         TcpProtocol { config, control, path_controls, loss_notices, send_jitter, meta: None }
     }
 
@@ -62,7 +64,7 @@ impl TcpProtocol {
 
     /// The configuration of a connection, or of each subflow.
     fn connection(&self) -> &Config {
-        self.meta.as_ref().map_or(&self.config, |meta| &meta.subflow)
+        self.meta.as_ref().map_or(&*self.config, |meta| &meta.subflow)
     }
 }
 
