@@ -36,6 +36,10 @@ pub fn test(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> 
     Ok(if success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// Tests of fault schedules: networks that only lose, or lie as well, with the profiles' own codes and with
+/// others. Each runs as many schedules.
+const FAULT_TESTS: u64 = 7;
+
 /// `cargo xtask soak [--connections N]`: that many random fault schedules, in virtual time.
 ///
 /// # Errors
@@ -51,8 +55,7 @@ pub fn soak(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> 
     };
     let mut command = workspace.cargo(&["test", "--locked", "--release"]);
     command.args(["-p", "anabranch-sim", "--test", "faults", "--", "--nocapture"]);
-    // Half of them over networks that only lose, half over networks that lie as well.
-    command.env("FAULTS", connections.div_ceil(2).to_string());
+    command.env("FAULTS", connections.div_ceil(FAULT_TESTS).to_string());
     let (_, success) = run(command, std::io::stdout().lock())?;
     Ok(if success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -50,6 +50,16 @@ fn every_code_recovers_what_is_lost() {
     }
 }
 
+/// Longer than any code's of byte-sized numbers.
+#[test]
+fn windows_of_many_symbols_are_recovered() {
+    let axes =
+        [("code", "random-linear:sources=1024"), ("redundancy", "fixed:sources=600,share=0.2")];
+    let [sender, receiver] = transfer(Pair::new(&profile(&axes), 1, network(0.1)));
+    assert!(sender.sent.sources > 400 && sender.sent.windows < 4, "{:?}", sender.sent);
+    assert!(receiver.decoded > 0);
+}
+
 /// Repairs come before the data ends, and windows are long: nearly all losses are made good in passing.
 #[test]
 fn sliding_repairs_do_not_wait_for_the_window() {

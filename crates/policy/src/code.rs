@@ -241,5 +241,6 @@ impl Decoder for Never {
     }
 }
 
-/// Makes a code from its options. Options concern the encoder: whatever a decoder must know is in the keys.
+/// Makes a code from its options. Options concern the sender: the receiver knows of them only what is in the
+/// keys, and makes the code without any, so that by default all is allowed that some options allow.
 pub type Build = fn(&Options<'_>) -> Result<Box<dyn ErasureCode>, PolicyError>;

@@ -244,7 +244,8 @@ pub struct WindowView {
     /// Symbols that must be sent before anything else of this window: losses to make good, and what was
     /// taken back from a path's queue.
     pub due: u16,
-    /// Distinct symbols known to have arrived (the rank, for a maximum-distance-separable code).
+    /// Independent symbols known to have arrived, as far as acknowledgements and the receiver's reports tell.
+    /// With codes that may fail at F symbols, below `sources` until the window is known to be recovered.
     pub received: u16,
     /// Distinct symbols sent and neither acknowledged nor declared lost. A symbol with copies on
     /// several paths counts once.

@@ -28,7 +28,7 @@ pub struct Fixed {
 pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyError> {
     Ok(Box::new(Fixed {
         share: options.real("share", 0.0..=10.0)?,
-        sources: options.integer("sources", 1..=255)? as u16,
+        sources: options.integer("sources", 1..=1024)? as u16,
     }))
 }
 
