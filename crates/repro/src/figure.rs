@@ -1,76 +1,83 @@
 //! What an item's figure shows, as data.
 
 use anabranch_plot as plot;
+use anabranch_sim::scenario::{Drawing, DrawnCurve};
+use anabranch_sim::stats::Estimate;
 
-use crate::measure::Measure;
-
-/// One curve.
+/// Curves over a common abscissa, or bars.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Line {
-    /// What the legend calls it.
-    pub name: String,
-    /// Abscissae and values.
-    pub points: Vec<(f64, Measure)>,
-    /// From the paper, not measured here.
-    pub from_paper: bool,
-}
-
-/// Curves over a common abscissa.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Figure {
-    /// What it shows.
-    pub title: String,
-    /// The abscissa, with its unit.
-    pub x: String,
-    /// The ordinate, with its unit.
-    pub y: String,
-    /// The curves.
-    pub lines: Vec<Line>,
-}
+pub struct Figure(Drawing);
 
 impl Figure {
     /// A figure without curves.
     pub fn new(title: impl Into<String>, x: impl Into<String>, y: impl Into<String>) -> Self {
-        Figure { title: title.into(), x: x.into(), y: y.into(), lines: Vec::new() }
+        let (title, x_label, y_label) = (title.into(), x.into(), y.into());
+        Figure(Drawing { title, x_label, y_label, ..Drawing::default() })
     }
 
     /// Adds a measured curve, unless it has no points.
-    pub fn line(&mut self, name: impl Into<String>, points: Vec<(f64, Measure)>) {
+    pub fn line(&mut self, name: impl Into<String>, points: Vec<(f64, Estimate)>) {
         if !points.is_empty() {
-            self.lines.push(Line { name: name.into(), points, from_paper: false });
+            self.0.curves.push(DrawnCurve { name: name.into(), points, is_published: false });
         }
     }
 
     /// Adds what the paper states.
     pub fn paper(&mut self, name: impl Into<String>, points: &[(f64, f64)]) {
-        let points = points.iter().map(|(x, y)| (*x, Measure::exact(*y))).collect();
-        self.lines.push(Line { name: name.into(), points, from_paper: true });
+        let points = points.iter().map(|(x, y)| (*x, Estimate::exact(*y))).collect();
+        self.0.curves.push(DrawnCurve { name: name.into(), points, is_published: true });
     }
 
     /// Drawn: measured curves with their intervals, the paper's statements as points.
     pub fn to_svg(&self) -> String {
-        let mut figure = plot::Figure::new(&self.title, &self.x, &self.y);
-        for line in &self.lines {
-            figure = figure.line(line.drawn());
+        self.plotted().to_svg()
+    }
+
+    /// The same for narrow screens.
+    pub fn to_narrow_svg(&self) -> String {
+        plot::Figure { size: NARROW, ..self.plotted() }.to_svg()
+    }
+
+    fn plotted(&self) -> plot::Figure {
+        let Drawing { title, x_label, y_label, categories, curves, .. } = &self.0;
+        let figure = plot::Figure::new(title, x_label, y_label);
+        if !categories.is_empty() {
+            let categories = categories.clone();
+            let series = curves.iter().map(|curve| bars(curve, categories.len())).collect();
+            return figure.bars(plot::Bars { categories, series });
         }
-        figure.to_svg()
+        curves.iter().fold(figure, |figure, curve| figure.line(drawn(curve)))
     }
 }
 
+impl From<Drawing> for Figure {
+    fn from(drawing: Drawing) -> Self {
+        Figure(drawing)
+    }
+}
+
+/// Width and height for narrow screens.
+const NARROW: (f64, f64) = (380.0, 340.0);
 /// More points than this are drawn without markers.
 const MARKED: usize = 60;
 
-impl Line {
-    fn drawn(&self) -> plot::Line {
-        let points = self.points.iter().map(|(x, y)| (*x, y.mean)).collect();
-        let spread = self.points.iter().any(|(_, y)| y.hi > y.lo);
-        let band = self.points.iter().map(|(_, y)| (y.lo, y.hi));
-        let line = plot::Line::new(&self.name, points);
-        let line = if spread { line.band(band.collect()) } else { line };
-        line.style(match self.from_paper {
-            true if self.points.len() < 3 => plot::Style::Scatter,
-            _ if self.points.len() > MARKED => plot::Style::Plain,
-            _ => plot::Style::Marked,
-        })
-    }
+fn drawn(curve: &DrawnCurve) -> plot::Line {
+    let points = curve.points.iter().map(|(x, y)| (*x, y.mean)).collect();
+    let spread = curve.points.iter().any(|(_, y)| y.hi() > y.lo());
+    let band = curve.points.iter().map(|(_, y)| (y.lo(), y.hi()));
+    let line = plot::Line::new(&curve.name, points);
+    let line = if spread { line.band(band.collect()) } else { line };
+    line.style(match curve.is_published {
+        true if curve.points.len() < 3 => plot::Style::Scatter,
+        _ if curve.points.len() > MARKED => plot::Style::Plain,
+        _ => plot::Style::Marked,
+    })
+}
+
+fn bars(curve: &DrawnCurve, categories: usize) -> plot::BarSeries {
+    let value = |place: usize| {
+        let found = curve.points.iter().find(|(x, _)| *x == place as f64);
+        found.map_or((f64::NAN, f64::NAN, f64::NAN), |(_, y)| (y.mean, y.lo(), y.hi()))
+    };
+    plot::BarSeries { name: curve.name.clone(), values: (0..categories).map(value).collect() }
 }

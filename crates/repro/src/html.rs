@@ -2,21 +2,14 @@
 
 use std::fmt::Write;
 
-use crate::catalogue::{self, PAPERS};
-use crate::outcome::Verdict;
-use crate::report::{ItemReport, Report, number, range};
+use anabranch_sim::scenario::Finding;
+use anabranch_sim::stats;
 
-const STYLE: &str = "\
-body{font:16px/1.5 system-ui,sans-serif;max-width:1080px;margin:2rem auto;padding:0 1rem;color:#222}\
-h1{font-size:1.7rem}h2{margin-top:3rem;border-bottom:2px solid #ddd}\
-section{margin:2rem 0;padding:1rem 1.2rem;border:1px solid #ddd;border-radius:6px}\
-section h3{margin:0 0 .6rem}table{border-collapse:collapse;font-size:.9rem}\
-th,td{text-align:left;padding:.2rem .8rem .2rem 0;border-bottom:1px solid #eee;vertical-align:top}\
-td.n{font-variant-numeric:tabular-nums;white-space:nowrap}\
-.v{float:right;font-size:.85rem;padding:.1rem .6rem;border-radius:1rem;color:#fff}\
-.reproduced{background:#1b7837}.differs{background:#b35806}.not-yet{background:#666}\
-.out{color:#b30000;font-weight:600}.says{color:#444}figure{margin:1rem 0}svg{max-width:100%;height:auto}\
-.toc td:first-child{font-family:monospace}";
+use crate::catalogue::{self, PAPERS};
+use crate::outcome::{Setting, Verdict};
+use crate::report::{Bound, ItemReport, Report, number, range};
+
+const STYLE: &str = include_str!("page.css");
 
 /// Where results come from.
 #[derive(Clone, Debug, Default)]
@@ -29,115 +22,221 @@ pub struct Origin {
     pub quick: bool,
 }
 
-/// The page: a summary, then a section for each item with what the paper states, what was measured,
-/// the bounds, the note and the figure.
+/// The page: what verdicts mean, a summary, then a section for each item with what the paper has beside what
+/// was measured, and how it was run.
 pub fn page(report: &Report, origin: &Origin) -> String {
     let mut page = String::with_capacity(1 << 16);
     page.push_str("<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">");
-    page.push_str("<meta name=\"viewport\" content=\"width=device-width\">");
+    page.push_str("<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">");
     let _ = write!(page, "<title>Papers reproduced</title><style>{STYLE}</style></head><body>");
-    page.push_str("<h1>Papers reproduced</h1>");
-    let length = if origin.quick { "quick runs" } else { "runs at the papers' scale" };
+    let length = if origin.quick { "Quick runs" } else { "Runs at the papers’ scale" };
     let _ = write!(
         page,
-        "<p>{} items: {} reproduced, {} differ, {} not yet. Anabranch {}, commit {}, {length}. \
-         Intervals are 95 % over seeds.</p>",
+        "<h1>Papers reproduced</h1><p class=\"sum\">{} items: {}.</p>\
+         <p>{length} by Anabranch {}, commit {}. Values are means over seeds with their 95 % intervals.</p>",
         report.items.len(),
-        report.count(Verdict::Reproduced),
-        report.count(Verdict::Differs),
-        report.count(Verdict::NotYet),
+        report.sum(),
         escape(&origin.version),
-        escape(&origin.commit),
+        escape(origin.commit.get(..12).unwrap_or(&origin.commit)),
     );
-    contents(&mut page, report);
+    page.push_str(LEGEND);
     for (paper, title) in PAPERS {
-        let mut items = report.items.iter().filter(|item| item.paper == paper).peekable();
-        if items.peek().is_some() {
+        let items: Vec<_> = report.items.iter().filter(|item| item.paper == paper).collect();
+        if !items.is_empty() {
             let _ = write!(page, "<h2>{}</h2>", escape(title));
+            contents(&mut page, &items);
         }
         for item in items {
-            section(&mut page, item);
+            section(&mut page, item, origin.quick);
         }
     }
     page.push_str("</body></html>\n");
     page
 }
 
-fn contents(page: &mut String, report: &Report) {
-    page.push_str("<table class=\"toc\"><tr><th>item</th><th>verdict</th><th>setting</th></tr>");
-    for item in &report.items {
-        let setting = catalogue::find(&item.id).map_or("", |item| item.scenario);
+const LEGEND: &str = "<dl class=\"legend\">\
+<dt><span class=\"v reproduced\">reproduced</span></dt>\
+<dd>every claim holds, with its whole interval</dd>\
+<dt><span class=\"v open\">open</span></dt>\
+<dd>the means are within their bounds, an interval is not: more seeds would tell</dd>\
+<dt><span class=\"v differs\">differs</span></dt>\
+<dd>a claim fails, and runs without the suspected cause show why</dd>\
+<dt><span class=\"v not-yet\">not-yet</span></dt>\
+<dd>not checked, or a claim fails and why is not shown</dd></dl>";
+
+fn contents(page: &mut String, items: &[&ItemReport]) {
+    page.push_str("<ul class=\"toc\">");
+    for item in items {
         let _ = write!(
             page,
-            "<tr><td><a href=\"#{0}\">{0}</a></td><td>{1}</td><td>{2}</td></tr>",
-            escape(&item.id),
+            "<li><span class=\"v {0}\">{0}</span><a href=\"#{1}\">{2}</a> <small>{3}</small></li>",
             item.verdict,
-            escape(setting)
+            escape(&item.id),
+            escape(heading(item)),
+            escape(&source(item)),
         );
     }
-    page.push_str("</table>");
+    page.push_str("</ul>");
 }
 
-fn section(page: &mut String, item: &ItemReport) {
+/// What the item is, for somebody who does not know the paper.
+fn heading(item: &ItemReport) -> &str {
+    let title = &item.outcome.published.title;
+    if title.is_empty() { &item.id } else { title }
+}
+
+/// Where it is published: as the item says, or as its identifier does: `mplot-fig11` is Figure 11.
+fn source(item: &ItemReport) -> String {
+    let source = &item.outcome.published.source;
+    if !source.is_empty() {
+        return source.clone();
+    }
+    let name = item.id.split_once('-').map_or("", |(_, name)| name);
+    for (word, kind) in [("fig", "Figure"), ("tab", "Table"), ("thm", "Theorem")] {
+        if let Some(number) = name.strip_prefix(word) {
+            return format!("{kind} {number}");
+        }
+    }
+    name.to_owned()
+}
+
+fn section(page: &mut String, item: &ItemReport, quick: bool) {
     let (id, verdict) = (escape(&item.id), item.verdict);
     let _ = write!(
         page,
-        "<section id=\"{id}\"><span class=\"v {verdict}\">{verdict}</span><h3>{id}</h3>"
+        "<section id=\"{id}\"><span class=\"v {verdict}\">{verdict}</span><h3>{}</h3>\
+         <p class=\"where\">{} · <code>{id}</code></p>",
+        escape(heading(item)),
+        escape(&source(item))
     );
-    if let Ok(known) = catalogue::find(&item.id) {
+    let _ = write!(page, "<p><b>The paper:</b> {}</p>", escape(&item.paper_says));
+    if item.outcome.published.title.is_empty()
+        && let Ok(known) = catalogue::find(&item.id)
+    {
+        let _ = write!(page, "<p><b>To show:</b> {}</p>", escape(known.must_show));
+    }
+    for figure in &item.outcome.figures {
         let _ = write!(
             page,
-            "<p>{}</p><p class=\"says\"><b>The paper:</b> {}<br><b>To show:</b> {}</p>",
-            escape(known.scenario),
-            escape(known.paper_says),
-            escape(known.must_show)
+            "<figure class=\"wide\">{}</figure><figure class=\"narrow\">{}</figure>",
+            figure.to_svg(),
+            figure.to_narrow_svg()
         );
     }
-    for figure in &item.figures {
-        let _ = write!(page, "<figure>{}</figure>", figure.to_svg());
-    }
-    measured(page, item);
+    let findings = &item.outcome.findings;
+    let (judged, others): (Vec<_>, Vec<_>) = findings.iter().partition(|f| f.verdict.is_some());
+    let (ablations, claims): (Vec<_>, Vec<_>) = judged.into_iter().partition(|f| f.is_ablation);
+    table(page, "What must hold", &claims);
     if !item.note.is_empty() {
         let _ = write!(page, "<p>{}</p>", escape(&item.note));
     }
+    let why = if verdict == Verdict::Differs {
+        "Why it differs"
+    } else {
+        "What would explain a difference"
+    };
+    table(page, why, &ablations);
+    if !others.is_empty() {
+        let _ = write!(page, "<details><summary>{} more values</summary>", others.len());
+        table(page, "", &others);
+        page.push_str("</details>");
+    }
+    settings(page, item, quick);
     page.push_str("</section>");
 }
 
-fn measured(page: &mut String, item: &ItemReport) {
-    if item.measured.is_empty() {
+fn table(page: &mut String, title: &str, findings: &[&Finding]) {
+    if findings.is_empty() {
         return;
     }
-    page.push_str(
-        "<table><tr><th>measured</th><th>mean</th><th>95 % interval</th><th>runs</th><th>bound</th></tr>",
-    );
-    let names = if item.order.is_empty() {
-        item.measured.keys().cloned().collect()
-    } else {
-        item.order.clone()
+    let has = |part: fn(&Finding) -> bool| findings.iter().any(|finding| part(finding));
+    let (paper, judged) = (has(|f| f.paper.is_some()), has(|f| f.verdict.is_some()));
+    if !title.is_empty() {
+        let _ = write!(page, "<h4>{title}</h4>");
+    }
+    page.push_str("<table><thead><tr><th>what</th>");
+    for (shown, head) in
+        [(paper, "paper"), (true, "here"), (judged, "must be"), (judged, "verdict")]
+    {
+        if shown {
+            let _ = write!(page, "<th>{head}</th>");
+        }
+    }
+    page.push_str("</tr></thead><tbody>");
+    for finding in findings {
+        row(page, finding, paper, judged);
+    }
+    page.push_str("</tbody></table>");
+}
+
+fn row(page: &mut String, finding: &Finding, paper: bool, judged: bool) {
+    let mut name = escape(&finding.name);
+    if let Some(reading) = &finding.reading {
+        let _ = write!(name, " <small>(reading {})</small>", escape(reading));
+    }
+    let _ = write!(page, "<tr><td>{name}</td>");
+    let mut cell = |head: &str, text: &str, class: &str| {
+        let _ = write!(page, "<td class=\"n {class}\" data-head=\"{head}\">{text}</td>");
     };
-    for name in &names {
-        let Some(measure) = item.measured.get(name) else { continue };
-        let bound = item.bounds.iter().find(|bound| bound.name == *name);
-        let (class, text) = match bound {
-            Some(bound) if !bound.holds(measure.mean) => ("n out", range(bound)),
-            Some(bound) => ("n", range(bound)),
-            None => ("n", String::new()),
+    if paper {
+        cell("paper", &finding.paper.as_deref().map_or_else(String::new, escape), "");
+    }
+    cell("here", &measured(finding), "");
+    if judged {
+        cell("must be", &range(&Bound::of(finding)), "");
+        let (word, class) = match finding.verdict {
+            Some(stats::Verdict::Open { seeds: Some(seeds) }) => {
+                (format!("open; about {seeds} seeds would settle it"), "maybe")
+            }
+            Some(stats::Verdict::Open { seeds: None }) => ("open".to_owned(), "maybe"),
+            Some(stats::Verdict::Fails) => ("fails".to_owned(), "out"),
+            Some(stats::Verdict::Holds) => ("holds".to_owned(), ""),
+            None => (String::new(), ""),
         };
-        let interval = if measure.lo < measure.hi {
-            format!("{} to {}", number(measure.lo), number(measure.hi))
-        } else {
-            String::new()
+        cell("verdict", &word, class);
+    }
+    page.push_str("</tr>");
+}
+
+/// `5.28 <small>5.22 to 5.33</small>`.
+fn measured(finding: &Finding) -> String {
+    let Some(estimate) = &finding.estimate else { return "not measured".to_owned() };
+    let mut text = number(estimate.mean);
+    if let Some((lo, hi)) = estimate.interval.filter(|(lo, hi)| lo < hi) {
+        let _ = write!(text, " <small>{} to {}</small>", number(lo), number(hi));
+    }
+    text
+}
+
+fn settings(page: &mut String, item: &ItemReport, quick: bool) {
+    let quick = if quick { " --quick" } else { "" };
+    let command = |text: &str| format!("<pre>{}</pre>", escape(text));
+    page.push_str("<details class=\"run\"><summary>How this was made</summary>");
+    if item.outcome.settings.is_empty() {
+        page.push_str("<p>Computed from the paper’s formulas.</p>");
+    }
+    for Setting { file, seeds, points, duration, flows } in &item.outcome.settings {
+        let counted = |n: usize, noun: &str| {
+            if n == 1 { format!("one {noun}") } else { format!("{n} {noun}s") }
         };
         let _ = write!(
             page,
-            "<tr><td>{}</td><td class=\"{class}\">{}</td><td class=\"n\">{interval}</td>\
-             <td class=\"n\">{}</td><td class=\"{class}\">{text}</td></tr>",
-            escape(name),
-            number(measure.mean),
-            measure.n,
+            "<p><code>{}</code>: {}, {} each, runs of {}.</p><ul>",
+            escape(file),
+            counted(*points, "point"),
+            counted(*seeds, "seed"),
+            escape(duration)
         );
+        for flow in flows {
+            let _ = write!(page, "<li><code>{}</code></li>", escape(flow));
+        }
+        let _ = write!(page, "</ul>{}", command(&format!("anabranch sim run {file}{quick}")));
     }
-    page.push_str("</table>");
+    let _ = write!(
+        page,
+        "<p>All of this item:</p>{}</details>",
+        command(&format!("anabranch repro {}{quick}", item.id))
+    );
 }
 
 /// Text as HTML shows it.
@@ -148,19 +247,22 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Measure;
     use crate::outcome::Outcome;
+    use anabranch_sim::stats::Estimate;
 
     #[test]
     fn the_page_is_self_contained_and_escaped() {
         let item = catalogue::find("mplot-tab2").unwrap();
         let mut outcome = Outcome::new();
-        outcome.bounded("a < b", Measure::exact(2.0), None, 1.0);
+        outcome.bounded("a < b", Estimate::exact(2.0), None, 1.0);
+        outcome.paper("> 3");
         outcome.remark("x & y");
         let report = Report { items: vec![ItemReport::new(item, outcome)] };
-        let page = page(&report, &Origin::default());
+        let page = page(&report, &Origin { quick: true, ..Origin::default() });
         assert!(page.contains("a &lt; b") && page.contains("x &amp; y"));
-        assert!(page.contains("class=\"n out\""));
+        assert!(page.contains("data-head=\"paper\">&gt; 3</td>"));
+        assert!(page.contains("class=\"n out\"") && page.contains("Table 2"));
+        assert!(page.contains("anabranch repro mplot-tab2 --quick"));
         assert!(!page.contains("http") && !page.contains("<script") && !page.contains("src="));
     }
 }

@@ -1,65 +1,68 @@
-//! What a checker found: figures with intervals, bounds on them, and a verdict.
+//! What was found about an item: figures with intervals, bounds on them, and a verdict.
 
+use anabranch_sim::scenario::{Finding, Published};
+use anabranch_sim::stats::{self, Estimate};
 use serde::{Deserialize, Serialize};
 
 use crate::figure::Figure;
-use crate::measure::Measure;
 
 /// How an item came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Every bound holds.
+    /// Every claim holds, with its whole interval.
     Reproduced,
-    /// A bound does not hold, and an ablation shows the mechanism.
+    /// No claim fails, but the interval of one reaches beyond its bounds: more seeds would tell.
+    Open,
+    /// A claim fails, and ablations whose own claims hold show why.
     Differs,
-    /// There is no checker, or a bound does not hold and why is not shown.
+    /// There is no checker, or a claim fails and why is not shown.
     NotYet,
+}
+
+impl Verdict {
+    /// Every verdict with the word for it.
+    pub const ALL: [(Verdict, &str); 4] = [
+        (Verdict::Reproduced, "reproduced"),
+        (Verdict::Open, "open"),
+        (Verdict::Differs, "differs"),
+        (Verdict::NotYet, "not-yet"),
+    ];
 }
 
 impl core::fmt::Display for Verdict {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.pad(match self {
-            Verdict::Reproduced => "reproduced",
-            Verdict::Differs => "differs",
-            Verdict::NotYet => "not-yet",
-        })
+        let word = Verdict::ALL.iter().find(|(verdict, _)| verdict == self);
+        f.pad(word.map_or("", |(_, word)| word))
     }
 }
 
-/// What a measured figure must lie within.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Bound {
-    /// The figure's name.
-    pub name: String,
-    /// Its least value, if there is one.
-    pub min: Option<f64>,
-    /// Its largest value, if there is one.
-    pub max: Option<f64>,
+/// How one of an item's scenarios was run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Setting {
+    /// The scenario's path in the repository.
+    pub file: String,
+    /// Seeds of each point.
+    pub seeds: usize,
+    /// Points of its sweep.
+    pub points: usize,
+    /// Duration of a run with the warm-up in it, such as `300s, the first 20s not measured`.
+    pub duration: String,
+    /// What ran: groups of flows with their protocols and policies.
+    pub flows: Vec<String>,
 }
 
-impl Bound {
-    /// Whether `value` is inside. Not a number never is.
-    pub fn holds(&self, value: f64) -> bool {
-        !value.is_nan()
-            && self.min.is_none_or(|min| value >= min)
-            && self.max.is_none_or(|max| value <= max)
-    }
-}
-
-/// A checker's findings.
+/// What was found about an item.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Figures by name, in the order in which they were measured.
-    pub measured: Vec<(String, Measure)>,
-    /// Bounds on some of them.
-    pub bounds: Vec<Bound>,
-    /// What a reader should know beside the figures.
-    pub note: String,
-    /// The ablation that shows why a bound does not hold, if one was run.
-    pub mechanism: Option<String>,
-    /// The item's figure.
+    /// What the item is, in words.
+    pub published: Published,
+    /// Claims and measures, in the order in which they are shown.
+    pub findings: Vec<Finding>,
+    /// The item's figures.
     pub figures: Vec<Figure>,
+    /// How its scenarios were run; none for a formula.
+    pub settings: Vec<Setting>,
 }
 
 impl Outcome {
@@ -68,89 +71,135 @@ impl Outcome {
         Outcome::default()
     }
 
-    /// Adds a figure, unless no run measured it.
-    pub fn measure(&mut self, name: impl Into<String>, measure: Measure) {
-        if measure.n > 0 {
-            self.measured.push((name.into(), measure));
+    /// Adds a figure, unless it could not be measured.
+    pub fn measure(&mut self, name: impl Into<String>, estimate: impl Into<Option<Estimate>>) {
+        if let Some(estimate) = estimate.into() {
+            self.findings.push(finding(name.into(), Some(estimate)));
         }
     }
 
     /// Adds a figure that is certain, such as a formula's value.
     pub fn exact(&mut self, name: impl Into<String>, value: f64) {
-        self.measure(name, Measure::exact(value));
+        self.measure(name, Estimate::exact(value));
     }
 
     /// Adds a figure and the bounds on it.
     pub fn bounded(
         &mut self,
         name: impl Into<String>,
-        measure: Measure,
+        estimate: impl Into<Option<Estimate>>,
         min: impl Into<Option<f64>>,
         max: impl Into<Option<f64>>,
     ) {
-        let name = name.into();
-        self.bounds.push(Bound { name: name.clone(), min: min.into(), max: max.into() });
-        self.measure(name, measure);
+        let estimate = estimate.into();
+        let (min, max) = (min.into(), max.into());
+        let verdict = Some(stats::Verdict::of(estimate.as_ref(), min, max));
+        self.findings.push(Finding { min, max, verdict, ..finding(name.into(), estimate) });
+    }
+
+    /// Adds what the paper has to the figure that was added last.
+    pub fn paper(&mut self, value: impl core::fmt::Display) {
+        if let Some(finding) = self.findings.last_mut() {
+            finding.paper = Some(value.to_string());
+        }
     }
 
     /// Adds a sentence to the note.
     pub fn remark(&mut self, text: impl AsRef<str>) {
-        if !self.note.is_empty() {
-            self.note.push(' ');
-        }
-        self.note.push_str(text.as_ref());
+        append(&mut self.published.note, text.as_ref());
     }
 
-    /// Adds the sentence that tells what an ablation showed: used if a bound does not hold.
-    pub fn explain(&mut self, mechanism: impl Into<String>) {
-        self.mechanism = Some(mechanism.into());
+    /// The claims that are judged, or of those the ablations'.
+    pub fn claims(&self, ablations: bool) -> impl Iterator<Item = (&Finding, stats::Verdict)> {
+        let judged = self.findings.iter().filter(move |f| f.is_ablation == ablations);
+        judged.filter_map(|finding| Some((finding, finding.verdict?)))
     }
 
-    /// The figure of this name.
-    pub fn value(&self, name: &str) -> Option<f64> {
-        self.measured.iter().find(|(other, _)| other == name).map(|(_, measure)| measure.mean)
-    }
-
-    /// The bounds that do not hold for the mean of their figure.
-    pub fn broken(&self) -> impl Iterator<Item = &Bound> {
-        self.bounds.iter().filter(|bound| !self.value(&bound.name).is_some_and(|v| bound.holds(v)))
-    }
-
-    /// Reproduced if there are bounds and all hold; otherwise it differs if an ablation says why.
+    /// The verdict that the claims come to.
     pub fn verdict(&self) -> Verdict {
-        if !self.bounds.is_empty() && self.broken().next().is_none() {
-            Verdict::Reproduced
-        } else if self.mechanism.is_some() && !self.bounds.is_empty() {
-            Verdict::Differs
-        } else {
-            Verdict::NotYet
+        let fails = self.claims(false).any(|(_, verdict)| verdict == stats::Verdict::Fails);
+        let holds = self.claims(false).all(|(_, verdict)| verdict == stats::Verdict::Holds);
+        let mut ablations = self.claims(true).map(|(_, verdict)| verdict).peekable();
+        let is_explained =
+            ablations.peek().is_some() && ablations.all(|verdict| verdict == stats::Verdict::Holds);
+        match () {
+            () if self.claims(false).next().is_none() => Verdict::NotYet,
+            () if fails && is_explained => Verdict::Differs,
+            () if fails => Verdict::NotYet,
+            () if holds => Verdict::Reproduced,
+            () => Verdict::Open,
         }
     }
+}
+
+fn finding(name: String, estimate: Option<Estimate>) -> Finding {
+    Finding {
+        item: None,
+        name,
+        point: Vec::new(),
+        is_ablation: false,
+        min: None,
+        max: None,
+        paper: None,
+        reading: None,
+        estimate,
+        verdict: None,
+    }
+}
+
+/// Adds a sentence to a text.
+pub(crate) fn append(text: &mut String, sentence: &str) {
+    if !text.is_empty() && !sentence.is_empty() {
+        text.push(' ');
+    }
+    text.push_str(sentence);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn spread(mean: f64) -> Option<Estimate> {
+        Estimate::of(&[mean - 0.1, mean, mean + 0.1])
+    }
+
     #[test]
-    fn a_verdict_needs_bounds_and_a_difference_needs_a_mechanism() {
+    fn a_verdict_needs_whole_intervals() {
         let mut outcome = Outcome::new();
         outcome.exact("a", 1.0);
         assert_eq!(outcome.verdict(), Verdict::NotYet);
-        outcome.bounded("b", Measure::exact(2.0), 1.0, 3.0);
+        outcome.bounded("b", spread(2.0), 1.0, 3.0);
         assert_eq!(outcome.verdict(), Verdict::Reproduced);
-        outcome.bounded("c", Measure::exact(f64::NAN), None, 3.0);
+        outcome.bounded("c", spread(2.0), 1.9, None);
+        assert_eq!(outcome.verdict(), Verdict::Open);
+        outcome.bounded("d", None, None, 3.0);
         assert_eq!(outcome.verdict(), Verdict::NotYet);
-        assert_eq!(outcome.broken().count(), 1);
-        outcome.explain("because");
+    }
+
+    #[test]
+    fn a_difference_needs_an_ablation_that_holds() {
+        let mut outcome = Outcome::new();
+        outcome.bounded("a", spread(2.0), 3.0, None);
+        assert_eq!(outcome.verdict(), Verdict::NotYet);
+        let ablation = |outcome: &mut Outcome, name: &str, min: f64| {
+            outcome.bounded(name, spread(2.0), min, None);
+            outcome.findings.last_mut().unwrap().is_ablation = true;
+        };
+        ablation(&mut outcome, "without it", 1.0);
         assert_eq!(outcome.verdict(), Verdict::Differs);
+        // An explanation that does not hold explains nothing, and one that is open not yet.
+        let mut open = outcome.clone();
+        ablation(&mut open, "nor that", 1.9);
+        assert_eq!(open.verdict(), Verdict::NotYet);
+        ablation(&mut outcome, "nor this", 2.5);
+        assert_eq!(outcome.verdict(), Verdict::NotYet);
     }
 
     #[test]
     fn verdicts_are_spelt_as_people_type_them() {
-        for verdict in [Verdict::Reproduced, Verdict::Differs, Verdict::NotYet] {
-            let json = serde_json::to_string(&verdict).unwrap();
-            assert_eq!(json, format!("\"{verdict}\""));
+        for (verdict, word) in Verdict::ALL {
+            assert_eq!(serde_json::to_string(&verdict).unwrap(), format!("\"{word}\""));
+            assert_eq!(verdict.to_string(), word);
         }
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use anabranch_sim::scenario::Finding;
+use anabranch_sim::stats::{self, Estimate};
 use serde::{Deserialize, Serialize};
 
 use crate::catalogue::Item;
-use crate::figure::Figure;
-use crate::measure::Measure;
-use crate::outcome::{Bound, Outcome, Verdict};
+use crate::outcome::{Outcome, Verdict, append};
 
 /// Everything that was checked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -26,63 +26,126 @@ pub struct ItemReport {
     pub paper: String,
     /// How it came out.
     pub verdict: Verdict,
-    /// Figures by name.
+    /// What was measured, by name.
     pub measured: BTreeMap<String, Measure>,
-    /// What they must lie within.
+    /// What some of it must lie within, with its whole interval.
     pub bounds: Vec<Bound>,
+    /// The same for the ablations that explain a difference.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ablations: Vec<Bound>,
     /// What the paper states.
     pub paper_says: String,
     /// What a reader should know beside the figures.
     pub note: String,
-    /// The item's figures: for the page, not for JSON.
+    /// Everything that was found: for the page, not for JSON.
     #[serde(skip)]
-    pub figures: Vec<Figure>,
-    /// Names of the figures in the order in which they were measured.
-    #[serde(skip)]
-    pub order: Vec<String>,
+    pub outcome: Outcome,
+}
+
+/// Something measured in one or more runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measure {
+    /// The mean.
+    pub mean: f64,
+    /// Lower end of the 95 % interval; the mean itself for a single or certain value.
+    pub lo: f64,
+    /// Upper end.
+    pub hi: f64,
+    /// Values that it comes from.
+    pub n: usize,
+}
+
+/// What something measured must lie within.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bound {
+    /// Its name.
+    pub name: String,
+    /// Its least value, if there is one.
+    pub min: Option<f64>,
+    /// Its largest value, if there is one.
+    pub max: Option<f64>,
+}
+
+impl From<&Estimate> for Measure {
+    fn from(estimate: &Estimate) -> Self {
+        let Estimate { mean, n, .. } = *estimate;
+        Measure { mean, lo: estimate.lo(), hi: estimate.hi(), n }
+    }
+}
+
+impl Bound {
+    /// The bound of a claim.
+    pub fn of(finding: &Finding) -> Self {
+        Bound { name: finding.name.clone(), min: finding.min, max: finding.max }
+    }
 }
 
 impl ItemReport {
-    /// What a checker found about an item.
+    /// What was found about an item.
     pub fn new(item: &Item, outcome: Outcome) -> Self {
         let verdict = outcome.verdict();
-        let mut note = outcome.note.clone();
-        let broken: Vec<String> = outcome.broken().map(|bound| describe(bound, &outcome)).collect();
-        if !broken.is_empty() {
-            append(&mut note, &format!("Outside its bounds: {}.", broken.join("; ")));
-        }
-        if let (Verdict::Differs, Some(mechanism)) = (verdict, &outcome.mechanism) {
-            append(&mut note, mechanism);
-        }
+        let bounds = |ablations| outcome.claims(ablations).map(|(f, _)| Bound::of(f)).collect();
+        let measured = |finding: &Finding| {
+            Some((finding.name.clone(), Measure::from(finding.estimate.as_ref()?)))
+        };
+        let stated = &outcome.published.paper;
         ItemReport {
             id: item.id.to_owned(),
             paper: item.paper().to_owned(),
             verdict,
-            order: outcome.measured.iter().map(|(name, _)| name.clone()).collect(),
-            measured: outcome.measured.into_iter().collect(),
-            bounds: outcome.bounds,
-            paper_says: item.paper_says.to_owned(),
-            note,
-            figures: outcome.figures,
+            measured: outcome.findings.iter().filter_map(measured).collect(),
+            bounds: bounds(false),
+            ablations: bounds(true),
+            paper_says: if stated.is_empty() { item.paper_says } else { stated }.to_owned(),
+            note: note(&outcome, verdict),
+            outcome,
         }
     }
-
-    /// An item that nothing was found about.
-    pub fn not_yet(item: &Item, note: impl Into<String>) -> Self {
-        ItemReport { note: note.into(), ..ItemReport::new(item, Outcome::new()) }
-    }
 }
 
-fn append(note: &mut String, sentence: &str) {
-    if !note.is_empty() {
-        note.push(' ');
+/// The item's note with what fails, what is open, and why.
+fn note(outcome: &Outcome, verdict: Verdict) -> String {
+    let mut note = outcome.published.note.clone();
+    let mut say = |before: &str, ablations: bool, wanted: fn(stats::Verdict) -> bool| {
+        let named: Vec<String> = outcome
+            .claims(ablations)
+            .filter(|(_, verdict)| wanted(*verdict))
+            .map(|(finding, verdict)| describe(finding, verdict))
+            .collect();
+        if !named.is_empty() {
+            append(&mut note, &format!("{before}: {}.", named.join("; ")));
+        }
+    };
+    say("Outside its bounds", false, |verdict| verdict == stats::Verdict::Fails);
+    say("Open", false, |verdict| matches!(verdict, stats::Verdict::Open { .. }));
+    match verdict {
+        Verdict::Differs => append(&mut note, &outcome.published.explanation),
+        Verdict::NotYet => {
+            say("An explanation was tested and is not shown", true, |verdict| {
+                verdict != stats::Verdict::Holds
+            });
+        }
+        _ => {}
     }
-    note.push_str(sentence);
+    note
 }
 
-fn describe(bound: &Bound, outcome: &Outcome) -> String {
-    let value = outcome.value(&bound.name).unwrap_or(f64::NAN);
-    format!("{} is {} ({})", bound.name, number(value), range(bound))
+/// `ratio is 0.9 to 1.1 (at least 1; 12 seeds would settle it)`.
+fn describe(finding: &Finding, verdict: stats::Verdict) -> String {
+    let value = match &finding.estimate {
+        Some(estimate) if verdict == stats::Verdict::Fails || estimate.interval.is_none() => {
+            number(estimate.mean)
+        }
+        Some(estimate) => format!("{} to {}", number(estimate.lo()), number(estimate.hi())),
+        None => "not measured".to_owned(),
+    };
+    let settled = match verdict {
+        stats::Verdict::Open { seeds: Some(seeds) } => {
+            format!("; about {seeds} seeds would settle it")
+        }
+        _ => String::new(),
+    };
+    format!("{} is {value} ({}{settled})", finding.name, range(&Bound::of(finding)))
 }
 
 /// A bound's range in words.
@@ -131,27 +194,35 @@ impl Report {
             let (id, verdict) = (&item.id, item.verdict);
             let _ = writeln!(text, "{id:width$}  {verdict:10}  {}", first_line(item));
         }
-        let _ = writeln!(
-            text,
-            "\n{} reproduced, {} differ, {} not yet",
-            self.count(Verdict::Reproduced),
-            self.count(Verdict::Differs),
-            self.count(Verdict::NotYet)
-        );
+        let _ = writeln!(text, "\n{}", self.sum());
         text
+    }
+
+    /// `12 reproduced, 3 open, 5 differ, 1 not yet`.
+    pub fn sum(&self) -> String {
+        let count = |verdict| self.count(verdict);
+        format!(
+            "{} reproduced, {} open, {} differ, {} not yet",
+            count(Verdict::Reproduced),
+            count(Verdict::Open),
+            count(Verdict::Differs),
+            count(Verdict::NotYet)
+        )
     }
 }
 
-/// The bounded figures of an item that is checked, the note of one that is not.
+/// What the verdict rests on: the claims that do not hold, else the first ones; the note of an item
+/// without claims.
 fn first_line(item: &ItemReport) -> String {
     const MOST: usize = 4;
-    let shown = item.bounds.iter().take(MOST).map(|bound| {
-        let value = item.measured.get(&bound.name).map_or(f64::NAN, |measure| measure.mean);
-        format!("{} {} ({})", bound.name, number(value), range(bound))
-    });
+    let claims: Vec<_> = item.outcome.claims(false).collect();
+    let loose = || claims.iter().filter(|(_, verdict)| *verdict != stats::Verdict::Holds);
+    let chosen: Vec<_> =
+        if loose().next().is_some() { loose().collect() } else { claims.iter().collect() };
+    let shown = chosen.iter().take(MOST).map(|(finding, verdict)| describe(finding, *verdict));
     let mut line = shown.collect::<Vec<_>>().join(", ");
-    if item.bounds.len() > MOST {
-        let _ = write!(line, ", and {} more", item.bounds.len() - MOST);
+    if chosen.len() > MOST {
+        let _ = write!(line, ", and {} more", chosen.len() - MOST);
     }
     if line.is_empty() { item.note.clone() } else { line }
 }
@@ -164,7 +235,7 @@ mod tests {
     #[test]
     fn json_has_the_published_shape() {
         let mut outcome = Outcome::new();
-        outcome.bounded("goodput", Measure::of(&[1.0, 2.0]), 1.0, None);
+        outcome.bounded("goodput", Estimate::of(&[1.5, 1.5]), 1.0, None);
         outcome.remark("Fine.");
         let item = catalogue::find("mplot-fig3").unwrap();
         let report = Report { items: vec![ItemReport::new(item, outcome)] };
@@ -185,16 +256,27 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_bound_is_named_in_the_note() {
-        let mut outcome = Outcome::new();
-        outcome.bounded("ratio", Measure::exact(0.5), 1.0, None);
+    fn the_note_names_what_fails_what_is_open_and_why() {
         let item = catalogue::find("mplot-fig3").unwrap();
+        let mut outcome = Outcome::new();
+        outcome.bounded("ratio", Estimate::of(&[0.9, 1.1, 1.3]), 1.0, None);
+        let report = ItemReport::new(item, outcome.clone());
+        assert_eq!(report.verdict, Verdict::Open);
+        let open = "Open: ratio is 0.603 to 1.597 (at least 1; about 18 seeds would settle it).";
+        assert!(report.note.contains(open), "{}", report.note);
+        outcome.bounded("other", Estimate::of(&[0.4, 0.5, 0.6]), 1.0, None);
+        outcome.published.explanation = "Without X it is 1.2.".to_owned();
         let report = ItemReport::new(item, outcome.clone());
         assert_eq!(report.verdict, Verdict::NotYet);
-        assert!(report.note.contains("ratio is 0.5 (at least 1)"), "{}", report.note);
-        outcome.explain("Without X it is 1.2.");
+        assert!(report.note.contains("other is 0.5 (at least 1)"), "{}", report.note);
+        assert!(!report.note.contains("Without X"), "an explanation that nothing shows");
+        outcome.exact("without X", 1.2);
+        if let Some(last) = outcome.findings.last_mut() {
+            (last.is_ablation, last.min) = (true, Some(1.0));
+            last.verdict = Some(stats::Verdict::Holds);
+        }
         let report = ItemReport::new(item, outcome);
-        assert_eq!(report.verdict, Verdict::Differs);
+        assert_eq!((report.verdict, report.ablations.len()), (Verdict::Differs, 1));
         assert!(report.note.contains("Without X"), "{}", report.note);
     }
 

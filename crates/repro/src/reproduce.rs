@@ -1,6 +1,6 @@
 //! From items to verdicts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -9,10 +9,12 @@ use anabranch_sim::report::RunReport;
 use anabranch_sim::scenario::{RunError, RunOptions, Scenario};
 
 use crate::catalogue::Item;
-use crate::check::{Check, check};
+use crate::check;
+use crate::experiments::{self, Experiment};
+use crate::figure::Figure;
+use crate::outcome::{Outcome, Setting};
 use crate::pool;
 use crate::report::{ItemReport, Report};
-use crate::simulated::{Evidence, Experiment};
 
 /// How items are reproduced.
 #[derive(Clone, Copy)]
@@ -89,7 +91,7 @@ pub fn reproduce(items: &[&Item], settings: &Settings<'_>) -> Result<Report, Fai
     let items: Vec<&Item> =
         crate::catalogue::items().iter().filter(|item| wanted.contains(item.id)).collect();
     let plans = plan(&items, settings)?;
-    let evidence = run_all(&plans, settings)?;
+    let evidence = run_all(plans, settings)?;
     let reports = pool::work(&items, settings.jobs, settings.cancel, |item| judge(item, &evidence));
     let reports: Option<Vec<ItemReport>> = reports.into_iter().collect();
     Ok(Report { items: reports.ok_or(Failure::Cancelled)? })
@@ -97,53 +99,52 @@ pub fn reproduce(items: &[&Item], settings: &Settings<'_>) -> Result<Report, Fai
 
 /// An experiment that is run.
 struct Planned {
-    name: &'static str,
+    experiment: &'static Experiment,
     scenario: Scenario,
     journal: Option<Journal>,
 }
 
+/// The runs of an experiment, by point and seed.
+struct Evidence {
+    plan: Planned,
+    runs: Vec<Vec<RunReport>>,
+}
+
 /// The experiments that the items need, each once.
 fn plan(items: &[&Item], settings: &Settings<'_>) -> Result<Vec<Planned>, Failure> {
-    let mut experiments: BTreeMap<&str, &'static Experiment> = BTreeMap::new();
-    for item in items {
-        if let Some(Check::Simulated(simulated)) = check(item.id) {
-            experiments.extend(simulated.experiments.iter().map(|one| (one.name, *one)));
-        }
-    }
-    experiments.into_values().map(|experiment| prepare(experiment, settings)).collect()
+    let needed =
+        |experiment: &&Experiment| items.iter().any(|item| experiment.items.contains(item.id));
+    experiments::all().iter().filter(needed).map(|one| prepare(one, settings)).collect()
 }
 
 fn prepare(experiment: &'static Experiment, settings: &Settings<'_>) -> Result<Planned, Failure> {
     let scenario = experiment.scenario(settings.quick).map_err(Failure::Run)?;
     let journal = settings.runs.map(|directory| {
-        let assignments = scenario.assignments();
         let (name, hash, text) = (scenario.name(), scenario.hash(), scenario.source());
-        let provenance = Provenance::new(name, &hash, assignments, text);
+        let provenance = Provenance::new(name, &hash, &scenario.settings(), text);
         // Quick and full runs are of different scenarios and live apart.
         let length = if settings.quick { "quick" } else { "full" };
         let directory = directory.join(length).join(experiment.name.replace('/', "-"));
         Journal::open(&directory, &provenance)
     });
     let journal = journal.transpose().map_err(Failure::Results)?;
-    Ok(Planned { name: experiment.name, scenario, journal })
+    Ok(Planned { experiment, scenario, journal })
 }
 
 /// One run of an experiment.
 struct Task<'a> {
     plan: &'a Planned,
+    index: usize,
     point: usize,
     seed: u64,
 }
 
-fn run_all(plans: &[Planned], settings: &Settings<'_>) -> Result<Evidence, Failure> {
+fn run_all(plans: Vec<Planned>, settings: &Settings<'_>) -> Result<Vec<Evidence>, Failure> {
     let mut tasks = Vec::new();
-    for plan in plans {
+    for (index, plan) in plans.iter().enumerate() {
         for point in 0..plan.scenario.points().len() {
-            tasks.extend(plan.scenario.seeds().iter().map(|seed| Task {
-                plan,
-                point,
-                seed: *seed,
-            }));
+            let seeds = plan.scenario.seeds().iter();
+            tasks.extend(seeds.map(|seed| Task { plan, index, point, seed: *seed }));
         }
     }
     let (done, found) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -164,22 +165,27 @@ fn run_all(plans: &[Planned], settings: &Settings<'_>) -> Result<Evidence, Failu
         }
         result
     });
-    let mut evidence = Evidence::default();
+    let places = |plan: &Planned| vec![Vec::new(); plan.scenario.points().len()];
+    let mut runs: Vec<Vec<Vec<RunReport>>> = plans.iter().map(places).collect();
     let mut failure = None;
     for (task, result) in tasks.iter().zip(results) {
         match result {
-            Some(Ok((run, _))) => evidence.add(task.plan.name, run),
+            Some(Ok((run, _))) => {
+                let point = runs.get_mut(task.index).and_then(|points| points.get_mut(task.point));
+                point.into_iter().for_each(|point| point.push(run.clone()));
+            }
             Some(Err(Failure::Cancelled)) | None => failure = failure.or(Some(Failure::Cancelled)),
             // What failed says more than that the others were given up.
             Some(Err(error)) => return Err(error),
         }
     }
-    failure.map_or(Ok(evidence), Err)
+    let evidence = plans.into_iter().zip(runs).map(|(plan, runs)| Evidence { plan, runs });
+    failure.map_or_else(|| Ok(evidence.collect()), Err)
 }
 
 /// Finds or makes a run; true if it was found.
 fn one(task: &Task<'_>, cancel: &AtomicBool) -> Result<(RunReport, bool), Failure> {
-    let Planned { name, scenario, journal } = task.plan;
+    let Planned { experiment, scenario, journal } = task.plan;
     let id = RunId { point: task.point, seed: task.seed };
     if let Some(journal) = journal
         && let Some(run) = journal.load(id).map_err(Failure::Results)?
@@ -189,11 +195,19 @@ fn one(task: &Task<'_>, cancel: &AtomicBool) -> Result<(RunReport, bool), Failur
     let Some(point) = scenario.points().get(task.point) else { return Err(Failure::Cancelled) };
     let mut options = RunOptions { cancel: Some(cancel), ..RunOptions::default() };
     let run = match scenario.run_with(point, task.seed, &mut options) {
-        // Checkers read means and deviations; every single packet's delay would fill memory.
-        Ok(run) => RunReport { samples: Vec::new(), ..run },
+        Ok(mut run) => {
+            // What no claim looks at would fill memory.
+            scenario.trim(&mut run);
+            run
+        }
         Err(RunError::Cancelled) => return Err(Failure::Cancelled),
         Err(error) => {
-            let why = format!("{name}, point {}, seed {}: {error}", task.point + 1, task.seed);
+            let why = format!(
+                "{}, point {}, seed {}: {error}",
+                experiment.name,
+                task.point + 1,
+                task.seed
+            );
             return Err(Failure::Run(why));
         }
     };
@@ -203,10 +217,47 @@ fn one(task: &Task<'_>, cancel: &AtomicBool) -> Result<(RunReport, bool), Failur
     Ok((run, false))
 }
 
-fn judge(item: &Item, evidence: &Evidence) -> ItemReport {
-    match check(item.id) {
-        Some(Check::Formula(formula)) => ItemReport::new(item, formula()),
-        Some(Check::Simulated(simulated)) => ItemReport::new(item, (simulated.check)(evidence)),
-        None => ItemReport::not_yet(item, "There is no scenario and no checker for it yet."),
+fn judge(item: &Item, evidence: &[Evidence]) -> ItemReport {
+    if let Some(formula) = check::formula(item.id) {
+        return ItemReport::new(item, formula.outcome());
+    }
+    let own = evidence.iter().filter(|evidence| evidence.plan.experiment.items.contains(item.id));
+    let mut outcome = Outcome::new();
+    for Evidence { plan, runs } in own {
+        let scenario = &plan.scenario;
+        let is_own = |of: &Option<String>| of.as_deref() == Some(item.id);
+        outcome.findings.extend(scenario.judge(runs).into_iter().filter(|f| is_own(&f.item)));
+        let drawings = scenario.draw(runs).into_iter().filter(|drawing| is_own(&drawing.item));
+        outcome.figures.extend(drawings.map(Figure::from));
+        if let Some(result) = scenario.results().iter().find(|result| result.item == item.id) {
+            outcome.published = result.clone();
+        }
+        outcome.settings.push(setting(plan));
+    }
+    if outcome.settings.is_empty() {
+        outcome.remark("There is no scenario and no formula for it yet.");
+    }
+    // What the paper claims comes before what explains a difference.
+    outcome.findings.sort_by_key(|finding| finding.is_ablation);
+    ItemReport::new(item, outcome)
+}
+
+fn setting(plan: &Planned) -> Setting {
+    let scenario = &plan.scenario;
+    let first = scenario.points().first().and_then(|point| scenario.plan(point).ok());
+    let duration = first.map_or_else(String::new, |plan| {
+        let [all, skipped] = [plan.duration, plan.warm_up].map(|time| time.as_secs_f64());
+        if skipped > 0.0 {
+            format!("{all} s, of which the first {skipped} s are not measured")
+        } else {
+            format!("{all} s")
+        }
+    });
+    Setting {
+        file: plan.experiment.file(),
+        seeds: scenario.seeds().len(),
+        points: scenario.points().len(),
+        duration,
+        flows: scenario.flows(),
     }
 }

@@ -6,7 +6,6 @@
 //! whether they were interrupted. [`stats`] turns seeds into intervals; [`trace`] writes what
 //! happened packet by packet for Wireshark and qlog viewers.
 
-pub mod stats;
 pub mod tables;
 pub mod trace;
 
@@ -16,7 +15,8 @@ mod journal;
 mod provenance;
 mod summary;
 
+pub use anabranch_sim::stats;
 pub use error::ResultsError;
 pub use journal::{Journal, RunId};
 pub use provenance::{COMMIT, Provenance, VERSION};
-pub use summary::{Expectation, MetricSummary, PointSummary, RunSummary, Summary};
+pub use summary::{ClaimSummary, MetricSummary, PointSummary, RunSummary, Summary};

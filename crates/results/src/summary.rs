@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anabranch_sim::report::RunReport;
+use anabranch_sim::scenario::Finding;
+use anabranch_sim::stats::{Estimate, Verdict};
 use serde::Serialize;
 
-use crate::stats::Estimate;
 use crate::{Provenance, ResultsError, file};
 
 /// Everything in `summary.json`. Figures that are not finite are `null` there.
@@ -19,8 +20,8 @@ pub struct Summary {
     pub seeds: Vec<u64>,
     /// The points of the sweep, in their order; one without keys if there is no sweep.
     pub points: Vec<PointSummary>,
-    /// The scenario's expectations with what became of them.
-    pub expectations: Vec<Expectation>,
+    /// The scenario's claims and measures with what became of them.
+    pub claims: Vec<ClaimSummary>,
     /// The tables with their checksums, by which damage is found before they are read.
     pub tables: BTreeMap<String, String>,
 }
@@ -79,27 +80,63 @@ impl MetricSummary {
     }
 }
 
-/// A bound that the scenario sets, and what became of it.
+/// What the runs say of one of the scenario's claims or measures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Expectation {
-    /// The point it was judged at.
+pub struct ClaimSummary {
+    /// What it is called.
+    pub name: String,
+    /// The published result that it is about.
+    pub item: Option<String>,
+    /// The values of the sweep's keys that it is about.
     pub point: BTreeMap<String, String>,
-    /// The bound in words.
-    pub bound: String,
-    /// What it is about.
-    pub subject: String,
-    /// What it bounds.
-    pub metric: String,
-    /// Whose figure divides it, run by run, if one does.
-    pub relative_to: Option<String>,
-    /// Least mean accepted.
+    /// Least value accepted.
     pub min: Option<f64>,
-    /// Largest mean accepted.
+    /// Largest value accepted.
     pub max: Option<f64>,
-    /// The mean over the seeds; none if nothing was measured.
+    /// What the paper has.
+    pub paper: Option<String>,
+    /// The reading of the paper that it depends on.
+    pub reading: Option<String>,
+    /// Whether it shows why other claims fail.
+    pub ablation: bool,
+    /// The mean over the seeds, or the statistic of their mean curve; none if nothing was measured.
     pub mean: Option<f64>,
-    /// Whether the mean is within the bounds.
-    pub met: bool,
+    /// Lower bound of its 95 % interval; none for a single seed.
+    pub lo: Option<f64>,
+    /// Upper bound.
+    pub hi: Option<f64>,
+    /// Seeds that it comes from.
+    pub n: usize,
+    /// `holds`, `open` or `fails`; none for a measure.
+    pub verdict: Option<&'static str>,
+    /// For an open claim, seeds with which its interval would be within the bounds, mean and spread being as
+    /// they are.
+    pub seeds_to_settle: Option<usize>,
+}
+
+impl From<Finding> for ClaimSummary {
+    fn from(finding: Finding) -> Self {
+        let interval = finding.estimate.and_then(|estimate| estimate.interval);
+        ClaimSummary {
+            name: finding.name,
+            item: finding.item,
+            point: finding.point.into_iter().collect(),
+            min: finding.min,
+            max: finding.max,
+            paper: finding.paper,
+            reading: finding.reading,
+            ablation: finding.is_ablation,
+            mean: finding.estimate.map(|estimate| estimate.mean),
+            lo: interval.map(|(lo, _)| lo),
+            hi: interval.map(|(_, hi)| hi),
+            n: finding.estimate.map_or(0, |estimate| estimate.n),
+            verdict: finding.verdict.map(Verdict::word),
+            seeds_to_settle: match finding.verdict {
+                Some(Verdict::Open { seeds }) => seeds,
+                _ => None,
+            },
+        }
+    }
 }
 
 impl PointSummary {

@@ -12,6 +12,7 @@ pub mod queue;
 pub mod rate;
 pub mod report;
 pub mod scenario;
+pub mod stats;
 pub mod traffic;
 pub mod wireless;
 

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anabranch_sim::scenario::{Expectation, Point, Scenario};
+use anabranch_sim::scenario::Scenario;
+use anabranch_sim::stats::Verdict;
 
 fn gallery() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")
@@ -21,23 +22,17 @@ fn load(path: &Path, assignments: &[&str]) -> Scenario {
     })
 }
 
-/// Runs every point for `seeds` seeds and holds the expectations against it.
-fn check(scenario: &Scenario, points: &[Point], seeds: u64) -> Vec<String> {
-    let mut broken = Vec::new();
-    for point in points {
-        let runs: Vec<_> = (1..=seeds)
-            .map(|seed| scenario.run(point, seed).unwrap_or_else(|error| panic!("{error}")))
-            .collect();
-        let runs: Vec<_> = runs.iter().collect();
-        let verdict = |expectation: &Expectation| expectation.check(&point.labels, &runs);
-        for verdict in scenario.expectations().iter().filter_map(verdict) {
-            if !verdict.holds {
-                let (what, mean) = (verdict.expectation, verdict.mean);
-                broken.push(format!("{:?}: {what}: {mean:?}", point.labels));
-            }
-        }
-    }
-    broken
+/// Runs every point for `seeds` seeds; returns the claims that fail.
+fn check(scenario: &Scenario, seeds: u64) -> Vec<String> {
+    let run = |point| {
+        let run = |seed| scenario.run(point, seed).unwrap_or_else(|error| panic!("{error}"));
+        (1..=seeds).map(run).collect()
+    };
+    let runs: Vec<Vec<_>> = scenario.points().iter().map(run).collect();
+    let findings = scenario.judge(&runs);
+    assert!(!findings.is_empty());
+    let failed = findings.iter().filter(|finding| finding.verdict == Some(Verdict::Fails));
+    failed.map(|finding| format!("{finding:?}")).collect()
 }
 
 #[test]
@@ -52,7 +47,7 @@ fn every_scenario_of_the_gallery_runs() {
         let stem = path.file_stem().expect("a stem").to_string_lossy().into_owned();
         assert_eq!(whole.name(), stem, "a scenario is called like its file");
         assert!(whole.description().len() > 60, "{stem} says what it shows");
-        assert!(!whole.expectations().is_empty(), "{stem} says what to expect");
+        assert!(!whole.claims().is_empty(), "{stem} says what to expect");
         let brief = load(&path, &["duration=2s", "warm-up=500ms"]);
         let reports: Vec<_> = brief
             .points()
@@ -80,7 +75,7 @@ fn short_runs_keep_the_bounds_that_time_does_not_matter_to() {
         ("mahimahi", &["duration=12s"]),
     ] {
         let scenario = load(&gallery().join(format!("{name}.toml")), assignments);
-        let broken = check(&scenario, scenario.points(), 1);
+        let broken = check(&scenario, 1);
         assert!(broken.is_empty(), "{name}: {broken:#?}");
     }
 }
@@ -90,6 +85,6 @@ fn short_runs_keep_the_bounds_that_time_does_not_matter_to() {
 fn the_uncoded_core_with_reno_is_tcp() {
     let scenario = load(&gallery().join("null-test.toml"), &["duration=100s"]);
     assert_eq!(scenario.points().len(), 12);
-    let broken = check(&scenario, scenario.points(), 5);
+    let broken = check(&scenario, 5);
     assert!(broken.is_empty(), "{broken:#?}");
 }

@@ -43,8 +43,8 @@ Finished runs are kept one by one: after an interruption the same command contin
 seeds it adds them. Results do not depend on the number of jobs. docs/results.md describes them.
 
 Exit codes:
-  0    every run was made and every bound of the scenario holds
-  1    a bound does not hold, or a run or a file failed: the reason is on standard error
+  0    every run was made and no claim of the scenario fails
+  1    a claim fails, or a run or a file did: the reason is on standard error
   2    asked wrongly: a mistake in the scenario, a directory of other results, an unknown option
   130  interrupted; what was finished is kept";
 
@@ -59,6 +59,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000),
         allow_hyphen_values = true)]
     pub seeds: Option<u64>,
+    /// Shorter, as the scenario's [quick] says
+    #[arg(long)]
+    pub quick: bool,
     /// Another value for a key of the scenario, such as duration=30s
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,

@@ -25,7 +25,7 @@ struct Outlook {
     loads: (usize, usize),
     /// Of all runs together, s.
     virtual_seconds: f64,
-    bounds: usize,
+    claims: usize,
 }
 
 #[derive(Serialize)]
@@ -71,6 +71,8 @@ pub(super) fn check(args: &CheckArgs) -> Result<(), Failure> {
             return Err(load::refuse(&mistakes));
         }
     };
+    // What --quick changes must be right as well.
+    scenario.quick().map_err(|mistakes| load::refuse(&mistakes))?;
     let outlook = outlook(&scenario).map_err(|mistakes| load::refuse(&mistakes))?;
     if args.json {
         return output::print_json(&Answer {
@@ -107,7 +109,7 @@ fn outlook(scenario: &Scenario) -> Result<Outlook, Vec<anabranch_sim::scenario::
         flows,
         loads,
         virtual_seconds: seconds,
-        bounds: scenario.expectations().len(),
+        claims: scenario.claims().iter().filter(|claim| claim.is_judged).count(),
     })
 }
 
@@ -138,6 +140,6 @@ fn text(outlook: &Outlook) -> String {
         ranged(outlook.flows, "flow"),
         ranged(outlook.loads, "load")
     );
-    let _ = writeln!(text, "  {} on the results", counted(outlook.bounds, "bound"));
+    let _ = writeln!(text, "  {} about the results", counted(outlook.claims, "claim"));
     text
 }

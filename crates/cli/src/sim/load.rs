@@ -22,9 +22,15 @@ pub(super) fn load(
     Ok(Scenario::load(&text, &file.display().to_string(), settings, &mut beside))
 }
 
-/// The same for who needs it right: mistakes are printed, all but the last one ahead of the failure.
-pub(super) fn load_right(file: &Path, settings: &[String]) -> Result<Scenario, Failure> {
-    load(file, settings)?.map_err(|mistakes| refuse(&mistakes))
+/// The same for who needs it right, shortened if `quick`: mistakes are printed, all but the last one ahead
+/// of the failure.
+pub(super) fn load_right(
+    file: &Path,
+    settings: &[String],
+    quick: bool,
+) -> Result<Scenario, Failure> {
+    let scenario = load(file, settings)?.map_err(|mistakes| refuse(&mistakes))?;
+    if quick { scenario.quick().map_err(|mistakes| refuse(&mistakes)) } else { Ok(scenario) }
 }
 
 /// The failure that mistakes are: one line for one, else one line for each and a count.

@@ -19,16 +19,16 @@ use crate::{format, interrupt, output};
 /// Runs what is not finished yet and reports all of it.
 ///
 /// # Errors
-/// As [`super::run`]; a bound of the scenario that does not hold fails.
+/// As [`super::run`]; a claim of the scenario that fails is a failure.
 pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
-    let scenario = load_right(&args.file, &args.settings)?;
+    let scenario = load_right(&args.file, &args.settings, args.quick)?;
     let seeds: Vec<u64> = match args.seeds {
         Some(count) => (1..=count).collect(),
         None => scenario.seeds().to_vec(),
     };
     let hash = scenario.hash();
-    let provenance =
-        Provenance::new(scenario.name(), &hash, scenario.assignments(), scenario.source());
+    let settings = scenario.settings();
+    let provenance = Provenance::new(scenario.name(), &hash, &settings, scenario.source());
     let out = args.out.clone().unwrap_or_else(|| default_directory(&scenario, &hash));
     let interrupted = interrupt::flag();
     let journal = Journal::open(&out, &provenance).map_err(failure)?;
@@ -47,16 +47,14 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     } else {
         output::print(&table::text(scenario.title(), &summary, &out))?;
     }
-    let broken = summary.expectations.iter().filter(|expectation| !expectation.met).count();
-    if broken == 0 {
+    let judged = |word: &str| summary.claims.iter().filter(|c| c.verdict == Some(word)).count();
+    let failed = judged("fails");
+    if failed == 0 {
         return Ok(());
     }
-    let bounds = format::counted(summary.expectations.len() as u64, "bound");
-    Err(Failure::failed(format!("{broken} of {bounds} of the scenario {}", do_not_hold(broken))))
-}
-
-fn do_not_hold(broken: usize) -> &'static str {
-    if broken == 1 { "does not hold" } else { "do not hold" }
+    let all = format::counted((judged("holds") + judged("open") + failed) as u64, "claim");
+    let verb = if failed == 1 { "fails" } else { "fail" };
+    Err(Failure::failed(format!("{failed} of {all} of the scenario {verb}")))
 }
 
 /// Makes the runs that are missing, keeping each as it finishes.

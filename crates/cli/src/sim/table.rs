@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use anabranch_results::{Expectation, MetricSummary, PointSummary, Summary};
+use anabranch_results::{ClaimSummary, MetricSummary, PointSummary, Summary};
 
 /// Subjects with more figures than this fill the screen; the files have all of them.
 const MOST_ROWS: usize = 24;
@@ -20,10 +20,10 @@ pub(super) fn text(title: &str, summary: &Summary, directory: &Path) -> String {
         };
         figures(&mut text, point);
     }
-    if !summary.expectations.is_empty() {
-        text.push_str("\nBounds\n");
-        for expectation in &summary.expectations {
-            let _ = writeln!(text, "  {}", verdict(expectation));
+    if !summary.claims.is_empty() {
+        text.push_str("\nClaims\n");
+        for claim in &summary.claims {
+            let _ = writeln!(text, "  {}", verdict(claim));
         }
     }
     let _ = writeln!(
@@ -86,14 +86,26 @@ fn figures(text: &mut String, point: &PointSummary) {
     }
 }
 
-/// `holds  goodput_mbps of bulk at least 8: 9.31 (loss = 5%)`.
-fn verdict(expectation: &Expectation) -> String {
-    let word = if expectation.met { "holds " } else { "BROKEN" };
-    let mean = expectation.mean.map_or_else(|| "not measured".to_owned(), figure);
-    let mut line = format!("{word}  {}: {mean}", expectation.bound);
-    let point = named(&expectation.point);
-    if !point.is_empty() {
-        let _ = write!(line, " ({point})");
+/// `holds  goodput_mbps of bulk: 9.31 ± 0.02 (at least 8)`.
+fn verdict(claim: &ClaimSummary) -> String {
+    let word = match claim.verdict {
+        Some("fails") => "FAILS",
+        Some(word) => word,
+        None => "",
+    };
+    let mean = claim.mean.map_or_else(|| "not measured".to_owned(), figure);
+    let mut line = format!("{word:5}  {}: {mean}", claim.name);
+    if let Some((lo, hi)) = claim.lo.zip(claim.hi) {
+        let _ = write!(line, " ± {}", figure((hi - lo) / 2.0));
+    }
+    match (claim.min, claim.max) {
+        (Some(min), Some(max)) => line.push_str(&format!(" (from {min} to {max})")),
+        (Some(min), None) => line.push_str(&format!(" (at least {min})")),
+        (None, Some(max)) => line.push_str(&format!(" (at most {max})")),
+        (None, None) => {}
+    }
+    if let Some(seeds) = claim.seeds_to_settle {
+        let _ = write!(line, "; {seeds} seeds would settle it");
     }
     line
 }

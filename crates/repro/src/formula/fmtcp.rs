@@ -7,8 +7,9 @@ use anabranch_policy::analysis::fountain::{
 use anabranch_types::{Bitrate, Rng};
 use core::time::Duration;
 
+use anabranch_sim::stats::Estimate;
+
 use crate::figure::Figure;
-use crate::measure::Measure;
 use crate::outcome::Outcome;
 
 /// Bytes in the megabyte that the paper counts by.
@@ -25,14 +26,14 @@ pub fn least_buffer() -> Outcome {
     let megabytes = |rtt| timeout_buffer(&wireless_pair(rtt, rto)).as_bytes() as f64 / MEGABYTE;
     let at = megabytes(Duration::from_millis(200));
     // Σ BW·(RTT + RTO) = 354 Mb/s · 0.4 s / 8.
-    outcome.bounded("eq. 2 with RTT 200 ms (MB)", Measure::exact(at), 17.7, 17.7);
+    outcome.bounded("eq. 2 with RTT 200 ms (MB)", Estimate::exact(at), 17.7, 17.7);
     let seconds = 100.0 * MEGABYTE * 8.0 / 354e6;
     outcome.exact("RTT + RTO for 100 MB (s)", seconds);
     let mut figure =
         Figure::new("Eq. 2: buffer for 54 + 300 Mb/s, RTO 200 ms", "largest RTT (s)", "MB");
     let points = (0..=25).map(|tenths| {
         let rtt = Duration::from_millis(100 * tenths);
-        (rtt.as_secs_f64(), Measure::exact(megabytes(rtt)))
+        (rtt.as_secs_f64(), Estimate::exact(megabytes(rtt)))
     });
     figure.line("eq. 2", points.collect());
     figure.paper("paper: more than 100 MB", &[(0.0, 100.0), (2.5, 100.0)]);
@@ -55,9 +56,9 @@ pub fn least_extra() -> Outcome {
         let window = window_under_loss(p).round() as u32;
         let extra = f64::from(extra_packets(window, p, 0.05, 64));
         let name = format!("l* at {percent} %");
-        outcome.bounded(name, Measure::exact(extra), expected, expected);
+        outcome.bounded(name, Estimate::exact(extra), expected, expected);
         outcome.exact(format!("window at {percent} %"), f64::from(window));
-        points.push((f64::from(percent), Measure::exact(extra)));
+        points.push((f64::from(percent), Estimate::exact(extra)));
     }
     let fixed = f64::from(extra_packets(10, 0.1, 0.05, 64));
     outcome.exact("l* at 10 % for a window of 10", fixed);
@@ -98,7 +99,7 @@ pub fn delivery_ratio() -> Outcome {
             checked += 1.0;
             let drawn = draw(&fast, &slow, &mut random);
             let bound = delivery_ratio_bound(p1, p2, m);
-            excess = excess.max(drawn.moved.hi / bound - 1.0);
+            excess = excess.max(drawn.moved.hi() / bound - 1.0);
             repeated_error = repeated_error.max((drawn.repeated.mean / m - 1.0).abs());
             if p1 == 0.1 {
                 ours.push((m, drawn.moved));
@@ -107,10 +108,10 @@ pub fn delivery_ratio() -> Outcome {
         }
     }
     outcome.exact("pairs of paths", checked);
-    outcome.bounded("largest ratio over its bound, less 1", Measure::exact(excess), None, 0.0);
+    outcome.bounded("largest ratio over its bound, less 1", Estimate::exact(excess), None, 0.0);
     outcome.bounded(
         "largest error of MPTCP's ratio against m",
-        Measure::exact(repeated_error),
+        Estimate::exact(repeated_error),
         None,
         // Standard errors of 100 000 draws are below 0.5 %.
         0.02,
@@ -132,8 +133,8 @@ pub fn delivery_ratio() -> Outcome {
 }
 
 struct Drawn {
-    moved: Measure,
-    repeated: Measure,
+    moved: Estimate,
+    repeated: Estimate,
 }
 
 /// Ratios of mean delivery times in ten batches.
@@ -152,9 +153,10 @@ fn draw(fast: &DeliveryPath, slow: &DeliveryPath, random: &mut Rng) -> Drawn {
         moved.push(second / first);
         repeated.push(stays / first);
     }
-    Drawn { moved: Measure::of(&moved), repeated: Measure::of(&repeated) }
+    let of = |ratios: &[f64]| Estimate::of(ratios).unwrap_or(Estimate::exact(f64::NAN));
+    Drawn { moved: of(&moved), repeated: of(&repeated) }
 }
 
-fn sort(points: &mut [(f64, Measure)]) {
+fn sort(points: &mut [(f64, Estimate)]) {
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
 }

@@ -4,8 +4,9 @@ use anabranch_policy::analysis::rounds::Forecast;
 use core::time::Duration;
 use std::collections::BTreeSet;
 
+use anabranch_sim::stats::Estimate;
+
 use crate::figure::Figure;
-use crate::measure::Measure;
 use crate::outcome::Outcome;
 
 /// The two subflows of the figure.
@@ -24,14 +25,14 @@ pub fn plan() -> Outcome {
     // Congestion avoidance: the threshold is at the window.
     let fast = path.packets(SLOW_RTT, WINDOW, WINDOW);
     let slow = f64::from(WINDOW).min(f64::from(SEND_WINDOW) - fast);
-    outcome.bounded("X_i", Measure::exact(fast), 11.0, 11.0);
-    outcome.bounded("X_j", Measure::exact(slow), 5.0, 5.0);
+    outcome.bounded("X_i", Estimate::exact(fast), 11.0, 11.0);
+    outcome.bounded("X_j", Estimate::exact(slow), 5.0, 5.0);
     let (fast, slow) = (fast as u32, slow as u32);
     let clean = waiting(fast, slow, None);
-    outcome.bounded("waiting without loss", Measure::exact(f64::from(clean)), 0.0, 0.0);
+    outcome.bounded("waiting without loss", Estimate::exact(f64::from(clean)), 0.0, 0.0);
     let lossy: Vec<u32> = (1..=WINDOW).map(|lost| waiting(fast, slow, Some(lost))).collect();
     let least = lossy.iter().copied().min().unwrap_or(0);
-    outcome.bounded("least waiting after one loss", Measure::exact(f64::from(least)), 1.0, None);
+    outcome.bounded("least waiting after one loss", Estimate::exact(f64::from(least)), 1.0, None);
     let mut figure =
         Figure::new("Packets waiting for order after 20 ms", "lost packet (0: none)", "packets");
     let points = lossy.iter().zip(1..).map(|(n, lost)| (f64::from(lost), exact(*n)));
@@ -45,8 +46,8 @@ pub fn plan() -> Outcome {
     outcome
 }
 
-fn exact(value: u32) -> Measure {
-    Measure::exact(f64::from(value))
+fn exact(value: u32) -> Estimate {
+    Estimate::exact(f64::from(value))
 }
 
 /// Packets that have arrived but wait for an earlier one when the slow subflow's round trip is over.

@@ -5,8 +5,9 @@ use anabranch_sim::rate::{RandomCourse, RandomRate};
 use anabranch_types::{Bitrate, DataSize};
 use core::time::Duration;
 
+use anabranch_sim::stats::Estimate;
+
 use crate::figure::Figure;
-use crate::measure::Measure;
 use crate::outcome::Outcome;
 
 /// `ptcp-buffer`: (R₂/R₁)·W for the pipes of the paper's figure 8, 5 and 0.5 Mb/s. That the simulated
@@ -17,7 +18,7 @@ pub fn striping() -> Outcome {
     let rate = |kbps: u64| Bitrate::from_bps(kbps * 1000);
     let buffer = striping_buffer(rate(5000), rate(500), window).unwrap_or_default();
     let factor = buffer.as_bytes() as f64 / window.as_bytes() as f64;
-    outcome.measure("buffer over W at a ratio of 10", Measure::exact(factor));
+    outcome.measure("buffer over W at a ratio of 10", Estimate::exact(factor));
     outcome.remark(
         "The formula gives ten times W. The simulated knee of figure 8, which is to lie there, needs \
          the striping application over finite buffers.",
@@ -51,23 +52,23 @@ pub fn fluctuation() -> Outcome {
     let most = all().fold(f64::NEG_INFINITY, f64::max);
     // Shares are computed from tenths, so they are exact but for the last bit.
     let exact = 1e-9;
-    outcome.bounded("least share of C", Measure::exact(least), 0.2 - exact, 0.2 + exact);
-    outcome.bounded("largest share of C", Measure::exact(most), 1.0 - exact, 1.0 + exact);
+    outcome.bounded("least share of C", Estimate::exact(least), 0.2 - exact, 0.2 + exact);
+    outcome.bounded("largest share of C", Estimate::exact(most), 1.0 - exact, 1.0 + exact);
     let off_step = |share: f64| (share * 10.0 - (share * 10.0).round()).abs();
     let error = all().map(off_step).fold(0.0, f64::max);
-    outcome.bounded("largest distance from a tenth of C", Measure::exact(error), None, exact);
+    outcome.bounded("largest distance from a tenth of C", Estimate::exact(error), None, exact);
     let means: Vec<f64> =
         seeds.iter().map(|shares| shares.iter().sum::<f64>() / shares.len() as f64).collect();
-    outcome.bounded("mean share of C", Measure::of(&means), 0.59, 0.61);
+    outcome.bounded("mean share of C", Estimate::of(&means), 0.59, 0.61);
     let count = |tenths: f64| all().filter(|share| (share * 10.0).round() == tenths).count() as f64;
     let ends = (count(2.0) + count(10.0)) / 2.0;
     let inner = (3..=9).map(|tenths| count(f64::from(tenths))).sum::<f64>() / 7.0;
-    outcome.bounded("end levels over inner ones", Measure::exact(ends / inner), 0.45, 0.55);
+    outcome.bounded("end levels over inner ones", Estimate::exact(ends / inner), 0.45, 0.55);
     let mut figure =
         Figure::new("Bandwidth, C = 5 Mb/s, a draw each second", "time (s)", "rate (Mb/s)");
     let mut points = Vec::new();
     for (second, share) in seeds.iter().flatten().take(60).enumerate() {
-        let rate = Measure::exact(share * NOMINAL);
+        let rate = Estimate::exact(share * NOMINAL);
         points.extend([(second as f64, rate), (second as f64 + 1.0, rate)]);
     }
     figure.line("drawn", points);

@@ -58,8 +58,8 @@ fn write(directory: &Path) {
 
 fn finish(tables: Tables, directory: &Path) {
     let tables = tables.finish().unwrap();
-    let (seeds, points, expectations) = (Vec::new(), Vec::new(), Vec::new());
-    let summary = Summary { provenance: provenance(), seeds, points, expectations, tables };
+    let (seeds, points, claims) = (Vec::new(), Vec::new(), Vec::new());
+    let summary = Summary { provenance: provenance(), seeds, points, claims, tables };
     summary.write(directory).unwrap();
 }
 

@@ -155,6 +155,7 @@ pub const METRICS: &[Metric] = &[
         "1",
         "mean time from a transfer's opening to its last byte's delivery; completed transfers only",
     ),
+    metric("fct_std_s", About::Flow, "1", "standard deviation of the same"),
     metric("fct_s", About::Flow, "n", "each completed transfer's time, as above"),
     metric("messages", About::Flow, "1", "messages sent, from the start on"),
     metric(

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::formula::{Formula, Grammar, Name, Refusal};
+
 /// What names stand for inside braces.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Bindings(BTreeMap<String, Binding>);
@@ -38,7 +40,7 @@ impl Bindings {
     ///
     /// # Errors
     /// In words: which part is not understood, and what is allowed in its place.
-    pub(super) fn expand(&self, text: &str) -> Result<String, (String, String)> {
+    pub(super) fn expand(&self, text: &str) -> Result<String, Refusal> {
         let mut result = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('{') {
@@ -53,20 +55,43 @@ impl Bindings {
         Ok(result)
     }
 
-    fn evaluate(&self, inside: &str) -> Result<String, (String, String)> {
+    fn evaluate(&self, inside: &str) -> Result<String, Refusal> {
         if let Some(Binding::Text(text)) = self.0.get(inside) {
             return Ok(text.clone());
         }
-        let mut parser = Parser { rest: inside, bindings: self, depth: 0 };
-        let value = parser.sum()?;
-        if !parser.rest.trim().is_empty() {
-            let given = format!("'{}' in '{{{inside}}}' is not understood", parser.rest.trim());
-            return Err((given, EXAMPLE.to_owned()));
-        }
+        let lookup = |name: &Name| match self.0.get(&name.name) {
+            Some(Binding::Number(number)) => Ok(*number),
+            Some(Binding::Text(text)) => {
+                Err((format!("'{}' is '{text}', not a number", name.name), EXAMPLE.to_owned()))
+            }
+            None => Err((format!("there is no variable '{}'", name.name), self.names())),
+        };
+        let no_call = |name: &str, _: &[Formula]| {
+            Err((format!("there is no function '{name}'"), EXAMPLE.to_owned()))
+        };
+        let value = Formula::parse(inside, &GRAMMAR)
+            .map_err(|(given, allowed)| {
+                // Messages show the part with the braces that the text has around it.
+                (given.replace(&format!("in '{inside}'"), &format!("in '{{{inside}}}'")), allowed)
+            })?
+            .value(&lookup, &no_call)?;
         if !value.is_finite() {
             return Err((format!("'{{{inside}}}' has no finite value"), EXAMPLE.to_owned()));
         }
         Ok(value.to_string())
+    }
+
+    /// Lets `name` stand for a text that is never reckoned with.
+    pub(super) fn word(&mut self, name: &str, value: &str) {
+        self.0.insert(name.to_owned(), Binding::Text(value.to_owned()));
+    }
+
+    /// The text that `name` stands for, if it stands for one.
+    pub(super) fn find_text(&self, name: &str) -> Option<&str> {
+        match self.0.get(name)? {
+            Binding::Text(text) => Some(text),
+            Binding::Number(_) => None,
+        }
     }
 
     fn names(&self) -> String {
@@ -77,128 +102,7 @@ impl Bindings {
 
 const EXAMPLE: &str = "{NAME}, numbers, + - * / ( ), and min, max, floor, ceil, round, \
                        such as {10/M}";
-const MAX_DEPTH: u32 = 32;
-
-struct Parser<'a> {
-    rest: &'a str,
-    bindings: &'a Bindings,
-    depth: u32,
-}
-
-type Outcome = Result<f64, (String, String)>;
-
-impl<'a> Parser<'a> {
-    fn sum(&mut self) -> Outcome {
-        let mut value = self.product()?;
-        loop {
-            if self.take('+') {
-                value += self.product()?;
-            } else if self.take('-') {
-                value -= self.product()?;
-            } else {
-                return Ok(value);
-            }
-        }
-    }
-
-    fn product(&mut self) -> Outcome {
-        let mut value = self.factor()?;
-        loop {
-            if self.take('*') {
-                value *= self.factor()?;
-            } else if self.take('/') {
-                value /= self.factor()?;
-            } else {
-                return Ok(value);
-            }
-        }
-    }
-
-    fn factor(&mut self) -> Outcome {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err(("an expression nested too deeply".to_owned(), EXAMPLE.to_owned()));
-        }
-        let value = if self.take('-') {
-            -self.factor()?
-        } else if self.take('(') {
-            let value = self.sum()?;
-            self.expect(')')?;
-            value
-        } else {
-            self.atom()?
-        };
-        self.depth -= 1;
-        Ok(value)
-    }
-
-    fn atom(&mut self) -> Outcome {
-        let word = self.word();
-        if word.is_empty() {
-            let given = format!("'{}' where a number or a name should be", self.rest.trim());
-            return Err((given, EXAMPLE.to_owned()));
-        }
-        if let Ok(number) = word.parse::<f64>()
-            && word.starts_with(|c: char| c.is_ascii_digit() || c == '.')
-        {
-            return Ok(number);
-        }
-        if self.take('(') {
-            return self.call(word);
-        }
-        match self.bindings.0.get(word) {
-            Some(Binding::Number(number)) => Ok(*number),
-            Some(Binding::Text(text)) => {
-                Err((format!("'{word}' is '{text}', not a number"), EXAMPLE.to_owned()))
-            }
-            None => Err((format!("there is no variable '{word}'"), self.bindings.names())),
-        }
-    }
-
-    fn call(&mut self, name: &str) -> Outcome {
-        let first = self.sum()?;
-        let value = match name {
-            "min" | "max" => {
-                self.expect(',')?;
-                let second = self.sum()?;
-                if name == "min" { first.min(second) } else { first.max(second) }
-            }
-            "floor" => first.floor(),
-            "ceil" => first.ceil(),
-            "round" => first.round(),
-            _ => return Err((format!("there is no function '{name}'"), EXAMPLE.to_owned())),
-        };
-        self.expect(')')?;
-        Ok(value)
-    }
-
-    /// The longest run of letters, digits, points and underscores ahead.
-    fn word(&mut self) -> &'a str {
-        let text = self.rest.trim_start();
-        let end = text
-            .find(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '_'))
-            .unwrap_or(text.len());
-        let (word, rest) = text.split_at(end);
-        self.rest = rest;
-        word
-    }
-
-    fn take(&mut self, symbol: char) -> bool {
-        let rest = self.rest.trim_start().strip_prefix(symbol);
-        if let Some(rest) = rest {
-            self.rest = rest;
-        }
-        rest.is_some()
-    }
-
-    fn expect(&mut self, symbol: char) -> Result<(), (String, String)> {
-        if self.take(symbol) {
-            return Ok(());
-        }
-        let given = format!("'{}' where '{symbol}' should be", self.rest.trim());
-        Err((given, EXAMPLE.to_owned()))
-    }
-}
+const GRAMMAR: Grammar = Grammar { functions: &[], pins: false, example: EXAMPLE };
 
 #[cfg(test)]
 mod tests {

@@ -11,6 +11,7 @@ use super::plan::{FlowPlan, LoadPlan, PathPlan};
 use super::profiles::{self, Protocol};
 use super::reader::{Part, Section};
 use super::topology::{Network, RECEIVER, SENDER, name, numbered};
+use super::variant;
 use crate::traffic::{Messages, Traffic};
 
 /// Reads `[[flow]]`.
@@ -19,6 +20,9 @@ pub(super) fn flows(file: &Section<'_>, network: &Network) -> Vec<FlowPlan> {
     let mut names = vec!["all".to_owned()];
     for section in file.tables("flow") {
         let Some(group) = own_name(&section, &mut names) else { continue };
+        if !variant::has(file, &section) {
+            continue;
+        }
         let count = section.count("count").unwrap_or(1);
         let first = flows.len();
         for number in 1..=count {
@@ -44,6 +48,9 @@ pub(super) fn loads(file: &Section<'_>, network: &Network, flows: &[FlowPlan]) -
     names.extend(flows.iter().map(|flow| flow.group.clone()));
     for section in file.tables("load") {
         let Some(group) = own_name(&section, &mut names) else { continue };
+        if !variant::has(file, &section) {
+            continue;
+        }
         let count = section.count("count").unwrap_or(1);
         let first = loads.len();
         for number in 1..=count {

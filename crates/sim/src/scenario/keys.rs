@@ -9,7 +9,11 @@ pub const SCENARIO: &[KeySpec] = &[
     needed("name", Kind::Name, "what results call the scenario"),
     optional("title", Kind::Text, "the name", "one line, used as the figures' title"),
     optional("description", Kind::Text, "none", "what is shown and why; any length"),
-    optional("item", Kind::Text, "none", "id of the published result that this reproduces"),
+    optional("base", Kind::Text, "none", "scenario beside this one that it starts from"),
+    optional("set", Kind::Settings, "none", "keys of the base that are changed, with their values"),
+    optional("quick", Kind::Settings, "none", "keys that --quick changes, with their values"),
+    optional("item", Kind::Text, "none", "id of the published result that claims are about"),
+    optional("result", Kind::Tables(RESULT), "none", "what those results are, in words"),
     needed("duration", Kind::Time, "virtual time of a run, above zero"),
     optional("warm-up", Kind::Time, "0s", "time from the start that measures nothing"),
     optional(
@@ -27,8 +31,18 @@ pub const SCENARIO: &[KeySpec] = &[
     optional("load", Kind::Tables(LOAD), "none", "datagrams without congestion control"),
     optional("event", Kind::Tables(EVENT), "none", "paths that come, go and move"),
     optional("probe", Kind::Tables(PROBE), "none", "figures over time, and samples"),
-    optional("expect", Kind::Tables(EXPECT), "none", "bounds that the results must keep"),
     optional("sweep", Kind::Tables(SWEEP), "none", "keys that take several values"),
+    optional("variant", Kind::Tables(VARIANT), "none", "alternatives with names"),
+    optional("variants", Kind::Names("variants"), "all", "which of them run"),
+    optional("claim", Kind::Tables(CLAIM), "none", "what the results must show"),
+    optional("expect", Kind::Tables(CLAIM), "none", "the same: the older name of claim"),
+    optional("measure", Kind::Tables(MEASURE), "none", "what is reported without being judged"),
+    optional(
+        "figure",
+        Kind::Tables(FIGURE),
+        "none",
+        "curves of the results, beside published ones",
+    ),
 ];
 
 const RATE: &str = "10mbit; 12mbit/3mbit@10s for changes; 1kbit to 1000gbit";
@@ -216,6 +230,7 @@ pub const FLOW: &[KeySpec] = &[
     needed("name", Kind::Name, "what reports call it"),
     optional("count", Kind::Count(0, 100_000), "1", "so many alike; {i} in texts is the number"),
     needed("profile", Kind::Text, "the protocol: anabranch, uncoded, tcp:sack, …"),
+    optional("only", Kind::Names("variants"), "all", "the variants that have it"),
     optional("from", Kind::Name, "sender, or from paths", "node of the sender"),
     optional("to", Kind::Name, "receiver, or from paths", "node of the receiver"),
     optional("paths", Kind::Names("paths, groups of paths"), "all paths", "what it may use"),
@@ -445,6 +460,7 @@ const PROFILE: &str = "as the profile";
 pub const LOAD: &[KeySpec] = &[
     needed("name", Kind::Name, "what reports call it"),
     optional("count", Kind::Count(0, 10_000), "1", "so many alike"),
+    optional("only", Kind::Names("variants"), "all", "the variants that have it"),
     optional("from", Kind::Name, "sender, or from paths", "node of the source"),
     optional("to", Kind::Name, "receiver, or from paths", "node of the sink"),
     optional("paths", Kind::Names("paths, groups of paths"), "none", "one load on each of them"),
@@ -471,25 +487,84 @@ pub const PROBE: &[KeySpec] = &[
     optional("slice", Kind::Size, "64KiB", "length of the stream slices that block_delay is about"),
 ];
 
-/// `[[expect]]`.
-pub const EXPECT: &[KeySpec] = &[
-    needed("metric", Kind::Text, "what is bounded"),
-    optional("of", Kind::Text, "all", "the subject"),
-    optional("relative-to", Kind::Text, "none", "another subject: its figure divides"),
-    optional(
-        "min",
-        Kind::Real(-INFINITE, INFINITE),
-        "none",
-        "the mean over the seeds is at least this",
-    ),
-    optional(
-        "max",
-        Kind::Real(-INFINITE, INFINITE),
-        "none",
-        "the mean over the seeds is at most this",
-    ),
-    optional("at", Kind::Free("sweep keys with values"), "every point", "where it holds"),
+/// `[[result]]`.
+pub const RESULT: &[KeySpec] = &[
+    needed("item", Kind::Text, "id in the catalogue of published results"),
+    needed("title", Kind::Text, "what is measured, for somebody who does not know the paper"),
+    optional("source", Kind::Text, "none", "where it is published, such as Figure 11"),
+    optional("paper", Kind::Text, "none", "what the paper states"),
+    optional("note", Kind::Text, "none", "what a reader should know beside the figures"),
+    optional("explanation", Kind::Text, "none", "why the results differ, if they do"),
 ];
+
+/// What says which figure of the results is meant. Repeated in [`CLAIM`], [`MEASURE`] and [`CURVE`].
+macro_rules! figure_parts {
+    ($($more:expr),* $(,)?) => {
+        &[
+            $($more,)*
+            optional("of", Kind::Text, "all", "the subject"),
+            optional("at", Kind::Free("sweep keys with values"), "every point", "where"),
+        ]
+    };
+}
+
+const METRIC: &str = "a metric, or arithmetic with metrics: goodput_mbps / M, link.a.marks, \
+                      goodput_mbps[M=1], mean(cwnd_bytes, 20)";
+
+/// What claims and measures have in common.
+macro_rules! claim_parts {
+    ($($more:expr),* $(,)?) => {
+        figure_parts!(
+            $($more,)*
+            needed("metric", Kind::Form(METRIC), "what is looked at"),
+            optional("item", Kind::Text, "the file's", "id of the published result that it is about"),
+            optional("name", Kind::Text, "made from the rest", "what reports call it; {M} is a sweep's value"),
+            optional("kind", Kind::Word(super::claims::KINDS), "value, or ratio beside over or relative-to", "what is made of it: over seeds, or over a curve of the means along a sweep"),
+            optional("relative-to", Kind::Text, "none", "another subject to divide by or subtract, seed by seed"),
+            optional("over", Kind::Free("sweep keys with values"), "none", "another point to divide by or subtract, seed by seed"),
+            optional("along", Kind::Text, "none", "the sweep's key that a curve or an order runs along"),
+            optional("values", Kind::List("values of that key, in the order to look at"), "all of them", "where the curve runs"),
+            optional("less", Kind::Free("sweep keys with values"), "none", "point whose value is subtracted from all the rest"),
+            optional("for-each", Kind::Each, "every point that at leaves", "sweep keys, or a table of keys with lists of values"),
+            optional("paper", Kind::Text, "none", "what the paper has"),
+            optional("reading", Kind::Text, "none", "the reading of the paper that this depends on"),
+            optional("ablation", Kind::Flag, "true beside a base", "whether this shows why the others differ"),
+        )
+    };
+}
+
+/// `[[measure]]`.
+pub const MEASURE: &[KeySpec] = claim_parts!();
+
+/// `[[claim]]`.
+pub const CLAIM: &[KeySpec] = claim_parts!(
+    optional("min", Kind::Real(-INFINITE, INFINITE), "none", "the least that it may be"),
+    optional("max", Kind::Real(-INFINITE, INFINITE), "none", "the most that it may be"),
+    optional(
+        "direction",
+        Kind::Word(&["rising", "falling"]),
+        "none",
+        "order: every step goes there; min or max instead of 0 demand more or allow for less",
+    ),
+);
+
+/// `[[figure]]`.
+pub const FIGURE: &[KeySpec] = &[
+    needed("title", Kind::Text, "what it shows"),
+    optional("item", Kind::Text, "the file's", "id of the published result that it is about"),
+    needed("x", Kind::Text, "a sweep's key, variant for bars, or time for a series"),
+    optional("x-label", Kind::Text, "x", "the abscissa, with its unit"),
+    needed("y", Kind::Text, "the ordinate, with its unit"),
+    optional("until", Kind::Time, "the end", "time: how much of the run is shown"),
+    needed("curve", Kind::Tables(CURVE), "the curves"),
+];
+
+/// `[[figure.curve]]`.
+pub const CURVE: &[KeySpec] = figure_parts!(
+    optional("name", Kind::Text, "the metric", "what the legend calls it; {M} is a sweep's value"),
+    optional("metric", Kind::Form(METRIC), "none", "what is drawn"),
+    optional("paper", Kind::List("points [x, y]"), "none", "what the paper has instead"),
+);
 
 /// `[[sweep]]`.
 pub const SWEEP: &[KeySpec] = &[
@@ -497,4 +572,11 @@ pub const SWEEP: &[KeySpec] = &[
     needed("values", Kind::List("values of that key"), "what it takes, in this order"),
     optional("name", Kind::Name, "the last part of the key", "what results call it"),
     optional("zip", Kind::Text, "none", "sweeps with the same word advance together"),
+];
+
+/// `[[variant]]`.
+pub const VARIANT: &[KeySpec] = &[
+    needed("name", Kind::Name, "what results, at and only call it"),
+    optional("title", Kind::Text, "the name", "what figures call it"),
+    optional("set", Kind::Settings, "none", "keys such as flow.bulk.profile, with their values"),
 ];

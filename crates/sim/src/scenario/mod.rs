@@ -5,40 +5,49 @@
 //! lists every key.
 
 mod builder;
+mod claims;
 mod correlation;
 mod error;
 mod events;
-mod expect;
 mod expression;
+mod figures;
 mod flows;
+mod formula;
 mod graph;
+mod hash;
 mod keys;
+mod outcome;
 mod parts;
 mod plan;
 mod probes;
 mod profiles;
 mod reader;
 mod reference;
+mod results;
 mod run;
 mod schema;
+mod sources;
 mod spec;
 mod sweep;
 mod tcp;
 mod topology;
 mod tree;
+mod variant;
 
 #[cfg(test)]
 mod tests;
 
 use core::cell::RefCell;
 use core::time::Duration;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+pub use claims::{Claim, Finding};
 pub use error::ScenarioError;
-pub use expect::{Expectation, Verdict};
+pub use figures::{Drawing, DrawnCurve};
 pub use keys::SCENARIO as KEYS;
 pub use plan::{EventPlan, FlowPlan, LinkPlan, LoadPlan, PathPlan, Plan, ProbePlan};
 pub use profiles::{Protocol, all as profiles};
+pub use results::Published;
 pub use run::{DecisionObservers, RunError, RunOptions};
 pub use spec::{KeySpec, Kind};
 pub use sweep::Point;
@@ -46,6 +55,7 @@ pub use sweep::Point;
 use error::{Flaw, Place};
 use expression::Bindings;
 use reader::{Files, Section};
+use sources::{Reading, Sources};
 use tree::{Node, Table, Value};
 
 /// Reads a file that a scenario names, given its path relative to the scenario. An error is one line.
@@ -54,15 +64,21 @@ pub type ReadFile<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
 /// An experiment, read and found free of mistakes at every point of its sweep.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    text: String,
-    file: String,
+    sources: Sources,
     root: Table,
     assignments: Vec<String>,
+    is_quick: bool,
     /// Contents of the files it names.
     attached: BTreeMap<String, String>,
     header: Header,
     points: Vec<Point>,
-    expectations: Vec<Expectation>,
+    grid: claims::Grid,
+    /// Titles of the variants, by name.
+    titles: BTreeMap<String, String>,
+    claims: Vec<Claim>,
+    figures: Vec<figures::Figure>,
+    /// Subjects and metrics that claims and figures need measured.
+    wanted: Vec<(String, &'static str)>,
 }
 
 /// What holds for every point.
@@ -72,6 +88,7 @@ struct Header {
     title: String,
     description: String,
     item: Option<String>,
+    results: Vec<Published>,
     seeds: Vec<u64>,
 }
 
@@ -95,29 +112,15 @@ impl Scenario {
         assignments: &[String],
         read: &mut ReadFile<'_>,
     ) -> Result<Scenario, Vec<ScenarioError>> {
-        let locate = |flaws: Vec<Flaw>| locate_all(flaws, file_name, text, assignments);
-        let (mut root, mut flaws) = Table::parse(text);
-        if !flaws.is_empty() {
-            // Half a file would only give misleading mistakes.
-            return Err(locate(flaws));
-        }
-        for (index, assignment) in assignments.iter().enumerate() {
-            if let Err(flaw) = assign(&mut root, index, assignment) {
-                flaws.push(flaw);
-            }
-        }
-        let mut scenario = Scenario {
-            text: text.to_owned(),
-            file: file_name.to_owned(),
-            root,
-            assignments: assignments.to_vec(),
-            attached: BTreeMap::new(),
-            header: Header::default(),
-            points: Vec::new(),
-            expectations: Vec::new(),
-        };
-        flaws.extend(scenario.check(read));
-        if flaws.is_empty() { Ok(scenario) } else { Err(locate(flaws)) }
+        Scenario::read(Sources::new(file_name, text), assignments, false, read)
+    }
+
+    /// This scenario as its `[quick]` shortens it.
+    ///
+    /// # Errors
+    /// The mistakes that follow.
+    pub fn quick(&self) -> Result<Scenario, Vec<ScenarioError>> {
+        self.again(&self.assignments, true)
     }
 
     /// This scenario with one more assignment, such as `flow.bulk.count=3` or `duration=5s`. Elements of
@@ -128,13 +131,61 @@ impl Scenario {
     pub fn set(&mut self, assignment: &str) -> Result<(), Vec<ScenarioError>> {
         let mut assignments = self.assignments.clone();
         assignments.push(assignment.to_owned());
-        let attached = self.attached.clone();
-        let mut read = |path: &str| {
-            let known = attached.get(path).cloned();
-            known.ok_or_else(|| "it was not read with the scenario".to_owned())
-        };
-        *self = Scenario::load(&self.text, &self.file, &assignments, &mut read)?;
+        *self = self.again(&assignments, self.is_quick)?;
         Ok(())
+    }
+
+    /// Reads the same files again.
+    fn again(
+        &self,
+        assignments: &[String],
+        is_quick: bool,
+    ) -> Result<Scenario, Vec<ScenarioError>> {
+        let mut read = |path: &str| self.attached.read(path);
+        let sources = Sources::new(self.sources.name(), self.sources.text());
+        Scenario::read(sources, assignments, is_quick, &mut read)
+    }
+
+    fn read(
+        mut sources: Sources,
+        assignments: &[String],
+        is_quick: bool,
+        read: &mut ReadFile<'_>,
+    ) -> Result<Scenario, Vec<ScenarioError>> {
+        let reading = Reading { attached: RefCell::default(), read: RefCell::new(read) };
+        let merged = match sources.merge(&reading) {
+            Ok(merged) => merged,
+            Err(flaws) => return Err(sources.locate(flaws, assignments)),
+        };
+        let mut root = merged.root;
+        let mut flaws = Vec::new();
+        for (key, value) in merged.quick.iter().filter(|_| is_quick) {
+            flaws.extend(root.set(key, value).err());
+        }
+        for (index, assignment) in assignments.iter().enumerate() {
+            flaws.extend(sources::assign(&mut root, index, assignment).err());
+        }
+        let mut scenario = Scenario {
+            sources,
+            root,
+            assignments: assignments.to_vec(),
+            is_quick,
+            attached: BTreeMap::new(),
+            header: Header::default(),
+            points: Vec::new(),
+            grid: claims::Grid::default(),
+            titles: BTreeMap::new(),
+            claims: Vec::new(),
+            figures: Vec::new(),
+            wanted: Vec::new(),
+        };
+        flaws.extend(scenario.check(&reading));
+        scenario.attached = reading.attached.take();
+        if flaws.is_empty() {
+            Ok(scenario)
+        } else {
+            Err(scenario.sources.locate(flaws, assignments))
+        }
     }
 
     /// What results call it.
@@ -152,9 +203,19 @@ impl Scenario {
         &self.header.description
     }
 
-    /// The published result that it reproduces, if it does.
+    /// The published result that its claims are about unless they say otherwise, if there is one.
     pub fn item(&self) -> Option<&str> {
         self.header.item.as_deref()
+    }
+
+    /// What the published results are that it is about.
+    pub fn results(&self) -> &[Published] {
+        &self.header.results
+    }
+
+    /// Whether its `[quick]` shortens it.
+    pub fn is_quick(&self) -> bool {
+        self.is_quick
     }
 
     /// The seeds it asks for, at least one.
@@ -164,7 +225,7 @@ impl Scenario {
 
     /// The text it was read from.
     pub fn source(&self) -> &str {
-        &self.text
+        self.sources.text()
     }
 
     /// The assignments on top of the text.
@@ -172,38 +233,20 @@ impl Scenario {
         &self.assignments
     }
 
+    /// What is on top of the text, in words: the assignments, and `--quick` if it is shortened.
+    pub fn settings(&self) -> Vec<String> {
+        let quick = self.is_quick.then(|| "--quick".to_owned());
+        quick.into_iter().chain(self.assignments.iter().cloned()).collect()
+    }
+
     /// The contents of the files it names, by path.
     pub fn attached(&self) -> &BTreeMap<String, String> {
         &self.attached
     }
 
-    /// Sixteen hexadecimal digits that differ, in all likelihood, between scenarios whose text,
-    /// assignments or attached files differ. The seeds are part of the text; those given otherwise are
-    /// not.
-    pub fn hash(&self) -> String {
-        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-        let mut add = |part: &str| {
-            for byte in part.bytes().chain([0]) {
-                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-            }
-        };
-        add(&self.text);
-        self.assignments.iter().for_each(|assignment| add(assignment));
-        for (path, content) in &self.attached {
-            add(path);
-            add(content);
-        }
-        format!("{hash:016x}")
-    }
-
     /// Every combination of the sweeps' values, at least one point.
     pub fn points(&self) -> &[Point] {
         &self.points
-    }
-
-    /// The bounds that its results must keep.
-    pub fn expectations(&self) -> &[Expectation] {
-        &self.expectations
     }
 
     /// Everything that runs at `point`.
@@ -216,13 +259,13 @@ impl Scenario {
         if let Err(flaw) = point.apply(&mut root) {
             flaws.borrow_mut().push(flaw);
         }
-        let bindings = variables(&root, &flaws);
+        let bindings = variables(&root, point, &flaws);
         let file = open(&root, bindings, (&flaws, &self.attached));
         let plan = read_plan(&file);
         let flaws = flaws.into_inner();
         match plan {
             Some((plan, _)) if flaws.is_empty() => Ok(plan),
-            _ => Err(locate_all(flaws, &self.file, &self.text, &self.assignments)),
+            _ => Err(self.sources.locate(flaws, &self.assignments)),
         }
     }
 
@@ -236,16 +279,16 @@ impl Scenario {
         reference::markdown()
     }
 
-    /// Reads the header and every point; returns the mistakes.
-    fn check(&mut self, read: &mut ReadFile<'_>) -> Vec<Flaw> {
+    /// Reads the header, every point and the claims; returns the mistakes.
+    fn check(&mut self, reading: &Reading<'_, '_>) -> Vec<Flaw> {
         let flaws = RefCell::new(Vec::new());
         let root = self.root.clone();
-        let reading = Reading { attached: RefCell::default(), read: RefCell::new(read) };
-        let file = open(&root, variables(&root, &flaws), (&flaws, &reading));
+        let bindings = variables(&root, &Point::default(), &flaws);
+        let file = open(&root, bindings, (&flaws, reading));
         self.header = header(&file);
         let axes = sweep::axes(&file);
         self.points = sweep::points(&file, &axes);
-        let mut subjects = BTreeSet::new();
+        let mut known = claims::Known::default();
         for point in &self.points {
             let mut root = self.root.clone();
             if let Err(flaw) = point.apply(&mut root) {
@@ -253,66 +296,31 @@ impl Scenario {
                 continue;
             }
             let at_point = RefCell::new(Vec::new());
-            let file = open(&root, variables(&root, &at_point), (&at_point, &reading));
+            let file = open(&root, variables(&root, point, &at_point), (&at_point, reading));
             let plan = read_plan(&file);
             let at_point = at_point.into_inner();
             let broken = !at_point.is_empty();
             flaws.borrow_mut().extend(at_point);
-            if let Some((_, found)) = plan {
-                subjects.extend(found);
+            if let Some((plan, found)) = plan {
+                known.add(&plan, found);
             }
             if broken {
                 // Other points have the same mistakes or ones like them.
                 break;
             }
         }
-        self.expectations =
-            expect::read(&file, &subjects, &self.points, !self.assignments.is_empty());
-        self.attached = reading.attached.take();
+        self.grid = claims::Grid::new(&axes, &self.points);
+        self.titles =
+            variant::read(&file).into_iter().map(|variant| (variant.name, variant.title)).collect();
+        let whole = self.assignments.is_empty() && !self.is_quick;
+        let item = self.header.item.as_deref();
+        let (grid, titles) = (&self.grid, &self.titles);
+        let context = claims::Context { known: &known, grid, titles, whole, item };
+        self.claims = claims::read(&file, &context);
+        self.figures = figures::read(&file, &known, &self.grid, whole, item);
+        self.wanted = self.wanted();
         flaws.into_inner()
     }
-}
-
-fn locate_all(
-    mut flaws: Vec<Flaw>,
-    file: &str,
-    text: &str,
-    assignments: &[String],
-) -> Vec<ScenarioError> {
-    flaws.sort();
-    flaws.dedup();
-    flaws.into_iter().map(|flaw| flaw.locate(file, text, assignments)).collect()
-}
-
-/// Reads files once, and keeps them.
-struct Reading<'a, 'b> {
-    attached: RefCell<BTreeMap<String, String>>,
-    read: RefCell<&'a mut ReadFile<'b>>,
-}
-
-impl Files for Reading<'_, '_> {
-    fn read(&self, path: &str) -> Result<String, String> {
-        if let Some(content) = self.attached.borrow().get(path) {
-            return Ok(content.clone());
-        }
-        let content = (self.read.borrow_mut())(path)?;
-        self.attached.borrow_mut().insert(path.to_owned(), content.clone());
-        Ok(content)
-    }
-}
-
-impl Files for BTreeMap<String, String> {
-    fn read(&self, path: &str) -> Result<String, String> {
-        self.get(path).cloned().ok_or_else(|| "it was not read with the scenario".to_owned())
-    }
-}
-
-fn assign(root: &mut Table, index: usize, assignment: &str) -> Result<(), Flaw> {
-    let place = Place { assignment: index + 1, offset: 0 };
-    let Some((key, value)) = assignment.split_once('=') else {
-        return Err(Flaw::value(place, "", assignment, "KEY=VALUE, such as flow.bulk.count=3"));
-    };
-    root.set(key.trim(), &Node::from_assignment(value.trim(), place))
 }
 
 fn open<'a>(
@@ -324,8 +332,11 @@ fn open<'a>(
 }
 
 /// `[vars]`: what `{NAME}` stands for everywhere.
-fn variables(root: &Table, flaws: &RefCell<Vec<Flaw>>) -> Bindings {
+fn variables(root: &Table, point: &Point, flaws: &RefCell<Vec<Flaw>>) -> Bindings {
     let mut bindings = Bindings::default();
+    if let Some(name) = point.label(variant::AXIS) {
+        bindings.word(variant::AXIS, name);
+    }
     let Some(Value::Table(table)) = root.find("vars").map(|entry| &entry.node.value) else {
         return bindings;
     };
@@ -348,10 +359,13 @@ fn variables(root: &Table, flaws: &RefCell<Vec<Flaw>>) -> Bindings {
 
 fn header(file: &Section<'_>) -> Header {
     let name = topology::name(file, false).unwrap_or_default();
+    let results = results::read(file);
+    let first = results.first().map(|result| result.item.clone());
     Header {
         title: file.text("title").unwrap_or_else(|| name.clone()),
         description: file.text("description").unwrap_or_default().trim().to_owned(),
-        item: file.text("item"),
+        item: file.text("item").or(first),
+        results,
         seeds: seeds(file),
         name,
     }

@@ -68,6 +68,11 @@ impl<'a> Section<'a> {
         Section { bindings, ..self.clone() }
     }
 
+    /// How many mistakes were found so far, anywhere.
+    pub(super) fn mistakes(&self) -> usize {
+        self.flaws.borrow().len()
+    }
+
     pub(super) fn report(&self, flaw: Flaw) {
         self.flaws.borrow_mut().push(flaw);
     }
@@ -108,6 +113,16 @@ impl<'a> Section<'a> {
 
     pub(super) fn node(&self, key: &str) -> Option<&'a Node> {
         self.table.find(key).map(|entry| &entry.node)
+    }
+
+    /// A text as it is written, its braces too.
+    pub(super) fn raw(&self, key: &str) -> Option<&'a str> {
+        let node = self.node(key)?;
+        let Value::Text(text) = &node.value else {
+            self.refuse(key, node.place, "not a text");
+            return None;
+        };
+        Some(text)
     }
 
     /// A single value as text, its braces expanded.

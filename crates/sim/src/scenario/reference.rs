@@ -23,8 +23,13 @@ const TABLES: &[(&str, &[KeySpec])] = &[
     ("`tcp`", keys::TCP),
     ("`[[load]]`", keys::LOAD),
     ("`[[probe]]`", keys::PROBE),
-    ("`[[expect]]`", keys::EXPECT),
     ("`[[sweep]]`", keys::SWEEP),
+    ("`[[variant]]`", keys::VARIANT),
+    ("`[[claim]]`", keys::CLAIM),
+    ("`[[measure]]`", keys::MEASURE),
+    ("`[[figure]]`", keys::FIGURE),
+    ("`[[figure.curve]]`", keys::CURVE),
+    ("`[[result]]`", keys::RESULT),
 ];
 
 /// Tables of every key and of every figure, in Markdown.

@@ -87,6 +87,8 @@ fn kind(kind: &Kind) -> Value {
             "type": "object",
             "additionalProperties": { "type": ["string", "number", "boolean"] },
         }),
+        Kind::Settings => json!({ "type": "object" }),
+        Kind::Each => json!({ "type": ["string", "array", "object"] }),
         Kind::List(_) => json!({ "type": ["array", "string"] }),
         Kind::Seeds => json!({ "anyOf": [
             { "type": "integer", "minimum": 1, "maximum": 10_000 },

@@ -48,6 +48,10 @@ pub enum Kind {
     Tables(&'static [KeySpec]),
     /// A table with keys of the author's choosing, each a number or a text; the text says which.
     Free(&'static str),
+    /// A table of keys anywhere in the file, with the values that they take.
+    Settings,
+    /// The name of a sweep's key, a list of them, or a table of keys with lists of values.
+    Each,
     /// A list of values of any kind; the text says which.
     List(&'static str),
     /// A number from 1, or a list of whole numbers.
@@ -81,6 +85,10 @@ impl Kind {
             Kind::Table(keys) => format!("a table of {}", list(keys)),
             Kind::Tables(keys) => format!("tables of {}", list(keys)),
             Kind::Free(what) => format!("a table of {what}"),
+            Kind::Settings => {
+                "a table of keys such as sweep.M.values, with their values".to_owned()
+            }
+            Kind::Each => "a sweep's key, a list of them, or { KEY = [VALUE, …] }".to_owned(),
             Kind::List(what) => format!("a list of {what}"),
             Kind::Seeds => "a number from 1 to 10000, or a list of whole numbers".to_owned(),
         }

@@ -1,8 +1,9 @@
-//! Sweeps: which keys take which values, and the points that follow.
+//! Sweeps and variants: which keys take which values, and the points that follow.
 
 use super::error::Flaw;
 use super::reader::Section;
 use super::tree::{Node, Table, Value};
+use super::variant;
 
 /// One combination of the sweeps' values.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,62 +16,67 @@ pub struct Point {
     pub(super) settings: Vec<(String, Node)>,
 }
 
-/// One `[[sweep]]`.
+/// One `[[sweep]]`, or the variants.
 #[derive(Clone, Debug)]
 pub(super) struct Axis {
-    name: String,
-    keys: Vec<String>,
-    values: Vec<Node>,
-    zip: Option<String>,
+    pub name: String,
+    /// What results call each value.
+    pub labels: Vec<String>,
+    /// The keys that each value sets.
+    settings: Vec<Vec<(String, Node)>>,
+    pub zip: Option<String>,
 }
 
 /// More points than this are surely a mistake.
 const MAX_POINTS: usize = 100_000;
 
-/// Reads `[[sweep]]`.
+/// Reads `[[sweep]]` and `[[variant]]`; the variants vary fastest.
 pub(super) fn axes(file: &Section<'_>) -> Vec<Axis> {
     let mut axes: Vec<Axis> = Vec::new();
     for section in file.tables("sweep") {
-        let Some(keys) = section.names("key") else { continue };
-        let keys: Vec<String> = keys.into_iter().map(|(key, _)| key).collect();
-        let values = match section.node("values").map(|node| &node.value) {
-            Some(Value::List(values)) if !values.is_empty() => values.clone(),
-            Some(_) => {
-                section.refuse(
-                    "values",
-                    section.place_of("values"),
-                    "not a list with a value in it",
-                );
-                continue;
-            }
-            None => continue,
-        };
-        let last = keys.first().and_then(|key| key.rsplit('.').next()).unwrap_or("value");
-        let name = section.text("name").unwrap_or_else(|| last.to_owned());
-        if axes.iter().any(|axis| axis.name == name) {
+        let Some(axis) = axis(&section) else { continue };
+        if axes.iter().any(|other| other.name == axis.name) || axis.name == variant::AXIS {
             let key = if section.has("name") { "name" } else { "key" };
-            section.complain(
-                key,
-                format!("two sweeps called '{name}'"),
-                "a name of its own for each",
-            );
+            let given = format!("two sweeps called '{}'", axis.name);
+            section.complain(key, given, "a name of its own for each, and not 'variant'");
             continue;
         }
-        let zip = section.text("zip");
-        let partner = axes.iter().find(|axis| zip.is_some() && axis.zip == zip);
-        if let Some(partner) = partner.filter(|axis| axis.values.len() != values.len()) {
-            let given = format!(
-                "{} values, but '{}' has {}",
-                values.len(),
-                partner.name,
-                partner.values.len()
-            );
+        let partner = axes.iter().find(|other| axis.zip.is_some() && other.zip == axis.zip);
+        if let Some(partner) = partner.filter(|other| other.labels.len() != axis.labels.len()) {
+            let (own, other) = (axis.labels.len(), partner.labels.len());
+            let given = format!("{own} values, but '{}' has {other}", partner.name);
             section.complain("values", given, "as many as every sweep of the same zip");
             continue;
         }
-        axes.push(Axis { name, keys, values, zip });
+        axes.push(axis);
+    }
+    let variants = variant::read(file);
+    if !variants.is_empty() {
+        let (labels, settings) =
+            variants.into_iter().map(|variant| (variant.name, variant.settings)).unzip();
+        axes.push(Axis { name: variant::AXIS.to_owned(), labels, settings, zip: None });
     }
     axes
+}
+
+fn axis(section: &Section<'_>) -> Option<Axis> {
+    let keys: Vec<String> = section.names("key")?.into_iter().map(|(key, _)| key).collect();
+    let values = match &section.node("values")?.value {
+        Value::List(values) if !values.is_empty() => values,
+        _ => {
+            let place = section.place_of("values");
+            section.refuse("values", place, "not a list with a value in it");
+            return None;
+        }
+    };
+    let last = keys.first().and_then(|key| key.rsplit('.').next()).unwrap_or("value");
+    let set = |value: &Node| keys.iter().map(|key| (key.clone(), value.clone())).collect();
+    Some(Axis {
+        name: section.text("name").unwrap_or_else(|| last.to_owned()),
+        labels: values.iter().map(Node::show).collect(),
+        settings: values.iter().map(set).collect(),
+        zip: section.text("zip"),
+    })
 }
 
 /// Every combination of the axes' values: the last axis varies fastest, zipped ones advance together
@@ -83,7 +89,7 @@ pub(super) fn points(file: &Section<'_>, axes: &[Axis]) -> Vec<Point> {
             counters.iter().position(|(zip, _)| zip.is_some() && *zip == axis.zip.as_ref());
         counter_of.push(shared.unwrap_or(counters.len()));
         if shared.is_none() {
-            counters.push((axis.zip.as_ref(), axis.values.len()));
+            counters.push((axis.zip.as_ref(), axis.labels.len()));
         }
     }
     let total = counters.iter().try_fold(1_usize, |total, (_, n)| total.checked_mul(*n));
@@ -103,9 +109,9 @@ pub(super) fn points(file: &Section<'_>, axes: &[Axis]) -> Vec<Point> {
         let mut point = Point { index, ..Point::default() };
         for (axis, counter) in axes.iter().zip(&counter_of) {
             let choice = chosen.get(*counter).copied().unwrap_or(0);
-            let Some(value) = axis.values.get(choice) else { continue };
-            point.labels.push((axis.name.clone(), value.show()));
-            point.settings.extend(axis.keys.iter().map(|key| (key.clone(), value.clone())));
+            let Some(label) = axis.labels.get(choice) else { continue };
+            point.labels.push((axis.name.clone(), label.clone()));
+            point.settings.extend(axis.settings.get(choice).into_iter().flatten().cloned());
         }
         points.push(point);
     }
@@ -116,6 +122,11 @@ impl Point {
     /// Writes this point's values into the file.
     pub(super) fn apply(&self, root: &mut Table) -> Result<(), Flaw> {
         self.settings.iter().try_for_each(|(key, value)| root.set(key, value))
+    }
+
+    /// The value of a sweep's key here.
+    pub fn label(&self, axis: &str) -> Option<&str> {
+        self.labels.iter().find(|(name, _)| name == axis).map(|(_, value)| value.as_str())
     }
 
     /// Whether this point has every one of `wanted` labels and values.

@@ -67,6 +67,43 @@ impl Table {
         }
     }
 
+    /// Puts `entry` in the place of the one with its key, if there is one.
+    pub(super) fn replace(&mut self, entry: Entry) {
+        self.entries.retain(|other| other.key != entry.key);
+        self.entries.push(entry);
+    }
+
+    /// Takes out the entries with these keys.
+    pub(super) fn take(&mut self, keys: &[&str]) -> Vec<Entry> {
+        let (taken, kept) = core::mem::take(&mut self.entries)
+            .into_iter()
+            .partition(|entry| keys.contains(&entry.key.as_str()));
+        self.entries = kept;
+        taken
+    }
+
+    /// Every value below this table with the dotted path that leads to it.
+    pub(super) fn flatten(&self) -> Vec<(String, Node)> {
+        let mut flat = Vec::new();
+        for Entry { key, node, .. } in &self.entries {
+            match &node.value {
+                Value::Table(inner) if !inner.entries.is_empty() => flat.extend(
+                    inner.flatten().into_iter().map(|(path, node)| (format!("{key}.{path}"), node)),
+                ),
+                _ => flat.push((key.clone(), node.clone())),
+            }
+        }
+        flat
+    }
+
+    /// Lets everything stand `by` bytes later.
+    pub(super) fn shift(&mut self, by: usize) {
+        for entry in &mut self.entries {
+            entry.key_place.offset += by;
+            entry.node.shift(by);
+        }
+    }
+
     /// Sets the value at a dotted path such as `flow.bulk.count`: lists of tables are addressed by the
     /// `name` of an element, by its number from 0, or by `*` for all of them. A last key that is
     /// missing is added.
@@ -118,6 +155,26 @@ impl Node {
                     .collect();
                 format!("{{ {} }}", entries.join(", "))
             }
+        }
+    }
+
+    /// The name of an element of a list of tables.
+    pub(super) fn name(&self) -> Option<&str> {
+        let Value::Table(table) = &self.value else { return None };
+        let text = |key: &str| match &table.find(key)?.node.value {
+            Value::Text(text) => Some(text.as_str()),
+            _ => None,
+        };
+        // A sweep without a name is called like the last part of what it varies.
+        text("name").or_else(|| text("key")?.rsplit('.').next())
+    }
+
+    fn shift(&mut self, by: usize) {
+        self.place.offset += by;
+        match &mut self.value {
+            Value::List(items) => items.iter_mut().for_each(|item| item.shift(by)),
+            Value::Table(table) => table.shift(by),
+            _ => {}
         }
     }
 
@@ -210,15 +267,7 @@ fn convert(
 }
 
 fn is_named(item: &Node, index: usize, step: &str) -> bool {
-    name_of(item) == Some(step) || step.parse() == Ok(index)
-}
-
-fn name_of(item: &Node) -> Option<&str> {
-    let Value::Table(table) = &item.value else { return None };
-    match &table.find("name")?.node.value {
-        Value::Text(name) => Some(name),
-        _ => None,
-    }
+    item.name() == Some(step) || step.parse() == Ok(index)
 }
 
 fn set_in_table(table: &mut Table, steps: &[&str], path: &str, value: &Node) -> Result<(), Flaw> {
@@ -267,7 +316,7 @@ fn set_in_list(items: &mut [Node], steps: &[&str], path: &str, value: &Node) -> 
     if found {
         return Ok(());
     }
-    let names: Vec<&str> = items.iter().filter_map(name_of).collect();
+    let names: Vec<&str> = items.iter().filter_map(Node::name).collect();
     let given = match nearest(step, names.iter().copied()) {
         Some(near) => format!("'{step}' leads nowhere; did you mean '{near}'?"),
         None => format!("'{step}' leads nowhere"),

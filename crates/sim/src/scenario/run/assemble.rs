@@ -112,6 +112,7 @@ impl<'a> Figures<'a> {
         figures.push(("transfers", completions.len() as f64));
         if !completions.is_empty() {
             figures.push(("fct_mean_s", mean(&completions)));
+            figures.push(("fct_std_s", standard_deviation(&completions)));
         }
         if let Some(delays) = self.samples("message_delay_s") {
             let messages = || self.0.iter().filter_map(|flow| flow.messages.as_ref());

@@ -14,10 +14,10 @@ use core::time::Duration;
 
 use anabranch_types::Time;
 
+use super::Scenario;
 use super::error::ScenarioError;
 use super::plan::{EventPlan, Plan};
 use super::sweep::Point;
-use super::{Expectation, Scenario};
 use crate::endpoint::FlowFailure;
 use crate::engine::{Engine, Observer};
 use crate::report::RunReport;
@@ -110,7 +110,7 @@ impl Scenario {
         options: &mut RunOptions<'_>,
     ) -> Result<RunReport, RunError> {
         let plan = self.plan(point).map_err(RunError::Scenario)?;
-        let mut report = run(&plan, self.expectations(), seed, options)?;
+        let mut report = run(&plan, &self.wanted, seed, options)?;
         report.point.clone_from(&point.labels);
         Ok(report)
     }
@@ -136,11 +136,11 @@ impl Plan {
 
 fn run(
     plan: &Plan,
-    expectations: &[Expectation],
+    wanted: &[(String, &str)],
     seed: u64,
     options: &mut RunOptions<'_>,
 ) -> Result<RunReport, RunError> {
-    let mut run = Run::new(plan, expectations, seed)?;
+    let mut run = Run::new(plan, wanted, seed)?;
     if let Some(decisions) = &mut options.decisions {
         run.observe(&mut **decisions);
     }
@@ -163,9 +163,9 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(plan: &'a Plan, expectations: &[Expectation], seed: u64) -> Result<Self, RunError> {
+    fn new(plan: &'a Plan, wanted: &[(String, &str)], seed: u64) -> Result<Self, RunError> {
         let mut live = build::build(plan, seed)?;
-        let recorder = Recorder::new(plan, expectations, &mut live);
+        let recorder = Recorder::new(plan, wanted, &mut live);
         let look_at = recorder.watches_queues().then_some(Time::ZERO + LOOK);
         Ok(Run { plan, live, recorder, next_event: 0, warm: false, look_at })
     }

@@ -10,7 +10,6 @@ use super::target::Target;
 use crate::endpoint::{Counters, Instant};
 use crate::engine::LinkId;
 use crate::report::Series;
-use crate::scenario::Expectation;
 use crate::scenario::plan::{Plan, ProbePlan};
 
 /// Everything a run records on request.
@@ -40,8 +39,8 @@ struct Track {
 const SLICE: u64 = 65_536;
 
 impl Recorder {
-    /// Prepares everything that the plan's probes and the expectations ask for.
-    pub(super) fn new(plan: &Plan, expectations: &[Expectation], live: &mut Live) -> Self {
+    /// Prepares everything that the plan's probes ask for, and the figures `wanted` besides.
+    pub(super) fn new(plan: &Plan, wanted: &[(String, &str)], live: &mut Live) -> Self {
         let mut recorder = Recorder {
             tracks: Vec::new(),
             queues: BTreeMap::new(),
@@ -52,11 +51,8 @@ impl Recorder {
         for probe in &plan.probes {
             recorder.add_probe(plan, probe, live);
         }
-        for expectation in expectations {
-            let subjects = [Some(&expectation.of), expectation.relative_to.as_ref()];
-            for subject in subjects.into_iter().flatten() {
-                recorder.add_figure(plan, subject, &expectation.metric, SLICE, live);
-            }
+        for (subject, metric) in wanted {
+            recorder.add_figure(plan, subject, metric, SLICE, live);
         }
         recorder
     }

@@ -28,9 +28,9 @@ fn unknown_keys_name_their_nearest() {
     );
     assert_eq!(
         message("name = \"small\"", "name = \"small\"\ncolour = 1"),
-        "t.toml:2:1: colour: there is no key 'colour'; allowed: name, title, description, item, \
-         duration, warm-up, stop, seeds, vars, link, path, correlation, flow, load, event, probe, expect, \
-         sweep"
+        "t.toml:2:1: colour: there is no key 'colour'; allowed: name, title, description, base, \
+         set, quick, item, result, duration, warm-up, stop, seeds, vars, link, path, correlation, flow, \
+         load, event, probe, sweep, variant, variants, claim, expect, measure, figure"
     );
 }
 
@@ -183,10 +183,9 @@ fn sweeps_and_expectations_are_checked() {
     assert_eq!(
         with("[[expect]]\nmetric = \"goodput_mbps\"\nof = \"bulky\"\nmin = 1\nat = { M = 3 }\n"),
         [
-            "t.toml:16:6: expect.0.of: there is no subject 'bulky'; did you mean 'bulk'?; allowed: all, \
+            "t.toml:16:6: expect.0.metric: there is no subject 'bulky'; did you mean 'bulk'?; allowed: all, \
              bulk, bulk/route, link.a, link.a.reverse",
-            "t.toml:18:6: expect.0.at: no point of the sweep is there; allowed: nothing: the scenario \
-             has no sweep",
+            "t.toml:18:6: expect.0.at: there is no sweep key 'M'; allowed: none",
         ]
     );
     assert!(

@@ -230,3 +230,97 @@ fn golden_tables_have_every_key_and_figure() {
     let (published, wanted) = published("scenarios.md", with_tables);
     assert!(published == wanted, "docs/scenarios.md is out of date: cargo xtask bless");
 }
+
+#[test]
+fn variants_change_keys_and_choose_flows() {
+    let text = format!(
+        "{GOOD}[[flow]]\nname = \"rival\"\nprofile = \"tcp:sack\"\nonly = \"second\"\n\
+         [[variant]]\nname = \"first\"\n[[variant]]\nname = \"second\"\nset.flow.bulk.count = 2\n\
+         set.link.a.rate = \"20mbit\"\n"
+    );
+    let scenario = super::parse(&text);
+    let labels: Vec<_> =
+        scenario.points().iter().filter_map(|point| point.label("variant")).collect();
+    assert_eq!(labels, ["first", "second"]);
+    let plans: Vec<_> =
+        scenario.points().iter().map(|point| scenario.plan(point).expect("right")).collect();
+    assert_eq!(plans.iter().map(|plan| plan.flows.len()).collect::<Vec<_>>(), [1, 3]);
+    assert_eq!(plans[1].links[0].config.rate.at(Time::ZERO), Bitrate::from_mbps(20.0));
+    let mut one = scenario.clone();
+    one.set("variants=second").expect("right");
+    assert_eq!(one.points().len(), 1);
+    assert_eq!(
+        messages(&text.replace("only = \"second\"", "only = \"secnd\"")),
+        [
+            "t.toml:17:8: flow.rival.only: there is no variant 'secnd'; did you mean 'second'?; allowed: \
+          first, second"
+        ]
+    );
+    assert_eq!(
+        messages(&text.replace("link.a.rate", "link.b.rate")),
+        ["t.toml:23:19: link.b.rate: 'b' leads nowhere; did you mean 'a'?; allowed: a"]
+    );
+}
+
+/// What `text` starts from.
+fn based(text: &str, base: &str) -> Result<Scenario, Vec<String>> {
+    let mut read = |path: &str| match path {
+        "base.toml" => Ok(base.to_owned()),
+        "own.toml" => Ok(text.to_owned()),
+        _ => Err("no such file".to_owned()),
+    };
+    Scenario::load(text, "own.toml", &[], &mut read)
+        .map_err(|errors| errors.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn a_file_may_start_from_another() {
+    let base = format!("{GOOD}[[claim]]\nmetric = \"jain\"\nmin = 1\n[quick]\nduration = \"2s\"\n");
+    let own = "name = \"own\"\nbase = \"base.toml\"\nseeds = 2\n\
+               [set]\nlink.a.rate = \"5mbit\"\nflow.bulk.count = 3\n[quick]\nseeds = 1\n";
+    let scenario = based(own, &base).expect("right");
+    assert_eq!((scenario.name(), scenario.seeds().len()), ("own", 2));
+    assert!(scenario.claims().is_empty(), "what results mean is not taken over");
+    let plan = scenario.plan(&scenario.points()[0]).expect("right");
+    assert_eq!((plan.flows.len(), plan.duration.as_secs()), (3, 10));
+    assert_eq!(plan.links[0].config.rate.at(Time::ZERO), Bitrate::from_mbps(5.0));
+    let quick = scenario.quick().expect("right");
+    assert_eq!(quick.seeds().len(), 1);
+    assert_eq!(quick.plan(&quick.points()[0]).expect("right").duration.as_secs(), 2);
+}
+
+#[test]
+fn mistakes_in_a_base_have_its_lines() {
+    let own = "name = \"own\"\nbase = \"base.toml\"\n";
+    let wrong = GOOD.replace("10mbit", "fast");
+    let messages = based(own, &wrong).expect_err("wrong");
+    assert!(
+        messages[0].starts_with("base.toml:8:8: link.a.rate: 'fast' is not accepted"),
+        "{messages:?}"
+    );
+    let set = based(&format!("{own}[set]\nlink.b.rate = \"1mbit\"\n"), GOOD).expect_err("wrong");
+    assert_eq!(
+        set,
+        ["own.toml:4:15: link.b.rate: 'b' leads nowhere; did you mean 'a'?; allowed: a"]
+    );
+}
+
+#[test]
+fn bases_do_not_lead_in_a_circle() {
+    let own = "name = \"own\"\nbase = \"own.toml\"\n";
+    assert_eq!(
+        based(own, "").expect_err("wrong"),
+        [
+            "own.toml:2:8: base: 'own.toml' starts from itself; allowed: a scenario that does not start from \
+          this one"
+        ]
+    );
+    let own = "name = \"own\"\nbase = \"base.toml\"\n";
+    let messages = based(own, "base = \"own.toml\"\n").expect_err("wrong");
+    assert!(
+        messages[0].starts_with("base.toml:1:8: base: 'own.toml' starts from itself"),
+        "{messages:?}"
+    );
+    let messages = based("name = \"own\"\nbase = \"gone.toml\"\n", "").expect_err("wrong");
+    assert_eq!(messages, ["own.toml:2:8: base: file 'gone.toml' cannot be read: no such file"]);
+}

@@ -113,18 +113,16 @@ fn runs_report_progress_and_can_be_cancelled() {
 }
 
 #[test]
-fn expectations_are_held_against_means() {
-    let expect = "[[expect]]\nmetric = \"goodput_mbps\"\nof = \"bulk\"\nmin = 9\nmax = 9.7\n\
-                  [[expect]]\nmetric = \"packet_delay_mean_s\"\nof = \"bulk\"\nmax = 0.01\n";
-    let scenario = parse(&format!("{}{expect}", tcp()));
-    let report = run(&scenario);
-    let verdicts: Vec<bool> = scenario
-        .expectations()
-        .iter()
-        .map(|expectation| expectation.check(&[], &[&report]).expect("everywhere").holds)
-        .collect();
-    assert_eq!(verdicts, [true, false]);
-    assert_eq!(scenario.expectations()[0].to_string(), "goodput_mbps of bulk from 9 to 9.7");
+fn claims_have_what_they_look_at_measured() {
+    let claim = "[[claim]]\nmetric = \"goodput_mbps\"\nof = \"bulk\"\nmin = 9\nmax = 9.7\n\
+                 [[expect]]\nmetric = \"packet_delay_mean_s\"\nof = \"bulk\"\nmax = 0.01\n";
+    let scenario = parse(&format!("{}{claim}", tcp()));
+    let findings = scenario.judge(&[vec![run(&scenario)]]);
+    let verdicts: Vec<&str> =
+        findings.iter().filter_map(|finding| Some(finding.verdict?.word())).collect();
+    assert_eq!(verdicts, ["open", "fails"]);
+    assert_eq!(findings[0].name, "goodput_mbps of bulk");
+    assert!(findings.iter().all(|finding| finding.estimate.is_some()));
 }
 
 #[test]

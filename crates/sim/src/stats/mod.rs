@@ -6,10 +6,12 @@
 mod student;
 #[cfg(test)]
 mod tests;
+mod verdict;
 
 use serde::{Deserialize, Serialize};
 
 pub use student::{student_cdf, student_quantile};
+pub use verdict::Verdict;
 
 /// What several runs say of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,6 +44,27 @@ impl Estimate {
         let std = libm::sqrt(squares / (n - 1) as f64);
         let half = student_quantile(0.975, n - 1) * std / libm::sqrt(n as f64);
         Some(Estimate { n, mean, std, interval: Some((mean - half, mean + half)) })
+    }
+
+    /// A value that is certain, such as a formula's.
+    pub fn exact(value: f64) -> Self {
+        Estimate { n: 1, mean: value, std: 0.0, interval: Some((value, value)) }
+    }
+
+    /// The estimate of a statistic of all seeds together, from its value and its values with one seed left
+    /// out each: the jackknife (Miller, Biometrika 1974). No interval for fewer than two seeds.
+    pub fn jackknife(value: f64, without: &[f64]) -> Self {
+        let n = without.len();
+        let pseudo = |without: &f64| {
+            // What leaving a seed out does not change is certain, whatever rounding makes of it.
+            let change = value - without;
+            let rounding = 1e-12 * value.abs().max(without.abs());
+            if change.abs() <= rounding { value } else { value + (n - 1) as f64 * change }
+        };
+        let pseudo: Vec<f64> = without.iter().map(pseudo).collect();
+        let spread = Estimate::of(&pseudo).filter(|spread| spread.n == n && n > 1);
+        let (std, half) = spread.map_or((0.0, None), |s| (s.std, Some(s.half_width())));
+        Estimate { n, mean: value, std, interval: half.map(|half| (value - half, value + half)) }
     }
 
     /// Lower bound of the interval; the value itself if it is alone.

@@ -1,0 +1,36 @@
+//! The rates of figure 10's last hop are those of Bianchi's model.
+
+use anabranch_repro::experiments;
+use anabranch_sim::scenario::Scenario;
+use anabranch_sim::wireless::bianchi::{Access, Channel, Preamble};
+
+fn scenario(name: &str) -> Scenario {
+    let found = experiments::all().iter().find(|experiment| experiment.name == name);
+    found.expect(name).scenario(false).expect("no mistakes")
+}
+
+/// Every rate of a last hop beside the model's, `rate` for the stations it is asked about.
+fn compare(scenario: &Scenario, rate: impl Fn(Access, u32) -> f64) {
+    assert_eq!(scenario.points().len(), 27);
+    for point in scenario.points() {
+        let number = |name: &str| -> f64 {
+            point.label(name).and_then(|label| label.parse().ok()).expect("a number")
+        };
+        let stations = number("M");
+        for (name, access) in
+            [("BASIC", Access::Basic), ("RTS", Access::RtsCts), ("TDMA", Access::Tdma)]
+        {
+            let expected = rate(access, stations as u32) / stations;
+            assert!((number(name) - expected).abs() < 0.0002, "{name} {point:?}: {expected}");
+        }
+    }
+}
+
+#[test]
+fn rates_of_the_last_hop_are_those_of_the_model() {
+    let channel = Channel::fhss();
+    // His payload of 8184 bits.
+    compare(&scenario("mplot/fig10"), |access, n| 11.0 * channel.share(access, n, 1023));
+    let channel = Channel::dsss_11b(Preamble::Long);
+    compare(&scenario("mplot/fig10-11b"), |access, n| channel.throughput(access, n, 750).as_mbps());
+}

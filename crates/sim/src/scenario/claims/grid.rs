@@ -1,0 +1,107 @@
+//! The points of a sweep as claims see them: where the same thing is at other values of some keys.
+
+use crate::scenario::sweep::{Axis, Point};
+
+/// Keys of a sweep with a value of each.
+pub(in crate::scenario) type Pins = Vec<(String, String)>;
+
+/// One key of the sweep.
+#[derive(Clone, Debug)]
+pub(in crate::scenario) struct GridAxis {
+    pub name: String,
+    /// Its values, each once, in the order of the sweep.
+    pub labels: Vec<String>,
+    /// Keys of one group advance together.
+    group: usize,
+}
+
+/// Every point, by its labels.
+#[derive(Clone, Debug, Default)]
+pub(in crate::scenario) struct Grid {
+    pub axes: Vec<GridAxis>,
+    points: Vec<Pins>,
+}
+
+impl Grid {
+    pub(in crate::scenario) fn new(axes: &[Axis], points: &[Point]) -> Self {
+        let group = |index: usize, axis: &Axis| {
+            let same = |other: &Axis| axis.zip.is_some() && other.zip == axis.zip;
+            axes.iter().position(same).unwrap_or(index)
+        };
+        let axis = |(index, axis): (usize, &Axis)| {
+            let mut labels: Vec<String> = Vec::new();
+            for label in &axis.labels {
+                if !labels.contains(label) {
+                    labels.push(label.clone());
+                }
+            }
+            GridAxis { name: axis.name.clone(), labels, group: group(index, axis) }
+        };
+        Grid {
+            axes: axes.iter().enumerate().map(axis).collect(),
+            points: points.iter().map(|point| point.labels.clone()).collect(),
+        }
+    }
+
+    pub(in crate::scenario) fn axis(&self, name: &str) -> Option<&GridAxis> {
+        self.axes.iter().find(|axis| axis.name == name)
+    }
+
+    /// The labels of a point.
+    pub(in crate::scenario) fn labels(&self, point: usize) -> &[(String, String)] {
+        self.points.get(point).map_or(&[], Vec::as_slice)
+    }
+
+    /// The value of a key at a point.
+    pub(in crate::scenario) fn label(&self, point: usize, axis: &str) -> Option<&str> {
+        self.labels(point).iter().find(|(name, _)| name == axis).map(|(_, value)| value.as_str())
+    }
+
+    /// The points that have all of `pins`.
+    pub(in crate::scenario) fn matching(&self, pins: &[(String, String)]) -> Vec<usize> {
+        let has = |point: &usize| pins.iter().all(|pin| self.labels(*point).contains(pin));
+        (0..self.points.len()).filter(has).collect()
+    }
+
+    /// The point that differs from `from` in `pins` alone, and in what advances together with them.
+    pub(in crate::scenario) fn moved(
+        &self,
+        from: usize,
+        pins: &[(String, String)],
+    ) -> Option<usize> {
+        if pins.is_empty() {
+            return Some(from);
+        }
+        let moving: Vec<&str> = pins.iter().map(|(name, _)| name.as_str()).collect();
+        let mut wanted: Pins = pins.to_vec();
+        wanted.extend(self.apart(from, &moving).into_iter().cloned());
+        // Where several keys advance together, the point that has most of them as they were.
+        let kept = |point: &usize| {
+            self.labels(*point).iter().filter(|label| self.labels(from).contains(label)).count()
+        };
+        self.matching(&wanted).into_iter().rev().max_by_key(kept)
+    }
+
+    /// The labels of a point without the keys `of`, and those that advance together with them.
+    pub(in crate::scenario) fn apart(&self, point: usize, of: &[&str]) -> Vec<&(String, String)> {
+        let groups: Vec<usize> =
+            of.iter().filter_map(|name| self.axis(name)).map(|axis| axis.group).collect();
+        let stays = |label: &&(String, String)| {
+            self.axis(&label.0).is_none_or(|axis| !groups.contains(&axis.group))
+        };
+        self.labels(point).iter().filter(stays).collect()
+    }
+
+    /// Every key with its values, for messages.
+    pub(in crate::scenario) fn describe(&self) -> String {
+        let pairs = |axis: &GridAxis| {
+            axis.labels.iter().map(|label| format!("{} = {label}", axis.name)).collect::<Vec<_>>()
+        };
+        let all: Vec<String> = self.axes.iter().flat_map(pairs).collect();
+        if all.is_empty() {
+            "nothing: the scenario has no sweep".to_owned()
+        } else {
+            all.join(", ")
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Claims: what the results of a scenario must show, and whether they do.
+//!
+//! A claim is about a *quantity*, arithmetic with figures of a run, at one point of the sweep, between
+//! two, or along one of its keys. Runs of one seed belong together, so quantities are compared seed by
+//! seed. A claim holds if the whole 95 % interval lies within its bounds.
+
+mod grid;
+mod judge;
+mod quantity;
+mod read;
+mod statistic;
+#[cfg(test)]
+mod tests;
+
+pub(super) use grid::{Grid, Pins};
+pub(super) use judge::fill;
+pub(super) use quantity::{Known, Quantity, Runs, check_pins, number};
+pub(super) use read::{Context, read};
+
+use crate::stats::{Estimate, Verdict};
+use statistic::Statistic;
+
+/// The words of `kind`.
+pub(super) const KINDS: &[&str] = &[
+    "value",
+    "ratio",
+    "difference",
+    "order",
+    "slope",
+    "r2",
+    "peak",
+    "highest",
+    "fall",
+    "spread",
+    "knee",
+    "monotone",
+    "diversity-r2",
+    "diversity-limit",
+];
+
+/// One `[[claim]]` or `[[measure]]`.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The published result that it is about.
+    pub item: Option<String>,
+    /// The name as it is written, or made from the rest.
+    pub name: String,
+    /// Whether it is judged: a measure is only reported.
+    pub is_judged: bool,
+    /// Whether it shows why other claims fail.
+    pub is_ablation: bool,
+    /// The least that it may be.
+    pub min: Option<f64>,
+    /// The most that it may be.
+    pub max: Option<f64>,
+    /// What the paper has.
+    pub paper: Option<String>,
+    /// The reading of the paper that it depends on.
+    pub reading: Option<String>,
+    form: Form,
+    quantity: Quantity,
+    of: String,
+    relative_to: Option<String>,
+    at: Pins,
+    over: Pins,
+    less: Pins,
+    each: Vec<(String, Vec<String>)>,
+}
+
+/// What is made of a quantity.
+#[derive(Clone, Debug)]
+enum Form {
+    /// Its mean over the seeds.
+    Value,
+    /// The mean of its ratios to another.
+    Ratio,
+    /// The mean of its differences from another.
+    Difference,
+    /// The steps from each value along a key to the next.
+    Order(Along, Direction),
+    /// A statistic of the curve of its means along a key.
+    Curve(Along, Statistic),
+}
+
+/// A key of the sweep, and its values in the order to look at.
+#[derive(Clone, Debug)]
+struct Along {
+    key: String,
+    values: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Rising,
+    Falling,
+}
+
+/// What the runs say of one claim or measure at one point.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// The published result that it is about.
+    pub item: Option<String>,
+    /// What reports call it.
+    pub name: String,
+    /// The values of the sweep's keys that it is about.
+    pub point: Vec<(String, String)>,
+    /// Whether it shows why other claims fail.
+    pub is_ablation: bool,
+    /// The least that it may be.
+    pub min: Option<f64>,
+    /// The most that it may be.
+    pub max: Option<f64>,
+    /// What the paper has.
+    pub paper: Option<String>,
+    /// The reading of the paper that it depends on.
+    pub reading: Option<String>,
+    /// What was measured, with its interval; `None` if something it needs was not.
+    pub estimate: Option<Estimate>,
+    /// What follows; `None` for a measure, which is not judged.
+    pub verdict: Option<Verdict>,
+}
+
+impl Claim {
+    /// The single figures that it needs, by subject.
+    pub(super) fn figures(&self, grid: &Grid) -> Vec<(String, &'static str)> {
+        let subjects = [Some(&self.of), self.relative_to.as_ref()];
+        let of = |subject: &String| self.quantity.figures(subject, grid);
+        subjects.into_iter().flatten().flat_map(of).collect()
+    }
+
+    /// The series that it needs, by subject.
+    pub(super) fn series(&self, grid: &Grid) -> Vec<(String, String)> {
+        let subjects = [Some(&self.of), self.relative_to.as_ref()];
+        let of = |subject: &String| self.quantity.series(subject, grid);
+        subjects.into_iter().flatten().flat_map(of).collect()
+    }
+}

@@ -1,0 +1,283 @@
+//! What a claim or a curve looks at: arithmetic with figures of a run.
+
+use std::collections::BTreeSet;
+
+use super::grid::{Grid, Pins};
+use crate::probe::{METRICS, Metric};
+use crate::report::{RunReport, Series};
+use crate::scenario::Plan;
+use crate::scenario::error::Flaw;
+use crate::scenario::formula::{Formula, Grammar, Name};
+use crate::scenario::reader::Section;
+
+const GRAMMAR: Grammar = Grammar {
+    functions: &[("mean", 2, 3), ("reaches", 2, 2)],
+    pins: true,
+    example: "metrics such as goodput_mbps, link.a.marks and goodput_mbps[M=1], sweep keys, numbers, \
+              + - * / ( ), min, max, mean(SERIES, FROM), mean(SERIES, FROM, TO), reaches(SERIES, LEVEL)",
+};
+
+/// A formula over the figures of runs.
+#[derive(Clone, Debug)]
+pub(in crate::scenario) struct Quantity {
+    /// As it was written.
+    pub text: String,
+    formula: Formula,
+}
+
+/// What exists in a scenario's results.
+#[derive(Debug, Default)]
+pub(in crate::scenario) struct Known {
+    /// Subjects at any point.
+    pub subjects: BTreeSet<String>,
+    /// Subjects and metrics that are recorded over time at any point.
+    pub series: BTreeSet<(String, &'static str)>,
+}
+
+impl Known {
+    /// Adds what there is at one point.
+    pub(in crate::scenario) fn add(&mut self, plan: &Plan, subjects: Vec<String>) {
+        self.subjects.extend(subjects);
+        for probe in &plan.probes {
+            for subject in &probe.of {
+                self.series.extend(probe.series.iter().map(|metric| (subject.clone(), *metric)));
+            }
+        }
+    }
+}
+
+/// The runs of every point, seed by seed, and where the points are.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::scenario) struct Runs<'a> {
+    pub grid: &'a Grid,
+    pub runs: &'a [Vec<RunReport>],
+}
+
+impl Quantity {
+    /// Reads the formula of `key`, about `subject`; what is wrong with it is reported.
+    pub(in crate::scenario) fn read(
+        section: &Section<'_>,
+        key: &str,
+        subject: &str,
+        known: &Known,
+        grid: &Grid,
+        whole: bool,
+    ) -> Option<Quantity> {
+        let text = section.raw(key)?.to_owned();
+        let formula = match Formula::parse(&text, &GRAMMAR) {
+            Ok(formula) => formula,
+            Err((given, allowed)) => {
+                section.complain(key, given, allowed);
+                return None;
+            }
+        };
+        formula.names(&mut |name, function| {
+            if let Err(flaw) = Reference::of(name, function, subject, grid)
+                .check(section, key, known)
+                .and_then(|()| check_pins(section, key, &name.pins, grid, whole))
+            {
+                section.report(flaw);
+            }
+        });
+        Some(Quantity { text, formula })
+    }
+
+    /// Every single figure it needs, about `subject`.
+    pub(in crate::scenario) fn figures(
+        &self,
+        subject: &str,
+        grid: &Grid,
+    ) -> Vec<(String, &'static str)> {
+        let mut figures = Vec::new();
+        self.formula.names(&mut |name, function| {
+            if let Reference::Figure(of, metric) = Reference::of(name, function, subject, grid)
+                && let Some(metric) = Metric::named(metric)
+            {
+                figures.push((of.to_owned(), metric.name));
+            }
+        });
+        figures
+    }
+
+    /// Every series it needs, about `subject`.
+    pub(in crate::scenario) fn series(&self, subject: &str, grid: &Grid) -> Vec<(String, String)> {
+        let mut series = Vec::new();
+        self.formula.names(&mut |name, function| {
+            if let Reference::Series(of, metric) = Reference::of(name, function, subject, grid) {
+                series.push((of.to_owned(), metric.to_owned()));
+            }
+        });
+        series
+    }
+
+    /// Keys that do not matter: every figure is taken at its own value of them.
+    pub(in crate::scenario) fn fixed(&self) -> Vec<&str> {
+        let mut common: Option<Vec<&str>> = None;
+        self.formula.names(&mut |name, _| {
+            let own: Vec<&str> = name.pins.iter().map(|(key, _)| key.as_str()).collect();
+            common = Some(match common.take() {
+                None => own,
+                Some(before) => before.into_iter().filter(|key| own.contains(key)).collect(),
+            });
+        });
+        common.unwrap_or_default()
+    }
+
+    /// Whether every point that it refers to exists, seen from `point`.
+    pub(in crate::scenario) fn is_defined(&self, point: usize, grid: &Grid) -> bool {
+        let mut defined = true;
+        self.formula.names(&mut |name, _| defined &= grid.moved(point, &name.pins).is_some());
+        defined
+    }
+
+    /// The value at a point in the run of the `seed`-th seed; `None` if a figure was not measured, or
+    /// the value is not finite.
+    pub(in crate::scenario) fn value(
+        &self,
+        runs: &Runs<'_>,
+        subject: &str,
+        point: usize,
+        seed: usize,
+    ) -> Option<f64> {
+        let place = Place { runs, subject, point, seed };
+        place.value(&self.formula).filter(|value| value.is_finite())
+    }
+}
+
+/// Where a formula is evaluated.
+struct Place<'a> {
+    runs: &'a Runs<'a>,
+    subject: &'a str,
+    point: usize,
+    seed: usize,
+}
+
+impl Place<'_> {
+    fn value(&self, formula: &Formula) -> Option<f64> {
+        let figure = |name: &Name| self.figure(name).ok_or(());
+        let call = |function: &str, arguments: &[Formula]| self.call(function, arguments).ok_or(());
+        formula.value(&figure, &call).ok()
+    }
+
+    fn figure(&self, name: &Name) -> Option<f64> {
+        let (point, run) = self.run(name)?;
+        match Reference::of(name, None, self.subject, self.runs.grid) {
+            Reference::Key(key) => number(self.runs.grid.label(point, key)?),
+            Reference::Figure(of, metric) => run.scalar(of, metric),
+            Reference::Series(..) => None,
+        }
+    }
+
+    fn call(&self, function: &str, arguments: &[Formula]) -> Option<f64> {
+        let (Formula::Name(name), numbers) = arguments.split_first()? else { return None };
+        let (_, run) = self.run(name)?;
+        match Reference::of(name, Some(function), self.subject, self.runs.grid) {
+            Reference::Series(of, metric) => {
+                let numbers: Option<Vec<f64>> = numbers.iter().map(|n| self.value(n)).collect();
+                over_time(function, run.series(of, metric)?, &numbers?)
+            }
+            _ => None,
+        }
+    }
+
+    /// The point that a name is taken at, and its run.
+    fn run(&self, name: &Name) -> Option<(usize, &RunReport)> {
+        let point = self.runs.grid.moved(self.point, &name.pins)?;
+        Some((point, self.runs.runs.get(point)?.get(self.seed)?))
+    }
+}
+
+/// The value of a sweep's key as a number: `5`, `0.5` or `5%`, which is 5.
+pub(in crate::scenario) fn number(label: &str) -> Option<f64> {
+    label.trim_end_matches('%').parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// What a series comes to: its mean over a time, or when it first reaches a level, s.
+fn over_time(function: &str, series: &Series, numbers: &[f64]) -> Option<f64> {
+    let mut points = series.times.iter().copied().zip(series.values.iter().copied());
+    match (function, numbers) {
+        ("mean", [from, rest @ ..]) => {
+            let to = rest.first().copied().unwrap_or(f64::INFINITY);
+            let chosen: Vec<f64> =
+                points.filter(|(time, _)| *time >= *from && *time <= to).map(|(_, y)| y).collect();
+            (!chosen.is_empty()).then(|| chosen.iter().sum::<f64>() / chosen.len() as f64)
+        }
+        ("reaches", [level]) => points.find(|(_, value)| value >= level).map(|(time, _)| time),
+        _ => None,
+    }
+}
+
+/// What a name in a formula stands for.
+enum Reference<'a> {
+    /// A key of the sweep: its value.
+    Key(&'a str),
+    /// A single figure of a subject.
+    Figure(&'a str, &'a str),
+    /// A figure of a subject over time.
+    Series(&'a str, &'a str),
+}
+
+impl<'a> Reference<'a> {
+    fn of(name: &'a Name, function: Option<&str>, subject: &'a str, grid: &Grid) -> Self {
+        let name = name.name.as_str();
+        let (of, metric) = name.rsplit_once('.').unwrap_or((subject, name));
+        match function {
+            Some(_) => Reference::Series(of, metric),
+            None if grid.axis(name).is_some() => Reference::Key(name),
+            None => Reference::Figure(of, metric),
+        }
+    }
+
+    fn check(&self, section: &Section<'_>, key: &str, known: &Known) -> Result<(), Flaw> {
+        let (of, metric, over_time) = match self {
+            Reference::Key(_) => return Ok(()),
+            Reference::Figure(of, metric) => (of, metric, false),
+            Reference::Series(of, metric) => (of, metric, true),
+        };
+        let (place, path) = (section.place_of(key), section.path_of(key));
+        let has = |m: &&Metric| if over_time { m.series } else { m.scalar };
+        let names: Vec<&str> = METRICS.iter().filter(has).map(|metric| metric.name).collect();
+        if !names.contains(metric) {
+            let what = if over_time { "metric for series" } else { "metric" };
+            return Err(Flaw::unknown(place, path, what, metric, &names));
+        }
+        if !known.subjects.contains(*of) {
+            let subjects: Vec<&str> = known.subjects.iter().map(String::as_str).collect();
+            let place = section.place_of(if section.has("of") { "of" } else { key });
+            return Err(Flaw::unknown(place, path, "subject", of, &subjects));
+        }
+        if over_time && !known.series.iter().any(|(who, what)| who == of && what == metric) {
+            let given = format!("no probe records {metric} of {of} over time");
+            let allowed = format!("a [[probe]] with of = \"{of}\" and series = \"{metric}\"");
+            return Err(Flaw::other(place, path, given, allowed));
+        }
+        Ok(())
+    }
+}
+
+/// Reports keys and values in `pins` that the sweep has not; `whole` unless the sweep was changed.
+pub(in crate::scenario) fn check_pins(
+    section: &Section<'_>,
+    key: &str,
+    pins: &Pins,
+    grid: &Grid,
+    whole: bool,
+) -> Result<(), Flaw> {
+    let (place, path) = (section.place_of(key), section.path_of(key));
+    for (name, value) in pins {
+        let Some(axis) = grid.axis(name) else {
+            if !whole {
+                continue;
+            }
+            let known: Vec<&str> = grid.axes.iter().map(|axis| axis.name.as_str()).collect();
+            return Err(Flaw::unknown(place, path, "sweep key", name, &known));
+        };
+        if whole && !axis.labels.contains(value) {
+            let known: Vec<&str> = axis.labels.iter().map(String::as_str).collect();
+            let what = if name == "variant" { "variant" } else { "point of the sweep at" };
+            let value = if name == "variant" { value.clone() } else { format!("{name} = {value}") };
+            return Err(Flaw::unknown(place, path, what, &value, &known));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,268 @@
+//! `[[figure]]`: curves of the results, beside what a paper prints.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use super::claims::{Grid, Known, Pins, Quantity, Runs, check_pins, fill, number};
+use super::error::Flaw;
+use super::reader::Section;
+use super::tree::{Node, Value};
+use super::variant;
+use crate::stats::Estimate;
+
+/// One `[[figure]]`.
+#[derive(Clone, Debug)]
+pub(super) struct Figure {
+    item: Option<String>,
+    title: String,
+    x: String,
+    x_label: String,
+    y_label: String,
+    until: Duration,
+    curves: Vec<Curve>,
+}
+
+/// One `[[figure.curve]]`.
+#[derive(Clone, Debug)]
+struct Curve {
+    name: String,
+    of: String,
+    at: Pins,
+    source: Source,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    /// What runs measured.
+    Measured(Quantity),
+    /// A series of the first seed.
+    OverTime(String),
+    /// What the paper prints, by the labels of the abscissa.
+    Paper(Vec<(String, f64)>),
+}
+
+/// A figure with its data.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Drawing {
+    /// The published result that it is about.
+    pub item: Option<String>,
+    /// What it shows.
+    pub title: String,
+    /// The abscissa, with its unit.
+    pub x_label: String,
+    /// The ordinate, with its unit.
+    pub y_label: String,
+    /// What stands at each place of the abscissa, if these are alternatives and not numbers: points are then
+    /// at 0, 1, ….
+    pub categories: Vec<String>,
+    /// The curves.
+    pub curves: Vec<DrawnCurve>,
+}
+
+/// One curve of a figure.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DrawnCurve {
+    /// What the legend calls it.
+    pub name: String,
+    /// Abscissae and values with their intervals.
+    pub points: Vec<(f64, Estimate)>,
+    /// From the paper, not measured here.
+    pub is_published: bool,
+}
+
+/// Reads every figure of a file; `whole` unless the sweep was changed.
+pub(super) fn read(
+    file: &Section<'_>,
+    known: &Known,
+    grid: &Grid,
+    whole: bool,
+    item: Option<&str>,
+) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    for section in file.tables("figure") {
+        let Some(x) = section.text("x") else { continue };
+        if x != TIME && grid.axis(&x).is_none() {
+            let mut keys: Vec<&str> = grid.axes.iter().map(|axis| axis.name.as_str()).collect();
+            keys.push(TIME);
+            let (place, path) = (section.place_of("x"), section.path_of("x"));
+            section.report(Flaw::unknown(place, path, "sweep key", &x, &keys));
+            continue;
+        }
+        let curve = |section: Section<'_>| curve(&section, &x, known, grid, whole);
+        figures.push(Figure {
+            item: section.text("item").or_else(|| item.map(str::to_owned)),
+            title: section.text("title").unwrap_or_default(),
+            x_label: section.text("x-label").unwrap_or_else(|| x.clone()),
+            y_label: section.text("y").unwrap_or_default(),
+            until: section.time("until").unwrap_or(Duration::MAX),
+            curves: section.tables("curve").into_iter().filter_map(curve).collect(),
+            x,
+        });
+    }
+    figures
+}
+
+/// The abscissa of figures over time.
+const TIME: &str = "time";
+
+fn curve(section: &Section<'_>, x: &str, known: &Known, grid: &Grid, whole: bool) -> Option<Curve> {
+    let of = section.text("of").unwrap_or_else(|| "all".to_owned());
+    let at: Pins = section.free("at").into_iter().map(|(key, value, _)| (key, value)).collect();
+    if let Err(flaw) = check_pins(section, "at", &at, grid, whole) {
+        section.report(flaw);
+    }
+    let source = match (section.has("metric"), section.has("paper")) {
+        (true, false) if x == TIME => {
+            let metric = section.raw("metric")?.to_owned();
+            if !known.series.iter().any(|(who, what)| *who == of && *what == metric) {
+                let allowed: Vec<String> =
+                    known.series.iter().map(|(who, what)| format!("{what} of {who}")).collect();
+                let given = format!("no probe records {metric} of {of} over time");
+                section.complain("metric", given, allowed.join(", "));
+            }
+            Source::OverTime(metric)
+        }
+        (true, false) => {
+            Source::Measured(Quantity::read(section, "metric", &of, known, grid, whole)?)
+        }
+        (false, true) => Source::Paper(published(section)?),
+        _ => {
+            section.complain("metric", "not one of metric and paper", "one of them");
+            return None;
+        }
+    };
+    let name = section.raw("name").map(str::to_owned);
+    let name = name.unwrap_or_else(|| match &source {
+        Source::Measured(quantity) => quantity.text.clone(),
+        Source::OverTime(metric) => metric.clone(),
+        Source::Paper(_) => "paper".to_owned(),
+    });
+    Some(Curve { name, of, at, source })
+}
+
+/// Points as they are printed: each a pair of a value of the abscissa and a number.
+fn published(section: &Section<'_>) -> Option<Vec<(String, f64)>> {
+    let node = section.node("paper")?;
+    let point = |node: &Node| match &node.value {
+        Value::List(pair) => match pair.as_slice() {
+            [x, y] => Some((x.show(), number(&y.show())?)),
+            _ => None,
+        },
+        _ => None,
+    };
+    let points: Option<Vec<_>> = match &node.value {
+        Value::List(points) => points.iter().map(point).collect(),
+        _ => None,
+    };
+    if points.is_none() {
+        section.refuse("paper", node.place, "not a list of pairs");
+    }
+    points
+}
+
+impl Figure {
+    /// The single figures that it needs, by subject.
+    pub(super) fn figures(&self, grid: &Grid) -> Vec<(String, &'static str)> {
+        let of = |curve: &Curve| match &curve.source {
+            Source::Measured(quantity) => quantity.figures(&curve.of, grid),
+            _ => Vec::new(),
+        };
+        self.curves.iter().flat_map(of).collect()
+    }
+
+    /// The series that it needs, by subject.
+    pub(super) fn series(&self, grid: &Grid) -> Vec<(String, String)> {
+        let of = |curve: &Curve| match &curve.source {
+            Source::Measured(quantity) => quantity.series(&curve.of, grid),
+            Source::OverTime(metric) => vec![(curve.of.clone(), metric.clone())],
+            Source::Paper(_) => Vec::new(),
+        };
+        self.curves.iter().flat_map(of).collect()
+    }
+
+    /// Its data.
+    pub(super) fn draw(&self, runs: &Runs<'_>, titles: &BTreeMap<String, String>) -> Drawing {
+        let labels = match runs.grid.axis(&self.x) {
+            Some(axis) => axis.labels.clone(),
+            None => Vec::new(),
+        };
+        let are_numbers = self.x == TIME || labels.iter().all(|label| number(label).is_some());
+        let place = |label: &str| match are_numbers {
+            true => number(label),
+            false => labels.iter().position(|known| known == label).map(|at| at as f64),
+        };
+        let title = |label: &String| match self.x == variant::AXIS {
+            true => titles.get(label).unwrap_or(label).clone(),
+            false => label.clone(),
+        };
+        let curves = self.curves.iter().flat_map(|curve| self.drawn(curve, runs, titles, &place));
+        Drawing {
+            item: self.item.clone(),
+            title: self.title.clone(),
+            x_label: self.x_label.clone(),
+            y_label: self.y_label.clone(),
+            curves: curves.filter(|curve| !curve.points.is_empty()).collect(),
+            categories: if are_numbers { Vec::new() } else { labels.iter().map(title).collect() },
+        }
+    }
+
+    /// A curve, once for each combination of the keys that it leaves open.
+    fn drawn(
+        &self,
+        curve: &Curve,
+        runs: &Runs<'_>,
+        titles: &BTreeMap<String, String>,
+        place: &dyn Fn(&str) -> Option<f64>,
+    ) -> Vec<DrawnCurve> {
+        if let Source::Paper(points) = &curve.source {
+            let point = |(x, y): &(String, f64)| Some((place(x)?, Estimate::exact(*y)));
+            let points = points.iter().filter_map(point).collect();
+            return vec![DrawnCurve { name: curve.name.clone(), points, is_published: true }];
+        }
+        let mut seen = Vec::new();
+        let mut drawn = Vec::new();
+        for point in runs.grid.matching(&curve.at) {
+            let labels = runs.grid.apart(point, &[&self.x]);
+            if seen.contains(&labels) {
+                continue;
+            }
+            seen.push(labels);
+            drawn.push(DrawnCurve {
+                name: fill(&curve.name, point, runs.grid, titles),
+                points: self.points(curve, runs, point, place),
+                is_published: false,
+            });
+        }
+        drawn
+    }
+
+    fn points(
+        &self,
+        curve: &Curve,
+        runs: &Runs<'_>,
+        point: usize,
+        place: &dyn Fn(&str) -> Option<f64>,
+    ) -> Vec<(f64, Estimate)> {
+        let seeds = |point: usize| runs.runs.get(point).map_or(&[][..], Vec::as_slice);
+        match &curve.source {
+            Source::Measured(quantity) => {
+                let labels = runs.grid.axis(&self.x).map_or(&[][..], |axis| &axis.labels);
+                let at = |label: &String| {
+                    let there = runs.grid.moved(point, &[(self.x.clone(), label.clone())])?;
+                    let value = |seed| quantity.value(runs, &curve.of, there, seed);
+                    let values: Option<Vec<f64>> = (0..seeds(there).len()).map(value).collect();
+                    Some((place(label)?, Estimate::of(&values?)?))
+                };
+                labels.iter().filter_map(at).collect()
+            }
+            Source::OverTime(metric) => {
+                let series = seeds(point).first().and_then(|run| run.series(&curve.of, metric));
+                let until = self.until.as_secs_f64();
+                let points = series.into_iter().flat_map(|s| s.times.iter().zip(&s.values));
+                let points = points.filter(|(time, _)| **time <= until);
+                points.map(|(time, value)| (*time, Estimate::exact(*value))).collect()
+            }
+            Source::Paper(_) => Vec::new(),
+        }
+    }
+}

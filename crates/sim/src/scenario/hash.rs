@@ -1,0 +1,77 @@
+//! What tells scenarios apart whose runs must not be mixed.
+
+use super::Scenario;
+use super::tree::{Node, Table, Value};
+
+/// Keys that say what results mean, and change no run.
+const MEANING: &[&str] = &[
+    "title",
+    "description",
+    "item",
+    "result",
+    "claim",
+    "expect",
+    "measure",
+    "figure",
+    "base",
+    "variants",
+];
+
+impl Scenario {
+    /// Sixteen hexadecimal digits that differ, in all likelihood, between scenarios whose runs may differ:
+    /// in a key, an assignment, a figure that is asked for, or the content of a file. What claims say of
+    /// the results is not part of it, so that runs stay good while claims change. Seeds are part of the
+    /// text; those given otherwise are not.
+    pub fn hash(&self) -> String {
+        let mut hash = Hash(0xcbf2_9ce4_8422_2325);
+        let mut root = self.root.clone();
+        root.take(MEANING);
+        hash.table(&root);
+        for point in &self.points {
+            point.labels.iter().for_each(|(key, value)| hash.text(&format!("{key}={value}")));
+        }
+        for (subject, metric) in &self.wanted {
+            hash.text(&format!("{metric} of {subject}"));
+        }
+        for (path, content) in &self.attached {
+            if !self.sources.has_base(path) {
+                hash.text(path);
+                hash.text(content);
+            }
+        }
+        format!("{:016x}", hash.0)
+    }
+}
+
+/// FNV-1a.
+struct Hash(u64);
+
+impl Hash {
+    fn text(&mut self, text: &str) {
+        for byte in text.bytes().chain([0]) {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    fn table(&mut self, table: &Table) {
+        let mut entries: Vec<_> = table.entries.iter().collect();
+        // Where a key was written first does not matter.
+        entries.sort_by(|a, b| a.key.cmp(&b.key));
+        for entry in entries {
+            self.text(&entry.key);
+            self.node(&entry.node);
+        }
+        self.text("}");
+    }
+
+    fn node(&mut self, node: &Node) {
+        match &node.value {
+            Value::Table(table) => self.table(table),
+            Value::List(items) => {
+                items.iter().for_each(|item| self.node(item));
+                self.text("]");
+            }
+            _ => self.text(&node.show()),
+        }
+    }
+}

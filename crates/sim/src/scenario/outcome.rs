@@ -1,0 +1,111 @@
+//! What runs of a scenario say of its claims and figures.
+
+use std::collections::BTreeSet;
+
+use super::Scenario;
+use super::claims::{Claim, Finding, Runs};
+use super::figures::Drawing;
+use super::tree::{Table, Value};
+use crate::probe::Metric;
+use crate::report::RunReport;
+
+impl Scenario {
+    /// The published results that the text of a scenario is about, as far as it can be read.
+    pub fn items(text: &str) -> BTreeSet<String> {
+        let (root, _) = Table::parse(text);
+        let mut items = BTreeSet::new();
+        let mut add = |table: &Table| {
+            if let Some(Value::Text(item)) = table.find("item").map(|entry| &entry.node.value) {
+                items.insert(item.clone());
+            }
+        };
+        add(&root);
+        for key in ["result", "claim", "expect", "measure", "figure"] {
+            let Some(Value::List(tables)) = root.find(key).map(|entry| &entry.node.value) else {
+                continue;
+            };
+            for node in tables {
+                if let Value::Table(table) = &node.value {
+                    add(table);
+                }
+            }
+        }
+        items
+    }
+
+    /// The groups of flows that run at any point, each with its protocol and what it changes of it:
+    /// `mplot: mplot-paper, policy { redundancy = … }`.
+    pub fn flows(&self) -> Vec<String> {
+        let mut flows = Vec::new();
+        for point in &self.points {
+            let mut root = self.root.clone();
+            let Ok(plan) = self.plan(point) else { continue };
+            if point.apply(&mut root).is_err() {
+                continue;
+            }
+            let Some(Value::List(groups)) = root.find("flow").map(|entry| &entry.node.value) else {
+                continue;
+            };
+            for node in groups {
+                let (Some(name), Value::Table(table)) = (node.name(), &node.value) else {
+                    continue;
+                };
+                let part = |key: &str| table.find(key).map(|entry| entry.node.show());
+                let mut text = format!("{name}: {}", part("profile").unwrap_or_default());
+                for key in ["policy", "tcp", "transport"] {
+                    if let Some(part) = part(key) {
+                        text.push_str(&format!(", {key} {part}"));
+                    }
+                }
+                let runs = plan.flows.iter().any(|flow| flow.group == name);
+                if runs && !flows.contains(&text) {
+                    flows.push(text);
+                }
+            }
+        }
+        flows
+    }
+
+    /// What its results must show, and what is only reported.
+    pub fn claims(&self) -> &[Claim] {
+        &self.claims
+    }
+
+    /// What the runs say of every claim and measure: `runs` holds those of each point in the order of the
+    /// seeds, the same seeds everywhere. Claims about points that the sweep has not, because an assignment
+    /// or `[quick]` changed it, are left out.
+    pub fn judge(&self, runs: &[Vec<RunReport>]) -> Vec<Finding> {
+        let runs = Runs { grid: &self.grid, runs };
+        self.claims.iter().flat_map(|claim| claim.judge(&runs, &self.titles)).collect()
+    }
+
+    /// The figures that it asks for, from the same runs.
+    pub fn draw(&self, runs: &[Vec<RunReport>]) -> Vec<Drawing> {
+        let runs = Runs { grid: &self.grid, runs };
+        self.figures.iter().map(|figure| figure.draw(&runs, &self.titles)).collect()
+    }
+
+    /// Takes out of a report what neither claims nor figures look at: samples, and series that they do not
+    /// name.
+    pub fn trim(&self, report: &mut RunReport) {
+        let claimed = self.claims.iter().flat_map(|claim| claim.series(&self.grid));
+        let drawn = self.figures.iter().flat_map(|figure| figure.series(&self.grid));
+        let needed: Vec<(String, String)> = claimed.chain(drawn).collect();
+        report.samples = Vec::new();
+        report.series.retain(|series| {
+            needed.iter().any(|(of, metric)| *of == series.subject && *metric == series.metric)
+        });
+    }
+
+    /// The figures that are measured only on request and that claims or figures look at.
+    pub(super) fn wanted(&self) -> Vec<(String, &'static str)> {
+        let claimed = self.claims.iter().flat_map(|claim| claim.figures(&self.grid));
+        let drawn = self.figures.iter().flat_map(|figure| figure.figures(&self.grid));
+        let on_request =
+            |(_, metric): &(String, &str)| Metric::named(metric).is_some_and(|m| m.on_request);
+        let mut wanted: Vec<_> = claimed.chain(drawn).filter(on_request).collect();
+        wanted.sort();
+        wanted.dedup();
+        wanted
+    }
+}

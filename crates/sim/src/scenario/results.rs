@@ -1,0 +1,45 @@
+//! `[[result]]`: what the published results are that a scenario is about, in words.
+
+use super::reader::Section;
+
+/// A published result, described for somebody who does not know the paper.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Published {
+    /// Its identifier in the catalogue, such as `mplot-fig11`.
+    pub item: String,
+    /// What is measured.
+    pub title: String,
+    /// Where it is published, such as `Figure 11`; may be empty.
+    pub source: String,
+    /// What the paper states; may be empty.
+    pub paper: String,
+    /// What a reader should know beside the figures; may be empty.
+    pub note: String,
+    /// Why the results differ, if they do; may be empty.
+    pub explanation: String,
+}
+
+/// Reads `[[result]]`.
+pub(super) fn read(file: &Section<'_>) -> Vec<Published> {
+    let mut results: Vec<Published> = Vec::new();
+    for section in file.tables("result") {
+        let words = |key: &str| {
+            let text = section.raw(key).unwrap_or_default();
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let item = words("item");
+        if results.iter().any(|result| result.item == item) {
+            section.refuse_value("item", &item, "an item that no other result has");
+            continue;
+        }
+        results.push(Published {
+            title: words("title"),
+            source: words("source"),
+            paper: words("paper"),
+            note: words("note"),
+            explanation: words("explanation"),
+            item,
+        });
+    }
+    results
+}

@@ -1,0 +1,190 @@
+//! The files that a scenario is read from: its own, those that it starts from, and those that it names.
+
+use core::cell::RefCell;
+use std::collections::BTreeMap;
+
+use super::ReadFile;
+use super::error::{Flaw, Place, ScenarioError};
+use super::reader::Files;
+use super::tree::{Node, Table, Value};
+
+/// Longest chain of files of which each starts from the next.
+const MAX_BASES: usize = 8;
+/// Keys that say what results mean: a file that starts from another has its own.
+const MEANING: &[&str] =
+    &["name", "title", "description", "item", "result", "claim", "expect", "measure", "figure"];
+/// Keys that say how a file changes what it starts from.
+const CHANGES: &[&str] = &["base", "set", "quick"];
+
+/// A scenario file and the chain that it starts from, with the offsets by which places tell them apart.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sources {
+    /// Name, text and offset of each.
+    files: Vec<(String, String, usize)>,
+}
+
+/// The tree that a chain of files comes to.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Merged {
+    pub root: Table,
+    /// What quick runs change, in the order of application.
+    pub quick: Vec<(String, Node)>,
+}
+
+impl Sources {
+    /// Only this file.
+    pub(super) fn new(name: &str, text: &str) -> Self {
+        Sources { files: vec![(name.to_owned(), text.to_owned(), 0)] }
+    }
+
+    /// The scenario's own text.
+    pub(super) fn text(&self) -> &str {
+        self.files.first().map_or("", |(_, text, _)| text)
+    }
+
+    /// The scenario's own name for messages.
+    pub(super) fn name(&self) -> &str {
+        self.files.first().map_or("", |(name, ..)| name)
+    }
+
+    /// Whether a file of this name is one that the scenario starts from.
+    pub(super) fn has_base(&self, name: &str) -> bool {
+        self.files.iter().skip(1).any(|(known, ..)| known == name)
+    }
+
+    /// Mistakes with the files and lines that they are in, in the order of the files.
+    pub(super) fn locate(
+        &self,
+        mut flaws: Vec<Flaw>,
+        assignments: &[String],
+    ) -> Vec<ScenarioError> {
+        flaws.sort();
+        flaws.dedup();
+        let locate = |mut flaw: Flaw| {
+            let offset = flaw.place.offset;
+            let holder = self.files.iter().rev().find(|(_, _, start)| *start <= offset);
+            let Some((name, text, start)) = holder else { return flaw.locate("", "", assignments) };
+            flaw.place.offset -= start;
+            flaw.locate(name, text, assignments)
+        };
+        flaws.into_iter().map(locate).collect()
+    }
+
+    /// Reads the scenario's text and everything that it starts from into one tree.
+    ///
+    /// # Errors
+    /// What is not TOML, and bases that cannot be read or lead in a circle.
+    pub(super) fn merge(&mut self, files: &dyn Files) -> Result<Merged, Vec<Flaw>> {
+        let (own, flaws) = Table::parse(self.text());
+        let mut chain = vec![own];
+        let mut flaws = flaws;
+        while let Some(node) = chain.last().and_then(|table| table.find("base")) {
+            if !flaws.is_empty() {
+                break;
+            }
+            match self.base(&node.node.clone(), files) {
+                Ok((table, found)) => {
+                    flaws.extend(found);
+                    chain.push(table);
+                }
+                Err(flaw) => flaws.push(flaw),
+            }
+        }
+        if !flaws.is_empty() {
+            // Half a file would only give misleading mistakes.
+            return Err(flaws);
+        }
+        let mut merged = Merged::default();
+        for table in chain.into_iter().rev() {
+            if let Err(flaw) = merged.overlay(table) {
+                flaws.push(flaw);
+            }
+        }
+        if flaws.is_empty() { Ok(merged) } else { Err(flaws) }
+    }
+
+    /// The file that `node` names, and what is not TOML in it.
+    fn base(&mut self, node: &Node, files: &dyn Files) -> Result<(Table, Vec<Flaw>), Flaw> {
+        let refuse = |given: String, allowed: &str| Flaw::other(node.place, "base", given, allowed);
+        let Value::Text(path) = &node.value else {
+            return Err(refuse("not the name of a file".to_owned(), "a scenario beside this one"));
+        };
+        let text = files
+            .read(path)
+            .map_err(|why| refuse(format!("file '{path}' cannot be read: {why}"), ""))?;
+        if self.files.iter().any(|(_, known, _)| *known == text) {
+            let allowed = "a scenario that does not start from this one";
+            return Err(refuse(format!("'{path}' starts from itself"), allowed));
+        }
+        if self.files.len() > MAX_BASES {
+            let allowed = format!("{MAX_BASES} files that start from one another");
+            return Err(refuse("too many files".to_owned(), &allowed));
+        }
+        let start = self.files.last().map_or(0, |(_, text, start)| start + text.len() + 1);
+        let (mut table, mut flaws) = Table::parse(&text);
+        table.shift(start);
+        flaws.iter_mut().for_each(|flaw| flaw.place.offset += start);
+        self.files.push((path.clone(), text, start));
+        Ok((table, flaws))
+    }
+}
+
+impl Merged {
+    /// Lets `table` start from what is here: its keys replace those of the same name, then its `set` is
+    /// applied.
+    fn overlay(&mut self, mut table: Table) -> Result<(), Flaw> {
+        let changes = table.take(CHANGES);
+        self.root.take(MEANING);
+        for entry in table.entries {
+            self.root.replace(entry);
+        }
+        for entry in changes {
+            let settings = match (&entry.node.value, entry.key.as_str()) {
+                (_, "base") => continue,
+                (Value::Table(table), _) => table.flatten(),
+                _ => {
+                    let allowed = "a table of keys with their values";
+                    return Err(Flaw::other(entry.node.place, entry.key, "not a table", allowed));
+                }
+            };
+            if entry.key == "quick" {
+                self.quick.extend(settings);
+            } else {
+                settings.iter().try_for_each(|(key, value)| self.root.set(key, value))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads files once, and keeps them.
+pub(super) struct Reading<'a, 'b> {
+    pub attached: RefCell<BTreeMap<String, String>>,
+    pub read: RefCell<&'a mut ReadFile<'b>>,
+}
+
+impl Files for Reading<'_, '_> {
+    fn read(&self, path: &str) -> Result<String, String> {
+        if let Some(content) = self.attached.borrow().get(path) {
+            return Ok(content.clone());
+        }
+        let content = (self.read.borrow_mut())(path)?;
+        self.attached.borrow_mut().insert(path.to_owned(), content.clone());
+        Ok(content)
+    }
+}
+
+impl Files for BTreeMap<String, String> {
+    fn read(&self, path: &str) -> Result<String, String> {
+        self.get(path).cloned().ok_or_else(|| "it was not read with the scenario".to_owned())
+    }
+}
+
+/// Writes an assignment such as `flow.bulk.count=3` into a scenario.
+pub(super) fn assign(root: &mut Table, index: usize, assignment: &str) -> Result<(), Flaw> {
+    let place = Place { assignment: index + 1, offset: 0 };
+    let Some((key, value)) = assignment.split_once('=') else {
+        return Err(Flaw::value(place, "", assignment, "KEY=VALUE, such as flow.bulk.count=3"));
+    };
+    root.set(key.trim(), &Node::from_assignment(value.trim(), place))
+}
