@@ -171,6 +171,7 @@ pub(crate) fn number(value: f64) -> String {
         _ if size >= 100.0 => 1,
         _ if size >= 10.0 => 2,
         _ if size >= 0.01 => 3,
+        _ if size >= 0.0001 => 5,
         _ => return format!("{value:.2e}"),
     };
     let text = format!("{value:.decimals$}");
@@ -282,9 +283,14 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        for (value, text) in
-            [(0.0, "0"), (35.0, "35"), (2.75, "2.75"), (1234.5, "1234"), (1e-12, "1.00e-12")]
-        {
+        for (value, text) in [
+            (0.0, "0"),
+            (35.0, "35"),
+            (2.75, "2.75"),
+            (1234.5, "1234"),
+            (0.00575, "0.00575"),
+            (1e-12, "1.00e-12"),
+        ] {
             assert_eq!(number(value), text);
         }
         assert_eq!(number(f64::NAN), "not measured");

@@ -1,4 +1,8 @@
-//! Means and their errors.
+//! Means and their errors, and when two of them agree.
+
+use anabranch_sim::stats;
+
+pub use anabranch_sim::probe::jain;
 
 /// Mean and standard error of a sample.
 #[derive(Clone, Copy, Debug, Default)]
@@ -8,13 +12,10 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of these values; no error where there is only one.
+    /// Of these values; no error where there is only one, and zero of none.
     pub fn of(values: &[f64]) -> Self {
-        let n = values.len().max(1) as f64;
-        let mean = values.iter().sum::<f64>() / n;
-        let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
-        let error = if values.len() > 1 { (squares / (n - 1.0) / n).sqrt() } else { 0.0 };
-        Estimate { mean, error }
+        let Some(of) = stats::Estimate::of(values) else { return Estimate::default() };
+        Estimate { mean: of.mean, error: of.std / (of.n as f64).sqrt() }
     }
 
     /// Of a published mean and sample standard deviation over `n` runs.
@@ -34,11 +35,4 @@ impl Estimate {
         reference.mean < least
             || (reference.mean / factor..=reference.mean * factor).contains(&self.mean)
     }
-}
-
-/// Jain's index of fairness.
-pub fn jain(shares: &[f64]) -> f64 {
-    let sum: f64 = shares.iter().sum();
-    let squares: f64 = shares.iter().map(|share| share * share).sum();
-    if squares > 0.0 { sum * sum / (shares.len() as f64 * squares) } else { 1.0 }
 }

@@ -139,9 +139,12 @@ impl Merged {
             self.root.replace(entry);
         }
         for entry in changes {
-            let settings = match (&entry.node.value, entry.key.as_str()) {
-                (_, "base") => continue,
-                (Value::Table(table), _) => table.flatten(),
+            if entry.key == "base" {
+                self.root.replace(entry);
+                continue;
+            }
+            let settings = match &entry.node.value {
+                Value::Table(table) => table.flatten(),
                 _ => {
                     let allowed = "a table of keys with their values";
                     return Err(Flaw::other(entry.node.place, entry.key, "not a table", allowed));

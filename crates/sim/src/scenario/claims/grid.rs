@@ -92,6 +92,12 @@ impl Grid {
         self.labels(point).iter().filter(stays).collect()
     }
 
+    /// Whether two keys advance together.
+    pub(in crate::scenario) fn together(&self, one: &str, other: &str) -> bool {
+        let group = |name: &str| self.axis(name).map(|axis| axis.group);
+        group(one) == group(other)
+    }
+
     /// Every key with its values, for messages.
     pub(in crate::scenario) fn describe(&self) -> String {
         let pairs = |axis: &GridAxis| {

@@ -91,17 +91,20 @@ impl Claim {
         if !self.each.is_empty() {
             return self.each.iter().map(|(key, _)| key.as_str()).collect();
         }
-        let several = |key: &&str| {
+        let several = |key: &str| {
             let labels = || points.iter().map(|point| grid.label(*point, key));
             labels().skip(1).any(|label| Some(label) != labels().next())
         };
-        let matters = |key: &&str| {
-            points
-                .first()
-                .is_some_and(|p| self.labels(*p, grid).iter().any(|(name, _)| name == key))
-        };
-        let keys = grid.axes.iter().map(|axis| axis.name.as_str());
-        keys.filter(several).filter(matters).collect()
+        let own = points.first().map(|point| self.labels(*point, grid)).unwrap_or_default();
+        let mut shown: Vec<&str> = Vec::new();
+        for key in grid.axes.iter().map(|axis| axis.name.as_str()) {
+            // Of keys that advance together the first says it all.
+            let is_told = shown.iter().any(|other| grid.together(key, other));
+            if several(key) && !is_told && own.iter().any(|(name, _)| name == key) {
+                shown.push(key);
+            }
+        }
+        shown
     }
 
     fn name_at(

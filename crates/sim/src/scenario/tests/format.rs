@@ -281,6 +281,8 @@ fn a_file_may_start_from_another() {
     let scenario = based(own, &base).expect("right");
     assert_eq!((scenario.name(), scenario.seeds().len()), ("own", 2));
     assert!(scenario.claims().is_empty(), "what results mean is not taken over");
+    let claimed = based(&format!("{own}[[claim]]\nmetric = \"jain\"\nmin = 1\n"), &base);
+    assert!(claimed.expect("right").claims()[0].is_ablation);
     let plan = scenario.plan(&scenario.points()[0]).expect("right");
     assert_eq!((plan.flows.len(), plan.duration.as_secs()), (3, 10));
     assert_eq!(plan.links[0].config.rate.at(Time::ZERO), Bitrate::from_mbps(5.0));
