@@ -28,10 +28,12 @@ pub(in crate::scenario) fn read(file: &Section<'_>, context: &Context<'_>) -> Ve
     let mut names = BTreeSet::new();
     for (key, is_judged) in [("claim", true), ("expect", true), ("measure", false)] {
         for section in file.tables(key) {
+            let before = section.mistakes();
             let Some(claim) = claim(&section, is_judged, file.has("base"), context) else {
                 continue;
             };
-            for name in claim.names(context.grid, context.titles) {
+            let is_right = section.mistakes() == before;
+            for name in claim.names(context.grid, context.titles).into_iter().filter(|_| is_right) {
                 if !names.insert((claim.item.clone(), name.clone())) && section.has("name") {
                     let given = format!("two claims called '{name}'");
                     section.complain("name", given, "a name of its own for each of an item");
