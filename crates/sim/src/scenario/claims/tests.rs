@@ -250,7 +250,7 @@ fn claims_that_could_never_be_judged_are_refused() {
         assert!(message.starts_with(expected), "{message}\n{expected}");
     }
     let twice = format!("[[claim]]\nname = \"x\"\n{value}");
-    assert!(messages(&swept(&format!("{twice}{twice}")))[0].contains("two claims called 'x'"));
+    assert!(messages(&swept(&format!("{twice}{twice}")))[0].contains("two claims called 'x, M=1"));
 }
 
 #[test]
