@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anabranch_core::profiles::AXES;
-use anabranch_emulate::PathConfig;
 use anabranch_sim::link::LinkConfig;
 use anabranch_sim::loss::LossConfig;
 use anabranch_types::{DataSize, Probability};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::demo::path::DemoPath;
 use crate::values::{Setting, setting, time};
 
 const EXIT_CODES: &str = "\
@@ -95,6 +95,7 @@ A path is written as key=value pairs and flags, separated by commas:
                  with a mean dwell, ge:1%/20% for the chances of entering and leaving outages
   ecn            RED that marks at BDP/6 to BDP/2, instead of a drop-tail queue of one BDP
   red, jitter=2ms, reorder, buffer=64KiB (or 100p), blackout=10s-15s, mtu=1400B
+  cc=bbr         its own congestion control, last of all: see `anabranch policies congestion`
 
 Without --path: name=sat,rate=20mbit,delay=30ms,loss=2%
                 name=lte,rate=12mbit,delay=40ms,loss=5%
@@ -107,6 +108,7 @@ Examples:
   anabranch demo --path name=a,rate=10mbit,delay=20ms,loss=30% --path rate=5mbit,delay=80ms,ecn
   anabranch demo --file photo.jpg --profile mplot --ack-loss 5%
   anabranch demo --set scheduler=min-rtt --set congestion=cubic
+  anabranch demo --path rate=20mbit,delay=30ms,loss=2%,cc=bbr --path rate=9mbit,delay=5ms
   anabranch demo --record run.jsonl && anabranch why run.jsonl
 
 Exit codes:
@@ -121,7 +123,7 @@ Exit codes:
 pub struct DemoArgs {
     /// A path with its emulated link; give it once for every path
     #[arg(long = "path", value_name = "SPEC")]
-    pub paths: Vec<PathConfig>,
+    pub paths: Vec<DemoPath>,
     /// Send random bytes for so long (default 20 s); with --size or --file, give up after so long
     #[arg(long, value_name = "SECONDS", value_parser = time, allow_hyphen_values = true)]
     pub time: Option<Duration>,

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use anabranch::interfaces::Interface;
-use anabranch::paths::{LocalRequest, PathRequest, PathUsage};
+use anabranch::paths::{LocalRequest, PathRequest};
 use tokio::net::lookup_host;
 
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ const MAX_PATHS: usize = 8;
 /// Destinations tried from one interface at most, when none is a neighbour.
 const MAX_REMOTES: usize = 2;
 
-/// `--path LOCAL[@REMOTE][,backup|,metered]`, where REMOTE may be a name.
+/// `--path LOCAL[@REMOTE][,backup|,metered][,cc=POLICY]`, where REMOTE may be a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathArg {
     /// As it was given.
@@ -137,7 +137,7 @@ fn itself(list: &[Interface], remote: SocketAddr) -> Option<PathRequest> {
     // The addresses of loopback interfaces are more than they list; the first one reaches them all.
     let ip = if interface.loopback { interface.source_for(remote.ip())? } else { remote.ip() };
     let local = LocalRequest::Address(ip);
-    Some(PathRequest { local, remote: Some(remote), usage: PathUsage::Normal })
+    Some(PathRequest { remote: Some(remote), ..PathRequest::from(local) })
 }
 
 /// Every interface that has a way to some of `remotes`, with the destinations worth trying from it.
@@ -153,9 +153,8 @@ fn automatic(list: &[Interface], remotes: &[SocketAddr], remote: SocketAddr) -> 
             .filter_map(|remote| Some((source(remote)?, *remote)))
             .filter(|(source, remote)| machine::has_route(Some(*source), *remote));
         requests.extend(chosen(routed.collect()).into_iter().map(|remote| PathRequest {
-            local: LocalRequest::Interface(interface.name.clone()),
             remote: Some(remote),
-            usage: PathUsage::Normal,
+            ..PathRequest::from(LocalRequest::Interface(interface.name.clone()))
         }));
     }
     requests.truncate(MAX_PATHS);

@@ -8,6 +8,7 @@ use anabranch_core::observe::Observer;
 use anabranch_core::path::{PathAddress, SocketId};
 use anabranch_core::stream::{StreamError, StreamId};
 use anabranch_policy::view::TrafficClass;
+use anabranch_policy::{PolicyError, PolicySpec};
 use anabranch_types::PathId;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -244,6 +245,21 @@ impl Connection {
             connection.set_backup(path, backup);
         }
         core.wake_driver();
+    }
+
+    /// Controls congestion on a path by `policy` from now on, whatever the profile says: what this side
+    /// sends, not what the peer does. Best said before anything is written, as the window starts over.
+    ///
+    /// # Errors
+    /// When there is no such policy, or an option of it is wrong.
+    pub fn set_congestion(&self, path: PathId, policy: &PolicySpec) -> Result<(), PolicyError> {
+        let shared = &self.0.shared;
+        let mut core = shared.lock();
+        let now = shared.clock.now();
+        let connection = core.endpoint.connection(self.0.handle);
+        let set = connection.map_or(Ok(()), |own| own.set_congestion(now, path, policy));
+        core.wake_driver();
+        set
     }
 
     /// The local address that a path of [`Connection::stats`] leaves from.

@@ -8,4 +8,4 @@ mod keeper;
 mod request;
 
 pub use keeper::{KeptPaths, dial};
-pub use request::{LocalRequest, ParsePathError, PathRequest, PathUsage};
+pub use request::{LocalRequest, ParsePathError, PathRequest, PathUsage, parse_congestion};

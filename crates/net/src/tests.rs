@@ -295,11 +295,17 @@ async fn paths_join_a_connection_on_sockets_bound_later() {
     let path = PathSpec { local: later, remote: first[0].remote };
     let id = client.add_path(path).unwrap();
     assert!(server.add_path(path).is_err(), "only the initiator adds paths");
+    client.set_congestion(id, &"reno".parse().unwrap()).unwrap();
+    let unknown = client.set_congestion(id, &"warp".parse().unwrap()).unwrap_err();
+    assert!(unknown.to_string().contains("cubic"), "{unknown}");
     let (mut send, _receive) = client.open_stream(TrafficClass::Bulk).await.unwrap();
     soon(send.write_all(b"hello")).await.unwrap();
     let (_send, mut receive) = soon(server.accept_stream()).await.unwrap();
     soon(receive.read_exact(&mut [0; 5])).await.unwrap();
-    let added = client.stats().unwrap().paths.into_iter().find(|path| path.id == id).unwrap();
+    let paths = client.stats().unwrap().paths;
+    let reno = paths.iter().filter(|path| path.phase == "slow-start").map(|path| path.id);
+    assert_eq!(reno.collect::<Vec<_>>(), [id], "of this path alone");
+    let added = paths.into_iter().find(|path| path.id == id).unwrap();
     assert_eq!(client.local_addr(added.address.socket), Some(later));
 }
 

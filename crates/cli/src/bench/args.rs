@@ -89,7 +89,7 @@ pub struct ClientArgs {
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
     /// An interface or address to use, once for each path; @HOST:PORT for its own destination
-    #[arg(long = "path", value_name = "LOCAL[@REMOTE][,backup|,metered]")]
+    #[arg(long = "path", value_name = "LOCAL[@REMOTE][,backup|,metered][,cc=POLICY]")]
     pub paths: Vec<PathArg>,
     /// Both sides in this process, over the loopback interface
     #[arg(long, conflicts_with_all = ["to", "peer", "key", "paths"])]

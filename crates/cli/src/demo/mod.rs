@@ -1,6 +1,7 @@
 //! `demo`: data over emulated lossy links on real UDP sockets, with a verdict.
 
 mod live;
+pub mod path;
 mod plan;
 mod report;
 mod simulated;

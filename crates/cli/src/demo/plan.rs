@@ -6,11 +6,12 @@ use std::time::Duration;
 use anabranch_core::config::TransportConfig;
 use anabranch_core::profiles::Profile;
 use anabranch_emulate::PathConfig;
+use anabranch_policy::PolicySpec;
 use anabranch_policy::view::MAX_PATHS;
 use anabranch_sim::link::LinkConfig;
 use anabranch_sim::loss::LossConfig;
 use anabranch_sim::queue::Discipline;
-use anabranch_types::Bitrate;
+use anabranch_types::{Bitrate, PathId};
 
 use crate::args::DemoArgs;
 use crate::catalog;
@@ -58,8 +59,14 @@ pub(super) struct Plan {
 impl Plan {
     /// Checks what single options could not know.
     pub(super) fn new(args: &DemoArgs) -> Result<Self, Failure> {
-        let profile = profile(args)?;
+        let mut profile = profile(args)?;
         let paths = paths(args, &profile)?;
+        for (number, path) in args.paths.iter().enumerate() {
+            if let Some(policy) = &path.congestion {
+                let path = PathId(number as u32);
+                profile.set_path_congestion(path, policy.clone()).map_err(Failure::usage)?;
+            }
+        }
         let goal = match (&args.size, &args.file) {
             (Some(size), _) => Goal::Size(size.as_bytes()),
             (None, Some(file)) => Goal::File(file.clone()),
@@ -83,13 +90,24 @@ impl Plan {
 
     /// What the user should know before the demo starts, if anything.
     pub(super) fn warning(&self) -> Option<String> {
-        let unmarked = |path: &&PathConfig| !marks(&path.forward);
-        let path = self.paths.iter().filter(|_| needs_marks(&self.profile)).find(unmarked)?;
+        let overflows = |(number, path): &(usize, &PathConfig)| {
+            needs_marks(self.profile.congestion_of(PathId(*number as u32))) && !marks(&path.forward)
+        };
+        let (_, path) = self.paths.iter().enumerate().find(overflows)?;
         Some(format!(
-            "congestion control '{}' slows down for ECN marks alone, and path '{}' makes none: it will \
-             overflow; add ecn to the path",
-            self.profile.congestion.name, path.forward.name
+            "congestion control '{MARKS_ONLY}' slows down for ECN marks alone, and path '{}' makes none: \
+             it will overflow; add ecn to the path",
+            path.forward.name
         ))
+    }
+
+    /// The profile for the path in this place, were it the only one.
+    pub(super) fn profile_alone(&self, number: usize) -> Profile {
+        let own = self.profile.congestion_of(PathId(number as u32)).clone();
+        let mut profile = self.profile.clone();
+        // It was checked when it was given.
+        let _ = profile.set_path_congestion(PathId(0), own);
+        profile
     }
 
     /// Whether any path loses packets at random.
@@ -99,8 +117,8 @@ impl Plan {
 }
 
 /// Whether congestion control takes no notice of losses (MPLOT's: losses are for coding to mend).
-fn needs_marks(profile: &Profile) -> bool {
-    profile.congestion.name == MARKS_ONLY
+fn needs_marks(congestion: &PolicySpec) -> bool {
+    congestion.name == MARKS_ONLY
 }
 
 fn marks(link: &LinkConfig) -> bool {
@@ -112,11 +130,11 @@ fn marks(link: &LinkConfig) -> bool {
 }
 
 fn paths(args: &DemoArgs, profile: &Profile) -> Result<Vec<PathConfig>, Failure> {
-    let mut paths = args.paths.clone();
+    let mut paths: Vec<PathConfig> = args.paths.iter().map(|path| path.links.clone()).collect();
     if paths.is_empty() {
         for text in DEFAULT_PATHS {
             let mut path: PathConfig = text.parse().map_err(Failure::usage)?;
-            if needs_marks(profile) {
+            if needs_marks(&profile.congestion) {
                 path.forward = path.forward.with_ecn();
             }
             paths.push(path);

@@ -4,6 +4,7 @@ use std::slice;
 use std::thread;
 use std::time::Duration;
 
+use anabranch::Profile;
 use anabranch_emulate::PathConfig;
 use anabranch_sim::scenario::{self as simulation, FlowPlan};
 
@@ -40,9 +41,10 @@ pub(super) fn simulate(plan: &Plan, elapsed: Duration) -> Simulated {
     };
     let time = time.clamp(MIN_TIME, MAX_TIME);
     thread::scope(|scope| {
-        let spawn = |paths| scope.spawn(move || goodput(plan, paths, time));
-        let together = spawn(&plan.paths);
-        let alone: Vec<_> = plan.paths.iter().map(|path| spawn(slice::from_ref(path))).collect();
+        let spawn = |profile, paths| scope.spawn(move || goodput(plan, profile, paths, time));
+        let together = spawn(plan.profile.clone(), &plan.paths[..]);
+        let one = |(n, path)| spawn(plan.profile_alone(n), slice::from_ref(path));
+        let alone: Vec<_> = plan.paths.iter().enumerate().map(one).collect();
         let alone = plan.paths.iter().zip(alone).filter_map(|(path, run)| {
             let best = BestPath { name: path.forward.name.clone(), mbps: run.join().ok()? };
             (best.mbps > 0.0).then_some(best)
@@ -55,14 +57,14 @@ pub(super) fn simulate(plan: &Plan, elapsed: Duration) -> Simulated {
 }
 
 /// Application rate over `paths`, Mb/s; 0 if they carry nothing.
-fn goodput(plan: &Plan, paths: &[PathConfig], time: Duration) -> f64 {
+fn goodput(plan: &Plan, profile: Profile, paths: &[PathConfig], time: Duration) -> f64 {
     let forward = |path: &PathConfig| {
         // The emulated links draw their losses from streams of these names: the same packets are lost.
         let mut forward = path.forward.clone();
         forward.name = format!("{}.forward", forward.name);
         forward
     };
-    let mut flow = FlowPlan::core(plan.profile.clone()).until(time);
+    let mut flow = FlowPlan::core(profile).until(time);
     flow.transport = plan.transport.clone();
     let report = simulation::Plan::parallel(paths.iter().map(forward))
         .with_reverse(paths.iter().map(|path| path.reverse.clone()))

@@ -1,3 +1,5 @@
+use anabranch::paths::PathUsage;
+
 use super::*;
 
 fn arg(text: &str) -> PathArg {

@@ -26,7 +26,8 @@ and prints a ticket for `anabranch get`.
 
 A path is an interface or an address of this machine; @HOST:PORT gives it a destination of its own.
 Without --path every usable interface is used that has a route to the peer. `backup` and `metered`
-paths are used when the others do not carry the load.
+paths are used when the others do not carry the load; `cc=POLICY` at the end gives a path a
+congestion control of its own, one of `anabranch policies congestion`.
 
 Examples:
   anabranch send photos/ film.mp4 anabranch1Af…     to whoever made the ticket
@@ -135,7 +136,7 @@ pub struct ConnectArgs {
     #[arg(long, value_name = "PUBKEY", value_parser = public_key)]
     pub peer: Option<PublicKey>,
     /// An interface or address to use, once for each path; @HOST:PORT for its own destination
-    #[arg(long = "path", value_name = "LOCAL[@REMOTE][,backup|,metered]")]
+    #[arg(long = "path", value_name = "LOCAL[@REMOTE][,backup|,metered][,cc=POLICY]")]
     pub paths: Vec<PathArg>,
     /// Keep connecting again for so long without a new byte, after the connection was lost
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "5m")]

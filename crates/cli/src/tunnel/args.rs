@@ -55,6 +55,7 @@ The file:
   [[path]]
   local = \"wwan0\"
   usage = \"metered\"
+  congestion = \"bbr\"
 ";
 
 fn help(text: &str) -> String {
@@ -92,7 +93,7 @@ pub struct ConnectArgs {
     #[arg(long, value_name = "PUBKEY", value_parser = public_key)]
     pub peer: Option<PublicKey>,
     /// An interface or address to use, once for each path
-    #[arg(long = "path", value_name = "LOCAL[@REMOTE][,backup|,metered]")]
+    #[arg(long = "path", value_name = "LOCAL[@REMOTE][,backup|,metered][,cc=POLICY]")]
     pub paths: Vec<PathArg>,
     /// Accept TCP connections here and carry them to a host and port beyond the peer
     #[arg(short = 'L', value_name = "[BIND:]PORT:HOST:PORT")]

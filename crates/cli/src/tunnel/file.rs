@@ -71,6 +71,7 @@ struct PathSection {
     local: String,
     remote: Option<String>,
     usage: Option<String>,
+    congestion: Option<String>,
 }
 
 /// A value that is written as on the command line.
@@ -121,13 +122,16 @@ impl TryFrom<PathSection> for FilePath {
     type Error = String;
 
     fn try_from(section: PathSection) -> Result<Self, String> {
-        let PathSection { local, remote, usage } = section;
+        let PathSection { local, remote, usage, congestion } = section;
         if [Some(&local), remote.as_ref()].into_iter().flatten().any(|at| at.contains(['@', ','])) {
-            return Err("`remote` and `usage` of a path are keys of their own".to_owned());
+            return Err(
+                "`remote`, `usage` and `congestion` of a path are keys of their own".to_owned()
+            );
         }
         let remote = remote.map_or_else(String::new, |remote| format!("@{remote}"));
         let usage = usage.map_or_else(String::new, |usage| format!(",{usage}"));
-        format!("{local}{remote}{usage}").parse().map(FilePath)
+        let congestion = congestion.map_or_else(String::new, |policy| format!(",cc={policy}"));
+        format!("{local}{remote}{usage}{congestion}").parse().map(FilePath)
     }
 }
 
@@ -152,11 +156,11 @@ mod tests {
         let text = format!(
             "[interface]\nprivate-key-file = \"laptop.key\"\n[[peer]]\npublic-key = \"{KEY}\"\n\
              endpoint = \"home.example:4433\"\npersistent-keepalive = 15\n\
-             local-forward = [\"5432:db:5432\"]\n[[path]]\nlocal = \"wwan0\"\nusage = \"metered\"\n"
+             local-forward = [\"5432:db:5432\"]\n[[path]]\nlocal = \"wwan0\"\nusage = \"metered\"\ncongestion = \"bbr\"\n"
         );
         let file = parse(&text).unwrap();
         assert_eq!(file.peers[0].persistent_keepalive, Some(15));
-        assert_eq!(file.paths[0].0, "wwan0,metered".parse().unwrap());
+        assert_eq!(file.paths[0].0, "wwan0,metered,cc=bbr".parse().unwrap());
         let file = rooted(file, Path::new("/etc/anabranch/home.toml"));
         let key = file.interface.private_key_file.unwrap();
         assert_eq!(key, Path::new("/etc/anabranch/laptop.key"));

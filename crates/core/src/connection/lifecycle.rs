@@ -5,9 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use anabranch_policy::PolicyError;
+use anabranch_policy::congestion::{self, CongestionController};
 use anabranch_policy::recovery::RecoveryEvent;
 use anabranch_policy::view::PathState;
+use anabranch_policy::{PolicyError, PolicySpec};
 use anabranch_types::{PathId, Time};
 use core::fmt;
 
@@ -101,6 +102,42 @@ impl Connection {
         self.path_control[slot].push_back(ControlFrame::PathStatus { path, sequence, status });
     }
 
+    /// Controls congestion on a path by `policy` from now on, whatever the profile says: what this side
+    /// sends, not what the peer does. The window starts over. Unknown paths are ignored.
+    ///
+    /// # Errors
+    /// When there is no such policy, or an option of it is wrong.
+    pub fn set_congestion(
+        &mut self,
+        now: Time,
+        path: PathId,
+        policy: &PolicySpec,
+    ) -> Result<(), PolicyError> {
+        let packet = self.slot_of(path).map(|slot| self.paths[slot].packet_size);
+        let controller = congestion::build(policy, packet.unwrap_or(UDP_OVERHEAD))?;
+        if let Some(slot) = self.slot_of(path) {
+            let path = &mut self.paths[slot];
+            path.own_congestion = Some(policy.clone());
+            path.congestion = controller;
+            path.update_pacing(now);
+            self.changed();
+        }
+        Ok(())
+    }
+
+    /// A controller for the path in `slot`, whose full packets have `packet` bytes.
+    fn make_congestion(
+        &self,
+        slot: usize,
+        packet: u64,
+    ) -> Result<Box<dyn CongestionController>, PolicyError> {
+        let path = &self.paths[slot];
+        match &path.own_congestion {
+            Some(policy) => congestion::build(policy, packet),
+            None => self.profile.make_congestion(path.id, packet),
+        }
+    }
+
     /// As [`set_backup`](Self::set_backup), without telling the peer; returns whether it is a change.
     pub(super) fn use_as_backup(&mut self, path: PathId, backup: bool) -> bool {
         let Some(slot) = self.slot_of(path) else { return false };
@@ -158,7 +195,7 @@ impl Connection {
     ) -> Result<usize, PolicyError> {
         let mtu = self.initial_mtu(&address);
         let packet = u64::from(mtu.size()) + UDP_OVERHEAD;
-        let congestion = self.profile.make_congestion(packet)?;
+        let congestion = self.profile.make_congestion(id, packet)?;
         let mut path = Path::new(id, address, congestion, mtu, now);
         path.update_pacing(now);
         self.identifiers.seen(id);
@@ -188,7 +225,7 @@ impl Connection {
             self.paths[slot].mtu = self.initial_mtu(&address);
             self.paths[slot].take_packet_size();
             let packet = self.paths[slot].packet_size;
-            if let Ok(congestion) = self.profile.make_congestion(packet) {
+            if let Ok(congestion) = self.make_congestion(slot, packet) {
                 self.paths[slot].congestion = congestion;
             }
             self.paths[slot].start_over(now);

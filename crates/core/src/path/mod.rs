@@ -10,6 +10,7 @@ pub mod sent;
 
 use std::net::SocketAddr;
 
+use anabranch_policy::PolicySpec;
 use anabranch_policy::congestion::{CongestionController, SentEvent};
 use anabranch_policy::view::{InterLoss, LossView, PathState, PathView};
 use anabranch_types::{Bitrate, PathId, Time};
@@ -112,6 +113,8 @@ pub struct Path {
     pub rate: RateSampler,
     /// Congestion control.
     pub congestion: Box<dyn CongestionController>,
+    /// What controls congestion on this path in place of the profile's choice.
+    pub own_congestion: Option<PolicySpec>,
     /// Pacing.
     pub pacer: Pacer,
     /// How large its packets may be.
@@ -188,6 +191,7 @@ impl Path {
             rtt: RttEstimator::default(),
             rate: RateSampler::default(),
             congestion,
+            own_congestion: None,
             pacer: Pacer::default(),
             mtu,
             loss: LossView::default(),

@@ -5,7 +5,9 @@ use anabranch_policy::recovery::{self, RecoveryPolicy};
 use anabranch_policy::redundancy::{self, RedundancyPolicy};
 use anabranch_policy::registry::{PolicyError, PolicySpec};
 use anabranch_policy::scheduler::{self, Scheduler};
+use anabranch_types::PathId;
 use core::fmt;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Profile;
@@ -45,6 +47,8 @@ pub(super) struct Custom {
     scheduler: Option<Factory<MakeScheduler>>,
     redundancy: Option<Factory<MakeRedundancy>>,
     recovery: Option<Factory<MakeRecovery>>,
+    /// Congestion control of single paths.
+    paths: BTreeMap<PathId, PolicySpec>,
 }
 
 impl Custom {
@@ -106,14 +110,35 @@ impl Profile {
         self.custom.recovery = Some(Factory(Arc::new(make)));
     }
 
-    /// A controller for a path whose full packets have so many bytes.
+    /// Controls congestion on one path by `policy`, whatever controls it on the others. Paths are
+    /// numbered as they are opened, from 0.
+    ///
+    /// # Errors
+    /// When there is no such policy, or an option of it is wrong.
+    pub fn set_path_congestion(
+        &mut self,
+        path: PathId,
+        policy: PolicySpec,
+    ) -> Result<(), PolicyError> {
+        congestion::build(&policy, 1200)?;
+        self.custom.paths.insert(path, policy);
+        Ok(())
+    }
+
+    /// What controls congestion on a path.
+    pub fn congestion_of(&self, path: PathId) -> &PolicySpec {
+        self.custom.paths.get(&path).unwrap_or(&self.congestion)
+    }
+
+    /// A controller for `path`, whose full packets have so many bytes.
     pub(crate) fn make_congestion(
         &self,
+        path: PathId,
         packet_size: u64,
     ) -> Result<Box<dyn CongestionController>, PolicyError> {
         match &self.custom.congestion {
-            Some(make) => Ok(make.0(packet_size)),
-            None => congestion::build(&self.congestion, packet_size),
+            Some(make) if !self.custom.paths.contains_key(&path) => Ok(make.0(packet_size)),
+            _ => congestion::build(self.congestion_of(path), packet_size),
         }
     }
 

@@ -9,7 +9,7 @@ use anabranch_core::profiles::Profile;
 use anabranch_policy::view::PathState;
 use anabranch_types::PathId;
 use tokio::task::JoinHandle;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use super::request::{LocalRequest, PathRequest, PathUsage};
 use crate::connection::{Connection, PathSpec};
@@ -165,9 +165,10 @@ impl Keeper {
 
     /// The connection numbers its first paths in the order in which they were given.
     fn connected(&mut self, connection: &Connection) {
-        for (number, kept) in self.kept.values_mut().enumerate() {
+        for (number, (key, kept)) in self.kept.iter_mut().enumerate() {
             let path = PathId(number as u32);
             kept.path = Some(path);
+            control(connection, path, &self.requests, key);
             if kept.place.usage == PathUsage::Backup {
                 connection.set_backup(path, true);
             }
@@ -261,11 +262,25 @@ impl Keeper {
             }
             Some(_) => {}
             // Refused while the peer still remembers too many: the next tick tries again.
-            None => kept.path = connection.add_path(kept.spec()).ok(),
+            None => {
+                kept.path = connection.add_path(kept.spec()).ok();
+                if let Some(path) = kept.path {
+                    control(connection, path, &self.requests, &key);
+                }
+            }
         }
         if let (Some(path), true) = (kept.path, backup) {
             connection.set_backup(path, true);
         }
+    }
+}
+
+/// Gives a path the congestion control that was asked for with it.
+fn control(connection: &Connection, path: PathId, requests: &[PathRequest], key: &Key) {
+    if let Some(policy) = requests.get(key.0).and_then(|request| request.congestion.as_ref())
+        && let Err(error) = connection.set_congestion(path, policy)
+    {
+        warn!(%path, %error, "the path keeps the profile's congestion control");
     }
 }
 

@@ -2,12 +2,15 @@ use core::fmt;
 use core::str::FromStr;
 use std::net::{IpAddr, SocketAddr};
 
+use anabranch_policy::{PolicyError, PolicySpec, congestion};
+
 use crate::interfaces::Interface;
 
 /// A path that a person wants, whether or not its interface is there now.
 ///
-/// As text: `LOCAL[@REMOTE][,backup|,metered]`, such as `wwan0`, `192.0.2.7@203.0.113.5:4433` or
-/// `wwan0,metered`. `any` stands for every interface that leads to the peer.
+/// As text: `LOCAL[@REMOTE][,backup|,metered][,cc=POLICY]`, such as `wwan0`,
+/// `192.0.2.7@203.0.113.5:4433`, `wwan0,metered` or `wlan0,cc=bbr`. `any` stands for every interface that
+/// leads to the peer. The policy comes last, as its options are separated by commas too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathRequest {
     /// Where it begins.
@@ -16,6 +19,8 @@ pub struct PathRequest {
     pub remote: Option<SocketAddr>,
     /// When it is used.
     pub usage: PathUsage,
+    /// What controls congestion on it, if not the profile's choice.
+    pub congestion: Option<PolicySpec>,
 }
 
 /// Where a requested path begins.
@@ -44,8 +49,12 @@ pub enum PathUsage {
 
 impl PathRequest {
     /// Every interface, always.
-    pub const ANY: PathRequest =
-        PathRequest { local: LocalRequest::Any, remote: None, usage: PathUsage::Normal };
+    pub const ANY: PathRequest = PathRequest::from(LocalRequest::Any);
+
+    /// Beginning there, always, to the usual destination, under the profile's congestion control.
+    pub const fn from(local: LocalRequest) -> Self {
+        PathRequest { local, remote: None, usage: PathUsage::Normal, congestion: None }
+    }
 
     /// Whether the path may begin on `interface`, and from which address to reach `remote`.
     pub(super) fn source(&self, interface: &Interface, remote: IpAddr) -> Option<IpAddr> {
@@ -70,7 +79,7 @@ pub struct ParsePathError {
     /// What was given.
     pub given: String,
     /// What is allowed in its place.
-    pub allowed: &'static str,
+    pub allowed: String,
 }
 
 impl fmt::Display for ParsePathError {
@@ -83,7 +92,24 @@ impl std::error::Error for ParsePathError {}
 
 const LOCAL: &str = "an interface such as wlan0, one of this machine's addresses, or any";
 const REMOTE: &str = "the peer's address and port after the @, such as 203.0.113.5:4433";
-const USAGE: &str = "backup or metered after the comma";
+const USAGE: &str = "backup, metered or cc=POLICY after the comma, the policy last";
+
+/// Reads what stands after `cc=`: a congestion control of the registry, with options that it has.
+///
+/// # Errors
+/// Names those that exist.
+pub fn parse_congestion(text: &str) -> Result<PolicySpec, ParsePathError> {
+    let wrong = |error: PolicyError| {
+        let allowed = match error {
+            PolicyError::Unknown { known, .. } => format!("a congestion control: {known}"),
+            other => other.to_string(),
+        };
+        ParsePathError { given: text.to_owned(), allowed }
+    };
+    let spec: PolicySpec = text.parse().map_err(wrong)?;
+    congestion::build(&spec, 1200).map_err(wrong)?;
+    Ok(spec)
+}
 
 impl FromStr for PathRequest {
     type Err = ParsePathError;
@@ -91,7 +117,14 @@ impl FromStr for PathRequest {
     /// # Errors
     /// Names the part that is not accepted, and what would be.
     fn from_str(text: &str) -> Result<Self, ParsePathError> {
-        let wrong = |given: &str, allowed| ParsePathError { given: given.to_owned(), allowed };
+        let wrong = |given: &str, allowed: &str| ParsePathError {
+            given: given.to_owned(),
+            allowed: allowed.to_owned(),
+        };
+        let (text, congestion) = match text.split_once(",cc=") {
+            None => (text, None),
+            Some((text, policy)) => (text, Some(parse_congestion(policy)?)),
+        };
         let (place, usage) = match text.split_once(',') {
             None => (text, PathUsage::Normal),
             Some((place, "backup")) => (place, PathUsage::Backup),
@@ -115,7 +148,7 @@ impl FromStr for PathRequest {
             }
             Err(_) => return Err(wrong(local, LOCAL)),
         };
-        Ok(PathRequest { local, remote, usage })
+        Ok(PathRequest { local, remote, usage, congestion })
     }
 }
 
@@ -128,8 +161,12 @@ mod tests {
         let read = |text: &str| text.parse::<PathRequest>().unwrap();
         assert_eq!(read("any"), PathRequest::ANY);
         let wwan = LocalRequest::Interface("wwan0".into());
-        let expected = PathRequest { local: wwan, remote: None, usage: PathUsage::Metered };
+        let expected = PathRequest { usage: PathUsage::Metered, ..PathRequest::from(wwan.clone()) };
         assert_eq!(read("wwan0,metered"), expected);
+        let policy: PolicySpec = "cubic:initial=20".parse().unwrap();
+        let expected = PathRequest { congestion: Some(policy), ..expected };
+        assert_eq!(read("wwan0,metered,cc=cubic:initial=20"), expected);
+        assert_eq!(read("wwan0,cc=bbr").usage, PathUsage::Normal);
         let full = read("192.0.2.7@203.0.113.5:4433,backup");
         assert_eq!(full.local, LocalRequest::Address("192.0.2.7".parse().unwrap()));
         assert_eq!(full.remote, Some("203.0.113.5:4433".parse().unwrap()));
@@ -150,11 +187,22 @@ mod tests {
             ("300.1.1.1", "300.1.1.1"),
             ("a-name-that-is-far-too-long", "a-name-that-is-far-too-long"),
             ("with space", "with space"),
+            ("wlan0,cc=warp", "warp"),
+            ("wlan0,cc=bbr,backup", "bbr,backup"),
+            ("wlan0,cc=cubic:speed=9", "cubic:speed=9"),
         ] {
             let error = text.parse::<PathRequest>().unwrap_err();
             assert_eq!(error.given, given, "{text}");
             assert!(error.to_string().contains("allowed: "), "{error}");
         }
+    }
+
+    #[test]
+    fn an_unknown_congestion_control_is_told_those_there_are() {
+        let error = "wlan0,cc=warp".parse::<PathRequest>().unwrap_err().to_string();
+        assert!(["bbr", "cubic", "reno"].iter().all(|name| error.contains(name)), "{error}");
+        let error = "wlan0,cc=cubic:speed=9".parse::<PathRequest>().unwrap_err().to_string();
+        assert!(error.contains("initial"), "{error}");
     }
 
     #[test]
