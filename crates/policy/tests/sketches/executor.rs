@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use anabranch_policy::redundancy::{RedundancyPolicy, RedundancyView};
-use anabranch_policy::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, Work};
+use anabranch_policy::scheduler::{Pick, Pull, Scheduler, Work};
 use anabranch_policy::view::{
     Blocked, Demand, FreshView, LossView, PathView, SchedulerView, SymbolId, TrafficClass,
     WindowId, WindowView,
@@ -18,7 +18,6 @@ pub struct Departure {
     pub work: Work,
     /// The source symbol, for new data.
     pub symbol: Option<u64>,
-    pub at: Time,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -40,9 +39,6 @@ pub struct World {
     pub scheduler: Box<dyn Scheduler>,
     pub redundancy: Box<dyn RedundancyPolicy>,
     pub departures: Vec<Departure>,
-    /// What each path answered last.
-    pub answers: Vec<Option<Pull>>,
-    pub penalised: Vec<u32>,
     bound: Vec<VecDeque<Bound>>,
     next_symbol: u64,
     planned: u16,
@@ -75,8 +71,6 @@ impl World {
             scheduler,
             redundancy,
             departures: Vec::new(),
-            answers: vec![None; count],
-            penalised: Vec::new(),
             bound: vec![VecDeque::new(); count],
             next_symbol: 0,
             planned: 0,
@@ -122,42 +116,17 @@ impl World {
         answer
     }
 
-    /// Tells the scheduler of an event and carries out its actions.
-    pub fn tell(&mut self, event: SchedulerEvent) {
-        let mut actions = Vec::new();
-        self.ask(|scheduler, view| scheduler.on_event(event, view, &mut actions));
-        for action in actions {
-            match action {
-                SchedulerAction::Bind(pick) => self.bind(pick),
-                SchedulerAction::Unbind { path, keep } => self.unbind(path, keep as usize),
-                SchedulerAction::Penalise(path) => self.penalised.push(path.0),
-            }
-        }
-    }
-
     /// Asks on behalf of a path without carrying anything out.
     pub fn pull(&mut self, path: PathId, picks: &mut Vec<Pick>) -> Pull {
         self.ask(|scheduler, view| scheduler.pull(path, view, picks))
     }
 
-    pub fn bind(&mut self, pick: Pick) {
+    fn bind(&mut self, pick: Pick) {
         let slot = pick.path.index();
         for _ in 0..pick.count {
             let symbol = (pick.work == Work::Fresh).then(|| self.cut());
             self.bound[slot].push_back(Bound { pick, symbol });
             self.paths[slot].bytes_queued += self.paths[slot].packet_size;
-        }
-    }
-
-    /// Takes back all but the first `keep`; sources among them become due again.
-    pub fn unbind(&mut self, path: PathId, keep: usize) {
-        let slot = path.index();
-        while self.bound[slot].len() > keep {
-            let taken = self.bound[slot].pop_back().unwrap();
-            self.paths[slot].bytes_queued -= self.paths[slot].packet_size;
-            if let Some(symbol) = taken.symbol {
-                self.holder(symbol).due += 1;
-            }
         }
     }
 
@@ -225,7 +194,7 @@ impl World {
         let path = &mut self.paths[slot];
         path.bytes_in_flight += path.packet_size;
         let path = path.id.0;
-        self.departures.push(Departure { path, work, symbol, at: self.now });
+        self.departures.push(Departure { path, work, symbol });
     }
 
     /// Sends one thing on the path, from its queue or by asking. False if it sends nothing.
@@ -243,7 +212,6 @@ impl World {
         let mut picks = Vec::new();
         let id = self.paths[slot].id;
         let answer = self.ask(|scheduler, view| scheduler.pull(id, view, &mut picks));
-        self.answers[slot] = Some(answer);
         for pick in &picks {
             self.bind(*pick);
         }
@@ -282,11 +250,5 @@ impl World {
         let view = self.windows[index];
         let needed = self.redundancy.still_needed(&view, &[0; 16], &self.surroundings());
         self.windows[index].due += needed;
-    }
-
-    /// The paths that carried something of the window, in order.
-    pub fn carriers(&self, window: u64) -> Vec<u32> {
-        let of = |departure: &&Departure| departure.work == Work::Window(WindowId(window));
-        self.departures.iter().filter(of).map(|departure| departure.path).collect()
     }
 }

@@ -1,11 +1,8 @@
 //! Can the policy axes express the protocols they are meant for? Each file sketches what is peculiar
-//! to one of them as policies, and carries the decisions out over made-up paths.
+//! to one of them as policies, and carries the decisions out over made-up paths. Those that need no
+//! coding run on the engines themselves (`crates/sim/tests/contract`).
 
-mod blest;
 mod executor;
 mod fmtcp;
-mod late;
 mod mplot;
-mod mtcp;
-mod ptcp;
 mod sliding;

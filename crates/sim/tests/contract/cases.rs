@@ -80,7 +80,7 @@ pub const CASES: &[Case] = &[
     Case {
         answer: greedy,
         play: receiver_limited,
-        setting: Setting { receive: Some(8), ..Setting::new(TWO, 40) },
+        setting: Setting { receive: Some(8), reads: false, ..Setting::new(TWO, 40) },
         ..case("the receiver's limit is told once an episode", 40, 20)
     },
 ];

@@ -75,7 +75,7 @@ pub fn make(
     let ends = [1, 2].map(|seed| endpoint(seed, config.clone()));
     let mut pair = Pair::of(ends, &profile, carry);
     pair.connect(setting.delays.len() as u32);
-    let mut core = Core { pair, dark, sent: Log::default(), reads: setting.receive.is_none() };
+    let mut core = Core { pair, dark, sent: Log::default(), reads: setting.reads };
     core.run(500);
     let log = Box::new(core.sent.clone());
     core.pair.ends[0].connection().expect("connected").set_observer(Some(log));

@@ -6,6 +6,7 @@ mod control;
 mod core;
 mod rig;
 mod script;
+mod sketches;
 mod tcp;
 
 use anabranch_policy::recovery;
@@ -41,7 +42,7 @@ fn every_engine_keeps_the_contract() {
             println!("{name}");
             let (mut rig, shared) = start(make, case);
             (case.play)(rig.as_mut(), &shared);
-            if case.setting.receive.is_none() {
+            if case.setting.reads {
                 finish(&name, rig.as_mut(), &shared, case.writes);
             }
         }

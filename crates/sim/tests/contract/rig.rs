@@ -20,13 +20,15 @@ pub struct Setting {
     /// Congestion window of every path, full packets. The first loss leaves a quarter of it, a timeout
     /// one packet, a penalty half.
     pub window: u64,
-    /// Symbols that the receiver holds for an application that reads nothing, where not unlimited.
+    /// Symbols that the receiver grants beyond those read, where not thousands.
     pub receive: Option<u64>,
+    /// The receiving application reads what there is.
+    pub reads: bool,
 }
 
 impl Setting {
     pub const fn new(delays: &'static [u64], window: u64) -> Self {
-        Setting { delays, window, receive: None }
+        Setting { delays, window, receive: None, reads: true }
     }
 }
 

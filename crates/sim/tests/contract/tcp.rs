@@ -36,8 +36,8 @@ pub fn make(
     let mut config = MetaConfig::new(subflow);
     if let Some(symbols) = setting.receive {
         config.receive_buffer = symbols * MSS;
-        config.read_at_once = false;
     }
+    config.read_at_once = setting.reads;
     let controls: Vec<Box<dyn CongestionController>> = setting
         .delays
         .iter()
