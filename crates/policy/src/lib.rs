@@ -29,7 +29,3 @@ pub use scheduler::Scheduler;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/howto/add-a-congestion-controller.md")]
 mod add_a_congestion_controller {}
-
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/howto/add-a-scheduler.md")]
-mod add_a_scheduler {}
