@@ -8,7 +8,7 @@ use anabranch_policy::view::{MAX_PATHS, TrafficClass};
 use anabranch_types::DataSize;
 
 use super::plan::{FlowPlan, LoadPlan, PathPlan};
-use super::profiles::{self, Protocol};
+use super::profiles;
 use super::reader::{Part, Section};
 use super::topology::{Network, RECEIVER, SENDER, name, numbered};
 use super::variant;
@@ -92,12 +92,6 @@ fn flow(section: &Section<'_>, group: &str, network: &Network) -> Option<FlowPla
     let messages = section.has("messages").then(|| section.table("messages")).flatten();
     let paths = paths(section, network);
     let protocol = profiles::read(section, paths.len());
-    if let Some(Protocol::Core(_)) = &protocol
-        && let Some(path) = paths.iter().find(|path| path.congestion.is_some())
-    {
-        let given = format!("path '{}' has a congestion control for TCP", path.name);
-        section.complain("profile", given, "a name beginning with tcp:, or no such path");
-    }
     let start = section.time("start").unwrap_or_default();
     let stop = section.time("stop");
     if stop.is_some_and(|stop| stop <= start) {

@@ -127,7 +127,7 @@ pub const PATH: &[KeySpec] = link_parts!(
         "congestion",
         Kind::Text,
         "as the flow",
-        "congestion control of TCP flows on this path, by name as in policies"
+        "congestion control of flows on this path, by name as in policies"
     ),
     optional(
         "reverse",

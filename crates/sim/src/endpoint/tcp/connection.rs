@@ -46,6 +46,29 @@ impl SendingEnd {
         }
     }
 
+    /// The interface of a path is gone. A connection over that path alone is told nothing: it waits.
+    pub(super) fn leave(&mut self, now: Time, path: usize) {
+        if let SendingEnd::Meta(sender) = self {
+            sender.leave(now, path);
+        }
+    }
+
+    /// The interface of a path is back: a new subflow takes the place of the one that left.
+    ///
+    /// # Errors
+    /// When its controller cannot be built.
+    pub(super) fn rejoin(
+        &mut self,
+        path: usize,
+        protocol: &TcpProtocol,
+    ) -> Result<(), PolicyError> {
+        if let SendingEnd::Meta(sender) = self {
+            let mss = u64::from(protocol.connection().mss);
+            sender.rejoin(path, congestion::build(protocol.control_on(path), mss)?);
+        }
+        Ok(())
+    }
+
     pub(super) fn write(&mut self, bytes: u64) -> u64 {
         match self {
             SendingEnd::Single(sender) => sender.write(bytes),

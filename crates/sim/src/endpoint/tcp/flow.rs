@@ -90,9 +90,11 @@ impl Flow for TcpFlow {
             // The connection is bound to its address: the scenario format does not let it lose it.
             PathChange::Move | PathChange::Rebind => return,
         };
+        let now = engine.now();
         if let Some(sender) = engine.agent_as_mut::<TcpSender>(self.sender) {
-            sender.set_down(path, down);
+            sender.set_down(now, path, down);
         }
+        engine.wake(self.sender);
     }
 
     fn log(&self, engine: &mut Engine, slice: u64) -> u64 {

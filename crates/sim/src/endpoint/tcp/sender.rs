@@ -136,9 +136,19 @@ impl TcpSender {
         self.messages.map(|messages| (messages, self.source.messages()))
     }
 
-    /// The interface of a path goes, or comes back: nothing leaves or arrives while it is gone.
-    pub fn set_down(&mut self, path: usize, down: bool) {
+    /// The interface of a path goes, or comes back: nothing leaves or arrives while it is gone. A stream
+    /// over several paths hears of it: its subflow there leaves, and another joins when it is back. Wake
+    /// the agent afterwards.
+    pub fn set_down(&mut self, now: Time, path: usize, down: bool) {
         self.ports.set_down(path, down);
+        let (protocol, failure) = (&self.protocol, &mut self.failure);
+        self.connections.for_each(|_, connection| {
+            if down {
+                connection.end.leave(now, path);
+            } else if let Err(error) = connection.end.rejoin(path, protocol) {
+                *failure = Some(error);
+            }
+        });
     }
 
     /// The same for an application that stops at `stop`; what it has written by then is delivered.
@@ -161,15 +171,17 @@ impl TcpSender {
     }
 
     /// Opens a connection for every transfer that is due.
-    fn open_due(&mut self) {
+    fn open_due(&mut self, now: Time) {
         while let Some(transfer) = self.source.next_transfer() {
-            self.open(transfer);
+            self.open(now, transfer);
         }
     }
 
-    fn open(&mut self, transfer: Transfer) {
+    fn open(&mut self, now: Time, transfer: Transfer) {
         match SendingEnd::new(&self.protocol, self.ports.len()) {
-            Ok(end) => {
+            Ok(mut end) => {
+                let gone = |path: &usize| self.ports.get(*path).is_none();
+                (0..self.ports.len()).filter(gone).for_each(|path| end.leave(now, path));
                 self.opened.push(transfer.opened);
                 let left = transfer.bytes;
                 let make = || Connection { end, left, written: 0, logged: 0 };
@@ -188,7 +200,7 @@ impl TcpSender {
         }
         self.source.handle(now);
         loop {
-            self.open_due();
+            self.open_due(now);
             self.advance(now, out);
             // The end of one transfer may be the beginning of the next.
             if !self.close(now) {
@@ -314,7 +326,7 @@ impl Agent for TcpSender {
             self.started = true;
             self.source.start(now);
             if self.bulk {
-                self.open_due();
+                self.open_due(now);
             }
         }
         self.hear_notices(now);

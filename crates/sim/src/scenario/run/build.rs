@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anabranch_types::{Rng, Time};
+use anabranch_types::{PathId, Rng, Time};
 
 use super::RunError;
 use super::flow::LiveFlow;
@@ -143,7 +143,13 @@ impl Builder<'_> {
                 (Box::new(TcpFlow { sender, receiver }), sender, receiver)
             }
             Protocol::Core(profile) => {
-                let profile = profile.as_ref().clone();
+                let mut profile = profile.as_ref().clone();
+                for (index, path) in flow.paths.iter().enumerate() {
+                    if let Some(control) = &path.congestion {
+                        let id = PathId(index as u32);
+                        profile.set_path_congestion(id, control.clone()).map_err(|e| fault(&e))?;
+                    }
+                }
                 let (transport, overhead) = (flow.transport.clone(), flow.overhead);
                 let (messages, traffic) = match traffic {
                     Traffic::Messages(messages) => (Some(messages), Traffic::Silent),

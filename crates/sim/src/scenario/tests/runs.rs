@@ -217,21 +217,53 @@ fn tcp_streams_over_several_paths_add_them_up() {
 
 #[test]
 fn each_path_may_have_a_congestion_control_of_its_own() {
-    let text = "name = \"own\"\nduration = \"20s\"\nwarm-up = \"5s\"\n\
-         [[path]]\nname = \"a\"\nrate = \"8mbit\"\ndelay = \"20ms\"\nbuffer = \"200p\"\n\
-         [[path]]\nname = \"b\"\nrate = \"8mbit\"\ndelay = \"20ms\"\nbuffer = \"200p\"\n\
-         congestion = \"vegas\"\n\
-         [[flow]]\nname = \"bulk\"\nprofile = \"tcp:parallel\"\n\
-         [[probe]]\nseries = \"cwnd_bytes\"\nof = [\"bulk/a\", \"bulk/b\"]\n";
-    let report = run(&parse(text));
-    let mean = |path: &str| {
-        let series = report.series(path, "cwnd_bytes").expect("recorded");
-        series.values.iter().sum::<f64>() / series.values.len() as f64
-    };
-    // Reno fills the queue, Vegas keeps to a few packets of it.
-    assert!(mean("bulk/a") > 2.0 * mean("bulk/b"), "{} and {}", mean("bulk/a"), mean("bulk/b"));
-    let goodput = report.scalar("bulk", "goodput_mbps").expect("measured");
-    assert!(goodput > 14.0, "{goodput}");
+    for profile in ["tcp:parallel", "uncoded"] {
+        let text = format!(
+            "name = \"own\"\nduration = \"20s\"\nwarm-up = \"5s\"\n\
+             [[path]]\nname = \"a\"\nrate = \"8mbit\"\ndelay = \"20ms\"\nbuffer = \"200p\"\n\
+             [[path]]\nname = \"b\"\nrate = \"8mbit\"\ndelay = \"20ms\"\nbuffer = \"200p\"\n\
+             congestion = \"vegas\"\n\
+             [[flow]]\nname = \"bulk\"\nprofile = \"{profile}\"\n\
+             [[probe]]\nseries = \"cwnd_bytes\"\nof = [\"bulk/a\", \"bulk/b\"]\n"
+        );
+        let report = run(&parse(&text));
+        let mean = |path: &str| {
+            let series = report.series(path, "cwnd_bytes").expect("recorded");
+            series.values.iter().sum::<f64>() / series.values.len() as f64
+        };
+        // Reno and CUBIC fill the queue, Vegas keeps to a few packets of it.
+        let (filled, short) = (mean("bulk/a"), mean("bulk/b"));
+        assert!(filled > 2.0 * short, "{profile}: {filled} and {short}");
+        let goodput = report.scalar("bulk", "goodput_mbps").expect("measured");
+        assert!(goodput > 14.0, "{profile}: {goodput}");
+    }
+}
+
+/// A subflow leaves with its interface and another joins when it is back, whether the connection was
+/// there before or is opened meanwhile.
+#[test]
+fn subflows_leave_and_join_with_their_interfaces() {
+    for profile in ["tcp:mptcp", "tcp:parallel", "tcp:ptcp"] {
+        let text = format!(
+            "name = \"coming\"\nduration = \"30s\"\n\
+             [[path]]\nname = \"a\"\nrate = \"8mbit\"\ndelay = \"20ms\"\n\
+             [[path]]\nname = \"b\"\nrate = \"8mbit\"\ndelay = \"20ms\"\n\
+             [[event]]\nat = \"5s\"\npath = \"a\"\nwhat = \"down\"\n\
+             [[event]]\nat = \"15s\"\npath = \"a\"\nwhat = \"up\"\n\
+             [[flow]]\nname = \"old\"\nprofile = \"{profile}\"\n\
+             [[flow]]\nname = \"new\"\nprofile = \"{profile}\"\nstart = \"10s\"\n\
+             [[probe]]\nseries = \"throughput_mbps\"\nof = [\"old/a\", \"new/a\"]\ninterval = \"1s\"\n"
+        );
+        let report = run(&parse(&text));
+        for flow in ["old", "new"] {
+            let series = report.series(&format!("{flow}/a"), "throughput_mbps").expect("recorded");
+            let from = |second: usize, to: usize| series.values[second..to].iter().sum::<f64>();
+            assert_eq!(from(7, 15), 0.0, "{profile}, {flow}: nothing passes while it is down");
+            assert!(from(17, 30) / 13.0 > 0.8, "{profile}, {flow}: {:?}", series.values);
+            let gap = report.scalar(flow, "longest_gap_s").expect("measured");
+            assert!(gap < 1.0, "{profile}, {flow}: the other path goes on, but for {gap} s");
+        }
+    }
 }
 
 #[test]
