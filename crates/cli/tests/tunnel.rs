@@ -303,7 +303,7 @@ fn wrong_input_is_one_line_that_says_what_to_do() {
         (&["connect", "host:1", "--peer", &public], 2, "keygen"),
         (&["connect", "host:1", "--peer", &public, "--key", "/none"], 1, "/none"),
         (&["connect", "host:1", "-L", "80"], 2, "[BIND:]PORT:HOST:PORT"),
-        (&["connect", "host:1", "--path", "wlan0,always"], 2, "backup or metered"),
+        (&["connect", "host:1", "--path", "wlan0,always"], 2, "backup, metered or cc=POLICY"),
         (&["connect", "host:1", "--stdio", "a:1", "-L", "1:a:1"], 2, "cannot be used with"),
     ];
     for (args, code, part) in cases {

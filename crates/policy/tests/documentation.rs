@@ -89,7 +89,7 @@ fn named_files_exist() {
 
 /// The files that readers of the how-to pages are told to write.
 fn to_be_written(code: &str) -> bool {
-    code.ends_with("/least_loss.rs") || code.ends_with("/aimd.rs")
+    ["/least_loss.rs", "/aimd.rs", "/repetition.rs"].iter().any(|file| code.ends_with(file))
 }
 
 #[test]
