@@ -24,8 +24,8 @@ impl Row {
     /// The first source in it that is not among the `known` and not below `from`.
     fn first_unknown(&self, known: &Bits, from: usize) -> Option<usize> {
         let mut mask = u64::MAX << (from % 64);
-        for at in from / 64..WORDS {
-            let unknown = self.sources[at] & !known[at] & mask;
+        for (at, (word, known)) in self.sources.iter().zip(known).enumerate().skip(from / 64) {
+            let unknown = word & !known & mask;
             if unknown != 0 {
                 return Some(at * 64 + unknown.trailing_zeros() as usize);
             }

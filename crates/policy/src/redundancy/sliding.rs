@@ -44,11 +44,11 @@ impl RedundancyPolicy for Sliding {
     /// What the rate leaves over: the last symbols of the data get a repair too.
     fn proactive(&mut self, window: &WindowView, view: &RedundancyView<'_>) -> u16 {
         let room = view.max_symbols.saturating_sub(window.sources);
-        u16::from(view.flushing && window.sources % self.every != 0).min(room)
+        u16::from(view.flushing && !window.sources.is_multiple_of(self.every)).min(room)
     }
 
     fn after_source(&mut self, window: &WindowView, _view: &RedundancyView<'_>) -> u16 {
-        u16::from(window.sources % self.every == 0)
+        u16::from(window.sources.is_multiple_of(self.every))
     }
 
     fn coverage(&self, window: &WindowView) -> Coverage {

@@ -40,6 +40,9 @@ const NUMERIC: [(&str, usize, usize); 5] =
 
 const MAX_DEPTH: u32 = 32;
 
+/// Computes a function that is not arithmetic, by its name, from its arguments.
+pub(super) type Call<'a, E> = dyn Fn(&str, &[Formula]) -> Result<f64, E> + 'a;
+
 impl Formula {
     /// Reads all of `text`.
     ///
@@ -59,7 +62,7 @@ impl Formula {
     pub(super) fn value<E>(
         &self,
         name: &dyn Fn(&Name) -> Result<f64, E>,
-        call: &dyn Fn(&str, &[Formula]) -> Result<f64, E>,
+        call: &Call<'_, E>,
     ) -> Result<f64, E> {
         Ok(match self {
             Formula::Number(number) => *number,

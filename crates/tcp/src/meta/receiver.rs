@@ -56,7 +56,7 @@ impl MetaReceiver {
     /// late is taken in with its first segment, up to [`MAX_PATHS`] of them.
     pub fn handle_segment(&mut self, now: Time, subflow: usize, segment: &Segment, marked: bool) {
         while self.subflows.len() <= subflow && subflow < MAX_PATHS {
-            self.subflows.push(Receiver::new(&self.config.unbounded_subflow()));
+            self.subflows.push(Receiver::new(self.config.unbounded_subflow()));
         }
         let Some(receiver) = self.subflows.get_mut(subflow) else { return };
         if let Some(data) = segment.data_sequence()

@@ -23,7 +23,7 @@ fn blocks(ack: &Segment) -> Vec<(u64, u64)> {
 
 #[test]
 fn ranges_are_reported_newest_first() {
-    let mut receiver = Receiver::new(&plain());
+    let mut receiver = Receiver::new(plain());
     let mut last = Vec::new();
     for index in [0, 2, 4, 6, 5, 8, 10, 12] {
         receiver.handle_segment(ms(index), &data(index), false);
@@ -109,7 +109,7 @@ fn timestamps_echo_the_segment_that_moved_the_acknowledgement() {
 
 #[test]
 fn the_end_of_the_stream_counts_no_byte() {
-    let mut receiver = Receiver::new(&plain());
+    let mut receiver = Receiver::new(plain());
     let fin = Segment { len: 10, flags: Flags::FIN, ..data(0) };
     receiver.handle_segment(ms(0), &fin, false);
     assert!(receiver.is_finished());

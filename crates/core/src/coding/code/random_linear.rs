@@ -14,7 +14,7 @@ pub const ENTRY: Entry = Entry {
     axis: "code",
     name: "random-linear",
     summary: "random linear code over GF(2): repairs without end, 1.6 symbols more than sources to decode",
-    source: "FMTCP §III; RFC 8681 §3.6",
+    source: "Cui et al. 2015 §III; RFC 8681 §3.6",
     options: &[option("sources", "most source symbols of a window, 1 to 1024", "1024")],
 };
 

@@ -12,7 +12,7 @@ pub const ENTRY: Entry = Entry {
     axis: "code",
     name: "reed-solomon",
     summary: "systematic Cauchy Reed–Solomon over GF(2^8), at most 255 symbols a window",
-    source: "Blömer et al. 1995; MPLOT §II-A",
+    source: "Blömer et al. 1995; Sharma et al. 2008 §II-A",
     options: &[],
 };
 

@@ -173,7 +173,7 @@ fn along(section: &Section<'_>, context: &Context<'_>, is_numeric: bool) -> Opti
         _ => axis.labels.clone(),
     };
     let whole = context.whole;
-    for value in values.iter().filter(|value| whole && !axis.labels.contains(value)) {
+    if let Some(value) = values.iter().find(|value| whole && !axis.labels.contains(value)) {
         let known: Vec<&str> = axis.labels.iter().map(String::as_str).collect();
         let what = if key == "variant" { "variant" } else { "value of the sweep" };
         let at = if section.has("values") { "values" } else { "along" };
