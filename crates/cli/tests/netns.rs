@@ -101,7 +101,7 @@ fn links_carry_less_than_their_interfaces_say() {
 #[test]
 fn a_link_is_up_and_dead() {
     let Some(lab) = Lab::new("dead", 3, 60) else { return };
-    send_during(&lab, 60 * MEGABYTE, &[], |lab| {
+    send_during(&lab, 120 * MEGABYTE, &[], |lab| {
         lab.wait_until_moved(2, MEGABYTE);
         lab.silence(2);
         // Each of the others goes on without it.
