@@ -196,8 +196,7 @@ impl SendWindows {
         self.totals.windows += 1;
         let spare = self.spare.pop();
         let mut window = spare.unwrap_or_else(|| Window::new(self.code.encoder()));
-        window.planned = sources.clamp(1, self.max_sources(symbol_size));
-        let planned = window.planned;
+        let planned = sources.clamp(1, self.max_sources(symbol_size));
         window.symbol_size = symbol_size.min(self.pool.size() as u16);
         window.doubtful = !self.limits.any_symbols_suffice && !self.limits.slides;
         self.windows.push_back(window);
@@ -236,7 +235,7 @@ impl SendWindows {
         view.sources += 1;
         let carried = Carried::Source(view.id, id);
         let taken = Taken { carried, coverage: Coverage { first: id, count: 1 }, length };
-        Some((taken, view.sources >= window.planned))
+        Some((taken, view.sources >= view.planned))
     }
 
     /// No further symbols join the open window. An empty one is dropped.

@@ -59,8 +59,6 @@ pub(super) struct Window {
     pub(super) repairs_due: u16,
     /// Longest source, which is the length of every repair.
     pub(super) longest: u16,
-    /// Source symbols the window was opened for.
-    pub(super) planned: u16,
     /// Payload of a full symbol.
     pub(super) symbol_size: u16,
     /// Where a wrapped-around sender goes on (index over sources, then repairs).
@@ -97,7 +95,6 @@ impl Window {
             prepared: Prepared::default(),
             repairs_due: 0,
             longest: 0,
-            planned: 0,
             symbol_size: 0,
             cursor: 0,
             first_open: 0,
