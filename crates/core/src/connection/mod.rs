@@ -11,9 +11,12 @@ mod feedback;
 mod ingress;
 mod lifecycle;
 mod mtu;
+mod packet;
 mod queue;
 mod recover;
+mod reports;
 mod statistics;
+mod symbols;
 mod timers;
 mod views;
 

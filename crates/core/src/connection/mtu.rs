@@ -8,10 +8,10 @@ use anabranch_policy::scheduler::SchedulerEvent;
 use anabranch_policy::view::{PathState, SymbolId};
 use anabranch_types::Time;
 
-use super::egress::{Contents, Transmit};
+use super::egress::Transmit;
+use super::packet::PacketBuilder;
 use super::{CloseReason, Connection};
 use crate::config::TransportConfig;
-use crate::crypto::TAG_LEN;
 use crate::observe::Observation;
 use crate::path::mtu::{Narrowing, PathMtu};
 use crate::path::sent::Fate;
@@ -19,9 +19,7 @@ use crate::path::{PathAddress, UDP_OVERHEAD, ip_udp_headers};
 use crate::wire::header::DATA_OVERHEAD;
 use crate::wire::symbol::datagram_len;
 use crate::wire::transport_parameters::MIN_UDP_PAYLOAD;
-use crate::wire::{
-    CloseCode, ControlFrame, HEADER_LEN, REPAIR_OVERHEAD, TransportParameters, Writer,
-};
+use crate::wire::{CloseCode, ControlFrame, REPAIR_OVERHEAD, TransportParameters};
 
 /// What is said of a path on which packets of the least size are lost.
 const TOO_NARROW: &str = "it does not carry UDP payloads of 1200 bytes: its MTU is too small";
@@ -114,17 +112,16 @@ impl Connection {
         if !self.paths[slot].ready(now) {
             return None;
         }
-        let end = usize::from(size).checked_sub(TAG_LEN)?;
         if usize::from(size) > buffer.len() {
             return None;
         }
-        let frames = buffer.get_mut(HEADER_LEN..end)?;
-        frames.fill(0);
-        ControlFrame::Ping.encode(&mut Writer::new(frames)).ok()?;
+        let mut packet = PacketBuilder::new(now, slot, buffer, size);
+        packet.ping();
+        packet.pad();
+        packet.mtu_probe = true;
         let deadline = now + self.base_timeout(slot).base * 2;
         self.paths[slot].mtu.on_probe_sent(size, deadline);
-        let contents = Contents { ack_eliciting: true, mtu_probe: true, ..Contents::default() };
-        Some(self.seal(now, slot, buffer, end, contents))
+        Some(self.seal(packet))
     }
 
     /// The size of the probe that a path waits to send. Sides that send no data need no large packets, and

@@ -1,0 +1,150 @@
+//! A packet under construction.
+
+use anabranch_types::Time;
+
+use super::Connection;
+use super::egress::Transmit;
+use crate::crypto::TAG_LEN;
+use crate::path::received::Ecn;
+use crate::path::sent::Carried;
+use crate::path::{EcnState, PacketSent, PathAddress};
+use crate::wire::codec::NoSpace;
+use crate::wire::header;
+use crate::wire::transport_parameters::MIN_UDP_PAYLOAD;
+use crate::wire::{ControlFrame, DataHeader, HEADER_LEN, Writer};
+
+/// A packet that is being filled with frames, and what has to be remembered of it.
+#[derive(Debug)]
+pub(super) struct PacketBuilder<'a> {
+    /// When it leaves.
+    pub(super) now: Time,
+    /// The path on which it leaves.
+    pub(super) slot: usize,
+    /// It asks for an acknowledgement.
+    pub(super) ack_eliciting: bool,
+    /// It has control frames, which the path keeps under the packet's number.
+    pub(super) has_control: bool,
+    /// It is nothing but a probe of the path's MTU.
+    pub(super) mtu_probe: bool,
+    /// The symbol in it.
+    pub(super) carried: Option<Carried>,
+    buffer: &'a mut [u8],
+    /// Where the frames written so far end, counted from the start of the header.
+    end: usize,
+    /// Where the frames of the longest packet end.
+    limit: usize,
+}
+
+impl<'a> PacketBuilder<'a> {
+    /// An empty packet of at most `size` bytes, and at most as many as the buffer has.
+    pub(super) fn new(now: Time, slot: usize, buffer: &'a mut [u8], size: u16) -> Self {
+        PacketBuilder {
+            now,
+            slot,
+            ack_eliciting: false,
+            has_control: false,
+            mtu_probe: false,
+            carried: None,
+            end: HEADER_LEN,
+            limit: usize::from(size).min(buffer.len()).saturating_sub(TAG_LEN),
+            buffer,
+        }
+    }
+
+    /// Whether no frame has been written.
+    pub(super) fn is_empty(&self) -> bool {
+        self.end == HEADER_LEN
+    }
+
+    /// Appends what `write` writes. If it fails, the packet stays as it was.
+    #[inline]
+    pub(super) fn append<T>(
+        &mut self,
+        write: impl FnOnce(&mut Writer<'_>) -> Result<T, NoSpace>,
+    ) -> Result<T, NoSpace> {
+        self.append_up_to(self.limit, write)
+    }
+
+    /// As [`append`](Self::append), for reports and control frames: every path carries packets of the
+    /// length up to which these reach.
+    #[inline]
+    pub(super) fn append_small<T>(
+        &mut self,
+        write: impl FnOnce(&mut Writer<'_>) -> Result<T, NoSpace>,
+    ) -> Result<T, NoSpace> {
+        self.append_up_to(self.small_limit(), write)
+    }
+
+    /// Bytes that [`append_small`](Self::append_small) can still write.
+    pub(super) fn small_room(&self) -> usize {
+        self.small_limit().saturating_sub(self.end)
+    }
+
+    fn small_limit(&self) -> usize {
+        self.limit.min(usize::from(MIN_UDP_PAYLOAD) - TAG_LEN)
+    }
+
+    #[inline]
+    fn append_up_to<T>(
+        &mut self,
+        limit: usize,
+        write: impl FnOnce(&mut Writer<'_>) -> Result<T, NoSpace>,
+    ) -> Result<T, NoSpace> {
+        let mut writer = Writer::new(self.buffer.get_mut(self.end..limit).ok_or(NoSpace)?);
+        let written = write(&mut writer)?;
+        self.end += writer.position();
+        Ok(written)
+    }
+
+    /// Appends a frame that asks for an acknowledgement and for nothing else, if there is room.
+    pub(super) fn ping(&mut self) {
+        if self.append(|writer| ControlFrame::Ping.encode(writer)).is_ok() {
+            self.ack_eliciting = true;
+        }
+    }
+
+    /// Appends PADDING until the packet has its full size.
+    pub(super) fn pad(&mut self) {
+        let _ = self.append(|writer| writer.reserve(writer.remaining()).map(|rest| rest.fill(0)));
+    }
+}
+
+impl Connection {
+    /// Completes a packet, and records that it left.
+    pub(super) fn seal(&mut self, packet: PacketBuilder<'_>) -> Transmit {
+        let PacketBuilder { now, slot, end, ack_eliciting, mtu_probe, carried, .. } = packet;
+        let path = &self.paths[slot];
+        let (id, number) = (path.id, path.sent.next_number());
+        let header = DataHeader {
+            connection: self.remote_id,
+            epoch: self.session.sealer.epoch(),
+            path: id.0 as u8,
+            number: number as u32,
+        };
+        let len = end + TAG_LEN;
+        let bytes = &mut packet.buffer[..len];
+        // The buffer holds the header: its length was reserved when the frames were written.
+        let _ = header.encode(&mut Writer::new(bytes));
+        self.session.sealer.seal(id, number, bytes, HEADER_LEN);
+        if let Some(sample) = header::sample(bytes) {
+            let mask = self.session.sealer.mask(sample);
+            header::protect(bytes, mask);
+        }
+        if self.session.sealer.remaining() == 0 {
+            self.session.sealer.advance();
+        }
+        let path = &mut self.paths[slot];
+        let marked = self.config.ecn && path.ecn == EcnState::Capable && ack_eliciting;
+        let ecn = if marked { Ecn::Ect0 } else { Ecn::NotEct };
+        let has_control = packet.has_control;
+        let sent = PacketSent { payload: len, ecn, ack_eliciting, has_control, mtu_probe, carried };
+        path.on_sent(now, sent);
+        if let Some(carried) = carried {
+            self.send.on_sent(carried, slot as u8);
+            self.policies.estimator.on_sent(id, Some(carried.window()), 1);
+            self.changed();
+        }
+        let PathAddress { socket, remote } = self.paths[slot].address;
+        Transmit { socket, remote, ecn, len, mtu_probe }
+    }
+}

@@ -1,0 +1,110 @@
+//! Reports and control frames going out.
+
+use core::time::Duration;
+
+use super::Connection;
+use super::packet::PacketBuilder;
+use crate::wire::{AckHeader, ControlFrame, RankEntry, RankFrame};
+
+/// Bytes that reports leave for the frames after them: the longest CLOSE fits.
+const ROOM_AFTER_ACKS: usize = 300;
+/// Most windows of either kind, lacking or recovered, that a report names.
+const MAX_RANKS: usize = 8;
+/// Numbers resolved since the last announced floor that make a new one worth its bytes.
+const FLOOR_STEP: u64 = 64;
+
+impl Connection {
+    /// Reports about the paths whose bits are set in `about`, as long as there is room for them and for
+    /// what follows; returns the bits that are left.
+    pub(super) fn write_acks(&mut self, about: u16, packet: &mut PacketBuilder<'_>) -> u16 {
+        let mut left = about;
+        for (slot, path) in self.paths.iter_mut().enumerate() {
+            let bit = 1 << slot;
+            if left & bit == 0 {
+                continue;
+            }
+            let received = &mut path.received;
+            let header = AckHeader {
+                path: path.id,
+                received_at: received.largest_at.as_micros() as u32,
+                delay_us: packet.now.since(received.largest_at).as_micros() as u64,
+                ect0: received.ect0,
+                ect1: received.ect1,
+                ce: received.ce,
+            };
+            if packet.small_room() < ROOM_AFTER_ACKS
+                || packet.append_small(|w| header.encode(received.ranges(), w)).is_err()
+            {
+                break;
+            }
+            received.pending = 0;
+            path.ack_due = None;
+            path.ack_routed = None;
+            left &= !bit;
+        }
+        left
+    }
+
+    /// Whether no usable path is known to be quicker: credit that takes a slow path stalls a fast one.
+    fn is_quickest(&self, slot: usize) -> bool {
+        let delay = |slot: usize| {
+            let rtt = self.paths[slot].rtt.view();
+            if rtt.samples > 0 { rtt.min } else { Duration::MAX }
+        };
+        let own = delay(slot);
+        (0..self.paths.len()).all(|other| !self.may_carry_data(other) || delay(other) >= own)
+    }
+
+    /// Acknowledgements and control frames that are due on the packet's path.
+    pub(super) fn write_small(&mut self, packet: &mut PacketBuilder<'_>) {
+        let slot = packet.slot;
+        let due = core::mem::take(&mut self.paths[slot].acks_due_about);
+        if due == 0 && self.path_control[slot].is_empty() && self.control.is_empty() {
+            return;
+        }
+        let left = self.write_acks(due, packet);
+        self.paths[slot].acks_due_about = left;
+        // Only beside an acknowledgement: alone it would be sent again and again where none fits.
+        if left != due {
+            self.write_ranks(packet);
+        }
+        let path = &self.paths[slot];
+        let floor = path.sent.floor();
+        if floor >= path.floor_announced + FLOOR_STEP && (due != 0 || !self.control.is_empty()) {
+            self.paths[slot].floor_announced = floor;
+            let frame = ControlFrame::AckFloor { path: self.paths[slot].id, floor };
+            self.path_control[slot].push_back(frame);
+        }
+        self.write_control(packet);
+    }
+
+    /// What the decoder lacks, and what it has recovered.
+    fn write_ranks(&mut self, packet: &mut PacketBuilder<'_>) {
+        let deficits = self.receive.deficits().take(MAX_RANKS);
+        let recovered = self.receive.recovered().take(MAX_RANKS).map(|first| (first, 0));
+        let entries =
+            deficits.chain(recovered).map(|(first, missing)| RankEntry { first, missing });
+        let first = self.receive.first_missing();
+        let _ = packet.append_small(|w| RankFrame::encode_entries(first, entries, w));
+    }
+
+    /// Control frames that wait for the packet's path, then those that may go on any.
+    fn write_control(&mut self, packet: &mut PacketBuilder<'_>) {
+        let slot = packet.slot;
+        let usable = self.may_carry_data(slot) && self.is_quickest(slot);
+        loop {
+            let own = self.path_control[slot].front();
+            let frame = match own.or(if usable { self.control.front() } else { None }) {
+                Some(frame) if packet.append_small(|w| frame.encode(w)).is_ok() => *frame,
+                _ => break,
+            };
+            if self.path_control[slot].pop_front().is_none() {
+                self.control.pop_front();
+            }
+            let path = &mut self.paths[slot];
+            path.control.push(path.sent.next_number(), frame);
+            packet.has_control = true;
+            packet.ack_eliciting = true;
+        }
+    }
+}
