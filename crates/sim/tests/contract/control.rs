@@ -8,24 +8,33 @@ use anabranch_policy::view::PathView;
 pub struct Fixed {
     packet: u64,
     bytes: u64,
+    /// Losses and timeouts leave it as it is.
+    still: bool,
     cut: bool,
 }
 
 impl Fixed {
     pub fn new(packets: u64, packet: u64) -> Self {
-        Fixed { packet, bytes: packets * packet, cut: false }
+        Fixed { packet, bytes: packets * packet, still: false, cut: false }
+    }
+
+    /// A window that not even losses and timeouts cut.
+    pub fn still(packets: u64, packet: u64) -> Self {
+        Fixed { still: true, ..Fixed::new(packets, packet) }
     }
 }
 
 impl CongestionController for Fixed {
     fn on_ack(&mut self, event: &AckEvent, _: &[PathView]) {
-        if event.lost_packets > 0 && !core::mem::replace(&mut self.cut, true) {
+        if event.lost_packets > 0 && !self.still && !core::mem::replace(&mut self.cut, true) {
             self.bytes = (self.bytes / 4).max(self.packet);
         }
     }
 
     fn on_timeout(&mut self, _: &TimeoutEvent) {
-        self.bytes = self.packet;
+        if !self.still {
+            self.bytes = self.packet;
+        }
     }
 
     fn penalise(&mut self) {

@@ -1,5 +1,8 @@
-//! The connection of `anabranch-core` as a rig: uncoded, a symbol a window.
+//! The connection of `anabranch-core` as a rig: for the cases uncoded, a symbol a window; for sketches of
+//! coded protocols by a profile of theirs.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use anabranch_core::config::TransportConfig;
@@ -9,6 +12,7 @@ use anabranch_core::observe::{Observation, Observer};
 use anabranch_core::path::received::Ecn;
 use anabranch_core::profiles::Profile;
 use anabranch_core::testing::{Pair, Sent, endpoint};
+use anabranch_policy::CongestionController;
 use anabranch_policy::recovery::RecoveryPolicy;
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_types::Time;
@@ -20,24 +24,35 @@ use crate::rig::{Departure, Rig, Setting};
 /// Bytes of a stream that fill a symbol less than wholly, headers included.
 const SYMBOL: u64 = 1100;
 
+/// Packets of the sender from this size on carry a symbol.
+const CARRIES_SYMBOL: usize = 800;
+
 type Carry = Box<dyn FnMut(&Sent<'_>) -> Option<(Time, Ecn)>>;
 
-struct Core {
+/// Whether the next packet with a symbol is lost on a path.
+pub type Lose = Box<dyn FnMut(u32) -> bool>;
+
+/// What the network does to packets; a case changes it on the way.
+#[derive(Default)]
+struct Trouble {
+    dark: u16,
+    lose: Option<Lose>,
+}
+
+/// The connection and its network.
+pub struct Core {
     pair: Pair<Carry>,
-    dark: Arc<Mutex<u16>>,
-    sent: Log,
+    trouble: Rc<RefCell<Trouble>>,
+    log: Log,
     reads: bool,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Log(Arc<Mutex<Vec<Departure>>>);
+struct Log(Arc<Mutex<Vec<(Time, Observation)>>>);
 
 impl Observer for Log {
     fn observe(&mut self, at: Time, observation: &Observation) {
-        if let Observation::Scheduled { path, symbol, .. } = observation {
-            let departure = Departure { path: path.0, symbol: *symbol, at };
-            self.0.lock().expect("no case goes on after a panic").push(departure);
-        }
+        self.0.lock().expect("no case goes on after a panic").push((at, *observation));
     }
 }
 
@@ -54,32 +69,64 @@ pub fn make(
 ) -> Box<dyn Rig> {
     let mut profile = Profile::named("uncoded").expect("built in");
     profile.set("redundancy", "none:sources=1").expect("it exists");
-    profile.set_congestion("fixed", move |packet| Box::new(Fixed::new(setting.window, packet)));
     let (scheduler, recovery) = (once(scheduler), once(recovery));
     profile.set_scheduler("case", move || scheduler().expect("one connection"));
     profile.set_recovery("case", move || recovery().expect("one connection"));
-    let mut config = EndpointConfig::new(Profile::named("uncoded").expect("built in"));
-    config.transport = TransportConfig { mtu_limit: None, ..config.transport };
-    config.responder.permitted = Permitted::Anyone;
-    if let Some(symbols) = setting.receive {
-        config.transport.streams.max_data = symbols * SYMBOL;
-        config.transport.streams.max_stream_data = symbols * SYMBOL;
+    profile.set_congestion("fixed", move |packet| Box::new(Fixed::new(setting.window, packet)));
+    Box::new(Core::with(setting, &profile))
+}
+
+impl Core {
+    /// A connection by `profile`, but that nothing cuts its congestion windows, and all paths up.
+    pub fn new(setting: Setting, profile: &Profile) -> Self {
+        let mut profile = profile.clone();
+        let still = move |packet| -> Box<dyn CongestionController> {
+            Box::new(Fixed::still(setting.window, packet))
+        };
+        profile.set_congestion("still", still);
+        Core::with(setting, &profile)
     }
-    let dark = Arc::new(Mutex::new(0_u16));
-    let seen = Arc::clone(&dark);
-    let carry: Carry = Box::new(move |sent| {
-        let lost = *seen.lock().expect("no case goes on after a panic") & (1 << sent.path) != 0;
-        let delay = Duration::from_millis(setting.delays[sent.path as usize]);
-        (!lost).then(|| (sent.now + delay, sent.ecn))
-    });
-    let ends = [1, 2].map(|seed| endpoint(seed, config.clone()));
-    let mut pair = Pair::of(ends, &profile, carry);
-    pair.connect(setting.delays.len() as u32);
-    let mut core = Core { pair, dark, sent: Log::default(), reads: setting.reads };
-    core.run(500);
-    let log = Box::new(core.sent.clone());
-    core.pair.ends[0].connection().expect("connected").set_observer(Some(log));
-    Box::new(core)
+
+    /// A connection by `profile`, and all paths up.
+    fn with(setting: Setting, profile: &Profile) -> Self {
+        let mut other = Profile::named("uncoded").expect("built in");
+        other.ack = profile.ack.clone();
+        let mut config = EndpointConfig::new(other);
+        config.transport = TransportConfig { mtu_limit: None, ..config.transport };
+        config.responder.permitted = Permitted::Anyone;
+        if let Some(symbols) = setting.receive {
+            config.transport.streams.max_data = symbols * SYMBOL;
+            config.transport.streams.max_stream_data = symbols * SYMBOL;
+        }
+        let trouble = Rc::new(RefCell::new(Trouble::default()));
+        let seen = Rc::clone(&trouble);
+        let carry: Carry = Box::new(move |sent| {
+            let mut trouble = seen.borrow_mut();
+            let carries = sent.side == 0 && sent.payload.len() >= CARRIES_SYMBOL;
+            let lost = trouble.dark & (1 << sent.path) != 0
+                || carries && trouble.lose.as_mut().is_some_and(|lose| lose(sent.path));
+            let delay = Duration::from_millis(setting.delays[sent.path as usize]);
+            (!lost).then(|| (sent.now + delay, sent.ecn))
+        });
+        let ends = [1, 2].map(|seed| endpoint(seed, config.clone()));
+        let mut pair = Pair::of(ends, profile, carry);
+        pair.connect(setting.delays.len() as u32);
+        let mut core = Core { pair, trouble, log: Log::default(), reads: setting.reads };
+        core.run(500);
+        let log = Box::new(core.log.clone());
+        core.pair.ends[0].connection().expect("connected").set_observer(Some(log));
+        core
+    }
+
+    /// Asks `lose` of every packet with a symbol from now on.
+    pub fn lose(&mut self, lose: impl FnMut(u32) -> bool + 'static) {
+        self.trouble.borrow_mut().lose = Some(Box::new(lose));
+    }
+
+    /// What the sender observed since the last call.
+    pub fn observed(&mut self) -> Vec<(Time, Observation)> {
+        core::mem::take(&mut self.log.0.lock().expect("no case goes on after a panic"))
+    }
 }
 
 impl Rig for Core {
@@ -102,12 +149,19 @@ impl Rig for Core {
     }
 
     fn darken(&mut self, path: u32, dark: bool) {
-        let mut all = self.dark.lock().expect("no case goes on after a panic");
+        let all = &mut self.trouble.borrow_mut().dark;
         *all = (*all & !(1 << path)) | (u16::from(dark) << path);
     }
 
     fn departures(&self) -> Vec<Departure> {
-        self.sent.0.lock().expect("no case goes on after a panic").clone()
+        let log = self.log.0.lock().expect("no case goes on after a panic");
+        let departure = |(at, observation): &(Time, Observation)| match observation {
+            Observation::Scheduled { path, symbol, .. } => {
+                Some(Departure { path: path.0, symbol: *symbol, at: *at })
+            }
+            _ => None,
+        };
+        log.iter().filter_map(departure).collect()
     }
 
     fn delivered(&self) -> u64 {

@@ -1,8 +1,13 @@
-//! What is peculiar to some protocols as schedulers, on every engine.
+//! What is peculiar to some protocols as policies: those that need no coding on every engine, the others on
+//! the connection of `anabranch-core`. What each promises is seen to fail without its mechanism.
 
 mod blest;
+mod coded;
+mod fmtcp;
 mod late;
+mod mplot;
 mod mtcp;
+mod sliding;
 
 use anabranch_policy::recovery;
 use anabranch_policy::scheduler::Scheduler;

@@ -1,0 +1,86 @@
+//! A sliding-window code: a repair after every few sources, over the newest of them.
+
+use anabranch_core::profiles::Profile;
+use anabranch_policy::redundancy::{self, RedundancyPolicy, RedundancyView, WindowShape};
+use anabranch_policy::view::{MAX_PATHS, WindowView};
+
+use super::coded::{departures, listed, profile, transfer};
+use crate::core::Core;
+use crate::rig::Setting;
+
+const SLIDING: &str = "sliding:every=4,reach=8,sources=10";
+
+fn sliding() -> Profile {
+    profile(&[("code", "sliding-window"), ("redundancy", SLIDING), ("recovery", "fresh-repairs")])
+}
+
+/// The same repairs, but none reaches back before the stretch that it is counted with.
+#[derive(Debug)]
+struct Within(Box<dyn RedundancyPolicy>);
+
+impl RedundancyPolicy for Within {
+    fn next_window(&mut self, view: &RedundancyView<'_>) -> WindowShape {
+        self.0.next_window(view)
+    }
+
+    fn proactive(&mut self, window: &WindowView, view: &RedundancyView<'_>) -> u16 {
+        self.0.proactive(window, view)
+    }
+
+    fn after_source(&mut self, window: &WindowView, view: &RedundancyView<'_>) -> u16 {
+        self.0.after_source(window, view)
+    }
+
+    fn still_needed(
+        &self,
+        window: &WindowView,
+        hypothetical: &[u16; MAX_PATHS],
+        view: &RedundancyView<'_>,
+    ) -> u16 {
+        self.0.still_needed(window, hypothetical, view)
+    }
+}
+
+/// Four-and-twenty symbols over one path of 50 ms each way, of which those listed are lost. Returns what
+/// left (s: source, R: repair), the first symbols that the repairs cover, and when all had arrived.
+fn stream(profile: &Profile, lost: &'static [(u32, u64)]) -> (String, Vec<u64>, u64) {
+    let mut rig = Core::new(Setting::new(&[50], 200), profile);
+    rig.lose(listed(lost));
+    let time = transfer(&mut rig, 24);
+    let sent = departures(&rig.observed());
+    let letter = |what| if what == "repair" { 'R' } else { 's' };
+    let repairs = sent.iter().filter(|sent| sent.what == "repair").map(|sent| sent.first);
+    (sent.iter().map(|sent| letter(sent.what)).collect(), repairs.collect(), time)
+}
+
+/// Until the last of them has arrived, milliseconds, where none waits for the loss to be noticed.
+const ONE_WAY: u64 = 52;
+/// No retransmission arrives before this: the sender has to hear of the loss.
+const WITH_RETRANSMISSION: u64 = 150;
+
+#[test]
+fn a_loss_is_recovered_before_a_retransmission_could_come() {
+    // The third symbol is lost; the repair after the fourth makes it good, while the stretch still fills.
+    let lost: &[(u32, u64)] = &[(0, 2)];
+    let (order, covered, time) = stream(&sliding(), lost);
+    assert!(order.starts_with("ssssRssssRss"), "{order}");
+    assert_eq!(covered[..3], [0, 0, 6], "the newest eight of what had been sent");
+    assert!(time <= ONE_WAY, "{time} ms");
+    let (order, _, time) = stream(&profile(&[]), lost);
+    assert!(!order.contains('R') && time >= WITH_RETRANSMISSION, "{order}: {time} ms");
+}
+
+#[test]
+fn a_repair_reaches_back_across_stretches() {
+    // The last symbol of the first stretch of ten is lost: no repair of that stretch follows it.
+    let lost: &[(u32, u64)] = &[(0, 11)];
+    let (_, covered, time) = stream(&sliding(), lost);
+    assert!(covered.contains(&6) && time <= ONE_WAY, "{covered:?}: {time} ms");
+    let mut within = sliding();
+    within.set_redundancy("within", || {
+        let sliding = redundancy::build(&SLIDING.parse().expect("a specification"));
+        Box::new(Within(sliding.expect("it exists")))
+    });
+    let (_, covered, time) = stream(&within, lost);
+    assert!(!covered.contains(&6) && time >= WITH_RETRANSMISSION, "{covered:?}: {time} ms");
+}
