@@ -341,6 +341,20 @@ fn nothing_is_lost_with_blocks_of_a_code_that_slides() {
     go_all(false, &[("code", "sliding-window")]);
 }
 
+/// Short symbols, several of them in a packet.
+const SHORT_SLIDING: Axes =
+    &[("code", "sliding-window"), ("redundancy", "sliding:every=4,reach=32,symbol=300,together=4")];
+
+#[test]
+fn nothing_is_lost_when_symbols_share_packets() {
+    go_all(false, &[("redundancy", "fixed:share=0.2,sources=12,symbol=200,together=7")]);
+}
+
+#[test]
+fn nothing_is_believed_when_sliding_symbols_share_packets() {
+    go_all(true, SHORT_SLIDING);
+}
+
 #[test]
 fn schedules_repeat_to_the_last_packet() {
     for number in 1..=5 {

@@ -183,6 +183,12 @@ impl SendWindows {
         self.open_window().and(self.windows.back()).map(|window| window.symbol_size)
     }
 
+    /// Bound on the length of a window's symbols. Repairs of a code that slides may be longer, because they
+    /// cover symbols of other windows too.
+    pub fn longest(&self, id: WindowId) -> usize {
+        self.index(id).map_or(0, |index| usize::from(self.windows[index].longest))
+    }
+
     /// Opens a window for `sources` symbols of `symbol_size` bytes. The previous one must be closed.
     pub fn open(
         &mut self,

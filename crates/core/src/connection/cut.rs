@@ -8,9 +8,13 @@ use super::Connection;
 use crate::coding::send::Taken;
 use crate::observe::Observation;
 
+/// Most bytes of a STREAM frame before its data.
+const STREAM_HEAD: usize = 1 + 8 + 8 + 2;
+
 impl Connection {
-    /// Makes one source symbol from waiting bytes; `None` if there are none or the credit is used up.
-    pub(super) fn cut_symbol(&mut self, now: Time) -> Option<Taken> {
+    /// Makes one source symbol from waiting bytes; `None` if there are none, the credit is used up, or the
+    /// symbol may become longer than `room`, if there is such a limit.
+    pub(super) fn cut_symbol(&mut self, now: Time, room: Option<usize>) -> Option<Taken> {
         loop {
             let before = self.streams.pending();
             let class = before.class?;
@@ -18,6 +22,9 @@ impl Connection {
                 return None;
             }
             self.open_window_for(now, class);
+            if room.is_some_and(|room| self.longest_fresh(before.bytes) > room) {
+                return None;
+            }
             let streams = &mut self.streams;
             let cut = self.send.push(|id, buffer| streams.fill_symbol(class, id, buffer));
             if let Some((taken, full)) = cut {
@@ -36,6 +43,14 @@ impl Connection {
                 return None;
             }
         }
+    }
+
+    /// Bound on the length of the next source symbol, when `pending` bytes of one stream wait.
+    fn longest_fresh(&self, pending: u64) -> usize {
+        let size = self.send.open_symbol_size().unwrap_or(u16::MAX);
+        let waiting =
+            usize::try_from(pending).map_or(usize::MAX, |n| n.saturating_add(STREAM_HEAD));
+        waiting.min(usize::from(size))
     }
 
     /// Sees to it that the open window takes data of the class.

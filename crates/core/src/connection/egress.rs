@@ -118,7 +118,9 @@ impl Connection {
 
     /// An empty packet for a path, of at most the size that the path carries.
     fn begin<'a>(&self, now: Time, slot: usize, buffer: &'a mut [u8]) -> PacketBuilder<'a> {
-        PacketBuilder::new(now, slot, buffer, self.paths[slot].mtu.size())
+        let mut packet = PacketBuilder::new(now, slot, buffer, self.paths[slot].mtu.size());
+        packet.symbols_left = self.policies.redundancy.symbols_per_packet().max(1);
+        packet
     }
 
     fn build(&mut self, now: Time, slot: usize, buffer: &mut [u8]) -> Option<Transmit> {

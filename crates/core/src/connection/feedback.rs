@@ -11,7 +11,7 @@ use super::Connection;
 use super::ingress::Broken;
 use crate::observe::Observation;
 use crate::path::mtu::Narrowing;
-use crate::path::sent::{Fate, SentPacket};
+use crate::path::sent::{Carried, Fate, SentPacket};
 use crate::path::{EcnState, UDP_OVERHEAD};
 use crate::wire::{AckFrame, CloseCode, ControlFrame, RankFrame};
 
@@ -102,7 +102,7 @@ impl Connection {
                 }
                 digest.largest_acked_sent = digest.largest_acked_sent.max(packet.sent);
                 newest = newest.or(Some((number, packet)));
-                self.symbol_resolved(now, slot, &packet, true, windows);
+                self.packet_resolved(now, slot, (number, &packet), true, windows);
                 if packet.has_control {
                     while self.paths[slot].control.take(number).is_some() {}
                 }
@@ -206,7 +206,7 @@ impl Connection {
             digest.lost_packets += 1;
             digest.largest_lost_sent = digest.largest_lost_sent.max(packet.sent);
         }
-        self.symbol_resolved(now, slot, &packet, false, windows);
+        self.packet_resolved(now, slot, (number, &packet), false, windows);
         if packet.has_control {
             self.control_written_off(slot, number);
         }
@@ -241,12 +241,13 @@ impl Connection {
         }
     }
 
-    /// The fate of a packet's symbol is known: the window, the estimator and recovery hear of it.
-    fn symbol_resolved(
+    /// The fate of a packet is known: the estimator hears of it, and of each of its symbols the window and
+    /// recovery do.
+    fn packet_resolved(
         &mut self,
         now: Time,
         slot: usize,
-        packet: &SentPacket,
+        (number, packet): (u64, &SentPacket),
         received: bool,
         windows: &mut Vec<WindowId>,
     ) {
@@ -263,9 +264,24 @@ impl Connection {
                 srtt: rtt.smoothed,
             });
         }
-        let Some(carried) = packet.carried else { return };
+        let mut nth = 0;
+        while let Some(carried) = self.paths[slot].sent.symbol(number, packet, nth) {
+            self.symbol_resolved(now, (slot, packet.fate), carried, received, windows);
+            nth += 1;
+        }
+    }
+
+    /// The fate of a symbol's packet, `before` until now, is known.
+    fn symbol_resolved(
+        &mut self,
+        now: Time,
+        (slot, before): (usize, Fate),
+        carried: Carried,
+        received: bool,
+        windows: &mut Vec<WindowId>,
+    ) {
         let window = carried.window();
-        if packet.fate != Fate::InFlight {
+        if before != Fate::InFlight {
             // Counted as missing already; only good news changes anything.
             if received {
                 self.send.on_late(carried);

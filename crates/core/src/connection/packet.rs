@@ -26,8 +26,10 @@ pub(super) struct PacketBuilder<'a> {
     pub(super) has_control: bool,
     /// It is nothing but a probe of the path's MTU.
     pub(super) mtu_probe: bool,
-    /// The symbol in it.
+    /// The first symbol in it; the path keeps the others under the packet's number.
     pub(super) carried: Option<Carried>,
+    /// Symbols that may still join.
+    pub(super) symbols_left: u16,
     buffer: &'a mut [u8],
     /// Where the frames written so far end, counted from the start of the header.
     end: usize,
@@ -45,6 +47,7 @@ impl<'a> PacketBuilder<'a> {
             has_control: false,
             mtu_probe: false,
             carried: None,
+            symbols_left: 1,
             end: HEADER_LEN,
             limit: usize::from(size).min(buffer.len()).saturating_sub(TAG_LEN),
             buffer,
@@ -73,6 +76,11 @@ impl<'a> PacketBuilder<'a> {
         write: impl FnOnce(&mut Writer<'_>) -> Result<T, NoSpace>,
     ) -> Result<T, NoSpace> {
         self.append_up_to(self.small_limit(), write)
+    }
+
+    /// Bytes that [`append`](Self::append) can still write.
+    pub(super) fn room(&self) -> usize {
+        self.limit.saturating_sub(self.end)
     }
 
     /// Bytes that [`append_small`](Self::append_small) can still write.
@@ -140,9 +148,7 @@ impl Connection {
         let sent = PacketSent { payload: len, ecn, ack_eliciting, has_control, mtu_probe, carried };
         path.on_sent(now, sent);
         if let Some(carried) = carried {
-            self.send.on_sent(carried, slot as u8);
             self.policies.estimator.on_sent(id, Some(carried.window()), 1);
-            self.changed();
         }
         let PathAddress { socket, remote } = self.paths[slot].address;
         Transmit { socket, remote, ecn, len, mtu_probe }

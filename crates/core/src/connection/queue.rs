@@ -34,6 +34,11 @@ impl PathQueue {
         !self.ripe.is_empty()
     }
 
+    /// The first symbol that may leave.
+    pub(super) fn front(&self) -> Option<&Assigned> {
+        self.ripe.front()
+    }
+
     /// When the first symbol that waits may leave.
     pub(super) fn next_ripening(&self) -> Option<Time> {
         self.waiting.front().map(|assigned| assigned.not_before)
@@ -66,10 +71,22 @@ impl PathQueue {
 
 impl Connection {
     /// Takes the next symbol of `work` for the path in `slot`; new symbols are cut now, so that they are
-    /// sent in the order of their assignment.
-    pub(super) fn take_for(&mut self, now: Time, work: Work, slot: usize) -> Option<Taken> {
+    /// sent in the order of their assignment. None is taken that is longer than `room`, if there is such a
+    /// limit and the length is known beforehand.
+    pub(super) fn take_for(
+        &mut self,
+        now: Time,
+        work: Work,
+        slot: usize,
+        room: Option<usize>,
+    ) -> Option<Taken> {
         match work {
-            Work::Fresh => self.cut_symbol(now),
+            Work::Fresh => self.cut_symbol(now, room),
+            Work::Window(id) | Work::Copy(id)
+                if room.is_some_and(|room| self.send.longest(id) > room) =>
+            {
+                None
+            }
             _ => self.send.take(work, slot as u8),
         }
     }
@@ -81,7 +98,7 @@ impl Connection {
         };
         let before = self.queues[slot].len();
         for _ in 0..pick.count {
-            let Some(taken) = self.take_for(now, pick.work, slot) else { break };
+            let Some(taken) = self.take_for(now, pick.work, slot, None) else { break };
             let Pick { work, not_before, .. } = pick;
             self.send.enqueue(taken.carried, slot as u8);
             self.queues[slot].push(now, Assigned { work, taken, not_before, reason });

@@ -51,11 +51,8 @@ impl Connection {
                 }
             }
             RecoveryAction::Copy(path) => {
-                if let Some(slot) = self.slot_of(path)
-                    && let Some(carried) =
-                        self.paths[slot].sent.open().find_map(|(_, packet)| packet.carried)
-                {
-                    self.send.make_due_copy(carried);
+                if let Some(slot) = self.slot_of(path) {
+                    self.copy_oldest(slot);
                 }
             }
             RecoveryAction::Unbind(path, window) => {
@@ -63,6 +60,17 @@ impl Connection {
                     self.unbind(now, slot, window);
                 }
             }
+        }
+    }
+
+    /// Makes the symbols of the oldest packet in flight that carries any due once more.
+    fn copy_oldest(&mut self, slot: usize) {
+        let sent = &self.paths[slot].sent;
+        let Some((number, packet)) = sent.oldest_with_symbols() else { return };
+        let mut nth = 0;
+        while let Some(carried) = sent.symbol(number, &packet, nth) {
+            self.send.make_due_copy(carried);
+            nth += 1;
         }
     }
 
@@ -170,12 +178,15 @@ impl Connection {
             if packet.has_control {
                 self.control_written_off(slot, *number);
             }
-            let Some(carried) = packet.carried else { continue };
-            packets += 1;
-            self.send.on_resolved(carried, slot as u8, false);
-            self.symbol_lost(now, slot, carried);
-            if !windows.contains(&carried.window()) {
-                windows.push(carried.window());
+            packets += u32::from(packet.carried.is_some());
+            let mut nth = 0;
+            while let Some(carried) = self.paths[slot].sent.symbol(*number, &packet, nth) {
+                self.send.on_resolved(carried, slot as u8, false);
+                self.symbol_lost(now, slot, carried);
+                if !windows.contains(&carried.window()) {
+                    windows.push(carried.window());
+                }
+                nth += 1;
             }
         }
         self.provision_all(now, &mut windows);

@@ -11,7 +11,12 @@ use crate::coding::send::Taken;
 use crate::observe::Observation;
 use crate::path::sent::Carried;
 use crate::wire::codec::NoSpace;
-use crate::wire::{RepairFrame, SourceFrame};
+use crate::wire::{REPAIR_OVERHEAD, RepairFrame, SourceFrame};
+
+/// Most bytes of a symbol's frame besides its payload, when its length is written too.
+const SYMBOL_HEAD: usize = REPAIR_OVERHEAD + 2;
+/// Room without which a packet is not offered to further symbols.
+const LEAST_ROOM: usize = SYMBOL_HEAD + 16;
 
 /// What became of a scheduler's picks.
 enum Picked {
@@ -31,13 +36,7 @@ impl Connection {
         self.paths[slot].probes -= 1;
         // The last of several is bare: full packets may be what does not pass any more.
         let bare = self.paths[slot].mtu.adapts() && self.paths[slot].probes == 0;
-        let oldest = self.paths[slot].sent.open().find_map(|(_, packet)| packet.carried);
-        if let Some(Carried::Source(..)) = oldest
-            && !bare
-            && let Some(carried) = oldest
-            && let Some(taken) = self.send.again(carried)
-            && self.write_symbol(&taken, packet)
-        {
+        if !bare && self.write_oldest(packet) {
             return;
         }
         // Where there is another path, this one's silence is a reason to prefer that.
@@ -51,6 +50,27 @@ impl Connection {
         if !packet.ack_eliciting {
             packet.ping();
         }
+    }
+
+    /// The source symbols of the oldest packet in flight that carries any symbols, as far as they are still
+    /// needed and fit. False if that is none.
+    fn write_oldest(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
+        let slot = packet.slot;
+        let oldest = self.paths[slot].sent.oldest_with_symbols();
+        let Some((number, oldest)) = oldest else { return false };
+        let mut written = false;
+        let mut nth = 0;
+        while packet.symbols_left > 0
+            && let Some(carried) = self.paths[slot].sent.symbol(number, &oldest, nth)
+        {
+            if let Carried::Source(..) = carried
+                && let Some(taken) = self.send.again(carried)
+            {
+                written |= self.write_symbol(&taken, packet);
+            }
+            nth += 1;
+        }
+        written
     }
 
     /// The oldest symbol that is due, whatever the scheduler thinks. False if there is none, or no room.
@@ -67,19 +87,43 @@ impl Connection {
         written
     }
 
-    /// Data, if the scheduler wants any on this path.
+    /// Data, if the scheduler wants any on this path: one symbol, or as many as may share the packet.
     pub(super) fn write_data(&mut self, packet: &mut PacketBuilder<'_>) {
-        let Some(next) = self.next_symbol(packet.now, packet.slot) else { return };
-        if self.write_symbol(&next.taken, packet) {
-            self.explain(packet.now, packet.slot, &next);
-        } else {
-            // No room beside what is in the packet already: first thing in the next one.
-            self.put_first(packet.slot, next);
+        let mut next = self.next_symbol(packet.now, packet.slot, None);
+        while let Some(assigned) = next {
+            if !self.write_symbol(&assigned.taken, packet) {
+                // No room beside what is in the packet already: first thing in the next one.
+                return self.put_first(packet.slot, assigned);
+            }
+            self.explain(packet.now, packet.slot, &assigned);
+            if packet.symbols_left == 0 || packet.room() < LEAST_ROOM {
+                return;
+            }
+            next = self.next_beside(packet);
         }
     }
 
-    /// The symbol to send on this path now: from its queue, or else what the scheduler says.
-    fn next_symbol(&mut self, now: Time, slot: usize) -> Option<Assigned> {
+    /// A further symbol for a packet that has one, if the next of this path fits.
+    fn next_beside(&mut self, packet: &PacketBuilder<'_>) -> Option<Assigned> {
+        let (now, slot, room) = (packet.now, packet.slot, packet.room() - SYMBOL_HEAD);
+        let queue = &mut self.queues[slot];
+        queue.ripen(now);
+        if queue.front().is_some_and(|front| usize::from(front.taken.length) > room) {
+            return None;
+        }
+        // The symbol just written may have been the last, so that its window's repairs are next.
+        self.flush_window(now);
+        self.next_symbol(now, slot, Some(room))
+    }
+
+    /// The symbol to send on this path now: from its queue, or else what the scheduler says. `beside` is the
+    /// room for its payload in a packet that has a symbol already.
+    fn next_symbol(&mut self, now: Time, slot: usize, beside: Option<usize>) -> Option<Assigned> {
+        let idle = |connection: &mut Self| match beside {
+            None => connection.idle(slot),
+            // The packet has to leave before it shows whether the path has room to spare.
+            Some(_) => None,
+        };
         loop {
             if let Some(assigned) = self.next_assigned(now, slot) {
                 return Some(assigned);
@@ -89,11 +133,11 @@ impl Connection {
                 return None;
             }
             match self.pull(now, slot) {
-                Pull::Send(reason) => match self.take_picks(now, slot, reason) {
+                Pull::Send(reason) => match self.take_picks(now, slot, reason, beside) {
                     Picked::Now(assigned) => return Some(assigned),
                     // Each round takes a symbol at least, so there is an end to it.
                     Picked::Queued => {}
-                    Picked::Nothing => return self.idle(slot),
+                    Picked::Nothing => return idle(self),
                 },
                 Pull::Hold(until, reason) if until > now => {
                     self.paths[slot].hold_until = Some(until);
@@ -101,7 +145,7 @@ impl Connection {
                     self.observe(now, Observation::Held { path, until, reason });
                     return None;
                 }
-                Pull::Hold(..) | Pull::Idle(_) => return self.idle(slot),
+                Pull::Hold(..) | Pull::Idle(_) => return idle(self),
             }
         }
     }
@@ -118,7 +162,13 @@ impl Connection {
     }
 
     /// Carries out the picks that the scheduler left. A single symbol for this path need not queue.
-    fn take_picks(&mut self, now: Time, slot: usize, reason: Reason) -> Picked {
+    fn take_picks(
+        &mut self,
+        now: Time,
+        slot: usize,
+        reason: Reason,
+        beside: Option<usize>,
+    ) -> Picked {
         let picks = core::mem::take(&mut self.scratch.picks);
         let mut picked = Picked::Nothing;
         if let [pick] = picks[..]
@@ -126,7 +176,7 @@ impl Connection {
             && pick.not_before <= now
         {
             let (work, not_before) = (pick.work, pick.not_before);
-            if let Some(taken) = self.take_for(now, work, slot) {
+            if let Some(taken) = self.take_for(now, work, slot, beside) {
                 picked = Picked::Now(Assigned { work, taken, not_before, reason });
             }
         } else {
@@ -154,22 +204,27 @@ impl Connection {
         self.observe(now, Observation::Scheduled { path, what, symbol, reason: sent.reason });
     }
 
-    /// Appends a symbol to the packet. False if it does not fit.
+    /// Appends a symbol to the packet, which then counts as sent. False if it does not fit.
     fn write_symbol(&mut self, taken: &Taken, packet: &mut PacketBuilder<'_>) -> bool {
+        let length = usize::from(taken.length);
+        // Without its length, a symbol is the packet's last frame.
+        let least_room = SYMBOL_HEAD + length + LEAST_ROOM;
+        let prefix = packet.symbols_left > 1 && packet.room() >= least_room;
         let floor = self.send.oldest_needed().min(taken.coverage.first);
         let send = &mut self.send;
         let written = packet.append(|writer| {
             match taken.carried {
                 Carried::Source(_, symbol) => {
-                    SourceFrame { symbol, floor, payload: &[] }.encode_to_end(writer)?;
+                    SourceFrame { symbol, floor, payload: &[] }
+                        .encode_head(prefix.then_some(length), writer)?;
                 }
                 Carried::Repair(_, key) => {
                     let Coverage { first, count } = taken.coverage;
                     RepairFrame { first, floor, count, key, payload: &[] }
-                        .encode_head(None, writer)?;
+                        .encode_head(prefix.then_some(length), writer)?;
                 }
             }
-            let payload = writer.reserve(usize::from(taken.length))?;
+            let payload = writer.reserve(length)?;
             send.write(taken, payload).map_err(|_| NoSpace)
         });
         if written.is_err() {
@@ -177,7 +232,13 @@ impl Connection {
         }
         self.floor_told = self.floor_told.max(floor.0);
         packet.ack_eliciting = true;
-        packet.carried = Some(taken.carried);
+        packet.symbols_left = if prefix { packet.symbols_left - 1 } else { 0 };
+        match packet.carried {
+            None => packet.carried = Some(taken.carried),
+            Some(_) => self.paths[packet.slot].sent.carry_beside(taken.carried),
+        }
+        self.send.on_sent(taken.carried, packet.slot as u8);
+        self.changed();
         true
     }
 }

@@ -15,6 +15,8 @@ use crate::wire::codec::Reader;
 use crate::wire::fuzzing::with_mutants;
 
 const PATHS: u32 = 3;
+/// Bit of the first byte by which symbols are short and share packets.
+const SHARED_PACKETS: u8 = 0x10;
 /// Datagrams that the network holds at most; further ones are lost.
 const QUEUE: usize = 512;
 /// Bytes that the server reads at once.
@@ -44,7 +46,12 @@ impl Network for Held {
 
 fn pair(choice: u8) -> Pair<Held> {
     let profiles = Profile::all();
-    let mut config = EndpointConfig::new(profiles[usize::from(choice) % profiles.len()].clone());
+    let mut profile = profiles[usize::from(choice) % profiles.len()].clone();
+    if choice & SHARED_PACKETS != 0 {
+        let known = profile.set("redundancy", "fixed:share=0.3,sources=6,symbol=200,together=5");
+        known.expect("the registry has it");
+    }
+    let mut config = EndpointConfig::new(profile);
     config.transport = TransportConfig { receive_symbols: 100, ..TransportConfig::default() };
     config.transport.streams.max_stream_data = 20_000;
     Pair::with(config, PATHS, Held { ports: [1000; PATHS as usize] })

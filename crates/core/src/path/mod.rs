@@ -424,6 +424,6 @@ pub struct PacketSent {
     pub has_control: bool,
     /// It probes the path's MTU.
     pub mtu_probe: bool,
-    /// The symbol it carried.
+    /// The first symbol it carried.
     pub carried: Option<Carried>,
 }

@@ -4,7 +4,7 @@ use anabranch_policy::view::{SymbolId, WindowId};
 use anabranch_types::Time;
 use std::collections::VecDeque;
 
-/// What symbol a packet carried.
+/// A symbol that a packet carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
     /// A source symbol of a window.
@@ -50,7 +50,7 @@ pub struct SentPacket {
     pub has_control: bool,
     /// It was a probe of the path's MTU: its loss says nothing else.
     pub mtu_probe: bool,
-    /// The symbol it carried.
+    /// The first symbol it carried; [`SentPackets::symbol`] knows the others.
     pub carried: Option<Carried>,
     /// State of the rate sampler when it left.
     pub snapshot: RateSnapshot,
@@ -78,6 +78,9 @@ pub struct RateSnapshot {
 pub struct SentPackets {
     base: u64,
     packets: VecDeque<SentPacket>,
+    /// Symbols beyond the first of their packet, by packet number, as old as `packets` at most. Kept apart
+    /// because few packets have any.
+    beside: VecDeque<(u64, Carried)>,
     /// Bytes in flight: ack-eliciting, neither acknowledged nor lost.
     pub bytes_in_flight: u64,
     /// Ack-eliciting packets in flight.
@@ -113,10 +116,34 @@ impl SentPackets {
             // A side that only acknowledges is never acknowledged itself: nothing to remember.
             self.base = self.next_number() + 1;
             self.packets.clear();
+            self.beside.clear();
             self.scan_from = self.base;
             return;
         }
         self.packets.push_back(packet);
+    }
+
+    /// The next packet carries this symbol too, beside the one that [`push`](Self::push) will name.
+    pub fn carry_beside(&mut self, carried: Carried) {
+        self.beside.push_back((self.next_number(), carried));
+    }
+
+    /// The `nth` symbol, from 0, of `packet`, which has this number.
+    #[inline]
+    pub fn symbol(&self, number: u64, packet: &SentPacket, nth: usize) -> Option<Carried> {
+        let Some(after_first) = nth.checked_sub(1) else { return packet.carried };
+        if self.beside.is_empty() {
+            return None;
+        }
+        let from = self.beside.partition_point(|(earlier, _)| *earlier < number);
+        let (of, carried) = self.beside.get(from + after_first)?;
+        (*of == number).then_some(*carried)
+    }
+
+    /// The oldest open packet that carries symbols, and its number.
+    pub fn oldest_with_symbols(&self) -> Option<(u64, SentPacket)> {
+        let carrier = self.open().find(|(_, packet)| packet.carried.is_some());
+        carrier.map(|(number, packet)| (number, *packet))
     }
 
     /// The packet with this number, if still remembered.
@@ -206,6 +233,9 @@ impl SentPackets {
                 }
                 _ => break,
             }
+        }
+        while self.beside.front().is_some_and(|(number, _)| *number < self.base) {
+            self.beside.pop_front();
         }
     }
 }

@@ -32,16 +32,31 @@ impl<'a> SourceFrame<'a> {
     /// Writes the frame with an explicit length.
     pub fn encode(&self, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
         writer.whole(|writer| {
-            self.write_ids(kind::SYMBOL, writer)?;
-            writer.prefixed(self.payload)
+            self.encode_head(Some(self.payload.len()), writer)?;
+            writer.bytes(self.payload)
         })
     }
 
     /// Writes the frame without a length: it must be the packet's last.
     pub fn encode_to_end(&self, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
         writer.whole(|writer| {
-            self.write_ids(kind::SYMBOL_TO_END, writer)?;
+            self.encode_head(None, writer)?;
             writer.bytes(self.payload)
+        })
+    }
+
+    /// Writes everything but the payload, so that the caller can copy it into place: `length` is its
+    /// length, or `None` when it reaches to the packet's end.
+    pub fn encode_head(
+        &self,
+        length: Option<usize>,
+        writer: &mut Writer<'_>,
+    ) -> Result<(), NoSpace> {
+        writer.whole(|writer| {
+            writer.u8(if length.is_some() { kind::SYMBOL } else { kind::SYMBOL_TO_END })?;
+            writer.varint(self.symbol.0)?;
+            writer.varint(self.symbol.0.saturating_sub(self.floor.0))?;
+            length.map_or(Ok(()), |length| writer.varint(length as u64))
         })
     }
 
@@ -54,12 +69,6 @@ impl<'a> SourceFrame<'a> {
     pub fn encoded_len_to_end(&self) -> usize {
         let distance = self.symbol.0.saturating_sub(self.floor.0);
         1 + varint_len(self.symbol.0) + varint_len(distance) + self.payload.len()
-    }
-
-    fn write_ids(&self, kind: u8, writer: &mut Writer<'_>) -> Result<(), NoSpace> {
-        writer.u8(kind)?;
-        writer.varint(self.symbol.0)?;
-        writer.varint(self.symbol.0.saturating_sub(self.floor.0))
     }
 
     pub(super) fn decode(

@@ -71,7 +71,8 @@ pub trait LossDetector: Debug + Send {
     }
 }
 
-/// Packets of one window and path whose fate is now known.
+/// Packets of one window and path whose fate is now known. A packet that carries symbols of several
+/// windows counts once, for the window of the first.
 #[derive(Clone, Copy, Debug)]
 pub struct Resolved {
     /// Now.

@@ -66,7 +66,8 @@ pub enum RecoveryAction {
     /// becomes due (as repairs or as it is) on the other paths, and the path's queue is taken back. A TCP
     /// subflow keeps what it has to retransmit; it is not offered its own.
     Reinject(PathId),
-    /// Make the path's oldest unacknowledged symbol due once more, on another path.
+    /// Make the path's oldest unacknowledged symbol due once more, on another path; where symbols share
+    /// packets, all of the oldest packet.
     Copy(PathId),
     /// Of what is assigned to the path, in flight first, then queued, the oldest so many bytes stay. The
     /// rest is taken back; what had been sent of it may still arrive.

@@ -14,6 +14,8 @@ pub const ENTRY: Entry = Entry {
     options: &[
         option("share", "repairs for each source symbol", "0.05"),
         option("sources", "source symbols in a window, at most", "100"),
+        option("symbol", "payload of a symbol, bytes, at most", "65535"),
+        option("together", "symbols that may share a packet, 1 to 64", "1"),
     ],
 };
 
@@ -22,6 +24,8 @@ pub const ENTRY: Entry = Entry {
 pub struct Fixed {
     share: f64,
     sources: u16,
+    symbol: u16,
+    together: u16,
 }
 
 /// Makes it from its options.
@@ -29,6 +33,8 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyE
     Ok(Box::new(Fixed {
         share: options.real("share", 0.0..=10.0)?,
         sources: options.integer("sources", 1..=1024)? as u16,
+        symbol: options.integer("symbol", 64..=65535)? as u16,
+        together: options.integer("together", 1..=64)? as u16,
     }))
 }
 
@@ -45,11 +51,15 @@ impl RedundancyPolicy for Fixed {
         let most = f64::from(view.max_symbols) / (1.0 + self.share.max(1.0));
         let sources = self.sources.min(most as u16).min(view.max_symbols).max(1);
         let repairs = self.repairs(sources);
-        WindowShape { sources, repairs, symbol_size: view.max_symbol_size }
+        WindowShape { sources, repairs, symbol_size: view.max_symbol_size.min(self.symbol) }
     }
 
     fn proactive(&mut self, window: &WindowView, view: &RedundancyView<'_>) -> u16 {
         self.repairs(window.sources).min(view.max_symbols.saturating_sub(window.sources))
+    }
+
+    fn symbols_per_packet(&self) -> u16 {
+        self.together
     }
 
     fn still_needed(

@@ -74,6 +74,13 @@ pub trait RedundancyPolicy: Debug + Send {
         Coverage { first: window.first, count: window.sources }
     }
 
+    /// Most symbols that share a packet, at least 1, as far as they fit. Asked for each packet. Several
+    /// short symbols in one packet spare datagrams, and are lost together: whoever chooses the size of
+    /// symbols and counts their repairs is the one to weigh that.
+    fn symbols_per_packet(&self) -> u16 {
+        1
+    }
+
     /// How many further symbols the window needs now, beyond those in flight, due and planned, given
     /// that `hypothetical[i]` more were handed to the path in slot i. The core adds the answer to
     /// `window.due`. 0 when the window is expected to be recovered. A question only: asking changes

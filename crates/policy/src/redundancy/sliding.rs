@@ -15,6 +15,8 @@ pub const ENTRY: Entry = Entry {
         option("every", "symbols after which a repair follows, 1 to 255", "10"),
         option("reach", "newest symbols that it covers, 1 to 255", "64"),
         option("sources", "symbols that are kept account of together, 1 to 255", "64"),
+        option("symbol", "payload of a symbol, bytes, at most", "65535"),
+        option("together", "symbols that may share a packet, 1 to 64", "1"),
     ],
 };
 
@@ -24,6 +26,8 @@ pub struct Sliding {
     every: u16,
     reach: u16,
     sources: u16,
+    symbol: u16,
+    together: u16,
 }
 
 /// Makes it from its options.
@@ -32,13 +36,15 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyE
         every: options.integer("every", 1..=255)? as u16,
         reach: options.integer("reach", 1..=255)? as u16,
         sources: options.integer("sources", 1..=255)? as u16,
+        symbol: options.integer("symbol", 64..=65535)? as u16,
+        together: options.integer("together", 1..=64)? as u16,
     }))
 }
 
 impl RedundancyPolicy for Sliding {
     fn next_window(&mut self, view: &RedundancyView<'_>) -> WindowShape {
         let sources = self.sources.min(view.max_symbols).max(1);
-        WindowShape { sources, repairs: 0, symbol_size: view.max_symbol_size }
+        WindowShape { sources, repairs: 0, symbol_size: view.max_symbol_size.min(self.symbol) }
     }
 
     /// What the rate leaves over: the last symbols of the data get a repair too.
@@ -55,6 +61,10 @@ impl RedundancyPolicy for Sliding {
         let end = window.first.0 + u64::from(window.sources);
         let first = end.saturating_sub(self.reach.into());
         Coverage { first: SymbolId(first), count: (end - first) as u16 }
+    }
+
+    fn symbols_per_packet(&self) -> u16 {
+        self.together
     }
 
     fn still_needed(

@@ -13,6 +13,12 @@
 //! that name nothing that exists count as [`Pull::Idle`]. Acknowledgements, control frames, probes, and
 //! what a TCP subflow retransmits by itself pass no scheduler.
 //!
+//! Where symbols may share a packet
+//! ([`symbols_per_packet`](crate::redundancy::RedundancyPolicy::symbols_per_packet); not over TCP), a path
+//! asks again for the same packet while there is room in it. The symbols in it count as in flight by then,
+//! its bytes do not. Work whose next symbol is too long for the room counts as none, and [`Pull::Idle`]
+//! only ends the packet.
+//!
 //! **A queue** belongs to each path. Into it go picks for other paths than the one that pulls, picks that
 //! must not leave yet, and [`SchedulerAction::Bind`]. What is queued is spoken for: it no longer counts as
 //! due or in [`FreshView::symbols`](crate::view::FreshView::symbols), and no other path is given it. New

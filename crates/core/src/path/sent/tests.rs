@@ -58,3 +58,39 @@ fn one_pass_counts_what_was_acknowledged_above_every_open_packet() {
     }
     assert!(seen > 10_000, "{seen}");
 }
+
+#[test]
+fn symbols_are_known_by_packet_until_it_is_forgotten() {
+    let mut state = 3;
+    let mut sent = SentPackets::default();
+    let mut model = Vec::new();
+    let mut several = 0;
+    for number in 0..2000 {
+        let count = draw(&mut state, 5);
+        let symbols: Vec<Carried> =
+            (0..count).map(|n| Carried::Source(WindowId(n), SymbolId(number * 10 + n))).collect();
+        for symbol in symbols.iter().skip(1) {
+            sent.carry_beside(*symbol);
+        }
+        let carried = symbols.first().copied();
+        sent.push(SentPacket { carried, ..packet(number, count > 0 || draw(&mut state, 2) > 0) });
+        model.push(symbols);
+        let fate = [Fate::Acked, Fate::Lost, Fate::WrittenOff][draw(&mut state, 3) as usize];
+        let old = number.saturating_sub(draw(&mut state, 40));
+        sent.resolve(old, fate);
+        sent.prune(Time::from_millis(number.saturating_sub(60)));
+        for number in sent.oldest()..sent.next_number() {
+            let packet = *sent.get(number).unwrap();
+            let found: Vec<Carried> =
+                (0..).map_while(|nth| sent.symbol(number, &packet, nth)).collect();
+            assert_eq!(found, model[number as usize]);
+            several += u64::from(found.len() > 1);
+        }
+    }
+    assert!(several > 10_000, "{several}");
+    for number in sent.oldest()..sent.next_number() {
+        sent.resolve(number, Fate::Acked);
+    }
+    sent.prune(Time::from_millis(5000));
+    assert_eq!((sent.packets.len(), sent.beside.len()), (0, 0));
+}

@@ -1,0 +1,153 @@
+//! Short symbols that share packets: fewer datagrams, one fate for all of a packet, and nothing lost.
+
+use anabranch_core::coding::code;
+use anabranch_core::connection::ConnectionStats;
+use anabranch_core::path::received::Ecn;
+use anabranch_core::profiles::Profile;
+use anabranch_core::testing::{Network, Pair, Sent};
+use anabranch_types::{Rng, Time};
+use core::time::Duration;
+use proptest::prelude::*;
+
+const DELAY: Duration = Duration::from_millis(10);
+
+fn perfect(sent: &Sent<'_>) -> Option<(Time, Ecn)> {
+    Some((sent.now + DELAY, sent.ecn))
+}
+
+fn profile(axes: &[(&str, &str)]) -> Profile {
+    let mut profile = Profile::named("anabranch").unwrap();
+    for (axis, choice) in axes {
+        profile.set(axis, choice).unwrap();
+    }
+    profile
+}
+
+/// Sends so many bytes, and waits until the sender knows that they have arrived.
+fn transfer<N: Network>(pair: &mut Pair<N>, bytes: u64) -> ConnectionStats {
+    pair.ends[0].unwritten += bytes;
+    let end = pair.ends[1].read + bytes;
+    let limit = pair.now + Duration::from_secs(120);
+    while pair.ends[1].read < end || !pair.ends[0].connection().unwrap().is_drained() {
+        pair.round(Duration::from_millis(1));
+        assert!(pair.now < limit, "{} bytes arrived", pair.ends[1].read);
+    }
+    pair.ends[0].connection().unwrap().stats()
+}
+
+/// Packets of data, and symbols in them.
+fn packets_for(redundancy: &str, bytes: u64) -> (u64, u64) {
+    let mut pair = Pair::new(&profile(&[("redundancy", redundancy)]), 1, perfect);
+    let stats = transfer(&mut pair, bytes);
+    assert!(stats.paths.iter().all(|path| path.counters.lost_packets == 0));
+    assert!(stats.paths.iter().all(|path| path.bytes_in_flight == 0));
+    (stats.paths[0].counters.acked_packets, stats.sent.sources + stats.sent.repairs)
+}
+
+#[test]
+fn short_symbols_that_share_packets_spare_datagrams() {
+    let (alone, symbols) = packets_for("fixed:share=0.1,sources=20,symbol=200", 200_000);
+    assert!(symbols > 1000 && alone > symbols, "{alone} packets of {symbols} symbols");
+    // Six fit into the smallest packet, together with what each needs of a frame.
+    let (shared, symbols) =
+        packets_for("fixed:share=0.1,sources=20,symbol=200,together=5", 200_000);
+    assert!(shared * 9 < symbols * 2, "{shared} packets of {symbols} symbols");
+    assert!(shared * 4 < alone, "{shared} packets instead of {alone}");
+}
+
+#[test]
+fn the_last_symbol_shares_a_packet_with_its_repair() {
+    let sent = |together: u16| {
+        let redundancy = format!("fixed:share=1,together={together}");
+        let mut pair = Pair::new(&profile(&[("redundancy", &redundancy)]), 1, perfect);
+        transfer(&mut pair, 5_000);
+        // What else there is to send has time to leave: probes of the MTU, reports.
+        (0..1000).for_each(|_| pair.round(Duration::from_millis(1)));
+        let before = pair.ends[0].connection().unwrap().stats();
+        let after = transfer(&mut pair, 100);
+        assert_eq!(after.sent.repairs, before.sent.repairs + 1);
+        after.paths[0].counters.acked_packets - before.paths[0].counters.acked_packets
+    };
+    assert_eq!((sent(1), sent(2)), (2, 1));
+}
+
+/// Symbols of windows that are full long before the packet is share it with those of the next windows.
+#[test]
+fn symbols_of_several_windows_share_packets() {
+    let (packets, symbols) = packets_for("fixed:share=0.5,sources=2,symbol=150,together=6", 60_000);
+    assert!(packets * 5 < symbols, "{packets} packets of {symbols} symbols");
+}
+
+/// One datagram with five symbols is lost: five symbols are sent again, one packet counts as lost.
+#[test]
+fn all_symbols_of_a_lost_packet_are_lost() {
+    let axes = [
+        ("redundancy", "fixed:share=0,symbol=200,together=5"),
+        ("recovery", "resend"),
+        ("code", "none"),
+    ];
+    let mut full = 0;
+    let network = |sent: &Sent<'_>| {
+        let is_full = sent.side == 0 && sent.payload.len() > 1000;
+        full += u64::from(is_full);
+        (!(is_full && full == 40)).then(|| (sent.now + DELAY, sent.ecn))
+    };
+    let mut pair = Pair::new(&profile(&axes), 1, network);
+    let stats = transfer(&mut pair, 100_000);
+    assert_eq!(stats.paths[0].counters.lost_packets, 1);
+    assert_eq!(stats.sent.resends, 5);
+    assert_eq!(stats.paths[0].bytes_in_flight, 0);
+}
+
+/// A path that dies takes packets of many symbols with it: all of them go over the other.
+#[test]
+fn symbols_of_a_dead_path_are_sent_on_another() {
+    for recovery in ["resend", "resend:timeout=copy,cut=unbind", "fresh-repairs"] {
+        let axes =
+            [("redundancy", "fixed:share=0.1,symbol=150,together=8"), ("recovery", recovery)];
+        let dies = Time::from_millis(120);
+        let network = |sent: &Sent<'_>| {
+            (sent.path == 0 || sent.now < dies).then(|| (sent.now + DELAY, sent.ecn))
+        };
+        let mut pair = Pair::new(&profile(&axes), 2, network);
+        let stats = transfer(&mut pair, 600_000);
+        assert!(stats.paths[1].counters.acked_packets > 0, "{recovery}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// Whatever the code, the sizes and the losses: every byte arrives (which the pair checks), and no
+    /// packet is counted as in flight in the end.
+    #[test]
+    fn nothing_is_lost_however_symbols_share_packets(
+        code in 0..code::TABLE.len(),
+        symbol in 64_u16..1500,
+        together in 1_u16..12,
+        sources in 1_u16..40,
+        slides in any::<bool>(),
+        loss in 0.0..0.4,
+        bytes in 1_u64..120_000,
+        seed in any::<u64>(),
+    ) {
+        let code = code::TABLE[code].0.name;
+        let shape = format!("sources={sources},symbol={symbol},together={together}");
+        let redundancy = match (code, slides) {
+            ("sliding-window", true) => format!("sliding:every=3,{shape}"),
+            _ => format!("fixed:share=0.3,{shape}"),
+        };
+        let mut rng = Rng::new(seed);
+        let network = |sent: &Sent<'_>| {
+            let lost = sent.now > Time::from_millis(50) && rng.chance(loss);
+            let late = Duration::from_micros(rng.below(3_000));
+            (!lost).then(|| (sent.now + DELAY + late, sent.ecn))
+        };
+        let choice = profile(&[("code", code), ("redundancy", &redundancy)]);
+        let mut pair = Pair::new(&choice, 2, network);
+        let stats = transfer(&mut pair, bytes);
+        let sent: u64 = stats.paths.iter().map(|path| path.counters.sent_packets).sum();
+        let symbols = stats.sent.sources + stats.sent.repairs + stats.sent.resends;
+        prop_assert!(stats.sent.sources > 0 && symbols <= sent * u64::from(together));
+    }
+}
