@@ -36,7 +36,8 @@ pub struct EndpointConfig {
     /// Most connections at a time, opened and accepted together.
     pub max_connections: usize,
     /// Most of them that are accepted and half open: the peer has not sent a packet yet that shows that it
-    /// has the keys. Further ones take the place of those that have been so for two seconds.
+    /// has the keys. Further ones take the place of the oldest, which is safe from that for two seconds, or
+    /// for the time in which the responder's `burst` and `rate` let in so many, if that is less.
     pub max_half_open: usize,
     /// Most half-open connections of a single source: an IPv4 address or an IPv6 prefix of 56 bits.
     pub max_half_open_per_source: usize,
@@ -55,7 +56,7 @@ impl EndpointConfig {
             responder: ResponderConfig::default(),
             schedule: Schedule::default(),
             max_connections: 1024,
-            max_half_open: 256,
+            max_half_open: 512,
             max_half_open_per_source: 16,
             max_per_peer: 256,
             wall_clock: 0,
@@ -166,14 +167,15 @@ impl Endpoint {
     /// An endpoint without connections.
     pub fn new(config: EndpointConfig, crypto: Box<dyn Crypto>, mut rng: Rng, now: Time) -> Self {
         let cookie_rng = Rng::new(rng.next_u64());
+        let (rate, burst) = (config.responder.rate, config.responder.burst);
         Endpoint {
+            half_open: HalfOpen::new(config.max_half_open, rate, burst),
             responding: Responding::new(config.responder.clone(), now, cookie_rng),
             config,
             crypto,
             rng,
             attempts: BTreeMap::new(),
             connections: BTreeMap::new(),
-            half_open: HalfOpen::default(),
             replies: Vec::new(),
             events: std::collections::VecDeque::new(),
             last_served: 0,

@@ -7,9 +7,9 @@ use core::time::Duration;
 
 use crate::handshake::Source;
 
-/// A half-open connection is safe from being given up for another for this long: any honest peer on
-/// earth answers sooner, unless its packets are lost.
-pub(super) const GRACE: Duration = Duration::from_secs(2);
+/// A half-open connection is safe from being given up for another for this long at most: any honest peer
+/// on earth answers sooner, unless its packets are lost.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// A half-open connection is given up after this time. Initiators give up as soon.
 pub(super) const LIFETIME: Duration = Duration::from_secs(30);
@@ -26,9 +26,11 @@ pub(super) enum Room {
 }
 
 /// The half-open connections, the oldest first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct HalfOpen {
     entries: VecDeque<Entry>,
+    /// How long one is safe from being given up for another source's.
+    safe: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +41,17 @@ struct Entry {
 }
 
 impl HalfOpen {
+    /// None, of which there will be at most `most`, at `rate` a second and `burst` at once.
+    ///
+    /// Each is safe only as long as there is room for all that come meanwhile, so that whoever comes is let
+    /// in. Were they safe for longer, a crowd that takes each place when it becomes free would lock others
+    /// out.
+    pub(super) fn new(most: usize, rate: u64, burst: u64) -> Self {
+        let room = (most as u64).saturating_sub(burst);
+        let safe = Duration::from_millis(room.saturating_mul(1000) / rate.max(1)).min(GRACE);
+        HalfOpen { entries: VecDeque::new(), safe }
+    }
+
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.entries.len()
@@ -53,9 +66,10 @@ impl HalfOpen {
             return Room::Free;
         }
         let mut oldest = self.entries.iter();
-        let oldest = if crowded { oldest.find(of_source) } else { oldest.next() };
+        let (oldest, safe) =
+            if crowded { (oldest.find(of_source), GRACE) } else { (oldest.next(), self.safe) };
         match oldest {
-            Some(entry) if now.since(entry.since) >= GRACE => Room::InPlaceOf(entry.id),
+            Some(entry) if now.since(entry.since) >= safe => Room::InPlaceOf(entry.id),
             _ => Room::None,
         }
     }

@@ -194,6 +194,12 @@ impl Scene {
         Scene { pair, rng: Rng::new(4), accepted: 0, gone: 0, counts, handles: 0 }
     }
 
+    /// The same with a client that has the key and the random numbers of another seed.
+    pub fn with_key(mut self, seed: u8) -> Self {
+        self.pair.ends[CLIENT].endpoint = endpoint(seed, EndpointConfig::new(profile()));
+        self
+    }
+
     /// A scene with the client connected.
     pub fn with_client(permitted: Permitted) -> Self {
         let mut scene = Scene::new(permitted);
