@@ -22,15 +22,21 @@ mod shuffle;
 mod tile;
 
 use core::fmt;
+use core::ops::Range;
 use std::sync::OnceLock;
 
 /// The most output rows a kernel takes in one tile.
 const MAX_TILE_ROWS: usize = 12;
 
+/// Bytes that a [`Matrix`] may write from the start of any column of a tile: more than the tile's
+/// rows, so that columns can be written whole vectors at a time.
+const COLUMN_SLACK: usize = 16;
+const _: () = assert!(MAX_TILE_ROWS <= COLUMN_SLACK);
+
 /// Sizes of tables for a tile's coefficients; the last is enough for any tile.
 const SMALL_TABLE: usize = 256;
 const MIDDLE_TABLE: usize = 1024;
-const LARGE_TABLE: usize = MAX_TILE_ROWS * MAX_INPUTS;
+const LARGE_TABLE: usize = MAX_TILE_ROWS * MAX_INPUTS + COLUMN_SLACK;
 
 /// The most inputs a product takes: the number of symbols a block can have.
 pub const MAX_INPUTS: usize = 255;
@@ -82,7 +88,7 @@ impl Kernel {
         outputs: &mut [&mut [u8]],
         coefficient: impl Fn(usize, usize) -> u8,
     ) {
-        self.product(Start::Zero, inputs, outputs, coefficient);
+        self.product(Start::Zero, inputs, outputs, Each(coefficient));
     }
 
     /// Adds `Σ_j coefficient(r, j) · inputs[j]` to `outputs[r]`.
@@ -95,10 +101,23 @@ impl Kernel {
         outputs: &mut [&mut [u8]],
         coefficient: impl Fn(usize, usize) -> u8,
     ) {
-        self.product(Start::Outputs, inputs, outputs, coefficient);
+        self.product(Start::Outputs, inputs, outputs, Each(coefficient));
     }
 
-    /// Overwrites `outputs[r]` with `addends[r] + Σ_j coefficient(r, j) · inputs[j]`: what copying
+    /// [`Kernel::multiply`] with a matrix that is told column by column.
+    ///
+    /// # Panics
+    /// As [`Kernel::multiply`].
+    pub(crate) fn multiply_by(
+        self,
+        matrix: impl Matrix,
+        inputs: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+    ) {
+        self.product(Start::Zero, inputs, outputs, matrix);
+    }
+
+    /// Overwrites `outputs[r]` with `addends[r] + Σ_j matrix(r, j) · inputs[j]`: what copying
     /// the addends and then [`Kernel::multiply_add`] would give, without the copies.
     ///
     /// # Panics
@@ -106,11 +125,11 @@ impl Kernel {
     pub(crate) fn multiply_and_add(
         self,
         addends: &[&[u8]],
+        matrix: impl Matrix,
         inputs: &[&[u8]],
         outputs: &mut [&mut [u8]],
-        coefficient: impl Fn(usize, usize) -> u8,
     ) {
-        self.product(Start::Addends(addends), inputs, outputs, coefficient);
+        self.product(Start::Addends(addends), inputs, outputs, matrix);
     }
 
     fn product(
@@ -118,7 +137,7 @@ impl Kernel {
         start: Start<'_>,
         inputs: &[&[u8]],
         outputs: &mut [&mut [u8]],
-        coefficient: impl Fn(usize, usize) -> u8,
+        matrix: impl Matrix,
     ) {
         let Some(length) = outputs.first().map(|output| output.len()) else {
             return;
@@ -140,39 +159,38 @@ impl Kernel {
         let height = outputs.len().div_ceil(tiles);
         for (tile, outputs) in outputs.chunks_mut(height).enumerate() {
             let first = tile * height;
-            let coefficient = |row, input| coefficient(first + row, input);
             let start = match start {
                 Start::Addends(addends) => Start::Addends(&addends[first..first + outputs.len()]),
                 other => other,
             };
             // Clearing the largest table would show in the time of a small block.
-            let entries = inputs.len() * outputs.len();
+            let entries = inputs.len() * outputs.len() + COLUMN_SLACK;
             if entries <= SMALL_TABLE {
-                self.tile::<SMALL_TABLE>(start, inputs, outputs, coefficient);
+                self.tile::<SMALL_TABLE>(start, inputs, outputs, &matrix, first);
             } else if entries <= MIDDLE_TABLE {
-                self.tile::<MIDDLE_TABLE>(start, inputs, outputs, coefficient);
+                self.tile::<MIDDLE_TABLE>(start, inputs, outputs, &matrix, first);
             } else {
-                self.tile::<LARGE_TABLE>(start, inputs, outputs, coefficient);
+                self.tile::<LARGE_TABLE>(start, inputs, outputs, &matrix, first);
             }
         }
     }
 
-    /// Computes one tile of rows, which the caller has checked, with at most `SIZE` coefficients.
+    /// Computes the tile of rows that begins with row `first`, which the caller has checked, with a
+    /// table of `SIZE` bytes for its coefficients and the slack after them.
     fn tile<const SIZE: usize>(
         self,
         start: Start<'_>,
         inputs: &[&[u8]],
         outputs: &mut [&mut [u8]],
-        coefficient: impl Fn(usize, usize) -> u8,
+        matrix: &impl Matrix,
+        first: usize,
     ) {
         let rows = outputs.len();
         let mut table = [0; SIZE];
-        let table = &mut table[..inputs.len() * rows];
-        for (input, column) in table.chunks_exact_mut(rows).enumerate() {
-            for (row, entry) in column.iter_mut().enumerate() {
-                *entry = coefficient(row, input);
-            }
+        for input in 0..inputs.len() {
+            matrix.write_column(input, first..first + rows, &mut table[input * rows..]);
         }
+        let table = &table[..inputs.len() * rows];
         self.run(&mut Job { start, coefficients: table, inputs, outputs });
     }
 
@@ -181,6 +199,25 @@ impl Kernel {
         // SAFETY: a `Kernel` is only made from an implementation that this processor supports
         // (`available`, `portable`), and `product` has checked and built the job as `Job` demands.
         unsafe { (self.0.run)(job) }
+    }
+}
+
+/// The coefficients of a product, told by columns: one column holds the factors of one input.
+pub(crate) trait Matrix {
+    /// Writes the coefficients of input `input` in rows `rows` to the front of `column`, which has
+    /// room for [`COLUMN_SLACK`] bytes; what it holds beyond `rows` does not matter.
+    fn write_column(&self, input: usize, rows: Range<usize>, column: &mut [u8]);
+}
+
+/// A matrix told element by element, by row and input.
+struct Each<F>(F);
+
+impl<F: Fn(usize, usize) -> u8> Matrix for Each<F> {
+    #[inline(always)]
+    fn write_column(&self, input: usize, rows: Range<usize>, column: &mut [u8]) {
+        for (row, entry) in rows.zip(column) {
+            *entry = (self.0)(row, input);
+        }
     }
 }
 

@@ -18,7 +18,8 @@ pub use decoder::{Decoder, Recovered};
 pub use error::{Error, Role};
 
 use crate::gf256::{EXP, LOG, ORDER};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Matrix};
+use core::ops::Range;
 
 /// The most symbols, sources and repairs together, that a block can have.
 pub const MAX_SYMBOLS: usize = 255;
@@ -85,11 +86,48 @@ pub fn encode_with(
             });
         }
     }
-    kernel.multiply(sources, repairs, |row, source| {
-        coefficient(first_repair.wrapping_add(row as u8), source as u8)
-    });
+    kernel.multiply_by(Repairs { first: first_repair }, sources, repairs);
     Ok(())
 }
+
+/// The code's matrix from repair `first` on.
+struct Repairs {
+    first: u8,
+}
+
+impl Matrix for Repairs {
+    /// Eight repairs whose indices share all but the last three bits have, whatever the source,
+    /// coefficients that lie together in [`OCTETS`]: two or three octets hold a column.
+    #[inline(always)]
+    fn write_column(&self, input: usize, rows: Range<usize>, column: &mut [u8]) {
+        let first = self.first.wrapping_add(rows.start as u8);
+        let octet = |number: u8| {
+            let repair = (first & !7).wrapping_add(8 * number);
+            u128::from(OCTETS[usize::from(repair ^ input as u8)])
+        };
+        let mut bytes = octet(0) | octet(1) << 64;
+        let skipped = 8 * u32::from(first & 7);
+        if skipped > 0 {
+            bytes = bytes >> skipped | octet(2) << (128 - skipped);
+        }
+        column[..16].copy_from_slice(&bytes.to_le_bytes());
+    }
+}
+
+/// For each byte `a`, the coefficients of `a xor 0` to `a xor 7`, the first in the lowest byte.
+static OCTETS: [u64; 256] = {
+    let mut octets = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut bit = 0;
+        while bit < 8 {
+            octets[byte] |= (RECIPROCALS[byte ^ bit] as u64) << (8 * bit);
+            bit += 1;
+        }
+        byte += 1;
+    }
+    octets
+};
 
 #[cfg(test)]
 mod properties;

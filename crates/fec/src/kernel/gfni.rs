@@ -28,15 +28,17 @@ pub(super) static AVX2: Implementation = Implementation {
     run: run_narrow,
 };
 
-/// By number of rows less one. Sums fill at most 24 of the 32 registers.
+/// By number of rows less one. Sums fill at most 24 of the 32 registers. Few rows take many vectors
+/// of each input at once: inputs larger than the first-level cache then arrive in long runs, which
+/// the processor's prefetchers follow.
 static WIDE_ROWS: [unsafe fn(&mut Job<'_, '_>); 12] = [
-    wide::<1, 4>,
-    wide::<2, 4>,
-    wide::<3, 4>,
-    wide::<4, 2>,
-    wide::<5, 2>,
-    wide::<6, 2>,
-    wide::<7, 2>,
+    wide::<1, 16>,
+    wide::<2, 8>,
+    wide::<3, 6>,
+    wide::<4, 4>,
+    wide::<5, 4>,
+    wide::<6, 3>,
+    wide::<7, 3>,
     wide::<8, 2>,
     wide::<9, 2>,
     wide::<10, 2>,

@@ -62,8 +62,12 @@ impl Case {
                     &mut buffer[70..end]
                 })
                 .collect();
-            kernel
-                .product(start, &inputs, &mut outputs, |row, input| self.coefficients[row][input]);
+            kernel.product(
+                start,
+                &inputs,
+                &mut outputs,
+                Each(|row: usize, input: usize| self.coefficients[row][input]),
+            );
             for (buffer, expected) in buffers.iter().zip(self.expected(start)) {
                 let end = buffer.len() - 70;
                 assert!(buffer[..70].iter().chain(&buffer[end..]).all(|byte| *byte == 0xDD));
@@ -165,12 +169,12 @@ fn unequal_outputs_are_refused() {
 #[test]
 #[should_panic(expected = "addends differ in length")]
 fn an_addend_of_another_length_is_refused() {
-    Kernel::best().multiply_and_add(&[&[0; 3]], &[], &mut [&mut [0; 2]], |_, _| 1);
+    Kernel::best().multiply_and_add(&[&[0; 3]], Each(|_, _| 1), &[], &mut [&mut [0; 2]]);
 }
 
 #[test]
 #[should_panic(expected = "addends and outputs differ in number")]
 fn a_missing_addend_is_refused() {
     let outputs: &mut [&mut [u8]] = &mut [&mut [0; 2], &mut [0; 2]];
-    Kernel::best().multiply_and_add(&[&[0; 2]], &[], outputs, |_, _| 1);
+    Kernel::best().multiply_and_add(&[&[0; 2]], Each(|_, _| 1), &[], outputs);
 }

@@ -2,7 +2,8 @@ use super::inverse::{CauchyInverse, MAX_ERASURES};
 use super::received::Received;
 use super::{Error, MAX_SYMBOLS, coefficient};
 use crate::gf256::{EXP, LOG, ORDER};
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, Matrix};
+use core::ops::Range;
 
 /// Scratch rows start this many bytes apart, so that vectors do not straddle cache lines.
 const ROW_ALIGNMENT: usize = 64;
@@ -125,9 +126,8 @@ impl Decoder {
         let mut syndromes = shape.rows_mut::<MAX>(&mut self.syndromes);
         let syndromes = &mut syndromes[..shape.count];
         let (repairs, known) = (received.repairs(), received.known());
-        self.kernel.multiply_and_add(repairs, known, syndromes, |row, input| {
-            coefficient(repair_indices[row], known_indices[input])
-        });
+        let matrix = KnownPart { repairs: repair_indices, known: known_indices };
+        self.kernel.multiply_and_add(repairs, matrix, known, syndromes);
 
         let mut points = [0; MAX];
         for (point, index) in points.iter_mut().zip(repair_indices) {
@@ -140,9 +140,23 @@ impl Decoder {
         let whole = Shape { symbol_length: shape.stride, ..shape };
         let inputs = whole.rows::<MAX>(&self.syndromes);
         let mut outputs = whole.rows_mut::<MAX>(&mut self.recovered);
-        self.kernel.multiply(&inputs[..shape.count], &mut outputs[..shape.count], |row, column| {
-            inverse.element(row, column)
-        });
+        self.kernel.multiply_by(inverse, &inputs[..shape.count], &mut outputs[..shape.count]);
+    }
+}
+
+/// The code's matrix at the repairs that are used and the sources that are known.
+struct KnownPart<'a> {
+    repairs: &'a [u8],
+    known: &'a [u8],
+}
+
+impl Matrix for KnownPart<'_> {
+    #[inline(always)]
+    fn write_column(&self, input: usize, rows: Range<usize>, column: &mut [u8]) {
+        let source = self.known[input];
+        for (repair, entry) in self.repairs[rows].iter().zip(column) {
+            *entry = coefficient(*repair, source);
+        }
     }
 }
 

@@ -1,4 +1,7 @@
+use core::ops::Range;
+
 use crate::gf256::{EXP, LOG, ORDER};
+use crate::kernel::Matrix;
 
 /// The most sources that can be missing: each needs a repair, and both count among 255 symbols.
 pub(super) const MAX_ERASURES: usize = 127;
@@ -38,13 +41,20 @@ impl<'a, const MAX: usize> CauchyInverse<'a, MAX> {
         subtract_differences(y, rows);
         CauchyInverse { x, y, row_logs, column_logs }
     }
+}
 
-    /// The element in row `row` (a missing source) and column `column` (a repair).
-    pub(super) fn element(&self, row: usize, column: usize) -> u8 {
-        let divisor = log(self.x[column] ^ self.y[row]);
-        let log = self.row_logs[row] + self.column_logs[column] + ORDER as i32 - divisor;
-        // Between 1 and 254 + 254 + 255, inside the table; the remainder spares a check.
-        EXP[log as usize % EXP.len()]
+impl<const MAX: usize> Matrix for CauchyInverse<'_, MAX> {
+    /// A row is a missing source, a column a repair.
+    #[inline(always)]
+    fn write_column(&self, input: usize, rows: Range<usize>, column: &mut [u8]) {
+        let x = self.x[input];
+        let column_log = self.column_logs[input] + ORDER as i32;
+        let rows = self.y[rows.clone()].iter().zip(&self.row_logs[rows]);
+        for ((y, row_log), entry) in rows.zip(column) {
+            // Between 1 and 254 + 254 + 255, inside the table; the remainder spares a check.
+            let log = row_log + column_log - log(x ^ y);
+            *entry = EXP[log as usize % EXP.len()];
+        }
     }
 }
 
