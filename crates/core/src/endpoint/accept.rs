@@ -3,8 +3,9 @@
 use anabranch_types::{Rng, Time};
 
 use super::admission::Room;
-use super::{Endpoint, EndpointEvent, Handle};
+use super::{Handle, MAX_REFUSED, Router, RouterEvent};
 use crate::connection::{Connection, Setup};
+use crate::crypto::PublicKey;
 use crate::handshake::{Candidate, Outcome, Source};
 use crate::path::PathAddress;
 use crate::wire::{ConnectionId, Role, TransportParameters};
@@ -12,7 +13,7 @@ use crate::wire::{ConnectionId, Role, TransportParameters};
 /// Handshake answers that wait for a writable socket, at most: more are dropped, and asked for again.
 const MAX_REPLIES: usize = 256;
 
-impl Endpoint {
+impl Router {
     pub(super) fn on_initiation(&mut self, now: Time, address: PathAddress, payload: &[u8]) {
         let under_load = self.replies.len() >= MAX_REPLIES / 2
             || self.half_open.len() >= self.config.max_half_open.div_ceil(2);
@@ -20,8 +21,8 @@ impl Endpoint {
             self.responding.handle(self.crypto.as_mut(), now, address.remote, payload, under_load);
         match outcome {
             // Strangers do not fill the queue of one who does not ask.
-            Outcome::Drop(why) if self.events.len() < MAX_REPLIES => {
-                self.events.push_back(EndpointEvent::Refused(address.remote, why));
+            Outcome::Drop(why) if self.events.len() < MAX_REFUSED => {
+                self.events.push_back(RouterEvent::Refused(address.remote, why));
             }
             Outcome::Drop(_) => {}
             Outcome::Reply(bytes) => self.reply(address, bytes),
@@ -38,9 +39,7 @@ impl Endpoint {
     fn accept(&mut self, now: Time, address: PathAddress, candidate: Candidate) {
         let Ok(parameters) = TransportParameters::decode(&candidate.parameters) else { return };
         let (peer, remote_id) = (candidate.peer, ConnectionId(candidate.remote_id));
-        let of_peer = |connection: &&Connection| {
-            connection.role() == Role::Responder && connection.peer() == peer
-        };
+        let of_peer = |connection: &&(Role, PublicKey)| **connection == (Role::Responder, peer);
         let source = Source::of(address.remote);
         if self.connections.values().filter(of_peer).count() >= self.config.max_per_peer
             || !self.make_room(now, source)
@@ -66,8 +65,8 @@ impl Endpoint {
             now,
         };
         if let Ok(connection) = Connection::new(setup) {
-            self.connections.insert(id, connection);
             self.half_open.insert(id, now, source);
+            self.begin(id, connection);
             self.reply(address, accepting.response);
         }
     }
@@ -80,8 +79,7 @@ impl Endpoint {
         match self.half_open.room(now, source, most, full) {
             Room::Free => true,
             Room::InPlaceOf(id) => {
-                self.half_open.remove(id);
-                self.forget(id);
+                self.give_up(id);
                 true
             }
             Room::None => false,
@@ -91,13 +89,12 @@ impl Endpoint {
     /// Gives up half-open connections whose time is over.
     pub(super) fn drop_half_open(&mut self, now: Time) {
         while let Some(id) = self.half_open.pop_expired(now) {
-            self.forget(id);
+            self.give_up(id);
         }
     }
 
-    fn forget(&mut self, id: u32) {
-        if self.connections.remove(&id).is_some() {
-            self.events.push_back(EndpointEvent::Gone(Handle(id)));
-        }
+    fn give_up(&mut self, id: u32) {
+        self.forget(Handle(id));
+        self.events.push_back(RouterEvent::GivenUp(Handle(id)));
     }
 }

@@ -1,0 +1,335 @@
+//! Handshakes, and the ids of connections: an endpoint without the connections themselves.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+use anabranch_types::{PathId, Rng, Time};
+
+use super::admission::HalfOpen;
+use super::{ConnectConfig, ConnectError, Datagram, EndpointConfig, Handle};
+use crate::connection::{Connection, Earliest, Setup, TimeoutReason, Transmit};
+use crate::crypto::{Crypto, PublicKey, Session};
+use crate::handshake::message::{CookieReply, Response};
+use crate::handshake::{DropReason, Initiating, Opening, Permitted, Responding};
+use crate::path::received::Ecn;
+use crate::path::{PathAddress, SocketId};
+use crate::wire::header::connection_of;
+use crate::wire::{ConnectionId, PacketKind, Role, TransportParameters};
+
+/// Where a datagram belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// To this connection, by [`Connection::handle_packet`].
+    Packet(Handle),
+    /// To this connection, by [`Connection::path_answered`]: its handshake is answered over another path.
+    Answer(Handle),
+    /// Nowhere: the handshake has taken it, or nobody wants it.
+    Nowhere,
+}
+
+/// What came of handshakes.
+#[derive(Debug)]
+pub enum RouterEvent {
+    /// A connection begins: its keys are made. One that a peer asked for is half open until the router
+    /// hears [`Router::on_established`].
+    Begun(Handle, Box<Connection>),
+    /// A connection asked for here was never answered.
+    Failed(Handle),
+    /// A half-open connection is given up and its id free again. Should it be established all the same,
+    /// [`Router::on_established`] takes it back.
+    GivenUp(Handle),
+    /// A handshake that somebody began from this address got no answer, and why.
+    Refused(SocketAddr, DropReason),
+}
+
+#[derive(Debug)]
+struct Attempt {
+    initiating: Initiating,
+    config: ConnectConfig,
+    next_path: usize,
+}
+
+/// One identity: it begins connections, lets those of others begin, and knows which datagram belongs to
+/// which. The connections are its caller's, so that each can have a thread of its own.
+#[derive(Debug)]
+pub struct Router {
+    pub(super) config: EndpointConfig,
+    pub(super) crypto: Box<dyn Crypto>,
+    pub(super) rng: Rng,
+    pub(super) responding: Responding,
+    attempts: BTreeMap<u32, Attempt>,
+    /// Who asked for each connection, and with whom it is.
+    pub(super) connections: BTreeMap<u32, (Role, PublicKey)>,
+    pub(super) half_open: HalfOpen,
+    pub(super) replies: Vec<(PathAddress, Vec<u8>)>,
+    pub(super) events: VecDeque<RouterEvent>,
+    attempt_packet: Vec<u8>,
+    last_timestamp: u64,
+}
+
+impl Router {
+    /// A router without connections.
+    pub fn new(config: EndpointConfig, crypto: Box<dyn Crypto>, mut rng: Rng, now: Time) -> Self {
+        let cookie_rng = Rng::new(rng.next_u64());
+        let (rate, burst) = (config.responder.rate, config.responder.burst);
+        Router {
+            half_open: HalfOpen::new(config.max_half_open, rate, burst),
+            responding: Responding::new(config.responder.clone(), now, cookie_rng),
+            config,
+            crypto,
+            rng,
+            attempts: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            replies: Vec::new(),
+            events: VecDeque::new(),
+            attempt_packet: Vec::new(),
+            last_timestamp: 0,
+        }
+    }
+
+    /// This endpoint's public key.
+    pub fn public_key(&self) -> PublicKey {
+        self.crypto.public_key()
+    }
+
+    /// Replaces the list of who may connect.
+    pub fn set_permitted(&mut self, permitted: Permitted) {
+        self.responding.set_permitted(permitted);
+    }
+
+    /// Starts connecting. [`RouterEvent::Begun`] or `Failed` tells how it went.
+    pub fn connect(&mut self, now: Time, config: ConnectConfig) -> Result<Handle, ConnectError> {
+        if config.paths.is_empty() {
+            return Err(ConnectError::NoPath);
+        }
+        if config.paths.len() > usize::from(self.config.transport.max_paths) {
+            return Err(ConnectError::TooManyPaths);
+        }
+        let id = self.free_id().ok_or(ConnectError::TooManyConnections)?;
+        let parameters = config.profile.parameters(&self.config.transport).encode();
+        let timestamp = self.timestamp(now);
+        let opening =
+            Opening { peer: config.peer, local_id: id, timestamp, parameters: &parameters };
+        let rng = Rng::new(self.rng.next_u64());
+        let mut initiating =
+            Initiating::new(self.crypto.as_mut(), opening, self.config.schedule, now, rng)
+                .map_err(|_| ConnectError::Crypto)?;
+        for index in 0..config.paths.len() {
+            initiating.add_path(PathId(index as u32), now);
+        }
+        self.attempts.insert(id, Attempt { initiating, config, next_path: 0 });
+        Ok(Handle(id))
+    }
+
+    /// Nanoseconds since 1970, rising with every attempt: an equal one would count as a replay.
+    fn timestamp(&mut self, now: Time) -> u64 {
+        let clock = self.config.wall_clock.saturating_add(now.as_nanos());
+        self.last_timestamp = clock.max(self.last_timestamp + 1);
+        self.last_timestamp
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.connections.len() + self.attempts.len() >= self.config.max_connections
+    }
+
+    pub(super) fn free_id(&mut self) -> Option<u32> {
+        if self.is_full() {
+            return None;
+        }
+        loop {
+            let id = self.rng.next_u32();
+            if !self.connections.contains_key(&id) && !self.attempts.contains_key(&id) {
+                return Some(id);
+            }
+        }
+    }
+
+    /// Where a datagram that has arrived belongs; one of a handshake is dealt with here.
+    pub fn handle_datagram(&mut self, now: Time, datagram: &Datagram<'_>) -> Route {
+        let address = PathAddress { socket: datagram.socket, remote: datagram.remote };
+        let payload = &*datagram.payload;
+        match payload.first().copied().and_then(PacketKind::of) {
+            Some(PacketKind::Data) => match connection_of(payload) {
+                Some(ConnectionId(id)) => Route::Packet(Handle(id)),
+                None => Route::Nowhere,
+            },
+            Some(PacketKind::Initiation) => {
+                self.on_initiation(now, address, payload);
+                Route::Nowhere
+            }
+            Some(PacketKind::Response) => self.on_response(now, address, payload),
+            Some(PacketKind::CookieReply) => {
+                self.on_cookie_reply(now, address, payload);
+                Route::Nowhere
+            }
+            None => Route::Nowhere,
+        }
+    }
+
+    fn on_response(&mut self, now: Time, address: PathAddress, payload: &[u8]) -> Route {
+        let Ok(response) = Response::parse(payload) else { return Route::Nowhere };
+        let id = response.receiver;
+        let Some(attempt) = self.attempts.get_mut(&id) else {
+            // Copies come back on every path that works; the connection knows the bytes that count.
+            return Route::Answer(Handle(id));
+        };
+        let Ok(established) = attempt.initiating.on_response(self.crypto.as_ref(), payload) else {
+            return Route::Nowhere;
+        };
+        let Some(attempt) = self.attempts.remove(&id) else { return Route::Nowhere };
+        let Ok(parameters) = TransportParameters::decode(&established.parameters) else {
+            self.events.push_back(RouterEvent::Failed(Handle(id)));
+            return Route::Nowhere;
+        };
+        let remote_id = ConnectionId(established.remote_id);
+        match self.establish(now, id, attempt, remote_id, established.session, parameters) {
+            Some(mut connection) => {
+                connection.remember_response(payload);
+                connection.path_answered(now, address, payload);
+                self.begin(id, connection);
+            }
+            None => self.events.push_back(RouterEvent::Failed(Handle(id))),
+        }
+        Route::Nowhere
+    }
+
+    /// From now on the id is taken, and the connection its caller's.
+    pub(super) fn begin(&mut self, id: u32, connection: Connection) {
+        self.connections.insert(id, (connection.role(), connection.peer()));
+        self.events.push_back(RouterEvent::Begun(Handle(id), Box::new(connection)));
+    }
+
+    fn establish(
+        &mut self,
+        now: Time,
+        id: u32,
+        attempt: Attempt,
+        remote_id: ConnectionId,
+        session: Session,
+        peer_parameters: TransportParameters,
+    ) -> Option<Connection> {
+        let setup = Setup {
+            role: Role::Initiator,
+            peer: attempt.config.peer,
+            local_id: ConnectionId(id),
+            remote_id,
+            session,
+            config: self.config.transport.clone(),
+            profile: attempt.config.profile,
+            peer_parameters,
+            rng: Rng::new(self.rng.next_u64()),
+            now,
+        };
+        let mut connection = Connection::new(setup).ok()?;
+        for path in attempt.config.paths {
+            // Paths beyond the peer's limit are left out.
+            if connection.add_path(now, path).is_err() {
+                break;
+            }
+        }
+        Some(connection)
+    }
+
+    fn on_cookie_reply(&mut self, now: Time, address: PathAddress, payload: &[u8]) {
+        let Ok(reply) = CookieReply::parse(payload) else { return };
+        let Some(attempt) = self.attempts.get_mut(&reply.receiver) else { return };
+        let Some(index) = attempt.config.paths.iter().position(|path| *path == address) else {
+            return;
+        };
+        // A refused cookie changes nothing: the message is simply repeated on its timer.
+        let path = PathId(index as u32);
+        let _ = attempt.initiating.on_cookie_reply(self.crypto.as_ref(), path, now, payload);
+    }
+
+    /// The next datagram of a handshake to send; its payload is put into `buffer`, which must hold 1500
+    /// bytes.
+    pub fn poll_transmit(
+        &mut self,
+        now: Time,
+        writable: &dyn Fn(SocketId) -> bool,
+        buffer: &mut [u8],
+    ) -> Option<Transmit> {
+        if let Some(index) = self.replies.iter().position(|(to, _)| writable(to.socket)) {
+            let (to, bytes) = self.replies.swap_remove(index);
+            return copy_out(to, &bytes, buffer);
+        }
+        self.poll_attempts(now, writable, buffer)
+    }
+
+    fn poll_attempts(
+        &mut self,
+        now: Time,
+        writable: &dyn Fn(SocketId) -> bool,
+        buffer: &mut [u8],
+    ) -> Option<Transmit> {
+        for attempt in self.attempts.values_mut() {
+            let count = attempt.config.paths.len();
+            for step in 0..count {
+                let index = (attempt.next_path + step) % count;
+                let address = attempt.config.paths[index];
+                if !writable(address.socket) {
+                    continue;
+                }
+                self.attempt_packet.clear();
+                let path = PathId(index as u32);
+                let packet = &mut self.attempt_packet;
+                if attempt.initiating.poll(self.crypto.as_ref(), path, now, packet) {
+                    attempt.next_path = index + 1;
+                    return copy_out(address, packet, buffer);
+                }
+            }
+        }
+        None
+    }
+
+    /// When to call [`handle_timeout`](Self::handle_timeout) next.
+    pub fn next_timeout(&self) -> Option<Time> {
+        let mut earliest = Earliest::default();
+        for attempt in self.attempts.values() {
+            earliest.add(Some(attempt.initiating.next_timeout()), TimeoutReason::Handshake);
+        }
+        earliest.add(self.half_open.next_timeout(), TimeoutReason::Handshake);
+        earliest.get().map(|(time, _)| time)
+    }
+
+    /// Lets everything happen that is due by `now`.
+    pub fn handle_timeout(&mut self, now: Time) {
+        self.drop_attempts(now);
+        self.drop_half_open(now);
+    }
+
+    /// Gives up attempts that nobody has answered for long enough.
+    pub(super) fn drop_attempts(&mut self, now: Time) {
+        let events = &mut self.events;
+        self.attempts.retain(|id, attempt| {
+            let expired = attempt.initiating.has_expired(now);
+            if expired {
+                events.push_back(RouterEvent::Failed(Handle(*id)));
+            }
+            !expired
+        });
+    }
+
+    /// A connection's peer has shown that it has the keys: it is not half open any more.
+    pub fn on_established(&mut self, handle: Handle, role: Role, peer: PublicKey) {
+        self.half_open.remove(handle.0);
+        self.connections.insert(handle.0, (role, peer));
+    }
+
+    /// A connection is over: its id is free again.
+    pub fn forget(&mut self, handle: Handle) {
+        self.half_open.remove(handle.0);
+        self.connections.remove(&handle.0);
+    }
+
+    /// The next piece of news, oldest first.
+    pub fn poll_event(&mut self) -> Option<RouterEvent> {
+        self.events.pop_front()
+    }
+}
+
+fn copy_out(to: PathAddress, bytes: &[u8], buffer: &mut [u8]) -> Option<Transmit> {
+    buffer.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    let (len, ecn) = (bytes.len(), Ecn::NotEct);
+    Some(Transmit { socket: to.socket, remote: to.remote, ecn, len, mtu_probe: false })
+}
