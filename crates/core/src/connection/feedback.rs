@@ -10,9 +10,9 @@ use core::time::Duration;
 use super::Connection;
 use super::ingress::Broken;
 use crate::observe::Observation;
+use crate::path::UDP_OVERHEAD;
 use crate::path::mtu::Narrowing;
 use crate::path::sent::{Carried, Fate, SentPacket};
-use crate::path::{EcnState, UDP_OVERHEAD};
 use crate::wire::{AckFrame, CloseCode, ControlFrame, RankFrame};
 
 /// Lost packets are remembered this many timeouts, so that a late acknowledgement is recognised.
@@ -84,6 +84,7 @@ impl Connection {
                 path.sent.largest_acked =
                     Some(path.sent.largest_acked.map_or(number, |largest| largest.max(number)));
                 path.counters.acked_packets += 1;
+                path.ecn.on_acked(number);
                 path.rate.on_delivered(u64::from(packet.bytes));
                 path.mtu.on_acked(payload, packet.sent);
                 if packet.mtu_probe {
@@ -135,17 +136,9 @@ impl Connection {
 
     fn take_ecn(&mut self, slot: usize, ack: &AckFrame<'_>, digest: &mut Digest) {
         let path = &mut self.paths[slot];
-        let (ect0, ce) = path.ecn_reported;
-        if ack.ce > ce {
-            let marks = (ack.ce - ce).min(u64::from(u32::MAX)) as u32;
-            digest.ce_packets = marks;
-            path.counters.ce_marks += u64::from(marks);
-        }
-        path.ecn_reported = (ect0.max(ack.ect0), ce.max(ack.ce));
-        // Validation (RFC 9000 §13.4.2): packets left with ECT(0), arrived, and none was reported so.
-        if path.ecn_sent >= 10 && path.counters.acked_packets >= 10 && ack.ect0 + ack.ce == 0 {
-            path.ecn = EcnState::Failed;
-        }
+        let marks = path.ecn.on_report(ack.ect0, ack.ce).min(u64::from(u32::MAX));
+        path.counters.ce_marks += marks;
+        digest.ce_packets = marks as u32;
     }
 
     /// Declares packets lost by the detector's judgement.

@@ -7,7 +7,7 @@ use super::egress::Transmit;
 use crate::crypto::TAG_LEN;
 use crate::path::received::Ecn;
 use crate::path::sent::Carried;
-use crate::path::{EcnState, PacketSent, PathAddress};
+use crate::path::{PacketSent, PathAddress};
 use crate::wire::codec::NoSpace;
 use crate::wire::header;
 use crate::wire::transport_parameters::MIN_UDP_PAYLOAD;
@@ -142,7 +142,7 @@ impl Connection {
             self.session.sealer.advance();
         }
         let path = &mut self.paths[slot];
-        let marked = self.config.ecn && path.ecn == EcnState::Capable && ack_eliciting;
+        let marked = self.config.ecn && path.ecn.is_capable() && ack_eliciting;
         let ecn = if marked { Ecn::Ect0 } else { Ecn::NotEct };
         let has_control = packet.has_control;
         let sent = PacketSent { payload: len, ecn, ack_eliciting, has_control, mtu_probe, carried };

@@ -7,7 +7,7 @@ use core::ops::Range;
 
 use super::Connection;
 use crate::coding::send::Totals;
-use crate::path::{EcnState, PathAddress, PathCounters};
+use crate::path::{PathAddress, PathCounters};
 use crate::stream::StreamProgress;
 use crate::wire::StreamId;
 
@@ -96,10 +96,10 @@ impl Connection {
             counters: path.counters,
             peer_sent_packets: path.received.expected(),
             ecn: EcnStats {
-                capable: path.ecn == EcnState::Capable,
-                sent: path.ecn_sent,
-                arrived: path.ecn_reported.0,
-                ce: path.ecn_reported.1,
+                capable: path.ecn.is_capable(),
+                sent: path.ecn.sent(),
+                arrived: path.ecn.reported().0,
+                ce: path.ecn.reported().1,
             },
             mtu: path.ip_mtu(),
             rtt: path.rtt.view(),

@@ -1,6 +1,7 @@
 //! One path: its packet-number spaces, round-trip times, congestion control, pacing and validation.
 
 pub mod control;
+pub mod ecn;
 pub mod mtu;
 pub mod pacer;
 pub mod rate;
@@ -17,6 +18,7 @@ use anabranch_types::{Bitrate, PathId, Time};
 use core::time::Duration;
 
 use control::ControlInFlight;
+use ecn::EcnValidation;
 use mtu::PathMtu;
 use pacer::Pacer;
 use rate::RateSampler;
@@ -48,15 +50,6 @@ pub fn ip_udp_headers(address: &PathAddress) -> u16 {
 const MAX_PROBE_INTERVAL: Duration = Duration::from_millis(500);
 /// Acknowledgements that end probation.
 const PROBATION_ROUNDS: u32 = 3;
-
-/// How ECN is faring on a path (RFC 9000 §13.4).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EcnState {
-    /// Packets are marked ECT(0).
-    Capable,
-    /// The marks do not come through; packets are not marked.
-    Failed,
-}
 
 /// A probe timeout as the loss detector sees it.
 #[derive(Clone, Copy, Debug)]
@@ -124,11 +117,7 @@ pub struct Path {
     /// What was acknowledged around its losses.
     pub inter_loss: InterLoss,
     /// ECN validation.
-    pub ecn: EcnState,
-    /// Largest ECN counts that the peer reported: ECT(0), CE.
-    pub ecn_reported: (u64, u64),
-    /// Packets sent with ECT(0).
-    pub ecn_sent: u64,
+    pub ecn: EcnValidation,
     /// Statistics.
     pub counters: PathCounters,
     /// Unanswered challenge, and when it is repeated.
@@ -196,9 +185,7 @@ impl Path {
             mtu,
             loss: LossView::default(),
             inter_loss: InterLoss::default(),
-            ecn: EcnState::Capable,
-            ecn_reported: (0, 0),
-            ecn_sent: 0,
+            ecn: EcnValidation::default(),
             counters: PathCounters::default(),
             challenge: None,
             unvalidated_received: 0,
@@ -236,7 +223,7 @@ impl Path {
     pub fn start_over(&mut self, now: Time) {
         self.rtt.reset();
         self.pacer = Pacer::default();
-        self.ecn = EcnState::Capable;
+        self.ecn.start_over(self.sent.next_number());
         self.consecutive_timeouts = 0;
         self.sent_in_silence = 0;
         self.last_feedback = now;
@@ -301,7 +288,7 @@ impl Path {
         self.counters.sent_packets += 1;
         self.counters.sent_bytes += bytes;
         if packet.ecn == Ecn::Ect0 {
-            self.ecn_sent += 1;
+            self.ecn.on_sent();
         }
         if self.state == PathState::Validating {
             self.unvalidated_sent += bytes;
