@@ -41,9 +41,10 @@ impl Network for Links {
 }
 
 /// After a warm-up, what a profile allocates in ten seconds.
-fn steady(name: &str, loss: u64) -> Tally {
+fn steady(profile: &Profile, loss: u64) -> Tally {
+    let name = &profile.name;
     let links = Links { links: Default::default(), loss };
-    let mut pair = Pair::new(&Profile::named(name).unwrap(), PATHS as u32, links);
+    let mut pair = Pair::new(profile, PATHS as u32, links);
     pair.ends[0].unwritten = u64::MAX;
     pair.meter = || COUNT.get();
     let mut run = |seconds: u64| {
@@ -68,18 +69,27 @@ const RARE: u64 = 1000;
 fn packets_allocate_nothing() {
     for name in ["anabranch", "uncoded"] {
         for loss in [u64::MAX, 50] {
-            let tally = steady(name, loss);
+            let tally = steady(&Profile::named(name).unwrap(), loss);
             let all = tally.sending + tally.receiving + tally.timeouts + tally.application;
             assert!(all <= tally.packets / RARE, "{name}, one in {loss} lost: {tally:?}");
         }
     }
 }
 
+#[test]
+fn packets_of_several_symbols_allocate_nothing() {
+    let mut profile = Profile::named("anabranch").unwrap();
+    profile.set("redundancy", "fixed:share=0.1,symbol=300,together=4").unwrap();
+    let tally = steady(&profile, 50);
+    let all = tally.sending + tally.receiving + tally.timeouts + tally.application;
+    assert!(all <= tally.packets / RARE, "{tally:?}");
+}
+
 /// The block estimator of `mplot` keeps a record of each block; packets allocate nothing here either.
 #[test]
 fn blocks_may_allocate_but_packets_do_not() {
     for loss in [u64::MAX, 50] {
-        let tally = steady("mplot", loss);
+        let tally = steady(&Profile::named("mplot").unwrap(), loss);
         assert!(tally.receiving <= tally.packets / 50, "{tally:?}");
         let rest = tally.sending + tally.timeouts + tally.application;
         assert!(rest <= tally.packets / RARE, "one in {loss} lost: {tally:?}");

@@ -3,6 +3,7 @@
 use anabranch_types::Time;
 use core::time::Duration;
 
+use super::paths::PathIndex;
 use super::{Connection, Event};
 use crate::wire::CloseCode;
 
@@ -47,8 +48,8 @@ impl Closing {
     }
 
     /// Takes one announcement due on a path.
-    pub(super) fn take_announcement(&mut self, slot: usize) -> bool {
-        match self.announce.get_mut(slot) {
+    pub(super) fn take_announcement(&mut self, slot: PathIndex) -> bool {
+        match self.announce.get_mut(usize::from(slot)) {
             Some(left) if *left > 0 => {
                 *left -= 1;
                 true
@@ -74,7 +75,7 @@ impl Connection {
             return;
         }
         self.closing.until = Some(now + LINGER);
-        self.closing.announce = vec![ANNOUNCEMENTS; self.paths.len()];
+        self.closing.announce = self.paths.indices().map(|_| ANNOUNCEMENTS).collect();
         self.emit(Event::Closed(reason.clone()));
         self.closing.reason = Some(reason);
     }
@@ -97,9 +98,9 @@ impl Connection {
     }
 
     /// A packet arrived after the close: the peer may not have heard of it.
-    pub(super) fn remind(&mut self, slot: usize) {
+    pub(super) fn remind(&mut self, slot: PathIndex) {
         if self.closing.reason.as_ref().is_some_and(|reason| !reason.by_peer)
-            && let Some(left) = self.closing.announce.get_mut(slot)
+            && let Some(left) = self.closing.announce.get_mut(usize::from(slot))
         {
             *left = (*left).max(1);
         }

@@ -1,6 +1,5 @@
 //! Application bytes become source symbols, and windows open and close.
 
-use anabranch_policy::redundancy::RedundancyPolicy;
 use anabranch_policy::view::{TrafficClass, WindowId};
 use anabranch_types::Time;
 
@@ -66,10 +65,7 @@ impl Connection {
             self.close_early(now);
         }
         if self.send.open_window().is_none() {
-            self.refresh_views(now);
-            let mut redundancy = self.take_redundancy();
-            let shape = redundancy.next_window(&self.redundancy_view(now, class));
-            self.policies.redundancy = redundancy;
+            let shape = self.ask_redundancy(now, class, |policy, view| policy.next_window(view));
             let size = shape.symbol_size.max(least).clamp(1, capacity);
             self.send.open(now, class, shape.sources, size);
         }
@@ -78,11 +74,9 @@ impl Connection {
     /// A symbol joined the open window of a code that slides: repairs may follow it at once.
     fn slide(&mut self, now: Time) {
         let Some(&window) = self.send.open_window() else { return };
-        self.refresh_views(now);
-        let mut redundancy = self.take_redundancy();
-        let repairs = redundancy.after_source(&window, &self.redundancy_view(now, window.class));
-        let coverage = redundancy.coverage(&window);
-        self.policies.redundancy = redundancy;
+        let (repairs, coverage) = self.ask_redundancy(now, window.class, |policy, view| {
+            (policy.after_source(&window, view), policy.coverage(&window))
+        });
         self.send.set_coverage(window.id, coverage);
         self.send.add_repairs(window.id, repairs);
     }
@@ -109,12 +103,10 @@ impl Connection {
         if !self.send.makes_repairs() {
             return;
         }
-        self.refresh_views(now);
-        let mut redundancy = self.take_redundancy();
-        let view = self.redundancy_view(now, window.class);
-        let loss_permille = (view.loss.mean * 1000.0) as u16;
-        let repairs = redundancy.proactive(&window, &view);
-        self.policies.redundancy = redundancy;
+        let (repairs, loss) = self.ask_redundancy(now, window.class, |policy, view| {
+            (policy.proactive(&window, view), view.loss.mean)
+        });
+        let loss_permille = (loss * 1000.0) as u16;
         self.send.plan_repairs(id, repairs);
         let (first, sources) = (window.first.0, window.sources);
         self.observe(now, Observation::WindowClosed { first, sources, repairs, loss_permille });
@@ -127,43 +119,5 @@ impl Connection {
         {
             self.close_early(now);
         }
-    }
-
-    fn take_redundancy(&mut self) -> Box<dyn RedundancyPolicy> {
-        core::mem::replace(&mut self.policies.redundancy, Box::new(Absent))
-    }
-}
-
-/// Stands in while the real policy is being asked.
-#[derive(Debug)]
-struct Absent;
-
-impl RedundancyPolicy for Absent {
-    fn next_window(
-        &mut self,
-        view: &anabranch_policy::redundancy::RedundancyView<'_>,
-    ) -> anabranch_policy::redundancy::WindowShape {
-        anabranch_policy::redundancy::WindowShape {
-            sources: 1,
-            repairs: 0,
-            symbol_size: view.max_symbol_size,
-        }
-    }
-
-    fn proactive(
-        &mut self,
-        _: &anabranch_policy::view::WindowView,
-        _: &anabranch_policy::redundancy::RedundancyView<'_>,
-    ) -> u16 {
-        0
-    }
-
-    fn still_needed(
-        &self,
-        _: &anabranch_policy::view::WindowView,
-        _: &[u16; anabranch_policy::view::MAX_PATHS],
-        _: &anabranch_policy::redundancy::RedundancyView<'_>,
-    ) -> u16 {
-        0
     }
 }

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 
 use super::Connection;
 use super::packet::PacketBuilder;
+use super::paths::PathIndex;
 use crate::crypto::TAG_LEN;
 use crate::path::received::Ecn;
 use crate::path::{SocketId, UDP_OVERHEAD};
@@ -44,17 +45,15 @@ impl Connection {
         self.provision_rest(now);
         self.flush_window(now);
         self.fit_windows(now);
-        let count = self.paths.len();
         loop {
             let changes = self.changes;
-            for step in 0..count {
-                let slot = (self.next_slot + step) % count;
+            for slot in self.paths.indices_from(self.next_path) {
                 let path = &self.paths[slot];
                 if path.state == PathState::Closed || !writable(path.address.socket) {
                     continue;
                 }
                 if let Some(transmit) = self.build(now, slot, buffer) {
-                    self.next_slot = slot;
+                    self.next_path = slot;
                     return Some(transmit);
                 }
             }
@@ -63,7 +62,9 @@ impl Connection {
                 break;
             }
         }
-        self.next_slot = if count > 0 { (self.next_slot + 1) % count } else { 0 };
+        // The next one, or the first after the last.
+        let mut turns = self.paths.indices_from(self.next_path);
+        self.next_path = turns.nth(1).unwrap_or(PathIndex(0));
         None
     }
 
@@ -92,7 +93,7 @@ impl Connection {
         writable: &dyn Fn(SocketId) -> bool,
         buffer: &mut [u8],
     ) -> Option<Transmit> {
-        for slot in 0..self.paths.len() {
+        for slot in self.paths.indices() {
             let path = &self.paths[slot];
             if path.state == PathState::Closed
                 || !writable(path.address.socket)
@@ -117,13 +118,13 @@ impl Connection {
     }
 
     /// An empty packet for a path, of at most the size that the path carries.
-    fn begin<'a>(&self, now: Time, slot: usize, buffer: &'a mut [u8]) -> PacketBuilder<'a> {
+    fn begin<'a>(&self, now: Time, slot: PathIndex, buffer: &'a mut [u8]) -> PacketBuilder<'a> {
         let mut packet = PacketBuilder::new(now, slot, buffer, self.paths[slot].mtu.size());
         packet.symbols_left = self.policies.redundancy.symbols_per_packet().max(1);
         packet
     }
 
-    fn build(&mut self, now: Time, slot: usize, buffer: &mut [u8]) -> Option<Transmit> {
+    fn build(&mut self, now: Time, slot: PathIndex, buffer: &mut [u8]) -> Option<Transmit> {
         // To an address that is not proven, as much leaves as it has earned: a question always fits.
         let room = self.paths[slot].amplification_room().saturating_sub(UDP_OVERHEAD);
         let room = usize::try_from(room).map_or(buffer.len(), |room| room.min(buffer.len()));
@@ -144,7 +145,7 @@ impl Connection {
         (!packet.is_empty()).then(|| self.seal(packet))
     }
 
-    pub(super) fn may_carry_data(&self, slot: usize) -> bool {
-        self.is_usable(slot) && self.fits(slot)
+    pub(super) fn may_carry_data(&self, slot: PathIndex) -> bool {
+        self.paths[slot].is_usable() && self.fits(slot)
     }
 }

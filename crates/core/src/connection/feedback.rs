@@ -1,6 +1,6 @@
 //! Acknowledgements and what follows from them.
 
-use anabranch_policy::congestion::AckEvent;
+use anabranch_policy::congestion::{AckEvent, RateSample};
 use anabranch_policy::loss::{DetectionView, InFlight, LossVerdict, Resolved};
 use anabranch_policy::scheduler::SchedulerEvent;
 use anabranch_policy::view::WindowId;
@@ -9,10 +9,11 @@ use core::time::Duration;
 
 use super::Connection;
 use super::ingress::Broken;
+use super::paths::PathIndex;
 use crate::observe::Observation;
-use crate::path::UDP_OVERHEAD;
 use crate::path::mtu::Narrowing;
 use crate::path::sent::{Carried, Fate, SentPacket};
+use crate::path::{Path, UDP_OVERHEAD};
 use crate::wire::{AckFrame, CloseCode, ControlFrame, RankFrame};
 
 /// Lost packets are remembered this many timeouts, so that a late acknowledgement is recognised.
@@ -20,7 +21,7 @@ const REMEMBER_LOST: u32 = 3;
 
 /// What one acknowledgement did to one path.
 #[derive(Debug, Default)]
-pub(super) struct Digest {
+pub(super) struct AckOutcome {
     pub acked_bytes: u64,
     pub acked_packets: u32,
     pub lost_bytes: u64,
@@ -29,33 +30,44 @@ pub(super) struct Digest {
     pub largest_acked_sent: Time,
     pub largest_lost_sent: Time,
     pub narrowing: Option<Narrowing>,
+    /// Bytes that were in flight before.
+    pub prior_in_flight: u64,
+    /// A measurement of how fast the path moves packets, if there was one to be had.
+    pub rate: Option<RateSample>,
+}
+
+impl AckOutcome {
+    /// Nothing has happened yet.
+    pub(super) fn of(path: &Path) -> Self {
+        AckOutcome { prior_in_flight: path.sent.bytes_in_flight, ..AckOutcome::default() }
+    }
 }
 
 impl Connection {
     pub(super) fn on_ack(&mut self, now: Time, ack: &AckFrame<'_>) -> Result<(), Broken> {
-        let Some(slot) = self.slot_of(ack.path) else { return Ok(()) };
+        let Some(slot) = self.paths.open(ack.path) else { return Ok(()) };
         let Some(highest) = ack.ranges().next().map(|range| *range.end()) else { return Ok(()) };
         if highest >= self.paths[slot].sent.next_number() {
             let what = "an acknowledgement of a packet that was never sent";
             return Err(Broken { code: CloseCode::PROTOCOL_VIOLATION, what });
         }
-        let prior_in_flight = self.paths[slot].sent.bytes_in_flight;
-        let mut digest = Digest::default();
-        let mut windows = core::mem::take(&mut self.scratch.windows);
-        windows.clear();
-        let newest = self.take_acked(now, slot, ack, &mut digest, &mut windows);
-        let sampled = newest
-            .and_then(|(number, packet)| self.sample(now, slot, ack, number, highest, &packet));
-        self.take_ecn(slot, ack, &mut digest);
-        self.detect_losses(now, slot, &mut digest, &mut windows);
-        if digest.acked_packets > 0 || digest.lost_packets > 0 {
-            self.inform_congestion(now, slot, &digest, prior_in_flight, sampled);
+        let mut outcome = AckOutcome::of(&self.paths[slot]);
+        let newest = self.take_acked(now, slot, ack, &mut outcome);
+        // The reception time and the delay are the highest packet's.
+        if let Some((number, packet)) = newest
+            && number == highest
+        {
+            outcome.rate = self.sample(now, slot, ack, &packet);
         }
-        if digest.acked_packets > 0 {
+        self.take_ecn(slot, ack, &mut outcome);
+        self.detect_losses(now, slot, &mut outcome);
+        if outcome.acked_packets > 0 || outcome.lost_packets > 0 {
+            self.inform_congestion(now, slot, &outcome);
+        }
+        if outcome.acked_packets > 0 {
             self.heard(now, slot);
         }
-        self.settle(now, slot, &digest, &mut windows);
-        self.scratch.windows = windows;
+        self.settle(now, slot, &outcome);
         Ok(())
     }
 
@@ -63,10 +75,9 @@ impl Connection {
     fn take_acked(
         &mut self,
         now: Time,
-        slot: usize,
+        slot: PathIndex,
         ack: &AckFrame<'_>,
-        digest: &mut Digest,
-        windows: &mut Vec<WindowId>,
+        outcome: &mut AckOutcome,
     ) -> Option<(u64, SentPacket)> {
         let mut newest = None;
         let oldest = self.paths[slot].sent.oldest();
@@ -88,8 +99,8 @@ impl Connection {
                 path.rate.on_delivered(u64::from(packet.bytes));
                 path.mtu.on_acked(payload, packet.sent);
                 if packet.mtu_probe {
-                    digest.acked_bytes += u64::from(packet.bytes);
-                    digest.acked_packets += 1;
+                    outcome.acked_bytes += u64::from(packet.bytes);
+                    outcome.acked_packets += 1;
                     self.mtu_probe_acked(now, slot, payload);
                 } else if packet.fate == Fate::Lost {
                     path.counters.spurious_losses += 1;
@@ -98,12 +109,12 @@ impl Connection {
                     let late = now.since(packet.sent);
                     self.policies.detector.on_spurious(gap, late, &rtt);
                 } else {
-                    digest.acked_bytes += u64::from(packet.bytes);
-                    digest.acked_packets += 1;
+                    outcome.acked_bytes += u64::from(packet.bytes);
+                    outcome.acked_packets += 1;
                 }
-                digest.largest_acked_sent = digest.largest_acked_sent.max(packet.sent);
+                outcome.largest_acked_sent = outcome.largest_acked_sent.max(packet.sent);
                 newest = newest.or(Some((number, packet)));
-                self.packet_resolved(now, slot, (number, &packet), true, windows);
+                self.packet_resolved(now, slot, (number, &packet), true);
                 if packet.has_control {
                     while self.paths[slot].control.take(number).is_some() {}
                 }
@@ -116,16 +127,10 @@ impl Connection {
     fn sample(
         &mut self,
         now: Time,
-        slot: usize,
+        slot: PathIndex,
         ack: &AckFrame<'_>,
-        number: u64,
-        highest: u64,
         packet: &SentPacket,
-    ) -> Option<anabranch_policy::congestion::RateSample> {
-        // The reception time and the delay are the highest packet's.
-        if number != highest {
-            return None;
-        }
+    ) -> Option<RateSample> {
         let path = &mut self.paths[slot];
         let delay = Duration::from_micros(ack.delay_us).min(self.peer_parameters.max_ack_delay);
         path.rtt.on_sample(now, packet.sent, delay);
@@ -134,21 +139,15 @@ impl Connection {
         path.rate.sample(packet, received_at)
     }
 
-    fn take_ecn(&mut self, slot: usize, ack: &AckFrame<'_>, digest: &mut Digest) {
+    fn take_ecn(&mut self, slot: PathIndex, ack: &AckFrame<'_>, outcome: &mut AckOutcome) {
         let path = &mut self.paths[slot];
         let marks = path.ecn.on_report(ack.ect0, ack.ce).min(u64::from(u32::MAX));
         path.counters.ce_marks += marks;
-        digest.ce_packets = marks as u32;
+        outcome.ce_packets = marks as u32;
     }
 
     /// Declares packets lost by the detector's judgement.
-    pub(super) fn detect_losses(
-        &mut self,
-        now: Time,
-        slot: usize,
-        digest: &mut Digest,
-        windows: &mut Vec<WindowId>,
-    ) {
+    pub(super) fn detect_losses(&mut self, now: Time, slot: PathIndex, outcome: &mut AckOutcome) {
         let path = &mut self.paths[slot];
         path.loss_time = None;
         let Some(largest_acked) = path.sent.largest_acked else { return };
@@ -167,11 +166,11 @@ impl Connection {
         }
         // Oldest first: what is lost first is repaired first.
         for number in lost.iter().rev() {
-            self.declare_lost(now, slot, *number, digest, windows);
+            self.declare_lost(now, slot, *number, outcome);
         }
-        if digest.lost_packets > 0 {
+        if outcome.lost_packets > 0 {
             let path = self.paths[slot].id;
-            self.observe(now, Observation::Lost { path, packets: digest.lost_packets });
+            self.observe(now, Observation::Lost { path, packets: outcome.lost_packets });
         }
         self.scratch.numbers = lost;
     }
@@ -179,10 +178,9 @@ impl Connection {
     pub(super) fn declare_lost(
         &mut self,
         now: Time,
-        slot: usize,
+        slot: PathIndex,
         number: u64,
-        digest: &mut Digest,
-        windows: &mut Vec<WindowId>,
+        outcome: &mut AckOutcome,
     ) {
         let path = &mut self.paths[slot];
         let Some(packet) = path.sent.resolve(number, Fate::Lost) else { return };
@@ -191,34 +189,34 @@ impl Connection {
             path.mtu.on_probe_lost(now, payload, path.loss.mean);
             return;
         }
-        digest.narrowing =
-            path.mtu.on_lost(now, payload, packet.sent, path.loss.mean).or(digest.narrowing);
+        outcome.narrowing =
+            path.mtu.on_lost(now, payload, packet.sent, path.loss.mean).or(outcome.narrowing);
         path.counters.lost_packets += 1;
         if packet.fate != Fate::WrittenOff {
-            digest.lost_bytes += u64::from(packet.bytes);
-            digest.lost_packets += 1;
-            digest.largest_lost_sent = digest.largest_lost_sent.max(packet.sent);
+            outcome.lost_bytes += u64::from(packet.bytes);
+            outcome.lost_packets += 1;
+            outcome.largest_lost_sent = outcome.largest_lost_sent.max(packet.sent);
         }
-        self.packet_resolved(now, slot, (number, &packet), false, windows);
+        self.packet_resolved(now, slot, (number, &packet), false);
         if packet.has_control {
             self.control_written_off(slot, number);
         }
     }
 
     /// A packet's control frames are not waited for any longer.
-    pub(super) fn control_written_off(&mut self, slot: usize, number: u64) {
+    pub(super) fn control_written_off(&mut self, slot: PathIndex, number: u64) {
         while let Some(frame) = self.paths[slot].control.take(number) {
             self.control_lost(slot, frame);
         }
     }
 
     /// A control frame was lost: send it again, or what has replaced it.
-    fn control_lost(&mut self, slot: usize, frame: ControlFrame) {
+    fn control_lost(&mut self, slot: PathIndex, frame: ControlFrame) {
         match frame {
             ControlFrame::Ping
             | ControlFrame::AckFloor { .. }
             | ControlFrame::PathChallenge { .. } => {}
-            ControlFrame::PathResponse { .. } => self.path_control[slot].push_back(frame),
+            ControlFrame::PathResponse { .. } => self.paths[slot].control_queue.push_back(frame),
             ControlFrame::MaxSymbols { .. } => {
                 let limit = self.receive.limit();
                 self.control.push_back(ControlFrame::MaxSymbols { limit });
@@ -239,10 +237,9 @@ impl Connection {
     fn packet_resolved(
         &mut self,
         now: Time,
-        slot: usize,
+        slot: PathIndex,
         (number, packet): (u64, &SentPacket),
         received: bool,
-        windows: &mut Vec<WindowId>,
     ) {
         let path = &self.paths[slot];
         if matches!(packet.fate, Fate::InFlight) && !packet.mtu_probe {
@@ -259,7 +256,7 @@ impl Connection {
         }
         let mut nth = 0;
         while let Some(carried) = self.paths[slot].sent.symbol(number, packet, nth) {
-            self.symbol_resolved(now, (slot, packet.fate), carried, received, windows);
+            self.symbol_resolved(now, (slot, packet.fate), carried, received);
             nth += 1;
         }
     }
@@ -268,10 +265,9 @@ impl Connection {
     fn symbol_resolved(
         &mut self,
         now: Time,
-        (slot, before): (usize, Fate),
+        (slot, before): (PathIndex, Fate),
         carried: Carried,
         received: bool,
-        windows: &mut Vec<WindowId>,
     ) {
         let window = carried.window();
         if before != Fate::InFlight {
@@ -281,55 +277,46 @@ impl Connection {
             }
             return;
         }
-        let change = self.send.on_resolved(carried, slot as u8, received);
+        let change = self.send.on_resolved(carried, slot.0, received);
         if !received {
             self.symbol_lost(now, slot, carried);
         }
         if change.first_resolved {
             self.policies.estimator.on_window_resolved(window);
         }
-        if windows.last() != Some(&window) && !windows.contains(&window) {
-            windows.push(window);
-        }
+        self.touch(window);
     }
 
-    pub(super) fn inform_congestion(
-        &mut self,
-        now: Time,
-        slot: usize,
-        digest: &Digest,
-        prior_in_flight: u64,
-        rate: Option<anabranch_policy::congestion::RateSample>,
-    ) {
+    pub(super) fn inform_congestion(&mut self, now: Time, slot: PathIndex, outcome: &AckOutcome) {
         let path = &mut self.paths[slot];
         path.loss = self.policies.estimator.path(path.id);
-        path.inter_loss.on_acked(digest.acked_bytes);
-        if digest.lost_packets > 0 {
-            path.inter_loss.on_lost(now, digest.largest_lost_sent);
+        path.inter_loss.on_acked(outcome.acked_bytes);
+        if outcome.lost_packets > 0 {
+            path.inter_loss.on_lost(now, outcome.largest_lost_sent);
         }
         self.refresh_views(now);
-        let path = &mut self.paths[slot];
+        let (path, views) = self.paths.with_views(slot);
         let before = path.congestion.window();
         let event = AckEvent {
             now,
-            acked_bytes: digest.acked_bytes,
-            acked_packets: digest.acked_packets,
-            lost_bytes: digest.lost_bytes,
-            lost_packets: digest.lost_packets,
+            acked_bytes: outcome.acked_bytes,
+            acked_packets: outcome.acked_packets,
+            lost_bytes: outcome.lost_bytes,
+            lost_packets: outcome.lost_packets,
             corrupted_packets: 0,
-            ce_packets: digest.ce_packets,
+            ce_packets: outcome.ce_packets,
             bytes_in_flight: path.sent.bytes_in_flight,
-            prior_in_flight,
-            largest_acked_sent: digest.largest_acked_sent,
-            largest_lost_sent: digest.largest_lost_sent,
+            prior_in_flight: outcome.prior_in_flight,
+            largest_acked_sent: outcome.largest_acked_sent,
+            largest_lost_sent: outcome.largest_lost_sent,
             total_delivered: path.rate.delivered,
-            rate,
+            rate: outcome.rate,
             rtt: path.rtt.view(),
             loss: path.loss,
             app_limited: path.rate.is_app_limited(),
             path: Some(path.id),
         };
-        path.congestion.on_ack(&event, &self.views);
+        path.congestion.on_ack(&event, views);
         path.update_pacing(now);
         let window = path.congestion.window();
         let (id, phase) = (path.id, path.congestion.phase());
@@ -343,22 +330,16 @@ impl Connection {
     }
 
     /// Everything that waits for the whole frame to have been digested.
-    pub(super) fn settle(
-        &mut self,
-        now: Time,
-        slot: usize,
-        digest: &Digest,
-        windows: &mut Vec<WindowId>,
-    ) {
+    pub(super) fn settle(&mut self, now: Time, slot: PathIndex, outcome: &AckOutcome) {
         let base = self.base_timeout(slot);
         self.paths[slot].sent.prune(now - base.base * REMEMBER_LOST);
-        self.provision_all(now, windows);
+        self.provision_all(now);
         self.retire(now);
         let path = self.paths[slot].id;
-        let lost = (digest.lost_packets > 0).then_some(SchedulerEvent::Lost(path));
-        let acked = (digest.acked_packets > 0).then_some(SchedulerEvent::Acked(path));
+        let lost = (outcome.lost_packets > 0).then_some(SchedulerEvent::Lost(path));
+        let acked = (outcome.acked_packets > 0).then_some(SchedulerEvent::Acked(path));
         self.tell_scheduler(now, lost.into_iter().chain(acked));
-        if let Some(narrowing) = digest.narrowing {
+        if let Some(narrowing) = outcome.narrowing {
             self.narrowed(now, slot, narrowing);
         }
         self.changed();
@@ -390,14 +371,27 @@ impl Connection {
         self.retire(now);
     }
 
-    /// Asks what these windows still need: at once where acknowledgements tell what the receiver lacks,
-    /// else once its reports in the same packet have been read too.
-    pub(super) fn provision_all(&mut self, now: Time, windows: &mut Vec<WindowId>) {
-        if self.send.any_symbols_suffice() {
-            windows.drain(..).for_each(|window| self.provision(now, window));
-        } else {
-            self.unprovisioned.append(windows);
+    /// Something became known of a symbol of this window, which may need more for it.
+    pub(super) fn touch(&mut self, window: WindowId) {
+        let touched = &mut self.scratch.touched;
+        if touched.last() != Some(&window) && !touched.contains(&window) {
+            touched.push(window);
         }
+    }
+
+    /// Asks what the windows still need of which something became known: at once where acknowledgements
+    /// tell what the receiver lacks, else once its reports in the same packet have been read too.
+    pub(super) fn provision_all(&mut self, now: Time) {
+        if !self.send.any_symbols_suffice() {
+            self.unprovisioned.append(&mut self.scratch.touched);
+            return;
+        }
+        let mut at = 0;
+        while let Some(window) = self.scratch.touched.get(at).copied() {
+            self.provision(now, window);
+            at += 1;
+        }
+        self.scratch.touched.clear();
     }
 
     /// Asks what those windows need that had to wait for the receiver's reports.

@@ -6,6 +6,7 @@ use anabranch_policy::view::{PathState, SymbolId};
 use anabranch_types::{PathId, Time};
 use core::time::Duration;
 
+use super::paths::PathIndex;
 use super::{Connection, Event};
 use crate::coding::receive::{Arrival, CodingViolation, ReceiveWindows};
 use crate::path::received::Ecn;
@@ -62,7 +63,7 @@ impl Connection {
             return;
         };
         if self.is_closed() {
-            if let Some(slot) = self.slot_of(path) {
+            if let Some(slot) = self.paths.open(path) {
                 self.remind(slot);
             }
             return;
@@ -96,7 +97,7 @@ impl Connection {
         header::unprotect(packet, self.session.opener.mask(&sample));
         let header = DataHeader::decode(packet).ok()?;
         let path = PathId(expand_path(header.path, self.identifiers.highest()));
-        let known = self.slot_of(path).map(|slot| &self.paths[slot].received);
+        let known = self.paths.open(path).map(|slot| &self.paths[slot].received);
         let number = expand_number(header.number, known.map_or(0, |received| received.expected()));
         if known.is_some_and(|received| received.is_replay(number)) {
             return None;
@@ -120,12 +121,12 @@ impl Connection {
         number: u64,
         address: PathAddress,
         bytes: u64,
-    ) -> Option<usize> {
-        let slot = match self.slot_of(path) {
+    ) -> Option<PathIndex> {
+        let slot = match self.paths.open(path) {
             Some(slot) => slot,
             None => {
                 // First packets of several paths overtake one another, so ids appear in any order.
-                let room = self.open_paths() < usize::from(self.config.max_paths);
+                let room = self.paths.count_open() < usize::from(self.config.max_paths);
                 let reach = self.identifiers.highest() + u32::from(self.config.max_paths);
                 let fresh = path.0 <= reach && !self.identifiers.is_closed(path);
                 if self.role == Role::Initiator || !room || !fresh {
@@ -153,7 +154,7 @@ impl Connection {
 
     /// Asks the peer to prove that it receives at the path's address. A question that is repeated stays
     /// the same: the answer may take longer than the wait before asking again.
-    pub(super) fn challenge(&mut self, now: Time, slot: usize) {
+    pub(super) fn challenge(&mut self, now: Time, slot: PathIndex) {
         let data = match self.paths[slot].challenge {
             Some((data, _)) => data,
             None => {
@@ -165,13 +166,13 @@ impl Connection {
         let again = now + self.base_timeout(slot).base.min(LONGEST_CHALLENGE_WAIT);
         self.paths[slot].challenge = Some((data, again));
         let question = ControlFrame::PathChallenge { data };
-        if !self.path_control[slot].contains(&question) {
-            self.path_control[slot].push_back(question);
+        if !self.paths[slot].control_queue.contains(&question) {
+            self.paths[slot].control_queue.push_back(question);
         }
     }
 
     /// The peer receives at the path's address.
-    pub(super) fn validated(&mut self, now: Time, slot: usize) {
+    pub(super) fn validated(&mut self, now: Time, slot: PathIndex) {
         self.paths[slot].challenge = None;
         if self.paths[slot].state == PathState::Validating {
             self.paths[slot].state = PathState::Active;
@@ -180,7 +181,7 @@ impl Connection {
     }
 
     /// Applies every frame; returns whether the packet asks for an acknowledgement.
-    fn apply(&mut self, now: Time, slot: usize, payload: &[u8]) -> Result<bool, Broken> {
+    fn apply(&mut self, now: Time, slot: PathIndex, payload: &[u8]) -> Result<bool, Broken> {
         let mut eliciting = false;
         for frame in Frames::new(payload) {
             let frame = frame?;
@@ -228,12 +229,17 @@ impl Connection {
         Ok(())
     }
 
-    fn on_control(&mut self, now: Time, slot: usize, frame: ControlFrame) -> Result<(), Broken> {
+    fn on_control(
+        &mut self,
+        now: Time,
+        slot: PathIndex,
+        frame: ControlFrame,
+    ) -> Result<(), Broken> {
         match frame {
             ControlFrame::Ping => {}
             ControlFrame::Abandon { first, count } => self.receive.abandon(first, count),
             ControlFrame::AckFloor { path, floor } => {
-                if let Some(about) = self.slot_of(path) {
+                if let Some(about) = self.paths.open(path) {
                     self.paths[about].received.raise_floor(floor);
                 }
             }
@@ -248,8 +254,8 @@ impl Connection {
             ControlFrame::PathChallenge { data } => {
                 let response = ControlFrame::PathResponse { data };
                 // Answers are kept few: a flood of challenges must not grow the queue.
-                if self.path_control[slot].len() < 8 {
-                    self.path_control[slot].push_back(response);
+                if self.paths[slot].control_queue.len() < 8 {
+                    self.paths[slot].control_queue.push_back(response);
                 }
             }
             ControlFrame::PathResponse { data } => {
@@ -264,7 +270,7 @@ impl Connection {
                 }
             }
             ControlFrame::PathAbandon { path, .. } => {
-                if let Some(about) = self.slot_of(path) {
+                if let Some(about) = self.paths.open(path) {
                     self.close_path(now, about, "the peer removed it");
                 }
             }
@@ -283,7 +289,7 @@ impl Connection {
     fn schedule_ack(
         &mut self,
         now: Time,
-        slot: usize,
+        slot: PathIndex,
         ack_eliciting: bool,
         out_of_order: bool,
         ce: bool,
@@ -311,7 +317,7 @@ impl Connection {
     }
 
     /// Lets the policy choose the paths on which the report about `slot` leaves.
-    pub(super) fn route_ack(&mut self, now: Time, slot: usize) {
+    pub(super) fn route_ack(&mut self, now: Time, slot: PathIndex) {
         self.paths[slot].ack_due = None;
         // Packets that arrive in one batch have one report, which is routed once.
         if self.paths[slot].ack_routed == Some(now) {
@@ -322,11 +328,11 @@ impl Connection {
         let mut chosen = core::mem::take(&mut self.scratch.ack_paths);
         chosen.clear();
         let about = self.paths[slot].id;
-        self.policies.ack.route(about, &self.views, &mut self.rng, &mut chosen);
+        self.policies.ack.route(about, self.paths.views(), &mut self.rng, &mut chosen);
         let mut alive = false;
         for path in &chosen {
-            if let Some(on) = self.slot_of(*path) {
-                self.paths[on].acks_due_about |= 1 << slot;
+            if let Some(on) = self.paths.open(*path) {
+                self.paths[on].acks_due_about |= slot.bit();
                 let silence = now.since(self.paths[on].received.largest_at);
                 alive |= on == slot || silence <= self.config.max_ack_delay;
             }
@@ -334,18 +340,18 @@ impl Connection {
         // A path on which nothing comes in may be dead the other way too, and a side that only
         // acknowledges would not notice: this path has just carried something.
         if !alive {
-            self.paths[slot].acks_due_about |= 1 << slot;
+            self.paths[slot].acks_due_about |= slot.bit();
         }
         self.scratch.ack_paths = chosen;
         self.refresh_rtt(now, slot);
     }
 
     /// A side that only acknowledges learns nothing about its paths: it asks for an answer now and then.
-    fn refresh_rtt(&mut self, now: Time, slot: usize) {
+    fn refresh_rtt(&mut self, now: Time, slot: PathIndex) {
         let path = &mut self.paths[slot];
         if path.asked.max(path.last_feedback) + RTT_REFRESH <= now && path.may_amplify(1500) {
             path.asked = now;
-            self.path_control[slot].push_back(ControlFrame::Ping);
+            self.paths[slot].control_queue.push_back(ControlFrame::Ping);
         }
     }
 }

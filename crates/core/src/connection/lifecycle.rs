@@ -1,7 +1,4 @@
 //! Paths that come, move and go.
-//!
-//! A path's slot is its place in every per-path table. The slot is used again once the path is closed;
-//! the identifier never is, because it is part of the nonce (`docs/spec/wire-0.md`).
 
 use std::collections::BTreeSet;
 
@@ -12,6 +9,7 @@ use anabranch_policy::{PolicyError, PolicySpec};
 use anabranch_types::{PathId, Time};
 use core::fmt;
 
+use super::paths::PathIndex;
 use super::{Connection, Event};
 use crate::observe::Observation;
 use crate::path::{Path, PathAddress, UDP_OVERHEAD};
@@ -78,7 +76,7 @@ impl Connection {
             return Err(AddPathError::NotInitiator);
         }
         let most = usize::from(self.config.max_paths.min(self.peer_parameters.max_paths));
-        if self.open_paths() >= most {
+        if self.paths.count_open() >= most {
             return Err(AddPathError::TooMany);
         }
         let id = self.identifiers.take_next();
@@ -91,7 +89,7 @@ impl Connection {
     /// Uses a path only when the others cannot carry the load, or again like them. The peer does the same
     /// with what it sends.
     pub fn set_backup(&mut self, path: PathId, backup: bool) {
-        let Some(slot) = self.slot_of(path) else { return };
+        let Some(slot) = self.paths.open(path) else { return };
         if !self.use_as_backup(path, backup) {
             return;
         }
@@ -99,7 +97,11 @@ impl Connection {
         let status = if backup { PathUse::Backup } else { PathUse::Available };
         let sequence = self.path_status;
         // On the path itself, since the peer may not have heard of it yet.
-        self.path_control[slot].push_back(ControlFrame::PathStatus { path, sequence, status });
+        self.paths[slot].control_queue.push_back(ControlFrame::PathStatus {
+            path,
+            sequence,
+            status,
+        });
     }
 
     /// Controls congestion on a path by `policy` from now on, whatever the profile says: what this side
@@ -113,9 +115,9 @@ impl Connection {
         path: PathId,
         policy: &PolicySpec,
     ) -> Result<(), PolicyError> {
-        let packet = self.slot_of(path).map(|slot| self.paths[slot].packet_size);
+        let packet = self.paths.open(path).map(|slot| self.paths[slot].packet_size);
         let controller = congestion::build(policy, packet.unwrap_or(UDP_OVERHEAD))?;
-        if let Some(slot) = self.slot_of(path) {
+        if let Some(slot) = self.paths.open(path) {
             let path = &mut self.paths[slot];
             path.own_congestion = Some(policy.clone());
             path.congestion = controller;
@@ -128,7 +130,7 @@ impl Connection {
     /// A controller for the path in `slot`, whose full packets have `packet` bytes.
     fn make_congestion(
         &self,
-        slot: usize,
+        slot: PathIndex,
         packet: u64,
     ) -> Result<Box<dyn CongestionController>, PolicyError> {
         let path = &self.paths[slot];
@@ -140,7 +142,7 @@ impl Connection {
 
     /// As [`set_backup`](Self::set_backup), without telling the peer; returns whether it is a change.
     pub(super) fn use_as_backup(&mut self, path: PathId, backup: bool) -> bool {
-        let Some(slot) = self.slot_of(path) else { return false };
+        let Some(slot) = self.paths.open(path) else { return false };
         let change = self.paths[slot].backup != backup;
         self.paths[slot].backup = backup;
         if change {
@@ -154,7 +156,7 @@ impl Connection {
     ///
     /// Without any path left the connection waits for another one until its idle timeout.
     pub fn remove_path(&mut self, now: Time, path: PathId, reason: u64) {
-        if let Some(slot) = self.slot_of(path) {
+        if let Some(slot) = self.paths.open(path) {
             self.close_path(now, slot, "removed here");
             self.control.push_back(ControlFrame::PathAbandon { path, reason });
         }
@@ -164,7 +166,7 @@ impl Connection {
     /// back with a new address, or the socket had to be replaced. Its identifier, and the peer's
     /// knowledge of it, stay; the peer proves the new address. Unknown paths are ignored.
     pub fn move_path(&mut self, now: Time, path: PathId, address: PathAddress) {
-        if let Some(slot) = self.slot_of(path) {
+        if let Some(slot) = self.paths.open(path) {
             self.moved(now, slot, address, true);
             if self.role == Role::Initiator {
                 self.paths[slot].unvalidated_received = OWN_CHOICE;
@@ -175,15 +177,10 @@ impl Connection {
     /// Asks for so many signs of life on a path, each by a packet of its own that leaves at once, whatever
     /// the congestion window says. Unknown paths are ignored.
     pub fn ping(&mut self, path: PathId, count: u8) {
-        if let Some(slot) = self.slot_of(path) {
+        if let Some(slot) = self.paths.open(path) {
             let probes = &mut self.paths[slot].probes;
             *probes = probes.saturating_add(count);
         }
-    }
-
-    /// Paths that are not closed.
-    pub(super) fn open_paths(&self) -> usize {
-        self.paths.iter().filter(|path| path.state != PathState::Closed).count()
     }
 
     /// Opens a path in the first free slot.
@@ -192,34 +189,28 @@ impl Connection {
         now: Time,
         id: PathId,
         address: PathAddress,
-    ) -> Result<usize, PolicyError> {
+    ) -> Result<PathIndex, PolicyError> {
         let mtu = self.initial_mtu(&address);
         let packet = u64::from(mtu.size()) + UDP_OVERHEAD;
         let congestion = self.profile.make_congestion(id, packet)?;
         let mut path = Path::new(id, address, congestion, mtu, now);
         path.update_pacing(now);
         self.identifiers.seen(id);
-        let free = self.paths.iter().position(|path| path.state == PathState::Closed);
-        let slot = match free {
-            Some(slot) => {
-                self.paths[slot] = path;
-                self.send.forget_slot(slot as u8);
-                slot
-            }
-            None => {
-                self.paths.push(path);
-                self.queues.push(Default::default());
-                self.path_control.push(Default::default());
-                self.paths.len() - 1
-            }
-        };
+        let slot = self.paths.insert(path);
+        self.send.forget_slot(slot.0);
         self.refresh_views(now);
         Ok(slot)
     }
 
     /// The addresses of a path changed. Where the host changed, nothing learnt about the way to the old
     /// one holds for the new one (RFC 9000 §9.4), and what was under way is given up.
-    pub(super) fn moved(&mut self, now: Time, slot: usize, address: PathAddress, rerouted: bool) {
+    pub(super) fn moved(
+        &mut self,
+        now: Time,
+        slot: PathIndex,
+        address: PathAddress,
+        rerouted: bool,
+    ) {
         if rerouted {
             self.reinject(now, slot);
             self.paths[slot].mtu = self.initial_mtu(&address);
@@ -230,7 +221,7 @@ impl Connection {
             }
             self.paths[slot].start_over(now);
         }
-        let was_usable = self.is_usable(slot);
+        let was_usable = self.paths[slot].is_usable();
         let path = &mut self.paths[slot];
         path.address = address;
         path.state = PathState::Validating;
@@ -247,17 +238,17 @@ impl Connection {
     }
 
     /// Closes a path: nothing is sent on it or about it any more.
-    pub(super) fn close_path(&mut self, now: Time, slot: usize, reason: &'static str) {
+    pub(super) fn close_path(&mut self, now: Time, slot: PathIndex, reason: &'static str) {
         let path = self.paths[slot].id;
         self.paths[slot].state = PathState::Suspect;
         self.refresh_views(now);
         let action =
-            self.policies.recovery.on_event(now, RecoveryEvent::PathDown(path), &self.views);
+            self.policies.recovery.on_event(now, RecoveryEvent::PathDown(path), self.paths.views());
         self.carry_out(now, action, None);
         self.reinject(now, slot);
-        self.path_control[slot].clear();
-        for other in &mut self.paths {
-            other.acks_due_about &= !(1 << slot);
+        self.paths[slot].control_queue.clear();
+        for other in self.paths.iter_mut() {
+            other.acks_due_about &= !(slot.bit());
         }
         self.paths[slot].close(now);
         self.identifiers.close(path);
@@ -269,7 +260,7 @@ impl Connection {
     }
 
     /// When a path has to be kept alive: nothing was sent on it for the keep-alive interval.
-    pub(super) fn keepalive_at(&self, slot: usize) -> Option<Time> {
+    pub(super) fn keepalive_at(&self, slot: PathIndex) -> Option<Time> {
         let path = &self.paths[slot];
         let idle = path.sent.packets_in_flight == 0 && self.established;
         let interval = self.config.keepalive.filter(|_| idle)?;

@@ -12,6 +12,7 @@ mod ingress;
 mod lifecycle;
 mod mtu;
 mod packet;
+mod paths;
 mod queue;
 mod recover;
 mod reports;
@@ -25,7 +26,7 @@ use std::collections::VecDeque;
 use anabranch_policy::recovery::RecoveryPolicy;
 use anabranch_policy::redundancy::RedundancyPolicy;
 use anabranch_policy::scheduler::{Pick, Scheduler, SchedulerAction};
-use anabranch_policy::view::{PathState, PathView, SymbolId, TrafficClass, WindowId};
+use anabranch_policy::view::{SymbolId, TrafficClass, WindowId};
 use anabranch_policy::{AckPolicy, LossDetector, LossEstimator, PolicyError};
 use anabranch_policy::{ack, loss};
 use anabranch_types::{PathId, Rng, Time};
@@ -36,10 +37,12 @@ use crate::coding::send::SendWindows;
 use crate::config::TransportConfig;
 use crate::crypto::{PublicKey, Session};
 use crate::observe::{Observation, Observer};
-use crate::path::{Path, PathAddress};
+use crate::path::PathAddress;
 use crate::profiles::Profile;
 use crate::stream::{ReadOutcome, StreamError, Streams};
 use crate::wire::{CloseCode, ConnectionId, ControlFrame, Role, StreamId, TransportParameters};
+
+use paths::{PathIndex, PathTable};
 
 pub use close::CloseReason;
 pub use egress::Transmit;
@@ -79,8 +82,8 @@ struct Scratch {
     picks: Vec<Pick>,
     actions: Vec<SchedulerAction>,
     ack_paths: Vec<PathId>,
-    windows: Vec<WindowId>,
-    /// Apart from `windows`, which is in use while windows retire.
+    /// Windows of whose symbols something became known, until it has been asked what they need.
+    touched: Vec<WindowId>,
     recovered: Vec<WindowId>,
     numbers: Vec<u64>,
 }
@@ -112,15 +115,11 @@ pub struct Connection {
     profile: Profile,
     policies: Policies,
     peer_parameters: TransportParameters,
-    paths: Vec<Path>,
+    paths: PathTable,
     identifiers: lifecycle::Identifiers,
     /// Sequence number of the newest path status told to the peer, and of the newest it told us.
     path_status: u64,
     peer_path_status: u64,
-    /// Aligned with `paths`; brought up to date before policies look.
-    views: Vec<PathView>,
-    queues: Vec<queue::PathQueue>,
-    path_control: Vec<VecDeque<ControlFrame>>,
     streams: Streams,
     send: SendWindows,
     receive: ReceiveWindows,
@@ -141,7 +140,8 @@ pub struct Connection {
     established: bool,
     started: Time,
     last_received: Time,
-    next_slot: usize,
+    /// Whose turn it is to send.
+    next_path: PathIndex,
     rng: Rng,
     observer: Option<Box<dyn Observer>>,
     scratch: Scratch,
@@ -190,13 +190,10 @@ impl Connection {
             unprovisioned: Vec::new(),
             floor_told: 0,
             peer_parameters,
-            paths: Vec::new(),
+            paths: PathTable::default(),
             identifiers: lifecycle::Identifiers::default(),
             path_status: 0,
             peer_path_status: 0,
-            views: Vec::new(),
-            queues: Vec::new(),
-            path_control: Vec::new(),
             streams,
             send,
             receive,
@@ -209,7 +206,7 @@ impl Connection {
             established: false,
             started: setup.now,
             last_received: setup.now,
-            next_slot: 0,
+            next_path: PathIndex(0),
             rng: setup.rng,
             observer: None,
             scratch: Scratch::default(),
@@ -323,7 +320,7 @@ impl Connection {
         if self.response != response {
             return;
         }
-        if let Some(slot) = self.paths.iter().position(|path| path.address == address) {
+        if let Some(slot) = self.paths.find(|path| path.address == address) {
             self.validated(now, slot);
         }
     }
@@ -331,11 +328,6 @@ impl Connection {
     /// The response that was authenticated, to recognise its copies on other paths.
     pub(crate) fn remember_response(&mut self, response: &[u8]) {
         self.response = response.to_vec();
-    }
-
-    /// Where an open path is in the per-path tables.
-    fn slot_of(&self, path: PathId) -> Option<usize> {
-        self.paths.iter().position(|p| p.id == path && p.state != PathState::Closed)
     }
 
     /// Lost symbols are made good by themselves: by choice, or because the peer decodes nothing.
@@ -353,10 +345,8 @@ impl Connection {
         }
     }
 
-    fn has_alternative(&self, slot: usize) -> bool {
-        self.paths.iter().enumerate().any(|(i, path)| {
-            i != slot && matches!(path.state, PathState::Active | PathState::Probation)
-        })
+    fn has_alternative(&self, slot: PathIndex) -> bool {
+        self.paths.indexed().any(|(other, path)| other != slot && path.is_usable())
     }
 
     /// Symbols the peer still accepts, as far as we are willing to keep them until it has them.

@@ -5,17 +5,18 @@
 //! apart, their bytes are cut anew, and the peer is told not to wait for the old ones.
 
 use anabranch_policy::scheduler::SchedulerEvent;
-use anabranch_policy::view::{PathState, SymbolId};
+use anabranch_policy::view::SymbolId;
 use anabranch_types::Time;
 
 use super::egress::Transmit;
 use super::packet::PacketBuilder;
+use super::paths::PathIndex;
 use super::{CloseReason, Connection};
 use crate::config::TransportConfig;
 use crate::observe::Observation;
 use crate::path::mtu::{Narrowing, PathMtu};
 use crate::path::sent::Fate;
-use crate::path::{PathAddress, UDP_OVERHEAD, ip_udp_headers};
+use crate::path::{Path, PathAddress, UDP_OVERHEAD, ip_udp_headers};
 use crate::wire::header::DATA_OVERHEAD;
 use crate::wire::symbol::datagram_len;
 use crate::wire::transport_parameters::MIN_UDP_PAYLOAD;
@@ -29,6 +30,11 @@ const REASON_TOO_NARROW: u64 = CloseCode::ALL_PATHS_DOWN.0;
 /// Payload of the longest symbol, source or repair, in a packet of `size` bytes.
 pub(super) fn symbol_room(size: u16) -> u16 {
     size.saturating_sub((DATA_OVERHEAD + REPAIR_OVERHEAD) as u16)
+}
+
+/// Payload of the longest symbol in a packet on a path.
+pub(super) fn room_of(path: &Path) -> u16 {
+    symbol_room(path.mtu.size())
 }
 
 /// The longest datagram that a symbol holds on every path that can be used.
@@ -48,20 +54,15 @@ impl Connection {
         PathMtu::new(base, limit.map(|limit| limit.min(most).max(base)))
     }
 
-    /// Whether data may be sent on a path, its MTU apart.
-    pub(super) fn is_usable(&self, slot: usize) -> bool {
-        matches!(self.paths[slot].state, PathState::Active | PathState::Probation)
-    }
-
     /// Whether every symbol that is still needed fits into a packet on this path.
-    pub(super) fn fits(&self, slot: usize) -> bool {
-        self.send.widest() <= symbol_room(self.paths[slot].mtu.size())
+    pub(super) fn fits(&self, slot: PathIndex) -> bool {
+        self.send.widest() <= room_of(&self.paths[slot])
     }
 
     /// Most payload of a new symbol: all usable paths carry it.
     pub(super) fn symbol_capacity(&self) -> u16 {
-        let usable = (0..self.paths.len()).filter(|slot| self.is_usable(*slot));
-        let narrowest = usable.map(|slot| self.paths[slot].mtu.size()).min();
+        let usable = self.paths.iter().filter(|path| path.is_usable());
+        let narrowest = usable.map(|path| path.mtu.size()).min();
         let base = self.config.max_datagram.min(self.peer_parameters.max_udp_payload);
         // Overheads are reckoned for ids below 2^30; larger ones take four bytes more, twice.
         let SymbolId(next) = self.send.next_symbol();
@@ -71,12 +72,11 @@ impl Connection {
 
     /// Takes windows apart whose symbols no usable path carries.
     pub(super) fn fit_windows(&mut self, now: Time) {
-        let slots = 0..self.paths.len();
-        if slots.clone().all(|slot| !self.is_usable(slot) || self.fits(slot)) {
+        let widest = self.send.widest();
+        if self.paths.iter().all(|path| !path.is_usable() || room_of(path) >= widest) {
             return;
         }
-        let usable = slots.filter(|slot| self.is_usable(*slot));
-        let most = usable.map(|slot| symbol_room(self.paths[slot].mtu.size())).max();
+        let most = self.paths.iter().filter(|path| path.is_usable()).map(room_of).max();
         let most = most.unwrap_or_default();
         if self.send.measure() <= most {
             return;
@@ -105,7 +105,7 @@ impl Connection {
     pub(super) fn write_mtu_probe(
         &mut self,
         now: Time,
-        slot: usize,
+        slot: PathIndex,
         buffer: &mut [u8],
     ) -> Option<Transmit> {
         let size = self.mtu_probe_due(now, slot)?;
@@ -126,23 +126,24 @@ impl Connection {
 
     /// The size of the probe that a path waits to send. Sides that send no data need no large packets, and
     /// data is not kept waiting where a probe would fill the window.
-    fn mtu_probe_due(&self, now: Time, slot: usize) -> Option<u16> {
+    fn mtu_probe_due(&self, now: Time, slot: PathIndex) -> Option<u16> {
         let path = &self.paths[slot];
         let size = path.mtu.probe_due(now)?;
         let has_room = path.congestion.window() >= 2 * (u64::from(size) + UDP_OVERHEAD);
         let answers = path.consecutive_timeouts == 0 && path.probes == 0;
-        let asks = has_room && answers && self.is_usable(slot) && self.send.totals().sources > 0;
+        let asks =
+            has_room && answers && self.paths[slot].is_usable() && self.send.totals().sources > 0;
         asks.then_some(size)
     }
 
-    pub(super) fn mtu_probe_acked(&mut self, now: Time, slot: usize, size: u16) {
+    pub(super) fn mtu_probe_acked(&mut self, now: Time, slot: PathIndex, size: u16) {
         if self.paths[slot].mtu.on_probe_acked(now, size) {
             self.resized(now, slot, "a probe arrived");
         }
     }
 
     /// The probe in flight counts as lost if it has waited for too long.
-    pub(super) fn mtu_timer(&mut self, now: Time, slot: usize) {
+    pub(super) fn mtu_timer(&mut self, now: Time, slot: PathIndex) {
         let path = &mut self.paths[slot];
         if path.mtu.deadline().is_none_or(|deadline| deadline > now) {
             return;
@@ -156,13 +157,13 @@ impl Connection {
     }
 
     /// Full packets do not pass any more.
-    pub(super) fn narrowed(&mut self, now: Time, slot: usize, narrowing: Narrowing) {
+    pub(super) fn narrowed(&mut self, now: Time, slot: PathIndex, narrowing: Narrowing) {
         match narrowing {
             Narrowing::Shrunk => {
                 self.take_back(slot, 0);
                 self.resized(now, slot, "full packets are lost, shorter ones pass");
             }
-            Narrowing::Unusable if self.open_paths() == 1 => {
+            Narrowing::Unusable if self.paths.count_open() == 1 => {
                 let reason = CloseReason::local(CloseCode::ALL_PATHS_DOWN, TOO_NARROW);
                 self.start_close(now, reason);
             }
@@ -175,7 +176,7 @@ impl Connection {
         }
     }
 
-    fn resized(&mut self, now: Time, slot: usize, reason: &'static str) {
+    fn resized(&mut self, now: Time, slot: PathIndex, reason: &'static str) {
         let path = &mut self.paths[slot];
         path.take_packet_size();
         path.update_pacing(now);

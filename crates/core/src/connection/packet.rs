@@ -4,6 +4,7 @@ use anabranch_types::Time;
 
 use super::Connection;
 use super::egress::Transmit;
+use super::paths::PathIndex;
 use crate::crypto::TAG_LEN;
 use crate::path::received::Ecn;
 use crate::path::sent::Carried;
@@ -19,7 +20,7 @@ pub(super) struct PacketBuilder<'a> {
     /// When it leaves.
     pub(super) now: Time,
     /// The path on which it leaves.
-    pub(super) slot: usize,
+    pub(super) slot: PathIndex,
     /// It asks for an acknowledgement.
     pub(super) ack_eliciting: bool,
     /// It has control frames, which the path keeps under the packet's number.
@@ -39,7 +40,7 @@ pub(super) struct PacketBuilder<'a> {
 
 impl<'a> PacketBuilder<'a> {
     /// An empty packet of at most `size` bytes, and at most as many as the buffer has.
-    pub(super) fn new(now: Time, slot: usize, buffer: &'a mut [u8], size: u16) -> Self {
+    pub(super) fn new(now: Time, slot: PathIndex, buffer: &'a mut [u8], size: u16) -> Self {
         PacketBuilder {
             now,
             slot,

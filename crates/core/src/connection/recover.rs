@@ -6,7 +6,8 @@ use anabranch_policy::scheduler::SchedulerEvent;
 use anabranch_policy::view::PathState;
 use anabranch_types::Time;
 
-use super::feedback::Digest;
+use super::feedback::AckOutcome;
+use super::paths::PathIndex;
 use super::{Connection, Event};
 use crate::observe::Observation;
 use crate::path::sent::{Carried, Fate};
@@ -22,11 +23,11 @@ const PROBES: u8 = 2;
 
 impl Connection {
     /// A symbol's packet was declared lost.
-    pub(super) fn symbol_lost(&mut self, now: Time, slot: usize, carried: Carried) {
+    pub(super) fn symbol_lost(&mut self, now: Time, slot: PathIndex, carried: Carried) {
         let window = carried.window();
         let open = self.send.open_window().is_some_and(|view| view.id == window);
         let event = RecoveryEvent::Lost { window, open, path: self.paths[slot].id };
-        let action = self.policies.recovery.on_event(now, event, &self.views);
+        let action = self.policies.recovery.on_event(now, event, self.paths.views());
         self.carry_out(now, action, Some(carried));
     }
 
@@ -46,17 +47,17 @@ impl Connection {
                 }
             }
             RecoveryAction::Reinject(path) => {
-                if let Some(slot) = self.slot_of(path) {
+                if let Some(slot) = self.paths.open(path) {
                     self.reinject(now, slot);
                 }
             }
             RecoveryAction::Copy(path) => {
-                if let Some(slot) = self.slot_of(path) {
+                if let Some(slot) = self.paths.open(path) {
                     self.copy_oldest(slot);
                 }
             }
             RecoveryAction::Unbind(path, window) => {
-                if let Some(slot) = self.slot_of(path) {
+                if let Some(slot) = self.paths.open(path) {
                     self.unbind(now, slot, window);
                 }
             }
@@ -64,7 +65,7 @@ impl Connection {
     }
 
     /// Makes the symbols of the oldest packet in flight that carries any due once more.
-    fn copy_oldest(&mut self, slot: usize) {
+    fn copy_oldest(&mut self, slot: PathIndex) {
         let sent = &self.paths[slot].sent;
         let Some((number, packet)) = sent.oldest_with_symbols() else { return };
         let mut nth = 0;
@@ -75,23 +76,23 @@ impl Connection {
     }
 
     /// Of what is assigned to a path, leaves it the oldest `window` bytes.
-    fn unbind(&mut self, now: Time, slot: usize, window: u64) {
+    fn unbind(&mut self, now: Time, slot: PathIndex, window: u64) {
         self.write_off(now, slot, window);
         let path = &self.paths[slot];
         let free = window.saturating_sub(path.sent.bytes_in_flight) / path.packet_size.max(1);
         self.take_back(slot, usize::try_from(free).unwrap_or(usize::MAX));
     }
 
-    pub(super) fn window_cut(&mut self, now: Time, slot: usize, window: u64) {
+    pub(super) fn window_cut(&mut self, now: Time, slot: PathIndex, window: u64) {
         let path = self.paths[slot].id;
         let event = RecoveryEvent::WindowCut { path, window };
-        let action = self.policies.recovery.on_event(now, event, &self.views);
+        let action = self.policies.recovery.on_event(now, event, self.paths.views());
         self.carry_out(now, action, None);
         self.tell_scheduler(now, [SchedulerEvent::WindowCut(path, window)]);
     }
 
     /// No feedback about a path for a timeout.
-    pub(super) fn path_timeout(&mut self, now: Time, slot: usize) {
+    pub(super) fn path_timeout(&mut self, now: Time, slot: PathIndex) {
         let alternatives = self.has_alternative(slot);
         let loses_flight = self.policies.detector.timeout_loses_flight();
         let path = &mut self.paths[slot];
@@ -115,7 +116,7 @@ impl Connection {
             self.lose_flight(now, slot);
         }
         let event = RecoveryEvent::Timeout { path: id, consecutive, alternatives };
-        let action = self.policies.recovery.on_event(now, event, &self.views);
+        let action = self.policies.recovery.on_event(now, event, self.paths.views());
         self.carry_out(now, action, None);
         if window < before {
             self.window_cut(now, slot, window);
@@ -127,7 +128,7 @@ impl Connection {
     }
 
     /// Whether a path has timed out, and its silence is not to be explained by chance.
-    pub(super) fn seems_dead(&self, slot: usize) -> bool {
+    pub(super) fn seems_dead(&self, slot: PathIndex) -> bool {
         let path = &self.paths[slot];
         let loss = path.loss.mean.max(SUPPOSED_LOSS);
         let by_chance = anabranch_types::math::pow(loss, f64::from(path.sent_in_silence));
@@ -136,29 +137,26 @@ impl Connection {
     }
 
     /// Declares everything in flight on a path lost.
-    fn lose_flight(&mut self, now: Time, slot: usize) {
+    fn lose_flight(&mut self, now: Time, slot: PathIndex) {
         let mut numbers = core::mem::take(&mut self.scratch.numbers);
         numbers.clear();
         numbers.extend(self.paths[slot].sent.open().map(|(number, _)| number));
-        let mut digest = Digest::default();
-        let mut windows = core::mem::take(&mut self.scratch.windows);
-        windows.clear();
+        let mut outcome = AckOutcome::of(&self.paths[slot]);
         for number in &numbers {
-            self.declare_lost(now, slot, *number, &mut digest, &mut windows);
+            self.declare_lost(now, slot, *number, &mut outcome);
         }
         self.scratch.numbers = numbers;
-        self.settle(now, slot, &digest, &mut windows);
-        self.scratch.windows = windows;
+        self.settle(now, slot, &outcome);
     }
 
     /// Makes everything that a path carries due on the others, without telling congestion control.
-    pub(super) fn reinject(&mut self, now: Time, slot: usize) {
+    pub(super) fn reinject(&mut self, now: Time, slot: PathIndex) {
         self.write_off(now, slot, 0);
         self.take_back(slot, 0);
     }
 
     /// Treats what is in flight on a path beyond its oldest `keep` bytes as missing.
-    fn write_off(&mut self, now: Time, slot: usize, keep: u64) {
+    fn write_off(&mut self, now: Time, slot: PathIndex, keep: u64) {
         let mut numbers = core::mem::take(&mut self.scratch.numbers);
         numbers.clear();
         let mut bytes = 0;
@@ -168,8 +166,6 @@ impl Connection {
                 numbers.push(number);
             }
         }
-        let mut windows = core::mem::take(&mut self.scratch.windows);
-        windows.clear();
         let mut packets = 0;
         for number in &numbers {
             let Some(packet) = self.paths[slot].sent.resolve(*number, Fate::WrittenOff) else {
@@ -181,16 +177,13 @@ impl Connection {
             packets += u32::from(packet.carried.is_some());
             let mut nth = 0;
             while let Some(carried) = self.paths[slot].sent.symbol(*number, &packet, nth) {
-                self.send.on_resolved(carried, slot as u8, false);
+                self.send.on_resolved(carried, slot.0, false);
                 self.symbol_lost(now, slot, carried);
-                if !windows.contains(&carried.window()) {
-                    windows.push(carried.window());
-                }
+                self.touch(carried.window());
                 nth += 1;
             }
         }
-        self.provision_all(now, &mut windows);
-        self.scratch.windows = windows;
+        self.provision_all(now);
         self.scratch.numbers = numbers;
         if packets > 0 {
             let path = self.paths[slot].id;
@@ -199,7 +192,7 @@ impl Connection {
     }
 
     /// Stops using a path until something is heard of it.
-    pub(super) fn suspect(&mut self, now: Time, slot: usize, reason: &'static str) {
+    pub(super) fn suspect(&mut self, now: Time, slot: PathIndex, reason: &'static str) {
         if !matches!(self.paths[slot].state, PathState::Active | PathState::Probation) {
             return;
         }
@@ -207,21 +200,21 @@ impl Connection {
         let path = self.paths[slot].id;
         self.observe(now, Observation::PathState { path, state: PathState::Suspect, reason });
         let action =
-            self.policies.recovery.on_event(now, RecoveryEvent::PathDown(path), &self.views);
+            self.policies.recovery.on_event(now, RecoveryEvent::PathDown(path), self.paths.views());
         self.carry_out(now, action, None);
         self.emit(Event::PathDown(path));
         self.went_down(now, slot);
     }
 
     /// A path is not usable any more: it keeps neither queue nor hold.
-    pub(super) fn went_down(&mut self, now: Time, slot: usize) {
+    pub(super) fn went_down(&mut self, now: Time, slot: PathIndex) {
         self.take_back(slot, 0);
         self.paths[slot].hold_until = None;
         self.tell_scheduler(now, [SchedulerEvent::PathDown(self.paths[slot].id)]);
     }
 
     /// Feedback about a path arrived.
-    pub(super) fn heard(&mut self, now: Time, slot: usize) {
+    pub(super) fn heard(&mut self, now: Time, slot: PathIndex) {
         let before = self.paths[slot].state;
         self.paths[slot].on_feedback(now);
         let state = self.paths[slot].state;
@@ -233,15 +226,16 @@ impl Connection {
         }
     }
 
-    pub(super) fn path_is_up(&mut self, now: Time, slot: usize, reason: &'static str) {
+    pub(super) fn path_is_up(&mut self, now: Time, slot: PathIndex, reason: &'static str) {
         let (path, state) = (self.paths[slot].id, self.paths[slot].state);
         self.observe(now, Observation::PathState { path, state, reason });
         self.emit(Event::PathUp(path));
-        let action = self.policies.recovery.on_event(now, RecoveryEvent::PathUp(path), &self.views);
+        let action =
+            self.policies.recovery.on_event(now, RecoveryEvent::PathUp(path), self.paths.views());
         self.carry_out(now, action, None);
         self.tell_scheduler(now, [SchedulerEvent::PathUp(path)]);
         // Others may have been kept only for want of an alternative.
-        for other in (0..self.paths.len()).filter(|other| *other != slot) {
+        for other in self.paths.indices().filter(|other| *other != slot) {
             if self.seems_dead(other) {
                 self.suspect(now, other, "silent while another path answers");
             }

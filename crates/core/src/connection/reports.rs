@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use super::Connection;
 use super::packet::PacketBuilder;
+use super::paths::PathIndex;
 use crate::wire::{AckHeader, ControlFrame, RankEntry, RankFrame};
 
 /// Bytes that reports leave for the frames after them: the longest CLOSE fits.
@@ -18,11 +19,12 @@ impl Connection {
     /// what follows; returns the bits that are left.
     pub(super) fn write_acks(&mut self, about: u16, packet: &mut PacketBuilder<'_>) -> u16 {
         let mut left = about;
-        for (slot, path) in self.paths.iter_mut().enumerate() {
-            let bit = 1 << slot;
+        for slot in self.paths.indices() {
+            let bit = slot.bit();
             if left & bit == 0 {
                 continue;
             }
+            let path = &mut self.paths[slot];
             let received = &mut path.received;
             let header = AckHeader {
                 path: path.id,
@@ -46,20 +48,20 @@ impl Connection {
     }
 
     /// Whether no usable path is known to be quicker: credit that takes a slow path stalls a fast one.
-    fn is_quickest(&self, slot: usize) -> bool {
-        let delay = |slot: usize| {
+    fn is_quickest(&self, slot: PathIndex) -> bool {
+        let delay = |slot: PathIndex| {
             let rtt = self.paths[slot].rtt.view();
             if rtt.samples > 0 { rtt.min } else { Duration::MAX }
         };
         let own = delay(slot);
-        (0..self.paths.len()).all(|other| !self.may_carry_data(other) || delay(other) >= own)
+        self.paths.indices().all(|other| !self.may_carry_data(other) || delay(other) >= own)
     }
 
     /// Acknowledgements and control frames that are due on the packet's path.
     pub(super) fn write_small(&mut self, packet: &mut PacketBuilder<'_>) {
         let slot = packet.slot;
         let due = core::mem::take(&mut self.paths[slot].acks_due_about);
-        if due == 0 && self.path_control[slot].is_empty() && self.control.is_empty() {
+        if due == 0 && self.paths[slot].control_queue.is_empty() && self.control.is_empty() {
             return;
         }
         let left = self.write_acks(due, packet);
@@ -73,7 +75,7 @@ impl Connection {
         if floor >= path.floor_announced + FLOOR_STEP && (due != 0 || !self.control.is_empty()) {
             self.paths[slot].floor_announced = floor;
             let frame = ControlFrame::AckFloor { path: self.paths[slot].id, floor };
-            self.path_control[slot].push_back(frame);
+            self.paths[slot].control_queue.push_back(frame);
         }
         self.write_control(packet);
     }
@@ -93,12 +95,12 @@ impl Connection {
         let slot = packet.slot;
         let usable = self.may_carry_data(slot) && self.is_quickest(slot);
         loop {
-            let own = self.path_control[slot].front();
+            let own = self.paths[slot].control_queue.front();
             let frame = match own.or(if usable { self.control.front() } else { None }) {
                 Some(frame) if packet.append_small(|w| frame.encode(w)).is_ok() => *frame,
                 _ => break,
             };
-            if self.path_control[slot].pop_front().is_none() {
+            if self.paths[slot].control_queue.pop_front().is_none() {
                 self.control.pop_front();
             }
             let path = &mut self.paths[slot];

@@ -88,7 +88,7 @@ pub struct ConnectionStats {
 impl Connection {
     /// Figures as of now.
     pub fn stats(&self) -> ConnectionStats {
-        let paths = self.paths.iter().enumerate().map(|(slot, path)| PathStats {
+        let paths = self.paths.indexed().map(|(slot, path)| PathStats {
             silent: self.seems_dead(slot),
             id: path.id,
             address: path.address,

@@ -6,9 +6,10 @@ use anabranch_types::Time;
 
 use super::Connection;
 use super::packet::PacketBuilder;
-use super::queue::Assigned;
+use super::paths::PathIndex;
 use crate::coding::send::Taken;
 use crate::observe::Observation;
+use crate::path::queue::QueuedSymbol;
 use crate::path::sent::Carried;
 use crate::wire::codec::NoSpace;
 use crate::wire::{REPAIR_OVERHEAD, RepairFrame, SourceFrame};
@@ -21,7 +22,7 @@ const LEAST_ROOM: usize = SYMBOL_HEAD + 16;
 /// What became of a scheduler's picks.
 enum Picked {
     /// This symbol leaves now.
-    Now(Assigned),
+    Now(QueuedSymbol),
     /// They wait in queues.
     Queued,
     /// They named nothing that exists.
@@ -78,11 +79,11 @@ impl Connection {
         let slot = packet.slot;
         let window = self.send.views().iter().find(|view| view.has_work());
         let Some(work) = window.map(|view| Work::Window(view.id)) else { return false };
-        let Some(taken) = self.send.take(work, slot as u8) else { return false };
+        let Some(taken) = self.send.take(work, slot.0) else { return false };
         let written = self.write_symbol(&taken, packet);
         if !written {
             let (not_before, reason) = (Time::ZERO, "due, but the probe was full");
-            self.put_first(slot, Assigned { work, taken, not_before, reason });
+            self.put_first(slot, QueuedSymbol { work, taken, not_before, reason });
         }
         written
     }
@@ -104,9 +105,9 @@ impl Connection {
     }
 
     /// A further symbol for a packet that has one, if the next of this path fits.
-    fn next_beside(&mut self, packet: &PacketBuilder<'_>) -> Option<Assigned> {
+    fn next_beside(&mut self, packet: &PacketBuilder<'_>) -> Option<QueuedSymbol> {
         let (now, slot, room) = (packet.now, packet.slot, packet.room() - SYMBOL_HEAD);
-        let queue = &mut self.queues[slot];
+        let queue = &mut self.paths[slot].queue;
         queue.ripen(now);
         if queue.front().is_some_and(|front| usize::from(front.taken.length) > room) {
             return None;
@@ -118,7 +119,12 @@ impl Connection {
 
     /// The symbol to send on this path now: from its queue, or else what the scheduler says. `beside` is the
     /// room for its payload in a packet that has a symbol already.
-    fn next_symbol(&mut self, now: Time, slot: usize, beside: Option<usize>) -> Option<Assigned> {
+    fn next_symbol(
+        &mut self,
+        now: Time,
+        slot: PathIndex,
+        beside: Option<usize>,
+    ) -> Option<QueuedSymbol> {
         let idle = |connection: &mut Self| match beside {
             None => connection.idle(slot),
             // The packet has to leave before it shows whether the path has room to spare.
@@ -151,7 +157,7 @@ impl Connection {
     }
 
     /// The scheduler has nothing for this path until something changes.
-    fn idle(&mut self, slot: usize) -> Option<Assigned> {
+    fn idle(&mut self, slot: PathIndex) -> Option<QueuedSymbol> {
         let path = &mut self.paths[slot];
         path.idle_at = self.changes;
         // The window has room and there is nothing to fill it with.
@@ -165,7 +171,7 @@ impl Connection {
     fn take_picks(
         &mut self,
         now: Time,
-        slot: usize,
+        slot: PathIndex,
         reason: Reason,
         beside: Option<usize>,
     ) -> Picked {
@@ -177,7 +183,7 @@ impl Connection {
         {
             let (work, not_before) = (pick.work, pick.not_before);
             if let Some(taken) = self.take_for(now, work, slot, beside) {
-                picked = Picked::Now(Assigned { work, taken, not_before, reason });
+                picked = Picked::Now(QueuedSymbol { work, taken, not_before, reason });
             }
         } else {
             for pick in &picks {
@@ -190,7 +196,7 @@ impl Connection {
         picked
     }
 
-    fn explain(&mut self, now: Time, slot: usize, sent: &Assigned) {
+    fn explain(&mut self, now: Time, slot: PathIndex, sent: &QueuedSymbol) {
         if self.observer.is_none() {
             return;
         }
@@ -237,7 +243,7 @@ impl Connection {
             None => packet.carried = Some(taken.carried),
             Some(_) => self.paths[packet.slot].sent.carry_beside(taken.carried),
         }
-        self.send.on_sent(taken.carried, packet.slot as u8);
+        self.send.on_sent(taken.carried, packet.slot.0);
         self.changed();
         true
     }

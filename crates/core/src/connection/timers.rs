@@ -6,7 +6,8 @@ use anabranch_types::Time;
 use core::time::Duration;
 
 use super::Connection;
-use super::feedback::Digest;
+use super::feedback::AckOutcome;
+use super::paths::PathIndex;
 use crate::path::Path;
 use crate::wire::CloseCode;
 
@@ -64,7 +65,7 @@ impl Connection {
             earliest.add(self.closing.deadline(), TimeoutReason::Closed);
             return earliest.get();
         }
-        for (slot, path) in self.paths.iter().enumerate() {
+        for (slot, path) in self.paths.indexed() {
             if path.state == PathState::Closed {
                 continue;
             }
@@ -85,9 +86,9 @@ impl Connection {
         earliest.get()
     }
 
-    fn sending_timers(&self, slot: usize, earliest: &mut Earliest) {
+    fn sending_timers(&self, slot: PathIndex, earliest: &mut Earliest) {
         let path = &self.paths[slot];
-        let queue = &self.queues[slot];
+        let queue = &path.queue;
         earliest.add(queue.next_ripening(), TimeoutReason::Scheduler);
         let pacing = path.pacer.next_send(path.packet_size);
         if !path.window_open() || pacing == Time::ZERO {
@@ -120,7 +121,7 @@ impl Connection {
             self.vanish(now, CloseCode::IDLE, "nothing was heard for the idle timeout");
             return;
         }
-        for slot in 0..self.paths.len() {
+        for slot in self.paths.indices() {
             if self.paths[slot].state != PathState::Closed {
                 self.path_timers(now, slot);
             }
@@ -154,11 +155,11 @@ impl Connection {
         latest.map(|time| time + BLOCKED_PROBE)
     }
 
-    fn path_timers(&mut self, now: Time, slot: usize) {
+    fn path_timers(&mut self, now: Time, slot: PathIndex) {
         if self.paths[slot].ack_due.is_some_and(|due| due <= now) {
             self.route_ack(now, slot);
         }
-        if self.queues[slot].ripen(now) {
+        if self.paths[slot].queue.ripen(now) {
             self.changed();
         }
         if self.paths[slot].hold_until.is_some_and(|until| until <= now) {
@@ -182,22 +183,18 @@ impl Connection {
         }
     }
 
-    fn loss_timer(&mut self, now: Time, slot: usize) {
-        let prior_in_flight = self.paths[slot].sent.bytes_in_flight;
-        let mut digest = Digest::default();
-        let mut windows = core::mem::take(&mut self.scratch.windows);
-        windows.clear();
-        self.detect_losses(now, slot, &mut digest, &mut windows);
-        if digest.lost_packets > 0 {
-            self.inform_congestion(now, slot, &digest, prior_in_flight, None);
+    fn loss_timer(&mut self, now: Time, slot: PathIndex) {
+        let mut outcome = AckOutcome::of(&self.paths[slot]);
+        self.detect_losses(now, slot, &mut outcome);
+        if outcome.lost_packets > 0 {
+            self.inform_congestion(now, slot, &outcome);
         }
-        self.settle(now, slot, &digest, &mut windows);
-        self.scratch.windows = windows;
+        self.settle(now, slot, &outcome);
     }
 
     /// The peer moved to a new key: the old one opens stragglers for three timeouts more.
     pub(super) fn keep_old_key(&mut self) {
-        let longest = (0..self.paths.len()).map(|slot| self.base_timeout(slot).base).max();
+        let longest = self.paths.indices().map(|slot| self.base_timeout(slot).base).max();
         self.old_key_until =
             Some(self.last_received + longest.unwrap_or(Duration::from_secs(1)) * 3);
     }

@@ -2,34 +2,30 @@
 
 use core::time::Duration;
 
-use anabranch_policy::redundancy::RedundancyView;
+use anabranch_policy::Scheduler;
+use anabranch_policy::redundancy::{RedundancyPolicy, RedundancyView};
 use anabranch_policy::scheduler::{Pull, SchedulerAction, SchedulerEvent};
 use anabranch_policy::view::{
-    Blocked, Demand, FreshView, MAX_PATHS, PathState, SchedulerView, TrafficClass, WindowId,
+    Blocked, Demand, FreshView, LossView, MAX_PATHS, SchedulerView, TrafficClass, WindowId,
 };
-use anabranch_policy::{LossDetector, Scheduler};
 use anabranch_types::Time;
 
 use super::Connection;
-use crate::path::{Path, ProbeTimeout};
+use super::paths::probe_timeout;
+use super::paths::{PathIndex, PathTable};
+use crate::coding::send::SendWindows;
+use crate::path::ProbeTimeout;
+use crate::stream::Streams;
 
 impl Connection {
     /// Probe timeout of a path, before back-off.
-    pub(super) fn base_timeout(&self, slot: usize) -> ProbeTimeout {
+    pub(super) fn base_timeout(&self, slot: PathIndex) -> ProbeTimeout {
         probe_timeout(self.policies.detector.as_ref(), &self.paths[slot])
     }
 
     /// Brings every path's snapshot up to date.
     pub(super) fn refresh_views(&mut self, now: Time) {
-        self.views.clear();
-        for (slot, path) in self.paths.iter().enumerate() {
-            let timeout = probe_timeout(self.policies.detector.as_ref(), path);
-            let mut view = path.view(now, slot as u8, self.queues[slot].len(), timeout);
-            if self.is_usable(slot) && !self.fits(slot) {
-                view.state = PathState::Validating;
-            }
-            self.views.push(view);
-        }
+        self.paths.refresh(now, self.send.widest(), self.policies.detector.as_ref());
     }
 
     fn fresh(&self) -> FreshView {
@@ -61,23 +57,19 @@ impl Connection {
         self.fresh().blocked.is_some_and(Blocked::by_receiver)
     }
 
-    /// The redundancy policy's surroundings.
-    pub(super) fn redundancy_view(&self, now: Time, class: TrafficClass) -> RedundancyView<'_> {
-        let totals = self.send.totals();
-        let pending = self.streams.pending();
-        RedundancyView {
-            now,
-            paths: &self.views,
-            loss: self.policies.estimator.aggregate(),
-            max_symbols: self.send.max_symbols(),
-            max_symbol_size: self.symbol_capacity(),
-            waiting_bytes: pending.bytes,
-            flushing: pending.bytes == 0,
-            class,
-            sources_sent: totals.sources,
-            repairs_sent: totals.repairs,
-            repairs_unneeded: totals.repairs_unneeded,
-        }
+    /// Asks the redundancy policy about data of a class.
+    pub(super) fn ask_redundancy<R>(
+        &mut self,
+        now: Time,
+        class: TrafficClass,
+        ask: impl FnOnce(&mut dyn RedundancyPolicy, &RedundancyView<'_>) -> R,
+    ) -> R {
+        self.refresh_views(now);
+        let max_symbol_size = self.symbol_capacity();
+        let Connection { paths, send, streams, policies, .. } = self;
+        let loss = policies.estimator.aggregate();
+        let surroundings = Surroundings { paths, send, streams, loss, max_symbol_size };
+        ask(policies.redundancy.as_mut(), &surroundings.at(now, class))
     }
 
     /// Lets the scheduler look at the connection; the paths' snapshots must be up to date.
@@ -87,22 +79,23 @@ impl Connection {
         ask: impl FnOnce(&mut dyn Scheduler, &SchedulerView<'_>) -> R,
     ) -> R {
         let fresh = self.fresh();
-        let mut scheduler = core::mem::replace(&mut self.policies.scheduler, Box::new(Absent));
-        let surroundings = self.redundancy_view(now, fresh.class);
+        let max_symbol_size = self.symbol_capacity();
+        let Connection { paths, send, streams, policies, .. } = self;
+        let loss = policies.estimator.aggregate();
+        let surroundings = Surroundings { paths, send, streams, loss, max_symbol_size };
+        let surroundings = surroundings.at(now, fresh.class);
         let view = SchedulerView {
             now,
-            paths: &self.views,
-            windows: self.send.views(),
+            paths: paths.views(),
+            windows: send.views(),
             fresh,
-            demand: Demand::of(self.policies.redundancy.as_ref(), &surroundings),
+            demand: Demand::of(policies.redundancy.as_ref(), &surroundings),
         };
-        let answer = ask(scheduler.as_mut(), &view);
-        self.policies.scheduler = scheduler;
-        answer
+        ask(policies.scheduler.as_mut(), &view)
     }
 
     /// Asks the scheduler what `slot` sends; picks are left in the scratch space.
-    pub(super) fn pull(&mut self, now: Time, slot: usize) -> Pull {
+    pub(super) fn pull(&mut self, now: Time, slot: PathIndex) -> Pull {
         self.watch_credit(now);
         self.refresh_views(now);
         let path = self.paths[slot].id;
@@ -156,12 +149,12 @@ impl Connection {
                 self.assign(now, pick, "assigned ahead");
             }
             SchedulerAction::Unbind { path, keep } => {
-                if let Some(slot) = self.slot_of(path) {
+                if let Some(slot) = self.paths.open(path) {
                     self.take_back(slot, usize::try_from(keep).unwrap_or(usize::MAX));
                 }
             }
             SchedulerAction::Penalise(path) => {
-                if let Some(slot) = self.slot_of(path) {
+                if let Some(slot) = self.paths.open(path) {
                     self.paths[slot].congestion.penalise();
                     self.paths[slot].update_pacing(now);
                 }
@@ -183,9 +176,9 @@ impl Connection {
         if !window.closed || self.resends() {
             return;
         }
-        self.refresh_views(now);
-        let view = self.redundancy_view(now, window.class);
-        let more = self.policies.redundancy.still_needed(&window, &[0; MAX_PATHS], &view);
+        let more = self.ask_redundancy(now, window.class, |policy, view| {
+            policy.still_needed(&window, &[0; MAX_PATHS], view)
+        });
         if more > 0 {
             let rtt = self.quickest_rtt();
             self.send.add_due(now, id, more, rtt);
@@ -196,21 +189,31 @@ impl Connection {
     }
 }
 
-fn probe_timeout(detector: &dyn LossDetector, path: &Path) -> ProbeTimeout {
-    ProbeTimeout { base: detector.timeout(&path.rtt.view()), doublings: detector.backoff_limit() }
+/// What the redundancy policy is shown.
+struct Surroundings<'a> {
+    paths: &'a PathTable,
+    send: &'a SendWindows,
+    streams: &'a Streams,
+    loss: LossView,
+    max_symbol_size: u16,
 }
 
-/// Stands in while the real scheduler is being asked.
-#[derive(Debug)]
-struct Absent;
-
-impl Scheduler for Absent {
-    fn pull(
-        &mut self,
-        _: anabranch_types::PathId,
-        _: &SchedulerView<'_>,
-        _: &mut Vec<anabranch_policy::scheduler::Pick>,
-    ) -> anabranch_policy::scheduler::Pull {
-        anabranch_policy::scheduler::Pull::Idle("absent")
+impl<'a> Surroundings<'a> {
+    fn at(&self, now: Time, class: TrafficClass) -> RedundancyView<'a> {
+        let totals = self.send.totals();
+        let pending = self.streams.pending();
+        RedundancyView {
+            now,
+            paths: self.paths.views(),
+            loss: self.loss,
+            max_symbols: self.send.max_symbols(),
+            max_symbol_size: self.max_symbol_size,
+            waiting_bytes: pending.bytes,
+            flushing: pending.bytes == 0,
+            class,
+            sources_sent: totals.sources,
+            repairs_sent: totals.repairs,
+            repairs_unneeded: totals.repairs_unneeded,
+        }
     }
 }

@@ -4,11 +4,13 @@ pub mod control;
 pub mod ecn;
 pub mod mtu;
 pub mod pacer;
+pub(crate) mod queue;
 pub mod rate;
 pub mod received;
 pub mod rtt;
 pub mod sent;
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use anabranch_policy::PolicySpec;
@@ -17,10 +19,12 @@ use anabranch_policy::view::{InterLoss, LossView, PathState, PathView};
 use anabranch_types::{Bitrate, PathId, Time};
 use core::time::Duration;
 
+use crate::wire::ControlFrame;
 use control::ControlInFlight;
 use ecn::EcnValidation;
 use mtu::PathMtu;
 use pacer::Pacer;
+use queue::PathQueue;
 use rate::RateSampler;
 use received::{Ecn, Received};
 use rtt::RttEstimator;
@@ -96,6 +100,10 @@ pub struct Path {
     pub backup: bool,
     /// Packets sent and their fates.
     pub sent: SentPackets,
+    /// Symbols assigned to the path that have not left.
+    pub(crate) queue: PathQueue,
+    /// Control frames that have to leave on this path.
+    pub(crate) control_queue: VecDeque<ControlFrame>,
     /// Control frames in those of them whose fate is open.
     pub control: ControlInFlight,
     /// Packets received.
@@ -175,6 +183,8 @@ impl Path {
             state: PathState::Validating,
             backup: false,
             sent: SentPackets::default(),
+            queue: PathQueue::default(),
+            control_queue: VecDeque::new(),
             control: ControlInFlight::default(),
             received: Received::default(),
             rtt: RttEstimator::default(),
@@ -369,9 +379,13 @@ impl Path {
         }
     }
 
-    /// The snapshot that policies see; `queued` symbols wait for the path, and `timeout` is the probe
-    /// timeout before back-off.
-    pub fn view(&self, now: Time, slot: u8, queued: usize, timeout: ProbeTimeout) -> PathView {
+    /// Whether data may be sent on the path, if it is not too long for it.
+    pub fn is_usable(&self) -> bool {
+        matches!(self.state, PathState::Active | PathState::Probation)
+    }
+
+    /// The snapshot that policies see; `timeout` is the probe timeout before back-off.
+    pub fn view(&self, now: Time, slot: u8, timeout: ProbeTimeout) -> PathView {
         PathView {
             id: self.id,
             slot,
@@ -380,7 +394,7 @@ impl Path {
             cwnd: self.congestion.window(),
             ssthresh: self.congestion.ssthresh(),
             bytes_in_flight: self.sent.bytes_in_flight,
-            bytes_queued: queued as u64 * self.packet_size,
+            bytes_queued: self.queue.len() as u64 * self.packet_size,
             packet_size: self.packet_size,
             ready: self.ready(now),
             next_send: self.pacer.next_send(self.packet_size),

@@ -1,0 +1,155 @@
+//! The paths of a connection, and the snapshots of them that policies see.
+
+use core::ops::{Index, IndexMut};
+
+use anabranch_policy::LossDetector;
+use anabranch_policy::view::{PathState, PathView};
+use anabranch_types::{PathId, Time};
+
+use super::mtu::room_of;
+use crate::path::{Path, ProbeTimeout};
+
+/// The place of a path in everything that is kept per path. It is used again once the path is closed; the
+/// identifier never is, because it is part of the nonce (`docs/spec/wire-0.md`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct PathIndex(pub(super) u8);
+
+impl PathIndex {
+    /// Its bit in masks of paths.
+    pub(super) fn bit(self) -> u16 {
+        1 << self.0
+    }
+}
+
+impl From<PathIndex> for usize {
+    fn from(index: PathIndex) -> usize {
+        index.0.into()
+    }
+}
+
+/// All paths, closed ones whose place nobody has taken yet included.
+///
+/// Whoever borrows a path to change it makes its snapshot stale, so that policies are shown new ones of
+/// the paths that changed, and only of those.
+#[derive(Debug, Default)]
+pub(super) struct PathTable {
+    paths: Vec<Path>,
+    /// Aligned with `paths` once they have been brought up to date.
+    views: Vec<PathView>,
+    /// Bits of the paths that may have changed since their snapshots were made.
+    stale: u16,
+    /// When the snapshots were made, and for which length of the longest symbol.
+    made: (Time, u16),
+}
+
+impl PathTable {
+    /// Every path with its place.
+    pub(super) fn indexed(&self) -> impl Iterator<Item = (PathIndex, &Path)> {
+        self.paths.iter().enumerate().map(|(at, path)| (PathIndex(at as u8), path))
+    }
+
+    /// Every path.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Path> {
+        self.paths.iter()
+    }
+
+    /// Every path, to change it.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Path> {
+        self.stale = u16::MAX;
+        self.paths.iter_mut()
+    }
+
+    /// Every place, in order.
+    pub(super) fn indices(&self) -> impl DoubleEndedIterator<Item = PathIndex> + Clone + use<> {
+        (0..self.paths.len() as u8).map(PathIndex)
+    }
+
+    /// Every place, in order from `first` on and around.
+    pub(super) fn indices_from(&self, first: PathIndex) -> impl Iterator<Item = PathIndex> + use<> {
+        let (first, count) = (first.0, self.paths.len() as u8);
+        (first..count).chain(0..first.min(count)).map(PathIndex)
+    }
+
+    /// The first path of which `is` holds.
+    pub(super) fn find(&self, is: impl Fn(&Path) -> bool) -> Option<PathIndex> {
+        self.paths.iter().position(is).map(|at| PathIndex(at as u8))
+    }
+
+    /// The open path with this identifier.
+    #[inline]
+    pub(super) fn open(&self, id: PathId) -> Option<PathIndex> {
+        self.find(|path| path.id == id && path.state != PathState::Closed)
+    }
+
+    /// Paths that are not closed.
+    pub(super) fn count_open(&self) -> usize {
+        self.paths.iter().filter(|path| path.state != PathState::Closed).count()
+    }
+
+    /// Puts a path in the first free place.
+    pub(super) fn insert(&mut self, path: Path) -> PathIndex {
+        let free = self.find(|path| path.state == PathState::Closed);
+        let index = free.unwrap_or(PathIndex(self.paths.len() as u8));
+        self.stale |= index.bit();
+        match self.paths.get_mut(usize::from(index)) {
+            Some(place) => *place = path,
+            None => self.paths.push(path),
+        }
+        index
+    }
+
+    /// The snapshots as [`refresh`](Self::refresh) left them.
+    pub(super) fn views(&self) -> &[PathView] {
+        &self.views
+    }
+
+    /// A path to change, and the snapshots of all as they are.
+    pub(super) fn with_views(&mut self, index: PathIndex) -> (&mut Path, &[PathView]) {
+        self.stale |= index.bit();
+        (&mut self.paths[usize::from(index)], &self.views)
+    }
+
+    /// Brings the snapshots up to date. The longest symbol that is still needed has `widest` bytes.
+    pub(super) fn refresh(&mut self, now: Time, widest: u16, detector: &dyn LossDetector) {
+        if self.made != (now, widest) {
+            self.made = (now, widest);
+            self.stale = u16::MAX;
+        }
+        for (at, path) in self.paths.iter().enumerate() {
+            if self.stale & (1 << at) == 0 {
+                continue;
+            }
+            let mut view = path.view(now, at as u8, probe_timeout(detector, path));
+            if path.is_usable() && room_of(path) < widest {
+                view.state = PathState::Validating;
+            }
+            match self.views.get_mut(at) {
+                Some(place) => *place = view,
+                None => self.views.push(view),
+            }
+        }
+        self.stale = 0;
+    }
+}
+
+impl Index<PathIndex> for PathTable {
+    type Output = Path;
+
+    #[inline]
+    fn index(&self, index: PathIndex) -> &Path {
+        &self.paths[usize::from(index)]
+    }
+}
+
+impl IndexMut<PathIndex> for PathTable {
+    #[inline]
+    fn index_mut(&mut self, index: PathIndex) -> &mut Path {
+        self.stale |= index.bit();
+        &mut self.paths[usize::from(index)]
+    }
+}
+
+/// Probe timeout of a path, before back-off.
+pub(super) fn probe_timeout(detector: &dyn LossDetector, path: &Path) -> ProbeTimeout {
+    ProbeTimeout { base: detector.timeout(&path.rtt.view()), doublings: detector.backoff_limit() }
+}
