@@ -169,7 +169,7 @@ impl Links {
     }
 
     /// Takes a packet in at `now`, unless the queue is full.
-    #[inline]
+    #[inline(always)]
     pub(super) fn offer(
         &mut self,
         link: usize,

@@ -134,7 +134,7 @@ impl Slab {
         self.live
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn insert(&mut self, packet: Packet, payload: Payload) -> u32 {
         if self.live * 2 >= self.packets.len() {
             self.grow(packet);

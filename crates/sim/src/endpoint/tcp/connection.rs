@@ -26,6 +26,17 @@ pub(super) enum ReceivingEnd {
     Meta(Box<MetaReceiver>),
 }
 
+/// Hands over what the ends of several paths have. Through a pointer, so that the code that sends over
+/// a single path has its only other caller in place.
+fn drain(
+    mut poll: impl FnMut() -> Option<(usize, Segment)>,
+    send: &mut dyn FnMut(usize, Segment),
+) {
+    while let Some((path, segment)) = poll() {
+        send(path, segment);
+    }
+}
+
 impl SendingEnd {
     /// A sender over `paths` paths.
     ///
@@ -126,9 +137,7 @@ impl SendingEnd {
                 while sender.poll_event().is_some() {}
             }
             SendingEnd::Meta(sender) => {
-                while let Some((path, segment)) = sender.poll_transmit(now) {
-                    send(path, segment);
-                }
+                drain(|| sender.poll_transmit(now), &mut send);
             }
         }
     }
@@ -229,9 +238,7 @@ impl ReceivingEnd {
                 }
             }
             ReceivingEnd::Meta(receiver) => {
-                while let Some((path, segment)) = receiver.poll_transmit(now) {
-                    send(path, segment);
-                }
+                drain(|| receiver.poll_transmit(now), &mut send);
             }
         }
     }
