@@ -164,7 +164,7 @@ impl Network {
         match self.links.take(link.0 as usize, &mut self.packets) {
             Due::Packet(taken) => {
                 if let Some(time) = taken.following {
-                    self.arm(link.0, time);
+                    self.wheel.start(&mut self.links, link.0, time);
                 }
                 if taken.lost {
                     Some(self.lose(watch, link, taken.handle, DropCause::Random))
@@ -238,7 +238,7 @@ impl Network {
     #[inline(always)]
     fn enter(&mut self, watch: &mut Watch<'_>, link: LinkId, handle: u32) -> Option<DropCause> {
         match self.links.offer(link.0 as usize, &mut self.packets, handle, self.now) {
-            Offer::First(time) => self.arm(link.0, time),
+            Offer::First(time) => self.wheel.start(&mut self.links, link.0, time),
             Offer::Behind => {}
             Offer::Refused => return Some(DropCause::QueueFull),
             Offer::Shaped => {

@@ -80,6 +80,12 @@ impl Wheel {
         self.link(entries, source, time);
     }
 
+    /// The same for a source that is not armed.
+    #[inline]
+    pub(super) fn start(&mut self, entries: &mut impl Entries, source: u32, time: Time) {
+        self.link(entries, source, time.as_nanos().max(self.now).min(u64::MAX - 1));
+    }
+
     /// When the first entry is due.
     pub(super) fn next(&self, entries: &mut impl Entries) -> Option<Time> {
         if self.levels == 0 {
@@ -87,67 +93,73 @@ impl Wheel {
         }
         let level = self.levels.trailing_zeros() as usize;
         let slot = level * SLOTS + self.occupied[level].trailing_zeros() as usize;
-        Some(Time::from_nanos(self.earliest(entries, slot)))
+        Some(Time::from_nanos(self.earliest(entries, slot).0))
     }
 
     /// Takes out the first entry that is due by `limit`: which source, and when.
     #[inline]
     pub(super) fn pop(&mut self, entries: &mut impl Entries, limit: Time) -> Option<(Time, u32)> {
-        let limit = limit.as_nanos();
-        loop {
-            if self.levels == 0 {
-                return None;
-            }
-            let level = self.levels.trailing_zeros() as usize;
-            let slot = level * SLOTS + self.occupied[level].trailing_zeros() as usize;
-            let first = self.lists[slot].first;
-            let Entry { time, next, .. } = *entries.entry(first);
-            if level == 0 || next == NONE {
-                if time > limit {
-                    return None;
-                }
-                // Nothing else is between the present and this entry, so all others stay in place.
-                self.now = time;
-                entries.entry(first).time = u64::MAX;
-                if next == NONE {
-                    self.empty(slot);
-                } else {
-                    self.lists[slot].first = next;
-                    entries.entry(next).previous = NONE;
-                }
-                return Some((Time::from_nanos(time), first));
-            }
-            if !self.spread(entries, slot, limit) {
-                return None;
-            }
+        if self.levels == 0 {
+            return None;
         }
+        let level = self.levels.trailing_zeros() as usize;
+        let slot = level * SLOTS + self.occupied[level].trailing_zeros() as usize;
+        let first = self.lists[slot].first;
+        let Entry { time, next, .. } = *entries.entry(first);
+        if level > 0 && next != NONE {
+            return self.spread(entries, slot, limit);
+        }
+        if time > limit.as_nanos() {
+            return None;
+        }
+        // Nothing else is between the present and this entry, so all others stay in place.
+        self.now = time;
+        entries.entry(first).time = u64::MAX;
+        if next == NONE {
+            self.empty(slot);
+        } else {
+            self.lists[slot].first = next;
+            entries.entry(next).previous = NONE;
+        }
+        Some((Time::from_nanos(time), first))
     }
 
-    /// Moves the present to the earliest entry of `slot` and its entries to the levels where they
-    /// then belong, unless that is after `limit`.
-    fn spread(&mut self, entries: &mut impl Entries, slot: usize, limit: u64) -> bool {
-        let earliest = self.earliest(entries, slot);
-        if earliest > limit {
-            return false;
+    /// Takes out the first entry of `slot`, unless it is due after `limit`, and moves the others to the
+    /// levels where they belong when that entry's time is the present.
+    fn spread(
+        &mut self,
+        entries: &mut impl Entries,
+        slot: usize,
+        limit: Time,
+    ) -> Option<(Time, u32)> {
+        let (earliest, first) = self.earliest(entries, slot);
+        if earliest > limit.as_nanos() {
+            return None;
         }
         self.now = earliest;
         let mut source = self.lists[slot].first;
         self.empty(slot);
         while source != NONE {
             let Entry { time, next, .. } = *entries.entry(source);
-            self.link(entries, source, time);
+            if source == first {
+                entries.entry(source).time = u64::MAX;
+            } else {
+                self.link(entries, source, time);
+            }
             source = next;
         }
-        true
+        Some((Time::from_nanos(earliest), first))
     }
 
-    /// The least time in a slot.
-    fn earliest(&self, entries: &mut impl Entries, slot: usize) -> u64 {
-        let mut earliest = u64::MAX;
+    /// The least time in a slot, and the first source that is due then.
+    fn earliest(&self, entries: &mut impl Entries, slot: usize) -> (u64, u32) {
+        let mut earliest = (u64::MAX, NONE);
         let mut source = self.lists[slot].first;
         while source != NONE {
             let entry = entries.entry(source);
-            earliest = earliest.min(entry.time);
+            if entry.time < earliest.0 {
+                earliest = (entry.time, source);
+            }
             source = entry.next;
         }
         earliest
