@@ -48,7 +48,8 @@ impl Faults {
         outputs: &mut Vec<LinkOutput<u32>>,
         packets: &mut Slab,
     ) {
-        let original = (*packets.packet(delivery.token), packets.payload(delivery.token).clone());
+        let copy = |packet: &mut Packet, payload: &mut Payload| (*packet, payload.clone());
+        let original = packets.with_payload(delivery.token, copy);
         let mut again = |(packet, payload): (Packet, Payload)| {
             let (size, ecn) = (packet.size, packet.ecn);
             let token = packets.insert(packet, payload);
@@ -84,19 +85,20 @@ impl Faults {
 
     fn damage(&mut self, delivery: Delivery<u32>, packets: &mut Slab) -> LinkOutput<u32> {
         let Delivery { time, token, .. } = delivery;
-        let (packet, payload) = packets.both_mut(token);
-        if let Payload::Datagram(bytes) = payload {
-            let before = bytes.len() as u32;
-            self.config.damage(&mut self.random, bytes);
-            packet.size -= (before - bytes.len() as u32).min(packet.size - 1);
-            return LinkOutput::Delivered(Delivery { size: packet.size, ..delivery });
-        }
-        let damaged =
-            self.random.chance(self.config.truncate) | self.random.chance(self.config.flip);
-        if damaged {
-            return LinkOutput::Dropped(Dropped { time, token, cause: DropCause::Damaged });
-        }
-        LinkOutput::Delivered(delivery)
+        packets.with_payload(token, |packet, payload| {
+            if let Payload::Datagram(bytes) = payload {
+                let before = bytes.len() as u32;
+                self.config.damage(&mut self.random, bytes);
+                packet.size -= (before - bytes.len() as u32).min(packet.size - 1);
+                return LinkOutput::Delivered(Delivery { size: packet.size, ..delivery });
+            }
+            let damaged =
+                self.random.chance(self.config.truncate) | self.random.chance(self.config.flip);
+            if damaged {
+                return LinkOutput::Dropped(Dropped { time, token, cause: DropCause::Damaged });
+            }
+            LinkOutput::Delivered(delivery)
+        })
     }
 
     /// A datagram of garbage that takes the way of `like`. There is none among other packets, where it

@@ -280,10 +280,12 @@ impl Network {
     }
 
     #[inline]
-    fn tell(&self, watch: &mut Watch<'_>, link: LinkId, kind: PacketEventKind, handle: u32) {
+    fn tell(&mut self, watch: &mut Watch<'_>, link: LinkId, kind: PacketEventKind, handle: u32) {
         if let Some(observer) = watch {
-            let (packet, payload) = (self.packets.packet(handle), self.packets.payload(handle));
-            observer.packet(&PacketEvent { time: self.now, link, kind, packet, payload });
+            let time = self.now;
+            self.packets.with_payload(handle, |packet, payload| {
+                observer.packet(&PacketEvent { time, link, kind, packet, payload });
+            });
         }
     }
 }

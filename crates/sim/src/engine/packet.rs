@@ -1,4 +1,5 @@
-use anabranch_tcp::Segment;
+use anabranch_tcp::segment::SackBlocks;
+use anabranch_tcp::{BareSegment, Segment};
 use anabranch_types::Time;
 
 use super::topology::END;
@@ -96,8 +97,9 @@ impl Packet {
     }
 }
 
-/// Every packet in the network, by handle. What a link needs of it and what it carries lie apart, so
-/// that a hop touches the former alone.
+/// Every packet in the network, by handle. What a link needs of it, what it carries, and the ranges that
+/// an acknowledgement of data out of order reports lie apart, so that a hop touches the first alone, and
+/// its ends the last seldom.
 ///
 /// A new packet takes the next free place behind the one before it, round and round, and at least
 /// half of the places are free. So packets sent one after the other lie one behind the other, and a
@@ -106,7 +108,8 @@ impl Packet {
 #[derive(Debug)]
 pub(super) struct Slab {
     packets: Vec<Packet>,
-    payloads: Vec<Cargo>,
+    cargo: Vec<Cargo>,
+    sacks: Vec<SackBlocks>,
     /// A bit for every place, set where it is free; all bits are in use.
     free: Vec<u64>,
     /// The word of `free` in which the next packet gets its place.
@@ -114,19 +117,29 @@ pub(super) struct Slab {
     live: usize,
 }
 
-/// A payload that shares no cache line with another.
+/// What a packet carries, in a cache line of its own.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Cargo(Payload);
+enum Cargo {
+    Segment {
+        bare: BareSegment,
+        /// Whether the place has SACK blocks for it.
+        sacked: bool,
+    },
+    Datagram(Vec<u8>),
+    Filler,
+}
 
 /// Memory of a packet in flight: its place and what it carries, without the bytes of a datagram. The
 /// table of packets doubles when half of it is in use, so it has two to four times this for each of
 /// the most packets there were.
-pub const BYTES_PER_PACKET: usize = size_of::<Packet>() + size_of::<Cargo>();
+pub const BYTES_PER_PACKET: usize =
+    size_of::<Packet>() + size_of::<Cargo>() + size_of::<SackBlocks>();
 
 impl Slab {
     pub(super) fn new() -> Self {
-        Slab { packets: Vec::new(), payloads: Vec::new(), free: Vec::new(), word: 0, live: 0 }
+        let (packets, cargo, sacks, free) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Slab { packets, cargo, sacks, free, word: 0, live: 0 }
     }
 
     /// Packets inside.
@@ -147,17 +160,46 @@ impl Slab {
         let handle = self.word * 64 + word.trailing_zeros() as usize;
         *word &= *word - 1;
         self.packets[handle] = packet;
-        self.payloads[handle].0 = payload;
+        self.load(handle, payload);
         handle as u32
     }
 
     #[inline]
     pub(super) fn remove(&mut self, handle: u32) -> (Packet, Payload) {
         self.live -= 1;
+        let payload = self.unload(handle);
         let handle = handle as usize;
         self.free[handle / 64] |= 1 << (handle % 64);
-        let payload = &mut self.payloads[handle].0;
-        (self.packets[handle], core::mem::replace(payload, Payload::Filler))
+        (self.packets[handle], payload)
+    }
+
+    #[inline]
+    fn load(&mut self, handle: usize, payload: Payload) {
+        self.cargo[handle] = match payload {
+            Payload::Segment(segment) => {
+                let sacked = !segment.sack.is_empty();
+                if sacked {
+                    self.sacks[handle] = segment.sack;
+                }
+                Cargo::Segment { bare: BareSegment::new(&segment), sacked }
+            }
+            Payload::Datagram(bytes) => Cargo::Datagram(bytes),
+            Payload::Filler => Cargo::Filler,
+        };
+    }
+
+    /// Takes out what a packet carries. A datagram leaves nothing behind.
+    #[inline]
+    fn unload(&mut self, handle: u32) -> Payload {
+        let handle = handle as usize;
+        match &mut self.cargo[handle] {
+            Cargo::Segment { bare, sacked } => {
+                let sack = if *sacked { self.sacks[handle] } else { SackBlocks::default() };
+                Payload::Segment(bare.with(sack))
+            }
+            Cargo::Datagram(bytes) => Payload::Datagram(core::mem::take(bytes)),
+            Cargo::Filler => Payload::Filler,
+        }
     }
 
     /// Doubles the room; `like` fills the new places.
@@ -167,7 +209,8 @@ impl Slab {
         let words = (self.free.len() * 2).max(1);
         self.free.resize(words, u64::MAX);
         self.packets.resize(words * 64, like);
-        self.payloads.resize_with(words * 64, || Cargo(Payload::Filler));
+        self.cargo.resize_with(words * 64, || Cargo::Filler);
+        self.sacks.resize(words * 64, SackBlocks::default());
     }
 
     #[inline]
@@ -180,13 +223,15 @@ impl Slab {
         &mut self.packets[handle as usize]
     }
 
-    /// A packet with what it carries.
-    pub(super) fn both_mut(&mut self, handle: u32) -> (&mut Packet, &mut Payload) {
-        let handle = handle as usize;
-        (&mut self.packets[handle], &mut self.payloads[handle].0)
-    }
-
-    pub(super) fn payload(&self, handle: u32) -> &Payload {
-        &self.payloads[handle as usize].0
+    /// Lets `look` have a packet with what it carries.
+    pub(super) fn with_payload<T>(
+        &mut self,
+        handle: u32,
+        look: impl FnOnce(&mut Packet, &mut Payload) -> T,
+    ) -> T {
+        let mut payload = self.unload(handle);
+        let result = look(&mut self.packets[handle as usize], &mut payload);
+        self.load(handle as usize, payload);
+        result
     }
 }

@@ -28,10 +28,7 @@ pub(super) enum ReceivingEnd {
 
 /// Hands over what the ends of several paths have. Through a pointer, so that the code that sends over
 /// a single path has its only other caller in place.
-fn drain(
-    mut poll: impl FnMut() -> Option<(usize, Segment)>,
-    send: &mut dyn FnMut(usize, Segment),
-) {
+fn drain(mut poll: impl FnMut() -> Option<(usize, Segment)>, send: &mut dyn FnMut(usize, Segment)) {
     while let Some((path, segment)) = poll() {
         send(path, segment);
     }
