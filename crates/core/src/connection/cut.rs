@@ -113,6 +113,7 @@ impl Connection {
     }
 
     /// Nothing more is waiting, or may be sent: an unfilled window never waits to fill.
+    #[inline]
     pub(super) fn flush_window(&mut self, now: Time) {
         if self.send.open_window().is_some_and(|view| view.sources > 0)
             && (self.streams.pending().bytes == 0 || self.symbol_credit() == 0)

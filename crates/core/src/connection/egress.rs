@@ -47,9 +47,10 @@ impl Connection {
         self.fit_windows(now);
         loop {
             let changes = self.changes;
-            for slot in self.paths.indices_from(self.next_path) {
+            for step in 0..self.paths.count() {
+                let slot = self.paths.after(self.next_path, step);
                 let path = &self.paths[slot];
-                if path.state == PathState::Closed || !writable(path.address.socket) {
+                if path.state() == PathState::Closed || !writable(path.address.socket) {
                     continue;
                 }
                 if let Some(transmit) = self.build(now, slot, buffer) {
@@ -62,9 +63,7 @@ impl Connection {
                 break;
             }
         }
-        // The next one, or the first after the last.
-        let mut turns = self.paths.indices_from(self.next_path);
-        self.next_path = turns.nth(1).unwrap_or(PathIndex(0));
+        self.next_path = self.paths.after(self.next_path, 1);
         None
     }
 
@@ -95,7 +94,7 @@ impl Connection {
     ) -> Option<Transmit> {
         for slot in self.paths.indices() {
             let path = &self.paths[slot];
-            if path.state == PathState::Closed
+            if path.state() == PathState::Closed
                 || !writable(path.address.socket)
                 || !path.may_amplify(100)
                 || !self.closing.take_announcement(slot)
@@ -137,7 +136,7 @@ impl Connection {
         }
         let mut packet = self.begin(now, slot, buffer);
         self.write_small(&mut packet);
-        if self.paths[slot].probes > 0 {
+        if self.paths[slot].liveness.probes() > 0 {
             self.write_probe(&mut packet);
         } else if self.may_carry_data(slot) && self.paths[slot].ready(now) {
             self.write_data(&mut packet);

@@ -135,7 +135,7 @@ impl Connection {
         let delay = Duration::from_micros(ack.delay_us).min(self.peer_parameters.max_ack_delay);
         path.rtt.on_sample(now, packet.sent, delay);
         path.rtt.on_forward(now, packet.sent, ack.received_at);
-        let received_at = path.unwrap_clock(ack.received_at);
+        let received_at = path.peer_clock.unwrap(ack.received_at);
         path.rate.sample(packet, received_at)
     }
 
@@ -234,6 +234,7 @@ impl Connection {
 
     /// The fate of a packet is known: the estimator hears of it, and of each of its symbols the window and
     /// recovery do.
+    #[inline]
     fn packet_resolved(
         &mut self,
         now: Time,

@@ -21,9 +21,6 @@ use crate::wire::{
 /// A challenge without an answer is repeated after this time at the latest: a path is of no use before.
 const LONGEST_CHALLENGE_WAIT: Duration = Duration::from_millis(200);
 
-/// Age at which a path's round-trip time is measured anew while acknowledgements flow.
-const RTT_REFRESH: Duration = Duration::from_millis(500);
-
 /// A rule that the peer broke; closes the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken {
@@ -146,25 +143,21 @@ impl Connection {
         let path = &mut self.paths[slot];
         path.counters.received_packets += 1;
         path.counters.received_bytes += bytes;
-        if path.state == PathState::Validating {
-            path.unvalidated_received += bytes;
+        if path.state() == PathState::Validating {
+            path.validation.on_received(bytes);
         }
         Some(slot)
     }
 
-    /// Asks the peer to prove that it receives at the path's address. A question that is repeated stays
-    /// the same: the answer may take longer than the wait before asking again.
+    /// Asks the peer to prove that it receives at the path's address.
     pub(super) fn challenge(&mut self, now: Time, slot: PathIndex) {
-        let data = match self.paths[slot].challenge {
-            Some((data, _)) => data,
-            None => {
-                let mut data = [0; 8];
-                self.rng.fill(&mut data);
-                data
-            }
-        };
         let again = now + self.base_timeout(slot).base.min(LONGEST_CHALLENGE_WAIT);
-        self.paths[slot].challenge = Some((data, again));
+        let rng = &mut self.rng;
+        let data = self.paths[slot].validation.challenge(again, || {
+            let mut data = [0; 8];
+            rng.fill(&mut data);
+            data
+        });
         let question = ControlFrame::PathChallenge { data };
         if !self.paths[slot].control_queue.contains(&question) {
             self.paths[slot].control_queue.push_back(question);
@@ -173,9 +166,7 @@ impl Connection {
 
     /// The peer receives at the path's address.
     pub(super) fn validated(&mut self, now: Time, slot: PathIndex) {
-        self.paths[slot].challenge = None;
-        if self.paths[slot].state == PathState::Validating {
-            self.paths[slot].state = PathState::Active;
+        if self.paths[slot].on_proven() {
             self.path_is_up(now, slot, "its address is proven");
         }
     }
@@ -259,7 +250,7 @@ impl Connection {
                 }
             }
             ControlFrame::PathResponse { data } => {
-                if self.paths[slot].challenge.is_some_and(|(sent, _)| sent == data) {
+                if self.paths[slot].validation.is_answer(data) {
                     self.validated(now, slot);
                 }
             }
@@ -310,20 +301,16 @@ impl Connection {
             AckTiming::None => {}
             AckTiming::Now => self.route_ack(now, slot),
             AckTiming::By(time) => {
-                let path = &mut self.paths[slot];
-                path.ack_due = Some(path.ack_due.map_or(time, |due| due.min(time)));
+                self.paths[slot].acks.due_by(time);
             }
         }
     }
 
     /// Lets the policy choose the paths on which the report about `slot` leaves.
     pub(super) fn route_ack(&mut self, now: Time, slot: PathIndex) {
-        self.paths[slot].ack_due = None;
-        // Packets that arrive in one batch have one report, which is routed once.
-        if self.paths[slot].ack_routed == Some(now) {
+        if !self.paths[slot].acks.route(now) {
             return;
         }
-        self.paths[slot].ack_routed = Some(now);
         self.refresh_views(now);
         let mut chosen = core::mem::take(&mut self.scratch.ack_paths);
         chosen.clear();
@@ -332,7 +319,7 @@ impl Connection {
         let mut alive = false;
         for path in &chosen {
             if let Some(on) = self.paths.open(*path) {
-                self.paths[on].acks_due_about |= slot.bit();
+                self.paths[on].acks.carry(slot.bit());
                 let silence = now.since(self.paths[on].received.largest_at);
                 alive |= on == slot || silence <= self.config.max_ack_delay;
             }
@@ -340,7 +327,7 @@ impl Connection {
         // A path on which nothing comes in may be dead the other way too, and a side that only
         // acknowledges would not notice: this path has just carried something.
         if !alive {
-            self.paths[slot].acks_due_about |= slot.bit();
+            self.paths[slot].acks.carry(slot.bit());
         }
         self.scratch.ack_paths = chosen;
         self.refresh_rtt(now, slot);
@@ -349,8 +336,8 @@ impl Connection {
     /// A side that only acknowledges learns nothing about its paths: it asks for an answer now and then.
     fn refresh_rtt(&mut self, now: Time, slot: PathIndex) {
         let path = &mut self.paths[slot];
-        if path.asked.max(path.last_feedback) + RTT_REFRESH <= now && path.may_amplify(1500) {
-            path.asked = now;
+        if path.liveness.wants_rtt(now) && path.may_amplify(1500) {
+            path.liveness.on_asked(now);
             self.paths[slot].control_queue.push_back(ControlFrame::Ping);
         }
     }

@@ -15,9 +15,6 @@ use crate::observe::Observation;
 use crate::path::{Path, PathAddress, UDP_OVERHEAD};
 use crate::wire::{ControlFrame, PathUse, Role};
 
-/// What an initiator may send to an address that it chose itself: it cannot be tricked into flooding it.
-const OWN_CHOICE: u64 = u16::MAX as u64 * 16;
-
 /// Which identifiers have been used up.
 #[derive(Debug, Default)]
 pub(super) struct Identifiers {
@@ -81,7 +78,7 @@ impl Connection {
         }
         let id = self.identifiers.take_next();
         let slot = self.new_path(now, id, address).map_err(|_| AddPathError::TooMany)?;
-        self.paths[slot].unvalidated_received = OWN_CHOICE;
+        self.paths[slot].validation.trust();
         self.challenge(now, slot);
         Ok(id)
     }
@@ -169,7 +166,7 @@ impl Connection {
         if let Some(slot) = self.paths.open(path) {
             self.moved(now, slot, address, true);
             if self.role == Role::Initiator {
-                self.paths[slot].unvalidated_received = OWN_CHOICE;
+                self.paths[slot].validation.trust();
             }
         }
     }
@@ -178,8 +175,7 @@ impl Connection {
     /// the congestion window says. Unknown paths are ignored.
     pub fn ping(&mut self, path: PathId, count: u8) {
         if let Some(slot) = self.paths.open(path) {
-            let probes = &mut self.paths[slot].probes;
-            *probes = probes.saturating_add(count);
+            self.paths[slot].liveness.add_probes(count);
         }
     }
 
@@ -223,11 +219,7 @@ impl Connection {
         }
         let was_usable = self.paths[slot].is_usable();
         let path = &mut self.paths[slot];
-        path.address = address;
-        path.state = PathState::Validating;
-        path.unvalidated_received = 0;
-        path.unvalidated_sent = 0;
-        path.challenge = None;
+        path.on_moved(address);
         let id = path.id;
         self.challenge(now, slot);
         self.changed();
@@ -240,7 +232,7 @@ impl Connection {
     /// Closes a path: nothing is sent on it or about it any more.
     pub(super) fn close_path(&mut self, now: Time, slot: PathIndex, reason: &'static str) {
         let path = self.paths[slot].id;
-        self.paths[slot].state = PathState::Suspect;
+        self.paths[slot].suspect();
         self.refresh_views(now);
         let action =
             self.policies.recovery.on_event(now, RecoveryEvent::PathDown(path), self.paths.views());
@@ -248,7 +240,7 @@ impl Connection {
         self.reinject(now, slot);
         self.paths[slot].control_queue.clear();
         for other in self.paths.iter_mut() {
-            other.acks_due_about &= !(slot.bit());
+            other.acks.forget(slot.bit());
         }
         self.paths[slot].close(now);
         self.identifiers.close(path);
@@ -264,7 +256,7 @@ impl Connection {
         let path = &self.paths[slot];
         let idle = path.sent.packets_in_flight == 0 && self.established;
         let interval = self.config.keepalive.filter(|_| idle)?;
-        (path.state != PathState::Validating).then(|| path.last_sent + interval)
+        (path.state() != PathState::Validating).then(|| path.liveness.last_sent() + interval)
     }
 }
 

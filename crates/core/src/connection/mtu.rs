@@ -130,7 +130,7 @@ impl Connection {
         let path = &self.paths[slot];
         let size = path.mtu.probe_due(now)?;
         let has_room = path.congestion.window() >= 2 * (u64::from(size) + UDP_OVERHEAD);
-        let answers = path.consecutive_timeouts == 0 && path.probes == 0;
+        let answers = path.liveness.timeouts() == 0 && path.liveness.probes() == 0;
         let asks =
             has_room && answers && self.paths[slot].is_usable() && self.send.totals().sources > 0;
         asks.then_some(size)

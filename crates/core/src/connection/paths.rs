@@ -7,7 +7,8 @@ use anabranch_policy::view::{PathState, PathView};
 use anabranch_types::{PathId, Time};
 
 use super::mtu::room_of;
-use crate::path::{Path, ProbeTimeout};
+use crate::path::Path;
+use crate::path::liveness::ProbeTimeout;
 
 /// The place of a path in everything that is kept per path. It is used again once the path is closed; the
 /// identifier never is, because it is part of the nonce (`docs/spec/wire-0.md`).
@@ -64,10 +65,14 @@ impl PathTable {
         (0..self.paths.len() as u8).map(PathIndex)
     }
 
-    /// Every place, in order from `first` on and around.
-    pub(super) fn indices_from(&self, first: PathIndex) -> impl Iterator<Item = PathIndex> + use<> {
-        let (first, count) = (first.0, self.paths.len() as u8);
-        (first..count).chain(0..first.min(count)).map(PathIndex)
+    /// Paths, closed ones included.
+    pub(super) fn count(&self) -> u8 {
+        self.paths.len() as u8
+    }
+
+    /// The place `step` places after `index`, at most all the way around.
+    pub(super) fn after(&self, index: PathIndex, step: u8) -> PathIndex {
+        PathIndex((index.0 + step).checked_rem(self.count()).unwrap_or(0))
     }
 
     /// The first path of which `is` holds.
@@ -78,17 +83,17 @@ impl PathTable {
     /// The open path with this identifier.
     #[inline]
     pub(super) fn open(&self, id: PathId) -> Option<PathIndex> {
-        self.find(|path| path.id == id && path.state != PathState::Closed)
+        self.find(|path| path.id == id && path.state() != PathState::Closed)
     }
 
     /// Paths that are not closed.
     pub(super) fn count_open(&self) -> usize {
-        self.paths.iter().filter(|path| path.state != PathState::Closed).count()
+        self.paths.iter().filter(|path| path.state() != PathState::Closed).count()
     }
 
     /// Puts a path in the first free place.
     pub(super) fn insert(&mut self, path: Path) -> PathIndex {
-        let free = self.find(|path| path.state == PathState::Closed);
+        let free = self.find(|path| path.state() == PathState::Closed);
         let index = free.unwrap_or(PathIndex(self.paths.len() as u8));
         self.stale |= index.bit();
         match self.paths.get_mut(usize::from(index)) {

@@ -12,12 +12,6 @@ use super::{Connection, Event};
 use crate::observe::Observation;
 use crate::path::sent::{Carried, Fate};
 
-/// A silent path is suspected when the silence would have less than this probability by loss alone.
-const SILENCE_BY_CHANCE: f64 = 0.01;
-/// Loss supposed at least: a path that carries few packets knows little of its own.
-const SUPPOSED_LOSS: f64 = 0.3;
-/// Timeouts in a row after which a path is suspected whatever its loss.
-const MOST_TIMEOUTS: u32 = 6;
 /// Packets that a timeout may send beyond the window (RFC 9002 §6.2.4).
 const PROBES: u8 = 2;
 
@@ -97,11 +91,9 @@ impl Connection {
         let loses_flight = self.policies.detector.timeout_loses_flight();
         let path = &mut self.paths[slot];
         let before = path.congestion.window();
-        path.consecutive_timeouts += 1;
         path.counters.timeouts += 1;
-        path.probes = if path.state == PathState::Suspect { 1 } else { PROBES };
-        path.last_sent = now;
-        let (id, consecutive) = (path.id, path.consecutive_timeouts);
+        let probes = if path.state() == PathState::Suspect { 1 } else { PROBES };
+        let (id, consecutive) = (path.id, path.liveness.on_timeout(now, probes));
         let bytes_in_flight = path.sent.bytes_in_flight;
         // A probe timeout alone says nothing about congestion (RFC 9002 §7.5); a retransmission timeout does.
         let serious = if loses_flight { consecutive } else { consecutive - 1 };
@@ -130,10 +122,7 @@ impl Connection {
     /// Whether a path has timed out, and its silence is not to be explained by chance.
     pub(super) fn seems_dead(&self, slot: PathIndex) -> bool {
         let path = &self.paths[slot];
-        let loss = path.loss.mean.max(SUPPOSED_LOSS);
-        let by_chance = anabranch_types::math::pow(loss, f64::from(path.sent_in_silence));
-        path.consecutive_timeouts >= MOST_TIMEOUTS
-            || (path.consecutive_timeouts > 0 && by_chance < SILENCE_BY_CHANCE)
+        path.liveness.seems_dead(path.loss.mean)
     }
 
     /// Declares everything in flight on a path lost.
@@ -193,10 +182,10 @@ impl Connection {
 
     /// Stops using a path until something is heard of it.
     pub(super) fn suspect(&mut self, now: Time, slot: PathIndex, reason: &'static str) {
-        if !matches!(self.paths[slot].state, PathState::Active | PathState::Probation) {
+        if !self.paths[slot].is_usable() {
             return;
         }
-        self.paths[slot].state = PathState::Suspect;
+        self.paths[slot].suspect();
         let path = self.paths[slot].id;
         self.observe(now, Observation::PathState { path, state: PathState::Suspect, reason });
         let action =
@@ -209,15 +198,15 @@ impl Connection {
     /// A path is not usable any more: it keeps neither queue nor hold.
     pub(super) fn went_down(&mut self, now: Time, slot: PathIndex) {
         self.take_back(slot, 0);
-        self.paths[slot].hold_until = None;
+        self.paths[slot].turn.release_all();
         self.tell_scheduler(now, [SchedulerEvent::PathDown(self.paths[slot].id)]);
     }
 
     /// Feedback about a path arrived.
     pub(super) fn heard(&mut self, now: Time, slot: PathIndex) {
-        let before = self.paths[slot].state;
+        let before = self.paths[slot].state();
         self.paths[slot].on_feedback(now);
-        let state = self.paths[slot].state;
+        let state = self.paths[slot].state();
         if before == PathState::Suspect && state == PathState::Probation {
             self.path_is_up(now, slot, "heard again");
         } else if before != state {
@@ -227,7 +216,7 @@ impl Connection {
     }
 
     pub(super) fn path_is_up(&mut self, now: Time, slot: PathIndex, reason: &'static str) {
-        let (path, state) = (self.paths[slot].id, self.paths[slot].state);
+        let (path, state) = (self.paths[slot].id, self.paths[slot].state());
         self.observe(now, Observation::PathState { path, state, reason });
         self.emit(Event::PathUp(path));
         let action =

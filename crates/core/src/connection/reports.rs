@@ -40,8 +40,7 @@ impl Connection {
                 break;
             }
             received.pending = 0;
-            path.ack_due = None;
-            path.ack_routed = None;
+            path.acks.on_reported();
             left &= !bit;
         }
         left
@@ -60,22 +59,21 @@ impl Connection {
     /// Acknowledgements and control frames that are due on the packet's path.
     pub(super) fn write_small(&mut self, packet: &mut PacketBuilder<'_>) {
         let slot = packet.slot;
-        let due = core::mem::take(&mut self.paths[slot].acks_due_about);
+        let due = self.paths[slot].acks.take();
         if due == 0 && self.paths[slot].control_queue.is_empty() && self.control.is_empty() {
             return;
         }
         let left = self.write_acks(due, packet);
-        self.paths[slot].acks_due_about = left;
+        self.paths[slot].acks.carry(left);
         // Only beside an acknowledgement: alone it would be sent again and again where none fits.
         if left != due {
             self.write_ranks(packet);
         }
-        let path = &self.paths[slot];
-        let floor = path.sent.floor();
-        if floor >= path.floor_announced + FLOOR_STEP && (due != 0 || !self.control.is_empty()) {
-            self.paths[slot].floor_announced = floor;
-            let frame = ControlFrame::AckFloor { path: self.paths[slot].id, floor };
-            self.paths[slot].control_queue.push_back(frame);
+        let path = &mut self.paths[slot];
+        if (due != 0 || !self.control.is_empty())
+            && let Some(floor) = path.sent.announce_floor(FLOOR_STEP)
+        {
+            path.control_queue.push_back(ControlFrame::AckFloor { path: path.id, floor });
         }
         self.write_control(packet);
     }

@@ -92,7 +92,7 @@ impl Connection {
             silent: self.seems_dead(slot),
             id: path.id,
             address: path.address,
-            state: path.state,
+            state: path.state(),
             counters: path.counters,
             peer_sent_packets: path.received.expected(),
             ecn: EcnStats {

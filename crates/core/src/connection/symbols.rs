@@ -34,9 +34,9 @@ impl Connection {
     /// what is due (RFC 9002 §6.2.4): bare probes would hold a window of one packet shut against it.
     pub(super) fn write_probe(&mut self, packet: &mut PacketBuilder<'_>) {
         let slot = packet.slot;
-        self.paths[slot].probes -= 1;
+        let left = self.paths[slot].liveness.take_probe();
         // The last of several is bare: full packets may be what does not pass any more.
-        let bare = self.paths[slot].mtu.adapts() && self.paths[slot].probes == 0;
+        let bare = self.paths[slot].mtu.adapts() && left == 0;
         if !bare && self.write_oldest(packet) {
             return;
         }
@@ -90,21 +90,30 @@ impl Connection {
 
     /// Data, if the scheduler wants any on this path: one symbol, or as many as may share the packet.
     pub(super) fn write_data(&mut self, packet: &mut PacketBuilder<'_>) {
-        let mut next = self.next_symbol(packet.now, packet.slot, None);
-        while let Some(assigned) = next {
-            if !self.write_symbol(&assigned.taken, packet) {
-                // No room beside what is in the packet already: first thing in the next one.
-                return self.put_first(packet.slot, assigned);
-            }
-            self.explain(packet.now, packet.slot, &assigned);
-            if packet.symbols_left == 0 || packet.room() < LEAST_ROOM {
-                return;
-            }
-            next = self.next_beside(packet);
+        let Some(first) = self.next_symbol(packet.now, packet.slot, None) else { return };
+        if self.write_next(first, packet) {
+            while packet.symbols_left > 0
+                && packet.room() >= LEAST_ROOM
+                && let Some(next) = self.next_beside(packet)
+                && self.write_next(next, packet)
+            {}
         }
     }
 
+    /// Writes what is next on this path. False if there is no room for it beside what is in the packet.
+    fn write_next(&mut self, next: QueuedSymbol, packet: &mut PacketBuilder<'_>) -> bool {
+        let written = self.write_symbol(&next.taken, packet);
+        if written {
+            self.explain(packet.now, packet.slot, &next);
+        } else {
+            // First thing in the next packet.
+            self.put_first(packet.slot, next);
+        }
+        written
+    }
+
     /// A further symbol for a packet that has one, if the next of this path fits.
+    #[cold]
     fn next_beside(&mut self, packet: &PacketBuilder<'_>) -> Option<QueuedSymbol> {
         let (now, slot, room) = (packet.now, packet.slot, packet.room() - SYMBOL_HEAD);
         let queue = &mut self.paths[slot].queue;
@@ -119,6 +128,7 @@ impl Connection {
 
     /// The symbol to send on this path now: from its queue, or else what the scheduler says. `beside` is the
     /// room for its payload in a packet that has a symbol already.
+    #[inline]
     fn next_symbol(
         &mut self,
         now: Time,
@@ -134,8 +144,7 @@ impl Connection {
             if let Some(assigned) = self.next_assigned(now, slot) {
                 return Some(assigned);
             }
-            let path = &self.paths[slot];
-            if path.idle_at == self.changes || path.hold_until.is_some_and(|until| until > now) {
+            if !self.paths[slot].turn.may_ask(now, self.changes) {
                 return None;
             }
             match self.pull(now, slot) {
@@ -146,7 +155,7 @@ impl Connection {
                     Picked::Nothing => return idle(self),
                 },
                 Pull::Hold(until, reason) if until > now => {
-                    self.paths[slot].hold_until = Some(until);
+                    self.paths[slot].turn.hold(until);
                     let path = self.paths[slot].id;
                     self.observe(now, Observation::Held { path, until, reason });
                     return None;
@@ -159,7 +168,7 @@ impl Connection {
     /// The scheduler has nothing for this path until something changes.
     fn idle(&mut self, slot: PathIndex) -> Option<QueuedSymbol> {
         let path = &mut self.paths[slot];
-        path.idle_at = self.changes;
+        path.turn.idle(self.changes);
         // The window has room and there is nothing to fill it with.
         if path.window_open() {
             path.rate.on_app_limited();

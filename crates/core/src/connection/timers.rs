@@ -66,13 +66,13 @@ impl Connection {
             return earliest.get();
         }
         for (slot, path) in self.paths.indexed() {
-            if path.state == PathState::Closed {
+            if path.state() == PathState::Closed {
                 continue;
             }
-            earliest.add(path.ack_due, TimeoutReason::Acknowledgement);
+            earliest.add(path.acks.due(), TimeoutReason::Acknowledgement);
             earliest.add(path.loss_time, TimeoutReason::Loss);
             earliest.add(path.timeout_at(self.base_timeout(slot)), TimeoutReason::Probe);
-            earliest.add(path.challenge.map(|(_, again)| again), TimeoutReason::Challenge);
+            earliest.add(path.validation.due(), TimeoutReason::Challenge);
             earliest.add(self.keepalive_at(slot), TimeoutReason::KeepAlive);
             earliest.add(path.mtu.deadline(), TimeoutReason::Loss);
             if self.may_carry_data(slot) {
@@ -92,13 +92,13 @@ impl Connection {
         earliest.add(queue.next_ripening(), TimeoutReason::Scheduler);
         let pacing = path.pacer.next_send(path.packet_size);
         if !path.window_open() || pacing == Time::ZERO {
-            earliest.add(path.hold_until, TimeoutReason::Scheduler);
+            earliest.add(path.turn.hold_until(), TimeoutReason::Scheduler);
             return;
         }
-        let wanted = match path.hold_until {
+        let wanted = match path.turn.hold_until() {
             _ if queue.is_ripe() => Some(pacing),
             Some(until) => Some(until.max(pacing)),
-            None => (path.idle_at != self.changes).then_some(pacing),
+            None => (!path.turn.is_idle(self.changes)).then_some(pacing),
         };
         earliest.add(wanted, TimeoutReason::Pacing);
     }
@@ -122,7 +122,7 @@ impl Connection {
             return;
         }
         for slot in self.paths.indices() {
-            if self.paths[slot].state != PathState::Closed {
+            if self.paths[slot].state() != PathState::Closed {
                 self.path_timers(now, slot);
             }
         }
@@ -132,8 +132,7 @@ impl Connection {
         }
         if self.blocked_probe_at().is_some_and(|at| at <= now) {
             for path in self.paths.iter_mut().filter(|path| may_answer(path)) {
-                path.probes = path.probes.max(1);
-                path.last_sent = now;
+                path.liveness.ask_for_sign(now);
             }
         }
         if self.old_key_until.is_some_and(|until| until <= now) {
@@ -151,22 +150,21 @@ impl Connection {
             return None;
         }
         let paths = self.paths.iter().filter(|path| may_answer(path));
-        let latest = paths.map(|path| path.last_sent.max(path.last_feedback)).max();
+        let latest = paths.map(|path| path.liveness.last_active()).max();
         latest.map(|time| time + BLOCKED_PROBE)
     }
 
     fn path_timers(&mut self, now: Time, slot: PathIndex) {
-        if self.paths[slot].ack_due.is_some_and(|due| due <= now) {
+        if self.paths[slot].acks.due().is_some_and(|due| due <= now) {
             self.route_ack(now, slot);
         }
         if self.paths[slot].queue.ripen(now) {
             self.changed();
         }
-        if self.paths[slot].hold_until.is_some_and(|until| until <= now) {
-            self.paths[slot].hold_until = None;
+        if self.paths[slot].turn.release(now) {
             self.changed();
         }
-        if self.paths[slot].challenge.is_some_and(|(_, again)| again <= now) {
+        if self.paths[slot].validation.due().is_some_and(|again| again <= now) {
             self.challenge(now, slot);
         }
         if self.paths[slot].loss_time.is_some_and(|time| time <= now) {
@@ -174,8 +172,7 @@ impl Connection {
         }
         self.mtu_timer(now, slot);
         if self.keepalive_at(slot).is_some_and(|at| at <= now) {
-            self.paths[slot].probes = self.paths[slot].probes.max(1);
-            self.paths[slot].last_sent = now;
+            self.paths[slot].liveness.ask_for_sign(now);
         }
         let base = self.base_timeout(slot);
         if self.paths[slot].timeout_at(base).is_some_and(|time| time <= now) {
@@ -202,5 +199,5 @@ impl Connection {
 
 /// Whether a question on the path can hope for an answer.
 fn may_answer(path: &Path) -> bool {
-    !matches!(path.state, PathState::Suspect | PathState::Closed)
+    !matches!(path.state(), PathState::Suspect | PathState::Closed)
 }

@@ -14,7 +14,7 @@ use super::Connection;
 use super::paths::probe_timeout;
 use super::paths::{PathIndex, PathTable};
 use crate::coding::send::SendWindows;
-use crate::path::ProbeTimeout;
+use crate::path::liveness::ProbeTimeout;
 use crate::stream::Streams;
 
 impl Connection {

@@ -1,7 +1,10 @@
 //! One path: its packet-number spaces, round-trip times, congestion control, pacing and validation.
 
+pub mod acks;
+pub mod clock;
 pub mod control;
 pub mod ecn;
+pub mod liveness;
 pub mod mtu;
 pub mod pacer;
 pub(crate) mod queue;
@@ -9,6 +12,8 @@ pub mod rate;
 pub mod received;
 pub mod rtt;
 pub mod sent;
+pub mod turn;
+pub mod validation;
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -17,11 +22,13 @@ use anabranch_policy::PolicySpec;
 use anabranch_policy::congestion::{CongestionController, SentEvent};
 use anabranch_policy::view::{InterLoss, LossView, PathState, PathView};
 use anabranch_types::{Bitrate, PathId, Time};
-use core::time::Duration;
 
 use crate::wire::ControlFrame;
+use acks::AckSchedule;
+use clock::PeerClock;
 use control::ControlInFlight;
 use ecn::EcnValidation;
+use liveness::{Liveness, ProbeTimeout};
 use mtu::PathMtu;
 use pacer::Pacer;
 use queue::PathQueue;
@@ -29,6 +36,8 @@ use rate::RateSampler;
 use received::{Ecn, Received};
 use rtt::RttEstimator;
 use sent::{Carried, Fate, SentPacket, SentPackets};
+use turn::Turn;
+use validation::AddressValidation;
 
 /// A local UDP socket, as the driver numbers them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,19 +59,8 @@ pub fn ip_udp_headers(address: &PathAddress) -> u16 {
     if address.remote.is_ipv4() { 28 } else { 48 }
 }
 
-/// Longest probe interval of a path that does not answer: bounds how late its return is noticed.
-const MAX_PROBE_INTERVAL: Duration = Duration::from_millis(500);
 /// Acknowledgements that end probation.
 const PROBATION_ROUNDS: u32 = 3;
-
-/// A probe timeout as the loss detector sees it.
-#[derive(Clone, Copy, Debug)]
-pub struct ProbeTimeout {
-    /// Before back-off.
-    pub base: Duration,
-    /// How often it may double.
-    pub doublings: u32,
-}
 
 /// Counters for statistics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,7 +93,7 @@ pub struct Path {
     /// Its addresses.
     pub address: PathAddress,
     /// What it can be used for.
-    pub state: PathState,
+    state: PathState,
     /// Used only when others cannot carry the load.
     pub backup: bool,
     /// Packets sent and their fates.
@@ -128,44 +126,22 @@ pub struct Path {
     pub ecn: EcnValidation,
     /// Statistics.
     pub counters: PathCounters,
-    /// Unanswered challenge, and when it is repeated.
-    pub challenge: Option<([u8; 8], Time)>,
-    /// Bytes received before the address was proven: thrice as many may be sent (RFC 9000 §8.1).
-    pub unvalidated_received: u64,
-    /// Bytes sent before the address was proven.
-    pub unvalidated_sent: u64,
-    /// Timeouts in a row.
-    pub consecutive_timeouts: u32,
-    /// Ack-eliciting packets sent since anything was heard.
-    pub sent_in_silence: u32,
-    /// Probe packets that may be sent beyond the window.
-    pub probes: u8,
+    /// Proof of the peer's address.
+    pub validation: AddressValidation,
+    /// What was heard of it, and when.
+    pub liveness: Liveness,
     /// When the loss detector wants to look again.
     pub loss_time: Option<Time>,
-    /// Last time that anything was heard about the path.
-    pub last_feedback: Time,
-    /// Last time that the peer was asked for an answer only to measure the round trip.
-    pub asked: Time,
-    /// Last time that an ack-eliciting packet left.
-    pub last_sent: Time,
-    /// Acknowledgement rounds left in probation.
-    pub probation_left: u32,
-    /// Highest floor announced to the peer.
-    pub floor_announced: u64,
-    /// The reception clock of the peer, unwrapped, microseconds.
-    peer_clock: u64,
-    /// Scheduling was refused at this event count: no use asking again before it moves.
-    pub idle_at: u64,
-    /// The scheduler holds the path until this time.
-    pub hold_until: Option<Time>,
+    /// When the scheduler is to be asked for it.
+    pub turn: Turn,
+    /// Acknowledgements to come.
+    pub acks: AckSchedule,
+    /// The clock by which the peer reports receptions.
+    pub peer_clock: PeerClock,
     /// Size of a full packet, wire bytes.
     pub packet_size: u64,
-    /// Reports due about these paths (bit by index) leave on this path.
-    pub acks_due_about: u16,
-    /// When the acknowledgement of what this path received is due.
-    pub ack_due: Option<Time>,
-    /// A report about this path was given to other paths, or to itself, at this time and has not left.
-    pub ack_routed: Option<Time>,
+    /// Acknowledgement rounds left in probation.
+    probation_left: u32,
 }
 
 impl Path {
@@ -197,34 +173,48 @@ impl Path {
             inter_loss: InterLoss::default(),
             ecn: EcnValidation::default(),
             counters: PathCounters::default(),
-            challenge: None,
-            unvalidated_received: 0,
-            unvalidated_sent: 0,
-            consecutive_timeouts: 0,
-            sent_in_silence: 0,
-            probes: 0,
+            validation: AddressValidation::default(),
+            liveness: Liveness::new(now),
             loss_time: None,
-            last_feedback: now,
-            asked: now,
-            last_sent: now,
-            probation_left: 0,
-            floor_announced: 0,
-            peer_clock: 0,
-            idle_at: 0,
-            hold_until: None,
+            turn: Turn::default(),
+            acks: AckSchedule::default(),
+            peer_clock: PeerClock::default(),
             packet_size: u64::from(mtu.size()) + UDP_OVERHEAD,
-            acks_due_about: 0,
-            ack_due: None,
-            ack_routed: None,
+            probation_left: 0,
         }
+    }
+
+    /// What it can be used for.
+    pub fn state(&self) -> PathState {
+        self.state
+    }
+
+    /// The peer's address is proven. Returns whether the path becomes usable by that.
+    pub fn on_proven(&mut self) -> bool {
+        self.validation.end();
+        let first = self.state == PathState::Validating;
+        if first {
+            self.state = PathState::Active;
+        }
+        first
+    }
+
+    /// The path has another address, which is not proven.
+    pub fn on_moved(&mut self, address: PathAddress) {
+        self.address = address;
+        self.state = PathState::Validating;
+        self.validation.start_over();
+    }
+
+    /// The path is not used until something is heard of it.
+    pub fn suspect(&mut self) {
+        self.state = PathState::Suspect;
     }
 
     /// Bytes that may leave before the peer's address is proven; no limit once it is.
     pub fn amplification_room(&self) -> u64 {
         match self.state {
-            PathState::Validating => {
-                (3 * self.unvalidated_received).saturating_sub(self.unvalidated_sent)
-            }
+            PathState::Validating => self.validation.room(),
             _ => u64::MAX,
         }
     }
@@ -234,9 +224,7 @@ impl Path {
         self.rtt.reset();
         self.pacer = Pacer::default();
         self.ecn.start_over(self.sent.next_number());
-        self.consecutive_timeouts = 0;
-        self.sent_in_silence = 0;
-        self.last_feedback = now;
+        self.liveness.start_over(now);
         self.loss = LossView::default();
         self.inter_loss = InterLoss::default();
         self.update_pacing(now);
@@ -250,12 +238,11 @@ impl Path {
         self.sent = SentPackets::default();
         self.control = ControlInFlight::default();
         self.received = Received::default();
-        self.challenge = None;
-        self.probes = 0;
+        self.validation.end();
+        self.liveness.close();
         self.loss_time = None;
-        self.hold_until = None;
-        self.acks_due_about = 0;
-        self.ack_due = None;
+        self.turn.release_all();
+        self.acks.close();
     }
 
     /// Whether a packet of `bytes` may leave before the peer's address is proven.
@@ -274,21 +261,9 @@ impl Path {
         self.window_open() && self.pacer.next_send(self.packet_size) <= now
     }
 
-    /// Probe timeout with back-off.
-    pub fn timeout(&self, base: ProbeTimeout) -> Duration {
-        let doublings = self.consecutive_timeouts.min(base.doublings).min(16);
-        let doubled = base.base.saturating_mul(1 << doublings);
-        doubled.min(MAX_PROBE_INTERVAL.max(base.base))
-    }
-
     /// When the probe timer fires: no feedback for a timeout while something is in flight.
     pub fn timeout_at(&self, base: ProbeTimeout) -> Option<Time> {
-        let oldest = self.sent.oldest_open()?;
-        let from = match self.consecutive_timeouts {
-            0 => oldest.max(self.last_feedback),
-            _ => self.last_sent.max(self.last_feedback),
-        };
-        Some(from + self.timeout(base))
+        self.sent.oldest_open().map(|oldest| self.liveness.timeout_at(oldest, base))
     }
 
     /// Records that a packet left.
@@ -301,7 +276,7 @@ impl Path {
             self.ecn.on_sent();
         }
         if self.state == PathState::Validating {
-            self.unvalidated_sent += bytes;
+            self.validation.on_sent(bytes);
         }
         let idle = self.sent.packets_in_flight == 0;
         let snapshot = if packet.ack_eliciting {
@@ -321,30 +296,13 @@ impl Path {
         });
         if packet.ack_eliciting {
             if !packet.mtu_probe {
-                self.last_sent = now;
-                self.sent_in_silence = self.sent_in_silence.saturating_add(1);
+                self.liveness.on_sent(now);
             }
             let bytes_in_flight = self.sent.bytes_in_flight;
             self.congestion.on_sent(&SentEvent { now, bytes, bytes_in_flight });
             self.pacer.on_sent(now, bytes, self.packet_size);
         }
         number
-    }
-
-    /// Unwraps the peer's 32-bit microsecond clock.
-    pub fn unwrap_clock(&mut self, received_at: u32) -> u64 {
-        if self.peer_clock == 0 {
-            // Start high enough that a step back does not underflow, and never at 0 (which means unknown).
-            self.peer_clock = (1 << 32) + u64::from(received_at);
-        } else {
-            let step = received_at.wrapping_sub(self.peer_clock as u32) as i32;
-            let moved = self.peer_clock.wrapping_add_signed(i64::from(step));
-            if step < 0 {
-                return moved;
-            }
-            self.peer_clock = moved;
-        }
-        self.peer_clock
     }
 
     /// Takes the size that full packets have by now into force.
@@ -365,9 +323,7 @@ impl Path {
 
     /// Something of this path was acknowledged: it is alive.
     pub fn on_feedback(&mut self, now: Time) {
-        self.last_feedback = now;
-        self.consecutive_timeouts = 0;
-        self.sent_in_silence = 0;
+        self.liveness.on_feedback(now);
         match self.state {
             PathState::Suspect => {
                 self.state = PathState::Probation;
@@ -404,7 +360,7 @@ impl Path {
                 Bitrate::from_transfer(self.congestion.window(), rtt)
             }),
             rtt: self.rtt.view(),
-            rto: self.timeout(timeout),
+            rto: self.liveness.timeout(timeout),
             oldest_unacked: self.sent.oldest_open(),
             loss: self.loss,
             inter_loss: self.inter_loss,

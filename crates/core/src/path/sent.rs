@@ -89,6 +89,8 @@ pub struct SentPackets {
     pub largest_acked: Option<u64>,
     /// Numbers below this are resolved or not ack-eliciting.
     scan_from: u64,
+    /// Highest floor announced to the peer.
+    announced: u64,
 }
 
 impl SentPackets {
@@ -105,6 +107,15 @@ impl SentPackets {
     /// Lowest number whose fate is open: the acknowledgement floor.
     pub fn floor(&self) -> u64 {
         self.scan_from
+    }
+
+    /// The floor, if it is at least `step` above the one announced last, which it then is itself.
+    pub fn announce_floor(&mut self, step: u64) -> Option<u64> {
+        let news = self.scan_from >= self.announced + step;
+        if news {
+            self.announced = self.scan_from;
+        }
+        news.then_some(self.scan_from)
     }
 
     /// Records the packet with [`next_number`](Self::next_number).

@@ -47,6 +47,7 @@ impl<'a> SourceFrame<'a> {
 
     /// Writes everything but the payload, so that the caller can copy it into place: `length` is its
     /// length, or `None` when it reaches to the packet's end.
+    #[inline]
     pub fn encode_head(
         &self,
         length: Option<usize>,

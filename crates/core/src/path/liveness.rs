@@ -1,0 +1,153 @@
+//! Whether anything is heard of a path, and what is sent only to hear of it.
+
+use anabranch_types::{Time, math};
+use core::time::Duration;
+
+/// Longest probe interval of a path that does not answer: bounds how late its return is noticed.
+const MAX_PROBE_INTERVAL: Duration = Duration::from_millis(500);
+/// A silent path is suspected when the silence would have less than this probability by loss alone.
+const SILENCE_BY_CHANCE: f64 = 0.01;
+/// Loss supposed at least: a path that carries few packets knows little of its own.
+const SUPPOSED_LOSS: f64 = 0.3;
+/// Timeouts in a row after which a path is suspected whatever its loss.
+const MOST_TIMEOUTS: u32 = 6;
+/// Age at which the round-trip time is measured anew on a side that only acknowledges.
+const RTT_REFRESH: Duration = Duration::from_millis(500);
+
+/// A probe timeout as the loss detector sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct ProbeTimeout {
+    /// Before back-off.
+    pub base: Duration,
+    /// How often it may double.
+    pub doublings: u32,
+}
+
+/// When a path was last used and heard of, and the probes that it owes.
+#[derive(Debug)]
+pub struct Liveness {
+    /// Timeouts in a row.
+    timeouts: u32,
+    /// Ack-eliciting packets sent since anything was heard.
+    sent_in_silence: u32,
+    /// Packets that may be sent beyond the window.
+    probes: u8,
+    last_feedback: Time,
+    /// Last time that an ack-eliciting packet left, or that probes were called for.
+    last_sent: Time,
+    /// Last time that the peer was asked for an answer only to measure the round trip.
+    asked: Time,
+}
+
+impl Liveness {
+    /// A path that opens now.
+    pub fn new(now: Time) -> Self {
+        Liveness {
+            timeouts: 0,
+            sent_in_silence: 0,
+            probes: 0,
+            last_feedback: now,
+            last_sent: now,
+            asked: now,
+        }
+    }
+
+    /// Timeouts in a row.
+    pub fn timeouts(&self) -> u32 {
+        self.timeouts
+    }
+
+    /// Probes that are to be sent, whatever the window says.
+    pub fn probes(&self) -> u8 {
+        self.probes
+    }
+
+    /// When an ack-eliciting packet last left.
+    pub fn last_sent(&self) -> Time {
+        self.last_sent
+    }
+
+    /// When the path was last used or heard of.
+    pub fn last_active(&self) -> Time {
+        self.last_sent.max(self.last_feedback)
+    }
+
+    /// An ack-eliciting packet leaves.
+    pub fn on_sent(&mut self, now: Time) {
+        self.last_sent = now;
+        self.sent_in_silence = self.sent_in_silence.saturating_add(1);
+    }
+
+    /// Something sent on the path was acknowledged.
+    pub fn on_feedback(&mut self, now: Time) {
+        self.last_feedback = now;
+        self.timeouts = 0;
+        self.sent_in_silence = 0;
+    }
+
+    /// Nothing was heard for a timeout: so many probes are to be sent. Returns how many timeouts in a row
+    /// that makes.
+    pub fn on_timeout(&mut self, now: Time, probes: u8) -> u32 {
+        self.timeouts += 1;
+        self.probes = probes;
+        self.last_sent = now;
+        self.timeouts
+    }
+
+    /// Asks for so many further probes.
+    pub fn add_probes(&mut self, count: u8) {
+        self.probes = self.probes.saturating_add(count);
+    }
+
+    /// Asks for a probe, unless there is one to come; counts as use of the path.
+    pub fn ask_for_sign(&mut self, now: Time) {
+        self.probes = self.probes.max(1);
+        self.last_sent = now;
+    }
+
+    /// A probe is being sent; returns how many are left.
+    pub fn take_probe(&mut self) -> u8 {
+        self.probes = self.probes.saturating_sub(1);
+        self.probes
+    }
+
+    /// Whether the round-trip time is old enough to be measured anew.
+    pub fn wants_rtt(&self, now: Time) -> bool {
+        self.asked.max(self.last_feedback) + RTT_REFRESH <= now
+    }
+
+    /// The peer is asked for an answer to measure the round trip.
+    pub fn on_asked(&mut self, now: Time) {
+        self.asked = now;
+    }
+
+    /// Whether the path has timed out, and loss of this probability does not explain its silence.
+    pub fn seems_dead(&self, loss: f64) -> bool {
+        let by_chance = math::pow(loss.max(SUPPOSED_LOSS), f64::from(self.sent_in_silence));
+        self.timeouts >= MOST_TIMEOUTS || (self.timeouts > 0 && by_chance < SILENCE_BY_CHANCE)
+    }
+
+    /// Probe timeout with back-off.
+    pub fn timeout(&self, base: ProbeTimeout) -> Duration {
+        let doublings = self.timeouts.min(base.doublings).min(16);
+        let doubled = base.base.saturating_mul(1 << doublings);
+        doubled.min(MAX_PROBE_INTERVAL.max(base.base))
+    }
+
+    /// When the probe timer fires: no feedback for a timeout since `oldest`, the oldest packet in flight,
+    /// was sent, or since the last timeout.
+    pub fn timeout_at(&self, oldest: Time, base: ProbeTimeout) -> Time {
+        let from = if self.timeouts == 0 { oldest } else { self.last_sent };
+        from.max(self.last_feedback) + self.timeout(base)
+    }
+
+    /// The way to the peer is another one now.
+    pub fn start_over(&mut self, now: Time) {
+        self.on_feedback(now);
+    }
+
+    /// The path is closed.
+    pub fn close(&mut self) {
+        self.probes = 0;
+    }
+}
