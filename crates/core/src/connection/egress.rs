@@ -46,24 +46,24 @@ impl Connection {
         self.flush_window(now);
         self.fit_windows(now);
         loop {
-            let changes = self.changes;
+            let changes = self.attention.changes();
             for step in 0..self.paths.count() {
-                let slot = self.paths.after(self.next_path, step);
+                let slot = self.paths.at_turn(step);
                 let path = &self.paths[slot];
                 if path.state() == PathState::Closed || !writable(path.address.socket) {
                     continue;
                 }
                 if let Some(transmit) = self.build(now, slot, buffer) {
-                    self.next_path = slot;
+                    self.paths.set_turn(slot);
                     return Some(transmit);
                 }
             }
             // A path may have been given work by one that was asked after it.
-            if self.changes == changes {
+            if self.attention.changes() == changes {
                 break;
             }
         }
-        self.next_path = self.paths.after(self.next_path, 1);
+        self.paths.set_turn(self.paths.at_turn(1));
         None
     }
 
@@ -77,12 +77,14 @@ impl Connection {
         }
         // Symbols tell the floor, but without credit there may be none to tell it, and without the
         // floor there will be no credit.
-        let SymbolId(floor) = self.send.oldest_needed();
-        if floor > self.floor_told && self.symbol_credit() == 0 && self.streams.pending().bytes > 0
+        let floor = self.send.oldest_needed();
+        if self.credit.is_news(floor)
+            && self.symbol_credit() == 0
+            && self.streams.pending().bytes > 0
         {
-            self.floor_told = floor;
-            let first = SymbolId(0);
-            self.control.push_back(ControlFrame::Abandon { first, count: floor });
+            self.credit.on_told(floor);
+            let (first, count) = (SymbolId(0), floor.0);
+            self.control.push_back(ControlFrame::Abandon { first, count });
         }
     }
 

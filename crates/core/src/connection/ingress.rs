@@ -12,10 +12,8 @@ use crate::coding::receive::{Arrival, CodingViolation, ReceiveWindows};
 use crate::path::received::Ecn;
 use crate::path::{PathAddress, UDP_OVERHEAD};
 use crate::stream::Violation;
-use crate::wire::header;
 use crate::wire::{
-    CloseCode, ControlFrame, DataHeader, Frame, Frames, HEADER_LEN, Role, WireError, expand_number,
-    expand_path,
+    CloseCode, ControlFrame, Frame, Frames, HEADER_LEN, Role, WireError, expand_number, expand_path,
 };
 
 /// A challenge without an answer is repeated after this time at the latest: a path is of no use before.
@@ -90,22 +88,16 @@ impl Connection {
 
     /// Authenticates and decrypts; returns path, number and where the payload ends.
     fn open(&mut self, packet: &mut [u8]) -> Option<(PathId, u64, usize)> {
-        let sample = *header::sample(packet)?;
-        header::unprotect(packet, self.session.opener.mask(&sample));
-        let header = DataHeader::decode(packet).ok()?;
-        let path = PathId(expand_path(header.path, self.identifiers.highest()));
+        let header = self.keys.unmask(packet)?;
+        let path = PathId(expand_path(header.path, self.paths.identifiers.highest()));
         let known = self.paths.open(path).map(|slot| &self.paths[slot].received);
         let number = expand_number(header.number, known.map_or(0, |received| received.expected()));
         if known.is_some_and(|received| received.is_replay(number)) {
             return None;
         }
-        let before = self.session.opener.epoch();
-        let end = self.session.opener.open(header.epoch, path, number, packet, HEADER_LEN).ok()?;
-        if self.session.opener.epoch() != before {
+        let (end, moved) = self.keys.open(header.epoch, path, number, packet)?;
+        if moved {
             self.keep_old_key();
-            if self.session.sealer.epoch() == before {
-                self.session.sealer.advance();
-            }
         }
         Some((path, number, end))
     }
@@ -124,9 +116,9 @@ impl Connection {
             None => {
                 // First packets of several paths overtake one another, so ids appear in any order.
                 let room = self.paths.count_open() < usize::from(self.config.max_paths);
-                let reach = self.identifiers.highest() + u32::from(self.config.max_paths);
-                let fresh = path.0 <= reach && !self.identifiers.is_closed(path);
-                if self.role == Role::Initiator || !room || !fresh {
+                let reach = self.paths.identifiers.highest() + u32::from(self.config.max_paths);
+                let fresh = path.0 <= reach && !self.paths.identifiers.is_closed(path);
+                if self.identity.role == Role::Initiator || !room || !fresh {
                     return None;
                 }
                 let slot = self.new_path(now, path, address).ok()?;
@@ -240,7 +232,7 @@ impl Connection {
             }
             ControlFrame::MaxStreams { count } => self.streams.on_max_streams(count),
             ControlFrame::MaxSymbols { limit } => {
-                self.peer_symbol_limit = self.peer_symbol_limit.max(limit);
+                self.credit.raise(limit);
             }
             ControlFrame::PathChallenge { data } => {
                 let response = ControlFrame::PathResponse { data };
@@ -255,8 +247,7 @@ impl Connection {
                 }
             }
             ControlFrame::PathStatus { path, sequence, status } => {
-                if sequence > self.peer_path_status {
-                    self.peer_path_status = sequence;
+                if self.paths.is_new_status(sequence) {
                     self.use_as_backup(path, status == crate::wire::PathUse::Backup);
                 }
             }

@@ -1,7 +1,5 @@
 //! Paths that come, move and go.
 
-use std::collections::BTreeSet;
-
 use anabranch_policy::congestion::{self, CongestionController};
 use anabranch_policy::recovery::RecoveryEvent;
 use anabranch_policy::view::PathState;
@@ -15,53 +13,6 @@ use crate::observe::Observation;
 use crate::path::{Path, PathAddress, UDP_OVERHEAD};
 use crate::wire::{ControlFrame, PathUse, Role};
 
-/// Which identifiers have been used up.
-#[derive(Debug, Default)]
-pub(super) struct Identifiers {
-    /// The next to assign: the highest seen, and one.
-    next: u32,
-    /// Everything below is closed or will never be opened.
-    floor: u32,
-    /// Closed ones from the floor on.
-    closed: BTreeSet<u32>,
-}
-
-/// Closed identifiers kept apart at most; beyond, the gaps below them count as closed too.
-const MOST_CLOSED: usize = 64;
-
-impl Identifiers {
-    /// The highest identifier seen so far.
-    pub(super) fn highest(&self) -> u32 {
-        self.next.saturating_sub(1)
-    }
-
-    fn take_next(&mut self) -> PathId {
-        PathId(self.next)
-    }
-
-    fn seen(&mut self, path: PathId) {
-        self.next = self.next.max(path.0.saturating_add(1));
-    }
-
-    /// Whether a path of this identifier was closed, or given up before it was heard of.
-    pub(super) fn is_closed(&self, path: PathId) -> bool {
-        path.0 < self.floor || self.closed.contains(&path.0)
-    }
-
-    fn close(&mut self, path: PathId) {
-        self.seen(path);
-        if path.0 >= self.floor {
-            self.closed.insert(path.0);
-        }
-        while self.closed.len() > MOST_CLOSED
-            || self.closed.first().is_some_and(|first| *first == self.floor)
-        {
-            let Some(first) = self.closed.pop_first() else { break };
-            self.floor = first + 1;
-        }
-    }
-}
-
 impl Connection {
     /// Adds a path from a local socket to an address of the peer. Only the initiator adds paths; the
     /// responder learns of them from the packets that arrive.
@@ -69,14 +20,14 @@ impl Connection {
     /// # Errors
     /// On the responder, and when as many paths are open as both sides allow.
     pub fn add_path(&mut self, now: Time, address: PathAddress) -> Result<PathId, AddPathError> {
-        if self.role != Role::Initiator {
+        if self.identity.role != Role::Initiator {
             return Err(AddPathError::NotInitiator);
         }
         let most = usize::from(self.config.max_paths.min(self.peer_parameters.max_paths));
         if self.paths.count_open() >= most {
             return Err(AddPathError::TooMany);
         }
-        let id = self.identifiers.take_next();
+        let id = self.paths.identifiers.next();
         let slot = self.new_path(now, id, address).map_err(|_| AddPathError::TooMany)?;
         self.paths[slot].validation.trust();
         self.challenge(now, slot);
@@ -90,9 +41,8 @@ impl Connection {
         if !self.use_as_backup(path, backup) {
             return;
         }
-        self.path_status += 1;
         let status = if backup { PathUse::Backup } else { PathUse::Available };
-        let sequence = self.path_status;
+        let sequence = self.paths.next_status();
         // On the path itself, since the peer may not have heard of it yet.
         self.paths[slot].control_queue.push_back(ControlFrame::PathStatus {
             path,
@@ -165,7 +115,7 @@ impl Connection {
     pub fn move_path(&mut self, now: Time, path: PathId, address: PathAddress) {
         if let Some(slot) = self.paths.open(path) {
             self.moved(now, slot, address, true);
-            if self.role == Role::Initiator {
+            if self.identity.role == Role::Initiator {
                 self.paths[slot].validation.trust();
             }
         }
@@ -191,7 +141,7 @@ impl Connection {
         let congestion = self.profile.make_congestion(id, packet)?;
         let mut path = Path::new(id, address, congestion, mtu, now);
         path.update_pacing(now);
-        self.identifiers.seen(id);
+        self.paths.identifiers.seen(id);
         let slot = self.paths.insert(path);
         self.send.forget_slot(slot.0);
         self.refresh_views(now);
@@ -243,7 +193,7 @@ impl Connection {
             other.acks.forget(slot.bit());
         }
         self.paths[slot].close(now);
-        self.identifiers.close(path);
+        self.paths.identifiers.close(path);
         self.refresh_views(now);
         let state = PathState::Closed;
         self.observe(now, Observation::PathState { path, state, reason });
@@ -279,26 +229,3 @@ impl fmt::Display for AddPathError {
 }
 
 impl std::error::Error for AddPathError {}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn closed_identifiers_stay_closed_in_bounded_memory() {
-        let mut ids = Identifiers::default();
-        ids.seen(PathId(3));
-        assert_eq!((ids.highest(), ids.take_next()), (3, PathId(4)));
-        for id in [1, 3] {
-            ids.close(PathId(id));
-        }
-        assert!(ids.is_closed(PathId(1)) && ids.is_closed(PathId(3)));
-        assert!(!ids.is_closed(PathId(0)) && !ids.is_closed(PathId(2)));
-        for id in 4..10_000 {
-            ids.close(PathId(id));
-        }
-        assert!(ids.closed.len() <= MOST_CLOSED);
-        assert!((0..10_000).all(|id| id < 3 || ids.is_closed(PathId(id))));
-        assert!(!ids.is_closed(PathId(10_000)));
-    }
-}

@@ -3,12 +3,16 @@
 //! This file holds the state and the application's verbs; packets come in through `ingress`, leave
 //! through `egress`, time passes in `timers`, and `feedback` digests acknowledgements.
 
+mod attention;
 mod close;
+mod credit;
 mod cut;
 mod egress;
 mod events;
 mod feedback;
+mod identifiers;
 mod ingress;
+mod keys;
 mod lifecycle;
 mod mtu;
 mod packet;
@@ -16,6 +20,7 @@ mod paths;
 mod queue;
 mod recover;
 mod reports;
+mod setup;
 mod statistics;
 mod symbols;
 mod timers;
@@ -23,58 +28,34 @@ mod views;
 
 use std::collections::VecDeque;
 
-use anabranch_policy::recovery::RecoveryPolicy;
-use anabranch_policy::redundancy::RedundancyPolicy;
-use anabranch_policy::scheduler::{Pick, Scheduler, SchedulerAction};
-use anabranch_policy::view::{SymbolId, TrafficClass, WindowId};
-use anabranch_policy::{AckPolicy, LossDetector, LossEstimator, PolicyError};
-use anabranch_policy::{ack, loss};
+use anabranch_policy::scheduler::{Pick, SchedulerAction};
+use anabranch_policy::view::{TrafficClass, WindowId};
 use anabranch_types::{PathId, Rng, Time};
 
-use crate::coding::code;
 use crate::coding::receive::ReceiveWindows;
 use crate::coding::send::SendWindows;
 use crate::config::TransportConfig;
-use crate::crypto::{PublicKey, Session};
+use crate::crypto::PublicKey;
 use crate::observe::{Observation, Observer};
 use crate::path::PathAddress;
 use crate::profiles::Profile;
 use crate::stream::{ReadOutcome, StreamError, Streams};
 use crate::wire::{CloseCode, ConnectionId, ControlFrame, Role, StreamId, TransportParameters};
 
+use attention::Attention;
+use credit::SymbolCredit;
+use keys::Keys;
 use paths::{PathIndex, PathTable};
+use setup::{Identity, Policies};
 
 pub use close::CloseReason;
 pub use egress::Transmit;
 pub use events::Event;
 pub use lifecycle::AddPathError;
+pub(crate) use setup::Setup;
 pub use statistics::{ConnectionStats, EcnStats, PathStats};
 pub(crate) use timers::Earliest;
 pub use timers::TimeoutReason;
-
-/// The policies of one connection.
-#[derive(Debug)]
-struct Policies {
-    scheduler: Box<dyn Scheduler>,
-    redundancy: Box<dyn RedundancyPolicy>,
-    recovery: Box<dyn RecoveryPolicy>,
-    ack: Box<dyn AckPolicy>,
-    detector: Box<dyn LossDetector>,
-    estimator: Box<dyn LossEstimator>,
-}
-
-impl Policies {
-    fn build(profile: &Profile, ack_profile: &Profile) -> Result<Policies, PolicyError> {
-        Ok(Policies {
-            scheduler: profile.make_scheduler()?,
-            redundancy: profile.make_redundancy()?,
-            recovery: profile.make_recovery()?,
-            ack: ack::build(&ack_profile.ack)?,
-            detector: loss::build_detector(&profile.loss_detector)?,
-            estimator: loss::build_estimator(&profile.loss_estimator)?,
-        })
-    }
-}
 
 /// Reused vectors, so that steady state allocates nothing.
 #[derive(Debug, Default)]
@@ -88,153 +69,59 @@ struct Scratch {
     numbers: Vec<u64>,
 }
 
-/// What a new connection is made from.
-#[derive(Debug)]
-pub(crate) struct Setup {
-    pub role: Role,
-    pub peer: PublicKey,
-    pub local_id: ConnectionId,
-    pub remote_id: ConnectionId,
-    pub session: Session,
-    pub config: TransportConfig,
-    pub profile: Profile,
-    pub peer_parameters: TransportParameters,
-    pub rng: Rng,
-    pub now: Time,
-}
-
 /// State of one connection.
 #[derive(Debug)]
 pub struct Connection {
-    role: Role,
-    peer: PublicKey,
-    local_id: ConnectionId,
-    remote_id: ConnectionId,
-    session: Session,
+    identity: Identity,
+    keys: Keys,
     config: TransportConfig,
     profile: Profile,
     policies: Policies,
     peer_parameters: TransportParameters,
     paths: PathTable,
-    identifiers: lifecycle::Identifiers,
-    /// Sequence number of the newest path status told to the peer, and of the newest it told us.
-    path_status: u64,
-    peer_path_status: u64,
     streams: Streams,
     send: SendWindows,
     receive: ReceiveWindows,
-    peer_symbol_limit: u64,
+    credit: SymbolCredit,
     /// Windows of which it is to be asked what they still need.
     unprovisioned: Vec<WindowId>,
-    /// Highest floor of symbols that any packet has told the peer.
-    floor_told: u64,
+    /// Control frames that may leave on any path.
     control: VecDeque<ControlFrame>,
-    /// Counts everything that may change a scheduler's mind.
-    changes: u64,
-    /// When the scheduler was last woken: earlier wake-up times count as none.
-    woken: Option<Time>,
-    /// The scheduler knows that the receiver's credit is what keeps data waiting.
-    receiver_limited: bool,
+    attention: Attention,
     events: VecDeque<Event>,
     closing: close::Closing,
+    /// Packets have been exchanged under the keys.
     established: bool,
     started: Time,
     last_received: Time,
-    /// Whose turn it is to send.
-    next_path: PathIndex,
+    was_drained: bool,
     rng: Rng,
     observer: Option<Box<dyn Observer>>,
     scratch: Scratch,
     dropped: statistics::Dropped,
-    was_drained: bool,
-    old_key_until: Option<Time>,
+    /// The response that was authenticated.
     response: Vec<u8>,
 }
 
 impl Connection {
-    pub(crate) fn new(setup: Setup) -> Result<Connection, PolicyError> {
-        let Setup { role, config, profile, peer_parameters, .. } = setup;
-        let ack_profile = peer_parameters
-            .ack_profile
-            .as_deref()
-            .and_then(Profile::named)
-            .unwrap_or_else(|| profile.clone());
-        let policies = Policies::build(&profile, &ack_profile)?;
-        let largest = config.largest_datagram().min(peer_parameters.max_udp_payload);
-        let capacity = usize::from(mtu::symbol_room(largest));
-        let codes = peer_parameters.codes.as_deref();
-        let decoded = peer_parameters.max_window > 0 && code::is_decoded(codes, &profile.code.name);
-        let code = if decoded { code::build(&profile.code)? } else { code::none() };
-        let receive_capacity = usize::from(config.largest_datagram());
-        let receive =
-            ReceiveWindows::new(code::of_peer(codes), receive_capacity, config.receive_symbols);
-        let mut send = SendWindows::new(code, capacity, peer_parameters.max_window);
-        send.limit_history(peer_parameters.max_symbols.min(config.send_symbols) / 4);
-        let mut streams = Streams::new(role, config.streams);
-        streams.set_peer_limits(
-            peer_parameters.max_data,
-            peer_parameters.max_stream_data,
-            peer_parameters.max_streams,
-        );
-        streams.set_datagram_limit(mtu::datagram_limit(&config, &peer_parameters));
-        Ok(Connection {
-            role,
-            peer: setup.peer,
-            local_id: setup.local_id,
-            remote_id: setup.remote_id,
-            session: setup.session,
-            config,
-            profile,
-            policies,
-            peer_symbol_limit: peer_parameters.max_symbols,
-            unprovisioned: Vec::new(),
-            floor_told: 0,
-            peer_parameters,
-            paths: PathTable::default(),
-            identifiers: lifecycle::Identifiers::default(),
-            path_status: 0,
-            peer_path_status: 0,
-            streams,
-            send,
-            receive,
-            control: VecDeque::new(),
-            changes: 1,
-            woken: None,
-            receiver_limited: false,
-            events: VecDeque::new(),
-            closing: close::Closing::default(),
-            established: false,
-            started: setup.now,
-            last_received: setup.now,
-            next_path: PathIndex(0),
-            rng: setup.rng,
-            observer: None,
-            scratch: Scratch::default(),
-            dropped: statistics::Dropped::default(),
-            was_drained: true,
-            old_key_until: None,
-            response: Vec::new(),
-        })
-    }
-
     /// The peer's static key.
     pub fn peer(&self) -> PublicKey {
-        self.peer
+        self.identity.peer
     }
 
     /// The connection id under which this side receives.
     pub fn local_id(&self) -> ConnectionId {
-        self.local_id
+        self.identity.local_id
     }
 
     /// The connection id under which the peer receives.
     pub fn remote_id(&self) -> ConnectionId {
-        self.remote_id
+        self.identity.remote_id
     }
 
     /// Whether this side opened the connection.
     pub fn role(&self) -> Role {
-        self.role
+        self.identity.role
     }
 
     /// The profile in use.
@@ -336,7 +223,7 @@ impl Connection {
     }
 
     fn changed(&mut self) {
-        self.changes += 1;
+        self.attention.changed();
     }
 
     fn observe(&mut self, now: Time, observation: Observation) {
@@ -351,9 +238,9 @@ impl Connection {
 
     /// Symbols the peer still accepts, as far as we are willing to keep them until it has them.
     fn symbol_credit(&self) -> u64 {
-        let (SymbolId(next), SymbolId(floor)) = (self.send.next_symbol(), self.send.floor());
-        let room = self.config.send_symbols.saturating_sub(next - floor);
-        self.peer_symbol_limit.saturating_sub(next).min(room)
+        let (next, floor) = (self.send.next_symbol(), self.send.floor());
+        let room = self.config.send_symbols.saturating_sub(next.0 - floor.0);
+        self.credit.left(next).min(room)
     }
 
     /// Closes the connection; the peer is told.

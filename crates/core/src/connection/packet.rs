@@ -10,9 +10,8 @@ use crate::path::received::Ecn;
 use crate::path::sent::Carried;
 use crate::path::{PacketSent, PathAddress};
 use crate::wire::codec::NoSpace;
-use crate::wire::header;
 use crate::wire::transport_parameters::MIN_UDP_PAYLOAD;
-use crate::wire::{ControlFrame, DataHeader, HEADER_LEN, Writer};
+use crate::wire::{ControlFrame, HEADER_LEN, Writer};
 
 /// A packet that is being filled with frames, and what has to be remembered of it.
 #[derive(Debug)]
@@ -124,24 +123,8 @@ impl Connection {
         let PacketBuilder { now, slot, end, ack_eliciting, mtu_probe, carried, .. } = packet;
         let path = &self.paths[slot];
         let (id, number) = (path.id, path.sent.next_number());
-        let header = DataHeader {
-            connection: self.remote_id,
-            epoch: self.session.sealer.epoch(),
-            path: id.0 as u8,
-            number: number as u32,
-        };
         let len = end + TAG_LEN;
-        let bytes = &mut packet.buffer[..len];
-        // The buffer holds the header: its length was reserved when the frames were written.
-        let _ = header.encode(&mut Writer::new(bytes));
-        self.session.sealer.seal(id, number, bytes, HEADER_LEN);
-        if let Some(sample) = header::sample(bytes) {
-            let mask = self.session.sealer.mask(sample);
-            header::protect(bytes, mask);
-        }
-        if self.session.sealer.remaining() == 0 {
-            self.session.sealer.advance();
-        }
+        self.keys.seal(self.identity.remote_id, id, number, &mut packet.buffer[..len]);
         let path = &mut self.paths[slot];
         let marked = self.config.ecn && path.ecn.is_capable() && ack_eliciting;
         let ecn = if marked { Ecn::Ect0 } else { Ecn::NotEct };

@@ -6,6 +6,7 @@ use anabranch_policy::LossDetector;
 use anabranch_policy::view::{PathState, PathView};
 use anabranch_types::{PathId, Time};
 
+use super::identifiers::Identifiers;
 use super::mtu::room_of;
 use crate::path::Path;
 use crate::path::liveness::ProbeTimeout;
@@ -41,6 +42,12 @@ pub(super) struct PathTable {
     stale: u16,
     /// When the snapshots were made, and for which length of the longest symbol.
     made: (Time, u16),
+    /// Which identifiers have been used up.
+    pub(super) identifiers: Identifiers,
+    /// Sequence number of the newest path status told to the peer, and of the newest it told.
+    statuses: (u64, u64),
+    /// Whose turn it is to send.
+    turn: u8,
 }
 
 impl PathTable {
@@ -70,9 +77,27 @@ impl PathTable {
         self.paths.len() as u8
     }
 
-    /// The place `step` places after `index`, at most all the way around.
-    pub(super) fn after(&self, index: PathIndex, step: u8) -> PathIndex {
-        PathIndex((index.0 + step).checked_rem(self.count()).unwrap_or(0))
+    /// The sequence number of the next path status for the peer.
+    pub(super) fn next_status(&mut self) -> u64 {
+        self.statuses.0 += 1;
+        self.statuses.0
+    }
+
+    /// Whether the peer's path status with this sequence number is the newest so far.
+    pub(super) fn is_new_status(&mut self, sequence: u64) -> bool {
+        let news = sequence > self.statuses.1;
+        self.statuses.1 = self.statuses.1.max(sequence);
+        news
+    }
+
+    /// The path that comes `step` places after the one whose turn it is to send.
+    pub(super) fn at_turn(&self, step: u8) -> PathIndex {
+        PathIndex((self.turn + step).checked_rem(self.count()).unwrap_or(0))
+    }
+
+    /// It is this path's turn to send.
+    pub(super) fn set_turn(&mut self, index: PathIndex) {
+        self.turn = index.0;
     }
 
     /// The first path of which `is` holds.

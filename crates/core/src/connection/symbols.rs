@@ -144,7 +144,7 @@ impl Connection {
             if let Some(assigned) = self.next_assigned(now, slot) {
                 return Some(assigned);
             }
-            if !self.paths[slot].turn.may_ask(now, self.changes) {
+            if !self.paths[slot].turn.may_ask(now, self.attention.changes()) {
                 return None;
             }
             match self.pull(now, slot) {
@@ -168,7 +168,7 @@ impl Connection {
     /// The scheduler has nothing for this path until something changes.
     fn idle(&mut self, slot: PathIndex) -> Option<QueuedSymbol> {
         let path = &mut self.paths[slot];
-        path.turn.idle(self.changes);
+        path.turn.idle(self.attention.changes());
         // The window has room and there is nothing to fill it with.
         if path.window_open() {
             path.rate.on_app_limited();
@@ -245,7 +245,7 @@ impl Connection {
         if written.is_err() {
             return false;
         }
-        self.floor_told = self.floor_told.max(floor.0);
+        self.credit.on_told(floor);
         packet.ack_eliciting = true;
         packet.symbols_left = if prefix { packet.symbols_left - 1 } else { 0 };
         match packet.carried {

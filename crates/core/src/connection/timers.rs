@@ -98,16 +98,14 @@ impl Connection {
         let wanted = match path.turn.hold_until() {
             _ if queue.is_ripe() => Some(pacing),
             Some(until) => Some(until.max(pacing)),
-            None => (!path.turn.is_idle(self.changes)).then_some(pacing),
+            None => (!path.turn.is_idle(self.attention.changes())).then_some(pacing),
         };
         earliest.add(wanted, TimeoutReason::Pacing);
     }
 
-    /// When the scheduler wants to be woken. A time that has brought a wake-up already counts as none, so
-    /// that one that goes on asking for it does not stop the clock.
+    /// When the scheduler wants to be woken.
     fn wakeup(&self) -> Option<Time> {
-        let time = self.policies.scheduler.wakeup()?;
-        self.woken.is_none_or(|woken| time > woken).then_some(time)
+        self.attention.wakes_at(self.policies.scheduler.wakeup())
     }
 
     /// Lets everything happen that is due by `now`.
@@ -127,7 +125,7 @@ impl Connection {
             }
         }
         if self.wakeup().is_some_and(|time| time <= now) {
-            self.woken = Some(now);
+            self.attention.wake(now);
             self.tell_scheduler(now, [SchedulerEvent::Wakeup]);
         }
         if self.blocked_probe_at().is_some_and(|at| at <= now) {
@@ -135,10 +133,7 @@ impl Connection {
                 path.liveness.ask_for_sign(now);
             }
         }
-        if self.old_key_until.is_some_and(|until| until <= now) {
-            self.session.opener.discard_old();
-            self.old_key_until = None;
-        }
+        self.keys.discard_old(now);
         self.note_drained();
     }
 
@@ -192,8 +187,7 @@ impl Connection {
     /// The peer moved to a new key: the old one opens stragglers for three timeouts more.
     pub(super) fn keep_old_key(&mut self) {
         let longest = self.paths.indices().map(|slot| self.base_timeout(slot).base).max();
-        self.old_key_until =
-            Some(self.last_received + longest.unwrap_or(Duration::from_secs(1)) * 3);
+        self.keys.keep_old(self.last_received + longest.unwrap_or(Duration::from_secs(1)) * 3);
     }
 }
 

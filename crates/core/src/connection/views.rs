@@ -109,11 +109,7 @@ impl Connection {
 
     /// Tells the scheduler, once an episode, that a path has room and only credit is missing.
     fn watch_credit(&mut self, now: Time) {
-        let fresh = self.fresh();
-        if fresh.symbols > 0 {
-            self.receiver_limited = false;
-        } else if fresh.blocked.is_some_and(Blocked::by_receiver) && !self.receiver_limited {
-            self.receiver_limited = true;
+        if self.attention.lacks_credit(&self.fresh()) {
             self.tell_scheduler(now, [SchedulerEvent::ReceiverLimited]);
         }
     }

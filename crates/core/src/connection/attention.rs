@@ -1,0 +1,53 @@
+//! What the scheduler was told, and whether it may have changed its mind since.
+
+use anabranch_policy::view::{Blocked, FreshView};
+use anabranch_types::Time;
+
+/// What decides whether the scheduler is asked or told anything.
+#[derive(Debug)]
+pub(super) struct Attention {
+    /// Counts everything that may change a scheduler's mind.
+    changes: u64,
+    /// When the scheduler was last woken.
+    woken: Option<Time>,
+    /// It knows that the receiver's credit is what keeps data waiting.
+    receiver_limited: bool,
+}
+
+impl Attention {
+    pub(super) fn new() -> Self {
+        Attention { changes: 1, woken: None, receiver_limited: false }
+    }
+
+    /// How much has changed so far; never 0.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Something has changed.
+    pub(super) fn changed(&mut self) {
+        self.changes += 1;
+    }
+
+    /// The time at which the scheduler wants to be woken, if it is later than when it last was: one that
+    /// goes on asking for the same time must not stop the clock.
+    pub(super) fn wakes_at(&self, wanted: Option<Time>) -> Option<Time> {
+        wanted.filter(|time| self.woken.is_none_or(|woken| *time > woken))
+    }
+
+    /// The scheduler is woken.
+    pub(super) fn wake(&mut self, now: Time) {
+        self.woken = Some(now);
+    }
+
+    /// A path has room; returns whether the scheduler is to be told that only credit is missing, which it
+    /// is once an episode.
+    pub(super) fn lacks_credit(&mut self, fresh: &FreshView) -> bool {
+        if fresh.symbols > 0 {
+            self.receiver_limited = false;
+            return false;
+        }
+        let limited = fresh.blocked.is_some_and(Blocked::by_receiver);
+        limited && !core::mem::replace(&mut self.receiver_limited, true)
+    }
+}

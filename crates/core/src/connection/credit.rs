@@ -1,0 +1,38 @@
+//! The peer's credit for symbols, and what it is told so that it grants more.
+
+use anabranch_policy::view::SymbolId;
+
+/// Which symbols the peer accepts.
+#[derive(Debug)]
+pub(super) struct SymbolCredit {
+    /// Ids below this.
+    limit: u64,
+    /// Highest floor of symbols that any packet has told the peer.
+    floor_told: SymbolId,
+}
+
+impl SymbolCredit {
+    pub(super) fn new(limit: u64) -> Self {
+        SymbolCredit { limit, floor_told: SymbolId(0) }
+    }
+
+    /// The peer accepts symbols below `limit`, if it did not before.
+    pub(super) fn raise(&mut self, limit: u64) {
+        self.limit = self.limit.max(limit);
+    }
+
+    /// Symbols from `next` on that the peer accepts.
+    pub(super) fn left(&self, next: SymbolId) -> u64 {
+        self.limit.saturating_sub(next.0)
+    }
+
+    /// Whether a floor is above all that the peer was told.
+    pub(super) fn is_news(&self, floor: SymbolId) -> bool {
+        floor > self.floor_told
+    }
+
+    /// The peer is told a floor.
+    pub(super) fn on_told(&mut self, floor: SymbolId) {
+        self.floor_told = self.floor_told.max(floor);
+    }
+}

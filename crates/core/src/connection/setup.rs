@@ -1,0 +1,137 @@
+//! What a connection is made from.
+
+use std::collections::VecDeque;
+
+use anabranch_policy::recovery::RecoveryPolicy;
+use anabranch_policy::redundancy::RedundancyPolicy;
+use anabranch_policy::scheduler::Scheduler;
+use anabranch_policy::{AckPolicy, LossDetector, LossEstimator, PolicyError};
+use anabranch_policy::{ack, loss};
+use anabranch_types::{Rng, Time};
+
+use super::attention::Attention;
+use super::credit::SymbolCredit;
+use super::keys::Keys;
+use super::paths::PathTable;
+use super::{Connection, Scratch, close, mtu, statistics};
+use crate::coding::code;
+use crate::coding::receive::ReceiveWindows;
+use crate::coding::send::SendWindows;
+use crate::config::TransportConfig;
+use crate::crypto::{PublicKey, Session};
+use crate::profiles::Profile;
+use crate::stream::Streams;
+use crate::wire::{ConnectionId, Role, TransportParameters};
+
+/// What a new connection is made from.
+#[derive(Debug)]
+pub(crate) struct Setup {
+    pub role: Role,
+    pub peer: PublicKey,
+    pub local_id: ConnectionId,
+    pub remote_id: ConnectionId,
+    pub session: Session,
+    pub config: TransportConfig,
+    pub profile: Profile,
+    pub peer_parameters: TransportParameters,
+    pub rng: Rng,
+    pub now: Time,
+}
+
+/// Who the two ends are.
+#[derive(Debug)]
+pub(super) struct Identity {
+    pub(super) role: Role,
+    pub(super) peer: PublicKey,
+    /// Under which this side receives.
+    pub(super) local_id: ConnectionId,
+    /// Under which the peer receives.
+    pub(super) remote_id: ConnectionId,
+}
+
+/// The policies of one connection.
+#[derive(Debug)]
+pub(super) struct Policies {
+    pub(super) scheduler: Box<dyn Scheduler>,
+    pub(super) redundancy: Box<dyn RedundancyPolicy>,
+    pub(super) recovery: Box<dyn RecoveryPolicy>,
+    pub(super) ack: Box<dyn AckPolicy>,
+    pub(super) detector: Box<dyn LossDetector>,
+    pub(super) estimator: Box<dyn LossEstimator>,
+}
+
+impl Policies {
+    fn build(profile: &Profile, ack_profile: &Profile) -> Result<Policies, PolicyError> {
+        Ok(Policies {
+            scheduler: profile.make_scheduler()?,
+            redundancy: profile.make_redundancy()?,
+            recovery: profile.make_recovery()?,
+            ack: ack::build(&ack_profile.ack)?,
+            detector: loss::build_detector(&profile.loss_detector)?,
+            estimator: loss::build_estimator(&profile.loss_estimator)?,
+        })
+    }
+}
+
+/// Both halves of coding: a side codes what the other decodes.
+fn coding(
+    config: &TransportConfig,
+    profile: &Profile,
+    peer: &TransportParameters,
+) -> Result<(SendWindows, ReceiveWindows), PolicyError> {
+    let codes = peer.codes.as_deref();
+    let decoded = peer.max_window > 0 && code::is_decoded(codes, &profile.code.name);
+    let code = if decoded { code::build(&profile.code)? } else { code::none() };
+    let largest = config.largest_datagram().min(peer.max_udp_payload);
+    let capacity = usize::from(mtu::symbol_room(largest));
+    let mut send = SendWindows::new(code, capacity, peer.max_window);
+    send.limit_history(peer.max_symbols.min(config.send_symbols) / 4);
+    let capacity = usize::from(config.largest_datagram());
+    let receive = ReceiveWindows::new(code::of_peer(codes), capacity, config.receive_symbols);
+    Ok((send, receive))
+}
+
+/// Streams within the limits of both sides.
+fn streams(role: Role, config: &TransportConfig, peer: &TransportParameters) -> Streams {
+    let mut streams = Streams::new(role, config.streams);
+    streams.set_peer_limits(peer.max_data, peer.max_stream_data, peer.max_streams);
+    streams.set_datagram_limit(mtu::datagram_limit(config, peer));
+    streams
+}
+
+impl Connection {
+    pub(crate) fn new(setup: Setup) -> Result<Connection, PolicyError> {
+        let Setup { role, peer, local_id, remote_id, .. } = setup;
+        let Setup { config, profile, peer_parameters, now, .. } = setup;
+        let asked_for = peer_parameters.ack_profile.as_deref().and_then(Profile::named);
+        let policies = Policies::build(&profile, asked_for.as_ref().unwrap_or(&profile))?;
+        let (send, receive) = coding(&config, &profile, &peer_parameters)?;
+        Ok(Connection {
+            identity: Identity { role, peer, local_id, remote_id },
+            keys: Keys::new(setup.session),
+            streams: streams(role, &config, &peer_parameters),
+            config,
+            profile,
+            policies,
+            paths: PathTable::default(),
+            send,
+            receive,
+            credit: SymbolCredit::new(peer_parameters.max_symbols),
+            peer_parameters,
+            unprovisioned: Vec::new(),
+            control: VecDeque::new(),
+            attention: Attention::new(),
+            events: VecDeque::new(),
+            closing: close::Closing::default(),
+            established: false,
+            started: now,
+            last_received: now,
+            was_drained: true,
+            rng: setup.rng,
+            observer: None,
+            scratch: Scratch::default(),
+            dropped: statistics::Dropped::default(),
+            response: Vec::new(),
+        })
+    }
+}
