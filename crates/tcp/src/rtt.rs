@@ -17,6 +17,8 @@ pub struct RttEstimator {
     min: u64,
     samples: u64,
     backoff: u32,
+    /// The timeout that follows from these.
+    rto: u64,
 }
 
 fn nanos(duration: Duration) -> u64 {
@@ -26,7 +28,7 @@ fn nanos(duration: Duration) -> u64 {
 impl RttEstimator {
     /// An estimator without samples.
     pub fn new(config: impl Into<Arc<Config>>) -> Self {
-        RttEstimator {
+        let mut estimator = RttEstimator {
             config: config.into(),
             smoothed: 0,
             variation: 0,
@@ -34,7 +36,10 @@ impl RttEstimator {
             min: u64::MAX,
             samples: 0,
             backoff: 1,
-        }
+            rto: 0,
+        };
+        estimator.set_rto();
+        estimator
     }
 
     /// A round trip took `sample` (RFC 6298 §2.2, §2.3). Rounded to the clock's granularity first.
@@ -53,11 +58,15 @@ impl RttEstimator {
             self.smoothed = self.smoothed - self.smoothed / 8 + sample / 8;
         }
         self.samples += 1;
+        self.set_rto();
     }
 
     /// A sample that Karn's rule trusts has come: the back-off ends.
     pub fn reset_backoff(&mut self) {
-        self.backoff = 1;
+        if self.backoff > 1 {
+            self.backoff = 1;
+            self.set_rto();
+        }
     }
 
     /// The timer fired: the next timeout is twice as long, up to the limits (RFC 6298 §5.5).
@@ -65,11 +74,16 @@ impl RttEstimator {
         if self.backoff < self.config.timers.max_backoff && self.rto() < self.config.timers.max_rto
         {
             self.backoff *= 2;
+            self.set_rto();
         }
     }
 
     /// The present timeout, back-off included.
     pub fn rto(&self) -> Duration {
+        Duration::from_nanos(self.rto)
+    }
+
+    fn set_rto(&mut self) {
         let base = if self.samples == 0 {
             nanos(self.config.timers.initial_rto)
         } else {
@@ -77,7 +91,7 @@ impl RttEstimator {
             (self.smoothed + spread).max(nanos(self.config.timers.min_rto))
         };
         let backed_off = base.saturating_mul(u64::from(self.backoff));
-        Duration::from_nanos(backed_off.min(nanos(self.config.timers.max_rto)))
+        self.rto = backed_off.min(nanos(self.config.timers.max_rto));
     }
 
     /// The factor that the back-off has reached; 1 without.

@@ -175,6 +175,7 @@ impl Links {
         link: usize,
         packets: &mut Slab,
         handle: u32,
+        size: u32,
         now: Time,
     ) -> Offer {
         let now = now.as_nanos();
@@ -183,7 +184,6 @@ impl Links {
         if kind.shaped {
             return Offer::Shaped;
         }
-        let size = packets.packet(handle).size;
         let idle = slot.free_at <= now;
         let start = if idle {
             slot.serving = handle;

@@ -151,7 +151,7 @@ impl Network {
         let packet = Packet::new(self.now, peer, peer_agent, start, &self.hops);
         let packet = Packet { stream, size, ecn, ..packet };
         let handle = self.packets.insert(packet, payload);
-        if let Some(cause) = self.enter(watch, LinkId(link), handle) {
+        if let Some(cause) = self.enter(watch, LinkId(link), handle, size) {
             let outcome = self.lose(watch, LinkId(link), handle, cause);
             self.refused.push(outcome);
         }
@@ -230,14 +230,20 @@ impl Network {
         if next == END {
             return Some(Outcome::Arrived(handle));
         }
-        let cause = self.enter(watch, LinkId(next), handle)?;
+        let cause = self.enter(watch, LinkId(next), handle, size)?;
         Some(self.lose(watch, LinkId(next), handle, cause))
     }
 
     /// Puts a packet into a link; the cause if the link refuses it.
     #[inline(always)]
-    fn enter(&mut self, watch: &mut Watch<'_>, link: LinkId, handle: u32) -> Option<DropCause> {
-        match self.links.offer(link.0 as usize, &mut self.packets, handle, self.now) {
+    fn enter(
+        &mut self,
+        watch: &mut Watch<'_>,
+        link: LinkId,
+        handle: u32,
+        size: u32,
+    ) -> Option<DropCause> {
+        match self.links.offer(link.0 as usize, &mut self.packets, handle, size, self.now) {
             Offer::First(time) => self.wheel.start(&mut self.links, link.0, time),
             Offer::Behind => {}
             Offer::Refused => return Some(DropCause::QueueFull),

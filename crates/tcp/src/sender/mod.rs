@@ -95,7 +95,7 @@ pub struct Sender {
     held: bool,
     next_send: Time,
     window_limited: bool,
-    rate: Option<RateSampler>,
+    rate: Option<Box<RateSampler>>,
     rack: Rack,
     inter_loss: InterLoss,
     events: VecDeque<SenderEvent>,
@@ -141,7 +141,7 @@ impl Sender {
             held: false,
             next_send: Time::ZERO,
             window_limited: false,
-            rate: config.rate_samples.then(RateSampler::default),
+            rate: config.rate_samples.then(Box::default),
             rack: Rack::default(),
             inter_loss: InterLoss::default(),
             events: VecDeque::new(),
@@ -199,9 +199,14 @@ impl Sender {
         if self.state == State::Failed {
             return None;
         }
-        let pacing = (self.window_limited && self.next_send > Time::ZERO && self.can_use_window())
-            .then_some(self.next_send);
-        [self.rto_at, self.persist_at, self.rack.timer(), pacing].into_iter().flatten().min()
+        let mut next = self.rto_at.unwrap_or(Time::MAX).min(self.persist_at.unwrap_or(Time::MAX));
+        if self.config.rack {
+            next = next.min(self.rack.timer().unwrap_or(Time::MAX));
+        }
+        if self.window_limited && self.next_send > Time::ZERO && self.can_use_window() {
+            next = next.min(self.next_send);
+        }
+        (next < Time::MAX).then_some(next)
     }
 
     /// What has happened since, oldest first.

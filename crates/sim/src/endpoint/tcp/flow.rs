@@ -102,13 +102,13 @@ impl Flow for TcpFlow {
             receiver.start_log(slice);
         }
         let Some(sender) = engine.agent_as_mut::<TcpSender>(self.sender) else { return 1 };
-        sender.log = Some(Log::default());
+        sender.log = Some(Box::default());
         sender.mss()
     }
 
     fn take_logs(&self, engine: &mut Engine) -> Option<(Log, Log)> {
         let sent = engine.agent_as_mut::<TcpSender>(self.sender)?.log.as_mut()?;
-        let sent = core::mem::take(sent);
+        let sent = core::mem::take(&mut **sent);
         Some((sent, engine.agent_as_mut::<TcpReceiver>(self.receiver)?.take_log()?))
     }
 }

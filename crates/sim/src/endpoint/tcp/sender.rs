@@ -29,9 +29,9 @@ pub struct TcpSender {
     bulk: bool,
     messages: Option<Messages>,
     started: bool,
-    jitter: Option<SendJitter>,
+    jitter: Option<Box<SendJitter>>,
     notices: VecDeque<Notice>,
-    pub(super) log: Option<Log>,
+    pub(super) log: Option<Box<Log>>,
     protocol: Arc<TcpProtocol>,
     source: Source,
     /// When each transfer was opened, by number.
@@ -86,7 +86,7 @@ impl TcpSender {
                 _ => None,
             },
             started: false,
-            jitter: SendJitter::new(protocol.send_jitter, seed, name),
+            jitter: SendJitter::new(protocol.send_jitter, seed, name).map(Box::new),
             notices: VecDeque::new(),
             log: None,
             protocol: Arc::clone(protocol),
@@ -335,16 +335,15 @@ impl Agent for TcpSender {
     }
 
     fn next_timer(&self) -> Option<Time> {
-        let mut next = if self.bulk { None } else { self.source.next_event() };
-        let mut consider = |time: Option<Time>| {
-            if let Some(time) = time {
-                next = Some(next.map_or(time, |next| next.min(time)));
-            }
-        };
+        let mut next = Time::MAX;
+        let mut consider = |time: Option<Time>| next = next.min(time.unwrap_or(Time::MAX));
+        if !self.bulk {
+            consider(self.source.next_event());
+        }
         consider(self.notices.front().map(|notice| notice.due));
-        consider(self.jitter.as_ref().and_then(SendJitter::until));
+        consider(self.jitter.as_deref().and_then(SendJitter::until));
         self.connections.inspect(|connection| consider(connection.end.next_timeout()));
-        next
+        (next < Time::MAX).then_some(next)
     }
 
     fn handle_loss(&mut self, loss: Loss<'_>, _out: &mut Outbox<'_>) {

@@ -37,7 +37,7 @@ impl Alone {
         let handle = self.packets.insert(packet, Payload::Filler);
         self.names.resize(self.names.len().max(handle as usize + 1), 0);
         self.names[handle as usize] = name;
-        match self.links.offer(0, &mut self.packets, handle, now) {
+        match self.links.offer(0, &mut self.packets, handle, size, now) {
             Offer::First(time) => self.next = Some(time),
             Offer::Behind => {}
             Offer::Refused => {
