@@ -5,7 +5,6 @@ use anabranch_types::{Bitrate, DataSize, Time, parse_duration};
 
 use super::config::{LinkConfig, LinkConfigError, MAX_DELAY, MIN_MTU, RATE_RANGE};
 use super::parse_loss::{CORRELATION, Correlation, LOSS, correlation, loss, name};
-use crate::loss::LossConfig;
 use crate::queue::{CodelConfig, Discipline, QueueLimit, RedConfig};
 use crate::rate::{Blackout, Fluctuation, RandomRate, Schedule};
 
@@ -60,60 +59,76 @@ impl FromStr for LinkConfig {
                 return Err(LinkConfigError::new(key, item.trim(), "each key only once"));
             }
             seen.push(key);
-            draft.set(key, value)?;
+            match value {
+                Some(value) => draft.set(key, value)?,
+                None => draft.set_flag(key)?,
+            }
         }
-        draft.finish()
+        draft.finish(&seen)
     }
 }
 
-/// What has been read so far.
-#[derive(Default)]
-struct Draft {
-    name: String,
-    rate: Option<Schedule<Bitrate>>,
-    fluctuation: Fluctuation,
-    delay: Option<Schedule<Duration>>,
-    loss: LossConfig,
-    correlation: Option<(Correlation, String)>,
-    jitter: Option<Duration>,
-    buffer: Option<QueueLimit>,
-    blackouts: Vec<Blackout>,
-    mtu: Option<Schedule<u32>>,
-    ecn: bool,
-    red: bool,
-    codel: bool,
-    reorder: bool,
-}
-
-impl Draft {
-    fn set(&mut self, key: &str, value: Option<&str>) -> Result<(), LinkConfigError> {
-        let Some(value) = value else { return self.set_flag(key) };
+impl LinkConfig {
+    /// Sets what one `key=value` of the text form says, all but `correlation`.
+    ///
+    /// # Errors
+    /// When there is no such key, or `value` is not one that it takes. Whether it goes with the others,
+    /// [`validate`](Self::validate) says.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), LinkConfigError> {
         let refuse = |allowed| LinkConfigError::new(key, value, allowed);
         match key {
             "name" => self.name = name(value).ok_or_else(|| refuse(NAME))?,
-            "rate" => self.rate = Some(schedule(value, rate).ok_or_else(|| refuse(RATE))?),
+            "rate" => self.rate = schedule(value, rate).ok_or_else(|| refuse(RATE))?,
             "fluctuation" => {
                 let random = fluctuation(value).ok_or_else(|| refuse(FLUCTUATION))?;
                 self.fluctuation = Fluctuation::Random(random);
             }
-            "delay" => self.delay = Some(schedule(value, delay).ok_or_else(|| refuse(DELAY))?),
-            "loss" => self.loss = loss(value).ok_or_else(|| refuse(LOSS))?,
-            "correlation" => {
-                let shared = correlation(value).ok_or_else(|| refuse(CORRELATION))?;
-                self.correlation = Some((shared, value.to_owned()));
+            "delay" => {
+                let delays = schedule(value, delay).ok_or_else(|| refuse(DELAY))?;
+                let mut steps = delays.steps().iter().copied();
+                self.delay = steps.next().map_or(Duration::ZERO, |(_, delay)| delay);
+                self.delay_changes = steps.collect();
             }
-            "jitter" => self.jitter = Some(delay(value).ok_or_else(|| refuse(JITTER))?),
-            "buffer" => self.buffer = Some(buffer(value).ok_or_else(|| refuse(BUFFER))?),
+            "loss" => self.loss = loss(value).ok_or_else(|| refuse(LOSS))?,
+            "jitter" => self.jitter.max = delay(value).ok_or_else(|| refuse(JITTER))?,
+            "buffer" => self.queue.limit = Some(buffer(value).ok_or_else(|| refuse(BUFFER))?),
             "blackout" => {
                 let windows: Option<_> = value.split('+').map(blackout).collect();
                 self.blackouts = windows.ok_or_else(|| refuse(BLACKOUT))?;
             }
-            "mtu" => self.mtu = Some(schedule(value, mtu).ok_or_else(|| refuse(MTU))?),
+            "mtu" => self.mtu = schedule(value, mtu).ok_or_else(|| refuse(MTU))?,
             "ecn" | "red" | "codel" | "reorder" => {
                 return Err(refuse("the bare word, without a value"));
             }
             _ => return Err(LinkConfigError::new(key, key, KEYS)),
         }
+        Ok(())
+    }
+}
+
+/// What has been read so far.
+struct Draft {
+    config: LinkConfig,
+    correlation: Option<(Correlation, String)>,
+    ecn: bool,
+    red: bool,
+    codel: bool,
+}
+
+impl Default for Draft {
+    fn default() -> Self {
+        let config = LinkConfig::new(Bitrate::ZERO, Duration::ZERO);
+        Draft { config, correlation: None, ecn: false, red: false, codel: false }
+    }
+}
+
+impl Draft {
+    fn set(&mut self, key: &str, value: &str) -> Result<(), LinkConfigError> {
+        if key != "correlation" {
+            return self.config.set(key, value);
+        }
+        let refused = || LinkConfigError::new(key, value, CORRELATION);
+        self.correlation = Some((correlation(value).ok_or_else(refused)?, value.to_owned()));
         Ok(())
     }
 
@@ -122,7 +137,7 @@ impl Draft {
             "ecn" => self.ecn = true,
             "codel" => self.codel = true,
             "red" => self.red = true,
-            "reorder" => self.reorder = true,
+            "reorder" => self.config.jitter.reorder = true,
             "" => return Err(LinkConfigError::new("link", "an empty item", KEYS)),
             _ if KEYS.split(", ").any(|known| known == key) => {
                 return Err(LinkConfigError::new(key, key, format!("a value, as in {key}=...")));
@@ -132,10 +147,13 @@ impl Draft {
         Ok(())
     }
 
-    fn finish(self) -> Result<LinkConfig, LinkConfigError> {
-        let missing = |key, allowed| LinkConfigError::new(key, "nothing", allowed);
-        let rate = self.rate.ok_or_else(|| missing("rate", RATE))?;
-        let delay = self.delay.ok_or_else(|| missing("delay", DELAY))?;
+    /// The link, if the keys that were `given` go together.
+    fn finish(self, given: &[&str]) -> Result<LinkConfig, LinkConfigError> {
+        for (key, allowed) in [("rate", RATE), ("delay", DELAY)] {
+            if !given.contains(&key) {
+                return Err(LinkConfigError::new(key, "nothing", allowed));
+            }
+        }
         if self.ecn && self.red {
             let allowed = "one of ecn (RED that marks) and red (RED that drops)";
             return Err(LinkConfigError::new("red", "both ecn and red", allowed));
@@ -143,29 +161,16 @@ impl Draft {
         if self.red && self.codel {
             return Err(LinkConfigError::new("codel", "both red and codel", "one of them"));
         }
-        let steady_delay = delay.steps().len() == 1;
-        if self.reorder && self.jitter.is_none() && steady_delay {
+        let mut config = self.config;
+        let varies = given.contains(&"jitter") || !config.delay_changes.is_empty();
+        if config.jitter.reorder && !varies {
             let allowed = "reorder along with jitter or with changes of the delay";
             return Err(LinkConfigError::new("reorder", "neither", allowed));
         }
-        let mut changes = delay.steps().iter().copied();
-        let initial = changes.next().map_or(Duration::ZERO, |(_, delay)| delay);
-        let mut config = LinkConfig::new(Bitrate::ZERO, initial);
-        config.name = self.name;
-        config.rate = rate;
-        config.fluctuation = self.fluctuation;
-        config.delay_changes = changes.collect();
-        config.loss = match self.correlation {
-            None => self.loss,
-            Some((shared, given)) => shared
-                .of(self.loss)
-                .ok_or_else(|| LinkConfigError::new("correlation", given, CORRELATION))?,
-        };
-        config.jitter.max = self.jitter.unwrap_or_default();
-        config.jitter.reorder = self.reorder;
-        config.queue.limit = self.buffer;
-        config.blackouts = self.blackouts;
-        config.mtu = self.mtu.unwrap_or(config.mtu);
+        if let Some((shared, given)) = self.correlation {
+            let refused = || LinkConfigError::new("correlation", given, CORRELATION);
+            config.loss = shared.of(config.loss).ok_or_else(refused)?;
+        }
         let ecn = self.ecn;
         if self.codel {
             config.queue.discipline = Discipline::Codel(CodelConfig { ecn, ..Default::default() });

@@ -13,13 +13,8 @@ use crate::rate::{DeliveryTrace, Fluctuation, Schedule};
 pub(super) fn link_config(section: &Section<'_>, base: LinkConfig) -> LinkConfig {
     let mut config = base;
     rate(section, &mut config);
-    if let Some(read) = from_text(section, "delay") {
-        config.delay = read.delay;
-        config.delay_changes = read.delay_changes;
-    }
-    if let Some(read) = from_text(section, "jitter") {
-        config.jitter.max = read.jitter.max;
-    }
+    set(section, "delay", &mut config);
+    set(section, "jitter", &mut config);
     if let Some(reorder) = section.flag("reorder") {
         config.jitter.reorder = reorder;
         if reorder && config.jitter.max.is_zero() && config.delay_changes.is_empty() {
@@ -27,14 +22,8 @@ pub(super) fn link_config(section: &Section<'_>, base: LinkConfig) -> LinkConfig
             section.complain("reorder", "true without either", allowed);
         }
     }
-    if let Some(read) = from_text(section, "buffer") {
-        config.queue.limit = read.queue.limit;
-    }
-    if let Some(read) = from_text(section, "blackout") {
-        config.blackouts = read.blackouts;
-    }
-    if let Some(read) = from_text(section, "mtu") {
-        config.mtu = read.mtu;
+    for key in ["buffer", "blackout", "mtu"] {
+        set(section, key, &mut config);
     }
     if section.has("faults")
         && let Some(table) = section.table("faults")
@@ -43,10 +32,7 @@ pub(super) fn link_config(section: &Section<'_>, base: LinkConfig) -> LinkConfig
     }
     match section.part("loss") {
         Some(Part::Text(text, _)) => {
-            let line = format!("rate=1mbit,delay=0ms,loss={text}");
-            if let Some(read) = read(section, "loss", &text, &line) {
-                config.loss = read.loss;
-            }
+            set_to(section, "loss", &text, &mut config);
         }
         Some(Part::Table(table)) => {
             if let Some(loss) = loss_table(&table) {
@@ -76,8 +62,8 @@ fn faults(table: &Section<'_>) -> FaultConfig {
 fn rate(section: &Section<'_>, config: &mut LinkConfig) {
     match section.part("rate") {
         Some(Part::Text(text, _)) => {
-            if let Some(read) = read(section, "rate", &text, &format!("rate={text},delay=0ms")) {
-                config.rate = read.rate;
+            let read = set_to(section, "rate", &text, config);
+            if read {
                 config.fluctuation = Fluctuation::None;
             }
         }
@@ -93,39 +79,31 @@ fn rate(section: &Section<'_>, config: &mut LinkConfig) {
         }
         None => {}
     }
-    if let Some(read) = from_text(section, "fluctuation") {
-        if matches!(config.fluctuation, Fluctuation::Trace(_)) {
-            section.complain("fluctuation", "given beside a trace", "one of the two");
-        }
-        config.fluctuation = read.fluctuation;
+    let traced = matches!(config.fluctuation, Fluctuation::Trace(_));
+    if set(section, "fluctuation", config) && traced {
+        section.complain("fluctuation", "given beside a trace", "one of the two");
     }
 }
 
-/// A link with one key read from the text form.
-fn from_text(section: &Section<'_>, key: &str) -> Option<LinkConfig> {
-    let text = section.text(key)?;
-    let line = if key == "delay" {
-        format!("rate=1mbit,delay={text}")
+/// Sets what a key of the text form says, if it is there and right; whether it is.
+fn set(section: &Section<'_>, key: &str, config: &mut LinkConfig) -> bool {
+    section.text(key).is_some_and(|text| set_to(section, key, &text, config))
+}
+
+/// The same, where the key holds `text`.
+fn set_to(section: &Section<'_>, key: &str, text: &str, config: &mut LinkConfig) -> bool {
+    let (text, mut alone) = (text.trim(), blank());
+    let outcome = if text.contains(',') {
+        Err((text.to_owned(), "no comma".to_owned()))
     } else {
-        format!("rate=1mbit,delay=0ms,{key}={text}")
+        let set = alone.set(key, text).and_then(|()| alone.validate());
+        let set = set.and_then(|()| config.set(key, text));
+        set.map_err(|error| (error.given, error.allowed))
     };
-    read(section, key, &text, &line)
-}
-
-/// Reads the text form `line`, in which `key` holds `text`.
-fn read(section: &Section<'_>, key: &str, text: &str, line: &str) -> Option<LinkConfig> {
-    let allowed = if text.contains(',') { Some("no comma".to_owned()) } else { None };
-    let outcome = match allowed {
-        Some(allowed) => Err((text.to_owned(), allowed)),
-        None => line.parse::<LinkConfig>().map_err(|error| (error.given, error.allowed)),
-    };
-    match outcome {
-        Ok(config) => Some(config),
-        Err((given, allowed)) => {
-            section.refuse_value(key, &given, &allowed);
-            None
-        }
+    if let Err((given, allowed)) = &outcome {
+        section.refuse_value(key, given, allowed);
     }
+    outcome.is_ok()
 }
 
 fn discipline(section: &Section<'_>) -> Option<Discipline> {
