@@ -3,5 +3,5 @@
 mod compare;
 mod metrics;
 
-pub use compare::{aggregation_benefit, diversity_gain, jain, mean, standard_deviation};
+pub use compare::{jain, mean, standard_deviation};
 pub use metrics::{About, METRICS, Metric};
