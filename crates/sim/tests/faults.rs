@@ -143,8 +143,9 @@ fn schedule(number: u64, lying: bool, axes: Axes) -> (Plan, String) {
         plan.links.iter_mut().for_each(|link| link.config.faults = faults);
     }
     for flow in &plan.flows {
-        let FlowPlan { start, traffic, messages, transport, .. } = flow;
-        description += &format!("\n{traffic:?} from {start:?}, {messages:?}\n{transport:?}");
+        let FlowPlan { start, traffic, messages, transport, host, .. } = flow;
+        description += &format!("\n{traffic:?} from {start:?}, {messages:?}");
+        description += &format!(", host {host:?}\n{transport:?}");
     }
     description += &format!("\n{:?}\n{:?}", plan.events, plan.links[0].config.faults);
     (plan.within(Duration::from_secs(20_000)), description)
@@ -176,6 +177,10 @@ fn flows(dice: &mut Dice, mut flow: FlowPlan, codes: bool) -> Vec<FlowPlan> {
     }
     let mut flows = vec![flow];
     if dice.chance(0.2) {
+        // Half of them are connections of the same two endpoints.
+        if dice.chance(0.5) {
+            flows[0] = flows[0].clone().at("host");
+        }
         for _ in 0..2 {
             let start = Duration::from_micros(dice.count(0..1_000_000));
             let bytes = dice.spread(1_000.0..300_000.0) as u64;

@@ -160,7 +160,14 @@ impl FlowPlan {
             class: TrafficClass::Bulk,
             stop: None,
             key_limit: None,
+            host: None,
         }
+    }
+
+    /// The same, over endpoints that it shares with other flows of this host.
+    #[must_use]
+    pub fn at(self, host: &str) -> FlowPlan {
+        FlowPlan { host: Some(host.to_owned()), ..self }
     }
 
     /// The same, sending one transfer of so many bytes.

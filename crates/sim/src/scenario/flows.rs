@@ -112,6 +112,7 @@ fn flow(section: &Section<'_>, group: &str, network: &Network) -> Option<FlowPla
         class: class(section).unwrap_or(TrafficClass::Bulk),
         stop,
         key_limit,
+        host: None,
     })
 }
 

@@ -93,6 +93,9 @@ pub struct FlowPlan {
     pub stop: Option<Duration>,
     /// Packets that one key of a core endpoint seals, if fewer than it may.
     pub key_limit: Option<u64>,
+    /// Core flows of one host share an endpoint at either end, whose limits are those of the first of them;
+    /// they use the same paths. What arrives over a path is then counted for all of them.
+    pub host: Option<String>,
 }
 
 /// A change of a path.

@@ -1,7 +1,8 @@
 use anabranch_core::connection::ConnectionStats;
 use anabranch_core::observe::Observer;
 
-use super::progress::{Received, Sent};
+use super::application::Application;
+use super::receiver::Incoming;
 use super::{CoreReceiver, CoreSender};
 use crate::endpoint::{
     CodingCounters, Completion, Counters, Flow, FlowFailure, Gauge, Instant, Log, MessageLog,
@@ -10,13 +11,15 @@ use crate::endpoint::{
 use crate::engine::{AgentId, Engine};
 use crate::probe::mean;
 
-/// A flow between a [`CoreSender`] and a [`CoreReceiver`].
+/// One connection between a [`CoreSender`] and a [`CoreReceiver`].
 #[derive(Clone, Copy, Debug)]
 pub struct CoreFlow {
     /// The agent that sends.
     pub sender: AgentId,
     /// The agent that receives.
     pub receiver: AgentId,
+    /// Which of the sender's applications.
+    pub application: usize,
 }
 
 impl CoreFlow {
@@ -24,14 +27,31 @@ impl CoreFlow {
         Some((engine.agent_as(self.sender)?, engine.agent_as(self.receiver)?))
     }
 
+    fn application<'a>(&self, engine: &'a Engine) -> Option<&'a Application> {
+        self.ends(engine)?.0.applications.get(self.application)
+    }
+
+    /// The connection at the receiver, once it was accepted.
+    fn incoming<'a>(&self, engine: &'a Engine) -> Option<&'a Incoming> {
+        let (sender, receiver) = self.ends(engine)?;
+        receiver.incoming(sender.handle(self.application)?)
+    }
+
+    fn incoming_mut<'a>(&self, engine: &'a mut Engine) -> Option<&'a mut Incoming> {
+        let handle = self.application(engine)?.handle?;
+        engine.agent_as_mut::<CoreReceiver>(self.receiver)?.incoming_mut(handle)
+    }
+
     /// The connection's figures at the sender.
     pub fn sent(&self, engine: &mut Engine) -> Option<ConnectionStats> {
-        Some(engine.agent_as_mut::<CoreSender>(self.sender)?.connection()?.stats())
+        let sender = engine.agent_as_mut::<CoreSender>(self.sender)?;
+        Some(sender.connection(self.application)?.stats())
     }
 
     /// The connection's figures at the receiver.
     pub fn received(&self, engine: &mut Engine) -> Option<ConnectionStats> {
-        Some(engine.agent_as_mut::<CoreReceiver>(self.receiver)?.connection()?.stats())
+        let handle = self.application(engine)?.handle?;
+        Some(engine.agent_as_mut::<CoreReceiver>(self.receiver)?.connection(handle)?.stats())
     }
 }
 
@@ -40,7 +60,7 @@ impl Flow for CoreFlow {
         let (sent, received) = (self.sent(engine), self.received(engine));
         let Some((_, receiver)) = self.ends(engine) else { return Counters::default() };
         let seen = Counters {
-            delivered: receiver.delivered(),
+            delivered: self.incoming(engine).map_or(0, |incoming| incoming.gauge.delivered),
             arrived: receiver.ports.arrived(),
             out_of_order: received.map_or(0, |stats| stats.out_of_order),
             coding: Some(CodingCounters::default()),
@@ -81,37 +101,43 @@ impl Flow for CoreFlow {
     }
 
     fn gauge<'a>(&self, engine: &'a Engine) -> Option<&'a Gauge> {
-        self.ends(engine).map(|(_, receiver)| &receiver.gauge)
+        let empty = || Some(&self.ends(engine)?.1.empty);
+        self.incoming(engine).map(|incoming| &incoming.gauge).or_else(empty)
     }
 
     fn completions(&self, engine: &Engine) -> Vec<Completion> {
-        let Some((sender, receiver)) = self.ends(engine) else { return Vec::new() };
+        let Some(application) = self.application(engine) else { return Vec::new() };
+        let Some(incoming) = self.incoming(engine) else { return Vec::new() };
         let completion = |(stream, ended): &(anabranch_core::wire::StreamId, _)| {
             let number = usize::try_from(stream.ordinal()).ok()?;
-            let opened = sender.transfers().get(number)?.1.opened;
+            let opened = application.transfers.get(number)?.1.opened;
             Some(Completion { opened, ended: *ended })
         };
-        receiver.finished().iter().filter_map(completion).collect()
+        incoming.finished.iter().filter_map(completion).collect()
     }
 
     fn completed(&self, engine: &Engine) -> u64 {
-        self.ends(engine).map_or(0, |(_, receiver)| receiver.finished().len() as u64)
+        self.incoming(engine).map_or(0, |incoming| incoming.finished.len() as u64)
     }
 
     fn failure(&self, engine: &Engine) -> Option<FlowFailure> {
         let (sender, receiver) = self.ends(engine)?;
-        if let Some(failure) = sender.failure().or(receiver.failure()) {
+        let incoming = self.incoming(engine).and_then(|incoming| incoming.failure.as_ref());
+        let failure = sender.failure(self.application).or(receiver.failure()).or(incoming);
+        if let Some(failure) = failure {
             return Some(failure.clone());
         }
-        let (written, read) = (sender.written(), receiver.delivered());
-        let differ = sender.finished().is_some() && written != read;
+        let application = self.application(engine)?;
+        let read = self.incoming(engine).map_or(0, |incoming| incoming.gauge.delivered);
+        let written = application.written;
+        let differ = application.finished().is_some() && written != read;
         differ.then(|| FlowFailure::Corrupt(format!("{read} bytes of {written}")))
     }
 
     fn messages(&self, engine: &Engine) -> Option<MessageLog> {
-        let (sender, receiver) = self.ends(engine)?;
-        let sent = sender.messages.as_ref()?.sent;
-        Some(MessageLog { sent, arrived: receiver.messages.arrived.clone() })
+        let sent = self.application(engine)?.messages.as_ref()?.sent;
+        let arrived = self.incoming(engine).map(|incoming| incoming.messages.arrived.clone());
+        Some(MessageLog { sent, arrived: arrived.unwrap_or_default() })
     }
 
     fn connections(&self, engine: &mut Engine) -> [Option<ConnectionStats>; 2] {
@@ -128,25 +154,32 @@ impl Flow for CoreFlow {
 
     fn log(&self, engine: &mut Engine, slice: u64) -> u64 {
         if let Some(receiver) = engine.agent_as_mut::<CoreReceiver>(self.receiver) {
-            receiver.progress = Some(Box::new(Received::new(slice)));
+            receiver.log(slice);
         }
-        let Some(sender) = engine.agent_as_mut::<CoreSender>(self.sender) else { return 1 };
-        sender.progress = Some(Box::default());
-        sender.packet()
+        let sender = engine.agent_as_mut::<CoreSender>(self.sender);
+        let Some(application) =
+            sender.and_then(|sender| sender.applications.get_mut(self.application))
+        else {
+            return 1;
+        };
+        application.progress = Some(Box::default());
+        application.packet()
     }
 
     fn take_logs(&self, engine: &mut Engine) -> Option<(Log, Log)> {
-        let sent: &mut Sent = engine.agent_as_mut::<CoreSender>(self.sender)?.progress.as_mut()?;
-        let sent = core::mem::take(&mut sent.log);
-        let receiver = engine.agent_as_mut::<CoreReceiver>(self.receiver)?;
-        Some((sent, core::mem::take(&mut receiver.progress.as_mut()?.log)))
+        let sender = engine.agent_as_mut::<CoreSender>(self.sender)?;
+        let progress = sender.applications.get_mut(self.application)?.progress.as_mut()?;
+        let sent = core::mem::take(&mut progress.log);
+        let received = self.incoming_mut(engine).and_then(|incoming| incoming.progress.as_mut());
+        let received = received.map(|progress| core::mem::take(&mut progress.log));
+        Some((sent, received.unwrap_or_default()))
     }
 
     fn observe(&self, engine: &mut Engine, make: &mut dyn FnMut() -> Option<Box<dyn Observer>>) {
         if let Some(sender) = engine.agent_as_mut::<CoreSender>(self.sender)
             && let Some(observer) = make()
         {
-            sender.set_observer(observer);
+            sender.set_observer(self.application, observer);
         }
     }
 }

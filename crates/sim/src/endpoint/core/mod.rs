@@ -1,5 +1,6 @@
 //! `anabranch_core` endpoints as agents: a path for every pair of ports, no cryptography.
 
+mod application;
 mod flow;
 mod messages;
 mod progress;

@@ -1,8 +1,9 @@
 use anabranch_core::connection::{Connection, Event};
-use anabranch_core::endpoint::{EndpointEvent, Handle};
+use anabranch_core::endpoint::{Endpoint, EndpointEvent, Handle};
 use anabranch_core::stream::StreamEvent;
 use anabranch_core::wire::StreamId;
 use anabranch_types::Time;
+use core::time::Duration;
 
 use super::messages::Taken;
 use super::progress::Received;
@@ -12,19 +13,32 @@ use crate::endpoint::{FlowFailure, Gauge};
 use crate::engine::PortId;
 use crate::engine::{Agent, Arrival, Outbox};
 
-/// The end of a flow that accepts the connection, reads at once, and checks every byte.
+/// The end of flows that accepts their connections, reads at once, and checks every byte.
 #[derive(Debug)]
 pub struct CoreReceiver {
     host: Host,
     pattern: Pattern,
-    handle: Option<Handle>,
-    reading: Vec<Reading>,
-    finished: Vec<(StreamId, Time)>,
-    pub(super) messages: Taken,
+    connections: Vec<Incoming>,
+    /// That of a connection to which nothing was delivered yet.
+    pub(super) empty: Gauge,
+    /// Slices that are logged, where any are, bytes.
+    slice: Option<u64>,
     pub(super) ports: Ports,
-    pub(super) gauge: Gauge,
-    pub(super) progress: Option<Box<Received>>,
     buffer: Vec<u8>,
+}
+
+/// A connection that was accepted.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    handle: Handle,
+    /// The number of the connection at the sender.
+    remote: u32,
+    reading: Vec<Reading>,
+    pub finished: Vec<(StreamId, Time)>,
+    pub messages: Taken,
+    pub gauge: Gauge,
+    pub failure: Option<FlowFailure>,
+    pub progress: Option<Box<Received>>,
 }
 
 /// A stream that has not been read to its end.
@@ -41,13 +55,10 @@ impl CoreReceiver {
         CoreReceiver {
             host: Host::new(config, seed, name, RECEIVER_KEY),
             pattern: Pattern::new(),
-            handle: None,
-            reading: Vec::new(),
-            finished: Vec::new(),
-            messages: Taken::default(),
+            connections: Vec::new(),
+            empty: Gauge::default(),
+            slice: None,
             ports: Ports::default(),
-            gauge: Gauge::default(),
-            progress: None,
             buffer: vec![0; CHUNK],
         }
     }
@@ -55,28 +66,52 @@ impl CoreReceiver {
     /// The same with gaps between deliveries measured from `start` on.
     #[must_use]
     pub fn with_gaps_from(mut self, start: Time) -> Self {
-        self.gauge.gap_from = start;
+        self.empty.gap_from = start;
         self
     }
 
-    /// The connection, once it was accepted and until it is gone.
-    pub fn connection(&mut self) -> Option<&mut Connection> {
-        self.host.endpoint.connection(self.handle?)
+    /// The connection that has the number `remote` at the sender, once it was accepted.
+    pub(super) fn incoming(&self, remote: Handle) -> Option<&Incoming> {
+        self.connections.iter().find(|incoming| incoming.remote == remote.0)
+    }
+
+    pub(super) fn incoming_mut(&mut self, remote: Handle) -> Option<&mut Incoming> {
+        self.connections.iter_mut().find(|incoming| incoming.remote == remote.0)
+    }
+
+    /// The same connection until it is gone.
+    pub(super) fn connection(&mut self, remote: Handle) -> Option<&mut Connection> {
+        let handle = self.incoming(remote)?.handle;
+        self.host.endpoint.connection(handle)
     }
 
     /// Bytes read in order, of all streams.
     pub fn delivered(&self) -> u64 {
-        self.gauge.delivered
+        self.connections.iter().map(|incoming| incoming.gauge.delivered).sum()
     }
 
-    /// The streams that were read to their end, and when.
-    pub fn finished(&self) -> &[(StreamId, Time)] {
-        &self.finished
+    /// The streams that were read to their end, and when: those of each connection in their order.
+    pub fn finished(&self) -> impl Iterator<Item = &(StreamId, Time)> {
+        self.connections.iter().flat_map(|incoming| &incoming.finished)
     }
 
-    /// Why the flow does not go on, if it does not.
+    /// The longest time without a byte delivered, over all connections.
+    pub fn longest_gap(&self) -> Duration {
+        let gaps = self.connections.iter().map(|incoming| incoming.gauge.longest_gap());
+        gaps.max().unwrap_or_default()
+    }
+
+    /// Why the flows do not go on, if they do not.
     pub fn failure(&self) -> Option<&FlowFailure> {
         self.host.failure.as_ref()
+    }
+
+    /// Logs slices of so many bytes from now on.
+    pub(super) fn log(&mut self, slice: u64) {
+        self.slice = Some(slice);
+        for incoming in &mut self.connections {
+            incoming.progress = Some(Box::new(Received::new(slice)));
+        }
     }
 
     fn drive(&mut self, now: Time, out: &mut Outbox<'_>) {
@@ -85,76 +120,103 @@ impl CoreReceiver {
         }
         self.host.transmit(now, out);
         self.take_news();
-        self.read(now);
+        for incoming in &mut self.connections {
+            let (endpoint, buffer) = (&mut self.host.endpoint, &mut self.buffer);
+            if let Err(failure) = incoming.read(now, endpoint, &self.pattern, buffer) {
+                self.host.fail(failure);
+                return;
+            }
+        }
         self.host.transmit(now, out);
-        self.note(now);
-    }
-
-    fn note(&mut self, now: Time) {
-        if let Some(progress) = &mut self.progress
-            && let Some(handle) = self.handle
-            && let Some(connection) = self.host.endpoint.connection(handle)
-        {
-            progress.note(now, connection, &self.finished);
+        for incoming in &mut self.connections {
+            incoming.note(now, &mut self.host.endpoint);
         }
     }
 
     fn take_news(&mut self) {
         while let Some(event) = self.host.endpoint.poll_event() {
-            let EndpointEvent::Connection(handle, event) = event else {
-                if let EndpointEvent::Accepted(handle) = event {
-                    self.handle = Some(handle);
-                }
-                continue;
-            };
             match event {
-                Event::Stream(StreamEvent::Opened(stream)) => {
-                    self.handle = Some(handle);
-                    self.reading.push(Reading { stream, read: 0, readable: true });
-                }
-                Event::Stream(StreamEvent::Readable(stream)) => {
-                    let known = self.reading.iter_mut().find(|reading| reading.stream == stream);
-                    if let Some(reading) = known {
-                        reading.readable = true;
-                    }
-                }
-                // One that never got as far as streams is a handshake that came to nothing.
-                Event::Closed(reason) if self.handle == Some(handle) => {
-                    self.host.fail(FlowFailure::Closed(format!("{reason:?}")));
-                }
+                EndpointEvent::Accepted(handle) => self.accept(handle),
+                EndpointEvent::Connection(handle, event) => self.hear(handle, event),
                 _ => {}
             }
         }
     }
 
-    fn read(&mut self, now: Time) {
-        let Some(handle) = self.handle else { return };
+    fn accept(&mut self, handle: Handle) {
         let Some(connection) = self.host.endpoint.connection(handle) else { return };
-        while let Some(len) = connection.recv_datagram(&mut self.buffer) {
-            let message = self.buffer.get(..len).unwrap_or_default();
-            if let Err(failure) = self.messages.take(now, message) {
-                return self.host.fail(failure);
+        self.connections.push(Incoming {
+            handle,
+            remote: connection.remote_id().0,
+            reading: Vec::new(),
+            finished: Vec::new(),
+            messages: Taken::default(),
+            gauge: self.empty.clone(),
+            failure: None,
+            progress: self.slice.map(|slice| Box::new(Received::new(slice))),
+        });
+    }
+
+    fn hear(&mut self, handle: Handle, event: Event) {
+        let mut connections = self.connections.iter_mut();
+        let Some(incoming) = connections.find(|incoming| incoming.handle == handle) else { return };
+        match event {
+            Event::Stream(StreamEvent::Opened(stream)) => {
+                incoming.reading.push(Reading { stream, read: 0, readable: true });
             }
+            Event::Stream(StreamEvent::Readable(stream)) => {
+                let known = incoming.reading.iter_mut().find(|reading| reading.stream == stream);
+                if let Some(reading) = known {
+                    reading.readable = true;
+                }
+            }
+            // One without data is a handshake that came to nothing; one that has no stream left to read may
+            // fall silent.
+            Event::Closed(reason) if !incoming.reading.is_empty() => {
+                incoming.failure = Some(FlowFailure::Closed(format!("{reason:?}")));
+            }
+            _ => {}
         }
-        let mut wrong = None;
+    }
+}
+
+impl Incoming {
+    /// Takes what has arrived.
+    ///
+    /// # Errors
+    /// If it is not what was sent.
+    fn read(
+        &mut self,
+        now: Time,
+        endpoint: &mut Endpoint,
+        pattern: &Pattern,
+        buffer: &mut [u8],
+    ) -> Result<(), FlowFailure> {
+        let Some(connection) = endpoint.connection(self.handle) else { return Ok(()) };
+        while let Some(len) = connection.recv_datagram(buffer) {
+            self.messages.take(now, buffer.get(..len).unwrap_or_default())?;
+        }
         for reading in self.reading.iter_mut().filter(|reading| reading.readable) {
             reading.readable = false;
-            match reading.read(connection, &self.pattern, &mut self.buffer) {
-                Ok((bytes, finished)) => {
-                    self.gauge.deliver(now, bytes);
-                    if finished {
-                        // The other direction carries nothing; ending it makes room for a stream.
-                        let _ = connection.finish(reading.stream);
-                        self.finished.push((reading.stream, now));
-                        reading.read = u64::MAX;
-                    }
-                }
-                Err(error) => wrong = Some(error),
+            let (bytes, finished) =
+                reading.read(connection, pattern, buffer).map_err(FlowFailure::Corrupt)?;
+            self.gauge.deliver(now, bytes);
+            if finished {
+                // The other direction carries nothing; ending it makes room for a stream.
+                let _ = connection.finish(reading.stream);
+                self.finished.push((reading.stream, now));
+                reading.read = u64::MAX;
             }
         }
         self.reading.retain(|reading| reading.read < u64::MAX);
-        if let Some(wrong) = wrong {
-            self.host.fail(FlowFailure::Corrupt(wrong));
+        Ok(())
+    }
+
+    fn note(&mut self, now: Time, endpoint: &mut Endpoint) {
+        if let Some(progress) = &mut self.progress
+            && let Some(connection) = endpoint.connection(self.handle)
+        {
+            progress.note(now, connection, &self.finished);
         }
     }
 }

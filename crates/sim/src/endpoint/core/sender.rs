@@ -1,113 +1,104 @@
-use anabranch_core::connection::{Connection, Event};
-use anabranch_core::endpoint::{ConnectConfig, EndpointEvent, Handle};
+use anabranch_core::connection::Connection;
+use anabranch_core::endpoint::{EndpointEvent, Handle};
 use anabranch_core::observe::Observer;
-use anabranch_core::path::{PathAddress, SocketId};
-use anabranch_core::stream::StreamEvent;
 use anabranch_core::wire::StreamId;
-use anabranch_policy::view::PathState;
 use anabranch_types::Time;
 
-use super::messages;
-use super::progress::Sent;
-use super::{CHUNK, CoreConfig, Host, Pattern, RECEIVER_KEY, SENDER_KEY, SYMBOL_HEADER};
+use super::application::Application;
+use super::{CoreConfig, Host, SENDER_KEY};
 use crate::endpoint::{FlowFailure, PathChange};
 use crate::engine::PortId;
 use crate::engine::{Agent, Arrival, Outbox};
-use crate::traffic::{Source, Traffic, Transfer};
-use anabranch_core::crypto::PublicKey;
+use crate::traffic::{Traffic, Transfer};
 
-/// The end of a flow that connects over all its ports and sends what its application wants.
+/// The end of flows that connects over all its ports and sends what its applications want: usually one, and
+/// as many connections as there are.
 #[derive(Debug)]
 pub struct CoreSender {
     host: Host,
-    config: CoreConfig,
-    pattern: Pattern,
-    source: Source,
-    started: Option<Time>,
-    handle: Option<Handle>,
-    connected: bool,
-    observer: Option<Box<dyn Observer>>,
-    writing: Vec<Writing>,
-    transfers: Vec<(StreamId, Transfer)>,
-    written: u64,
-    drained: Option<Time>,
-    pub(super) progress: Option<Box<Sent>>,
-    pub(super) messages: Option<messages::Sent>,
-}
-
-/// Where the packets of a path go.
-fn address(path: usize) -> PathAddress {
-    let remote = Host::address(RECEIVER_KEY, path, 0);
-    PathAddress { socket: SocketId(path as u32), remote }
-}
-
-/// A transfer that is not written to its end yet.
-#[derive(Debug)]
-struct Writing {
-    stream: StreamId,
-    written: u64,
-    bytes: Option<u64>,
+    pub(super) applications: Vec<Application>,
 }
 
 impl CoreSender {
-    /// A sender whose draws are substreams of `seed` named after `name`.
+    /// A sender of one application whose draws are substreams of `seed` named after `name`.
     pub fn new(config: &CoreConfig, traffic: Traffic, seed: u64, name: &str) -> Self {
         CoreSender {
             host: Host::new(config, seed, name, SENDER_KEY),
-            config: config.clone(),
-            pattern: Pattern::new(),
-            source: Source::new(traffic, seed, name).until(config.stop),
-            started: None,
-            handle: None,
-            connected: false,
-            observer: None,
-            writing: Vec::new(),
-            transfers: Vec::new(),
-            written: 0,
-            drained: None,
-            progress: None,
-            messages: None,
+            applications: vec![Application::new(config, traffic, seed, name)],
         }
     }
 
-    /// Has the connection's decisions recorded from its beginning.
-    pub fn set_observer(&mut self, observer: Box<dyn Observer>) {
-        self.observer = Some(observer);
+    /// The same, whose first application begins at `start`, not when the agent does.
+    #[must_use]
+    pub fn starting(mut self, start: Time) -> Self {
+        if let Some(application) = self.applications.first_mut() {
+            application.start = Some(start);
+        }
+        self
     }
 
-    /// The connection, once it is answered and until it is gone: its statistics and its paths.
-    pub fn connection(&mut self) -> Option<&mut Connection> {
-        self.host.endpoint.connection(self.handle?)
+    /// The same with one more application, which has a connection of its own at the same endpoint from
+    /// `start` on. The endpoint's limits are those of the first.
+    #[must_use]
+    pub fn with(
+        mut self,
+        config: &CoreConfig,
+        traffic: Traffic,
+        seed: u64,
+        name: &str,
+        start: Time,
+    ) -> Self {
+        let mut application = Application::new(config, traffic, seed, name);
+        application.start = Some(start);
+        self.applications.push(application);
+        self
     }
 
-    /// Every transfer opened so far with the stream that carries it.
-    pub fn transfers(&self) -> &[(StreamId, Transfer)] {
-        &self.transfers
+    /// Has an application's decisions recorded from the beginning of its connection.
+    pub fn set_observer(&mut self, application: usize, observer: Box<dyn Observer>) {
+        if let Some(application) = self.applications.get_mut(application) {
+            application.observer = Some(observer);
+        }
     }
 
-    /// When the agent started.
+    /// An application's connection, once it is answered and until it is gone: its statistics and its paths.
+    pub fn connection(&mut self, application: usize) -> Option<&mut Connection> {
+        self.host.endpoint.connection(self.applications.get(application)?.handle?)
+    }
+
+    /// The number of an application's connection at this end.
+    pub(super) fn handle(&self, application: usize) -> Option<Handle> {
+        self.applications.get(application)?.handle
+    }
+
+    /// Every transfer that an application opened so far with the stream that carries it.
+    pub fn transfers(&self, application: usize) -> &[(StreamId, Transfer)] {
+        self.applications.get(application).map_or(&[], |application| &application.transfers)
+    }
+
+    /// When the first application began.
     pub fn started(&self) -> Option<Time> {
-        self.started
+        self.applications.first()?.started
     }
 
-    /// Bytes written by the application.
-    pub fn written(&self) -> u64 {
-        self.written
+    /// Bytes written by an application.
+    pub fn written(&self, application: usize) -> u64 {
+        self.applications.get(application).map_or(0, |application| application.written)
     }
 
-    /// When the last of everything that the application will ever send was known to have arrived.
-    pub fn finished(&self) -> Option<Time> {
-        self.drained.filter(|_| self.source.is_done())
+    /// When the last of everything that an application will ever send was known to have arrived.
+    pub fn finished(&self, application: usize) -> Option<Time> {
+        self.applications.get(application)?.finished()
     }
 
-    /// Why the flow does not go on, if it does not.
-    pub fn failure(&self) -> Option<&FlowFailure> {
-        self.host.failure.as_ref()
+    /// Why an application's flow does not go on, if it does not.
+    pub fn failure(&self, application: usize) -> Option<&FlowFailure> {
+        let own = self.applications.get(application).and_then(|known| known.failure.as_ref());
+        self.host.failure.as_ref().or(own)
     }
 
     /// Something happens to the interface of a path. Wake the agent afterwards.
     pub fn change_path(&mut self, now: Time, path: usize, change: PathChange) {
-        let address = address(path);
         if let Some(version) = self.host.versions.get_mut(path) {
             match change {
                 PathChange::Move => *version = version.wrapping_add(1 << 16),
@@ -115,147 +106,45 @@ impl CoreSender {
                 PathChange::Down | PathChange::Up => {}
             }
         }
-        let Some(connection) = self.handle.and_then(|h| self.host.endpoint.connection(h)) else {
-            return;
-        };
-        let paths = connection.stats().paths;
-        let open = paths.iter().find(|known| {
-            known.address.socket == address.socket && known.state != PathState::Closed
-        });
-        match (change, open.map(|path| path.id)) {
-            (PathChange::Move, Some(path)) => connection.move_path(now, path, address),
-            (PathChange::Down, Some(path)) => connection.remove_path(now, path, 0),
-            (PathChange::Up, None) => {
-                // Refused only while the peer remembers too many paths: then it stays down.
-                let _ = connection.add_path(now, address);
-            }
-            _ => {}
-        }
-    }
-
-    fn connect(&mut self, now: Time) {
-        let config = ConnectConfig {
-            peer: PublicKey([RECEIVER_KEY; 32]),
-            paths: (0..self.host.ports.len()).map(address).collect(),
-            profile: self.config.profile.clone(),
-        };
-        match self.host.endpoint.connect(now, config) {
-            Ok(handle) => self.handle = Some(handle),
-            Err(error) => self.host.fail(FlowFailure::Refused(error.to_string())),
+        for application in &self.applications {
+            application.change_path(now, path, change, &mut self.host.endpoint);
         }
     }
 
     fn drive(&mut self, now: Time, out: &mut Outbox<'_>) {
-        if self.host.failure.is_some() || self.started.is_none() {
+        let started = self.applications.iter().any(|application| application.started.is_some());
+        if self.host.failure.is_some() || !started {
             return;
         }
         self.host.transmit(now, out);
         self.take_news(now);
-        self.source.handle(now);
-        self.write(now);
-        self.host.transmit(now, out);
-        self.note(now);
-    }
-
-    fn note(&mut self, now: Time) {
-        if let Some(progress) = &mut self.progress
-            && let Some(handle) = self.handle
-            && let Some(connection) = self.host.endpoint.connection(handle)
-        {
-            progress.note(now, connection, self.transfers.len() as u64);
+        for application in &mut self.applications {
+            application.write(now, &mut self.host.endpoint);
         }
-    }
-
-    /// Bytes that a packet carries, about.
-    pub(super) fn packet(&self) -> u64 {
-        u64::from(self.config.transport.max_datagram).saturating_sub(SYMBOL_HEADER)
+        self.host.transmit(now, out);
+        for application in &mut self.applications {
+            application.note(now, &mut self.host.endpoint);
+        }
     }
 
     fn take_news(&mut self, now: Time) {
         while let Some(event) = self.host.endpoint.poll_event() {
+            let (EndpointEvent::Connected(handle)
+            | EndpointEvent::ConnectFailed(handle)
+            | EndpointEvent::Connection(handle, _)) = event
+            else {
+                continue;
+            };
+            let host = &mut self.host;
+            let mut applications = self.applications.iter_mut();
+            let Some(application) = applications.find(|known| known.handle == Some(handle)) else {
+                continue;
+            };
             match event {
-                EndpointEvent::Connected(handle) => {
-                    self.connected = true;
-                    let wanted = self.config.messages;
-                    self.messages = wanted.map(|messages| messages::Sent::new(messages, now));
-                    if let Some(observer) = self.observer.take()
-                        && let Some(connection) = self.host.endpoint.connection(handle)
-                    {
-                        connection.set_observer(Some(observer));
-                    }
-                }
-                // As a patient application would: again, from the start.
-                EndpointEvent::ConnectFailed(_) => self.connect(now),
-                EndpointEvent::Connection(_, Event::Closed(reason)) => {
-                    self.host.fail(FlowFailure::Closed(format!("{reason:?}")));
-                }
-                EndpointEvent::Connection(_, Event::Stream(StreamEvent::Acked(_))) => {
-                    self.source.complete(now);
-                    self.drained = Some(now);
-                }
-                // Nothing but the end comes back; taking it gives the stream's place to another.
-                EndpointEvent::Connection(handle, Event::Stream(StreamEvent::Readable(stream))) => {
-                    if let Some(connection) = self.host.endpoint.connection(handle) {
-                        let _ = connection.read(stream, &mut self.host.buffer);
-                    }
-                }
+                EndpointEvent::Connected(_) => application.connected(now, host),
+                EndpointEvent::ConnectFailed(_) => application.refused(now, host),
+                EndpointEvent::Connection(_, event) => application.hear(now, event, host),
                 _ => {}
-            }
-        }
-    }
-
-    /// Opens what is due and writes what the connection takes.
-    fn write(&mut self, now: Time) {
-        let Some(handle) = self.handle.filter(|_| self.connected) else { return };
-        let Some(connection) = self.host.endpoint.connection(handle) else { return };
-        while let Some(transfer) = self.source.next_transfer() {
-            let Ok(stream) = connection.open_stream(self.config.class) else {
-                self.source.put_back(transfer);
-                break;
-            };
-            self.transfers.push((stream, transfer));
-            self.writing.push(Writing { stream, written: 0, bytes: transfer.bytes });
-        }
-        let (source, pattern, total) = (&mut self.source, &self.pattern, &mut self.written);
-        self.writing.retain_mut(|writing| writing.write(connection, source, pattern, total));
-        if let Some(messages) = &mut self.messages {
-            if self.source.has_stopped() {
-                messages.stop();
-            }
-            messages.send(now, connection);
-        }
-    }
-}
-
-impl Writing {
-    /// Writes what the connection takes; says whether more is to come.
-    fn write(
-        &mut self,
-        connection: &mut Connection,
-        source: &mut Source,
-        pattern: &Pattern,
-        total: &mut u64,
-    ) -> bool {
-        loop {
-            let left = match self.bytes {
-                Some(bytes) => bytes - self.written,
-                None => source.offered(),
-            };
-            if left == 0 {
-                let over = self.bytes.is_some() || source.has_stopped();
-                return !over || connection.finish(self.stream).is_err();
-            }
-            let len = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
-            match connection.write(self.stream, pattern.at(self.written, len)) {
-                Ok(0) | Err(_) => return true,
-                Ok(taken) => {
-                    let taken = taken as u64;
-                    self.written += taken;
-                    *total += taken;
-                    if self.bytes.is_none() {
-                        source.take(taken);
-                    }
-                }
             }
         }
     }
@@ -274,18 +163,18 @@ impl Agent for CoreSender {
     }
 
     fn handle_timer(&mut self, now: Time, out: &mut Outbox<'_>) {
-        if self.started.is_none() {
-            self.started = Some(now);
-            self.source.start(now);
-            self.connect(now);
+        for application in &mut self.applications {
+            application.start(now, &mut self.host);
         }
         self.host.handle_timeout(now);
         self.drive(now, out);
     }
 
     fn next_timer(&self) -> Option<Time> {
-        let timeout = self.host.next_timer()?;
-        let messages = self.messages.as_ref().and_then(messages::Sent::next_event);
-        [self.source.next_event(), messages, Some(timeout)].into_iter().flatten().min()
+        if self.host.failure.is_some() {
+            return None;
+        }
+        let events = self.applications.iter().filter_map(Application::next_event);
+        events.chain(self.host.next_timer()).min()
     }
 }

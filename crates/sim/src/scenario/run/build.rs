@@ -69,9 +69,9 @@ pub(super) fn build(plan: &Plan, seed: u64) -> Result<Live, RunError> {
     let links = vec![LinkCounters::default(); plan.links.len()];
     let mut live = Live { engine, flows: Vec::new(), loads: Vec::new(), links };
     let measured_from = Time::ZERO + plan.warm_up;
+    let mut builder = Builder { seed, measured_from, routes: &routes, hosts: BTreeMap::new() };
     for flow in &plan.flows {
-        let builder = Builder { seed, measured_from, routes: &routes };
-        let flow = builder.flow(&mut live.engine, flow)?;
+        let flow = builder.flow(&mut live.engine, flow, plan)?;
         live.flows.push(flow);
     }
     for load in &plan.loads {
@@ -111,63 +111,114 @@ struct Builder<'a> {
     seed: u64,
     measured_from: Time,
     routes: &'a Routes,
+    /// The newest flow of each host that was met, which tells its endpoints.
+    hosts: BTreeMap<String, CoreFlow>,
 }
 
 impl Builder<'_> {
-    fn flow(&self, engine: &mut Engine, flow: &FlowPlan) -> Result<LiveFlow, RunError> {
-        let mut random = Rng::substream(self.seed, &format!("scenario.start.{}", flow.subject));
-        let jitter = flow.start_jitter.mul_f64(random.uniform());
-        let start = Time::ZERO + flow.start + jitter;
-        let gap_from = self.measured_from.max(start);
-        let (seed, name, traffic) = (self.seed, flow.subject.as_str(), flow.traffic.clone());
-        let (size, transfers) = match &traffic {
-            Traffic::Transfers { size, repeat } => (*size, *repeat),
-            Traffic::Poisson { size, .. } => (*size, 0),
+    fn flow(
+        &mut self,
+        engine: &mut Engine,
+        flow: &FlowPlan,
+        plan: &Plan,
+    ) -> Result<LiveFlow, RunError> {
+        let transfers = match &flow.traffic {
+            Traffic::Transfers { repeat, .. } => *repeat,
             // One stream, which ends when its application stops.
-            Traffic::Bulk | Traffic::OnOff { .. } if flow.stop.is_some() => (0, 1),
-            _ => (0, 0),
+            Traffic::Bulk | Traffic::OnOff { .. } if flow.stop.is_some() => 1,
+            _ => 0,
         };
-        let stop = flow.stop.map_or(Time::MAX, |stop| Time::ZERO + stop);
-        let (flow_ends, sender, receiver): (Box<dyn Flow>, _, _) = match &flow.protocol {
-            Protocol::Tcp(protocol) => {
-                let protocol = &on_paths(protocol, &flow.paths);
-                let source = TcpSender::new(protocol, traffic, seed, name);
-                let sender =
-                    engine.add_agent(Box::new(source.map_err(|e| fault(&e))?.until(stop)), start);
-                let mut sink =
-                    TcpReceiver::new(protocol).with_transfers_of(size).with_gaps_from(gap_from);
-                if let Traffic::Messages(messages) = flow.traffic {
-                    sink = sink.with_messages_of(messages.size);
-                }
-                let receiver = engine.add_agent(Box::new(sink), Time::ZERO);
-                (Box::new(TcpFlow { sender, receiver }), sender, receiver)
-            }
-            Protocol::Core(profile) => {
-                let mut profile = profile.as_ref().clone();
-                for (index, path) in flow.paths.iter().enumerate() {
-                    if let Some(control) = &path.congestion {
-                        let id = PathId(index as u32);
-                        profile.set_path_congestion(id, control.clone()).map_err(|e| fault(&e))?;
-                    }
-                }
-                let (transport, overhead) = (flow.transport.clone(), flow.overhead);
-                let (messages, traffic) = match traffic {
-                    Traffic::Messages(messages) => (Some(messages), Traffic::Silent),
-                    traffic => (flow.messages, traffic),
-                };
-                let (class, key_limit) = (flow.class, flow.key_limit);
-                let base = CoreConfig::new(profile);
-                let config =
-                    CoreConfig { transport, overhead, class, messages, stop, key_limit, ..base };
-                let source = CoreSender::new(&config, traffic, seed, name);
-                let sender = engine.add_agent(Box::new(source), start);
-                let sink = CoreReceiver::new(&config, seed, name).with_gaps_from(gap_from);
-                let receiver = engine.add_agent(Box::new(sink), Time::ZERO);
-                (Box::new(CoreFlow { sender, receiver }), sender, receiver)
+        let ends = match (&flow.protocol, &flow.host) {
+            (Protocol::Tcp(protocol), None) => self.tcp(engine, flow, protocol)?,
+            (Protocol::Core(_), None) => Box::new(self.core(engine, &[flow])?),
+            (Protocol::Core(_), Some(host)) => Box::new(self.at_host(engine, host, plan)?),
+            (Protocol::Tcp(_), Some(host)) => {
+                let why = format!("flow '{}' over TCP cannot be at host '{host}'", flow.subject);
+                return Err(RunError::Build(why));
             }
         };
+        Ok(LiveFlow::new(ends, self.start(flow), transfers))
+    }
+
+    fn start(&self, flow: &FlowPlan) -> Time {
+        let mut random = Rng::substream(self.seed, &format!("scenario.start.{}", flow.subject));
+        Time::ZERO + flow.start + flow.start_jitter.mul_f64(random.uniform())
+    }
+
+    fn tcp(
+        &self,
+        engine: &mut Engine,
+        flow: &FlowPlan,
+        protocol: &Arc<TcpProtocol>,
+    ) -> Result<Box<dyn Flow>, RunError> {
+        let (start, traffic) = (self.start(flow), flow.traffic.clone());
+        let size = match &traffic {
+            Traffic::Transfers { size, .. } | Traffic::Poisson { size, .. } => *size,
+            _ => 0,
+        };
+        let protocol = &on_paths(protocol, &flow.paths);
+        let source = TcpSender::new(protocol, traffic, self.seed, &flow.subject);
+        let source = source.map_err(|e| fault(&e))?.until(stop(flow));
+        let sender = engine.add_agent(Box::new(source), start);
+        let sink = TcpReceiver::new(protocol).with_transfers_of(size);
+        let mut sink = sink.with_gaps_from(self.measured_from.max(start));
+        if let Traffic::Messages(messages) = flow.traffic {
+            sink = sink.with_messages_of(messages.size);
+        }
+        let receiver = engine.add_agent(Box::new(sink), Time::ZERO);
         self.connect(engine, sender, receiver, &flow.paths)?;
-        Ok(LiveFlow::new(flow_ends, start, transfers))
+        Ok(Box::new(TcpFlow { sender, receiver }))
+    }
+
+    /// The next flow of a host; the first brings the endpoints of all.
+    fn at_host(
+        &mut self,
+        engine: &mut Engine,
+        host: &str,
+        plan: &Plan,
+    ) -> Result<CoreFlow, RunError> {
+        let flow = match self.hosts.get(host) {
+            Some(before) => CoreFlow { application: before.application + 1, ..*before },
+            None => {
+                let flows = plan.flows.iter().filter(|flow| flow.host.as_deref() == Some(host));
+                self.core(engine, &flows.collect::<Vec<_>>())?
+            }
+        };
+        self.hosts.insert(host.to_owned(), flow);
+        Ok(flow)
+    }
+
+    /// The endpoints of these flows; the first of the flows.
+    fn core(&self, engine: &mut Engine, flows: &[&FlowPlan]) -> Result<CoreFlow, RunError> {
+        let first = flows.iter().map(|flow| self.start(flow)).min().unwrap_or_default();
+        let mut ends: Option<(CoreSender, CoreReceiver)> = None;
+        for flow in flows {
+            let (config, traffic) = core_config(flow)?;
+            let (start, name) = (self.start(flow), flow.subject.as_str());
+            ends = Some(match ends {
+                None => {
+                    let sink = CoreReceiver::new(&config, self.seed, name);
+                    let sink = sink.with_gaps_from(self.measured_from.max(first));
+                    let source = CoreSender::new(&config, traffic, self.seed, name);
+                    (source.starting(start), sink)
+                }
+                Some((source, sink)) => {
+                    (source.with(&config, traffic, self.seed, name, start), sink)
+                }
+            });
+        }
+        let (Some((source, sink)), [flow, others @ ..]) = (ends, flows) else {
+            return Err(RunError::Build("a host without flows".to_owned()));
+        };
+        if let Some(other) = others.iter().find(|other| other.paths != flow.paths) {
+            let why =
+                format!("flow '{}' has other paths than the first of its host", other.subject);
+            return Err(RunError::Build(why));
+        }
+        let sender = engine.add_agent(Box::new(source), first);
+        let receiver = engine.add_agent(Box::new(sink), Time::ZERO);
+        self.connect(engine, sender, receiver, &flow.paths)?;
+        Ok(CoreFlow { sender, receiver, application: 0 })
     }
 
     fn connect(
@@ -183,6 +234,41 @@ impl Builder<'_> {
         }
         Ok(())
     }
+}
+
+fn stop(flow: &FlowPlan) -> Time {
+    flow.stop.map_or(Time::MAX, |stop| Time::ZERO + stop)
+}
+
+/// What an application between core endpoints is made from, and its traffic beside messages.
+fn core_config(flow: &FlowPlan) -> Result<(CoreConfig, Traffic), RunError> {
+    let Protocol::Core(profile) = &flow.protocol else {
+        return Err(RunError::Build(format!(
+            "flow '{}' is not between core endpoints",
+            flow.subject
+        )));
+    };
+    let mut profile = profile.as_ref().clone();
+    for (index, path) in flow.paths.iter().enumerate() {
+        if let Some(control) = &path.congestion {
+            let id = PathId(index as u32);
+            profile.set_path_congestion(id, control.clone()).map_err(|e| fault(&e))?;
+        }
+    }
+    let (messages, traffic) = match flow.traffic.clone() {
+        Traffic::Messages(messages) => (Some(messages), Traffic::Silent),
+        traffic => (flow.messages, traffic),
+    };
+    let config = CoreConfig {
+        transport: flow.transport.clone(),
+        overhead: flow.overhead,
+        class: flow.class,
+        messages,
+        stop: stop(flow),
+        key_limit: flow.key_limit,
+        ..CoreConfig::new(profile)
+    };
+    Ok((config, traffic))
 }
 
 /// The protocol with the congestion control that each path wants.

@@ -1,0 +1,251 @@
+//! What sends over one connection of a host: its application, and how far it has come.
+
+use anabranch_core::connection::{Connection, Event};
+use anabranch_core::crypto::PublicKey;
+use anabranch_core::endpoint::{ConnectConfig, Endpoint, Handle};
+use anabranch_core::observe::Observer;
+use anabranch_core::path::{PathAddress, SocketId};
+use anabranch_core::stream::StreamEvent;
+use anabranch_core::wire::StreamId;
+use anabranch_policy::view::PathState;
+use anabranch_types::Time;
+
+use super::messages;
+use super::progress::Sent;
+use super::{CHUNK, CoreConfig, Host, Pattern, RECEIVER_KEY, SYMBOL_HEADER};
+use crate::endpoint::{FlowFailure, PathChange};
+use crate::traffic::{Source, Traffic, Transfer};
+
+/// The sending end of a connection.
+#[derive(Debug)]
+pub(super) struct Application {
+    config: CoreConfig,
+    pattern: Pattern,
+    pub source: Source,
+    /// When it begins, where that is not when its host does.
+    pub start: Option<Time>,
+    pub started: Option<Time>,
+    pub handle: Option<Handle>,
+    connected: bool,
+    pub observer: Option<Box<dyn Observer>>,
+    writing: Vec<Writing>,
+    pub transfers: Vec<(StreamId, Transfer)>,
+    pub written: u64,
+    drained: Option<Time>,
+    pub failure: Option<FlowFailure>,
+    pub progress: Option<Box<Sent>>,
+    pub messages: Option<messages::Sent>,
+}
+
+/// A transfer that is not written to its end yet.
+#[derive(Debug)]
+struct Writing {
+    stream: StreamId,
+    written: u64,
+    bytes: Option<u64>,
+}
+
+/// Where the packets of a path go.
+fn address(path: usize) -> PathAddress {
+    let remote = Host::address(RECEIVER_KEY, path, 0);
+    PathAddress { socket: SocketId(path as u32), remote }
+}
+
+impl Application {
+    pub(super) fn new(config: &CoreConfig, traffic: Traffic, seed: u64, name: &str) -> Self {
+        Application {
+            config: config.clone(),
+            pattern: Pattern::new(),
+            source: Source::new(traffic, seed, name).until(config.stop),
+            start: None,
+            started: None,
+            handle: None,
+            connected: false,
+            observer: None,
+            writing: Vec::new(),
+            transfers: Vec::new(),
+            written: 0,
+            drained: None,
+            failure: None,
+            progress: None,
+            messages: None,
+        }
+    }
+
+    /// When the last of everything that the application will ever send was known to have arrived.
+    pub(super) fn finished(&self) -> Option<Time> {
+        self.drained.filter(|_| self.source.is_done())
+    }
+
+    /// Bytes that a packet carries, about.
+    pub(super) fn packet(&self) -> u64 {
+        u64::from(self.config.transport.max_datagram).saturating_sub(SYMBOL_HEADER)
+    }
+
+    /// When it has something to do by itself.
+    pub(super) fn next_event(&self) -> Option<Time> {
+        if self.failure.is_some() {
+            return None;
+        }
+        if self.started.is_none() {
+            return self.start;
+        }
+        let messages = self.messages.as_ref().and_then(messages::Sent::next_event);
+        [self.source.next_event(), messages].into_iter().flatten().min()
+    }
+
+    /// Begins if it is time.
+    pub(super) fn start(&mut self, now: Time, host: &mut Host) {
+        if self.started.is_none() && self.start.is_none_or(|start| start <= now) {
+            self.started = Some(now);
+            self.source.start(now);
+            self.connect(now, host);
+        }
+    }
+
+    fn connect(&mut self, now: Time, host: &mut Host) {
+        let config = ConnectConfig {
+            peer: PublicKey([RECEIVER_KEY; 32]),
+            paths: (0..host.ports.len()).map(address).collect(),
+            profile: self.config.profile.clone(),
+        };
+        match host.endpoint.connect(now, config) {
+            Ok(handle) => self.handle = Some(handle),
+            Err(error) => self.failure = Some(FlowFailure::Refused(error.to_string())),
+        }
+    }
+
+    fn connection<'a>(&self, endpoint: &'a mut Endpoint) -> Option<&'a mut Connection> {
+        endpoint.connection(self.handle?)
+    }
+
+    pub(super) fn connected(&mut self, now: Time, host: &mut Host) {
+        self.connected = true;
+        let wanted = self.config.messages;
+        self.messages = wanted.map(|messages| messages::Sent::new(messages, now));
+        if let Some(observer) = self.observer.take()
+            && let Some(connection) = self.connection(&mut host.endpoint)
+        {
+            connection.set_observer(Some(observer));
+        }
+    }
+
+    /// As a patient application would: again, from the start.
+    pub(super) fn refused(&mut self, now: Time, host: &mut Host) {
+        self.connect(now, host);
+    }
+
+    pub(super) fn hear(&mut self, now: Time, event: Event, host: &mut Host) {
+        match event {
+            // One that has nothing left to do may fall silent.
+            Event::Closed(reason) if self.finished().is_none() => {
+                self.failure = Some(FlowFailure::Closed(format!("{reason:?}")));
+            }
+            Event::Stream(StreamEvent::Acked(_)) => {
+                self.source.complete(now);
+                self.drained = Some(now);
+            }
+            // Nothing but the end comes back; taking it gives the stream's place to another.
+            Event::Stream(StreamEvent::Readable(stream)) => {
+                if let Some(connection) = self.connection(&mut host.endpoint) {
+                    let _ = connection.read(stream, &mut host.buffer);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Opens what is due and writes what the connection takes.
+    pub(super) fn write(&mut self, now: Time, endpoint: &mut Endpoint) {
+        if self.started.is_none() || self.failure.is_some() {
+            return;
+        }
+        self.source.handle(now);
+        let Some(handle) = self.handle.filter(|_| self.connected) else { return };
+        let Some(connection) = endpoint.connection(handle) else { return };
+        while let Some(transfer) = self.source.next_transfer() {
+            let Ok(stream) = connection.open_stream(self.config.class) else {
+                self.source.put_back(transfer);
+                break;
+            };
+            self.transfers.push((stream, transfer));
+            self.writing.push(Writing { stream, written: 0, bytes: transfer.bytes });
+        }
+        let (source, pattern, total) = (&mut self.source, &self.pattern, &mut self.written);
+        self.writing.retain_mut(|writing| writing.write(connection, source, pattern, total));
+        if let Some(messages) = &mut self.messages {
+            if self.source.has_stopped() {
+                messages.stop();
+            }
+            messages.send(now, connection);
+        }
+    }
+
+    pub(super) fn note(&mut self, now: Time, endpoint: &mut Endpoint) {
+        if let Some(progress) = &mut self.progress
+            && let Some(handle) = self.handle
+            && let Some(connection) = endpoint.connection(handle)
+        {
+            progress.note(now, connection, self.transfers.len() as u64);
+        }
+    }
+
+    /// Something happened to the interface of a path.
+    pub(super) fn change_path(
+        &self,
+        now: Time,
+        path: usize,
+        change: PathChange,
+        endpoint: &mut Endpoint,
+    ) {
+        let address = address(path);
+        let Some(connection) = self.connection(endpoint) else { return };
+        let paths = connection.stats().paths;
+        let open = paths.iter().find(|known| {
+            known.address.socket == address.socket && known.state != PathState::Closed
+        });
+        match (change, open.map(|path| path.id)) {
+            (PathChange::Move, Some(path)) => connection.move_path(now, path, address),
+            (PathChange::Down, Some(path)) => connection.remove_path(now, path, 0),
+            (PathChange::Up, None) => {
+                // Refused only while the peer remembers too many paths: then it stays down.
+                let _ = connection.add_path(now, address);
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Writing {
+    /// Writes what the connection takes; says whether more is to come.
+    fn write(
+        &mut self,
+        connection: &mut Connection,
+        source: &mut Source,
+        pattern: &Pattern,
+        total: &mut u64,
+    ) -> bool {
+        loop {
+            let left = match self.bytes {
+                Some(bytes) => bytes - self.written,
+                None => source.offered(),
+            };
+            if left == 0 {
+                let over = self.bytes.is_some() || source.has_stopped();
+                return !over || connection.finish(self.stream).is_err();
+            }
+            let len = usize::try_from(left).unwrap_or(CHUNK).min(CHUNK);
+            match connection.write(self.stream, pattern.at(self.written, len)) {
+                Ok(0) | Err(_) => return true,
+                Ok(taken) => {
+                    let taken = taken as u64;
+                    self.written += taken;
+                    *total += taken;
+                    if self.bytes.is_none() {
+                        source.take(taken);
+                    }
+                }
+            }
+        }
+    }
+}

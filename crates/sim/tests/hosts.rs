@@ -1,0 +1,46 @@
+//! Several connections of one pair of endpoints.
+
+use anabranch_core::profiles::Profile;
+use anabranch_sim::scenario::{FlowPlan, Plan};
+use core::time::Duration;
+
+fn plan(host: Option<&str>) -> Plan {
+    let links = ["rate=2mbit,delay=10ms,loss=2%", "rate=1mbit,delay=40ms"];
+    let plan = Plan::parallel(links.map(|link| link.parse().expect("a link")));
+    let flow = |profile, bytes, start| {
+        let flow = FlowPlan::core(Profile::named(profile).expect("built in")).of(bytes);
+        let flow = FlowPlan { start: Duration::from_millis(start), ..flow };
+        host.map_or(flow.clone(), |host| flow.at(host))
+    };
+    // The second and the third end, and fall silent, long before the first.
+    plan.flow(flow("anabranch", 20_000_000, 0))
+        .flow(flow("uncoded", 100_000, 300))
+        .flow(flow("mplot", 50_000, 50))
+}
+
+#[test]
+fn flows_of_a_host_share_its_endpoints() {
+    let run = |host| {
+        let report = plan(host).run(1).expect("it runs");
+        let read: Vec<_> = report.flows.iter().map(|flow| (flow.bytes, flow.done)).collect();
+        assert_eq!(read, [(20_000_000, true), (100_000, true), (50_000, true)]);
+        assert!(report.flows.iter().all(|flow| flow.failure.is_none()));
+        let started = |flow: usize| report.flows[flow].start.as_micros() / 1000;
+        assert_eq!([0, 1, 2].map(started), [0, 300, 50]);
+        let elapsed = report.elapsed();
+        (report.digest, elapsed)
+    };
+    let (shared, elapsed) = run(Some("host"));
+    assert!(elapsed > Duration::from_secs(40), "{elapsed:?}");
+    assert_eq!(run(Some("host")).0, shared);
+    // What arrives is the same by and large, but an endpoint has one set of connection numbers and draws.
+    assert_ne!(run(None).0, shared);
+}
+
+#[test]
+fn what_cannot_share_an_endpoint_is_refused() {
+    let mut narrow = plan(Some("host"));
+    narrow.flows[1].paths.pop();
+    let error = narrow.run(1).expect_err("other paths").to_string();
+    assert!(error.contains("flow.2") && error.contains("paths"), "{error}");
+}
