@@ -38,7 +38,8 @@ impl Figure {
         plot::Figure { size: NARROW, ..self.plotted() }.to_svg()
     }
 
-    fn plotted(&self) -> plot::Figure {
+    /// As it is drawn.
+    pub fn plotted(&self) -> plot::Figure {
         let Drawing { title, x_label, y_label, categories, curves, .. } = &self.0;
         let figure = plot::Figure::new(title, x_label, y_label);
         if !categories.is_empty() {

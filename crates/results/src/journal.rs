@@ -99,12 +99,7 @@ impl Journal {
     /// # Errors
     /// When it is there and cannot be read.
     pub fn load(&self, id: RunId) -> Result<Option<RunReport>, ResultsError> {
-        let path = self.path(id);
-        match fs::read(&path) {
-            Ok(bytes) => Ok(parse_run(&bytes, &self.provenance.hash).filter(|r| r.seed == id.seed)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(ResultsError::io(&path, "read")(error)),
-        }
+        load(&self.directory, &self.provenance, id)
     }
 
     /// The error that a run is missing which was kept before.
@@ -113,7 +108,28 @@ impl Journal {
     }
 
     fn path(&self, id: RunId) -> PathBuf {
-        self.directory.join(RUNS).join(format!("point{}-seed{}.run", id.point, id.seed))
+        path(&self.directory, id)
+    }
+}
+
+fn path(directory: &Path, id: RunId) -> PathBuf {
+    directory.join(RUNS).join(format!("point{}-seed{}.run", id.point, id.seed))
+}
+
+/// A run of `provenance` that `directory` keeps, as [`Journal::load`] finds it, whoever may be writing there.
+///
+/// # Errors
+/// When it is there and cannot be read.
+pub fn load(
+    directory: &Path,
+    provenance: &Provenance,
+    id: RunId,
+) -> Result<Option<RunReport>, ResultsError> {
+    let path = path(directory, id);
+    match fs::read(&path) {
+        Ok(bytes) => Ok(parse_run(&bytes, &provenance.hash).filter(|run| run.seed == id.seed)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(ResultsError::io(&path, "read")(error)),
     }
 }
 

@@ -17,6 +17,6 @@ mod summary;
 
 pub use anabranch_sim::stats;
 pub use error::ResultsError;
-pub use journal::{Journal, RunId};
+pub use journal::{Journal, RunId, load};
 pub use provenance::{COMMIT, Provenance, VERSION};
 pub use summary::{ClaimSummary, MetricSummary, PointSummary, RunSummary, Summary};

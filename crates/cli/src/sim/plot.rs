@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anabranch_plot::Figure;
 use anabranch_results::tables::{self, Points, Row};
-use anabranch_results::{Provenance, ResultsError};
+use anabranch_results::{Provenance, ResultsError, RunId};
+use anabranch_sim::scenario::Scenario;
 
 use super::args::PlotArgs;
 use super::figures::{self, Data, Sweep};
@@ -30,7 +31,8 @@ pub(super) fn plot(args: &PlotArgs) -> Result<(), Failure> {
     let sweep = Sweep::new(&points, args.x.as_deref()).map_err(Failure::usage)?;
     let caption = caption(&provenance);
     let asked = !args.metrics.is_empty();
-    let mut drawn = figures::scalars(&scalars, &sweep, asked);
+    let mut drawn = if asked { Vec::new() } else { own(&args.directory, &provenance)? };
+    drawn.extend(figures::scalars(&scalars, &sweep, asked));
     drawn.extend(figures::series(&series, &sweep));
     drawn.extend(figures::shares(&series, &sweep));
     drawn.extend(figures::distributions(&samples, &sweep));
@@ -52,6 +54,37 @@ pub(super) fn plot(args: &PlotArgs) -> Result<(), Failure> {
     }
     let count = format::counted(files.len() as u64, "figure");
     output::print(&format!("{count} in {}\n", out.display()))
+}
+
+/// The figures that the scenario itself describes. What it describes in other files is not kept with the
+/// results, so that there are none if it names any.
+fn own(directory: &Path, provenance: &Provenance) -> Result<Vec<(String, Figure)>, Failure> {
+    let (quick, assignments): (Vec<_>, Vec<_>) =
+        provenance.settings.iter().cloned().partition(|setting| setting == "--quick");
+    let mut unknown = |_: &str| Err("it is not kept with the results".to_owned());
+    let scenario = Scenario::load(&provenance.text, "scenario.toml", &assignments, &mut unknown);
+    let scenario = match scenario {
+        Ok(scenario) if quick.is_empty() => Ok(scenario),
+        Ok(scenario) => scenario.quick(),
+        Err(errors) => Err(errors),
+    };
+    let Some(scenario) = scenario.ok().filter(|known| known.hash() == provenance.hash) else {
+        return Ok(Vec::new());
+    };
+    let mut runs = Vec::new();
+    for point in 0..scenario.points().len() {
+        let kept = |seed: &u64| {
+            let id = RunId { point, seed: *seed };
+            anabranch_results::load(directory, provenance, id).map_err(failure).transpose()
+        };
+        runs.push(scenario.seeds().iter().filter_map(kept).collect::<Result<Vec<_>, _>>()?);
+    }
+    let drawings = scenario.draw(&runs).into_iter().enumerate();
+    let drawn = drawings.filter(|(_, drawing)| drawing.curves.iter().any(|c| !c.points.is_empty()));
+    let named = drawn.map(|(index, drawing)| {
+        (format!("figure-{}", index + 1), anabranch_repro::figure::Figure::from(drawing).plotted())
+    });
+    Ok(named.collect())
 }
 
 /// What a table holds of the metrics wanted.
