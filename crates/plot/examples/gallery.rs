@@ -106,8 +106,16 @@ fn bars() -> Figure {
     Figure::new("Completion time of 1 MB", "", "time (s)").bars(Bars {
         categories: categories.map(str::to_owned).to_vec(),
         series: vec![
-            BarSeries { name: "anabranch".to_owned(), values: values([3.1, 1.7, 0.6, 0.9]) },
-            BarSeries { name: "tcp:sack".to_owned(), values: values([9.0, 8.0, 7.7, 8.1]) },
+            BarSeries {
+                name: "anabranch".to_owned(),
+                values: values([3.1, 1.7, 0.6, 0.9]),
+                is_outlined: false,
+            },
+            BarSeries {
+                name: "tcp:sack".to_owned(),
+                values: values([9.0, 8.0, 7.7, 8.1]),
+                is_outlined: false,
+            },
         ],
     })
 }

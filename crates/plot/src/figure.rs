@@ -126,6 +126,8 @@ pub struct BarSeries {
     pub name: String,
     /// For every category the value with its lower and upper bound (both the value if unknown).
     pub values: Vec<(f64, f64, f64)>,
+    /// Drawn as outlines in the colour of the series before it, to be compared with that.
+    pub is_outlined: bool,
 }
 
 impl Figure {

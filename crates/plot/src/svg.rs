@@ -94,6 +94,18 @@ impl Svg {
         ));
     }
 
+    /// A rectangle with an outline and a light filling, which stays within it.
+    pub(crate) fn outline(&mut self, at: (f64, f64), size: (f64, f64), colour: &str) {
+        self.raw(&format!(
+            "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{colour}\" \
+             fill-opacity=\"0.2\" stroke=\"{colour}\" stroke-width=\"1.5\"/>",
+            n(at.0 + 0.75),
+            n(at.1 + 0.75),
+            n((size.0 - 1.5).max(0.0)),
+            n((size.1 - 1.5).max(0.0))
+        ));
+    }
+
     /// A line through points.
     pub(crate) fn polyline(&mut self, points: &[(f64, f64)], colour: &str, width: f64, dash: &str) {
         let dash =

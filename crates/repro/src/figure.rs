@@ -80,5 +80,9 @@ fn bars(curve: &DrawnCurve, categories: usize) -> plot::BarSeries {
         let found = curve.points.iter().find(|(x, _)| *x == place as f64);
         found.map_or((f64::NAN, f64::NAN, f64::NAN), |(_, y)| (y.mean, y.lo(), y.hi()))
     };
-    plot::BarSeries { name: curve.name.clone(), values: (0..categories).map(value).collect() }
+    plot::BarSeries {
+        name: curve.name.clone(),
+        values: (0..categories).map(value).collect(),
+        is_outlined: curve.is_published,
+    }
 }

@@ -1,7 +1,7 @@
-//! The key: names beside the ends of what they name.
+//! The key: names beside the ends of what they name, or below narrow figures.
 
 use super::curves::{REFERENCE, stacked};
-use super::{Canvas, EDGE, SMALL};
+use super::{Canvas, EDGE, SMALL, bars};
 use crate::figure::{Figure, Style};
 use crate::palette::Look;
 use crate::svg::{Anchor, Svg};
@@ -26,6 +26,7 @@ pub(super) struct Entry {
 enum Sample {
     Line(Look, Style),
     Patch(Look),
+    Outline(Look),
     Reference,
 }
 
@@ -53,8 +54,8 @@ pub(super) fn entries(figure: &Figure) -> Vec<Entry> {
             beside,
         });
     }
-    for (index, series) in figure.bars.iter().flat_map(|bars| bars.series.iter()).enumerate() {
-        let sample = Sample::Patch(Look::of(index));
+    for (series, look) in figure.bars.iter().flat_map(bars::looks) {
+        let sample = if series.is_outlined { Sample::Outline(look) } else { Sample::Patch(look) };
         entries.push(Entry { name: series.name.clone(), sample, beside: None });
     }
     for (name, value) in &figure.references {
@@ -75,6 +76,43 @@ pub(super) fn height(entries: &[Entry]) -> f64 {
     entries.len() as f64 * STEP
 }
 
+/// Draws the names from left to right in as many rows as they need, from `top` on; returns where they end.
+pub(super) fn draw_below(svg: &mut Svg, entries: &[Entry], width: f64, top: f64) -> f64 {
+    let (mut left, mut y) = (EDGE, top + STEP);
+    for entry in entries {
+        let name = text::fit(&entry.name, SMALL, width - 2.0 * EDGE - SAMPLE - GAP);
+        let needed = SAMPLE + GAP + text::width(&name, SMALL) + 2.0 * GAP;
+        if left > EDGE && left + needed - 2.0 * GAP > width - EDGE {
+            (left, y) = (EDGE, y + STEP);
+        }
+        sample(svg, &entry.sample, (left, y));
+        let at = (left + SAMPLE + GAP, y + SMALL * 0.35);
+        svg.text(at, SMALL, Anchor::Start, "", &name);
+        left += needed;
+    }
+    if entries.is_empty() { top } else { y + STEP / 2.0 }
+}
+
+/// Draws what a name stands for.
+fn sample(svg: &mut Svg, sample: &Sample, (left, y): (f64, f64)) {
+    let (corner, size) = ((left + 8.0, y - 5.0), (SAMPLE - 8.0, 10.0));
+    match sample {
+        Sample::Line(look, style) => {
+            if *style != Style::Scatter {
+                svg.polyline(&[(left, y), (left + SAMPLE, y)], look.colour, 1.7, look.dash);
+            }
+            if matches!(style, Style::Marked | Style::Scatter) {
+                svg.marker((left + SAMPLE / 2.0, y), look.marker, look.colour);
+            }
+        }
+        Sample::Patch(look) => svg.rect(corner, size, look.colour),
+        Sample::Outline(look) => svg.outline(corner, size, look.colour),
+        Sample::Reference => {
+            svg.polyline(&[(left, y), (left + SAMPLE, y)], REFERENCE, 1.3, "5 4");
+        }
+    }
+}
+
 /// Draws the names, each as near to its line's end as the others allow.
 pub(super) fn draw(svg: &mut Svg, canvas: &Canvas<'_>, entries: &[Entry], width: f64) {
     let area = canvas.area;
@@ -86,22 +124,7 @@ pub(super) fn draw(svg: &mut Svg, canvas: &Canvas<'_>, entries: &[Entry], width:
     let places = spread(&wishes, area.top + 6.0, area.bottom - 6.0);
     let left = area.right + GAP;
     for (entry, y) in entries.iter().zip(places) {
-        match &entry.sample {
-            Sample::Line(look, style) => {
-                if *style != Style::Scatter {
-                    svg.polyline(&[(left, y), (left + SAMPLE, y)], look.colour, 1.7, look.dash);
-                }
-                if matches!(style, Style::Marked | Style::Scatter) {
-                    svg.marker((left + SAMPLE / 2.0, y), look.marker, look.colour);
-                }
-            }
-            Sample::Patch(look) => {
-                svg.rect((left + 8.0, y - 5.0), (SAMPLE - 8.0, 10.0), look.colour)
-            }
-            Sample::Reference => {
-                svg.polyline(&[(left, y), (left + SAMPLE, y)], REFERENCE, 1.3, "5 4");
-            }
-        }
+        sample(svg, &entry.sample, (left, y));
         let at = left + SAMPLE + GAP;
         let name = text::fit(&entry.name, SMALL, width - EDGE / 2.0 - at);
         svg.text((at, y + SMALL * 0.35), SMALL, Anchor::Start, "", &name);

@@ -14,6 +14,8 @@ use crate::text;
 const TITLE: f64 = 14.0;
 const LABEL: f64 = 12.0;
 const SMALL: f64 = 11.0;
+/// Figures less wide have their key below.
+const NARROW: f64 = 480.0;
 /// Space around everything.
 const EDGE: f64 = 12.0;
 
@@ -45,7 +47,9 @@ pub(crate) fn document(figure: &Figure) -> String {
     }
     let (x, y) = scales(figure);
     let entries = key::entries(figure);
-    let key_width = key::width(&entries, width);
+    let is_narrow = width < NARROW;
+    let key_width = if is_narrow { key::width(&[], width) } else { key::width(&entries, width) };
+    let key_height = if is_narrow { 0.0 } else { key::height(&entries) };
     let y_ticks = y.labels(&y.ticks(axes::y_count(size)));
     let widest = y_ticks.iter().map(|label| text::width(label, SMALL)).fold(0.0, f64::max);
     let top = EDGE + TITLE * 1.3 * titles.len() as f64 + 10.0;
@@ -53,7 +57,7 @@ pub(crate) fn document(figure: &Figure) -> String {
         left: EDGE + LABEL * 1.4 + widest + 8.0,
         right: width - EDGE - key_width,
         top,
-        bottom: top + (size - 95.0).max(key::height(&entries)),
+        bottom: top + (size - 95.0).max(key_height),
     };
     let x = x.over(area.left, area.right);
     let y = y.over(area.bottom, area.top);
@@ -74,8 +78,12 @@ pub(crate) fn document(figure: &Figure) -> String {
     svg.raw("</svg>");
     let below = axes::draw(&mut svg, &canvas);
     curves::markers(&mut svg, &canvas);
-    key::draw(&mut svg, &canvas, &entries, width);
     let mut end = below;
+    if is_narrow {
+        end = key::draw_below(&mut svg, &entries, width, below);
+    } else {
+        key::draw(&mut svg, &canvas, &entries, width);
+    }
     for line in text::wrap(&figure.caption, SMALL, width - 2.0 * EDGE) {
         end += SMALL * 1.35;
         svg.text((EDGE, end), SMALL, Anchor::Start, "fill-opacity=\"0.8\"", &line);

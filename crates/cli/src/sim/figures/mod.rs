@@ -91,7 +91,8 @@ fn bars(data: &Data, metric: &str, subjects: &[&str], sweep: &Sweep) -> Figure {
         let estimate = values.and_then(|(_, values)| Estimate::of(values));
         estimate.map_or((f64::NAN, f64::NAN, f64::NAN), |e| (e.mean, e.lo(), e.hi()))
     };
-    let named = |name: &str, values| BarSeries { name: name.to_owned(), values };
+    let named =
+        |name: &str, values| BarSeries { name: name.to_owned(), values, is_outlined: false };
     let bars = if sweep.is_empty() {
         let values = subjects.iter().map(|subject| bar(subject, 0)).collect();
         let categories = subjects.iter().map(|subject| (*subject).to_owned()).collect();
