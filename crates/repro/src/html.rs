@@ -82,7 +82,10 @@ fn contents(page: &mut String, items: &[&ItemReport]) {
 /// What the item is, for somebody who does not know the paper.
 fn heading(item: &ItemReport) -> &str {
     let title = &item.outcome.published.title;
-    if title.is_empty() { &item.id } else { title }
+    match catalogue::find(&item.id) {
+        Ok(known) if title.is_empty() => known.scenario,
+        _ => title,
+    }
 }
 
 /// Where it is published: as the item says, or as its identifier does: `mplot-fig11` is Figure 11.
@@ -209,6 +212,9 @@ fn measured(finding: &Finding) -> String {
 }
 
 fn settings(page: &mut String, item: &ItemReport, quick: bool) {
+    if item.outcome.findings.is_empty() {
+        return;
+    }
     let quick = if quick { " --quick" } else { "" };
     let command = |text: &str| format!("<pre>{}</pre>", escape(text));
     page.push_str("<details class=\"run\"><summary>How this was made</summary>");
