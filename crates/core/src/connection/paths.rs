@@ -29,17 +29,23 @@ impl From<PathIndex> for usize {
     }
 }
 
+/// A path, or a closed one whose place nobody has taken yet.
+#[derive(Debug)]
+struct Place {
+    path: Path,
+    /// It may have changed since its snapshot was made.
+    stale: bool,
+}
+
 /// All paths, closed ones whose place nobody has taken yet included.
 ///
 /// Whoever borrows a path to change it makes its snapshot stale, so that policies are shown new ones of
 /// the paths that changed, and only of those.
 #[derive(Debug, Default)]
 pub(super) struct PathTable {
-    paths: Vec<Path>,
-    /// Aligned with `paths` once they have been brought up to date.
+    places: Vec<Place>,
+    /// Aligned with `places` once they have been brought up to date.
     views: Vec<PathView>,
-    /// Bits of the paths that may have changed since their snapshots were made.
-    stale: u16,
     /// When the snapshots were made, and for which length of the longest symbol.
     made: (Time, u16),
     /// Which identifiers have been used up.
@@ -53,28 +59,27 @@ pub(super) struct PathTable {
 impl PathTable {
     /// Every path with its place.
     pub(super) fn indexed(&self) -> impl Iterator<Item = (PathIndex, &Path)> {
-        self.paths.iter().enumerate().map(|(at, path)| (PathIndex(at as u8), path))
+        self.iter().enumerate().map(|(at, path)| (PathIndex(at as u8), path))
     }
 
     /// Every path.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Path> {
-        self.paths.iter()
+        self.places.iter().map(|place| &place.path)
     }
 
     /// Every path, to change it.
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Path> {
-        self.stale = u16::MAX;
-        self.paths.iter_mut()
+        self.places.iter_mut().map(Place::change)
     }
 
     /// Every place, in order.
     pub(super) fn indices(&self) -> impl DoubleEndedIterator<Item = PathIndex> + Clone + use<> {
-        (0..self.paths.len() as u8).map(PathIndex)
+        (0..self.count()).map(PathIndex)
     }
 
     /// Paths, closed ones included.
     pub(super) fn count(&self) -> u8 {
-        self.paths.len() as u8
+        self.places.len() as u8
     }
 
     /// The sequence number of the next path status for the peer.
@@ -102,7 +107,7 @@ impl PathTable {
 
     /// The first path of which `is` holds.
     pub(super) fn find(&self, is: impl Fn(&Path) -> bool) -> Option<PathIndex> {
-        self.paths.iter().position(is).map(|at| PathIndex(at as u8))
+        self.iter().position(is).map(|at| PathIndex(at as u8))
     }
 
     /// The open path with this identifier.
@@ -113,17 +118,17 @@ impl PathTable {
 
     /// Paths that are not closed.
     pub(super) fn count_open(&self) -> usize {
-        self.paths.iter().filter(|path| path.state() != PathState::Closed).count()
+        self.iter().filter(|path| path.state() != PathState::Closed).count()
     }
 
     /// Puts a path in the first free place.
     pub(super) fn insert(&mut self, path: Path) -> PathIndex {
         let free = self.find(|path| path.state() == PathState::Closed);
-        let index = free.unwrap_or(PathIndex(self.paths.len() as u8));
-        self.stale |= index.bit();
-        match self.paths.get_mut(usize::from(index)) {
-            Some(place) => *place = path,
-            None => self.paths.push(path),
+        let index = free.unwrap_or(PathIndex(self.count()));
+        let new = Place { path, stale: true };
+        match self.places.get_mut(usize::from(index)) {
+            Some(place) => *place = new,
+            None => self.places.push(new),
         }
         index
     }
@@ -135,20 +140,19 @@ impl PathTable {
 
     /// A path to change, and the snapshots of all as they are.
     pub(super) fn with_views(&mut self, index: PathIndex) -> (&mut Path, &[PathView]) {
-        self.stale |= index.bit();
-        (&mut self.paths[usize::from(index)], &self.views)
+        (self.places[usize::from(index)].change(), &self.views)
     }
 
     /// Brings the snapshots up to date. The longest symbol that is still needed has `widest` bytes.
     pub(super) fn refresh(&mut self, now: Time, widest: u16, detector: &dyn LossDetector) {
-        if self.made != (now, widest) {
-            self.made = (now, widest);
-            self.stale = u16::MAX;
-        }
-        for (at, path) in self.paths.iter().enumerate() {
-            if self.stale & (1 << at) == 0 {
+        let all = self.made != (now, widest);
+        self.made = (now, widest);
+        for (at, place) in self.places.iter_mut().enumerate() {
+            if !all && !place.stale {
                 continue;
             }
+            place.stale = false;
+            let path = &place.path;
             let mut view = path.view(now, at as u8, probe_timeout(detector, path));
             if path.is_usable() && room_of(path) < widest {
                 view.state = PathState::Validating;
@@ -158,7 +162,15 @@ impl PathTable {
                 None => self.views.push(view),
             }
         }
-        self.stale = 0;
+    }
+}
+
+impl Place {
+    /// The path, to change it.
+    #[inline]
+    fn change(&mut self) -> &mut Path {
+        self.stale = true;
+        &mut self.path
     }
 }
 
@@ -167,15 +179,14 @@ impl Index<PathIndex> for PathTable {
 
     #[inline]
     fn index(&self, index: PathIndex) -> &Path {
-        &self.paths[usize::from(index)]
+        &self.places[usize::from(index)].path
     }
 }
 
 impl IndexMut<PathIndex> for PathTable {
     #[inline]
     fn index_mut(&mut self, index: PathIndex) -> &mut Path {
-        self.stale |= index.bit();
-        &mut self.paths[usize::from(index)]
+        self.places[usize::from(index)].change()
     }
 }
 

@@ -139,6 +139,11 @@ impl SentPackets {
         self.beside.push_back((self.next_number(), carried));
     }
 
+    /// Whether any packet still remembered carries more than one symbol.
+    pub fn has_shared(&self) -> bool {
+        !self.beside.is_empty()
+    }
+
     /// The `nth` symbol, from 0, of `packet`, which has this number.
     #[inline]
     pub fn symbol(&self, number: u64, packet: &SentPacket, nth: usize) -> Option<Carried> {

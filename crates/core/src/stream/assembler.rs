@@ -38,6 +38,7 @@ impl Assembler {
     }
 
     /// Marks `start..end` as arrived; `fresh` is called with every part of it that had not, rising.
+    #[inline]
     pub(super) fn insert(&mut self, start: u64, end: u64, mut fresh: impl FnMut(u64, u64)) {
         let start = start.max(self.contiguous);
         if start >= end {

@@ -72,6 +72,7 @@ impl<'a> SourceFrame<'a> {
         1 + varint_len(self.symbol.0) + varint_len(distance) + self.payload.len()
     }
 
+    #[inline]
     pub(super) fn decode(
         reader: &mut Reader<'a>,
         to_end: bool,
