@@ -223,7 +223,7 @@ impl Endpoint {
                     self.connections.remove(&id);
                     EndpointEvent::Gone(Handle(id))
                 }
-                // Strangers do not fill the queue of one who does not ask.
+                // Unread refusals are capped, so that unauthenticated senders cannot grow the queue.
                 RouterEvent::Refused(..) if self.events.len() >= MAX_REFUSED => continue,
                 RouterEvent::Refused(remote, why) => EndpointEvent::Refused(remote, why),
             };

@@ -399,7 +399,7 @@ impl ReceiveWindows {
         for (_, bytes) in follower.repairs.drain(..) {
             self.pool.put(bytes);
         }
-        // A window of many repairs must not leave its room to many windows of few.
+        // Else every recycled window would in time have the capacity of the largest.
         follower.repairs.shrink_to(SPARE_REPAIRS);
         self.spare.push(follower);
         self.note_recovered(coverage);

@@ -1,10 +1,10 @@
 //! The sender's coding windows: source symbols kept until the receiver can do without them, repairs
 //! made on demand, and what of it all is in flight, known to have arrived, or due.
 
-mod apart;
 mod fates;
 mod queued;
 mod repairs;
+mod resegment;
 mod sliding;
 mod window;
 
@@ -19,7 +19,7 @@ use anabranch_types::Time;
 use super::most_sources;
 use super::pool::Pool;
 use crate::path::sent::Carried;
-use window::{Source, Standing, Symbol, Window};
+use window::{Source, Symbol, SymbolState, Window};
 
 /// Most repairs of one window that are kept account of; then its symbols are sent again from the start.
 const MAX_REPAIRS: u32 = 4096;
@@ -29,7 +29,7 @@ const MAX_TRAILING: usize = 256;
 
 /// A symbol taken for sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct OutgoingSymbol {
     /// What it is.
     pub carried: Carried,
     /// What a repair covers; for a source, the symbol alone.
@@ -223,7 +223,7 @@ impl SendWindows {
     pub fn push(
         &mut self,
         fill: impl FnOnce(SymbolId, &mut [u8]) -> usize,
-    ) -> Option<(Taken, bool)> {
+    ) -> Option<(OutgoingSymbol, bool)> {
         let view = self.views.last_mut().filter(|view| !view.closed)?;
         let window = self.windows.back_mut()?;
         let id = SymbolId(self.next_symbol);
@@ -237,10 +237,10 @@ impl SendWindows {
         let length = length as u16;
         window.longest = window.longest.max(length);
         self.widest = self.widest.max(length);
-        window.sources.push(Source { bytes, length, standing: Standing::default() });
+        window.sources.push(Source { bytes, length, state: SymbolState::default() });
         view.sources += 1;
         let carried = Carried::Source(view.id, id);
-        let taken = Taken { carried, coverage: Coverage { first: id, count: 1 }, length };
+        let taken = OutgoingSymbol { carried, coverage: Coverage { first: id, count: 1 }, length };
         Some((taken, view.sources >= view.planned))
     }
 
@@ -293,8 +293,8 @@ impl SendWindows {
     /// For a repair, a fresh one is due in its place.
     pub fn make_due(&mut self, carried: Carried) {
         let Some((index, symbol)) = self.locate(carried) else { return };
-        let standing = self.windows[index].standing(symbol);
-        if standing.is_none_or(|standing| standing.copies == 0) {
+        let state = self.windows[index].state(symbol);
+        if state.is_none_or(|state| state.copies == 0) {
             self.flag_due(index, symbol);
         }
     }
@@ -309,15 +309,15 @@ impl SendWindows {
     fn flag_due(&mut self, index: usize, symbol: Symbol) {
         let view = &mut self.views[index];
         let window = &mut self.windows[index];
-        let Some(standing) = window.standing(symbol) else { return };
-        if standing.received || standing.due || standing.queued != 0 {
+        let Some(state) = window.state(symbol) else { return };
+        if state.received || state.due || state.queued != 0 {
             return;
         }
-        if standing.carried != 0 {
-            view.lost_on |= 1 << standing.last;
+        if state.carried != 0 {
+            view.lost_on |= 1 << state.last;
         }
         match symbol {
-            Symbol::Source(_) => standing.due = true,
+            Symbol::Source(_) => state.due = true,
             Symbol::Repair(_) => window.repairs_due = window.repairs_due.saturating_add(1),
         }
         view.due = view.due.saturating_add(1);
@@ -335,7 +335,7 @@ impl SendWindows {
     }
 
     /// Takes the symbol that `work` stands for, to be sent on the path in `slot`. The caller must send it.
-    pub fn take(&mut self, work: Work, slot: u8) -> Option<Taken> {
+    pub fn take(&mut self, work: Work, slot: u8) -> Option<OutgoingSymbol> {
         match work {
             Work::Fresh => None,
             Work::Window(id) => self.take_due(id),
@@ -343,13 +343,13 @@ impl SendWindows {
         }
     }
 
-    fn taken(&self, index: usize, symbol: Symbol) -> Taken {
+    fn outgoing(&self, index: usize, symbol: Symbol) -> OutgoingSymbol {
         let view = &self.views[index];
         let window = &self.windows[index];
         match symbol {
             Symbol::Source(i) => {
                 let id = SymbolId(view.first.0 + i as u64);
-                Taken {
+                OutgoingSymbol {
                     carried: Carried::Source(view.id, id),
                     coverage: Coverage { first: id, count: 1 },
                     length: window.sources.get(i).map_or(0, |s| s.length),
@@ -359,23 +359,23 @@ impl SendWindows {
                 let whole = Coverage { first: view.first, count: view.sources };
                 let covered = window.covered.get(key).copied();
                 let (coverage, length) = covered.unwrap_or((whole, window.longest));
-                Taken { carried: Carried::Repair(view.id, key as u32), coverage, length }
+                OutgoingSymbol { carried: Carried::Repair(view.id, key as u32), coverage, length }
             }
         }
     }
 
-    fn take_due(&mut self, id: WindowId) -> Option<Taken> {
+    fn take_due(&mut self, id: WindowId) -> Option<OutgoingSymbol> {
         let index = self.index(id)?;
         let keys = usize::from(self.keys(self.views[index].sources));
         let (view, window) = (&mut self.views[index], &mut self.windows[index]);
         let flagged = view.due > window.repairs_due;
-        if flagged && let Some(i) = window.sources.iter().position(|s| s.standing.due) {
-            let standing = &mut window.sources[i].standing;
-            standing.due = false;
+        if flagged && let Some(i) = window.sources.iter().position(|s| s.state.due) {
+            let state = &mut window.sources[i].state;
+            state.due = false;
             view.due -= 1;
             // What was taken back from a queue may never have left.
-            self.totals.resends += u64::from(standing.carried != 0);
-            return Some(self.taken(index, Symbol::Source(i)));
+            self.totals.resends += u64::from(state.carried != 0);
+            return Some(self.outgoing(index, Symbol::Source(i)));
         }
         let may_repair = view.closed || (self.limits.slides && view.sources > 0);
         if view.closed && view.proactive_left > 0 {
@@ -388,7 +388,7 @@ impl SendWindows {
         }
         let symbol = if window.repairs.len() < keys {
             let key = window.repairs.len();
-            window.repairs.push(Standing::default());
+            window.repairs.push(SymbolState::default());
             view.repairs = window.repairs.len() as u16;
             self.cover(index);
             Symbol::Repair(key)
@@ -398,7 +398,7 @@ impl SendWindows {
         if matches!(symbol, Symbol::Repair(_)) {
             self.totals.repairs += 1;
         }
-        Some(self.taken(index, symbol))
+        Some(self.outgoing(index, symbol))
     }
 
     /// Every repair has been sent: start over with the symbols that have not arrived.
@@ -410,7 +410,7 @@ impl SendWindows {
             let at = (window.cursor + step) % total;
             let symbol =
                 if at < sources { Symbol::Source(at) } else { Symbol::Repair(at - sources) };
-            if window.standing(symbol).is_some_and(|standing| !standing.received) {
+            if window.state(symbol).is_some_and(|state| !state.received) {
                 window.cursor = at + 1;
                 return Some(symbol);
             }
@@ -419,31 +419,31 @@ impl SendWindows {
     }
 
     /// The carried symbol itself once more, if it has not arrived yet.
-    pub fn again(&mut self, carried: Carried) -> Option<Taken> {
+    pub fn again(&mut self, carried: Carried) -> Option<OutgoingSymbol> {
         let (index, symbol) = self.locate(carried)?;
-        let standing = *self.windows[index].standing(symbol)?;
-        (!standing.received).then(|| self.taken(index, symbol))
+        let state = *self.windows[index].state(symbol)?;
+        (!state.received).then(|| self.outgoing(index, symbol))
     }
 
-    fn take_copy(&mut self, id: WindowId, slot: u8) -> Option<Taken> {
+    fn take_copy(&mut self, id: WindowId, slot: u8) -> Option<OutgoingSymbol> {
         let index = self.index(id)?;
-        let wanted = |standing: &Standing| {
-            let here = (standing.on | standing.queued) & (1 << slot) != 0;
-            !standing.received && standing.copies > 0 && !here
+        let wanted = |state: &SymbolState| {
+            let here = (state.on | state.queued) & (1 << slot) != 0;
+            !state.received && state.copies > 0 && !here
         };
         let window = &self.windows[index];
-        let source = window.sources.iter().position(|source| wanted(&source.standing));
+        let source = window.sources.iter().position(|source| wanted(&source.state));
         let repair = || window.repairs.iter().position(wanted).map(Symbol::Repair);
         let symbol = source.map(Symbol::Source).or_else(repair)?;
         match symbol {
             Symbol::Source(_) => self.totals.resends += 1,
             Symbol::Repair(_) => self.totals.repairs += 1,
         }
-        Some(self.taken(index, symbol))
+        Some(self.outgoing(index, symbol))
     }
 
     /// Writes the bytes of a taken symbol to `out`, which is as long as it.
-    pub fn write(&mut self, taken: &Taken, out: &mut [u8]) -> Result<(), CodeError> {
+    pub fn write(&mut self, taken: &OutgoingSymbol, out: &mut [u8]) -> Result<(), CodeError> {
         let (index, symbol) = self.locate(taken.carried).ok_or(CodeError::Coverage)?;
         if self.limits.slides && matches!(symbol, Symbol::Repair(_)) {
             return self.write_sliding(taken, out);

@@ -44,7 +44,7 @@ impl Connection {
         self.collect_control();
         self.provision_rest(now);
         self.flush_window(now);
-        self.fit_windows(now);
+        self.resegment_oversized(now);
         loop {
             let changes = self.attention.changes();
             for step in 0..self.paths.count() {
@@ -75,8 +75,8 @@ impl Connection {
         if let Some(limit) = self.receive.new_limit() {
             self.control.push_back(ControlFrame::MaxSymbols { limit });
         }
-        // Symbols tell the floor, but without credit there may be none to tell it, and without the
-        // floor there will be no credit.
+        // Without credit no symbol can carry the new floor, and without it the peer grants no credit: an
+        // ABANDON tells it instead.
         let floor = self.send.oldest_needed();
         if self.credit.is_news(floor)
             && self.symbol_credit() == 0

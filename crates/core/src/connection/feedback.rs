@@ -234,7 +234,7 @@ impl Connection {
 
     /// The fate of a packet is known: the estimator hears of it, and of each of its symbols the window and
     /// recovery do.
-    #[inline]
+    #[inline(always)] // once for each packet
     fn packet_resolved(
         &mut self,
         now: Time,
@@ -255,7 +255,23 @@ impl Connection {
                 srtt: rtt.smoothed,
             });
         }
-        let mut nth = 0;
+        let Some(first) = packet.carried else { return };
+        self.symbol_resolved(now, (slot, packet.fate), first, received);
+        if self.paths[slot].sent.has_shared() {
+            self.others_resolved(now, slot, (number, packet), received);
+        }
+    }
+
+    /// The fate of the symbols beyond a packet's first is known.
+    #[cold]
+    fn others_resolved(
+        &mut self,
+        now: Time,
+        slot: PathIndex,
+        (number, packet): (u64, &SentPacket),
+        received: bool,
+    ) {
+        let mut nth = 1;
         while let Some(carried) = self.paths[slot].sent.symbol(number, packet, nth) {
             self.symbol_resolved(now, (slot, packet.fate), carried, received);
             nth += 1;
@@ -263,6 +279,7 @@ impl Connection {
     }
 
     /// The fate of a symbol's packet, `before` until now, is known.
+    #[inline(always)] // once for each packet
     fn symbol_resolved(
         &mut self,
         now: Time,
@@ -323,7 +340,7 @@ impl Connection {
         let (id, phase) = (path.id, path.congestion.phase());
         let pacing_bps = path.congestion.pacing_rate().map_or(0, |rate| rate.as_bps());
         if window < before {
-            self.window_cut(now, slot, window);
+            self.on_cwnd_reduced(now, slot, window);
         }
         if window != before {
             self.observe(now, Observation::Congestion { path: id, window, pacing_bps, phase });
@@ -341,7 +358,7 @@ impl Connection {
         let acked = (outcome.acked_packets > 0).then_some(SchedulerEvent::Acked(path));
         self.tell_scheduler(now, lost.into_iter().chain(acked));
         if let Some(narrowing) = outcome.narrowing {
-            self.narrowed(now, slot, narrowing);
+            self.on_mtu_decreased(now, slot, narrowing);
         }
         self.changed();
     }

@@ -199,7 +199,7 @@ impl Connection {
         let mut verdict = Ok(());
         let streams = &mut self.streams;
         let mut deliver = |bytes: &[u8]| {
-            // Only an error is moved: to copy the other case would wait for the stores just made.
+            // Assigned only on error: to overwrite the Ok would stall on the stores just made.
             if verdict.is_ok()
                 && let Err(violation) = streams.on_symbol(bytes)
             {

@@ -6,7 +6,6 @@
 mod attention;
 mod close;
 mod credit;
-mod cut;
 mod egress;
 mod events;
 mod feedback;
@@ -16,6 +15,7 @@ mod keys;
 mod lifecycle;
 mod mtu;
 mod packet;
+mod packetize;
 mod paths;
 mod queue;
 mod recover;

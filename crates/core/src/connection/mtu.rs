@@ -1,8 +1,8 @@
 //! Packets as large as each path carries, and symbols as large as all paths in use carry.
 //!
 //! A symbol never changes, so it outlives the sizes that it was cut for. A path that is too narrow for
-//! symbols still needed waits until they are not; when every path is, these symbols' windows are taken
-//! apart, their bytes are cut anew, and the peer is told not to wait for the old ones.
+//! symbols still needed waits until they are not; when every path is, these symbols' windows are
+//! released, their bytes are cut anew, and the peer is told not to wait for the old ones.
 
 use anabranch_policy::scheduler::SchedulerEvent;
 use anabranch_policy::view::SymbolId;
@@ -70,8 +70,8 @@ impl Connection {
         symbol_room(narrowest.unwrap_or(base)).saturating_sub(larger)
     }
 
-    /// Takes windows apart whose symbols no usable path carries.
-    pub(super) fn fit_windows(&mut self, now: Time) {
+    /// Lets go of windows whose symbols no usable path carries, and has their bytes put into new ones.
+    pub(super) fn resegment_oversized(&mut self, now: Time) {
         let widest = self.send.widest();
         if self.paths.iter().all(|path| !path.is_usable() || room_of(path) >= widest) {
             return;
@@ -82,16 +82,16 @@ impl Connection {
             return;
         }
         let (send, streams) = (&mut self.send, &mut self.streams);
-        let mut apart = Vec::new();
-        send.take_apart(
+        let mut released = Vec::new();
+        send.release_oversized(
             most,
-            |view| apart.push(*view),
+            |view| released.push(*view),
             |class, symbol, was_sent| {
                 streams.take_back(class, symbol, was_sent);
             },
         );
         self.streams.on_floor(self.send.floor());
-        for view in apart {
+        for view in released {
             let (first, count) = (view.first, u64::from(view.sources));
             if count > 0 {
                 self.control.push_back(ControlFrame::Abandon { first, count });
@@ -157,7 +157,7 @@ impl Connection {
     }
 
     /// Full packets do not pass any more.
-    pub(super) fn narrowed(&mut self, now: Time, slot: PathIndex, narrowing: Narrowing) {
+    pub(super) fn on_mtu_decreased(&mut self, now: Time, slot: PathIndex, narrowing: Narrowing) {
         match narrowing {
             Narrowing::Shrunk => {
                 self.take_back(slot, 0);

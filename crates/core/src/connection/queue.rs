@@ -5,7 +5,7 @@ use anabranch_types::Time;
 
 use super::Connection;
 use super::paths::PathIndex;
-use crate::coding::send::Taken;
+use crate::coding::send::OutgoingSymbol;
 use crate::path::queue::QueuedSymbol;
 
 impl Connection {
@@ -18,9 +18,9 @@ impl Connection {
         work: Work,
         slot: PathIndex,
         room: Option<usize>,
-    ) -> Option<Taken> {
+    ) -> Option<OutgoingSymbol> {
         match work {
-            Work::Fresh => self.cut_symbol(now, room),
+            Work::Fresh => self.next_source_symbol(now, room),
             Work::Window(id) | Work::Copy(id)
                 if room.is_some_and(|room| self.send.longest(id) > room) =>
             {
@@ -38,10 +38,10 @@ impl Connection {
         };
         let before = self.paths[slot].queue.len();
         for _ in 0..pick.count {
-            let Some(taken) = self.take_for(now, pick.work, slot, None) else { break };
+            let Some(symbol) = self.take_for(now, pick.work, slot, None) else { break };
             let Pick { work, not_before, .. } = pick;
-            self.send.enqueue(taken.carried, slot.0);
-            self.paths[slot].queue.push(now, QueuedSymbol { work, taken, not_before, reason });
+            self.send.enqueue(symbol.carried, slot.0);
+            self.paths[slot].queue.push(now, QueuedSymbol { work, symbol, not_before, reason });
         }
         let assigned = self.paths[slot].queue.len() > before;
         if assigned {
@@ -52,16 +52,17 @@ impl Connection {
 
     /// Puts a symbol that found no room in a packet first in the path's queue.
     pub(super) fn put_first(&mut self, slot: PathIndex, assigned: QueuedSymbol) {
-        self.send.enqueue(assigned.taken.carried, slot.0);
+        self.send.enqueue(assigned.symbol.carried, slot.0);
         self.paths[slot].queue.push_front(assigned);
     }
 
     /// The first symbol in the path's queue that may leave and that is still needed.
+    #[inline(always)] // once for each packet
     pub(super) fn next_assigned(&mut self, now: Time, slot: PathIndex) -> Option<QueuedSymbol> {
         self.paths[slot].queue.ripen(now);
         while let Some(assigned) = self.paths[slot].queue.pop_front() {
-            if let Some(taken) = self.send.dequeue(assigned.taken.carried, slot.0) {
-                return Some(QueuedSymbol { taken, ..assigned });
+            if let Some(symbol) = self.send.dequeue(assigned.symbol.carried, slot.0) {
+                return Some(QueuedSymbol { symbol, ..assigned });
             }
         }
         None
@@ -71,7 +72,7 @@ impl Connection {
     pub(super) fn take_back(&mut self, slot: PathIndex, keep: usize) {
         while self.paths[slot].queue.len() > keep {
             let Some(assigned) = self.paths[slot].queue.pop_back() else { break };
-            self.send.take_back(assigned.taken.carried, slot.0);
+            self.send.take_back(assigned.symbol.carried, slot.0);
         }
         self.changed();
     }

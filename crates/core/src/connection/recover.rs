@@ -52,7 +52,7 @@ impl Connection {
             }
             RecoveryAction::Unbind(path, window) => {
                 if let Some(slot) = self.paths.open(path) {
-                    self.unbind(now, slot, window);
+                    self.unqueue(now, slot, window);
                 }
             }
         }
@@ -70,14 +70,14 @@ impl Connection {
     }
 
     /// Of what is assigned to a path, leaves it the oldest `window` bytes.
-    fn unbind(&mut self, now: Time, slot: PathIndex, window: u64) {
+    fn unqueue(&mut self, now: Time, slot: PathIndex, window: u64) {
         self.write_off(now, slot, window);
         let path = &self.paths[slot];
         let free = window.saturating_sub(path.sent.bytes_in_flight) / path.packet_size.max(1);
         self.take_back(slot, usize::try_from(free).unwrap_or(usize::MAX));
     }
 
-    pub(super) fn window_cut(&mut self, now: Time, slot: PathIndex, window: u64) {
+    pub(super) fn on_cwnd_reduced(&mut self, now: Time, slot: PathIndex, window: u64) {
         let path = self.paths[slot].id;
         let event = RecoveryEvent::WindowCut { path, window };
         let action = self.policies.recovery.on_event(now, event, self.paths.views());
@@ -111,7 +111,7 @@ impl Connection {
         let action = self.policies.recovery.on_event(now, event, self.paths.views());
         self.carry_out(now, action, None);
         if window < before {
-            self.window_cut(now, slot, window);
+            self.on_cwnd_reduced(now, slot, window);
         }
         if alternatives && self.seems_dead(slot) {
             self.suspect(now, slot, "nothing heard for a probe timeout");

@@ -7,7 +7,7 @@ use anabranch_types::Time;
 use super::Connection;
 use super::packet::PacketBuilder;
 use super::paths::PathIndex;
-use crate::coding::send::Taken;
+use crate::coding::send::OutgoingSymbol;
 use crate::observe::Observation;
 use crate::path::queue::QueuedSymbol;
 use crate::path::sent::Carried;
@@ -65,9 +65,9 @@ impl Connection {
             && let Some(carried) = self.paths[slot].sent.symbol(number, &oldest, nth)
         {
             if let Carried::Source(..) = carried
-                && let Some(taken) = self.send.again(carried)
+                && let Some(symbol) = self.send.again(carried)
             {
-                written |= self.write_symbol(&taken, packet);
+                written |= self.write_symbol(&symbol, packet);
             }
             nth += 1;
         }
@@ -79,11 +79,11 @@ impl Connection {
         let slot = packet.slot;
         let window = self.send.views().iter().find(|view| view.has_work());
         let Some(work) = window.map(|view| Work::Window(view.id)) else { return false };
-        let Some(taken) = self.send.take(work, slot.0) else { return false };
-        let written = self.write_symbol(&taken, packet);
+        let Some(symbol) = self.send.take(work, slot.0) else { return false };
+        let written = self.write_symbol(&symbol, packet);
         if !written {
             let (not_before, reason) = (Time::ZERO, "due, but the probe was full");
-            self.put_first(slot, QueuedSymbol { work, taken, not_before, reason });
+            self.put_first(slot, QueuedSymbol { work, symbol, not_before, reason });
         }
         written
     }
@@ -101,8 +101,9 @@ impl Connection {
     }
 
     /// Writes what is next on this path. False if there is no room for it beside what is in the packet.
+    #[inline(always)] // once for each packet
     fn write_next(&mut self, next: QueuedSymbol, packet: &mut PacketBuilder<'_>) -> bool {
-        let written = self.write_symbol(&next.taken, packet);
+        let written = self.write_symbol(&next.symbol, packet);
         if written {
             self.explain(packet.now, packet.slot, &next);
         } else {
@@ -118,7 +119,7 @@ impl Connection {
         let (now, slot, room) = (packet.now, packet.slot, packet.room() - SYMBOL_HEAD);
         let queue = &mut self.paths[slot].queue;
         queue.ripen(now);
-        if queue.front().is_some_and(|front| usize::from(front.taken.length) > room) {
+        if queue.front().is_some_and(|front| usize::from(front.symbol.length) > room) {
             return None;
         }
         // The symbol just written may have been the last, so that its window's repairs are next.
@@ -128,7 +129,7 @@ impl Connection {
 
     /// The symbol to send on this path now: from its queue, or else what the scheduler says. `beside` is the
     /// room for its payload in a packet that has a symbol already.
-    #[inline]
+    #[inline(always)] // once for each packet; `next_beside` calls it too
     fn next_symbol(
         &mut self,
         now: Time,
@@ -191,8 +192,8 @@ impl Connection {
             && pick.not_before <= now
         {
             let (work, not_before) = (pick.work, pick.not_before);
-            if let Some(taken) = self.take_for(now, work, slot, beside) {
-                picked = Picked::Now(QueuedSymbol { work, taken, not_before, reason });
+            if let Some(symbol) = self.take_for(now, work, slot, beside) {
+                picked = Picked::Now(QueuedSymbol { work, symbol, not_before, reason });
             }
         } else {
             for pick in &picks {
@@ -209,38 +210,38 @@ impl Connection {
         if self.observer.is_none() {
             return;
         }
-        let what = match (sent.taken.carried, sent.work) {
+        let what = match (sent.symbol.carried, sent.work) {
             (Carried::Repair(..), _) => "repair",
             (Carried::Source(..), Work::Fresh) => "source",
             (Carried::Source(..), _) => "resend",
         };
         let path = self.paths[slot].id;
-        let symbol = sent.taken.coverage.first.0;
+        let symbol = sent.symbol.coverage.first.0;
         self.observe(now, Observation::Scheduled { path, what, symbol, reason: sent.reason });
     }
 
     /// Appends a symbol to the packet, which then counts as sent. False if it does not fit.
-    fn write_symbol(&mut self, taken: &Taken, packet: &mut PacketBuilder<'_>) -> bool {
-        let length = usize::from(taken.length);
+    fn write_symbol(&mut self, symbol: &OutgoingSymbol, packet: &mut PacketBuilder<'_>) -> bool {
+        let length = usize::from(symbol.length);
         // Without its length, a symbol is the packet's last frame.
         let least_room = SYMBOL_HEAD + length + LEAST_ROOM;
         let prefix = packet.symbols_left > 1 && packet.room() >= least_room;
-        let floor = self.send.oldest_needed().min(taken.coverage.first);
+        let floor = self.send.oldest_needed().min(symbol.coverage.first);
         let send = &mut self.send;
         let written = packet.append(|writer| {
-            match taken.carried {
+            match symbol.carried {
                 Carried::Source(_, symbol) => {
                     SourceFrame { symbol, floor, payload: &[] }
                         .encode_head(prefix.then_some(length), writer)?;
                 }
                 Carried::Repair(_, key) => {
-                    let Coverage { first, count } = taken.coverage;
+                    let Coverage { first, count } = symbol.coverage;
                     RepairFrame { first, floor, count, key, payload: &[] }
                         .encode_head(prefix.then_some(length), writer)?;
                 }
             }
             let payload = writer.reserve(length)?;
-            send.write(taken, payload).map_err(|_| NoSpace)
+            send.write(symbol, payload).map_err(|_| NoSpace)
         });
         if written.is_err() {
             return false;
@@ -249,10 +250,10 @@ impl Connection {
         packet.ack_eliciting = true;
         packet.symbols_left = if prefix { packet.symbols_left - 1 } else { 0 };
         match packet.carried {
-            None => packet.carried = Some(taken.carried),
-            Some(_) => self.paths[packet.slot].sent.carry_beside(taken.carried),
+            None => packet.carried = Some(symbol.carried),
+            Some(_) => self.paths[packet.slot].sent.carry_beside(symbol.carried),
         }
-        self.send.on_sent(taken.carried, packet.slot.0);
+        self.send.on_sent(symbol.carried, packet.slot.0);
         self.changed();
         true
     }

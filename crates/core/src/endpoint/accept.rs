@@ -20,7 +20,7 @@ impl Router {
         let outcome =
             self.responding.handle(self.crypto.as_mut(), now, address.remote, payload, under_load);
         match outcome {
-            // Strangers do not fill the queue of one who does not ask.
+            // Unread refusals are capped, so that unauthenticated senders cannot grow the queue.
             Outcome::Drop(why) if self.events.len() < MAX_REFUSED => {
                 self.events.push_back(RouterEvent::Refused(address.remote, why));
             }

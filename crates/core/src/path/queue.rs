@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use anabranch_policy::scheduler::Work;
 use anabranch_types::Time;
 
-use crate::coding::send::Taken;
+use crate::coding::send::OutgoingSymbol;
 
 /// A symbol assigned to a path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueuedSymbol {
     pub(crate) work: Work,
-    pub(crate) taken: Taken,
+    pub(crate) symbol: OutgoingSymbol,
     pub(crate) not_before: Time,
     pub(crate) reason: &'static str,
 }

@@ -257,7 +257,7 @@ impl Stream {
         match kind {
             DueSet::RESET => {
                 let code = self.send.reset?;
-                // Nothing else is sent or awaited on this side; a lost frame brings itself back.
+                // Nothing else is sent or awaited on this side; the loss of this frame queues it again.
                 self.send.done = true;
                 Some(ControlFrame::ResetStream { stream: id, code, final_size: self.send.sent })
             }

@@ -2,7 +2,7 @@
 
 use anabranch_core::coding::code;
 use anabranch_core::coding::receive::{Arrival, ReceiveWindows};
-use anabranch_core::coding::send::{SendWindows, Taken};
+use anabranch_core::coding::send::{OutgoingSymbol, SendWindows};
 use anabranch_core::path::sent::Carried;
 use anabranch_policy::PolicySpec;
 use anabranch_policy::scheduler::Work;
@@ -15,7 +15,7 @@ const SIZE: usize = 40;
 const CODEWORD: u16 = 255;
 
 /// A closed block of `sources` packets, and what its packets carry.
-fn block(code: &str, sources: u8, repairs: u16) -> (SendWindows, WindowId, Vec<Taken>) {
+fn block(code: &str, sources: u8, repairs: u16) -> (SendWindows, WindowId, Vec<OutgoingSymbol>) {
     let mut send = SendWindows::new(code::build(&PolicySpec::new(code)).unwrap(), SIZE, u64::MAX);
     let id = send.open(Time::ZERO, TrafficClass::Bulk, sources.into(), SIZE as u16);
     let data = (0..sources).map(|number| {
@@ -35,13 +35,17 @@ fn block(code: &str, sources: u8, repairs: u16) -> (SendWindows, WindowId, Vec<T
 }
 
 /// The next packet of the block, sent.
-fn next(send: &mut SendWindows, id: WindowId) -> Taken {
+fn next(send: &mut SendWindows, id: WindowId) -> OutgoingSymbol {
     let taken = send.take(Work::Window(id), 0).expect("something is due");
     send.on_sent(taken.carried, 0);
     taken
 }
 
-fn receive(send: &mut SendWindows, receiver: &mut ReceiveWindows, taken: &Taken) -> Arrival {
+fn receive(
+    send: &mut SendWindows,
+    receiver: &mut ReceiveWindows,
+    taken: &OutgoingSymbol,
+) -> Arrival {
     let mut bytes = vec![0; usize::from(taken.length)];
     send.write(taken, &mut bytes).unwrap();
     let arrival = match taken.carried {

@@ -16,25 +16,25 @@ impl SendWindows {
             Symbol::Source(_) => true,
             Symbol::Repair(_) => !window.first_reported,
         };
-        let Some(standing) = window.standing(symbol) else { return };
-        let fresh = standing.carried == 0;
-        let waited = standing.waits();
+        let Some(state) = window.state(symbol) else { return };
+        let fresh = state.carried == 0;
+        let waited = state.waits();
         // One that was taken before its arrival became known brings no news any more.
-        if standing.copies == 0 && !standing.received {
+        if state.copies == 0 && !state.received {
             view.in_flight += 1;
         }
-        standing.copies = standing.copies.saturating_add(1);
-        standing.carried |= 1 << slot;
-        standing.on |= 1 << slot;
-        standing.last = slot;
-        view.queued -= u16::from(waited && !standing.waits());
+        state.copies = state.copies.saturating_add(1);
+        state.carried |= 1 << slot;
+        state.on |= 1 << slot;
+        state.last = slot;
+        view.queued -= u16::from(waited && !state.waits());
         view.carried_on |= 1 << slot;
         view.in_flight_on[usize::from(slot) % MAX_PATHS] += 1;
         if fresh && matches!(symbol, Symbol::Source(_)) {
             self.totals.sources += 1;
         }
         if fresh && first_round {
-            standing.first_open = true;
+            state.first_open = true;
             window.first_open += 1;
         }
     }
@@ -46,23 +46,23 @@ impl SendWindows {
         };
         let view = &mut self.views[index];
         let window = &mut self.windows[index];
-        let Some(standing) = window.standing(symbol) else { return Change::default() };
+        let Some(state) = window.state(symbol) else { return Change::default() };
         let mut change = Change::default();
         let on_path = &mut view.in_flight_on[usize::from(slot) % MAX_PATHS];
         *on_path = on_path.saturating_sub(1);
-        standing.on &= !(1 << slot);
-        if standing.copies > 0 {
-            standing.copies -= 1;
-            if standing.copies == 0 && !standing.received {
+        state.on &= !(1 << slot);
+        if state.copies > 0 {
+            state.copies -= 1;
+            if state.copies == 0 && !state.received {
                 view.in_flight -= 1;
-                view.queued += u16::from(standing.waits());
+                view.queued += u16::from(state.waits());
             }
         }
-        if received && !standing.received {
+        if received && !state.received {
             change.news = true;
         }
-        let due = standing.due;
-        let first = core::mem::take(&mut standing.first_open);
+        let due = state.due;
+        let first = core::mem::take(&mut state.first_open);
         if received {
             self.mark_received(index, symbol, due);
         }
@@ -95,24 +95,24 @@ impl SendWindows {
     /// A symbol that had been counted as missing has arrived after all.
     pub fn on_late(&mut self, carried: Carried) {
         let Some((index, symbol)) = self.locate(carried) else { return };
-        let due = self.windows[index].standing(symbol).is_some_and(|standing| standing.due);
+        let due = self.windows[index].state(symbol).is_some_and(|state| state.due);
         self.mark_received(index, symbol, due);
     }
 
     fn mark_received(&mut self, index: usize, symbol: Symbol, due: bool) {
         let view = &mut self.views[index];
         let window = &mut self.windows[index];
-        let Some(standing) = window.standing(symbol) else { return };
-        if standing.received {
+        let Some(state) = window.state(symbol) else { return };
+        if state.received {
             return;
         }
-        if standing.copies > 0 {
+        if state.copies > 0 {
             // Further copies no longer count towards what may still arrive.
             view.in_flight -= 1;
         }
-        view.queued -= u16::from(standing.waits());
-        standing.received = true;
-        standing.due = false;
+        view.queued -= u16::from(state.waits());
+        state.received = true;
+        state.due = false;
         window.acknowledged += 1;
         window.sources_acknowledged += u16::from(matches!(symbol, Symbol::Source(_)));
         view.received = window.received(view.sources, self.limits.any_symbols_suffice);
@@ -130,7 +130,7 @@ impl SendWindows {
             }
             let known = below.0.min(view.first.0 + u64::from(view.sources)) - view.first.0;
             for i in 0..known as usize {
-                let due = self.windows[index].sources.get(i).is_some_and(|s| s.standing.due);
+                let due = self.windows[index].sources.get(i).is_some_and(|s| s.state.due);
                 self.mark_received(index, Symbol::Source(i), due);
             }
         }

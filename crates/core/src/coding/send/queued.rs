@@ -2,29 +2,29 @@
 
 use anabranch_policy::view::MAX_PATHS;
 
-use super::window::{Standing, Symbol};
-use super::{SendWindows, Taken};
+use super::window::{Symbol, SymbolState};
+use super::{OutgoingSymbol, SendWindows};
 use crate::path::sent::Carried;
 
 impl SendWindows {
     /// A taken symbol waits in the queue of the path in `slot` before it is sent.
     pub fn enqueue(&mut self, carried: Carried, slot: u8) {
-        self.requeue(carried, slot, |standing, bit| standing.queued |= bit);
+        self.requeue(carried, slot, |state, bit| state.queued |= bit);
     }
 
     /// A symbol leaves the queue of the path in `slot`, to be sent; `None` if nobody needs it any more.
-    pub fn dequeue(&mut self, carried: Carried, slot: u8) -> Option<Taken> {
-        self.requeue(carried, slot, |standing, bit| standing.queued &= !bit);
+    pub fn dequeue(&mut self, carried: Carried, slot: u8) -> Option<OutgoingSymbol> {
+        self.requeue(carried, slot, |state, bit| state.queued &= !bit);
         self.again(carried)
     }
 
     /// A symbol is taken back from the queue of the path in `slot`: it is due again, unless it has arrived,
     /// is in flight, or waits in another queue.
     pub fn take_back(&mut self, carried: Carried, slot: u8) {
-        self.requeue(carried, slot, |standing, bit| standing.queued &= !bit);
+        self.requeue(carried, slot, |state, bit| state.queued &= !bit);
         let Some((index, symbol)) = self.locate(carried) else { return };
-        let Some(standing) = self.windows[index].standing(symbol) else { return };
-        let sent = standing.carried != 0;
+        let Some(state) = self.windows[index].state(symbol) else { return };
+        let sent = state.carried != 0;
         match symbol {
             Symbol::Source(_) => self.totals.resends -= u64::from(sent),
             Symbol::Repair(_) => self.totals.repairs -= 1,
@@ -40,14 +40,14 @@ impl SendWindows {
         }
     }
 
-    fn requeue(&mut self, carried: Carried, slot: u8, change: impl FnOnce(&mut Standing, u16)) {
+    fn requeue(&mut self, carried: Carried, slot: u8, change: impl FnOnce(&mut SymbolState, u16)) {
         let Some((index, symbol)) = self.locate(carried) else { return };
         let view = &mut self.views[index];
-        let Some(standing) = self.windows[index].standing(symbol) else { return };
+        let Some(state) = self.windows[index].state(symbol) else { return };
         let bit = 1 << slot;
-        let before = (standing.waits(), standing.queued & bit != 0);
-        change(standing, bit);
-        let after = (standing.waits(), standing.queued & bit != 0);
+        let before = (state.waits(), state.queued & bit != 0);
+        change(state, bit);
+        let after = (state.waits(), state.queued & bit != 0);
         view.queued = view.queued + u16::from(after.0) - u16::from(before.0);
         let on_path = &mut view.queued_on[usize::from(slot) % MAX_PATHS];
         *on_path = *on_path + u16::from(after.1) - u16::from(before.1);

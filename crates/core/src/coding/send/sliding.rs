@@ -7,7 +7,7 @@ use anabranch_policy::code::{CodeError, Coverage, Encoder};
 use anabranch_policy::view::{SymbolId, WindowId};
 
 use super::window::Window;
-use super::{SendWindows, Taken};
+use super::{OutgoingSymbol, SendWindows};
 use crate::coding::USUAL_WINDOW;
 use crate::path::sent::Carried;
 
@@ -93,7 +93,11 @@ impl SendWindows {
         source.bytes.get(..usize::from(source.length))
     }
 
-    pub(super) fn write_sliding(&mut self, taken: &Taken, out: &mut [u8]) -> Result<(), CodeError> {
+    pub(super) fn write_sliding(
+        &mut self,
+        taken: &OutgoingSymbol,
+        out: &mut [u8],
+    ) -> Result<(), CodeError> {
         let Carried::Repair(_, key) = taken.carried else { return Err(CodeError::Key) };
         let coverage = taken.coverage;
         let sliding = self.sliding.as_mut().and_then(|sliding| sliding.encoder.take());

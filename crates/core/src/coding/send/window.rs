@@ -9,7 +9,7 @@ use super::repairs::Prepared;
 
 /// What is known of one symbol, source or repair.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Standing {
+pub(super) struct SymbolState {
     /// The receiver has it.
     pub(super) received: bool,
     /// Packets in flight that carry it.
@@ -28,7 +28,7 @@ pub(super) struct Standing {
     pub(super) first_open: bool,
 }
 
-impl Standing {
+impl SymbolState {
     /// It waits in a queue and is not in flight as well: what the view counts as queued.
     pub(super) fn waits(&self) -> bool {
         self.queued != 0 && self.copies == 0 && !self.received
@@ -40,14 +40,14 @@ impl Standing {
 pub(super) struct Source {
     pub(super) bytes: Box<[u8]>,
     pub(super) length: u16,
-    pub(super) standing: Standing,
+    pub(super) state: SymbolState,
 }
 
 /// What the sender keeps of a window beside its view.
 #[derive(Debug)]
 pub(super) struct Window {
     pub(super) sources: Vec<Source>,
-    pub(super) repairs: Vec<Standing>,
+    pub(super) repairs: Vec<SymbolState>,
     pub(super) encoder: Box<dyn Encoder>,
     /// For a code that slides: what each repair covers, and its length.
     pub(super) covered: Vec<(Coverage, u16)>,
@@ -157,9 +157,9 @@ impl Window {
     }
 
     /// What is known of a symbol.
-    pub(super) fn standing(&mut self, symbol: Symbol) -> Option<&mut Standing> {
+    pub(super) fn state(&mut self, symbol: Symbol) -> Option<&mut SymbolState> {
         match symbol {
-            Symbol::Source(index) => self.sources.get_mut(index).map(|s| &mut s.standing),
+            Symbol::Source(index) => self.sources.get_mut(index).map(|s| &mut s.state),
             Symbol::Repair(key) => self.repairs.get_mut(key),
         }
     }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::blind::Blind;
 use crate::coding::code;
 use crate::coding::receive::{Arrival, ReceiveWindows};
-use crate::coding::send::{SendWindows, Taken};
+use crate::coding::send::{OutgoingSymbol, SendWindows};
 use crate::path::sent::Carried;
 
 const CAPACITY: usize = 48;
@@ -72,8 +72,8 @@ struct Model {
     beliefs: BTreeMap<usize, Belief>,
     /// Arrived, its acknowledgement still on the way.
     acks: Vec<usize>,
-    /// Taken, and waiting in a path's queue.
-    queued: Vec<(Taken, u8)>,
+    /// OutgoingSymbol, and waiting in a path's queue.
+    queued: Vec<(OutgoingSymbol, u8)>,
     /// Symbols that the sender knows to have arrived.
     known: BTreeSet<Name>,
     credit: u64,
@@ -157,7 +157,7 @@ impl Model {
     }
 
     /// Most leave at once; others wait, and may be overtaken by news that makes them needless.
-    fn assign(&mut self, taken: Taken) {
+    fn assign(&mut self, taken: OutgoingSymbol) {
         let slot = self.rng.below(PATHS) as u8;
         if self.rng.chance(0.1) {
             self.send.enqueue(taken.carried, slot);
@@ -177,7 +177,7 @@ impl Model {
         }
     }
 
-    fn transmit(&mut self, taken: &Taken, slot: u8) {
+    fn transmit(&mut self, taken: &OutgoingSymbol, slot: u8) {
         let mut bytes = vec![0; usize::from(taken.length)];
         if self.send.write(taken, &mut bytes).is_err() {
             // Only a window that has been recovered is gone.
@@ -186,7 +186,7 @@ impl Model {
         }
         self.send.on_sent(taken.carried, slot);
         let floor = self.send.oldest_needed().0.min(taken.coverage.first.0);
-        let Taken { carried, coverage, .. } = *taken;
+        let OutgoingSymbol { carried, coverage, .. } = *taken;
         let number = self.packets.len();
         self.packets.push(Packet { carried, coverage, floor, slot, bytes });
         self.beliefs.insert(number, Belief::InFlight);

@@ -4,7 +4,7 @@ use anabranch_policy::view::{TrafficClass, WindowId};
 use anabranch_types::Time;
 
 use super::Connection;
-use crate::coding::send::Taken;
+use crate::coding::send::OutgoingSymbol;
 use crate::observe::Observation;
 
 /// Most bytes of a STREAM frame before its data.
@@ -13,7 +13,11 @@ const STREAM_HEAD: usize = 1 + 8 + 8 + 2;
 impl Connection {
     /// Makes one source symbol from waiting bytes; `None` if there are none, the credit is used up, or the
     /// symbol may become longer than `room`, if there is such a limit.
-    pub(super) fn cut_symbol(&mut self, now: Time, room: Option<usize>) -> Option<Taken> {
+    pub(super) fn next_source_symbol(
+        &mut self,
+        now: Time,
+        room: Option<usize>,
+    ) -> Option<OutgoingSymbol> {
         loop {
             let before = self.streams.pending();
             let class = before.class?;
@@ -88,8 +92,8 @@ impl Connection {
         self.changed();
     }
 
-    /// Closes the open window although it is not full. What it lost while it was open is made good now:
-    /// perhaps nothing of it is in flight any more whose fate would bring that up.
+    /// Closes the open window although it is not full. It is provisioned immediately: if none of its packets
+    /// is in flight any more, no acknowledgement or loss will trigger that later.
     fn close_early(&mut self, now: Time) {
         let id = self.send.open_window().map(|view| view.id);
         self.close_window(now);

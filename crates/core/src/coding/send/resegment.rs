@@ -19,7 +19,7 @@ impl SendWindows {
     /// Lets go of all windows with symbols of more than `most` bytes; of all windows, if repairs of one may
     /// cover symbols of another. `each` hears of every one; `symbol`
     /// gets class and bytes of every source that is not known to have arrived, and whether it was sent.
-    pub fn take_apart(
+    pub fn release_oversized(
         &mut self,
         most: u16,
         mut each: impl FnMut(&WindowView),
@@ -35,9 +35,9 @@ impl SendWindows {
             let view = self.views.remove(index);
             each(&view);
             let Some(window) = self.windows.remove(index) else { break };
-            for source in window.sources.iter().filter(|source| !source.standing.received) {
+            for source in window.sources.iter().filter(|source| !source.state.received) {
                 let bytes = source.bytes.get(..usize::from(source.length)).unwrap_or_default();
-                symbol(view.class, bytes, source.standing.carried != 0);
+                symbol(view.class, bytes, source.state.carried != 0);
             }
             self.trail(view.id, &window);
             self.recycle(window);
