@@ -42,5 +42,5 @@ pub mod sender;
 
 pub use config::{Config, DelayedAck, LossRecovery, TimerConfig};
 pub use receiver::{Receiver, ReceiverStatistics};
-pub use segment::{BareSegment, Flags, Segment, WireFormat};
+pub use segment::{BareSegment, Flags, Segment, SegmentRest, WireFormat};
 pub use sender::{Sender, SenderEvent, SenderStatistics};

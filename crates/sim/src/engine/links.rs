@@ -3,7 +3,7 @@ use std::sync::Arc;
 use anabranch_types::{Bitrate, Time};
 
 use super::faults::Faults;
-use super::packet::{NONE, Packet, Slab};
+use super::packet::{NONE, Slab, Transit};
 use super::topology::TopologyLink;
 use super::wheel::{Entries, Entry};
 use crate::link::{Link, LinkConfig, LinkConfigError};
@@ -241,7 +241,7 @@ impl Links {
         if handle == NONE {
             return Due::Nothing;
         }
-        let &Packet { next, size, finish, .. } = packets.packet(handle);
+        let &Transit { next, size, finish, .. } = packets.packet(handle);
         slot.first = next;
         let following = slot.advance(packets, next, finish, kind.delay);
         if slot.serving == handle {

@@ -267,11 +267,11 @@ impl Engine {
         let now = self.network.now;
         let (Outcome::Arrived(handle) | Outcome::Dropped(handle, _)) = outcome;
         let (packet, mut payload) = self.network.packets.remove(handle);
-        let Packet { stream, size, ecn, sent, to: mut port, mut agent, .. } = packet;
+        let Packet { stream, size, ecn, sent, to: mut port, .. } = packet;
         if let Outcome::Dropped(..) = outcome {
             port = self.network.port(port)?.peer;
-            agent = self.network.port(port)?.agent;
         }
+        let agent = self.network.port(port)?.agent;
         let seat = self.agents.get_mut(agent.0 as usize)?;
         let mut out = Outbox::new(&mut self.network, watch);
         match outcome {

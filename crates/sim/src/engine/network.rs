@@ -2,7 +2,7 @@ use anabranch_types::Time;
 
 use super::digest::Digest;
 use super::links::{Due, Links, Offer};
-use super::packet::{Packet, Payload, Slab};
+use super::packet::{Packet, Payload, Slab, Transit};
 use super::topology::{END, Topology};
 use super::wheel::Wheel;
 use super::{
@@ -35,7 +35,6 @@ pub(crate) struct Network {
 pub(super) struct Port {
     pub(super) agent: AgentId,
     pub(super) peer: PortId,
-    peer_agent: AgentId,
     pub(super) route: RouteId,
     /// Where the route to the peer starts in `hops`.
     start: u32,
@@ -106,7 +105,6 @@ impl Network {
             self.ports.push(Port {
                 agent: agents[side],
                 peer: ports[1 - side],
-                peer_agent: agents[1 - side],
                 route: routes[side],
                 start: starts[side],
             });
@@ -144,12 +142,11 @@ impl Network {
         ecn: Ecn,
         payload: Payload,
     ) {
-        let Some(&Port { peer, peer_agent, start, .. }) = self.ports.get(from.0 as usize) else {
+        let Some(&Port { peer, start, .. }) = self.ports.get(from.0 as usize) else {
             return;
         };
         let Some(link) = self.hops.get(start as usize).copied() else { return };
-        let packet = Packet::new(self.now, peer, peer_agent, start, &self.hops);
-        let packet = Packet { stream, size, ecn, ..packet };
+        let packet = Packet { sent: self.now, to: peer, stream, size, ecn, hop: start + 1 };
         let handle = self.packets.insert(packet, payload);
         if let Some(cause) = self.enter(watch, LinkId(link), handle, size) {
             let outcome = self.lose(watch, LinkId(link), handle, cause);
@@ -223,7 +220,8 @@ impl Network {
     fn arrive(&mut self, watch: &mut Watch<'_>, link: LinkId, handle: u32) -> Option<Outcome> {
         self.packet_hops += 1;
         let packet = self.packets.packet_mut(handle);
-        let next = packet.next_link(&self.hops);
+        let next = self.hops.get(packet.hop as usize).copied().unwrap_or(END);
+        packet.hop += 1;
         let (size, ecn) = (packet.size, packet.ecn);
         self.digest.fold(self.now, link, size, ecn, None);
         self.tell(watch, link, PacketEventKind::Delivered, handle);
@@ -260,7 +258,7 @@ impl Network {
     /// The same for a link that is not plain. Kept out of the loop, which is faster the smaller it is.
     #[inline(never)]
     fn enter_shaped(&mut self, link: LinkId, handle: u32) -> Option<DropCause> {
-        let &Packet { size, ecn, .. } = self.packets.packet(handle);
+        let &Transit { size, ecn, .. } = self.packets.packet(handle);
         let shaped = self.links.shaped_mut(link.0 as usize)?;
         if let Err(refused) = shaped.enqueue(self.now, size, ecn, handle) {
             return Some(refused.cause);
@@ -279,7 +277,7 @@ impl Network {
         handle: u32,
         cause: DropCause,
     ) -> Outcome {
-        let &Packet { size, ecn, .. } = self.packets.packet(handle);
+        let &Transit { size, ecn, .. } = self.packets.packet(handle);
         self.digest.fold(self.now, link, size, ecn, Some(cause));
         self.tell(watch, link, PacketEventKind::Dropped(cause), handle);
         Outcome::Dropped(handle, cause)

@@ -1,9 +1,7 @@
-use anabranch_tcp::segment::SackBlocks;
-use anabranch_tcp::{BareSegment, Segment};
+use anabranch_tcp::{BareSegment, Segment, SegmentRest};
 use anabranch_types::Time;
 
-use super::topology::END;
-use super::{AgentId, PortId};
+use super::PortId;
 use crate::link::Ecn;
 
 /// What a packet carries.
@@ -17,9 +15,8 @@ pub enum Payload {
     Filler,
 }
 
-/// A packet on its way: a cache line, so that a hop costs one.
+/// A packet on its way.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
 pub struct Packet {
     /// When its sender sent it.
     pub sent: Time,
@@ -31,75 +28,28 @@ pub struct Packet {
     pub size: u32,
     /// Its ECN codepoint as of now.
     pub ecn: Ecn,
-    /// The agent at the far end.
-    pub(super) agent: AgentId,
+    /// Where the link behind the present one is in the table of all routes.
+    pub(super) hop: u32,
+}
+
+/// What links need of a packet: half a cache line, so that a busy one reads one for two.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
+pub(super) struct Transit {
     /// When its last bit leaves the link's transmitter.
     pub(super) finish: u64,
     /// The packet behind it in the same link.
     pub(super) next: u32,
-    /// The links behind the present one, as far as there is room; where the rest of them is in the
-    /// table of all routes; and how many have been taken from here.
-    pub(super) ahead: [u32; AHEAD],
-    pub(super) rest: u32,
-    pub(super) taken: u8,
+    pub(super) size: u32,
+    pub(super) hop: u32,
+    pub(super) ecn: Ecn,
 }
-
-/// Links that a packet knows without looking at its route.
-const AHEAD: usize = 5;
 
 /// No packet: the end of a list.
 pub(super) const NONE: u32 = u32::MAX;
 
-impl Packet {
-    /// A packet that enters the link at `start` of the table `hops`.
-    #[inline]
-    pub(super) fn new(sent: Time, to: PortId, agent: AgentId, start: u32, hops: &[u32]) -> Self {
-        let mut packet = Packet {
-            sent,
-            to,
-            stream: 0,
-            size: 0,
-            ecn: Ecn::NotEct,
-            agent,
-            finish: 0,
-            next: NONE,
-            ahead: [END; AHEAD],
-            rest: start + 1,
-            taken: 0,
-        };
-        packet.look_ahead(hops);
-        packet
-    }
-
-    /// The next link of its route, [`END`] behind the last one.
-    #[inline]
-    pub(super) fn next_link(&mut self, hops: &[u32]) -> u32 {
-        if usize::from(self.taken) == AHEAD {
-            self.look_ahead(hops);
-        }
-        let link = self.ahead.get(usize::from(self.taken)).copied().unwrap_or(END);
-        self.taken += 1;
-        link
-    }
-
-    #[inline]
-    fn look_ahead(&mut self, hops: &[u32]) {
-        let from = self.rest as usize;
-        self.taken = 0;
-        self.rest += AHEAD as u32;
-        if let Some(links) = hops.get(from..from + AHEAD) {
-            self.ahead.copy_from_slice(links);
-            return;
-        }
-        for (at, link) in self.ahead.iter_mut().enumerate() {
-            *link = hops.get(from + at).copied().unwrap_or(END);
-        }
-    }
-}
-
-/// Every packet in the network, by handle. What a link needs of it, what it carries, and the ranges that
-/// an acknowledgement of data out of order reports lie apart, so that a hop touches the first alone, and
-/// its ends the last seldom.
+/// Every packet in the network, by handle. What links need of it, what its ends need, and what few
+/// segments carry lie apart, so that a hop touches the first alone, and the ends touch the last seldom.
 ///
 /// A new packet takes the next free place behind the one before it, round and round, and at least
 /// half of the places are free. So packets sent one after the other lie one behind the other, and a
@@ -107,9 +57,9 @@ impl Packet {
 /// hundred thousand packets in flight that makes the difference.
 #[derive(Debug)]
 pub(super) struct Slab {
-    packets: Vec<Packet>,
+    packets: Vec<Transit>,
     cargo: Vec<Cargo>,
-    sacks: Vec<SackBlocks>,
+    rests: Vec<SegmentRest>,
     /// A bit for every place, set where it is free; all bits are in use.
     free: Vec<u64>,
     /// The word of `free` in which the next packet gets its place.
@@ -117,15 +67,19 @@ pub(super) struct Slab {
     live: usize,
 }
 
-/// What a packet carries, in a cache line of its own.
+/// What the ends of a packet's route need of it, in a cache line of its own.
 #[derive(Debug)]
 #[repr(align(64))]
-enum Cargo {
-    Segment {
-        bare: BareSegment,
-        /// Whether the place has SACK blocks for it.
-        sacked: bool,
-    },
+struct Cargo {
+    sent: Time,
+    to: PortId,
+    stream: u32,
+    load: Load,
+}
+
+#[derive(Debug)]
+enum Load {
+    Segment(BareSegment),
     Datagram(Vec<u8>),
     Filler,
 }
@@ -134,12 +88,12 @@ enum Cargo {
 /// table of packets doubles when half of it is in use, so it has two to four times this for each of
 /// the most packets there were.
 pub const BYTES_PER_PACKET: usize =
-    size_of::<Packet>() + size_of::<Cargo>() + size_of::<SackBlocks>();
+    size_of::<Transit>() + size_of::<Cargo>() + size_of::<SegmentRest>();
 
 impl Slab {
     pub(super) fn new() -> Self {
-        let (packets, cargo, sacks, free) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Slab { packets, cargo, sacks, free, word: 0, live: 0 }
+        let (packets, cargo, rests, free) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Slab { packets, cargo, rests, free, word: 0, live: 0 }
     }
 
     /// Packets inside.
@@ -150,7 +104,7 @@ impl Slab {
     #[inline(always)]
     pub(super) fn insert(&mut self, packet: Packet, payload: Payload) -> u32 {
         if self.live * 2 >= self.packets.len() {
-            self.grow(packet);
+            self.grow();
         }
         self.live += 1;
         while self.free[self.word] == 0 {
@@ -159,67 +113,69 @@ impl Slab {
         let word = &mut self.free[self.word];
         let handle = self.word * 64 + word.trailing_zeros() as usize;
         *word &= *word - 1;
-        self.packets[handle] = packet;
-        self.load(handle, payload);
+        let Packet { sent, to, stream, size, ecn, hop } = packet;
+        self.packets[handle] = Transit { finish: 0, next: NONE, size, hop, ecn };
+        let load = self.pack(handle, payload);
+        self.cargo[handle] = Cargo { sent, to, stream, load };
         handle as u32
     }
 
     #[inline]
     pub(super) fn remove(&mut self, handle: u32) -> (Packet, Payload) {
         self.live -= 1;
-        let payload = self.unload(handle);
         let handle = handle as usize;
         self.free[handle / 64] |= 1 << (handle % 64);
-        (self.packets[handle], payload)
+        self.unpack(handle)
     }
 
     #[inline]
-    fn load(&mut self, handle: usize, payload: Payload) {
-        self.cargo[handle] = match payload {
+    fn pack(&mut self, handle: usize, payload: Payload) -> Load {
+        match payload {
             Payload::Segment(segment) => {
-                let sacked = !segment.sack.is_empty();
-                if sacked {
-                    self.sacks[handle] = segment.sack;
+                let (bare, rest) = BareSegment::split(&segment);
+                if let Some(rest) = rest {
+                    self.rests[handle] = rest;
                 }
-                Cargo::Segment { bare: BareSegment::new(&segment), sacked }
+                Load::Segment(bare)
             }
-            Payload::Datagram(bytes) => Cargo::Datagram(bytes),
-            Payload::Filler => Cargo::Filler,
-        };
-    }
-
-    /// Takes out what a packet carries. A datagram leaves nothing behind.
-    #[inline]
-    fn unload(&mut self, handle: u32) -> Payload {
-        let handle = handle as usize;
-        match &mut self.cargo[handle] {
-            Cargo::Segment { bare, sacked } => {
-                let sack = if *sacked { self.sacks[handle] } else { SackBlocks::default() };
-                Payload::Segment(bare.with(sack))
-            }
-            Cargo::Datagram(bytes) => Payload::Datagram(core::mem::take(bytes)),
-            Cargo::Filler => Payload::Filler,
+            Payload::Datagram(bytes) => Load::Datagram(bytes),
+            Payload::Filler => Load::Filler,
         }
     }
 
-    /// Doubles the room; `like` fills the new places.
+    /// A packet, and what it carries. A datagram leaves nothing behind.
+    #[inline]
+    fn unpack(&mut self, handle: usize) -> (Packet, Payload) {
+        let Transit { size, hop, ecn, .. } = self.packets[handle];
+        let Cargo { sent, to, stream, load } = &mut self.cargo[handle];
+        let payload = match load {
+            Load::Segment(bare) => Payload::Segment(bare.join(|| self.rests[handle])),
+            Load::Datagram(bytes) => Payload::Datagram(core::mem::take(bytes)),
+            Load::Filler => Payload::Filler,
+        };
+        (Packet { sent: *sent, to: *to, stream: *stream, size, ecn, hop }, payload)
+    }
+
+    /// Doubles the room.
     #[cold]
-    fn grow(&mut self, like: Packet) {
+    fn grow(&mut self) {
         self.word = self.free.len();
         let words = (self.free.len() * 2).max(1);
         self.free.resize(words, u64::MAX);
-        self.packets.resize(words * 64, like);
-        self.cargo.resize_with(words * 64, || Cargo::Filler);
-        self.sacks.resize(words * 64, SackBlocks::default());
+        let transit = Transit { finish: 0, next: NONE, size: 0, hop: 0, ecn: Ecn::NotEct };
+        self.packets.resize(words * 64, transit);
+        let (sent, to) = (Time::ZERO, PortId(0));
+        self.cargo.resize_with(words * 64, || Cargo { sent, to, stream: 0, load: Load::Filler });
+        self.rests.resize(words * 64, SegmentRest::default());
     }
 
     #[inline]
-    pub(super) fn packet(&self, handle: u32) -> &Packet {
+    pub(super) fn packet(&self, handle: u32) -> &Transit {
         &self.packets[handle as usize]
     }
 
     #[inline]
-    pub(super) fn packet_mut(&mut self, handle: u32) -> &mut Packet {
+    pub(super) fn packet_mut(&mut self, handle: u32) -> &mut Transit {
         &mut self.packets[handle as usize]
     }
 
@@ -229,9 +185,11 @@ impl Slab {
         handle: u32,
         look: impl FnOnce(&mut Packet, &mut Payload) -> T,
     ) -> T {
-        let mut payload = self.unload(handle);
-        let result = look(&mut self.packets[handle as usize], &mut payload);
-        self.load(handle as usize, payload);
+        let handle = handle as usize;
+        let (mut packet, mut payload) = self.unpack(handle);
+        let result = look(&mut packet, &mut payload);
+        self.packets[handle].size = packet.size;
+        self.cargo[handle].load = self.pack(handle, payload);
         result
     }
 }

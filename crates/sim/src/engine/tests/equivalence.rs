@@ -32,8 +32,8 @@ impl Alone {
     }
 
     fn offer(&mut self, now: Time, size: u32, name: u32) -> bool {
-        let packet = Packet::new(now, PortId(0), AgentId(0), 0, &[]);
-        let packet = Packet { size, ..packet };
+        let (to, ecn) = (PortId(0), Ecn::NotEct);
+        let packet = Packet { sent: now, to, stream: 0, size, ecn, hop: 0 };
         let handle = self.packets.insert(packet, Payload::Filler);
         self.names.resize(self.names.len().max(handle as usize + 1), 0);
         self.names[handle as usize] = name;
