@@ -1,18 +1,16 @@
 use crate::error::{ConnectionError, DatagramError, PathError};
-use crate::shared::{Core, Phase, Shared};
+use crate::shared::{ConnectionShared, ConnectionState, Phase};
 use crate::stream::{RecvStream, SendStream};
 use anabranch_core::connection::{CloseReason, ConnectionStats};
 use anabranch_core::crypto::PublicKey;
-use anabranch_core::endpoint::Handle;
 use anabranch_core::observe::Observer;
 use anabranch_core::path::{PathAddress, SocketId};
 use anabranch_core::stream::{StreamError, StreamId};
 use anabranch_policy::view::TrafficClass;
 use anabranch_policy::{PolicyError, PolicySpec};
-use anabranch_types::PathId;
+use anabranch_types::{PathId, Time};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::sync::Notify;
 
 /// Where a path begins and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,26 +43,18 @@ pub struct Connection(Arc<ConnectionRef>);
 
 #[derive(Debug)]
 pub(crate) struct ConnectionRef {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) handle: Handle,
+    pub(crate) shared: Arc<ConnectionShared>,
     peer: PublicKey,
-    news: Arc<Notify>,
-    datagrams: Arc<Notify>,
 }
 
 impl Connection {
-    pub(crate) fn new(shared: Arc<Shared>, handle: Handle, peer: PublicKey) -> Self {
-        let (news, datagrams) = {
-            let mut core = shared.lock();
-            let state = core.state(handle);
-            state.referenced = true;
-            (Arc::clone(&state.news), Arc::clone(&state.datagrams))
-        };
-        Connection(Arc::new(ConnectionRef { shared, handle, peer, news, datagrams }))
+    /// A handle of a connection that is referenced already.
+    pub(crate) fn new(shared: Arc<ConnectionShared>, peer: PublicKey) -> Self {
+        Connection(Arc::new(ConnectionRef { shared, peer }))
     }
 
-    pub(crate) fn handle(&self) -> Handle {
-        self.0.handle
+    pub(crate) fn shared(&self) -> &Arc<ConnectionShared> {
+        &self.0.shared
     }
 
     /// The peer's public key, which it has proven to hold.
@@ -78,35 +68,28 @@ impl Connection {
         &self,
         class: TrafficClass,
     ) -> Result<(SendStream, RecvStream), ConnectionError> {
-        let id = self
-            .until(&self.0.news, |core| {
-                if let Some(error) = core.error(self.0.handle) {
-                    return Some(Err(error));
-                }
-                match core.endpoint.connection(self.0.handle)?.open_stream(class) {
-                    Ok(id) => {
-                        core.state(self.0.handle).streams.entry(id).or_default();
-                        Some(Ok(id))
-                    }
-                    // `Limit`: an event follows when there is room.
-                    Err(_) => None,
-                }
-            })
-            .await?;
-        Ok(self.halves(id))
+        let wait = &self.shared().wait.openable;
+        let id = self.shared().until(wait, |state| {
+            let id = match state.usable() {
+                Ok(connection) => connection.open_stream(class),
+                Err(error) => return Some(Err(error)),
+            };
+            // `Limit`: an event follows when there is room.
+            let id = id.ok()?;
+            state.streams.entry(id).or_default();
+            Some(Ok(id))
+        });
+        Ok(self.halves(id.await?))
     }
 
     /// The next stream that the peer opens.
     pub async fn accept_stream(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
-        let id = self
-            .until(&self.0.news, |core| {
-                if let Some(id) = core.state(self.0.handle).incoming.pop_front() {
-                    return Some(Ok(id));
-                }
-                core.error(self.0.handle).map(Err)
-            })
-            .await?;
-        Ok(self.halves(id))
+        let wait = &self.shared().wait.incoming;
+        let id = self.shared().until(wait, |state| match state.incoming.pop_front() {
+            Some(id) => Some(Ok(id)),
+            None => state.error().map(Err),
+        });
+        Ok(self.halves(id.await?))
     }
 
     fn halves(&self, id: StreamId) -> (SendStream, RecvStream) {
@@ -115,8 +98,7 @@ impl Connection {
 
     /// Queues a datagram if there is space now: delivered at most once, in no order.
     pub fn try_send_datagram(&self, data: &[u8], class: TrafficClass) -> Result<(), DatagramError> {
-        let mut core = self.0.shared.lock();
-        self.queue_datagram(&mut core, data, class)
+        self.queue_datagram(&mut self.shared().lock(), data, class)
     }
 
     /// Queues a datagram, once there is space.
@@ -125,26 +107,24 @@ impl Connection {
         data: &[u8],
         class: TrafficClass,
     ) -> Result<(), DatagramError> {
-        self.until(&self.0.datagrams, |core| match self.queue_datagram(core, data, class) {
-            Err(DatagramError::Full) => None,
-            result => Some(result),
-        })
-        .await
+        let wait = &self.shared().wait.datagram_space;
+        let queued =
+            self.shared().until(wait, |state| match self.queue_datagram(state, data, class) {
+                Err(DatagramError::Full) => None,
+                result => Some(result),
+            });
+        queued.await
     }
 
     fn queue_datagram(
         &self,
-        core: &mut Core,
+        state: &mut ConnectionState,
         data: &[u8],
         class: TrafficClass,
     ) -> Result<(), DatagramError> {
-        if let Some(error) = core.error(self.0.handle) {
-            return Err(error.into());
-        }
-        let connection = core.endpoint.connection(self.0.handle).ok_or(ConnectionError::Stopped)?;
-        match connection.send_datagram(data, class) {
+        match state.usable()?.send_datagram(data, class) {
             Ok(()) => {
-                core.wake_driver();
+                self.shared().mailbox.ring();
                 Ok(())
             }
             Err(StreamError::TooLong) => Err(DatagramError::TooLong),
@@ -154,97 +134,79 @@ impl Connection {
 
     /// The next datagram of the peer.
     pub async fn recv_datagram(&self) -> Result<Vec<u8>, ConnectionError> {
-        self.until(&self.0.datagrams, |core| {
-            if let Some(connection) = core.endpoint.connection(self.0.handle)
-                && let Some(len) = connection.recv_datagram(&mut core.scratch)
-            {
-                return Some(Ok(core.scratch[..len.min(core.scratch.len())].to_vec()));
-            }
-            core.error(self.0.handle).map(Err)
-        })
-        .await
+        let wait = &self.shared().wait.datagram;
+        let datagram = self.shared().until(wait, |state| match state.recv_datagram() {
+            Some(datagram) => Some(Ok(datagram)),
+            None => state.error().map(Err),
+        });
+        datagram.await
     }
 
     /// Adds a path. Only the side that opened the connection can.
     pub fn add_path(&self, path: PathSpec) -> Result<PathId, PathError> {
-        let shared = &self.0.shared;
-        let mut core = shared.lock();
-        let socket = core.ports.of_path(path.local, path.remote);
-        let socket = socket.ok_or(PathError::NoSocket(path.local))?;
-        let address = PathAddress { socket, remote: path.remote };
-        let connection = core.endpoint.connection(self.0.handle).ok_or(PathError::Closed)?;
-        let id = connection.add_path(shared.clock.now(), address)?;
-        core.wake_driver();
-        Ok(id)
+        let address = self.address(path)?;
+        let now = self.now();
+        let added = self.shared().act(|connection| connection.add_path(now, address));
+        Ok(added.ok_or(PathError::Closed)??)
     }
 
     /// Takes a path out of use for good; what it carried goes over the others. Without any path left the
     /// connection waits for another until its idle timeout.
     pub fn remove_path(&self, path: PathId) {
-        let shared = &self.0.shared;
-        let mut core = shared.lock();
-        if let Some(connection) = core.endpoint.connection(self.0.handle) {
-            connection.remove_path(shared.clock.now(), path, 0);
-        }
-        core.wake_driver();
+        let now = self.now();
+        self.shared().act(|connection| connection.remove_path(now, path, 0));
     }
 
     /// Moves a path to another socket or another address of the peer: its interface came back with a
     /// new address, or its socket was [replaced](crate::Endpoint::replace_socket). The way is proved
     /// anew before much is sent.
     pub fn move_path(&self, path: PathId, to: PathSpec) -> Result<(), PathError> {
-        let shared = &self.0.shared;
-        let mut core = shared.lock();
-        let socket = core.ports.of_path(to.local, to.remote);
-        let socket = socket.ok_or(PathError::NoSocket(to.local))?;
-        let address = PathAddress { socket, remote: to.remote };
-        let connection = core.endpoint.connection(self.0.handle).ok_or(PathError::Closed)?;
-        connection.move_path(shared.clock.now(), path, address);
-        core.wake_driver();
-        Ok(())
+        let address = self.address(to)?;
+        let now = self.now();
+        let moved = self.shared().act(|connection| connection.move_path(now, path, address));
+        moved.ok_or(PathError::Closed)
+    }
+
+    fn address(&self, path: PathSpec) -> Result<PathAddress, PathError> {
+        let socket = self.shared().endpoint.sockets.of_path(path.local, path.remote);
+        let socket = socket.ok_or(PathError::NoSocket(path.local))?;
+        Ok(PathAddress { socket, remote: path.remote })
+    }
+
+    fn now(&self) -> Time {
+        self.shared().endpoint.clock.now()
     }
 
     /// The next thing that happens to a path; `None` once the connection is over. Events that nobody
     /// asks for are kept, the newest 64 of them.
     pub async fn path_event(&self) -> Option<PathEvent> {
-        self.until(&self.0.news, |core| {
-            if let Some(event) = core.state(self.0.handle).path_events.pop_front() {
-                return Some(Some(event));
-            }
-            core.error(self.0.handle).map(|_| None)
-        })
-        .await
+        let wait = &self.shared().wait.paths;
+        let event = self.shared().until(wait, |state| match state.path_events.pop_front() {
+            Some(event) => Some(Some(event)),
+            None => state.error().map(|_| None),
+        });
+        event.await
     }
 
     /// Waits until more than `seen` things have happened to paths; `None` once the connection is over.
     pub(crate) async fn path_changes(&self, seen: u64) -> Option<u64> {
-        self.until(&self.0.news, |core| {
-            let changes = core.state(self.0.handle).path_changes;
-            if changes > seen {
-                return Some(Some(changes));
-            }
-            core.error(self.0.handle).map(|_| None)
-        })
-        .await
+        let wait = &self.shared().wait.paths;
+        let changes = self.shared().until(wait, |state| {
+            let changes = state.path_changes;
+            if changes > seen { Some(Some(changes)) } else { state.error().map(|_| None) }
+        });
+        changes.await
     }
 
     /// Asks for so many signs of life on a path, each by a packet of its own, at once. The answers show in
     /// [`Connection::stats`].
     pub fn ping(&self, path: PathId, count: u8) {
-        let mut core = self.0.shared.lock();
-        if let Some(connection) = core.endpoint.connection(self.0.handle) {
-            connection.ping(path, count);
-        }
-        core.wake_driver();
+        self.shared().act(|connection| connection.ping(path, count));
     }
 
     /// Uses a path only when the others cannot carry the load, or again like them.
     pub fn set_backup(&self, path: PathId, backup: bool) {
-        let mut core = self.0.shared.lock();
-        if let Some(connection) = core.endpoint.connection(self.0.handle) {
-            connection.set_backup(path, backup);
-        }
-        core.wake_driver();
+        self.shared().act(|connection| connection.set_backup(path, backup));
     }
 
     /// Controls congestion on a path by `policy` from now on, whatever the profile says: what this side
@@ -253,103 +215,62 @@ impl Connection {
     /// # Errors
     /// When there is no such policy, or an option of it is wrong.
     pub fn set_congestion(&self, path: PathId, policy: &PolicySpec) -> Result<(), PolicyError> {
-        let shared = &self.0.shared;
-        let mut core = shared.lock();
-        let now = shared.clock.now();
-        let connection = core.endpoint.connection(self.0.handle);
-        let set = connection.map_or(Ok(()), |own| own.set_congestion(now, path, policy));
-        core.wake_driver();
-        set
+        let now = self.now();
+        let set = self.shared().act(|connection| connection.set_congestion(now, path, policy));
+        set.unwrap_or(Ok(()))
     }
 
     /// The local address that a path of [`Connection::stats`] leaves from.
     pub fn local_addr(&self, socket: SocketId) -> Option<SocketAddr> {
-        self.0.shared.lock().ports.local_of(socket)
+        self.shared().endpoint.sockets.local_of(socket)
     }
 
     /// Figures as of now, or of the connection's end; `None` if it never began.
     pub fn stats(&self) -> Option<ConnectionStats> {
-        let mut core = self.0.shared.lock();
-        let handle = self.0.handle;
-        let now = core.endpoint.connection(handle).map(|connection| connection.stats());
-        now.or_else(|| core.state(handle).last_stats.clone())
+        self.shared().lock().stats()
     }
 
     /// Records what the connection does and why, from now on.
     pub fn set_observer(&self, observer: Option<Box<dyn Observer>>) {
-        let mut core = self.0.shared.lock();
-        if let Some(connection) = core.endpoint.connection(self.0.handle) {
-            connection.set_observer(observer);
-        }
+        self.shared().act(|connection| connection.set_observer(observer));
     }
 
     /// Ready when the peer has everything written so far.
     pub async fn drained(&self) -> Result<(), ConnectionError> {
-        self.until(&self.0.news, |core| {
-            let drained = core
-                .endpoint
-                .connection(self.0.handle)
-                .is_some_and(|connection| connection.is_drained());
-            if drained { Some(Ok(())) } else { core.error(self.0.handle).map(Err) }
-        })
-        .await
+        let wait = &self.shared().wait.drained;
+        let drained = self.shared().until(wait, |state| {
+            let drained = state.connection.as_ref().is_some_and(|own| own.is_drained());
+            if drained { Some(Ok(())) } else { state.error().map(Err) }
+        });
+        drained.await
     }
 
     /// Closes the connection at once; what was not delivered is lost. Codes from 256 are the
     /// application's, 0 says that nothing went wrong.
     pub fn close(&self, code: u64, reason: &str) {
-        let shared = &self.0.shared;
-        shared.lock().close(self.0.handle, shared.clock.now(), code, reason);
+        let now = self.now();
+        self.shared().act(|connection| connection.close(now, code, reason));
     }
 
     /// Ready when the connection is over, and why; `None` if the endpoint stopped under it.
     pub async fn closed(&self) -> Option<CloseReason> {
-        self.until(&self.0.news, |core| match core.error(self.0.handle)? {
+        let wait = &self.shared().wait.phase;
+        let closed = self.shared().until(wait, |state| match state.error()? {
             ConnectionError::Closed(reason) => Some(Some(reason)),
             ConnectionError::Stopped => Some(None),
-        })
-        .await
-    }
-
-    /// Asks again at every notification until there is an answer.
-    async fn until<T>(&self, notify: &Notify, mut ask: impl FnMut(&mut Core) -> Option<T>) -> T {
-        loop {
-            let notified = notify.notified();
-            tokio::pin!(notified);
-            notified.as_mut().enable();
-            let answer = ask(&mut self.0.shared.lock());
-            if let Some(answer) = answer {
-                return answer;
-            }
-            notified.await;
-        }
-    }
-}
-
-impl ConnectionRef {
-    /// Waits on behalf of a stream; see [`Connection::until`].
-    pub(crate) async fn until_news<T>(&self, mut ask: impl FnMut(&mut Core) -> Option<T>) -> T {
-        loop {
-            let notified = self.news.notified();
-            tokio::pin!(notified);
-            notified.as_mut().enable();
-            let answer = ask(&mut self.shared.lock());
-            if let Some(answer) = answer {
-                return answer;
-            }
-            notified.await;
-        }
+        });
+        closed.await
     }
 }
 
 impl Drop for ConnectionRef {
     fn drop(&mut self) {
-        let mut core = self.shared.lock();
-        let state = core.state(self.handle);
+        let mut state = self.shared.lock();
         state.referenced = false;
         if state.phase == Phase::Open {
-            core.close(self.handle, self.shared.clock.now(), 0, "");
+            state.close(self.shared.endpoint.clock.now(), 0, "");
+            self.shared.mailbox.ring();
         }
-        self.shared.forget(&mut core, self.handle);
+        self.shared.forget_if_unused(&state);
     }
 }

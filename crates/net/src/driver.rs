@@ -1,14 +1,22 @@
-//! The task that moves datagrams between the core and the sockets.
+//! The tasks that move datagrams between the core and the sockets: one of the endpoint, which receives
+//! and sees to handshakes, and one of each connection.
 
-use crate::shared::{Core, Shared};
-use crate::socket::{MAX_BATCH, ReceiveBuffers, Run, Socket};
-use anabranch_core::connection::Transmit;
-use anabranch_core::endpoint::Datagram;
+mod connection;
+mod outbox;
+
+use self::connection::ConnectionDriver;
+use self::outbox::Outbox;
+use crate::clock::Clock;
+use crate::shared::{ConnectionShared, Letters, Shared};
+use crate::socket::{Message, ReceiveBuffers, Socket};
+use anabranch_core::endpoint::{Datagram, Handle, Route};
 use anabranch_core::path::received::Ecn;
+use anabranch_core::path::{PathAddress, SocketId};
+use anabranch_core::wire::ConnectionId;
+use anabranch_core::wire::header::connection_of;
 use anabranch_types::Time;
 use core::time::Duration;
-use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -17,93 +25,76 @@ use tracing::debug;
 
 /// Receive batches taken from one socket before the others and the sending get their turn.
 const RECEIVE_TURN: usize = 4;
-/// Rounds of receiving and sending before the other tasks of the runtime get their turn.
+/// Rounds of a task before the other tasks of the runtime get their turn.
 const ROUNDS: usize = 16;
 /// How long a socket that reports an error is left alone.
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
 /// A timer that is due already waits this long at least, so that no error can make the task spin.
 const LEAST_SLEEP: Duration = Duration::from_micros(100);
 
-/// Owns the sockets; ends when the application has let go of the endpoint and all connections.
-#[derive(Debug)]
+/// Receives from the sockets; ends when the application has let go of the endpoint and all connections.
 pub(crate) struct Driver {
     shared: Arc<Shared>,
     slots: Vec<Slot>,
     buffers: ReceiveBuffers,
-    batch: Box<[u8]>,
-    planned: Vec<Planned>,
-    /// Room that the core needs for one datagram.
-    datagram_room: usize,
-    timer: Pin<Box<Sleep>>,
+    outbox: Outbox,
+    /// The most bytes that a datagram may have.
+    largest: usize,
+    timer: Timer,
 }
 
-/// A socket and what it could not send yet.
-#[derive(Debug)]
+/// A socket to receive from.
 struct Slot {
-    socket: Socket,
-    waiting: VecDeque<Waiting>,
+    socket: Arc<Socket>,
     /// Receiving failed; not to be tried again before.
     pause: Option<Time>,
 }
 
-/// A run that a full kernel buffer refused.
-#[derive(Debug)]
-struct Waiting {
-    remote: SocketAddr,
-    source: Option<IpAddr>,
-    ecn: u8,
-    segment: usize,
-    bytes: Vec<u8>,
-}
-
-/// A datagram in the batch buffer.
-#[derive(Clone, Copy, Debug)]
-struct Planned {
-    slot: usize,
-    source: Option<IpAddr>,
-    transmit: Transmit,
-}
-
-/// What came of asking the core for datagrams.
-enum Plan {
-    /// There are some to send, and perhaps more.
-    Send,
-    /// There are new sockets to take first.
-    Adopt,
-    /// There are none until this time, or until something happens.
-    Sleep(Option<Time>),
-    /// There will be none any more.
-    End,
+/// What came of a round.
+enum Round {
+    /// There may be more to receive or to send.
+    More,
+    /// There is nothing to do until this time, or until something happens.
+    Idle(Option<Time>),
+    /// There will be nothing any more.
+    Over,
 }
 
 impl Driver {
-    pub(crate) fn new(shared: Arc<Shared>, largest_datagram: usize) -> Self {
-        let datagram_room = largest_datagram.max(1500);
+    /// `largest` is the most bytes that a datagram may have.
+    pub(crate) fn new(shared: Arc<Shared>, largest: usize) -> Self {
         Driver {
             shared,
             slots: Vec::new(),
             buffers: ReceiveBuffers::new(),
-            batch: vec![0; MAX_BATCH.max(datagram_room)].into_boxed_slice(),
-            planned: Vec::new(),
-            datagram_room,
-            timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
+            outbox: Outbox::new(largest),
+            largest,
+            timer: Timer::new(),
         }
     }
 
     /// One round of everything.
-    fn round(&mut self, cx: &mut Context<'_>) -> (bool, Plan) {
+    fn round(&mut self, cx: &mut Context<'_>) -> Round {
+        // Only its bell is used: the endpoint's task hands messages on and gets none.
+        self.shared.mailbox.collect(&mut Letters::default());
         self.adopt_sockets();
         let more = self.receive(cx);
-        self.send_waiting(cx);
-        let plan = self.plan(cx);
-        self.send_planned(cx);
-        (more, plan)
+        self.outbox.retry(&self.shared.sockets, cx);
+        let planned = self.send(cx);
+        if self.shared.lock().released && self.shared.is_empty() {
+            return Round::Over;
+        }
+        if more || planned {
+            return Round::More;
+        }
+        let pauses = self.slots.iter().filter_map(|slot| slot.pause);
+        let timeout = self.shared.lock().router.next_timeout();
+        Round::Idle(pauses.chain(timeout).min())
     }
 
     fn adopt_sockets(&mut self) {
-        let mut core = self.shared.lock();
-        for (index, socket) in core.new_sockets.drain(..) {
-            let slot = Slot { socket, waiting: VecDeque::new(), pause: None };
+        for (index, socket) in self.shared.lock().new_sockets.drain(..) {
+            let slot = Slot { socket, pause: None };
             match self.slots.get_mut(index) {
                 Some(replaced) => *replaced = slot,
                 None => self.slots.push(slot),
@@ -111,7 +102,7 @@ impl Driver {
         }
     }
 
-    /// Passes what has arrived to the core; true if there may be more.
+    /// Passes on what has arrived; true if there may be more.
     fn receive(&mut self, cx: &mut Context<'_>) -> bool {
         let mut more = false;
         for (index, slot) in self.slots.iter_mut().enumerate() {
@@ -120,10 +111,14 @@ impl Driver {
             }
             slot.pause = None;
             for turn in 0..RECEIVE_TURN {
+                if !self.shared.buffers.has_room(cx.waker()) {
+                    return false;
+                }
                 match slot.socket.poll_recv(cx, &mut self.buffers) {
                     Poll::Pending => break,
                     Poll::Ready(Ok(())) => {
-                        hand_over(&self.shared, index, &mut self.buffers);
+                        let mut sorter = Sorter::new(&self.shared, index, self.largest);
+                        self.buffers.messages().for_each(|message| sorter.sort(message));
                         more |= turn + 1 == RECEIVE_TURN;
                     }
                     Poll::Ready(Err(error)) => {
@@ -137,89 +132,33 @@ impl Driver {
         more
     }
 
-    /// Asks the core for datagrams until the batch buffer is full.
-    fn plan(&mut self, cx: &mut Context<'_>) -> Plan {
-        self.planned.clear();
-        let shared = Arc::clone(&self.shared);
-        let mut guard = shared.lock();
+    /// Sends what handshakes have to say; true if there was anything.
+    fn send(&mut self, cx: &mut Context<'_>) -> bool {
+        let shared = &self.shared;
         let now = shared.clock.now();
-        let core: &mut Core = &mut guard;
-        if core.endpoint.next_timeout().is_some_and(|(due, _)| due <= now) {
-            core.endpoint.handle_timeout(now);
+        let mut endpoint = shared.lock();
+        let router = &mut endpoint.router;
+        if router.next_timeout().is_some_and(|due| due <= now) {
+            router.handle_timeout(now);
         }
-        shared.dispatch(core, now);
-        let (endpoint, ports) = (&mut core.endpoint, &core.ports);
-        let slots = &self.slots;
-        let mut end = 0;
-        while let Some(room) = self.batch.get_mut(end..).filter(|r| r.len() >= self.datagram_room) {
-            let writable = |id| {
-                let slot = ports.get(id).and_then(|port| slots.get(port.socket));
-                slot.is_some_and(|slot| slot.waiting.is_empty())
-            };
-            let Some(transmit) = endpoint.poll_transmit(now, &writable, room) else { break };
-            end += transmit.len;
-            if let Some(port) = ports.get(transmit.socket) {
-                let (slot, source) = (port.socket, port.source);
-                self.planned.push(Planned { slot, source, transmit });
-            }
+        let mut batch = shared.buffers.take();
+        let planned = self.outbox.plan(&shared.sockets, &mut batch, |writable, room| {
+            router.poll_transmit(now, writable, room)
+        });
+        drop(endpoint);
+        start(shared.take_events(now), self.largest);
+        if planned {
+            self.outbox.send(&shared.sockets, &batch, cx);
         }
-        // Sending changes what the core has to say, as when it gives a connection up.
-        shared.dispatch(core, now);
-        if !self.planned.is_empty() {
-            return Plan::Send;
-        }
-        if core.released && core.connections.is_empty() {
-            return Plan::End;
-        }
-        if !core.new_sockets.is_empty() {
-            // Added since this round took those there were, when nobody could be woken yet.
-            return Plan::Adopt;
-        }
-        if core.driver.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
-            core.driver = Some(cx.waker().clone());
-        }
-        let pauses = self.slots.iter().filter_map(|slot| slot.pause);
-        let timeout = core.endpoint.next_timeout().map(|(time, _)| time);
-        Plan::Sleep(pauses.chain(timeout).min())
+        shared.buffers.give(batch);
+        planned
     }
+}
 
-    /// Sends the batch, in runs as long as segmentation allows.
-    fn send_planned(&mut self, cx: &mut Context<'_>) {
-        let mut bytes = &self.batch[..];
-        let mut planned = &self.planned[..];
-        while let Some(first) = planned.first() {
-            let Some(slot) = self.slots.get_mut(first.slot) else { return };
-            let (count, len) = run_of(planned, slot.socket.max_segments());
-            let Some((head, tail)) = bytes.split_at_checked(len) else { return };
-            slot.send_or_keep(cx, first, head);
-            (planned, bytes) = (&planned[count..], tail);
-        }
-    }
-
-    /// Tries again what full kernel buffers refused.
-    fn send_waiting(&mut self, cx: &mut Context<'_>) {
-        for slot in &mut self.slots {
-            while let Some(waiting) = slot.waiting.front() {
-                if slot.socket.poll_send_ready(cx).is_pending() {
-                    break;
-                }
-                if slot.socket.send(waiting.as_run()).is_ok() {
-                    slot.waiting.pop_front();
-                }
-            }
-        }
-    }
-
-    fn sleep(&mut self, until: Option<Time>, cx: &mut Context<'_>) -> Poll<()> {
-        let now = self.shared.clock.now();
-        let Some(instant) = until.and_then(|t| self.shared.clock.instant(t.max(now + LEAST_SLEEP)))
-        else {
-            return Poll::Pending;
-        };
-        if self.timer.deadline() != instant || self.timer.is_elapsed() {
-            self.timer.as_mut().reset(instant.max(Instant::now()));
-        }
-        self.timer.as_mut().poll(cx)
+/// Gives connections that begin their tasks.
+fn start(begun: Vec<Arc<ConnectionShared>>, largest: usize) {
+    for connection in begun {
+        tokio::spawn(ConnectionDriver::new(connection, largest));
     }
 }
 
@@ -229,15 +168,16 @@ impl Future for Driver {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let driver = self.get_mut();
         for _ in 0..ROUNDS {
-            let (more, plan) = driver.round(cx);
-            match plan {
-                Plan::End => return Poll::Ready(()),
-                Plan::Sleep(until) if !more => {
-                    if driver.sleep(until, cx).is_pending() {
+            match driver.round(cx) {
+                Round::More => {}
+                Round::Over => return Poll::Ready(()),
+                Round::Idle(until) => {
+                    if driver.shared.mailbox.is_quiet(cx.waker())
+                        && driver.timer.poll(until, &driver.shared.clock, cx).is_pending()
+                    {
                         return Poll::Pending;
                     }
                 }
-                Plan::Sleep(_) | Plan::Send | Plan::Adopt => {}
             }
         }
         cx.waker().wake_by_ref();
@@ -251,96 +191,101 @@ impl Drop for Driver {
     }
 }
 
-impl Slot {
-    fn send_or_keep(&mut self, cx: &mut Context<'_>, first: &Planned, bytes: &[u8]) {
-        let run = Run {
-            remote: first.transmit.remote,
-            source: first.source,
-            ecn: first.transmit.ecn.bits(),
-            segment: first.transmit.len,
-            bytes,
-        };
-        while self.waiting.is_empty() {
-            if self.socket.send(run).is_ok() {
-                return;
+/// Passes the messages of one socket to those they are for.
+struct Sorter<'a> {
+    shared: &'a Arc<Shared>,
+    socket: usize,
+    largest: usize,
+    /// Mostly all of a batch were sent to one address …
+    port: Option<(Option<IpAddr>, SocketId)>,
+    /// … and belong to one connection.
+    connection: Option<Arc<ConnectionShared>>,
+}
+
+impl<'a> Sorter<'a> {
+    fn new(shared: &'a Arc<Shared>, socket: usize, largest: usize) -> Self {
+        Sorter { shared, socket, largest, port: None, connection: None }
+    }
+
+    fn sort(&mut self, message: Message<'_>) {
+        let Message { remote, local, ecn, stride, len, buffer } = message;
+        let Some(socket) = self.port(local) else { return };
+        let (address, ecn) = (PathAddress { socket, remote }, Ecn::from_bits(ecn));
+        let mut ids = buffer[..len].chunks(stride).map(connection_of);
+        let first = ids.next().flatten();
+        if let Some(id) = first
+            && ids.all(|other| other == Some(id))
+        {
+            let shared = self.shared;
+            if let Some(connection) = self.connection(id) {
+                connection.mailbox.post(address, ecn, stride, len, buffer, &shared.buffers);
             }
-            // Refused: wait for the socket, unless it became ready in between.
-            if self.socket.poll_send_ready(cx).is_pending() {
-                break;
+            return;
+        }
+        for payload in buffer[..len].chunks_mut(stride) {
+            self.handle_alone(address, ecn, payload);
+        }
+    }
+
+    /// A datagram of a handshake, or one between those of other connections.
+    fn handle_alone(&mut self, address: PathAddress, ecn: Ecn, payload: &mut [u8]) {
+        let PathAddress { socket, remote } = address;
+        let now = self.shared.clock.now();
+        let datagram = Datagram { socket, remote, ecn, payload: &mut *payload };
+        let route = self.shared.lock().router.handle_datagram(now, &datagram);
+        match route {
+            Route::Nowhere => start(self.shared.take_events(now), self.largest),
+            Route::Answer(handle) => {
+                if let Some(connection) = self.shared.connection(handle) {
+                    connection.path_answered(now, address, payload);
+                }
+            }
+            Route::Packet(Handle(id)) => {
+                if let Some(connection) = self.connection(ConnectionId(id)) {
+                    connection.mailbox.post_copy(address, ecn, payload);
+                }
             }
         }
-        self.waiting.push_back(Waiting {
-            remote: run.remote,
-            source: run.source,
-            ecn: run.ecn,
-            segment: run.segment,
-            bytes: bytes.to_vec(),
-        });
     }
-}
 
-impl Waiting {
-    fn as_run(&self) -> Run<'_> {
-        Run {
-            remote: self.remote,
-            source: self.source,
-            ecn: self.ecn,
-            segment: self.segment,
-            bytes: &self.bytes,
-        }
-    }
-}
-
-/// How many of the first datagrams make one run, and their bytes: same socket, destination and mark,
-/// same length but for a shorter last one. A probe of the MTU goes alone: it may well be refused.
-fn run_of(planned: &[Planned], most: usize) -> (usize, usize) {
-    let Some(first) = planned.first() else { return (0, 0) };
-    let segment = first.transmit.len;
-    let mut len = 0;
-    for (count, next) in planned.iter().enumerate() {
-        let fits = next.slot == first.slot
-            && next.source == first.source
-            && next.transmit.remote == first.transmit.remote
-            && next.transmit.ecn == first.transmit.ecn
-            && next.transmit.len <= segment
-            && len + next.transmit.len <= MAX_BATCH
-            && !first.transmit.mtu_probe
-            && !next.transmit.mtu_probe;
-        if count > 0 && (!fits || count >= most) {
-            return (count, len);
-        }
-        len += next.transmit.len;
-        if next.transmit.len < segment {
-            return (count + 1, len);
-        }
-    }
-    (planned.len(), len)
-}
-
-fn hand_over(shared: &Shared, index: usize, buffers: &mut ReceiveBuffers) {
-    let now = shared.clock.now();
-    let mut guard = shared.lock();
-    let core: &mut Core = &mut guard;
-    let mut port = None;
-    for received in buffers.datagrams() {
-        // Mostly all of a batch were sent to one address.
-        let socket = match port {
-            Some((local, socket)) if local == received.local => socket,
+    fn port(&mut self, local: Option<IpAddr>) -> Option<SocketId> {
+        match self.port {
+            Some((known, socket)) if known == local => Some(socket),
             _ => {
-                let Some(socket) = core.ports.of_address(index, received.local) else { return };
-                port = Some((received.local, socket));
-                socket
+                let socket = self.shared.sockets.of_address(self.socket, local)?;
+                self.port = Some((local, socket));
+                Some(socket)
             }
+        }
+    }
+
+    fn connection(&mut self, id: ConnectionId) -> Option<&ConnectionShared> {
+        let handle = Handle(id.0);
+        if self.connection.as_ref().is_none_or(|known| known.handle != handle) {
+            self.connection = self.shared.connection(handle);
+        }
+        self.connection.as_deref()
+    }
+}
+
+/// Wakes a task in time.
+struct Timer(Pin<Box<Sleep>>);
+
+impl Timer {
+    fn new() -> Self {
+        Timer(Box::pin(tokio::time::sleep(Duration::ZERO)))
+    }
+
+    /// Ready at `until`; never without it.
+    fn poll(&mut self, until: Option<Time>, clock: &Clock, cx: &mut Context<'_>) -> Poll<()> {
+        let earliest = clock.now() + LEAST_SLEEP;
+        let Some(instant) = until.and_then(|time| clock.instant(time.max(earliest))) else {
+            return Poll::Pending;
         };
-        core.endpoint.handle_datagram(
-            now,
-            Datagram {
-                socket,
-                remote: received.remote,
-                ecn: Ecn::from_bits(received.ecn),
-                payload: received.payload,
-            },
-        );
+        if self.0.deadline() != instant || self.0.is_elapsed() {
+            self.0.as_mut().reset(instant.max(Instant::now()));
+        }
+        self.0.as_mut().poll(cx)
     }
 }
 
@@ -348,15 +293,8 @@ fn hand_over(shared: &Shared, index: usize, buffers: &mut ReceiveBuffers) {
 mod tests {
     use super::*;
     use crate::{Config, Endpoint, Profile, SecretKey, SocketSpec};
-    use anabranch_core::path::SocketId;
+    use std::net::SocketAddr;
     use std::task::Waker;
-
-    fn planned(slot: usize, port: u16, ecn: Ecn, len: usize) -> Planned {
-        let remote = SocketAddr::from(([127, 0, 0, 1], port));
-        let socket = SocketId(slot as u32);
-        let transmit = Transmit { socket, remote, ecn, len, mtu_probe: false };
-        Planned { slot, source: None, transmit }
-    }
 
     #[tokio::test]
     async fn a_socket_added_within_a_round_is_taken_before_any_sleep() {
@@ -367,33 +305,9 @@ mod tests {
         let cx = &mut Context::from_waker(Waker::noop());
         driver.adopt_sockets();
         endpoint.add_socket(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
-        assert!(matches!(driver.plan(cx), Plan::Adopt));
-        let (_, plan) = driver.round(cx);
-        assert!(matches!(plan, Plan::Sleep(None)));
+        driver.send(cx);
+        assert!(!driver.shared.mailbox.is_quiet(cx.waker()));
+        assert!(matches!(driver.round(cx), Round::Idle(None)));
         assert_eq!(driver.slots.len(), 1);
-    }
-
-    #[test]
-    fn runs_end_where_anything_changes() {
-        let a = planned(0, 1, Ecn::Ect0, 1200);
-        let shorter = planned(0, 1, Ecn::Ect0, 100);
-        assert_eq!(run_of(&[], 64), (0, 0));
-        assert_eq!(run_of(&[a; 5], 64), (5, 6000));
-        assert_eq!(run_of(&[a; 5], 3), (3, 3600));
-        assert_eq!(run_of(&[a; 5], 1), (1, 1200));
-        assert_eq!(run_of(&[a; 60], 64), (54, 64_800));
-        assert_eq!(run_of(&[a, a, shorter, a], 64), (3, 2500));
-        assert_eq!(run_of(&[shorter, a], 64), (1, 100));
-        let mut probe = a;
-        probe.transmit.mtu_probe = true;
-        assert_eq!(run_of(&[probe, a], 64), (1, 1200));
-        assert_eq!(run_of(&[a, probe, a], 64), (1, 1200));
-        for other in [
-            planned(1, 1, Ecn::Ect0, 1200),
-            planned(0, 2, Ecn::Ect0, 1200),
-            planned(0, 1, Ecn::NotEct, 1200),
-        ] {
-            assert_eq!(run_of(&[a, other, a], 64), (1, 1200));
-        }
     }
 }

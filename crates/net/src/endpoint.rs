@@ -5,11 +5,10 @@ use crate::driver::Driver;
 use crate::error::ConnectError;
 use crate::shared::{ConnectionState, Phase, Shared};
 use crate::socket::{Socket, SocketSpec};
-use crate::sockets::Ports;
 use crate::telling;
 use anabranch_core::config::TransportConfig;
 use anabranch_core::crypto::PublicKey;
-use anabranch_core::endpoint::{ConnectConfig, EndpointConfig};
+use anabranch_core::endpoint::{ConnectConfig, EndpointConfig, Router};
 use anabranch_core::handshake::{Permitted, ResponderConfig, Schedule};
 use anabranch_core::path::PathAddress;
 use anabranch_core::profiles::Profile;
@@ -95,9 +94,8 @@ impl Endpoint {
         let (secret, config) = config.core();
         let largest = usize::from(config.transport.largest_datagram());
         let crypto = NoiseCrypto::new(secret).map_err(|_| no_random(()))?;
-        let core =
-            anabranch_core::endpoint::Endpoint::new(config, Box::new(crypto), rng, clock.now());
-        let shared = Arc::new(Shared::new(core, Ports::default(), clock));
+        let router = Router::new(config, Box::new(crypto), rng, clock.now());
+        let shared = Arc::new(Shared::new(router, clock));
         let endpoint = Endpoint(Arc::new(EndpointRef { shared: Arc::clone(&shared) }));
         for spec in sockets {
             endpoint.add_socket(spec)?;
@@ -113,12 +111,12 @@ impl Endpoint {
 
     /// Binds a further socket, as when an interface has come up; returns its address.
     pub fn add_socket(&self, spec: impl Into<SocketSpec>) -> io::Result<SocketAddr> {
-        let socket = Socket::bind(&spec.into())?;
+        let shared = &self.0.shared;
+        let socket = Arc::new(Socket::bind(&spec.into())?);
         let local = socket.local_addr();
-        let mut core = self.0.shared.lock();
-        let index = core.ports.add(&socket);
-        core.new_sockets.push((index, socket));
-        core.wake_driver();
+        let index = shared.sockets.add(Arc::clone(&socket));
+        shared.lock().new_sockets.push((index, socket));
+        shared.mailbox.ring();
         Ok(local)
     }
 
@@ -133,29 +131,29 @@ impl Endpoint {
         old: SocketAddr,
         spec: impl Into<SocketSpec>,
     ) -> io::Result<SocketAddr> {
-        let socket = Socket::bind(&spec.into())?;
+        let shared = &self.0.shared;
+        let socket = Arc::new(Socket::bind(&spec.into())?);
         let local = socket.local_addr();
-        let mut core = self.0.shared.lock();
-        let index = core.ports.replace(old, local);
+        let index = shared.sockets.replace(old, Arc::clone(&socket));
         let index = index.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-        core.new_sockets.push((index, socket));
-        core.wake_driver();
+        shared.lock().new_sockets.push((index, socket));
+        shared.mailbox.ring();
         Ok(local)
     }
 
     /// Addresses that the sockets are bound to, in the order they were given.
     pub fn local_addrs(&self) -> Vec<SocketAddr> {
-        self.0.shared.lock().ports.local_addrs()
+        self.0.shared.sockets.local_addrs()
     }
 
     /// The endpoint's public key, by which peers name it.
     pub fn public_key(&self) -> PublicKey {
-        self.0.shared.lock().endpoint.public_key()
+        self.0.shared.lock().router.public_key()
     }
 
     /// Replaces the list of who may connect. Existing connections go on.
     pub fn set_permitted(&self, permitted: Permitted) {
-        self.0.shared.lock().endpoint.set_permitted(permitted);
+        self.0.shared.lock().router.set_permitted(permitted);
     }
 
     /// Connects to the holder of `peer` over all `paths` at once; ready when one of them is answered.
@@ -166,29 +164,16 @@ impl Endpoint {
         paths: &[PathSpec],
         profile: Profile,
     ) -> Result<Connection, ConnectError> {
-        let (connection, news) = self.start(peer, paths, profile)?;
-        let shared = &self.0.shared;
-        let handle = connection.handle();
-        loop {
-            let notified = news.notified();
-            tokio::pin!(notified);
-            notified.as_mut().enable();
-            {
-                let core = shared.lock();
-                match core.connections.get(&handle).map(|state| &state.phase) {
-                    Some(Phase::Connecting) if !core.stopped => {}
-                    Some(Phase::Open) => break,
-                    Some(Phase::Failed) => return Err(ConnectError::NoAnswer),
-                    _ => {
-                        let error = core.error(handle);
-                        drop(core);
-                        return error.map_or(Ok(connection), |error| Err(error.into()));
-                    }
-                }
-            }
-            notified.await;
-        }
-        Ok(connection)
+        let connection = self.start(peer, paths, profile)?;
+        let shared = connection.shared();
+        let answer =
+            shared.until(&shared.wait.phase, |state| match (&state.phase, state.error()) {
+                (Phase::Failed, _) => Some(Err(ConnectError::NoAnswer)),
+                (_, Some(error)) => Some(Err(error.into())),
+                (Phase::Connecting, None) => None,
+                _ => Some(Ok(())),
+            });
+        answer.await.map(|()| connection.clone())
     }
 
     fn start(
@@ -196,27 +181,30 @@ impl Endpoint {
         peer: PublicKey,
         paths: &[PathSpec],
         profile: Profile,
-    ) -> Result<(Connection, Arc<tokio::sync::Notify>), ConnectError> {
+    ) -> Result<Connection, ConnectError> {
         let shared = &self.0.shared;
-        let mut core = shared.lock();
         let mut addresses = Vec::with_capacity(paths.len());
         for path in paths {
-            let socket = core.ports.of_path(path.local, path.remote);
+            let socket = shared.sockets.of_path(path.local, path.remote);
             let socket = socket.ok_or(ConnectError::NoSocket(path.local))?;
             addresses.push(PathAddress { socket, remote: path.remote });
         }
         let now = shared.clock.now();
+        let mut endpoint = shared.lock();
         let handle =
-            core.endpoint.connect(now, ConnectConfig { peer, paths: addresses, profile })?;
+            endpoint.router.connect(now, ConnectConfig { peer, paths: addresses, profile })?;
         let span = telling::connection(handle, &peer, "client");
         telling::connecting(&span, paths);
-        let state =
-            ConnectionState { referenced: true, span, ..ConnectionState::new(Phase::Connecting) };
-        let news = Arc::clone(&state.news);
-        core.connections.insert(handle, state);
-        core.wake_driver();
-        drop(core);
-        Ok((Connection::new(Arc::clone(shared), handle, peer), news))
+        let mut state = ConnectionState::new(Phase::Connecting);
+        (state.referenced, state.span) = (true, span);
+        let connection = shared.insert(&mut endpoint, handle, state);
+        let stopped = endpoint.stopped;
+        drop(endpoint);
+        if stopped {
+            connection.stop();
+        }
+        shared.mailbox.ring();
+        Ok(Connection::new(connection, peer))
     }
 
     /// The next connection of a permitted peer; `None` once the endpoint is closed.
@@ -226,19 +214,20 @@ impl Endpoint {
             let notified = shared.incoming.notified();
             tokio::pin!(notified);
             notified.as_mut().enable();
-            {
-                let mut core = shared.lock();
-                while let Some(handle) = core.incoming.pop_front() {
-                    let peer = core.endpoint.connection(handle).map(|connection| connection.peer());
-                    if let Some(peer) = peer {
-                        drop(core);
-                        return Some(Connection::new(Arc::clone(shared), handle, peer));
-                    }
-                    // Over before anyone looked.
-                    core.state(handle).referenced = false;
-                    shared.forget(&mut core, handle);
+            while let Some(connection) = shared.next_accepted() {
+                let mut state = connection.lock();
+                if let Some(core) = &state.connection {
+                    let peer = core.peer();
+                    drop(state);
+                    return Some(Connection::new(connection, peer));
                 }
-                if core.refuses || core.stopped {
+                // Over before anyone looked.
+                state.referenced = false;
+                connection.forget_if_unused(&state);
+            }
+            {
+                let endpoint = shared.lock();
+                if endpoint.refuses || endpoint.stopped {
                     return None;
                 }
             }
@@ -249,12 +238,10 @@ impl Endpoint {
     /// Accepts no more connections and closes all there are.
     pub fn close(&self, code: u64, reason: &str) {
         let shared = &self.0.shared;
-        let mut core = shared.lock();
-        core.refuses = true;
+        shared.lock().refuses = true;
         let now = shared.clock.now();
-        let handles: Vec<_> = core.endpoint.handles().collect();
-        for handle in handles {
-            core.close(handle, now, code, reason);
+        for connection in shared.connections() {
+            connection.act(|connection| connection.close(now, code, reason));
         }
         shared.incoming.notify_waiters();
     }
@@ -267,8 +254,8 @@ impl Endpoint {
             tokio::pin!(notified);
             notified.as_mut().enable();
             {
-                let core = shared.lock();
-                if core.connections.values().all(|state| state.gone) || core.stopped {
+                let endpoint = shared.lock();
+                if endpoint.live == 0 || endpoint.stopped {
                     return;
                 }
             }
@@ -279,16 +266,21 @@ impl Endpoint {
 
 impl Drop for EndpointRef {
     fn drop(&mut self) {
-        let mut core = self.shared.lock();
-        core.refuses = true;
-        core.released = true;
-        let now = self.shared.clock.now();
-        // Connections that nobody took can be taken no more.
-        while let Some(handle) = core.incoming.pop_front() {
-            core.close(handle, now, 0, "");
-            core.state(handle).referenced = false;
-            self.shared.forget(&mut core, handle);
+        let shared = &self.shared;
+        {
+            let mut endpoint = shared.lock();
+            endpoint.refuses = true;
+            endpoint.released = true;
         }
-        core.wake_driver();
+        let now = shared.clock.now();
+        // Connections that nobody took can be taken no more.
+        while let Some(connection) = shared.next_accepted() {
+            let mut state = connection.lock();
+            state.referenced = false;
+            state.close(now, 0, "");
+            connection.mailbox.ring();
+            connection.forget_if_unused(&state);
+        }
+        shared.mailbox.ring();
     }
 }

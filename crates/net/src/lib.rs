@@ -34,6 +34,7 @@
 //! The protocol is [`anabranch_core`], which does no I/O; this crate gives it cryptography
 //! ([`crypto`]), sockets, clocks and randomness.
 
+mod buffers;
 mod clock;
 mod connection;
 pub mod crypto;

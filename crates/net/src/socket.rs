@@ -2,6 +2,7 @@
 
 mod abilities;
 
+use crate::buffers::{BUFFER, Buffer};
 pub use abilities::SocketAbilities;
 use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSocketState};
 use std::io::{self, IoSliceMut};
@@ -13,8 +14,6 @@ use tokio::net::UdpSocket;
 /// Kernel buffers asked for, bytes each; the system may grant less. At 1 Gb/s these hold 32 ms, more
 /// than a busy machine keeps the driver waiting.
 const KERNEL_BUFFER: usize = 4 << 20;
-/// One receive buffer: the most that the kernel coalesces into one.
-const RECEIVE_BUFFER: usize = 1 << 16;
 /// Receive buffers used while they come back full: what the kernel copied is still in the cache when
 /// it is opened.
 const LONG_BATCH: usize = 6;
@@ -123,9 +122,9 @@ impl Socket {
         self.io.try_io(Interest::WRITABLE, || self.state.try_send((&self.io).into(), &transmit))
     }
 
-    /// Ready when a send may succeed again.
-    pub(crate) fn poll_send_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.io.poll_send_ready(cx)
+    /// Ready when a send may succeed again, or has an error to tell. Any number of tasks may wait.
+    pub(crate) async fn writable(&self) {
+        let _ = self.io.writable().await;
     }
 
     /// Receives a batch into `buffers`.
@@ -138,9 +137,10 @@ impl Socket {
         loop {
             ready!(self.io.poll_recv_ready(cx))?;
             let received = self.io.try_io(Interest::READABLE, || {
-                let mut chunks = buffers.bytes.chunks_mut(RECEIVE_BUFFER);
-                let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
-                    std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+                let mut each = buffers.buffers.iter_mut();
+                let mut slices: [IoSliceMut<'_>; BATCH_SIZE] = std::array::from_fn(|_| {
+                    IoSliceMut::new(each.next().map(|buffer| &mut buffer[..]).unwrap_or_default())
+                });
                 let wanted = buffers.wanted;
                 let slices = slices.get_mut(..wanted).unwrap_or_default();
                 let count = self.state.recv((&self.io).into(), slices, &mut buffers.metas)?;
@@ -190,30 +190,35 @@ fn make_room_for_marks(socket: &std::net::UdpSocket) {
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn make_room_for_marks(_: &std::net::UdpSocket) {}
 
-/// Memory for one batch of received datagrams, coalesced or not.
+/// Memory for one batch of received messages.
 #[derive(Debug)]
 pub(crate) struct ReceiveBuffers {
-    bytes: Box<[u8]>,
+    buffers: Vec<Buffer>,
     metas: [RecvMeta; BATCH_SIZE],
     filled: usize,
     /// How many the next call may fill.
     wanted: usize,
 }
 
-/// A datagram in its receive buffer.
+/// A received message: one datagram, or several that the kernel has coalesced.
 #[derive(Debug)]
-pub(crate) struct Received<'a> {
+pub(crate) struct Message<'a> {
     pub(crate) remote: SocketAddr,
     /// The local address it was sent to, where the system tells.
     pub(crate) local: Option<IpAddr>,
     pub(crate) ecn: u8,
-    pub(crate) payload: &'a mut [u8],
+    /// Bytes of each datagram but the last, at least 1.
+    pub(crate) stride: usize,
+    /// Bytes of all of them.
+    pub(crate) len: usize,
+    /// Where they are, from the start. Another buffer may be left in its place.
+    pub(crate) buffer: &'a mut Buffer,
 }
 
 impl ReceiveBuffers {
     pub(crate) fn new() -> Self {
         ReceiveBuffers {
-            bytes: vec![0; RECEIVE_BUFFER * BATCH_SIZE].into_boxed_slice(),
+            buffers: (0..BATCH_SIZE).map(|_| vec![0; BUFFER].into_boxed_slice()).collect(),
             metas: [RecvMeta::default(); BATCH_SIZE],
             filled: 0,
             wanted: BATCH_SIZE,
@@ -223,23 +228,25 @@ impl ReceiveBuffers {
     /// Notes what a call filled, and suits the next one to the length of the messages.
     fn on_filled(&mut self, count: usize) {
         self.filled = count;
-        let long = |meta: &RecvMeta| meta.len > RECEIVE_BUFFER / 4;
+        let long = |meta: &RecvMeta| meta.len > BUFFER / 4;
         let any = self.metas.iter().take(count).any(long);
         self.wanted = if any { LONG_BATCH } else { BATCH_SIZE };
     }
 
-    /// The datagrams of the last batch, in order.
-    pub(crate) fn datagrams(&mut self) -> impl Iterator<Item = Received<'_>> {
+    /// The messages of the last batch, in order.
+    pub(crate) fn messages(&mut self) -> impl Iterator<Item = Message<'_>> {
         let metas = self.metas.iter().take(self.filled);
-        self.bytes.chunks_mut(RECEIVE_BUFFER).zip(metas).flat_map(|(buffer, meta)| {
+        self.buffers.iter_mut().zip(metas).map(|(buffer, meta)| {
             let len = meta.len.min(buffer.len());
             let stride = if meta.stride == 0 { len } else { meta.stride };
-            buffer[..len].chunks_mut(stride.max(1)).map(|payload| Received {
+            Message {
                 remote: meta.addr,
                 local: meta.dst_ip,
                 ecn: meta.ecn.map_or(0, |mark| mark as u8),
-                payload,
-            })
+                stride: stride.max(1),
+                len,
+                buffer,
+            }
         })
     }
 }
@@ -259,10 +266,11 @@ mod tests {
         let mut all = Vec::new();
         while all.len() < count {
             poll_fn(|cx| socket.poll_recv(cx, &mut buffers)).await.unwrap();
-            all.extend(buffers.datagrams().map(|datagram| {
-                assert_eq!(datagram.local, Some(Ipv4Addr::LOCALHOST.into()));
-                (datagram.payload.to_vec(), datagram.ecn, datagram.remote)
-            }));
+            for message in buffers.messages() {
+                assert_eq!(message.local, Some(Ipv4Addr::LOCALHOST.into()));
+                let datagrams = message.buffer[..message.len].chunks(message.stride);
+                all.extend(datagrams.map(|one| (one.to_vec(), message.ecn, message.remote)));
+            }
         }
         all
     }
@@ -273,7 +281,7 @@ mod tests {
         let bytes: Vec<u8> = (0..10 * 1200 + 77).map(|i| (i / 1200) as u8).collect();
         for (ecn, segment) in [(2, 1200), (1, 1200), (0, bytes.len())] {
             let run = Run { remote: to.local_addr(), source: None, ecn, segment, bytes: &bytes };
-            poll_fn(|cx| from.poll_send_ready(cx)).await.unwrap();
+            from.writable().await;
             from.send(run).unwrap();
             let sent: Vec<_> = bytes.chunks(segment).collect();
             let received = receive(&to, sent.len()).await;
@@ -291,7 +299,7 @@ mod tests {
         let from = loopback();
         let gone = loopback().local_addr();
         for _ in 0..3 {
-            poll_fn(|cx| from.poll_send_ready(cx)).await.unwrap();
+            from.writable().await;
             let run = Run { remote: gone, source: None, ecn: 0, segment: 4, bytes: b"lost" };
             from.send(run).unwrap();
         }

@@ -4,9 +4,68 @@ use crate::socket::Socket;
 use anabranch_core::path::SocketId;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Local addresses told apart on wildcard sockets, at most.
 const MAX_PORTS: usize = 256;
+
+/// The sockets of an endpoint, for all its tasks.
+#[derive(Debug, Default)]
+pub(crate) struct Sockets(RwLock<SocketTable>);
+
+/// Sockets by their index, and their numbers.
+#[derive(Debug, Default)]
+pub(crate) struct SocketTable {
+    pub(crate) sockets: Vec<Arc<Socket>>,
+    pub(crate) ports: Ports,
+}
+
+impl Sockets {
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, SocketTable> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, SocketTable> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in a new socket and returns its index, which is the count of those before it.
+    pub(crate) fn add(&self, socket: Arc<Socket>) -> usize {
+        let mut table = self.write();
+        let index = table.ports.add(&socket);
+        table.sockets.push(socket);
+        index
+    }
+
+    /// The socket bound to exactly `old` gives way to another; returns its index.
+    pub(crate) fn replace(&self, old: SocketAddr, by: Arc<Socket>) -> Option<usize> {
+        let mut table = self.write();
+        let index = table.ports.replace(old, by.local_addr())?;
+        *table.sockets.get_mut(index)? = by;
+        Some(index)
+    }
+
+    /// See [`Ports::of_address`].
+    pub(crate) fn of_address(&self, index: usize, local: Option<IpAddr>) -> Option<SocketId> {
+        let known = self.read().ports.known_address(index, local);
+        known.or_else(|| self.write().ports.of_address(index, local))
+    }
+
+    /// See [`Ports::of_path`].
+    pub(crate) fn of_path(&self, local: SocketAddr, remote: SocketAddr) -> Option<SocketId> {
+        self.write().ports.of_path(local, remote)
+    }
+
+    /// The local address of a number.
+    pub(crate) fn local_of(&self, id: SocketId) -> Option<SocketAddr> {
+        self.read().ports.local_of(id)
+    }
+
+    /// Addresses of the sockets, in the order they were added.
+    pub(crate) fn local_addrs(&self) -> Vec<SocketAddr> {
+        self.read().ports.local_addrs()
+    }
+}
 
 /// A socket as the core sees it: on a wildcard socket, each local address that peers used is one of
 /// its own, so that answers leave from the address that was asked.
@@ -58,19 +117,26 @@ impl Ports {
         self.ports.get(id.0 as usize)
     }
 
+    /// What [`Ports::of_address`] answers without numbering anything.
+    fn known_address(&self, index: usize, local: Option<IpAddr>) -> Option<SocketId> {
+        let main = *self.main.get(index)?;
+        match local.filter(|_| self.get(main).is_some_and(|port| port.local.ip().is_unspecified()))
+        {
+            None => Some(main),
+            Some(address) => match self.by_address.get(&(index, address)) {
+                None if self.ports.len() >= MAX_PORTS => Some(main),
+                known => known.copied(),
+            },
+        }
+    }
+
     /// The number for datagrams that the socket `index` exchanges under its address `local`.
     pub(crate) fn of_address(&mut self, index: usize, local: Option<IpAddr>) -> Option<SocketId> {
-        let main = *self.main.get(index)?;
-        let port = *self.get(main)?;
-        let Some(address) = local.filter(|_| port.local.ip().is_unspecified()) else {
-            return Some(main);
-        };
-        if let Some(id) = self.by_address.get(&(index, address)) {
-            return Some(*id);
+        if let Some(known) = self.known_address(index, local) {
+            return Some(known);
         }
-        if self.ports.len() >= MAX_PORTS {
-            return Some(main);
-        }
+        let port = *self.get(*self.main.get(index)?)?;
+        let address = local?;
         let local = SocketAddr::new(address, port.local.port());
         let id = self.push(Port { socket: index, source: Some(address), local });
         self.by_address.insert((index, address), id);

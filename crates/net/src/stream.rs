@@ -1,7 +1,8 @@
 use crate::connection::ConnectionRef;
-use crate::error::{ConnectionError, stream_io_error};
-use crate::shared::{Core, Rest};
+use crate::error::stream_io_error;
+use crate::shared::{ConnectionState, Rest};
 use anabranch_core::stream::{StreamError, StreamId};
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -39,14 +40,9 @@ impl SendStream {
 
     /// Ends the stream after what was written. To finish twice is no error.
     pub fn finish(&mut self) -> io::Result<()> {
-        let mut core = self.connection.shared.lock();
-        let handle = self.connection.handle;
-        if let Some(error) = core.error(handle) {
-            return Err(error.into());
-        }
-        let connection = core.endpoint.connection(handle).ok_or(ConnectionError::Stopped)?;
-        let result = connection.finish(self.id);
-        core.wake_driver();
+        let shared = &self.connection.shared;
+        let result = shared.lock().usable()?.finish(self.id);
+        shared.mailbox.ring();
         match result {
             // Finished before, and perhaps forgotten since.
             Ok(()) | Err(StreamError::Ended | StreamError::Unknown) => Ok(()),
@@ -56,33 +52,28 @@ impl SendStream {
 
     /// Abandons what the peer does not have yet; `code` is the application's and tells the peer why.
     pub fn reset(&mut self, code: u64) {
-        let mut core = self.connection.shared.lock();
-        if let Some(connection) = core.endpoint.connection(self.connection.handle) {
-            // An error means that the stream has ended already.
-            let _ = connection.reset(self.id, code);
-        }
-        core.wake_driver();
+        // An error means that the stream has ended already.
+        let _ = self.connection.shared.act(|connection| connection.reset(self.id, code));
     }
 
     /// Ready when the stream is finished and the peer has all of it.
     pub async fn acked(&mut self) -> io::Result<()> {
-        let (handle, id) = (self.connection.handle, self.id);
-        self.connection
-            .until_news(|core| {
-                let state = core.state(handle);
-                if state.streams.get(&id).is_none_or(|stream| stream.acked) {
-                    return Some(Ok(()));
-                }
-                if let Some(error) = core.error(handle) {
-                    return Some(Err(error.into()));
-                }
-                // Nothing can be written to a stream that the peer has stopped.
-                match core.endpoint.connection(handle)?.write(id, &[]) {
-                    Err(error @ StreamError::Stopped(_)) => Some(Err(stream_io_error(error))),
-                    _ => None,
-                }
-            })
-            .await
+        poll_fn(|cx| self.poll_acked(cx)).await
+    }
+
+    fn poll_acked(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut state = self.connection.shared.lock();
+        if state.streams.get(&self.id).is_none_or(|stream| stream.acked) {
+            return Poll::Ready(Ok(()));
+        }
+        // Nothing can be written to a stream that the peer has stopped.
+        if let Err(error @ StreamError::Stopped(_)) = state.usable()?.write(self.id, &[]) {
+            return Poll::Ready(Err(stream_io_error(error)));
+        }
+        if let Some(stream) = state.streams.get_mut(&self.id) {
+            stream.delivery = Some(cx.waker().clone());
+        }
+        Poll::Pending
     }
 }
 
@@ -92,21 +83,18 @@ impl AsyncWrite for SendStream {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let mut core = self.connection.shared.lock();
-        let handle = self.connection.handle;
-        if let Some(error) = core.error(handle) {
-            return Poll::Ready(Err(error.into()));
-        }
-        let connection = core.endpoint.connection(handle).ok_or(ConnectionError::Stopped)?;
-        match connection.write(self.id, bytes) {
+        let shared = &self.connection.shared;
+        let mut state = shared.lock();
+        match state.usable()?.write(self.id, bytes) {
             Ok(0) if !bytes.is_empty() => {
-                if let Some(stream) = core.state(handle).streams.get_mut(&self.id) {
+                if let Some(stream) = state.streams.get_mut(&self.id) {
                     stream.writer = Some(cx.waker().clone());
                 }
                 Poll::Pending
             }
             Ok(taken) => {
-                core.wake_driver();
+                drop(state);
+                shared.mailbox.ring();
                 Poll::Ready(Ok(taken))
             }
             Err(error) => Poll::Ready(Err(stream_io_error(error))),
@@ -126,12 +114,12 @@ impl AsyncWrite for SendStream {
 
 impl Drop for SendStream {
     fn drop(&mut self) {
-        let mut core = self.connection.shared.lock();
-        if let Some(connection) = core.endpoint.connection(self.connection.handle) {
+        let mut state = self.connection.shared.lock();
+        if let Some(connection) = &mut state.connection {
             // An error means that the stream has ended already.
             let _ = connection.finish(self.id);
         }
-        drop_half(&mut core, &self.connection, self.id);
+        drop_half(&mut state, &self.connection, self.id);
     }
 }
 
@@ -148,12 +136,8 @@ impl RecvStream {
     /// Gives up reading; `code` is the application's and tells the peer why.
     pub fn stop(&mut self, code: u64) {
         self.ended = true;
-        let mut core = self.connection.shared.lock();
-        if let Some(connection) = core.endpoint.connection(self.connection.handle) {
-            // An error means that the stream has ended already.
-            let _ = connection.stop_sending(self.id, code);
-        }
-        core.wake_driver();
+        // An error means that the stream has ended already.
+        let _ = self.connection.shared.act(|connection| connection.stop_sending(self.id, code));
     }
 }
 
@@ -175,20 +159,19 @@ impl AsyncRead for RecvStream {
         if this.ended || buffer.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
-        let mut core = this.connection.shared.lock();
-        match read(&mut core, &this.connection, this.id, buffer.initialize_unfilled()) {
+        let shared = &this.connection.shared;
+        let mut state = shared.lock();
+        match read(&mut state, this.id, buffer.initialize_unfilled()) {
             Reading::Bytes(count, finished) => {
                 this.ended = finished;
                 // Reading gives the peer credit, which now and then is to be sent.
-                let connection = core.endpoint.connection(this.connection.handle);
-                if connection.is_some_and(|connection| connection.has_control()) {
-                    core.wake_driver();
+                if state.connection.as_ref().is_some_and(|connection| connection.has_control()) {
+                    shared.mailbox.ring();
                 }
                 buffer.advance(count);
                 Poll::Ready(Ok(()))
             }
             Reading::Nothing => {
-                let state = core.state(this.connection.handle);
                 if let Some(stream) = state.streams.get_mut(&this.id) {
                     stream.reader = Some(cx.waker().clone());
                 }
@@ -204,14 +187,11 @@ impl Drop for RecvStream {
         if !self.ended {
             self.stop(0);
         }
-        let mut core = self.connection.shared.lock();
-        drop_half(&mut core, &self.connection, self.id);
+        drop_half(&mut self.connection.shared.lock(), &self.connection, self.id);
     }
 }
 
-fn read(core: &mut Core, connection: &ConnectionRef, id: StreamId, out: &mut [u8]) -> Reading {
-    let handle = connection.handle;
-    let state = core.state(handle);
+fn read(state: &mut ConnectionState, id: StreamId, out: &mut [u8]) -> Reading {
     if let Some(rest) = state.streams.get_mut(&id).and_then(|stream| stream.rest.as_mut()) {
         let count = rest.take(out);
         let at_end = rest.bytes.is_empty() && rest.finished;
@@ -219,32 +199,30 @@ fn read(core: &mut Core, connection: &ConnectionRef, id: StreamId, out: &mut [u8
             return Reading::Bytes(count, at_end);
         }
     }
-    if let Some(error) = core.error(handle) {
-        return Reading::Failed(error.into());
-    }
-    let Some(connection) = core.endpoint.connection(handle) else { return Reading::Nothing };
-    match connection.read(id, out) {
+    let read = match state.usable() {
+        Ok(connection) => connection.read(id, out),
+        Err(error) => return Reading::Failed(error.into()),
+    };
+    match read {
         Ok(outcome) if outcome.n > 0 || outcome.finished => {
             Reading::Bytes(outcome.n, outcome.finished)
         }
         Ok(_) => Reading::Nothing,
         Err(error) => {
-            let stream = core.state(handle).streams.get(&id);
-            let reset = stream.and_then(|stream| stream.reset).map(StreamError::Reset);
-            Reading::Failed(stream_io_error(reset.unwrap_or(error)))
+            let reset = state.streams.get(&id).and_then(|stream| stream.reset);
+            Reading::Failed(stream_io_error(reset.map_or(error, StreamError::Reset)))
         }
     }
 }
 
-fn drop_half(core: &mut Core, connection: &ConnectionRef, id: StreamId) {
-    let state = core.state(connection.handle);
+fn drop_half(state: &mut ConnectionState, connection: &ConnectionRef, id: StreamId) {
     if let Some(stream) = state.streams.get_mut(&id) {
         stream.dropped += 1;
         if stream.dropped == 2 {
             state.streams.remove(&id);
         }
     }
-    core.wake_driver();
+    connection.shared.mailbox.ring();
 }
 
 impl Rest {

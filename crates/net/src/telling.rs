@@ -3,11 +3,12 @@
 
 use crate::connection::{PathEvent, PathSpec};
 use crate::crypto::keys::format_public_key;
-use crate::shared::Core;
+use crate::shared::ConnectionState;
 use anabranch_core::connection::CloseReason;
 use anabranch_core::crypto::PublicKey;
 use anabranch_core::endpoint::Handle;
 use anabranch_core::handshake::DropReason;
+use anabranch_core::path::SocketId;
 use anabranch_types::PathId;
 use std::net::SocketAddr;
 use tracing::field::display;
@@ -37,22 +38,25 @@ pub(crate) fn closed(span: &Span, reason: &CloseReason) {
     info!(parent: span, by_peer, code = code.0, reason, "closed");
 }
 
-/// What happened to a path, with its addresses.
-pub(crate) fn path(core: &mut Core, handle: Handle, event: PathEvent) {
+/// What happened to a path, with its addresses; `local_of` knows those of sockets.
+pub(crate) fn path(
+    state: &ConnectionState,
+    event: PathEvent,
+    local_of: impl FnOnce(SocketId) -> Option<SocketAddr>,
+) {
+    if state.span.is_disabled() {
+        return;
+    }
     let (PathId(path), what) = match event {
         PathEvent::Up(path) => (path, "up"),
         PathEvent::Down(path) => (path, "down"),
         PathEvent::Moved(path) => (path, "moved"),
         PathEvent::Closed(path) => (path, "closed"),
     };
-    let Some(state) = core.connections.get(&handle).filter(|state| !state.span.is_disabled())
-    else {
-        return;
-    };
-    let stats = core.endpoint.connection(handle).map(|connection| connection.stats());
+    let stats = state.stats();
     let stats = stats.iter().flat_map(|stats| &stats.paths).find(|stats| stats.id.0 == path);
     let address = stats.map(|stats| stats.address);
-    let local = address.and_then(|address| core.ports.local_of(address.socket)).map(display);
+    let local = address.and_then(|address| local_of(address.socket)).map(display);
     let remote = address.map(|address| display(address.remote));
     info!(parent: &state.span, path, local, remote, "path {what}");
 }

@@ -203,7 +203,7 @@ impl Connection {
 
     /// The handshake's response came back from this address: packets pass both ways there, so data need
     /// not wait for the challenge. (The initiator chose the address itself and may send to it anyway.)
-    pub(crate) fn path_answered(&mut self, now: Time, address: PathAddress, response: &[u8]) {
+    pub fn path_answered(&mut self, now: Time, address: PathAddress, response: &[u8]) {
         if self.response != response {
             return;
         }

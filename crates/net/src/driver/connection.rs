@@ -1,0 +1,123 @@
+//! The task of one connection.
+
+use super::{ROUNDS, Timer, outbox::Outbox};
+use crate::shared::{ConnectionShared, ConnectionState, Letters};
+use anabranch_core::connection::Connection;
+use anabranch_types::Time;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// Passes packets between a connection and the sockets, until all is said.
+pub(super) struct ConnectionDriver {
+    shared: Arc<ConnectionShared>,
+    outbox: Outbox,
+    letters: Letters,
+    timer: Timer,
+}
+
+/// What came of a round.
+enum Round {
+    /// Datagrams were sent, and there may be more.
+    Sent,
+    /// There is nothing to do until this time, or until something happens.
+    Idle(Option<Time>),
+    /// All is said.
+    Over,
+}
+
+impl ConnectionDriver {
+    /// `largest` is the most bytes that a datagram may have.
+    pub(super) fn new(shared: Arc<ConnectionShared>, largest: usize) -> Self {
+        ConnectionDriver {
+            shared,
+            outbox: Outbox::new(largest),
+            letters: Letters::default(),
+            timer: Timer::new(),
+        }
+    }
+
+    fn round(&mut self, cx: &mut Context<'_>) -> Round {
+        let shared = Arc::clone(&self.shared);
+        let endpoint = &shared.endpoint;
+        shared.mailbox.collect(&mut self.letters);
+        self.outbox.retry(&endpoint.sockets, cx);
+        let mut batch = endpoint.buffers.take();
+        let mut state = shared.lock();
+        let now = endpoint.clock.now();
+        let round = self.work(&mut state, &mut batch, now);
+        drop(state);
+        self.letters.recycle(&endpoint.buffers);
+        if let Round::Sent = round {
+            self.outbox.send(&endpoint.sockets, &batch, cx);
+        }
+        endpoint.buffers.give(batch);
+        round
+    }
+
+    /// Lets the connection take in what has arrived and what is due, and plans what it sends.
+    fn work(&mut self, state: &mut ConnectionState, batch: &mut Box<[u8]>, now: Time) -> Round {
+        let ConnectionDriver { shared, outbox, letters, .. } = self;
+        let Some(connection) = &mut state.connection else { return Round::Over };
+        letters.open(|address, ecn, payload| {
+            connection.handle_packet(now, address, ecn, payload);
+        });
+        if next_timeout(connection).is_some_and(|due| due <= now) {
+            connection.handle_timeout(now);
+            if connection.is_gone(now) {
+                shared.dispatch(state, now);
+                state.connection = None;
+                shared.end(state);
+                return Round::Over;
+            }
+        }
+        shared.dispatch(state, now);
+        let Some(connection) = &mut state.connection else { return Round::Over };
+        let some = outbox.plan(&shared.endpoint.sockets, batch, |writable, room| {
+            connection.poll_transmit(now, writable, room)
+        });
+        // Sending changes what the core has to say, as when it gives a connection up.
+        shared.dispatch(state, now);
+        match &state.connection {
+            Some(_) if some => Round::Sent,
+            Some(connection) => Round::Idle(next_timeout(connection)),
+            None => Round::Over,
+        }
+    }
+}
+
+fn next_timeout(connection: &Connection) -> Option<Time> {
+    connection.next_timeout().map(|(time, _)| time)
+}
+
+impl Future for ConnectionDriver {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let driver = self.get_mut();
+        for _ in 0..ROUNDS {
+            match driver.round(cx) {
+                Round::Sent => {}
+                Round::Over => return Poll::Ready(()),
+                Round::Idle(until) => {
+                    let shared = &driver.shared;
+                    if shared.mailbox.is_quiet(cx.waker())
+                        && driver.timer.poll(until, &shared.endpoint.clock, cx).is_pending()
+                    {
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl Drop for ConnectionDriver {
+    fn drop(&mut self) {
+        self.shared.mailbox.close().recycle(&self.shared.endpoint.buffers);
+        self.letters.recycle(&self.shared.endpoint.buffers);
+        self.shared.stop();
+    }
+}

@@ -1,0 +1,230 @@
+//! Datagrams on their way to the sockets.
+
+use crate::buffers::Buffer;
+use crate::socket::{MAX_BATCH, Run, Socket};
+use crate::sockets::{SocketTable, Sockets};
+use anabranch_core::connection::Transmit;
+use anabranch_core::path::SocketId;
+use core::future::Future;
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Context;
+
+/// A batch that is planned and then sent, and what full kernel buffers refused of those before.
+pub(crate) struct Outbox {
+    /// Room that the core needs for one datagram.
+    room: usize,
+    planned: Vec<Planned>,
+    blocked: Vec<Blocked>,
+}
+
+/// A datagram in the batch.
+#[derive(Clone, Copy, Debug)]
+struct Planned {
+    socket: usize,
+    source: Option<IpAddr>,
+    transmit: Transmit,
+}
+
+/// A socket whose kernel buffer is full.
+struct Blocked {
+    socket: usize,
+    runs: VecDeque<Waiting>,
+    writable: Writable,
+}
+
+/// Ready when a socket may be written to again. Any number of tasks may wait for one socket so.
+type Writable = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A run that a full kernel buffer refused.
+#[derive(Debug)]
+struct Waiting {
+    remote: SocketAddr,
+    source: Option<IpAddr>,
+    ecn: u8,
+    segment: usize,
+    bytes: Vec<u8>,
+}
+
+impl Outbox {
+    /// An empty one for datagrams of up to `largest` bytes.
+    pub(crate) fn new(largest: usize) -> Self {
+        Outbox { room: largest.max(1500), planned: Vec::new(), blocked: Vec::new() }
+    }
+
+    /// Asks `next` for datagrams, which it writes to the room it is given, until the batch is full or
+    /// there are none. It is told which sockets can take some. True if there is something to send.
+    pub(crate) fn plan(
+        &mut self,
+        sockets: &Sockets,
+        batch: &mut Buffer,
+        mut next: impl FnMut(&dyn Fn(SocketId) -> bool, &mut [u8]) -> Option<Transmit>,
+    ) -> bool {
+        self.planned.clear();
+        let table = sockets.read();
+        let blocked = &self.blocked;
+        let writable = |id| match table.ports.get(id) {
+            Some(port) => blocked.iter().all(|blocked| blocked.socket != port.socket),
+            None => false,
+        };
+        let mut end = 0;
+        while let Some(room) = batch[..MAX_BATCH].get_mut(end..).filter(|r| r.len() >= self.room) {
+            let Some(transmit) = next(&writable, room) else { break };
+            end += transmit.len;
+            if let Some(port) = table.ports.get(transmit.socket) {
+                let (socket, source) = (port.socket, port.source);
+                self.planned.push(Planned { socket, source, transmit });
+            }
+        }
+        !self.planned.is_empty()
+    }
+
+    /// Sends the batch, in runs as long as segmentation allows.
+    pub(crate) fn send(&mut self, sockets: &Sockets, batch: &Buffer, cx: &mut Context<'_>) {
+        let table = sockets.read();
+        let mut bytes = &batch[..];
+        let mut planned = &self.planned[..];
+        let mut refused = false;
+        while let Some(first) = planned.first() {
+            let Some(socket) = table.sockets.get(first.socket) else { return };
+            let (count, len) = run_of(planned, socket.max_segments());
+            let Some((head, tail)) = bytes.split_at_checked(len) else { return };
+            let run = Run {
+                remote: first.transmit.remote,
+                source: first.source,
+                ecn: first.transmit.ecn.bits(),
+                segment: first.transmit.len,
+                bytes: head,
+            };
+            match self.blocked.iter_mut().find(|blocked| blocked.socket == first.socket) {
+                Some(blocked) => blocked.runs.push_back(Waiting::of(run)),
+                None if socket.send(run).is_err() => {
+                    let runs = VecDeque::from([Waiting::of(run)]);
+                    let writable = writable(socket);
+                    self.blocked.push(Blocked { socket: first.socket, runs, writable });
+                    refused = true;
+                }
+                None => {}
+            }
+            (planned, bytes) = (&planned[count..], tail);
+        }
+        if refused {
+            self.try_again(&table, cx);
+        }
+    }
+
+    /// Tries again what full kernel buffers refused; what they refuse still wakes the task when there is
+    /// room.
+    pub(crate) fn retry(&mut self, sockets: &Sockets, cx: &mut Context<'_>) {
+        if !self.blocked.is_empty() {
+            self.try_again(&sockets.read(), cx);
+        }
+    }
+
+    fn try_again(&mut self, table: &SocketTable, cx: &mut Context<'_>) {
+        self.blocked.retain_mut(|blocked| {
+            while blocked.writable.as_mut().poll(cx).is_ready() {
+                // It may be another by now.
+                let Some(socket) = table.sockets.get(blocked.socket) else { return false };
+                blocked.writable = writable(socket);
+                while let Some(waiting) = blocked.runs.front() {
+                    if socket.send(waiting.as_run()).is_err() {
+                        break;
+                    }
+                    blocked.runs.pop_front();
+                }
+                if blocked.runs.is_empty() {
+                    return false;
+                }
+            }
+            true
+        });
+    }
+}
+
+fn writable(socket: &Arc<Socket>) -> Writable {
+    let socket = Arc::clone(socket);
+    Box::pin(async move { socket.writable().await })
+}
+
+impl Waiting {
+    fn of(run: Run<'_>) -> Self {
+        let Run { remote, source, ecn, segment, bytes } = run;
+        Waiting { remote, source, ecn, segment, bytes: bytes.to_vec() }
+    }
+
+    fn as_run(&self) -> Run<'_> {
+        Run {
+            remote: self.remote,
+            source: self.source,
+            ecn: self.ecn,
+            segment: self.segment,
+            bytes: &self.bytes,
+        }
+    }
+}
+
+/// How many of the first datagrams make one run, and their bytes: same socket, destination and mark,
+/// same length but for a shorter last one. A probe of the MTU goes alone: it may well be refused.
+fn run_of(planned: &[Planned], most: usize) -> (usize, usize) {
+    let Some(first) = planned.first() else { return (0, 0) };
+    let segment = first.transmit.len;
+    let mut len = 0;
+    for (count, next) in planned.iter().enumerate() {
+        let fits = next.socket == first.socket
+            && next.source == first.source
+            && next.transmit.remote == first.transmit.remote
+            && next.transmit.ecn == first.transmit.ecn
+            && next.transmit.len <= segment
+            && len + next.transmit.len <= MAX_BATCH
+            && !first.transmit.mtu_probe
+            && !next.transmit.mtu_probe;
+        if count > 0 && (!fits || count >= most) {
+            return (count, len);
+        }
+        len += next.transmit.len;
+        if next.transmit.len < segment {
+            return (count + 1, len);
+        }
+    }
+    (planned.len(), len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_core::path::received::Ecn;
+
+    fn planned(socket: usize, port: u16, ecn: Ecn, len: usize) -> Planned {
+        let remote = SocketAddr::from(([127, 0, 0, 1], port));
+        let id = SocketId(socket as u32);
+        let transmit = Transmit { socket: id, remote, ecn, len, mtu_probe: false };
+        Planned { socket, source: None, transmit }
+    }
+
+    #[test]
+    fn runs_end_where_anything_changes() {
+        let a = planned(0, 1, Ecn::Ect0, 1200);
+        let shorter = planned(0, 1, Ecn::Ect0, 100);
+        assert_eq!(run_of(&[], 64), (0, 0));
+        assert_eq!(run_of(&[a; 5], 64), (5, 6000));
+        assert_eq!(run_of(&[a; 5], 3), (3, 3600));
+        assert_eq!(run_of(&[a; 5], 1), (1, 1200));
+        assert_eq!(run_of(&[a; 60], 64), (54, 64_800));
+        assert_eq!(run_of(&[a, a, shorter, a], 64), (3, 2500));
+        assert_eq!(run_of(&[shorter, a], 64), (1, 100));
+        let mut probe = a;
+        probe.transmit.mtu_probe = true;
+        assert_eq!(run_of(&[probe, a], 64), (1, 1200));
+        assert_eq!(run_of(&[a, probe, a], 64), (1, 1200));
+        for other in [
+            planned(1, 1, Ecn::Ect0, 1200),
+            planned(0, 2, Ecn::Ect0, 1200),
+            planned(0, 1, Ecn::NotEct, 1200),
+        ] {
+            assert_eq!(run_of(&[a, other, a], 64), (1, 1200));
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! A connection under its lock, and who waits for what of it.
+
+use super::{Mailbox, Shared};
+use crate::connection::PathEvent;
+use crate::error::ConnectionError;
+use crate::telling;
+use anabranch_core::connection::{CloseReason, Connection, ConnectionStats, Event};
+use anabranch_core::endpoint::Handle;
+use anabranch_core::path::PathAddress;
+use anabranch_core::stream::{StreamEvent, StreamId};
+use anabranch_core::wire::Role;
+use anabranch_types::Time;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use tokio::sync::Notify;
+use tracing::Span;
+
+/// Bytes read at a time when a closed connection's streams are emptied.
+const DRAIN_STEP: usize = 1 << 16;
+
+/// News of paths kept for an application that does not ask for them.
+const MOST_PATH_EVENTS: usize = 64;
+
+/// A connection, shared by its task and the application's handles.
+#[derive(Debug)]
+pub(crate) struct ConnectionShared {
+    pub(crate) endpoint: Arc<Shared>,
+    pub(crate) handle: Handle,
+    state: Mutex<ConnectionState>,
+    /// Packets for the connection's task, and its bell.
+    pub(crate) mailbox: Mailbox,
+    pub(crate) wait: Wait,
+}
+
+/// What the application can wait for; all of it is notified when the connection ends.
+#[derive(Debug, Default)]
+pub(crate) struct Wait {
+    /// That the connection is answered, or over.
+    pub(crate) phase: Notify,
+    /// That the peer permits a further stream.
+    pub(crate) openable: Notify,
+    /// A stream of the peer.
+    pub(crate) incoming: Notify,
+    /// News of a path.
+    pub(crate) paths: Notify,
+    /// That everything written has arrived.
+    pub(crate) drained: Notify,
+    /// A datagram to read.
+    pub(crate) datagram: Notify,
+    /// Space for a datagram to send.
+    pub(crate) datagram_space: Notify,
+}
+
+impl Wait {
+    fn notify_all(&self) {
+        for one in [
+            &self.phase,
+            &self.openable,
+            &self.incoming,
+            &self.paths,
+            &self.drained,
+            &self.datagram,
+            &self.datagram_space,
+        ] {
+            one.notify_waiters();
+        }
+    }
+}
+
+impl ConnectionShared {
+    pub(super) fn new(endpoint: Arc<Shared>, handle: Handle, state: ConnectionState) -> Self {
+        ConnectionShared {
+            endpoint,
+            handle,
+            state: Mutex::new(state),
+            mailbox: Mailbox::default(),
+            wait: Wait::default(),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ConnectionState> {
+        // A panic elsewhere under the lock leaves the protocol's state as sound as any error does.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a look at the connection whenever `notify` is notified, until there is an answer.
+    pub(crate) async fn until<T>(
+        &self,
+        notify: &Notify,
+        mut ask: impl FnMut(&mut ConnectionState) -> Option<T>,
+    ) -> T {
+        loop {
+            let notified = notify.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
+            let answer = ask(&mut self.lock());
+            if let Some(answer) = answer {
+                return answer;
+            }
+            notified.await;
+        }
+    }
+
+    /// Does something with the connection, if it has begun and is not over, and lets its task see to what
+    /// follows.
+    pub(crate) fn act<T>(&self, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
+        let done = self.lock().connection.as_mut().map(act);
+        self.mailbox.ring();
+        done
+    }
+
+    /// The handshake is done.
+    pub(super) fn begin(&self, connection: Connection, now: Time) {
+        let mut state = self.lock();
+        let asked_for_here = connection.role() == Role::Initiator;
+        state.connection = Some(connection);
+        if asked_for_here {
+            telling::opened(&state.span);
+            state.phase = Phase::Open;
+            if !state.referenced {
+                state.close(now, 0, "");
+            }
+            drop(state);
+            self.wait.phase.notify_waiters();
+        }
+    }
+
+    /// Nobody answered.
+    pub(super) fn fail(&self) {
+        let mut state = self.lock();
+        telling::unanswered(&state.span);
+        state.phase = Phase::Failed;
+        self.end(&mut state);
+        drop(state);
+        self.wait.phase.notify_waiters();
+    }
+
+    /// The endpoint gives up what it believes half open.
+    pub(super) fn give_up(&self) {
+        let mut state = self.lock();
+        match &state.connection {
+            Some(connection) if connection.is_established() => {
+                let (role, peer) = (connection.role(), connection.peer());
+                self.endpoint.lock().router.on_established(self.handle, role, peer);
+            }
+            _ => {
+                state.connection = None;
+                self.end(&mut state);
+                self.mailbox.ring();
+            }
+        }
+    }
+
+    /// The connection is over, and all that the core knew of it gone.
+    pub(crate) fn end(&self, state: &mut ConnectionState) {
+        if !core::mem::replace(&mut state.gone, true) {
+            self.endpoint.on_gone(self.handle);
+        }
+        self.forget_if_unused(state);
+    }
+
+    /// Drops what is known of the connection once neither its task nor the application needs it.
+    pub(crate) fn forget_if_unused(&self, state: &ConnectionState) {
+        if state.gone && !state.referenced {
+            self.endpoint.forget(self.handle);
+        }
+    }
+
+    /// No task looks after the connection any more.
+    pub(crate) fn stop(&self) {
+        let mut state = self.lock();
+        state.stopped = true;
+        state.wake_streams();
+        drop(state);
+        self.wait.notify_all();
+    }
+
+    /// Passes the core's news on to those who wait for it.
+    pub(crate) fn dispatch(self: &Arc<Self>, state: &mut ConnectionState, now: Time) {
+        while let Some(event) = state.connection.as_mut().and_then(Connection::poll_event) {
+            match event {
+                Event::Stream(event) => state.on_stream_event(event, &self.wait),
+                Event::Closed(reason) => {
+                    state.on_closed(reason);
+                    self.wait.notify_all();
+                }
+                Event::Established => self.on_established(state, now),
+                Event::Drained => self.wait.drained.notify_waiters(),
+                Event::PathUp(path) => self.on_path_event(state, PathEvent::Up(path)),
+                Event::PathDown(path) => self.on_path_event(state, PathEvent::Down(path)),
+                Event::PathMoved(path) => self.on_path_event(state, PathEvent::Moved(path)),
+                Event::PathClosed(path) => self.on_path_event(state, PathEvent::Closed(path)),
+            }
+        }
+    }
+
+    fn on_established(self: &Arc<Self>, state: &mut ConnectionState, now: Time) {
+        let Some(connection) = &state.connection else { return };
+        let (role, peer) = (connection.role(), connection.peer());
+        if role == Role::Initiator {
+            return;
+        }
+        self.endpoint.lock().router.on_established(self.handle, role, peer);
+        state.span = telling::connection(self.handle, &peer, "server");
+        telling::opened(&state.span);
+        state.referenced = self.endpoint.on_accepted(self);
+        if !state.referenced {
+            state.close(now, 0, "the endpoint accepts no more connections");
+        }
+    }
+
+    fn on_path_event(&self, state: &mut ConnectionState, event: PathEvent) {
+        telling::path(state, event, |socket| self.endpoint.sockets.local_of(socket));
+        if state.path_events.len() == MOST_PATH_EVENTS {
+            state.path_events.pop_front();
+        }
+        state.path_events.push_back(event);
+        state.path_changes += 1;
+        self.wait.paths.notify_waiters();
+    }
+
+    /// A copy of the handshake's answer came over another path.
+    pub(crate) fn path_answered(&self, now: Time, address: PathAddress, payload: &[u8]) {
+        self.act(|connection| connection.path_answered(now, address, payload));
+    }
+}
+
+/// Where a connection stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Connecting,
+    /// Nobody answered.
+    Failed,
+    Open,
+    Closed(CloseReason),
+}
+
+/// A connection as its task and its handles see it.
+#[derive(Debug)]
+pub(crate) struct ConnectionState {
+    /// From the end of the handshake until nothing is left to say.
+    pub(crate) connection: Option<Connection>,
+    pub(crate) phase: Phase,
+    /// The application holds it, or it waits to be accepted.
+    pub(crate) referenced: bool,
+    /// The core has forgotten it.
+    pub(crate) gone: bool,
+    /// No task looks after it any more.
+    stopped: bool,
+    pub(crate) streams: BTreeMap<StreamId, StreamState>,
+    /// Streams of the peer that the application has not taken yet.
+    pub(crate) incoming: VecDeque<StreamId>,
+    last_stats: Option<ConnectionStats>,
+    /// What happened to paths and nobody has asked for yet, the newest only.
+    pub(crate) path_events: VecDeque<PathEvent>,
+    /// How many there have been.
+    pub(crate) path_changes: u64,
+    /// Under which its events are told.
+    pub(crate) span: Span,
+    /// Room for one datagram of any length, once one has been read.
+    datagram: Vec<u8>,
+}
+
+impl ConnectionState {
+    pub(crate) fn new(phase: Phase) -> Self {
+        ConnectionState {
+            connection: None,
+            phase,
+            referenced: false,
+            gone: false,
+            stopped: false,
+            streams: BTreeMap::new(),
+            incoming: VecDeque::new(),
+            last_stats: None,
+            path_events: VecDeque::new(),
+            path_changes: 0,
+            span: Span::none(),
+            datagram: Vec::new(),
+        }
+    }
+
+    /// Why the connection cannot be used, if it cannot.
+    pub(crate) fn error(&self) -> Option<ConnectionError> {
+        match &self.phase {
+            Phase::Closed(reason) => Some(ConnectionError::Closed(reason.clone())),
+            Phase::Open | Phase::Connecting if !self.stopped => None,
+            _ => Some(ConnectionError::Stopped),
+        }
+    }
+
+    /// The connection, if it can be used.
+    pub(crate) fn usable(&mut self) -> Result<&mut Connection, ConnectionError> {
+        match self.error() {
+            Some(error) => Err(error),
+            None => self.connection.as_mut().ok_or(ConnectionError::Stopped),
+        }
+    }
+
+    pub(crate) fn close(&mut self, now: Time, code: u64, reason: &str) {
+        if let Some(connection) = &mut self.connection {
+            connection.close(now, code, reason);
+        }
+    }
+
+    /// Figures as of now, or of the connection's end; `None` if it never began.
+    pub(crate) fn stats(&self) -> Option<ConnectionStats> {
+        let now = self.connection.as_ref().map(Connection::stats);
+        now.or_else(|| self.last_stats.clone())
+    }
+
+    /// The next datagram of the peer.
+    pub(crate) fn recv_datagram(&mut self) -> Option<Vec<u8>> {
+        let connection = self.connection.as_mut()?;
+        self.datagram.resize(usize::from(u16::MAX), 0);
+        let len = connection.recv_datagram(&mut self.datagram)?;
+        Some(self.datagram[..len.min(self.datagram.len())].to_vec())
+    }
+
+    fn on_stream_event(&mut self, event: StreamEvent, wait: &Wait) {
+        match event {
+            StreamEvent::Opened(id) => {
+                self.streams.entry(id).or_default();
+                self.incoming.push_back(id);
+                wait.incoming.notify_waiters();
+            }
+            StreamEvent::Openable => wait.openable.notify_waiters(),
+            StreamEvent::Datagram => wait.datagram.notify_waiters(),
+            StreamEvent::DatagramSpace => wait.datagram_space.notify_waiters(),
+            StreamEvent::Readable(id) => self.with_stream(id, |stream| wake(&mut stream.reader)),
+            StreamEvent::Reset { id, code } => self.with_stream(id, |stream| {
+                stream.reset = Some(code);
+                wake(&mut stream.reader);
+            }),
+            StreamEvent::Writable(id) => self.with_stream(id, |stream| wake(&mut stream.writer)),
+            StreamEvent::Stopped { id, .. } => self.with_stream(id, |stream| {
+                wake(&mut stream.writer);
+                wake(&mut stream.delivery);
+            }),
+            StreamEvent::Acked(id) => self.with_stream(id, |stream| {
+                stream.acked = true;
+                wake(&mut stream.delivery);
+            }),
+        }
+    }
+
+    fn with_stream(&mut self, id: StreamId, act: impl FnOnce(&mut StreamState)) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            act(stream);
+        }
+    }
+
+    /// Keeps what outlives the core's memory of the connection: figures, and bytes not read yet.
+    fn on_closed(&mut self, reason: CloseReason) {
+        telling::closed(&self.span, &reason);
+        self.phase = Phase::Closed(reason);
+        if let Some(connection) = &mut self.connection {
+            self.last_stats = Some(connection.stats());
+            let mut step = vec![0; DRAIN_STEP];
+            for (id, stream) in &mut self.streams {
+                let mut rest = Rest::default();
+                while let Ok(outcome) = connection.read(*id, &mut step) {
+                    rest.bytes.extend(&step[..outcome.n]);
+                    rest.finished = outcome.finished;
+                    if outcome.finished || outcome.n == 0 {
+                        break;
+                    }
+                }
+                stream.rest = Some(rest);
+            }
+        }
+        self.wake_streams();
+    }
+
+    fn wake_streams(&mut self) {
+        for stream in self.streams.values_mut() {
+            wake(&mut stream.reader);
+            wake(&mut stream.writer);
+            wake(&mut stream.delivery);
+        }
+    }
+}
+
+/// A stream as its halves see it.
+#[derive(Debug, Default)]
+pub(crate) struct StreamState {
+    pub(crate) reader: Option<Waker>,
+    pub(crate) writer: Option<Waker>,
+    /// Who waits until the peer has all of it.
+    pub(crate) delivery: Option<Waker>,
+    /// The peer has all of it.
+    pub(crate) acked: bool,
+    /// The peer has abandoned it, and why: told even if the core has forgotten the stream since.
+    pub(crate) reset: Option<u64>,
+    /// Halves that the application has dropped.
+    pub(crate) dropped: u8,
+    /// What was left to read when the connection closed.
+    pub(crate) rest: Option<Rest>,
+}
+
+/// Bytes that outlived their connection.
+#[derive(Debug, Default)]
+pub(crate) struct Rest {
+    pub(crate) bytes: VecDeque<u8>,
+    /// The stream ends after them.
+    pub(crate) finished: bool,
+}
+
+fn wake(waker: &mut Option<Waker>) {
+    if let Some(waker) = waker.take() {
+        waker.wake();
+    }
+}
