@@ -1,7 +1,8 @@
 //! `cargo xtask perf net`: one stream over loopback through Anabranch and through quinn, alternately,
-//! and the packet cipher alone. Only ratios of figures from one run mean anything on a shared machine.
+//! the packet cipher alone, and many connections at once. Only ratios of figures from one run mean anything on a shared machine.
 
 mod aead;
+mod crowd;
 mod ours;
 mod report;
 mod roofline;
@@ -35,7 +36,8 @@ fn measure(options: &Options) -> Result<(), Failure> {
         }
     }
     let aead = if options.aead { aead::measure(options.rounds)? } else { Vec::new() };
-    let report = Report::new(options, &series, aead);
+    let crowd = if options.crowd { Some(crowd::measure(options)?) } else { None };
+    let report = Report::new(options, &series, aead, crowd);
     if options.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {

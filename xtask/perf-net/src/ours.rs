@@ -29,7 +29,8 @@ pub fn transfer(options: &Options, settings: &[(String, String)]) -> Result<Samp
     Ok(Sample::new(bytes, sender, receiver))
 }
 
-fn endpoint_config(payload: u16, profile: Profile) -> Result<Config, Failure> {
+/// An endpoint whose datagrams have up to `payload` bytes; anybody may connect.
+pub fn endpoint_config(payload: u16, profile: Profile) -> Result<Config, Failure> {
     let transport = TransportConfig {
         max_datagram: payload,
         // Nothing larger is looked for, so that all rows have the same packets.
@@ -40,7 +41,8 @@ fn endpoint_config(payload: u16, profile: Profile) -> Result<Config, Failure> {
     Ok(Config { permitted: Permitted::Anyone, transport, ..Config::new(secret, profile) })
 }
 
-fn loopback() -> [SocketAddr; 1] {
+/// Any port of the loopback interface.
+pub fn loopback() -> [SocketAddr; 1] {
     [SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]
 }
 

@@ -5,6 +5,7 @@ use core::fmt;
 use serde::Serialize;
 
 use crate::aead::Rate;
+use crate::crowd::Crowd;
 use crate::run::{Options, Sample, Subject};
 
 /// A subject and its transfers.
@@ -48,11 +49,17 @@ pub struct Report {
     udp_payload: u16,
     rows: Vec<Row>,
     aead: Vec<Rate>,
+    crowd: Option<Crowd>,
 }
 
 impl Report {
     /// Medians of `series`, beside quinn's if it was run.
-    pub fn new(options: &Options, series: &[Series], aead: Vec<Rate>) -> Self {
+    pub fn new(
+        options: &Options,
+        series: &[Series],
+        aead: Vec<Rate>,
+        crowd: Option<Crowd>,
+    ) -> Self {
         let quinn = series.iter().find(|entry| matches!(entry.subject, Subject::Quinn));
         let theirs = quinn.map(|quinn| {
             let cpu = median(quinn, Sample::cpu_per_gb);
@@ -70,7 +77,7 @@ impl Report {
         });
         let rows = rows.collect();
         let (bytes, rounds, udp_payload) = (options.bytes, options.rounds, options.payload);
-        Report { bytes, rounds, udp_payload, rows, aead }
+        Report { bytes, rounds, udp_payload, rows, aead, crowd }
     }
 }
 
@@ -141,6 +148,13 @@ impl fmt::Display for Report {
                 f,
                 "ring AES-256-GCM, {} B: {:.1} Gb/s, {:.0} ns a packet",
                 rate.length, rate.seal_gbps, rate.seal_ns
+            )?;
+        }
+        if let Some(crowd) = &self.crowd {
+            writeln!(
+                f,
+                "{} connections at once: {:.2} Gb/s on one core, {:.2} on two, {:.2} times as many",
+                crowd.connections, crowd.one_core_gbps, crowd.two_cores_gbps, crowd.ratio
             )?;
         }
         Ok(())

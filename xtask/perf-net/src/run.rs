@@ -27,6 +27,8 @@ pub struct Options {
     pub json: bool,
     /// Measure the cipher too.
     pub aead: bool,
+    /// Measure many connections at once too.
+    pub crowd: bool,
     only: Option<String>,
 }
 
@@ -100,6 +102,7 @@ impl Options {
             payload: 1452,
             json: false,
             aead: true,
+            crowd: true,
             only: None,
         };
         while let Some(arg) = args.next() {
@@ -116,6 +119,7 @@ impl Options {
         }
         if let Some(only) = &options.only {
             options.aead = "aead".contains(only.as_str());
+            options.crowd = "100 connections".contains(only.as_str());
         }
         Ok(options)
     }

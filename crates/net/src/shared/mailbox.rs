@@ -10,6 +10,8 @@ use std::task::Waker;
 /// Bytes of short messages that wait for one task, at most: further ones are lost, as in a full kernel
 /// buffer.
 const MOST_COPIED: usize = 1 << 20;
+/// Room for short messages that is kept from one look to the next.
+const KEPT: usize = 1 << 16;
 /// Messages shorter than this are copied, so that they do not hold a whole receive buffer.
 const SHORT: usize = 1 << 13;
 
@@ -158,6 +160,7 @@ impl Letters {
             }
         }
         self.copied.clear();
+        self.copied.shrink_to(KEPT);
     }
 }
 

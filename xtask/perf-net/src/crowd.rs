@@ -1,0 +1,112 @@
+//! Many connections at once, on one core and on two: whether a server uses what it has.
+
+use std::time::Instant;
+
+use anabranch::{Connection, Endpoint, PathSpec, Profile, TrafficClass};
+use serde::Serialize;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinSet;
+
+use crate::Failure;
+use crate::ours::{endpoint_config, loopback};
+use crate::run::{Options, PIECE};
+
+/// Connections at once.
+const CONNECTIONS: u64 = 100;
+
+/// Medians over the rounds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Crowd {
+    /// How many connections there were.
+    pub connections: u64,
+    /// All of them together, both ends on one core.
+    pub one_core_gbps: f64,
+    /// The same on two cores.
+    pub two_cores_gbps: f64,
+    /// The second over the first.
+    pub ratio: f64,
+}
+
+/// Moves the bytes over all connections together, alternately on one core and on two.
+pub fn measure(options: &Options) -> Result<Crowd, Failure> {
+    let mut rounds = Vec::new();
+    for round in 0..options.rounds {
+        let (one, two) = (transfer(options, 1)?, transfer(options, 2)?);
+        eprintln!("round {}: {CONNECTIONS} connections: {one:.2} and {two:.2} Gb/s", round + 1);
+        rounds.push((one, two));
+    }
+    let median = |of: &dyn Fn(&(f64, f64)) -> f64| {
+        let mut values: Vec<f64> = rounds.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+    };
+    Ok(Crowd {
+        connections: CONNECTIONS,
+        one_core_gbps: median(&|round| round.0),
+        two_cores_gbps: median(&|round| round.1),
+        ratio: median(&|round| round.1 / round.0),
+    })
+}
+
+/// Gigabits per second of all connections with `cores` threads for both ends.
+fn transfer(options: &Options, cores: usize) -> Result<f64, Failure> {
+    let (bytes, payload) = (options.bytes / CONNECTIONS, options.payload);
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(cores).enable_all().build()?;
+    let work = async move {
+        let profile = Profile::named("anabranch").ok_or("the default profile is missing")?;
+        let server = Endpoint::bind(endpoint_config(payload, profile.clone())?, loopback())?;
+        let client = Endpoint::bind(endpoint_config(payload, profile.clone())?, loopback())?;
+        let (local, remote) = (client.local_addrs()[0], server.local_addrs()[0]);
+        let key = server.public_key();
+        let mut pairs = Vec::new();
+        for _ in 0..CONNECTIONS {
+            let paths = [PathSpec { local, remote }];
+            let (near, far) =
+                tokio::join!(client.connect(key, &paths, profile.clone()), server.accept());
+            pairs.push((near?, far.ok_or("the endpoint ended")?));
+        }
+        let start = Instant::now();
+        let mut transfers = JoinSet::new();
+        for (near, far) in pairs {
+            transfers.spawn(send(near, bytes));
+            transfers.spawn(receive(far, bytes));
+        }
+        while let Some(done) = transfers.join_next().await {
+            done.map_err(|_| "a transfer panicked")??;
+        }
+        Ok((bytes * CONNECTIONS) as f64 * 8e-9 / start.elapsed().as_secs_f64())
+    };
+    runtime.block_on(async { tokio::spawn(work).await.map_err(|_| "the transfers panicked")? })
+}
+
+async fn send(connection: Connection, bytes: u64) -> Result<(), Failure> {
+    let (mut stream, mut back) = connection.open_stream(TrafficClass::Bulk).await?;
+    let piece = vec![7; PIECE];
+    let mut left = bytes;
+    while left > 0 {
+        let part = piece.get(..left.min(PIECE as u64) as usize).unwrap_or(&piece);
+        stream.write_all(part).await?;
+        left -= part.len() as u64;
+    }
+    stream.finish()?;
+    // The other side finishes its half when it has read everything.
+    while back.read(&mut [0; 16]).await? > 0 {}
+    Ok(())
+}
+
+async fn receive(connection: Connection, bytes: u64) -> Result<(), Failure> {
+    let (mut back, mut stream) = connection.accept_stream().await?;
+    let mut piece = vec![0; PIECE];
+    let mut total = 0;
+    while let count @ 1.. = stream.read(&mut piece).await? {
+        total += count as u64;
+    }
+    if total != bytes {
+        return Err(format!("{total} of {bytes} bytes arrived").into());
+    }
+    back.finish()?;
+    // The peer closes when it has read the end.
+    connection.closed().await;
+    Ok(())
+}
