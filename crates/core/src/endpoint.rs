@@ -18,7 +18,8 @@ use crate::handshake::{DropReason, Permitted, ResponderConfig, Schedule};
 use crate::path::received::Ecn;
 use crate::path::{PathAddress, SocketId};
 use crate::profiles::Profile;
-use crate::wire::Role;
+use crate::wire::header::connection_of;
+use crate::wire::{ConnectionId, Role};
 
 /// Refused handshakes that wait to be told of, at most.
 const MAX_REFUSED: usize = 256;
@@ -187,15 +188,16 @@ impl Endpoint {
 
     /// A datagram arrived. Whatever is not understood is dropped.
     pub fn handle_datagram(&mut self, now: Time, datagram: Datagram<'_>) {
-        let route = self.router.handle_datagram(now, &datagram);
         let Datagram { socket, remote, ecn, payload } = datagram;
         let address = PathAddress { socket, remote };
-        match route {
-            Route::Packet(Handle(id)) => {
-                if let Some(connection) = self.connections.get_mut(&id) {
-                    connection.handle_packet(now, address, ecn, payload);
-                }
+        // Nearly all are packets of connections: these are not worth asking the router.
+        if let Some(ConnectionId(id)) = connection_of(payload) {
+            if let Some(connection) = self.connections.get_mut(&id) {
+                connection.handle_packet(now, address, ecn, payload);
             }
+            return;
+        }
+        match self.router.handle_datagram(now, address, payload) {
             Route::Answer(Handle(id)) => {
                 if let Some(connection) = self.connections.get_mut(&id) {
                     connection.path_answered(now, address, payload);

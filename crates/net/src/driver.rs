@@ -9,7 +9,7 @@ use self::outbox::Outbox;
 use crate::clock::Clock;
 use crate::shared::{ConnectionShared, Letters, Shared};
 use crate::socket::{Message, ReceiveBuffers, Socket};
-use anabranch_core::endpoint::{Datagram, Handle, Route};
+use anabranch_core::endpoint::{Handle, Route};
 use anabranch_core::path::received::Ecn;
 use anabranch_core::path::{PathAddress, SocketId};
 use anabranch_core::wire::ConnectionId;
@@ -222,27 +222,26 @@ impl<'a> Sorter<'a> {
             }
             return;
         }
-        for payload in buffer[..len].chunks_mut(stride) {
+        for payload in buffer[..len].chunks(stride) {
             self.handle_alone(address, ecn, payload);
         }
     }
 
     /// A datagram of a handshake, or one between those of other connections.
-    fn handle_alone(&mut self, address: PathAddress, ecn: Ecn, payload: &mut [u8]) {
-        let PathAddress { socket, remote } = address;
+    fn handle_alone(&mut self, address: PathAddress, ecn: Ecn, payload: &[u8]) {
+        if let Some(id) = connection_of(payload) {
+            if let Some(connection) = self.connection(id) {
+                connection.mailbox.post_copy(address, ecn, payload);
+            }
+            return;
+        }
         let now = self.shared.clock.now();
-        let datagram = Datagram { socket, remote, ecn, payload: &mut *payload };
-        let route = self.shared.lock().router.handle_datagram(now, &datagram);
+        let route = self.shared.lock().router.handle_datagram(now, address, payload);
         match route {
             Route::Nowhere => start(self.shared.take_events(now), self.largest),
             Route::Answer(handle) => {
                 if let Some(connection) = self.shared.connection(handle) {
                     connection.path_answered(now, address, payload);
-                }
-            }
-            Route::Packet(Handle(id)) => {
-                if let Some(connection) = self.connection(ConnectionId(id)) {
-                    connection.mailbox.post_copy(address, ecn, payload);
                 }
             }
         }

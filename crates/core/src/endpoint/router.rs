@@ -6,21 +6,18 @@ use std::net::SocketAddr;
 use anabranch_types::{PathId, Rng, Time};
 
 use super::admission::HalfOpen;
-use super::{ConnectConfig, ConnectError, Datagram, EndpointConfig, Handle};
+use super::{ConnectConfig, ConnectError, EndpointConfig, Handle};
 use crate::connection::{Connection, Earliest, Setup, TimeoutReason, Transmit};
 use crate::crypto::{Crypto, PublicKey, Session};
 use crate::handshake::message::{CookieReply, Response};
 use crate::handshake::{DropReason, Initiating, Opening, Permitted, Responding};
 use crate::path::received::Ecn;
 use crate::path::{PathAddress, SocketId};
-use crate::wire::header::connection_of;
 use crate::wire::{ConnectionId, PacketKind, Role, TransportParameters};
 
 /// Where a datagram belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// To this connection, by [`Connection::handle_packet`].
-    Packet(Handle),
     /// To this connection, by [`Connection::path_answered`]: its handshake is answered over another path.
     Answer(Handle),
     /// Nowhere: the handshake has taken it, or nobody wants it.
@@ -144,26 +141,16 @@ impl Router {
         }
     }
 
-    /// Where a datagram that has arrived belongs; one of a handshake is dealt with here.
-    pub fn handle_datagram(&mut self, now: Time, datagram: &Datagram<'_>) -> Route {
-        let address = PathAddress { socket: datagram.socket, remote: datagram.remote };
-        let payload = &*datagram.payload;
+    /// Where a datagram that has arrived from `address` belongs, other than to the connection that
+    /// [`connection_of`](crate::wire::header::connection_of) names; handshakes are dealt with here.
+    pub fn handle_datagram(&mut self, now: Time, address: PathAddress, payload: &[u8]) -> Route {
         match payload.first().copied().and_then(PacketKind::of) {
-            Some(PacketKind::Data) => match connection_of(payload) {
-                Some(ConnectionId(id)) => Route::Packet(Handle(id)),
-                None => Route::Nowhere,
-            },
-            Some(PacketKind::Initiation) => {
-                self.on_initiation(now, address, payload);
-                Route::Nowhere
-            }
-            Some(PacketKind::Response) => self.on_response(now, address, payload),
-            Some(PacketKind::CookieReply) => {
-                self.on_cookie_reply(now, address, payload);
-                Route::Nowhere
-            }
-            None => Route::Nowhere,
+            Some(PacketKind::Initiation) => self.on_initiation(now, address, payload),
+            Some(PacketKind::Response) => return self.on_response(now, address, payload),
+            Some(PacketKind::CookieReply) => self.on_cookie_reply(now, address, payload),
+            Some(PacketKind::Data) | None => {}
         }
+        Route::Nowhere
     }
 
     fn on_response(&mut self, now: Time, address: PathAddress, payload: &[u8]) -> Route {
