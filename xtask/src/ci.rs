@@ -28,6 +28,7 @@ const STEPS: &[Step] = &[
     Step { name: "unsafe", about: "`unsafe` only in the erasure kernels", run: keywords },
     Step { name: "size", about: "files and functions of readable length", run: size },
     Step { name: "clippy", about: "no lint speaks", run: clippy },
+    Step { name: "apart", about: "what builds in workspaces of its own", run: apart },
     Step { name: "deny", about: "licences, banned crates and sources", run: deny },
     Step { name: "doc", about: "the documentation builds without a warning", run: doc },
     Step { name: "wasm", about: "the I/O-free crates build for wasm32", run: wasm::build },
@@ -111,6 +112,15 @@ fn clippy(workspace: &Workspace) -> Result<String, String> {
     // The one target behind a feature of ours.
     let wasm_run = ["clippy", "--package=xtask", "--bin=wasm-run", "--features=wasm", "--locked"];
     process::run(workspace.cargo(&wasm_run).args(["--", "-D", "warnings"]))?;
+    Ok(String::new())
+}
+
+/// The fuzz targets and the comparison with quinn have dependencies that nothing else needs to build.
+fn apart(workspace: &Workspace) -> Result<String, String> {
+    for manifest in ["fuzz/Cargo.toml", "xtask/perf-net/Cargo.toml"] {
+        let check = ["check", "--quiet", "--locked", "--manifest-path", manifest];
+        process::run(&mut workspace.cargo(&check))?;
+    }
     Ok(String::new())
 }
 
