@@ -1,7 +1,7 @@
 //! Several connections of one pair of endpoints.
 
 use anabranch_core::profiles::Profile;
-use anabranch_sim::scenario::{FlowPlan, Plan};
+use anabranch_sim::scenario::{FlowPlan, Plan, Scenario};
 use core::time::Duration;
 
 fn plan(host: Option<&str>) -> Plan {
@@ -43,4 +43,49 @@ fn what_cannot_share_an_endpoint_is_refused() {
     narrow.flows[1].paths.pop();
     let error = narrow.run(1).expect_err("other paths").to_string();
     assert!(error.contains("flow.2") && error.contains("paths"), "{error}");
+}
+
+/// The flows of [`plan`] as a file has them.
+fn file(edit: impl Fn(&str) -> String) -> Result<Scenario, String> {
+    let text = r#"
+        name = "hosts"
+        duration = "200s"
+        [[path]]
+        name = "a"
+        rate = "2mbit"
+        delay = "10ms"
+        [[path]]
+        name = "b"
+        rate = "1mbit"
+        delay = "40ms"
+        [[flow]]
+        name = "first"
+        profile = "anabranch"
+        host = "server"
+        traffic = "size:1MB"
+        [[flow]]
+        name = "second"
+        profile = "uncoded"
+        host = "server"
+        start = "300ms"
+        traffic = "size:100kB"
+    "#;
+    Scenario::parse(&edit(text), "hosts.toml")
+        .map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+}
+
+#[test]
+fn a_file_puts_flows_at_a_host() {
+    let scenario = file(str::to_owned).expect("a scenario");
+    let plan = scenario.plan(&scenario.points()[0]).expect("a plan");
+    assert!(plan.flows.iter().all(|flow| flow.host.as_deref() == Some("server")));
+    let shared = plan.run(1).expect("it runs");
+    assert!(shared.flows.iter().all(|flow| flow.done && flow.failure.is_none()));
+
+    let other_paths = file(|text| text.replace("start = ", "paths = [\"a\"]\nstart = "));
+    let error = other_paths.expect_err("other paths");
+    assert!(error.contains("host") && error.contains("paths"), "{error}");
+    let tcp = file(|text| text.replace("\"uncoded\"", "\"tcp:newreno\""));
+    let error = tcp.expect_err("over TCP");
+    assert!(error.contains("host") && error.contains("TCP"), "{error}");
 }

@@ -8,7 +8,7 @@ use anabranch_policy::view::{MAX_PATHS, TrafficClass};
 use anabranch_types::DataSize;
 
 use super::plan::{FlowPlan, LoadPlan, PathPlan};
-use super::profiles;
+use super::profiles::{self, Protocol};
 use super::reader::{Part, Section};
 use super::topology::{Network, RECEIVER, SENDER, name, numbered};
 use super::variant;
@@ -28,11 +28,13 @@ pub(super) fn flows(file: &Section<'_>, network: &Network) -> Vec<FlowPlan> {
         for number in 1..=count {
             let section = numbered(&section, number);
             let Some(flow) = flow(&section, &group, network) else { continue };
-            if section.flag("per-path").unwrap_or(false) {
-                let alone =
-                    |path: &PathPlan| FlowPlan { paths: vec![path.clone()], ..flow.clone() };
-                flows.extend(flow.paths.iter().map(alone));
-            } else {
+            let alone = |path: &PathPlan| FlowPlan { paths: vec![path.clone()], ..flow.clone() };
+            let repeated = match section.flag("per-path") {
+                Some(true) => flow.paths.iter().map(alone).collect(),
+                _ => vec![flow],
+            };
+            for flow in repeated {
+                check_host(&section, &flow, &flows);
                 flows.push(flow);
             }
         }
@@ -112,8 +114,21 @@ fn flow(section: &Section<'_>, group: &str, network: &Network) -> Option<FlowPla
         class: class(section).unwrap_or(TrafficClass::Bulk),
         stop,
         key_limit,
-        host: None,
+        host: section.text("host"),
     })
+}
+
+/// Complains about a flow that cannot share the endpoints of its host with those before it.
+fn check_host(section: &Section<'_>, flow: &FlowPlan, before: &[FlowPlan]) {
+    let Some(host) = &flow.host else { return };
+    if !matches!(flow.protocol, Protocol::Core(_)) {
+        section.complain("host", "given to a flow over TCP", "a core profile, or no host");
+    }
+    let same = |other: &&FlowPlan| other.host.as_ref() == Some(host);
+    if before.iter().find(same).is_some_and(|other| other.paths != flow.paths) {
+        let what = format!("'{host}', whose first flow has other paths");
+        section.complain("host", what, "the same paths for all flows of a host");
+    }
 }
 
 /// The paths a flow or load may use: those it names, the route between its ends, or all there are.

@@ -257,6 +257,12 @@ pub const FLOW: &[KeySpec] = &[
     ),
     optional("stop", Kind::Time, "never", "when the application stops; what it wrote is delivered"),
     optional(
+        "host",
+        Kind::Name,
+        "one of its own",
+        "core flows of one host share an endpoint at either end, and use the same paths",
+    ),
+    optional(
         "policy",
         Kind::Table(POLICY),
         "as the profile",
