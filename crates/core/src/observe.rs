@@ -88,8 +88,8 @@ pub enum Observation {
     Congestion {
         /// The path.
         path: PathId,
-        /// Window, bytes.
-        window: u64,
+        /// Congestion window, bytes.
+        cwnd: u64,
         /// Pacing rate, bits per second (0: not paced).
         pacing_bps: u64,
         /// Controller state.

@@ -19,7 +19,7 @@ const MEGABYTE: usize = 1_000_000;
 /// A window that does not move: right where somebody else shares out the capacity.
 #[derive(Debug)]
 struct Steady {
-    window: u64,
+    cwnd: u64,
     /// What all paths have had acknowledged, for the application to look at.
     acknowledged: Arc<AtomicU64>,
 }
@@ -32,11 +32,11 @@ impl CongestionController for Steady {
     fn on_timeout(&mut self, _event: &TimeoutEvent) {}
 
     fn set_packet_size(&mut self, bytes: u64) {
-        self.window = self.window.max(bytes);
+        self.cwnd = self.cwnd.max(bytes);
     }
 
-    fn window(&self) -> u64 {
-        self.window
+    fn cwnd(&self) -> u64 {
+        self.cwnd
     }
 
     fn phase(&self) -> &'static str {
@@ -84,7 +84,7 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let mut profile = Profile::named("anabranch").ok_or("no such profile")?;
     profile.set_congestion("steady", move |packet_size| {
         let acknowledged = Arc::clone(&counter);
-        Box::new(Steady { window: 50 * packet_size, acknowledged })
+        Box::new(Steady { cwnd: 50 * packet_size, acknowledged })
     });
     profile.set_scheduler("in-order", || Box::new(InOrder));
 

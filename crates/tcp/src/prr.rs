@@ -9,7 +9,7 @@ pub(crate) struct Prr {
     delivered: u64,
     out: u64,
     mss: u64,
-    window: u64,
+    cwnd: u64,
 }
 
 impl Prr {
@@ -18,7 +18,7 @@ impl Prr {
     pub(crate) fn new(flight: u64, ssthresh: u64, mss: u32) -> Self {
         let mss = u64::from(mss);
         // Until the first acknowledgement is counted only the first retransmission may leave.
-        Prr { ssthresh, flight: flight.max(mss), delivered: 0, out: 0, mss, window: 0 }
+        Prr { ssthresh, flight: flight.max(mss), delivered: 0, out: 0, mss, cwnd: 0 }
     }
 
     /// An acknowledgement delivered `delivered` bytes and left `pipe` in the network; `progress` if
@@ -39,7 +39,7 @@ impl Prr {
         if self.out == 0 {
             allowed = allowed.max(self.mss);
         }
-        self.window = pipe + allowed;
+        self.cwnd = pipe + allowed;
     }
 
     /// Bytes left during the recovery.
@@ -48,8 +48,8 @@ impl Prr {
     }
 
     /// The congestion window in force until the next acknowledgement.
-    pub(crate) fn window(&self) -> u64 {
-        self.window
+    pub(crate) fn cwnd(&self) -> u64 {
+        self.cwnd
     }
 }
 
@@ -71,7 +71,7 @@ mod tests {
             let delivered = if ack == 0 { 3000 } else { 1000 };
             prr.on_ack(delivered, pipe, false);
             let mut now = 0;
-            while pipe + 1000 <= prr.window() {
+            while pipe + 1000 <= prr.cwnd() {
                 pipe += 1000;
                 prr.on_sent(1000);
                 now += 1;
@@ -89,22 +89,22 @@ mod tests {
     fn below_the_threshold_the_pipe_grows_back_slowly() {
         let mut prr = Prr::new(20_000, 10_000, MSS);
         prr.on_ack(3000, 2000, false);
-        assert_eq!(prr.window(), 5000);
+        assert_eq!(prr.cwnd(), 5000);
         prr.on_sent(3000);
         prr.on_ack(1000, 4000, false);
-        assert_eq!(prr.window(), 5000);
+        assert_eq!(prr.cwnd(), 5000);
         prr.on_sent(1000);
         prr.on_ack(1000, 4000, true);
-        assert_eq!(prr.window(), 6000);
+        assert_eq!(prr.cwnd(), 6000);
     }
 
     #[test]
     fn the_first_retransmission_is_always_allowed() {
         let mut prr = Prr::new(100_000, 2000, MSS);
         prr.on_ack(1000, 99_000, false);
-        assert_eq!(prr.window(), 100_000);
+        assert_eq!(prr.cwnd(), 100_000);
         prr.on_sent(1000);
         prr.on_ack(1000, 98_000, false);
-        assert_eq!(prr.window(), 98_000);
+        assert_eq!(prr.cwnd(), 98_000);
     }
 }

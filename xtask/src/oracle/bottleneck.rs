@@ -63,7 +63,7 @@ impl Bottleneck {
             goodput_mbps: agent.acknowledged() as f64 * 8e-6 / SECONDS as f64,
             timeouts: counters.timeouts as f64,
             retransmissions: counters.retransmissions as f64,
-            cuts: counters.window_cuts as f64,
+            cuts: counters.cwnd_reductions as f64,
         })
     }
 }

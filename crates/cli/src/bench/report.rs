@@ -202,7 +202,7 @@ impl PathSpan {
             packets: counters.sent_packets.saturating_sub(before.packets),
             lost_packets: counters.lost_packets.saturating_sub(before.lost),
             rtt_us: path.rtt.smoothed.as_micros() as u64,
-            snd_cwnd: path.window,
+            snd_cwnd: path.cwnd,
         }
     }
 }

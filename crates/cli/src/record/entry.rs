@@ -65,7 +65,13 @@ pub enum Entry {
     /// A path changed its state.
     PathState { path: u32, state: Word, reason: Word },
     /// A congestion window or pacing rate changed.
-    Congestion { path: u32, window: u64, pacing_bps: u64, phase: Word },
+    Congestion {
+        path: u32,
+        #[serde(rename = "window")]
+        cwnd: u64,
+        pacing_bps: u64,
+        phase: Word,
+    },
     /// The recording is complete, but for so many events that came faster than the disk took them.
     End { missed: u64 },
 }
@@ -105,8 +111,8 @@ impl From<&Observation> for Entry {
                 state: state_name(state).into(),
                 reason: reason.into(),
             },
-            Observation::Congestion { path, window, pacing_bps, phase } => {
-                Entry::Congestion { path: path.0, window, pacing_bps, phase: phase.into() }
+            Observation::Congestion { path, cwnd, pacing_bps, phase } => {
+                Entry::Congestion { path: path.0, cwnd, pacing_bps, phase: phase.into() }
             }
         }
     }
@@ -140,7 +146,7 @@ mod tests {
             Observation::Reinjected { path, packets: 3 },
             Observation::PathMtu { path, bytes: 1500, reason: "a probe arrived" },
             Observation::PathState { path, state: PathState::Suspect, reason: "silence" },
-            Observation::Congestion { path, window: 1, pacing_bps: 2, phase: "startup" },
+            Observation::Congestion { path, cwnd: 1, pacing_bps: 2, phase: "startup" },
         ];
         for observation in observations {
             let line = Line::new(Time::from_nanos(5), &observation);

@@ -126,7 +126,7 @@ const PATH_FIGURES: &[PathFigure] = &[
         vec![("send", f64::from(path.mtu))]
     }),
     ("path_congestion_window_bytes", "gauge", "Congestion window.", |path| {
-        vec![("send", path.window as f64)]
+        vec![("send", path.cwnd as f64)]
     }),
     ("path_bytes_in_flight", "gauge", "Bytes sent and not accounted for.", |path| {
         vec![("send", path.bytes_in_flight as f64)]

@@ -58,12 +58,12 @@ fn sentence(header: &Header, line: &Line) -> String {
         Entry::PathState { path, state, reason } => {
             format!("{}: became {state} ({reason})", name(path))
         }
-        Entry::Congestion { path, window, pacing_bps, phase } => {
+        Entry::Congestion { path, cwnd, pacing_bps, phase } => {
             let pacing = match pacing_bps {
                 0 => String::new(),
                 bps => format!(", paced at {} Mb/s", format::mbps(*bps as f64 / 1e6)),
             };
-            format!("{}: window {}{pacing} ({phase})", name(path), format::bytes(*window))
+            format!("{}: window {}{pacing} ({phase})", name(path), format::bytes(*cwnd))
         }
         Entry::End { missed: 0 } => "the recording ends".to_owned(),
         Entry::End { missed } => format!(

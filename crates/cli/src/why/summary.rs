@@ -253,10 +253,10 @@ impl Summary {
                 state: state.to_string(),
                 reason: reason.to_string(),
             }),
-            Entry::Congestion { path, window, pacing_bps, phase } => {
+            Entry::Congestion { path, cwnd, pacing_bps, phase } => {
                 let path = self.paths.entry(*path).or_default();
                 let sums = path.congestion.get_or_insert_with(|| CongestionSums::new(line.t));
-                sums.add(line.t, *window, *pacing_bps, phase);
+                sums.add(line.t, *cwnd, *pacing_bps, phase);
             }
             Entry::WindowClosed { .. }
             | Entry::RepairsDue { .. }
@@ -325,10 +325,10 @@ impl CongestionSums {
         }
     }
 
-    fn add(&mut self, t: u64, window: u64, pacing_bps: u64, phase: &str) {
-        self.min = self.min.min(window);
-        self.max = self.max.max(window);
-        self.last = window;
+    fn add(&mut self, t: u64, cwnd: u64, pacing_bps: u64, phase: &str) {
+        self.min = self.min.min(cwnd);
+        self.max = self.max.max(cwnd);
+        self.last = cwnd;
         self.pacing_bps = pacing_bps;
         if self.phase != phase {
             self.leave_phase(t);

@@ -314,7 +314,7 @@ impl Connection {
         }
         self.refresh_views(now);
         let (path, views) = self.paths.with_views(slot);
-        let before = path.congestion.window();
+        let before = path.congestion.cwnd();
         let event = AckEvent {
             now,
             acked_bytes: outcome.acked_bytes,
@@ -336,14 +336,14 @@ impl Connection {
         };
         path.congestion.on_ack(&event, views);
         path.update_pacing(now);
-        let window = path.congestion.window();
+        let cwnd = path.congestion.cwnd();
         let (id, phase) = (path.id, path.congestion.phase());
         let pacing_bps = path.congestion.pacing_rate().map_or(0, |rate| rate.as_bps());
-        if window < before {
-            self.on_cwnd_reduced(now, slot, window);
+        if cwnd < before {
+            self.on_cwnd_reduced(now, slot, cwnd);
         }
-        if window != before {
-            self.observe(now, Observation::Congestion { path: id, window, pacing_bps, phase });
+        if cwnd != before {
+            self.observe(now, Observation::Congestion { path: id, cwnd, pacing_bps, phase });
         }
     }
 

@@ -129,7 +129,7 @@ impl Connection {
     fn mtu_probe_due(&self, now: Time, slot: PathIndex) -> Option<u16> {
         let path = &self.paths[slot];
         let size = path.mtu.probe_due(now)?;
-        let has_room = path.congestion.window() >= 2 * (u64::from(size) + UDP_OVERHEAD);
+        let has_room = path.congestion.cwnd() >= 2 * (u64::from(size) + UDP_OVERHEAD);
         let answers = path.liveness.timeouts() == 0 && path.liveness.probes() == 0;
         let asks =
             has_room && answers && self.paths[slot].is_usable() && self.send.totals().sources > 0;

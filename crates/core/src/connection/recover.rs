@@ -50,9 +50,9 @@ impl Connection {
                     self.copy_oldest(slot);
                 }
             }
-            RecoveryAction::Unbind(path, window) => {
+            RecoveryAction::Unbind(path, cwnd) => {
                 if let Some(slot) = self.paths.open(path) {
-                    self.unqueue(now, slot, window);
+                    self.unqueue(now, slot, cwnd);
                 }
             }
         }
@@ -69,20 +69,20 @@ impl Connection {
         }
     }
 
-    /// Of what is assigned to a path, leaves it the oldest `window` bytes.
-    fn unqueue(&mut self, now: Time, slot: PathIndex, window: u64) {
-        self.write_off(now, slot, window);
+    /// Of what is assigned to a path, leaves it the oldest `cwnd` bytes.
+    fn unqueue(&mut self, now: Time, slot: PathIndex, cwnd: u64) {
+        self.write_off(now, slot, cwnd);
         let path = &self.paths[slot];
-        let free = window.saturating_sub(path.sent.bytes_in_flight) / path.packet_size.max(1);
+        let free = cwnd.saturating_sub(path.sent.bytes_in_flight) / path.packet_size.max(1);
         self.take_back(slot, usize::try_from(free).unwrap_or(usize::MAX));
     }
 
-    pub(super) fn on_cwnd_reduced(&mut self, now: Time, slot: PathIndex, window: u64) {
+    pub(super) fn on_cwnd_reduced(&mut self, now: Time, slot: PathIndex, cwnd: u64) {
         let path = self.paths[slot].id;
-        let event = RecoveryEvent::WindowCut { path, window };
+        let event = RecoveryEvent::CwndReduced { path, cwnd };
         let action = self.policies.recovery.on_event(now, event, self.paths.views());
         self.carry_out(now, action, None);
-        self.tell_scheduler(now, [SchedulerEvent::WindowCut(path, window)]);
+        self.tell_scheduler(now, [SchedulerEvent::CwndReduced(path, cwnd)]);
     }
 
     /// No feedback about a path for a timeout.
@@ -90,7 +90,7 @@ impl Connection {
         let alternatives = self.has_alternative(slot);
         let loses_flight = self.policies.detector.timeout_loses_flight();
         let path = &mut self.paths[slot];
-        let before = path.congestion.window();
+        let before = path.congestion.cwnd();
         path.counters.timeouts += 1;
         let probes = if path.state() == PathState::Suspect { 1 } else { PROBES };
         let (id, consecutive) = (path.id, path.liveness.on_timeout(now, probes));
@@ -102,7 +102,7 @@ impl Connection {
             path.congestion.on_timeout(&TimeoutEvent { now, bytes_in_flight, consecutive });
             path.update_pacing(now);
         }
-        let window = path.congestion.window();
+        let cwnd = path.congestion.cwnd();
         self.observe(now, Observation::Timeout { path: id, consecutive });
         if loses_flight {
             self.lose_flight(now, slot);
@@ -110,8 +110,8 @@ impl Connection {
         let event = RecoveryEvent::Timeout { path: id, consecutive, alternatives };
         let action = self.policies.recovery.on_event(now, event, self.paths.views());
         self.carry_out(now, action, None);
-        if window < before {
-            self.on_cwnd_reduced(now, slot, window);
+        if cwnd < before {
+            self.on_cwnd_reduced(now, slot, cwnd);
         }
         if alternatives && self.seems_dead(slot) {
             self.suspect(now, slot, "nothing heard for a probe timeout");

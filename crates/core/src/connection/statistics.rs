@@ -59,7 +59,7 @@ pub struct PathStats {
     /// Loss estimate.
     pub loss: LossView,
     /// Congestion window, bytes.
-    pub window: u64,
+    pub cwnd: u64,
     /// Bytes in flight.
     pub bytes_in_flight: u64,
     /// Pacing rate.
@@ -104,7 +104,7 @@ impl Connection {
             mtu: path.ip_mtu(),
             rtt: path.rtt.view(),
             loss: path.loss,
-            window: path.congestion.window(),
+            cwnd: path.congestion.cwnd(),
             bytes_in_flight: path.sent.bytes_in_flight,
             pacing_rate: path.congestion.pacing_rate().unwrap_or(Bitrate::ZERO),
             phase: path.congestion.phase(),

@@ -171,7 +171,7 @@ impl Connection {
         let path = &mut self.paths[slot];
         path.turn.idle(self.attention.changes());
         // The window has room and there is nothing to fill it with.
-        if path.window_open() {
+        if path.cwnd_open() {
             path.rate.on_app_limited();
         }
         None

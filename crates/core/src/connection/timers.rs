@@ -91,7 +91,7 @@ impl Connection {
         let queue = &path.queue;
         earliest.add(queue.next_ripening(), TimeoutReason::Scheduler);
         let pacing = path.pacer.next_send(path.packet_size);
-        if !path.window_open() || pacing == Time::ZERO {
+        if !path.cwnd_open() || pacing == Time::ZERO {
             earliest.add(path.turn.hold_until(), TimeoutReason::Scheduler);
             return;
         }

@@ -94,10 +94,10 @@ fn audit(rogue: &mut Rogue, widest: &mut BTreeMap<PathId, u64>) {
     let stats = connection.stats();
     assert!(stats.paths.len() <= 8, "{} paths", stats.paths.len());
     for path in &stats.paths {
-        let window = widest.entry(path.id).or_insert(20_000);
-        *window = path.window.max(*window);
+        let cwnd = widest.entry(path.id).or_insert(20_000);
+        *cwnd = path.cwnd.max(*cwnd);
         // Probes may leave beyond the window, but few.
-        assert!(path.bytes_in_flight <= *window + 200_000, "{path:?}");
+        assert!(path.bytes_in_flight <= *cwnd + 200_000, "{path:?}");
     }
 }
 

@@ -251,14 +251,14 @@ impl Path {
     }
 
     /// Whether the congestion window admits a full packet.
-    pub fn window_open(&self) -> bool {
-        self.sent.bytes_in_flight + self.packet_size <= self.congestion.window()
+    pub fn cwnd_open(&self) -> bool {
+        self.sent.bytes_in_flight + self.packet_size <= self.congestion.cwnd()
             || self.sent.bytes_in_flight == 0
     }
 
     /// Whether window and pacer admit a full packet now.
     pub fn ready(&self, now: Time) -> bool {
-        self.window_open() && self.pacer.next_send(self.packet_size) <= now
+        self.cwnd_open() && self.pacer.next_send(self.packet_size) <= now
     }
 
     /// When the probe timer fires: no feedback for a timeout while something is in flight.
@@ -347,7 +347,7 @@ impl Path {
             slot,
             state: self.state,
             backup: self.backup,
-            cwnd: self.congestion.window(),
+            cwnd: self.congestion.cwnd(),
             ssthresh: self.congestion.ssthresh(),
             bytes_in_flight: self.sent.bytes_in_flight,
             bytes_queued: self.queue.len() as u64 * self.packet_size,
@@ -357,7 +357,7 @@ impl Path {
             pacing_rate: self.congestion.pacing_rate().unwrap_or(Bitrate::ZERO),
             rate: self.congestion.bandwidth().unwrap_or_else(|| {
                 let rtt = self.rtt.view().smoothed;
-                Bitrate::from_transfer(self.congestion.window(), rtt)
+                Bitrate::from_transfer(self.congestion.cwnd(), rtt)
             }),
             rtt: self.rtt.view(),
             rto: self.liveness.timeout(timeout),

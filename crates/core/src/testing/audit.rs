@@ -22,9 +22,9 @@ impl Flight {
         let after = connection.stats();
         for path in &after.paths {
             let earlier = before.paths.iter().find(|earlier| earlier.id == path.id);
-            let (flying, window) =
-                earlier.map_or((0, 0), |earlier| (earlier.bytes_in_flight, earlier.window));
-            let allowed = flying.max(window).max(path.window) + BEYOND;
+            let (flying, cwnd) =
+                earlier.map_or((0, 0), |earlier| (earlier.bytes_in_flight, earlier.cwnd));
+            let allowed = flying.max(cwnd).max(path.cwnd) + BEYOND;
             assert!(path.bytes_in_flight <= allowed, "{flying} before, then {path:?}");
         }
     }

@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use crate::congestion::coupling::{largest_rate, total_rate};
-use crate::congestion::window::{AdditiveWindow, WindowRule};
+use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};
 use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
@@ -21,7 +21,7 @@ pub const ENTRY: Entry = Entry {
 /// well-known implementation truncates it.
 #[derive(Clone, Debug)]
 pub struct Balia {
-    window: AdditiveWindow,
+    cwnd: AdditiveCwnd,
 }
 
 /// Makes it from its options.
@@ -30,37 +30,37 @@ pub fn build(
     packet_size: u64,
 ) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
-    Ok(Box::new(Balia { window: AdditiveWindow::new(initial, packet_size) }))
+    Ok(Box::new(Balia { cwnd: AdditiveCwnd::new(initial, packet_size) }))
 }
 
 impl Balia {
     /// x = w/rtt of this path and a = max x/x, at least 1.
     fn rate(&self, rtt: Duration, siblings: &[PathView]) -> (f64, f64) {
-        let x = self.window.bytes() as f64 / rtt.as_secs_f64().max(1e-6);
+        let x = self.cwnd.bytes() as f64 / rtt.as_secs_f64().max(1e-6);
         (x, (largest_rate(siblings) / x).max(1.0))
     }
 }
 
-impl WindowRule for Balia {
-    fn additive(&self) -> &AdditiveWindow {
-        &self.window
+impl CwndRule for Balia {
+    fn additive(&self) -> &AdditiveCwnd {
+        &self.cwnd
     }
 
-    fn additive_mut(&mut self) -> &mut AdditiveWindow {
-        &mut self.window
+    fn additive_mut(&mut self) -> &mut AdditiveCwnd {
+        &mut self.cwnd
     }
 
     fn acked(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let (x, a) = self.rate(event.rtt.smoothed, siblings);
-        let window = &mut self.window;
-        if window.congested(event) {
-            let cut = window.bytes() as f64 / 2.0 * a.min(1.5);
-            window.cut(event.now, window.bytes().saturating_sub(cut as u64), 2);
-        } else if window.may_grow(event) {
+        let cwnd = &mut self.cwnd;
+        if cwnd.congested(event) {
+            let cut = cwnd.bytes() as f64 / 2.0 * a.min(1.5);
+            cwnd.cut(event.now, cwnd.bytes().saturating_sub(cut as u64), 2);
+        } else if cwnd.may_grow(event) {
             // x/(rtt·(Σx)²) per acknowledged packet is (x/Σx)² in units of 1/w.
             let share = x / total_rate(siblings).max(x);
             let factor = share * share * (1.0 + a) / 2.0 * (4.0 + a) / 5.0;
-            window.grow_by(event.acked_bytes, factor);
+            cwnd.grow_by(event.acked_bytes, factor);
         }
     }
 }

@@ -4,7 +4,7 @@
 use anabranch_types::{Bitrate, Time};
 use core::time::Duration;
 
-use crate::congestion::window::MAX_WINDOW;
+use crate::congestion::cwnd::MAX_CWND;
 use crate::congestion::{AckEvent, CongestionController, SentEvent, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
@@ -23,7 +23,7 @@ const HIGH_GAIN: f64 = 2.885;
 /// Pacing gains of the eight phases of bandwidth probing, one round trip each.
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 /// Window over the bandwidth-delay product outside startup.
-const WINDOW_GAIN: f64 = 2.0;
+const CWND_GAIN: f64 = 2.0;
 /// Rounds that the bandwidth filter remembers.
 const BANDWIDTH_ROUNDS: usize = 10;
 /// How long a least RTT is believed.
@@ -47,7 +47,7 @@ pub struct Bbr {
     state: State,
     packet: u64,
     initial: u64,
-    window: u64,
+    cwnd: u64,
     pacing: Option<Bitrate>,
     gain: f64,
     /// Largest delivery rate of each of the last rounds, bits per second, by round modulo the length.
@@ -85,12 +85,12 @@ pub fn build(
     packet_size: u64,
 ) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
-    let packet = packet_size.clamp(1, MAX_WINDOW / 1024);
+    let packet = packet_size.clamp(1, MAX_CWND / 1024);
     Ok(Box::new(Bbr {
         state: State::Startup,
         packet,
         initial,
-        window: initial * packet,
+        cwnd: initial * packet,
         pacing: None,
         gain: HIGH_GAIN,
         rates: [0; BANDWIDTH_ROUNDS],
@@ -131,30 +131,30 @@ impl CongestionController for Bbr {
             self.idle_restart = false;
         }
         self.set_pacing(self.gain);
-        self.update_window(event);
+        self.update_cwnd(event);
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent) {
         if self.recovery.is_none() && self.state != State::ProbeRtt {
-            self.saved = self.window;
+            self.saved = self.cwnd;
         }
         self.recovery = Some(Recovery { started: event.now, round: self.round });
-        self.window = self.packet;
+        self.cwnd = self.packet;
         self.full_rate = 0;
         self.full_rounds = 0;
     }
 
     fn penalise(&mut self) {
-        self.window = (self.window / 2).max(self.packet);
+        self.cwnd = (self.cwnd / 2).max(self.packet);
     }
 
     fn set_packet_size(&mut self, bytes: u64) {
-        self.packet = bytes.clamp(1, MAX_WINDOW / 1024);
-        self.window = self.window.max(self.packet);
+        self.packet = bytes.clamp(1, MAX_CWND / 1024);
+        self.cwnd = self.cwnd.max(self.packet);
     }
 
-    fn window(&self) -> u64 {
-        self.window
+    fn cwnd(&self) -> u64 {
+        self.cwnd
     }
 
     fn pacing_rate(&self) -> Option<Bitrate> {
@@ -217,7 +217,7 @@ impl Bbr {
             self.min_rtt = Some(event.rtt.latest);
             self.min_rtt_at = event.now;
             if expired && had_one && !self.idle_restart && self.state != State::ProbeRtt {
-                self.saved = if self.recovery.is_some() { self.saved } else { self.window };
+                self.saved = if self.recovery.is_some() { self.saved } else { self.cwnd };
                 self.state = State::ProbeRtt;
                 self.gain = 1.0;
                 self.probe_rtt_done = None;
@@ -233,15 +233,15 @@ impl Bbr {
         {
             self.recovery = None;
             if self.state != State::ProbeRtt {
-                self.window = self.window.max(self.saved);
+                self.cwnd = self.cwnd.max(self.saved);
             }
         }
         if event.lost_packets > 0 && self.recovery.is_none() {
             if self.state != State::ProbeRtt {
-                self.saved = self.window;
+                self.saved = self.cwnd;
             }
             self.recovery = Some(Recovery { started: event.now, round: self.round });
-            self.window = event.bytes_in_flight.saturating_add(event.acked_bytes).min(MAX_WINDOW);
+            self.cwnd = event.bytes_in_flight.saturating_add(event.acked_bytes).min(MAX_CWND);
         }
     }
 
@@ -312,7 +312,7 @@ impl Bbr {
             }
             Some(done) if event.now >= done && self.round > self.probe_rtt_round => {
                 self.min_rtt_at = event.now;
-                self.window = self.window.max(self.saved);
+                self.cwnd = self.cwnd.max(self.saved);
                 if self.filled {
                     self.start_probing(event.now);
                 } else {
@@ -339,30 +339,30 @@ impl Bbr {
         }
     }
 
-    fn update_window(&mut self, event: &AckEvent) {
+    fn update_cwnd(&mut self, event: &AckEvent) {
         let gain = match self.state {
             State::Startup | State::Drain => HIGH_GAIN,
-            State::ProbeBandwidth | State::ProbeRtt => WINDOW_GAIN,
+            State::ProbeBandwidth | State::ProbeRtt => CWND_GAIN,
         };
         // Three packets of slack keep delayed and batched acknowledgements from stalling the sender.
         let target = self.product(gain).saturating_add(3 * self.packet);
-        let acked = event.acked_bytes.min(MAX_WINDOW);
+        let acked = event.acked_bytes.min(MAX_CWND);
         if let Some(recovery) = self.recovery {
-            self.window = self.window.saturating_sub(event.lost_bytes).max(self.packet);
+            self.cwnd = self.cwnd.saturating_sub(event.lost_bytes).max(self.packet);
             if recovery.round == self.round {
-                let conserved = event.bytes_in_flight.min(MAX_WINDOW) + acked;
-                self.window = self.window.max(conserved).min(MAX_WINDOW);
+                let conserved = event.bytes_in_flight.min(MAX_CWND) + acked;
+                self.cwnd = self.cwnd.max(conserved).min(MAX_CWND);
                 return;
             }
         }
         if self.filled {
-            self.window = (self.window + acked).min(target);
-        } else if self.window < target || event.total_delivered < self.initial * self.packet {
-            self.window += acked;
+            self.cwnd = (self.cwnd + acked).min(target);
+        } else if self.cwnd < target || event.total_delivered < self.initial * self.packet {
+            self.cwnd += acked;
         }
-        self.window = self.window.clamp(MIN_PACKETS * self.packet, MAX_WINDOW);
+        self.cwnd = self.cwnd.clamp(MIN_PACKETS * self.packet, MAX_CWND);
         if self.state == State::ProbeRtt {
-            self.window = self.window.min(MIN_PACKETS * self.packet);
+            self.cwnd = self.cwnd.min(MIN_PACKETS * self.packet);
         }
     }
 }

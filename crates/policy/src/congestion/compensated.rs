@@ -8,8 +8,8 @@
 use anabranch_types::{Bitrate, Time};
 use core::time::Duration;
 
+use crate::congestion::cwnd::MAX_CWND;
 use crate::congestion::marked::MarkBound;
-use crate::congestion::window::MAX_WINDOW;
 use crate::congestion::{AckEvent, CongestionController, RateSample, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
@@ -94,7 +94,7 @@ pub struct Compensated {
     packet: u64,
     initial: u64,
     longest_queue: Duration,
-    window: u64,
+    cwnd: u64,
     pacing: Option<Bitrate>,
     /// Largest rate of each of the last rounds, bits per second, by round modulo the length.
     rates: [u64; RATE_ROUNDS],
@@ -133,13 +133,13 @@ pub fn build(
     let initial = options.integer("initial", 1..=1000)?;
     let longest_queue =
         options.duration("queue", Duration::from_millis(1)..=Duration::from_secs(1))?;
-    let packet = packet_size.clamp(1, MAX_WINDOW / 1024);
+    let packet = packet_size.clamp(1, MAX_CWND / 1024);
     Ok(Box::new(Compensated {
         phase: Phase::Startup,
         packet,
         initial,
         longest_queue,
-        window: initial * packet,
+        cwnd: initial * packet,
         pacing: None,
         rates: [0; RATE_ROUNDS],
         round: 0,
@@ -335,7 +335,7 @@ impl Compensated {
         Bitrate::from_bps(self.rate()).bytes_in(base.min(event.rtt.min * 2))
     }
 
-    fn update_window(&mut self, event: &AckEvent) {
+    fn update_cwnd(&mut self, event: &AckEvent) {
         let rate = Bitrate::from_bps(self.rate());
         if rate == Bitrate::ZERO {
             return;
@@ -344,7 +344,7 @@ impl Compensated {
         // Lost packets stay in flight until three later ones have arrived.
         let undetected = 3.0 / (1.0 - event.loss.mean.min(0.9)) * self.packet as f64;
         let slack = undetected as u64 + 2 * self.packet;
-        let window = match self.phase {
+        let cwnd = match self.phase {
             Phase::Startup => (product as f64 * STARTUP_GAIN) as u64 + slack,
             _ if self.competing => (COMPETING_PRODUCTS * product as f64) as u64 + slack,
             _ => product + rate.bytes_in(self.target(event)) + slack,
@@ -353,10 +353,10 @@ impl Compensated {
             Phase::Startup => self.initial.max(MIN_PACKETS) * self.packet,
             _ => MIN_PACKETS * self.packet,
         };
-        let window = window.clamp(least, MAX_WINDOW);
-        self.marks.release_above(2 * window);
-        let marked = self.marks.bytes().map_or(MAX_WINDOW, |bound| bound + slack);
-        self.window = window.min(marked).max(self.packet);
+        let cwnd = cwnd.clamp(least, MAX_CWND);
+        self.marks.release_above(2 * cwnd);
+        let marked = self.marks.bytes().map_or(MAX_CWND, |bound| bound + slack);
+        self.cwnd = cwnd.min(marked).max(self.packet);
     }
 
     fn update_pacing(&mut self, event: &AckEvent) {
@@ -370,7 +370,7 @@ impl Compensated {
         let mut rate = Bitrate::from_bps(self.rate());
         if self.phase == Phase::Startup && event.rtt.samples > 0 {
             // First samples come from single packets and say little: never pace below the window.
-            rate = rate.max(Bitrate::from_transfer(self.window, event.rtt.smoothed));
+            rate = rate.max(Bitrate::from_transfer(self.cwnd, event.rtt.smoothed));
         }
         // A few packets a round trip, whatever was measured: without them nothing would be measured.
         let least = Bitrate::from_transfer(MIN_PACKETS * self.packet, event.rtt.smoothed);
@@ -388,7 +388,7 @@ impl CongestionController for Compensated {
         let round_over = self.update_rate(event);
         self.answer_marks(event);
         self.advance(event, round_over);
-        self.update_window(event);
+        self.update_cwnd(event);
         self.update_pacing(event);
     }
 
@@ -400,22 +400,22 @@ impl CongestionController for Compensated {
         self.full_rate = 0;
         self.full_rounds = 0;
         self.competing = false;
-        self.window = MIN_PACKETS * self.packet;
+        self.cwnd = MIN_PACKETS * self.packet;
         self.pacing = None;
         self.enter(Phase::Startup);
     }
 
     fn penalise(&mut self) {
-        self.window = (self.window / 2).max(MIN_PACKETS * self.packet);
+        self.cwnd = (self.cwnd / 2).max(MIN_PACKETS * self.packet);
     }
 
     fn set_packet_size(&mut self, bytes: u64) {
-        self.packet = bytes.clamp(1, MAX_WINDOW / 1024);
-        self.window = self.window.max(MIN_PACKETS * self.packet);
+        self.packet = bytes.clamp(1, MAX_CWND / 1024);
+        self.cwnd = self.cwnd.max(MIN_PACKETS * self.packet);
     }
 
-    fn window(&self) -> u64 {
-        self.window
+    fn cwnd(&self) -> u64 {
+        self.cwnd
     }
 
     fn pacing_rate(&self) -> Option<Bitrate> {

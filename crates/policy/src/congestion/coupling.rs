@@ -8,23 +8,23 @@ pub(super) fn paths(siblings: &[PathView]) -> impl Iterator<Item = &PathView> {
 }
 
 /// One path's share of the sums below: window in bytes and round-trip time in seconds.
-fn windows(siblings: &[PathView]) -> impl Iterator<Item = (f64, f64)> + '_ {
+fn cwnds(siblings: &[PathView]) -> impl Iterator<Item = (f64, f64)> + '_ {
     paths(siblings).map(|path| (path.cwnd as f64, path.rtt.smoothed.as_secs_f64().max(1e-6)))
 }
 
 /// Σ w/rtt, bytes per second.
 pub(super) fn total_rate(siblings: &[PathView]) -> f64 {
-    windows(siblings).map(|(window, rtt)| window / rtt).sum()
+    cwnds(siblings).map(|(cwnd, rtt)| cwnd / rtt).sum()
 }
 
 /// The largest w/rtt, bytes per second.
 pub(super) fn largest_rate(siblings: &[PathView]) -> f64 {
-    windows(siblings).map(|(window, rtt)| window / rtt).fold(0.0, f64::max)
+    cwnds(siblings).map(|(cwnd, rtt)| cwnd / rtt).fold(0.0, f64::max)
 }
 
 /// α of LIA over the total window, per byte: max(w/rtt²)/(Σ w/rtt)² (RFC 6356 §3, eq. 2).
 pub(super) fn linked_gain(siblings: &[PathView]) -> f64 {
-    let best = windows(siblings).map(|(window, rtt)| window / (rtt * rtt)).fold(0.0, f64::max);
+    let best = cwnds(siblings).map(|(cwnd, rtt)| cwnd / (rtt * rtt)).fold(0.0, f64::max);
     let total = total_rate(siblings);
     if total > 0.0 { best / (total * total) } else { f64::INFINITY }
 }

@@ -3,7 +3,7 @@
 use anabranch_types::{Time, math};
 use core::time::Duration;
 
-use crate::congestion::window::{LastCut, MAX_WINDOW};
+use crate::congestion::cwnd::{LastCut, MAX_CWND};
 use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
@@ -31,7 +31,7 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 #[derive(Clone, Debug)]
 pub struct Cubic {
     packet: u64,
-    window: f64,
+    cwnd: f64,
     ssthresh: f64,
     /// Window before the last cut, lowered by fast convergence: the plateau.
     w_max: f64,
@@ -55,8 +55,8 @@ pub fn build(
     let initial = options.integer("initial", 1..=1000)?;
     let collapse = options.integer("collapse", 1..=10)? as u32;
     Ok(Box::new(Cubic {
-        packet: packet_size.clamp(1, MAX_WINDOW / 1024),
-        window: initial as f64,
+        packet: packet_size.clamp(1, MAX_CWND / 1024),
+        cwnd: initial as f64,
         ssthresh: f64::INFINITY,
         w_max: 0.0,
         prior: 0.0,
@@ -78,19 +78,19 @@ impl Cubic {
     /// Multiplicative decrease with fast convergence (RFC 9438 §4.6, §4.7).
     fn cut(&mut self, now: Time) {
         self.w_max =
-            if self.window < self.w_max { self.window * (1.0 + BETA) / 2.0 } else { self.window };
-        self.prior = self.window;
-        self.window = (self.window * BETA).max(2.0);
-        self.ssthresh = self.window;
+            if self.cwnd < self.w_max { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd };
+        self.prior = self.cwnd;
+        self.cwnd = (self.cwnd * BETA).max(2.0);
+        self.ssthresh = self.cwnd;
         self.epoch = None;
         self.last_cut = LastCut::at(now);
     }
 
     /// Congestion avoidance for `acked` packets (RFC 9438 §4.2 to §4.5).
     fn avoid(&mut self, now: Time, rtt: Duration, mut acked: f64) {
-        if self.window < self.ssthresh {
-            let step = acked.min(self.ssthresh - self.window);
-            self.window += step;
+        if self.cwnd < self.ssthresh {
+            let step = acked.min(self.ssthresh - self.cwnd);
+            self.cwnd += step;
             acked -= step;
             if acked <= 0.0 {
                 return;
@@ -103,21 +103,21 @@ impl Cubic {
         let t = now.since(epoch).as_secs_f64() + rtt.as_secs_f64();
         let x = t - self.k;
         let cubic = SCALE * x * x * x + self.w_max;
-        let target = cubic.clamp(self.window, 1.5 * self.window);
+        let target = cubic.clamp(self.cwnd, 1.5 * self.cwnd);
         let alpha = if self.w_est >= self.prior { 1.0 } else { ALPHA };
-        self.w_est += alpha * acked / self.window;
-        self.window += (target - self.window) * (acked / self.window).min(1.0);
-        self.window = self.window.max(self.w_est);
+        self.w_est += alpha * acked / self.cwnd;
+        self.cwnd += (target - self.cwnd) * (acked / self.cwnd).min(1.0);
+        self.cwnd = self.cwnd.max(self.w_est);
     }
 
     fn start_epoch(&mut self, now: Time) -> Time {
-        if self.window < self.w_max {
-            self.k = math::cbrt((self.w_max - self.window) / SCALE);
+        if self.cwnd < self.w_max {
+            self.k = math::cbrt((self.w_max - self.cwnd) / SCALE);
         } else {
             self.k = 0.0;
-            self.w_max = self.window;
+            self.w_max = self.cwnd;
         }
-        self.w_est = self.window;
+        self.w_est = self.cwnd;
         self.epoch = Some(now);
         now
     }
@@ -132,9 +132,9 @@ impl CongestionController for Cubic {
             let idle = event.now.since(self.last_ack);
             self.epoch = self.epoch.map(|epoch| (epoch + idle).min(event.now));
         } else if self.last_cut.may_grow(event) {
-            let acked = event.acked_bytes.min(MAX_WINDOW) as f64 / self.packet as f64;
+            let acked = event.acked_bytes.min(MAX_CWND) as f64 / self.packet as f64;
             self.avoid(event.now, event.rtt.smoothed, acked);
-            self.window = self.window.min((MAX_WINDOW / self.packet) as f64);
+            self.cwnd = self.cwnd.min((MAX_CWND / self.packet) as f64);
         }
         self.last_ack = event.now;
     }
@@ -144,29 +144,29 @@ impl CongestionController for Cubic {
             return;
         }
         if event.consecutive == self.collapse {
-            let flight = event.bytes_in_flight.min(MAX_WINDOW) as f64 / self.packet as f64;
+            let flight = event.bytes_in_flight.min(MAX_CWND) as f64 / self.packet as f64;
             self.ssthresh = (flight * BETA).max(2.0);
-            self.prior = self.window;
+            self.prior = self.cwnd;
         }
         // The plateau is forgotten: the next epoch starts at its own window with K = 0 (§4.8).
         self.w_max = 0.0;
-        self.window = 1.0;
+        self.cwnd = 1.0;
         self.epoch = None;
         self.last_cut = LastCut::at(event.now);
     }
 
     fn penalise(&mut self) {
-        if self.window >= self.ssthresh {
+        if self.cwnd >= self.ssthresh {
             self.ssthresh = (self.ssthresh / 2.0).max(2.0);
         }
-        self.window = (self.window / 2.0).max(1.0);
+        self.cwnd = (self.cwnd / 2.0).max(1.0);
         self.epoch = None;
     }
 
     fn set_packet_size(&mut self, bytes: u64) {
-        let bytes = bytes.clamp(1, MAX_WINDOW / 1024);
+        let bytes = bytes.clamp(1, MAX_CWND / 1024);
         let scale = self.packet as f64 / bytes as f64;
-        self.window = (self.window * scale).max(1.0);
+        self.cwnd = (self.cwnd * scale).max(1.0);
         self.ssthresh *= scale;
         self.w_max *= scale;
         self.prior *= scale;
@@ -175,8 +175,8 @@ impl CongestionController for Cubic {
         self.packet = bytes;
     }
 
-    fn window(&self) -> u64 {
-        self.to_bytes(self.window).max(self.packet)
+    fn cwnd(&self) -> u64 {
+        self.to_bytes(self.cwnd).max(self.packet)
     }
 
     fn ssthresh(&self) -> u64 {
@@ -184,6 +184,6 @@ impl CongestionController for Cubic {
     }
 
     fn phase(&self) -> &'static str {
-        if self.window < self.ssthresh { "slow-start" } else { "congestion-avoidance" }
+        if self.cwnd < self.ssthresh { "slow-start" } else { "congestion-avoidance" }
     }
 }

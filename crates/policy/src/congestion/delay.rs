@@ -17,11 +17,11 @@ pub(super) struct Round {
 }
 
 impl Round {
-    /// w·(rtt − base)/rtt: how much of a window of `window` bytes waits in queues, in packets of `packet`
+    /// w·(rtt − base)/rtt: how much of a window of `cwnd` bytes waits in queues, in packets of `packet`
     /// bytes.
-    pub(super) fn backlog(&self, window: u64, packet: u64) -> f64 {
+    pub(super) fn backlog(&self, cwnd: u64, packet: u64) -> f64 {
         let (rtt, base) = (self.rtt.as_secs_f64(), self.base.as_secs_f64());
-        if rtt > 0.0 { window as f64 / packet.max(1) as f64 * (rtt - base) / rtt } else { 0.0 }
+        if rtt > 0.0 { cwnd as f64 / packet.max(1) as f64 * (rtt - base) / rtt } else { 0.0 }
     }
 
     /// base/rtt, in `(0, 1]`.

@@ -3,7 +3,7 @@
 use anabranch_types::{Bitrate, Probability};
 use core::time::Duration;
 
-use crate::congestion::window::AdditiveWindow;
+use crate::congestion::cwnd::AdditiveCwnd;
 use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
@@ -35,7 +35,7 @@ const MAX_LOSS: f64 = 0.95;
 /// because more acknowledgements come back (§IV-D): that is growth by packets.
 #[derive(Clone, Debug)]
 pub struct EcnReno {
-    window: AdditiveWindow,
+    cwnd: AdditiveCwnd,
     restart: u64,
     growth: Growth,
     /// A mark arrived while the window was one packet: one packet per timeout until an unmarked
@@ -61,20 +61,20 @@ pub fn build(
     let restart = options.integer("restart", 1..=100)?;
     let growths = [("bytes", Growth::Bytes), ("packets", Growth::Packets)];
     let growth = options.choice("growth", &growths)?;
-    let window = AdditiveWindow::new(initial, packet_size);
-    Ok(Box::new(EcnReno { window, restart, growth, trickle: None }))
+    let cwnd = AdditiveCwnd::new(initial, packet_size);
+    Ok(Box::new(EcnReno { cwnd, restart, growth, trickle: None }))
 }
 
 impl CongestionController for EcnReno {
     fn on_ack(&mut self, event: &AckEvent, _siblings: &[PathView]) {
-        let window = &mut self.window;
-        let answered = window.answered(event.largest_acked_sent);
+        let cwnd = &mut self.cwnd;
+        let answered = cwnd.answered(event.largest_acked_sent);
         if event.ce_packets > 0 {
             if !answered {
-                if window.bytes() <= window.packet() {
+                if cwnd.bytes() <= cwnd.packet() {
                     self.trickle = Some(timeout(event));
                 }
-                window.cut(event.now, window.bytes() / 2, 1);
+                cwnd.cut(event.now, cwnd.bytes() / 2, 1);
             }
             return;
         }
@@ -86,39 +86,39 @@ impl CongestionController for EcnReno {
             let loss = Probability::clamped(event.loss.mean).get().min(MAX_LOSS);
             let acked = match self.growth {
                 Growth::Bytes => event.acked_bytes,
-                Growth::Packets => window.packet().saturating_mul(u64::from(event.acked_packets)),
+                Growth::Packets => cwnd.packet().saturating_mul(u64::from(event.acked_packets)),
             };
-            window.grow((acked as f64 / (1.0 - loss)) as u64);
+            cwnd.grow((acked as f64 / (1.0 - loss)) as u64);
         }
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent) {
         let first = event.consecutive <= 1;
-        self.window.collapse(event.now, event.bytes_in_flight, self.restart, first);
+        self.cwnd.collapse(event.now, event.bytes_in_flight, self.restart, first);
     }
 
     fn penalise(&mut self) {
-        self.window.penalise();
+        self.cwnd.penalise();
     }
 
     fn set_packet_size(&mut self, bytes: u64) {
-        self.window.set_packet(bytes);
+        self.cwnd.set_packet(bytes);
     }
 
-    fn window(&self) -> u64 {
-        self.window.bytes()
+    fn cwnd(&self) -> u64 {
+        self.cwnd.bytes()
     }
 
     fn ssthresh(&self) -> u64 {
-        self.window.ssthresh()
+        self.cwnd.ssthresh()
     }
 
     fn pacing_rate(&self) -> Option<Bitrate> {
-        self.trickle.map(|interval| Bitrate::from_transfer(self.window.packet(), interval))
+        self.trickle.map(|interval| Bitrate::from_transfer(self.cwnd.packet(), interval))
     }
 
     fn phase(&self) -> &'static str {
-        if self.trickle.is_some() { "trickle" } else { self.window.phase() }
+        if self.trickle.is_some() { "trickle" } else { self.cwnd.phase() }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reno with explicit loss notification: losses that the network reports as damage cut nothing.
 
+use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};
 use crate::congestion::reno::{self, Reno};
-use crate::congestion::window::{AdditiveWindow, WindowRule};
 use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError};
 use crate::view::PathView;
@@ -30,12 +30,12 @@ pub fn build(
     Ok(Box::new(Eln { reno: reno::from_options(options, packet_size)? }))
 }
 
-impl WindowRule for Eln {
-    fn additive(&self) -> &AdditiveWindow {
+impl CwndRule for Eln {
+    fn additive(&self) -> &AdditiveCwnd {
         self.reno.additive()
     }
 
-    fn additive_mut(&mut self) -> &mut AdditiveWindow {
+    fn additive_mut(&mut self) -> &mut AdditiveCwnd {
         self.reno.additive_mut()
     }
 

@@ -1,7 +1,7 @@
 //! LIA: paths of one connection grow together no faster than one TCP on the best of them.
 
 use crate::congestion::coupling::linked_gain;
-use crate::congestion::window::{AdditiveWindow, WindowRule};
+use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};
 use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
@@ -18,7 +18,7 @@ pub const ENTRY: Entry = Entry {
 /// The linked-increases algorithm. With one path it is Reno.
 #[derive(Clone, Debug)]
 pub struct Lia {
-    window: AdditiveWindow,
+    cwnd: AdditiveCwnd,
 }
 
 /// Makes it from its options.
@@ -27,26 +27,26 @@ pub fn build(
     packet_size: u64,
 ) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
-    Ok(Box::new(Lia { window: AdditiveWindow::new(initial, packet_size) }))
+    Ok(Box::new(Lia { cwnd: AdditiveCwnd::new(initial, packet_size) }))
 }
 
-impl WindowRule for Lia {
-    fn additive(&self) -> &AdditiveWindow {
-        &self.window
+impl CwndRule for Lia {
+    fn additive(&self) -> &AdditiveCwnd {
+        &self.cwnd
     }
 
-    fn additive_mut(&mut self) -> &mut AdditiveWindow {
-        &mut self.window
+    fn additive_mut(&mut self) -> &mut AdditiveCwnd {
+        &mut self.cwnd
     }
 
     fn acked(&mut self, event: &AckEvent, siblings: &[PathView]) {
-        let window = &mut self.window;
-        if window.congested(event) {
-            window.cut(event.now, window.bytes() / 2, 2);
-        } else if window.may_grow(event) {
+        let cwnd = &mut self.cwnd;
+        if cwnd.congested(event) {
+            cwnd.cut(event.now, cwnd.bytes() / 2, 2);
+        } else if cwnd.may_grow(event) {
             // Per acknowledged packet min(α/total, 1/w): in units of 1/w.
-            let share = linked_gain(siblings) * window.bytes() as f64;
-            window.grow_by(event.acked_bytes, share.min(1.0));
+            let share = linked_gain(siblings) * cwnd.bytes() as f64;
+            cwnd.grow_by(event.acked_bytes, share.min(1.0));
         }
     }
 }

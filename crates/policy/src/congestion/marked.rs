@@ -7,7 +7,7 @@ use anabranch_types::{Bitrate, Time};
 use core::time::Duration;
 
 use crate::congestion::AckEvent;
-use crate::congestion::window::MAX_WINDOW;
+use crate::congestion::cwnd::MAX_CWND;
 
 /// What a mark leaves of the bound (RFC 8511 §3.1).
 const KEPT: f64 = 0.8;
@@ -50,7 +50,7 @@ impl MarkBound {
         }
         if event.ce_packets > 0 {
             let met = self.0.map_or(event.prior_in_flight as f64, |bound| bound.bytes);
-            let bytes = (met * KEPT).clamp(LEAST * packet, MAX_WINDOW as f64);
+            let bytes = (met * KEPT).clamp(LEAST * packet, MAX_CWND as f64);
             self.0 = Some(Bound { bytes, met, cut_at: event.now });
             return true;
         }
@@ -60,14 +60,14 @@ impl MarkBound {
             // What was lost beside the acknowledged bytes left no mark either.
             let passed = event.acked_bytes as f64 / (1.0 - event.loss.mean.clamp(0.0, MAX_LOSS));
             let rounds = (passed / bound.bytes.max(packet)).min(1.0);
-            bound.bytes = (bound.bytes + bound.growth(packet) * rounds).min(MAX_WINDOW as f64);
+            bound.bytes = (bound.bytes + bound.growth(packet) * rounds).min(MAX_CWND as f64);
         }
         false
     }
 
-    /// Forgets the bound when it has outgrown `window`: marks are not what limits the path any more.
-    pub(super) fn release_above(&mut self, window: u64) {
-        self.0 = self.0.filter(|bound| bound.bytes <= window as f64);
+    /// Forgets the bound when it has outgrown `cwnd`: marks are not what limits the path any more.
+    pub(super) fn release_above(&mut self, cwnd: u64) {
+        self.0 = self.0.filter(|bound| bound.bytes <= cwnd as f64);
     }
 
     /// The bound, if there is one.

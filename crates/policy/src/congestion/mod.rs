@@ -5,6 +5,7 @@ pub mod bbr;
 pub mod compensated;
 mod coupling;
 pub mod cubic;
+mod cwnd;
 mod delay;
 pub mod ecn_reno;
 pub mod eln;
@@ -15,7 +16,6 @@ pub mod reno;
 pub mod vegas;
 pub mod veno;
 pub mod westwood;
-mod window;
 pub mod wvegas;
 
 use anabranch_types::{Bitrate, PathId, Time};
@@ -138,7 +138,7 @@ pub trait CongestionController: Debug + Send {
     fn set_packet_size(&mut self, bytes: u64);
 
     /// Congestion window, bytes.
-    fn window(&self) -> u64;
+    fn cwnd(&self) -> u64;
 
     /// Slow-start threshold, bytes; `u64::MAX` where there is none.
     fn ssthresh(&self) -> u64 {

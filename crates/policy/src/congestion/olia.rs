@@ -1,7 +1,7 @@
 //! OLIA: coupled growth that shifts windows towards the best paths.
 
 use crate::congestion::coupling::{paths, total_rate};
-use crate::congestion::window::{AdditiveWindow, WindowRule};
+use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};
 use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
@@ -22,7 +22,7 @@ pub const ENTRY: Entry = Entry {
 /// best paths, those with the largest shrink a little and the best grow by as much.
 #[derive(Clone, Debug)]
 pub struct Olia {
-    window: AdditiveWindow,
+    cwnd: AdditiveCwnd,
     /// Growth, or shrinkage, not carried out yet: window bytes times packets.
     owed: f64,
 }
@@ -33,7 +33,7 @@ pub fn build(
     packet_size: u64,
 ) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
-    Ok(Box::new(Olia { window: AdditiveWindow::new(initial, packet_size), owed: 0.0 }))
+    Ok(Box::new(Olia { cwnd: AdditiveCwnd::new(initial, packet_size), owed: 0.0 }))
 }
 
 /// l/rtt², by which the best paths are known.
@@ -66,39 +66,39 @@ impl Olia {
     fn factor(&self, event: &AckEvent, siblings: &[PathView]) -> f64 {
         let own = paths(siblings).find(|own| event.path == Some(own.id));
         let Some(own) = own else { return 1.0 };
-        let x = self.window.bytes() as f64 / event.rtt.smoothed.as_secs_f64().max(1e-6);
+        let x = self.cwnd.bytes() as f64 / event.rtt.smoothed.as_secs_f64().max(1e-6);
         let share = x / total_rate(siblings).max(x);
         share * share + alpha(own, siblings)
     }
 }
 
-impl WindowRule for Olia {
-    fn additive(&self) -> &AdditiveWindow {
-        &self.window
+impl CwndRule for Olia {
+    fn additive(&self) -> &AdditiveCwnd {
+        &self.cwnd
     }
 
-    fn additive_mut(&mut self) -> &mut AdditiveWindow {
-        &mut self.window
+    fn additive_mut(&mut self) -> &mut AdditiveCwnd {
+        &mut self.cwnd
     }
 
     fn acked(&mut self, event: &AckEvent, siblings: &[PathView]) {
-        if self.window.congested(event) {
-            self.window.cut(event.now, self.window.bytes() / 2, 2);
+        if self.cwnd.congested(event) {
+            self.cwnd.cut(event.now, self.cwnd.bytes() / 2, 2);
             self.owed = 0.0;
-        } else if self.window.may_grow(event) {
-            if self.window.in_slow_start() {
-                self.window.grow(event.acked_bytes);
+        } else if self.cwnd.may_grow(event) {
+            if self.cwnd.in_slow_start() {
+                self.cwnd.grow(event.acked_bytes);
                 return;
             }
             self.owed += event.acked_bytes as f64 * self.factor(event, siblings);
-            let (bytes, packet) = (self.window.bytes(), self.window.packet());
+            let (bytes, packet) = (self.cwnd.bytes(), self.cwnd.packet());
             // Rounded, so that a factor a hair below one is one.
             let packets = ((self.owed + 0.5) / bytes as f64).trunc();
             if packets != 0.0 {
                 self.owed -= packets * bytes as f64;
                 let step = (packets.abs() as u64).saturating_mul(packet);
                 let target = if packets > 0.0 { bytes + step } else { bytes.saturating_sub(step) };
-                self.window.steer(target);
+                self.cwnd.steer(target);
             }
         }
     }

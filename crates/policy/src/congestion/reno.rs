@@ -1,6 +1,6 @@
 //! Reno: the window grows by a packet per round trip and halves on loss or a congestion mark.
 
-use crate::congestion::window::{AdditiveWindow, WindowRule};
+use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};
 use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
@@ -28,7 +28,7 @@ pub const ENTRY: Entry = Entry {
 /// cut do not cut again, and their acknowledgements do not grow the window.
 #[derive(Clone, Debug)]
 pub struct Reno {
-    window: AdditiveWindow,
+    cwnd: AdditiveCwnd,
     collapse: u32,
     growth: Growth,
     halve: Halve,
@@ -47,7 +47,7 @@ enum Growth {
 /// What a loss halves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Halve {
-    Window,
+    Cwnd,
     /// The bytes outstanding, so that a window that was not used does not count (RFC 5681, eq. 4).
     Flight,
 }
@@ -65,33 +65,33 @@ pub(super) fn from_options(options: &Options<'_>, packet_size: u64) -> Result<Re
     let initial = options.integer("initial", 1..=1000)?;
     let collapse = options.integer("collapse", 1..=10)? as u32;
     let growth = options.choice("growth", &[("bytes", Growth::Bytes), ("acks", Growth::Acks)])?;
-    let halve = options.choice("halve", &[("window", Halve::Window), ("flight", Halve::Flight)])?;
+    let halve = options.choice("halve", &[("window", Halve::Cwnd), ("flight", Halve::Flight)])?;
     let floor = options.integer("floor", 0..=2)?;
-    let window = AdditiveWindow::new(initial, packet_size);
-    Ok(Reno { window, collapse, growth, halve, floor })
+    let cwnd = AdditiveCwnd::new(initial, packet_size);
+    Ok(Reno { cwnd, collapse, growth, halve, floor })
 }
 
-impl WindowRule for Reno {
-    fn additive(&self) -> &AdditiveWindow {
-        &self.window
+impl CwndRule for Reno {
+    fn additive(&self) -> &AdditiveCwnd {
+        &self.cwnd
     }
 
-    fn additive_mut(&mut self) -> &mut AdditiveWindow {
-        &mut self.window
+    fn additive_mut(&mut self) -> &mut AdditiveCwnd {
+        &mut self.cwnd
     }
 
     fn acked(&mut self, event: &AckEvent, _siblings: &[PathView]) {
-        let window = &mut self.window;
-        if window.congested(event) {
+        let cwnd = &mut self.cwnd;
+        if cwnd.congested(event) {
             let whole = match self.halve {
-                Halve::Window => window.bytes(),
-                Halve::Flight => window.bytes().min(event.prior_in_flight),
+                Halve::Cwnd => cwnd.bytes(),
+                Halve::Flight => cwnd.bytes().min(event.prior_in_flight),
             };
-            window.cut(event.now, whole / 2, self.floor);
-        } else if window.may_grow(event) {
+            cwnd.cut(event.now, whole / 2, self.floor);
+        } else if cwnd.may_grow(event) {
             match self.growth {
-                Growth::Bytes => window.grow(event.acked_bytes),
-                Growth::Acks => window.grow_once(event.acked_bytes),
+                Growth::Bytes => cwnd.grow(event.acked_bytes),
+                Growth::Acks => cwnd.grow_once(event.acked_bytes),
             }
         }
     }
@@ -99,7 +99,7 @@ impl WindowRule for Reno {
     fn timed_out(&mut self, event: &TimeoutEvent) {
         if event.consecutive >= self.collapse {
             let first = event.consecutive == self.collapse;
-            self.window.collapse(event.now, event.bytes_in_flight, 1, first);
+            self.cwnd.collapse(event.now, event.bytes_in_flight, 1, first);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Vegas: keeps a few packets in the queue and no more.
 
+use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};
 use crate::congestion::delay::Rounds;
-use crate::congestion::window::{AdditiveWindow, WindowRule};
 use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
@@ -24,7 +24,7 @@ pub const ENTRY: Entry = Entry {
 /// implementations do; the paper's pauses every second round.
 #[derive(Clone, Debug)]
 pub struct Vegas {
-    window: AdditiveWindow,
+    cwnd: AdditiveCwnd,
     rounds: Rounds,
     alpha: f64,
     beta: f64,
@@ -39,7 +39,7 @@ pub fn build(
     let initial = options.integer("initial", 1..=1000)?;
     let alpha = options.real("alpha", 0.0..=1000.0)?;
     Ok(Box::new(Vegas {
-        window: AdditiveWindow::new(initial, packet_size),
+        cwnd: AdditiveCwnd::new(initial, packet_size),
         rounds: Rounds::default(),
         alpha,
         beta: options.real("beta", alpha..=1000.0)?,
@@ -47,49 +47,49 @@ pub fn build(
     }))
 }
 
-impl WindowRule for Vegas {
-    fn additive(&self) -> &AdditiveWindow {
-        &self.window
+impl CwndRule for Vegas {
+    fn additive(&self) -> &AdditiveCwnd {
+        &self.cwnd
     }
 
-    fn additive_mut(&mut self) -> &mut AdditiveWindow {
-        &mut self.window
+    fn additive_mut(&mut self) -> &mut AdditiveCwnd {
+        &mut self.cwnd
     }
 
     fn acked(&mut self, event: &AckEvent, _siblings: &[PathView]) {
         let round = self.rounds.take(event);
-        let window = &mut self.window;
-        if window.congested(event) {
-            window.cut(event.now, window.bytes() / 2, 2);
+        let cwnd = &mut self.cwnd;
+        if cwnd.congested(event) {
+            cwnd.cut(event.now, cwnd.bytes() / 2, 2);
             return;
         }
-        if !window.may_grow(event) {
+        if !cwnd.may_grow(event) {
             return;
         }
         let Some(round) = round else {
-            if window.in_slow_start() {
-                window.grow(event.acked_bytes);
+            if cwnd.in_slow_start() {
+                cwnd.grow(event.acked_bytes);
             }
             return;
         };
         if round.samples <= 2 {
             // Too few to tell a queue from a delayed acknowledgement.
-            window.grow(event.acked_bytes);
+            cwnd.grow(event.acked_bytes);
             return;
         }
-        let (bytes, packet) = (window.bytes(), window.packet());
+        let (bytes, packet) = (cwnd.bytes(), cwnd.packet());
         let backlog = round.backlog(bytes, packet);
-        if window.in_slow_start() {
+        if cwnd.in_slow_start() {
             if backlog > self.gamma {
                 let emptied = (bytes as f64 * round.thinning()) as u64 + packet;
-                window.steer(bytes.min(emptied));
+                cwnd.steer(bytes.min(emptied));
             } else {
-                window.grow(event.acked_bytes);
+                cwnd.grow(event.acked_bytes);
             }
         } else if backlog > self.beta {
-            window.steer(bytes.saturating_sub(packet));
+            cwnd.steer(bytes.saturating_sub(packet));
         } else if backlog < self.alpha {
-            window.steer(bytes + packet);
+            cwnd.steer(bytes + packet);
         }
     }
 }

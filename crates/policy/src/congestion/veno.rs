@@ -1,7 +1,7 @@
 //! Veno: Reno that takes a loss without a queue for damage, not for congestion.
 
+use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};
 use crate::congestion::delay::{Round, Rounds};
-use crate::congestion::window::{AdditiveWindow, WindowRule};
 use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
@@ -26,7 +26,7 @@ pub const ENTRY: Entry = Entry {
 /// Veno. A congestion mark is congestion whatever the queue.
 #[derive(Clone, Debug)]
 pub struct Veno {
-    window: AdditiveWindow,
+    cwnd: AdditiveCwnd,
     rounds: Rounds,
     last: Option<Round>,
     beta: f64,
@@ -40,7 +40,7 @@ pub fn build(
 ) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     Ok(Box::new(Veno {
-        window: AdditiveWindow::new(initial, packet_size),
+        cwnd: AdditiveCwnd::new(initial, packet_size),
         rounds: Rounds::default(),
         last: None,
         beta: options.real("beta", 0.0..=1000.0)?,
@@ -51,17 +51,17 @@ pub fn build(
 impl Veno {
     /// Packets in queues by the newest full round, N of the paper.
     fn backlog(&self) -> f64 {
-        self.last.map_or(0.0, |round| round.backlog(self.window.bytes(), self.window.packet()))
+        self.last.map_or(0.0, |round| round.backlog(self.cwnd.bytes(), self.cwnd.packet()))
     }
 }
 
-impl WindowRule for Veno {
-    fn additive(&self) -> &AdditiveWindow {
-        &self.window
+impl CwndRule for Veno {
+    fn additive(&self) -> &AdditiveCwnd {
+        &self.cwnd
     }
 
-    fn additive_mut(&mut self) -> &mut AdditiveWindow {
-        &mut self.window
+    fn additive_mut(&mut self) -> &mut AdditiveCwnd {
+        &mut self.cwnd
     }
 
     fn acked(&mut self, event: &AckEvent, _siblings: &[PathView]) {
@@ -69,13 +69,13 @@ impl WindowRule for Veno {
             self.last = Some(round);
         }
         let queued = self.backlog() >= self.beta;
-        let window = &mut self.window;
-        if window.congested(event) {
+        let cwnd = &mut self.cwnd;
+        if cwnd.congested(event) {
             let fifths = if queued || event.ce_packets > 0 { None } else { Some(4) };
-            let target = fifths.map_or(window.bytes() / 2, |fifths| window.bytes() * fifths / 5);
-            window.cut(event.now, target, 2);
-        } else if window.may_grow(event) {
-            window.grow_by(event.acked_bytes, if queued { self.queued_growth } else { 1.0 });
+            let target = fifths.map_or(cwnd.bytes() / 2, |fifths| cwnd.bytes() * fifths / 5);
+            cwnd.cut(event.now, target, 2);
+        } else if cwnd.may_grow(event) {
+            cwnd.grow_by(event.acked_bytes, if queued { self.queued_growth } else { 1.0 });
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use anabranch_types::{Bitrate, Time};
 
+use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};
 use crate::congestion::delay::Rounds;
-use crate::congestion::window::{AdditiveWindow, WindowRule};
 use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
@@ -20,7 +20,7 @@ pub const ENTRY: Entry = Entry {
 /// Westwood+: one bandwidth sample per round trip, smoothed twice with gain 1/8.
 #[derive(Clone, Debug)]
 pub struct Westwood {
-    window: AdditiveWindow,
+    cwnd: AdditiveCwnd,
     rounds: Rounds,
     /// Bytes acknowledged in this round, and when it began.
     acked: u64,
@@ -37,7 +37,7 @@ pub fn build(
 ) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     Ok(Box::new(Westwood {
-        window: AdditiveWindow::new(initial, packet_size),
+        cwnd: AdditiveCwnd::new(initial, packet_size),
         rounds: Rounds::default(),
         acked: 0,
         began: None,
@@ -77,33 +77,33 @@ impl Westwood {
     }
 }
 
-impl WindowRule for Westwood {
-    fn additive(&self) -> &AdditiveWindow {
-        &self.window
+impl CwndRule for Westwood {
+    fn additive(&self) -> &AdditiveCwnd {
+        &self.cwnd
     }
 
-    fn additive_mut(&mut self) -> &mut AdditiveWindow {
-        &mut self.window
+    fn additive_mut(&mut self) -> &mut AdditiveCwnd {
+        &mut self.cwnd
     }
 
     fn acked(&mut self, event: &AckEvent, _siblings: &[PathView]) {
         self.measure(event);
         let pipe = self.pipe();
-        if self.window.congested(event) {
+        if self.cwnd.congested(event) {
             // Nothing measured yet: as Reno.
-            let target = if self.twice > 0.0 { pipe } else { self.window.bytes() / 2 };
-            self.window.cut(event.now, target, 2);
-        } else if self.window.may_grow(event) {
-            self.window.grow(event.acked_bytes);
+            let target = if self.twice > 0.0 { pipe } else { self.cwnd.bytes() / 2 };
+            self.cwnd.cut(event.now, target, 2);
+        } else if self.cwnd.may_grow(event) {
+            self.cwnd.grow(event.acked_bytes);
         }
     }
 
     fn timed_out(&mut self, event: &TimeoutEvent) {
         if event.consecutive <= 1 && self.twice > 0.0 {
-            self.window.collapse_below(event.now, self.pipe());
+            self.cwnd.collapse_below(event.now, self.pipe());
         } else {
             let first = event.consecutive <= 1;
-            self.window.collapse(event.now, event.bytes_in_flight, 1, first);
+            self.cwnd.collapse(event.now, event.bytes_in_flight, 1, first);
         }
     }
 

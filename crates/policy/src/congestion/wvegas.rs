@@ -3,8 +3,8 @@
 use core::time::Duration;
 
 use crate::congestion::coupling::total_rate;
+use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};
 use crate::congestion::delay::{Round, Rounds};
-use crate::congestion::window::{AdditiveWindow, WindowRule};
 use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
@@ -28,7 +28,7 @@ const LEAST_ALPHA: f64 = 2.0;
 /// Weighted Vegas.
 #[derive(Clone, Debug)]
 pub struct WeightedVegas {
-    window: AdditiveWindow,
+    cwnd: AdditiveCwnd,
     rounds: Rounds,
     total: f64,
     gamma: f64,
@@ -44,7 +44,7 @@ pub fn build(
 ) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     Ok(Box::new(WeightedVegas {
-        window: AdditiveWindow::new(initial, packet_size),
+        cwnd: AdditiveCwnd::new(initial, packet_size),
         rounds: Rounds::default(),
         total: options.real("total", 1.0..=10_000.0)?,
         gamma: options.real("gamma", 0.0..=1000.0)?,
@@ -55,7 +55,7 @@ pub fn build(
 
 impl WeightedVegas {
     fn avoid(&mut self, round: Round, siblings: &[PathView]) {
-        let (bytes, packet) = (self.window.bytes(), self.window.packet());
+        let (bytes, packet) = (self.cwnd.bytes(), self.cwnd.packet());
         let backlog = round.backlog(bytes, packet);
         if backlog >= self.alpha {
             let own = bytes as f64 / round.rtt.as_secs_f64().max(1e-6);
@@ -63,9 +63,9 @@ impl WeightedVegas {
             self.alpha = (weight * self.total).max(LEAST_ALPHA);
         }
         if backlog > self.alpha {
-            self.window.steer(bytes.saturating_sub(packet));
+            self.cwnd.steer(bytes.saturating_sub(packet));
         } else if backlog < self.alpha {
-            self.window.steer(bytes + packet);
+            self.cwnd.steer(bytes + packet);
         }
         self.drain(round);
     }
@@ -79,46 +79,46 @@ impl WeightedVegas {
         let least = self.least_queue.map_or(queue, |least| least.min(queue));
         self.least_queue = Some(least);
         if queue >= least.saturating_mul(2) {
-            let drained = self.window.bytes() as f64 * round.thinning() / 2.0;
-            self.window.steer(drained as u64);
+            let drained = self.cwnd.bytes() as f64 * round.thinning() / 2.0;
+            self.cwnd.steer(drained as u64);
             self.least_queue = None;
         }
     }
 }
 
-impl WindowRule for WeightedVegas {
-    fn additive(&self) -> &AdditiveWindow {
-        &self.window
+impl CwndRule for WeightedVegas {
+    fn additive(&self) -> &AdditiveCwnd {
+        &self.cwnd
     }
 
-    fn additive_mut(&mut self) -> &mut AdditiveWindow {
-        &mut self.window
+    fn additive_mut(&mut self) -> &mut AdditiveCwnd {
+        &mut self.cwnd
     }
 
     fn acked(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let round = self.rounds.take(event);
-        let window = &mut self.window;
-        if window.congested(event) {
-            window.cut(event.now, window.bytes() / 2, 2);
+        let cwnd = &mut self.cwnd;
+        if cwnd.congested(event) {
+            cwnd.cut(event.now, cwnd.bytes() / 2, 2);
             return;
         }
-        if !window.may_grow(event) {
+        if !cwnd.may_grow(event) {
             return;
         }
         match round {
             Some(round) if round.samples > 2 => {
-                let (bytes, packet) = (window.bytes(), window.packet());
-                if !window.in_slow_start() {
+                let (bytes, packet) = (cwnd.bytes(), cwnd.packet());
+                if !cwnd.in_slow_start() {
                     self.avoid(round, siblings);
                 } else if round.backlog(bytes, packet) > self.gamma {
                     let emptied = (bytes as f64 * round.thinning()) as u64 + packet;
-                    window.steer(bytes.min(emptied));
+                    cwnd.steer(bytes.min(emptied));
                 } else {
-                    window.grow(event.acked_bytes);
+                    cwnd.grow(event.acked_bytes);
                 }
             }
-            Some(_) => window.grow(event.acked_bytes),
-            None if window.in_slow_start() => window.grow(event.acked_bytes),
+            Some(_) => cwnd.grow(event.acked_bytes),
+            None if cwnd.in_slow_start() => cwnd.grow(event.acked_bytes),
             None => {}
         }
     }

@@ -56,7 +56,7 @@ impl RecoveryPolicy for FreshRepairs {
             }
             RecoveryEvent::PathDown(path) => RecoveryAction::Reinject(path),
             RecoveryEvent::Timeout { .. }
-            | RecoveryEvent::WindowCut { .. }
+            | RecoveryEvent::CwndReduced { .. }
             | RecoveryEvent::PathUp(_) => RecoveryAction::Nothing,
         }
     }

@@ -1,4 +1,4 @@
-//! Recovery: what to do about losses, timeouts, window cuts and dead paths.
+//! Recovery: what to do about losses, timeouts, reduced congestion windows and dead paths.
 //!
 //! The one interface for it, in `anabranch-core` and over TCP subflows. What protocols do:
 //!
@@ -41,11 +41,11 @@ pub enum RecoveryEvent {
         alternatives: bool,
     },
     /// A congestion window shrank.
-    WindowCut {
+    CwndReduced {
         /// The path.
         path: PathId,
-        /// Bytes that the window now admits.
-        window: u64,
+        /// Bytes that it now admits.
+        cwnd: u64,
     },
     /// A path stopped being usable. Its queue is taken back whatever the answer.
     PathDown(PathId),

@@ -20,7 +20,7 @@ pub const ENTRY: Entry = Entry {
         ),
         option(
             "cut",
-            "after a window cut: keep what is bound to the path, or unbind the excess",
+            "after a cut of the congestion window: keep what is bound to the path, or unbind the excess",
             "keep",
         ),
     ],
@@ -67,12 +67,12 @@ impl RecoveryPolicy for Resend {
                 OnTimeout::Copy => RecoveryAction::Copy(path),
                 OnTimeout::Nothing => RecoveryAction::Nothing,
             },
-            RecoveryEvent::WindowCut { path, window } if self.unbind => {
-                RecoveryAction::Unbind(path, window)
+            RecoveryEvent::CwndReduced { path, cwnd } if self.unbind => {
+                RecoveryAction::Unbind(path, cwnd)
             }
             RecoveryEvent::PathDown(path) => RecoveryAction::Reinject(path),
             RecoveryEvent::Timeout { .. }
-            | RecoveryEvent::WindowCut { .. }
+            | RecoveryEvent::CwndReduced { .. }
             | RecoveryEvent::PathUp(_) => RecoveryAction::Nothing,
         }
     }

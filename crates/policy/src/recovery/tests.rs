@@ -14,14 +14,14 @@ fn lost(open: bool) -> RecoveryEvent {
     RecoveryEvent::Lost { window: WINDOW, open, path: PATH }
 }
 
-/// The policy's answers to a loss, a timeout with and without other paths, and a window cut.
+/// The policy's answers to a loss, a timeout with and without other paths, and a cut of the congestion window.
 fn answers(spec: &str) -> [RecoveryAction; 4] {
     let mut policy = build(&spec.parse().unwrap()).unwrap();
     [
         lost(false),
         timeout(true),
         timeout(false),
-        RecoveryEvent::WindowCut { path: PATH, window: 6000 },
+        RecoveryEvent::CwndReduced { path: PATH, cwnd: 6000 },
     ]
     .map(|event| policy.on_event(Time::ZERO, event, &[]))
 }

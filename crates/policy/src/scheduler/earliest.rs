@@ -59,8 +59,8 @@ fn wait(path: &PathView, view: &SchedulerView<'_>) -> Duration {
     }
     let pacing = path.next_send.since(view.now);
     let full = path.bytes_in_flight + path.packet_size > path.cwnd;
-    let window = if full { path.rate.time_to_send(path.packet_size) } else { Duration::ZERO };
-    pacing.saturating_add(window).min(path.rtt.smoothed)
+    let full = if full { path.rate.time_to_send(path.packet_size) } else { Duration::ZERO };
+    pacing.saturating_add(full).min(path.rtt.smoothed)
 }
 
 /// Expected time until a symbol sent now has arrived, its repeats after losses included.

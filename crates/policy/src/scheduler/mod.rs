@@ -104,7 +104,7 @@ pub enum SchedulerEvent {
     Lost(PathId),
     /// The path's congestion window is smaller than before: it admits this many bytes now. Told for cuts
     /// after losses, marks and timeouts; not for [`SchedulerAction::Penalise`], which the scheduler knows of.
-    WindowCut(PathId, u64),
+    CwndReduced(PathId, u64),
     /// The path's probe or retransmission timer fired.
     Timeout(PathId),
     /// The path became usable: for the first time, or again after it had gone down.

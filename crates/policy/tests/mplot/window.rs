@@ -30,13 +30,13 @@ fn acked(now: u64, packets: u32) -> AckEvent {
 /// A window of 32 packets, just after a mark halved it at 1000 ms.
 fn halved(spec: &str) -> Box<dyn CongestionController> {
     let mut control = control(spec);
-    while control.window() < 64 * PACKET {
-        let packets = (control.window() / PACKET).min(64 - control.window() / PACKET);
+    while control.cwnd() < 64 * PACKET {
+        let packets = (control.cwnd() / PACKET).min(64 - control.cwnd() / PACKET);
         control.on_ack(&acked(500, packets as u32), &[]);
     }
-    assert_eq!(control.window(), 64 * PACKET);
+    assert_eq!(control.cwnd(), 64 * PACKET);
     control.on_ack(&AckEvent { ce_packets: 1, ..acked(1000, 1) }, &[]);
-    assert_eq!((control.window(), control.ssthresh()), (32 * PACKET, 32 * PACKET));
+    assert_eq!((control.cwnd(), control.ssthresh()), (32 * PACKET, 32 * PACKET));
     control
 }
 
@@ -45,15 +45,15 @@ fn a_mark_halves_the_window_once_per_round_trip() {
     let mut control = halved("ecn-reno");
     // Marks of packets sent before the cut tell of the same queue.
     control.on_ack(&AckEvent { ce_packets: 3, ..acked(1030, 3) }, &[]);
-    assert_eq!(control.window(), 32 * PACKET);
+    assert_eq!(control.cwnd(), 32 * PACKET);
     control.on_ack(&AckEvent { ce_packets: 1, ..acked(1050, 1) }, &[]);
-    assert_eq!(control.window(), 16 * PACKET);
+    assert_eq!(control.cwnd(), 16 * PACKET);
 }
 
 #[test]
 fn losses_neither_cut_the_window_nor_start_a_fast_recovery() {
     let mut control = halved("ecn-reno");
-    let (window, threshold) = (control.window(), control.ssthresh());
+    let (cwnd, threshold) = (control.cwnd(), control.ssthresh());
     for now in 1050..1060 {
         let lost = AckEvent {
             lost_bytes: 8 * PACKET,
@@ -62,7 +62,7 @@ fn losses_neither_cut_the_window_nor_start_a_fast_recovery() {
             ..acked(now, 0)
         };
         control.on_ack(&lost, &[]);
-        assert_eq!((control.window(), control.ssthresh()), (window, threshold));
+        assert_eq!((control.cwnd(), control.ssthresh()), (cwnd, threshold));
         assert_eq!(control.phase(), "congestion-avoidance");
     }
 }
@@ -72,12 +72,12 @@ fn growth_is_divided_by_the_share_that_arrives() {
     let grown = |loss: f64| {
         let mut control = halved("ecn-reno");
         // Of ten windows, packet by packet, the share 1 − p is acknowledged.
-        let before = control.window();
+        let before = control.cwnd();
         for now in 0..(320.0 * (1.0 - loss)) as u64 {
             let loss = LossView { mean: loss, deviation: 0.0 };
             control.on_ack(&AckEvent { loss, ..acked(1100 + now, 1) }, &[]);
         }
-        (control.window() - before) / PACKET
+        (control.cwnd() - before) / PACKET
     };
     // Ten windows of 32 packets and more buy eight packets, whatever is lost.
     assert_eq!([grown(0.0), grown(0.25), grown(0.5), grown(0.75)], [8; 4]);
@@ -92,12 +92,12 @@ fn a_path_times_out_by_itself_and_starts_over_from_one_packet() {
         consecutive,
     };
     control.on_timeout(&timeout(1, 20));
-    assert_eq!((control.window(), control.ssthresh()), (PACKET, 10 * PACKET));
+    assert_eq!((control.cwnd(), control.ssthresh()), (PACKET, 10 * PACKET));
     control.on_timeout(&timeout(2, 1));
-    assert_eq!((control.window(), control.ssthresh()), (PACKET, 10 * PACKET));
+    assert_eq!((control.cwnd(), control.ssthresh()), (PACKET, 10 * PACKET));
     let mut eight = halved("ecn-reno:restart=8");
     eight.on_timeout(&timeout(1, 20));
-    assert_eq!((eight.window(), eight.ssthresh()), (8 * PACKET, 10 * PACKET));
+    assert_eq!((eight.cwnd(), eight.ssthresh()), (8 * PACKET, 10 * PACKET));
     let mut few = halved("ecn-reno");
     few.on_timeout(&timeout(1, 1));
     assert_eq!(few.ssthresh(), 2 * PACKET, "two packets at least");

@@ -279,8 +279,8 @@ fn events(observation: &Observation) -> (Option<u64>, Vec<Event>) {
             let data = json!({ "new": name(state), "reason": reason });
             (Some(u64::from(path.0)), vec![("anabranch:path_state_updated", data)])
         }
-        Observation::Congestion { path, window, pacing_bps, .. } => {
-            let mut data = json!({ "congestion_window": window });
+        Observation::Congestion { path, cwnd, pacing_bps, .. } => {
+            let mut data = json!({ "congestion_window": cwnd });
             if pacing_bps > 0
                 && let Some(data) = data.as_object_mut()
             {

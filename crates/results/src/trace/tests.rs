@@ -60,10 +60,10 @@ fn decisions_are_a_sequence_of_json_texts_for_each_path() {
     let qlog = Qlog::new(directory.path(), "run", "a test");
     let mut observer = qlog.observer();
     let at = Time::from_nanos(1_500_000);
-    let window =
-        |window| Observation::Congestion { path: PathId(1), window, pacing_bps: 0, phase: "slow" };
-    observer.observe(at, &window(3000));
-    observer.observe(at, &window(6000));
+    let congestion =
+        |cwnd| Observation::Congestion { path: PathId(1), cwnd, pacing_bps: 0, phase: "slow" };
+    observer.observe(at, &congestion(3000));
+    observer.observe(at, &congestion(6000));
     observer.observe(at, &Observation::RepairsDue { first: 9, count: 2 });
     drop(observer);
     qlog.finish().unwrap();
@@ -91,7 +91,7 @@ fn a_connection_can_be_one_file_in_which_paths_stay_apart() {
     for path in [0, 1, 0] {
         let path = PathId(path);
         let phase = "slow";
-        let event = Observation::Congestion { path, window: 3000, pacing_bps: 0, phase };
+        let event = Observation::Congestion { path, cwnd: 3000, pacing_bps: 0, phase };
         observer.observe(Time::ZERO, &event);
     }
     observer.observe(Time::ZERO, &Observation::RepairsDue { first: 9, count: 2 });

@@ -156,7 +156,7 @@ pub struct CodingCounters {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Instant {
     /// Congestion window, bytes.
-    pub window: f64,
+    pub cwnd: f64,
     /// Smoothed round-trip time, s.
     pub srtt: Option<f64>,
     /// The sender's estimate of the loss, a share.

@@ -22,8 +22,8 @@ pub struct Case {
 
 const TWO: &[u64] = &[10, 10];
 
-const fn case(name: &'static str, window: u64, writes: u64) -> Case {
-    let setting = Setting::new(TWO, window);
+const fn case(name: &'static str, cwnd: u64, writes: u64) -> Case {
+    let setting = Setting::new(TWO, cwnd);
     Case { name, setting, recovery: "resend", answer: idle, play: |_, _| {}, writes }
 }
 
@@ -297,10 +297,11 @@ fn copied(rig: &mut dyn Rig, shared: &Shared) {
 }
 
 fn penalised(rig: &mut dyn Rig, shared: &Shared) {
-    assert_eq!(rig.window(1), 6);
+    assert_eq!(rig.cwnd(1), 6);
     act(rig, shared, vec![SchedulerAction::Penalise(PathId(1))]);
-    assert_eq!((rig.window(0), rig.window(1)), (6, 3));
-    let cut = |(_, event): &&(Time, SchedulerEvent)| matches!(event, SchedulerEvent::WindowCut(..));
+    assert_eq!((rig.cwnd(0), rig.cwnd(1)), (6, 3));
+    let cut =
+        |(_, event): &&(Time, SchedulerEvent)| matches!(event, SchedulerEvent::CwndReduced(..));
     assert_eq!(shared.notes().heard.iter().filter(cut).count(), 0);
 }
 
@@ -354,7 +355,7 @@ fn silent_path(rig: &mut dyn Rig, shared: &Shared) {
         notes.heard.iter().find(|(_, event)| wanted(event)).map(|(at, _)| *at)
     };
     let timeout = first(|event| *event == SchedulerEvent::Timeout(PathId(1)));
-    let cut = first(|event| matches!(event, SchedulerEvent::WindowCut(PathId(1), _)));
+    let cut = first(|event| matches!(event, SchedulerEvent::CwndReduced(PathId(1), _)));
     assert!(timeout.is_some() && cut >= timeout, "{timeout:?} {cut:?}");
     let down = shared.count(SchedulerEvent::PathDown(path));
     let up = shared.count(SchedulerEvent::PathUp(path));
@@ -385,7 +386,7 @@ fn cut_unbinds(rig: &mut dyn Rig, shared: &Shared) {
     // Three later ones are acknowledged: the first is lost, the window is two packets, four are in flight.
     rig.run(17);
     let cut = |(_, event): &&(Time, SchedulerEvent)| {
-        matches!(event, SchedulerEvent::WindowCut(PathId(1), _))
+        matches!(event, SchedulerEvent::CwndReduced(PathId(1), _))
     };
     assert_eq!(shared.notes().heard.iter().filter(cut).count(), 1);
     let moved = rig.on(0);

@@ -46,7 +46,7 @@ impl CongestionController for Fixed {
         self.packet = bytes;
     }
 
-    fn window(&self) -> u64 {
+    fn cwnd(&self) -> u64 {
         self.bytes
     }
 

@@ -72,7 +72,7 @@ pub fn make(
     let (scheduler, recovery) = (once(scheduler), once(recovery));
     profile.set_scheduler("case", move || scheduler().expect("one connection"));
     profile.set_recovery("case", move || recovery().expect("one connection"));
-    profile.set_congestion("fixed", move |packet| Box::new(Fixed::new(setting.window, packet)));
+    profile.set_congestion("fixed", move |packet| Box::new(Fixed::new(setting.cwnd, packet)));
     Box::new(Core::with(setting, &profile))
 }
 
@@ -81,7 +81,7 @@ impl Core {
     pub fn new(setting: Setting, profile: &Profile) -> Self {
         let mut profile = profile.clone();
         let still = move |packet| -> Box<dyn CongestionController> {
-            Box::new(Fixed::still(setting.window, packet))
+            Box::new(Fixed::still(setting.cwnd, packet))
         };
         profile.set_congestion("still", still);
         Core::with(setting, &profile)
@@ -168,9 +168,9 @@ impl Rig for Core {
         self.pair.ends[1].read / SYMBOL
     }
 
-    fn window(&mut self, path: u32) -> u64 {
+    fn cwnd(&mut self, path: u32) -> u64 {
         let stats = self.pair.ends[0].connection().expect("connected").stats();
         let path = &stats.paths[path as usize];
-        path.window / (u64::from(path.mtu))
+        path.cwnd / (u64::from(path.mtu))
     }
 }

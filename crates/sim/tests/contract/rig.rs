@@ -19,7 +19,7 @@ pub struct Setting {
     pub delays: &'static [u64],
     /// Congestion window of every path, full packets. The first loss leaves a quarter of it, a timeout
     /// one packet, a penalty half.
-    pub window: u64,
+    pub cwnd: u64,
     /// Symbols that the receiver grants beyond those read, where not thousands.
     pub receive: Option<u64>,
     /// The receiving application reads what there is.
@@ -27,8 +27,8 @@ pub struct Setting {
 }
 
 impl Setting {
-    pub const fn new(delays: &'static [u64], window: u64) -> Self {
-        Setting { delays, window, receive: None, reads: true }
+    pub const fn new(delays: &'static [u64], cwnd: u64) -> Self {
+        Setting { delays, cwnd, receive: None, reads: true }
     }
 }
 
@@ -47,7 +47,7 @@ pub trait Rig {
     /// Symbols' worth of bytes that the receiver has in order.
     fn delivered(&self) -> u64;
     /// The congestion window of a path, full packets.
-    fn window(&mut self, path: u32) -> u64;
+    fn cwnd(&mut self, path: u32) -> u64;
 
     /// So many milliseconds pass.
     fn run(&mut self, millis: u64) {

@@ -41,7 +41,7 @@ pub fn make(
     let controls: Vec<Box<dyn CongestionController>> = setting
         .delays
         .iter()
-        .map(|_| -> Box<dyn CongestionController> { Box::new(Fixed::new(setting.window, MSS)) })
+        .map(|_| -> Box<dyn CongestionController> { Box::new(Fixed::new(setting.cwnd, MSS)) })
         .collect();
     let mut tcp = Tcp {
         sender: MetaSender::with_policies(&config, controls, scheduler, recovery),
@@ -123,7 +123,7 @@ impl Rig for Tcp {
         self.receiver.delivered() / MSS
     }
 
-    fn window(&mut self, path: u32) -> u64 {
-        self.sender.subflow(path as usize).expect("it exists").window() / MSS
+    fn cwnd(&mut self, path: u32) -> u64 {
+        self.sender.subflow(path as usize).expect("it exists").cwnd() / MSS
     }
 }

@@ -55,8 +55,8 @@ struct Windows(Arc<Mutex<Vec<(u32, u64)>>>);
 
 impl Observer for Windows {
     fn observe(&mut self, _now: Time, observation: &Observation) {
-        if let Observation::Congestion { path, window, .. } = observation {
-            self.0.lock().unwrap().push((path.0, *window));
+        if let Observation::Congestion { path, cwnd, .. } = observation {
+            self.0.lock().unwrap().push((path.0, *cwnd));
         }
     }
 }

@@ -48,7 +48,7 @@ fn a_short_tail_leaves_at_once() {
 fn a_path_takes_a_packet_only_if_its_window_has_room() {
     let report = go(&in_tenths(plan(&["rate=1gbit,delay=100ms,ecn"], 1_000_000)));
     let path = &report.flows[0].sender.as_ref().unwrap().paths[0];
-    assert!(path.window > 100_000, "it opened: {}", path.window);
+    assert!(path.cwnd > 100_000, "it opened: {}", path.cwnd);
     // Bins of 100 ms: the handshake until 200 ms, then two packets a round trip, doubled each time.
     let sent = bins(&report, "link.0", "sent_mbps");
     let mut most = 2 * 1500 + 500;

@@ -104,15 +104,15 @@ impl MetaSender {
         }
     }
 
-    /// Takes back what a subflow has beyond its first `window` outstanding bytes. What was sent already
+    /// Takes back what a subflow has beyond its first `cwnd` outstanding bytes. What was sent already
     /// may still arrive; the receiver drops what comes twice.
-    fn unbind_beyond(&mut self, path: PathId, window: u64) {
+    fn unbind_beyond(&mut self, path: PathId, cwnd: u64) {
         let Some(index) = self.index_of(path) else { return };
         let others = self.usable_slots();
         let Some(source) = self.subflows.get_mut(index) else { return };
         let (slot, una) = (index as u8, self.shared.una);
         let outstanding = source.sender.written() - source.sender.acknowledged();
-        let from = source.sender.acknowledged().saturating_add(window);
+        let from = source.sender.acknowledged().saturating_add(cwnd);
         let (chunks, statistics) = (&mut self.chunks, &mut self.statistics);
         source.bindings.unbind_from(from, |chunk| {
             chunks.on_unbound(chunk.id, slot);
@@ -122,7 +122,7 @@ impl MetaSender {
             }
         });
         let mss = u64::from(self.config.subflow.mss.max(1));
-        let keep = window.saturating_sub(outstanding) / mss;
+        let keep = cwnd.saturating_sub(outstanding) / mss;
         self.take_back_queue(index, usize::try_from(keep).unwrap_or(usize::MAX));
     }
 

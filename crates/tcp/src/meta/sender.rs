@@ -234,9 +234,9 @@ impl MetaSender {
                     self.path_up(now, path);
                 }
                 SenderEvent::Timeout(_) => self.on_timeout(now, index),
-                SenderEvent::WindowCut(window) => {
-                    self.recover(now, RecoveryEvent::WindowCut { path, window });
-                    self.tell(now, SchedulerEvent::WindowCut(path, window));
+                SenderEvent::CwndReduced(cwnd) => {
+                    self.recover(now, RecoveryEvent::CwndReduced { path, cwnd });
+                    self.tell(now, SchedulerEvent::CwndReduced(path, cwnd));
                 }
                 SenderEvent::GaveUp => self.leave(now, index),
                 SenderEvent::Recovery(_) | SenderEvent::Drained => {}

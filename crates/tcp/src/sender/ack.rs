@@ -272,7 +272,7 @@ impl Sender {
     fn settle_recovery(&mut self, now: Time, digest: &Digest) {
         let pipe = self.board.pipe();
         let entered = digest.signal == Signal::Loss;
-        let (mss, target) = (self.config.mss, self.controller.window());
+        let (mss, target) = (self.config.mss, self.controller.cwnd());
         let flight = digest.prior_in_flight;
         let use_prr = self.config.prr && self.config.recovery == LossRecovery::Sack;
         let Phase::Recovery { prr, first_sent } = &mut self.phase else { return };
@@ -300,7 +300,7 @@ impl Sender {
         if answered {
             return;
         }
-        if self.controller.window() <= self.mss() {
+        if self.controller.cwnd() <= self.mss() {
             self.held = true;
         }
         digest.signal = Signal::Mark;

@@ -36,7 +36,7 @@ impl Sender {
     /// controller is told times that no earlier cut has answered; during fast recovery, and where
     /// nothing new was acknowledged cumulatively, the window must not grow (RFC 5681 §3.2).
     pub(super) fn tell_ack(&mut self, now: Time, digest: &Digest, siblings: &[PathView]) {
-        let before = self.controller.window();
+        let before = self.controller.cwnd();
         let delivered = &digest.delivered;
         let recovering = matches!(self.phase, Phase::Recovery { .. });
         let cut = digest.signal == Signal::Loss;
@@ -66,7 +66,7 @@ impl Sender {
             rate,
             rtt: self.rtt.view(),
             path: self.path,
-            app_limited: recovering || digest.no_growth || !digest.progress || !self.window_limited,
+            app_limited: recovering || digest.no_growth || !digest.progress || !self.cwnd_limited,
             ..AckEvent::default()
         };
         self.inter_loss.on_acked(delivered.bytes);
@@ -83,21 +83,21 @@ impl Sender {
     }
 
     fn note_cut(&mut self, before: u64, signal: Signal) {
-        let after = self.controller.window();
+        let after = self.controller.cwnd();
         if signal == Signal::Mark {
             self.statistics.ecn_responses += 1;
         }
         if signal != Signal::None {
-            self.statistics.window_cuts += 1;
+            self.statistics.cwnd_reductions += 1;
         }
         if after < before {
-            self.events.push_back(SenderEvent::WindowCut(after));
+            self.events.push_back(SenderEvent::CwndReduced(after));
         }
     }
 
     pub(super) fn tell_timeout(&mut self, now: Time, bytes_in_flight: u64) {
         self.inter_loss.on_lost(now, now);
-        let before = self.controller.window();
+        let before = self.controller.cwnd();
         // RFC 5681 §3.1 keeps the threshold when a timeout repeats one; ns-2 halves it again.
         let consecutive = match self.config.recovery {
             LossRecovery::FallFloyd => 1,

@@ -8,7 +8,7 @@ pub enum SenderEvent {
     /// The retransmission timer fired; everything from this offset on waits to be sent again.
     Timeout(u64),
     /// The congestion window shrank to this many bytes, for whatever reason.
-    WindowCut(u64),
+    CwndReduced(u64),
     /// Everything written has been acknowledged.
     Drained,
     /// Too many timeouts in a row: the connection is dead.

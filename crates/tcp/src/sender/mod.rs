@@ -94,7 +94,7 @@ pub struct Sender {
     /// A mark came at a window of one segment: the next segment waits for the timer.
     held: bool,
     next_send: Time,
-    window_limited: bool,
+    cwnd_limited: bool,
     rate: Option<Box<RateSampler>>,
     rack: Rack,
     inter_loss: InterLoss,
@@ -140,7 +140,7 @@ impl Sender {
             cwr_due: false,
             held: false,
             next_send: Time::ZERO,
-            window_limited: false,
+            cwnd_limited: false,
             rate: config.rate_samples.then(Box::default),
             rack: Rack::default(),
             inter_loss: InterLoss::default(),
@@ -203,7 +203,7 @@ impl Sender {
         if self.config.rack {
             next = next.min(self.rack.timer().unwrap_or(Time::MAX));
         }
-        if self.window_limited && self.next_send > Time::ZERO && self.can_use_window() {
+        if self.cwnd_limited && self.next_send > Time::ZERO && self.can_use_cwnd() {
             next = next.min(self.next_send);
         }
         (next < Time::MAX).then_some(next)
@@ -270,10 +270,10 @@ impl Sender {
     }
 
     /// The congestion window in force, bytes of payload.
-    pub fn window(&self) -> u64 {
+    pub fn cwnd(&self) -> u64 {
         match self.phase {
-            Phase::Recovery { prr: Some(prr), .. } => prr.window(),
-            _ => self.controller.window(),
+            Phase::Recovery { prr: Some(prr), .. } => prr.cwnd(),
+            _ => self.controller.cwnd(),
         }
     }
 
@@ -328,7 +328,7 @@ impl Sender {
             && !self.board.any_waiting()
             && self.next_send <= now
             && self.next + u64::from(self.config.mss) <= self.limit
-            && self.in_flight() + u64::from(self.config.mss) <= self.window()
+            && self.in_flight() + u64::from(self.config.mss) <= self.cwnd()
     }
 
     /// The connection as one of several paths, for schedulers and coupled controllers.
@@ -337,7 +337,7 @@ impl Sender {
             id,
             slot,
             state: if self.is_open() { PathState::Active } else { PathState::Validating },
-            cwnd: self.window(),
+            cwnd: self.cwnd(),
             ssthresh: self.ssthresh(),
             bytes_in_flight: self.in_flight(),
             bytes_queued: self.written.saturating_sub(self.next),
@@ -365,11 +365,11 @@ impl Sender {
 
     /// The window holds less than a segment, and that stops the sender until the timer fires.
     fn is_starved(&self) -> bool {
-        self.config.recovery == LossRecovery::FallFloyd && self.window() < self.mss()
+        self.config.recovery == LossRecovery::FallFloyd && self.cwnd() < self.mss()
     }
 
-    fn can_use_window(&self) -> bool {
-        self.in_flight() + self.mss() <= self.window()
+    fn can_use_cwnd(&self) -> bool {
+        self.in_flight() + self.mss() <= self.cwnd()
     }
 }
 

@@ -12,7 +12,7 @@ pub struct SenderStatistics {
     /// Fast recoveries entered.
     pub recoveries: u64,
     /// Times the window was cut for loss, mark or timeout.
-    pub window_cuts: u64,
+    pub cwnd_reductions: u64,
     /// Times the window was cut for a congestion mark.
     pub ecn_responses: u64,
     /// Acknowledgements taken in.
@@ -34,7 +34,7 @@ impl core::ops::AddAssign for SenderStatistics {
         self.data_bytes += other.data_bytes;
         self.timeouts += other.timeouts;
         self.recoveries += other.recoveries;
-        self.window_cuts += other.window_cuts;
+        self.cwnd_reductions += other.cwnd_reductions;
         self.ecn_responses += other.ecn_responses;
         self.acks += other.acks;
         self.duplicate_acks += other.duplicate_acks;

@@ -69,7 +69,7 @@ fn sack_recovery_keeps_the_pipe_at_the_threshold() {
     assert!(sender.in_recovery());
     // Pipe: twelve sent, three SACKed, one lost: 8 > 5. The first retransmission leaves anyway.
     assert_eq!(drain(&mut sender, ms(102)), [0]);
-    assert_eq!((sender.in_flight(), sender.window()), (9 * MSS, 5 * MSS));
+    assert_eq!((sender.in_flight(), sender.cwnd()), (9 * MSS, 5 * MSS));
     for (i, end) in [6, 7, 8].into_iter().enumerate() {
         sender.handle_segment(ms(103 + i as u64), &sack(0, &[(5, end), (1, 4)]));
     }
@@ -83,9 +83,9 @@ fn sack_recovery_keeps_the_pipe_at_the_threshold() {
     assert_eq!(drain(&mut sender, ms(200)), [12]);
     sender.handle_segment(ms(210), &ack(12));
     assert!(!sender.in_recovery());
-    assert_eq!(sender.window(), 5 * MSS);
+    assert_eq!(sender.cwnd(), 5 * MSS);
     assert_eq!(sender.statistics().retransmissions, 2);
-    assert_eq!(sender.statistics().window_cuts, 1);
+    assert_eq!(sender.statistics().cwnd_reductions, 1);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn newreno_resends_one_hole_for_each_partial_acknowledgement() {
     assert_eq!(drain(&mut sender, ms(101)), [11]);
     sender.handle_segment(ms(102), &ack(0));
     assert_eq!(drain(&mut sender, ms(102)), [0]);
-    assert_eq!(sender.window(), 5 * MSS);
+    assert_eq!(sender.cwnd(), 5 * MSS);
     // ssthresh 5, inflated by one for each duplicate; new data flows once 12 outstanding fit.
     let mut sent = Vec::new();
     for i in 0..5 {
@@ -126,7 +126,7 @@ fn a_timeout_goes_back_and_keeps_what_was_sacked() {
     let at = sender.next_timeout().expect("the timer runs");
     assert_eq!(at, Time::from_secs(1), "initial RTO");
     sender.handle_timeout(at);
-    assert_eq!(sender.window(), MSS);
+    assert_eq!(sender.cwnd(), MSS);
     assert_eq!(drain(&mut sender, at), [0]);
     sender.handle_segment(at + Duration::from_millis(100), &ack(2));
     assert_eq!(drain(&mut sender, at + Duration::from_millis(100)), [2, 3]);
@@ -168,9 +168,9 @@ fn marks_cut_once_per_window_and_say_so_once() {
     let mut sender = ten_in_flight(&Config { ecn: true, ..plain() });
     let marked = |upto| Segment { flags: Flags::ACK.with(Flags::ECE), ..ack(upto) };
     sender.handle_segment(ms(100), &marked(1));
-    assert_eq!(sender.window(), 5 * MSS);
+    assert_eq!(sender.cwnd(), 5 * MSS);
     sender.handle_segment(ms(101), &marked(2));
-    assert_eq!(sender.window(), 5 * MSS);
+    assert_eq!(sender.cwnd(), 5 * MSS);
     assert_eq!(drain(&mut sender, ms(101)), []);
     sender.handle_segment(ms(102), &ack(6));
     let segment = sender.poll_transmit(ms(102)).expect("room for one");
@@ -191,8 +191,8 @@ fn a_loss_in_a_window_that_a_mark_has_cut_is_repaired_without_another_cut() {
     sender.handle_segment(ms(101), &sack(1, &[(2, 5)]));
     assert!(sender.in_recovery());
     assert_eq!(drain(&mut sender, ms(101)), [1]);
-    assert_eq!(sender.window(), 5 * MSS);
-    assert_eq!(sender.statistics().window_cuts, 1);
+    assert_eq!(sender.cwnd(), 5 * MSS);
+    assert_eq!(sender.statistics().cwnd_reductions, 1);
 }
 
 #[test]
@@ -242,8 +242,8 @@ fn a_notice_repairs_without_a_cut() {
         drain(&mut sender, ms(100 + end));
     }
     assert!(!sender.in_recovery());
-    assert_eq!(sender.window(), 10 * MSS);
-    assert_eq!(sender.statistics().window_cuts, 0);
+    assert_eq!(sender.cwnd(), 10 * MSS);
+    assert_eq!(sender.statistics().cwnd_reductions, 0);
 }
 
 #[test]

@@ -15,7 +15,7 @@ impl Sender {
             State::Opening(false) => return None,
             State::Open => {}
         }
-        self.window_limited = false;
+        self.cwnd_limited = false;
         if self.held {
             return None;
         }
@@ -26,7 +26,7 @@ impl Sender {
             return Some(segment);
         }
         if self.next_send > now {
-            self.window_limited = true;
+            self.cwnd_limited = true;
             return None;
         }
         self.resend(now).or_else(|| self.send_new(now))
@@ -55,7 +55,7 @@ impl Sender {
         let len = u64::from(self.board.slot(index)?.len);
         let first = matches!(self.phase, Phase::Recovery { first_sent: false, .. });
         if !first && !self.admits(len) {
-            self.window_limited = true;
+            self.cwnd_limited = true;
             return None;
         }
         Some(self.resend_slot(now, index))
@@ -65,7 +65,7 @@ impl Sender {
     /// window below one stops the sender, as it does in ns-2.
     fn admits(&self, len: u64) -> bool {
         let in_flight = self.in_flight();
-        (in_flight == 0 && !self.is_starved()) || in_flight + len <= self.window()
+        (in_flight == 0 && !self.is_starved()) || in_flight + len <= self.cwnd()
     }
 
     /// In the first simulations any hole counts, once each recovery; else what is declared lost.
@@ -126,7 +126,7 @@ impl Sender {
             return None;
         }
         if !self.admits(len.max(1)) {
-            self.window_limited = true;
+            self.cwnd_limited = true;
             return None;
         }
         Some(self.send_slot(now, len as u32, fin_left && len == unsent))
@@ -183,9 +183,9 @@ impl Sender {
 
     fn note_out_of_data(&mut self) {
         // What was sent last may have filled the window all the same.
-        self.window_limited = !self.can_use_window();
+        self.cwnd_limited = !self.can_use_cwnd();
         let in_flight = self.board.pipe();
-        if in_flight < self.window()
+        if in_flight < self.cwnd()
             && let Some(rate) = &mut self.rate
         {
             rate.on_app_limited(in_flight);

@@ -16,13 +16,13 @@ fn growth(spec: &str, packets: u64, siblings: &[PathView], rounds: u64) -> f64 {
     let initial = 2 * packets;
     let mut control = controller(&format!("{spec}:initial={initial}"));
     control.on_ack(&loss(10, 5, 1), &[]);
-    let start = control.window();
+    let start = control.cwnd();
     // The siblings stand still, so that the gain per packet does.
     for n in 0..rounds * packets {
         let event = AckEvent { path: Some(PathId(0)), ..ack(200 + n, 100 + n, 1) };
         control.on_ack(&event, siblings);
     }
-    (control.window() as f64 - start as f64) / PACKET as f64
+    (control.cwnd() as f64 - start as f64) / PACKET as f64
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn balia_cuts_a_slow_path_deeper() {
     let cut = |siblings: &[PathView]| {
         let mut balia = controller("balia:initial=40");
         balia.on_ack(&loss(100, 50, 1), siblings);
-        balia.window() / PACKET
+        balia.cwnd() / PACKET
     };
     assert_eq!(cut(&[sibling(0, 40, 100)]), 20);
     // a = 1.25: 40 − 20·1.25; beyond 1.5 it stays at 40 − 30.
@@ -109,7 +109,7 @@ fn weighted_vegas_keeps_its_share_of_the_total() {
             control.on_ack(&event, &siblings);
         }
         sent += millis + 1;
-        control.window() / PACKET
+        control.cwnd() / PACKET
     };
     // No queue: a packet more each round.
     after(100);

@@ -8,18 +8,18 @@ fn round(control: &mut dyn CongestionController, sent: u64, packets: u32, millis
         let event = AckEvent { rtt: rtt(millis), ..ack(sent + millis, sent, 1) };
         control.on_ack(&event, &[]);
     }
-    control.window() / PACKET
+    control.cwnd() / PACKET
 }
 
 /// Rounds of five packets, back to back, with these round-trip times; the window after each, in packets.
 fn rounds(control: &mut dyn CongestionController, times: &[u64]) -> Vec<u64> {
     let mut sent = 0;
-    let mut windows = Vec::new();
+    let mut cwnds = Vec::new();
     for millis in times {
-        windows.push(round(control, sent, 5, *millis));
+        cwnds.push(round(control, sent, 5, *millis));
         sent += millis + 1;
     }
-    windows
+    cwnds
 }
 
 #[test]
@@ -28,13 +28,13 @@ fn vegas_moves_a_packet_per_round_trip_between_its_thresholds() {
     // A cut ends slow start at 10 packets; then five acknowledgements a round, the first of which ends the
     // round before.
     vegas.on_ack(&loss(10, 5, 1), &[]);
-    assert_eq!(vegas.window(), 10 * PACKET);
+    assert_eq!(vegas.cwnd(), 10 * PACKET);
     // With a base of 100 ms a window of 10 at 150 ms keeps 3.3 packets waiting, at 200 ms 5, at 110 ms .9.
     let mut sent = 11;
     let mut after = |millis: u64| {
-        let window = round(&mut *vegas, sent, 5, millis);
+        let cwnd = round(&mut *vegas, sent, 5, millis);
         sent += millis + 1;
-        window
+        cwnd
     };
     after(100);
     // The base round showed no queue: one more. From here on each round's verdict comes with the first
@@ -52,13 +52,13 @@ fn vegas_moves_a_packet_per_round_trip_between_its_thresholds() {
 #[test]
 fn vegas_leaves_slow_start_when_a_queue_shows() {
     let mut vegas = controller("vegas:initial=10");
-    let windows = rounds(&mut *vegas, &[100, 100, 125]);
+    let cwnds = rounds(&mut *vegas, &[100, 100, 125]);
     // Five acknowledgements are five packets in slow start.
-    assert_eq!(windows, [15, 20, 25]);
+    assert_eq!(cwnds, [15, 20, 25]);
     // 25·25/125 = 5 packets wait: back to 25·100/125 + 1.
     let event = AckEvent { rtt: rtt(125), ..ack(460, 400, 1) };
     vegas.on_ack(&event, &[]);
-    assert_eq!(vegas.window(), 21 * PACKET);
+    assert_eq!(vegas.cwnd(), 21 * PACKET);
     assert_eq!(vegas.phase(), "congestion-avoidance");
 }
 
@@ -68,9 +68,9 @@ fn veno_cuts_by_a_fifth_without_a_queue_and_by_half_with_one() {
         let mut veno = controller("veno:initial=10");
         rounds(&mut *veno, &[100, millis]);
         // The next acknowledgement ends the second round and reports what was lost.
-        let before = veno.window() / PACKET;
+        let before = veno.cwnd() / PACKET;
         veno.on_ack(&AckEvent { rtt: rtt(100), ..event }, &[]);
-        (before, veno.window())
+        (before, veno.cwnd())
     };
     // 20·10/110 = 1.8 packets wait.
     assert_eq!(cut(110, loss(500, 400, 1)), (20, 16 * PACKET));
@@ -90,7 +90,7 @@ fn veno_grows_half_as_fast_with_a_queue() {
         for n in 0..20 {
             veno.on_ack(&AckEvent { rtt: rtt(millis), ..ack(700, 501 + n, 1) }, &[]);
         }
-        veno.window() / PACKET
+        veno.cwnd() / PACKET
     };
     assert_eq!(grown("veno:initial=20", 100), 12);
     assert_eq!(grown("veno:initial=20", 200), 11);
@@ -107,10 +107,10 @@ fn westwood_falls_to_the_pipe_it_has_measured() {
     let rate = westwood.bandwidth().expect("measured").as_bps();
     assert_eq!(rate, 1_920_000);
     westwood.on_ack(&loss(3_100, 3_000, 20), &[]);
-    assert_eq!((westwood.window(), westwood.ssthresh()), (20 * PACKET, 20 * PACKET));
+    assert_eq!((westwood.cwnd(), westwood.ssthresh()), (20 * PACKET, 20 * PACKET));
     // A timeout keeps that threshold and restarts from one packet.
     westwood.on_timeout(&timeout(4_000, 3, 1));
-    assert_eq!((westwood.window(), westwood.ssthresh()), (PACKET, 20 * PACKET));
+    assert_eq!((westwood.cwnd(), westwood.ssthresh()), (PACKET, 20 * PACKET));
 }
 
 #[test]
@@ -136,10 +136,10 @@ fn reported_damage_cuts_nothing() {
     let mut eln = controller("eln:initial=20");
     eln.on_ack(&corrupted(2, 2, 50), &[]);
     // Slow start goes on.
-    assert_eq!(eln.window(), 21 * PACKET);
+    assert_eq!(eln.cwnd(), 21 * PACKET);
     eln.on_ack(&corrupted(3, 2, 60), &[]);
-    assert_eq!(eln.window(), 12_600);
+    assert_eq!(eln.cwnd(), 12_600);
     let mut reno = controller("reno:initial=20");
     reno.on_ack(&corrupted(2, 2, 50), &[]);
-    assert_eq!(reno.window(), 10 * PACKET);
+    assert_eq!(reno.cwnd(), 10 * PACKET);
 }

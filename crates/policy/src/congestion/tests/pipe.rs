@@ -35,7 +35,7 @@ struct Outcome {
     /// Mean queueing delay in the second half, microseconds.
     queue: u64,
     /// Windows at ten equal intervals, bytes.
-    windows: Vec<u64>,
+    cwnds: Vec<u64>,
     /// Phases in the order in which they were first seen.
     phases: Vec<&'static str>,
 }
@@ -58,7 +58,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn room(&self) -> bool {
-        self.in_flight + PACKET <= self.control.window()
+        self.in_flight + PACKET <= self.control.cwnd()
     }
 
     fn send(&mut self) {
@@ -191,7 +191,7 @@ fn run(pipe: &Pipe, control: &mut dyn CongestionController, seconds: u64) -> Out
         min_rtt: Duration::MAX,
         rng: Rng::substream(1, "pipe"),
     };
-    let (mut windows, mut half, mut queue, mut samples) = (Vec::new(), 0, Duration::ZERO, 0_u32);
+    let (mut cwnds, mut half, mut queue, mut samples) = (Vec::new(), 0, Duration::ZERO, 0_u32);
     let mut phases = Vec::new();
     while run.now < Time::from_secs(seconds) {
         let queued = run.step();
@@ -199,9 +199,8 @@ fn run(pipe: &Pipe, control: &mut dyn CongestionController, seconds: u64) -> Out
         if !phases.contains(&phase) {
             phases.push(phase);
         }
-        if run.now >= Time::from_millis(windows.len() as u64 * seconds * 100) && windows.len() < 10
-        {
-            windows.push(run.control.window());
+        if run.now >= Time::from_millis(cwnds.len() as u64 * seconds * 100) && cwnds.len() < 10 {
+            cwnds.push(run.control.cwnd());
         }
         if run.now < Time::from_millis(seconds * 500) {
             half = run.delivered;
@@ -214,7 +213,7 @@ fn run(pipe: &Pipe, control: &mut dyn CongestionController, seconds: u64) -> Out
     Outcome {
         utilisation: (run.delivered - half) * 1000 / capacity,
         queue: (queue / samples.max(1)).as_micros() as u64,
-        windows,
+        cwnds,
         phases,
     }
 }
@@ -283,9 +282,9 @@ fn loss_alone_starves_reno_and_cubic() {
 
 #[test]
 fn closed_loops_repeat_to_the_byte() {
-    for (spec, windows) in GOLDEN {
+    for (spec, cwnds) in GOLDEN {
         let outcome = run(&broadband(0.01), &mut *controller(spec), 20);
-        assert_eq!(outcome.windows, windows, "{spec}");
+        assert_eq!(outcome.cwnds, cwnds, "{spec}");
     }
 }
 

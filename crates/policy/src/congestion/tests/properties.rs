@@ -110,9 +110,9 @@ proptest! {
                     packet = *bytes;
                 }
                 apply(&mut *control, now, happening);
-                let window = control.window();
-                prop_assert!(window >= packet, "{}: {window} < {packet}", entry.name);
-                prop_assert!(window <= 1 << 41, "{}: {window}", entry.name);
+                let cwnd = control.cwnd();
+                prop_assert!(cwnd >= packet, "{}: {cwnd} < {packet}", entry.name);
+                prop_assert!(cwnd <= 1 << 41, "{}: {cwnd}", entry.name);
                 prop_assert!(control.ssthresh() > 0, "{}", entry.name);
             }
         }

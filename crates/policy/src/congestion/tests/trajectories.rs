@@ -4,12 +4,12 @@ use super::*;
 use crate::congestion::RateSample;
 
 /// Feeds the events and collects the window after each, in bytes.
-fn windows(control: &mut dyn CongestionController, events: &[AckEvent]) -> Vec<u64> {
+fn cwnds(control: &mut dyn CongestionController, events: &[AckEvent]) -> Vec<u64> {
     events
         .iter()
         .map(|event| {
             control.on_ack(event, &[]);
-            control.window()
+            control.cwnd()
         })
         .collect()
 }
@@ -18,7 +18,7 @@ fn windows(control: &mut dyn CongestionController, events: &[AckEvent]) -> Vec<u
 fn reno_doubles_then_halves_once_per_round_trip_then_adds_a_packet() {
     let mut reno = controller("reno");
     assert_eq!(reno.phase(), "slow-start");
-    let trajectory = windows(
+    let trajectory = cwnds(
         &mut *reno,
         &[
             ack(100, 0, 10),
@@ -38,33 +38,33 @@ fn reno_doubles_then_halves_once_per_round_trip_then_adds_a_packet() {
 fn reno_grows_by_acknowledgements_when_told_to() {
     let mut reno = controller("reno:initial=2,growth=acks");
     // An acknowledgement of two packets is worth one in slow start.
-    let trajectory = windows(&mut *reno, &[ack(100, 0, 2), ack(110, 10, 2), loss(120, 110, 1)]);
+    let trajectory = cwnds(&mut *reno, &[ack(100, 0, 2), ack(110, 10, 2), loss(120, 110, 1)]);
     assert_eq!(trajectory, [3_600, 4_800, 2_400]);
     // Above the threshold: packet²/window, whatever it covers.
-    assert_eq!(windows(&mut *reno, &[ack(300, 200, 2), ack(310, 210, 1)]), [3_000, 3_480]);
+    assert_eq!(cwnds(&mut *reno, &[ack(300, 200, 2), ack(310, 210, 1)]), [3_000, 3_480]);
 }
 
 #[test]
 fn reno_halves_the_flight_when_told_to() {
     let mut reno = controller("reno:initial=20,halve=flight");
     let event = AckEvent { prior_in_flight: 9_600, ..loss(100, 50, 1) };
-    assert_eq!(windows(&mut *reno, &[event]), [4_800]);
+    assert_eq!(cwnds(&mut *reno, &[event]), [4_800]);
 }
 
 #[test]
 fn reno_answers_a_mark_as_a_loss() {
     let mut reno = controller("reno:initial=20");
-    assert_eq!(windows(&mut *reno, &[mark(100, 0, 1), mark(120, 50, 1)]), [12_000, 12_000]);
+    assert_eq!(cwnds(&mut *reno, &[mark(100, 0, 1), mark(120, 50, 1)]), [12_000, 12_000]);
 }
 
 #[test]
 fn reno_collapses_and_keeps_the_threshold_of_the_first_timeout() {
     let mut reno = controller("reno");
     reno.on_timeout(&timeout(500, 10, 1));
-    assert_eq!((reno.window(), reno.ssthresh()), (1_200, 6_000));
+    assert_eq!((reno.cwnd(), reno.ssthresh()), (1_200, 6_000));
     reno.on_timeout(&timeout(900, 1, 2));
-    assert_eq!((reno.window(), reno.ssthresh()), (1_200, 6_000));
-    let trajectory = windows(
+    assert_eq!((reno.cwnd(), reno.ssthresh()), (1_200, 6_000));
+    let trajectory = cwnds(
         &mut *reno,
         &[ack(1000, 901, 1), ack(1100, 1001, 2), ack(1200, 1101, 4), ack(1300, 1201, 5)],
     );
@@ -77,18 +77,18 @@ fn reno_waits_for_as_many_timeouts_as_it_is_told() {
     let mut reno = controller("reno:collapse=3");
     reno.on_timeout(&timeout(500, 10, 1));
     reno.on_timeout(&timeout(900, 10, 2));
-    assert_eq!(reno.window(), 12_000);
+    assert_eq!(reno.cwnd(), 12_000);
     reno.on_timeout(&timeout(1700, 10, 3));
-    assert_eq!((reno.window(), reno.ssthresh()), (1_200, 6_000));
+    assert_eq!((reno.cwnd(), reno.ssthresh()), (1_200, 6_000));
 }
 
 #[test]
 fn an_unused_window_does_not_grow() {
     for spec in ["reno", "cubic", "ecn-reno"] {
         let mut control = controller(spec);
-        let before = control.window();
+        let before = control.cwnd();
         control.on_ack(&AckEvent { app_limited: true, ..ack(100, 0, 5) }, &[]);
-        assert_eq!(control.window(), before, "{spec}");
+        assert_eq!(control.cwnd(), before, "{spec}");
     }
 }
 
@@ -98,23 +98,22 @@ fn ecn_reno_ignores_losses_and_grows_by_what_was_sent() {
     let half = LossView { mean: 0.5, deviation: 0.0 };
     let event = AckEvent { loss: half, ..loss(100, 0, 2) };
     // Two acknowledged packets at 50 % loss stand for four sent ones.
-    assert_eq!(windows(&mut *control, &[event]), [2_400 + 4_800]);
-    assert_eq!(windows(&mut *control, &[mark(200, 101, 3)]), [3_600]);
+    assert_eq!(cwnds(&mut *control, &[event]), [2_400 + 4_800]);
+    assert_eq!(cwnds(&mut *control, &[mark(200, 101, 3)]), [3_600]);
     assert_eq!(control.ssthresh(), 3_600);
     // Marked again within the round trip: no second answer, and no growth either.
-    assert_eq!(windows(&mut *control, &[mark(250, 199, 1), ack(260, 199, 3)]), [3_600, 3_600]);
+    assert_eq!(cwnds(&mut *control, &[mark(250, 199, 1), ack(260, 199, 3)]), [3_600, 3_600]);
     // Congestion avoidance at 50 %: 1.5 acknowledged packets fill the window of 3.
     let event = AckEvent { loss: half, ..ack(310, 210, 2) };
-    assert_eq!(windows(&mut *control, &[event]), [4_800]);
+    assert_eq!(cwnds(&mut *control, &[event]), [4_800]);
 }
 
 #[test]
 fn ecn_reno_restarts_as_it_is_told() {
-    for (spec, window) in [("ecn-reno:initial=20", 1_200), ("ecn-reno:initial=20,restart=8", 9_600)]
-    {
+    for (spec, cwnd) in [("ecn-reno:initial=20", 1_200), ("ecn-reno:initial=20,restart=8", 9_600)] {
         let mut control = controller(spec);
         control.on_timeout(&timeout(500, 20, 1));
-        assert_eq!((control.window(), control.ssthresh()), (window, 12_000), "{spec}");
+        assert_eq!((control.cwnd(), control.ssthresh()), (cwnd, 12_000), "{spec}");
         control.on_timeout(&timeout(900, 3, 1));
         assert_eq!(control.ssthresh(), 2_400, "{spec}: a new episode halves its own flight");
     }
@@ -125,7 +124,7 @@ fn ecn_reno_counts_small_packets_as_full_ones_when_told_to() {
     let small = |control: &mut Box<dyn CongestionController>| {
         let event = AckEvent { acked_bytes: 2_000, ..ack(100, 50, 8) };
         control.on_ack(&event, &[]);
-        control.window()
+        control.cwnd()
     };
     let mut by_bytes = controller("ecn-reno:initial=10");
     let mut by_packets = controller("ecn-reno:initial=10,growth=packets");
@@ -137,7 +136,7 @@ fn ecn_reno_counts_small_packets_as_full_ones_when_told_to() {
 fn ecn_reno_trickles_when_a_window_of_one_is_marked() {
     let mut control = controller("ecn-reno:initial=1");
     control.on_ack(&mark(100, 0, 1), &[]);
-    assert_eq!(control.window(), PACKET);
+    assert_eq!(control.cwnd(), PACKET);
     // 100 ms + 4 · 12.5 ms falls below the floor of 200 ms: 1200 bytes each 200 ms.
     assert_eq!(control.pacing_rate(), Some(Bitrate::from_bps(48_000)));
     control.on_ack(&ack(400, 300, 1), &[]);
@@ -147,14 +146,14 @@ fn ecn_reno_trickles_when_a_window_of_one_is_marked() {
 #[test]
 fn cubic_follows_its_curve() {
     let mut cubic = controller("cubic:initial=100");
-    let mut trajectory = windows(&mut *cubic, &[loss(100, 0, 99)]);
+    let mut trajectory = cwnds(&mut *cubic, &[loss(100, 0, 99)]);
     // A window of acknowledgements per 100 ms round.
     for round in 1..=60 {
         let now = 100 + round * 100;
-        let packets = (cubic.window() / PACKET) as u32;
+        let packets = (cubic.cwnd() / PACKET) as u32;
         cubic.on_ack(&ack(now, now - 99, packets), &[]);
         if round % 10 == 0 {
-            trajectory.push(cubic.window());
+            trajectory.push(cubic.cwnd());
         }
     }
     assert_eq!(trajectory, CUBIC);
@@ -168,16 +167,16 @@ const CUBIC: [u64; 7] = [84_000, 104_009, 114_768, 119_134, 119_994, 120_230, 12
 fn cubic_lowers_its_plateau_when_losses_follow_each_other() {
     let mut cubic = controller("cubic:initial=100");
     cubic.on_ack(&loss(100, 0, 1), &[]);
-    assert_eq!((cubic.window(), cubic.ssthresh()), (84_000, 84_000));
+    assert_eq!((cubic.cwnd(), cubic.ssthresh()), (84_000, 84_000));
     cubic.on_ack(&loss(300, 200, 1), &[]);
-    assert_eq!(cubic.window(), 58_800);
+    assert_eq!(cubic.cwnd(), 58_800);
     // The plateau is now 70·1.7/2 = 59.5 packets, K = cbrt(10.5/0.4) = 2.97 s: 58.5 packets after
     // 1.5 s, where a plateau of 70 would have brought 66.
     for round in 1..=15 {
         let now = 300 + round * 100;
-        cubic.on_ack(&ack(now, now - 99, (cubic.window() / PACKET) as u32), &[]);
+        cubic.on_ack(&ack(now, now - 99, (cubic.cwnd() / PACKET) as u32), &[]);
     }
-    let packets = cubic.window() as f64 / PACKET as f64;
+    let packets = cubic.cwnd() as f64 / PACKET as f64;
     assert!((57.0..60.0).contains(&packets), "{packets}");
 }
 
@@ -185,9 +184,9 @@ fn cubic_lowers_its_plateau_when_losses_follow_each_other() {
 fn cubic_restarts_from_one_packet_after_a_timeout() {
     let mut cubic = controller("cubic:initial=100");
     cubic.on_timeout(&timeout(500, 100, 1));
-    assert_eq!((cubic.window(), cubic.ssthresh()), (1_200, 84_000));
+    assert_eq!((cubic.cwnd(), cubic.ssthresh()), (1_200, 84_000));
     cubic.on_ack(&ack(600, 501, 1), &[]);
-    assert_eq!(cubic.window(), 2_400);
+    assert_eq!(cubic.cwnd(), 2_400);
 }
 
 #[test]
@@ -195,10 +194,10 @@ fn the_time_an_idle_window_waits_does_not_count_for_cubic() {
     let mut cubic = controller("cubic:initial=100");
     cubic.on_ack(&loss(100, 0, 1), &[]);
     cubic.on_ack(&ack(200, 101, 70), &[]);
-    let before = cubic.window();
+    let before = cubic.cwnd();
     cubic.on_ack(&AckEvent { app_limited: true, ..ack(60_000, 59_900, 1) }, &[]);
     cubic.on_ack(&ack(60_100, 60_000, 1), &[]);
-    assert!(cubic.window() - before < PACKET, "{}", cubic.window());
+    assert!(cubic.cwnd() - before < PACKET, "{}", cubic.cwnd());
 }
 
 #[test]
@@ -206,11 +205,11 @@ fn penalised_windows_halve_and_stay_above_a_packet() {
     for spec in ["reno", "cubic", "ecn-reno:initial=10", "bbr"] {
         let mut control = controller(spec);
         control.penalise();
-        assert_eq!(control.window(), 6_000, "{spec}");
+        assert_eq!(control.cwnd(), 6_000, "{spec}");
         for _ in 0..10 {
             control.penalise();
         }
-        assert_eq!(control.window(), PACKET, "{spec}");
+        assert_eq!(control.cwnd(), PACKET, "{spec}");
     }
 }
 
@@ -219,7 +218,7 @@ fn a_larger_packet_raises_the_least_window() {
     for spec in ["reno:initial=1", "cubic:initial=1", "ecn-reno:initial=1", "bbr:initial=1"] {
         let mut control = controller(spec);
         control.set_packet_size(1452);
-        assert_eq!(control.window(), 1452, "{spec}");
+        assert_eq!(control.cwnd(), 1452, "{spec}");
         assert!(control.ssthresh() > 1_000_000 && control.pacing_rate() != Some(Bitrate::ZERO));
     }
 }
@@ -248,17 +247,17 @@ fn bbr_measures_the_round_trip_anew_when_the_old_one_is_ten_seconds_old() {
     (1..=20).for_each(|number| round(&mut *bbr, number, 100));
     assert_eq!((bbr.phase(), bbr.bandwidth()), ("probe-bw", Some(Bitrate::from_bps(960_000))));
     // Twice the product of 12 kB and three packets of slack.
-    assert_eq!(bbr.window(), 27_600);
+    assert_eq!(bbr.cwnd(), 27_600);
     // The path has become longer: nothing is that short any more.
     (21..=120).for_each(|number| round(&mut *bbr, number, 110));
     assert_eq!(bbr.phase(), "probe-bw");
     round(&mut *bbr, 121, 110);
-    assert_eq!((bbr.phase(), bbr.window()), ("probe-rtt", 4 * PACKET));
+    assert_eq!((bbr.phase(), bbr.cwnd()), ("probe-rtt", 4 * PACKET));
     round(&mut *bbr, 122, 110);
     assert_eq!(bbr.phase(), "probe-rtt");
     // After 200 ms and a round the old window is back, for the new product of 13.2 kB.
     (123..=124).for_each(|number| round(&mut *bbr, number, 110));
-    assert_eq!((bbr.phase(), bbr.window()), ("probe-bw", 30_000));
+    assert_eq!((bbr.phase(), bbr.cwnd()), ("probe-bw", 30_000));
 }
 
 #[test]
@@ -266,7 +265,7 @@ fn bbr_conserves_packets_for_a_round_after_a_loss() {
     let mut bbr = controller("bbr");
     (1..=20).for_each(|number| round(&mut *bbr, number, 100));
     bbr.on_ack(&AckEvent { bytes_in_flight: 9_600, ..loss(2_010, 1_910, 2) }, &[]);
-    assert_eq!(bbr.window(), 9_600 + 2 * PACKET);
+    assert_eq!(bbr.cwnd(), 9_600 + 2 * PACKET);
     bbr.on_ack(&ack(2_120, 2_011, 1), &[]);
-    assert_eq!(bbr.window(), 27_600);
+    assert_eq!(bbr.cwnd(), 27_600);
 }

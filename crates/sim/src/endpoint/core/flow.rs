@@ -94,7 +94,7 @@ impl Flow for CoreFlow {
         let rtts: Vec<f64> = chosen.iter().map(|path| path.rtt.smoothed.as_secs_f64()).collect();
         let losses: Vec<f64> = chosen.iter().map(|path| path.loss.mean).collect();
         Instant {
-            window: chosen.iter().map(|path| path.window as f64).sum(),
+            cwnd: chosen.iter().map(|path| path.cwnd as f64).sum(),
             srtt: Some(mean(&rtts)),
             loss: Some(mean(&losses)),
         }

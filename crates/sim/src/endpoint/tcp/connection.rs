@@ -175,7 +175,7 @@ impl SendingEnd {
 
     /// Bytes that the windows of all paths admit beyond what is in flight.
     pub(super) fn room(&self) -> u64 {
-        let room = |sender: &&Sender| sender.window().saturating_sub(sender.in_flight());
+        let room = |sender: &&Sender| sender.cwnd().saturating_sub(sender.in_flight());
         self.senders(None).iter().map(room).sum()
     }
 

@@ -43,7 +43,7 @@ impl Flow for TcpFlow {
         let rtts = sender.senders(path).filter_map(|sender| sender.smoothed_rtt());
         let rtts: Vec<f64> = rtts.map(|rtt| rtt.as_secs_f64()).collect();
         Instant {
-            window: sender.senders(path).map(|sender| sender.window() as f64).sum(),
+            cwnd: sender.senders(path).map(|sender| sender.cwnd() as f64).sum(),
             srtt: (!rtts.is_empty()).then(|| mean(&rtts)),
             loss: None,
         }

@@ -174,7 +174,7 @@ impl Track {
             }
             "queue_packets" => self.link(live).map(|waiting| waiting.0),
             "queue_bytes" => self.link(live).map(|waiting| waiting.1),
-            "cwnd_bytes" => self.mean(live, |instant| Some(instant.window)),
+            "cwnd_bytes" => self.mean(live, |instant| Some(instant.cwnd)),
             "srtt_s" => self.mean(live, |instant| instant.srtt),
             "loss_estimate" => self.mean(live, |instant| instant.loss),
             _ => None,

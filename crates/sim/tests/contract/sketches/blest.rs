@@ -84,9 +84,9 @@ fn a_full_receiver_penalises_the_slow_path_that_carries_the_oldest_data() {
     on_each(full, blest(0.0), |engine, rig| {
         rig.write(30);
         rig.run(15);
-        assert_eq!((rig.on(0).len(), rig.window(1)), (6, 6), "{engine}: both paths are full");
+        assert_eq!((rig.on(0).len(), rig.cwnd(1)), (6, 6), "{engine}: both paths are full");
         // The fast path has room again, and the receiver none until the slow one delivers.
         rig.run(10);
-        assert_eq!((rig.window(0), rig.window(1)), (6, 3), "{engine}");
+        assert_eq!((rig.cwnd(0), rig.cwnd(1)), (6, 3), "{engine}");
     });
 }

@@ -225,8 +225,8 @@ fn a_full_receiver_is_told_once_before_the_path_that_finds_out_asks() {
     let sent = leave(&mut sender, ms(0));
     assert_eq!(sent, [(0, 0), (0, 1), (0, 2), (0, 3), (1, 4), (1, 5), (1, 0)]);
     assert_eq!(count(&heard, SchedulerEvent::ReceiverLimited), 1);
-    assert_eq!(sender.subflow(0).map(Sender::window), Some(2 * MSS), "penalised");
-    assert_eq!(count(&heard, SchedulerEvent::WindowCut(PathId(0), 2 * MSS)), 0);
+    assert_eq!(sender.subflow(0).map(Sender::cwnd), Some(2 * MSS), "penalised");
+    assert_eq!(count(&heard, SchedulerEvent::CwndReduced(PathId(0), 2 * MSS)), 0);
     // Path 1 finds the window shut still: the same episode.
     sender.handle_segment(ms(40), 1, &ack(2, 0, 6));
     assert_eq!(leave(&mut sender, ms(40)), []);
@@ -256,7 +256,7 @@ fn events_come_in_their_order() {
     assert_eq!(
         events,
         [
-            SchedulerEvent::WindowCut(path, 2 * MSS),
+            SchedulerEvent::CwndReduced(path, 2 * MSS),
             SchedulerEvent::Lost(path),
             SchedulerEvent::Acked(path)
         ]

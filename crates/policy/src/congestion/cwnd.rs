@@ -7,11 +7,11 @@ use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::view::PathView;
 
 /// Windows never grow beyond this, so that arithmetic on them cannot overflow.
-pub(super) const MAX_WINDOW: u64 = 1 << 40;
+pub(super) const MAX_CWND: u64 = 1 << 40;
 
 /// A congestion window with slow start, additive increase and at most one cut per round trip.
 #[derive(Clone, Debug)]
-pub(super) struct AdditiveWindow {
+pub(super) struct AdditiveCwnd {
     bytes: u64,
     ssthresh: u64,
     packet: u64,
@@ -20,10 +20,10 @@ pub(super) struct AdditiveWindow {
     last_cut: LastCut,
 }
 
-impl AdditiveWindow {
+impl AdditiveCwnd {
     pub(super) fn new(initial_packets: u64, packet: u64) -> Self {
-        let packet = packet.clamp(1, MAX_WINDOW / 1024);
-        AdditiveWindow {
+        let packet = packet.clamp(1, MAX_CWND / 1024);
+        AdditiveCwnd {
             bytes: initial_packets.clamp(1, 1024) * packet,
             ssthresh: u64::MAX,
             packet,
@@ -75,7 +75,7 @@ impl AdditiveWindow {
 
     /// As [`grow`](Self::grow), by `factor` packets per window of bytes above the threshold.
     pub(super) fn grow_by(&mut self, acked: u64, factor: f64) {
-        let mut acked = acked.min(MAX_WINDOW);
+        let mut acked = acked.min(MAX_CWND);
         if self.bytes < self.ssthresh {
             let step = acked.min(self.ssthresh - self.bytes);
             self.bytes += step;
@@ -85,7 +85,7 @@ impl AdditiveWindow {
         self.credit += (acked as f64 * factor.min(1024.0) + 0.5) as u64;
         let packets = self.credit / self.bytes;
         self.credit %= self.bytes;
-        self.bytes = self.bytes.saturating_add(packets.saturating_mul(self.packet)).min(MAX_WINDOW);
+        self.bytes = self.bytes.saturating_add(packets.saturating_mul(self.packet)).min(MAX_CWND);
     }
 
     /// Grows as one acknowledgement of `acked` bytes lets it: by a packet at most in slow start, by
@@ -96,12 +96,12 @@ impl AdditiveWindow {
         } else {
             self.packet.saturating_mul(self.packet) / self.bytes
         };
-        self.bytes = self.bytes.saturating_add(step.max(1)).min(MAX_WINDOW);
+        self.bytes = self.bytes.saturating_add(step.max(1)).min(MAX_CWND);
     }
 
     /// Moves the window to `bytes`, two packets at least, without a cut, and ends slow start there.
     pub(super) fn steer(&mut self, bytes: u64) {
-        self.bytes = bytes.clamp(2 * self.packet, MAX_WINDOW);
+        self.bytes = bytes.clamp(2 * self.packet, MAX_CWND);
         self.ssthresh = self.ssthresh.min(self.bytes);
         self.credit = 0;
     }
@@ -146,7 +146,7 @@ impl AdditiveWindow {
     }
 
     pub(super) fn set_packet(&mut self, bytes: u64) {
-        self.packet = bytes.clamp(1, MAX_WINDOW / 1024);
+        self.packet = bytes.clamp(1, MAX_CWND / 1024);
         self.bytes = self.bytes.max(self.packet);
     }
 }
@@ -180,13 +180,13 @@ impl LastCut {
     }
 }
 
-/// A controller that is a rule for one [`AdditiveWindow`]: what it does not decide, the window does.
-pub(super) trait WindowRule: Debug + Send {
+/// A controller that is a rule for one [`AdditiveCwnd`]: what it does not decide, the window does.
+pub(super) trait CwndRule: Debug + Send {
     /// The window.
-    fn additive(&self) -> &AdditiveWindow;
+    fn additive(&self) -> &AdditiveCwnd;
 
     /// The window, to be moved.
-    fn additive_mut(&mut self) -> &mut AdditiveWindow;
+    fn additive_mut(&mut self) -> &mut AdditiveCwnd;
 
     /// As [`CongestionController::on_ack`].
     fn acked(&mut self, event: &AckEvent, siblings: &[PathView]);
@@ -203,7 +203,7 @@ pub(super) trait WindowRule: Debug + Send {
     }
 }
 
-impl<R: WindowRule> CongestionController for R {
+impl<R: CwndRule> CongestionController for R {
     fn on_ack(&mut self, event: &AckEvent, siblings: &[PathView]) {
         self.acked(event, siblings);
     }
@@ -220,7 +220,7 @@ impl<R: WindowRule> CongestionController for R {
         self.additive_mut().set_packet(bytes);
     }
 
-    fn window(&self) -> u64 {
+    fn cwnd(&self) -> u64 {
         self.additive().bytes()
     }
 
