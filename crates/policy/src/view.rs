@@ -345,9 +345,9 @@ pub struct FreshView {
     pub symbol_size: u16,
     /// Set when `symbols` is 0.
     pub blocked: Option<Blocked>,
-    /// The send window: symbols that may be made before the receiver grants more, by the least of its
+    /// Symbols that may be made before the receiver grants more, by the least of its
     /// credits for symbols, for the connection and for the stream that is next.
-    pub window: u32,
+    pub credit: u32,
 }
 
 /// The redundancy policy's answer to "how many more would this window need if …", for schedulers that

@@ -41,14 +41,14 @@ impl Connection {
         };
         let class = pending.class.unwrap_or_default();
         let in_stream = self.streams.credit(class).div_ceil(u64::from(symbol_size.max(1)));
-        let window = credit.min(in_stream);
+        let credit = credit.min(in_stream);
         FreshView {
             symbols: symbols.min(u64::from(u32::MAX)) as u32,
             more: pending.more,
             class,
             symbol_size,
             blocked,
-            window: window.min(u64::from(u32::MAX)) as u32,
+            credit: credit.min(u64::from(u32::MAX)) as u32,
         }
     }
 

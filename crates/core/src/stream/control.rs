@@ -79,14 +79,14 @@ impl ControlQueue {
     }
 }
 
-/// Whether `limit` has risen over `announced` by half of `window`, enough to be worth a frame.
-const fn worth_telling(limit: u64, announced: u64, window: u64) -> bool {
-    let half = if window < 2 { 1 } else { window / 2 };
+/// Whether `limit` has risen over `announced` by half of `credit`, enough to be worth a frame.
+const fn worth_telling(limit: u64, announced: u64, credit: u64) -> bool {
+    let half = if credit < 2 { 1 } else { credit / 2 };
     limit.saturating_sub(announced) >= half
 }
 
-const fn raised(base: u64, window: u64, most: u64) -> u64 {
-    let limit = base.saturating_add(window);
+const fn raised(base: u64, credit: u64, most: u64) -> u64 {
+    let limit = base.saturating_add(credit);
     if limit < most { limit } else { most }
 }
 
@@ -233,11 +233,11 @@ impl Streams {
 
     /// Queues a MAX_STREAM_DATA if enough of the stream was read since the last.
     pub(super) fn refresh_max_stream_data(&mut self, id: StreamId) {
-        let window = self.limits.max_stream_data;
+        let credit = self.limits.max_stream_data;
         let Some(stream) = self.streams.get_mut(&id) else { return };
         let receive = &stream.receive;
-        let limit = raised(receive.read, window, MAX_VARINT);
-        if receive.final_size.is_none() && worth_telling(limit, receive.limit, window) {
+        let limit = raised(receive.read, credit, MAX_VARINT);
+        if receive.final_size.is_none() && worth_telling(limit, receive.limit, credit) {
             self.control.add(id, stream, DueSet::MAX_STREAM_DATA);
         }
     }
@@ -253,7 +253,7 @@ impl Streams {
 
 impl Stream {
     /// The control frame of `kind`, if the peer still needs it.
-    fn control_frame(&mut self, id: StreamId, kind: DueSet, window: u64) -> Option<ControlFrame> {
+    fn control_frame(&mut self, id: StreamId, kind: DueSet, credit: u64) -> Option<ControlFrame> {
         match kind {
             DueSet::RESET => {
                 let code = self.send.reset?;
@@ -268,7 +268,7 @@ impl Stream {
             DueSet::MAX_STREAM_DATA
                 if self.receive.final_size.is_none() && !self.receive.discards() =>
             {
-                let limit = raised(self.receive.read, window, MAX_VARINT);
+                let limit = raised(self.receive.read, credit, MAX_VARINT);
                 self.receive.limit = limit;
                 Some(ControlFrame::MaxStreamData { stream: id, limit })
             }

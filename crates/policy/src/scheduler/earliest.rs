@@ -136,7 +136,7 @@ impl Earliest {
     fn would_block(&self, path: &PathView, view: &SchedulerView<'_>) -> bool {
         let resolved =
             arrival(path, view) + path.rtt.smoothed.mul_f64(path.loss.mean.clamp(0.0, 1.0));
-        let free = f64::from(view.fresh.window) * f64::from(view.fresh.symbol_size);
+        let free = f64::from(view.fresh.credit) * f64::from(view.fresh.symbol_size);
         others_deliver(view, path.id, resolved, |_| true) > free * BUFFER_SHARE
     }
 

@@ -37,7 +37,7 @@ fn fresh(symbols: u32) -> FreshView {
         class: TrafficClass::Bulk,
         symbol_size: 1000,
         blocked: (symbols == 0).then_some(Blocked::Application),
-        window: symbols,
+        credit: symbols,
     }
 }
 
@@ -339,7 +339,7 @@ fn a_slow_path_is_spared_for_the_rest_only() {
     }
     // The fast path moves 2.4 MB while a packet crosses the slow one.
     let mut view = view(&paths, &[], 1000);
-    view.fresh.window = 100_000;
+    view.fresh.credit = 100_000;
     assert_eq!(pulls("earliest", &view), [FRESH, None], "1 MB is done before");
     view.fresh.more = true;
     assert_eq!(pulls("earliest", &view), [FRESH, FRESH], "but there will be more");

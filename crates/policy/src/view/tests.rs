@@ -48,7 +48,7 @@ fn windows_are_found_by_identifier_although_some_are_left_out() {
         class: TrafficClass::Bulk,
         symbol_size: 1000,
         blocked: Some(Blocked::Application),
-        window: 0,
+        credit: 0,
     };
     let demand = Demand::default();
     let view = SchedulerView { now: Time::ZERO, paths: &[], windows: &windows, fresh, demand };

@@ -29,7 +29,7 @@ fn mapping(paths: &[PathView], windows: &[WindowView], fresh: u32) -> Vec<Option
         class: TrafficClass::Bulk,
         symbol_size: 700,
         blocked: None,
-        window: fresh,
+        credit: fresh,
         more: false,
     };
     let view = SchedulerView { now: Time::ZERO, paths, windows, fresh, demand: Demand::default() };

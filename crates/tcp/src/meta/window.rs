@@ -97,7 +97,7 @@ impl Shared {
             class: TrafficClass::Bulk,
             symbol_size: u16::try_from(self.mss).unwrap_or(u16::MAX),
             blocked,
-            window: u32::try_from(self.usable().min(kept) / self.mss).unwrap_or(u32::MAX),
+            credit: u32::try_from(self.usable().min(kept) / self.mss).unwrap_or(u32::MAX),
         }
     }
 }

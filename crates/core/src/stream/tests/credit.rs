@@ -67,7 +67,7 @@ fn a_bare_end_needs_no_credit() {
 }
 
 #[test]
-fn credit_comes_back_at_half_a_window() {
+fn credit_comes_back_by_halves() {
     let mut streams = responder();
     let id = StreamId(0);
     streams.on_symbol(&stream_symbol(0, 0, false, &[1; 400])).unwrap();

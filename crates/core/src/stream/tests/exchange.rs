@@ -96,7 +96,7 @@ impl Side {
 struct Pair([Side; 2]);
 
 impl Pair {
-    /// Two sides with [`LIMITS`], the windows times `scale`.
+    /// Two sides with [`LIMITS`], the credit times `scale`.
     fn new(scale: u64) -> Self {
         let limits = StreamLimits {
             max_data: LIMITS.max_data * scale,

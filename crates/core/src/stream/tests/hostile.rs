@@ -86,8 +86,8 @@ fn pieces_survive_the_growth_of_the_buffer() {
 
 #[test]
 fn pieces_are_bounded() {
-    let window = 4 * MAX_GAPS as u64;
-    let limits = StreamLimits { max_data: window, max_stream_data: window, ..LIMITS };
+    let credit = 4 * MAX_GAPS as u64;
+    let limits = StreamLimits { max_data: credit, max_stream_data: credit, ..LIMITS };
     let mut streams = Streams::new(Role::Responder, limits);
     for piece in 0..MAX_GAPS as u64 {
         let symbol = stream_symbol(0, 1 + piece * 2, false, b"x");

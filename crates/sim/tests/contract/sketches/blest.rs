@@ -47,7 +47,7 @@ impl Scheduler for Blest {
             let rounds = own.rtt.smoothed.as_secs_f64() / fast.rtt.smoothed.as_secs_f64();
             let meanwhile = (fast.cwnd_packets() as f64 + (rounds - 1.0) / 2.0) * rounds;
             let on_slow = own.bytes_in_flight / own.packet_size + 1;
-            if self.lambda * meanwhile > f64::from(view.fresh.window) - on_slow as f64 {
+            if self.lambda * meanwhile > f64::from(view.fresh.credit) - on_slow as f64 {
                 return Pull::Hold(view.now + fast.rtt.smoothed, "would block the fast path");
             }
         }
