@@ -14,7 +14,7 @@ fn json(text: &str) -> Value {
 
 #[test]
 fn loopback_moves_every_byte_and_counts_repairs() {
-    // A repair for every symbol: of larger windows, those whose symbols are acknowledged first send none.
+    // A repair for every symbol: of larger blocks, those whose symbols are acknowledged first send none.
     let line = "bench client --loopback --bytes 5MB --parallel 2 --json \
                 --set redundancy=fixed:share=1,sources=1";
     let report = json(&anabranch(line).succeeded());

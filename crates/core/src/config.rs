@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::coding::MAX_WINDOW;
+use crate::coding::MAX_BLOCK;
 use crate::path::UDP_OVERHEAD;
 use crate::stream::StreamLimits;
 use crate::wire::TransportParameters;
@@ -96,7 +96,7 @@ impl TransportConfig {
             max_streams: self.streams.max_streams,
             max_symbols: self.receive_symbols,
             max_udp_payload: self.largest_datagram(),
-            max_window: u64::from(self.largest_datagram()) * MAX_WINDOW as u64,
+            max_block: u64::from(self.largest_datagram()) * MAX_BLOCK as u64,
             max_paths: self.max_paths,
             max_ack_delay: self.max_ack_delay,
             idle_timeout: self.idle_timeout,

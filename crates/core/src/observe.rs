@@ -27,8 +27,8 @@ pub enum Observation {
         /// The scheduler's reason.
         reason: &'static str,
     },
-    /// A coding window closed.
-    WindowClosed {
+    /// A coding block closed.
+    BlockClosed {
         /// First symbol.
         first: u64,
         /// Source symbols.
@@ -38,9 +38,9 @@ pub enum Observation {
         /// Aggregate loss estimate, parts per thousand.
         loss_permille: u16,
     },
-    /// A window lacked symbols, so repairs became due.
+    /// A block lacked symbols, so repairs became due.
     RepairsDue {
-        /// First symbol of the window.
+        /// First symbol of the block.
         first: u64,
         /// How many more.
         count: u16,

@@ -52,17 +52,17 @@ fn every_code_recovers_what_is_lost() {
 
 /// Longer than any code's of byte-sized numbers.
 #[test]
-fn windows_of_many_symbols_are_recovered() {
+fn blocks_of_many_symbols_are_recovered() {
     let axes =
         [("code", "random-linear:sources=1024"), ("redundancy", "fixed:sources=600,share=0.2")];
     let [sender, receiver] = transfer(Pair::new(&profile(&axes), 1, network(0.1)));
-    assert!(sender.sent.sources > 400 && sender.sent.windows < 4, "{:?}", sender.sent);
+    assert!(sender.sent.sources > 400 && sender.sent.blocks < 4, "{:?}", sender.sent);
     assert!(receiver.decoded > 0);
 }
 
-/// Repairs come before the data ends, and windows are long: nearly all losses are made good in passing.
+/// Repairs come before the data ends, and blocks are long: nearly all losses are made good in passing.
 #[test]
-fn sliding_repairs_do_not_wait_for_the_window() {
+fn sliding_repairs_do_not_wait_for_the_block() {
     let axes = [("code", "sliding-window"), ("redundancy", "sliding:every=4,reach=64,sources=255")];
     let [sender, receiver] = transfer(Pair::new(&profile(&axes), 1, network(0.05)));
     let due = sender.sent.sources / 4;
@@ -87,7 +87,7 @@ fn sides_may_differ_in_their_codes() {
     assert!(sender.sent.repairs > 0 && receiver.decoded > 0);
 }
 
-/// Windows are planned with short symbols where little fits into a round trip; a datagram is not.
+/// Blocks are planned with short symbols where little fits into a round trip; a datagram is not.
 #[test]
 fn datagrams_longer_than_the_planned_symbols_arrive() {
     let mut pair = Pair::new(&Profile::named("mplot").unwrap(), 1, network(0.0));

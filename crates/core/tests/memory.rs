@@ -128,9 +128,9 @@ fn symbols_with_a_hole_before_each() {
     });
 }
 
-/// Long windows with as many repairs as they hold, then short ones in the lists that those leave behind.
+/// Long blocks with as many repairs as they hold, then short ones in the lists that those leave behind.
 #[test]
-fn repairs_for_windows_of_every_length() {
+fn repairs_for_blocks_of_every_length() {
     measure(0, |abuser| {
         for count in [100_u16, 20, 2] {
             let end = abuser.next + SYMBOLS / 2;

@@ -71,9 +71,9 @@ fn the_last_symbol_shares_a_packet_with_its_repair() {
     assert_eq!((sent(1), sent(2)), (2, 1));
 }
 
-/// Symbols of windows that are full long before the packet is share it with those of the next windows.
+/// Symbols of blocks that are full long before the packet is share it with those of the next blocks.
 #[test]
-fn symbols_of_several_windows_share_packets() {
+fn symbols_of_several_blocks_share_packets() {
     let (packets, symbols) = packets_for("fixed:share=0.5,sources=2,symbol=150,together=6", 60_000);
     assert!(packets * 5 < symbols, "{packets} packets of {symbols} symbols");
 }

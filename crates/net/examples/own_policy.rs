@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const MEGABYTE: usize = 1_000_000;
 
-/// A window that does not move: right where somebody else shares out the capacity.
+/// A congestion window that does not move: right where somebody else shares out the capacity.
 #[derive(Debug)]
 struct Steady {
     cwnd: u64,
@@ -55,9 +55,9 @@ impl Scheduler for InOrder {
             return Pull::Idle("an earlier path has room");
         }
         // What is lost comes before what is new.
-        let due = view.windows.iter().find(|window| window.has_work());
+        let due = view.blocks.iter().find(|block| block.has_work());
         let work = match due {
-            Some(window) => Work::Window(window.id),
+            Some(block) => Work::Block(block.id),
             None if view.fresh.symbols > 0 => Work::Fresh,
             None => return Pull::Idle("nothing to send"),
         };

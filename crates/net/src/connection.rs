@@ -210,7 +210,7 @@ impl Connection {
     }
 
     /// Controls congestion on a path by `policy` from now on, whatever the profile says: what this side
-    /// sends, not what the peer does. Best said before anything is written, as the window starts over.
+    /// sends, not what the peer does. Best said before anything is written, as the congestion window starts over.
     ///
     /// # Errors
     /// When there is no such policy, or an option of it is wrong.

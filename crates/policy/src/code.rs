@@ -1,8 +1,8 @@
-//! Erasure codes as the core uses them: a factory of encoders and decoders, one of each per coding window.
+//! Erasure codes as the core uses them: a factory of encoders and decoders, one of each per coding block.
 //!
-//! An encoder makes repairs from a window's source symbols. A decoder hears of every symbol that the
+//! An encoder makes repairs from a block's source symbols. A decoder hears of every symbol that the
 //! receiver holds, one by one, knows how many are still missing, and rebuilds the missing sources once
-//! enough are there. The windows keep the symbols' bytes; encoders and decoders keep what a code knows
+//! enough are there. The blocks keep the symbols' bytes; encoders and decoders keep what a code knows
 //! beside them, such as a prepared matrix or the rank of what has arrived.
 
 use core::fmt::Debug;
@@ -42,44 +42,44 @@ pub enum CodeError {
 /// What a code allows and promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodeLimits {
-    /// Most source symbols of a window, which are also the most that one repair combines; at least 1.
+    /// Most source symbols of a block, which are also the most that one repair combines; at least 1.
     pub sources: u16,
-    /// Most symbols of a window, sources and repairs together; at least `sources`. A window of F sources
+    /// Most symbols of a block, sources and repairs together; at least `sources`. A block of F sources
     /// has the keys from 0 to `symbols` − F − 1.
     pub symbols: u32,
     /// Whether there are repairs at all; without, a lost symbol is sent again.
     pub repairs: bool,
-    /// Any F distinct symbols of a window of F sources rebuild it (*maximum distance separable*). The
-    /// sender then knows from acknowledgements alone that a window is recovered; of other codes only the
+    /// Any F distinct symbols of a block of F sources rebuild it (*maximum distance separable*). The
+    /// sender then knows from acknowledgements alone that a block is recovered; of other codes only the
     /// receiver can tell.
     pub any_symbols_suffice: bool,
     /// Symbols beyond F that a receiver may have to keep because the decoder cannot tell whether they
     /// help. 0 for decoders that know their rank: these refuse what does not help.
     pub surplus: u16,
-    /// Repairs may be made while the window still fills, and may cover symbols of earlier windows, at most
+    /// Repairs may be made while the block still fills, and may cover symbols of earlier blocks, at most
     /// `sources` in a row: the code slides along the stream. The receiver then asks for one
-    /// [`SlidingDecoder`], else for a [`Decoder`] for each window.
+    /// [`SlidingDecoder`], else for a [`Decoder`] for each block.
     pub slides: bool,
 }
 
 impl CodeLimits {
-    /// How many repairs a window of `sources` symbols can have; their keys are the numbers below.
+    /// How many repairs a block of `sources` symbols can have; their keys are the numbers below.
     pub fn keys(&self, sources: u16) -> u32 {
         if self.repairs { self.symbols.saturating_sub(u32::from(sources)) } else { 0 }
     }
 }
 
-/// An erasure code: makes what windows need at either end.
+/// An erasure code: makes what blocks need at either end.
 pub trait ErasureCode: Debug + Send {
     /// What it allows; always the same.
     fn limits(&self) -> CodeLimits;
 
-    /// An encoder for one window at a time; unless there are no repairs.
+    /// An encoder for one block at a time; unless there are no repairs.
     fn encoder(&self) -> Box<dyn Encoder> {
         Box::new(Never)
     }
 
-    /// A decoder for one window at a time; unless the code slides.
+    /// A decoder for one block at a time; unless the code slides.
     fn decoder(&self) -> Box<dyn Decoder> {
         Box::new(Never)
     }
@@ -90,14 +90,14 @@ pub trait ErasureCode: Debug + Send {
     }
 }
 
-/// Makes the repairs of one window. Encoders are used again for later windows.
+/// Makes the repairs of one block. Encoders are used again for later blocks.
 pub trait Encoder: Debug + Send {
-    /// Forgets the window, and keeps its memory for the next.
+    /// Forgets the block, and keeps its memory for the next.
     fn reset(&mut self) {}
 
     /// Makes the repairs with the keys `first`, `first + 1`, …, one for each of `repairs`, which are of
     /// one length. `sources` are the symbols of the `coverage` in order, none longer than the repairs; a
-    /// shorter one counts as extended with zeros. Unless the code slides, they are the window's, and the
+    /// shorter one counts as extended with zeros. Unless the code slides, they are the block's, and the
     /// same at each call, so that what takes long to derive from them may be kept until
     /// [`reset`](Self::reset).
     ///
@@ -116,7 +116,7 @@ pub trait Encoder: Debug + Send {
 /// A source symbol that the receiver holds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeldSource<'a> {
-    /// Its place in the window.
+    /// Its place in the block.
     pub index: u16,
     /// Its bytes, at most as many as a repair has; the rest counts as zeros.
     pub bytes: &'a [u8],
@@ -127,7 +127,7 @@ pub struct HeldSource<'a> {
 pub struct HeldRepair<'a> {
     /// Its key.
     pub key: u32,
-    /// Its bytes; all repairs of a window are of one length.
+    /// Its bytes; all repairs of a block are of one length.
     pub bytes: &'a [u8],
 }
 
@@ -140,9 +140,9 @@ pub struct Workspace {
     pub rebuilt: Vec<u8>,
 }
 
-/// Follows one window of the receiver. Decoders are used again for later windows.
+/// Follows one block of the receiver. Decoders are used again for later blocks.
 pub trait Decoder: Debug + Send {
-    /// Turns to a new window of `sources` symbols, of which nothing has arrived.
+    /// Turns to a new block of `sources` symbols, of which nothing has arrived.
     fn begin(&mut self, sources: u16);
 
     /// The source at `index` is known; told once of each.

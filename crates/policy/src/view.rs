@@ -8,9 +8,9 @@ use crate::redundancy::{RedundancyPolicy, RedundancyView};
 /// Most paths one connection may have open at a time.
 pub const MAX_PATHS: usize = 16;
 
-/// Ordinal of a coding window (a source block, in block codes) within a connection. Rises, never reused.
+/// Ordinal of a coding block within a connection. Rises, never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WindowId(pub u64);
+pub struct BlockId(pub u64);
 
 /// Number of a source symbol within a connection. Rises by one per symbol, never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -124,7 +124,7 @@ impl InterLoss {
 pub struct PathView {
     /// Which path.
     pub id: PathId,
-    /// Its place in per-path tables such as [`WindowView::in_flight_on`], below [`MAX_PATHS`].
+    /// Its place in per-path tables such as [`BlockView::in_flight_on`], below [`MAX_PATHS`].
     /// Unlike the identifier, it is reused after a path has closed.
     pub slot: u8,
     /// What it can be used for.
@@ -141,7 +141,7 @@ pub struct PathView {
     pub bytes_queued: u64,
     /// Size of a full packet, bytes.
     pub packet_size: u64,
-    /// Whether the window and the pacer admit one full packet now.
+    /// Whether the congestion window and the pacer admit one full packet now.
     pub ready: bool,
     /// When the pacer admits the next packet (may be in the past).
     pub next_send: Time,
@@ -200,7 +200,7 @@ impl PathView {
         (self.cwnd / self.packet_size.max(1)).max(1)
     }
 
-    /// Full packets that the window still admits.
+    /// Full packets that the congestion window still admits.
     pub fn free_packets(&self) -> u64 {
         self.cwnd.saturating_sub(self.bytes_in_flight + self.bytes_queued) / self.packet_size.max(1)
     }
@@ -217,16 +217,16 @@ impl PathView {
     }
 }
 
-/// A coding window: a source block in block codes, the newest stretch of symbols in sliding-window
-/// codes, a fixed run of symbols in the uncoded case. In the models of TCP, where the unit is a segment's
+/// A coding block: the symbols that repairs combine; with a code that slides, the newest stretch of
+/// symbols; without a code, a fixed run of them. In the models of TCP, where the unit is a segment's
 /// worth of the data stream, it is one such chunk (`sources` is 1).
 ///
 /// A symbol is in one state at a time: *due* (or a planned repair), *queued*, *in flight*, *received*, or
 /// lost and not asked for again. A loss, a take-back or a copy makes it due.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct WindowView {
-    /// Which window.
-    pub id: WindowId,
+pub struct BlockView {
+    /// Which block.
+    pub id: BlockId,
     /// First source symbol.
     pub first: SymbolId,
     /// How the data wants to be treated.
@@ -241,11 +241,11 @@ pub struct WindowView {
     pub repairs: u16,
     /// Proactive repairs planned but not generated yet.
     pub proactive_left: u16,
-    /// Symbols that must be sent before anything else of this window: losses to make good, and what was
+    /// Symbols that must be sent before anything else of this block: losses to make good, and what was
     /// taken back from a path's queue.
     pub due: u16,
     /// Independent symbols known to have arrived, as far as acknowledgements and the receiver's reports tell.
-    /// With codes that may fail at F symbols, below `sources` until the window is known to be recovered.
+    /// With codes that may fail at F symbols, below `sources` until the block is known to be recovered.
     pub received: u16,
     /// Distinct symbols sent and neither acknowledged nor declared lost. A symbol with copies on
     /// several paths counts once.
@@ -256,22 +256,22 @@ pub struct WindowView {
     pub queued: u16,
     /// Symbols in the queue of each path, by slot, copies of symbols in flight included.
     pub queued_on: [u16; MAX_PATHS],
-    /// Bit i: the path in slot i has sent a symbol of this window, whatever became of it.
+    /// Bit i: the path in slot i has sent a symbol of this block, whatever became of it.
     pub carried_on: u16,
     /// Bit i: a symbol that is due was last carried by the path in slot i. Symbols taken back before they
     /// were sent set no bit.
     pub lost_on: u16,
-    /// When the window's first symbol was sent.
+    /// When the block's first symbol was sent.
     pub opened: Time,
 }
 
-impl WindowView {
+impl BlockView {
     /// Symbols still missing at the receiver for decoding, as far as is known.
     pub fn deficit(&self) -> u16 {
         self.sources.saturating_sub(self.received)
     }
 
-    /// Whether a symbol of the window may be taken now: something is due, or the window is closed and
+    /// Whether a symbol of the block may be taken now: something is due, or the block is closed and
     /// planned repairs are left.
     pub fn has_work(&self) -> bool {
         self.due > 0 || (self.closed && self.proactive_left > 0)
@@ -296,7 +296,7 @@ impl WindowView {
         self.in_flight.saturating_sub(carried).saturating_sub(queued)
     }
 
-    /// Whether `path` has sent a symbol of this window.
+    /// Whether `path` has sent a symbol of this block.
     pub fn carried_by(&self, path: &PathView) -> bool {
         self.carried_on & bit(path) != 0
     }
@@ -307,7 +307,7 @@ impl WindowView {
     }
 }
 
-/// The bit of a path in masks such as [`WindowView::carried_on`].
+/// The bit of a path in masks such as [`BlockView::carried_on`].
 fn bit(path: &PathView) -> u16 {
     1_u16.checked_shl(u32::from(path.slot)).unwrap_or(0)
 }
@@ -331,7 +331,7 @@ impl Blocked {
     }
 }
 
-/// What the application has ready beyond the open windows.
+/// What the application has ready beyond the open blocks.
 #[derive(Clone, Copy, Debug)]
 pub struct FreshView {
     /// Source symbols that could be made now: waiting bytes, as far as every credit admits them.
@@ -350,7 +350,7 @@ pub struct FreshView {
     pub credit: u32,
 }
 
-/// The redundancy policy's answer to "how many more would this window need if …", for schedulers that
+/// The redundancy policy's answer to "how many more would this block need if …", for schedulers that
 /// allocate virtually before they send (FMTCP's algorithm 1).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Demand<'a>(Option<(&'a dyn RedundancyPolicy, &'a RedundancyView<'a>)>);
@@ -361,14 +361,14 @@ impl<'a> Demand<'a> {
         Demand(Some((policy, view)))
     }
 
-    /// Further symbols that `window` needs, given that `hypothetical[slot]` more were handed to each
+    /// Further symbols that `block` needs, given that `hypothetical[slot]` more were handed to each
     /// path. Without a policy: the shortfall less the hypothetical symbols.
-    pub fn still_needed(&self, window: &WindowView, hypothetical: &[u16; MAX_PATHS]) -> u16 {
+    pub fn still_needed(&self, block: &BlockView, hypothetical: &[u16; MAX_PATHS]) -> u16 {
         match self.0 {
-            Some((policy, view)) => policy.still_needed(window, hypothetical, view),
+            Some((policy, view)) => policy.still_needed(block, hypothetical, view),
             None => {
                 let handed = hypothetical.iter().fold(0_u16, |sum, n| sum.saturating_add(*n));
-                window.shortfall().saturating_sub(handed)
+                block.shortfall().saturating_sub(handed)
             }
         }
     }
@@ -381,21 +381,21 @@ pub struct SchedulerView<'a> {
     pub now: Time,
     /// Paths, by rising slot. A closed one keeps its place until another takes the slot.
     pub paths: &'a [PathView],
-    /// Windows not yet recovered at the receiver, oldest first. An engine that keeps thousands (a window
+    /// Blocks not yet recovered at the receiver, oldest first. An engine that keeps thousands (a block
     /// for each TCP segment) may leave some out, but none of these: the oldest of all; the oldest that has
     /// work; and, in a pull, the oldest of which the asking path could take a copy.
-    pub windows: &'a [WindowView],
+    pub blocks: &'a [BlockView],
     /// What the application has ready.
     pub fresh: FreshView,
-    /// What windows would still need under hypothetical allocations.
+    /// What blocks would still need under hypothetical allocations.
     pub demand: Demand<'a>,
 }
 
 impl SchedulerView<'_> {
-    /// The window with this id, if it is shown.
-    pub fn window(&self, id: WindowId) -> Option<&WindowView> {
-        let index = self.windows.binary_search_by_key(&id, |window| window.id).ok()?;
-        self.windows.get(index)
+    /// The block with this id, if it is shown.
+    pub fn block(&self, id: BlockId) -> Option<&BlockView> {
+        let index = self.blocks.binary_search_by_key(&id, |block| block.id).ok()?;
+        self.blocks.get(index)
     }
 
     /// The path with this id.

@@ -2,7 +2,7 @@
 
 use anabranch_policy::loss::{LossEstimator, Resolved, build_estimator};
 use anabranch_policy::redundancy::{RedundancyPolicy, RedundancyView, build};
-use anabranch_policy::view::{LossView, PathView, TrafficClass, WindowId, WindowView};
+use anabranch_policy::view::{BlockId, BlockView, LossView, PathView, TrafficClass};
 use anabranch_types::{PathId, Rng, Time};
 use core::time::Duration;
 
@@ -46,7 +46,7 @@ impl Loop {
     /// later. Returns how many arrived.
     fn send(&mut self, block: u64, count: u16) -> u16 {
         let fates: Vec<bool> = (0..count).map(|_| !self.rng.chance(self.p)).collect();
-        self.estimator.on_sent(PathId(0), Some(WindowId(block)), u32::from(count));
+        self.estimator.on_sent(PathId(0), Some(BlockId(block)), u32::from(count));
         for index in 0..fates.len() + 3 {
             let acked = u32::from(fates.get(index).is_some_and(|arrived| *arrived));
             let earlier = index.checked_sub(3).and_then(|index| fates.get(index));
@@ -55,7 +55,7 @@ impl Loop {
                 self.estimator.on_resolved(&Resolved {
                     now: Time::from_millis(block),
                     path: PathId(0),
-                    window: Some(WindowId(block)),
+                    block: Some(BlockId(block)),
                     acked,
                     lost,
                     queue: Duration::ZERO,
@@ -70,32 +70,32 @@ impl Loop {
         let (mut sources, mut proactive, mut rounds, mut sent) = (0_u64, 0_u64, 0_u64, 0_u64);
         // Blocks overlap: a block is planned before the one before it is resolved.
         let mut known = LossView::default();
-        for block in 0..blocks {
+        for number in 0..blocks {
             let plan = known;
             known = self.estimator.aggregate();
             let mut redundancy = core::mem::replace(&mut self.redundancy, none());
-            let shape = redundancy.next_window(&self.view(plan));
-            let mut window = WindowView {
-                id: WindowId(block),
+            let shape = redundancy.next_block(&self.view(plan));
+            let mut block = BlockView {
+                id: BlockId(number),
                 sources: shape.sources,
                 closed: true,
-                ..WindowView::default()
+                ..BlockView::default()
             };
-            let repairs = redundancy.proactive(&window, &self.view(plan));
-            window.received = self.send(block, shape.sources + repairs);
-            self.estimator.on_window_resolved(WindowId(block));
+            let repairs = redundancy.proactive(&block, &self.view(plan));
+            block.received = self.send(number, shape.sources + repairs);
+            self.estimator.on_block_resolved(BlockId(number));
             let mut total = u64::from(shape.sources + repairs);
             let mut reactive = 0;
-            while window.deficit() > 0 {
+            while block.deficit() > 0 {
                 let loss = self.estimator.aggregate();
-                let more = redundancy.still_needed(&window, &[0; 16], &self.view(loss));
+                let more = redundancy.still_needed(&block, &[0; 16], &self.view(loss));
                 assert!(more > 0, "a block that is short asks for nothing");
-                window.received += self.send(block, more);
+                block.received += self.send(number, more);
                 total += u64::from(more);
                 reactive += 1;
             }
             self.redundancy = redundancy;
-            if block >= 10 {
+            if number >= 10 {
                 sources += u64::from(shape.sources);
                 proactive += u64::from(repairs);
                 rounds += reactive;

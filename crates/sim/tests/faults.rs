@@ -168,7 +168,7 @@ fn events(dice: &mut Dice, mut plan: Plan, paths: u64) -> Plan {
 fn flows(dice: &mut Dice, mut flow: FlowPlan, codes: bool) -> Vec<FlowPlan> {
     // Without coding, heavy loss leaves less than even these take.
     if dice.chance(0.3) && codes {
-        // Few and small: what is urgent comes first, and must leave room for the rest on any link. A window
+        // Few and small: what is urgent comes first, and must leave room for the rest on any link. A block
         // that loses more than half leaves none, so they come to an end.
         let size = dice.count(16..300) as u32;
         let interval = Duration::from_micros(dice.spread(50_000.0..500_000.0) as u64);
@@ -317,7 +317,7 @@ fn nothing_is_believed_from_networks_that_lie() {
     go_all(true, &[]);
 }
 
-/// A code that often fails with as many symbols as sources: only the receiver knows when a window is whole.
+/// A code that often fails with as many symbols as sources: only the receiver knows when a block is whole.
 #[test]
 fn nothing_is_lost_with_a_code_that_fails() {
     go_all(false, &[("code", "random-linear")]);

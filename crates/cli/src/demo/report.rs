@@ -48,7 +48,7 @@ pub(super) struct Report {
     pub(super) links_late_p99_ms: f64,
     #[serde(serialize_with = "rounded")]
     pub(super) links_late_max_ms: f64,
-    /// Coding windows, repairs sent, and those of them that were not needed.
+    /// Coding blocks, repairs sent, and those of them that were not needed.
     pub(super) blocks: u64,
     pub(super) repairs_sent: u64,
     pub(super) repairs_unneeded: u64,
@@ -116,7 +116,7 @@ impl Report {
             simulated_mbps: simulated.mbps,
             links_late_p99_ms: latest(|link| link.lateness.quantile(0.99)),
             links_late_max_ms: latest(|link| link.lateness.max()),
-            blocks: totals.windows,
+            blocks: totals.blocks,
             repairs_sent: totals.repairs,
             repairs_unneeded: totals.repairs_unneeded,
             paths: path_reports(plan, outcome),

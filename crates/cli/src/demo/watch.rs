@@ -14,7 +14,7 @@ use anabranch_types::Time;
 use super::table::Row;
 
 /// Rates and losses on the screen are those of so long.
-const WINDOW: Duration = Duration::from_secs(1);
+const SPAN: Duration = Duration::from_secs(1);
 
 /// Looks at the relay, the connection and the receiver.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Watch {
     connection: Connection,
     arrived: Arc<AtomicU64>,
     size: Option<u64>,
-    /// What was seen in the last window, oldest first.
+    /// What was seen in the last [`SPAN`], oldest first.
     past: VecDeque<Glance>,
 }
 
@@ -80,8 +80,8 @@ impl Watch {
             arrived: self.arrived.load(Ordering::Relaxed),
             links: relay.paths.iter().map(|path| path.forward.link).collect(),
         };
-        // The oldest kept glance is the newest that is a window old.
-        while self.past.get(1).is_some_and(|next| now.at.since(next.at) >= WINDOW) {
+        // The oldest kept glance is the newest that is a `SPAN` old.
+        while self.past.get(1).is_some_and(|next| now.at.since(next.at) >= SPAN) {
             self.past.pop_front();
         }
         let start = Glance {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// What [`Header::kind`] says in every recording.
 pub const KIND: &str = "anabranch-recording";
 /// The version of the format described here; raised when a reader of the old one would misread it.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// The first line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,9 +50,9 @@ pub enum Entry {
     Scheduled { path: u32, what: Word, symbol: u64, reason: Word },
     /// The scheduler held a path back.
     Held { path: u32, until: u64, reason: Word },
-    /// A coding window closed.
-    WindowClosed { first: u64, sources: u16, repairs: u16, loss_permille: u16 },
-    /// A window lacked symbols.
+    /// A coding block closed.
+    BlockClosed { first: u64, sources: u16, repairs: u16, loss_permille: u16 },
+    /// A block lacked symbols.
     RepairsDue { first: u64, count: u16 },
     /// Packets were declared lost.
     Lost { path: u32, packets: u32 },
@@ -92,8 +92,8 @@ impl From<&Observation> for Entry {
             Observation::Held { path, until, reason } => {
                 Entry::Held { path: path.0, until: until.as_nanos(), reason: reason.into() }
             }
-            Observation::WindowClosed { first, sources, repairs, loss_permille } => {
-                Entry::WindowClosed { first, sources, repairs, loss_permille }
+            Observation::BlockClosed { first, sources, repairs, loss_permille } => {
+                Entry::BlockClosed { first, sources, repairs, loss_permille }
             }
             Observation::RepairsDue { first, count } => Entry::RepairsDue { first, count },
             Observation::Lost { path, packets } => Entry::Lost { path: path.0, packets },
@@ -139,7 +139,7 @@ mod tests {
         let observations = [
             Observation::Scheduled { path, what: "repair", symbol: 7, reason: "own share" },
             Observation::Held { path, until: Time::from_millis(3), reason: "would be late" },
-            Observation::WindowClosed { first: 0, sources: 64, repairs: 9, loss_permille: 55 },
+            Observation::BlockClosed { first: 0, sources: 64, repairs: 9, loss_permille: 55 },
             Observation::RepairsDue { first: 64, count: 2 },
             Observation::Lost { path, packets: 3 },
             Observation::Timeout { path, consecutive: 1 },

@@ -16,7 +16,7 @@ use super::shares::{line, shares};
 use crate::format;
 
 /// Time over which the rate is taken.
-const WINDOW: Duration = Duration::from_secs(4);
+const SPAN: Duration = Duration::from_secs(4);
 /// Steps of the bar.
 const STEPS: u64 = 1000;
 
@@ -83,14 +83,14 @@ async fn show(
     }
 }
 
-/// Bytes a second over the last [`WINDOW`].
+/// Bytes a second over the last [`SPAN`].
 #[derive(Debug, Default)]
 struct Rate(VecDeque<(Instant, u64)>);
 
 impl Rate {
     fn at(&mut self, now: Instant, moved: u64) -> f64 {
         self.0.push_back((now, moved));
-        while self.0.get(1).is_some_and(|(time, _)| now.duration_since(*time) >= WINDOW) {
+        while self.0.get(1).is_some_and(|(time, _)| now.duration_since(*time) >= SPAN) {
             self.0.pop_front();
         }
         let Some((then, before)) = self.0.front() else { return 0.0 };

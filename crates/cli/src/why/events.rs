@@ -18,7 +18,7 @@ fn sentence(header: &Header, line: &Line) -> String {
         Entry::Scheduled { path, what, symbol, reason } => {
             let what = match what.as_ref() {
                 "source" => format!("symbol {symbol}"),
-                "repair" => format!("a repair of the window from symbol {symbol}"),
+                "repair" => format!("a repair of the block from symbol {symbol}"),
                 "resend" => format!("symbol {symbol} again"),
                 other => format!("{other} {symbol}"),
             };
@@ -28,14 +28,14 @@ fn sentence(header: &Header, line: &Line) -> String {
             let wait = Duration::from_nanos(until.saturating_sub(line.t));
             format!("{}: held back for {} ({reason})", name(path), format::millis(wait))
         }
-        Entry::WindowClosed { first, sources, repairs, loss_permille } => format!(
-            "window from symbol {first} closed with {}, {} planned for an expected loss of {}",
+        Entry::BlockClosed { first, sources, repairs, loss_permille } => format!(
+            "block from symbol {first} closed with {}, {} planned for an expected loss of {}",
             format::counted(u64::from(*sources), "symbol"),
             format::counted(u64::from(*repairs), "repair"),
             format::percent(f64::from(*loss_permille) / 1e3),
         ),
         Entry::RepairsDue { first, count } => format!(
-            "window from symbol {first} lacks symbols: {} more due",
+            "block from symbol {first} lacks symbols: {} more due",
             format::counted(u64::from(*count), "repair")
         ),
         Entry::Lost { path, packets } => {

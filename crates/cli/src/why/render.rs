@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::summary::{CongestionReport, PathReport, Report, Tally, WindowCounts};
+use super::summary::{BlockCounts, CongestionReport, PathReport, Report, Tally};
 use crate::format::{bytes, count, counted, mbps, percent};
 
 /// Rows of the table over time.
@@ -18,7 +18,7 @@ pub(super) fn text(report: &Report) -> String {
         about_path(&mut text, path);
     }
     about_states(&mut text, report);
-    about_windows(&mut text, report);
+    about_blocks(&mut text, report);
     text
 }
 
@@ -124,14 +124,14 @@ fn about_states(text: &mut String, report: &Report) {
     }
 }
 
-fn about_windows(text: &mut String, report: &Report) {
-    let all = &report.windows;
+fn about_blocks(text: &mut String, report: &Report) {
+    let all = &report.blocks;
     if all.closed > 0 {
         let _ = writeln!(
             text,
             "\nCoding: {} of {} symbols on average; {} repairs planned ahead ({} of the data) for an \
              expected loss of {}, {} more asked for when symbols were missing; {} sent.",
-            counted(all.closed, "window"),
+            counted(all.closed, "block"),
             count(all.sources / all.closed.max(1)),
             count(all.repairs_planned),
             percent(all.repairs_planned as f64 / all.sources.max(1) as f64),
@@ -144,23 +144,23 @@ fn about_windows(text: &mut String, report: &Report) {
     let step = (last.from + 1).div_ceil(ROWS).max(1);
     let _ = writeln!(
         text,
-        "\n  seconds     windows  planned      due  repairs   resent     lost  expected loss"
+        "\n  seconds     blocks  planned      due  repairs   resent     lost  expected loss"
     );
-    let mut row: Option<(u64, WindowCounts)> = None;
+    let mut row: Option<(u64, BlockCounts)> = None;
     for interval in &report.timeline {
         let from = interval.from / step * step;
         match &mut row {
-            Some((start, sums)) if *start == from => sums.merge(&interval.windows),
+            Some((start, sums)) if *start == from => sums.merge(&interval.blocks),
             _ => {
                 table_row(text, row.take(), step);
-                row = Some((from, interval.windows));
+                row = Some((from, interval.blocks));
             }
         }
     }
     table_row(text, row, step);
 }
 
-fn table_row(text: &mut String, row: Option<(u64, WindowCounts)>, step: u64) {
+fn table_row(text: &mut String, row: Option<(u64, BlockCounts)>, step: u64) {
     let Some((from, sums)) = row else { return };
     let loss = if sums.closed > 0 { percent(sums.mean_loss()) } else { "-".to_owned() };
     let span = if step == 1 { from.to_string() } else { format!("{from}-{}", from + step - 1) };

@@ -25,8 +25,8 @@ pub(super) struct Report {
     pub(super) complete: bool,
     /// The paths, by identifier.
     pub(super) paths: Vec<PathReport>,
-    /// The coding windows.
-    pub(super) windows: WindowCounts,
+    /// The coding blocks.
+    pub(super) blocks: BlockCounts,
     /// The same second by second.
     pub(super) timeline: Vec<Interval>,
     /// Every change of a path's state.
@@ -82,33 +82,33 @@ pub(super) struct Phase {
     pub(super) seconds: f64,
 }
 
-/// Coding windows and repairs.
+/// Coding blocks and repairs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(super) struct WindowCounts {
-    /// Windows closed, and their source symbols.
+pub(super) struct BlockCounts {
+    /// Blocks closed, and their source symbols.
     pub(super) closed: u64,
     pub(super) sources: u64,
     /// Repairs planned when they closed.
     pub(super) repairs_planned: u64,
-    /// Repairs that became due because a window lacked symbols.
+    /// Repairs that became due because a block lacked symbols.
     pub(super) repairs_due: u64,
     /// Repairs and repeated symbols sent.
     pub(super) repairs_sent: u64,
     pub(super) resent: u64,
     /// Packets lost on all paths.
     pub(super) lost_packets: u64,
-    /// Sum over windows of the loss they were planned for, parts per thousand.
+    /// Sum over blocks of the loss they were planned for, parts per thousand.
     #[serde(skip)]
     loss_permille: u64,
 }
 
-impl WindowCounts {
-    /// Mean of the loss that windows were planned for.
+impl BlockCounts {
+    /// Mean of the loss that blocks were planned for.
     pub(super) fn mean_loss(&self) -> f64 {
         self.loss_permille as f64 / 1e3 / self.closed.max(1) as f64
     }
 
-    pub(super) fn merge(&mut self, other: &WindowCounts) {
+    pub(super) fn merge(&mut self, other: &BlockCounts) {
         self.closed += other.closed;
         self.sources += other.sources;
         self.repairs_planned += other.repairs_planned;
@@ -121,7 +121,7 @@ impl WindowCounts {
 
     fn add(&mut self, entry: &Entry) {
         match entry {
-            Entry::WindowClosed { sources, repairs, loss_permille, .. } => {
+            Entry::BlockClosed { sources, repairs, loss_permille, .. } => {
                 self.closed += 1;
                 self.sources += u64::from(*sources);
                 self.repairs_planned += u64::from(*repairs);
@@ -145,7 +145,7 @@ pub(super) struct Interval {
     /// Seconds after the start.
     pub(super) from: u64,
     #[serde(flatten)]
-    pub(super) windows: WindowCounts,
+    pub(super) blocks: BlockCounts,
 }
 
 /// A path changed its state.
@@ -171,7 +171,7 @@ pub(super) struct Summary {
     events: u64,
     end: Option<u64>,
     paths: BTreeMap<u32, PathSums>,
-    seconds: BTreeMap<u64, WindowCounts>,
+    seconds: BTreeMap<u64, BlockCounts>,
     state_changes: Vec<StateChange>,
 }
 
@@ -258,7 +258,7 @@ impl Summary {
                 let sums = path.congestion.get_or_insert_with(|| CongestionSums::new(line.t));
                 sums.add(line.t, *cwnd, *pacing_bps, phase);
             }
-            Entry::WindowClosed { .. }
+            Entry::BlockClosed { .. }
             | Entry::RepairsDue { .. }
             | Entry::PathMtu { .. }
             | Entry::End { .. } => {}
@@ -272,11 +272,11 @@ impl Summary {
         let last = self.last;
         let paths = self.paths.into_iter();
         let paths = paths.map(|(path, sums)| sums.finish(path_name(&header, path), all, last));
-        let mut windows = WindowCounts::default();
+        let mut blocks = BlockCounts::default();
         for second in self.seconds.values() {
-            windows.merge(second);
+            blocks.merge(second);
         }
-        let interval = |(from, windows)| Interval { from, windows };
+        let interval = |(from, blocks)| Interval { from, blocks };
         Report {
             version: header.version.clone(),
             profile: header.profile.clone(),
@@ -286,7 +286,7 @@ impl Summary {
             missed: self.end.unwrap_or(0),
             complete: self.end.is_some() && !cut,
             paths: paths.collect(),
-            windows,
+            blocks,
             timeline: self.seconds.into_iter().map(interval).collect(),
             state_changes: self.state_changes,
         }

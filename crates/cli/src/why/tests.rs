@@ -1,13 +1,13 @@
 use super::*;
 use std::io::Write as _;
 
-const HEADER: &str = r#"{"kind":"anabranch-recording","format":1,"version":"0.1.0","profile":"mplot","seed":7,"paths":["sat","lte"]}"#;
+const HEADER: &str = r#"{"kind":"anabranch-recording","format":2,"version":"0.1.0","profile":"mplot","seed":7,"paths":["sat","lte"]}"#;
 const EVENTS: &str = r#"
 {"t":1000000,"event":"scheduled","path":0,"what":"source","symbol":0,"reason":"own share of blocks"}
 {"t":2000000,"event":"scheduled","path":0,"what":"source","symbol":1,"reason":"own share of blocks"}
 {"t":3000000,"event":"scheduled","path":1,"what":"repair","symbol":0,"reason":"new data, own share"}
 {"t":3500000,"event":"held","path":1,"until":5500000,"reason":"would arrive late"}
-{"t":4000000,"event":"window-closed","first":0,"sources":2,"repairs":1,"loss_permille":50}
+{"t":4000000,"event":"block-closed","first":0,"sources":2,"repairs":1,"loss_permille":50}
 {"t":1500000000,"event":"repairs-due","first":0,"count":3}
 {"t":1600000000,"event":"lost","path":1,"packets":2}
 {"t":1700000000,"event":"timeout","path":1,"consecutive":2}
@@ -52,7 +52,7 @@ fn events_add_up() {
     assert_eq!((congestion.window_min, congestion.window_last), (12_000, 12_000));
     let phases: Vec<_> = congestion.phases.iter().map(|p| (p.name.as_str(), p.seconds)).collect();
     assert_eq!(phases, [("recovery", 0.5), ("startup", 0.2)]);
-    assert_eq!((report.windows.closed, report.windows.repairs_due), (1, 3));
+    assert_eq!((report.blocks.closed, report.blocks.repairs_due), (1, 3));
     assert_eq!(report.timeline.iter().map(|i| i.from).collect::<Vec<_>>(), [0, 1, 2]);
 }
 
@@ -65,7 +65,7 @@ fn the_summary_says_what_happened() {
         "2  100 %  own share of blocks",
         "2 packets declared lost, 1 probe timeout (up to 2 in a row)",
         "lte became suspect: nothing heard",
-        "1 window of 2 symbols on average; 1 repairs planned ahead (50 % of the data)",
+        "1 block of 2 symbols on average; 1 repairs planned ahead (50 % of the data)",
     ] {
         assert!(text.contains(part), "missing '{part}' in:\n{text}");
     }
@@ -83,7 +83,7 @@ fn every_event_has_a_sentence() {
     assert_eq!(lines.len(), 13);
     assert_eq!(
         lines[2],
-        "   0.003000 s  lte: sent a repair of the window from symbol 0 (new data, own share)"
+        "   0.003000 s  lte: sent a repair of the block from symbol 0 (new data, own share)"
     );
     assert_eq!(lines[3], "   0.003500 s  lte: held back for 2.0 ms (would arrive late)");
 }
@@ -101,12 +101,12 @@ fn a_recording_that_was_cut_off_is_used_as_far_as_it_goes() {
 #[test]
 fn anything_else_is_refused() {
     assert!(Reader::open(std::path::Path::new("/no/such/file")).is_err());
-    let newer = HEADER.replace("\"format\":1", "\"format\":2");
+    let newer = HEADER.replace("\"format\":2", "\"format\":3");
     for (text, part) in [
         ("", "is not a recording"),
         ("{}", "is not a recording"),
         ("\u{0}\u{1}\u{2}", "is not a recording"),
-        (newer.as_str(), "format 2"),
+        (newer.as_str(), "format 3"),
     ] {
         let error = report(text).unwrap_err().to_string();
         assert!(error.contains(part), "{error}");

@@ -6,7 +6,7 @@ use anabranch_policy::view::SymbolId;
 use std::collections::BTreeSet;
 
 use super::code;
-use super::receive::{Arrival, ReceiveWindows};
+use super::receive::{Arrival, ReceiveBlocks};
 use crate::wire::codec::Reader;
 use crate::wire::fuzzing::with_mutants;
 
@@ -14,7 +14,7 @@ const CAPACITY: usize = 24;
 const CREDIT: u64 = 300;
 
 struct Machine {
-    windows: ReceiveWindows,
+    blocks: ReceiveBlocks,
     /// Source symbols that arrived as such.
     arrived: BTreeSet<u64>,
     delivered: u64,
@@ -31,7 +31,7 @@ pub fn receive(data: &[u8]) {
 
 fn play(code: &str, data: &[u8]) {
     let mut machine = Machine {
-        windows: ReceiveWindows::new(code::of_peer(Some(code)), CAPACITY, CREDIT),
+        blocks: ReceiveBlocks::new(code::of_peer(Some(code)), CAPACITY, CREDIT),
         arrived: BTreeSet::new(),
         delivered: 0,
         limit: CREDIT,
@@ -47,22 +47,22 @@ fn play(code: &str, data: &[u8]) {
 impl Machine {
     /// Performs one operation; `None` when the script or the connection is over.
     fn step(&mut self, operation: u8, script: &mut Reader<'_>) -> Option<()> {
-        let before = self.windows.first_missing();
+        let before = self.blocks.first_missing();
         match operation >> 6 {
             0 => self.source(operation, script)?,
             1 => self.repair(operation, script)?,
             2 => {
                 let floor = self.id(operation, script)?;
-                self.windows.raise_floor(floor);
+                self.blocks.raise_floor(floor);
             }
             _ => {
                 let first = self.id(operation, script)?;
                 let count = u64::from(script.u8().ok()?) << (operation & 0x20);
-                self.windows.abandon(SymbolId(first), count);
-                self.limit = self.windows.new_limit().unwrap_or(self.limit);
+                self.blocks.abandon(SymbolId(first), count);
+                self.limit = self.blocks.new_limit().unwrap_or(self.limit);
             }
         }
-        assert!(before <= self.windows.first_missing());
+        assert!(before <= self.blocks.first_missing());
         self.audit();
         Some(())
     }
@@ -73,7 +73,7 @@ impl Machine {
             return script.array().ok().map(u64::from_be_bytes);
         }
         let offset = u64::from(script.u8().ok()?);
-        Some((self.windows.first_missing().0 + offset).saturating_sub(8))
+        Some((self.blocks.first_missing().0 + offset).saturating_sub(8))
     }
 
     fn source(&mut self, operation: u8, script: &mut Reader<'_>) -> Option<()> {
@@ -85,7 +85,7 @@ impl Machine {
             first.get_or_insert_with(|| bytes.to_vec());
             *delivered += 1;
         };
-        let outcome = self.windows.on_source(SymbolId(id), payload, &mut deliver);
+        let outcome = self.blocks.on_source(SymbolId(id), payload, &mut deliver);
         if outcome.ok()? == Arrival::New {
             assert_eq!(first.as_deref(), Some(payload), "a symbol passes through at once");
             assert!(id < self.limit, "{id} is beyond the credit");
@@ -109,25 +109,25 @@ impl Machine {
             *delivered += 1;
         };
         let coverage = Coverage { first, count };
-        let arrival = self.windows.on_repair(coverage, key, payload, &mut deliver).ok()?;
+        let arrival = self.blocks.on_repair(coverage, key, payload, &mut deliver).ok()?;
         let end = first.0.saturating_add(count.into());
         assert!(arrival == Arrival::Redundant || end <= self.limit, "beyond the credit");
         Some(())
     }
 
     fn audit(&self) {
-        let windows = &self.windows;
-        assert_eq!(self.delivered, self.arrived.len() as u64 + windows.decoded());
-        assert!(windows.first_missing().0 <= windows.limit());
-        assert_eq!(windows.limit(), self.limit);
-        // Each waiting window begins above the one before it and lacks something.
+        let blocks = &self.blocks;
+        assert_eq!(self.delivered, self.arrived.len() as u64 + blocks.decoded());
+        assert!(blocks.first_missing().0 <= blocks.limit());
+        assert_eq!(blocks.limit(), self.limit);
+        // Each waiting block begins above the one before it and lacks something.
         let mut previous = None;
-        for (first, missing) in windows.deficits() {
+        for (first, missing) in blocks.deficits() {
             assert!(previous.is_none_or(|previous| previous < first));
             assert!((1..=CREDIT).contains(&missing.into()), "{missing} missing");
             previous = Some(first);
         }
-        assert!(windows.recovered().count() <= CREDIT as usize);
+        assert!(blocks.recovered().count() <= CREDIT as usize);
     }
 }
 

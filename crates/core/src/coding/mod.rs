@@ -1,4 +1,4 @@
-//! Coding windows on both sides, and the codes that fill their holes.
+//! Coding blocks on both sides, and the codes that fill their holes.
 
 pub mod code;
 #[cfg(any(test, feature = "testing"))]
@@ -9,15 +9,15 @@ pub mod send;
 
 use anabranch_policy::code::CodeLimits;
 
-/// Most symbols that are held of a window of any code.
-pub const MAX_WINDOW: usize = 1024;
+/// Most symbols that are held of a block of any code.
+pub const MAX_BLOCK: usize = 1024;
 
-/// Source symbols that windows usually have at most: they are handled with small lists.
-const USUAL_WINDOW: usize = 256;
+/// Source symbols that blocks usually have at most: they are handled with small lists.
+const USUAL_BLOCK: usize = 256;
 
-/// Most source symbols of a window, such that it can be held with all the symbols that decoding it takes.
+/// Most source symbols of a block, such that it can be held with all the symbols that decoding it takes.
 fn most_sources(limits: &CodeLimits) -> u16 {
-    limits.sources.min((MAX_WINDOW as u16).saturating_sub(limits.surplus)).max(1)
+    limits.sources.min((MAX_BLOCK as u16).saturating_sub(limits.surplus)).max(1)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The receiver's coding windows: source symbols pass through at once, repairs wait until a window's
+//! The receiver's coding blocks: source symbols pass through at once, repairs wait until a block's
 //! symbols suffice, and decoding fills the holes.
 
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use anabranch_policy::code::{
 use anabranch_policy::view::SymbolId;
 
 use super::pool::Pool;
-use super::{MAX_WINDOW, USUAL_WINDOW, most_sources};
+use super::{MAX_BLOCK, USUAL_BLOCK, most_sources};
 
 mod sliding;
 
@@ -20,17 +20,17 @@ pub enum CodingViolation {
     Credit,
     /// A symbol is longer than agreed.
     Length,
-    /// A repair's coverage is empty, too large, or overlaps another window.
+    /// A repair's coverage is empty, too large, or overlaps another block.
     Coverage,
     /// A repair's key is out of range.
     Key,
 }
 
-/// Repairs that the lists have room for that are kept for later windows.
+/// Repairs that the lists have room for that are kept for later blocks.
 const SPARE_REPAIRS: usize = 32;
 
-/// Recovered windows that are remembered above the first hole, for codes of which only the receiver knows
-/// when a window is recovered.
+/// Recovered blocks that are remembered above the first hole, for codes of which only the receiver knows
+/// when a block is recovered.
 const MAX_RECOVERED: usize = 64;
 
 /// What became of an arriving symbol.
@@ -60,7 +60,7 @@ struct Group {
     follower: Follower,
 }
 
-/// What follows a window, kept for later ones.
+/// What follows a block, kept for later ones.
 #[derive(Debug)]
 struct Follower {
     decoder: Box<dyn Decoder>,
@@ -76,7 +76,7 @@ impl Group {
 
 /// Source symbols and repairs held by the receiver.
 #[derive(Debug)]
-pub struct ReceiveWindows {
+pub struct ReceiveBlocks {
     code: Box<dyn ErasureCode>,
     limits: CodeLimits,
     /// Symbol id of `slots[0]`; lower ones are forgotten.
@@ -84,7 +84,7 @@ pub struct ReceiveWindows {
     slots: VecDeque<Slot>,
     /// Lowest symbol not held.
     first_missing: u64,
-    /// Windows known from repairs and not yet decoded, by first symbol.
+    /// Blocks known from repairs and not yet decoded, by first symbol.
     groups: Vec<Group>,
     spare: Vec<Follower>,
     /// What follows all symbols of a code whose repairs overlap; there are no groups then.
@@ -101,10 +101,10 @@ pub struct ReceiveWindows {
     out_of_order: u64,
 }
 
-impl ReceiveWindows {
+impl ReceiveBlocks {
     /// Holds at most `credit` symbols of at most `symbol_capacity` bytes, and at most as many repairs.
     pub fn new(code: Box<dyn ErasureCode>, symbol_capacity: usize, credit: u64) -> Self {
-        ReceiveWindows {
+        ReceiveBlocks {
             sliding: code.sliding_decoder(symbol_capacity),
             limits: code.limits(),
             code,
@@ -138,7 +138,7 @@ impl ReceiveWindows {
         SymbolId(self.first_missing)
     }
 
-    /// First symbol and missing count of windows that wait for more, oldest first.
+    /// First symbol and missing count of blocks that wait for more, oldest first.
     pub fn deficits(&self) -> impl Iterator<Item = (SymbolId, u16)> + '_ {
         let sliding = self.sliding.as_ref().map(|decoder| decoder.deficit());
         let sliding = sliding.filter(|missing| *missing > 0);
@@ -147,7 +147,7 @@ impl ReceiveWindows {
         sliding.into_iter().chain(groups)
     }
 
-    /// First symbols of windows that miss nothing although an earlier symbol is missing, the newest first.
+    /// First symbols of blocks that miss nothing although an earlier symbol is missing, the newest first.
     /// None for codes of which the sender can tell that by itself.
     pub fn recovered(&self) -> impl Iterator<Item = SymbolId> + '_ {
         self.recovered.iter().rev().map(|coverage| coverage.first)
@@ -184,11 +184,11 @@ impl ReceiveWindows {
     }
 
     /// The sender will not send the `count` symbols from `first` again, nor repairs that cover them: they
-    /// are not waited for. Beyond the first hole, more than [`MAX_WINDOW`] at a time are not looked at.
+    /// are not waited for. Beyond the first hole, more than [`MAX_BLOCK`] at a time are not looked at.
     pub fn abandon(&mut self, first: SymbolId, count: u64) {
         let end = first.0.saturating_add(count).min(self.limit);
         let from = first.0.max(self.first_missing);
-        let most = if from == self.first_missing { u64::MAX } else { MAX_WINDOW as u64 };
+        let most = if from == self.first_missing { u64::MAX } else { MAX_BLOCK as u64 };
         let end = end.min(from.saturating_add(most));
         if from < end {
             self.groups.retain_mut(|group| {
@@ -265,7 +265,7 @@ impl ReceiveWindows {
         deliver: &mut dyn FnMut(&[u8]),
     ) -> Result<Arrival, CodingViolation> {
         let count = u64::from(coverage.count);
-        if count == 0 || count > self.longest_window() {
+        if count == 0 || count > self.longest_block() {
             return Err(CodingViolation::Coverage);
         }
         if key >= self.limits.keys(coverage.count) {
@@ -303,7 +303,7 @@ impl ReceiveWindows {
     }
 
     /// Most source symbols that a repair may cover.
-    fn longest_window(&self) -> u64 {
+    fn longest_block(&self) -> u64 {
         most_sources(&self.limits).into()
     }
 
@@ -351,7 +351,7 @@ impl ReceiveWindows {
         if held == coverage.count {
             return Ok(None);
         }
-        // A window decoded earlier may be asked for again only if it was complete; mixed states of
+        // A block decoded earlier may be asked for again only if it was complete; mixed states of
         // forgotten and missing bytes cannot be decoded.
         if (first..end).any(|id| self.is_done(id)) {
             return Err(CodingViolation::Coverage);
@@ -399,7 +399,7 @@ impl ReceiveWindows {
         for (_, bytes) in follower.repairs.drain(..) {
             self.pool.put(bytes);
         }
-        // Else every recycled window would in time have the capacity of the largest.
+        // Else every recycled block would in time have the capacity of the largest.
         follower.repairs.shrink_to(SPARE_REPAIRS);
         self.spare.push(follower);
         self.note_recovered(coverage);
@@ -411,7 +411,7 @@ impl ReceiveWindows {
         }
     }
 
-    /// The sender is told of the window, lest it go on sending repairs.
+    /// The sender is told of the block, lest it go on sending repairs.
     fn note_recovered(&mut self, coverage: Coverage) {
         if self.limits.any_symbols_suffice || coverage.end() <= self.first_missing {
             return;
@@ -426,12 +426,12 @@ impl ReceiveWindows {
     /// Decodes a group that may have enough symbols. False if they turn out not to suffice, or contradict
     /// each other (possible only with a peer that does not follow the code): it then waits for more.
     fn decode(&mut self, index: usize, deliver: &mut dyn FnMut(&[u8])) -> bool {
-        // Long lists of symbols would take longer to clear than a short window to decode.
+        // Long lists of symbols would take longer to clear than a short block to decode.
         let symbols = usize::from(self.groups[index].coverage.count + self.limits.surplus);
-        if symbols <= USUAL_WINDOW {
-            self.decode_up_to::<USUAL_WINDOW>(index, deliver)
+        if symbols <= USUAL_BLOCK {
+            self.decode_up_to::<USUAL_BLOCK>(index, deliver)
         } else {
-            self.decode_up_to::<MAX_WINDOW>(index, deliver)
+            self.decode_up_to::<MAX_BLOCK>(index, deliver)
         }
     }
 
@@ -487,8 +487,8 @@ impl ReceiveWindows {
             let first_missing = self.first_missing;
             self.recovered.retain(|coverage| coverage.end() > first_missing);
         }
-        // No window that misses something reaches further back than it is long: what lies below is
+        // No block that misses something reaches further back than it is long: what lies below is
         // not needed, whatever the sender knows of it yet, and better forgotten while in the cache.
-        self.raise_floor(self.first_missing.saturating_sub(self.longest_window() - 1));
+        self.raise_floor(self.first_missing.saturating_sub(self.longest_block() - 1));
     }
 }

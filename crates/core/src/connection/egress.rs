@@ -43,7 +43,7 @@ impl Connection {
         }
         self.collect_control();
         self.provision_rest(now);
-        self.flush_window(now);
+        self.flush_block(now);
         self.resegment_oversized(now);
         loop {
             let changes = self.attention.changes();

@@ -3,7 +3,7 @@
 use anabranch_policy::congestion::{AckEvent, RateSample};
 use anabranch_policy::loss::{DetectionView, InFlight, LossVerdict, Resolved};
 use anabranch_policy::scheduler::SchedulerEvent;
-use anabranch_policy::view::WindowId;
+use anabranch_policy::view::BlockId;
 use anabranch_types::Time;
 use core::time::Duration;
 
@@ -232,7 +232,7 @@ impl Connection {
         }
     }
 
-    /// The fate of a packet is known: the estimator hears of it, and of each of its symbols the window and
+    /// The fate of a packet is known: the estimator hears of it, and of each of its symbols the block and
     /// recovery do.
     #[inline(always)] // once for each packet
     fn packet_resolved(
@@ -248,7 +248,7 @@ impl Connection {
             self.policies.estimator.on_resolved(&Resolved {
                 now,
                 path: path.id,
-                window: packet.carried.map(|carried| carried.window()),
+                block: packet.carried.map(|carried| carried.block()),
                 acked: u32::from(received),
                 lost: u32::from(!received),
                 queue: rtt.queue,
@@ -287,7 +287,7 @@ impl Connection {
         carried: Carried,
         received: bool,
     ) {
-        let window = carried.window();
+        let block = carried.block();
         if before != Fate::InFlight {
             // Counted as missing already; only good news changes anything.
             if received {
@@ -300,9 +300,9 @@ impl Connection {
             self.symbol_lost(now, slot, carried);
         }
         if change.first_resolved {
-            self.policies.estimator.on_window_resolved(window);
+            self.policies.estimator.on_block_resolved(block);
         }
-        self.touch(window);
+        self.touch(block);
     }
 
     pub(super) fn inform_congestion(&mut self, now: Time, slot: PathIndex, outcome: &AckOutcome) {
@@ -363,7 +363,7 @@ impl Connection {
         self.changed();
     }
 
-    /// Lets go of windows that the receiver has recovered.
+    /// Lets go of blocks that the receiver has recovered.
     fn retire(&mut self, now: Time) {
         let floor = self.send.floor();
         let mut recovered = core::mem::take(&mut self.scratch.recovered);
@@ -389,15 +389,15 @@ impl Connection {
         self.retire(now);
     }
 
-    /// Something became known of a symbol of this window, which may need more for it.
-    pub(super) fn touch(&mut self, window: WindowId) {
+    /// Something became known of a symbol of this block, which may need more for it.
+    pub(super) fn touch(&mut self, block: BlockId) {
         let touched = &mut self.scratch.touched;
-        if touched.last() != Some(&window) && !touched.contains(&window) {
-            touched.push(window);
+        if touched.last() != Some(&block) && !touched.contains(&block) {
+            touched.push(block);
         }
     }
 
-    /// Asks what the windows still need of which something became known: at once where acknowledgements
+    /// Asks what the blocks still need of which something became known: at once where acknowledgements
     /// tell what the receiver lacks, else once its reports in the same packet have been read too.
     pub(super) fn provision_all(&mut self, now: Time) {
         if !self.send.any_symbols_suffice() {
@@ -405,19 +405,19 @@ impl Connection {
             return;
         }
         let mut at = 0;
-        while let Some(window) = self.scratch.touched.get(at).copied() {
-            self.provision(now, window);
+        while let Some(block) = self.scratch.touched.get(at).copied() {
+            self.provision(now, block);
             at += 1;
         }
         self.scratch.touched.clear();
     }
 
-    /// Asks what those windows need that had to wait for the receiver's reports.
+    /// Asks what those blocks need that had to wait for the receiver's reports.
     pub(super) fn provision_rest(&mut self, now: Time) {
-        let mut windows = core::mem::take(&mut self.unprovisioned);
-        windows.sort_unstable();
-        windows.dedup();
-        windows.drain(..).for_each(|window| self.provision(now, window));
-        self.unprovisioned = windows;
+        let mut blocks = core::mem::take(&mut self.unprovisioned);
+        blocks.sort_unstable();
+        blocks.dedup();
+        blocks.drain(..).for_each(|block| self.provision(now, block));
+        self.unprovisioned = blocks;
     }
 }

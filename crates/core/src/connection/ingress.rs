@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use super::paths::PathIndex;
 use super::{Connection, Event};
-use crate::coding::receive::{Arrival, CodingViolation, ReceiveWindows};
+use crate::coding::receive::{Arrival, CodingViolation, ReceiveBlocks};
 use crate::path::received::Ecn;
 use crate::path::{PathAddress, UDP_OVERHEAD};
 use crate::stream::Violation;
@@ -173,12 +173,12 @@ impl Connection {
                 Frame::Padding { .. } => {}
                 Frame::Ack(ack) => self.on_ack(now, &ack)?,
                 Frame::Rank(rank) => self.on_rank(now, &rank),
-                Frame::Symbol(symbol) => self.receive(symbol.floor, |windows, deliver| {
-                    windows.on_source(symbol.symbol, symbol.payload, deliver)
+                Frame::Symbol(symbol) => self.receive(symbol.floor, |blocks, deliver| {
+                    blocks.on_source(symbol.symbol, symbol.payload, deliver)
                 })?,
-                Frame::Repair(repair) => self.receive(repair.floor, |windows, deliver| {
+                Frame::Repair(repair) => self.receive(repair.floor, |blocks, deliver| {
                     let coverage = Coverage { first: repair.first, count: repair.count };
-                    windows.on_repair(coverage, repair.key, repair.payload, deliver)
+                    blocks.on_repair(coverage, repair.key, repair.payload, deliver)
                 })?,
                 Frame::Control(control) => self.on_control(now, slot, control)?,
                 Frame::Close(close) => self.on_peer_close(now, close.code, close.reason),
@@ -191,10 +191,7 @@ impl Connection {
     fn receive(
         &mut self,
         floor: SymbolId,
-        take: impl FnOnce(
-            &mut ReceiveWindows,
-            &mut dyn FnMut(&[u8]),
-        ) -> Result<Arrival, CodingViolation>,
+        take: impl FnOnce(&mut ReceiveBlocks, &mut dyn FnMut(&[u8])) -> Result<Arrival, CodingViolation>,
     ) -> Result<(), Broken> {
         let mut verdict = Ok(());
         let streams = &mut self.streams;

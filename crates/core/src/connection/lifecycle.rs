@@ -52,7 +52,7 @@ impl Connection {
     }
 
     /// Controls congestion on a path by `policy` from now on, whatever the profile says: what this side
-    /// sends, not what the peer does. The window starts over. Unknown paths are ignored.
+    /// sends, not what the peer does. The congestion window starts over. Unknown paths are ignored.
     ///
     /// # Errors
     /// When there is no such policy, or an option of it is wrong.

@@ -1,4 +1,4 @@
-//! A connection: paths, coding windows and streams under one set of keys.
+//! A connection: paths, coding blocks and streams under one set of keys.
 //!
 //! This file holds the state and the application's verbs; packets come in through `ingress`, leave
 //! through `egress`, time passes in `timers`, and `feedback` digests acknowledgements.
@@ -29,11 +29,11 @@ mod views;
 use std::collections::VecDeque;
 
 use anabranch_policy::scheduler::{Pick, SchedulerAction};
-use anabranch_policy::view::{TrafficClass, WindowId};
+use anabranch_policy::view::{BlockId, TrafficClass};
 use anabranch_types::{PathId, Rng, Time};
 
-use crate::coding::receive::ReceiveWindows;
-use crate::coding::send::SendWindows;
+use crate::coding::receive::ReceiveBlocks;
+use crate::coding::send::SendBlocks;
 use crate::config::TransportConfig;
 use crate::crypto::PublicKey;
 use crate::observe::{Observation, Observer};
@@ -63,9 +63,9 @@ struct Scratch {
     picks: Vec<Pick>,
     actions: Vec<SchedulerAction>,
     ack_paths: Vec<PathId>,
-    /// Windows of whose symbols something became known, until it has been asked what they need.
-    touched: Vec<WindowId>,
-    recovered: Vec<WindowId>,
+    /// Blocks of whose symbols something became known, until it has been asked what they need.
+    touched: Vec<BlockId>,
+    recovered: Vec<BlockId>,
     numbers: Vec<u64>,
 }
 
@@ -80,11 +80,11 @@ pub struct Connection {
     peer_parameters: TransportParameters,
     paths: PathTable,
     streams: Streams,
-    send: SendWindows,
-    receive: ReceiveWindows,
+    send: SendBlocks,
+    receive: ReceiveBlocks,
     credit: SymbolCredit,
-    /// Windows of which it is to be asked what they still need.
-    unprovisioned: Vec<WindowId>,
+    /// Blocks of which it is to be asked what they still need.
+    unprovisioned: Vec<BlockId>,
     /// Control frames that may leave on any path.
     control: VecDeque<ControlFrame>,
     attention: Attention,

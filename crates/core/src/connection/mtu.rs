@@ -1,7 +1,7 @@
 //! Packets as large as each path carries, and symbols as large as all paths in use carry.
 //!
 //! A symbol never changes, so it outlives the sizes that it was cut for. A path that is too narrow for
-//! symbols still needed waits until they are not; when every path is, these symbols' windows are
+//! symbols still needed waits until they are not; when every path is, these symbols' blocks are
 //! released, their bytes are cut anew, and the peer is told not to wait for the old ones.
 
 use anabranch_policy::scheduler::SchedulerEvent;
@@ -70,7 +70,7 @@ impl Connection {
         symbol_room(narrowest.unwrap_or(base)).saturating_sub(larger)
     }
 
-    /// Lets go of windows whose symbols no usable path carries, and has their bytes put into new ones.
+    /// Lets go of blocks whose symbols no usable path carries, and has their bytes put into new ones.
     pub(super) fn resegment_oversized(&mut self, now: Time) {
         let widest = self.send.widest();
         if self.paths.iter().all(|path| !path.is_usable() || room_of(path) >= widest) {

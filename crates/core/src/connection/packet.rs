@@ -132,7 +132,7 @@ impl Connection {
         let sent = PacketSent { payload: len, ecn, ack_eliciting, has_control, mtu_probe, carried };
         path.on_sent(now, sent);
         if let Some(carried) = carried {
-            self.policies.estimator.on_sent(id, Some(carried.window()), 1);
+            self.policies.estimator.on_sent(id, Some(carried.block()), 1);
         }
         let PathAddress { socket, remote } = self.paths[slot].address;
         Transmit { socket, remote, ecn, len, mtu_probe }

@@ -1,6 +1,6 @@
-//! Application bytes become source symbols, and windows open and close.
+//! Application bytes become source symbols, and blocks open and close.
 
-use anabranch_policy::view::{TrafficClass, WindowId};
+use anabranch_policy::view::{BlockId, TrafficClass};
 use anabranch_types::Time;
 
 use super::Connection;
@@ -24,7 +24,7 @@ impl Connection {
             if self.symbol_credit() == 0 {
                 return None;
             }
-            self.open_window_for(now, class);
+            self.open_block_for(now, class);
             if room.is_some_and(|room| self.longest_fresh(before.bytes) > room) {
                 return None;
             }
@@ -36,7 +36,7 @@ impl Connection {
                     self.slide(now);
                 }
                 if full {
-                    self.close_window(now);
+                    self.close_block(now);
                 }
                 return Some(taken);
             }
@@ -56,70 +56,70 @@ impl Connection {
         waiting.min(usize::from(size))
     }
 
-    /// Sees to it that the open window takes data of the class.
-    fn open_window_for(&mut self, now: Time, class: TrafficClass) {
+    /// Sees to it that the open block takes data of the class.
+    fn open_block_for(&mut self, now: Time, class: TrafficClass) {
         let capacity = self.symbol_capacity();
         let least = self.streams.least_symbol(class).min(capacity);
-        // A window holds data of one class: more urgent data closes a less urgent window. So does a path
+        // A block holds data of one class: more urgent data closes a less urgent block. So does a path
         // that is too narrow for the symbols planned, and a datagram that is too long for them.
         let unfit = |size: u16| size > capacity || size < least;
         if self.send.open_symbol_size().is_some_and(unfit)
-            || self.send.open_window().is_some_and(|view| view.class != class)
+            || self.send.open_block().is_some_and(|view| view.class != class)
         {
             self.close_early(now);
         }
-        if self.send.open_window().is_none() {
-            let shape = self.ask_redundancy(now, class, |policy, view| policy.next_window(view));
+        if self.send.open_block().is_none() {
+            let shape = self.ask_redundancy(now, class, |policy, view| policy.next_block(view));
             let size = shape.symbol_size.max(least).clamp(1, capacity);
             self.send.open(now, class, shape.sources, size);
         }
     }
 
-    /// A symbol joined the open window of a code that slides: repairs may follow it at once.
+    /// A symbol joined the open block of a code that slides: repairs may follow it at once.
     fn slide(&mut self, now: Time) {
-        let Some(&window) = self.send.open_window() else { return };
-        let (repairs, coverage) = self.ask_redundancy(now, window.class, |policy, view| {
-            (policy.after_source(&window, view), policy.coverage(&window))
+        let Some(&block) = self.send.open_block() else { return };
+        let (repairs, coverage) = self.ask_redundancy(now, block.class, |policy, view| {
+            (policy.after_source(&block, view), policy.coverage(&block))
         });
-        self.send.set_coverage(window.id, coverage);
-        self.send.add_repairs(window.id, repairs);
+        self.send.set_coverage(block.id, coverage);
+        self.send.add_repairs(block.id, repairs);
     }
 
-    /// Closes the open window and plans its proactive repairs.
-    pub(super) fn close_window(&mut self, now: Time) {
+    /// Closes the open block and plans its proactive repairs.
+    pub(super) fn close_block(&mut self, now: Time) {
         let Some(id) = self.send.close() else { return };
         self.plan(now, id);
         self.changed();
     }
 
-    /// Closes the open window although it is not full. It is provisioned immediately: if none of its packets
+    /// Closes the open block although it is not full. It is provisioned immediately: if none of its packets
     /// is in flight any more, no acknowledgement or loss will trigger that later.
     fn close_early(&mut self, now: Time) {
-        let id = self.send.open_window().map(|view| view.id);
-        self.close_window(now);
+        let id = self.send.open_block().map(|view| view.id);
+        self.close_block(now);
         if let Some(id) = id {
             self.provision(now, id);
         }
     }
 
-    fn plan(&mut self, now: Time, id: WindowId) {
-        let Some(&window) = self.send.views().last().filter(|view| view.id == id) else { return };
+    fn plan(&mut self, now: Time, id: BlockId) {
+        let Some(&block) = self.send.views().last().filter(|view| view.id == id) else { return };
         if !self.send.makes_repairs() {
             return;
         }
-        let (repairs, loss) = self.ask_redundancy(now, window.class, |policy, view| {
-            (policy.proactive(&window, view), view.loss.mean)
+        let (repairs, loss) = self.ask_redundancy(now, block.class, |policy, view| {
+            (policy.proactive(&block, view), view.loss.mean)
         });
         let loss_permille = (loss * 1000.0) as u16;
         self.send.plan_repairs(id, repairs);
-        let (first, sources) = (window.first.0, window.sources);
-        self.observe(now, Observation::WindowClosed { first, sources, repairs, loss_permille });
+        let (first, sources) = (block.first.0, block.sources);
+        self.observe(now, Observation::BlockClosed { first, sources, repairs, loss_permille });
     }
 
-    /// Nothing more is waiting, or may be sent: an unfilled window never waits to fill.
+    /// Nothing more is waiting, or may be sent: an unfilled block never waits to fill.
     #[inline]
-    pub(super) fn flush_window(&mut self, now: Time) {
-        if self.send.open_window().is_some_and(|view| view.sources > 0)
+    pub(super) fn flush_block(&mut self, now: Time) {
+        if self.send.open_block().is_some_and(|view| view.sources > 0)
             && (self.streams.pending().bytes == 0 || self.symbol_credit() == 0)
         {
             self.close_early(now);

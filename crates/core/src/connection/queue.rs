@@ -21,7 +21,7 @@ impl Connection {
     ) -> Option<OutgoingSymbol> {
         match work {
             Work::Fresh => self.next_source_symbol(now, room),
-            Work::Window(id) | Work::Copy(id)
+            Work::Block(id) | Work::Copy(id)
                 if room.is_some_and(|room| self.send.longest(id) > room) =>
             {
                 None

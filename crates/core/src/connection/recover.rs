@@ -18,9 +18,9 @@ const PROBES: u8 = 2;
 impl Connection {
     /// A symbol's packet was declared lost.
     pub(super) fn symbol_lost(&mut self, now: Time, slot: PathIndex, carried: Carried) {
-        let window = carried.window();
-        let open = self.send.open_window().is_some_and(|view| view.id == window);
-        let event = RecoveryEvent::Lost { window, open, path: self.paths[slot].id };
+        let block = carried.block();
+        let open = self.send.open_block().is_some_and(|view| view.id == block);
+        let event = RecoveryEvent::Lost { block, open, path: self.paths[slot].id };
         let action = self.policies.recovery.on_event(now, event, self.paths.views());
         self.carry_out(now, action, Some(carried));
     }
@@ -168,7 +168,7 @@ impl Connection {
             while let Some(carried) = self.paths[slot].sent.symbol(*number, &packet, nth) {
                 self.send.on_resolved(carried, slot.0, false);
                 self.symbol_lost(now, slot, carried);
-                self.touch(carried.window());
+                self.touch(carried.block());
                 nth += 1;
             }
         }

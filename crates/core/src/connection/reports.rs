@@ -9,7 +9,7 @@ use crate::wire::{AckHeader, ControlFrame, RankEntry, RankFrame};
 
 /// Bytes that reports leave for the frames after them: the longest CLOSE fits.
 const ROOM_AFTER_ACKS: usize = 300;
-/// Most windows of either kind, lacking or recovered, that a report names.
+/// Most blocks of either kind, lacking or recovered, that a report names.
 const MAX_RANKS: usize = 8;
 /// Numbers resolved since the last announced floor that make a new one worth its bytes.
 const FLOOR_STEP: u64 = 64;

@@ -15,8 +15,8 @@ use super::keys::Keys;
 use super::paths::PathTable;
 use super::{Connection, Scratch, close, mtu, statistics};
 use crate::coding::code;
-use crate::coding::receive::ReceiveWindows;
-use crate::coding::send::SendWindows;
+use crate::coding::receive::ReceiveBlocks;
+use crate::coding::send::SendBlocks;
 use crate::config::TransportConfig;
 use crate::crypto::{PublicKey, Session};
 use crate::profiles::Profile;
@@ -78,16 +78,16 @@ fn coding(
     config: &TransportConfig,
     profile: &Profile,
     peer: &TransportParameters,
-) -> Result<(SendWindows, ReceiveWindows), PolicyError> {
+) -> Result<(SendBlocks, ReceiveBlocks), PolicyError> {
     let codes = peer.codes.as_deref();
-    let decoded = peer.max_window > 0 && code::is_decoded(codes, &profile.code.name);
+    let decoded = peer.max_block > 0 && code::is_decoded(codes, &profile.code.name);
     let code = if decoded { code::build(&profile.code)? } else { code::none() };
     let largest = config.largest_datagram().min(peer.max_udp_payload);
     let capacity = usize::from(mtu::symbol_room(largest));
-    let mut send = SendWindows::new(code, capacity, peer.max_window);
+    let mut send = SendBlocks::new(code, capacity, peer.max_block);
     send.limit_history(peer.max_symbols.min(config.send_symbols) / 4);
     let capacity = usize::from(config.largest_datagram());
-    let receive = ReceiveWindows::new(code::of_peer(codes), capacity, config.receive_symbols);
+    let receive = ReceiveBlocks::new(code::of_peer(codes), capacity, config.receive_symbols);
     Ok((send, receive))
 }
 

@@ -73,7 +73,7 @@ pub struct PathStats {
 pub struct ConnectionStats {
     /// Every path.
     pub paths: Vec<PathStats>,
-    /// Windows, symbols and repairs sent.
+    /// Blocks, symbols and repairs sent.
     pub sent: Totals,
     /// Symbols recovered by decoding.
     pub decoded: u64,

@@ -77,8 +77,8 @@ impl Connection {
     /// The oldest symbol that is due, whatever the scheduler thinks. False if there is none, or no room.
     fn write_due(&mut self, packet: &mut PacketBuilder<'_>) -> bool {
         let slot = packet.slot;
-        let window = self.send.views().iter().find(|view| view.has_work());
-        let Some(work) = window.map(|view| Work::Window(view.id)) else { return false };
+        let block = self.send.views().iter().find(|view| view.has_work());
+        let Some(work) = block.map(|view| Work::Block(view.id)) else { return false };
         let Some(symbol) = self.send.take(work, slot.0) else { return false };
         let written = self.write_symbol(&symbol, packet);
         if !written {
@@ -122,8 +122,8 @@ impl Connection {
         if queue.front().is_some_and(|front| usize::from(front.symbol.length) > room) {
             return None;
         }
-        // The symbol just written may have been the last, so that its window's repairs are next.
-        self.flush_window(now);
+        // The symbol just written may have been the last, so that its block's repairs are next.
+        self.flush_block(now);
         self.next_symbol(now, slot, Some(room))
     }
 

@@ -6,14 +6,14 @@ use anabranch_policy::Scheduler;
 use anabranch_policy::redundancy::{RedundancyPolicy, RedundancyView};
 use anabranch_policy::scheduler::{Pull, SchedulerAction, SchedulerEvent};
 use anabranch_policy::view::{
-    Blocked, Demand, FreshView, LossView, MAX_PATHS, SchedulerView, TrafficClass, WindowId,
+    BlockId, Blocked, Demand, FreshView, LossView, MAX_PATHS, SchedulerView, TrafficClass,
 };
 use anabranch_types::Time;
 
 use super::Connection;
 use super::paths::probe_timeout;
 use super::paths::{PathIndex, PathTable};
-use crate::coding::send::SendWindows;
+use crate::coding::send::SendBlocks;
 use crate::path::liveness::ProbeTimeout;
 use crate::stream::Streams;
 
@@ -87,7 +87,7 @@ impl Connection {
         let view = SchedulerView {
             now,
             paths: paths.views(),
-            windows: send.views(),
+            blocks: send.views(),
             fresh,
             demand: Demand::of(policies.redundancy.as_ref(), &surroundings),
         };
@@ -163,23 +163,23 @@ impl Connection {
         self.paths.iter().map(|path| path.rtt.view().smoothed).min().unwrap_or_default()
     }
 
-    /// Asks the redundancy policy what a closed window still needs, and makes that much due.
-    pub(super) fn provision(&mut self, now: Time, id: WindowId) {
+    /// Asks the redundancy policy what a closed block still needs, and makes that much due.
+    pub(super) fn provision(&mut self, now: Time, id: BlockId) {
         let Ok(index) = self.send.views().binary_search_by_key(&id, |view| view.id) else {
             return;
         };
-        let window = self.send.views()[index];
-        if !window.closed || self.resends() {
+        let block = self.send.views()[index];
+        if !block.closed || self.resends() {
             return;
         }
-        let more = self.ask_redundancy(now, window.class, |policy, view| {
-            policy.still_needed(&window, &[0; MAX_PATHS], view)
+        let more = self.ask_redundancy(now, block.class, |policy, view| {
+            policy.still_needed(&block, &[0; MAX_PATHS], view)
         });
         if more > 0 {
             let rtt = self.quickest_rtt();
             self.send.add_due(now, id, more, rtt);
             self.changed();
-            let first = window.first.0;
+            let first = block.first.0;
             self.observe(now, crate::observe::Observation::RepairsDue { first, count: more });
         }
     }
@@ -188,7 +188,7 @@ impl Connection {
 /// What the redundancy policy is shown.
 struct Surroundings<'a> {
     paths: &'a PathTable,
-    send: &'a SendWindows,
+    send: &'a SendBlocks,
     streams: &'a Streams,
     loss: LossView,
     max_symbol_size: u16,

@@ -1,23 +1,23 @@
 //! Packets in flight on one path, and what becomes of them.
 
-use anabranch_policy::view::{SymbolId, WindowId};
+use anabranch_policy::view::{BlockId, SymbolId};
 use anabranch_types::Time;
 use std::collections::VecDeque;
 
 /// A symbol that a packet carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
-    /// A source symbol of a window.
-    Source(WindowId, SymbolId),
-    /// A repair of a window, by key.
-    Repair(WindowId, u32),
+    /// A source symbol of a block.
+    Source(BlockId, SymbolId),
+    /// A repair of a block, by key.
+    Repair(BlockId, u32),
 }
 
 impl Carried {
-    /// The window it belongs to.
-    pub fn window(self) -> WindowId {
+    /// The block it belongs to.
+    pub fn block(self) -> BlockId {
         match self {
-            Carried::Source(window, _) | Carried::Repair(window, _) => window,
+            Carried::Source(block, _) | Carried::Repair(block, _) => block,
         }
     }
 }

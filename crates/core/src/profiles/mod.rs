@@ -29,7 +29,7 @@ pub struct Profile {
     pub scheduler: PolicySpec,
     /// The erasure code.
     pub code: PolicySpec,
-    /// Window shapes and repair counts.
+    /// Block shapes and repair counts.
     pub redundancy: PolicySpec,
     /// What to do about losses and dead paths.
     pub recovery: PolicySpec,

@@ -1,4 +1,4 @@
-//! A window of a byte stream, addressed by stream offset.
+//! A stretch of a byte stream, addressed by stream offset.
 
 use core::fmt;
 use core::ops::Range;

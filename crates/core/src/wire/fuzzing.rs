@@ -153,7 +153,7 @@ pub fn transport_parameter_seeds() -> Vec<Vec<u8>> {
         max_streams: 100,
         max_symbols: 8192,
         max_udp_payload: 1452,
-        max_window: 1 << 20,
+        max_block: 1 << 20,
         max_paths: 8,
         max_ack_delay: core::time::Duration::from_millis(5),
         idle_timeout: Some(core::time::Duration::from_secs(30)),

@@ -12,7 +12,7 @@ use super::frame::kind;
 /// Most ranges of packet numbers in an ACK.
 pub const MAX_ACK_RANGES: usize = 64;
 
-/// Most windows in a RANK.
+/// Most blocks in a RANK.
 pub const MAX_RANK_ENTRIES: usize = 32;
 
 /// The fields of an ACK before its ranges.
@@ -205,10 +205,10 @@ impl PartialEq for AckRanges<'_> {
 
 impl Eq for AckRanges<'_> {}
 
-/// One window that cannot be decoded yet.
+/// One block that cannot be decoded yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankEntry {
-    /// The window's first symbol.
+    /// The block's first symbol.
     pub first: SymbolId,
     /// Symbols, of whatever kind, that it lacks for decoding.
     pub missing: u16,
@@ -223,7 +223,7 @@ pub struct RankFrame<'a> {
 }
 
 impl<'a> RankFrame<'a> {
-    /// The windows reported, at most [`MAX_RANK_ENTRIES`].
+    /// The blocks reported, at most [`MAX_RANK_ENTRIES`].
     pub const fn entries(&self) -> RankEntries<'a> {
         self.entries
     }

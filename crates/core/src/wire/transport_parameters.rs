@@ -26,7 +26,7 @@ mod id {
     pub(super) const MAX_STREAMS: u64 = 3;
     pub(super) const MAX_SYMBOLS: u64 = 4;
     pub(super) const MAX_UDP_PAYLOAD: u64 = 5;
-    pub(super) const MAX_WINDOW: u64 = 6;
+    pub(super) const MAX_BLOCK: u64 = 6;
     pub(super) const MAX_PATHS: u64 = 7;
     pub(super) const MAX_ACK_DELAY: u64 = 8;
     pub(super) const IDLE_TIMEOUT: u64 = 9;
@@ -47,9 +47,9 @@ pub struct TransportParameters {
     pub max_symbols: u64,
     /// Most bytes in a UDP payload that this side accepts, 1200–65 535.
     pub max_udp_payload: u16,
-    /// Most bytes (source symbols × symbol size) in one window that this side decodes; 0 means that it
+    /// Most bytes (source symbols × symbol size) in one block that this side decodes; 0 means that it
     /// decodes nothing.
-    pub max_window: u64,
+    pub max_block: u64,
     /// Most paths at a time, 1–16.
     pub max_paths: u8,
     /// Longest that this side holds an acknowledgement back on purpose; whole microseconds, at most
@@ -72,7 +72,7 @@ impl Default for TransportParameters {
             max_streams: 0,
             max_symbols: 0,
             max_udp_payload: MIN_UDP_PAYLOAD,
-            max_window: 0,
+            max_block: 0,
             max_paths: 1,
             max_ack_delay: Duration::from_millis(25),
             idle_timeout: None,
@@ -98,7 +98,7 @@ impl TransportParameters {
             (id::MAX_STREAMS, self.max_streams.min(MAX_STREAM_COUNT), 0),
             (id::MAX_SYMBOLS, self.max_symbols, 0),
             (id::MAX_UDP_PAYLOAD, self.max_udp_payload.max(MIN_UDP_PAYLOAD).into(), 1200),
-            (id::MAX_WINDOW, self.max_window, 0),
+            (id::MAX_BLOCK, self.max_block, 0),
             (id::MAX_PATHS, self.max_paths.clamp(1, MAX_PATHS).into(), 1),
             (id::MAX_ACK_DELAY, ack_delay, defaults.max_ack_delay.as_micros() as u64),
             (id::IDLE_TIMEOUT, idle, 0),
@@ -154,7 +154,7 @@ impl TransportParameters {
                 }
                 self.max_udp_payload = most;
             }
-            id::MAX_WINDOW => self.max_window = value.varint()?,
+            id::MAX_BLOCK => self.max_block = value.varint()?,
             id::MAX_PATHS => {
                 self.max_paths = value.varint_up_to(MAX_PATHS.into(), "max paths")? as u8;
                 if self.max_paths == 0 {

@@ -12,7 +12,7 @@ use core::fmt::Debug;
 use core::time::Duration;
 
 use crate::registry::{self, Options, PolicyError, PolicySpec, Row};
-use crate::view::{LossView, RttView, WindowId};
+use crate::view::{BlockId, LossView, RttView};
 
 /// A packet in flight, as a detector sees it.
 #[derive(Clone, Copy, Debug)]
@@ -71,16 +71,16 @@ pub trait LossDetector: Debug + Send {
     }
 }
 
-/// Packets of one window and path whose fate is now known. A packet that carries symbols of several
-/// windows counts once, for the window of the first.
+/// Packets of one block and path whose fate is now known. A packet that carries symbols of several
+/// blocks counts once, for the block of the first.
 #[derive(Clone, Copy, Debug)]
 pub struct Resolved {
     /// Now.
     pub now: Time,
     /// The path that carried them.
     pub path: PathId,
-    /// The window they belonged to, if they carried symbols.
-    pub window: Option<WindowId>,
+    /// The block they belonged to, if they carried symbols.
+    pub block: Option<BlockId>,
     /// Packets acknowledged.
     pub acked: u32,
     /// Packets declared lost.
@@ -95,13 +95,13 @@ pub struct Resolved {
 /// mapping and redundancy alike.
 pub trait LossEstimator: Debug + Send {
     /// Packets were sent on a path (only the literal reading of MPLOT's eq. 2 looks at these).
-    fn on_sent(&mut self, _path: PathId, _window: Option<WindowId>, _packets: u32) {}
+    fn on_sent(&mut self, _path: PathId, _block: Option<BlockId>, _packets: u32) {}
 
     /// Some packets' fate became known.
     fn on_resolved(&mut self, event: &Resolved);
 
-    /// Every packet of the window's first transmission (sources and proactive repairs) is resolved.
-    fn on_window_resolved(&mut self, _window: WindowId) {}
+    /// Every packet of the block's first transmission (sources and proactive repairs) is resolved.
+    fn on_block_resolved(&mut self, _block: BlockId) {}
 
     /// The estimate for one path.
     fn path(&self, path: PathId) -> LossView;

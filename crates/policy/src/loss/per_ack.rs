@@ -3,10 +3,10 @@
 use anabranch_types::PathId;
 
 use crate::loss::per_block::{VARIANCE, variance};
-use crate::loss::tally::{ByPath, ByWindow, Count, Smoothed, VarianceFrom};
+use crate::loss::tally::{ByBlock, ByPath, Count, Smoothed, VarianceFrom};
 use crate::loss::{LossEstimator, Resolved};
 use crate::registry::{Entry, Options, PolicyError};
-use crate::view::{LossView, WindowId};
+use crate::view::{BlockId, LossView};
 
 /// What the registry says about the reading over resolved packets.
 pub const PER_ACK: Entry = Entry {
@@ -43,7 +43,7 @@ impl Sent {
 /// Estimates per path and over the aggregate, one smoothing step per event.
 #[derive(Clone, Debug)]
 pub struct PerAck {
-    blocks: ByWindow<ByPath<Sent>>,
+    blocks: ByBlock<ByPath<Sent>>,
     paths: ByPath<Smoothed>,
     aggregate: Smoothed,
     literal: bool,
@@ -52,7 +52,7 @@ pub struct PerAck {
 
 fn make(options: &Options<'_>, literal: bool) -> Result<Box<dyn LossEstimator>, PolicyError> {
     Ok(Box::new(PerAck {
-        blocks: ByWindow::default(),
+        blocks: ByBlock::default(),
         paths: ByPath::default(),
         aggregate: Smoothed::default(),
         literal,
@@ -71,9 +71,9 @@ pub fn build_literal(options: &Options<'_>) -> Result<Box<dyn LossEstimator>, Po
 }
 
 impl LossEstimator for PerAck {
-    fn on_sent(&mut self, path: PathId, window: Option<WindowId>, packets: u32) {
-        if let Some(window) = window.filter(|_| self.literal) {
-            let sent = &mut self.blocks.entry(window).entry(path).sent;
+    fn on_sent(&mut self, path: PathId, block: Option<BlockId>, packets: u32) {
+        if let Some(block) = block.filter(|_| self.literal) {
+            let sent = &mut self.blocks.entry(block).entry(path).sent;
             *sent = sent.saturating_add(u64::from(packets));
         }
     }
@@ -82,8 +82,8 @@ impl LossEstimator for PerAck {
         let smoothed = self.paths.entry(event.path);
         smoothed.see(event.acked, event.lost);
         self.aggregate.see(event.acked, event.lost);
-        let Some(window) = event.window else { return };
-        let block = self.blocks.entry(window);
+        let Some(id) = event.block else { return };
+        let block = self.blocks.entry(id);
         let own = block.entry(event.path);
         own.resolved.add(event.acked, event.lost);
         let base = own.base(self.literal);

@@ -2,10 +2,10 @@
 
 use anabranch_types::PathId;
 
-use crate::loss::tally::{ByPath, ByWindow, Count, Smoothed, VarianceFrom};
+use crate::loss::tally::{ByBlock, ByPath, Count, Smoothed, VarianceFrom};
 use crate::loss::{LossEstimator, Resolved};
 use crate::registry::{Entry, OptionEntry, Options, PolicyError, option};
-use crate::view::{LossView, WindowId};
+use crate::view::{BlockId, LossView};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
@@ -39,7 +39,7 @@ struct Block {
 /// losses, so a ratio taken earlier is biased low; at the end of the block it is not.
 #[derive(Clone, Debug)]
 pub struct PerBlock {
-    blocks: ByWindow<Block>,
+    blocks: ByBlock<Block>,
     paths: ByPath<Smoothed>,
     aggregate: Smoothed,
     from: VarianceFrom,
@@ -48,7 +48,7 @@ pub struct PerBlock {
 /// Makes it from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn LossEstimator>, PolicyError> {
     Ok(Box::new(PerBlock {
-        blocks: ByWindow::default(),
+        blocks: ByBlock::default(),
         paths: ByPath::default(),
         aggregate: Smoothed::default(),
         from: variance(options)?,
@@ -59,8 +59,8 @@ impl LossEstimator for PerBlock {
     fn on_resolved(&mut self, event: &Resolved) {
         self.paths.entry(event.path).see(event.acked, event.lost);
         self.aggregate.see(event.acked, event.lost);
-        if let Some(window) = event.window {
-            let block = self.blocks.entry(window);
+        if let Some(id) = event.block {
+            let block = self.blocks.entry(id);
             // Reactive repairs that resolve after the first transmission belong to no p-block.
             if !block.done {
                 block.counts.entry(event.path).add(event.acked, event.lost);
@@ -68,8 +68,8 @@ impl LossEstimator for PerBlock {
         }
     }
 
-    fn on_window_resolved(&mut self, window: WindowId) {
-        let block = self.blocks.entry(window);
+    fn on_block_resolved(&mut self, id: BlockId) {
+        let block = self.blocks.entry(id);
         let counts = core::mem::take(&mut block.counts);
         if core::mem::replace(&mut block.done, true) {
             return;

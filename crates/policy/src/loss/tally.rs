@@ -1,12 +1,12 @@
-//! What the estimators share: counts by path, smoothed fractions, and a bounded store of windows.
+//! What the estimators share: counts by path, smoothed fractions, and a bounded store of blocks.
 
 use anabranch_types::PathId;
 use std::collections::BTreeMap;
 
-use crate::view::{LossView, WindowId};
+use crate::view::{BlockId, LossView};
 
-/// Windows remembered at most; older ones are forgotten first.
-const MAX_WINDOWS: usize = 1024;
+/// Blocks remembered at most; older ones are forgotten first.
+const MAX_BLOCKS: usize = 1024;
 
 /// Paths remembered at most; those that appeared first are forgotten first. Open ones are far fewer.
 const MAX_PATH_ENTRIES: usize = 4 * crate::view::MAX_PATHS;
@@ -69,22 +69,22 @@ impl<T: Default> ByPath<T> {
     }
 }
 
-/// Something kept per window, for the newest windows only.
+/// Something kept per block, for the newest blocks only.
 #[derive(Clone, Debug)]
-pub(super) struct ByWindow<T>(BTreeMap<WindowId, T>);
+pub(super) struct ByBlock<T>(BTreeMap<BlockId, T>);
 
-impl<T> Default for ByWindow<T> {
+impl<T> Default for ByBlock<T> {
     fn default() -> Self {
-        ByWindow(BTreeMap::new())
+        ByBlock(BTreeMap::new())
     }
 }
 
-impl<T: Default> ByWindow<T> {
-    pub(super) fn entry(&mut self, window: WindowId) -> &mut T {
-        while self.0.len() >= MAX_WINDOWS && !self.0.contains_key(&window) {
+impl<T: Default> ByBlock<T> {
+    pub(super) fn entry(&mut self, id: BlockId) -> &mut T {
+        while self.0.len() >= MAX_BLOCKS && !self.0.contains_key(&id) {
             self.0.pop_first();
         }
-        self.0.entry(window).or_default()
+        self.0.entry(id).or_default()
     }
 }
 

@@ -3,7 +3,7 @@ use core::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::view::{LossView, RttView, WindowId};
+use crate::view::{BlockId, LossView, RttView};
 
 fn detector(spec: &str) -> Box<dyn LossDetector> {
     build_detector(&spec.parse().unwrap()).unwrap()
@@ -77,11 +77,11 @@ fn dupack_counts_acknowledgements_above_and_waits_for_the_timeout() {
     assert_eq!(detector("dupack:backoff=0").backoff_limit(), 0);
 }
 
-fn resolved(path: u32, window: u64, acked: u32, lost: u32) -> Resolved {
+fn resolved(path: u32, block: u64, acked: u32, lost: u32) -> Resolved {
     Resolved {
-        now: Time::from_millis(window * 40),
+        now: Time::from_millis(block * 40),
         path: PathId(path),
-        window: Some(WindowId(window)),
+        block: Some(BlockId(block)),
         acked,
         lost,
         queue: Duration::ZERO,
@@ -111,28 +111,28 @@ fn per_block_steps_once_per_block() {
     close(estimator.aggregate(), 0.2, 0.032_f64.sqrt());
     estimator.on_resolved(&resolved(0, 0, 4, 1));
     estimator.on_resolved(&resolved(1, 0, 4, 6));
-    estimator.on_window_resolved(WindowId(0));
+    estimator.on_block_resolved(BlockId(0));
     close(estimator.aggregate(), 0.4, (0.24_f64 / 20.0).sqrt());
     close(estimator.path(PathId(0)), 0.2, (0.16_f64 / 10.0).sqrt());
     close(estimator.path(PathId(1)), 0.6, (0.24_f64 / 10.0).sqrt());
     // The next block loses 0.2 of 20: mean .3, variance (.012 + .04)/2.
     estimator.on_resolved(&resolved(0, 1, 16, 4));
     close(estimator.aggregate(), 0.4, (0.24_f64 / 20.0).sqrt());
-    estimator.on_window_resolved(WindowId(1));
+    estimator.on_block_resolved(BlockId(1));
     close(estimator.aggregate(), 0.3, 0.026_f64.sqrt());
     close(estimator.path(PathId(1)), 0.6, (0.24_f64 / 10.0).sqrt());
     // Repairs that resolve later, and a second report, change nothing.
     estimator.on_resolved(&resolved(0, 1, 0, 9));
-    estimator.on_window_resolved(WindowId(1));
+    estimator.on_block_resolved(BlockId(1));
     close(estimator.aggregate(), 0.3, 0.026_f64.sqrt());
 }
 
 #[test]
 fn the_variance_is_taken_from_either_mean() {
     let mut estimator = estimator("per-block");
-    for (window, lost) in [(0, 0), (1, 20)] {
-        estimator.on_resolved(&resolved(0, window, 20 - lost, lost));
-        estimator.on_window_resolved(WindowId(window));
+    for (block, lost) in [(0, 0), (1, 20)] {
+        estimator.on_resolved(&resolved(0, block, 20 - lost, lost));
+        estimator.on_block_resolved(BlockId(block));
     }
     // Mean 0 then 1/2: distance of 1 from the updated mean is 1/2, its square smoothed 1/8.
     close(estimator.aggregate(), 0.5, 0.125_f64.sqrt());
@@ -143,7 +143,7 @@ fn per_ack_steps_on_the_resolved_ratio_and_literal_on_the_sent_one() {
     let mut per_ack = estimator("per-ack");
     let mut literal = estimator("literal");
     for estimator in [&mut per_ack, &mut literal] {
-        estimator.on_sent(PathId(0), Some(WindowId(0)), 10);
+        estimator.on_sent(PathId(0), Some(BlockId(0)), 10);
         estimator.on_resolved(&resolved(0, 0, 1, 0));
         estimator.on_resolved(&resolved(0, 0, 1, 0));
     }
@@ -164,10 +164,10 @@ fn average(estimator: &mut dyn LossEstimator, p: f64, blocks: u64) -> f64 {
     for block in 0..blocks {
         for _ in 0..5 {
             let lost = (0..10).filter(|_| rng.chance(p)).count() as u32;
-            estimator.on_sent(PathId(0), Some(WindowId(block)), 10);
+            estimator.on_sent(PathId(0), Some(BlockId(block)), 10);
             estimator.on_resolved(&resolved(0, block, 10 - lost, lost));
         }
-        estimator.on_window_resolved(WindowId(block));
+        estimator.on_block_resolved(BlockId(block));
         sum += estimator.aggregate().mean;
     }
     sum / blocks as f64
@@ -225,12 +225,12 @@ proptest! {
     ) {
         for (entry, _) in ESTIMATORS {
             let mut estimator = estimator(entry.name);
-            for &(path, window, acked, lost, nanos) in &events {
+            for &(path, block, acked, lost, nanos) in &events {
                 let now = Time::from_nanos(nanos);
-                estimator.on_sent(PathId(path), Some(WindowId(window)), acked / 2);
-                estimator.on_resolved(&Resolved { now, ..resolved(path, window, acked, lost) });
+                estimator.on_sent(PathId(path), Some(BlockId(block)), acked / 2);
+                estimator.on_resolved(&Resolved { now, ..resolved(path, block, acked, lost) });
                 if nanos % 5 == 0 {
-                    estimator.on_window_resolved(WindowId(window));
+                    estimator.on_block_resolved(BlockId(block));
                 }
                 for view in [estimator.aggregate(), estimator.path(PathId(path))] {
                     prop_assert!((0.0..=1.0).contains(&view.mean), "{}: {view:?}", entry.name);

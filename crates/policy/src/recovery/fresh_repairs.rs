@@ -10,7 +10,7 @@ use crate::view::PathView;
 pub const ENTRY: Entry = Entry {
     axis: "recovery",
     name: "fresh-repairs",
-    summary: "as many fresh repairs as the window still needs; a silent path's load moves to others",
+    summary: "as many fresh repairs as the block still needs; a silent path's load moves to others",
     source: "MPLOT §II-A; FMTCP §IV-A",
     options: &[
         option(
@@ -20,14 +20,14 @@ pub const ENTRY: Entry = Entry {
         ),
         option(
             "open",
-            "for a loss of a window that still fills, wait until repairs can be made, or resend the symbol",
+            "for a loss of a block that still fills, wait until repairs can be made, or resend the symbol",
             "wait",
         ),
     ],
 };
 
 /// Any symbol helps as much as the lost one, so lost symbols themselves are sent again only on request, and
-/// only while their window fills: then none of its repairs exists, and the symbol itself is never in vain.
+/// only while their block fills: then none of its repairs exists, and the symbol itself is never in vain.
 #[derive(Clone, Copy, Debug)]
 pub struct FreshRepairs {
     reinject: bool,

@@ -16,17 +16,17 @@ use anabranch_types::{PathId, Time};
 use core::fmt::Debug;
 
 use crate::registry::{self, Options, PolicyError, PolicySpec, Row};
-use crate::view::{PathView, WindowId};
+use crate::view::{BlockId, PathView};
 
 /// Something went wrong (or right again).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryEvent {
-    /// A symbol of the window, last carried by the path, was declared lost or written off. Not told by
+    /// A symbol of the block, last carried by the path, was declared lost or written off. Not told by
     /// engines whose paths repair their own losses, as TCP subflows do.
     Lost {
-        /// Its window.
-        window: WindowId,
-        /// The window still takes source symbols, so that no repair of it can be made yet.
+        /// Its block.
+        block: BlockId,
+        /// The block still takes source symbols, so that no repair of it can be made yet.
         open: bool,
         /// The path that lost it.
         path: PathId,
@@ -58,7 +58,7 @@ pub enum RecoveryEvent {
 pub enum RecoveryAction {
     /// Nothing beyond the bookkeeping.
     Nothing,
-    /// Let the redundancy policy say how many fresh repairs the window needs.
+    /// Let the redundancy policy say how many fresh repairs the block needs.
     Repair,
     /// Make the lost symbol itself due again.
     Resend,
@@ -79,7 +79,7 @@ pub trait RecoveryPolicy: Debug + Send {
     /// What to do about `event`.
     fn on_event(&mut self, now: Time, event: RecoveryEvent, paths: &[PathView]) -> RecoveryAction;
 
-    /// Lost symbols of closed windows are made good by sending the same symbol (true) or fresh repairs
+    /// Lost symbols of closed blocks are made good by sending the same symbol (true) or fresh repairs
     /// (false).
     fn resends(&self) -> bool;
 }

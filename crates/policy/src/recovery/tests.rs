@@ -1,17 +1,17 @@
 use anabranch_types::{PathId, Time};
 
 use super::*;
-use crate::view::WindowId;
+use crate::view::BlockId;
 
 const PATH: PathId = PathId(2);
-const WINDOW: WindowId = WindowId(7);
+const BLOCK: BlockId = BlockId(7);
 
 fn timeout(alternatives: bool) -> RecoveryEvent {
     RecoveryEvent::Timeout { path: PATH, consecutive: 1, alternatives }
 }
 
 fn lost(open: bool) -> RecoveryEvent {
-    RecoveryEvent::Lost { window: WINDOW, open, path: PATH }
+    RecoveryEvent::Lost { block: BLOCK, open, path: PATH }
 }
 
 /// The policy's answers to a loss, a timeout with and without other paths, and a cut of the congestion window.
@@ -35,7 +35,7 @@ fn fresh_repairs_never_resends() {
 }
 
 #[test]
-fn fresh_repairs_may_resend_what_a_filling_window_loses() {
+fn fresh_repairs_may_resend_what_a_filling_block_loses() {
     let answer = |spec: &str, open| {
         let mut policy = build(&spec.parse().unwrap()).unwrap();
         policy.on_event(Time::ZERO, lost(open), &[])

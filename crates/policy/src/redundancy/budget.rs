@@ -1,16 +1,16 @@
 //! Automatic redundancy within a byte budget.
 //!
-//! A repair that is sent before its need is known either spares its window a second round, or is wasted. Bulk
-//! windows get another one as long as that wastes few for each round spared. Where a round trip matters more
-//! (urgent classes, the end of the data, a window that has waited for one), more may be wasted, as long as all
+//! A repair that is sent before its need is known either spares its block a second round, or is wasted. Bulk
+//! blocks get another one as long as that wastes few for each round spared. Where a round trip matters more
+//! (urgent classes, the end of the data, a block that has waited for one), more may be wasted, as long as all
 //! that turn out not to be needed stay within a share of the data.
 
 use anabranch_types::math;
 use core::time::Duration;
 
-use crate::redundancy::{RedundancyPolicy, RedundancyView, WindowShape};
+use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};
-use crate::view::{LossView, MAX_PATHS, TrafficClass, WindowView};
+use crate::view::{BlockView, LossView, MAX_PATHS, TrafficClass};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
@@ -20,31 +20,31 @@ pub const ENTRY: Entry = Entry {
     source: "own; block size cap as in the reading of MPLOT's 255 limit",
     options: &[
         option("overhead", "wasted repairs over data, at most", "0.2"),
-        option("sources", "source symbols in a bulk window, at most", "128"),
-        option("urgent-failure", "chance that an urgent window needs a further round", "0.005"),
+        option("sources", "source symbols in a bulk block, at most", "128"),
+        option("urgent-failure", "chance that an urgent block needs a further round", "0.005"),
     ],
 };
 
-/// Source symbols in a bulk window, at least, while there is data.
+/// Source symbols in a bulk block, at least, while there is data.
 const LEAST_SOURCES: u16 = 3;
-/// Longest round trips in which a bulk window fills up, at most.
-const WINDOW_ROUNDS: f64 = 1.5;
-/// Source symbols in a window of an urgent class: it closes as soon as nothing more waits.
+/// Longest round trips in which a bulk block fills up, at most.
+const BLOCK_ROUNDS: f64 = 1.5;
+/// Source symbols in a block of an urgent class: it closes as soon as nothing more waits.
 const URGENT_SOURCES: u16 = 16;
-/// Repairs for each source symbol of an urgent window, at most.
+/// Repairs for each source symbol of an urgent block, at most.
 const URGENT_REPAIRS: u16 = 3;
 /// Loss beyond this is not provided for.
 const MAX_LOSS: f64 = 0.9;
-/// No window has more repairs.
+/// No block has more repairs.
 const MAX_REPAIRS: u16 = 255;
 /// Share of the variance of observed loss that is taken for change, not chance.
 const CHANGE: f64 = 0.25;
-/// Deviations of the number of losses that a full window's repairs must cover: one window in a thousand
+/// Deviations of the number of losses that a full block's repairs must cover: one block in a thousand
 /// runs out.
 const COVERED_DEVIATIONS: f64 = 3.0;
-/// Repairs that may be wasted for each second round that they spare a bulk window.
+/// Repairs that may be wasted for each second round that they spare a bulk block.
 const ROUND_WORTH: f64 = 5.0;
-/// The same for a window that has waited for a round trip, behind which later ones wait, and at the end of the
+/// The same for a block that has waited for a round trip, behind which later ones wait, and at the end of the
 /// data.
 const LATE_ROUND_WORTH: f64 = 20.0;
 
@@ -66,7 +66,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyE
 }
 
 impl Budget {
-    /// Most sources of a window whose repairs should not run out.
+    /// Most sources of a block whose repairs should not run out.
     fn cap(&self, view: &RedundancyView<'_>) -> u16 {
         let loss = (view.loss.mean + view.loss.deviation).clamp(0.0, MAX_LOSS);
         let total = u64::from(view.max_symbols);
@@ -85,13 +85,13 @@ impl Budget {
     /// Repairs beyond the `coming` symbols, which are in flight or will be sent, that are worth their waste.
     fn reserve(
         &self,
-        window: &WindowView,
+        block: &BlockView,
         coming: u16,
         worth: f64,
         view: &RedundancyView<'_>,
     ) -> u16 {
-        let surplus = coming.saturating_sub(window.deficit());
-        let wanted = repairs_worth(worth, need(window, coming, view)).saturating_sub(surplus);
+        let surplus = coming.saturating_sub(block.deficit());
+        let wanted = repairs_worth(worth, need(block, coming, view)).saturating_sub(surplus);
         wanted.min(self.allowance(view) as u16)
     }
 
@@ -114,7 +114,7 @@ impl Budget {
 
 /// How many symbols will have to replace the losses among symbols that are in flight or still to be sent,
 /// counting those that are lost in turn: mean and variance.
-fn need(window: &WindowView, coming: u16, view: &RedundancyView<'_>) -> (f64, f64) {
+fn need(block: &BlockView, coming: u16, view: &RedundancyView<'_>) -> (f64, f64) {
     let mut rest = coming;
     let (mut lost, mut change) = (0.0, 0.0);
     let mut add = |symbols: u16, loss: LossView| {
@@ -123,7 +123,7 @@ fn need(window: &WindowView, coming: u16, view: &RedundancyView<'_>) -> (f64, f6
         change += symbols * symbols * loss.deviation * loss.deviation;
     };
     for path in view.paths {
-        let here = window.in_flight_on[usize::from(path.slot) % MAX_PATHS].min(rest);
+        let here = block.in_flight_on[usize::from(path.slot) % MAX_PATHS].min(rest);
         rest -= here;
         add(here, path.loss);
     }
@@ -161,7 +161,7 @@ fn longest_round(view: &RedundancyView<'_>) -> Duration {
     usable.map(|path| path.rtt.smoothed).max().unwrap_or_default()
 }
 
-/// Source symbols that arrive within [`WINDOW_ROUNDS`]: a larger window would keep its losses waiting for
+/// Source symbols that arrive within [`BLOCK_ROUNDS`]: a larger block would keep its losses waiting for
 /// repairs, which cannot be made before it closes, and a smaller one needs more repairs for its size.
 fn round_of_sources(view: &RedundancyView<'_>) -> u16 {
     let round = longest_round(view);
@@ -169,48 +169,48 @@ fn round_of_sources(view: &RedundancyView<'_>) -> u16 {
     let bytes: f64 = usable
         .map(|path| path.rate.bytes_in(round) as f64 * (1.0 - path.loss.mean.clamp(0.0, MAX_LOSS)))
         .sum();
-    let sources = WINDOW_ROUNDS * bytes / f64::from(view.max_symbol_size.max(1));
+    let sources = BLOCK_ROUNDS * bytes / f64::from(view.max_symbol_size.max(1));
     (sources as u16).max(LEAST_SOURCES)
 }
 
 impl RedundancyPolicy for Budget {
-    fn next_window(&mut self, view: &RedundancyView<'_>) -> WindowShape {
+    fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape {
         let sources = match view.class {
             TrafficClass::Bulk => self.sources.min(self.cap(view)).min(round_of_sources(view)),
             _ => URGENT_SOURCES,
         };
         let sources = sources.min(view.max_symbols).max(1);
-        WindowShape { sources, repairs: 0, symbol_size: view.max_symbol_size }
+        BlockShape { sources, repairs: 0, symbol_size: view.max_symbol_size }
     }
 
-    fn proactive(&mut self, window: &WindowView, view: &RedundancyView<'_>) -> u16 {
-        let room = view.max_symbols.saturating_sub(window.sources);
-        let wanted = match window.class {
+    fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
+        let room = view.max_symbols.saturating_sub(block.sources);
+        let wanted = match block.class {
             TrafficClass::Bulk => {
                 let worth = if view.flushing { LATE_ROUND_WORTH } else { ROUND_WORTH };
-                self.reserve(window, window.deficit(), worth, view)
+                self.reserve(block, block.deficit(), worth, view)
             }
-            _ => self.repairs_for(window.sources, view),
+            _ => self.repairs_for(block.sources, view),
         };
         wanted.min(room)
     }
 
     fn still_needed(
         &self,
-        window: &WindowView,
+        block: &BlockView,
         hypothetical: &[u16; MAX_PATHS],
         view: &RedundancyView<'_>,
     ) -> u16 {
         let handed = hypothetical.iter().fold(0_u16, |sum, n| sum.saturating_add(*n));
-        let certain = window.shortfall().saturating_sub(handed);
-        let urgent = view.flushing || window.class != TrafficClass::Bulk;
+        let certain = block.shortfall().saturating_sub(handed);
+        let urgent = view.flushing || block.class != TrafficClass::Bulk;
         // At an acknowledgement without a loss, less is open than when the reserve was reckoned.
-        if window.deficit() == 0 || (certain == 0 && !urgent) {
+        if block.deficit() == 0 || (certain == 0 && !urgent) {
             return certain;
         }
-        let late = view.now.since(window.opened) > longest_round(view);
+        let late = view.now.since(block.opened) > longest_round(view);
         let worth = if urgent || late { LATE_ROUND_WORTH } else { ROUND_WORTH };
-        let coming = window.in_flight + window.due + window.proactive_left + handed + certain;
-        certain.saturating_add(self.reserve(window, coming, worth, view))
+        let coming = block.in_flight + block.due + block.proactive_left + handed + certain;
+        certain.saturating_add(self.reserve(block, coming, worth, view))
     }
 }

@@ -1,25 +1,25 @@
-//! The same share of repairs for every window, whatever the losses: for measurements, and for links
+//! The same share of repairs for every block, whatever the losses: for measurements, and for links
 //! whose loss is known beforehand.
 
-use crate::redundancy::{RedundancyPolicy, RedundancyView, WindowShape};
+use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};
-use crate::view::{MAX_PATHS, WindowView};
+use crate::view::{BlockView, MAX_PATHS};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
     axis: "redundancy",
     name: "fixed",
-    summary: "a fixed share of repairs with every window, then on deficit",
+    summary: "a fixed share of repairs with every block, then on deficit",
     source: "block codes of a fixed rate",
     options: &[
         option("share", "repairs for each source symbol", "0.05"),
-        option("sources", "source symbols in a window, at most", "100"),
+        option("sources", "source symbols in a block, at most", "100"),
         option("symbol", "payload of a symbol, bytes, at most", "65535"),
         option("together", "symbols that may share a packet, 1 to 64", "1"),
     ],
 };
 
-/// Windows of a fixed number of symbols and a fixed share of repairs.
+/// Blocks of a fixed number of symbols and a fixed share of repairs.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed {
     share: f64,
@@ -39,23 +39,23 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyE
 }
 
 impl Fixed {
-    /// Repairs of a window of `sources` symbols, rounded up: a short window gets one at least.
+    /// Repairs of a block of `sources` symbols, rounded up: a short block gets one at least.
     fn repairs(&self, sources: u16) -> u16 {
         (f64::from(sources) * self.share).ceil() as u16
     }
 }
 
 impl RedundancyPolicy for Fixed {
-    fn next_window(&mut self, view: &RedundancyView<'_>) -> WindowShape {
+    fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape {
         // Half the codeword is left to repairs on deficit, unless the share itself asks for more.
         let most = f64::from(view.max_symbols) / (1.0 + self.share.max(1.0));
         let sources = self.sources.min(most as u16).min(view.max_symbols).max(1);
         let repairs = self.repairs(sources);
-        WindowShape { sources, repairs, symbol_size: view.max_symbol_size.min(self.symbol) }
+        BlockShape { sources, repairs, symbol_size: view.max_symbol_size.min(self.symbol) }
     }
 
-    fn proactive(&mut self, window: &WindowView, view: &RedundancyView<'_>) -> u16 {
-        self.repairs(window.sources).min(view.max_symbols.saturating_sub(window.sources))
+    fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
+        self.repairs(block.sources).min(view.max_symbols.saturating_sub(block.sources))
     }
 
     fn symbols_per_packet(&self) -> u16 {
@@ -64,11 +64,11 @@ impl RedundancyPolicy for Fixed {
 
     fn still_needed(
         &self,
-        window: &WindowView,
+        block: &BlockView,
         hypothetical: &[u16; MAX_PATHS],
         _view: &RedundancyView<'_>,
     ) -> u16 {
         let handed = hypothetical.iter().fold(0_u16, |sum, n| sum.saturating_add(*n));
-        window.shortfall().saturating_sub(handed)
+        block.shortfall().saturating_sub(handed)
     }
 }

@@ -3,9 +3,9 @@
 use core::time::Duration;
 
 use crate::redundancy::equations;
-use crate::redundancy::{RedundancyPolicy, RedundancyView, WindowShape};
+use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};
-use crate::view::{LossView, MAX_PATHS, PathView, WindowView};
+use crate::view::{BlockView, LossView, MAX_PATHS, PathView};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
@@ -159,7 +159,7 @@ impl MeanSigma {
 }
 
 impl RedundancyPolicy for MeanSigma {
-    fn next_window(&mut self, view: &RedundancyView<'_>) -> WindowShape {
+    fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape {
         let codeword = self.codeword.min(view.max_symbols).max(1);
         let q = pessimistic(view.loss, self.kappa1);
         let packet = carriers(view).map(|path| path.packet_size).min().unwrap_or(0);
@@ -170,27 +170,27 @@ impl RedundancyPolicy for MeanSigma {
         let sources = block / (1.0 + equations::redundancy(q));
         let cap = self.source_cap(q, codeword);
         let sources = if sources >= f64::from(cap) { cap } else { (sources as u16).max(1) };
-        WindowShape { sources, repairs: self.repairs(sources, q, codeword), symbol_size }
+        BlockShape { sources, repairs: self.repairs(sources, q, codeword), symbol_size }
     }
 
-    fn proactive(&mut self, window: &WindowView, view: &RedundancyView<'_>) -> u16 {
+    fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
         let codeword = self.codeword.min(view.max_symbols);
-        self.repairs(window.sources, pessimistic(view.loss, self.kappa1), codeword)
+        self.repairs(block.sources, pessimistic(view.loss, self.kappa1), codeword)
     }
 
     fn still_needed(
         &self,
-        window: &WindowView,
+        block: &BlockView,
         hypothetical: &[u16; MAX_PATHS],
         view: &RedundancyView<'_>,
     ) -> u16 {
         // A block is encoded whole: until it closes there is nothing to repair it with.
-        let mid_round = window.in_flight > 0 || window.due > 0 || window.proactive_left > 0;
-        if !window.closed || (self.whole_rounds && mid_round) {
+        let mid_round = block.in_flight > 0 || block.due > 0 || block.proactive_left > 0;
+        if !block.closed || (self.whole_rounds && mid_round) {
             return 0;
         }
         let handed = hypothetical.iter().fold(0_u16, |sum, n| sum.saturating_add(*n));
-        let missing = window.shortfall().saturating_sub(handed);
+        let missing = block.shortfall().saturating_sub(handed);
         let most = self.codeword.min(view.max_symbols).max(1);
         equations::with_reserve(missing, pessimistic(view.loss, self.kappa2)).min(most)
     }

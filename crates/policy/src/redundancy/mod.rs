@@ -1,4 +1,4 @@
-//! Redundancy: how source symbols are grouped into windows and how many repairs protect them.
+//! Redundancy: how source symbols are grouped into blocks and how many repairs protect them.
 
 pub mod budget;
 pub mod equations;
@@ -11,13 +11,13 @@ use core::fmt::Debug;
 
 use crate::code::Coverage;
 use crate::registry::{self, Options, PolicyError, PolicySpec, Row};
-use crate::view::{LossView, MAX_PATHS, PathView, TrafficClass, WindowView};
+use crate::view::{BlockView, LossView, MAX_PATHS, PathView, TrafficClass};
 use anabranch_types::Time;
 
-/// The shape of a coding window that is about to open.
+/// The shape of a coding block that is about to open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WindowShape {
-    /// Source symbols, F, at least 1. The window closes earlier when the data ends.
+pub struct BlockShape {
+    /// Source symbols, F, at least 1. The block closes earlier when the data ends.
     pub sources: u16,
     /// Proactive repairs sent with them, k (planned for `sources`; see [`RedundancyPolicy::proactive`]).
     pub repairs: u16,
@@ -34,7 +34,7 @@ pub struct RedundancyView<'a> {
     pub paths: &'a [PathView],
     /// Loss over the aggregate of paths.
     pub loss: LossView,
-    /// Most symbols (sources plus repairs) the code allows in a window.
+    /// Most symbols (sources plus repairs) the code allows in a block.
     pub max_symbols: u16,
     /// Most payload bytes that a symbol may have on every open path.
     pub max_symbol_size: u16,
@@ -48,30 +48,30 @@ pub struct RedundancyView<'a> {
     pub sources_sent: u64,
     /// Repairs sent so far, and how many of them turned out not to be needed.
     pub repairs_sent: u64,
-    /// Repairs that were sent although the window was recovered without them.
+    /// Repairs that were sent although the block was recovered without them.
     pub repairs_unneeded: u64,
 }
 
-/// Decides window shapes and repair counts.
+/// Decides block shapes and repair counts.
 pub trait RedundancyPolicy: Debug + Send {
-    /// The next window is opened: its shape.
-    fn next_window(&mut self, view: &RedundancyView<'_>) -> WindowShape;
+    /// The next block is opened: its shape.
+    fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape;
 
-    /// The window closed with `window.sources` symbols: how many proactive repairs to send in all.
+    /// The block closed with `block.sources` symbols: how many proactive repairs to send in all.
     /// Called at every close, so that a short tail is protected for its own size.
-    fn proactive(&mut self, window: &WindowView, view: &RedundancyView<'_>) -> u16;
+    fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16;
 
-    /// Repairs to send right after a source symbol joined an open window. Asked only with codes that slide
+    /// Repairs to send right after a source symbol joined an open block. Asked only with codes that slide
     /// ([`CodeLimits::slides`](crate::code::CodeLimits)).
-    fn after_source(&mut self, _window: &WindowView, _view: &RedundancyView<'_>) -> u16 {
+    fn after_source(&mut self, _block: &BlockView, _view: &RedundancyView<'_>) -> u16 {
         0
     }
 
-    /// The sources that the next repair of `window` combines. Asked after each that joined it, and only
-    /// with codes that slide; others cover the whole window. May reach back before the window's first
+    /// The sources that the next repair of `block` combines. Asked after each that joined it, and only
+    /// with codes that slide; others cover the whole block. May reach back before the block's first
     /// symbol, as far as the sender still has symbols and the code allows, but not beyond its newest.
-    fn coverage(&self, window: &WindowView) -> Coverage {
-        Coverage { first: window.first, count: window.sources }
+    fn coverage(&self, block: &BlockView) -> Coverage {
+        Coverage { first: block.first, count: block.sources }
     }
 
     /// Most symbols that share a packet, at least 1, as far as they fit. Asked for each packet. Several
@@ -81,14 +81,14 @@ pub trait RedundancyPolicy: Debug + Send {
         1
     }
 
-    /// How many further symbols the window needs now, beyond those in flight, due and planned, given
+    /// How many further symbols the block needs now, beyond those in flight, due and planned, given
     /// that `hypothetical[i]` more were handed to the path in slot i. The core adds the answer to
-    /// `window.due`. 0 when the window is expected to be recovered. A question only: asking changes
+    /// `block.due`. 0 when the block is expected to be recovered. A question only: asking changes
     /// nothing, so that schedulers may ask about allocations they do not make. Asked on losses and
-    /// acknowledgements of the window, and when it closes (an open block cannot be repaired yet).
+    /// acknowledgements of the block, and when it closes (an open block cannot be repaired yet).
     fn still_needed(
         &self,
-        window: &WindowView,
+        block: &BlockView,
         hypothetical: &[u16; MAX_PATHS],
         view: &RedundancyView<'_>,
     ) -> u16;

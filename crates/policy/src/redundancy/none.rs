@@ -1,19 +1,19 @@
-//! No redundancy: windows are plain runs of symbols, and losses are sent again.
+//! No redundancy: blocks are plain runs of symbols, and losses are sent again.
 
-use crate::redundancy::{RedundancyPolicy, RedundancyView, WindowShape};
+use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};
-use crate::view::{MAX_PATHS, WindowView};
+use crate::view::{BlockView, MAX_PATHS};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
     axis: "redundancy",
     name: "none",
-    summary: "no repairs; a window is a run of symbols",
+    summary: "no repairs; a block is a run of symbols",
     source: "uncoded transports",
-    options: &[option("sources", "symbols in a window", "64")],
+    options: &[option("sources", "symbols in a block", "64")],
 };
 
-/// Windows of a fixed number of symbols and no repairs.
+/// Blocks of a fixed number of symbols and no repairs.
 #[derive(Clone, Copy, Debug)]
 pub struct NoRedundancy {
     sources: u16,
@@ -26,25 +26,25 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyE
 }
 
 impl RedundancyPolicy for NoRedundancy {
-    fn next_window(&mut self, view: &RedundancyView<'_>) -> WindowShape {
-        WindowShape {
+    fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape {
+        BlockShape {
             sources: self.sources.min(view.max_symbols).max(1),
             repairs: 0,
             symbol_size: view.max_symbol_size,
         }
     }
 
-    fn proactive(&mut self, _window: &WindowView, _view: &RedundancyView<'_>) -> u16 {
+    fn proactive(&mut self, _block: &BlockView, _view: &RedundancyView<'_>) -> u16 {
         0
     }
 
     fn still_needed(
         &self,
-        window: &WindowView,
+        block: &BlockView,
         hypothetical: &[u16; MAX_PATHS],
         _view: &RedundancyView<'_>,
     ) -> u16 {
         let handed = hypothetical.iter().fold(0_u16, |sum, n| sum.saturating_add(*n));
-        window.shortfall().saturating_sub(handed)
+        block.shortfall().saturating_sub(handed)
     }
 }

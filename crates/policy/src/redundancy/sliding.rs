@@ -1,9 +1,9 @@
 //! A repair after every few symbols, of the newest ones.
 
 use crate::code::Coverage;
-use crate::redundancy::{RedundancyPolicy, RedundancyView, WindowShape};
+use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};
-use crate::view::{MAX_PATHS, SymbolId, WindowView};
+use crate::view::{BlockView, MAX_PATHS, SymbolId};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
@@ -42,23 +42,23 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyE
 }
 
 impl RedundancyPolicy for Sliding {
-    fn next_window(&mut self, view: &RedundancyView<'_>) -> WindowShape {
+    fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape {
         let sources = self.sources.min(view.max_symbols).max(1);
-        WindowShape { sources, repairs: 0, symbol_size: view.max_symbol_size.min(self.symbol) }
+        BlockShape { sources, repairs: 0, symbol_size: view.max_symbol_size.min(self.symbol) }
     }
 
     /// What the rate leaves over: the last symbols of the data get a repair too.
-    fn proactive(&mut self, window: &WindowView, view: &RedundancyView<'_>) -> u16 {
-        let room = view.max_symbols.saturating_sub(window.sources);
-        u16::from(view.flushing && !window.sources.is_multiple_of(self.every)).min(room)
+    fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
+        let room = view.max_symbols.saturating_sub(block.sources);
+        u16::from(view.flushing && !block.sources.is_multiple_of(self.every)).min(room)
     }
 
-    fn after_source(&mut self, window: &WindowView, _view: &RedundancyView<'_>) -> u16 {
-        u16::from(window.sources.is_multiple_of(self.every))
+    fn after_source(&mut self, block: &BlockView, _view: &RedundancyView<'_>) -> u16 {
+        u16::from(block.sources.is_multiple_of(self.every))
     }
 
-    fn coverage(&self, window: &WindowView) -> Coverage {
-        let end = window.first.0 + u64::from(window.sources);
+    fn coverage(&self, block: &BlockView) -> Coverage {
+        let end = block.first.0 + u64::from(block.sources);
         let first = end.saturating_sub(self.reach.into());
         Coverage { first: SymbolId(first), count: (end - first) as u16 }
     }
@@ -69,11 +69,11 @@ impl RedundancyPolicy for Sliding {
 
     fn still_needed(
         &self,
-        window: &WindowView,
+        block: &BlockView,
         hypothetical: &[u16; MAX_PATHS],
         _view: &RedundancyView<'_>,
     ) -> u16 {
         let handed = hypothetical.iter().fold(0_u16, |sum, n| sum.saturating_add(*n));
-        window.shortfall().saturating_sub(handed)
+        block.shortfall().saturating_sub(handed)
     }
 }

@@ -3,7 +3,7 @@ use core::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::view::{LossView, MAX_PATHS, PathState, PathView, TrafficClass, WindowView};
+use crate::view::{BlockView, LossView, MAX_PATHS, PathState, PathView, TrafficClass};
 
 fn policy(spec: &str) -> Box<dyn RedundancyPolicy> {
     build(&spec.parse().unwrap()).unwrap()
@@ -34,8 +34,8 @@ fn view(paths: &[PathView], mean: f64, deviation: f64) -> RedundancyView<'_> {
     }
 }
 
-fn closed(sources: u16) -> WindowView {
-    WindowView { sources, closed: true, ..WindowView::default() }
+fn closed(sources: u16) -> BlockView {
+    BlockView { sources, closed: true, ..BlockView::default() }
 }
 
 const NOWHERE: [u16; MAX_PATHS] = [0; MAX_PATHS];
@@ -45,13 +45,13 @@ fn blocks_span_a_median_round_trip() {
     let mut mplot = policy("mean-sigma");
     // 20 + 40·60/60 + 30·60/120 = 75 packets, none of them repairs without loss.
     let paths = [path(0, 10, 30), path(1, 40, 60), path(2, 30, 120)];
-    let shape = mplot.next_window(&view(&paths, 0.0, 0.0));
-    assert_eq!(shape, WindowShape { sources: 75, repairs: 0, symbol_size: 1250 });
+    let shape = mplot.next_block(&view(&paths, 0.0, 0.0));
+    assert_eq!(shape, BlockShape { sources: 75, repairs: 0, symbol_size: 1250 });
     // q = .1 + .15 = .25: 75·.75 = 56 sources and a third of that in repairs.
-    let shape = mplot.next_window(&view(&paths, 0.1, 0.15));
-    assert_eq!(shape, WindowShape { sources: 56, repairs: 19, symbol_size: 1250 });
+    let shape = mplot.next_block(&view(&paths, 0.1, 0.15));
+    assert_eq!(shape, BlockShape { sources: 56, repairs: 19, symbol_size: 1250 });
     // An even number of paths: the median is 45 ms.
-    let shape = mplot.next_window(&view(&paths[..2], 0.0, 0.0));
+    let shape = mplot.next_block(&view(&paths[..2], 0.0, 0.0));
     assert_eq!(shape.sources, 45);
 }
 
@@ -60,20 +60,20 @@ fn idle_paths_do_not_lengthen_blocks() {
     let mut paths = [path(0, 20, 40), path(1, 20, 40), path(2, 20, 40)];
     paths[1].backup = true;
     paths[2].state = PathState::Suspect;
-    assert_eq!(policy("mean-sigma").next_window(&view(&paths, 0.0, 0.0)).sources, 20);
+    assert_eq!(policy("mean-sigma").next_block(&view(&paths, 0.0, 0.0)).sources, 20);
     paths[0].state = PathState::Suspect;
-    assert_eq!(policy("mean-sigma").next_window(&view(&paths, 0.0, 0.0)).sources, 60);
+    assert_eq!(policy("mean-sigma").next_block(&view(&paths, 0.0, 0.0)).sources, 60);
 }
 
 #[test]
 fn sources_leave_room_in_the_codeword() {
     let paths = [path(0, 4000, 40)];
     for (q, sources) in [(0.05, 230), (0.1, 214), (0.25, 169), (0.5, 103), (0.75, 43)] {
-        let shape = policy("mean-sigma").next_window(&view(&paths, q, 0.0));
+        let shape = policy("mean-sigma").next_block(&view(&paths, q, 0.0));
         assert_eq!(shape.sources, sources, "{q}");
     }
     // Beyond .95 nothing changes.
-    let at = |mean, deviation| policy("mean-sigma").next_window(&view(&paths, mean, deviation));
+    let at = |mean, deviation| policy("mean-sigma").next_block(&view(&paths, mean, deviation));
     assert_eq!(at(0.9, 0.5), at(0.95, 0.0));
 }
 
@@ -95,7 +95,7 @@ fn proactive_repairs_follow_the_rule_chosen() {
 fn symbols_shrink_to_keep_five_packets_in_a_block() {
     let shape = |spec: &str, packets| {
         let paths = [path(0, packets, 40)];
-        let shape = policy(spec).next_window(&view(&paths, 0.0, 0.0));
+        let shape = policy(spec).next_block(&view(&paths, 0.0, 0.0));
         (shape.symbol_size, shape.sources)
     };
     assert_eq!(shape("mean-sigma", 5), (1250, 5));
@@ -112,20 +112,20 @@ fn losses_are_made_good_with_reserve_once() {
     let paths = [path(0, 200, 40)];
     let mplot = policy("mean-sigma");
     let view = view(&paths, 0.5, 0.2);
-    let mut window = WindowView { received: 80, in_flight: 6, ..closed(90) };
+    let mut block = BlockView { received: 80, in_flight: 6, ..closed(90) };
     // Four missing, ⌈4/(1 − .5)⌉ = 8; then those are due, then in flight, and no more are asked for.
-    assert_eq!(mplot.still_needed(&window, &NOWHERE, &view), 8);
-    window.due = 8;
-    assert_eq!(mplot.still_needed(&window, &NOWHERE, &view), 0);
-    window.due = 0;
-    window.in_flight += 8;
-    assert_eq!(mplot.still_needed(&window, &NOWHERE, &view), 0);
+    assert_eq!(mplot.still_needed(&block, &NOWHERE, &view), 8);
+    block.due = 8;
+    assert_eq!(mplot.still_needed(&block, &NOWHERE, &view), 0);
+    block.due = 0;
+    block.in_flight += 8;
+    assert_eq!(mplot.still_needed(&block, &NOWHERE, &view), 0);
     // Six of the fourteen in flight turn out lost: two short again.
-    window.in_flight -= 6;
-    assert_eq!(mplot.still_needed(&window, &NOWHERE, &view), 4);
+    block.in_flight -= 6;
+    assert_eq!(mplot.still_needed(&block, &NOWHERE, &view), 4);
     let mut handed = NOWHERE;
     handed[3] = 1;
-    assert_eq!(mplot.still_needed(&window, &handed, &view), 2);
+    assert_eq!(mplot.still_needed(&block, &handed, &view), 2);
 }
 
 #[test]
@@ -133,23 +133,23 @@ fn the_literal_rule_waits_for_the_round() {
     let paths = [path(0, 200, 40)];
     let literal = policy("mean-sigma:round=lit");
     let view = view(&paths, 0.5, 0.0);
-    let mut window = WindowView { received: 80, in_flight: 1, ..closed(90) };
-    assert_eq!(literal.still_needed(&window, &NOWHERE, &view), 0);
-    window.in_flight = 0;
-    assert_eq!(literal.still_needed(&window, &NOWHERE, &view), 20);
+    let mut block = BlockView { received: 80, in_flight: 1, ..closed(90) };
+    assert_eq!(literal.still_needed(&block, &NOWHERE, &view), 0);
+    block.in_flight = 0;
+    assert_eq!(literal.still_needed(&block, &NOWHERE, &view), 20);
 }
 
 #[test]
 fn open_blocks_cannot_be_repaired_yet() {
-    let window = WindowView { received: 3, closed: false, ..closed(9) };
-    let needed = |spec: &str| policy(spec).still_needed(&window, &NOWHERE, &view(&[], 0.1, 0.0));
+    let block = BlockView { received: 3, closed: false, ..closed(9) };
+    let needed = |spec: &str| policy(spec).still_needed(&block, &NOWHERE, &view(&[], 0.1, 0.0));
     assert_eq!(needed("mean-sigma"), 0);
     assert_eq!(needed("none"), 6);
 }
 
 proptest! {
     #[test]
-    fn windows_stay_within_the_code(
+    fn blocks_stay_within_the_code(
         paths in proptest::collection::vec((0..5000_u64, 0..2000_u64, any::<bool>()), 0..MAX_PATHS),
         mean in prop_oneof![3 => 0.0..=1.0, 1 => Just(f64::NAN)],
         deviation in 0.0..=1.0,
@@ -170,18 +170,18 @@ proptest! {
             "mean-sigma:sizes=paper,codeword=60000", "none"]
         {
             let mut policy = policy(spec);
-            let shape = policy.next_window(&view);
+            let shape = policy.next_block(&view);
             prop_assert!(shape.sources >= 1, "{spec}");
             prop_assert!(shape.sources + shape.repairs <= max_symbols, "{spec}: {shape:?}");
             prop_assert!((1..=max_symbol_size).contains(&shape.symbol_size), "{spec}: {shape:?}");
             let sources = sources.min(max_symbols);
-            let mut window = closed(sources);
-            let repairs = policy.proactive(&window, &view);
+            let mut block = closed(sources);
+            let repairs = policy.proactive(&block, &view);
             prop_assert!(sources + repairs <= max_symbols, "{spec}: {repairs}");
-            (window.received, window.in_flight, window.due) = state;
-            let needed = policy.still_needed(&window, &NOWHERE, &view);
+            (block.received, block.in_flight, block.due) = state;
+            let needed = policy.still_needed(&block, &NOWHERE, &view);
             prop_assert!(needed <= max_symbols, "{spec}: {needed}");
-            prop_assert!(needed > 0 || window.shortfall() == 0 || spec.contains("lit"), "{spec}");
+            prop_assert!(needed > 0 || block.shortfall() == 0 || spec.contains("lit"), "{spec}");
         }
     }
 }
@@ -191,22 +191,22 @@ fn a_fixed_share_is_the_same_at_any_loss() {
     let paths = [path(0, 40, 40)];
     let mut fixed = policy("fixed:share=0.05,sources=100");
     for mean in [0.0, 0.3] {
-        let shape = fixed.next_window(&view(&paths, mean, 0.1));
-        assert_eq!(shape, WindowShape { sources: 100, repairs: 5, symbol_size: 1250 });
+        let shape = fixed.next_block(&view(&paths, mean, 0.1));
+        assert_eq!(shape, BlockShape { sources: 100, repairs: 5, symbol_size: 1250 });
         assert_eq!(fixed.proactive(&closed(100), &view(&paths, mean, 0.1)), 5);
         assert_eq!(fixed.proactive(&closed(3), &view(&paths, mean, 0.1)), 1, "rounded up");
     }
     // The codeword has room for all the repairs asked for.
     let mut many = policy("fixed:share=4,sources=255");
-    let shape = many.next_window(&view(&paths, 0.0, 0.0));
+    let shape = many.next_block(&view(&paths, 0.0, 0.0));
     assert_eq!((shape.sources, shape.repairs), (51, 204));
     // Losses beyond the share are made good on deficit.
-    let window = WindowView { received: 90, in_flight: 4, ..closed(100) };
-    assert_eq!(fixed.still_needed(&window, &NOWHERE, &view(&paths, 0.1, 0.0)), 6);
+    let block = BlockView { received: 90, in_flight: 4, ..closed(100) };
+    assert_eq!(fixed.still_needed(&block, &NOWHERE, &view(&paths, 0.1, 0.0)), 6);
 }
 
 #[test]
-fn budget_windows_fill_up_within_the_longest_round_trips() {
+fn budget_blocks_fill_up_within_the_longest_round_trips() {
     let mut budget = policy("budget");
     let mut paths = [path(0, 100, 50), path(1, 100, 100)];
     paths[0].rate = anabranch_types::Bitrate::from_mbps(2.0);
@@ -214,7 +214,7 @@ fn budget_windows_fill_up_within_the_longest_round_trips() {
     paths[1].loss.mean = 0.5;
     // 2 and half of 1 Mb/s bring 31,250 bytes in 100 ms; one and a half times that is 37.5 symbols.
     let sources = |view: &RedundancyView<'_>, budget: &mut dyn RedundancyPolicy| {
-        budget.next_window(view).sources
+        budget.next_block(view).sources
     };
     assert_eq!(sources(&view(&paths, 0.2, 0.0), &mut *budget), 37);
     for path in &mut paths {
@@ -248,28 +248,28 @@ fn budget_repairs_until_the_next_one_wastes_too_much() {
 }
 
 #[test]
-fn budget_repairs_follow_the_paths_that_carry_the_window() {
+fn budget_repairs_follow_the_paths_that_carry_the_block() {
     let mut budget = policy("budget");
     let mut paths = [path(0, 100, 50), path(1, 100, 50)];
     paths[1].loss.mean = 0.5;
     let mut repairs = |on: [u16; 2]| {
-        let mut window = WindowView { in_flight: on[0] + on[1], ..closed(on[0] + on[1]) };
-        window.in_flight_on[..2].copy_from_slice(&on);
-        budget.proactive(&window, &underway(&paths, 0.25, 0.0))
+        let mut block = BlockView { in_flight: on[0] + on[1], ..closed(on[0] + on[1]) };
+        block.in_flight_on[..2].copy_from_slice(&on);
+        budget.proactive(&block, &underway(&paths, 0.25, 0.0))
     };
     let by_share = [[20, 0], [10, 10], [0, 20]].map(&mut repairs);
     assert_eq!(by_share, [0, 7, 13]);
 }
 
 #[test]
-fn budget_reserves_more_once_a_window_is_late_and_only_at_losses() {
+fn budget_reserves_more_once_a_block_is_late_and_only_at_losses() {
     let budget = policy("budget");
     let paths = [path(0, 100, 50)];
     let needed = |in_flight: u16, age: u64, flushing: bool| {
-        let window = WindowView { in_flight, received: 4, ..closed(10) };
+        let block = BlockView { in_flight, received: 4, ..closed(10) };
         let now = Time::ZERO + Duration::from_millis(age);
         let view = RedundancyView { now, flushing, ..underway(&paths, 0.25, 0.0) };
-        budget.still_needed(&window, &NOWHERE, &view)
+        budget.still_needed(&block, &NOWHERE, &view)
     };
     // Two are lost and four in flight: six may be lost, as above.
     assert_eq!(needed(4, 49, false), 2 + 3);

@@ -7,7 +7,7 @@ use core::time::Duration;
 use crate::registry::{Entry, Options, PolicyError};
 use crate::scheduler::work::{NOTHING, carrier, carriers, send};
 use crate::scheduler::{Pick, Pull, Scheduler, Work};
-use crate::view::{PathView, SchedulerView, TrafficClass, WindowView};
+use crate::view::{BlockView, PathView, SchedulerView, TrafficClass};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
@@ -101,17 +101,17 @@ fn at_once(path: &PathView, view: &SchedulerView<'_>) -> u16 {
 }
 
 impl Earliest {
-    /// An urgent window's next symbol, unless another path would deliver it earlier, its wait included.
+    /// An urgent block's next symbol, unless another path would deliver it earlier, its wait included.
     fn urgent(&self, path: &PathView, view: &SchedulerView<'_>) -> Option<Work> {
-        let mut windows = view.windows.iter().filter(|window| window.has_work());
-        let window = windows.find(|window| window.class != TrafficClass::Bulk);
+        let mut blocks = view.blocks.iter().filter(|block| block.has_work());
+        let block = blocks.find(|block| block.class != TrafficClass::Bulk);
         let score = |path: &PathView| {
-            let copies = window.map_or(0, |w| w.in_flight_on[usize::from(path.slot)]);
+            let copies = block.map_or(0, |w| w.in_flight_on[usize::from(path.slot)]);
             wait(path, view) + one_way(path, view) + COPY_PENALTY * u32::from(copies)
         };
         let waiting = view.fresh.symbols > 0 && view.fresh.class != TrafficClass::Bulk;
-        let work = match window {
-            Some(window) => Work::Window(window.id),
+        let work = match block {
+            Some(block) => Work::Block(block.id),
             None if waiting => Work::Fresh,
             None => return None,
         };
@@ -140,16 +140,16 @@ impl Earliest {
         others_deliver(view, path.id, resolved, |_| true) > free * BUFFER_SHARE
     }
 
-    /// The oldest due window that this path does not delay by taking it.
-    fn due<'a>(&self, path: &PathView, view: &SchedulerView<'a>) -> Option<(&'a WindowView, bool)> {
+    /// The oldest due block that this path does not delay by taking it.
+    fn due<'a>(&self, path: &PathView, view: &SchedulerView<'a>) -> Option<(&'a BlockView, bool)> {
         let size = f64::from(view.fresh.symbol_size);
         let mut ahead = 0.0;
         let mut first = true;
-        for window in view.windows.iter().filter(|window| window.has_work()) {
-            let planned = if window.closed { window.proactive_left } else { 0 };
-            ahead += f64::from(window.due + planned) * size;
+        for block in view.blocks.iter().filter(|block| block.has_work()) {
+            let planned = if block.closed { block.proactive_left } else { 0 };
+            ahead += f64::from(block.due + planned) * size;
             if !self.faster_without(path, ahead, view) {
-                return Some((window, first));
+                return Some((block, first));
             }
             first = false;
         }
@@ -166,9 +166,9 @@ impl Scheduler for Earliest {
         if let Some(work) = self.urgent(path, view) {
             return send(picks, path.id, work, "urgent data, earliest arrival");
         }
-        if let Some((window, first)) = self.due(path, view) {
-            let reason = if first { "oldest window due" } else { "newer window due, older left" };
-            return send(picks, path.id, Work::Window(window.id), reason);
+        if let Some((block, first)) = self.due(path, view) {
+            let reason = if first { "oldest block due" } else { "newer block due, older left" };
+            return send(picks, path.id, Work::Block(block.id), reason);
         }
         if view.fresh.symbols == 0 || view.fresh.class != TrafficClass::Bulk {
             return NOTHING;

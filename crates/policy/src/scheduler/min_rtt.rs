@@ -6,7 +6,7 @@ use core::time::Duration;
 use crate::registry::{Entry, Options, PolicyError};
 use crate::scheduler::work::{NOTHING, carrier, carriers, fresh, send};
 use crate::scheduler::{Pick, Pull, Scheduler, Work};
-use crate::view::{PathView, SchedulerView, WindowView};
+use crate::view::{BlockView, PathView, SchedulerView};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
@@ -32,9 +32,9 @@ fn order(path: &PathView) -> (Duration, PathId) {
 }
 
 /// Whether `path` is the first in order with room, among those that have not lost the symbol of
-/// `window` that is due; among all, if each has.
-fn first(window: Option<&WindowView>, path: &PathView, view: &SchedulerView<'_>) -> bool {
-    let clean = |other: &PathView| window.is_none_or(|window| !window.lost_by(other));
+/// `block` that is due; among all, if each has.
+fn first(block: Option<&BlockView>, path: &PathView, view: &SchedulerView<'_>) -> bool {
+    let clean = |other: &PathView| block.is_none_or(|block| !block.lost_by(other));
     let room = || carriers(view).filter(|other| other.ready || other.id == path.id);
     let any_clean = room().any(clean);
     let best = room().filter(|other| !any_clean || clean(other)).min_by_key(|other| order(other));
@@ -48,9 +48,9 @@ impl Scheduler for MinRtt {
             Err(idle) => return idle,
         };
         let mut yielded = false;
-        for window in view.windows.iter().filter(|window| window.has_work()) {
-            if first(Some(window), path, view) {
-                return send(picks, path.id, Work::Window(window.id), "due, least RTT");
+        for block in view.blocks.iter().filter(|block| block.has_work()) {
+            if first(Some(block), path, view) {
+                return send(picks, path.id, Work::Block(block.id), "due, least RTT");
             }
             yielded = true;
         }

@@ -52,17 +52,17 @@ use anabranch_types::{PathId, Time};
 use core::fmt::Debug;
 
 use crate::registry::{self, Options, PolicyError, PolicySpec, Row};
-use crate::view::{SchedulerView, WindowId};
+use crate::view::{BlockId, SchedulerView};
 
 /// Something that can be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// The next new source symbol, cut from application bytes when it is assigned to a path.
     Fresh,
-    /// The next symbol that this window is due: a planned or a reactive repair, or a lost symbol again.
-    Window(WindowId),
-    /// A copy of this window's oldest symbol in flight that the path neither carries nor has queued.
-    Copy(WindowId),
+    /// The next symbol that this block is due: a planned or a reactive repair, or a lost symbol again.
+    Block(BlockId),
+    /// A copy of this block's oldest symbol in flight that the path neither carries nor has queued.
+    Copy(BlockId),
 }
 
 /// Some work given to a path.
@@ -112,8 +112,8 @@ pub enum SchedulerEvent {
     /// The path stopped being usable: it is silent, closed, or its subflow has failed. Its queue is taken
     /// back already.
     PathDown(PathId),
-    /// The window was recovered at the receiver: it is no longer in the views.
-    Recovered(WindowId),
+    /// The block was recovered at the receiver: it is no longer in the views.
+    Recovered(BlockId),
     /// A path has room and data waits, but the receiver's credit admits no new symbol
     /// ([`Blocked::by_receiver`](crate::view::Blocked::by_receiver)). Told once, before the path that found
     /// out pulls, and not again until new symbols could be made in between.

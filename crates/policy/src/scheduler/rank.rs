@@ -88,20 +88,20 @@ impl Scheduler for Rank {
             Ok(path) => path,
             Err(idle) => return idle,
         };
-        let windows = view.windows;
+        let known = view.blocks;
         let fresh = fresh(view);
         // New data joins the open block, or opens one more.
-        let opens = fresh.is_some() && windows.last().is_none_or(|window| window.closed);
-        let blocks = windows.len() + usize::from(opens);
+        let opens = fresh.is_some() && known.last().is_none_or(|block| block.closed);
+        let blocks = known.len() + usize::from(opens);
         let (start, end) = self.own(path, view, blocks);
         let within = |from: usize, to: usize| {
-            oldest(windows.get(from..to.min(windows.len())).unwrap_or_default())
+            oldest(known.get(from..to.min(known.len())).unwrap_or_default())
         };
         let own_fresh = fresh.filter(|_| start < end && end == blocks);
         let choices: [(Option<Work>, Reason); 5] = [
             (within(start, end), "own share of blocks"),
             (own_fresh, "new data, own share"),
-            (within(end, windows.len()), "newer block, own share empty"),
+            (within(end, known.len()), "newer block, own share empty"),
             (fresh, "new data, own share empty"),
             (within(0, start), "older block, own share empty"),
         ];

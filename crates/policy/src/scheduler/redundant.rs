@@ -32,11 +32,11 @@ impl Scheduler for Redundant {
             Ok(path) => path,
             Err(idle) => return idle,
         };
-        if let Some(work) = oldest(view.windows) {
+        if let Some(work) = oldest(view.blocks) {
             return send(picks, path.id, work, "oldest due");
         }
-        match view.windows.iter().find(|window| window.uncopied(path) > 0) {
-            Some(window) => send(picks, path.id, Work::Copy(window.id), "copy of the oldest"),
+        match view.blocks.iter().find(|block| block.uncopied(path) > 0) {
+            Some(block) => send(picks, path.id, Work::Copy(block.id), "copy of the oldest"),
             None => match fresh(view) {
                 Some(work) => send(picks, path.id, work, "new data"),
                 None => NOTHING,

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::view::{
-    Blocked, Demand, FreshView, MAX_PATHS, PathState, PathView, SymbolId, TrafficClass, WindowView,
+    BlockView, Blocked, Demand, FreshView, MAX_PATHS, PathState, PathView, SymbolId, TrafficClass,
 };
 
 fn scheduler(spec: &str) -> Box<dyn Scheduler> {
@@ -19,14 +19,14 @@ fn path(id: u32, packets: u64, rtt: u64) -> PathView {
     path
 }
 
-fn window(id: u64, due: u16) -> WindowView {
-    WindowView {
-        id: WindowId(id),
+fn block(id: u64, due: u16) -> BlockView {
+    BlockView {
+        id: BlockId(id),
         first: SymbolId(id * 10),
         sources: 10,
         closed: true,
         due,
-        ..WindowView::default()
+        ..BlockView::default()
     }
 }
 
@@ -41,9 +41,9 @@ fn fresh(symbols: u32) -> FreshView {
     }
 }
 
-fn view<'a>(paths: &'a [PathView], windows: &'a [WindowView], symbols: u32) -> SchedulerView<'a> {
+fn view<'a>(paths: &'a [PathView], blocks: &'a [BlockView], symbols: u32) -> SchedulerView<'a> {
     let demand = Demand::default();
-    SchedulerView { now: Time::ZERO, paths, windows, fresh: fresh(symbols), demand }
+    SchedulerView { now: Time::ZERO, paths, blocks, fresh: fresh(symbols), demand }
 }
 
 /// What the path is told to send, if anything.
@@ -69,7 +69,7 @@ fn pulls(spec: &str, view: &SchedulerView<'_>) -> Vec<Option<Work>> {
 }
 
 const fn of(id: u64) -> Option<Work> {
-    Some(Work::Window(WindowId(id)))
+    Some(Work::Block(BlockId(id)))
 }
 
 const FRESH: Option<Work> = Some(Work::Fresh);
@@ -77,17 +77,17 @@ const FRESH: Option<Work> = Some(Work::Fresh);
 #[test]
 fn blind_takes_the_oldest_due_work_then_new_data() {
     let paths = [path(0, 10, 40), path(1, 10, 400)];
-    let mut windows = [window(0, 0), window(1, 2), window(2, 5)];
-    assert_eq!(pulls("blind", &view(&paths, &windows, 9)), [of(1), of(1)]);
-    windows[1].due = 0;
-    windows[2].due = 0;
-    assert_eq!(pulls("blind", &view(&paths, &windows, 9)), [FRESH, FRESH]);
-    assert_eq!(pulls("blind", &view(&paths, &windows, 0)), [None, None]);
-    // Planned repairs can be sent only once the window is closed.
-    windows[0].proactive_left = 3;
-    assert_eq!(pulls("blind", &view(&paths, &windows, 9)), [of(0), of(0)]);
-    windows[0].closed = false;
-    assert_eq!(pulls("blind", &view(&paths, &windows, 9)), [FRESH, FRESH]);
+    let mut blocks = [block(0, 0), block(1, 2), block(2, 5)];
+    assert_eq!(pulls("blind", &view(&paths, &blocks, 9)), [of(1), of(1)]);
+    blocks[1].due = 0;
+    blocks[2].due = 0;
+    assert_eq!(pulls("blind", &view(&paths, &blocks, 9)), [FRESH, FRESH]);
+    assert_eq!(pulls("blind", &view(&paths, &blocks, 0)), [None, None]);
+    // Planned repairs can be sent only once the block is closed.
+    blocks[0].proactive_left = 3;
+    assert_eq!(pulls("blind", &view(&paths, &blocks, 9)), [of(0), of(0)]);
+    blocks[0].closed = false;
+    assert_eq!(pulls("blind", &view(&paths, &blocks, 9)), [FRESH, FRESH]);
 }
 
 #[test]
@@ -106,24 +106,24 @@ fn backups_wait_until_nothing_else_is_usable() {
 #[test]
 fn min_rtt_fills_the_fastest_path_with_room() {
     let mut paths = [path(0, 10, 80), path(1, 10, 20), path(2, 10, 20)];
-    let windows = [window(0, 1)];
-    assert_eq!(pulls("min-rtt", &view(&paths, &windows, 9)), [None, of(0), None]);
+    let blocks = [block(0, 1)];
+    assert_eq!(pulls("min-rtt", &view(&paths, &blocks, 9)), [None, of(0), None]);
     paths[1].ready = false;
     paths[2].ready = false;
-    assert_eq!(pulls("min-rtt", &view(&paths, &windows, 9))[0], of(0));
+    assert_eq!(pulls("min-rtt", &view(&paths, &blocks, 9))[0], of(0));
 }
 
 #[test]
 fn min_rtt_sends_a_loss_on_another_path() {
     let mut paths = [path(0, 10, 80), path(1, 10, 20)];
-    let mut windows = [WindowView { lost_on: 0b10, ..window(0, 1) }];
+    let mut blocks = [BlockView { lost_on: 0b10, ..block(0, 1) }];
     // The slow path takes the repair, the fast one goes on with new data.
-    assert_eq!(pulls("min-rtt", &view(&paths, &windows, 9)), [of(0), FRESH]);
+    assert_eq!(pulls("min-rtt", &view(&paths, &blocks, 9)), [of(0), FRESH]);
     paths[0].ready = false;
-    assert_eq!(pulls("min-rtt", &view(&paths, &windows, 9))[1], of(0));
+    assert_eq!(pulls("min-rtt", &view(&paths, &blocks, 9))[1], of(0));
     paths[0].ready = true;
-    windows[0].lost_on = 0b11;
-    assert_eq!(pulls("min-rtt", &view(&paths, &windows, 9)), [None, of(0)]);
+    blocks[0].lost_on = 0b11;
+    assert_eq!(pulls("min-rtt", &view(&paths, &blocks, 9)), [None, of(0)]);
 }
 
 #[test]
@@ -147,14 +147,14 @@ fn round_robin_takes_turns_and_passes_over_full_paths() {
 #[test]
 fn redundant_paths_copy_what_the_others_carry() {
     let paths = [path(0, 10, 80), path(1, 10, 20)];
-    let mut ahead = WindowView { in_flight: 3, ..window(0, 0) };
+    let mut ahead = BlockView { in_flight: 3, ..block(0, 0) };
     ahead.in_flight_on[0] = 3;
     ahead.in_flight_on[1] = 1;
-    let windows = [ahead];
-    let copy = Some(Work::Copy(WindowId(0)));
-    assert_eq!(pulls("redundant", &view(&paths, &windows, 9)), [FRESH, copy]);
-    assert_eq!(pulls("redundant", &view(&paths, &windows, 0)), [None, copy]);
-    let due = [ahead, window(1, 1)];
+    let blocks = [ahead];
+    let copy = Some(Work::Copy(BlockId(0)));
+    assert_eq!(pulls("redundant", &view(&paths, &blocks, 9)), [FRESH, copy]);
+    assert_eq!(pulls("redundant", &view(&paths, &blocks, 0)), [None, copy]);
+    let due = [ahead, block(1, 1)];
     assert_eq!(pulls("redundant", &view(&paths, &due, 9)), [of(1), of(1)]);
 }
 
@@ -165,61 +165,61 @@ fn three() -> [PathView; 3] {
 
 #[test]
 fn rank_sends_older_blocks_on_good_paths() {
-    let windows = [window(0, 1), window(1, 1), window(2, 1), window(3, 1)];
-    assert_eq!(pulls("rank", &view(&three(), &windows, 0)), [of(2), of(0), of(2)]);
+    let blocks = [block(0, 1), block(1, 1), block(2, 1), block(3, 1)];
+    assert_eq!(pulls("rank", &view(&three(), &blocks, 0)), [of(2), of(0), of(2)]);
     // Loss lowers the rank: 500·(1 − .6) falls below 250.
     let mut lossy = three();
     lossy[1].loss.mean = 0.6;
-    assert_eq!(pulls("rank", &view(&lossy, &windows, 0)), [of(0), of(2), of(2)]);
+    assert_eq!(pulls("rank", &view(&lossy, &blocks, 0)), [of(0), of(2), of(2)]);
 }
 
 #[test]
 fn an_odd_number_of_blocks_gives_the_middle_one_to_good_paths() {
-    let windows = [window(0, 0), window(1, 1), window(2, 1)];
-    assert_eq!(pulls("rank", &view(&three(), &windows, 0)), [of(2), of(1), of(2)]);
+    let blocks = [block(0, 0), block(1, 1), block(2, 1)];
+    assert_eq!(pulls("rank", &view(&three(), &blocks, 0)), [of(2), of(1), of(2)]);
 }
 
 #[test]
 fn an_even_number_of_paths_splits_between_the_middle_ranks() {
-    let windows = [window(0, 1), window(1, 1)];
+    let blocks = [block(0, 1), block(1, 1)];
     let paths = [path(0, 10, 40), path(1, 12, 40), path(2, 14, 40), path(3, 100, 40)];
-    assert_eq!(pulls("rank", &view(&paths, &windows, 0)), [of(1), of(1), of(0), of(0)]);
+    assert_eq!(pulls("rank", &view(&paths, &blocks, 0)), [of(1), of(1), of(0), of(0)]);
 }
 
 #[test]
 fn equal_ranks_are_all_good() {
-    let windows = [window(0, 1), window(1, 1)];
-    assert_eq!(pulls("rank", &view(&[path(0, 9, 9), path(1, 9, 9)], &windows, 0)), [of(0), of(0)]);
-    assert_eq!(pulls("rank", &view(&[path(4, 9, 9)], &windows, 0)), [of(0)]);
+    let blocks = [block(0, 1), block(1, 1)];
+    assert_eq!(pulls("rank", &view(&[path(0, 9, 9), path(1, 9, 9)], &blocks, 0)), [of(0), of(0)]);
+    assert_eq!(pulls("rank", &view(&[path(4, 9, 9)], &blocks, 0)), [of(0)]);
 }
 
 #[test]
 fn new_data_counts_with_the_newest_block() {
     // It opens a second block, which belongs to the newer half.
-    let closed = [window(0, 1)];
+    let closed = [block(0, 1)];
     assert_eq!(pulls("rank", &view(&three(), &closed, 9)), [FRESH, of(0), FRESH]);
     // It joins the only block.
-    let open = [WindowView { closed: false, ..window(0, 0) }];
+    let open = [BlockView { closed: false, ..block(0, 0) }];
     assert_eq!(pulls("rank", &view(&three(), &open, 9)), [FRESH, FRESH, FRESH]);
 }
 
 #[test]
 fn no_opportunity_is_wasted() {
-    let old = [window(0, 1), window(1, 0)];
+    let old = [block(0, 1), block(1, 0)];
     assert_eq!(pulls("rank", &view(&three(), &old, 0)), [of(0), of(0), of(0)]);
-    let new = [window(0, 0), window(1, 0), window(2, 1)];
+    let new = [block(0, 0), block(1, 0), block(2, 1)];
     assert_eq!(pulls("rank", &view(&three(), &new, 0)), [of(2), of(2), of(2)]);
     // Good paths take the newer half's repairs before new data.
     assert_eq!(pulls("rank", &view(&three(), &new, 9)), [of(2), of(2), of(2)]);
-    let nothing = [window(0, 0), window(1, 0)];
+    let nothing = [block(0, 0), block(1, 0)];
     assert_eq!(pulls("rank", &view(&three(), &nothing, 9)), [FRESH, FRESH, FRESH]);
 }
 
 #[test]
 fn full_rank_filling_gives_each_path_its_own_blocks() {
-    let windows = [window(0, 1), window(1, 1), window(2, 1)];
-    assert_eq!(pulls("rank:fill=full", &view(&three(), &windows, 0)), [of(1), of(0), of(2)]);
-    let two = [window(0, 1), window(1, 1)];
+    let blocks = [block(0, 1), block(1, 1), block(2, 1)];
+    assert_eq!(pulls("rank:fill=full", &view(&three(), &blocks, 0)), [of(1), of(0), of(2)]);
+    let two = [block(0, 1), block(1, 1)];
     assert_eq!(pulls("rank:fill=full", &view(&three(), &two, 0)), [of(0), of(0), of(1)]);
 }
 
@@ -239,15 +239,15 @@ fn any_path() -> impl Strategy<Value = PathView> {
     )
 }
 
-fn any_window() -> impl Strategy<Value = WindowView> {
+fn any_block() -> impl Strategy<Value = BlockView> {
     (0..3_u16, 0..3_u16, any::<bool>(), 0..4_u16, any::<u16>(), any::<[bool; MAX_PATHS]>())
-        .prop_map(|(due, proactive_left, closed, in_flight, lost_on, on)| WindowView {
+        .prop_map(|(due, proactive_left, closed, in_flight, lost_on, on)| BlockView {
             proactive_left,
             closed,
             in_flight,
             lost_on,
             in_flight_on: on.map(|on| if on { in_flight } else { 0 }),
-            ..window(0, due)
+            ..block(0, due)
         })
 }
 
@@ -255,15 +255,16 @@ fn any_window() -> impl Strategy<Value = WindowView> {
 fn sound(pick: &Pick, view: &SchedulerView<'_>) -> bool {
     let Some(path) = view.path(pick.path) else { return false };
     let ordinary = view.paths.iter().any(|path| path.usable() && !path.backup);
-    let of = |id| view.windows.iter().find(|window| window.id == id);
+    let of = |id| view.blocks.iter().find(|block| block.id == id);
     let work = match pick.work {
         Work::Fresh => view.fresh.symbols >= u32::from(pick.count),
-        Work::Window(id) => of(id).is_some_and(|window| {
-            let planned = if window.closed { window.proactive_left } else { 0 };
-            window.due + planned >= pick.count
+        Work::Block(id) => of(id).is_some_and(|block| {
+            let planned = if block.closed { block.proactive_left } else { 0 };
+            block.due + planned >= pick.count
         }),
-        Work::Copy(id) => of(id)
-            .is_some_and(|window| window.in_flight_on[usize::from(path.slot)] < window.in_flight),
+        Work::Copy(id) => {
+            of(id).is_some_and(|block| block.in_flight_on[usize::from(path.slot)] < block.in_flight)
+        }
     };
     let copy = matches!(pick.work, Work::Copy(_));
     work && pick.count > 0 && (copy || (path.usable() && (!path.backup || !ordinary)))
@@ -273,20 +274,20 @@ proptest! {
     #[test]
     fn picks_are_sound_and_no_work_is_left_when_a_path_has_room(
         mut paths in proptest::collection::vec(any_path(), 1..MAX_PATHS),
-        mut windows in proptest::collection::vec(any_window(), 0..8),
+        mut blocks in proptest::collection::vec(any_block(), 0..8),
         symbols in 0..3_u32,
         rounds in 1..4,
     ) {
         for (id, path) in paths.iter_mut().enumerate() {
             (path.id, path.slot) = (PathId(id as u32), id as u8);
         }
-        for (id, window) in windows.iter_mut().enumerate() {
-            window.id = WindowId(id as u64);
+        for (id, block) in blocks.iter_mut().enumerate() {
+            block.id = BlockId(id as u64);
         }
-        let view = view(&paths, &windows, symbols);
+        let view = view(&paths, &blocks, symbols);
         let ordinary = paths.iter().any(|path| path.usable() && !path.backup);
         let room = |path: &&PathView| path.ready && path.usable() && (!path.backup || !ordinary);
-        let waiting = symbols > 0 || windows.iter().any(|window| window.has_work());
+        let waiting = symbols > 0 || blocks.iter().any(|block| block.has_work());
         for (entry, _) in TABLE {
             let mut scheduler = scheduler(entry.name);
             for _ in 0..rounds {

@@ -3,7 +3,7 @@
 use anabranch_types::{PathId, Time};
 
 use crate::scheduler::{Pick, Pull, Reason, Work};
-use crate::view::{PathView, SchedulerView, WindowView};
+use crate::view::{BlockView, PathView, SchedulerView};
 
 /// Paths on which ordinary data may go now: usable ones, backups only if there is nothing else.
 pub(super) fn carriers<'a>(
@@ -22,9 +22,9 @@ pub(super) fn carrier<'a>(view: &SchedulerView<'a>, id: PathId) -> Result<&'a Pa
     })
 }
 
-/// The oldest of `windows` that has a symbol to take.
-pub(super) fn oldest(windows: &[WindowView]) -> Option<Work> {
-    windows.iter().find(|window| window.has_work()).map(|window| Work::Window(window.id))
+/// The oldest of `blocks` that has a symbol to take.
+pub(super) fn oldest(blocks: &[BlockView]) -> Option<Work> {
+    blocks.iter().find(|block| block.has_work()).map(|block| Work::Block(block.id))
 }
 
 /// New data, if there is any and nothing blocks it.
@@ -34,7 +34,7 @@ pub(super) fn fresh(view: &SchedulerView<'_>) -> Option<Work> {
 
 /// The oldest due work, else new data.
 pub(super) fn first_in_line(view: &SchedulerView<'_>) -> Option<Work> {
-    oldest(view.windows).or_else(|| fresh(view))
+    oldest(view.blocks).or_else(|| fresh(view))
 }
 
 /// Gives one symbol of `work` to `path` at once.

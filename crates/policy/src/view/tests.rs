@@ -18,30 +18,29 @@ fn losses_answered_by_one_cut_end_one_interval() {
 
 #[test]
 fn what_is_queued_is_not_missing() {
-    let window =
-        WindowView { sources: 10, received: 2, in_flight: 3, due: 1, ..Default::default() };
-    assert_eq!(window.shortfall(), 4);
-    assert_eq!(WindowView { queued: 3, ..window }.shortfall(), 1);
+    let block = BlockView { sources: 10, received: 2, in_flight: 3, due: 1, ..Default::default() };
+    assert_eq!(block.shortfall(), 4);
+    assert_eq!(BlockView { queued: 3, ..block }.shortfall(), 1);
 }
 
 #[test]
 fn a_copy_is_taken_once_by_each_path() {
     let path = PathView::unknown(PathId(2));
-    let mut window = WindowView { in_flight: 4, carried_on: 0b101, ..Default::default() };
-    assert_eq!(window.uncopied(&path), 4);
-    window.in_flight_on[2] = 1;
-    window.queued_on[2] = 2;
-    assert_eq!(window.uncopied(&path), 1);
-    assert!(window.carried_by(&path) && !window.carried_by(&PathView::unknown(PathId(1))));
-    window.lost_on = 0b100;
-    assert!(!window.lost_by(&path), "nothing of it is due");
-    window.due = 1;
-    assert!(window.lost_by(&path));
+    let mut block = BlockView { in_flight: 4, carried_on: 0b101, ..Default::default() };
+    assert_eq!(block.uncopied(&path), 4);
+    block.in_flight_on[2] = 1;
+    block.queued_on[2] = 2;
+    assert_eq!(block.uncopied(&path), 1);
+    assert!(block.carried_by(&path) && !block.carried_by(&PathView::unknown(PathId(1))));
+    block.lost_on = 0b100;
+    assert!(!block.lost_by(&path), "nothing of it is due");
+    block.due = 1;
+    assert!(block.lost_by(&path));
 }
 
 #[test]
-fn windows_are_found_by_identifier_although_some_are_left_out() {
-    let windows = [3, 4, 9].map(|id| WindowView { id: WindowId(id), ..Default::default() });
+fn blocks_are_found_by_identifier_although_some_are_left_out() {
+    let blocks = [3, 4, 9].map(|id| BlockView { id: BlockId(id), ..Default::default() });
     let fresh = FreshView {
         symbols: 0,
         more: false,
@@ -51,7 +50,7 @@ fn windows_are_found_by_identifier_although_some_are_left_out() {
         credit: 0,
     };
     let demand = Demand::default();
-    let view = SchedulerView { now: Time::ZERO, paths: &[], windows: &windows, fresh, demand };
-    assert_eq!(view.window(WindowId(9)).map(|window| window.id), Some(WindowId(9)));
-    assert!(view.window(WindowId(5)).is_none());
+    let view = SchedulerView { now: Time::ZERO, paths: &[], blocks: &blocks, fresh, demand };
+    assert_eq!(view.block(BlockId(9)).map(|block| block.id), Some(BlockId(9)));
+    assert!(view.block(BlockId(5)).is_none());
 }

@@ -2,7 +2,7 @@
 
 use anabranch_policy::loss::{LossEstimator, Resolved, build_estimator};
 use anabranch_policy::redundancy::build;
-use anabranch_policy::view::{PathView, WindowId};
+use anabranch_policy::view::{BlockId, PathView};
 use anabranch_types::{PathId, Time};
 use core::time::Duration;
 
@@ -16,18 +16,18 @@ fn estimator(spec: &str) -> Box<dyn LossEstimator> {
 fn block(estimator: &mut dyn LossEstimator, id: u64, paths: &[(u32, u32)]) {
     for (index, (sent, lost)) in paths.iter().enumerate() {
         let path = PathId(index as u32);
-        estimator.on_sent(path, Some(WindowId(id)), *sent);
+        estimator.on_sent(path, Some(BlockId(id)), *sent);
         estimator.on_resolved(&Resolved {
             now: Time::from_millis(id),
             path,
-            window: Some(WindowId(id)),
+            block: Some(BlockId(id)),
             acked: sent - lost,
             lost: *lost,
             queue: Duration::ZERO,
             srtt: Duration::from_millis(40),
         });
     }
-    estimator.on_window_resolved(WindowId(id));
+    estimator.on_block_resolved(BlockId(id));
 }
 
 fn assert_close(found: f64, expected: f64) {
@@ -65,11 +65,11 @@ fn means_and_variances_are_smoothed_by_one_half() {
 fn packets_in_flight_are_losses_to_the_letter_only() {
     let half_way = |spec: &str| {
         let mut estimator = estimator(spec);
-        estimator.on_sent(PathId(0), Some(WindowId(0)), 50);
+        estimator.on_sent(PathId(0), Some(BlockId(0)), 50);
         estimator.on_resolved(&Resolved {
             now: Time::ZERO,
             path: PathId(0),
-            window: Some(WindowId(0)),
+            block: Some(BlockId(0)),
             acked: 9,
             lost: 1,
             queue: Duration::ZERO,
@@ -90,6 +90,6 @@ fn the_bandwidth_is_the_sum_of_windows_over_round_trips() {
     let bandwidth: f64 = paths.iter().map(PathView::loss_free_bandwidth).sum();
     assert_close(bandwidth, 11.0 / 0.03 + 40.0 / 0.06 + 31.0 / 0.12);
     let mut redundancy = build(&"mean-sigma".parse().unwrap()).unwrap();
-    let shape = redundancy.next_window(&view(&paths, 0.0, 0.0));
+    let shape = redundancy.next_block(&view(&paths, 0.0, 0.0));
     assert_eq!(f64::from(shape.sources), (bandwidth * 0.06).floor());
 }

@@ -2,27 +2,27 @@
 
 use anabranch_policy::scheduler::{Pull, Scheduler, Work, build};
 use anabranch_policy::view::{
-    Demand, FreshView, PathView, SchedulerView, SymbolId, TrafficClass, WindowId, WindowView,
+    BlockId, BlockView, Demand, FreshView, PathView, SchedulerView, SymbolId, TrafficClass,
 };
 use anabranch_types::{PathId, Time};
 
 use super::provisioning::path;
 
 /// Unrecovered blocks of which these have so many symbols due.
-fn blocks(due: &[u16]) -> Vec<WindowView> {
-    let block = |(index, due): (usize, &u16)| WindowView {
-        id: WindowId(index as u64),
+fn blocks(due: &[u16]) -> Vec<BlockView> {
+    let block = |(index, due): (usize, &u16)| BlockView {
+        id: BlockId(index as u64),
         first: SymbolId(index as u64 * 50),
         sources: 50,
         closed: true,
         due: *due,
-        ..WindowView::default()
+        ..BlockView::default()
     };
     due.iter().enumerate().map(block).collect()
 }
 
 /// The block that each path takes a symbol of; none for new data.
-fn mapping(paths: &[PathView], windows: &[WindowView], fresh: u32) -> Vec<Option<u64>> {
+fn mapping(paths: &[PathView], blocks: &[BlockView], fresh: u32) -> Vec<Option<u64>> {
     let mut rank = build(&"rank".parse().unwrap()).unwrap();
     let fresh = FreshView {
         symbols: fresh,
@@ -32,9 +32,9 @@ fn mapping(paths: &[PathView], windows: &[WindowView], fresh: u32) -> Vec<Option
         credit: fresh,
         more: false,
     };
-    let view = SchedulerView { now: Time::ZERO, paths, windows, fresh, demand: Demand::default() };
+    let view = SchedulerView { now: Time::ZERO, paths, blocks, fresh, demand: Demand::default() };
     let mut one = |path: &PathView| match pull(&mut *rank, path.id, &view) {
-        Work::Window(id) => Some(id.0),
+        Work::Block(id) => Some(id.0),
         Work::Fresh => None,
         other => panic!("{other:?}"),
     };

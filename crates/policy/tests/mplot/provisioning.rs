@@ -1,8 +1,8 @@
 //! §III-B and §III-C: how many repairs a block gets, and how long it is.
 
 use anabranch_policy::analysis::provisioning::goodput_curve;
-use anabranch_policy::redundancy::{RedundancyPolicy, RedundancyView, WindowShape, build};
-use anabranch_policy::view::{LossView, MAX_PATHS, PathView, TrafficClass, WindowView};
+use anabranch_policy::redundancy::{BlockShape, RedundancyPolicy, RedundancyView, build};
+use anabranch_policy::view::{BlockView, LossView, MAX_PATHS, PathView, TrafficClass};
 use anabranch_types::{PathId, Time};
 use core::time::Duration;
 
@@ -39,8 +39,8 @@ pub fn view(paths: &[PathView], mean: f64, deviation: f64) -> RedundancyView<'_>
     }
 }
 
-fn block(sources: u16) -> WindowView {
-    WindowView { sources, closed: true, ..WindowView::default() }
+fn block(sources: u16) -> BlockView {
+    BlockView { sources, closed: true, ..BlockView::default() }
 }
 
 fn proactive(spec: &str, sources: u16, mean: f64, deviation: f64) -> u16 {
@@ -115,8 +115,8 @@ fn proactive_repairs_cover_the_mean_and_kappa_deviations() {
 fn reactive_repairs_allow_for_their_own_losses() {
     let paths = [path(0, 100, 40)];
     let needed = |spec: &str, missing: u16, mean: f64, deviation: f64| {
-        let window = WindowView { received: 50 - missing, ..block(50) };
-        policy(spec).still_needed(&window, &NOWHERE, &view(&paths, mean, deviation))
+        let block = BlockView { received: 50 - missing, ..block(50) };
+        policy(spec).still_needed(&block, &NOWHERE, &view(&paths, mean, deviation))
     };
     // (1 + y)·r with y = q/(1 − q): r/(1 − q), and κ₂ = 0 unless chosen.
     assert_eq!(needed("mean-sigma", 9, 0.1, 0.2), 10);
@@ -128,8 +128,8 @@ fn reactive_repairs_allow_for_their_own_losses() {
 fn a_need_is_reckoned_at_every_acknowledgement_or_to_the_letter_once_a_round() {
     let paths = [path(0, 100, 40)];
     let needed = |spec: &str, in_flight: u16| {
-        let window = WindowView { received: 40, in_flight, ..block(50) };
-        policy(spec).still_needed(&window, &NOWHERE, &view(&paths, 0.0, 0.0))
+        let block = BlockView { received: 40, in_flight, ..block(50) };
+        policy(spec).still_needed(&block, &NOWHERE, &view(&paths, 0.0, 0.0))
     };
     assert_eq!((needed("mean-sigma", 4), needed("mean-sigma", 0)), (6, 10));
     assert_eq!((needed("mean-sigma:round=lit", 4), needed("mean-sigma:round=lit", 0)), (0, 10));
@@ -139,22 +139,22 @@ fn a_need_is_reckoned_at_every_acknowledgement_or_to_the_letter_once_a_round() {
 fn a_block_is_what_the_paths_carry_in_a_median_round_trip() {
     let paths = [path(0, 10, 30), path(1, 40, 60), path(2, 30, 120)];
     // Eq. 12: 10·60/30 + 40 + 30·60/120 = 75, and F = B/(1 + x).
-    let shape = |mean, deviation| policy("mean-sigma").next_window(&view(&paths, mean, deviation));
+    let shape = |mean, deviation| policy("mean-sigma").next_block(&view(&paths, mean, deviation));
     assert_eq!(shape(0.0, 0.0).sources, 75);
     let lossy = shape(0.1, 0.1);
     assert_eq!((lossy.sources, lossy.repairs), (60, 15));
     // Eq. 11: a delay of three median round trips; then α for ε.
-    let longer = policy("mean-sigma:delta=3").next_window(&view(&paths, 0.0, 0.0));
+    let longer = policy("mean-sigma:delta=3").next_block(&view(&paths, 0.0, 0.0));
     assert_eq!(longer.sources, 225);
 }
 
 #[test]
 fn packets_are_the_largest_that_leave_five_in_a_block() {
-    let shape = |packets: u64, most: u16| -> WindowShape {
+    let shape = |packets: u64, most: u16| -> BlockShape {
         let mut path = path(0, packets, 40);
         path.packet_size = u64::from(most) + HEADER;
         let view = RedundancyView { max_symbol_size: most, ..view(&[], 0.0, 0.0) };
-        policy("mean-sigma:sizes=paper").next_window(&RedundancyView { paths: &[path], ..view })
+        policy("mean-sigma:sizes=paper").next_block(&RedundancyView { paths: &[path], ..view })
     };
     // Windows of 5, 4 and 2 packets of 750 bytes: 3750, 3000 and 1500 bytes a block.
     assert_eq!((shape(5, 700).symbol_size, shape(5, 700).sources), (700, 5));

@@ -243,14 +243,14 @@ fn events(observation: &Observation) -> (Option<u64>, Vec<Event>) {
             let data = json!({ "until": until, "reason": reason });
             (Some(u64::from(path.0)), vec![("anabranch:held", data)])
         }
-        Observation::WindowClosed { first, sources, repairs, loss_permille } => {
+        Observation::BlockClosed { first, sources, repairs, loss_permille } => {
             let data = json!({
                 "first_symbol": first,
                 "sources": sources,
                 "repairs": repairs,
                 "loss": f64::from(loss_permille) / 1000.0,
             });
-            (None, vec![("anabranch:window_closed", data)])
+            (None, vec![("anabranch:block_closed", data)])
         }
         Observation::RepairsDue { first, count } => {
             let data = json!({ "first_symbol": first, "count": count });

@@ -142,14 +142,14 @@ pub struct CodingCounters {
     pub sources: u64,
     /// Repair symbols sent.
     pub repairs: u64,
-    /// Coding windows opened.
-    pub windows: u64,
-    /// Windows whose repairs ran out.
+    /// Coding blocks opened.
+    pub blocks: u64,
+    /// Blocks whose repairs ran out.
     pub wraps: u64,
     /// Rounds of further repairs.
     pub repair_rounds: u64,
-    /// Windows alive at each opening, added up.
-    pub live_windows: u64,
+    /// Blocks alive at each opening, added up.
+    pub live_blocks: u64,
 }
 
 /// A flow's or path's state at an instant.
@@ -190,10 +190,10 @@ impl CodingCounters {
         CodingCounters {
             sources: self.sources.saturating_sub(before.sources),
             repairs: self.repairs.saturating_sub(before.repairs),
-            windows: self.windows.saturating_sub(before.windows),
+            blocks: self.blocks.saturating_sub(before.blocks),
             wraps: self.wraps.saturating_sub(before.wraps),
             repair_rounds: self.repair_rounds.saturating_sub(before.repair_rounds),
-            live_windows: self.live_windows.saturating_sub(before.live_windows),
+            live_blocks: self.live_blocks.saturating_sub(before.live_blocks),
         }
     }
 }

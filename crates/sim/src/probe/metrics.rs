@@ -110,19 +110,19 @@ pub const METRICS: &[Metric] = &[
         "1",
         "window reductions because of congestion marks; of TCP flows",
     ),
-    metric("windows", About::Flow, "1", "coding windows opened; of core flows"),
-    metric("wraps", About::Flow, "1", "coding windows whose repairs ran out; of core flows"),
+    metric("blocks", About::Flow, "1", "coding blocks opened; of core flows"),
+    metric("wraps", About::Flow, "1", "coding blocks whose repairs ran out; of core flows"),
     metric(
         "repair_rounds",
         About::Flow,
         "1",
-        "reactions to symbols that coding windows lack; those within a round trip are one; of core flows",
+        "reactions to symbols that coding blocks lack; those within a round trip are one; of core flows",
     ),
     metric(
         "live_blocks_mean",
         About::Flow,
         "1",
-        "mean number of coding windows that are not recovered, at each opening of one; of core flows",
+        "mean number of coding blocks that are not recovered, at each opening of one; of core flows",
     ),
     metric(
         "packet_delay_mean_s",

@@ -1,7 +1,7 @@
 //! The table of cases: what a scheduler does, and what must come of it.
 
 use anabranch_policy::scheduler::{Pick, Pull, SchedulerAction, SchedulerEvent, Work};
-use anabranch_policy::view::{SchedulerView, WindowId};
+use anabranch_policy::view::{BlockId, SchedulerView};
 use anabranch_types::{PathId, Time};
 use core::time::Duration;
 
@@ -57,9 +57,9 @@ pub const CASES: &[Case] = &[
         play: taken_back,
         ..case("what is taken back is due, and not lost", 2, 5)
     },
-    Case { answer: copy_the_second, play: copied, ..case("a named window is copied once", 8, 3) },
+    Case { answer: copy_the_second, play: copied, ..case("a named block is copied once", 8, 3) },
     Case { play: penalised, ..case("a penalty is not an event", 6, 0) },
-    Case { answer: greedy, play: recovered, ..case("each window is recovered once", 8, 5) },
+    Case { answer: greedy, play: recovered, ..case("each block is recovered once", 8, 5) },
     Case {
         answer: fill_path_1_then_0,
         play: silent_path,
@@ -202,8 +202,8 @@ fn what_is_not_there(
     _: &SchedulerView<'_>,
     picks: &mut Vec<Pick>,
 ) -> Pull {
-    picks.push(pick(Work::Window(WindowId(77)), 2, path.0));
-    picks.push(pick(Work::Copy(WindowId(78)), 1, path.0));
+    picks.push(pick(Work::Block(BlockId(77)), 2, path.0));
+    picks.push(pick(Work::Copy(BlockId(78)), 1, path.0));
     Pull::Send("nonsense")
 }
 
@@ -249,8 +249,8 @@ fn greedy_on_path_0(
     if path != PathId(0) || notes.stage == 0 {
         return Pull::Idle("not this one");
     }
-    if let Some(window) = view.windows.iter().find(|window| window.has_work()) {
-        assert_eq!((window.lost_on, window.carried_on), (0, 0), "never sent, so never lost");
+    if let Some(block) = view.blocks.iter().find(|block| block.has_work()) {
+        assert_eq!((block.lost_on, block.carried_on), (0, 0), "never sent, so never lost");
     }
     greedy(notes, path, view, picks)
 }
@@ -275,10 +275,10 @@ fn copy_the_second(
     if path == PathId(0) {
         return greedy(notes, path, view, picks);
     }
-    if notes.stage == 0 || view.windows.is_empty() {
+    if notes.stage == 0 || view.blocks.is_empty() {
         return Pull::Idle("not yet");
     }
-    picks.push(pick(Work::Copy(WindowId(view.windows[0].id.0 + 1)), 1, 1));
+    picks.push(pick(Work::Copy(BlockId(view.blocks[0].id.0 + 1)), 1, 1));
     Pull::Send("a copy")
 }
 
@@ -289,10 +289,10 @@ fn copied(rig: &mut dyn Rig, shared: &Shared) {
     act(rig, shared, Vec::new());
     assert_eq!(rig.on(1), [1], "that one, and once");
     let notes = shared.notes();
-    let second = notes.windows.iter().find(|window| window.carried_on == 0b11);
-    let second = second.or(notes.windows.iter().find(|window| window.in_flight_on[1] == 1));
-    if let Some(window) = second {
-        assert_eq!((window.in_flight, window.in_flight_on[0], window.in_flight_on[1]), (1, 1, 1));
+    let second = notes.blocks.iter().find(|block| block.carried_on == 0b11);
+    let second = second.or(notes.blocks.iter().find(|block| block.in_flight_on[1] == 1));
+    if let Some(block) = second {
+        assert_eq!((block.in_flight, block.in_flight_on[0], block.in_flight_on[1]), (1, 1, 1));
     }
 }
 
@@ -334,9 +334,9 @@ fn fill_path_1_then_0(
         }
         return Pull::Idle("full");
     }
-    match view.windows.iter().find(|window| window.has_work()) {
-        Some(window) => {
-            picks.push(pick(Work::Window(window.id), 1, 0));
+    match view.blocks.iter().find(|block| block.has_work()) {
+        Some(block) => {
+            picks.push(pick(Work::Block(block.id), 1, 0));
             Pull::Send("due")
         }
         None => Pull::Idle("nothing due"),

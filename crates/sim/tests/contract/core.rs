@@ -1,4 +1,4 @@
-//! The connection of `anabranch-core` as a rig: for the cases uncoded, a symbol a window; for sketches of
+//! The connection of `anabranch-core` as a rig: for the cases uncoded, a symbol a block; for sketches of
 //! coded protocols by a profile of theirs.
 
 use std::cell::RefCell;

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use anabranch_policy::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, Work};
-use anabranch_policy::view::{PathView, SchedulerView, WindowView};
+use anabranch_policy::view::{BlockView, PathView, SchedulerView};
 use anabranch_types::{PathId, Time};
 
 /// What a scheduler heard and was shown, and what the case wants of it meanwhile.
@@ -11,8 +11,8 @@ use anabranch_types::{PathId, Time};
 pub struct Notes {
     pub heard: Vec<(Time, SchedulerEvent)>,
     pub pulls: Vec<(Time, u32)>,
-    /// The windows and paths of the newest pull.
-    pub windows: Vec<WindowView>,
+    /// The blocks and paths of the newest pull.
+    pub blocks: Vec<BlockView>,
     pub paths: Vec<PathView>,
     /// Actions for the next event.
     pub actions: Vec<SchedulerAction>,
@@ -62,7 +62,7 @@ impl Scheduler for Script {
     fn pull(&mut self, path: PathId, view: &SchedulerView<'_>, picks: &mut Vec<Pick>) -> Pull {
         let mut notes = self.shared.notes();
         notes.pulls.push((view.now, path.0));
-        notes.windows = view.windows.to_vec();
+        notes.blocks = view.blocks.to_vec();
         notes.paths = view.paths.to_vec();
         if notes.finishing {
             return greedy(&mut notes, path, view, picks);
@@ -86,8 +86,8 @@ pub fn greedy(
     view: &SchedulerView<'_>,
     picks: &mut Vec<Pick>,
 ) -> Pull {
-    let due = view.windows.iter().find(|window| window.has_work());
-    let due = due.map(|window| Work::Window(window.id));
+    let due = view.blocks.iter().find(|block| block.has_work());
+    let due = due.map(|block| Work::Block(block.id));
     match due.or((view.fresh.symbols > 0).then_some(Work::Fresh)) {
         Some(work) => {
             picks.push(pick(work, 1, path.0));

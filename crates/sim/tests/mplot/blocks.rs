@@ -1,12 +1,12 @@
 //! §II-A: blocks of data, proactive and reactive repairs, and what is sent when.
 
 use anabranch_core::coding::code;
-use anabranch_core::coding::receive::{Arrival, ReceiveWindows};
-use anabranch_core::coding::send::{OutgoingSymbol, SendWindows};
+use anabranch_core::coding::receive::{Arrival, ReceiveBlocks};
+use anabranch_core::coding::send::{OutgoingSymbol, SendBlocks};
 use anabranch_core::path::sent::Carried;
 use anabranch_policy::PolicySpec;
 use anabranch_policy::scheduler::Work;
-use anabranch_policy::view::{TrafficClass, WindowId};
+use anabranch_policy::view::{BlockId, TrafficClass};
 use anabranch_types::Time;
 use core::time::Duration;
 
@@ -15,8 +15,8 @@ const SIZE: usize = 40;
 const CODEWORD: u16 = 255;
 
 /// A closed block of `sources` packets, and what its packets carry.
-fn block(code: &str, sources: u8, repairs: u16) -> (SendWindows, WindowId, Vec<OutgoingSymbol>) {
-    let mut send = SendWindows::new(code::build(&PolicySpec::new(code)).unwrap(), SIZE, u64::MAX);
+fn block(code: &str, sources: u8, repairs: u16) -> (SendBlocks, BlockId, Vec<OutgoingSymbol>) {
+    let mut send = SendBlocks::new(code::build(&PolicySpec::new(code)).unwrap(), SIZE, u64::MAX);
     let id = send.open(Time::ZERO, TrafficClass::Bulk, sources.into(), SIZE as u16);
     let data = (0..sources).map(|number| {
         let fill = |_, buffer: &mut [u8]| {
@@ -35,17 +35,13 @@ fn block(code: &str, sources: u8, repairs: u16) -> (SendWindows, WindowId, Vec<O
 }
 
 /// The next packet of the block, sent.
-fn next(send: &mut SendWindows, id: WindowId) -> OutgoingSymbol {
-    let taken = send.take(Work::Window(id), 0).expect("something is due");
+fn next(send: &mut SendBlocks, id: BlockId) -> OutgoingSymbol {
+    let taken = send.take(Work::Block(id), 0).expect("something is due");
     send.on_sent(taken.carried, 0);
     taken
 }
 
-fn receive(
-    send: &mut SendWindows,
-    receiver: &mut ReceiveWindows,
-    taken: &OutgoingSymbol,
-) -> Arrival {
+fn receive(send: &mut SendBlocks, receiver: &mut ReceiveBlocks, taken: &OutgoingSymbol) -> Arrival {
     let mut bytes = vec![0; usize::from(taken.length)];
     send.write(taken, &mut bytes).unwrap();
     let arrival = match taken.carried {
@@ -55,8 +51,8 @@ fn receive(
     arrival.unwrap()
 }
 
-fn receiver() -> ReceiveWindows {
-    ReceiveWindows::new(code::of_peer(None), SIZE, 1000)
+fn receiver() -> ReceiveBlocks {
+    ReceiveBlocks::new(code::of_peer(None), SIZE, 1000)
 }
 
 /// Position in the codeword: data first, repairs after it.
@@ -88,7 +84,7 @@ fn a_codeword_is_data_then_proactive_then_reactive_repairs() {
     let order: Vec<u64> = packets.iter().map(|taken| index(6, taken.carried)).collect();
     assert_eq!(order, [0, 1, 2, 3, 4, 5]);
     assert_eq!([0, 0].map(|_| index(6, next(&mut send, id).carried)), [6, 7]);
-    assert!(send.take(Work::Window(id), 0).is_none(), "only a need makes more");
+    assert!(send.take(Work::Block(id), 0).is_none(), "only a need makes more");
     send.add_due(Time::ZERO, id, 2, Duration::ZERO);
     assert_eq!([0, 0].map(|_| index(6, next(&mut send, id).carried)), [8, 9]);
 }
@@ -141,7 +137,7 @@ fn the_alternative_sends_exactly_what_was_lost() {
         }
     }
     assert_eq!([0, 0].map(|_| index(9, next(&mut send, id).carried)), [2, 5]);
-    assert!(send.take(Work::Window(id), 0).is_none());
+    assert!(send.take(Work::Block(id), 0).is_none());
 }
 
 #[test]

@@ -29,8 +29,8 @@ fn the_next_block_starts_while_earlier_ones_are_in_transit() {
     let links = ["rate=10mbit,delay=40ms,loss=10%,ecn", "rate=5mbit,delay=80ms,loss=20%,ecn"];
     let report = go(&plan(&links, 3_000_000));
     let sent = report.flows[0].sender.as_ref().unwrap().sent;
-    let live = sent.live_at_openings as f64 / sent.windows as f64;
-    assert!(sent.windows > 20 && live > 1.5, "{live} blocks at once, of {}", sent.windows);
+    let live = sent.live_at_openings as f64 / sent.blocks as f64;
+    assert!(sent.blocks > 20 && live > 1.5, "{live} blocks at once, of {}", sent.blocks);
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn a_short_tail_leaves_at_once() {
     let delay = Duration::from_millis(100);
     let report = go(&plan(&["rate=100mbit,delay=100ms,ecn"], 700));
     let sent = report.flows[0].sender.as_ref().unwrap().sent;
-    assert_eq!((sent.windows, sent.sources), (1, 2));
+    assert_eq!((sent.blocks, sent.sources), (1, 2));
     // The handshake takes a round trip, the data half of one, and nothing else passes.
     assert!(report.elapsed() < delay * 3 + Duration::from_millis(2), "{:?}", report.elapsed());
 }

@@ -1,6 +1,6 @@
 //! The chunks that are cut and not acknowledged at the data level, as the scheduler sees them.
 
-use anabranch_policy::view::{MAX_PATHS, SymbolId, WindowId, WindowView};
+use anabranch_policy::view::{BlockId, BlockView, MAX_PATHS, SymbolId};
 use anabranch_types::Time;
 use std::collections::BTreeSet;
 
@@ -22,14 +22,14 @@ struct Entry {
     queued: u16,
 }
 
-/// Outstanding chunks in the order of the data. Each is a window of one symbol.
+/// Outstanding chunks in the order of the data. Each is a block of one symbol.
 ///
 /// The views lie in one slice and are kept up to date as chunks move, so that showing them costs
 /// nothing. A chunk is found by its ordinal at once, a due one by its length in O(log n). What a subflow
 /// has to retransmit counts as queued there.
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
-    views: Vec<WindowView>,
+    views: Vec<BlockView>,
     entries: Vec<Entry>,
     /// Entries before this index are released; they are cleared away when they are half of all.
     start: usize,
@@ -42,7 +42,7 @@ pub(super) struct Chunks {
     /// By slot: no chunk below this ordinal is one of which the subflow there could take a copy.
     copied: [u64; MAX_PATHS],
     /// A selection of views.
-    shown: Vec<WindowView>,
+    shown: Vec<BlockView>,
 }
 
 /// The bit of a slot in masks.
@@ -55,20 +55,20 @@ impl Chunks {
     pub(super) fn cut(&mut self, data: u64, len: u64) -> Chunk {
         let id = self.first + (self.views.len() - self.start) as u64;
         self.entries.push(Entry { data, len, bound: 0, queued: 0 });
-        self.views.push(WindowView {
-            id: WindowId(id),
+        self.views.push(BlockView {
+            id: BlockId(id),
             first: SymbolId(id),
             sources: 1,
             planned: 1,
             closed: true,
-            ..WindowView::default()
+            ..BlockView::default()
         });
         Chunk { id, data, len }
     }
 
     /// All of them, oldest first; of many the oldest, the oldest that is due, and the oldest of which the
     /// subflow in slot `puller` could take a copy.
-    pub(super) fn show(&mut self, puller: Option<u8>) -> &[WindowView] {
+    pub(super) fn show(&mut self, puller: Option<u8>) -> &[BlockView] {
         let mut oldest_due = self.due.iter().take(OLDEST_SHOWN);
         let own = puller.is_some_and(|slot| oldest_due.any(|id| self.is_on(*id, slot)));
         if self.views.len() - self.start > MOST_SHOWN {
@@ -120,7 +120,7 @@ impl Chunks {
         let at = usize::from(slot) % MAX_PATHS;
         let from = self.copied.get(at).map_or(self.first, |from| self.first.max(*from));
         let views = self.views.get(self.index(from)?..)?;
-        let is_here = |view: &WindowView| {
+        let is_here = |view: &BlockView| {
             [&view.in_flight_on, &view.queued_on].iter().any(|counts| counts.get(at) != Some(&0))
         };
         // What has arrived, or is on this subflow, will not be asked for again: the next search skips it.
@@ -139,7 +139,7 @@ impl Chunks {
         self.start.checked_add(ahead).filter(|index| *index < self.views.len())
     }
 
-    fn at(&mut self, id: u64) -> Option<(&mut Entry, &mut WindowView)> {
+    fn at(&mut self, id: u64) -> Option<(&mut Entry, &mut BlockView)> {
         let index = self.index(id)?;
         Some((self.entries.get_mut(index)?, self.views.get_mut(index)?))
     }
@@ -216,7 +216,7 @@ impl Chunks {
     }
 
     /// Carries out a change of where the chunk is on `slot`, and what follows from it for its view.
-    fn change(&mut self, id: u64, slot: u8, change: impl FnOnce(&mut Entry, &mut WindowView)) {
+    fn change(&mut self, id: u64, slot: u8, change: impl FnOnce(&mut Entry, &mut BlockView)) {
         let Some((entry, view)) = self.at(id) else { return };
         change(entry, view);
         let at = usize::from(slot) % MAX_PATHS;
@@ -334,7 +334,7 @@ fn set(counts: &mut [u16; MAX_PATHS], slot: u8, count: u16) -> u16 {
 
 /// Brings the totals of a chunk in line with where it is: in flight before queued, and both only until it
 /// has arrived.
-fn settle(view: &mut WindowView) {
+fn settle(view: &mut BlockView) {
     let any = |counts: &[u16; MAX_PATHS]| counts.iter().any(|count| *count > 0);
     let missing = view.received == 0;
     view.in_flight = u16::from(missing && any(&view.in_flight_on));
@@ -425,13 +425,13 @@ mod tests {
             assert!(released.end <= i);
         }
         assert_eq!(chunks.show(None).len(), 21);
-        assert_eq!(chunks.show(None)[0].id, WindowId(9_979));
+        assert_eq!(chunks.show(None)[0].id, BlockId(9_979));
         assert!(chunks.views.len() < 200);
         assert_eq!(chunks.get(9_978), None);
     }
 
     #[test]
-    fn of_a_long_table_the_windows_that_matter_are_shown() {
+    fn of_a_long_table_the_blocks_that_matter_are_shown() {
         let mut chunks = Chunks::default();
         for i in 0..1000 {
             chunks.cut(10 * i, 10);
@@ -446,7 +446,7 @@ mod tests {
         let shown = |chunks: &mut Chunks, puller| -> Vec<u64> {
             chunks.show(puller).iter().skip(64).map(|view| view.id.0).collect()
         };
-        assert_eq!(chunks.show(None)[63].id, WindowId(63));
+        assert_eq!(chunks.show(None)[63].id, BlockId(63));
         assert_eq!(shown(&mut chunks, None), [500]);
         assert_eq!(shown(&mut chunks, Some(2)), [500], "it can copy the very oldest");
         assert_eq!(shown(&mut chunks, Some(1)), [700], "what it has itself is not offered");

@@ -112,7 +112,7 @@ impl MetaSender {
         let view = SchedulerView {
             now,
             paths: &self.views,
-            windows: self.chunks.show(Some(index as u8)),
+            blocks: self.chunks.show(Some(index as u8)),
             fresh: self.shared.fresh(),
             demand: Demand::default(),
         };
@@ -169,8 +169,8 @@ impl MetaSender {
                 return (len > 0).then(|| self.cut(len));
             }
             // What it has to retransmit by itself is not given to a subflow once more.
-            Work::Window(id) if self.chunks.is_on(id.0, slot) => return None,
-            Work::Window(id) => self.chunks.take_due(id.0)?,
+            Work::Block(id) if self.chunks.is_on(id.0, slot) => return None,
+            Work::Block(id) => self.chunks.take_due(id.0)?,
             Work::Copy(id) => self.chunks.take_copy(id.0, slot)?,
         };
         self.statistics.rebound_bytes += chunk.len;

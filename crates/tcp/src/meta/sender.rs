@@ -4,7 +4,7 @@ use anabranch_policy::congestion::{self, CongestionController};
 use anabranch_policy::loss::{self, LossEstimator, Resolved};
 use anabranch_policy::recovery::{self, RecoveryEvent, RecoveryPolicy};
 use anabranch_policy::scheduler::{self, Pick, Scheduler, SchedulerAction, SchedulerEvent};
-use anabranch_policy::view::{PathView, WindowId};
+use anabranch_policy::view::{BlockId, PathView};
 use anabranch_policy::{PolicyError, PolicySpec};
 use anabranch_types::{PathId, Time};
 
@@ -167,7 +167,7 @@ impl MetaSender {
             self.digest(now, subflow);
         }
         for id in recovered {
-            self.tell(now, SchedulerEvent::Recovered(WindowId(id)));
+            self.tell(now, SchedulerEvent::Recovered(BlockId(id)));
         }
     }
 
@@ -219,7 +219,7 @@ impl MetaSender {
         let path = PathId(index as u32);
         let (queue, srtt) = (rtt.queue, rtt.smoothed);
         if let Some(loss) = &mut self.loss {
-            loss.on_resolved(&Resolved { now, path, window: None, acked, lost, queue, srtt });
+            loss.on_resolved(&Resolved { now, path, block: None, acked, lost, queue, srtt });
         }
     }
 

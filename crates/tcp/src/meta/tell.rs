@@ -35,7 +35,7 @@ impl MetaSender {
         let view = SchedulerView {
             now,
             paths: &self.views,
-            windows: self.chunks.show(None),
+            blocks: self.chunks.show(None),
             fresh: self.shared.fresh(),
             demand: Demand::default(),
         };

@@ -12,7 +12,7 @@ pub const ENTRY: Entry = Entry {
     options: &[],
 };
 
-/// No code: windows group symbols for bookkeeping, and losses are made good by the symbols themselves.
+/// No code: blocks group symbols for bookkeeping, and losses are made good by the symbols themselves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Uncoded;
 

@@ -15,7 +15,7 @@ pub const ENTRY: Entry = Entry {
     name: "random-linear",
     summary: "random linear code over GF(2): repairs without end, 1.6 symbols more than sources to decode",
     source: "Cui et al. 2015 §III; RFC 8681 §3.6",
-    options: &[option("sources", "most source symbols of a window, 1 to 1024", "1024")],
+    options: &[option("sources", "most source symbols of a block, 1 to 1024", "1024")],
 };
 
 /// Each repair is the exclusive or of a random half of the sources.

@@ -11,7 +11,7 @@ use anabranch_policy::registry::{Entry, Options, PolicyError};
 pub const ENTRY: Entry = Entry {
     axis: "code",
     name: "reed-solomon",
-    summary: "systematic Cauchy Reed–Solomon over GF(2^8), at most 255 symbols a window",
+    summary: "systematic Cauchy Reed–Solomon over GF(2^8), at most 255 symbols a block",
     source: "Blömer et al. 1995; Sharma et al. 2008 §II-A",
     options: &[],
 };

@@ -3,9 +3,9 @@
 use anabranch_policy::code::Coverage;
 use anabranch_policy::view::SymbolId;
 
-use super::{Arrival, ReceiveWindows, Slot};
+use super::{Arrival, ReceiveBlocks, Slot};
 
-impl ReceiveWindows {
+impl ReceiveBlocks {
     /// A repair of a code that slides arrived, within all limits.
     pub(super) fn slide(
         &mut self,

@@ -2,11 +2,11 @@
 
 use anabranch_policy::view::MAX_PATHS;
 
-use super::window::{Symbol, SymbolState};
-use super::{OutgoingSymbol, SendWindows};
+use super::block::{Symbol, SymbolState};
+use super::{OutgoingSymbol, SendBlocks};
 use crate::path::sent::Carried;
 
-impl SendWindows {
+impl SendBlocks {
     /// A taken symbol waits in the queue of the path in `slot` before it is sent.
     pub fn enqueue(&mut self, carried: Carried, slot: u8) {
         self.requeue(carried, slot, |state, bit| state.queued |= bit);
@@ -23,7 +23,7 @@ impl SendWindows {
     pub fn take_back(&mut self, carried: Carried, slot: u8) {
         self.requeue(carried, slot, |state, bit| state.queued &= !bit);
         let Some((index, symbol)) = self.locate(carried) else { return };
-        let Some(state) = self.windows[index].state(symbol) else { return };
+        let Some(state) = self.blocks[index].state(symbol) else { return };
         let sent = state.carried != 0;
         match symbol {
             Symbol::Source(_) => self.totals.resends -= u64::from(sent),
@@ -33,9 +33,9 @@ impl SendWindows {
         // The newest repair need not have been made: its key is free again.
         if let Symbol::Repair(key) = symbol
             && !sent
-            && key + 1 == self.windows[index].repairs.len()
+            && key + 1 == self.blocks[index].repairs.len()
         {
-            self.windows[index].repairs.pop();
+            self.blocks[index].repairs.pop();
             self.views[index].repairs -= 1;
         }
     }
@@ -43,7 +43,7 @@ impl SendWindows {
     fn requeue(&mut self, carried: Carried, slot: u8, change: impl FnOnce(&mut SymbolState, u16)) {
         let Some((index, symbol)) = self.locate(carried) else { return };
         let view = &mut self.views[index];
-        let Some(state) = self.windows[index].state(symbol) else { return };
+        let Some(state) = self.blocks[index].state(symbol) else { return };
         let bit = 1 << slot;
         let before = (state.waits(), state.queued & bit != 0);
         change(state, bit);

@@ -4,8 +4,8 @@
 use anabranch_policy::code::{CodeError, Coverage, Encoder};
 
 use super::super::pool::Pool;
-use super::super::{MAX_WINDOW, USUAL_WINDOW};
-use super::window::{Source, Window};
+use super::super::{MAX_BLOCK, USUAL_BLOCK};
+use super::block::{Block, Source};
 
 /// Repairs made in one go at most; the vector kernels take about so many before they read the
 /// sources again.
@@ -31,7 +31,7 @@ impl Prepared {
     }
 }
 
-impl Window {
+impl Block {
     /// Writes the repair with `key` to `out`, which is as long as the longest source. `more` further
     /// ones will be asked for, the next key first: they are made at once.
     pub(super) fn write_repair(
@@ -74,7 +74,7 @@ impl Window {
 }
 
 /// Makes repairs from the key `first` on. Long lists of sources would take longer to clear than a short
-/// window's repairs to make.
+/// block's repairs to make.
 fn encode(
     encoder: &mut dyn Encoder,
     coverage: Coverage,
@@ -82,10 +82,10 @@ fn encode(
     sources: &[Source],
     repairs: &mut [&mut [u8]],
 ) -> Result<(), CodeError> {
-    if sources.len() <= USUAL_WINDOW {
-        encode_up_to::<USUAL_WINDOW>(encoder, coverage, first, sources, repairs)
+    if sources.len() <= USUAL_BLOCK {
+        encode_up_to::<USUAL_BLOCK>(encoder, coverage, first, sources, repairs)
     } else {
-        encode_up_to::<MAX_WINDOW>(encoder, coverage, first, sources, repairs)
+        encode_up_to::<MAX_BLOCK>(encoder, coverage, first, sources, repairs)
     }
 }
 

@@ -1,10 +1,10 @@
-//! Windows whose symbols have become too long for every path.
+//! Blocks whose symbols have become too long for every path.
 
-use anabranch_policy::view::{TrafficClass, WindowView};
+use anabranch_policy::view::{BlockView, TrafficClass};
 
-use super::SendWindows;
+use super::SendBlocks;
 
-impl SendWindows {
+impl SendBlocks {
     /// A bound on the length of every symbol that is still needed, repairs included.
     pub fn widest(&self) -> u16 {
         self.widest
@@ -12,35 +12,35 @@ impl SendWindows {
 
     /// Makes [`widest`](Self::widest) exact, and returns it.
     pub fn measure(&mut self) -> u16 {
-        self.widest = self.windows.iter().map(|window| window.longest).max().unwrap_or(0);
+        self.widest = self.blocks.iter().map(|block| block.longest).max().unwrap_or(0);
         self.widest
     }
 
-    /// Lets go of all windows with symbols of more than `most` bytes; of all windows, if repairs of one may
+    /// Lets go of all blocks with symbols of more than `most` bytes; of all blocks, if repairs of one may
     /// cover symbols of another. `each` hears of every one; `symbol`
     /// gets class and bytes of every source that is not known to have arrived, and whether it was sent.
     pub fn release_oversized(
         &mut self,
         most: u16,
-        mut each: impl FnMut(&WindowView),
+        mut each: impl FnMut(&BlockView),
         mut symbol: impl FnMut(TrafficClass, &[u8], bool),
     ) {
         let all = self.slides() && self.measure() > most;
         let mut index = 0;
         while index < self.views.len() {
-            if self.windows[index].longest <= most && !all {
+            if self.blocks[index].longest <= most && !all {
                 index += 1;
                 continue;
             }
             let view = self.views.remove(index);
             each(&view);
-            let Some(window) = self.windows.remove(index) else { break };
-            for source in window.sources.iter().filter(|source| !source.state.received) {
+            let Some(block) = self.blocks.remove(index) else { break };
+            for source in block.sources.iter().filter(|source| !source.state.received) {
                 let bytes = source.bytes.get(..usize::from(source.length)).unwrap_or_default();
                 symbol(view.class, bytes, source.state.carried != 0);
             }
-            self.trail(view.id, &window);
-            self.recycle(window);
+            self.trail(view.id, &block);
+            self.recycle(block);
         }
         self.forget_history();
         self.measure();

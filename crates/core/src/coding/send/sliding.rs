@@ -1,22 +1,22 @@
-//! Repairs that slide along the stream: they may cover symbols of several windows, and be made while the
+//! Repairs that slide along the stream: they may cover symbols of several blocks, and be made while the
 //! newest still fills.
 
 use std::collections::VecDeque;
 
 use anabranch_policy::code::{CodeError, Coverage, Encoder};
-use anabranch_policy::view::{SymbolId, WindowId};
+use anabranch_policy::view::{BlockId, SymbolId};
 
-use super::window::Window;
-use super::{OutgoingSymbol, SendWindows};
-use crate::coding::USUAL_WINDOW;
+use super::block::Block;
+use super::{OutgoingSymbol, SendBlocks};
+use crate::coding::USUAL_BLOCK;
 use crate::path::sent::Carried;
 
-/// What a code that slides needs beside its windows.
+/// What a code that slides needs beside its blocks.
 #[derive(Debug)]
 pub(super) struct Sliding {
     /// Missing only while it works.
     encoder: Option<Box<dyn Encoder>>,
-    /// The newest symbols of retired windows, up to the first window that is not: the receiver keeps as
+    /// The newest symbols of retired blocks, up to the first block that is not: the receiver keeps as
     /// many below the first that it misses.
     history: VecDeque<(Box<[u8]>, u16)>,
     /// Most of them.
@@ -29,43 +29,43 @@ impl Sliding {
     }
 }
 
-impl SendWindows {
-    /// Whether repairs may overlap, and be made while the window fills.
+impl SendBlocks {
+    /// Whether repairs may overlap, and be made while the block fills.
     pub fn slides(&self) -> bool {
         self.limits.slides
     }
 
-    /// The next repairs of the window shall cover this, as far as it is kept.
-    pub fn set_coverage(&mut self, id: WindowId, coverage: Coverage) {
+    /// The next repairs of the block shall cover this, as far as it is kept.
+    pub fn set_coverage(&mut self, id: BlockId, coverage: Coverage) {
         if let Some(index) = self.index(id) {
-            self.windows[index].reach = Some(coverage);
+            self.blocks[index].reach = Some(coverage);
         }
     }
 
-    /// Notes what the newest repair of a window covers.
+    /// Notes what the newest repair of a block covers.
     pub(super) fn cover(&mut self, index: usize) {
         let Some(sliding) = &self.sliding else { return };
-        let (view, window) = (&self.views[index], &self.windows[index]);
+        let (view, block) = (&self.views[index], &self.blocks[index]);
         let whole = Coverage { first: view.first, count: view.sources };
-        let wanted = window.reach.unwrap_or(whole);
-        let most = self.max_sources(window.symbol_size).min(USUAL_WINDOW as u16);
+        let wanted = block.reach.unwrap_or(whole);
+        let most = self.max_sources(block.symbol_size).min(USUAL_BLOCK as u16);
         let newest = whole.end();
         let end = if view.closed { newest } else { wanted.end().clamp(view.first.0 + 1, newest) };
-        // It may wait in a queue until all windows before its own are retired.
+        // It may wait in a queue until all blocks before its own are retired.
         let kept = view.first.0.saturating_sub(sliding.most as u64);
         let least = self.oldest_needed().0.max(end.saturating_sub(most.into())).max(kept);
-        // What is missing may be any of a closed window, and its repairs have to make it good.
+        // What is missing may be any of a closed block, and its repairs have to make it good.
         let wanted = if view.closed { wanted.first.min(view.first) } else { wanted.first };
         let first = wanted.0.clamp(least, end - 1);
         let length = (first..end).filter_map(|id| self.source(id)).map(<[u8]>::len).max();
         let coverage = Coverage { first: SymbolId(first), count: (end - first) as u16 };
-        let window = &mut self.windows[index];
+        let block = &mut self.blocks[index];
         // Repairs that were taken back before they were sent have left their entries.
-        window.covered.truncate(window.repairs.len() - 1);
-        window.covered.push((coverage, length.unwrap_or(0) as u16));
+        block.covered.truncate(block.repairs.len() - 1);
+        block.covered.push((coverage, length.unwrap_or(0) as u16));
     }
 
-    /// Keeps no more symbols of retired windows than this: the receiver has to hold them too, within the
+    /// Keeps no more symbols of retired blocks than this: the receiver has to hold them too, within the
     /// credit that it grants.
     pub fn limit_history(&mut self, symbols: u64) {
         if let Some(sliding) = &mut self.sliding {
@@ -89,7 +89,7 @@ impl SendWindows {
         }
         let index = self.views.partition_point(|view| view.first.0 <= id).checked_sub(1)?;
         let at = usize::try_from(id - self.views[index].first.0).ok()?;
-        let source = self.windows[index].sources.get(at)?;
+        let source = self.blocks[index].sources.get(at)?;
         source.bytes.get(..usize::from(source.length))
     }
 
@@ -112,18 +112,18 @@ impl SendWindows {
         made
     }
 
-    fn sources_of(&self, coverage: Coverage) -> Result<[&[u8]; USUAL_WINDOW], CodeError> {
-        let mut list: [&[u8]; USUAL_WINDOW] = [&[]; USUAL_WINDOW];
+    fn sources_of(&self, coverage: Coverage) -> Result<[&[u8]; USUAL_BLOCK], CodeError> {
+        let mut list: [&[u8]; USUAL_BLOCK] = [&[]; USUAL_BLOCK];
         for (slot, id) in list.iter_mut().zip(coverage.first.0..coverage.end()) {
             *slot = self.source(id).ok_or(CodeError::Coverage)?;
         }
         Ok(list)
     }
 
-    /// Keeps the symbols of a window that is retired, which was the oldest.
-    pub(super) fn keep_history(&mut self, window: &mut Window) {
+    /// Keeps the symbols of a block that is retired, which was the oldest.
+    pub(super) fn keep_history(&mut self, block: &mut Block) {
         let Some(sliding) = &mut self.sliding else { return };
-        let sources = window.sources.drain(..);
+        let sources = block.sources.drain(..);
         sliding.history.extend(sources.map(|source| (source.bytes, source.length)));
         while sliding.history.len() > sliding.most {
             if let Some((bytes, _)) = sliding.history.pop_front() {

@@ -13,8 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::blind::Blind;
 use crate::coding::code;
-use crate::coding::receive::{Arrival, ReceiveWindows};
-use crate::coding::send::{OutgoingSymbol, SendWindows};
+use crate::coding::receive::{Arrival, ReceiveBlocks};
+use crate::coding::send::{OutgoingSymbol, SendBlocks};
 use crate::path::sent::Carried;
 
 const CAPACITY: usize = 48;
@@ -39,13 +39,13 @@ enum Belief {
     Lost,
 }
 
-/// Window, whether it is a repair, and symbol or key.
+/// Block, whether it is a repair, and symbol or key.
 type Name = (u64, bool, u64);
 
 fn name(carried: Carried) -> Name {
     match carried {
-        Carried::Source(window, id) => (window.0, false, id.0),
-        Carried::Repair(window, key) => (window.0, true, key.into()),
+        Carried::Source(block, id) => (block.0, false, id.0),
+        Carried::Repair(block, key) => (block.0, true, key.into()),
     }
 }
 
@@ -64,8 +64,8 @@ fn codes(name: &str) -> [Box<dyn ErasureCode>; 2] {
 struct Model {
     rng: Rng,
     resends: bool,
-    send: SendWindows,
-    receive: ReceiveWindows,
+    send: SendBlocks,
+    receive: ReceiveBlocks,
     packets: Vec<Packet>,
     /// In the channel; a packet may be there more than once.
     channel: Vec<usize>,
@@ -95,13 +95,13 @@ fn content(id: u64) -> Vec<u8> {
 impl Model {
     fn new(seed: u64, [sender, receiver]: [Box<dyn ErasureCode>; 2], credit: u64) -> Self {
         let resends = !sender.limits().repairs;
-        let mut send = SendWindows::new(sender, CAPACITY, u64::MAX);
+        let mut send = SendBlocks::new(sender, CAPACITY, u64::MAX);
         send.limit_history(credit / 4);
         Model {
             rng: Rng::new(seed),
             resends,
             send,
-            receive: ReceiveWindows::new(receiver, CAPACITY + 8, credit),
+            receive: ReceiveBlocks::new(receiver, CAPACITY + 8, credit),
             packets: Vec::new(),
             channel: Vec::new(),
             beliefs: BTreeMap::new(),
@@ -119,7 +119,7 @@ impl Model {
             self.close();
             return;
         }
-        if self.send.open_window().is_none() {
+        if self.send.open_block().is_none() {
             let most = if self.rng.chance(0.1) { 300 } else { 40 };
             let sources = 1 + self.rng.below(most) as u16;
             self.send.open(Time::ZERO, TrafficClass::Bulk, sources, CAPACITY as u16);
@@ -129,7 +129,7 @@ impl Model {
         }
     }
 
-    /// One more symbol of the open window; true if that is full.
+    /// One more symbol of the open block; true if that is full.
     fn push(&mut self) -> bool {
         let pushed = self.send.push(|id, buffer| {
             let bytes = content(id.0);
@@ -140,10 +140,10 @@ impl Model {
         if self.send.slides() && self.rng.chance(0.2) {
             let end = self.send.next_symbol().0;
             let count = 1 + self.rng.below(80.min(end)) as u16;
-            let window = taken.carried.window();
+            let block = taken.carried.block();
             let first = SymbolId(end - u64::from(count));
-            self.send.set_coverage(window, Coverage { first, count });
-            self.send.add_repairs(window, 1);
+            self.send.set_coverage(block, Coverage { first, count });
+            self.send.add_repairs(block, 1);
         }
         self.assign(taken);
         full
@@ -180,7 +180,7 @@ impl Model {
     fn transmit(&mut self, taken: &OutgoingSymbol, slot: u8) {
         let mut bytes = vec![0; usize::from(taken.length)];
         if self.send.write(taken, &mut bytes).is_err() {
-            // Only a window that has been recovered is gone.
+            // Only a block that has been recovered is gone.
             assert!(self.send.again(taken.carried).is_none());
             return;
         }
@@ -196,7 +196,7 @@ impl Model {
     fn send_due(&mut self) {
         let with_work = self.send.views().iter().find(|view| view.has_work()).map(|view| view.id);
         if let Some(id) = with_work
-            && let Some(taken) = self.send.take(Work::Window(id), 0)
+            && let Some(taken) = self.send.take(Work::Block(id), 0)
         {
             self.assign(taken);
         }
@@ -301,7 +301,7 @@ impl Model {
     }
 
     fn provision(&mut self, carried: Carried) {
-        let view = self.send.views().iter().find(|view| view.id == carried.window());
+        let view = self.send.views().iter().find(|view| view.id == carried.block());
         if let Some(view) = view.filter(|view| view.closed && !self.resends)
             && view.shortfall() > 0
         {
@@ -362,7 +362,7 @@ impl Model {
             let mut unknown = BTreeSet::new();
             for (number, belief) in &self.beliefs {
                 let packet = &self.packets[*number];
-                if packet.carried.window() == view.id && *belief == Belief::InFlight {
+                if packet.carried.block() == view.id && *belief == Belief::InFlight {
                     on_path[usize::from(packet.slot)] += 1;
                     unknown.insert(name(packet.carried));
                 }
@@ -370,7 +370,7 @@ impl Model {
             assert_eq!(view.in_flight_on[..PATHS as usize], on_path, "{view:?}");
             let mut queued_on = [0_u16; PATHS as usize];
             let mut queued = BTreeSet::new();
-            let here = |carried: Carried| carried.window() == view.id;
+            let here = |carried: Carried| carried.block() == view.id;
             for (taken, slot) in self.queued.iter().filter(|(taken, _)| here(taken.carried)) {
                 queued_on[usize::from(*slot)] += 1;
                 queued.insert(name(taken.carried));
@@ -412,7 +412,7 @@ impl Model {
             for view in views {
                 let first = Carried::Source(view.id, view.first);
                 self.provision(first);
-                while let Some(taken) = self.send.take(Work::Window(view.id), 0) {
+                while let Some(taken) = self.send.take(Work::Block(view.id), 0) {
                     let slot = self.rng.below(PATHS) as u8;
                     self.transmit(&taken, slot);
                 }
@@ -452,7 +452,7 @@ proptest! {
 
 /// So few arrive that every repair there is gets used up, and the symbols come round again.
 #[test]
-fn windows_wrap_around_when_repairs_run_out() {
+fn blocks_wrap_around_when_repairs_run_out() {
     let mut model = Model::new(7, codes("reed-solomon"), 100_000);
     for _ in 0..20 {
         model.produce();
@@ -470,9 +470,9 @@ fn windows_wrap_around_when_repairs_run_out() {
     model.settle();
 }
 
-/// Windows of more symbols than a byte can number, of a code that has no end of repairs.
+/// Blocks of more symbols than a byte can number, of a code that has no end of repairs.
 #[test]
-fn large_windows_are_recovered() {
+fn large_blocks_are_recovered() {
     let spec = PolicySpec::new("random-linear").with("sources", "1000");
     let code = || code::build(&spec).unwrap();
     let mut model = Model::new(11, [code(), code()], 100_000);

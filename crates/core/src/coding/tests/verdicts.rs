@@ -4,136 +4,136 @@ use anabranch_policy::code::Coverage;
 use anabranch_policy::view::SymbolId;
 
 use crate::coding::code;
-use crate::coding::receive::{Arrival, CodingViolation, ReceiveWindows};
+use crate::coding::receive::{Arrival, CodingViolation, ReceiveBlocks};
 
-fn receiver(credit: u64) -> ReceiveWindows {
-    ReceiveWindows::new(code::of_peer(None), 32, credit)
+fn receiver(credit: u64) -> ReceiveBlocks {
+    ReceiveBlocks::new(code::of_peer(None), 32, credit)
 }
 
-fn source(windows: &mut ReceiveWindows, id: u64, bytes: &[u8]) -> Result<Arrival, CodingViolation> {
-    windows.on_source(SymbolId(id), bytes, &mut |_| {})
+fn source(blocks: &mut ReceiveBlocks, id: u64, bytes: &[u8]) -> Result<Arrival, CodingViolation> {
+    blocks.on_source(SymbolId(id), bytes, &mut |_| {})
 }
 
 fn repair(
-    windows: &mut ReceiveWindows,
+    blocks: &mut ReceiveBlocks,
     (first, count): (u64, u16),
     key: u32,
     bytes: &[u8],
 ) -> Result<Arrival, CodingViolation> {
-    windows.on_repair(Coverage { first: SymbolId(first), count }, key, bytes, &mut |_| {})
+    blocks.on_repair(Coverage { first: SymbolId(first), count }, key, bytes, &mut |_| {})
 }
 
 #[test]
 fn credit_counts_from_the_floor() {
-    let mut windows = receiver(8);
-    assert_eq!(source(&mut windows, 7, b"x"), Ok(Arrival::New));
-    assert_eq!(source(&mut windows, 8, b"x"), Err(CodingViolation::Credit));
-    assert_eq!(source(&mut windows, u64::MAX, b"x"), Err(CodingViolation::Credit));
-    assert_eq!(repair(&mut windows, (6, 3), 0, b"x"), Err(CodingViolation::Credit));
-    assert_eq!(repair(&mut windows, (u64::MAX, 9), 0, b"x"), Err(CodingViolation::Credit));
+    let mut blocks = receiver(8);
+    assert_eq!(source(&mut blocks, 7, b"x"), Ok(Arrival::New));
+    assert_eq!(source(&mut blocks, 8, b"x"), Err(CodingViolation::Credit));
+    assert_eq!(source(&mut blocks, u64::MAX, b"x"), Err(CodingViolation::Credit));
+    assert_eq!(repair(&mut blocks, (6, 3), 0, b"x"), Err(CodingViolation::Credit));
+    assert_eq!(repair(&mut blocks, (u64::MAX, 9), 0, b"x"), Err(CodingViolation::Credit));
     for id in 0..4 {
-        assert_eq!(source(&mut windows, id, b"x"), Ok(Arrival::New));
+        assert_eq!(source(&mut blocks, id, b"x"), Ok(Arrival::New));
     }
-    assert_eq!(windows.new_limit(), None);
+    assert_eq!(blocks.new_limit(), None);
     // A floor above a hole does not count.
-    windows.raise_floor(6);
-    assert_eq!(windows.first_missing(), SymbolId(4));
-    assert_eq!(windows.new_limit(), Some(12));
-    assert_eq!(windows.new_limit(), None);
-    assert_eq!(source(&mut windows, 11, b"x"), Ok(Arrival::New));
-    assert_eq!(source(&mut windows, 12, b"x"), Err(CodingViolation::Credit));
-    assert_eq!(source(&mut windows, 2, b"x"), Ok(Arrival::Redundant));
+    blocks.raise_floor(6);
+    assert_eq!(blocks.first_missing(), SymbolId(4));
+    assert_eq!(blocks.new_limit(), Some(12));
+    assert_eq!(blocks.new_limit(), None);
+    assert_eq!(source(&mut blocks, 11, b"x"), Ok(Arrival::New));
+    assert_eq!(source(&mut blocks, 12, b"x"), Err(CodingViolation::Credit));
+    assert_eq!(source(&mut blocks, 2, b"x"), Ok(Arrival::Redundant));
 }
 
 #[test]
 fn symbols_have_the_agreed_length() {
-    let mut windows = receiver(8);
-    assert_eq!(source(&mut windows, 0, &[1; 33]), Err(CodingViolation::Length));
-    assert_eq!(repair(&mut windows, (0, 4), 0, &[1; 33]), Err(CodingViolation::Length));
-    assert_eq!(repair(&mut windows, (0, 4), 0, &[]), Err(CodingViolation::Length));
-    assert_eq!(repair(&mut windows, (0, 4), 0, &[1; 20]), Ok(Arrival::New));
-    assert_eq!(repair(&mut windows, (0, 4), 1, &[1; 21]), Err(CodingViolation::Length));
+    let mut blocks = receiver(8);
+    assert_eq!(source(&mut blocks, 0, &[1; 33]), Err(CodingViolation::Length));
+    assert_eq!(repair(&mut blocks, (0, 4), 0, &[1; 33]), Err(CodingViolation::Length));
+    assert_eq!(repair(&mut blocks, (0, 4), 0, &[]), Err(CodingViolation::Length));
+    assert_eq!(repair(&mut blocks, (0, 4), 0, &[1; 20]), Ok(Arrival::New));
+    assert_eq!(repair(&mut blocks, (0, 4), 1, &[1; 21]), Err(CodingViolation::Length));
 }
 
 #[test]
 fn keys_and_coverages_have_ranges() {
-    let mut windows = receiver(1000);
-    assert_eq!(repair(&mut windows, (0, 0), 0, b"x"), Err(CodingViolation::Coverage));
-    assert_eq!(repair(&mut windows, (0, 256), 0, b"x"), Err(CodingViolation::Coverage));
-    assert_eq!(repair(&mut windows, (0, 200), 55, b"x"), Err(CodingViolation::Key));
-    assert_eq!(repair(&mut windows, (0, 200), u32::MAX, b"x"), Err(CodingViolation::Key));
-    assert_eq!(repair(&mut windows, (0, 200), 54, b"x"), Ok(Arrival::New));
-    assert_eq!(repair(&mut windows, (0, 200), 54, b"y"), Ok(Arrival::Redundant));
+    let mut blocks = receiver(1000);
+    assert_eq!(repair(&mut blocks, (0, 0), 0, b"x"), Err(CodingViolation::Coverage));
+    assert_eq!(repair(&mut blocks, (0, 256), 0, b"x"), Err(CodingViolation::Coverage));
+    assert_eq!(repair(&mut blocks, (0, 200), 55, b"x"), Err(CodingViolation::Key));
+    assert_eq!(repair(&mut blocks, (0, 200), u32::MAX, b"x"), Err(CodingViolation::Key));
+    assert_eq!(repair(&mut blocks, (0, 200), 54, b"x"), Ok(Arrival::New));
+    assert_eq!(repair(&mut blocks, (0, 200), 54, b"y"), Ok(Arrival::Redundant));
     for overlapping in [(199, 2), (0, 199), (100, 1), (0, 201)] {
-        assert_eq!(repair(&mut windows, overlapping, 0, b"x"), Err(CodingViolation::Coverage));
+        assert_eq!(repair(&mut blocks, overlapping, 0, b"x"), Err(CodingViolation::Coverage));
     }
-    assert_eq!(repair(&mut windows, (200, 1), 0, b"x"), Ok(Arrival::New));
+    assert_eq!(repair(&mut blocks, (200, 1), 0, b"x"), Ok(Arrival::New));
 }
 
 #[test]
 fn a_repair_below_the_floor_cannot_be_used() {
-    let mut windows = receiver(100);
+    let mut blocks = receiver(100);
     for id in 0..10 {
-        assert_eq!(source(&mut windows, id, b"x"), Ok(Arrival::New));
+        assert_eq!(source(&mut blocks, id, b"x"), Ok(Arrival::New));
     }
-    windows.raise_floor(10);
-    assert_eq!(repair(&mut windows, (0, 10), 0, b"x"), Ok(Arrival::Redundant));
-    assert_eq!(repair(&mut windows, (8, 10), 0, b"x"), Err(CodingViolation::Coverage));
+    blocks.raise_floor(10);
+    assert_eq!(repair(&mut blocks, (0, 10), 0, b"x"), Ok(Arrival::Redundant));
+    assert_eq!(repair(&mut blocks, (8, 10), 0, b"x"), Err(CodingViolation::Coverage));
 }
 
 #[test]
 fn abandoning_frees_credit_only_from_the_floor_on() {
-    let mut windows = receiver(8);
+    let mut blocks = receiver(8);
     for id in 0..6 {
-        assert_eq!(source(&mut windows, id, b"x"), Ok(Arrival::New));
+        assert_eq!(source(&mut blocks, id, b"x"), Ok(Arrival::New));
     }
-    windows.abandon(SymbolId(3), 3);
-    assert_eq!(windows.new_limit(), None);
-    windows.abandon(SymbolId(0), 6);
-    assert_eq!(windows.new_limit(), Some(14));
+    blocks.abandon(SymbolId(3), 3);
+    assert_eq!(blocks.new_limit(), None);
+    blocks.abandon(SymbolId(0), 6);
+    assert_eq!(blocks.new_limit(), Some(14));
     // Nobody can give up what may not even be sent.
-    windows.abandon(SymbolId(0), u64::MAX);
-    assert_eq!((windows.first_missing(), windows.new_limit()), (SymbolId(14), Some(22)));
+    blocks.abandon(SymbolId(0), u64::MAX);
+    assert_eq!((blocks.first_missing(), blocks.new_limit()), (SymbolId(14), Some(22)));
 }
 
-/// A window that its sender took apart: neither its symbols nor its repairs matter any more.
+/// A block that its sender took apart: neither its symbols nor its repairs matter any more.
 #[test]
 fn abandoned_holes_are_not_waited_for() {
-    let mut windows = receiver(100);
+    let mut blocks = receiver(100);
     for id in [0, 1, 5, 9] {
-        assert_eq!(source(&mut windows, id, b"x"), Ok(Arrival::New));
+        assert_eq!(source(&mut blocks, id, b"x"), Ok(Arrival::New));
     }
-    assert_eq!(repair(&mut windows, (4, 4), 0, b"x"), Ok(Arrival::New));
-    assert_eq!(windows.deficits().count(), 1);
-    windows.abandon(SymbolId(4), 4);
-    assert_eq!((windows.first_missing(), windows.deficits().count()), (SymbolId(2), 0));
-    assert_eq!(source(&mut windows, 2, b"x"), Ok(Arrival::New));
-    assert_eq!(source(&mut windows, 3, b"x"), Ok(Arrival::New));
-    assert_eq!(windows.first_missing(), SymbolId(8));
+    assert_eq!(repair(&mut blocks, (4, 4), 0, b"x"), Ok(Arrival::New));
+    assert_eq!(blocks.deficits().count(), 1);
+    blocks.abandon(SymbolId(4), 4);
+    assert_eq!((blocks.first_missing(), blocks.deficits().count()), (SymbolId(2), 0));
+    assert_eq!(source(&mut blocks, 2, b"x"), Ok(Arrival::New));
+    assert_eq!(source(&mut blocks, 3, b"x"), Ok(Arrival::New));
+    assert_eq!(blocks.first_missing(), SymbolId(8));
     // What was under way when it was given up.
-    assert_eq!(source(&mut windows, 4, b"x"), Ok(Arrival::Redundant));
-    assert_eq!(repair(&mut windows, (4, 4), 1, b"x"), Ok(Arrival::Redundant));
-    windows.raise_floor(8);
-    assert_eq!(repair(&mut windows, (4, 4), 2, b"x"), Ok(Arrival::Redundant));
-    assert_eq!(source(&mut windows, 8, b"x"), Ok(Arrival::New));
-    assert_eq!(windows.first_missing(), SymbolId(10));
+    assert_eq!(source(&mut blocks, 4, b"x"), Ok(Arrival::Redundant));
+    assert_eq!(repair(&mut blocks, (4, 4), 1, b"x"), Ok(Arrival::Redundant));
+    blocks.raise_floor(8);
+    assert_eq!(repair(&mut blocks, (4, 4), 2, b"x"), Ok(Arrival::Redundant));
+    assert_eq!(source(&mut blocks, 8, b"x"), Ok(Arrival::New));
+    assert_eq!(blocks.first_missing(), SymbolId(10));
 }
 
 /// Repairs made of nothing decode to something, but once, and never more symbols than were missing.
 #[test]
 fn repairs_that_lie_deliver_no_symbol_twice() {
-    let mut windows = receiver(100);
+    let mut blocks = receiver(100);
     let mut delivered = 0;
     let coverage = Coverage { first: SymbolId(0), count: 4 };
     for key in 0..4 {
         let payload = [key as u8 + 1; 16];
-        windows.on_repair(coverage, key, &payload, &mut |_| delivered += 1).unwrap();
+        blocks.on_repair(coverage, key, &payload, &mut |_| delivered += 1).unwrap();
     }
     assert_eq!(delivered, 4);
-    assert_eq!(windows.first_missing(), SymbolId(4));
-    assert_eq!(windows.deficits().count(), 0);
+    assert_eq!(blocks.first_missing(), SymbolId(4));
+    assert_eq!(blocks.deficits().count(), 0);
     for id in 0..4 {
-        assert_eq!(source(&mut windows, id, b"the true content"), Ok(Arrival::Redundant));
+        assert_eq!(source(&mut blocks, id, b"the true content"), Ok(Arrival::Redundant));
     }
-    assert_eq!(repair(&mut windows, (0, 4), 9, b"x"), Ok(Arrival::Redundant));
+    assert_eq!(repair(&mut blocks, (0, 4), 9, b"x"), Ok(Arrival::Redundant));
 }

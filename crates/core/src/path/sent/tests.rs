@@ -68,7 +68,7 @@ fn symbols_are_known_by_packet_until_it_is_forgotten() {
     for number in 0..2000 {
         let count = draw(&mut state, 5);
         let symbols: Vec<Carried> =
-            (0..count).map(|n| Carried::Source(WindowId(n), SymbolId(number * 10 + n))).collect();
+            (0..count).map(|n| Carried::Source(BlockId(n), SymbolId(number * 10 + n))).collect();
         for symbol in symbols.iter().skip(1) {
             sent.carry_beside(*symbol);
         }

@@ -12,7 +12,7 @@ fn parameters() -> impl Strategy<Value = TransportParameters> {
             max_streams: credits.2,
             max_symbols: credits.3,
             max_udp_payload: sizes.0,
-            max_window: sizes.1,
+            max_block: sizes.1,
             max_paths: sizes.2,
             max_ack_delay: Duration::from_micros(times.0),
             idle_timeout: times.1.map(Duration::from_millis),

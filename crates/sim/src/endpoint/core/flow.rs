@@ -75,10 +75,10 @@ impl Flow for CoreFlow {
             coding: Some(CodingCounters {
                 sources: sent.sources,
                 repairs: sent.repairs,
-                windows: sent.windows,
+                blocks: sent.blocks,
                 wraps: sent.wraps,
                 repair_rounds: sent.repair_rounds,
-                live_windows: sent.live_at_openings,
+                live_blocks: sent.live_at_openings,
             }),
             ..seen
         }

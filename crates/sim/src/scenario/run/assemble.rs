@@ -88,13 +88,13 @@ impl<'a> Figures<'a> {
             let total = |of: fn(&CodingCounters) -> u64| {
                 self.total(|reading| reading.coding.as_ref().map_or(0, of))
             };
-            let windows = total(|coding| coding.windows);
+            let blocks = total(|coding| coding.blocks);
             figures.extend([
                 ("redundancy", share(total(|c| c.repairs), total(|c| c.sources))),
-                ("windows", windows),
+                ("blocks", blocks),
                 ("wraps", total(|coding| coding.wraps)),
                 ("repair_rounds", total(|coding| coding.repair_rounds)),
-                ("live_blocks_mean", share(total(|coding| coding.live_windows), windows)),
+                ("live_blocks_mean", share(total(|coding| coding.live_blocks), blocks)),
             ]);
         }
         if let Some(delays) = self.samples("packet_delay_s") {

@@ -28,7 +28,7 @@ impl Scheduler for Blest {
         let Some(fast) = view.paths.iter().min_by_key(|path| path.rtt.smoothed) else { return };
         // At most once per round trip of the fast path: those that hold the oldest data.
         let recent = self.penalised_at.is_some_and(|at| view.now < at + fast.rtt.smoothed);
-        let Some(oldest) = view.windows.first().filter(|_| !recent) else { return };
+        let Some(oldest) = view.blocks.first().filter(|_| !recent) else { return };
         self.penalised_at = Some(view.now);
         for path in view.paths.iter().filter(|path| path.rtt.smoothed > fast.rtt.smoothed) {
             if oldest.in_flight_on[usize::from(path.slot)] > 0 {

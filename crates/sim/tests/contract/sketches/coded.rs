@@ -72,7 +72,7 @@ pub fn blocks(observed: &[(Time, Observation)]) -> BTreeMap<u64, Block> {
     let mut blocks = BTreeMap::<u64, Block>::new();
     for (_, observation) in observed {
         match observation {
-            Observation::WindowClosed { first, sources, repairs, .. } => {
+            Observation::BlockClosed { first, sources, repairs, .. } => {
                 let block = blocks.entry(*first).or_default();
                 (block.sources, block.planned) = (*sources, *repairs);
             }

@@ -2,9 +2,9 @@
 //! they are expected to arrive first, allocated virtually until it is the asking path's turn.
 
 use anabranch_core::profiles::Profile;
-use anabranch_policy::redundancy::{RedundancyPolicy, RedundancyView, WindowShape};
+use anabranch_policy::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use anabranch_policy::scheduler::{Pick, Pull, Scheduler, Work};
-use anabranch_policy::view::{MAX_PATHS, PathView, SchedulerView, WindowId, WindowView};
+use anabranch_policy::view::{BlockId, BlockView, MAX_PATHS, PathView, SchedulerView};
 use anabranch_types::{PathId, Time};
 use core::time::Duration;
 
@@ -50,35 +50,35 @@ impl DeltaComplete {
     }
 }
 
-/// Symbols of a window on their way, by path.
-fn under_way(window: &WindowView) -> [u16; MAX_PATHS] {
-    core::array::from_fn(|slot| window.in_flight_on[slot] + window.queued_on[slot])
+/// Symbols of a block on their way, by path.
+fn under_way(block: &BlockView) -> [u16; MAX_PATHS] {
+    core::array::from_fn(|slot| block.in_flight_on[slot] + block.queued_on[slot])
 }
 
 impl RedundancyPolicy for DeltaComplete {
-    fn next_window(&mut self, view: &RedundancyView<'_>) -> WindowShape {
-        WindowShape { sources: BLOCK, repairs: 0, symbol_size: view.max_symbol_size }
+    fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape {
+        BlockShape { sources: BLOCK, repairs: 0, symbol_size: view.max_symbol_size }
     }
 
-    fn proactive(&mut self, window: &WindowView, view: &RedundancyView<'_>) -> u16 {
+    fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
         // The symbol that closes the block is not under way yet.
-        let symbols = under_way(window);
-        let unsent = window.deficit().saturating_sub(symbols.iter().sum());
-        self.more(symbols, window.deficit(), view.paths).saturating_sub(unsent)
+        let symbols = under_way(block);
+        let unsent = block.deficit().saturating_sub(symbols.iter().sum());
+        self.more(symbols, block.deficit(), view.paths).saturating_sub(unsent)
     }
 
     fn still_needed(
         &self,
-        window: &WindowView,
+        block: &BlockView,
         hypothetical: &[u16; MAX_PATHS],
         view: &RedundancyView<'_>,
     ) -> u16 {
-        let mut symbols = under_way(window);
+        let mut symbols = under_way(block);
         for (all, more) in symbols.iter_mut().zip(hypothetical) {
             *all += more;
         }
-        let due = window.due + window.proactive_left;
-        self.more(symbols, window.deficit(), view.paths).saturating_sub(due)
+        let due = block.due + block.proactive_left;
+        self.more(symbols, block.deficit(), view.paths).saturating_sub(due)
     }
 }
 
@@ -105,7 +105,7 @@ fn arrival(path: &PathView, more: u64, now: Time) -> f64 {
 #[derive(Clone, Copy, Debug)]
 enum Needed {
     Fresh,
-    Of(WindowId),
+    Of(BlockId),
     /// A repair of a block that is not cut yet.
     Later,
 }
@@ -114,9 +114,9 @@ enum Needed {
 struct Pending<'a, 'b> {
     view: &'a SchedulerView<'b>,
     fresh: u16,
-    /// The block in question: its place among the windows, then beyond them; sources that it lacks.
+    /// The block in question: its place among the blocks, then beyond them; sources that it lacks.
     place: usize,
-    block: WindowView,
+    block: BlockView,
     lacks: u16,
     handed: [u16; MAX_PATHS],
 }
@@ -124,7 +124,7 @@ struct Pending<'a, 'b> {
 impl<'a, 'b> Pending<'a, 'b> {
     fn new(view: &'a SchedulerView<'b>) -> Self {
         let fresh = view.fresh.symbols.min(1000) as u16;
-        let block = WindowView::default();
+        let block = BlockView::default();
         let mut pending =
             Pending { view, fresh, place: 0, block, lacks: 0, handed: [0; MAX_PATHS] };
         pending.turn_to(0);
@@ -132,14 +132,14 @@ impl<'a, 'b> Pending<'a, 'b> {
     }
 
     fn turn_to(&mut self, place: usize) {
-        let open = WindowView { planned: BLOCK, ..WindowView::default() };
-        let shown = self.view.windows.get(place).copied().unwrap_or(open);
+        let open = BlockView { planned: BLOCK, ..BlockView::default() };
+        let shown = self.view.blocks.get(place).copied().unwrap_or(open);
         let room = if shown.closed { 0 } else { shown.planned.saturating_sub(shown.sources) };
         self.place = place;
         self.lacks = room.min(self.fresh);
         // What is due or planned is what is being allocated: the question is put without it.
         let sources = shown.sources + self.lacks;
-        self.block = WindowView { sources, closed: true, due: 0, proactive_left: 0, ..shown };
+        self.block = BlockView { sources, closed: true, due: 0, proactive_left: 0, ..shown };
         self.handed = [0; MAX_PATHS];
     }
 
@@ -149,11 +149,11 @@ impl<'a, 'b> Pending<'a, 'b> {
             if self.lacks > 0 {
                 return Some(Needed::Fresh);
             }
-            let shown = self.view.windows.get(self.place);
+            let shown = self.view.blocks.get(self.place);
             if self.view.demand.still_needed(&self.block, &self.handed) > 0 {
                 return Some(match shown {
-                    Some(window) if window.has_work() => Needed::Of(window.id),
-                    Some(window) if window.closed => {
+                    Some(block) if block.has_work() => Needed::Of(block.id),
+                    Some(block) if block.closed => {
                         self.turn_to(self.place + 1);
                         continue;
                     }
@@ -192,7 +192,7 @@ impl Scheduler for Fmtcp {
             match symbol {
                 Needed::Fresh => picks.push(pick(Work::Fresh, 1, first.id.0)),
                 Needed::Of(id) if first.id == asking => {
-                    picks.push(pick(Work::Window(id), 1, asking.0));
+                    picks.push(pick(Work::Block(id), 1, asking.0));
                 }
                 _ => {}
             }

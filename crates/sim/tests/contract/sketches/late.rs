@@ -50,8 +50,8 @@ impl Scheduler for Late {
     }
 
     fn pull(&mut self, path: PathId, view: &SchedulerView<'_>, picks: &mut Vec<Pick>) -> Pull {
-        if let Some(window) = view.windows.iter().find(|window| window.has_work()) {
-            picks.push(pick(Work::Window(window.id), 1, path.0));
+        if let Some(block) = view.blocks.iter().find(|block| block.has_work()) {
+            picks.push(pick(Work::Block(block.id), 1, path.0));
             return Pull::Send("due");
         }
         let master = view.paths.iter().max_by_key(|path| path.rtt.smoothed);

@@ -25,11 +25,11 @@ impl Scheduler for Jittered {
             picks.push(pick(Work::Fresh, 1, path.0));
             return Pull::Send("original");
         }
-        let Some(window) = view.windows.iter().find(|window| window.uncopied(own) > 0) else {
+        let Some(block) = view.blocks.iter().find(|block| block.uncopied(own) > 0) else {
             return Pull::Idle("all copied");
         };
         let not_before = view.now + Duration::from_micros(self.rng.below(10_000));
-        picks.push(Pick { not_before, ..pick(Work::Copy(window.id), 1, path.0) });
+        picks.push(Pick { not_before, ..pick(Work::Copy(block.id), 1, path.0) });
         Pull::Send("copy")
     }
 }

@@ -1,8 +1,8 @@
 //! A sliding-window code: a repair after every few sources, over the newest of them.
 
 use anabranch_core::profiles::Profile;
-use anabranch_policy::redundancy::{self, RedundancyPolicy, RedundancyView, WindowShape};
-use anabranch_policy::view::{MAX_PATHS, WindowView};
+use anabranch_policy::redundancy::{self, BlockShape, RedundancyPolicy, RedundancyView};
+use anabranch_policy::view::{BlockView, MAX_PATHS};
 
 use super::coded::{departures, listed, profile, transfer};
 use crate::core::Core;
@@ -19,25 +19,25 @@ fn sliding() -> Profile {
 struct Within(Box<dyn RedundancyPolicy>);
 
 impl RedundancyPolicy for Within {
-    fn next_window(&mut self, view: &RedundancyView<'_>) -> WindowShape {
-        self.0.next_window(view)
+    fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape {
+        self.0.next_block(view)
     }
 
-    fn proactive(&mut self, window: &WindowView, view: &RedundancyView<'_>) -> u16 {
-        self.0.proactive(window, view)
+    fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
+        self.0.proactive(block, view)
     }
 
-    fn after_source(&mut self, window: &WindowView, view: &RedundancyView<'_>) -> u16 {
-        self.0.after_source(window, view)
+    fn after_source(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
+        self.0.after_source(block, view)
     }
 
     fn still_needed(
         &self,
-        window: &WindowView,
+        block: &BlockView,
         hypothetical: &[u16; MAX_PATHS],
         view: &RedundancyView<'_>,
     ) -> u16 {
-        self.0.still_needed(window, hypothetical, view)
+        self.0.still_needed(block, hypothetical, view)
     }
 }
 

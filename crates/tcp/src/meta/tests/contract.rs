@@ -1,7 +1,7 @@
 //! The contract between scheduler and engine, one clause a test.
 
 use anabranch_policy::scheduler::{Pick, Pull, SchedulerAction, SchedulerEvent, Work};
-use anabranch_policy::view::{Blocked, PathState, WindowId};
+use anabranch_policy::view::{BlockId, Blocked, PathState};
 use anabranch_types::PathId;
 
 use super::script::{Heard, Script, greedy, pick, sender};
@@ -119,7 +119,7 @@ fn an_idle_path_asks_again_once_something_has_changed() {
     let script = Script::new(move |path, _, picks| {
         *seen.lock().expect("unpoisoned") += 1;
         // What does not exist counts as nothing.
-        picks.push(pick(Work::Window(WindowId(9)), path.0));
+        picks.push(pick(Work::Block(BlockId(9)), path.0));
         Pull::Send("nonsense")
     });
     let mut sender = sender(&open(1 << 20), 1, script);
@@ -163,7 +163,7 @@ fn assignments_ahead_of_the_window_can_be_taken_back() {
         }
         SchedulerEvent::Acked(PathId(0)) => {
             assert_eq!(view.paths[1].bytes_queued, 10 * MSS);
-            assert_eq!(view.windows.iter().filter(|w| w.queued_on[1] == 1).count(), 10);
+            assert_eq!(view.blocks.iter().filter(|w| w.queued_on[1] == 1).count(), 10);
             vec![SchedulerAction::Unbind { path: PathId(1), keep: 2 }]
         }
         _ => vec![],
@@ -185,10 +185,10 @@ fn a_copy_is_of_the_chunk_that_is_named() {
         PathId(0) => greedy(path, view, picks),
         _ => {
             let Some(own) = view.path(path) else { return Pull::Idle("no path") };
-            let last = view.windows.iter().rev().find(|window| window.uncopied(own) > 0);
+            let last = view.blocks.iter().rev().find(|block| block.uncopied(own) > 0);
             let Some(last) = last else { return Pull::Idle("all copied") };
             picks.push(Pick { count: 3, ..pick(Work::Copy(last.id), 1) });
-            picks.push(pick(Work::Copy(WindowId(99)), 1));
+            picks.push(pick(Work::Copy(BlockId(99)), 1));
             Pull::Send("copy")
         }
     });
@@ -204,7 +204,7 @@ fn a_full_receiver_is_told_once_before_the_path_that_finds_out_asks() {
     let script = Script::new(|path, view, picks| {
         if view.fresh.blocked == Some(Blocked::FlowControl)
             && let Some(own) = view.path(path)
-            && let Some(oldest) = view.windows.first()
+            && let Some(oldest) = view.blocks.first()
             && !oldest.carried_by(own)
         {
             picks.push(pick(Work::Copy(oldest.id), path.0));
@@ -214,7 +214,7 @@ fn a_full_receiver_is_told_once_before_the_path_that_finds_out_asks() {
     })
     .acting(|event, view| match event {
         SchedulerEvent::ReceiverLimited => {
-            let slow = view.paths.iter().find(|path| view.windows[0].carried_by(path));
+            let slow = view.paths.iter().find(|path| view.blocks[0].carried_by(path));
             slow.map(|path| SchedulerAction::Penalise(path.id)).into_iter().collect()
         }
         _ => vec![],
@@ -264,7 +264,7 @@ fn events_come_in_their_order() {
     assert_eq!(leave(&mut sender, ms(40))[0], (0, 0));
     sender.handle_segment(ms(80), 0, &ack(4, 4, 1000));
     let events: Vec<_> = heard.lock().expect("unpoisoned").drain(..).map(|(_, e)| e).collect();
-    let recovered = (0..4).map(|id| SchedulerEvent::Recovered(WindowId(id)));
+    let recovered = (0..4).map(|id| SchedulerEvent::Recovered(BlockId(id)));
     assert_eq!(
         events,
         [SchedulerEvent::Acked(path)].into_iter().chain(recovered).collect::<Vec<_>>()
@@ -331,7 +331,7 @@ fn a_chunk_whose_offset_had_stood_for_another_is_sent_again() {
     let mut copies = 0;
     let script = Script::new(move |path, view, picks| {
         // Path 1 takes one chunk that is due, and no more.
-        if path == PathId(1) && (copies > 0 || !view.windows.iter().any(|w| w.has_work())) {
+        if path == PathId(1) && (copies > 0 || !view.blocks.iter().any(|w| w.has_work())) {
             return Pull::Idle("enough");
         }
         copies += u32::from(path == PathId(1));

@@ -1,7 +1,7 @@
 //! Whatever a scheduler does and whatever becomes of the subflows: every byte arrives once, in order.
 
 use anabranch_policy::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, Work};
-use anabranch_policy::view::{SchedulerView, WindowId};
+use anabranch_policy::view::{BlockId, SchedulerView};
 use anabranch_policy::{congestion, recovery};
 use anabranch_types::{PathId, Rng};
 use proptest::prelude::*;
@@ -19,12 +19,12 @@ struct Erratic {
 impl Erratic {
     fn pick(&mut self, view: &SchedulerView<'_>) -> Pick {
         let paths = view.paths.len() as u64 + 1;
-        let near = view.windows.first().map_or(0, |window| window.id.0) + self.rng.below(30);
-        let id = WindowId(near.saturating_sub(5));
+        let near = view.blocks.first().map_or(0, |block| block.id.0) + self.rng.below(30);
+        let id = BlockId(near.saturating_sub(5));
         Pick {
             work: match self.rng.below(3) {
                 0 => Work::Fresh,
-                1 => Work::Window(id),
+                1 => Work::Block(id),
                 _ => Work::Copy(id),
             },
             count: self.rng.below(4) as u16,

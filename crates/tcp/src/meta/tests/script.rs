@@ -80,8 +80,8 @@ pub(super) fn pick(work: Work, path: u32) -> Pick {
 
 /// Due work first, then new data; on the path that asks.
 pub(super) fn greedy(path: PathId, view: &SchedulerView<'_>, picks: &mut Vec<Pick>) -> Pull {
-    let due = view.windows.iter().find(|window| window.has_work());
-    let work = due.map(|window| Work::Window(window.id));
+    let due = view.blocks.iter().find(|block| block.has_work());
+    let work = due.map(|block| Work::Block(block.id));
     match work.or((view.fresh.symbols > 0).then_some(Work::Fresh)) {
         Some(work) => {
             picks.push(pick(work, path.0));

@@ -1,9 +1,9 @@
-//! One coding window of the sender: its symbols, and what is known of each.
+//! One coding block of the sender: its symbols, and what is known of each.
 
 use anabranch_policy::code::{Coverage, Encoder};
 use anabranch_types::Time;
 
-use super::super::USUAL_WINDOW;
+use super::super::USUAL_BLOCK;
 use super::super::pool::Pool;
 use super::repairs::Prepared;
 
@@ -24,7 +24,7 @@ pub(super) struct SymbolState {
     pub(super) queued: u16,
     /// Path slot that carried it last.
     pub(super) last: u8,
-    /// Its first packet belongs to the window's first transmission, and its fate is open.
+    /// Its first packet belongs to the block's first transmission, and its fate is open.
     pub(super) first_open: bool,
 }
 
@@ -35,7 +35,7 @@ impl SymbolState {
     }
 }
 
-/// A source symbol, kept until the window is recovered.
+/// A source symbol, kept until the block is recovered.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) bytes: Box<[u8]>,
@@ -43,9 +43,9 @@ pub(super) struct Source {
     pub(super) state: SymbolState,
 }
 
-/// What the sender keeps of a window beside its view.
+/// What the sender keeps of a block beside its view.
 #[derive(Debug)]
-pub(super) struct Window {
+pub(super) struct Block {
     pub(super) sources: Vec<Source>,
     pub(super) repairs: Vec<SymbolState>,
     pub(super) encoder: Box<dyn Encoder>,
@@ -74,21 +74,21 @@ pub(super) struct Window {
     pub(super) reported: u16,
     /// Acknowledged symbols beyond the rank reported: they told the receiver nothing new.
     pub(super) dependent: u16,
-    /// As many symbols as sources need not suffice: of the windows of a code that slides, that is said only
+    /// As many symbols as sources need not suffice: of the blocks of a code that slides, that is said only
     /// of the one that the receiver waits for.
     pub(super) doubtful: bool,
-    /// The receiver said that it has recovered the window.
+    /// The receiver said that it has recovered the block.
     pub(super) recovered: bool,
     /// Further repairs made due before this belong to the round that has begun.
     pub(super) round_ends: Time,
 }
 
-impl Window {
-    /// An empty window, with room for all that it usually holds.
+impl Block {
+    /// An empty block, with room for all that it usually holds.
     pub(super) fn new(encoder: Box<dyn Encoder>) -> Self {
-        Window {
-            sources: Vec::with_capacity(USUAL_WINDOW),
-            repairs: Vec::with_capacity(USUAL_WINDOW),
+        Block {
+            sources: Vec::with_capacity(USUAL_BLOCK),
+            repairs: Vec::with_capacity(USUAL_BLOCK),
             encoder,
             covered: Vec::new(),
             reach: None,
@@ -109,7 +109,7 @@ impl Window {
         }
     }
 
-    /// Empties the window for another use.
+    /// Empties the block for another use.
     pub(super) fn reset(&mut self, pool: &mut Pool) {
         for source in self.sources.drain(..) {
             pool.put(source.bytes);
@@ -133,7 +133,7 @@ impl Window {
         self.round_ends = Time::ZERO;
     }
 
-    /// Whether the receiver is known to have all `sources` of a closed window. Any code gives that to one
+    /// Whether the receiver is known to have all `sources` of a closed block. Any code gives that to one
     /// that holds the sources themselves, and those of which any symbols suffice to one that holds as many
     /// symbols; of others, only the receiver knows when its symbols do.
     pub(super) fn is_recovered(&self, sources: u16, any_symbols_suffice: bool) -> bool {
@@ -147,7 +147,7 @@ impl Window {
         self.acknowledged.saturating_sub(self.dependent).max(self.reported)
     }
 
-    /// The same, but less than `sources` as long as the window may not be recovered.
+    /// The same, but less than `sources` as long as the block may not be recovered.
     pub(super) fn received(&self, sources: u16, any_symbols_suffice: bool) -> u16 {
         if !self.doubtful || self.is_recovered(sources, any_symbols_suffice) {
             self.rank()
@@ -165,7 +165,7 @@ impl Window {
     }
 }
 
-/// A symbol within its window.
+/// A symbol within its block.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Symbol {
     /// By index.
