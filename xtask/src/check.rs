@@ -5,6 +5,7 @@ pub mod functions;
 pub mod imports;
 pub mod keywords;
 pub mod mask;
+pub mod retired;
 pub mod size;
 pub mod words;
 
@@ -12,7 +13,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// One Rust source file of the repository.
+/// One text file of the repository.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
     /// Where it is, from the top directory, with `/` between the parts.
@@ -38,12 +39,20 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Every `.rs` file below `root`, ordered by path. Build directories (`target`) and hidden
-/// directories are left out.
+/// Every `.rs` file below `root`, as [`files`] gives them.
+///
+/// # Errors
+/// As [`files`].
+pub fn source_files(root: &Path) -> Result<Vec<SourceFile>, String> {
+    files(root, &[".rs"])
+}
+
+/// Every file below `root` whose name ends in one of `endings`, ordered by path. Build directories
+/// (`target`) and hidden directories are left out.
 ///
 /// # Errors
 /// If a directory or file cannot be read, or a file is not UTF-8.
-pub fn source_files(root: &Path) -> Result<Vec<SourceFile>, String> {
+pub fn files(root: &Path, endings: &[&str]) -> Result<Vec<SourceFile>, String> {
     let mut files = Vec::new();
     let mut pending = vec![(root.to_path_buf(), String::new())];
     while let Some((directory, prefix)) = pending.pop() {
@@ -55,7 +64,7 @@ pub fn source_files(root: &Path) -> Result<Vec<SourceFile>, String> {
             let path = format!("{prefix}{name}");
             if kind.is_dir() && !name.starts_with('.') && name != "target" {
                 pending.push((entry.path(), format!("{path}/")));
-            } else if kind.is_file() && name.ends_with(".rs") {
+            } else if kind.is_file() && endings.iter().any(|ending| name.ends_with(ending)) {
                 let text = fs::read_to_string(entry.path()).map_err(|e| format!("{path}: {e}"))?;
                 files.push(SourceFile { path, text });
             }

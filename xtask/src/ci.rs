@@ -24,7 +24,7 @@ struct Outcome {
 const STEPS: &[Step] = &[
     Step { name: "fmt", about: "the formatter changes nothing", run: fmt },
     Step { name: "imports", about: "crates import along the arrows of the design", run: imports },
-    Step { name: "words", about: "the core names no protocol outside its profiles", run: words },
+    Step { name: "words", about: "no retired words; no protocols in the core", run: words },
     Step { name: "unsafe", about: "`unsafe` only in the erasure kernels", run: keywords },
     Step { name: "size", about: "files and functions of readable length", run: size },
     Step { name: "clippy", about: "no lint speaks", run: clippy },
@@ -130,7 +130,10 @@ fn imports(workspace: &Workspace) -> Result<String, String> {
 }
 
 fn words(workspace: &Workspace) -> Result<String, String> {
-    conclude(&check::words::check(&check::source_files(workspace.root())?), String::new())
+    let mut findings = check::words::check(&check::source_files(workspace.root())?);
+    let texts = check::files(workspace.root(), &[".rs", ".md", ".toml"])?;
+    findings.extend(check::retired::check(&texts));
+    conclude(&findings, String::new())
 }
 
 fn keywords(workspace: &Workspace) -> Result<String, String> {
