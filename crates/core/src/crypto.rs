@@ -54,7 +54,7 @@ pub trait Crypto: fmt::Debug + Send {
         peer: &PublicKey,
         payload: &[u8],
         message: &mut Vec<u8>,
-    ) -> Result<Box<dyn Initiator>, CryptoError>;
+    ) -> Result<Box<dyn InitiatorState>, CryptoError>;
 
     /// Reads a first Noise message.
     fn accept(&mut self, message: &[u8]) -> Result<Accepted, CryptoError>;
@@ -83,11 +83,11 @@ pub struct Accepted {
     /// Its payload.
     pub payload: Vec<u8>,
     /// What completes the handshake.
-    pub responder: Box<dyn Responder>,
+    pub responder: Box<dyn ResponderState>,
 }
 
 /// The responder between the two messages.
-pub trait Responder: fmt::Debug + Send {
+pub trait ResponderState: fmt::Debug + Send {
     /// Writes the second message, carrying `payload`, after what `message` holds.
     fn respond(
         self: Box<Self>,
@@ -97,7 +97,7 @@ pub trait Responder: fmt::Debug + Send {
 }
 
 /// The initiator between the two messages.
-pub trait Initiator: fmt::Debug + Send {
+pub trait InitiatorState: fmt::Debug + Send {
     /// Reads the second message. A forged message is an error and leaves the state as it was.
     fn finish(&mut self, message: &[u8]) -> Result<(Vec<u8>, Session), CryptoError>;
 }

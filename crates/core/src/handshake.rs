@@ -1,32 +1,32 @@
 //! The handshake, without sockets: message layouts, the initiator's timer, the responder's tables.
 //!
-//! [`Initiating`] holds one Initiation and sends the same bytes on every path until a Response
-//! arrives. [`Responding`] sees every Initiation of an endpoint and decides, in this order and as
+//! [`Initiator`] holds one Initiation and sends the same bytes on every path until a Response
+//! arrives. [`Responder`] sees every Initiation of an endpoint and decides, in this order and as
 //! cheaply as possible, whether to drop it, repeat an earlier answer, ask for a cookie, or hand a
 //! [`Candidate`] to the endpoint. The layouts are those of `docs/spec/wire-0.md`.
 
-mod bucket;
 mod cookie;
-mod copies;
 #[cfg(any(test, feature = "testing"))]
 mod fuzz;
-mod initiating;
+mod initiator;
 pub mod message;
+mod rate_limit;
 mod replay;
-mod responding;
-mod sources;
+mod responder;
+mod response_cache;
 #[cfg(test)]
 mod tests;
+mod token_bucket;
 
-pub use bucket::TokenBucket;
 #[doc(hidden)]
 #[cfg(any(test, feature = "testing"))]
 pub use fuzz::{fuzz_message, fuzz_seeds};
-pub use initiating::{Established, Initiating, Opening, Schedule};
-pub use responding::{
-    AcceptError, Accepting, Candidate, DropReason, Outcome, Permitted, ResponderConfig, Responding,
+pub use initiator::{Established, Initiator, Opening, Schedule};
+pub use rate_limit::Source;
+pub use responder::{
+    AcceptError, Accepting, Candidate, DropReason, Outcome, Permitted, Responder, ResponderConfig,
 };
-pub use sources::Source;
+pub use token_bucket::TokenBucket;
 
 use crate::crypto::CryptoError;
 use core::fmt;

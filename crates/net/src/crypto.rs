@@ -16,7 +16,7 @@ mod tests;
 pub use keys::{KeyError, SecretKey};
 
 use anabranch_core::crypto::{
-    Accepted, Crypto, CryptoError, Initiator, MacPurpose, PublicKey, Session,
+    Accepted, Crypto, CryptoError, InitiatorState, MacPurpose, PublicKey, Session,
 };
 use cookie::CookieBox;
 use ring::hmac;
@@ -60,7 +60,7 @@ impl Crypto for NoiseCrypto {
         peer: &PublicKey,
         payload: &[u8],
         message: &mut Vec<u8>,
-    ) -> Result<Box<dyn Initiator>, CryptoError> {
+    ) -> Result<Box<dyn InitiatorState>, CryptoError> {
         noise::initiate(&self.secret, peer, payload, message)
     }
 

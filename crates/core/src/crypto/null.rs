@@ -2,8 +2,8 @@
 //! authentication tag. For the simulator and for wasm, where packets cross no network.
 
 use super::{
-    Accepted, Crypto, CryptoError, Initiator, MacPurpose, Opener, PublicKey, Responder, Sealer,
-    Session, TAG_LEN,
+    Accepted, Crypto, CryptoError, InitiatorState, MacPurpose, Opener, PublicKey, ResponderState,
+    Sealer, Session, TAG_LEN,
 };
 use anabranch_types::PathId;
 
@@ -71,7 +71,7 @@ impl Crypto for NullCrypto {
         peer: &PublicKey,
         payload: &[u8],
         message: &mut Vec<u8>,
-    ) -> Result<Box<dyn Initiator>, CryptoError> {
+    ) -> Result<Box<dyn InitiatorState>, CryptoError> {
         let start = message.len();
         self.handshakes += 1;
         let mut ephemeral = [0; EPHEMERAL_LEN];
@@ -138,7 +138,7 @@ struct NullInitiator {
     key_limit: u64,
 }
 
-impl Initiator for NullInitiator {
+impl InitiatorState for NullInitiator {
     fn finish(&mut self, message: &[u8]) -> Result<(Vec<u8>, Session), CryptoError> {
         let body_len = message.len().checked_sub(TAG_LEN).ok_or(CryptoError)?;
         let (body, end) = message.split_at(body_len);
@@ -155,7 +155,7 @@ struct NullResponder {
     key_limit: u64,
 }
 
-impl Responder for NullResponder {
+impl ResponderState for NullResponder {
     fn respond(
         self: Box<Self>,
         payload: &[u8],

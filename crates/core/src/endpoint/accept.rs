@@ -18,7 +18,7 @@ impl Router {
         let under_load = self.replies.len() >= MAX_REPLIES / 2
             || self.half_open.len() >= self.config.max_half_open.div_ceil(2);
         let outcome =
-            self.responding.handle(self.crypto.as_mut(), now, address.remote, payload, under_load);
+            self.responder.handle(self.crypto.as_mut(), now, address.remote, payload, under_load);
         match outcome {
             // Unread refusals are capped, so that unauthenticated senders cannot grow the queue.
             Outcome::Drop(why) if self.events.len() < MAX_REFUSED => {
@@ -48,7 +48,7 @@ impl Router {
         }
         let Some(id) = self.free_id() else { return };
         let ours = self.config.profile.parameters(&self.config.transport).encode();
-        let Ok(accepting) = self.responding.accept(self.crypto.as_ref(), now, candidate, id, &ours)
+        let Ok(accepting) = self.responder.accept(self.crypto.as_ref(), now, candidate, id, &ours)
         else {
             return;
         };

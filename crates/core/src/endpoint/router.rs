@@ -10,7 +10,7 @@ use super::{ConnectConfig, ConnectError, EndpointConfig, Handle};
 use crate::connection::{Connection, Earliest, Setup, TimeoutReason, Transmit};
 use crate::crypto::{Crypto, PublicKey, Session};
 use crate::handshake::message::{CookieReply, Response};
-use crate::handshake::{DropReason, Initiating, Opening, Permitted, Responding};
+use crate::handshake::{DropReason, Initiator, Opening, Permitted, Responder};
 use crate::path::received::Ecn;
 use crate::path::{PathAddress, SocketId};
 use crate::wire::{ConnectionId, PacketKind, Role, TransportParameters};
@@ -41,7 +41,7 @@ pub enum RouterEvent {
 
 #[derive(Debug)]
 struct Attempt {
-    initiating: Initiating,
+    initiator: Initiator,
     config: ConnectConfig,
     next_path: usize,
 }
@@ -53,7 +53,7 @@ pub struct Router {
     pub(super) config: EndpointConfig,
     pub(super) crypto: Box<dyn Crypto>,
     pub(super) rng: Rng,
-    pub(super) responding: Responding,
+    pub(super) responder: Responder,
     attempts: BTreeMap<u32, Attempt>,
     /// Who asked for each connection, and with whom it is.
     pub(super) connections: BTreeMap<u32, (Role, PublicKey)>,
@@ -71,7 +71,7 @@ impl Router {
         let (rate, burst) = (config.responder.rate, config.responder.burst);
         Router {
             half_open: HalfOpen::new(config.max_half_open, rate, burst),
-            responding: Responding::new(config.responder.clone(), now, cookie_rng),
+            responder: Responder::new(config.responder.clone(), now, cookie_rng),
             config,
             crypto,
             rng,
@@ -91,7 +91,7 @@ impl Router {
 
     /// Replaces the list of who may connect.
     pub fn set_permitted(&mut self, permitted: Permitted) {
-        self.responding.set_permitted(permitted);
+        self.responder.set_permitted(permitted);
     }
 
     /// Starts connecting. [`RouterEvent::Begun`] or `Failed` tells how it went.
@@ -108,13 +108,13 @@ impl Router {
         let opening =
             Opening { peer: config.peer, local_id: id, timestamp, parameters: &parameters };
         let rng = Rng::new(self.rng.next_u64());
-        let mut initiating =
-            Initiating::new(self.crypto.as_mut(), opening, self.config.schedule, now, rng)
+        let mut initiator =
+            Initiator::new(self.crypto.as_mut(), opening, self.config.schedule, now, rng)
                 .map_err(|_| ConnectError::Crypto)?;
         for index in 0..config.paths.len() {
-            initiating.add_path(PathId(index as u32), now);
+            initiator.add_path(PathId(index as u32), now);
         }
-        self.attempts.insert(id, Attempt { initiating, config, next_path: 0 });
+        self.attempts.insert(id, Attempt { initiator, config, next_path: 0 });
         Ok(Handle(id))
     }
 
@@ -160,7 +160,7 @@ impl Router {
             // Copies come back on every path that works; the connection knows the bytes that count.
             return Route::Answer(Handle(id));
         };
-        let Ok(established) = attempt.initiating.on_response(self.crypto.as_ref(), payload) else {
+        let Ok(established) = attempt.initiator.on_response(self.crypto.as_ref(), payload) else {
             return Route::Nowhere;
         };
         let Some(attempt) = self.attempts.remove(&id) else { return Route::Nowhere };
@@ -225,7 +225,7 @@ impl Router {
         };
         // A refused cookie changes nothing: the message is simply repeated on its timer.
         let path = PathId(index as u32);
-        let _ = attempt.initiating.on_cookie_reply(self.crypto.as_ref(), path, now, payload);
+        let _ = attempt.initiator.on_cookie_reply(self.crypto.as_ref(), path, now, payload);
     }
 
     /// The next datagram of a handshake to send; its payload is put into `buffer`, which must hold 1500
@@ -260,7 +260,7 @@ impl Router {
                 self.attempt_packet.clear();
                 let path = PathId(index as u32);
                 let packet = &mut self.attempt_packet;
-                if attempt.initiating.poll(self.crypto.as_ref(), path, now, packet) {
+                if attempt.initiator.poll(self.crypto.as_ref(), path, now, packet) {
                     attempt.next_path = index + 1;
                     return copy_out(address, packet, buffer);
                 }
@@ -273,7 +273,7 @@ impl Router {
     pub fn next_timeout(&self) -> Option<Time> {
         let mut earliest = Earliest::default();
         for attempt in self.attempts.values() {
-            earliest.add(Some(attempt.initiating.next_timeout()), TimeoutReason::Handshake);
+            earliest.add(Some(attempt.initiator.next_timeout()), TimeoutReason::Handshake);
         }
         earliest.add(self.half_open.next_timeout(), TimeoutReason::Handshake);
         earliest.get().map(|(time, _)| time)
@@ -289,7 +289,7 @@ impl Router {
     pub(super) fn drop_attempts(&mut self, now: Time) {
         let events = &mut self.events;
         self.attempts.retain(|id, attempt| {
-            let expired = attempt.initiating.has_expired(now);
+            let expired = attempt.initiator.has_expired(now);
             if expired {
                 events.push_back(RouterEvent::Failed(Handle(*id)));
             }

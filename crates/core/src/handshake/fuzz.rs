@@ -1,5 +1,5 @@
 use super::message::{CookieReply, Initiation, MAC_LEN, Response, append_mac1};
-use super::{Initiating, Opening, Outcome, Permitted, ResponderConfig, Responding, Schedule};
+use super::{Initiator, Opening, Outcome, Permitted, Responder, ResponderConfig, Schedule};
 use crate::crypto::null::NullCrypto;
 use crate::crypto::{Crypto, PublicKey};
 use crate::wire::TransportParameters;
@@ -14,17 +14,17 @@ pub fn fuzz_message(data: &[u8]) {
     let mut server = NullCrypto::new([1; 32]);
     let mut client = NullCrypto::new([2; 32]);
     let config = ResponderConfig { permitted: Permitted::Anyone, ..ResponderConfig::default() };
-    let mut responding = Responding::new(config, Time::ZERO, Rng::new(1));
+    let mut responder = Responder::new(config, Time::ZERO, Rng::new(1));
     let opening =
         Opening { peer: server.public_key(), local_id: 7, timestamp: 1, parameters: b"fuzz" };
-    let Ok(mut initiating) =
-        Initiating::new(&mut client, opening, Schedule::default(), Time::ZERO, Rng::new(2))
+    let Ok(mut initiator) =
+        Initiator::new(&mut client, opening, Schedule::default(), Time::ZERO, Rng::new(2))
     else {
         return;
     };
     let path = PathId(0);
-    initiating.add_path(path, Time::ZERO);
-    initiating.poll(&client, path, Time::ZERO, &mut Vec::new());
+    initiator.add_path(path, Time::ZERO);
+    initiator.poll(&client, path, Time::ZERO, &mut Vec::new());
     let for_server = with_mac1(&server, &server.public_key(), data);
     let for_client = with_mac1(&client, &client.public_key(), data);
     let authentic = with_payload(&mut client, &server.public_key(), data);
@@ -33,20 +33,20 @@ pub fn fuzz_message(data: &[u8]) {
         let _ = Initiation::parse(bytes);
         let _ = Response::parse(bytes);
         let _ = CookieReply::parse(bytes);
-        let _ = initiating.on_response(&client, bytes);
-        let _ = initiating.on_cookie_reply(&client, path, Time::ZERO, bytes);
+        let _ = initiator.on_response(&client, bytes);
+        let _ = initiator.on_cookie_reply(&client, path, Time::ZERO, bytes);
         for under_load in [false, true] {
-            respond(&mut responding, &mut server, bytes, under_load);
+            respond(&mut responder, &mut server, bytes, under_load);
         }
     }
 }
 
-fn respond(responding: &mut Responding, server: &mut NullCrypto, bytes: &[u8], under_load: bool) {
+fn respond(responder: &mut Responder, server: &mut NullCrypto, bytes: &[u8], under_load: bool) {
     let remote = SocketAddr::from((Ipv4Addr::LOCALHOST, 4000));
-    let sent = match responding.handle(server, Time::ZERO, remote, bytes, under_load) {
+    let sent = match responder.handle(server, Time::ZERO, remote, bytes, under_load) {
         Outcome::Drop(_) => 0,
         Outcome::Reply(reply) => reply.len(),
-        Outcome::Candidate(candidate) => responding
+        Outcome::Candidate(candidate) => responder
             .accept(server, Time::ZERO, candidate, 9, &[0; 100])
             .map_or(0, |accepting| accepting.response.len()),
     };

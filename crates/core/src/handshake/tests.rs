@@ -12,7 +12,7 @@ const LTE: PathId = PathId(1);
 
 struct Client {
     crypto: NullCrypto,
-    attempt: Initiating,
+    attempt: Initiator,
 }
 
 impl Client {
@@ -38,10 +38,10 @@ fn attempt(
     timestamp: u64,
     now: Time,
     parameters: &[u8],
-) -> Result<Initiating, HandshakeError> {
+) -> Result<Initiator, HandshakeError> {
     let opening =
         Opening { peer: PublicKey([9; 32]), local_id: 0xc11e_4701, timestamp, parameters };
-    let mut attempt = Initiating::new(crypto, opening, Schedule::default(), now, Rng::new(5))?;
+    let mut attempt = Initiator::new(crypto, opening, Schedule::default(), now, Rng::new(5))?;
     attempt.add_path(WIFI, now);
     attempt.add_path(LTE, now);
     Ok(attempt)
@@ -49,14 +49,14 @@ fn attempt(
 
 struct Server {
     crypto: NullCrypto,
-    responding: Responding,
+    responder: Responder,
     accepted: Vec<Session>,
 }
 
 impl Server {
     fn new(config: ResponderConfig) -> Self {
-        let responding = Responding::new(config, Time::ZERO, Rng::new(6));
-        Server { crypto: NullCrypto::new([9; 32]), responding, accepted: Vec::new() }
+        let responder = Responder::new(config, Time::ZERO, Rng::new(6));
+        Server { crypto: NullCrypto::new([9; 32]), responder, accepted: Vec::new() }
     }
 
     fn open() -> Self {
@@ -71,13 +71,13 @@ impl Server {
         bytes: &[u8],
         under_load: bool,
     ) -> Result<Vec<u8>, DropReason> {
-        match self.responding.handle(&mut self.crypto, now, remote, bytes, under_load) {
+        match self.responder.handle(&mut self.crypto, now, remote, bytes, under_load) {
             Outcome::Drop(reason) => Err(reason),
             Outcome::Reply(reply) => Ok(reply),
             Outcome::Candidate(candidate) => {
                 assert_eq!(candidate.parameters, b"client parameters");
                 let accepting = self
-                    .responding
+                    .responder
                     .accept(&self.crypto, now, candidate, 0x5e7, b"server parameters")
                     .unwrap();
                 self.accepted.push(accepting.session);
@@ -439,7 +439,7 @@ fn the_tables_are_bounded() {
         let initiation = Client::new(key, 100, now).send(WIFI, now);
         server.receive(now, host(key.into()), &initiation, false).unwrap();
     }
-    assert_eq!(server.responding.table_sizes(), (3, 5));
+    assert_eq!(server.responder.table_sizes(), (3, 5));
 }
 
 #[test]
@@ -450,14 +450,14 @@ fn messages_longer_than_a_path_carries_are_refused() {
     let mut server = Server::open();
     let initiation = Client::new(1, 100, Time::ZERO).send(WIFI, Time::ZERO);
     let outcome =
-        server.responding.handle(&mut server.crypto, Time::ZERO, address(1), &initiation, false);
+        server.responder.handle(&mut server.crypto, Time::ZERO, address(1), &initiation, false);
     let Outcome::Candidate(candidate) = outcome else { panic!("{outcome:?}") };
     let refused = server
-        .responding
+        .responder
         .accept(&server.crypto, Time::ZERO, candidate, 1, &vec![0; 3 * initiation.len()])
         .unwrap_err();
     assert_eq!(refused, AcceptError::TooLong);
-    assert_eq!(server.responding.table_sizes(), (0, 0), "the same message may be tried again");
+    assert_eq!(server.responder.table_sizes(), (0, 0), "the same message may be tried again");
 }
 
 #[test]

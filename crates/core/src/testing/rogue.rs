@@ -12,7 +12,7 @@ use crate::connection::{CloseReason, Connection, Event};
 use crate::crypto::null::NullCrypto;
 use crate::crypto::{Session, TAG_LEN};
 use crate::endpoint::{Datagram, Endpoint, EndpointConfig, EndpointEvent, Handle};
-use crate::handshake::{Initiating, Opening, Permitted, Schedule};
+use crate::handshake::{Initiator, Opening, Permitted, Schedule};
 use crate::path::SocketId;
 use crate::path::received::Ecn;
 use crate::profiles::Profile;
@@ -64,18 +64,18 @@ impl Rogue {
             parameters: &parameters.encode(),
         };
         let rng = Rng::new(1);
-        let mut initiating = Initiating::new(&mut ours, opening, Schedule::default(), now, rng)
+        let mut initiator = Initiator::new(&mut ours, opening, Schedule::default(), now, rng)
             .expect("the message is short");
-        initiating.add_path(PathId(0), now);
+        initiator.add_path(PathId(0), now);
         let mut message = Vec::new();
-        initiating.poll(&ours, PathId(0), now, &mut message);
+        initiator.poll(&ours, PathId(0), now, &mut message);
         let payload = message.as_mut_slice();
         let (socket, ecn) = (SocketId(0), Ecn::NotEct);
         victim.handle_datagram(now, Datagram { socket, remote: address(0), ecn, payload });
         let mut buffer = vec![0; 2048];
         let response = victim.poll_transmit(now, &|_| true, &mut buffer).expect("an answer");
         let established =
-            initiating.on_response(&ours, &buffer[..response.len]).expect("a true answer");
+            initiator.on_response(&ours, &buffer[..response.len]).expect("a true answer");
         let handle = victim.handles().next().expect("a connection");
         let mut rogue = Rogue {
             victim,

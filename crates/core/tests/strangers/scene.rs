@@ -1,9 +1,11 @@
 //! A victim, a client that it serves, and strangers, in virtual time on a network without delay.
 
 use anabranch_core::crypto::null::NullCrypto;
-use anabranch_core::crypto::{Accepted, Crypto, CryptoError, Initiator, MacPurpose, PublicKey};
+use anabranch_core::crypto::{
+    Accepted, Crypto, CryptoError, InitiatorState, MacPurpose, PublicKey,
+};
 use anabranch_core::endpoint::{Endpoint, EndpointConfig};
-use anabranch_core::handshake::{Initiating, Opening, Permitted, Schedule};
+use anabranch_core::handshake::{Initiator, Opening, Permitted, Schedule};
 use anabranch_core::path::received::Ecn;
 use anabranch_core::profiles::Profile;
 use anabranch_core::testing::{Network, Pair, Sent, endpoint};
@@ -64,7 +66,7 @@ impl Crypto for Counting {
         peer: &PublicKey,
         payload: &[u8],
         message: &mut Vec<u8>,
-    ) -> Result<Box<dyn Initiator>, CryptoError> {
+    ) -> Result<Box<dyn InitiatorState>, CryptoError> {
         self.crypto.initiate(peer, payload, message)
     }
 
@@ -96,7 +98,7 @@ impl Crypto for Counting {
 /// Somebody who knows the victim's public key and has a key of his own.
 pub struct Stranger {
     crypto: NullCrypto,
-    initiating: Initiating,
+    initiator: Initiator,
 }
 
 impl Stranger {
@@ -112,21 +114,21 @@ impl Stranger {
             parameters: &parameters,
         };
         let (schedule, rng) = (Schedule::default(), Rng::new(number));
-        let mut initiating =
-            Initiating::new(&mut crypto, opening, schedule, Time::ZERO, rng).unwrap();
-        initiating.add_path(PathId(0), Time::ZERO);
-        Stranger { crypto, initiating }
+        let mut initiator =
+            Initiator::new(&mut crypto, opening, schedule, Time::ZERO, rng).unwrap();
+        initiator.add_path(PathId(0), Time::ZERO);
+        Stranger { crypto, initiator }
     }
 
     /// The first message, if it is due.
     pub fn send(&mut self, now: Time) -> Option<Vec<u8>> {
         let mut out = Vec::new();
-        self.initiating.poll(&self.crypto, PathId(0), now, &mut out).then_some(out)
+        self.initiator.poll(&self.crypto, PathId(0), now, &mut out).then_some(out)
     }
 
     /// The first message with the cookie of this reply, if it is one for this stranger.
     pub fn on_cookie(&mut self, now: Time, reply: &[u8]) -> Option<Vec<u8>> {
-        self.initiating.on_cookie_reply(&self.crypto, PathId(0), now, reply).ok()?;
+        self.initiator.on_cookie_reply(&self.crypto, PathId(0), now, reply).ok()?;
         self.send(now)
     }
 }

@@ -2,7 +2,9 @@
 
 use super::schedule::Secret;
 use super::{SecretKey, session};
-use anabranch_core::crypto::{Accepted, CryptoError, Initiator, PublicKey, Responder, Session};
+use anabranch_core::crypto::{
+    Accepted, CryptoError, InitiatorState, PublicKey, ResponderState, Session,
+};
 use snow::{Builder, HandshakeState};
 use zeroize::Zeroize;
 
@@ -19,7 +21,7 @@ pub(super) fn initiate(
     peer: &PublicKey,
     payload: &[u8],
     message: &mut Vec<u8>,
-) -> Result<Box<dyn Initiator>, CryptoError> {
+) -> Result<Box<dyn InitiatorState>, CryptoError> {
     let mut state = builder(secret)?
         .remote_public_key(&peer.0)
         .and_then(Builder::build_initiator)
@@ -52,7 +54,7 @@ struct NoiseInitiator {
     state: HandshakeState,
 }
 
-impl Initiator for NoiseInitiator {
+impl InitiatorState for NoiseInitiator {
     fn finish(&mut self, message: &[u8]) -> Result<(Vec<u8>, Session), CryptoError> {
         let payload = read(&mut self.state, message)?;
         Ok((payload, split(&mut self.state)?))
@@ -64,7 +66,7 @@ struct NoiseResponder {
     state: HandshakeState,
 }
 
-impl Responder for NoiseResponder {
+impl ResponderState for NoiseResponder {
     fn respond(
         mut self: Box<Self>,
         payload: &[u8],

@@ -2,7 +2,7 @@ use super::keys::{KeyError, format_public_key, parse_public_key};
 use super::{NoiseCrypto, SecretKey};
 use anabranch_core::crypto::{Crypto, MacPurpose, PublicKey, Session, TAG_LEN};
 use anabranch_core::handshake::{
-    Initiating, Opening, Outcome, Permitted, ResponderConfig, Responding, Schedule,
+    Initiator, Opening, Outcome, Permitted, Responder, ResponderConfig, Schedule,
 };
 use anabranch_types::{PathId, Rng, Time};
 use proptest::prelude::*;
@@ -291,7 +291,7 @@ fn key_files_are_private_and_not_overwritten_by_chance() {
 fn the_core_connects_with_it() {
     let (mut client, mut server) = (identity(1), identity(2));
     let config = ResponderConfig { permitted: Permitted::Anyone, ..Default::default() };
-    let mut responding = Responding::new(config, Time::ZERO, Rng::new(1));
+    let mut responder = Responder::new(config, Time::ZERO, Rng::new(1));
     let opening = Opening {
         peer: server.public_key(),
         local_id: 77,
@@ -299,22 +299,21 @@ fn the_core_connects_with_it() {
         parameters: b"parameters",
     };
     let mut attempt =
-        Initiating::new(&mut client, opening, Schedule::default(), Time::ZERO, Rng::new(2))
-            .unwrap();
+        Initiator::new(&mut client, opening, Schedule::default(), Time::ZERO, Rng::new(2)).unwrap();
     attempt.add_path(PATH, Time::ZERO);
     let remote = SocketAddr::from(([127, 0, 0, 1], 4000));
     let mut first = Vec::new();
     assert!(attempt.poll(&client, PATH, Time::ZERO, &mut first));
-    let outcome = responding.handle(&mut server, Time::ZERO, remote, &first, true);
+    let outcome = responder.handle(&mut server, Time::ZERO, remote, &first, true);
     let Outcome::Reply(cookie) = outcome else { panic!("{outcome:?}") };
     attempt.on_cookie_reply(&client, PATH, Time::ZERO, &cookie).unwrap();
     first.clear();
     assert!(attempt.poll(&client, PATH, Time::ZERO, &mut first));
-    let outcome = responding.handle(&mut server, Time::ZERO, remote, &first, true);
+    let outcome = responder.handle(&mut server, Time::ZERO, remote, &first, true);
     let Outcome::Candidate(candidate) = outcome else { panic!("{outcome:?}") };
     assert_eq!((candidate.peer, candidate.remote_id), (client.public_key(), 77));
     assert_eq!(candidate.parameters, b"parameters");
-    let mut accepting = responding.accept(&server, Time::ZERO, candidate, 88, b"own").unwrap();
+    let mut accepting = responder.accept(&server, Time::ZERO, candidate, 88, b"own").unwrap();
     let mut forged = accepting.response.clone();
     forged[20] ^= 1;
     assert!(attempt.on_response(&client, &forged).is_err());
@@ -323,7 +322,7 @@ fn the_core_connects_with_it() {
     let packet = sealed(&mut established.session, PATH, 0, b"first");
     assert_eq!(opened(&mut accepting.session, 0, 0, &packet).unwrap(), b"first");
     let elsewhere = SocketAddr::from(([127, 0, 0, 2], 4000));
-    let outcome = responding.handle(&mut server, Time::ZERO, elsewhere, &first, false);
+    let outcome = responder.handle(&mut server, Time::ZERO, elsewhere, &first, false);
     assert!(matches!(outcome, Outcome::Reply(bytes) if bytes == accepting.response));
 }
 

@@ -1,13 +1,13 @@
-use super::bucket::TokenBucket;
 use super::cookie::CookieSecrets;
-use super::copies::{Answer, Copies};
 use super::message::{
     EPHEMERAL_LEN, Initiation, MAC_LEN, MAX_LEN, MessageError, Response, append_mac1,
 };
+use super::rate_limit::{RateLimit, Source};
 use super::replay::Replays;
+use super::response_cache::{Answer, ResponseCache};
 use super::same_mac;
-use super::sources::{Source, Sources};
-use crate::crypto::{Crypto, MacPurpose, PublicKey, Responder, Session};
+use super::token_bucket::TokenBucket;
+use crate::crypto::{Crypto, MacPurpose, PublicKey, ResponderState, Session};
 use anabranch_types::{Rng, Time};
 use core::net::SocketAddr;
 use core::time::Duration;
@@ -121,7 +121,7 @@ pub enum Outcome {
     Drop(DropReason),
     /// Send this to where the Initiation came from. No connection is made or changed.
     Reply(Vec<u8>),
-    /// A permitted peer wants a connection: [`Responding::accept`] or drop it.
+    /// A permitted peer wants a connection: [`Responder::accept`] or drop it.
     Candidate(Candidate),
 }
 
@@ -138,7 +138,7 @@ pub struct Candidate {
     ephemeral: [u8; EPHEMERAL_LEN],
     mac1: [u8; MAC_LEN],
     received_len: usize,
-    responder: Box<dyn Responder>,
+    responder: Box<dyn ResponderState>,
 }
 
 /// An accepted connection.
@@ -173,7 +173,7 @@ impl std::error::Error for AcceptError {}
 
 /// The responder's side of every handshake of an endpoint. All its memory is bounded.
 #[derive(Debug)]
-pub struct Responding {
+pub struct Responder {
     permitted: Permitted,
     bucket: TokenBucket,
     burst: u64,
@@ -183,28 +183,28 @@ pub struct Responding {
     cookie_replies: TokenBucket,
     /// What each source may ask for without and with a cookie, and its cookies. Without one an address may be
     /// forged, and must not use up what its true holder needs.
-    source_unproven: Sources,
-    source_proven: Sources,
-    source_cookies: Sources,
-    copies: Copies,
+    source_unproven: RateLimit,
+    source_proven: RateLimit,
+    source_cookies: RateLimit,
+    responses: ResponseCache,
     replays: Replays,
 }
 
-impl Responding {
+impl Responder {
     /// Empty tables. `rng` makes the secrets of cookies and tables and must serve no other purpose.
     pub fn new(config: ResponderConfig, now: Time, mut rng: Rng) -> Self {
-        let mut sources = |rate, burst| Sources::new(rate, burst, &mut rng);
-        Responding {
-            source_unproven: sources(config.source_rate, config.source_burst),
-            source_proven: sources(config.source_rate, config.source_burst),
-            source_cookies: sources(config.source_cookies, config.source_cookies),
+        let mut limit = |rate, burst| RateLimit::new(rate, burst, &mut rng);
+        Responder {
+            source_unproven: limit(config.source_rate, config.source_burst),
+            source_proven: limit(config.source_rate, config.source_burst),
+            source_cookies: limit(config.source_cookies, config.source_cookies),
             unproven: TokenBucket::new(config.unproven_rate, config.unproven_rate, now),
             cookie_replies: TokenBucket::new(config.cookies, config.cookies, now),
             permitted: config.permitted,
             bucket: TokenBucket::new(config.rate, config.burst, now),
             burst: config.burst,
             cookies: CookieSecrets::new(rng, now),
-            copies: Copies::new(config.copies, config.copy_lifetime),
+            responses: ResponseCache::new(config.copies, config.copy_lifetime),
             replays: Replays::new(config.peers),
         }
     }
@@ -251,7 +251,7 @@ impl Responding {
         }
         self.replays.record(candidate.peer, candidate.timestamp);
         let answer = Answer::new(candidate.mac1, response.clone());
-        self.copies.insert(now, candidate.ephemeral, answer);
+        self.responses.insert(now, candidate.ephemeral, answer);
         Ok(Accepting { response, session })
     }
 
@@ -269,7 +269,7 @@ impl Responding {
         if !same_mac(&expected, &message.macs.mac1) {
             return Err(DropReason::Mac);
         }
-        if let Some(answer) = self.copies.find(now, &message.ephemeral) {
+        if let Some(answer) = self.responses.find(now, &message.ephemeral) {
             return repeat(answer, &message, bytes.len());
         }
         let source = Source::of(remote);
@@ -335,7 +335,7 @@ impl Responding {
     /// Most entries of any table (copies, peers), for tests of the bounds.
     #[cfg(test)]
     pub(super) fn table_sizes(&self) -> (usize, usize) {
-        (self.copies.len(), self.replays.len())
+        (self.responses.len(), self.replays.len())
     }
 }
 

@@ -29,7 +29,7 @@ impl Source {
 /// A source is refused only when both its cells are exhausted, so one noisy source takes another's
 /// allowance with a probability of 10^-6. Many noisy sources together exhaust cells at random: the sketch
 /// then holds the crowd as a whole to the rate times the number of cells.
-pub(super) struct Sources {
+pub(super) struct RateLimit {
     rows: [Row; 2],
     interval: Duration,
     tolerance: Duration,
@@ -41,13 +41,13 @@ struct Row {
     rested: Box<[Time]>,
 }
 
-impl Sources {
+impl RateLimit {
     /// Each source may do `burst` at once and `rate` a second in the long run, both at least 1.
     pub(super) fn new(rate: u64, burst: u64, rng: &mut Rng) -> Self {
         let interval = Duration::from_nanos(1_000_000_000 / rate.max(1));
         let burst = u32::try_from(burst.max(1)).unwrap_or(u32::MAX);
         let mut row = || Row { seed: rng.next_u64(), rested: vec![Time::ZERO; CELLS].into() };
-        Sources { rows: [row(), row()], interval, tolerance: interval.saturating_mul(burst - 1) }
+        RateLimit { rows: [row(), row()], interval, tolerance: interval.saturating_mul(burst - 1) }
     }
 
     /// Takes one from the allowance of `source`, if there is one.
@@ -66,9 +66,9 @@ impl Sources {
     }
 }
 
-impl core::fmt::Debug for Sources {
+impl core::fmt::Debug for RateLimit {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Sources").field("interval", &self.interval).finish_non_exhaustive()
+        f.debug_struct("RateLimit").field("interval", &self.interval).finish_non_exhaustive()
     }
 }
 
@@ -89,29 +89,29 @@ mod tests {
 
     #[test]
     fn each_source_has_its_burst_and_its_rate() {
-        let mut sources = Sources::new(20, 5, &mut Rng::new(1));
+        let mut limit = RateLimit::new(20, 5, &mut Rng::new(1));
         for n in 0..10 {
-            assert_eq!((0..100).filter(|_| sources.take(Time::ZERO, source(n))).count(), 5);
+            assert_eq!((0..100).filter(|_| limit.take(Time::ZERO, source(n))).count(), 5);
         }
         let in_ten_seconds =
-            (1..=10_000).filter(|ms| sources.take(Time::from_millis(*ms), source(3))).count();
+            (1..=10_000).filter(|ms| limit.take(Time::from_millis(*ms), source(3))).count();
         assert_eq!(in_ten_seconds, 200);
     }
 
     #[test]
     fn a_noisy_source_is_refused_alone() {
-        let mut sources = Sources::new(20, 5, &mut Rng::new(2));
+        let mut limit = RateLimit::new(20, 5, &mut Rng::new(2));
         for n in 1..10_000 {
             let now = Time::from_secs(u64::from(n));
-            while sources.take(now, source(0)) {}
-            assert!(sources.take(now, source(n)), "source {n}");
+            while limit.take(now, source(0)) {}
+            assert!(limit.take(now, source(n)), "source {n}");
         }
     }
 
     #[test]
     fn a_crowd_is_held_to_what_the_cells_allow() {
-        let mut sources = Sources::new(20, 5, &mut Rng::new(3));
-        let taken = (0..100_000).filter(|n| sources.take(Time::ZERO, source(*n))).count();
+        let mut limit = RateLimit::new(20, 5, &mut Rng::new(3));
+        let taken = (0..100_000).filter(|n| limit.take(Time::ZERO, source(*n))).count();
         assert!(taken <= 2 * CELLS * 5, "{taken}");
     }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Responses by the ephemeral key of what they answer; bounded in number and age.
 #[derive(Debug)]
-pub(super) struct Copies {
+pub(super) struct ResponseCache {
     answers: BTreeMap<[u8; EPHEMERAL_LEN], Answer>,
     /// Oldest first.
     by_age: VecDeque<(Time, [u8; EPHEMERAL_LEN])>,
@@ -49,9 +49,9 @@ impl Answer {
     }
 }
 
-impl Copies {
+impl ResponseCache {
     pub(super) fn new(capacity: usize, lifetime: Duration) -> Self {
-        Copies { answers: BTreeMap::new(), by_age: VecDeque::new(), capacity, lifetime }
+        ResponseCache { answers: BTreeMap::new(), by_age: VecDeque::new(), capacity, lifetime }
     }
 
     pub(super) fn find(

@@ -2,7 +2,7 @@ use super::message::{
     self, CookieReply, Initiation, MAC_LEN, MAX_LEN, Response, TIMESTAMP_LEN, append_mac1,
 };
 use super::{HandshakeError, same_mac};
-use crate::crypto::{Crypto, Initiator, MacPurpose, PublicKey, Session};
+use crate::crypto::{Crypto, InitiatorState, MacPurpose, PublicKey, Session};
 use anabranch_types::{PathId, Rng, Time};
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -55,13 +55,13 @@ pub struct Established {
 
 /// An attempt to connect: one Initiation, sent on every path until one is answered.
 #[derive(Debug)]
-pub struct Initiating {
+pub struct Initiator {
     /// The message without its second MAC.
     message: Vec<u8>,
     mac1: [u8; MAC_LEN],
     peer: PublicKey,
     local_id: u32,
-    initiator: Box<dyn Initiator>,
+    initiator: Box<dyn InitiatorState>,
     paths: BTreeMap<PathId, PathState>,
     schedule: Schedule,
     deadline: Time,
@@ -78,8 +78,8 @@ struct PathState {
     cookie_expected: bool,
 }
 
-impl Initiating {
-    /// Makes the Initiation. Paths are added by [`Initiating::add_path`].
+impl Initiator {
+    /// Makes the Initiation. Paths are added by [`Initiator::add_path`].
     pub fn new(
         crypto: &mut dyn Crypto,
         opening: Opening<'_>,
@@ -97,7 +97,7 @@ impl Initiating {
         if bytes.len() + MAC_LEN > MAX_LEN {
             return Err(HandshakeError::TooLong);
         }
-        Ok(Initiating {
+        Ok(Initiator {
             message: bytes,
             mac1,
             peer: opening.peer,
