@@ -3,13 +3,13 @@
 pub mod args;
 mod config;
 mod connect;
+mod events;
 mod file;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzzing;
 mod metrics;
 mod privileges;
 mod serve;
-mod tidings;
 
 use std::future::Future;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::keys;
 use args::{ConnectArgs, ServeArgs};
 use config::Common;
-use tidings::{Teller, Tiding};
+use events::{Reporter, TunnelEvent};
 
 /// A standing connection outlives long outages: trains in tunnels, routers that start again.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
@@ -34,9 +34,9 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// When settings are wrong or sockets cannot be bound.
 pub fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let settings = config::serve(args, file::read(args.common.config.as_deref())?)?;
-    let teller = Teller { json: args.common.json, quiet: args.common.quiet };
+    let reporter = Reporter { json: args.common.json, quiet: args.common.quiet };
     let qlogs = settings.common.qlogs.clone();
-    let result = run(serve::run(settings, args.user.clone(), teller));
+    let result = run(serve::run(settings, args.user.clone(), reporter));
     qlogs.finish();
     result
 }
@@ -51,7 +51,7 @@ pub fn connect(args: &ConnectArgs) -> Result<(), Failure> {
     let json = args.common.json && args.stdio.is_none();
     let quiet = args.common.quiet || args.stdio.is_some();
     let qlogs = settings.common.qlogs.clone();
-    let result = run(connect::run(settings, args.stdio.clone(), Teller { json, quiet }));
+    let result = run(connect::run(settings, args.stdio.clone(), Reporter { json, quiet }));
     qlogs.finish();
     result
 }
@@ -80,7 +80,7 @@ fn endpoint_config(common: &Common) -> Result<Config, Failure> {
 }
 
 /// Says what happens to a connection's paths, for as long as it lives.
-async fn tell_paths(connection: Connection, teller: Teller) {
+async fn tell_paths(connection: Connection, reporter: Reporter) {
     let peer = format_public_key(&connection.peer());
     while let Some(event) = connection.path_event().await {
         let (path, state) = match event {
@@ -89,6 +89,6 @@ async fn tell_paths(connection: Connection, teller: Teller) {
             PathEvent::Moved(path) => (path, "moved"),
             PathEvent::Closed(path) => (path, "closed"),
         };
-        teller.say(&Tiding::Path { peer: &peer, path: path.0, state });
+        reporter.say(&TunnelEvent::Path { peer: &peer, path: path.0, state });
     }
 }

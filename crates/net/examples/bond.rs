@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use anabranch::paths::{PathRequest, dial};
+use anabranch::paths::{PathRequest, connect_managed};
 use anabranch::{Config, Endpoint, Profile, SecretKey, TransportConfig, parse_public_key};
 
 #[tokio::main(flavor = "current_thread")]
@@ -35,7 +35,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         requests.push(PathRequest::ANY);
     }
     let peer = parse_public_key(peer)?;
-    let (connection, _kept) = dial(&endpoint, peer, remote.parse()?, &requests, profile).await?;
+    let (connection, _kept) =
+        connect_managed(&endpoint, peer, remote.parse()?, &requests, profile).await?;
     println!("connected");
     loop {
         tokio::select! {

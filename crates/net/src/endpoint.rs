@@ -3,9 +3,9 @@ use crate::connection::{Connection, PathSpec};
 use crate::crypto::{NoiseCrypto, SecretKey};
 use crate::driver::Driver;
 use crate::error::ConnectError;
+use crate::log;
 use crate::shared::{ConnectionState, Phase, Shared};
 use crate::socket::{Socket, SocketSpec};
-use crate::telling;
 use anabranch_core::config::TransportConfig;
 use anabranch_core::crypto::PublicKey;
 use anabranch_core::endpoint::{ConnectConfig, EndpointConfig, Router};
@@ -193,8 +193,8 @@ impl Endpoint {
         let mut endpoint = shared.lock();
         let handle =
             endpoint.router.connect(now, ConnectConfig { peer, paths: addresses, profile })?;
-        let span = telling::connection(handle, &peer, "client");
-        telling::connecting(&span, paths);
+        let span = log::connection(handle, &peer, "client");
+        log::connecting(&span, paths);
         let mut state = ConnectionState::new(Phase::Connecting);
         (state.referenced, state.span) = (true, span);
         let connection = shared.insert(&mut endpoint, handle, state);

@@ -43,12 +43,12 @@ mod endpoint;
 mod error;
 pub mod forward;
 pub mod interfaces;
+mod log;
 pub mod paths;
 mod shared;
 mod socket;
 mod sockets;
 mod stream;
-mod telling;
 #[cfg(test)]
 mod tests;
 pub mod transfer;

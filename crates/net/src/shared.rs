@@ -11,9 +11,9 @@ pub(crate) use self::mailbox::{Letters, Mailbox};
 
 use crate::buffers::Buffers;
 use crate::clock::Clock;
+use crate::log;
 use crate::socket::Socket;
 use crate::sockets::Sockets;
-use crate::telling;
 use anabranch_core::endpoint::{Handle, Router, RouterEvent};
 use anabranch_core::wire::Role;
 use anabranch_types::Time;
@@ -144,7 +144,7 @@ impl Shared {
                         connection.give_up();
                     }
                 }
-                Some(RouterEvent::Refused(remote, why)) => telling::refused(remote, why),
+                Some(RouterEvent::Refused(remote, why)) => log::refused(remote, why),
             }
         }
     }

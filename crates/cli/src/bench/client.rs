@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anabranch::paths::dial;
+use anabranch::paths::connect_managed;
 use anabranch::{Connection, Endpoint, Permitted, TrafficClass};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, interval_at, timeout};
@@ -43,7 +43,7 @@ pub(super) async fn run(args: &ClientArgs) -> Result<(), Failure> {
     let config = config(secret, profile.clone(), args.payload, Permitted::Nobody);
     let none: [SocketAddr; 0] = [];
     let endpoint = Endpoint::bind(config, none).map_err(Failure::failed)?;
-    let dialling = dial(&endpoint, peer, route.remote, &route.requests, profile);
+    let dialling = connect_managed(&endpoint, peer, route.remote, &route.requests, profile);
     let connected = timeout(PATIENCE, dialling).await;
     let (connection, _kept) = connected
         .map_err(|_| Failure::failed(format!("{to} does not answer; are address and key right?")))?

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch::paths::{KeptPaths, dial};
+use anabranch::paths::{PathManager, connect_managed};
 use anabranch::{Config, Connection, Endpoint, Profile, PublicKey, SecretKey, SocketSpec};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -135,7 +135,7 @@ impl Transfer<'_> {
         result.map(|()| connection)
     }
 
-    async fn dial(&mut self) -> Result<(Connection, KeptPaths), TransferError> {
+    async fn dial(&mut self) -> Result<(Connection, PathManager), TransferError> {
         let Connecting { key, peer, route, .. } = self.connecting;
         let config = Config {
             transport: transport(self.common.timeout),
@@ -145,7 +145,7 @@ impl Transfer<'_> {
             .map_err(|error| TransferError::lost(format!("cannot open sockets: {error}")))?;
         let endpoint = self.endpoint.insert(endpoint);
         let profile = self.profile.clone();
-        let dialing = dial(endpoint, *peer, route.remote, &route.requests, profile);
+        let dialing = connect_managed(endpoint, *peer, route.remote, &route.requests, profile);
         match timeout(self.common.timeout, dialing).await {
             Ok(dialed) => Ok(dialed?),
             Err(_) => Err(self.nobody()),

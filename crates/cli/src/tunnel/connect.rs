@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use anabranch::crypto::keys::format_public_key;
 use anabranch::forward::{Link, Target, listen_here, listen_there, splice};
-use anabranch::paths::dial;
+use anabranch::paths::connect_managed;
 use anabranch::{Connection, Endpoint};
 use tokio::sync::watch;
 
 use super::config::Connect;
+use super::events::{Reporter, TunnelEvent};
 use super::metrics::Metrics;
-use super::tidings::{Teller, Tiding};
 use super::{FAREWELL, endpoint_config, tell_paths};
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
@@ -27,21 +27,21 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) async fn run(
     settings: Connect,
     stdio: Option<Target>,
-    teller: Teller,
+    reporter: Reporter,
 ) -> Result<(), Failure> {
     let none: [SocketAddr; 0] = [];
     let endpoint = Endpoint::bind(endpoint_config(&settings.common)?, none)
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
     let metrics = Metrics::default();
     metrics.listen(settings.common.metrics).await?;
-    let link = Link::new(Arc::new(move |event| teller.forward(event)));
+    let link = Link::new(Arc::new(move |event| reporter.forward(event)));
     let mut tasks = tokio::task::JoinSet::new();
     for forward in &settings.local {
         let listener = listen_here(forward)
             .await
             .map_err(|error| Failure::cannot_listen(&forward.bind, &error))?;
         let address = listener.local_addr().map_err(Failure::failed)?.to_string();
-        teller.say(&Tiding::Listening { address, target: forward.target.to_string() });
+        reporter.say(&TunnelEvent::Listening { address, target: forward.target.to_string() });
         tasks.spawn(listener.run(link.clone()));
     }
     for forward in &settings.remote {
@@ -49,7 +49,7 @@ pub(super) async fn run(
     }
     // Why there is no connection, while there is none.
     let lack = watch::Sender::new(String::new());
-    let connected = stay_connected(&endpoint, &settings, &link, &metrics, teller, &lack);
+    let connected = stay_connected(&endpoint, &settings, &link, &metrics, reporter, &lack);
     let outcome = match &stdio {
         None => tokio::select! {
             failure = connected => Err(failure),
@@ -72,7 +72,7 @@ async fn stay_connected(
     settings: &Connect,
     link: &Link,
     metrics: &Metrics,
-    teller: Teller,
+    reporter: Reporter,
     lack: &watch::Sender<String>,
 ) -> Failure {
     let peer = format_public_key(&settings.peer);
@@ -80,15 +80,15 @@ async fn stay_connected(
         let reason = match attempt(endpoint, settings).await {
             Ok((connection, kept)) => {
                 settings.common.qlogs.follow(&connection, "client");
-                teller.say(&Tiding::Connected { peer: &peer });
+                reporter.say(&TunnelEvent::Connected { peer: &peer });
                 let watched = metrics.watch(&connection);
-                let paths = tokio::spawn(tell_paths(connection.clone(), teller));
+                let paths = tokio::spawn(tell_paths(connection.clone(), reporter));
                 let reason = link.carry(connection).await.to_string();
                 paths.abort();
                 metrics.forget(watched);
                 drop(kept);
                 lack.send_replace(String::new());
-                teller.say(&Tiding::Disconnected { peer: &peer, reason });
+                reporter.say(&TunnelEvent::Disconnected { peer: &peer, reason });
                 String::new()
             }
             Err(Attempt::Hopeless(failure)) => return failure,
@@ -97,7 +97,7 @@ async fn stay_connected(
         // The same reason is given once.
         if !reason.is_empty() && reason != *lack.borrow() {
             lack.send_replace(reason.clone());
-            teller.say(&Tiding::Disconnected { peer: &peer, reason });
+            reporter.say(&TunnelEvent::Disconnected { peer: &peer, reason });
         }
         tokio::time::sleep(RETRY).await;
     }
@@ -111,7 +111,7 @@ enum Attempt {
 async fn attempt(
     endpoint: &Endpoint,
     settings: &Connect,
-) -> Result<(Connection, anabranch::paths::KeptPaths), Attempt> {
+) -> Result<(Connection, anabranch::paths::PathManager), Attempt> {
     // Anew every time: names may lead elsewhere by now, and interfaces be others.
     let route = paths::to_host(&settings.endpoint.to_string(), &settings.paths).await;
     let Route { remote, requests } = route.map_err(|failure| match failure {
@@ -119,7 +119,7 @@ async fn attempt(
         failure => Attempt::Again(failure.to_string()),
     })?;
     let profile = settings.common.profile.clone();
-    let dialling = dial(endpoint, settings.peer, remote, &requests, profile);
+    let dialling = connect_managed(endpoint, settings.peer, remote, &requests, profile);
     match tokio::time::timeout(PATIENCE, dialling).await {
         Ok(Ok(both)) => Ok(both),
         Ok(Err(error @ anabranch::ConnectError::Refused(_))) => {

@@ -8,7 +8,7 @@ use crate::output;
 /// One thing that happened.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub(super) enum Tiding<'a> {
+pub(super) enum TunnelEvent<'a> {
     /// Ready for peers on these addresses.
     Serving { addresses: Vec<String>, public_key: &'a str },
     /// Listening for TCP connections here.
@@ -27,42 +27,42 @@ pub(super) enum Tiding<'a> {
     Failed { target: String, reason: String },
 }
 
-impl Tiding<'_> {
+impl TunnelEvent<'_> {
     fn text(&self) -> String {
         match self {
-            Tiding::Serving { addresses, public_key } => {
+            TunnelEvent::Serving { addresses, public_key } => {
                 format!("serving on {} as {public_key}", addresses.join(", "))
             }
-            Tiding::Listening { address, target } => format!("{address} leads to {target}"),
-            Tiding::Connected { peer } => format!("{peer} connected"),
-            Tiding::Disconnected { peer, reason } => format!("{peer} gone: {reason}"),
-            Tiding::Path { peer, path, state } => format!("{peer} path {path} {state}"),
-            Tiding::Opened { target } => format!("opened {target}"),
-            Tiding::Closed { target, sent, received } => {
+            TunnelEvent::Listening { address, target } => format!("{address} leads to {target}"),
+            TunnelEvent::Connected { peer } => format!("{peer} connected"),
+            TunnelEvent::Disconnected { peer, reason } => format!("{peer} gone: {reason}"),
+            TunnelEvent::Path { peer, path, state } => format!("{peer} path {path} {state}"),
+            TunnelEvent::Opened { target } => format!("opened {target}"),
+            TunnelEvent::Closed { target, sent, received } => {
                 format!("closed {target}: {sent} B sent, {received} B received")
             }
-            Tiding::Failed { target, reason } => format!("failed {target}: {reason}"),
+            TunnelEvent::Failed { target, reason } => format!("failed {target}: {reason}"),
         }
     }
 }
 
-/// Where tidings go.
+/// Where events are reported.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Teller {
+pub(super) struct Reporter {
     pub(super) json: bool,
     pub(super) quiet: bool,
 }
 
-impl Teller {
+impl Reporter {
     /// Says it: as JSON on standard output, or as text on standard error, or not at all.
-    pub(super) fn say(self, tiding: &Tiding<'_>) {
+    pub(super) fn say(self, event: &TunnelEvent<'_>) {
         if self.json {
             // A reader that went away wants no more.
-            if let Ok(line) = serde_json::to_string(tiding) {
+            if let Ok(line) = serde_json::to_string(event) {
                 let _ = output::print(&format!("{line}\n"));
             }
         } else if !self.quiet {
-            eprintln!("anabranch: {}", tiding.text());
+            eprintln!("anabranch: {}", event.text());
         }
     }
 
@@ -70,15 +70,15 @@ impl Teller {
     pub(super) fn forward(self, event: ForwardEvent) {
         match event {
             ForwardEvent::Opened(target) => {
-                self.say(&Tiding::Opened { target: target.to_string() })
+                self.say(&TunnelEvent::Opened { target: target.to_string() })
             }
             ForwardEvent::Closed(target, sent, received) => {
-                self.say(&Tiding::Closed { target: target.to_string(), sent, received });
+                self.say(&TunnelEvent::Closed { target: target.to_string(), sent, received });
             }
             ForwardEvent::Failed(target, reason) => {
-                self.say(&Tiding::Failed { target: target.to_string(), reason });
+                self.say(&TunnelEvent::Failed { target: target.to_string(), reason });
             }
-            ForwardEvent::Listening(address) => self.say(&Tiding::Listening {
+            ForwardEvent::Listening(address) => self.say(&TunnelEvent::Listening {
                 address: address.to_string(),
                 target: "the peer's side".to_owned(),
             }),

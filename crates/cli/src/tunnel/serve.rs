@@ -7,8 +7,8 @@ use anabranch::forward::{self, Permit};
 use anabranch::{Connection, Endpoint, Permitted};
 
 use super::config::Serve;
+use super::events::{Reporter, TunnelEvent};
 use super::metrics::Metrics;
-use super::tidings::{Teller, Tiding};
 use super::{FAREWELL, endpoint_config, privileges, tell_paths};
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
@@ -16,7 +16,7 @@ use crate::interrupt::asked_to_end;
 pub(super) async fn run(
     settings: Serve,
     user: Option<String>,
-    teller: Teller,
+    reporter: Reporter,
 ) -> Result<(), Failure> {
     let Serve { common, listen, peers } = settings;
     let mut config = endpoint_config(&common)?;
@@ -28,7 +28,7 @@ pub(super) async fn run(
     privileges::drop_all(user.as_deref())?;
     let addresses = endpoint.local_addrs().iter().map(ToString::to_string).collect();
     let public_key = format_public_key(&endpoint.public_key());
-    teller.say(&Tiding::Serving { addresses, public_key: &public_key });
+    reporter.say(&TunnelEvent::Serving { addresses, public_key: &public_key });
     loop {
         let connection = tokio::select! {
             connection = endpoint.accept() => connection,
@@ -39,7 +39,7 @@ pub(super) async fn run(
         let permits = peers.iter().find(|(key, _)| *key == peer).map(|(_, permits)| permits);
         common.qlogs.follow(&connection, "server");
         let permits = permits.cloned().unwrap_or_else(|| [].into());
-        tokio::spawn(attend(connection, permits, metrics.clone(), teller));
+        tokio::spawn(attend(connection, permits, metrics.clone(), reporter));
     }
     endpoint.close(0, "the server ends");
     // Peers that cannot be told find out by themselves.
@@ -48,14 +48,19 @@ pub(super) async fn run(
 }
 
 /// Serves one connection to its end.
-async fn attend(connection: Connection, permits: Arc<[Permit]>, metrics: Metrics, teller: Teller) {
+async fn attend(
+    connection: Connection,
+    permits: Arc<[Permit]>,
+    metrics: Metrics,
+    reporter: Reporter,
+) {
     let peer = format_public_key(&connection.peer());
-    teller.say(&Tiding::Connected { peer: &peer });
+    reporter.say(&TunnelEvent::Connected { peer: &peer });
     let watched = metrics.watch(&connection);
-    let paths = tokio::spawn(tell_paths(connection.clone(), teller));
-    let tell = Arc::new(move |event| teller.forward(event));
+    let paths = tokio::spawn(tell_paths(connection.clone(), reporter));
+    let tell = Arc::new(move |event| reporter.forward(event));
     let reason = forward::serve(connection, permits, tell).await.to_string();
     paths.abort();
     metrics.forget(watched);
-    teller.say(&Tiding::Disconnected { peer: &peer, reason });
+    reporter.say(&TunnelEvent::Disconnected { peer: &peer, reason });
 }

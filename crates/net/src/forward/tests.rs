@@ -147,7 +147,7 @@ async fn local_forwards_carry_many_connections_and_half_closes() {
 async fn remote_forwards_lead_back() {
     let (_client, _server, near, far) = connected().await;
     let echo = echo().await;
-    let (told, mut tidings) = tokio::sync::mpsc::unbounded_channel();
+    let (told, mut addresses) = tokio::sync::mpsc::unbounded_channel();
     let tell = Arc::new(move |event| {
         if let ForwardEvent::Listening(address) = event {
             let _ = told.send(address);
@@ -158,7 +158,7 @@ async fn remote_forwards_lead_back() {
     let forward: Forward = format!("0:127.0.0.1:{}", echo.port()).parse().unwrap();
     tokio::spawn(listen_there(link.clone(), forward));
     tokio::spawn(async move { link.carry(near).await });
-    let address = soon(tidings.recv()).await.unwrap();
+    let address = soon(addresses.recv()).await.unwrap();
     assert_eq!(soon(ask_echo(address, b"there and back".to_vec())).await, b"there and back");
 }
 

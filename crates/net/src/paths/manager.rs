@@ -25,9 +25,9 @@ const METERED_REST: u32 = 40;
 
 /// Keeps a connection's paths in line with the machine's interfaces for as long as it lives.
 #[derive(Debug)]
-pub struct KeptPaths(JoinHandle<()>);
+pub struct PathManager(JoinHandle<()>);
 
-impl Drop for KeptPaths {
+impl Drop for PathManager {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -39,17 +39,17 @@ impl Drop for KeptPaths {
 ///
 /// # Errors
 /// What [`Endpoint::connect`] says other than that nobody answered.
-pub async fn dial(
+pub async fn connect_managed(
     endpoint: &Endpoint,
     peer: PublicKey,
     remote: SocketAddr,
     requests: &[PathRequest],
     profile: Profile,
-) -> Result<(Connection, KeptPaths), ConnectError> {
+) -> Result<(Connection, PathManager), ConnectError> {
     let mut watch = Watch::new();
-    let mut keeper = Keeper::new(endpoint.clone(), remote, requests.to_vec());
+    let mut manager = Manager::new(endpoint.clone(), remote, requests.to_vec());
     loop {
-        let specs = keeper.prepare();
+        let specs = manager.prepare();
         if specs.is_empty() {
             let _ = tokio::time::timeout(TICK, watch.changed()).await;
             continue;
@@ -57,13 +57,13 @@ pub async fn dial(
         let attempt = endpoint.connect(peer, &specs, profile.clone());
         let outcome = tokio::select! {
             outcome = attempt => outcome,
-            () = keeper.news(&mut watch) => continue,
+            () = manager.news(&mut watch) => continue,
         };
         match outcome {
             Ok(connection) => {
-                keeper.connected(&connection);
-                let task = tokio::spawn(keeper.keep(connection.clone(), watch));
-                return Ok((connection, KeptPaths(task)));
+                manager.connected(&connection);
+                let task = tokio::spawn(manager.keep(connection.clone(), watch));
+                return Ok((connection, PathManager(task)));
             }
             Err(ConnectError::NoAnswer) => {}
             Err(error) => return Err(error),
@@ -76,7 +76,7 @@ type Key = (usize, String);
 
 /// Where a path begins at the moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct LocalEndpoint {
     address: IpAddr,
     index: u32,
     device: Option<String>,
@@ -86,31 +86,31 @@ struct Place {
 
 /// A path that has been opened at least once.
 #[derive(Debug)]
-struct Kept {
-    place: Place,
+struct ManagedPath {
+    from: LocalEndpoint,
     /// What its socket is bound to.
     local: SocketAddr,
     path: Option<PathId>,
 }
 
 #[derive(Debug)]
-struct Keeper {
+struct Manager {
     endpoint: Endpoint,
     remote: SocketAddr,
     requests: Vec<PathRequest>,
-    kept: BTreeMap<Key, Kept>,
+    managed: BTreeMap<Key, ManagedPath>,
     /// Ticks for which a path of normal usage has worked.
     steady: u32,
 }
 
-impl Keeper {
+impl Manager {
     fn new(endpoint: Endpoint, remote: SocketAddr, requests: Vec<PathRequest>) -> Self {
-        Keeper { endpoint, remote, requests, kept: BTreeMap::new(), steady: 0 }
+        Manager { endpoint, remote, requests, managed: BTreeMap::new(), steady: 0 }
     }
 
     /// Where the requested paths can begin now. With `metered`, metered ones too.
-    fn places(&self, list: &[Interface], metered: bool) -> BTreeMap<Key, Place> {
-        let mut places = BTreeMap::new();
+    fn local_endpoints(&self, list: &[Interface], metered: bool) -> BTreeMap<Key, LocalEndpoint> {
+        let mut endpoints = BTreeMap::new();
         for (number, request) in self.requests.iter().enumerate() {
             if request.usage == PathUsage::Metered && !metered {
                 continue;
@@ -121,41 +121,41 @@ impl Keeper {
                 let by_address = matches!(request.local, LocalRequest::Address(_));
                 let device = (!by_address && !interface.loopback).then(|| interface.name.clone());
                 let usage = request.usage;
-                let place = Place { address, index: interface.index, device, remote, usage };
-                if request.local != LocalRequest::Any || leads_to(&place, remote) {
-                    places.insert((number, interface.name.clone()), place);
+                let from = LocalEndpoint { address, index: interface.index, device, remote, usage };
+                if request.local != LocalRequest::Any || leads_to(&from, remote) {
+                    endpoints.insert((number, interface.name.clone()), from);
                 }
             }
         }
-        places
+        endpoints
     }
 
-    /// The places of paths to connect over, all of normal usage, or failing that any.
-    fn first_places(&self) -> BTreeMap<Key, Place> {
+    /// Where paths to connect over begin, all of normal usage, or failing that any.
+    fn first_endpoints(&self) -> BTreeMap<Key, LocalEndpoint> {
         let list = interfaces::list().unwrap_or_default();
-        let places = self.places(&list, false);
-        if places.is_empty() { self.places(&list, true) } else { places }
+        let endpoints = self.local_endpoints(&list, false);
+        if endpoints.is_empty() { self.local_endpoints(&list, true) } else { endpoints }
     }
 
     /// Sockets for the paths to connect over.
     fn prepare(&mut self) -> Vec<PathSpec> {
-        let places = self.first_places();
-        self.kept.retain(|key, _| places.contains_key(key));
-        for (key, place) in places {
-            self.place(key, place);
+        let endpoints = self.first_endpoints();
+        self.managed.retain(|key, _| endpoints.contains_key(key));
+        for (key, from) in endpoints {
+            self.open(key, from);
         }
-        let specs = self.kept.values().map(Kept::spec);
+        let specs = self.managed.values().map(ManagedPath::spec);
         specs.collect()
     }
 
-    /// Ready when the places to connect from are others than those being tried.
+    /// Ready when the endpoints to connect from are others than those being tried.
     async fn news(&self, watch: &mut Watch) {
         loop {
             watch.changed().await;
-            let places = self.first_places();
-            let same = places.len() == self.kept.len()
-                && places.iter().all(|(key, place)| {
-                    self.kept.get(key).is_some_and(|kept| kept.place == *place)
+            let endpoints = self.first_endpoints();
+            let same = endpoints.len() == self.managed.len()
+                && endpoints.iter().all(|(key, from)| {
+                    self.managed.get(key).is_some_and(|managed| managed.from == *from)
                 });
             if !same {
                 return;
@@ -165,32 +165,32 @@ impl Keeper {
 
     /// The connection numbers its first paths in the order in which they were given.
     fn connected(&mut self, connection: &Connection) {
-        for (number, (key, kept)) in self.kept.iter_mut().enumerate() {
+        for (number, (key, managed)) in self.managed.iter_mut().enumerate() {
             let path = PathId(number as u32);
-            kept.path = Some(path);
+            managed.path = Some(path);
             control(connection, path, &self.requests, key);
-            if kept.place.usage == PathUsage::Backup {
+            if managed.from.usage == PathUsage::Backup {
                 connection.set_backup(path, true);
             }
         }
     }
 
-    /// Gives a path a socket at its place; false if that cannot be bound at present.
-    fn place(&mut self, key: Key, place: Place) -> bool {
-        let bound = match self.kept.get(&key) {
-            Some(kept) if kept.place == place && kept.path.is_some() => return true,
-            Some(kept) => bind(&place, |spec| self.endpoint.replace_socket(kept.local, spec)),
-            None => bind(&place, |spec| self.endpoint.add_socket(spec)),
+    /// Gives a path a socket at its local endpoint; false if that cannot be bound at present.
+    fn open(&mut self, key: Key, from: LocalEndpoint) -> bool {
+        let bound = match self.managed.get(&key) {
+            Some(managed) if managed.from == from && managed.path.is_some() => return true,
+            Some(managed) => bind(&from, |spec| self.endpoint.replace_socket(managed.local, spec)),
+            None => bind(&from, |spec| self.endpoint.add_socket(spec)),
         };
         let local = match bound {
             Ok(local) => local,
             Err(error) => {
-                debug!(interface = key.1, address = %place.address, %error, "no socket for a path");
+                debug!(interface = key.1, address = %from.address, %error, "no socket for a path");
                 return false;
             }
         };
-        let path = self.kept.get(&key).and_then(|kept| kept.path);
-        self.kept.insert(key, Kept { place, local, path });
+        let path = self.managed.get(&key).and_then(|managed| managed.path);
+        self.managed.insert(key, ManagedPath { from, local, path });
         true
     }
 
@@ -221,55 +221,55 @@ impl Keeper {
         let carries = |path: &&PathStats| in_use(path.state) && !path.silent;
         let mut usable = paths.filter(carries).map(|path| path.id);
         usable.any(|id| {
-            let kept = self.kept.values().find(|kept| kept.path == Some(id));
-            kept.is_some_and(|kept| kept.place.usage != PathUsage::Metered)
+            let managed = self.managed.values().find(|managed| managed.path == Some(id));
+            managed.is_some_and(|managed| managed.from.usage != PathUsage::Metered)
         })
     }
 
     fn reconcile(&mut self, connection: &Connection) {
         let carrying = self
-            .kept
+            .managed
             .values()
-            .any(|kept| kept.place.usage == PathUsage::Metered && kept.path.is_some());
+            .any(|managed| managed.from.usage == PathUsage::Metered && managed.path.is_some());
         let rested = self.steady >= METERED_REST;
         let metered = !self.works(connection) || (carrying && !rested);
         // Without knowledge nothing is changed.
         let Ok(list) = interfaces::list() else { return };
-        let places = self.places(&list, metered);
-        for (key, kept) in &mut self.kept {
-            if !places.contains_key(key)
-                && let Some(path) = kept.path.take()
+        let endpoints = self.local_endpoints(&list, metered);
+        for (key, managed) in &mut self.managed {
+            if !endpoints.contains_key(key)
+                && let Some(path) = managed.path.take()
             {
                 connection.remove_path(path);
             }
         }
-        for (key, place) in places {
-            self.follow(connection, key, place);
+        for (key, from) in endpoints {
+            self.follow(connection, key, from);
         }
     }
 
-    /// Brings one path to its place.
-    fn follow(&mut self, connection: &Connection, key: Key, place: Place) {
-        let backup = place.usage == PathUsage::Backup;
-        let moved = self.kept.get(&key).is_some_and(|kept| kept.place != place);
-        if !self.place(key.clone(), place) {
+    /// Brings one path to its local endpoint.
+    fn follow(&mut self, connection: &Connection, key: Key, from: LocalEndpoint) {
+        let backup = from.usage == PathUsage::Backup;
+        let moved = self.managed.get(&key).is_some_and(|managed| managed.from != from);
+        if !self.open(key.clone(), from) {
             return;
         }
-        let Some(kept) = self.kept.get_mut(&key) else { return };
-        match kept.path {
+        let Some(managed) = self.managed.get_mut(&key) else { return };
+        match managed.path {
             Some(path) if moved => {
-                let _ = connection.move_path(path, kept.spec());
+                let _ = connection.move_path(path, managed.spec());
             }
             Some(_) => {}
             // Refused while the peer still remembers too many: the next tick tries again.
             None => {
-                kept.path = connection.add_path(kept.spec()).ok();
-                if let Some(path) = kept.path {
+                managed.path = connection.add_path(managed.spec()).ok();
+                if let Some(path) = managed.path {
                     control(connection, path, &self.requests, &key);
                 }
             }
         }
-        if let (Some(path), true) = (kept.path, backup) {
+        if let (Some(path), true) = (managed.path, backup) {
             connection.set_backup(path, true);
         }
     }
@@ -284,21 +284,21 @@ fn control(connection: &Connection, path: PathId, requests: &[PathRequest], key:
     }
 }
 
-impl Kept {
+impl ManagedPath {
     fn spec(&self) -> PathSpec {
-        PathSpec { local: self.local, remote: self.place.remote }
+        PathSpec { local: self.local, remote: self.from.remote }
     }
 }
 
-/// Binds a socket for a place: to its interface where the system knows that and permits it, so that
+/// Binds a socket for a local endpoint: to its interface where the system knows that and permits it, so that
 /// packets leave there whatever the routing table prefers.
 fn bind(
-    place: &Place,
+    from: &LocalEndpoint,
     mut with: impl FnMut(SocketSpec) -> io::Result<SocketAddr>,
 ) -> io::Result<SocketAddr> {
-    let local = SocketAddr::new(place.address, 0);
-    if place.device.is_some() {
-        match with(SocketSpec { local, device: place.device.clone() }) {
+    let local = SocketAddr::new(from.address, 0);
+    if from.device.is_some() {
+        match with(SocketSpec { local, device: from.device.clone() }) {
             Err(error) if is_refusal(error.kind()) => {}
             other => return other,
         }
@@ -311,20 +311,20 @@ fn is_refusal(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::PermissionDenied | io::ErrorKind::Unsupported)
 }
 
-/// Whether the routing table knows a way from the place to `remote`: a connected UDP socket tells
+/// Whether the routing table knows a way from the local endpoint to `remote`: a connected UDP socket tells
 /// without sending anything.
-fn leads_to(place: &Place, remote: SocketAddr) -> bool {
+fn leads_to(from: &LocalEndpoint, remote: SocketAddr) -> bool {
     let connect = || -> io::Result<()> {
         let domain = socket2::Domain::for_address(remote);
         let socket = socket2::Socket::new(domain, socket2::Type::DGRAM, None)?;
         #[cfg(any(target_os = "linux", target_os = "android"))]
-        if let Some(device) = &place.device
+        if let Some(device) = &from.device
             && let Err(error) = socket.bind_device(Some(device.as_bytes()))
             && !is_refusal(error.kind())
         {
             return Err(error);
         }
-        socket.bind(&SocketAddr::new(place.address, 0).into())?;
+        socket.bind(&SocketAddr::new(from.address, 0).into())?;
         socket.connect(&remote.into())
     };
     connect().is_ok()

@@ -3,7 +3,7 @@
 use super::{Mailbox, Shared};
 use crate::connection::PathEvent;
 use crate::error::ConnectionError;
-use crate::telling;
+use crate::log;
 use anabranch_core::connection::{CloseReason, Connection, ConnectionStats, Event};
 use anabranch_core::endpoint::Handle;
 use anabranch_core::path::PathAddress;
@@ -116,7 +116,7 @@ impl ConnectionShared {
         let asked_for_here = connection.role() == Role::Initiator;
         state.connection = Some(connection);
         if asked_for_here {
-            telling::opened(&state.span);
+            log::opened(&state.span);
             state.phase = Phase::Open;
             if !state.referenced {
                 state.close(now, 0, "");
@@ -129,7 +129,7 @@ impl ConnectionShared {
     /// Nobody answered.
     pub(super) fn fail(&self) {
         let mut state = self.lock();
-        telling::unanswered(&state.span);
+        log::unanswered(&state.span);
         state.phase = Phase::Failed;
         self.end(&mut state);
         drop(state);
@@ -202,8 +202,8 @@ impl ConnectionShared {
             return;
         }
         self.endpoint.lock().router.on_established(self.handle, role, peer);
-        state.span = telling::connection(self.handle, &peer, "server");
-        telling::opened(&state.span);
+        state.span = log::connection(self.handle, &peer, "server");
+        log::opened(&state.span);
         state.referenced = self.endpoint.on_accepted(self);
         if !state.referenced {
             state.close(now, 0, "the endpoint accepts no more connections");
@@ -211,7 +211,7 @@ impl ConnectionShared {
     }
 
     fn on_path_event(&self, state: &mut ConnectionState, event: PathEvent) {
-        telling::path(state, event, |socket| self.endpoint.sockets.local_of(socket));
+        log::path(state, event, |socket| self.endpoint.sockets.local_of(socket));
         if state.path_events.len() == MOST_PATH_EVENTS {
             state.path_events.pop_front();
         }
@@ -352,7 +352,7 @@ impl ConnectionState {
 
     /// Keeps what outlives the core's memory of the connection: figures, and bytes not read yet.
     fn on_closed(&mut self, reason: CloseReason) {
-        telling::closed(&self.span, &reason);
+        log::closed(&self.span, &reason);
         self.phase = Phase::Closed(reason);
         if let Some(connection) = &mut self.connection {
             self.last_stats = Some(connection.stats());

@@ -32,7 +32,7 @@ async fn requested_paths_are_opened_and_opened_again() {
     // The last does not exist on this machine: it may come later.
     let wanted = requests(&["127.0.0.1", "127.0.0.1,backup", "192.0.2.77"]);
     let remote = server.local_addrs()[0];
-    let dialling = dial(&client, server.public_key(), remote, &wanted, profile());
+    let dialling = connect_managed(&client, server.public_key(), remote, &wanted, profile());
     let (connection, _kept) = tokio::time::timeout(PATIENCE, dialling).await.unwrap().unwrap();
     let accepted = server.accept().await.unwrap();
     assert_eq!(open(&connection), [PathId(0), PathId(1)]);
@@ -60,7 +60,7 @@ async fn a_metered_path_sends_nothing_while_another_works() {
     let client = endpoint(&[]);
     let wanted = requests(&["127.0.0.1,metered", "127.0.0.1"]);
     let remote = server.local_addrs()[0];
-    let dialling = dial(&client, server.public_key(), remote, &wanted, profile());
+    let dialling = connect_managed(&client, server.public_key(), remote, &wanted, profile());
     let (connection, _kept) = tokio::time::timeout(PATIENCE, dialling).await.unwrap().unwrap();
     let _accepted = server.accept().await.unwrap();
     assert_eq!(open(&connection), [PathId(0)]);
@@ -72,7 +72,7 @@ fn places_follow_the_interfaces() {
     let _entered = runtime.enter();
     let remote = "203.0.113.5:4433".parse().unwrap();
     let wanted = requests(&["wwan0,metered", "wlan0", "192.0.2.9"]);
-    let keeper = Keeper::new(endpoint(&[]), remote, wanted);
+    let manager = Manager::new(endpoint(&[]), remote, wanted);
     let interface = |name: &str, index, address: &str| Interface {
         name: name.into(),
         index,
@@ -85,13 +85,14 @@ fn places_follow_the_interfaces() {
         interface("wlan0", 3, "192.0.2.10"),
         interface("wwan0", 4, "192.0.2.11"),
     ];
-    let keys = |metered| -> Vec<Key> { keeper.places(&list, metered).into_keys().collect() };
+    let keys =
+        |metered| -> Vec<Key> { manager.local_endpoints(&list, metered).into_keys().collect() };
     assert_eq!(keys(false), [(1, "wlan0".to_owned()), (2, "eth0".to_owned())]);
     assert_eq!(keys(true).len(), 3);
-    // Plugged in again, an interface has another number: its place is another.
+    // Plugged in again, an interface has another number: its local endpoint is another.
     let again = [interface("wlan0", 7, "192.0.2.10")];
     assert_ne!(
-        keeper.places(&list, false)[&(1, "wlan0".into())],
-        keeper.places(&again, false)[&(1, "wlan0".into())]
+        manager.local_endpoints(&list, false)[&(1, "wlan0".into())],
+        manager.local_endpoints(&again, false)[&(1, "wlan0".into())]
     );
 }
