@@ -50,7 +50,7 @@ impl Connection {
                     self.copy_oldest(slot);
                 }
             }
-            RecoveryAction::Unbind(path, cwnd) => {
+            RecoveryAction::TakeBack(path, cwnd) => {
                 if let Some(slot) = self.paths.open(path) {
                     self.unqueue(now, slot, cwnd);
                 }

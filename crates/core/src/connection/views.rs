@@ -141,10 +141,10 @@ impl Connection {
 
     fn act(&mut self, now: Time, action: SchedulerAction) {
         match action {
-            SchedulerAction::Bind(pick) => {
+            SchedulerAction::Assign(pick) => {
                 self.assign(now, pick, "assigned ahead");
             }
-            SchedulerAction::Unbind { path, keep } => {
+            SchedulerAction::TakeBack { path, keep } => {
                 if let Some(slot) = self.paths.open(path) {
                     self.take_back(slot, usize::try_from(keep).unwrap_or(usize::MAX));
                 }

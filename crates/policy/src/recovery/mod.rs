@@ -71,7 +71,7 @@ pub enum RecoveryAction {
     Copy(PathId),
     /// Of what is assigned to the path, in flight first, then queued, the oldest so many bytes stay. The
     /// rest is taken back; what had been sent of it may still arrive.
-    Unbind(PathId, u64),
+    TakeBack(PathId, u64),
 }
 
 /// Answers events with actions.

@@ -20,7 +20,7 @@ pub const ENTRY: Entry = Entry {
         ),
         option(
             "cut",
-            "after a cut of the congestion window: keep what is bound to the path, or unbind the excess",
+            "after a cut of the congestion window: keep what is assigned to the path, or take back (unbind) the excess",
             "keep",
         ),
     ],
@@ -37,7 +37,7 @@ enum OnTimeout {
 #[derive(Clone, Copy, Debug)]
 pub struct Resend {
     timeout: OnTimeout,
-    unbind: bool,
+    take_back: bool,
 }
 
 /// Makes it from its options.
@@ -49,7 +49,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RecoveryPolicy>, PolicyErr
     ];
     Ok(Box::new(Resend {
         timeout: options.choice("timeout", &timeouts)?,
-        unbind: options.choice("cut", &[("keep", false), ("unbind", true)])?,
+        take_back: options.choice("cut", &[("keep", false), ("unbind", true)])?,
     }))
 }
 
@@ -67,8 +67,8 @@ impl RecoveryPolicy for Resend {
                 OnTimeout::Copy => RecoveryAction::Copy(path),
                 OnTimeout::Nothing => RecoveryAction::Nothing,
             },
-            RecoveryEvent::CwndReduced { path, cwnd } if self.unbind => {
-                RecoveryAction::Unbind(path, cwnd)
+            RecoveryEvent::CwndReduced { path, cwnd } if self.take_back => {
+                RecoveryAction::TakeBack(path, cwnd)
             }
             RecoveryEvent::PathDown(path) => RecoveryAction::Reinject(path),
             RecoveryEvent::Timeout { .. }

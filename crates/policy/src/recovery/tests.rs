@@ -47,12 +47,12 @@ fn fresh_repairs_may_resend_what_a_filling_block_loses() {
 
 #[test]
 fn resend_repeats_the_symbol_and_follows_ptcp_on_request() {
-    use RecoveryAction::{Copy, Nothing, Reinject, Resend, Unbind};
+    use RecoveryAction::{Copy, Nothing, Reinject, Resend, TakeBack};
     assert_eq!(answers("resend"), [Resend, Reinject(PATH), Nothing, Nothing]);
     assert_eq!(answers("resend:timeout=nothing")[1], Nothing);
     assert_eq!(
         answers("resend:timeout=copy,cut=unbind"),
-        [Resend, Copy(PATH), Nothing, Unbind(PATH, 6000)]
+        [Resend, Copy(PATH), Nothing, TakeBack(PATH, 6000)]
     );
     assert!(build(&"resend".parse().unwrap()).unwrap().resends());
 }

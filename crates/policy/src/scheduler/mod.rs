@@ -20,15 +20,15 @@
 //! only ends the packet.
 //!
 //! **A queue** belongs to each path. Into it go picks for other paths than the one that pulls, picks that
-//! must not leave yet, and [`SchedulerAction::Bind`]. What is queued is spoken for: it no longer counts as
+//! must not leave yet, and [`SchedulerAction::Assign`]. What is queued is spoken for: it no longer counts as
 //! due or in [`FreshView::symbols`](crate::view::FreshView::symbols), and no other path is given it. New
 //! source symbols are cut in the order in which they are assigned, as many as data and credit allow.
 //! What may leave leaves first in, first out, as window and pacer admit it; an entry that must wait holds
 //! up neither those behind it nor the path's pulls. An entry whose symbol has arrived in the meantime is
 //! dropped. When a path goes down, its whole queue is taken back.
 //!
-//! **Taking back** ([`SchedulerAction::Unbind`], a path that goes down, and
-//! [`RecoveryAction::Unbind`](crate::recovery::RecoveryAction::Unbind)) makes symbols due again; copies of
+//! **Taking back** ([`SchedulerAction::TakeBack`], a path that goes down, and
+//! [`RecoveryAction::TakeBack`](crate::recovery::RecoveryAction::TakeBack)) makes symbols due again; copies of
 //! symbols that are in flight elsewhere vanish.
 //!
 //! **Events** reach [`Scheduler::on_event`] after congestion control and recovery have acted on their
@@ -127,9 +127,9 @@ pub enum SchedulerEvent {
 pub enum SchedulerAction {
     /// Assign work to a path ahead of its window: it goes to the end of the path's queue. Nothing happens
     /// if the path is not usable.
-    Bind(Pick),
+    Assign(Pick),
     /// Take back what waits in a path's queue beyond its first `keep` symbols.
-    Unbind {
+    TakeBack {
         /// The path.
         path: PathId,
         /// Symbols that stay queued.

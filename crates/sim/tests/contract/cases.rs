@@ -101,7 +101,7 @@ fn act(rig: &mut dyn Rig, shared: &Shared, actions: Vec<SchedulerAction>) {
 }
 
 fn bind(count: u16, path: u32) -> SchedulerAction {
-    SchedulerAction::Bind(pick(Work::Fresh, count, path))
+    SchedulerAction::Assign(pick(Work::Fresh, count, path))
 }
 
 fn paths_up(_: &mut dyn Rig, shared: &Shared) {
@@ -260,7 +260,7 @@ fn taken_back(rig: &mut dyn Rig, shared: &Shared) {
     act(rig, shared, vec![bind(5, 1)]);
     assert_eq!(rig.on(1), [0, 1]);
     shared.notes().stage = 1;
-    act(rig, shared, vec![SchedulerAction::Unbind { path: PathId(1), keep: 1 }]);
+    act(rig, shared, vec![SchedulerAction::TakeBack { path: PathId(1), keep: 1 }]);
     assert_eq!(rig.on(0), [3, 4]);
     rig.run(30);
     assert_eq!(rig.on(1), [0, 1, 2]);

@@ -24,7 +24,7 @@ impl MetaSender {
                 }
             }
             RecoveryAction::Copy(path) => self.reinject(path, 1),
-            RecoveryAction::Unbind(path, window) => self.unbind_beyond(path, window),
+            RecoveryAction::TakeBack(path, cwnd) => self.unbind_beyond(path, cwnd),
         }
         self.changed();
         action

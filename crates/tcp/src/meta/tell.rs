@@ -48,13 +48,13 @@ impl MetaSender {
 
     fn act(&mut self, action: SchedulerAction) {
         match action {
-            SchedulerAction::Bind(pick) => {
+            SchedulerAction::Assign(pick) => {
                 let index = self.index_of(pick.path);
                 if index.and_then(|at| self.subflows.get(at)).is_some_and(|s| s.is_usable()) {
                     self.assign(&pick);
                 }
             }
-            SchedulerAction::Unbind { path, keep } => {
+            SchedulerAction::TakeBack { path, keep } => {
                 if let Some(index) = self.index_of(path) {
                     self.take_back_queue(index, keep as usize);
                 }

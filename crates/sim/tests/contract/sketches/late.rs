@@ -29,7 +29,7 @@ impl Late {
             let count = left.min(reach.saturating_sub(fast.bytes_queued / fast.packet_size) as u16);
             left -= count;
             if count > 0 {
-                actions.push(SchedulerAction::Bind(pick(Work::Fresh, count, fast.id.0)));
+                actions.push(SchedulerAction::Assign(pick(Work::Fresh, count, fast.id.0)));
             }
         }
     }

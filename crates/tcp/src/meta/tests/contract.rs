@@ -159,12 +159,12 @@ fn assignments_ahead_of_the_window_can_be_taken_back() {
     let script = Script::new(greedy).acting(|event, view| match event {
         // Ten ahead for path 1 at the first acknowledgement, all but two of them back at the second.
         SchedulerEvent::Acked(PathId(0)) if view.paths[1].bytes_queued == 0 => {
-            vec![SchedulerAction::Bind(Pick { count: 10, ..pick(Work::Fresh, 1) })]
+            vec![SchedulerAction::Assign(Pick { count: 10, ..pick(Work::Fresh, 1) })]
         }
         SchedulerEvent::Acked(PathId(0)) => {
             assert_eq!(view.paths[1].bytes_queued, 10 * MSS);
             assert_eq!(view.blocks.iter().filter(|w| w.queued_on[1] == 1).count(), 10);
-            vec![SchedulerAction::Unbind { path: PathId(1), keep: 2 }]
+            vec![SchedulerAction::TakeBack { path: PathId(1), keep: 2 }]
         }
         _ => vec![],
     });

@@ -105,7 +105,7 @@ fn a_dead_subflow_strands_nothing_that_waits_for_it() {
         SchedulerEvent::PathUp(PathId(1)) => {
             let path = PathId(1);
             let not_before = Time::ZERO;
-            vec![SchedulerAction::Bind(Pick { work: Work::Fresh, count: 40, path, not_before })]
+            vec![SchedulerAction::Assign(Pick { work: Work::Fresh, count: 40, path, not_before })]
         }
         _ => vec![],
     });

@@ -50,8 +50,10 @@ impl Scheduler for Erratic {
         self.wakeup = self.some_time(view.now).max(view.now);
         let path = PathId(self.rng.below(4) as u32);
         match self.rng.below(40) {
-            0..4 => actions.push(SchedulerAction::Bind(self.pick(view))),
-            4..6 => actions.push(SchedulerAction::Unbind { path, keep: self.rng.below(5) as u32 }),
+            0..4 => actions.push(SchedulerAction::Assign(self.pick(view))),
+            4..6 => {
+                actions.push(SchedulerAction::TakeBack { path, keep: self.rng.below(5) as u32 })
+            }
             6 => actions.push(SchedulerAction::Penalise(path)),
             _ => {}
         }
