@@ -55,6 +55,12 @@ pub const RETIRED: &[Retired] = &[
     Retired::name("window_cuts", "cwnd_reductions"),
     Retired::name("next_window", "next_block"),
     Retired::name("on_window_resolved", "on_block_resolved"),
+    Retired::name("Tiding", "TunnelEvent"),
+    Retired::name("Teller", "Reporter"),
+    Retired::name("KeptPaths", "PathManager"),
+    Retired::name("Initiating", "Initiator"),
+    Retired::name("Responding", "Responder"),
+    Retired { within: &["crates/net/src/"], ..Retired::name("telling", "log") },
 ];
 
 /// Where retired words are told: this table, and what changed between versions.
