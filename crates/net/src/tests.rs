@@ -8,6 +8,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
+mod many;
+
 fn profile() -> Profile {
     Profile::named("anabranch").unwrap()
 }

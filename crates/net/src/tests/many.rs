@@ -1,0 +1,92 @@
+//! Several connections of one endpoint, and who is woken for what.
+
+use super::*;
+use std::pin::pin;
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc;
+use std::task::{Context, Wake, Waker};
+
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Sends `len` bytes and reads them back.
+async fn echo(client: &Connection, server: &Connection, len: usize) {
+    let data = pattern(len);
+    let there = async {
+        let (mut send, mut receive) = client.open_stream(TrafficClass::Bulk).await.unwrap();
+        let mut back = Vec::new();
+        let write = async {
+            send.write_all(&data).await.unwrap();
+            send.finish().unwrap();
+        };
+        tokio::join!(write, async { receive.read_to_end(&mut back).await.unwrap() });
+        assert!(back == data);
+    };
+    let back = async {
+        let (mut send, mut receive) = server.accept_stream().await.unwrap();
+        tokio::io::copy(&mut receive, &mut send).await.unwrap();
+        send.finish().unwrap();
+        send.acked().await.unwrap();
+    };
+    tokio::join!(there, back);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_connections_share_the_sockets_and_keep_their_bytes_apart() {
+    let pair = Pair::new();
+    let mut echoes = tokio::task::JoinSet::new();
+    for number in 0..40 {
+        let (client, server) = soon(pair.connect()).await;
+        echoes.spawn(async move { echo(&client, &server, 100_000 + 1000 * number).await });
+    }
+    while let Some(done) = soon(echoes.join_next()).await {
+        done.unwrap();
+    }
+    soon(pair.client.wait_idle()).await;
+    soon(pair.server.wait_idle()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_connection_that_is_held_up_holds_up_no_other() {
+    let pair = Pair::new();
+    let (held, _held_server) = soon(pair.connect()).await;
+    let (client, server) = soon(pair.connect()).await;
+    let ((has_begun, begun), (go_on, until)) = (mpsc::channel(), mpsc::channel::<()>());
+    let holder = std::thread::spawn(move || {
+        let state = held.shared().lock();
+        has_begun.send(()).unwrap();
+        let _ = until.recv();
+        drop(state);
+    });
+    begun.recv().unwrap();
+    soon(echo(&client, &server, 1_000_000)).await;
+    let (third, third_server) = soon(pair.connect()).await;
+    soon(echo(&third, &third_server, 100_000)).await;
+    go_on.send(()).unwrap();
+    holder.join().unwrap();
+}
+
+#[tokio::test]
+async fn tasks_are_woken_for_what_they_wait_for_alone() {
+    let pair = Pair::new();
+    let (client, server) = soon(pair.connect()).await;
+    let count = Arc::new(Count::default());
+    let waker = Waker::from(Arc::clone(&count));
+    let cx = &mut Context::from_waker(&waker);
+    let (mut accept, mut event) = (pin!(server.accept_stream()), pin!(server.recv_datagram()));
+    assert!(accept.as_mut().poll(cx).is_pending());
+    client.send_datagram(b"news", TrafficClass::Interactive).await.unwrap();
+    // Arrived, and read by this task: the one that waits for streams was not bothered.
+    assert_eq!(soon(&mut event).await.unwrap(), b"news");
+    soon(client.drained()).await.unwrap();
+    assert_eq!(count.0.load(Ordering::Relaxed), 0);
+    let (mut send, _receive) = client.open_stream(TrafficClass::Bulk).await.unwrap();
+    send.write_all(b"stream").await.unwrap();
+    soon(&mut accept).await.unwrap();
+}
