@@ -4,65 +4,14 @@
 //! state a bounded number of times, and every walk starts where the last one ended, so the cost per
 //! segment does not depend on the window.
 
+mod slot;
+
 use anabranch_types::Time;
 use core::time::Duration;
 use std::collections::VecDeque;
 
 use crate::ranges::Ranges;
-
-/// One outstanding segment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot {
-    pub(crate) start: u64,
-    /// When it was last sent.
-    pub(crate) sent: Time,
-    /// Payload bytes.
-    pub(crate) len: u32,
-    state: u8,
-}
-
-const SACKED: u8 = 1;
-/// Declared lost; stays set when it is retransmitted.
-const LOST: u8 = 1 << 1;
-/// A retransmission is in flight.
-const RESENT: u8 = 1 << 2;
-/// Was retransmitted at some time.
-const EVER_RESENT: u8 = 1 << 3;
-/// Ends the stream: takes one more offset.
-const FIN: u8 = 1 << 4;
-/// An explicit notice said it was lost by corruption.
-const NOTICED: u8 = 1 << 5;
-
-impl Slot {
-    pub(crate) fn end(&self) -> u64 {
-        self.start + u64::from(self.len) + u64::from(self.is(FIN))
-    }
-
-    fn is(&self, bit: u8) -> bool {
-        self.state & bit != 0
-    }
-
-    pub(crate) fn ends_stream(&self) -> bool {
-        self.is(FIN)
-    }
-
-    pub(crate) fn ever_resent(&self) -> bool {
-        self.is(EVER_RESENT)
-    }
-
-    /// Bytes it counts in the pipe (RFC 6675 §4, SetPipe).
-    fn in_pipe(&self) -> u64 {
-        if self.is(SACKED) {
-            return 0;
-        }
-        let copies = u64::from(!self.is(LOST)) + u64::from(self.is(RESENT));
-        copies * u64::from(self.len)
-    }
-
-    fn waits_for_resending(&self) -> bool {
-        self.state & (SACKED | LOST | RESENT) == LOST
-    }
-}
+use slot::{EVER_RESENT, FIN, LOST, NOTICED, RESENT, SACKED, Slot};
 
 /// What an acknowledgement newly reported.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,11 +4,11 @@ use super::functions::functions;
 use super::{Finding, SourceFile};
 
 /// Lines past which a file is remarked on.
-pub const FILE_WARNING: usize = 600;
+pub const FILE_WARNING: usize = 490;
 /// Lines past which a file breaks the rule.
-pub const FILE_LIMIT: usize = 800;
+pub const FILE_LIMIT: usize = 500;
 /// Lines past which a function breaks the rule.
-pub const FUNCTION_LIMIT: usize = 80;
+pub const FUNCTION_LIMIT: usize = 60;
 
 /// What the size rule says about a set of files.
 #[derive(Debug, Default)]
@@ -57,20 +57,20 @@ mod tests {
     }
 
     #[test]
-    fn files_warn_past_600_and_fail_past_800() {
+    fn files_warn_near_the_limit_and_fail_past_it() {
         let counts = |lines: usize| {
             let sizes = check(&file("//\n".repeat(lines)));
             (sizes.warnings.len(), sizes.errors.len())
         };
-        assert_eq!([600, 601, 800, 801].map(counts), [(0, 0), (1, 0), (1, 0), (0, 1)]);
+        assert_eq!([490, 491, 500, 501].map(counts), [(0, 0), (1, 0), (1, 0), (0, 1)]);
     }
 
     #[test]
-    fn functions_fail_past_80() {
+    fn functions_fail_past_60() {
         let sizes = |inner: usize| check(&file(format!("\nfn a() {{\n{}}}", "x;\n".repeat(inner))));
-        assert!(sizes(78).errors.is_empty());
-        let long = sizes(79);
-        assert_eq!(long.longest_function, 81);
-        assert_eq!(long.errors[0].to_string(), "a.rs:2: `a` has 81 lines, 80 are allowed");
+        assert!(sizes(58).errors.is_empty());
+        let long = sizes(59);
+        assert_eq!(long.longest_function, 61);
+        assert_eq!(long.errors[0].to_string(), "a.rs:2: `a` has 61 lines, 60 are allowed");
     }
 }

@@ -1,5 +1,9 @@
 //! Every key of a scenario file.
 
+mod claims;
+
+pub use claims::*;
+
 use super::spec::{KeySpec, Kind, needed, optional};
 
 const INFINITE: f64 = f64::INFINITY;
@@ -476,113 +480,4 @@ pub const LOAD: &[KeySpec] = &[
     optional("off", Kind::Time, "never", "mean time of silence, exponential"),
     optional("start", Kind::Time, "0s", "when it begins"),
     optional("stop", Kind::Time, "the end", "when it ends"),
-];
-
-/// `[[probe]]`.
-pub const PROBE: &[KeySpec] = &[
-    optional("of", Kind::Names("flows, loads, link.NAME"), "all flows", "whom to watch"),
-    optional("series", Kind::Names("metrics"), "none", "figures over time"),
-    optional("samples", Kind::Names("metrics"), "none", "every single value"),
-    optional(
-        "figures",
-        Kind::Names("metrics"),
-        "none",
-        "figures that are only measured on request",
-    ),
-    optional("interval", Kind::Time, "1s", "time between two points of a series"),
-    optional("slice", Kind::Size, "64KiB", "length of the stream slices that block_delay is about"),
-];
-
-/// `[[result]]`.
-pub const RESULT: &[KeySpec] = &[
-    needed("item", Kind::Text, "id in the catalogue of published results"),
-    needed("title", Kind::Text, "what is measured, for somebody who does not know the paper"),
-    optional("source", Kind::Text, "none", "where it is published, such as Figure 11"),
-    optional("paper", Kind::Text, "none", "what the paper states"),
-    optional("note", Kind::Text, "none", "what a reader should know beside the figures"),
-    optional("explanation", Kind::Text, "none", "why the results differ, if they do"),
-];
-
-/// What says which figure of the results is meant. Repeated in [`CLAIM`], [`MEASURE`] and [`CURVE`].
-macro_rules! figure_parts {
-    ($($more:expr),* $(,)?) => {
-        &[
-            $($more,)*
-            optional("of", Kind::Text, "all", "the subject"),
-            optional("at", Kind::Free("sweep keys with values"), "every point", "where"),
-        ]
-    };
-}
-
-const METRIC: &str = "a metric, or arithmetic with metrics: goodput_mbps / M, link.a.marks, \
-                      goodput_mbps[M=1], mean(cwnd_bytes, 20)";
-
-/// What claims and measures have in common.
-macro_rules! claim_parts {
-    ($($more:expr),* $(,)?) => {
-        figure_parts!(
-            $($more,)*
-            needed("metric", Kind::Form(METRIC), "what is looked at"),
-            optional("item", Kind::Text, "the file's", "id of the published result that it is about"),
-            optional("name", Kind::Text, "made from the rest", "what reports call it; {M} is a sweep's value"),
-            optional("kind", Kind::Word(super::claims::KINDS), "value, or ratio beside over or relative-to", "what is made of it: over seeds, or over a curve of the means along a sweep"),
-            optional("relative-to", Kind::Text, "none", "another subject to divide by or subtract, seed by seed"),
-            optional("over", Kind::Free("sweep keys with values"), "none", "another point to divide by or subtract, seed by seed"),
-            optional("along", Kind::Text, "none", "the sweep's key that a curve or an order runs along"),
-            optional("values", Kind::List("values of that key, in the order to look at"), "all of them", "where the curve runs"),
-            optional("less", Kind::Free("sweep keys with values"), "none", "point whose value is subtracted from all the rest"),
-            optional("for-each", Kind::Each, "every point that at leaves", "sweep keys, or a table of keys with lists of values"),
-            optional("paper", Kind::Text, "none", "what the paper has"),
-            optional("reading", Kind::Text, "none", "the reading of the paper that this depends on"),
-            optional("ablation", Kind::Flag, "true beside a base", "whether this shows why the others differ"),
-        )
-    };
-}
-
-/// `[[measure]]`.
-pub const MEASURE: &[KeySpec] = claim_parts!();
-
-/// `[[claim]]`.
-pub const CLAIM: &[KeySpec] = claim_parts!(
-    optional("min", Kind::Real(-INFINITE, INFINITE), "none", "the least that it may be"),
-    optional("max", Kind::Real(-INFINITE, INFINITE), "none", "the most that it may be"),
-    optional(
-        "direction",
-        Kind::Word(&["rising", "falling"]),
-        "none",
-        "order: every step goes there; min or max instead of 0 demand more or allow for less",
-    ),
-);
-
-/// `[[figure]]`.
-pub const FIGURE: &[KeySpec] = &[
-    needed("title", Kind::Text, "what it shows"),
-    optional("item", Kind::Text, "the file's", "id of the published result that it is about"),
-    needed("x", Kind::Text, "a sweep's key, variant for bars, or time for a series"),
-    optional("x-label", Kind::Text, "x", "the abscissa, with its unit"),
-    needed("y", Kind::Text, "the ordinate, with its unit"),
-    optional("until", Kind::Time, "the end", "time: how much of the run is shown"),
-    needed("curve", Kind::Tables(CURVE), "the curves"),
-];
-
-/// `[[figure.curve]]`.
-pub const CURVE: &[KeySpec] = figure_parts!(
-    optional("name", Kind::Text, "the metric", "what the legend calls it; {M} is a sweep's value"),
-    optional("metric", Kind::Form(METRIC), "none", "what is drawn"),
-    optional("paper", Kind::List("points [x, y]"), "none", "what the paper has instead"),
-);
-
-/// `[[sweep]]`.
-pub const SWEEP: &[KeySpec] = &[
-    needed("key", Kind::Names("keys such as vars.M or link.a.loss"), "what is varied"),
-    needed("values", Kind::List("values of that key"), "what it takes, in this order"),
-    optional("name", Kind::Name, "the last part of the key", "what results call it"),
-    optional("zip", Kind::Text, "none", "sweeps with the same word advance together"),
-];
-
-/// `[[variant]]`.
-pub const VARIANT: &[KeySpec] = &[
-    needed("name", Kind::Name, "what results, at and only call it"),
-    optional("title", Kind::Text, "the name", "what figures call it"),
-    optional("set", Kind::Settings, "none", "keys such as flow.bulk.profile, with their values"),
 ];

@@ -23,7 +23,11 @@ pub struct Built {
 pub type Build = fn(u64) -> Plan;
 
 /// Every network with its name; [`Plan::build`] makes it.
-pub fn all() -> [(&'static str, Build); 10] {
+pub fn all() -> impl Iterator<Item = (&'static str, Build)> {
+    of_tcp_and_udp().into_iter().chain(with_core_flows())
+}
+
+fn of_tcp_and_udp() -> [(&'static str, Build); 7] {
     [
         ("udp-constant", |seed| {
             let config = UdpConfig::constant(Bitrate::from_mbps(9.0), 700);
@@ -63,6 +67,11 @@ pub fn all() -> [(&'static str, Build); 10] {
             }
             (0..4).fold(all, |all, at| all.tcp(at, &Config::ns2_sack1(false), "reno:initial=2"))
         }),
+    ]
+}
+
+fn with_core_flows() -> [(&'static str, Build); 3] {
+    [
         ("core-two-paths-and-a-blackout", |seed| {
             let links = [
                 "rate=8mbit,delay=20ms,loss=5%,blackout=1s-2s",

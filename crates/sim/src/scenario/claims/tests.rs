@@ -176,6 +176,63 @@ fn what_was_not_measured_fails() {
     assert!(findings.iter().all(|f| f.verdict == Some(Verdict::Open { seeds: None })));
 }
 
+/// Claims, and what is said of them.
+const NEVER_JUDGED: &[(&str, &str)] = &[
+    (
+        "metric = \"godput_mbps\"\nmin = 1\n",
+        "claim.x.metric: there is no metric 'godput_mbps'; did you mean 'goodput_mbps'?; allowed: ",
+    ),
+    (
+        "metric = \"goodput_mbps[M=3]\"\nmin = 1\n",
+        "claim.x.metric: there is no point of the sweep at 'M = 3'; allowed: 1, 2, 4",
+    ),
+    (
+        "metric = \"mean(cwnd_bytes, 3)\"\nmin = 1\n",
+        "claim.x.metric: no probe records cwnd_bytes of all over time; allowed: a [[probe]] with",
+    ),
+    (
+        "metric = \"goodput_mbps * \"\nmin = 1\n",
+        "claim.x.metric: '' where a number or a name should be; allowed: metrics such as",
+    ),
+    (
+        "metric = \"goodput_mbps\"\nmin = 1\nat = { variant = \"c\" }\n",
+        "claim.x.at: there is no variant 'c'; did you mean 'a'?; allowed: a, b",
+    ),
+    (
+        "metric = \"goodput_mbps\"\nmin = 1\nat = { M = 3 }\n",
+        "claim.x.at: there is no point of the sweep at 'M = 3'; allowed: 1, 2, 4",
+    ),
+    (
+        "metric = \"goodput_mbps\"\nmin = 1\nat = { N = 3 }\n",
+        "claim.x.at: there is no sweep key 'N'; did you mean 'M'?; allowed: M, variant",
+    ),
+    (
+        "metric = \"goodput_mbps\"\nmin = 1\nfor-each = \"N\"\n",
+        "claim.x.for-each: there is no sweep key 'N'; did you mean 'M'?; allowed: M, variant",
+    ),
+    (
+        "metric = \"goodput_mbps\"\nkind = \"order\"\ndirection = \"rising\"\nalong = \"M\"\n\
+             values = [2]\n",
+        "claim.x.along: 'M' has one value here: 2; allowed: a key with two values or more",
+    ),
+    (
+        "metric = \"goodput_mbps\"\nkind = \"slope\"\nalong = \"variant\"\nmin = 1\n",
+        "claim.x.along: 'a' of 'variant' is no number; allowed: a key whose values are numbers, or",
+    ),
+    (
+        "metric = \"goodput_mbps\"\nmin = 1\nkind = \"peak\"\n",
+        "claim.x.along: no key to run along for 'peak'; allowed: along for curves and orders alone",
+    ),
+    (
+        "metric = \"goodput_mbps\"\nmin = 1\nkind = \"ratio\"\n",
+        "claim.x.kind: 'ratio' of one; allowed: over or relative-to beside",
+    ),
+    (
+        "metric = \"goodput_mbps\"\n",
+        "claim.x.min: neither min nor max; allowed: one of them or both; or [[measure]]",
+    ),
+];
+
 #[test]
 fn claims_that_could_never_be_judged_are_refused() {
     let line = swept("").lines().count();
@@ -188,68 +245,11 @@ fn claims_that_could_never_be_judged_are_refused() {
         assert!(message >= start, "{message}");
         message.split_once(": ").map(|(_, rest)| rest.to_owned()).expect("a place")
     };
-    let value = "metric = \"goodput_mbps\"\nmin = 1\n";
-    for (claim, expected) in [
-        (
-            "metric = \"godput_mbps\"\nmin = 1\n".to_owned(),
-            "claim.x.metric: there is no metric 'godput_mbps'; did you mean 'goodput_mbps'?; allowed: ",
-        ),
-        (
-            "metric = \"goodput_mbps[M=3]\"\nmin = 1\n".to_owned(),
-            "claim.x.metric: there is no point of the sweep at 'M = 3'; allowed: 1, 2, 4",
-        ),
-        (
-            "metric = \"mean(cwnd_bytes, 3)\"\nmin = 1\n".to_owned(),
-            "claim.x.metric: no probe records cwnd_bytes of all over time; allowed: a [[probe]] with",
-        ),
-        (
-            "metric = \"goodput_mbps * \"\nmin = 1\n".to_owned(),
-            "claim.x.metric: '' where a number or a name should be; allowed: metrics such as",
-        ),
-        (
-            format!("{value}at = {{ variant = \"c\" }}\n"),
-            "claim.x.at: there is no variant 'c'; did you mean 'a'?; allowed: a, b",
-        ),
-        (
-            format!("{value}at = {{ M = 3 }}\n"),
-            "claim.x.at: there is no point of the sweep at 'M = 3'; allowed: 1, 2, 4",
-        ),
-        (
-            format!("{value}at = {{ N = 3 }}\n"),
-            "claim.x.at: there is no sweep key 'N'; did you mean 'M'?; allowed: M, variant",
-        ),
-        (
-            format!("{value}for-each = \"N\"\n"),
-            "claim.x.for-each: there is no sweep key 'N'; did you mean 'M'?; allowed: M, variant",
-        ),
-        (
-            "metric = \"goodput_mbps\"\nkind = \"order\"\ndirection = \"rising\"\nalong = \"M\"\n\
-             values = [2]\n"
-                .to_owned(),
-            "claim.x.along: 'M' has one value here: 2; allowed: a key with two values or more",
-        ),
-        (
-            "metric = \"goodput_mbps\"\nkind = \"slope\"\nalong = \"variant\"\nmin = 1\n"
-                .to_owned(),
-            "claim.x.along: 'a' of 'variant' is no number; allowed: a key whose values are numbers, or",
-        ),
-        (
-            format!("{value}kind = \"peak\"\n"),
-            "claim.x.along: no key to run along for 'peak'; allowed: along for curves and orders alone",
-        ),
-        (
-            format!("{value}kind = \"ratio\"\n"),
-            "claim.x.kind: 'ratio' of one; allowed: over or relative-to beside",
-        ),
-        (
-            "metric = \"goodput_mbps\"\n".to_owned(),
-            "claim.x.min: neither min nor max; allowed: one of them or both; or [[measure]]",
-        ),
-    ] {
-        let message = refused(&claim);
+    for (claim, expected) in NEVER_JUDGED {
+        let message = refused(claim);
         assert!(message.starts_with(expected), "{message}\n{expected}");
     }
-    let twice = format!("[[claim]]\nname = \"x\"\n{value}");
+    let twice = "[[claim]]\nname = \"x\"\nmetric = \"goodput_mbps\"\nmin = 1\n";
     assert!(messages(&swept(&format!("{twice}{twice}")))[0].contains("two claims called 'x, M=1"));
 }
 

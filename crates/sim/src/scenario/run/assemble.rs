@@ -53,6 +53,11 @@ impl Outcome {
     }
 }
 
+/// A part of the whole; 0 of nothing.
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
 /// Figures of a set of flows.
 #[derive(Debug)]
 pub(super) struct Figures<'a>(&'a [&'a Outcome]);
@@ -68,7 +73,6 @@ impl<'a> Figures<'a> {
         let throughputs = self.0.iter().map(|flow| flow.rate(flow.reading.arrived.iter().sum()));
         let packets = self.total(|reading| reading.data_packets);
         let timeouts = self.total(|reading| reading.timeouts);
-        let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         let mut figures = vec![
             ("goodput_mbps", goodputs.iter().sum()),
             ("throughput_mbps", throughputs.sum()),
@@ -77,10 +81,21 @@ impl<'a> Figures<'a> {
             ("jain", jain(&goodputs)),
             ("ofo_count", self.total(|reading| reading.out_of_order)),
             ("timeouts", timeouts),
-            ("rto_rate", share(timeouts, packets)),
+            ("rto_rate", ratio(timeouts, packets)),
             ("data_packets", packets),
             ("retransmissions", self.total(|reading| reading.retransmissions)),
         ];
+        self.add_marks_and_coding(&mut figures);
+        self.add_delays(&mut figures);
+        self.add_completions(&mut figures);
+        let gap = self.0.iter().map(|flow| flow.longest_gap).fold(0.0, f64::max);
+        figures.push(("longest_gap_s", gap));
+        figures.push(("failed", self.0.iter().filter(|flow| flow.failed).count() as f64));
+        figures
+    }
+
+    /// What TCP flows did about marks, or core flows for coding.
+    fn add_marks_and_coding(&self, figures: &mut Vec<(&'static str, f64)>) {
         if self.0.iter().all(|flow| flow.reading.ecn_responses.is_some()) {
             let responses = self.total(|reading| reading.ecn_responses.unwrap_or(0));
             figures.push(("ecn_responses", responses));
@@ -90,13 +105,17 @@ impl<'a> Figures<'a> {
             };
             let blocks = total(|coding| coding.blocks);
             figures.extend([
-                ("redundancy", share(total(|c| c.repairs), total(|c| c.sources))),
+                ("redundancy", ratio(total(|c| c.repairs), total(|c| c.sources))),
                 ("blocks", blocks),
                 ("wraps", total(|coding| coding.wraps)),
                 ("repair_rounds", total(|coding| coding.repair_rounds)),
-                ("live_blocks_mean", share(total(|coding| coding.live_blocks), blocks)),
+                ("live_blocks_mean", ratio(total(|coding| coding.live_blocks), blocks)),
             ]);
         }
+    }
+
+    /// How long packets, blocks and messages took.
+    fn add_delays(&self, figures: &mut Vec<(&'static str, f64)>) {
         if let Some(delays) = self.samples("packet_delay_s") {
             figures.push(("packet_delay_mean_s", mean(&delays)));
             figures.push(("packet_delay_std_s", standard_deviation(&delays)));
@@ -108,12 +127,6 @@ impl<'a> Figures<'a> {
             let steps: Vec<f64> = self.slice_delays().map(mean_step).collect();
             figures.push(("block_delay_step_s", mean(&steps)));
         }
-        let completions = self.samples("fct_s").unwrap_or_default();
-        figures.push(("transfers", completions.len() as f64));
-        if !completions.is_empty() {
-            figures.push(("fct_mean_s", mean(&completions)));
-            figures.push(("fct_std_s", standard_deviation(&completions)));
-        }
         if let Some(delays) = self.samples("message_delay_s") {
             let messages = || self.0.iter().filter_map(|flow| flow.messages.as_ref());
             let sent: u64 = messages().map(|messages| messages.sent).sum();
@@ -123,10 +136,16 @@ impl<'a> Figures<'a> {
             figures.push(("message_delay_mean_s", mean(&delays)));
             figures.push(("message_delay_std_s", standard_deviation(&delays)));
         }
-        let gap = self.0.iter().map(|flow| flow.longest_gap).fold(0.0, f64::max);
-        figures.push(("longest_gap_s", gap));
-        figures.push(("failed", self.0.iter().filter(|flow| flow.failed).count() as f64));
-        figures
+    }
+
+    /// Transfers, and how long they took.
+    fn add_completions(&self, figures: &mut Vec<(&'static str, f64)>) {
+        let completions = self.samples("fct_s").unwrap_or_default();
+        figures.push(("transfers", completions.len() as f64));
+        if !completions.is_empty() {
+            figures.push(("fct_mean_s", mean(&completions)));
+            figures.push(("fct_std_s", standard_deviation(&completions)));
+        }
     }
 
     /// Every value of `metric`, flow by flow; `None` if it was not measured.
