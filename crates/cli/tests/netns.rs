@@ -88,7 +88,7 @@ fn a_link_gets_another_address() {
 fn links_carry_less_than_their_interfaces_say() {
     let Some(lab) = Lab::new("mtu", 2, 80) else { return };
     lab.narrow(2, 1300);
-    send_during(&lab, 60 * MEGABYTE, &[], |lab| {
+    send_during(&lab, 200 * MEGABYTE, &[], |lab| {
         lab.wait_until_moved(2, 2 * MEGABYTE);
         for (link, mtu) in [(1, 1234), (2, 1280)] {
             lab.narrow(link, mtu);
