@@ -207,7 +207,7 @@ impl Endpoint {
         }
     }
 
-    /// Takes in and gives up connections as handshakes went.
+    /// Adds and removes connections according to what became of handshakes.
     fn take_events(&mut self) {
         while let Some(event) = self.router.poll_event() {
             let event = match event {

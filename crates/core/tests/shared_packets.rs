@@ -23,7 +23,7 @@ fn profile(axes: &[(&str, &str)]) -> Profile {
     profile
 }
 
-/// Sends so many bytes, and waits until the sender knows that they have arrived.
+/// Sends `bytes` bytes and waits until the sender knows that all of them have arrived.
 fn transfer<N: Network>(pair: &mut Pair<N>, bytes: u64) -> ConnectionStats {
     pair.ends[0].unwritten += bytes;
     let end = pair.ends[1].read + bytes;

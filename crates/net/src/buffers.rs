@@ -22,9 +22,9 @@ pub(crate) struct Buffers(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     free: Vec<Buffer>,
-    /// How many are with connections' tasks.
+    /// How many buffers connections' tasks hold.
     handed: usize,
-    /// Who waits until they are fewer.
+    /// The task that waits until `handed` has fallen.
     waker: Option<Waker>,
 }
 
@@ -55,14 +55,15 @@ impl Buffers {
         self.lock().give(buffer);
     }
 
-    /// A buffer for one that goes to a connection's task.
+    /// A free buffer in exchange for one that is handed to a connection's task, which is counted until
+    /// [`hand_back`](Self::hand_back).
     pub(crate) fn exchange(&self) -> Buffer {
         let mut state = self.lock();
         state.handed += 1;
         state.take()
     }
 
-    /// Takes a buffer back from a connection's task.
+    /// Takes back a buffer that was handed to a connection's task.
     pub(crate) fn hand_back(&self, buffer: Buffer) {
         let mut state = self.lock();
         state.handed = state.handed.saturating_sub(1);

@@ -48,7 +48,7 @@ pub(crate) struct ConnectionRef {
 }
 
 impl Connection {
-    /// A handle of a connection that is referenced already.
+    /// A handle of `shared`, whose state says already that the application holds it.
     pub(crate) fn new(shared: Arc<ConnectionShared>, peer: PublicKey) -> Self {
         Connection(Arc::new(ConnectionRef { shared, peer }))
     }

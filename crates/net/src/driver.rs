@@ -56,7 +56,7 @@ enum Round {
     More,
     /// There is nothing to do until this time, or until something happens.
     Idle(Option<Time>),
-    /// There will be nothing any more.
+    /// The application has let go of the endpoint, and no connection is left.
     Over,
 }
 
@@ -132,7 +132,7 @@ impl Driver {
         more
     }
 
-    /// Sends what handshakes have to say; true if there was anything.
+    /// Sends the datagrams of handshakes; true if there were any.
     fn send(&mut self, cx: &mut Context<'_>) -> bool {
         let shared = &self.shared;
         let now = shared.clock.now();
@@ -196,9 +196,9 @@ struct Sorter<'a> {
     shared: &'a Arc<Shared>,
     socket: usize,
     largest: usize,
-    /// Mostly all of a batch were sent to one address …
+    /// Local address of the last message and its number: mostly that of the next one too.
     port: Option<(Option<IpAddr>, SocketId)>,
-    /// … and belong to one connection.
+    /// Connection of the last message: mostly that of the next one too.
     connection: Option<Arc<ConnectionShared>>,
 }
 
@@ -267,7 +267,7 @@ impl<'a> Sorter<'a> {
     }
 }
 
-/// Wakes a task in time.
+/// The timer of a task.
 struct Timer(Pin<Box<Sleep>>);
 
 impl Timer {
@@ -275,7 +275,7 @@ impl Timer {
         Timer(Box::pin(tokio::time::sleep(Duration::ZERO)))
     }
 
-    /// Ready at `until`; never without it.
+    /// Ready once `until` has passed; pending for ever if it is `None`.
     fn poll(&mut self, until: Option<Time>, clock: &Clock, cx: &mut Context<'_>) -> Poll<()> {
         let earliest = clock.now() + LEAST_SLEEP;
         let Some(instant) = until.and_then(|time| clock.instant(time.max(earliest))) else {

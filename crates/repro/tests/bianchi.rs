@@ -29,7 +29,7 @@ fn compare(scenario: &Scenario, rate: impl Fn(Access, u32) -> f64) {
 #[test]
 fn rates_of_the_last_hop_are_those_of_the_model() {
     let channel = Channel::fhss();
-    // His payload of 8184 bits.
+    // Bianchi's payload of 8184 bits.
     compare(&scenario("mplot/fig10"), |access, n| 11.0 * channel.share(access, n, 1023));
     let channel = Channel::dsss_11b(Preamble::Long);
     compare(&scenario("mplot/fig10-11b"), |access, n| channel.throughput(access, n, 750).as_mbps());

@@ -1,4 +1,4 @@
-//! Coding blocks on both sides, and the codes that fill their holes.
+//! Coding blocks at the sender and at the receiver, and the erasure codes that recover lost symbols.
 
 pub mod code;
 #[cfg(any(test, feature = "testing"))]

@@ -40,8 +40,8 @@ impl Attention {
         self.woken = Some(now);
     }
 
-    /// A path has room; returns whether the scheduler is to be told that only credit is missing, which it
-    /// is once an episode.
+    /// A path has room. Returns whether to tell the scheduler that only the receiver's credit is missing:
+    /// true once, and again only after there was credit in between.
     pub(super) fn lacks_credit(&mut self, fresh: &FreshView) -> bool {
         if fresh.symbols > 0 {
             self.receiver_limited = false;

@@ -107,7 +107,7 @@ impl Connection {
         if written {
             self.explain(packet.now, packet.slot, &next);
         } else {
-            // First thing in the next packet.
+            // It does not fit, so it opens the next packet.
             self.put_first(packet.slot, next);
         }
         written

@@ -47,7 +47,7 @@ struct Attempt {
 }
 
 /// One identity: it begins connections, lets those of others begin, and knows which datagram belongs to
-/// which. The connections are its caller's, so that each can have a thread of its own.
+/// which. Its caller owns the connections, so that each can have a task and a lock of its own.
 #[derive(Debug)]
 pub struct Router {
     pub(super) config: EndpointConfig,
@@ -180,7 +180,7 @@ impl Router {
         Route::Nowhere
     }
 
-    /// From now on the id is taken, and the connection its caller's.
+    /// Registers the connection's id, and passes the connection to the caller as an event.
     pub(super) fn begin(&mut self, id: u32, connection: Connection) {
         self.connections.insert(id, (connection.role(), connection.peer()));
         self.events.push_back(RouterEvent::Begun(Handle(id), Box::new(connection)));

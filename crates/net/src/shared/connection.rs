@@ -1,4 +1,4 @@
-//! A connection under its lock, and who waits for what of it.
+//! The state of a connection under its lock, and what the application can wait for.
 
 use super::{Mailbox, Shared};
 use crate::connection::PathEvent;
@@ -84,7 +84,7 @@ impl ConnectionShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a look at the connection whenever `notify` is notified, until there is an answer.
+    /// Calls `ask` now and whenever `notify` is notified, until it gives an answer.
     pub(crate) async fn until<T>(
         &self,
         notify: &Notify,
@@ -102,8 +102,8 @@ impl ConnectionShared {
         }
     }
 
-    /// Does something with the connection, if it has begun and is not over, and lets its task see to what
-    /// follows.
+    /// Calls `act` with the connection if its handshake is done and it is not over, and wakes its task,
+    /// which sends what `act` may have queued.
     pub(crate) fn act<T>(&self, act: impl FnOnce(&mut Connection) -> T) -> Option<T> {
         let done = self.lock().connection.as_mut().map(act);
         self.mailbox.ring();
@@ -256,7 +256,7 @@ pub(crate) struct ConnectionState {
     pub(crate) path_events: VecDeque<PathEvent>,
     /// How many there have been.
     pub(crate) path_changes: u64,
-    /// Under which its events are told.
+    /// The tracing span of its events.
     pub(crate) span: Span,
     /// Room for one datagram of any length, once one has been read.
     datagram: Vec<u8>,

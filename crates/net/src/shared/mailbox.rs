@@ -1,4 +1,4 @@
-//! How a task is woken, and what it is woken for.
+//! Messages between tasks, and the bell that wakes a task.
 
 use crate::buffers::{Buffer, Buffers};
 use anabranch_core::path::PathAddress;
@@ -15,8 +15,8 @@ const KEPT: usize = 1 << 16;
 /// Messages shorter than this are copied, so that they do not hold a whole receive buffer.
 const SHORT: usize = 1 << 13;
 
-/// What arrived for a task, and whether it is to look after its affairs. Neither a message nor a ring is
-/// missed between the task's last look and its sleep.
+/// What has arrived for a task, and the bell that wakes it. A task that goes to sleep misses neither a
+/// message nor a ring since it last looked.
 #[derive(Debug, Default)]
 pub(crate) struct Mailbox(Mutex<State>);
 

@@ -32,7 +32,7 @@ pub struct Packet {
     pub(super) hop: u32,
 }
 
-/// What links need of a packet: half a cache line, so that a busy one reads one for two.
+/// What links need of a packet: half a cache line, so that one line serves two packets of a busy link.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(super) struct Transit {
@@ -143,7 +143,7 @@ impl Slab {
         }
     }
 
-    /// A packet, and what it carries. A datagram leaves nothing behind.
+    /// A packet with what it carries. The bytes of a datagram are moved out, not copied.
     #[inline]
     fn unpack(&mut self, handle: usize) -> (Packet, Payload) {
         let Transit { size, hop, ecn, .. } = self.packets[handle];

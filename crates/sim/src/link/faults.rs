@@ -9,7 +9,7 @@ use anabranch_types::Rng;
 pub struct FaultConfig {
     /// One to eight of its bits are flipped.
     pub flip: f64,
-    /// It is cut off anywhere.
+    /// It is truncated to a random length.
     pub truncate: f64,
     /// It arrives twice.
     pub duplicate: f64,

@@ -86,7 +86,7 @@ impl Bindings {
         self.0.insert(name.to_owned(), Binding::Text(value.to_owned()));
     }
 
-    /// The text that `name` stands for, if it stands for one.
+    /// The text bound to `name`; `None` if it is bound to a number or not at all.
     pub(super) fn find_text(&self, name: &str) -> Option<&str> {
         match self.0.get(name)? {
             Binding::Text(text) => Some(text),

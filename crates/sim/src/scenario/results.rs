@@ -1,4 +1,4 @@
-//! `[[result]]`: what the published results are that a scenario is about, in words.
+//! `[[result]]`: the published results that a scenario reproduces, described in words.
 
 use super::reader::Section;
 

@@ -72,7 +72,7 @@ struct Model {
     beliefs: BTreeMap<usize, Belief>,
     /// Arrived, its acknowledgement still on the way.
     acks: Vec<usize>,
-    /// OutgoingSymbol, and waiting in a path's queue.
+    /// Symbols that wait in a path's queue, each with its path.
     queued: Vec<(OutgoingSymbol, u8)>,
     /// Symbols that the sender knows to have arrived.
     known: BTreeSet<Name>,

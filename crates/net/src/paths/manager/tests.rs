@@ -89,7 +89,7 @@ fn places_follow_the_interfaces() {
         |metered| -> Vec<Key> { manager.local_endpoints(&list, metered).into_keys().collect() };
     assert_eq!(keys(false), [(1, "wlan0".to_owned()), (2, "eth0".to_owned())]);
     assert_eq!(keys(true).len(), 3);
-    // Plugged in again, an interface has another number: its local endpoint is another.
+    // An interface that is plugged in again has a new index, so its local endpoint is a new one.
     let again = [interface("wlan0", 7, "192.0.2.10")];
     assert_ne!(
         manager.local_endpoints(&list, false)[&(1, "wlan0".into())],

@@ -130,7 +130,7 @@ impl Application {
         }
     }
 
-    /// As a patient application would: again, from the start.
+    /// Connects again from the start, as a patient application would.
     pub(super) fn refused(&mut self, now: Time, host: &mut Host) {
         self.connect(now, host);
     }

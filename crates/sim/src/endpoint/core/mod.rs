@@ -155,7 +155,7 @@ impl Host {
         SocketAddr::new(address, FIRST_PORT.wrapping_add(version as u16))
     }
 
-    /// Which of its addresses a port had when this was its own.
+    /// The version of a port at which it had this address: the inverse of the address of a version.
     fn version(address: SocketAddr) -> u32 {
         let IpAddr::V4(ip) = address.ip() else { return 0 };
         let moves = ip.octets()[0].wrapping_sub(FIRST_NETWORK);

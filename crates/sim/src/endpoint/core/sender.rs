@@ -37,8 +37,8 @@ impl CoreSender {
         self
     }
 
-    /// The same with one more application, which has a connection of its own at the same endpoint from
-    /// `start` on. The endpoint's limits are those of the first.
+    /// Adds an application that opens a connection of its own at `start`, from the same endpoint. The
+    /// endpoint keeps the limits of the first application.
     #[must_use]
     pub fn with(
         mut self,

@@ -255,7 +255,8 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// Reports keys and values in `pins` that the sweep has not; `whole` unless the sweep was changed.
+/// Refuses keys and values in `pins` that the sweep lacks, if it is `whole`. One that an assignment or
+/// `[quick]` has changed may lack what the file has, so nothing is refused then.
 pub(in crate::scenario) fn check_pins(
     section: &Section<'_>,
     key: &str,

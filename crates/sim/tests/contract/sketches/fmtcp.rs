@@ -13,7 +13,7 @@ use crate::core::Core;
 use crate::rig::{Rig, Setting};
 use crate::script::pick;
 
-/// Source symbols of a block, one in each packet.
+/// Source symbols in a block. Each packet carries one.
 const BLOCK: u16 = 8;
 
 /// Symbols are added until fewer than needed survive with a chance of at most `incomplete`, δ̂ (eq. 4).
