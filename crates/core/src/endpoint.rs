@@ -10,7 +10,7 @@ use anabranch_policy::PolicyError;
 use anabranch_types::{Rng, Time};
 use core::fmt;
 
-pub use self::router::{Route, Router, RouterEvent};
+pub use self::router::{Router, RouterEvent};
 use crate::config::TransportConfig;
 use crate::connection::{Connection, Earliest, Event, TimeoutReason, Transmit};
 use crate::crypto::{Crypto, PublicKey};
@@ -198,12 +198,12 @@ impl Endpoint {
             return;
         }
         match self.router.handle_datagram(now, address, payload) {
-            Route::Answer(Handle(id)) => {
-                if let Some(connection) = self.connections.get_mut(&id) {
+            Some(handle) => {
+                if let Some(connection) = self.connection(handle) {
                     connection.path_answered(now, address, payload);
                 }
             }
-            Route::Nowhere => self.take_events(),
+            None => self.take_events(),
         }
     }
 

@@ -9,7 +9,7 @@ use self::outbox::Outbox;
 use crate::clock::Clock;
 use crate::shared::{ConnectionShared, Letters, Shared};
 use crate::socket::{Message, ReceiveBuffers, Socket};
-use anabranch_core::endpoint::{Handle, Route};
+use anabranch_core::endpoint::Handle;
 use anabranch_core::path::received::Ecn;
 use anabranch_core::path::{PathAddress, SocketId};
 use anabranch_core::wire::ConnectionId;
@@ -236,14 +236,14 @@ impl<'a> Sorter<'a> {
             return;
         }
         let now = self.shared.clock.now();
-        let route = self.shared.lock().router.handle_datagram(now, address, payload);
-        match route {
-            Route::Nowhere => start(self.shared.take_events(now), self.largest),
-            Route::Answer(handle) => {
+        let answered = self.shared.lock().router.handle_datagram(now, address, payload);
+        match answered {
+            Some(handle) => {
                 if let Some(connection) = self.shared.connection(handle) {
                     connection.path_answered(now, address, payload);
                 }
             }
+            None => start(self.shared.take_events(now), self.largest),
         }
     }
 

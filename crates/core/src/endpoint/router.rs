@@ -15,15 +15,6 @@ use crate::path::received::Ecn;
 use crate::path::{PathAddress, SocketId};
 use crate::wire::{ConnectionId, PacketKind, Role, TransportParameters};
 
-/// Where a datagram belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
-    /// To this connection, by [`Connection::path_answered`]: its handshake is answered over another path.
-    Answer(Handle),
-    /// Nowhere: the handshake has taken it, or nobody wants it.
-    Nowhere,
-}
-
 /// What came of handshakes.
 #[derive(Debug)]
 pub enum RouterEvent {
@@ -141,35 +132,38 @@ impl Router {
         }
     }
 
-    /// Where a datagram that has arrived from `address` belongs, other than to the connection that
-    /// [`connection_of`](crate::wire::header::connection_of) names; handshakes are dealt with here.
-    pub fn handle_datagram(&mut self, now: Time, address: PathAddress, payload: &[u8]) -> Route {
-        match payload.first().copied().and_then(PacketKind::of) {
-            Some(PacketKind::Initiation) => self.on_initiation(now, address, payload),
-            Some(PacketKind::Response) => return self.on_response(now, address, payload),
-            Some(PacketKind::CookieReply) => self.on_cookie_reply(now, address, payload),
-            Some(PacketKind::Data) | None => {}
+    /// A datagram arrived from `address` that belongs to no connection by its header
+    /// ([`connection_of`](crate::wire::header::connection_of)): handshakes are dealt with, and all else is
+    /// dropped. Returns the connection whose handshake it answers once more, over another path, for
+    /// [`Connection::path_answered`].
+    pub fn handle_datagram(
+        &mut self,
+        now: Time,
+        address: PathAddress,
+        payload: &[u8],
+    ) -> Option<Handle> {
+        match payload.first().copied().and_then(PacketKind::of)? {
+            PacketKind::Initiation => self.on_initiation(now, address, payload),
+            PacketKind::Response => return self.on_response(now, address, payload),
+            PacketKind::CookieReply => self.on_cookie_reply(now, address, payload),
+            PacketKind::Data => {}
         }
-        Route::Nowhere
+        None
     }
 
-    fn on_response(&mut self, now: Time, address: PathAddress, payload: &[u8]) -> Route {
-        let Ok(response) = Response::parse(payload) else { return Route::Nowhere };
-        let id = response.receiver;
+    fn on_response(&mut self, now: Time, address: PathAddress, payload: &[u8]) -> Option<Handle> {
+        let id = Response::parse(payload).ok()?.receiver;
         let Some(attempt) = self.attempts.get_mut(&id) else {
             // Copies come back on every path that works; the connection knows the bytes that count.
-            return Route::Answer(Handle(id));
+            return Some(Handle(id));
         };
-        let Ok(established) = attempt.initiator.on_response(self.crypto.as_ref(), payload) else {
-            return Route::Nowhere;
-        };
-        let Some(attempt) = self.attempts.remove(&id) else { return Route::Nowhere };
-        let Ok(parameters) = TransportParameters::decode(&established.parameters) else {
-            self.events.push_back(RouterEvent::Failed(Handle(id)));
-            return Route::Nowhere;
-        };
+        let established = attempt.initiator.on_response(self.crypto.as_ref(), payload).ok()?;
+        let attempt = self.attempts.remove(&id)?;
         let remote_id = ConnectionId(established.remote_id);
-        match self.establish(now, id, attempt, remote_id, established.session, parameters) {
+        let begun = TransportParameters::decode(&established.parameters).ok().and_then(|peers| {
+            self.establish(now, id, attempt, remote_id, established.session, peers)
+        });
+        match begun {
             Some(mut connection) => {
                 connection.remember_response(payload);
                 connection.path_answered(now, address, payload);
@@ -177,7 +171,7 @@ impl Router {
             }
             None => self.events.push_back(RouterEvent::Failed(Handle(id))),
         }
-        Route::Nowhere
+        None
     }
 
     /// Registers the connection's id, and passes the connection to the caller as an event.

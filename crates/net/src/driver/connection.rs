@@ -1,6 +1,7 @@
 //! The task of one connection.
 
 use super::{ROUNDS, Timer, outbox::Outbox};
+use crate::buffers::Buffer;
 use crate::shared::{ConnectionShared, ConnectionState, Letters};
 use anabranch_core::connection::Connection;
 use anabranch_types::Time;
@@ -37,26 +38,43 @@ impl ConnectionDriver {
         }
     }
 
-    fn round(&mut self, cx: &mut Context<'_>) -> Round {
+    fn rounds(&mut self, batch: &mut Buffer, cx: &mut Context<'_>) -> Poll<()> {
+        for _ in 0..ROUNDS {
+            match self.round(batch, cx) {
+                Round::Sent => {}
+                Round::Over => return Poll::Ready(()),
+                Round::Idle(until) => {
+                    let shared = &self.shared;
+                    if shared.mailbox.is_quiet(cx.waker())
+                        && self.timer.poll(until, &shared.endpoint.clock, cx).is_pending()
+                    {
+                        return Poll::Pending;
+                    }
+                }
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    fn round(&mut self, batch: &mut Buffer, cx: &mut Context<'_>) -> Round {
         let shared = Arc::clone(&self.shared);
         let endpoint = &shared.endpoint;
         shared.mailbox.collect(&mut self.letters);
         self.outbox.retry(&endpoint.sockets, cx);
-        let mut batch = endpoint.buffers.take();
         let mut state = shared.lock();
         let now = endpoint.clock.now();
-        let round = self.work(&mut state, &mut batch, now);
+        let round = self.work(&mut state, batch, now);
         drop(state);
         self.letters.recycle(&endpoint.buffers);
         if let Round::Sent = round {
-            self.outbox.send(&endpoint.sockets, &batch, cx);
+            self.outbox.send(&endpoint.sockets, batch, cx);
         }
-        endpoint.buffers.give(batch);
         round
     }
 
     /// Lets the connection take in what has arrived and what is due, and plans what it sends.
-    fn work(&mut self, state: &mut ConnectionState, batch: &mut Box<[u8]>, now: Time) -> Round {
+    fn work(&mut self, state: &mut ConnectionState, batch: &mut Buffer, now: Time) -> Round {
         let ConnectionDriver { shared, outbox, letters, .. } = self;
         let Some(connection) = &mut state.connection else { return Round::Over };
         letters.open(|address, ecn, payload| {
@@ -95,22 +113,12 @@ impl Future for ConnectionDriver {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let driver = self.get_mut();
-        for _ in 0..ROUNDS {
-            match driver.round(cx) {
-                Round::Sent => {}
-                Round::Over => return Poll::Ready(()),
-                Round::Idle(until) => {
-                    let shared = &driver.shared;
-                    if shared.mailbox.is_quiet(cx.waker())
-                        && driver.timer.poll(until, &shared.endpoint.clock, cx).is_pending()
-                    {
-                        return Poll::Pending;
-                    }
-                }
-            }
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
+        let shared = Arc::clone(&driver.shared);
+        let buffers = &shared.endpoint.buffers;
+        let mut batch = buffers.take();
+        let poll = driver.rounds(&mut batch, cx);
+        buffers.give(batch);
+        poll
     }
 }
 
