@@ -84,3 +84,10 @@ pub fn conclude(findings: &[impl fmt::Display], note: String) -> Result<String, 
     }
     Err(format!("{} found", findings.len()))
 }
+
+/// What `check` says of a file that holds `text`.
+#[cfg(test)]
+fn found(check: fn(&[SourceFile]) -> Vec<Finding>, path: &str, text: &str) -> Vec<String> {
+    let file = SourceFile { path: path.into(), text: text.into() };
+    check(&[file]).iter().map(ToString::to_string).collect()
+}

@@ -4,12 +4,11 @@ use std::time::Instant;
 
 use anabranch::{Connection, Endpoint, PathSpec, Profile, TrafficClass};
 use serde::Serialize;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 
 use crate::Failure;
-use crate::ours::{endpoint_config, loopback};
-use crate::run::{Options, PIECE};
+use crate::ours::{endpoint_config, loopback, read_all, write_all};
+use crate::run::Options;
 
 /// Connections at once.
 const CONNECTIONS: u64 = 100;
@@ -82,26 +81,12 @@ fn transfer(options: &Options, cores: usize) -> Result<f64, Failure> {
 
 async fn send(connection: Connection, bytes: u64) -> Result<(), Failure> {
     let (mut stream, mut back) = connection.open_stream(TrafficClass::Bulk).await?;
-    let piece = vec![7; PIECE];
-    let mut left = bytes;
-    while left > 0 {
-        let part = piece.get(..left.min(PIECE as u64) as usize).unwrap_or(&piece);
-        stream.write_all(part).await?;
-        left -= part.len() as u64;
-    }
-    stream.finish()?;
-    // The other side finishes its half when it has read everything.
-    while back.read(&mut [0; 16]).await? > 0 {}
-    Ok(())
+    write_all(bytes, &mut stream, &mut back).await
 }
 
 async fn receive(connection: Connection, bytes: u64) -> Result<(), Failure> {
     let (mut back, mut stream) = connection.accept_stream().await?;
-    let mut piece = vec![0; PIECE];
-    let mut total = 0;
-    while let count @ 1.. = stream.read(&mut piece).await? {
-        total += count as u64;
-    }
+    let total = read_all(&mut stream).await?;
     if total != bytes {
         return Err(format!("{total} of {bytes} bytes arrived").into());
     }

@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc;
 
 use anabranch::{
-    Config, Endpoint, PathSpec, Permitted, Profile, PublicKey, SecretKey, TrafficClass,
-    TransportConfig,
+    Config, Endpoint, PathSpec, Permitted, Profile, PublicKey, RecvStream, SecretKey, SendStream,
+    TrafficClass, TransportConfig,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -57,14 +57,7 @@ async fn receive(
     let connection = endpoint.accept().await.ok_or("the endpoint ended")?;
     let (mut back, mut stream) = connection.accept_stream().await?;
     let clock = Running::start()?;
-    let mut piece = vec![0; PIECE];
-    let mut total = 0;
-    loop {
-        match stream.read(&mut piece).await? {
-            0 => break,
-            count => total += count as u64,
-        }
-    }
+    let total = read_all(&mut stream).await?;
     let side = clock.stop()?;
     if total != bytes {
         return Err(format!("{total} of {bytes} bytes arrived").into());
@@ -86,6 +79,23 @@ async fn send(
     let connection = endpoint.connect(key, &[PathSpec { local, remote }], profile).await?;
     let (mut stream, mut back) = connection.open_stream(TrafficClass::Bulk).await?;
     let clock = Running::start()?;
+    write_all(bytes, &mut stream, &mut back).await?;
+    let side = clock.stop()?;
+    if std::env::var_os("PERF_NET_STATS").is_some() {
+        eprintln!("{:#?}", connection.stats());
+    }
+    connection.close(0, "");
+    endpoint.wait_idle().await;
+    Ok(side)
+}
+
+/// Writes so many bytes and waits until the other side has finished its half, which it does when it has
+/// read everything.
+pub async fn write_all(
+    bytes: u64,
+    stream: &mut SendStream,
+    back: &mut RecvStream,
+) -> Result<(), Failure> {
     let piece = vec![7; PIECE];
     let mut left = bytes;
     while left > 0 {
@@ -94,13 +104,16 @@ async fn send(
         left -= part.len() as u64;
     }
     stream.finish()?;
-    // The other side finishes its half when it has read everything.
     while back.read(&mut [0; 16]).await? > 0 {}
-    let side = clock.stop()?;
-    if std::env::var_os("PERF_NET_STATS").is_some() {
-        eprintln!("{:#?}", connection.stats());
+    Ok(())
+}
+
+/// Reads to the end; returns how many bytes there were.
+pub async fn read_all(stream: &mut RecvStream) -> Result<u64, Failure> {
+    let mut piece = vec![0; PIECE];
+    let mut total = 0;
+    while let count @ 1.. = stream.read(&mut piece).await? {
+        total += count as u64;
     }
-    connection.close(0, "");
-    endpoint.wait_idle().await;
-    Ok(side)
+    Ok(total)
 }

@@ -91,8 +91,7 @@ mod tests {
     use super::*;
 
     fn found(path: &str, text: &str) -> Vec<String> {
-        let file = SourceFile { path: path.into(), text: text.into() };
-        check(&[file]).iter().map(ToString::to_string).collect()
+        crate::check::found(check, path, text)
     }
 
     #[test]
