@@ -7,6 +7,8 @@ pub use claims::*;
 use super::spec::{KeySpec, Kind, needed, optional};
 
 const INFINITE: f64 = f64::INFINITY;
+/// Traffic classes.
+const CLASS: Kind = Kind::Word(&["interactive", "live", "bulk"]);
 
 /// The whole file.
 pub const SCENARIO: &[KeySpec] = &[
@@ -253,12 +255,7 @@ pub const FLOW: &[KeySpec] = &[
         "none",
         "messages beside that, of core profiles: each a datagram frame",
     ),
-    optional(
-        "class",
-        Kind::Word(&["interactive", "live", "bulk"]),
-        "bulk",
-        "how urgent the streams of core profiles are",
-    ),
+    optional("class", CLASS, "bulk", "how urgent the streams of core profiles are"),
     optional("stop", Kind::Time, "never", "when the application stops; what it wrote is delivered"),
     optional(
         "host",
@@ -302,12 +299,7 @@ pub const TRAFFIC: &[KeySpec] = &[
     optional("off", Kind::Time, "none", "on-off: mean time of silence, exponential"),
     optional("rate", Kind::Rate, "none", "on-off: bytes offered while sending"),
     optional("count", Kind::Count(1, 1_000_000), "1000000", "messages: how many, at most"),
-    optional(
-        "class",
-        Kind::Word(&["interactive", "live", "bulk"]),
-        "interactive",
-        "messages: how urgent they are, for core profiles",
-    ),
+    optional("class", CLASS, "interactive", "messages: how urgent they are, for core profiles"),
 ];
 
 /// `messages = { … }`.
@@ -315,12 +307,7 @@ pub const MESSAGES: &[KeySpec] = &[
     needed("interval", Kind::Time, "time between two"),
     needed("size", Kind::Size, "bytes of each, 16B to 1000B"),
     optional("count", Kind::Count(1, 1_000_000), "1000000", "how many, at most"),
-    optional(
-        "class",
-        Kind::Word(&["interactive", "live", "bulk"]),
-        "interactive",
-        "how urgent they are",
-    ),
+    optional("class", CLASS, "interactive", "how urgent they are"),
 ];
 
 /// `[[event]]`.
