@@ -94,7 +94,10 @@ A path is written as key=value pairs and flags, separated by commas:
   loss=5%        also 5%/20%@10s for a change after 10 s, markov:5%/35%@250ms for states
                  with a mean dwell, ge:1%/20% for the chances of entering and leaving outages
   ecn            RED that marks at BDP/6 to BDP/2, instead of a drop-tail queue of one BDP
-  red, jitter=2ms, reorder, buffer=64KiB (or 100p), blackout=10s-15s, mtu=1400B
+  jitter=10ms    0 to 10 ms more for each packet; with jitter-law=normal, gamma or log-normal the
+                 standard deviation around the delay; with jitter-correlation=100ms in the same
+                 way for packets close in time; with the word reorder out of order
+  red, buffer=64KiB (or 100p), blackout=10s-15s, mtu=1400B
   cc=bbr         its own congestion control, last of all: see `anabranch policies congestion`
 
 Without --path: name=sat,rate=20mbit,delay=30ms,loss=2%

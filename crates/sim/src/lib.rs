@@ -3,6 +3,7 @@
 //! Everything here is sans-I/O and deterministic: time and seeds are arguments, and the same
 //! arguments give the same packets lost, marked and delivered on every machine.
 
+pub mod delay;
 pub mod endpoint;
 pub mod engine;
 pub mod link;

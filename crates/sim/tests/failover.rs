@@ -250,7 +250,7 @@ fn keys_change_in_the_middle_of_everything() {
     each(
         |name| {
             let mut all = three(",blackout=2s-4s+6s-6200ms");
-            all[0].jitter.max = Duration::from_millis(60);
+            all[0].jitter.size = Duration::from_millis(60);
             all[0].jitter.reorder = true;
             let mut plan = bulk(all, name, 15);
             flow(&mut plan).key_limit = Some(1000);

@@ -390,7 +390,6 @@ impl Kind {
         let rate = config.rate.at(Time::ZERO);
         let plain = config.is_steady()
             && rate != Bitrate::ZERO
-            && config.jitter.max.is_zero()
             && config.faults.is_none()
             && config.mtu == Schedule::constant(u32::MAX)
             && config.queue.discipline == Discipline::DropTail

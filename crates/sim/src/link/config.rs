@@ -4,6 +4,7 @@ use core::time::Duration;
 use anabranch_types::{Bitrate, DataSize, Time};
 
 use super::FaultConfig;
+use crate::delay::{Jitter, JitterError, JitterProcess};
 use crate::loss::LossConfig;
 use crate::queue::{Discipline, NOMINAL_PACKET, QueueConfig, QueueLimit, RedConfig};
 use crate::rate::{Blackout, DeliveryTrace, Fluctuation, RateProcess, Schedule, darken};
@@ -25,7 +26,7 @@ pub struct LinkConfig {
     /// Delays that replace it, from times that rise strictly and lie after the epoch: changes of route. A
     /// packet has the delay of the instant at which its last bit is sent.
     pub delay_changes: Vec<(Time, Duration)>,
-    /// Variation on top of the delay.
+    /// How the delay varies from packet to packet.
     pub jitter: Jitter,
     /// Random loss after serialisation.
     pub loss: LossConfig,
@@ -39,20 +40,10 @@ pub struct LinkConfig {
     pub faults: FaultConfig,
 }
 
-/// Extra delay, uniform in `[0, max]` for each packet.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Jitter {
-    /// The largest extra delay; at most a minute.
-    pub max: Duration,
-    /// Whether a packet may overtake one sent before it, by jitter or because the delay fell. If not, it
-    /// arrives right behind it.
-    pub reorder: bool,
-}
-
 /// The slowest and fastest rate, other than zero, a link may have.
 pub(super) const RATE_RANGE: (Bitrate, Bitrate) =
     (Bitrate::from_bps(1_000), Bitrate::from_bps(1_000_000_000_000));
-/// The longest delay and the largest jitter.
+/// The longest delay.
 pub(super) const MAX_DELAY: Duration = Duration::from_secs(60);
 /// The least MTU of a link (RFC 791 §3.2).
 pub(super) const MIN_MTU: u32 = 68;
@@ -146,11 +137,12 @@ impl LinkConfig {
             .map_err(|why| LinkConfigError::new("delay", why, "changes at rising times"))
     }
 
-    /// Whether the link has one rate and one delay for ever and never goes dark.
+    /// Whether the link has one rate and one delay for all packets and never goes dark.
     pub fn is_steady(&self) -> bool {
         self.rate.steps().len() == 1
             && self.fluctuation == Fluctuation::None
             && self.delay_changes.is_empty()
+            && self.jitter.size.is_zero()
             && self.blackouts.is_empty()
     }
 
@@ -162,6 +154,22 @@ impl LinkConfig {
     ) -> Result<RateProcess, LinkConfigError> {
         RateProcess::new(&self.rate, &self.fluctuation, &self.blackouts, seed, stream)
             .map_err(|why| LinkConfigError::new("fluctuation", "the course", why))
+    }
+
+    /// The course of the jitter, called `stream` under `seed`.
+    pub(super) fn jitter_process(
+        &self,
+        seed: u64,
+        stream: &str,
+    ) -> Result<JitterProcess, LinkConfigError> {
+        let process = self.jitter.process(self.delay, seed, stream);
+        process.map_err(|error| self.jitter_error(error))
+    }
+
+    pub(super) fn jitter_error(&self, error: JitterError) -> LinkConfigError {
+        let Jitter { size, correlation, .. } = self.jitter;
+        let given = if error.key == "jitter" { size } else { correlation };
+        LinkConfigError::new(error.key, format!("{given:?}"), error.allowed)
     }
 
     /// The buffer in force: the configured one, or one bandwidth-delay product (highest nominal
@@ -191,12 +199,12 @@ impl LinkConfig {
             return Err(LinkConfigError::new("rate", "zero at all times", "1kbit to 1000gbit"));
         }
         let delays = self.delays()?;
-        let delays = delays.steps().iter().map(|(_, delay)| ("delay", *delay));
-        for (key, value) in delays.chain([("jitter", self.jitter.max)]) {
-            if value > MAX_DELAY {
-                return Err(LinkConfigError::new(key, format!("{value:?}"), "at most 60s"));
+        for (_, delay) in delays.steps() {
+            if *delay > MAX_DELAY {
+                return Err(LinkConfigError::new("delay", format!("{delay:?}"), "at most 60s"));
             }
         }
+        self.jitter.validate(self.delay).map_err(|error| self.jitter_error(error))?;
         self.fluctuation
             .validate()
             .map_err(|why| LinkConfigError::new("fluctuation", "the course", why))?;

@@ -34,11 +34,12 @@ use std::collections::VecDeque;
 
 use anabranch_types::{Bitrate, Probability, Rng, Time};
 
-pub use config::{Jitter, LinkConfig, LinkConfigError};
+pub use config::{LinkConfig, LinkConfigError};
 pub use counters::LinkCounters;
 pub use ecn::Ecn;
 pub use faults::FaultConfig;
 
+use crate::delay::JitterProcess;
 use crate::loss::{LossModel, LossProcess};
 use crate::queue::{Admission, Departure, Idle, Packet, Queue, Refusal};
 use crate::rate::{RateProcess, Schedule};
@@ -62,7 +63,7 @@ pub struct Link<T> {
     queue: Queue<T>,
     transmitter: Transmitter<T>,
     loss: LossProcess,
-    jitter: Rng,
+    jitter: JitterProcess,
     pipe: Pipe<T>,
     dropped: VecDeque<Dropped<T>>,
     counters: LinkCounters,
@@ -143,7 +144,7 @@ impl<T> Link<T> {
             now: Time::ZERO,
             queue,
             transmitter: Transmitter::new(),
-            jitter: Rng::substream(seed, &format!("{stream}.jitter")),
+            jitter: config.jitter_process(seed, &format!("{stream}.jitter"))?,
             pipe: Pipe::new(config.jitter.reorder),
             dropped: VecDeque::new(),
             counters: LinkCounters::default(),
@@ -221,11 +222,11 @@ impl<T> Link<T> {
     /// `None` while the link is empty. Advancing then may yield nothing yet but always moves the
     /// answer on.
     pub fn next_event(&self) -> Option<Time> {
-        // Whatever is in service cannot arrive before its end plus the delay. Where the packet behind it may
+        // Whatever is in service cannot arrive before its end plus the least delay. Where the packet behind it may
         // be dropped as it departs, that becomes certain at its end.
         let in_service = self.transmitter.finish().map(|finish| {
             let drops = self.queue.drops_on_departure() && !self.queue.is_empty();
-            if drops { finish } else { finish + self.delays.at(finish) }
+            if drops { finish } else { finish + self.jitter.least(self.delays.at(finish)) }
         });
         let dropped = self.dropped.front().map(|drop| drop.time);
         [dropped, self.pipe.next_arrival(), in_service].into_iter().flatten().min()
@@ -364,12 +365,8 @@ impl<T> Link<T> {
         self.counters.bytes_serialised += u64::from(packet.size);
         let lost = self.loss.is_lost(finish);
         self.counters.lost_random += u64::from(lost);
-        let mut arrival = finish + self.delays.at(finish);
-        if self.config.jitter.max > Duration::ZERO {
-            let most = u64::try_from(self.config.jitter.max.as_nanos()).unwrap_or(u64::MAX - 1);
-            arrival += Duration::from_nanos(self.jitter.below(most + 1));
-        }
-        self.pipe.push(packet, arrival, lost);
+        let delay = self.jitter.delay(finish, self.delays.at(finish));
+        self.pipe.push(packet, finish + delay, lost);
     }
 
     /// Drops what waits and what is being serialised.

@@ -5,18 +5,20 @@ use anabranch_types::{Bitrate, DataSize, Time, parse_duration};
 
 use super::config::{LinkConfig, LinkConfigError, MAX_DELAY, MIN_MTU, RATE_RANGE};
 use super::parse_loss::{CORRELATION, Correlation, LOSS, correlation, loss, name};
+use crate::delay::{JitterLaw, MAX_CORRELATION};
 use crate::queue::{CodelConfig, Discipline, QueueLimit, RedConfig};
 use crate::rate::{Blackout, Fluctuation, RandomRate, Schedule};
 
 /// Every key, as error messages list them.
-const KEYS: &str = "name, rate, fluctuation, delay, loss, correlation, jitter, buffer, blackout, \
-    mtu, ecn, red, codel, reorder";
+const KEYS: &str = "name, rate, fluctuation, delay, loss, correlation, jitter, jitter-law, \
+    jitter-correlation, buffer, blackout, mtu, ecn, red, codel, reorder";
 const NAME: &str = "1 to 32 letters, digits, '.', '_' or '-'";
 const RATE: &str = "1kbit to 1000gbit, such as 12mbit, or 12mbit/3mbit@10s for a change after 10s";
 const FLUCTUATION: &str = "period/least-most/step, such as 1s/20%-100%/10%: a new share of the rate \
     every second, uniform and rounded to tenths; 1ms to 1 day, shares above 0% and up to 1000%";
 const DELAY: &str = "0ms to 60s, such as 40ms, or 40ms/80ms@10s for a change after 10s";
 const JITTER: &str = "0ms to 60s, such as 2ms";
+const JITTER_CORRELATION: &str = "0ms to 1 day, such as 100ms";
 const BUFFER: &str = "1500B to 1GiB, such as 64KiB, or 1p to 1000000p for packets";
 const BLACKOUT: &str = "a start before its end, such as 10s-15s, several joined by '+'";
 
@@ -35,7 +37,9 @@ impl FromStr for LinkConfig {
     /// | `name` | letters, digits, `.`, `_`, `-` |
     /// | `loss` | `5%`, `5%/20%@10s`, `markov:5%/35%@250ms`, `trimodal:25%/75%@250ms/2%@1s`, `ge:1%/20%`, `ge:1%/20%/0%/50%`, `pattern:0001`, `joint:air/1/10%+20%/30%@1ms` |
     /// | `correlation` | `air/2/50%@1ms`: this loss is shared, second link of the group `air`, θ = 0.5, in slots of 1 ms |
-    /// | `jitter` | `2ms`: extra delay, uniform from zero to this; order is kept |
+    /// | `jitter` | `2ms`: extra delay, uniform from zero to this, or the standard deviation under another law; order is kept |
+    /// | `jitter-law` | `uniform`, `normal`, `gamma`, `log-normal`: how delays are distributed |
+    /// | `jitter-correlation` | `100ms`: within this time the correlation of packets falls to 1/e |
     /// | `buffer` | `64KiB` or `100p`; one bandwidth-delay product if left out |
     /// | `blackout` | `10s-15s`, several joined by `+` |
     /// | `mtu` | `1400B`; changes as `1500B/1400B@10s`; any size if left out |
@@ -90,7 +94,15 @@ impl LinkConfig {
                 self.delay_changes = steps.collect();
             }
             "loss" => self.loss = loss(value).ok_or_else(|| refuse(LOSS))?,
-            "jitter" => self.jitter.max = delay(value).ok_or_else(|| refuse(JITTER))?,
+            "jitter" => self.jitter.size = delay(value).ok_or_else(|| refuse(JITTER))?,
+            "jitter-law" => {
+                let names = || LinkConfigError::new(key, value, JitterLaw::NAMES.join(", "));
+                self.jitter.law = JitterLaw::named(value).ok_or_else(names)?;
+            }
+            "jitter-correlation" => {
+                let time = parse_duration(value).ok().filter(|time| *time <= MAX_CORRELATION);
+                self.jitter.correlation = time.ok_or_else(|| refuse(JITTER_CORRELATION))?;
+            }
             "buffer" => self.queue.limit = Some(buffer(value).ok_or_else(|| refuse(BUFFER))?),
             "blackout" => {
                 let windows: Option<_> = value.split('+').map(blackout).collect();
@@ -101,6 +113,24 @@ impl LinkConfig {
                 return Err(refuse("the bare word, without a value"));
             }
             _ => return Err(LinkConfigError::new(key, key, KEYS)),
+        }
+        Ok(())
+    }
+
+    /// Refuses jitter that does not go with the delay, and words about jitter where there is none; `given`
+    /// tells which keys were there.
+    pub(crate) fn check_jitter(&self, given: impl Fn(&str) -> bool) -> Result<(), LinkConfigError> {
+        for key in ["jitter-law", "jitter-correlation"] {
+            if given(key) && !given("jitter") && self.jitter.size.is_zero() {
+                return Err(LinkConfigError::new(key, "no jitter", "this key along with jitter"));
+            }
+        }
+        self.jitter.validate(self.delay).map_err(|error| self.jitter_error(error))?;
+        let varies =
+            given("jitter") || !self.jitter.size.is_zero() || !self.delay_changes.is_empty();
+        if self.jitter.reorder && given("reorder") && !varies {
+            let allowed = "reorder along with jitter or with changes of the delay";
+            return Err(LinkConfigError::new("reorder", "neither", allowed));
         }
         Ok(())
     }
@@ -162,11 +192,7 @@ impl Draft {
             return Err(LinkConfigError::new("codel", "both red and codel", "one of them"));
         }
         let mut config = self.config;
-        let varies = given.contains(&"jitter") || !config.delay_changes.is_empty();
-        if config.jitter.reorder && !varies {
-            let allowed = "reorder along with jitter or with changes of the delay";
-            return Err(LinkConfigError::new("reorder", "neither", allowed));
-        }
+        config.check_jitter(|key| given.contains(&key))?;
         if let Some((shared, given)) = self.correlation {
             let refused = || LinkConfigError::new("correlation", given, CORRELATION);
             config.loss = shared.of(config.loss).ok_or_else(refused)?;

@@ -5,6 +5,7 @@ mod claims;
 pub use claims::*;
 
 use super::spec::{KeySpec, Kind, needed, optional};
+use crate::delay::JitterLaw;
 
 const INFINITE: f64 = f64::INFINITY;
 /// Traffic classes.
@@ -60,6 +61,9 @@ const LOSS: &str = "5%; 5%/20%@10s for changes; markov:5%/35%@250ms; trimodal:25
 const BUFFER: &str = "64KiB or 49p (packets)";
 const QUEUE: &str = "drop-tail, red, red-ecn, codel or codel-ecn";
 const BLACKOUT: &str = "10s-15s, several joined by +";
+const JITTER: &str = "2ms; 0ms to 60s";
+const JITTER_LAWS: &[&str] = &JitterLaw::NAMES;
+const JITTER_CORRELATION: &str = "100ms; 0ms to 1 day";
 const MTU: &str = "1400B; 1500B/1400B@10s for changes; 68B to 1GiB";
 
 /// What describes one direction of a link. Repeated in [`LINK`], [`PATH`] and [`REVERSE`].
@@ -70,7 +74,9 @@ macro_rules! link_parts {
             KeySpec { key: "rate", kind: Kind::Part(RATE, RATE_TABLE), default: $rate, what: "capacity over time" },
             optional("fluctuation", Kind::Form(FLUCTUATION), "none", "a rate that moves around the nominal one"),
             KeySpec { key: "delay", kind: Kind::Form(DELAY), default: $delay, what: "propagation" },
-            optional("jitter", Kind::Time, "0ms", "extra delay of each packet, uniform from zero to this"),
+            optional("jitter", Kind::Form(JITTER), "0ms", "how far the delay varies: standard deviation, or extra delay uniform from zero to this"),
+            optional("jitter-law", Kind::Word(JITTER_LAWS), "uniform", "how delays are distributed around the link's delay, their mean; uniform: above it"),
+            optional("jitter-correlation", Kind::Form(JITTER_CORRELATION), "0ms", "time in which the correlation of packets falls to 1/e"),
             optional("reorder", Kind::Flag, "false", "whether jitter may let packets overtake"),
             optional("loss", Kind::Part(LOSS, LOSS_TABLE), "0%", "random loss after serialisation"),
             optional("buffer", Kind::Form(BUFFER), "one bandwidth-delay product, 10 packets at least", "what may wait"),

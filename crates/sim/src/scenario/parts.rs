@@ -14,13 +14,14 @@ pub(super) fn link_config(section: &Section<'_>, base: LinkConfig) -> LinkConfig
     let mut config = base;
     rate(section, &mut config);
     set(section, "delay", &mut config);
-    set(section, "jitter", &mut config);
+    for key in ["jitter", "jitter-law", "jitter-correlation"] {
+        set(section, key, &mut config);
+    }
     if let Some(reorder) = section.flag("reorder") {
         config.jitter.reorder = reorder;
-        if reorder && config.jitter.max.is_zero() && config.delay_changes.is_empty() {
-            let allowed = "reorder along with jitter or with changes of the delay";
-            section.complain("reorder", "true without either", allowed);
-        }
+    }
+    if let Err(error) = config.check_jitter(|key| section.has(key)) {
+        section.complain(&error.key, error.given, error.allowed);
     }
     for key in ["buffer", "blackout", "mtu"] {
         set(section, key, &mut config);

@@ -29,7 +29,7 @@ fn every_key_is_read() {
     )
     .expect("valid");
     assert_eq!(config.rate.at(Time::from_secs(10)), Bitrate::from_mbps(3.0));
-    assert_eq!((config.jitter.max, config.jitter.reorder), (Duration::from_millis(2), true));
+    assert_eq!((config.jitter.size, config.jitter.reorder), (Duration::from_millis(2), true));
     assert_eq!(config.queue.limit, Some(QueueLimit::Bytes(DataSize::from_bytes(65_536))));
     assert!(matches!(&config.queue.discipline, Discipline::Red(red) if !red.ecn));
     let at = |a, b| Blackout { start: Time::from_secs(a), end: Time::from_secs(b) };
@@ -112,62 +112,70 @@ const WRONG: [(&str, &str); 20] = [
     ("link", "rate=1mbit,,delay=1ms"),
 ];
 
+/// What is wrong beside a right rate and delay.
+const WRONG_BESIDE: &[(&str, &str)] = &[
+    ("loss", "loss=101%"),
+    ("loss", "loss=-1%"),
+    ("loss", "loss=1"),
+    ("loss", "loss=0.05"),
+    ("loss", "loss=NaN%"),
+    ("loss", "loss=5%/6%"),
+    ("loss", "loss=markov:5%@250ms"),
+    ("loss", "loss=markov:5%/35%"),
+    ("loss", "loss=markov:5%/35%@0ms"),
+    ("loss", "loss=ge:1%"),
+    ("loss", "loss=ge:0%/0%"),
+    ("loss", "loss=ge:1%/20%/0%"),
+    ("jitter", "jitter=2"),
+    ("jitter", "jitter=61s"),
+    ("jitter", "jitter=5ms,jitter-law=gamma"),
+    ("jitter-law", "jitter=2ms,jitter-law=cauchy"),
+    ("jitter-law", "jitter-law=gamma"),
+    ("jitter-correlation", "jitter=2ms,jitter-correlation=2days"),
+    ("jitter-correlation", "jitter-correlation=100ms"),
+    ("buffer", "buffer=10"),
+    ("buffer", "buffer=10B"),
+    ("buffer", "buffer=0p"),
+    ("buffer", "buffer=9GiB"),
+    ("mtu", "mtu=67B"),
+    ("mtu", "mtu=1500"),
+    ("mtu", "mtu=1500B/1400B"),
+    ("blackout", "blackout=10s"),
+    ("blackout", "blackout=15s-10s"),
+    ("blackout", "blackout=10s-15"),
+    ("ecn", "ecn=yes"),
+    ("ecn", "ecn,ecn"),
+    ("red", "ecn,red"),
+    ("codel", "codel,red"),
+    ("codel", "codel=5ms"),
+    ("fluctuation", "fluctuation=1s"),
+    ("fluctuation", "fluctuation=0s/20%-100%/10%"),
+    ("fluctuation", "fluctuation=1s/100%-20%/10%"),
+    ("fluctuation", "fluctuation=1s/0%-20%/10%"),
+    ("fluctuation", "fluctuation=1s/20-100/10"),
+    ("correlation", "correlation=air/0/50%@1ms"),
+    ("correlation", "correlation=air/1/50%"),
+    ("correlation", "correlation=air/1/0.5@1ms"),
+    ("correlation", "correlation=air/1/50%@0ms"),
+    ("correlation", "loss=ge:1%/20%,correlation=air/1/50%@1ms"),
+    ("loss", "loss=trimodal:25%/75%@250ms"),
+    ("loss", "loss=trimodal:25%/75%/2%@1s"),
+    ("loss", "loss=trimodal:25%/75%@250ms/102%@1s"),
+    ("loss", "loss=pattern:0120"),
+    ("loss", "loss=pattern:"),
+    ("loss", "loss=joint:air/1/25%+75%/50%@1ms"),
+    ("loss", "loss=joint:air/3/25%+25%/50%@1ms"),
+    ("loss", "loss=poisson:3%"),
+    ("reorder", "reorder"),
+    ("speed", "speed=1mbit"),
+    ("fast", "fast"),
+];
+
 #[test]
 fn mistakes_are_refused_by_the_key_they_are_in() {
-    let base = "rate=1mbit,delay=1ms";
-    let more = [
-        ("loss", "loss=101%"),
-        ("loss", "loss=-1%"),
-        ("loss", "loss=1"),
-        ("loss", "loss=0.05"),
-        ("loss", "loss=NaN%"),
-        ("loss", "loss=5%/6%"),
-        ("loss", "loss=markov:5%@250ms"),
-        ("loss", "loss=markov:5%/35%"),
-        ("loss", "loss=markov:5%/35%@0ms"),
-        ("loss", "loss=ge:1%"),
-        ("loss", "loss=ge:0%/0%"),
-        ("loss", "loss=ge:1%/20%/0%"),
-        ("jitter", "jitter=2"),
-        ("buffer", "buffer=10"),
-        ("buffer", "buffer=10B"),
-        ("buffer", "buffer=0p"),
-        ("buffer", "buffer=9GiB"),
-        ("mtu", "mtu=67B"),
-        ("mtu", "mtu=1500"),
-        ("mtu", "mtu=1500B/1400B"),
-        ("blackout", "blackout=10s"),
-        ("blackout", "blackout=15s-10s"),
-        ("blackout", "blackout=10s-15"),
-        ("ecn", "ecn=yes"),
-        ("ecn", "ecn,ecn"),
-        ("red", "ecn,red"),
-        ("codel", "codel,red"),
-        ("codel", "codel=5ms"),
-        ("fluctuation", "fluctuation=1s"),
-        ("fluctuation", "fluctuation=0s/20%-100%/10%"),
-        ("fluctuation", "fluctuation=1s/100%-20%/10%"),
-        ("fluctuation", "fluctuation=1s/0%-20%/10%"),
-        ("fluctuation", "fluctuation=1s/20-100/10"),
-        ("correlation", "correlation=air/0/50%@1ms"),
-        ("correlation", "correlation=air/1/50%"),
-        ("correlation", "correlation=air/1/0.5@1ms"),
-        ("correlation", "correlation=air/1/50%@0ms"),
-        ("correlation", "loss=ge:1%/20%,correlation=air/1/50%@1ms"),
-        ("loss", "loss=trimodal:25%/75%@250ms"),
-        ("loss", "loss=trimodal:25%/75%/2%@1s"),
-        ("loss", "loss=trimodal:25%/75%@250ms/102%@1s"),
-        ("loss", "loss=pattern:0120"),
-        ("loss", "loss=pattern:"),
-        ("loss", "loss=joint:air/1/25%+75%/50%@1ms"),
-        ("loss", "loss=joint:air/3/25%+25%/50%@1ms"),
-        ("loss", "loss=poisson:3%"),
-        ("reorder", "reorder"),
-        ("speed", "speed=1mbit"),
-        ("fast", "fast"),
-    ];
-    let more = more.map(|(key, text)| (key, format!("{base},{text}")));
-    for (key, text) in WRONG.map(|(key, text)| (key, text.to_owned())).into_iter().chain(more) {
+    let beside =
+        WRONG_BESIDE.iter().map(|(key, text)| (*key, format!("rate=1mbit,delay=1ms,{text}")));
+    for (key, text) in WRONG.map(|(key, text)| (key, text.to_owned())).into_iter().chain(beside) {
         let error = parse(&text).expect_err(&text);
         assert_eq!(error.key, key, "{text}: {error}");
     }

@@ -23,8 +23,8 @@ fn unknown_keys_name_their_nearest() {
     assert_eq!(
         message("delay = ", "dealy = \"20ms\"\ndelay = "),
         "t.toml:9:1: link.a.dealy: there is no key 'dealy'; did you mean 'delay'?; allowed: name, \
-         count, from, to, duplex, reverse, rate, fluctuation, delay, jitter, reorder, loss, buffer, \
-         queue, blackout, mtu, faults"
+         count, from, to, duplex, reverse, rate, fluctuation, delay, jitter, jitter-law, \
+         jitter-correlation, reorder, loss, buffer, queue, blackout, mtu, faults"
     );
     assert_eq!(
         message("name = \"small\"", "name = \"small\"\ncolour = 1"),
@@ -408,4 +408,28 @@ fn faults_and_messages_are_held_to_what_they_can_be() {
         message(flow, "profile = \"tcp:sack\"\nclass = \"live\""),
         "t.toml:14:9: flow.bulk.class: given for profile 'tcp:sack'; allowed: tcp"
     );
+}
+
+#[test]
+fn jitter_goes_with_the_delay_and_its_words_with_jitter() {
+    let with = |lines: &str| message("delay = \"20ms\"", &format!("delay = \"20ms\"\n{lines}"));
+    assert_eq!(
+        with("jitter = \"10ms\"\njitter-law = \"cauchy\""),
+        "t.toml:11:14: link.a.jitter-law: 'cauchy' is not accepted; allowed: uniform, normal, gamma, \
+         log-normal"
+    );
+    assert_eq!(
+        with("jitter-law = \"gamma\""),
+        "t.toml:10:14: link.a.jitter-law: no jitter; allowed: this key along with jitter"
+    );
+    assert_eq!(
+        with("jitter = \"81ms\"\njitter-law = \"gamma\""),
+        "t.toml:10:10: link.a.jitter: 81ms; allowed: at most four times the delay, with this \
+         jitter-law"
+    );
+    assert!(
+        with("jitter = \"70s\"")
+            .starts_with("t.toml:10:10: link.a.jitter: '70s' is not accepted; allowed: 0ms to 60s")
+    );
+    assert!(with("reorder = true").starts_with("t.toml:10:11: link.a.reorder: neither; allowed:"));
 }

@@ -169,7 +169,7 @@ zip = "size"
     assert_eq!(labels, expected);
     let plan = scenario.plan(&scenario.points()[3]).expect("valid");
     let link = &plan.links[0].config;
-    assert_eq!((link.delay.as_millis(), link.jitter.max.as_millis()), (30, 30));
+    assert_eq!((link.delay.as_millis(), link.jitter.size.as_millis()), (30, 30));
     assert_eq!(link.rate.at(Time::ZERO), Bitrate::from_mbps(20.0));
 }
 

@@ -1,0 +1,158 @@
+use core::fmt;
+use core::time::Duration;
+
+use anabranch_types::{Rng, Time};
+
+use super::JitterLaw;
+use super::law::Deviation;
+use super::quantile::normal;
+
+/// How the delay varies from packet to packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Jitter {
+    /// The standard deviation; the largest extra delay where the law is uniform. At most a minute; zero is no
+    /// jitter.
+    pub size: Duration,
+    /// How delays are distributed.
+    pub law: JitterLaw,
+    /// The time within which the correlation of two packets falls to 1/e; zero if each packet draws for itself.
+    /// At most a day.
+    pub correlation: Duration,
+    /// Whether a packet may overtake one sent before it, by jitter or because the delay fell. If not, it
+    /// arrives along with that one, and takes no time of its own there.
+    pub reorder: bool,
+}
+
+/// The largest jitter.
+const MAX_SIZE: Duration = Duration::from_secs(60);
+/// The longest correlation.
+pub(crate) const MAX_CORRELATION: Duration = Duration::from_secs(86_400);
+/// The largest deviation, in means, of a law whose shape depends on the two.
+const MAX_VARIATION: u32 = 4;
+
+impl Jitter {
+    /// Checks the parameters for a link whose delay begins with `delay`.
+    ///
+    /// # Errors
+    /// Names the one that is out of its range, and the range.
+    pub fn validate(&self, delay: Duration) -> Result<(), JitterError> {
+        let error = |key, allowed| Err(JitterError { key, allowed });
+        if self.size > MAX_SIZE {
+            return error("jitter", "at most 60s");
+        }
+        if self.correlation > MAX_CORRELATION {
+            return error("jitter-correlation", "at most 1 day");
+        }
+        if self.size.is_zero() {
+            return Ok(());
+        }
+        if self.law.has_shape() && self.size > delay.saturating_mul(MAX_VARIATION) {
+            return error("jitter", "at most four times the delay, with this jitter-law");
+        }
+        Ok(())
+    }
+
+    /// What follows from it for a link whose delay begins with `delay`; random draws are called `stream`
+    /// under `seed`.
+    ///
+    /// # Errors
+    /// As [`validate`](Self::validate).
+    pub fn process(
+        &self,
+        delay: Duration,
+        seed: u64,
+        stream: &str,
+    ) -> Result<JitterProcess, JitterError> {
+        self.validate(delay)?;
+        let random = Rng::substream(seed, stream);
+        let source = if self.size.is_zero() {
+            Source::None
+        } else if self.law == JitterLaw::Uniform && self.correlation.is_zero() {
+            Source::Uniform(u64::try_from(self.size.as_nanos()).unwrap_or(u64::MAX - 1))
+        } else {
+            Source::Normal {
+                deviation: Deviation::new(self.law, self.size, delay),
+                correlation: self.correlation.as_secs_f64(),
+                last: None,
+            }
+        };
+        Ok(JitterProcess { random, source, law: self.law })
+    }
+}
+
+/// Draws the delays of one link's packets.
+///
+/// Normal numbers follow one another in time as an Ornstein–Uhlenbeck process does, the continuous form of a
+/// first-order autoregression: zₙ = ρ·zₙ₋₁ + √(1 − ρ²)·εₙ with ρ = e^(−Δt/τ), where Δt lies between the
+/// two packets. The law's quantiles turn them into delays, so correlation leaves the law as it is.
+#[derive(Clone, Debug)]
+pub struct JitterProcess {
+    random: Rng,
+    source: Source,
+    law: JitterLaw,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    None,
+    /// Nanoseconds from zero to this.
+    Uniform(u64),
+    Normal {
+        deviation: Deviation,
+        /// Seconds.
+        correlation: f64,
+        last: Option<(Time, f64)>,
+    },
+}
+
+impl JitterProcess {
+    /// The delay of a packet sent at `sent`, where the link's delay is `delay`. Draws once; times never fall.
+    ///
+    /// The law's shape is that around the link's first delay. Where the delay changes, the same deviations
+    /// are added to the new one.
+    pub fn delay(&mut self, sent: Time, delay: Duration) -> Duration {
+        match &mut self.source {
+            Source::None => delay,
+            Source::Uniform(most) => delay + Duration::from_nanos(self.random.below(*most + 1)),
+            Source::Normal { deviation, correlation, last } => {
+                let fresh = normal(self.random.uniform(), self.random.uniform());
+                let z = match *last {
+                    Some((before, z)) if *correlation > 0.0 => {
+                        let kept = libm::exp(-sent.since(before).as_secs_f64() / *correlation);
+                        kept * z + libm::sqrt(1.0 - kept * kept) * fresh
+                    }
+                    _ => fresh,
+                };
+                *last = Some((sent, z));
+                let seconds = delay.as_secs_f64() + deviation.seconds(z);
+                // A normal number is below 9, so a minute's deviation stays far below what a duration holds.
+                Duration::from_secs_f64(seconds.max(0.0))
+            }
+        }
+    }
+
+    /// The least that [`delay`](Self::delay) may say where the link's delay is `delay`.
+    pub fn least(&self, delay: Duration) -> Duration {
+        match (&self.source, self.law) {
+            (Source::None | Source::Uniform(_), _) | (_, JitterLaw::Uniform) => delay,
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+/// A parameter of jitter is out of its range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JitterError {
+    /// The key that sets it.
+    pub key: &'static str,
+    /// What it may hold.
+    pub allowed: &'static str,
+}
+
+impl fmt::Display for JitterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: allowed: {}", self.key, self.allowed)
+    }
+}
+
+impl core::error::Error for JitterError {}

@@ -1,0 +1,97 @@
+use core::time::Duration;
+
+use super::quantile::{Gamma, normal_cdf};
+
+/// How the delays of packets are distributed.
+///
+/// The *size* is a link's jitter. Under every law but the uniform one it is the standard deviation σ, and
+/// the link's delay μ is the mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JitterLaw {
+    /// Uniform between the link's delay and that plus the size.
+    #[default]
+    Uniform,
+    /// Normal, with what falls below zero taken as zero; so the mean is above μ, by 0.083 σ for σ = μ.
+    Normal,
+    /// Gamma of shape (μ/σ)²: skewed to the right by 2σ/μ, exponential for σ = μ.
+    Gamma,
+    /// The exponential of a normal: skewed to the right by (3 + σ²/μ²)·σ/μ, with a longer tail than the gamma law.
+    LogNormal,
+}
+
+impl JitterLaw {
+    /// Every law.
+    pub const ALL: [JitterLaw; 4] =
+        [JitterLaw::Uniform, JitterLaw::Normal, JitterLaw::Gamma, JitterLaw::LogNormal];
+
+    /// What they are called.
+    pub const NAMES: [&'static str; 4] = [
+        JitterLaw::Uniform.name(),
+        JitterLaw::Normal.name(),
+        JitterLaw::Gamma.name(),
+        JitterLaw::LogNormal.name(),
+    ];
+
+    /// What it is called in scenarios and on command lines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            JitterLaw::Uniform => "uniform",
+            JitterLaw::Normal => "normal",
+            JitterLaw::Gamma => "gamma",
+            JitterLaw::LogNormal => "log-normal",
+        }
+    }
+
+    /// The law of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        JitterLaw::ALL.into_iter().find(|law| law.name() == name)
+    }
+
+    /// Whether its mean and deviation decide its shape, so that the mean must be above zero.
+    pub(super) const fn has_shape(self) -> bool {
+        matches!(self, JitterLaw::Gamma | JitterLaw::LogNormal)
+    }
+}
+
+/// Turns a standard normal number into a packet's deviation from the link's delay, so that the delay has
+/// the law.
+#[derive(Clone, Debug)]
+pub(super) enum Deviation {
+    /// Seconds from zero to `most`.
+    Uniform { most: f64 },
+    /// Seconds around zero.
+    Normal { sigma: f64 },
+    /// In means of the law.
+    Gamma { mean: f64, gamma: Gamma },
+    /// `scale` and `sigma` are those of the logarithm.
+    LogNormal { mean: f64, scale: f64, sigma: f64 },
+}
+
+impl Deviation {
+    /// For the mean delay `mean`.
+    pub(super) fn new(law: JitterLaw, size: Duration, mean: Duration) -> Self {
+        let (size, mean) = (size.as_secs_f64(), mean.as_secs_f64());
+        // The squared coefficient of variation, σ²/μ².
+        let variation = (size / mean) * (size / mean);
+        match law {
+            JitterLaw::Uniform => Deviation::Uniform { most: size },
+            JitterLaw::Normal => Deviation::Normal { sigma: size },
+            JitterLaw::Gamma => Deviation::Gamma { mean, gamma: Gamma::new(1.0 / variation) },
+            JitterLaw::LogNormal => {
+                let square = libm::log1p(variation);
+                let scale = libm::log(mean) - square / 2.0;
+                Deviation::LogNormal { mean, scale, sigma: libm::sqrt(square) }
+            }
+        }
+    }
+
+    /// Seconds for the standard normal number `z`; rises with it.
+    pub(super) fn seconds(&self, z: f64) -> f64 {
+        match self {
+            Deviation::Uniform { most } => most * normal_cdf(z),
+            Deviation::Normal { sigma } => sigma * z,
+            Deviation::Gamma { mean, gamma } => mean * (gamma.quantile(z) - 1.0),
+            Deviation::LogNormal { mean, scale, sigma } => libm::exp(scale + sigma * z) - mean,
+        }
+    }
+}
