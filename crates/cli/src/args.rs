@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anabranch_core::profiles::AXES;
+use anabranch_policy::Axis;
 use anabranch_sim::link::LinkConfig;
 use anabranch_sim::loss::LossConfig;
 use anabranch_types::{DataSize, Probability};
@@ -230,7 +230,7 @@ Exit codes: 0 done, 1 failed, 2 asked wrongly";
 #[command(after_help = POLICIES_HELP)]
 pub struct PoliciesArgs {
     /// Only this axis
-    #[arg(value_name = "AXIS", value_parser = AXES)]
+    #[arg(value_name = "AXIS", value_parser = Axis::ALL.map(Axis::name))]
     pub axis: Option<String>,
     /// Show each policy's options and source
     #[arg(long)]

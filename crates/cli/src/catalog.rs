@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use anabranch_core::coding::code;
-use anabranch_core::profiles::{AXES, Profile};
-use anabranch_policy::registry;
+use anabranch_core::profiles::Profile;
+use anabranch_policy::Axis;
+use anabranch_policy::registry::{Entry, Registry};
 use serde::Serialize;
 
 use crate::args::{PoliciesArgs, ProfilesArgs};
@@ -23,7 +23,8 @@ struct ProfileRow {
 
 #[derive(Serialize)]
 struct PolicyRow {
-    axis: String,
+    #[serde(serialize_with = "name_of")]
+    axis: Axis,
     name: &'static str,
     summary: &'static str,
     source: &'static str,
@@ -37,6 +38,10 @@ struct OptionRow {
     default: &'static str,
 }
 
+fn name_of<S: serde::Serializer>(axis: &Axis, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(axis.name())
+}
+
 /// The profile called `name`, with other policies as `settings` say.
 pub fn profile(name: &str, settings: &[Setting]) -> Result<Profile, Failure> {
     let mut profile = Profile::named(name).ok_or_else(|| {
@@ -45,7 +50,7 @@ pub fn profile(name: &str, settings: &[Setting]) -> Result<Profile, Failure> {
     })?;
     for Setting { axis, policy } in settings {
         profile
-            .set(axis, policy)
+            .set(*axis, policy)
             .map_err(|error| Failure::usage(format!("--set {axis}={policy}: {error}")))?;
     }
     Ok(profile)
@@ -55,7 +60,7 @@ pub fn profile(name: &str, settings: &[Setting]) -> Result<Profile, Failure> {
 pub fn profiles(args: &ProfilesArgs) -> Result<(), Failure> {
     let row = |(index, profile): (usize, Profile)| ProfileRow {
         default: index == 0,
-        axes: AXES.iter().filter_map(|axis| Some((*axis, profile.axis(axis)?))).collect(),
+        axes: Axis::ALL.map(|axis| (axis.name(), profile.policy(axis).to_string())).into(),
         name: profile.name,
         summary: profile.summary,
     };
@@ -72,8 +77,8 @@ fn profile_text(rows: &[ProfileRow]) -> String {
     for row in rows {
         let default = if row.default { " (the default)" } else { "" };
         let _ = writeln!(text, "{:width$}  {}{default}", row.name, row.summary);
-        for axis in AXES {
-            if let Some(policy) = row.axes.get(axis) {
+        for axis in Axis::ALL {
+            if let Some(policy) = row.axes.get(axis.name()) {
                 let _ = writeln!(text, "{:width$}    {axis:<15} {policy}", "");
             }
         }
@@ -85,7 +90,7 @@ fn profile_text(rows: &[ProfileRow]) -> String {
 pub fn policies(args: &PoliciesArgs) -> Result<(), Failure> {
     let mut rows = policy_rows();
     if let Some(axis) = &args.axis {
-        rows.retain(|row| row.axis == *axis);
+        rows.retain(|row| row.axis.name() == axis);
     }
     if args.json {
         return output::print_json(&rows);
@@ -93,11 +98,10 @@ pub fn policies(args: &PoliciesArgs) -> Result<(), Failure> {
     output::print(&policy_text(&rows, args.options))
 }
 
-/// Every policy, in the order of [`AXES`]; the codes are the core's own.
+/// Every policy, axis by axis.
 fn policy_rows() -> Vec<PolicyRow> {
-    let codes = code::TABLE.iter().map(|(entry, _)| *entry);
-    let registered = registry::entries().chain(codes).map(|entry| PolicyRow {
-        axis: entry.axis.replace(' ', "-"),
+    let row = |axis: Axis, entry: &Entry| PolicyRow {
+        axis,
         name: entry.name,
         summary: entry.summary,
         source: entry.source,
@@ -110,20 +114,20 @@ fn policy_rows() -> Vec<PolicyRow> {
                 default: option.default,
             })
             .collect(),
-    });
-    let mut rows: Vec<PolicyRow> = registered.collect();
-    rows.sort_by_key(|row| AXES.iter().position(|axis| *axis == row.axis));
-    rows
+    };
+    let registry = Registry::new();
+    let on = |axis| registry.entries(axis).into_iter().map(move |entry| row(axis, entry));
+    Axis::ALL.into_iter().flat_map(on).collect()
 }
 
 fn policy_text(rows: &[PolicyRow], options: bool) -> String {
     let mut text = String::new();
     let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
-    let mut axis = "";
+    let mut axis = None;
     for row in rows {
-        if row.axis != axis {
-            axis = &row.axis;
-            let _ = writeln!(text, "{axis}");
+        if axis != Some(row.axis) {
+            axis = Some(row.axis);
+            let _ = writeln!(text, "{}: {}", row.axis, row.axis.summary());
         }
         let _ = writeln!(text, "  {:width$}  {}", row.name, row.summary);
         if !options {
@@ -147,12 +151,12 @@ mod tests {
     #[test]
     fn every_axis_has_policies_that_profiles_accept() {
         let rows = policy_rows();
-        for axis in AXES {
+        for axis in Axis::ALL {
             assert!(rows.iter().any(|row| row.axis == axis), "{axis}");
         }
         for row in rows {
             let mut profile = Profile::named("uncoded").unwrap();
-            profile.set(&row.axis, row.name).unwrap_or_else(|e| panic!("{}: {e}", row.name));
+            profile.set(row.axis, row.name).unwrap_or_else(|e| panic!("{}: {e}", row.name));
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anabranch::{PublicKey, parse_public_key};
+use anabranch_policy::{Axis, PolicyError};
 use anabranch_types::parse_duration;
 
 /// Longest time of a demo or a measurement.
@@ -14,7 +15,7 @@ pub const MIN_TIME: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// The axis.
-    pub axis: String,
+    pub axis: Axis,
     /// The policy with its options.
     pub policy: String,
 }
@@ -28,7 +29,8 @@ pub fn public_key(text: &str) -> Result<PublicKey, String> {
 pub fn setting(text: &str) -> Result<Setting, String> {
     match text.split_once('=') {
         Some((axis, policy)) if !axis.is_empty() && !policy.is_empty() => {
-            Ok(Setting { axis: axis.trim().to_owned(), policy: policy.trim().to_owned() })
+            let axis = axis.trim().parse().map_err(|error: PolicyError| error.to_string())?;
+            Ok(Setting { axis, policy: policy.trim().to_owned() })
         }
         _ => Err("write axis=policy, such as scheduler=min-rtt".to_owned()),
     }
@@ -63,8 +65,8 @@ mod tests {
 
     #[test]
     fn settings_name_an_axis_and_a_policy() {
-        assert_eq!(setting("code=none").map(|s| s.axis), Ok("code".to_owned()));
-        for bad in ["", "code", "=none", "code="] {
+        assert_eq!(setting("code=none").map(|s| s.axis), Ok(Axis::Code));
+        for bad in ["", "code", "=none", "code=", "colour=red"] {
             assert!(setting(bad).is_err(), "{bad}");
         }
     }

@@ -5,6 +5,7 @@
 use anabranch_core::path::received::Ecn;
 use anabranch_core::profiles::Profile;
 use anabranch_core::testing::{Network, Pair, Sent};
+use anabranch_policy::Axis;
 use anabranch_types::Time;
 use core::time::Duration;
 
@@ -45,7 +46,7 @@ fn run(pair: &mut Pair<Batches>, packets: u64) {
 
 fn main() {
     let mut profile = Profile::named("anabranch").unwrap();
-    profile.set("redundancy", "fixed:share=0.05").unwrap();
+    profile.set(Axis::Redundancy, "fixed:share=0.05").unwrap();
     let mut pair = Pair::new(&profile, 1, Batches::default());
     pair.ends[0].unwritten = u64::MAX;
     run(&mut pair, WARM_UP);

@@ -27,7 +27,7 @@ pub use symbol::{
     MAX_REPAIR_KEY, REPAIR_OVERHEAD, RepairFrame, SYMBOL_OVERHEAD, SourceFrame, SymbolFrame,
     SymbolFrames,
 };
-pub use transport_parameters::TransportParameters;
+pub use transport_parameters::{MAX_CODE_NAMES, TransportParameters};
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@ use allocator::COUNT;
 use anabranch_core::path::received::Ecn;
 use anabranch_core::profiles::Profile;
 use anabranch_core::testing::{Network, Pair, Sent, Tally};
+use anabranch_policy::Axis;
 use anabranch_types::Time;
 use core::time::Duration;
 
@@ -79,7 +80,7 @@ fn packets_allocate_nothing() {
 #[test]
 fn packets_of_several_symbols_allocate_nothing() {
     let mut profile = Profile::named("anabranch").unwrap();
-    profile.set("redundancy", "fixed:share=0.1,symbol=300,together=4").unwrap();
+    profile.set(Axis::Redundancy, "fixed:share=0.1,symbol=300,together=4").unwrap();
     let tally = steady(&profile, 50);
     let all = tally.sending + tally.receiving + tally.timeouts + tally.application;
     assert!(all <= tally.packets / RARE, "{tally:?}");

@@ -1,12 +1,12 @@
 //! Transfers with each erasure code, between ends that know it and ends that do not.
 
-use anabranch_core::coding::code;
 use anabranch_core::connection::ConnectionStats;
 use anabranch_core::endpoint::EndpointConfig;
 use anabranch_core::handshake::Permitted;
 use anabranch_core::profiles::Profile;
 use anabranch_core::testing::{Network, Pair, Sent, endpoint};
 use anabranch_policy::view::TrafficClass;
+use anabranch_policy::{Axis, code};
 use anabranch_types::{Rng, Time};
 use core::time::Duration;
 
@@ -21,10 +21,10 @@ fn network(loss: f64) -> impl Network {
     }
 }
 
-fn profile(axes: &[(&str, &str)]) -> Profile {
+fn profile(axes: &[(Axis, &str)]) -> Profile {
     let mut profile = Profile::named("anabranch").unwrap();
     for (axis, choice) in axes {
-        profile.set(axis, choice).unwrap();
+        profile.set(*axis, choice).unwrap();
     }
     profile
 }
@@ -42,8 +42,8 @@ fn transfer<N: Network>(mut pair: Pair<N>) -> [ConnectionStats; 2] {
 #[test]
 fn every_code_recovers_what_is_lost() {
     for (entry, _) in code::TABLE {
-        let choice = profile(&[("code", entry.name)]);
-        let repairs = code::build(&choice.code).unwrap().limits().repairs;
+        let choice = profile(&[(Axis::Code, entry.name)]);
+        let repairs = code::build(choice.policy(Axis::Code)).unwrap().limits().repairs;
         let [sender, receiver] = transfer(Pair::new(&choice, 1, network(0.1)));
         assert_eq!(sender.sent.repairs > 0, repairs, "{}", entry.name);
         assert_eq!(receiver.decoded > 0, repairs, "{}", entry.name);
@@ -53,8 +53,10 @@ fn every_code_recovers_what_is_lost() {
 /// Longer than any code's of byte-sized numbers.
 #[test]
 fn blocks_of_many_symbols_are_recovered() {
-    let axes =
-        [("code", "random-linear:sources=1024"), ("redundancy", "fixed:sources=600,share=0.2")];
+    let axes = [
+        (Axis::Code, "random-linear:sources=1024"),
+        (Axis::Redundancy, "fixed:sources=600,share=0.2"),
+    ];
     let [sender, receiver] = transfer(Pair::new(&profile(&axes), 1, network(0.1)));
     assert!(sender.sent.sources > 400 && sender.sent.blocks < 4, "{:?}", sender.sent);
     assert!(receiver.decoded > 0);
@@ -63,7 +65,10 @@ fn blocks_of_many_symbols_are_recovered() {
 /// Repairs come before the data ends, and blocks are long: nearly all losses are made good in passing.
 #[test]
 fn sliding_repairs_do_not_wait_for_the_block() {
-    let axes = [("code", "sliding-window"), ("redundancy", "sliding:every=4,reach=64,sources=255")];
+    let axes = [
+        (Axis::Code, "sliding-window"),
+        (Axis::Redundancy, "sliding:every=4,reach=64,sources=255"),
+    ];
     let [sender, receiver] = transfer(Pair::new(&profile(&axes), 1, network(0.05)));
     let due = sender.sent.sources / 4;
     assert!(sender.sent.repairs >= due, "{:?}", sender.sent);
@@ -74,12 +79,12 @@ fn sliding_repairs_do_not_wait_for_the_block() {
 /// The sender's code is what counts, and each side may have another.
 #[test]
 fn sides_may_differ_in_their_codes() {
-    let config = |axes: &[(&str, &str)]| {
+    let config = |axes: &[(Axis, &str)]| {
         let mut config = EndpointConfig::new(profile(axes));
         config.responder.permitted = Permitted::Anyone;
         config
     };
-    let (first, second) = (config(&[("code", "random-linear")]), config(&[]));
+    let (first, second) = (config(&[(Axis::Code, "random-linear")]), config(&[]));
     let client = first.profile.clone();
     let mut pair = Pair::of([endpoint(1, first), endpoint(2, second)], &client, network(0.1));
     pair.connect(1);

@@ -1,10 +1,10 @@
 //! Short symbols that share packets: fewer datagrams, one fate for all of a packet, and nothing lost.
 
-use anabranch_core::coding::code;
 use anabranch_core::connection::ConnectionStats;
 use anabranch_core::path::received::Ecn;
 use anabranch_core::profiles::Profile;
 use anabranch_core::testing::{Network, Pair, Sent};
+use anabranch_policy::{Axis, code};
 use anabranch_types::{Rng, Time};
 use core::time::Duration;
 use proptest::prelude::*;
@@ -15,10 +15,10 @@ fn perfect(sent: &Sent<'_>) -> Option<(Time, Ecn)> {
     Some((sent.now + DELAY, sent.ecn))
 }
 
-fn profile(axes: &[(&str, &str)]) -> Profile {
+fn profile(axes: &[(Axis, &str)]) -> Profile {
     let mut profile = Profile::named("anabranch").unwrap();
     for (axis, choice) in axes {
-        profile.set(axis, choice).unwrap();
+        profile.set(*axis, choice).unwrap();
     }
     profile
 }
@@ -37,7 +37,7 @@ fn transfer<N: Network>(pair: &mut Pair<N>, bytes: u64) -> ConnectionStats {
 
 /// Packets of data, and symbols in them.
 fn packets_for(redundancy: &str, bytes: u64) -> (u64, u64) {
-    let mut pair = Pair::new(&profile(&[("redundancy", redundancy)]), 1, perfect);
+    let mut pair = Pair::new(&profile(&[(Axis::Redundancy, redundancy)]), 1, perfect);
     let stats = transfer(&mut pair, bytes);
     assert!(stats.paths.iter().all(|path| path.counters.lost_packets == 0));
     assert!(stats.paths.iter().all(|path| path.bytes_in_flight == 0));
@@ -59,7 +59,7 @@ fn short_symbols_that_share_packets_spare_datagrams() {
 fn the_last_symbol_shares_a_packet_with_its_repair() {
     let sent = |together: u16| {
         let redundancy = format!("fixed:share=1,together={together}");
-        let mut pair = Pair::new(&profile(&[("redundancy", &redundancy)]), 1, perfect);
+        let mut pair = Pair::new(&profile(&[(Axis::Redundancy, &redundancy)]), 1, perfect);
         transfer(&mut pair, 5_000);
         // What else there is to send has time to leave: probes of the MTU, reports.
         (0..1000).for_each(|_| pair.round(Duration::from_millis(1)));
@@ -82,9 +82,9 @@ fn symbols_of_several_blocks_share_packets() {
 #[test]
 fn all_symbols_of_a_lost_packet_are_lost() {
     let axes = [
-        ("redundancy", "fixed:share=0,symbol=200,together=5"),
-        ("recovery", "resend"),
-        ("code", "none"),
+        (Axis::Redundancy, "fixed:share=0,symbol=200,together=5"),
+        (Axis::Recovery, "resend"),
+        (Axis::Code, "none"),
     ];
     let mut full = 0;
     let network = |sent: &Sent<'_>| {
@@ -103,8 +103,10 @@ fn all_symbols_of_a_lost_packet_are_lost() {
 #[test]
 fn symbols_of_a_dead_path_are_sent_on_another() {
     for recovery in ["resend", "resend:timeout=copy,cut=unbind", "fresh-repairs"] {
-        let axes =
-            [("redundancy", "fixed:share=0.1,symbol=150,together=8"), ("recovery", recovery)];
+        let axes = [
+            (Axis::Redundancy, "fixed:share=0.1,symbol=150,together=8"),
+            (Axis::Recovery, recovery),
+        ];
         let dies = Time::from_millis(120);
         let network = |sent: &Sent<'_>| {
             (sent.path == 0 || sent.now < dies).then(|| (sent.now + DELAY, sent.ecn))
@@ -143,7 +145,7 @@ proptest! {
             let late = Duration::from_micros(rng.below(3_000));
             (!lost).then(|| (sent.now + DELAY + late, sent.ecn))
         };
-        let choice = profile(&[("code", code), ("redundancy", &redundancy)]);
+        let choice = profile(&[(Axis::Code, code), (Axis::Redundancy, &redundancy)]);
         let mut pair = Pair::new(&choice, 2, network);
         let stats = transfer(&mut pair, bytes);
         let sent: u64 = stats.paths.iter().map(|path| path.counters.sent_packets).sum();

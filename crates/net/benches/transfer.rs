@@ -1,5 +1,6 @@
 //! One stream over loopback UDP, both ends in this process.
 
+use anabranch::policy::Axis;
 use anabranch::{Config, Endpoint, PathSpec, Permitted, Profile, SecretKey, TrafficClass};
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -58,7 +59,7 @@ fn bench(criterion: &mut Criterion) {
     group.throughput(Throughput::Bytes(LEN as u64));
     group.sample_size(10).sampling_mode(SamplingMode::Flat);
     let mut repairs = Profile::named("anabranch").unwrap();
-    repairs.set("redundancy", "fixed:share=0.05").unwrap();
+    repairs.set(Axis::Redundancy, "fixed:share=0.05").unwrap();
     for (name, profile) in [
         ("uncoded", Profile::named("uncoded").unwrap()),
         ("anabranch", Profile::named("anabranch").unwrap()),

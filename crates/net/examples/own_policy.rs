@@ -8,13 +8,25 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use anabranch::policy::Axis;
 use anabranch::policy::congestion::{AckEvent, CongestionController, TimeoutEvent};
+use anabranch::policy::registry::{Entry, option};
 use anabranch::policy::scheduler::{Pick, Pull, Scheduler, Work};
 use anabranch::policy::view::{PathView, SchedulerView};
 use anabranch::{Config, Endpoint, PathId, PathSpec, Permitted, Profile, SecretKey, TrafficClass};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const MEGABYTE: usize = 1_000_000;
+
+const STEADY: Entry = Entry {
+    name: "steady",
+    summary: "a congestion window that does not move",
+    source: "",
+    options: &[option("packets", "the window, packets", "50")],
+};
+
+const IN_ORDER: Entry =
+    Entry { name: "in-order", summary: "the first path that has room", source: "", options: &[] };
 
 /// A congestion window that does not move: right where somebody else shares out the capacity.
 #[derive(Debug)]
@@ -82,11 +94,13 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let acknowledged = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&acknowledged);
     let mut profile = Profile::named("anabranch").ok_or("no such profile")?;
-    profile.set_congestion("steady", move |packet_size| {
-        let acknowledged = Arc::clone(&counter);
-        Box::new(Steady { cwnd: 50 * packet_size, acknowledged })
-    });
-    profile.set_scheduler("in-order", || Box::new(InOrder));
+    profile.register::<dyn CongestionController>(&STEADY, move |options| {
+        let cwnd = options.integer("packets", 1..=100_000)? * options.packet_size();
+        Ok(Box::new(Steady { cwnd, acknowledged: Arc::clone(&counter) }))
+    })?;
+    profile.register::<dyn Scheduler>(&IN_ORDER, |_| Ok(Box::new(InOrder)))?;
+    profile.set(Axis::Congestion, "steady:packets=60")?;
+    profile.set(Axis::Scheduler, "in-order")?;
 
     let any: SocketAddr = "127.0.0.1:0".parse()?;
     let client_key = SecretKey::generate()?;

@@ -1,5 +1,5 @@
-//! The policy axes: congestion control, loss detection and estimation, scheduling, redundancy,
-//! recovery and acknowledgement, each behind one small trait.
+//! The policy axes: congestion control, loss detection and estimation, scheduling, erasure codes,
+//! redundancy, recovery and acknowledgement, each behind one small trait.
 //!
 //! Policies read snapshots ([`view`]) and return values; they never see the connection. A named
 //! protocol is a choice on every axis (a *profile*, kept in `anabranch-core`); a policy is chosen by
@@ -7,6 +7,7 @@
 
 pub mod ack;
 pub mod analysis;
+pub mod axis;
 pub mod code;
 pub mod congestion;
 pub mod loss;
@@ -17,12 +18,13 @@ pub mod scheduler;
 pub mod view;
 
 pub use ack::AckPolicy;
+pub use axis::Axis;
 pub use code::ErasureCode;
 pub use congestion::CongestionController;
 pub use loss::{LossDetector, LossEstimator};
 pub use recovery::RecoveryPolicy;
 pub use redundancy::RedundancyPolicy;
-pub use registry::{PolicyError, PolicySpec};
+pub use registry::{PolicyError, PolicySpec, Registry};
 pub use scheduler::Scheduler;
 
 // The code of the how-to pages is compiled and run with the documentation tests.

@@ -1,59 +1,30 @@
-//! Policies by name: specifications, the tables of what exists, and option reading.
+//! Policies by name: the one table of what exists on every axis, and what a program adds to it.
 
+mod error;
+mod options;
+mod spec;
+
+use core::any::Any;
 use core::fmt;
-use core::ops::RangeInclusive;
-use core::str::FromStr;
-use core::time::Duration;
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use anabranch_types::parse_duration;
+pub use error::PolicyError;
+pub use options::{OptionEntry, Options, option};
+pub use spec::PolicySpec;
 
-use crate::{ack, congestion, loss, recovery, redundancy, scheduler};
+use crate::axis::Axis;
+use crate::{
+    AckPolicy, CongestionController, ErasureCode, LossDetector, LossEstimator, RecoveryPolicy,
+    RedundancyPolicy, Scheduler, ack, code, congestion, loss, recovery, redundancy, scheduler,
+};
 
-/// A policy's name with its options, as users write it: `mean-sigma:kappa1=1,kappa2=0`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PolicySpec {
-    /// The policy.
-    pub name: String,
-    /// Its options, by name.
-    pub options: BTreeMap<String, String>,
-}
-
-impl PolicySpec {
-    /// The policy `name` with every option at its default.
-    pub fn new(name: &str) -> Self {
-        PolicySpec { name: name.to_owned(), options: BTreeMap::new() }
-    }
-
-    /// The same with one more option set.
-    pub fn with(mut self, key: &str, value: &str) -> Self {
-        self.options.insert(key.to_owned(), value.to_owned());
-        self
-    }
-}
-
-/// One option of a policy, as `anabranch policies` lists it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OptionEntry {
-    /// Its name.
-    pub key: &'static str,
-    /// What it does, with its unit.
-    pub what: &'static str,
-    /// Its value when it is not given; the text is what the builder reads.
-    pub default: &'static str,
-}
-
-/// Shorthand for tables: an option with its meaning and default.
-pub const fn option(key: &'static str, what: &'static str, default: &'static str) -> OptionEntry {
-    OptionEntry { key, what, default }
-}
+/// The size of a full packet where none is given, bytes.
+const PACKET_SIZE: u64 = 1200;
 
 /// One policy, as `anabranch policies` lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The axis: "congestion", "scheduler", …
-    pub axis: &'static str,
-    /// The name on that axis.
+    /// The name on its axis.
     pub name: &'static str,
     /// One line on what it does.
     pub summary: &'static str,
@@ -63,232 +34,170 @@ pub struct Entry {
     pub options: &'static [OptionEntry],
 }
 
+/// Makes a policy from its options.
+pub type Build<P> = fn(&Options<'_>) -> Result<Box<P>, PolicyError>;
+
 /// A row of an axis's table: what the policy is, and how it is made from its options.
-pub type Row<B> = (&'static Entry, B);
+pub type Row<P> = (&'static Entry, Build<P>);
 
-/// All policies of all axes, axis by axis.
-pub fn entries() -> impl Iterator<Item = &'static Entry> {
-    congestion::TABLE
-        .iter()
-        .map(|row| row.0)
-        .chain(loss::DETECTORS.iter().map(|row| row.0))
-        .chain(loss::ESTIMATORS.iter().map(|row| row.0))
-        .chain(scheduler::TABLE.iter().map(|row| row.0))
-        .chain(redundancy::TABLE.iter().map(|row| row.0))
-        .chain(recovery::TABLE.iter().map(|row| row.0))
-        .chain(ack::TABLE.iter().map(|row| row.0))
+/// The trait that the policies of an axis implement, as a type: `dyn Scheduler` and the like.
+pub trait OnAxis: 'static {
+    /// The axis.
+    const AXIS: Axis;
+    /// The built-in policies of the axis.
+    const TABLE: &'static [Row<Self>];
 }
 
-/// Why a policy could not be made from its specification.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PolicyError {
-    /// No policy of that name on the axis.
-    Unknown {
-        /// The axis.
-        axis: &'static str,
-        /// The name given.
-        name: String,
-        /// The names that exist.
-        known: String,
-    },
-    /// The policy has no such option.
-    Option {
-        /// The policy.
-        policy: String,
-        /// The option.
-        option: String,
-        /// The options that exist.
-        allowed: String,
-    },
-    /// The option's value is not of its form or out of its range.
-    Value {
-        /// The policy.
-        policy: String,
-        /// The option.
-        option: String,
-        /// The value given.
-        given: String,
-        /// What is allowed.
-        allowed: String,
-    },
-    /// The text is not of the form `name` or `name:key=value,…`.
-    Syntax(String),
+macro_rules! axes {
+    ($($axis:ident: $policy:ident in $table:path;)*) => {
+        $(impl OnAxis for dyn $policy {
+            const AXIS: Axis = Axis::$axis;
+            const TABLE: &'static [Row<Self>] = $table;
+        })*
+
+        /// The axis as it is known to those who have it as a value.
+        fn erased(axis: Axis) -> Erased {
+            match axis {
+                $(Axis::$axis => Erased::of::<dyn $policy>(),)*
+            }
+        }
+    };
 }
 
-impl fmt::Display for PolicyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PolicyError::Unknown { axis, name, known } => {
-                write!(f, "there is no {axis} policy '{name}'; known: {known}")
-            }
-            PolicyError::Option { policy, option, allowed } if allowed.is_empty() => {
-                write!(f, "policy '{policy}' has no option '{option}'; it takes none")
-            }
-            PolicyError::Option { policy, option, allowed } => {
-                write!(f, "policy '{policy}' has no option '{option}'; it takes {allowed}")
-            }
-            PolicyError::Value { policy, option, given, allowed } => {
-                write!(f, "policy '{policy}': {option}={given} is not {allowed}")
-            }
-            PolicyError::Syntax(text) => {
-                write!(f, "'{text}' is not a policy; write name or name:key=value,key=value")
-            }
+axes! {
+    Congestion: CongestionController in congestion::TABLE;
+    LossDetector: LossDetector in loss::DETECTORS;
+    LossEstimator: LossEstimator in loss::ESTIMATORS;
+    Scheduler: Scheduler in scheduler::TABLE;
+    Code: ErasureCode in code::TABLE;
+    Redundancy: RedundancyPolicy in redundancy::TABLE;
+    Recovery: RecoveryPolicy in recovery::TABLE;
+    Ack: AckPolicy in ack::TABLE;
+}
+
+/// What can be done about an axis without its type.
+struct Erased {
+    built_in: fn() -> Vec<&'static Entry>,
+    check: fn(&Registry, &PolicySpec) -> Result<(), PolicyError>,
+}
+
+impl Erased {
+    fn of<P: OnAxis + ?Sized>() -> Self {
+        Erased {
+            built_in: || P::TABLE.iter().map(|row| row.0).collect(),
+            check: |registry, spec| registry.build::<P>(spec).map(drop),
         }
     }
 }
 
-impl core::error::Error for PolicyError {}
+type Make<P> = dyn Fn(&Options<'_>) -> Result<Box<P>, PolicyError> + Send + Sync;
 
-fn is_word(text: &str) -> bool {
-    !text.is_empty()
-        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+/// A policy that a program has brought.
+#[derive(Clone)]
+struct Own {
+    axis: Axis,
+    entry: &'static Entry,
+    /// A `Box<Make<P>>` of the axis's P.
+    make: Arc<dyn Any + Send + Sync>,
 }
 
-impl FromStr for PolicySpec {
-    type Err = PolicyError;
-
-    /// Reads `name` or `name:key=value,…`; names and keys are lower case letters, digits and hyphens.
-    fn from_str(text: &str) -> Result<Self, PolicyError> {
-        let syntax = || PolicyError::Syntax(text.to_owned());
-        let (name, rest) = match text.trim().split_once(':') {
-            Some((name, rest)) => (name, Some(rest)),
-            None => (text.trim(), None),
-        };
-        if !is_word(name) {
-            return Err(syntax());
-        }
-        let mut spec = PolicySpec::new(name);
-        for pair in rest.into_iter().flat_map(|rest| rest.split(',')) {
-            let (key, value) = pair.split_once('=').ok_or_else(syntax)?;
-            let (key, value) = (key.trim(), value.trim());
-            if !is_word(key) || value.is_empty() {
-                return Err(syntax());
-            }
-            if spec.options.insert(key.to_owned(), value.to_owned()).is_some() {
-                return Err(syntax());
-            }
-        }
-        Ok(spec)
+impl fmt::Debug for Own {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.axis, self.entry.name)
     }
 }
 
-impl fmt::Display for PolicySpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.name)?;
-        for (i, (key, value)) in self.options.iter().enumerate() {
-            write!(f, "{}{key}={value}", if i == 0 { ':' } else { ',' })?;
+impl PartialEq for Own {
+    fn eq(&self, other: &Self) -> bool {
+        self.axis == other.axis && self.entry == other.entry && Arc::ptr_eq(&self.make, &other.make)
+    }
+}
+
+impl Eq for Own {}
+
+/// The policies that can be named: the built-in ones, and those that a program brings. Clones share what
+/// was brought before they were made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Registry {
+    own: Vec<Own>,
+}
+
+impl Registry {
+    /// The built-in policies alone.
+    pub const fn new() -> Self {
+        Registry { own: Vec::new() }
+    }
+
+    /// Adds a policy to the axis of `P`, such as `dyn Scheduler`: from now on its name means what `make`
+    /// makes. That is called for every connection or path that wants one, and whenever a choice of the
+    /// policy is checked.
+    ///
+    /// # Errors
+    /// When the axis has a policy of that name, or the entry's names are not of the form that users can
+    /// write.
+    pub fn register<P: OnAxis + ?Sized>(
+        &mut self,
+        entry: &'static Entry,
+        make: impl Fn(&Options<'_>) -> Result<Box<P>, PolicyError> + Send + Sync + 'static,
+    ) -> Result<(), PolicyError> {
+        for name in [entry.name].into_iter().chain(entry.options.iter().map(|option| option.key)) {
+            spec::check_name(name)?;
         }
+        if self.entries(P::AXIS).iter().any(|known| known.name == entry.name) {
+            return Err(PolicyError::Taken { axis: P::AXIS, name: entry.name.to_owned() });
+        }
+        let make: Box<Make<P>> = Box::new(make);
+        self.own.push(Own { axis: P::AXIS, entry, make: Arc::new(make) });
         Ok(())
     }
-}
 
-/// A policy's options as its builder reads them: the given value, else the entry's default.
-#[derive(Clone, Copy, Debug)]
-pub struct Options<'a> {
-    entry: &'static Entry,
-    spec: &'a PolicySpec,
-}
-
-impl Options<'_> {
-    /// A real number within `range`.
-    pub fn real(&self, key: &'static str, range: RangeInclusive<f64>) -> Result<f64, PolicyError> {
-        let text = self.text(key)?;
-        text.parse().ok().filter(|value| range.contains(value)).ok_or_else(|| {
-            self.value_error(key, format!("a number from {} to {}", range.start(), range.end()))
-        })
+    /// The policies of an axis, the built-in ones first.
+    pub fn entries(&self, axis: Axis) -> Vec<&'static Entry> {
+        let own = self.own.iter().filter(|own| own.axis == axis).map(|own| own.entry);
+        (erased(axis).built_in)().into_iter().chain(own).collect()
     }
 
-    /// A whole number within `range`.
-    pub fn integer(
+    /// The policy that `spec` names on the axis of `P`.
+    ///
+    /// # Errors
+    /// When there is no such policy, or an option of it is wrong.
+    pub fn build<P: OnAxis + ?Sized>(&self, spec: &PolicySpec) -> Result<Box<P>, PolicyError> {
+        self.build_for(spec, PACKET_SIZE)
+    }
+
+    /// The same for a path whose full packets have `packet_size` bytes, IP and UDP headers included.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn build_for<P: OnAxis + ?Sized>(
         &self,
-        key: &'static str,
-        range: RangeInclusive<u64>,
-    ) -> Result<u64, PolicyError> {
-        let text = self.text(key)?;
-        text.parse().ok().filter(|value| range.contains(value)).ok_or_else(|| {
-            let allowed = format!("a whole number from {} to {}", range.start(), range.end());
-            self.value_error(key, allowed)
-        })
-    }
-
-    /// A duration such as `25ms` within `range`.
-    pub fn duration(
-        &self,
-        key: &'static str,
-        range: RangeInclusive<Duration>,
-    ) -> Result<Duration, PolicyError> {
-        let text = self.text(key)?;
-        parse_duration(text).ok().filter(|value| range.contains(value)).ok_or_else(|| {
-            let allowed = format!("a duration from {:?} to {:?}", range.start(), range.end());
-            self.value_error(key, allowed)
-        })
-    }
-
-    /// One of several words, each standing for a value.
-    pub fn choice<T: Copy>(
-        &self,
-        key: &'static str,
-        words: &[(&'static str, T)],
-    ) -> Result<T, PolicyError> {
-        let text = self.text(key)?;
-        words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
-            let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-            self.value_error(key, format!("one of {}", known.join(", ")))
-        })
-    }
-
-    fn text(&self, key: &'static str) -> Result<&str, PolicyError> {
-        if let Some(given) = self.spec.options.get(key) {
-            return Ok(given);
+        spec: &PolicySpec,
+        packet_size: u64,
+    ) -> Result<Box<P>, PolicyError> {
+        if let Some((entry, build)) = P::TABLE.iter().find(|(entry, _)| entry.name == spec.name) {
+            return build(&Options::new(entry, spec, packet_size)?);
         }
-        match self.entry.options.iter().find(|option| option.key == key) {
-            Some(option) => Ok(option.default),
-            None => Err(no_such_option(self.entry, key)),
+        let own = self.own.iter().filter(|own| own.axis == P::AXIS && own.entry.name == spec.name);
+        let made =
+            own.filter_map(|own| Some((own.entry, own.make.downcast_ref::<Box<Make<P>>>()?)));
+        match made.into_iter().next() {
+            Some((entry, make)) => make(&Options::new(entry, spec, packet_size)?),
+            None => Err(self.unknown(P::AXIS, &spec.name)),
         }
     }
 
-    fn value_error(&self, key: &'static str, allowed: String) -> PolicyError {
-        PolicyError::Value {
-            policy: self.entry.name.to_owned(),
-            option: key.to_owned(),
-            given: self.text(key).unwrap_or_default().to_owned(),
-            allowed,
-        }
+    /// Whether `spec` names a policy of the axis that can be made: it is made once.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build).
+    pub fn check(&self, axis: Axis, spec: &PolicySpec) -> Result<(), PolicyError> {
+        (erased(axis).check)(self, spec)
     }
-}
 
-fn no_such_option(entry: &Entry, option: &str) -> PolicyError {
-    let known: Vec<&str> = entry.options.iter().map(|option| option.key).collect();
-    PolicyError::Option {
-        policy: entry.name.to_owned(),
-        option: option.to_owned(),
-        allowed: known.join(", "),
+    fn unknown(&self, axis: Axis, name: &str) -> PolicyError {
+        let known: Vec<&str> = self.entries(axis).iter().map(|entry| entry.name).collect();
+        PolicyError::Unknown { axis, name: name.to_owned(), known: known.join(", ") }
     }
-}
-
-/// The row of `table` that `spec` names, and its options, once every option given is known.
-///
-/// # Errors
-/// If the table has no such row, or the row no such option.
-pub fn find<'a, B: Copy>(
-    axis: &'static str,
-    table: &[Row<B>],
-    spec: &'a PolicySpec,
-) -> Result<(B, Options<'a>), PolicyError> {
-    let Some((entry, build)) = table.iter().find(|(entry, _)| entry.name == spec.name) else {
-        let known: Vec<&str> = table.iter().map(|(entry, _)| entry.name).collect();
-        return Err(PolicyError::Unknown {
-            axis,
-            name: spec.name.clone(),
-            known: known.join(", "),
-        });
-    };
-    for key in spec.options.keys() {
-        if !entry.options.iter().any(|option| option.key == key) {
-            return Err(no_such_option(entry, key));
-        }
-    }
-    Ok((*build, Options { entry, spec }))
 }
 
 #[cfg(test)]

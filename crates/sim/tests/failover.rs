@@ -2,7 +2,7 @@
 
 mod support;
 
-use anabranch_policy::loss;
+use anabranch_policy::{Axis, loss};
 use anabranch_sim::endpoint::PathChange;
 use anabranch_sim::link::LinkConfig;
 use anabranch_sim::report::RunReport;
@@ -40,7 +40,8 @@ fn each(make: impl Fn(&str) -> Plan, mut check: impl FnMut(&str, &RunReport)) {
 
 /// The sender's probe timeout of a path, from its round-trip times at the end of the run.
 fn probe_timeout(profile: &str, report: &RunReport, path: usize) -> Duration {
-    let detector = loss::build_detector(&support::profile(profile).loss_detector).unwrap();
+    let detector =
+        loss::build_detector(support::profile(profile).policy(Axis::LossDetector)).unwrap();
     detector.timeout(&report.flows[0].sender.as_ref().unwrap().paths[path].rtt)
 }
 

@@ -5,6 +5,7 @@
 
 use anabranch_core::config::TransportConfig;
 use anabranch_core::profiles::Profile;
+use anabranch_policy::Axis;
 use anabranch_policy::view::TrafficClass;
 use anabranch_sim::endpoint::PathChange;
 use anabranch_sim::link::{FaultConfig, LinkConfig};
@@ -107,7 +108,7 @@ fn parse(text: &str) -> LinkConfig {
 }
 
 /// Choices on policy axes, for all profiles that code.
-type Axes = &'static [(&'static str, &'static str)];
+type Axes = &'static [(Axis, &'static str)];
 
 /// The schedule of a number, and the links as text.
 fn schedule(number: u64, lying: bool, axes: Axes) -> (Plan, String) {
@@ -126,9 +127,9 @@ fn schedule(number: u64, lying: bool, axes: Axes) -> (Plan, String) {
         description += &format!("\nreverse {texts:#?}");
     }
     let codes = profile.name != "uncoded";
-    let axes = if profile.code.name == "none" { &[] } else { axes };
+    let axes = if profile.policy(Axis::Code).name == "none" { &[] } else { axes };
     for (axis, choice) in axes {
-        profile.set(axis, choice).unwrap();
+        profile.set(*axis, choice).unwrap();
     }
     let flows = flows(&mut dice, FlowPlan::core(profile).of(bytes), codes);
     let limits = limits(&mut dice, flows[0].transport.clone());
@@ -320,16 +321,17 @@ fn nothing_is_believed_from_networks_that_lie() {
 /// A code that often fails with as many symbols as sources: only the receiver knows when a block is whole.
 #[test]
 fn nothing_is_lost_with_a_code_that_fails() {
-    go_all(false, &[("code", "random-linear")]);
+    go_all(false, &[(Axis::Code, "random-linear")]);
 }
 
 #[test]
 fn nothing_is_believed_with_a_code_that_fails() {
-    go_all(true, &[("code", "random-linear:sources=64")]);
+    go_all(true, &[(Axis::Code, "random-linear:sources=64")]);
 }
 
 /// Repairs that overlap, and are made while data goes on.
-const SLIDING: Axes = &[("code", "sliding-window"), ("redundancy", "sliding:every=8,reach=48")];
+const SLIDING: Axes =
+    &[(Axis::Code, "sliding-window"), (Axis::Redundancy, "sliding:every=8,reach=48")];
 
 #[test]
 fn nothing_is_lost_with_a_code_that_slides() {
@@ -343,16 +345,18 @@ fn nothing_is_believed_with_a_code_that_slides() {
 
 #[test]
 fn nothing_is_lost_with_blocks_of_a_code_that_slides() {
-    go_all(false, &[("code", "sliding-window")]);
+    go_all(false, &[(Axis::Code, "sliding-window")]);
 }
 
 /// Short symbols, several of them in a packet.
-const SHORT_SLIDING: Axes =
-    &[("code", "sliding-window"), ("redundancy", "sliding:every=4,reach=32,symbol=300,together=4")];
+const SHORT_SLIDING: Axes = &[
+    (Axis::Code, "sliding-window"),
+    (Axis::Redundancy, "sliding:every=4,reach=32,symbol=300,together=4"),
+];
 
 #[test]
 fn nothing_is_lost_when_symbols_share_packets() {
-    go_all(false, &[("redundancy", "fixed:share=0.2,sources=12,symbol=200,together=7")]);
+    go_all(false, &[(Axis::Redundancy, "fixed:share=0.2,sources=12,symbol=200,together=7")]);
 }
 
 #[test]

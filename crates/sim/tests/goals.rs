@@ -2,6 +2,7 @@
 
 mod support;
 
+use anabranch_policy::Axis;
 use anabranch_policy::view::TrafficClass;
 use anabranch_sim::link::LinkConfig;
 use anabranch_sim::report::RunReport;
@@ -125,10 +126,10 @@ fn six_bursty_paths() {
 }
 
 /// Ten connections with packets of 550 bytes: 500 of data and 50 of header, as in the paper's figure 3.
-fn ten_mplot_connections(seed: u64, options: &[(&str, &str)]) -> f64 {
+fn ten_mplot_connections(seed: u64, options: &[(Axis, &str)]) -> f64 {
     let mut profile = support::profile("mplot");
     for (axis, value) in options {
-        profile.set(axis, value).unwrap();
+        profile.set(*axis, value).unwrap();
     }
     let mut one = FlowPlan::core(profile).until(Duration::from_secs(30));
     one.transport.max_datagram = 550;
@@ -144,9 +145,9 @@ fn six_bursty_paths_with_ten_mplot_connections() {
     let default = ten_mplot_connections(1, &[]);
     check("six paths, 25/75 %, ten mplot connections, defaults", default, 0.30);
     let options = [
-        ("congestion", "ecn-reno:restart=8"),
-        ("loss-detector", "packet-threshold"),
-        ("redundancy", "mean-sigma:kappa1=0"),
+        (Axis::Congestion, "ecn-reno:restart=8"),
+        (Axis::LossDetector, "packet-threshold"),
+        (Axis::Redundancy, "mean-sigma:kappa1=0"),
     ];
     let value = median(|seed| ten_mplot_connections(seed, &options));
     check("six paths, 25/75 %, ten mplot connections, with options", value, 0.60);

@@ -16,7 +16,7 @@ use crate::run::{Options, PIECE, Running, Sample, Side, join, on_thread};
 pub fn transfer(options: &Options, settings: &[(String, String)]) -> Result<Sample, Failure> {
     let mut profile = Profile::named("anabranch").ok_or("the default profile is missing")?;
     for (axis, policy) in settings {
-        profile.set(axis, policy)?;
+        profile.set(axis.parse()?, policy)?;
     }
     let (bytes, payload) = (options.bytes, options.payload);
     let (tell, told) = mpsc::channel();

@@ -8,9 +8,9 @@ use crate::workspace::Package;
 const ARROWS: &[(&str, &[&str])] = &[
     ("anabranch-types", &[]),
     ("anabranch-fec", &["anabranch-types"]),
-    ("anabranch-policy", &["anabranch-types"]),
-    ("anabranch-core", &["anabranch-types", "anabranch-fec", "anabranch-policy"]),
-    ("anabranch-tcp", &["anabranch-types", "anabranch-policy"]),
+    ("anabranch-policy", &["anabranch-types", "anabranch-fec"]),
+    ("anabranch-core", &["anabranch-policy"]),
+    ("anabranch-tcp", &["anabranch-policy"]),
     ("anabranch-sim", &["anabranch-core", "anabranch-tcp"]),
     ("anabranch", &["anabranch-core"]),
     ("anabranch-emulate", &["anabranch-sim"]),

@@ -40,7 +40,7 @@ pub const RETIRED: &[Retired] = &[
     Retired {
         word: "window",
         instead: "block; a window is a congestion window",
-        within: &["crates/core/src/coding", "crates/policy/src/code.rs"],
+        within: &["crates/core/src/coding", "crates/policy/src/code"],
         // The code whose window slides.
         except: &["sliding_window", "SlidingWindow"],
     },

@@ -6,8 +6,8 @@ use std::time::Duration;
 use anabranch_core::config::TransportConfig;
 use anabranch_core::profiles::Profile;
 use anabranch_emulate::PathConfig;
-use anabranch_policy::PolicySpec;
 use anabranch_policy::view::MAX_PATHS;
+use anabranch_policy::{Axis, PolicySpec};
 use anabranch_sim::link::LinkConfig;
 use anabranch_sim::loss::LossConfig;
 use anabranch_sim::queue::Discipline;
@@ -134,7 +134,7 @@ fn paths(args: &DemoArgs, profile: &Profile) -> Result<Vec<PathConfig>, Failure>
     if paths.is_empty() {
         for text in DEFAULT_PATHS {
             let mut path: PathConfig = text.parse().map_err(Failure::usage)?;
-            if needs_marks(&profile.congestion) {
+            if needs_marks(profile.policy(Axis::Congestion)) {
                 path.forward = path.forward.with_ecn();
             }
             paths.push(path);
@@ -166,15 +166,17 @@ fn paths(args: &DemoArgs, profile: &Profile) -> Result<Vec<PathConfig>, Failure>
 fn profile(args: &DemoArgs) -> Result<Profile, Failure> {
     let mut profile = catalog::profile(&args.profile, &args.settings)?;
     if let Some(overhead) = args.max_overhead {
-        if profile.redundancy.name != BUDGET {
+        if profile.policy(Axis::Redundancy).name != BUDGET {
             return Err(Failure::usage(format!(
                 "--max-overhead needs redundancy policy '{BUDGET}', and profile '{}' has '{}' here; \
                  use --profile anabranch, or leave it out",
-                args.profile, profile.redundancy.name
+                args.profile,
+                profile.policy(Axis::Redundancy).name
             )));
         }
-        let policy = profile.redundancy.clone().with("overhead", &overhead.to_string());
-        profile.set("redundancy", &policy.to_string()).map_err(Failure::usage)?;
+        let policy =
+            profile.policy(Axis::Redundancy).clone().with("overhead", &overhead.to_string());
+        profile.set(Axis::Redundancy, &policy.to_string()).map_err(Failure::usage)?;
     }
     if !args.settings.is_empty() {
         // Peers ask each other for acknowledgements by profile name. A name that is no built-in
@@ -281,8 +283,8 @@ mod tests {
     #[test]
     fn the_overhead_goes_to_the_budget() {
         let plan = plan("--max-overhead 15% --set redundancy=budget:sources=64").unwrap();
-        assert_eq!(plan.profile.redundancy.options["overhead"], "0.15");
-        assert_eq!(plan.profile.redundancy.options["sources"], "64");
+        assert_eq!(plan.profile.policy(Axis::Redundancy).options["overhead"], "0.15");
+        assert_eq!(plan.profile.policy(Axis::Redundancy).options["sources"], "64");
         assert!(Profile::named(&plan.profile.name).is_none());
     }
 }

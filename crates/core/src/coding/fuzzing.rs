@@ -1,7 +1,8 @@
 //! The body of the fuzz target for the decoder, and seeds for it. A body panics where the code breaks a
 //! promise.
 
-use anabranch_policy::code::Coverage;
+use anabranch_policy::code::{Coverage, TABLE};
+use anabranch_policy::registry::Registry;
 use anabranch_policy::view::SymbolId;
 use std::collections::BTreeSet;
 
@@ -24,14 +25,14 @@ struct Machine {
 /// A hostile sender, whatever the code that it names: `data` is a list of symbols, repairs and floors.
 /// Nothing is delivered twice, nothing beyond the credit, and the books balance.
 pub fn receive(data: &[u8]) {
-    for (entry, _) in code::TABLE {
+    for (entry, _) in TABLE {
         play(entry.name, data);
     }
 }
 
 fn play(code: &str, data: &[u8]) {
     let mut machine = Machine {
-        blocks: ReceiveBlocks::new(code::of_peer(Some(code)), CAPACITY, CREDIT),
+        blocks: ReceiveBlocks::new(code::of_peer(&Registry::new(), Some(code)), CAPACITY, CREDIT),
         arrived: BTreeSet::new(),
         delivered: 0,
         limit: CREDIT,

@@ -1,6 +1,6 @@
 //! Paths that come, move and go.
 
-use anabranch_policy::congestion::{self, CongestionController};
+use anabranch_policy::congestion::CongestionController;
 use anabranch_policy::recovery::RecoveryEvent;
 use anabranch_policy::view::PathState;
 use anabranch_policy::{PolicyError, PolicySpec};
@@ -63,7 +63,8 @@ impl Connection {
         policy: &PolicySpec,
     ) -> Result<(), PolicyError> {
         let packet = self.paths.open(path).map(|slot| self.paths[slot].packet_size);
-        let controller = congestion::build(policy, packet.unwrap_or(UDP_OVERHEAD))?;
+        let controller =
+            self.profile.registry().build_for(policy, packet.unwrap_or(UDP_OVERHEAD))?;
         if let Some(slot) = self.paths.open(path) {
             let path = &mut self.paths[slot];
             path.own_congestion = Some(policy.clone());
@@ -82,7 +83,7 @@ impl Connection {
     ) -> Result<Box<dyn CongestionController>, PolicyError> {
         let path = &self.paths[slot];
         match &path.own_congestion {
-            Some(policy) => congestion::build(policy, packet),
+            Some(policy) => self.profile.registry().build_for(policy, packet),
             None => self.profile.make_congestion(path.id, packet),
         }
     }

@@ -2,11 +2,10 @@
 
 use std::collections::VecDeque;
 
-use anabranch_policy::recovery::RecoveryPolicy;
-use anabranch_policy::redundancy::RedundancyPolicy;
-use anabranch_policy::scheduler::Scheduler;
-use anabranch_policy::{AckPolicy, LossDetector, LossEstimator, PolicyError};
-use anabranch_policy::{ack, loss};
+use anabranch_policy::{
+    AckPolicy, Axis, LossDetector, LossEstimator, PolicyError, RecoveryPolicy, RedundancyPolicy,
+    Scheduler,
+};
 use anabranch_types::{Rng, Time};
 
 use super::attention::Attention;
@@ -63,12 +62,12 @@ pub(super) struct Policies {
 impl Policies {
     fn build(profile: &Profile, ack_profile: &Profile) -> Result<Policies, PolicyError> {
         Ok(Policies {
-            scheduler: profile.make_scheduler()?,
-            redundancy: profile.make_redundancy()?,
-            recovery: profile.make_recovery()?,
-            ack: ack::build(&ack_profile.ack)?,
-            detector: loss::build_detector(&profile.loss_detector)?,
-            estimator: loss::build_estimator(&profile.loss_estimator)?,
+            scheduler: profile.make()?,
+            redundancy: profile.make()?,
+            recovery: profile.make()?,
+            ack: ack_profile.make()?,
+            detector: profile.make()?,
+            estimator: profile.make()?,
         })
     }
 }
@@ -80,14 +79,16 @@ fn coding(
     peer: &TransportParameters,
 ) -> Result<(SendBlocks, ReceiveBlocks), PolicyError> {
     let codes = peer.codes.as_deref();
-    let decoded = peer.max_block > 0 && code::is_decoded(codes, &profile.code.name);
-    let code = if decoded { code::build(&profile.code)? } else { code::none() };
+    let own = &profile.policy(Axis::Code).name;
+    let decoded = peer.max_block > 0 && code::is_decoded(codes, own);
+    let code = if decoded { profile.make()? } else { code::none() };
     let largest = config.largest_datagram().min(peer.max_udp_payload);
     let capacity = usize::from(mtu::symbol_room(largest));
     let mut send = SendBlocks::new(code, capacity, peer.max_block);
     send.limit_history(peer.max_symbols.min(config.send_symbols) / 4);
     let capacity = usize::from(config.largest_datagram());
-    let receive = ReceiveBlocks::new(code::of_peer(codes), capacity, config.receive_symbols);
+    let code = code::of_peer(profile.registry(), codes);
+    let receive = ReceiveBlocks::new(code, capacity, config.receive_symbols);
     Ok((send, receive))
 }
 

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use anabranch_policy::Axis;
 use anabranch_policy::view::TrafficClass;
 use anabranch_types::Time;
 use core::time::Duration;
@@ -48,7 +49,8 @@ fn pair(choice: u8) -> Pair<Held> {
     let profiles = Profile::all();
     let mut profile = profiles[usize::from(choice) % profiles.len()].clone();
     if choice & SHARED_PACKETS != 0 {
-        let known = profile.set("redundancy", "fixed:share=0.3,sources=6,symbol=200,together=5");
+        let known =
+            profile.set(Axis::Redundancy, "fixed:share=0.3,sources=6,symbol=200,together=5");
         known.expect("the registry has it");
     }
     let mut config = EndpointConfig::new(profile);

@@ -1,20 +1,19 @@
+use anabranch_policy::Axis;
+
 use super::{Profile, spec};
 
 /// The default for real links.
 pub(super) fn profile() -> Profile {
-    Profile {
-        name: "anabranch".to_owned(),
-        summary: "the default for real links: loss-compensated delay-bounded control, earliest \
-                  in-order completion, redundancy within a byte budget"
-            .to_owned(),
-        congestion: spec("compensated", &[]),
-        loss_detector: spec("packet-threshold", &[]),
-        loss_estimator: spec("windowed", &[]),
-        scheduler: spec("earliest", &[]),
-        code: spec("reed-solomon", &[]),
-        redundancy: spec("budget", &[]),
-        recovery: spec("fresh-repairs", &[("open", "resend")]),
-        ack: spec("best-path", &[]),
-        custom: Default::default(),
-    }
+    let summary = "the default for real links: loss-compensated delay-bounded control, earliest \
+                   in-order completion, redundancy within a byte budget";
+    Profile::built_in("anabranch", summary, |axis| match axis {
+        Axis::Congestion => spec("compensated", &[]),
+        Axis::LossDetector => spec("packet-threshold", &[]),
+        Axis::LossEstimator => spec("windowed", &[]),
+        Axis::Scheduler => spec("earliest", &[]),
+        Axis::Code => spec("reed-solomon", &[]),
+        Axis::Redundancy => spec("budget", &[]),
+        Axis::Recovery => spec("fresh-repairs", &[("open", "resend")]),
+        Axis::Ack => spec("best-path", &[]),
+    })
 }

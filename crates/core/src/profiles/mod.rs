@@ -1,12 +1,14 @@
 //! Profiles: a named protocol is a choice on every policy axis.
 
 mod anabranch;
-mod custom;
 mod mplot;
 mod uncoded;
 
-use anabranch_policy::registry::{PolicyError, PolicySpec};
-use anabranch_policy::{ack, congestion, loss, recovery, redundancy, scheduler};
+use std::collections::BTreeMap;
+
+use anabranch_policy::registry::{Entry, OnAxis, Options, PolicyError, PolicySpec, Registry};
+use anabranch_policy::{Axis, CongestionController};
+use anabranch_types::PathId;
 
 use crate::coding::code;
 use crate::config::TransportConfig;
@@ -19,39 +21,26 @@ pub struct Profile {
     pub name: String,
     /// A line about it.
     pub summary: String,
-    /// Congestion control, per path.
-    pub congestion: PolicySpec,
-    /// Which packets are lost.
-    pub loss_detector: PolicySpec,
-    /// How likely losses are.
-    pub loss_estimator: PolicySpec,
-    /// What goes where.
-    pub scheduler: PolicySpec,
-    /// The erasure code.
-    pub code: PolicySpec,
-    /// Block shapes and repair counts.
-    pub redundancy: PolicySpec,
-    /// What to do about losses and dead paths.
-    pub recovery: PolicySpec,
-    /// When and where to acknowledge.
-    pub ack: PolicySpec,
-    /// Policies of the application's own, which then go by the names above.
-    custom: custom::Custom,
+    /// The choices, in the order of [`Axis::ALL`].
+    policies: [PolicySpec; Axis::ALL.len()],
+    /// Congestion control of single paths.
+    paths: BTreeMap<PathId, PolicySpec>,
+    /// What can be chosen.
+    registry: Registry,
 }
 
-/// The axes in the order that tables list them.
-pub const AXES: [&str; 8] = [
-    "congestion",
-    "loss-detector",
-    "loss-estimator",
-    "scheduler",
-    "code",
-    "redundancy",
-    "recovery",
-    "ack",
-];
-
 impl Profile {
+    /// A built-in profile, by what it chooses on each axis.
+    fn built_in(name: &str, summary: &str, choice: impl Fn(Axis) -> PolicySpec) -> Profile {
+        Profile {
+            name: name.to_owned(),
+            summary: summary.to_owned(),
+            policies: Axis::ALL.map(choice),
+            paths: BTreeMap::new(),
+            registry: Registry::new(),
+        }
+    }
+
     /// The built-in profile of this name.
     pub fn named(name: &str) -> Option<Profile> {
         Profile::all().into_iter().find(|profile| profile.name == name)
@@ -64,82 +53,89 @@ impl Profile {
 
     /// The transport parameters of a side that has this profile and these limits.
     pub fn parameters(&self, transport: &TransportConfig) -> TransportParameters {
+        let code = &self.policy(Axis::Code).name;
         TransportParameters {
-            codes: code::announcement(&self.code.name),
+            codes: code::announcement(&self.registry, code),
             ..transport.parameters(&self.name)
         }
     }
 
-    /// The choice on an axis, as text.
-    pub fn axis(&self, axis: &str) -> Option<String> {
-        Some(match axis {
-            "congestion" => self.congestion.to_string(),
-            "loss-detector" => self.loss_detector.to_string(),
-            "loss-estimator" => self.loss_estimator.to_string(),
-            "scheduler" => self.scheduler.to_string(),
-            "code" => self.code.to_string(),
-            "redundancy" => self.redundancy.to_string(),
-            "recovery" => self.recovery.to_string(),
-            "ack" => self.ack.to_string(),
-            _ => return None,
-        })
+    /// The choice on an axis.
+    pub fn policy(&self, axis: Axis) -> &PolicySpec {
+        &self.policies[axis as usize]
     }
 
-    /// Changes the choice on one axis and checks that it can be built.
-    pub fn set(&mut self, axis: &str, value: &str) -> Result<(), PolicyError> {
-        let spec: PolicySpec = value.parse()?;
-        match axis {
-            "congestion" => {
-                congestion::build(&spec, 1200)?;
-                self.congestion = spec;
-            }
-            "loss-detector" => {
-                loss::build_detector(&spec)?;
-                self.loss_detector = spec;
-            }
-            "loss-estimator" => {
-                loss::build_estimator(&spec)?;
-                self.loss_estimator = spec;
-            }
-            "scheduler" => {
-                scheduler::build(&spec)?;
-                self.scheduler = spec;
-            }
-            "redundancy" => {
-                redundancy::build(&spec)?;
-                self.redundancy = spec;
-            }
-            "recovery" => {
-                recovery::build(&spec)?;
-                self.recovery = spec;
-            }
-            "ack" => {
-                ack::build(&spec)?;
-                self.ack = spec;
-            }
-            "code" => {
-                code::build(&spec)?;
-                self.code = spec;
-            }
-            _ => {
-                return Err(PolicyError::Unknown {
-                    axis: "axis",
-                    name: axis.to_owned(),
-                    known: AXES.join(", "),
-                });
-            }
-        }
-        self.custom.clear(axis);
+    /// Changes the choice on one axis to `policy`, a name or `name:key=value,…`, and checks that it can be
+    /// made.
+    ///
+    /// # Errors
+    /// When there is no such policy, or an option of it is wrong.
+    pub fn set(&mut self, axis: Axis, policy: &str) -> Result<(), PolicyError> {
+        let spec = policy.parse()?;
+        self.registry.check(axis, &spec)?;
+        self.policies[axis as usize] = spec;
         Ok(())
+    }
+
+    /// Brings a policy of the program's own, on the axis of `P`: `dyn Scheduler` and the like. It can then be
+    /// chosen by its name ([`set`](Self::set)), with the options that `entry` lists, like any other.
+    ///
+    /// `make` is called for every path or connection that wants one, and whenever a choice of it is checked:
+    /// making a policy must have no effect of its own.
+    ///
+    /// # Errors
+    /// When the axis has a policy of that name, or users could not write the names in `entry`.
+    pub fn register<P: OnAxis + ?Sized>(
+        &mut self,
+        entry: &'static Entry,
+        make: impl Fn(&Options<'_>) -> Result<Box<P>, PolicyError> + Send + Sync + 'static,
+    ) -> Result<(), PolicyError> {
+        self.registry.register(entry, make)
+    }
+
+    /// What can be chosen: the built-in policies, and those that were [registered](Self::register).
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Controls congestion on one path by `policy`, whatever controls it on the others. Paths are
+    /// numbered as they are opened, from 0.
+    ///
+    /// # Errors
+    /// When there is no such policy, or an option of it is wrong.
+    pub fn set_path_congestion(
+        &mut self,
+        path: PathId,
+        policy: PolicySpec,
+    ) -> Result<(), PolicyError> {
+        self.registry.check(Axis::Congestion, &policy)?;
+        self.paths.insert(path, policy);
+        Ok(())
+    }
+
+    /// What controls congestion on a path.
+    pub fn congestion_of(&self, path: PathId) -> &PolicySpec {
+        self.paths.get(&path).unwrap_or_else(|| self.policy(Axis::Congestion))
+    }
+
+    /// A controller for `path`, whose full packets have so many bytes.
+    pub(crate) fn make_congestion(
+        &self,
+        path: PathId,
+        packet_size: u64,
+    ) -> Result<Box<dyn CongestionController>, PolicyError> {
+        self.registry.build_for(self.congestion_of(path), packet_size)
+    }
+
+    /// A policy of the axis of `P` for one connection.
+    pub(crate) fn make<P: OnAxis + ?Sized>(&self) -> Result<Box<P>, PolicyError> {
+        self.registry.build(self.policy(P::AXIS))
     }
 }
 
 /// A specification that is known to be well-formed because it is written here; tests build every profile.
 fn spec(name: &str, options: &[(&str, &str)]) -> PolicySpec {
-    PolicySpec {
-        name: name.to_owned(),
-        options: options.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
-    }
+    options.iter().fold(PolicySpec::new(name), |spec, (key, value)| spec.with(key, value))
 }
 
 #[cfg(test)]

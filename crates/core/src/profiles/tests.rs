@@ -1,11 +1,13 @@
 use super::*;
+use anabranch_policy::Scheduler;
+use anabranch_policy::scheduler;
 
 #[test]
 fn every_profile_can_be_built() {
     for profile in Profile::all() {
         let mut copy = profile.clone();
-        for axis in AXES {
-            let value = profile.axis(axis).unwrap();
+        for axis in Axis::ALL {
+            let value = profile.policy(axis).to_string();
             copy.set(axis, &value).unwrap_or_else(|e| panic!("{}: {axis}: {e}", profile.name));
         }
         assert_eq!(copy, profile);
@@ -13,11 +15,37 @@ fn every_profile_can_be_built() {
 }
 
 #[test]
-fn unknown_axes_and_policies_name_what_exists() {
+fn unknown_policies_name_what_exists() {
     let mut profile = Profile::named("anabranch").unwrap();
-    let error = profile.set("colour", "red").unwrap_err().to_string();
-    assert!(error.contains("scheduler"), "{error}");
-    let error = profile.set("code", "parity").unwrap_err().to_string();
+    let before = profile.clone();
+    let error = profile.set(Axis::Code, "parity").unwrap_err().to_string();
     assert!(error.contains("reed-solomon"), "{error}");
+    assert_eq!(profile, before);
     assert!(Profile::named("tcp").is_none());
+}
+
+#[test]
+fn a_registered_policy_is_chosen_by_name() {
+    const OWN: Entry = Entry { name: "own", summary: "", source: "", options: &[] };
+    let mut profile = Profile::named("anabranch").unwrap();
+    assert!(profile.set(Axis::Scheduler, "own").is_err());
+    let make = |_: &Options<'_>| scheduler::build(&PolicySpec::new("min-rtt"));
+    profile.register(&OWN, make).unwrap();
+    assert_eq!(profile.policy(Axis::Scheduler).name, "earliest", "it waits to be chosen");
+    profile.set(Axis::Scheduler, "own").unwrap();
+    assert!(profile.make::<dyn Scheduler>().is_ok());
+    assert!(Profile::named("anabranch").unwrap().set(Axis::Scheduler, "own").is_err());
+}
+
+#[test]
+fn a_path_can_be_controlled_by_a_registered_policy() {
+    const OWN: Entry = Entry { name: "own", summary: "", source: "", options: &[] };
+    let mut profile = Profile::named("uncoded").unwrap();
+    let cubic = |options: &Options<'_>| {
+        anabranch_policy::congestion::build(&PolicySpec::new("cubic"), options.packet_size() / 2)
+    };
+    profile.register(&OWN, cubic).unwrap();
+    profile.set_path_congestion(PathId(1), PolicySpec::new("own")).unwrap();
+    let cwnd = |path| profile.make_congestion(PathId(path), 1000).unwrap().cwnd();
+    assert_eq!(cwnd(0), 2 * cwnd(1));
 }

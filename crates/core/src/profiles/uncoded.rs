@@ -1,19 +1,19 @@
+use anabranch_policy::Axis;
+
 use super::{Profile, spec};
 
 /// The plain case: lost symbols are sent again, CUBIC on every path.
 pub(super) fn profile() -> Profile {
-    Profile {
-        name: "uncoded".to_owned(),
-        summary: "no coding: CUBIC per path, lowest round-trip time first, lost symbols sent again"
-            .to_owned(),
-        congestion: spec("cubic", &[]),
-        loss_detector: spec("packet-threshold", &[]),
-        loss_estimator: spec("windowed", &[]),
-        scheduler: spec("min-rtt", &[]),
-        code: spec("none", &[]),
-        redundancy: spec("none", &[]),
-        recovery: spec("resend", &[]),
-        ack: spec("same-path", &[]),
-        custom: Default::default(),
-    }
+    let summary =
+        "no coding: CUBIC per path, lowest round-trip time first, lost symbols sent again";
+    Profile::built_in("uncoded", summary, |axis| match axis {
+        Axis::Congestion => spec("cubic", &[]),
+        Axis::LossDetector => spec("packet-threshold", &[]),
+        Axis::LossEstimator => spec("windowed", &[]),
+        Axis::Scheduler => spec("min-rtt", &[]),
+        Axis::Code => spec("none", &[]),
+        Axis::Redundancy => spec("none", &[]),
+        Axis::Recovery => spec("resend", &[]),
+        Axis::Ack => spec("same-path", &[]),
+    })
 }

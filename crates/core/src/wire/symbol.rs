@@ -15,7 +15,7 @@ pub const SYMBOL_OVERHEAD: usize = 1 + 4 + 4;
 pub const REPAIR_OVERHEAD: usize = 1 + 4 + 4 + 4 + 4;
 
 /// Largest key of a repair: its encoding has at most four bytes.
-pub const MAX_REPAIR_KEY: u32 = (1 << 30) - 1;
+pub const MAX_REPAIR_KEY: u32 = anabranch_policy::code::MAX_KEY;
 
 /// SYMBOL: a source symbol, cut after its last frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ mod timing;
 use anabranch_types::{PathId, Rng, Time};
 use core::fmt::Debug;
 
-use crate::registry::{self, Options, PolicyError, PolicySpec, Row};
+use crate::registry::{PolicyError, PolicySpec, Registry, Row};
 use crate::view::PathView;
 
 /// A packet arrived.
@@ -46,21 +46,17 @@ pub trait AckPolicy: Debug + Send {
     fn route(&mut self, about: PathId, paths: &[PathView], rng: &mut Rng, out: &mut Vec<PathId>);
 }
 
-/// Makes an acknowledgement policy from its options.
-pub type Build = fn(&Options<'_>) -> Result<Box<dyn AckPolicy>, PolicyError>;
-
-/// The policies of this axis.
-pub const TABLE: &[Row<Build>] = &[
+/// The built-in policies of this axis.
+pub const TABLE: &[Row<dyn AckPolicy>] = &[
     (&routed::SAME, routed::build_same),
     (&routed::RANDOM, routed::build_random),
     (&routed::BEST, routed::build_best),
     (&routed::ALL, routed::build_all),
 ];
 
-/// Makes the ack policy that `spec` names.
+/// Makes the built-in ack policy that `spec` names.
 pub fn build(spec: &PolicySpec) -> Result<Box<dyn AckPolicy>, PolicyError> {
-    let (build, options) = registry::find("ack", TABLE, spec)?;
-    build(&options)
+    Registry::new().build(spec)
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use crate::view::PathView;
 
 /// What the registry says about the same path.
 pub const SAME: Entry = Entry {
-    axis: "ack",
     name: "same-path",
     summary: "acknowledges on the path that carried the packet",
     source: "MPTCP, RFC 8684; PTCP",
@@ -18,7 +17,6 @@ pub const SAME: Entry = Entry {
 
 /// What the registry says about a random path.
 pub const RANDOM: Entry = Entry {
-    axis: "ack",
     name: "random-path",
     summary: "acknowledges on a path drawn uniformly among the usable ones",
     source: "MPLOT §II-C",
@@ -27,7 +25,6 @@ pub const RANDOM: Entry = Entry {
 
 /// What the registry says about the best path.
 pub const BEST: Entry = Entry {
-    axis: "ack",
     name: "best-path",
     summary: "acknowledges on the usable path with the least RTT · (1 + loss)",
     source: "MPLOT §VI (best path); the measure is our own",
@@ -36,7 +33,6 @@ pub const BEST: Entry = Entry {
 
 /// What the registry says about all paths.
 pub const ALL: Entry = Entry {
-    axis: "ack",
     name: "all-paths",
     summary: "acknowledges on every usable path",
     source: "MPLOT §VI (all paths)",

@@ -10,7 +10,6 @@ use crate::view::PathView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "congestion",
     name: "balia",
     summary: "coupled: balanced linked adaptation, in growth and in cuts",
     source: "Peng, Walid, Hwang and Low 2016, §V",
@@ -25,12 +24,9 @@ pub struct Balia {
 }
 
 /// Makes it from its options.
-pub fn build(
-    options: &Options<'_>,
-    packet_size: u64,
-) -> Result<Box<dyn CongestionController>, PolicyError> {
+pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
-    Ok(Box::new(Balia { cwnd: AdditiveCwnd::new(initial, packet_size) }))
+    Ok(Box::new(Balia { cwnd: AdditiveCwnd::new(initial, options.packet_size()) }))
 }
 
 impl Balia {

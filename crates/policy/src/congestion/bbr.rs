@@ -11,7 +11,6 @@ use crate::view::PathView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "congestion",
     name: "bbr",
     summary: "BBRv1 as deployed: rate by the largest delivery rate, 10 rounds; least RTT, 10 s",
     source: "Cardwell et al., BBR: Congestion-Based Congestion Control (2016), and its v1 draft",
@@ -80,12 +79,9 @@ struct Recovery {
 }
 
 /// Makes it from its options.
-pub fn build(
-    options: &Options<'_>,
-    packet_size: u64,
-) -> Result<Box<dyn CongestionController>, PolicyError> {
+pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
-    let packet = packet_size.clamp(1, MAX_CWND / 1024);
+    let packet = options.packet_size().clamp(1, MAX_CWND / 1024);
     Ok(Box::new(Bbr {
         state: State::Startup,
         packet,

@@ -16,7 +16,6 @@ use crate::view::PathView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "congestion",
     name: "compensated",
     summary: "bottleneck rate with losses counted as passed; own queue bounded; answers marks",
     source: "own; filters and phases after BBR (Cardwell et al. 2016), mode switch after Copa (2018)",
@@ -126,14 +125,11 @@ pub struct Compensated {
 }
 
 /// Makes it from its options.
-pub fn build(
-    options: &Options<'_>,
-    packet_size: u64,
-) -> Result<Box<dyn CongestionController>, PolicyError> {
+pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     let longest_queue =
         options.duration("queue", Duration::from_millis(1)..=Duration::from_secs(1))?;
-    let packet = packet_size.clamp(1, MAX_CWND / 1024);
+    let packet = options.packet_size().clamp(1, MAX_CWND / 1024);
     Ok(Box::new(Compensated {
         phase: Phase::Startup,
         packet,

@@ -10,7 +10,6 @@ use crate::view::PathView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "congestion",
     name: "cubic",
     summary: "window grows as a cubic of time around its last maximum, times 0.7 on loss or mark",
     source: "RFC 9438 §4",
@@ -48,14 +47,11 @@ pub struct Cubic {
 }
 
 /// Makes it from its options.
-pub fn build(
-    options: &Options<'_>,
-    packet_size: u64,
-) -> Result<Box<dyn CongestionController>, PolicyError> {
+pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     let collapse = options.integer("collapse", 1..=10)? as u32;
     Ok(Box::new(Cubic {
-        packet: packet_size.clamp(1, MAX_CWND / 1024),
+        packet: options.packet_size().clamp(1, MAX_CWND / 1024),
         cwnd: initial as f64,
         ssthresh: f64::INFINITY,
         w_max: 0.0,

@@ -10,7 +10,6 @@ use crate::view::PathView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "congestion",
     name: "ecn-reno",
     summary: "Reno that halves on congestion marks only, its growth divided by 1 - loss",
     source: "MPLOT §II-C; RFC 3168 §6.1.2; RFC 5681 §3.1",
@@ -53,15 +52,12 @@ enum Growth {
 }
 
 /// Makes it from its options.
-pub fn build(
-    options: &Options<'_>,
-    packet_size: u64,
-) -> Result<Box<dyn CongestionController>, PolicyError> {
+pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     let restart = options.integer("restart", 1..=100)?;
     let growths = [("bytes", Growth::Bytes), ("packets", Growth::Packets)];
     let growth = options.choice("growth", &growths)?;
-    let cwnd = AdditiveCwnd::new(initial, packet_size);
+    let cwnd = AdditiveCwnd::new(initial, options.packet_size());
     Ok(Box::new(EcnReno { cwnd, restart, growth, trickle: None }))
 }
 

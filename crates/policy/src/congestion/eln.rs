@@ -8,7 +8,6 @@ use crate::view::PathView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "congestion",
     name: "eln",
     summary: "Reno that does not answer losses which the network reported as damage",
     source: "Balakrishnan and Katz 1998; pTCP §6.5",
@@ -23,11 +22,8 @@ pub struct Eln {
 }
 
 /// Makes it from its options.
-pub fn build(
-    options: &Options<'_>,
-    packet_size: u64,
-) -> Result<Box<dyn CongestionController>, PolicyError> {
-    Ok(Box::new(Eln { reno: reno::from_options(options, packet_size)? }))
+pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
+    Ok(Box::new(Eln { reno: reno::from_options(options)? }))
 }
 
 impl CwndRule for Eln {

@@ -8,7 +8,6 @@ use crate::view::PathView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "congestion",
     name: "lia",
     summary: "coupled: growth linked over all paths, each path halves alone",
     source: "RFC 6356 §3",
@@ -22,12 +21,9 @@ pub struct Lia {
 }
 
 /// Makes it from its options.
-pub fn build(
-    options: &Options<'_>,
-    packet_size: u64,
-) -> Result<Box<dyn CongestionController>, PolicyError> {
+pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
-    Ok(Box::new(Lia { cwnd: AdditiveCwnd::new(initial, packet_size) }))
+    Ok(Box::new(Lia { cwnd: AdditiveCwnd::new(initial, options.packet_size()) }))
 }
 
 impl CwndRule for Lia {

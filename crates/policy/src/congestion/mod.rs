@@ -21,7 +21,7 @@ pub mod wvegas;
 use anabranch_types::{Bitrate, PathId, Time};
 use core::fmt::Debug;
 
-use crate::registry::{self, Options, PolicyError, PolicySpec, Row};
+use crate::registry::{PolicyError, PolicySpec, Registry, Row};
 use crate::view::{LossView, PathView, RttView};
 
 /// A measurement of the rate at which a path moves packets (delivery-rate estimation, with the lost
@@ -159,11 +159,8 @@ pub trait CongestionController: Debug + Send {
     fn phase(&self) -> &'static str;
 }
 
-/// Makes a controller from its options and the size of a full packet (bytes).
-pub type Build = fn(&Options<'_>, u64) -> Result<Box<dyn CongestionController>, PolicyError>;
-
-/// The policies of this axis.
-pub const TABLE: &[Row<Build>] = &[
+/// The built-in policies of this axis.
+pub const TABLE: &[Row<dyn CongestionController>] = &[
     (&reno::ENTRY, reno::build),
     (&cubic::ENTRY, cubic::build),
     (&ecn_reno::ENTRY, ecn_reno::build),
@@ -179,14 +176,13 @@ pub const TABLE: &[Row<Build>] = &[
     (&wvegas::ENTRY, wvegas::build),
 ];
 
-/// Makes the congestion policy that `spec` names; `packet_size` is the size of a full packet, bytes,
+/// Makes the built-in congestion policy that `spec` names; `packet_size` is the size of a full packet, bytes,
 /// IP and UDP headers included.
 pub fn build(
     spec: &PolicySpec,
     packet_size: u64,
 ) -> Result<Box<dyn CongestionController>, PolicyError> {
-    let (build, options) = registry::find("congestion", TABLE, spec)?;
-    build(&options, packet_size)
+    Registry::new().build_for(spec, packet_size)
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use crate::view::PathView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "congestion",
     name: "olia",
     summary: "coupled: linked growth, moved from the largest windows to the paths that lose least",
     source: "Khalili et al. 2013, §IV, eq. 5 and 6",
@@ -28,12 +27,9 @@ pub struct Olia {
 }
 
 /// Makes it from its options.
-pub fn build(
-    options: &Options<'_>,
-    packet_size: u64,
-) -> Result<Box<dyn CongestionController>, PolicyError> {
+pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
-    Ok(Box::new(Olia { cwnd: AdditiveCwnd::new(initial, packet_size), owed: 0.0 }))
+    Ok(Box::new(Olia { cwnd: AdditiveCwnd::new(initial, options.packet_size()), owed: 0.0 }))
 }
 
 /// l/rtt², by which the best paths are known.

@@ -7,7 +7,6 @@ use crate::view::PathView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "congestion",
     name: "reno",
     summary: "halves the window on loss or a congestion mark, once per round trip",
     source: "RFC 5681 §3; RFC 9002 §7; RFC 3168 §6.1.2",
@@ -53,21 +52,18 @@ enum Halve {
 }
 
 /// Makes it from its options.
-pub fn build(
-    options: &Options<'_>,
-    packet_size: u64,
-) -> Result<Box<dyn CongestionController>, PolicyError> {
-    Ok(Box::new(from_options(options, packet_size)?))
+pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
+    Ok(Box::new(from_options(options)?))
 }
 
 /// Reno itself, for controllers that are Reno with a difference; `options` has Reno's keys.
-pub(super) fn from_options(options: &Options<'_>, packet_size: u64) -> Result<Reno, PolicyError> {
+pub(super) fn from_options(options: &Options<'_>) -> Result<Reno, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     let collapse = options.integer("collapse", 1..=10)? as u32;
     let growth = options.choice("growth", &[("bytes", Growth::Bytes), ("acks", Growth::Acks)])?;
     let halve = options.choice("halve", &[("window", Halve::Cwnd), ("flight", Halve::Flight)])?;
     let floor = options.integer("floor", 0..=2)?;
-    let cwnd = AdditiveCwnd::new(initial, packet_size);
+    let cwnd = AdditiveCwnd::new(initial, options.packet_size());
     Ok(Reno { cwnd, collapse, growth, halve, floor })
 }
 

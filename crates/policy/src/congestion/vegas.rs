@@ -8,7 +8,6 @@ use crate::view::PathView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "congestion",
     name: "vegas",
     summary: "moves a packet per round trip to keep alpha to beta packets in queues; halves on loss or mark",
     source: "Brakmo and Peterson 1995, §III-C and §III-D",
@@ -32,14 +31,11 @@ pub struct Vegas {
 }
 
 /// Makes it from its options.
-pub fn build(
-    options: &Options<'_>,
-    packet_size: u64,
-) -> Result<Box<dyn CongestionController>, PolicyError> {
+pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     let alpha = options.real("alpha", 0.0..=1000.0)?;
     Ok(Box::new(Vegas {
-        cwnd: AdditiveCwnd::new(initial, packet_size),
+        cwnd: AdditiveCwnd::new(initial, options.packet_size()),
         rounds: Rounds::default(),
         alpha,
         beta: options.real("beta", alpha..=1000.0)?,

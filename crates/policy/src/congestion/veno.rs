@@ -8,7 +8,6 @@ use crate::view::PathView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "congestion",
     name: "veno",
     summary: "Reno that cuts by a fifth while fewer than beta packets wait, and grows half as fast above",
     source: "Fu and Liew 2003, §III",
@@ -34,13 +33,10 @@ pub struct Veno {
 }
 
 /// Makes it from its options.
-pub fn build(
-    options: &Options<'_>,
-    packet_size: u64,
-) -> Result<Box<dyn CongestionController>, PolicyError> {
+pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     Ok(Box::new(Veno {
-        cwnd: AdditiveCwnd::new(initial, packet_size),
+        cwnd: AdditiveCwnd::new(initial, options.packet_size()),
         rounds: Rounds::default(),
         last: None,
         beta: options.real("beta", 0.0..=1000.0)?,

@@ -10,7 +10,6 @@ use crate::view::PathView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "congestion",
     name: "westwood",
     summary: "Reno's growth; on loss or mark the window falls to bandwidth estimate times least RTT",
     source: "Grieco and Mascolo 2004, §2 (Westwood+)",
@@ -31,13 +30,10 @@ pub struct Westwood {
 }
 
 /// Makes it from its options.
-pub fn build(
-    options: &Options<'_>,
-    packet_size: u64,
-) -> Result<Box<dyn CongestionController>, PolicyError> {
+pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     Ok(Box::new(Westwood {
-        cwnd: AdditiveCwnd::new(initial, packet_size),
+        cwnd: AdditiveCwnd::new(initial, options.packet_size()),
         rounds: Rounds::default(),
         acked: 0,
         began: None,

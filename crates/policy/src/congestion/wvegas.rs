@@ -11,7 +11,6 @@ use crate::view::PathView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "congestion",
     name: "wvegas",
     summary: "coupled: keeps total packets in queues over all paths, shared by rate",
     source: "Cao, Xu and Fu 2012, §III",
@@ -38,13 +37,10 @@ pub struct WeightedVegas {
 }
 
 /// Makes it from its options.
-pub fn build(
-    options: &Options<'_>,
-    packet_size: u64,
-) -> Result<Box<dyn CongestionController>, PolicyError> {
+pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     Ok(Box::new(WeightedVegas {
-        cwnd: AdditiveCwnd::new(initial, packet_size),
+        cwnd: AdditiveCwnd::new(initial, options.packet_size()),
         rounds: Rounds::default(),
         total: options.real("total", 1.0..=10_000.0)?,
         gamma: options.real("gamma", 0.0..=1000.0)?,

@@ -8,7 +8,6 @@ use crate::view::RttView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "loss detector",
     name: "dupack",
     summary: "lost when 3 later packets of the path are acknowledged, or at the retransmission timeout",
     source: "RFC 5681 §3.2, RFC 6298 §2; per path as MPLOT §II-C needs it",

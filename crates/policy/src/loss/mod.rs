@@ -11,7 +11,7 @@ use anabranch_types::{PathId, Time};
 use core::fmt::Debug;
 use core::time::Duration;
 
-use crate::registry::{self, Options, PolicyError, PolicySpec, Row};
+use crate::registry::{PolicyError, PolicySpec, Registry, Row};
 use crate::view::{BlockId, LossView, RttView};
 
 /// A packet in flight, as a detector sees it.
@@ -110,34 +110,26 @@ pub trait LossEstimator: Debug + Send {
     fn aggregate(&self) -> LossView;
 }
 
-/// Makes a loss detector from its options.
-pub type BuildDetector = fn(&Options<'_>) -> Result<Box<dyn LossDetector>, PolicyError>;
-
-/// The policies of this axis.
-pub const DETECTORS: &[Row<BuildDetector>] =
+/// The built-in loss detectors.
+pub const DETECTORS: &[Row<dyn LossDetector>] =
     &[(&packet_threshold::ENTRY, packet_threshold::build), (&dupack::ENTRY, dupack::build)];
 
-/// Makes the loss detector policy that `spec` names.
+/// Makes the built-in loss detector that `spec` names.
 pub fn build_detector(spec: &PolicySpec) -> Result<Box<dyn LossDetector>, PolicyError> {
-    let (build, options) = registry::find("loss detector", DETECTORS, spec)?;
-    build(&options)
+    Registry::new().build(spec)
 }
 
-/// Makes a loss estimator from its options.
-pub type BuildEstimator = fn(&Options<'_>) -> Result<Box<dyn LossEstimator>, PolicyError>;
-
-/// The policies of this axis.
-pub const ESTIMATORS: &[Row<BuildEstimator>] = &[
+/// The built-in loss estimators.
+pub const ESTIMATORS: &[Row<dyn LossEstimator>] = &[
     (&per_block::ENTRY, per_block::build),
     (&per_ack::PER_ACK, per_ack::build_per_ack),
     (&per_ack::LITERAL, per_ack::build_literal),
     (&windowed::ENTRY, windowed::build),
 ];
 
-/// Makes the loss estimator policy that `spec` names.
+/// Makes the built-in loss estimator that `spec` names.
 pub fn build_estimator(spec: &PolicySpec) -> Result<Box<dyn LossEstimator>, PolicyError> {
-    let (build, options) = registry::find("loss estimator", ESTIMATORS, spec)?;
-    build(&options)
+    Registry::new().build(spec)
 }
 
 #[cfg(test)]

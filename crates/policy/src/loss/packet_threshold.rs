@@ -8,7 +8,6 @@ use crate::view::RttView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "loss detector",
     name: "packet-threshold",
     summary: "lost when packets sent later, or 9/8 RTT later, are acknowledged; widens when spurious",
     source: "RFC 9002 §6.1 and §6.2; widening after RFC 8985 §6.2",

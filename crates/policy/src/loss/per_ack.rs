@@ -10,7 +10,6 @@ use crate::view::{BlockId, LossView};
 
 /// What the registry says about the reading over resolved packets.
 pub const PER_ACK: Entry = Entry {
-    axis: "loss estimator",
     name: "per-ack",
     summary: "lost share of the block's resolved packets, smoothed by 1/2 at every acknowledgement",
     source: "MPLOT §III-A eqs 2 and 3, step per packet, over resolved packets",
@@ -19,7 +18,6 @@ pub const PER_ACK: Entry = Entry {
 
 /// What the registry says about the reading over sent packets.
 pub const LITERAL: Entry = Entry {
-    axis: "loss estimator",
     name: "literal",
     summary: "as per-ack, but counts packets still in flight as not delivered; overestimates",
     source: "MPLOT §III-A eqs 2 and 3, to the letter",

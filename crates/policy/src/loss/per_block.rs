@@ -9,7 +9,6 @@ use crate::view::{BlockId, LossView};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "loss estimator",
     name: "per-block",
     summary: "lost share of each block once its first transmission is resolved, smoothed by 1/2",
     source: "MPLOT §III-A eqs 2 and 3, over resolved packets",

@@ -10,7 +10,6 @@ use crate::view::LossView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "loss estimator",
     name: "windowed",
     summary: "lost share, forgotten by half every max(250 ms, 4 RTT), while no queue stands",
     source: "own; the queue condition keeps congestion's losses out",

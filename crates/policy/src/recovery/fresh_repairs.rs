@@ -8,7 +8,6 @@ use crate::view::PathView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "recovery",
     name: "fresh-repairs",
     summary: "as many fresh repairs as the block still needs; a silent path's load moves to others",
     source: "MPLOT §II-A; FMTCP §IV-A",

@@ -15,7 +15,7 @@ pub mod resend;
 use anabranch_types::{PathId, Time};
 use core::fmt::Debug;
 
-use crate::registry::{self, Options, PolicyError, PolicySpec, Row};
+use crate::registry::{PolicyError, PolicySpec, Registry, Row};
 use crate::view::{BlockId, PathView};
 
 /// Something went wrong (or right again).
@@ -84,17 +84,13 @@ pub trait RecoveryPolicy: Debug + Send {
     fn resends(&self) -> bool;
 }
 
-/// Makes a recovery policy from its options.
-pub type Build = fn(&Options<'_>) -> Result<Box<dyn RecoveryPolicy>, PolicyError>;
-
-/// The policies of this axis.
-pub const TABLE: &[Row<Build>] =
+/// The built-in policies of this axis.
+pub const TABLE: &[Row<dyn RecoveryPolicy>] =
     &[(&fresh_repairs::ENTRY, fresh_repairs::build), (&resend::ENTRY, resend::build)];
 
-/// Makes the recovery policy that `spec` names.
+/// Makes the built-in recovery policy that `spec` names.
 pub fn build(spec: &PolicySpec) -> Result<Box<dyn RecoveryPolicy>, PolicyError> {
-    let (build, options) = registry::find("recovery", TABLE, spec)?;
-    build(&options)
+    Registry::new().build(spec)
 }
 
 #[cfg(test)]

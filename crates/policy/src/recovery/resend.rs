@@ -8,7 +8,6 @@ use crate::view::PathView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "recovery",
     name: "resend",
     summary: "sends a lost symbol again; a silent path's load moves to others",
     source: "MPLOT §II-A, its alternative; RFC 8684 §3.3.6; pTCP §4.5 and §4.6",

@@ -14,7 +14,6 @@ use crate::view::{BlockView, LossView, MAX_PATHS, TrafficClass};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "redundancy",
     name: "budget",
     summary: "repairs by urgency, the wasted ones within a share of the data",
     source: "own; block size cap as in the reading of MPLOT's 255 limit",

@@ -7,7 +7,6 @@ use crate::view::{BlockView, MAX_PATHS};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "redundancy",
     name: "fixed",
     summary: "a fixed share of repairs with every block, then on deficit",
     source: "block codes of a fixed rate",

@@ -9,7 +9,6 @@ use crate::view::{BlockView, LossView, MAX_PATHS, PathView};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "redundancy",
     name: "mean-sigma",
     summary: "blocks of one round trip with repairs for mean + k·deviation of loss, then on deficit",
     source: "MPLOT §III-B and §III-C, eqs 5 to 12",

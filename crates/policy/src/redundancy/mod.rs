@@ -10,7 +10,7 @@ pub mod sliding;
 use core::fmt::Debug;
 
 use crate::code::Coverage;
-use crate::registry::{self, Options, PolicyError, PolicySpec, Row};
+use crate::registry::{PolicyError, PolicySpec, Registry, Row};
 use crate::view::{BlockView, LossView, MAX_PATHS, PathView, TrafficClass};
 use anabranch_types::Time;
 
@@ -94,11 +94,8 @@ pub trait RedundancyPolicy: Debug + Send {
     ) -> u16;
 }
 
-/// Makes a redundancy policy from its options.
-pub type Build = fn(&Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyError>;
-
-/// The policies of this axis.
-pub const TABLE: &[Row<Build>] = &[
+/// The built-in policies of this axis.
+pub const TABLE: &[Row<dyn RedundancyPolicy>] = &[
     (&budget::ENTRY, budget::build),
     (&fixed::ENTRY, fixed::build),
     (&mean_sigma::ENTRY, mean_sigma::build),
@@ -106,10 +103,9 @@ pub const TABLE: &[Row<Build>] = &[
     (&sliding::ENTRY, sliding::build),
 ];
 
-/// Makes the redundancy policy that `spec` names.
+/// Makes the built-in redundancy policy that `spec` names.
 pub fn build(spec: &PolicySpec) -> Result<Box<dyn RedundancyPolicy>, PolicyError> {
-    let (build, options) = registry::find("redundancy", TABLE, spec)?;
-    build(&options)
+    Registry::new().build(spec)
 }
 
 #[cfg(test)]

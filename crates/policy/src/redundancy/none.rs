@@ -6,7 +6,6 @@ use crate::view::{BlockView, MAX_PATHS};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "redundancy",
     name: "none",
     summary: "no repairs; a block is a run of symbols",
     source: "uncoded transports",

@@ -7,7 +7,6 @@ use crate::view::{BlockView, MAX_PATHS, SymbolId};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "redundancy",
     name: "sliding",
     summary: "a repair of the newest symbols after every few; needs a code that slides",
     source: "RFC 8681 §3.1",

@@ -1,7 +1,11 @@
 use super::*;
+use anabranch_types::{PathId, Time};
+use core::time::Duration;
+
+use crate::scheduler::{Pick, Pull};
+use crate::view::SchedulerView;
 
 const ENTRY: Entry = Entry {
-    axis: "test",
     name: "thing",
     summary: "",
     source: "",
@@ -13,8 +17,7 @@ const ENTRY: Entry = Entry {
 };
 
 fn read(spec: &PolicySpec) -> Result<(f64, bool, Duration), PolicyError> {
-    let table: &[Row<u8>] = &[(&ENTRY, 0)];
-    let (_, options) = find("test", table, spec)?;
+    let options = Options::new(&ENTRY, spec, PACKET_SIZE)?;
     Ok((
         options.real("rate", 0.0..=2.0)?,
         options.choice("mode", &[("fast", true), ("slow", false)])?,
@@ -48,7 +51,6 @@ fn defaults_stand_in_for_options_not_given() {
 #[test]
 fn errors_say_what_is_allowed() {
     let message = |spec: PolicySpec| read(&spec).unwrap_err().to_string();
-    assert_eq!(message(PolicySpec::new("other")), "there is no test policy 'other'; known: thing");
     assert_eq!(
         message(PolicySpec::new("thing").with("ratio", "1")),
         "policy 'thing' has no option 'ratio'; it takes rate, mode, wait"
@@ -72,29 +74,110 @@ fn errors_say_what_is_allowed() {
 }
 
 #[test]
+fn axes_are_read_as_they_are_written() {
+    for axis in Axis::ALL {
+        assert_eq!(axis.to_string().parse(), Ok(axis));
+        assert!(!axis.summary().is_empty());
+    }
+    let error = "colour".parse::<Axis>().unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "there is no policy axis 'colour'; known: congestion, loss-detector, loss-estimator, \
+         scheduler, code, redundancy, recovery, ack"
+    );
+}
+
+#[test]
 fn names_are_unique_on_their_axis_and_described() {
-    let mut seen = std::collections::BTreeSet::new();
-    for entry in entries() {
-        assert!(seen.insert((entry.axis, entry.name)), "{} twice", entry.name);
-        assert!(!entry.summary.is_empty() && !entry.source.is_empty(), "{}", entry.name);
-        assert!(is_word(entry.name), "{}", entry.name);
+    for axis in Axis::ALL {
+        let mut seen = std::collections::BTreeSet::new();
+        for entry in Registry::new().entries(axis) {
+            assert!(seen.insert(entry.name), "{axis}: {} twice", entry.name);
+            assert!(!entry.summary.is_empty(), "{}", entry.name);
+            let explained = !entry.source.is_empty() || entry.name == "none";
+            assert!(explained, "{axis}: {} follows nothing", entry.name);
+            assert_eq!(spec::check_name(entry.name), Ok(()));
+        }
+        assert!(!seen.is_empty(), "{axis}");
     }
 }
 
 #[test]
 fn every_policy_is_built_with_its_defaults() {
-    for entry in entries() {
-        let spec = PolicySpec::new(entry.name);
-        let result = match entry.axis {
-            "congestion" => congestion::build(&spec, 1200).map(drop),
-            "loss detector" => loss::build_detector(&spec).map(drop),
-            "loss estimator" => loss::build_estimator(&spec).map(drop),
-            "scheduler" => scheduler::build(&spec).map(drop),
-            "redundancy" => redundancy::build(&spec).map(drop),
-            "recovery" => recovery::build(&spec).map(drop),
-            "ack" => ack::build(&spec).map(drop),
-            other => panic!("no axis {other}"),
-        };
-        assert_eq!(result, Ok(()), "{}", entry.name);
+    for axis in Axis::ALL {
+        for entry in Registry::new().entries(axis) {
+            let made = Registry::new().check(axis, &PolicySpec::new(entry.name));
+            assert_eq!(made, Ok(()), "{axis}={}", entry.name);
+        }
     }
+}
+
+/// Holds every path back for so many milliseconds.
+#[derive(Debug)]
+struct Holding(u64);
+
+impl Scheduler for Holding {
+    fn pull(&mut self, _: PathId, _: &SchedulerView<'_>, _: &mut Vec<Pick>) -> Pull {
+        Pull::Hold(Time::from_millis(self.0), "holding")
+    }
+}
+
+const HOLDING: Entry = Entry {
+    name: "holding",
+    summary: "holds every path back",
+    source: "",
+    options: &[option("until", "milliseconds from the start", "5")],
+};
+
+fn holding(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
+    Ok(Box::new(Holding(options.integer("until", 0..=1000)?)))
+}
+
+#[test]
+fn what_a_program_brings_is_named_like_what_is_built_in() {
+    let mut registry = Registry::new();
+    registry.register(&HOLDING, holding).unwrap();
+    let check = |text: &str| registry.check(Axis::Scheduler, &text.parse().unwrap());
+    assert_eq!(check("holding:until=7"), Ok(()));
+    assert_eq!(check("min-rtt"), Ok(()));
+    let error = check("holding:till=7").unwrap_err().to_string();
+    assert_eq!(error, "policy 'holding' has no option 'till'; it takes until");
+    let error = check("holding:until=7000").unwrap_err().to_string();
+    assert_eq!(error, "policy 'holding': until=7000 is not a whole number from 0 to 1000");
+    let error = check("waiting").unwrap_err().to_string();
+    assert!(error.starts_with("there is no scheduler policy 'waiting'; known: "), "{error}");
+    assert!(error.ends_with(", holding"), "{error}");
+    assert_eq!(registry.entries(Axis::Scheduler).last(), Some(&&HOLDING));
+
+    let other = registry.check(Axis::Recovery, &PolicySpec::new("holding"));
+    assert!(matches!(other, Err(PolicyError::Unknown { axis: Axis::Recovery, .. })), "{other:?}");
+    let built_in = scheduler::build(&PolicySpec::new("holding"));
+    assert!(matches!(built_in, Err(PolicyError::Unknown { axis: Axis::Scheduler, .. })));
+}
+
+#[test]
+fn names_are_taken_once_and_can_be_written() {
+    let mut registry = Registry::new();
+    let named = |name| -> &'static Entry { Box::leak(Box::new(Entry { name, ..HOLDING })) };
+    registry.register(&HOLDING, holding).unwrap();
+    for taken in ["holding", "min-rtt"] {
+        let error = registry.register(named(taken), holding).unwrap_err();
+        assert_eq!(error, PolicyError::Taken { axis: Axis::Scheduler, name: taken.to_owned() });
+    }
+    let long: &str = "x".repeat(spec::MAX_NAME + 1).leak();
+    for bad in ["", "Holding", "hold ing", "a:b", long] {
+        let error = registry.register(named(bad), holding).unwrap_err();
+        assert_eq!(error, PolicyError::Name(bad.to_owned()));
+    }
+    assert_eq!(registry.entries(Axis::Scheduler).len(), scheduler::TABLE.len() + 1);
+}
+
+#[test]
+fn registries_are_equal_when_they_share_what_was_brought() {
+    let mut registry = Registry::new();
+    registry.register(&HOLDING, holding).unwrap();
+    assert_eq!(registry.clone(), registry);
+    let mut other = Registry::new();
+    other.register(&HOLDING, holding).unwrap();
+    assert_ne!(other, registry, "another function might make another policy");
 }

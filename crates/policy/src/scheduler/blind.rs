@@ -9,7 +9,6 @@ use crate::view::SchedulerView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "scheduler",
     name: "blind",
     summary: "any path with room takes the oldest due work, then new data",
     source: "MPLOT §IV-B, the heterogeneity-blind mapping; PTCP's single queue",

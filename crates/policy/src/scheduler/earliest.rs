@@ -11,7 +11,6 @@ use crate::view::{BlockView, PathView, SchedulerView, TrafficClass};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "scheduler",
     name: "earliest",
     summary: "earliest in-order completion; a slow path is used only where it delays nothing",
     source: "own; arrival estimate after FMTCP eq. 8, blocking test after BLEST (2016)",

@@ -10,7 +10,6 @@ use crate::view::{BlockView, PathView, SchedulerView};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "scheduler",
     name: "min-rtt",
     summary: "the path with the least smoothed RTT that has room; a loss prefers another path",
     source: "the MPTCP implementation for Linux, its default scheduler",

@@ -51,7 +51,7 @@ mod work;
 use anabranch_types::{PathId, Time};
 use core::fmt::Debug;
 
-use crate::registry::{self, Options, PolicyError, PolicySpec, Row};
+use crate::registry::{PolicyError, PolicySpec, Registry, Row};
 use crate::view::{BlockId, SchedulerView};
 
 /// Something that can be sent.
@@ -162,11 +162,8 @@ pub trait Scheduler: Debug + Send {
     }
 }
 
-/// Makes a scheduler from its options.
-pub type Build = fn(&Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError>;
-
-/// The policies of this axis.
-pub const TABLE: &[Row<Build>] = &[
+/// The built-in policies of this axis.
+pub const TABLE: &[Row<dyn Scheduler>] = &[
     (&earliest::ENTRY, earliest::build),
     (&rank::ENTRY, rank::build),
     (&min_rtt::ENTRY, min_rtt::build),
@@ -175,10 +172,9 @@ pub const TABLE: &[Row<Build>] = &[
     (&blind::ENTRY, blind::build),
 ];
 
-/// Makes the scheduler policy that `spec` names.
+/// Makes the built-in scheduler policy that `spec` names.
 pub fn build(spec: &PolicySpec) -> Result<Box<dyn Scheduler>, PolicyError> {
-    let (build, options) = registry::find("scheduler", TABLE, spec)?;
-    build(&options)
+    Registry::new().build(spec)
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use crate::view::{MAX_PATHS, PathView, SchedulerView};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "scheduler",
     name: "rank",
     summary: "older blocks on paths of higher loss-free bandwidth, newer ones on the others",
     source: "MPLOT §II-D and §III-D, eq. 1",

@@ -9,7 +9,6 @@ use crate::view::SchedulerView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "scheduler",
     name: "redundant",
     summary: "each path carries a copy of every symbol not acknowledged yet",
     source: "the MPTCP implementation for Linux, its redundant scheduler; M-TCP §III-B",

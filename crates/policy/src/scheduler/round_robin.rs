@@ -9,7 +9,6 @@ use crate::view::SchedulerView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "scheduler",
     name: "round-robin",
     summary: "paths with room take turns, a quota of symbols each",
     source: "the MPTCP implementation for Linux, its roundrobin scheduler",

@@ -4,6 +4,8 @@ mod claims;
 
 pub use claims::*;
 
+use anabranch_policy::Axis;
+
 use super::spec::{KeySpec, Kind, needed, optional};
 use crate::delay::JitterLaw;
 
@@ -328,16 +330,20 @@ pub const EVENT: &[KeySpec] = &[
     optional("count", Kind::Count(1, 10_000), "1", "so many alike; {i} in texts is the number"),
 ];
 
+const fn choice(axis: Axis) -> KeySpec {
+    optional(axis.name(), Kind::Text, "as the profile", axis.summary())
+}
+
 /// `policy = { … }`: the axes of core profiles.
 pub const POLICY: &[KeySpec] = &[
-    optional("congestion", Kind::Text, "as the profile", "window and pacing of a path"),
-    optional("loss-detector", Kind::Text, "as the profile", "which packets are lost"),
-    optional("loss-estimator", Kind::Text, "as the profile", "how likely losses are"),
-    optional("scheduler", Kind::Text, "as the profile", "what goes where"),
-    optional("code", Kind::Text, "as the profile", "the erasure code"),
-    optional("redundancy", Kind::Text, "as the profile", "how many repairs"),
-    optional("recovery", Kind::Text, "as the profile", "what follows a loss"),
-    optional("ack", Kind::Text, "as the profile", "when and where to acknowledge"),
+    choice(Axis::Congestion),
+    choice(Axis::LossDetector),
+    choice(Axis::LossEstimator),
+    choice(Axis::Scheduler),
+    choice(Axis::Code),
+    choice(Axis::Redundancy),
+    choice(Axis::Recovery),
+    choice(Axis::Ack),
 ];
 
 /// `transport = { … }`: limits of core profiles.

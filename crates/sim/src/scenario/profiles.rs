@@ -1,7 +1,7 @@
 //! Which protocols a flow can run, by name: one row each.
 
-use anabranch_core::profiles::{AXES, Profile};
-use anabranch_policy::{PolicySpec, congestion};
+use anabranch_core::profiles::Profile;
+use anabranch_policy::{Axis, PolicySpec, congestion};
 use anabranch_tcp::Config;
 use anabranch_tcp::meta::{Join, MetaConfig};
 use std::sync::Arc;
@@ -139,10 +139,10 @@ fn policies(section: &Section<'_>, mut profile: Profile) -> Profile {
     let Some(table) = section.has("policy").then(|| section.table("policy")).flatten() else {
         return profile;
     };
-    for axis in AXES {
-        let Some(value) = table.text(axis) else { continue };
+    for axis in Axis::ALL {
+        let Some(value) = table.text(axis.name()) else { continue };
         if let Err(error) = profile.set(axis, &value) {
-            table.complain(axis, error.to_string(), "");
+            table.complain(axis.name(), error.to_string(), "");
         }
     }
     // Endpoints tell each other by which profile to acknowledge. This one is not the built-in of that

@@ -12,14 +12,13 @@ use anabranch_core::observe::{Observation, Observer};
 use anabranch_core::path::received::Ecn;
 use anabranch_core::profiles::Profile;
 use anabranch_core::testing::{Pair, Sent, endpoint};
-use anabranch_policy::CongestionController;
-use anabranch_policy::recovery::RecoveryPolicy;
-use anabranch_policy::scheduler::Scheduler;
+use anabranch_policy::registry::{Entry, Options};
+use anabranch_policy::{Axis, CongestionController, PolicySpec};
 use anabranch_types::Time;
 use core::time::Duration;
 
 use crate::control::Fixed;
-use crate::rig::{Departure, Rig, Setting};
+use crate::rig::{Departure, MakeScheduler, Rig, Setting};
 
 /// Bytes of a stream that fill a symbol less than wholly, headers included.
 const SYMBOL: u64 = 1100;
@@ -56,41 +55,34 @@ impl Observer for Log {
     }
 }
 
-/// A policy that a profile's factory hands out once.
-fn once<T: Send + 'static>(policy: T) -> impl Fn() -> Option<T> + Send + Sync {
-    let policy = Mutex::new(Some(policy));
-    move || policy.lock().expect("no case goes on after a panic").take()
-}
+/// What the cases bring is called so.
+pub const CASE: Entry = Entry { name: "case", summary: "", source: "", options: &[] };
 
-pub fn make(
-    setting: Setting,
-    scheduler: Box<dyn Scheduler>,
-    recovery: Box<dyn RecoveryPolicy>,
-) -> Box<dyn Rig> {
+pub fn make(setting: Setting, scheduler: MakeScheduler, recovery: &PolicySpec) -> Box<dyn Rig> {
     let mut profile = Profile::named("uncoded").expect("built in");
-    profile.set("redundancy", "none:sources=1").expect("it exists");
-    let (scheduler, recovery) = (once(scheduler), once(recovery));
-    profile.set_scheduler("case", move || scheduler().expect("one connection"));
-    profile.set_recovery("case", move || recovery().expect("one connection"));
-    profile.set_congestion("fixed", move |packet| Box::new(Fixed::new(setting.cwnd, packet)));
-    Box::new(Core::with(setting, &profile))
+    profile.set(Axis::Redundancy, "none:sources=1").expect("it exists");
+    profile.set(Axis::Recovery, &recovery.to_string()).expect("it exists");
+    profile.register(&CASE, move |_| Ok(scheduler())).expect("a new name");
+    profile.set(Axis::Scheduler, CASE.name).expect("registered");
+    Box::new(Core::with(setting, profile, Fixed::new))
 }
 
 impl Core {
     /// A connection by `profile`, but that nothing cuts its congestion windows, and all paths up.
     pub fn new(setting: Setting, profile: &Profile) -> Self {
-        let mut profile = profile.clone();
-        let still = move |packet| -> Box<dyn CongestionController> {
-            Box::new(Fixed::still(setting.cwnd, packet))
-        };
-        profile.set_congestion("still", still);
-        Core::with(setting, &profile)
+        Core::with(setting, profile.clone(), Fixed::still)
     }
 
-    /// A connection by `profile`, and all paths up.
-    fn with(setting: Setting, profile: &Profile) -> Self {
+    /// A connection by `profile` but for its congestion control, and all paths up.
+    fn with(setting: Setting, mut profile: Profile, control: fn(u64, u64) -> Fixed) -> Self {
+        let fixed = move |options: &Options<'_>| -> Result<Box<dyn CongestionController>, _> {
+            Ok(Box::new(control(setting.cwnd, options.packet_size())))
+        };
+        profile.register(&CASE, fixed).expect("a new name");
+        profile.set(Axis::Congestion, CASE.name).expect("registered");
         let mut other = Profile::named("uncoded").expect("built in");
-        other.ack = profile.ack.clone();
+        let ack = profile.policy(Axis::Ack).to_string();
+        other.set(Axis::Ack, &ack).expect("it exists");
         let mut config = EndpointConfig::new(other);
         config.transport = TransportConfig { mtu_limit: None, ..config.transport };
         config.responder.permitted = Permitted::Anyone;
@@ -109,7 +101,7 @@ impl Core {
             (!lost).then(|| (sent.now + delay, sent.ecn))
         });
         let ends = [1, 2].map(|seed| endpoint(seed, config.clone()));
-        let mut pair = Pair::of(ends, profile, carry);
+        let mut pair = Pair::of(ends, &profile, carry);
         pair.connect(setting.delays.len() as u32);
         let mut core = Core { pair, trouble, log: Log::default(), reads: setting.reads };
         core.run(500);

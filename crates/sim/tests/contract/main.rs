@@ -9,8 +9,10 @@ mod script;
 mod sketches;
 mod tcp;
 
-use anabranch_policy::recovery;
-use anabranch_policy::scheduler::Scheduler;
+use std::sync::Arc;
+
+use anabranch_policy::PolicySpec;
+use anabranch_policy::scheduler::{self, Scheduler};
 
 use crate::rig::{ENGINES, Make, Rig};
 use crate::script::{Script, Shared};
@@ -18,9 +20,11 @@ use crate::script::{Script, Shared};
 /// An engine whose scheduler is a case's script, and what that hears.
 fn start(make: Make, case: &cases::Case) -> (Box<dyn Rig>, Shared) {
     let shared = Shared::default();
-    let script = Script { shared: shared.clone(), answer: case.answer };
-    let recovery = recovery::build(&case.recovery.parse().expect("a specification"));
-    (make(case.setting, Box::new(script), recovery.expect("it exists")), shared)
+    let (notes, answer) = (shared.clone(), case.answer);
+    let script =
+        move || -> Box<dyn Scheduler> { Box::new(Script { shared: notes.clone(), answer }) };
+    let recovery = case.recovery.parse().expect("a specification");
+    (make(case.setting, Arc::new(script), &recovery), shared)
 }
 
 /// Whatever a case did, everything that was written arrives once a scheduler sends it.
@@ -52,13 +56,12 @@ fn every_engine_keeps_the_contract() {
 /// The registry's schedulers move everything on every engine, though a path dies and comes back.
 #[test]
 fn every_scheduler_moves_everything_on_every_engine() {
-    for (entry, _) in anabranch_policy::scheduler::TABLE {
+    for (entry, _) in scheduler::TABLE {
         for (engine, make) in ENGINES {
-            let spec = entry.name.parse().expect("a name");
-            let scheduler: Box<dyn Scheduler> =
-                anabranch_policy::scheduler::build(&spec).expect("it has defaults");
-            let resend = recovery::build(&"resend".parse().expect("a name")).expect("built in");
-            let mut rig = make(rig::Setting::new(&[5, 30], 8), scheduler, resend);
+            let spec = PolicySpec::new(entry.name);
+            let scheduler = move || scheduler::build(&spec).expect("it has defaults");
+            let resend = PolicySpec::new("resend");
+            let mut rig = make(rig::Setting::new(&[5, 30], 8), Arc::new(scheduler), &resend);
             rig.write(50);
             rig.run(7);
             rig.darken(0, true);

@@ -1,6 +1,8 @@
 //! What a case may do with an engine, whichever it is.
 
-use anabranch_policy::recovery::RecoveryPolicy;
+use std::sync::Arc;
+
+use anabranch_policy::PolicySpec;
 use anabranch_policy::scheduler::Scheduler;
 use anabranch_types::Time;
 
@@ -63,8 +65,11 @@ pub trait Rig {
     }
 }
 
-/// Makes an engine from its setting and policies.
-pub type Make = fn(Setting, Box<dyn Scheduler>, Box<dyn RecoveryPolicy>) -> Box<dyn Rig>;
+/// Makes the scheduler of an engine's one connection.
+pub type MakeScheduler = Arc<dyn Fn() -> Box<dyn Scheduler> + Send + Sync>;
+
+/// Makes an engine from its setting and policies: a scheduler, and the recovery policy that is named.
+pub type Make = fn(Setting, MakeScheduler, &PolicySpec) -> Box<dyn Rig>;
 
 /// Every engine that carries out the contract, by name.
 pub const ENGINES: [(&str, Make); 2] = [("core", crate::core::make), ("tcp", crate::tcp::make)];

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_policy::CongestionController;
-use anabranch_policy::recovery::RecoveryPolicy;
-use anabranch_policy::scheduler::Scheduler;
+use anabranch_policy::{CongestionController, PolicySpec, recovery};
 use anabranch_tcp::meta::{MetaConfig, MetaReceiver, MetaSender};
 use anabranch_tcp::{Config, Segment};
 use anabranch_types::Time;
 use core::time::Duration;
 
 use crate::control::Fixed;
-use crate::rig::{Departure, Rig, Setting};
+use crate::rig::{Departure, MakeScheduler, Rig, Setting};
 
 const MSS: u64 = 1000;
 
@@ -27,11 +25,7 @@ struct Tcp {
     now: Time,
 }
 
-pub fn make(
-    setting: Setting,
-    scheduler: Box<dyn Scheduler>,
-    recovery: Box<dyn RecoveryPolicy>,
-) -> Box<dyn Rig> {
+pub fn make(setting: Setting, scheduler: MakeScheduler, recovery: &PolicySpec) -> Box<dyn Rig> {
     let subflow = Config { mss: MSS as u32, ..Config::default() };
     let mut config = MetaConfig::new(subflow);
     if let Some(symbols) = setting.receive {
@@ -43,8 +37,9 @@ pub fn make(
         .iter()
         .map(|_| -> Box<dyn CongestionController> { Box::new(Fixed::new(setting.cwnd, MSS)) })
         .collect();
+    let recovery = recovery::build(recovery).expect("it exists");
     let mut tcp = Tcp {
-        sender: MetaSender::with_policies(&config, controls, scheduler, recovery),
+        sender: MetaSender::with_policies(&config, controls, scheduler(), recovery),
         receiver: MetaReceiver::new(&config, setting.delays.len()),
         setting,
         dark: 0,

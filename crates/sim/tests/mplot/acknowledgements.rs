@@ -1,6 +1,7 @@
 //! §II-B and §II-C: one acknowledgement for every packet, on a random path, about its own path.
 
 use anabranch_core::observe::{Observation, Observer};
+use anabranch_policy::Axis;
 use anabranch_sim::report::RunReport;
 use anabranch_sim::scenario::RunOptions;
 use anabranch_types::Time;
@@ -39,7 +40,7 @@ fn acknowledgements_may_go_by_the_best_or_by_all_paths_instead() {
         // Long enough that the slower path's handshake, during which it carries none, does not count.
         let links = ["rate=20mbit,delay=5ms,ecn", "rate=20mbit,delay=60ms,ecn"];
         let mut plan = plan(&links, 10_000_000);
-        set(&mut plan, "ack", ack);
+        set(&mut plan, Axis::Ack, ack);
         let report = go(&plan);
         acknowledgements(&report).map(|packets| packets / arrived(&report) as f64)
     };

@@ -4,9 +4,9 @@ use anabranch_core::coding::code;
 use anabranch_core::coding::receive::{Arrival, ReceiveBlocks};
 use anabranch_core::coding::send::{OutgoingSymbol, SendBlocks};
 use anabranch_core::path::sent::Carried;
-use anabranch_policy::PolicySpec;
 use anabranch_policy::scheduler::Work;
 use anabranch_policy::view::{BlockId, TrafficClass};
+use anabranch_policy::{PolicySpec, Registry};
 use anabranch_types::Time;
 use core::time::Duration;
 
@@ -16,7 +16,11 @@ const CODEWORD: u16 = 255;
 
 /// A closed block of `sources` packets, and what its packets carry.
 fn block(code: &str, sources: u8, repairs: u16) -> (SendBlocks, BlockId, Vec<OutgoingSymbol>) {
-    let mut send = SendBlocks::new(code::build(&PolicySpec::new(code)).unwrap(), SIZE, u64::MAX);
+    let mut send = SendBlocks::new(
+        anabranch_policy::code::build(&PolicySpec::new(code)).unwrap(),
+        SIZE,
+        u64::MAX,
+    );
     let id = send.open(Time::ZERO, TrafficClass::Bulk, sources.into(), SIZE as u16);
     let data = (0..sources).map(|number| {
         let fill = |_, buffer: &mut [u8]| {
@@ -52,7 +56,7 @@ fn receive(send: &mut SendBlocks, receiver: &mut ReceiveBlocks, taken: &Outgoing
 }
 
 fn receiver() -> ReceiveBlocks {
-    ReceiveBlocks::new(code::of_peer(None), SIZE, 1000)
+    ReceiveBlocks::new(code::of_peer(&Registry::new(), None), SIZE, 1000)
 }
 
 /// Position in the codeword: data first, repairs after it.

@@ -1,5 +1,6 @@
 //! §II-A and §III-C: blocks in transit, tails, packet numbers and free slots.
 
+use anabranch_policy::Axis;
 use anabranch_sim::report::RunReport;
 use anabranch_sim::scenario::{Plan, Protocol};
 use core::time::Duration;
@@ -16,7 +17,7 @@ pub fn go(plan: &Plan) -> RunReport {
 }
 
 /// Changes the policy on one axis.
-pub fn set(plan: &mut Plan, axis: &str, policy: &str) {
+pub fn set(plan: &mut Plan, axis: Axis, policy: &str) {
     if let Protocol::Core(profile) = &mut flow(plan).protocol {
         profile.set(axis, policy).unwrap();
         // Asked for by name, the built-in profile would bring its own.
@@ -63,7 +64,7 @@ fn a_path_takes_a_packet_only_if_its_window_has_room() {
 fn no_number_is_used_twice_even_when_blocks_wrap_around() {
     let mut plan = plan(&["rate=50mbit,delay=100ms,loss=50%,ecn"], 20_000_000);
     // Blocks as large as a codeword delivers on average: half of them need more than it has.
-    set(&mut plan, "redundancy", "mean-sigma:residual=0.5,kappa1=0");
+    set(&mut plan, Axis::Redundancy, "mean-sigma:residual=0.5,kappa1=0");
     let report = go(&plan);
     let flow = &report.flows[0];
     let (sender, receiver) = (flow.sender.as_ref().unwrap(), flow.receiver.as_ref().unwrap());

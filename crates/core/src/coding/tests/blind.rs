@@ -2,10 +2,8 @@
 
 use anabranch_policy::PolicySpec;
 use anabranch_policy::code::{
-    CodeError, CodeLimits, Decoder, Encoder, ErasureCode, HeldRepair, HeldSource, Workspace,
+    self, CodeError, CodeLimits, Decoder, Encoder, ErasureCode, HeldRepair, HeldSource, Workspace,
 };
-
-use crate::coding::code;
 
 /// The random linear code, decoded by trial.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! What becomes of the symbols that were sent.
 
+use anabranch_policy::registry::Registry;
 use anabranch_policy::scheduler::Work;
 use anabranch_policy::view::TrafficClass;
 use anabranch_types::Time;
@@ -9,7 +10,7 @@ use crate::coding::send::SendBlocks;
 
 #[test]
 fn a_block_that_fills_sends_a_lost_symbol_again_and_counts_its_first_packet_alone() {
-    let mut send = SendBlocks::new(code::of_peer(None), 32, u64::MAX);
+    let mut send = SendBlocks::new(code::of_peer(&Registry::new(), None), 32, u64::MAX);
     let block = send.open(Time::ZERO, TrafficClass::Bulk, 3, 32);
     let mut push = || {
         let taken = send.push(|_, out| {

@@ -3,10 +3,10 @@
 
 use core::time::Duration;
 
-use anabranch_policy::PolicySpec;
 use anabranch_policy::code::{Coverage, ErasureCode};
 use anabranch_policy::scheduler::Work;
 use anabranch_policy::view::{SymbolId, TrafficClass};
+use anabranch_policy::{PolicySpec, Registry};
 use anabranch_types::{Rng, Time};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,9 +55,9 @@ const CODES: [&str; 5] = ["none", "reed-solomon", "random-linear", "blind", "sli
 /// The sender's code and the receiver's.
 fn codes(name: &str) -> [Box<dyn ErasureCode>; 2] {
     match name {
-        "none" => [code::none(), code::of_peer(None)],
+        "none" => [code::none(), code::of_peer(&Registry::new(), None)],
         "blind" => [Box::new(Blind), Box::new(Blind)],
-        name => [(); 2].map(|()| code::build(&PolicySpec::new(name)).unwrap()),
+        name => [(); 2].map(|()| anabranch_policy::code::build(&PolicySpec::new(name)).unwrap()),
     }
 }
 
@@ -474,7 +474,7 @@ fn blocks_wrap_around_when_repairs_run_out() {
 #[test]
 fn large_blocks_are_recovered() {
     let spec = PolicySpec::new("random-linear").with("sources", "1000");
-    let code = || code::build(&spec).unwrap();
+    let code = || anabranch_policy::code::build(&spec).unwrap();
     let mut model = Model::new(11, [code(), code()], 100_000);
     model.send.open(Time::ZERO, TrafficClass::Bulk, 1000, CAPACITY as u16);
     for _ in 0..1000 {

@@ -1,13 +1,14 @@
 //! What a receiver accepts, what it ignores, and what it calls a violation.
 
 use anabranch_policy::code::Coverage;
+use anabranch_policy::registry::Registry;
 use anabranch_policy::view::SymbolId;
 
 use crate::coding::code;
 use crate::coding::receive::{Arrival, CodingViolation, ReceiveBlocks};
 
 fn receiver(credit: u64) -> ReceiveBlocks {
-    ReceiveBlocks::new(code::of_peer(None), 32, credit)
+    ReceiveBlocks::new(code::of_peer(&Registry::new(), None), 32, credit)
 }
 
 fn source(blocks: &mut ReceiveBlocks, id: u64, bytes: &[u8]) -> Result<Arrival, CodingViolation> {

@@ -3,6 +3,7 @@
 use core::time::Duration;
 
 use anabranch_core::profiles::Profile;
+use anabranch_policy::Axis;
 use anabranch_types::Time;
 
 use crate::link::LinkConfig;
@@ -55,7 +56,7 @@ fn equal_runs_have_equal_digests() {
 fn losses_can_be_resent_beside_proactive_repairs() {
     let lossy = ["rate=10mbit,delay=20ms,loss=20%,ecn", "rate=5mbit,delay=50ms,loss=20%,ecn"];
     let mut profile = Profile::named("mplot").unwrap();
-    profile.set("recovery", "resend").unwrap();
+    profile.set(Axis::Recovery, "resend").unwrap();
     let report = go(&Plan::parallel(links(&lossy)).flow(FlowPlan::core(profile).of(2_000_000)), 5);
     let sent = report.flows[0].sender.as_ref().unwrap().sent;
     assert!(sent.repairs > 0 && sent.resends > 0, "{sent:?}");

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 
 use anabranch_core::observe::Observation;
 use anabranch_core::profiles::Profile;
+use anabranch_policy::Axis;
 use anabranch_types::{Rng, Time};
 
 use crate::core::Core;
 use crate::rig::Rig;
 
 /// The uncoded profile with other choices on some axes.
-pub fn profile(choices: &[(&str, &str)]) -> Profile {
+pub fn profile(choices: &[(Axis, &str)]) -> Profile {
     let mut profile = Profile::named("uncoded").expect("built in");
     for (axis, value) in choices {
-        profile.set(axis, value).expect("it exists");
+        profile.set(*axis, value).expect("it exists");
     }
     profile
 }

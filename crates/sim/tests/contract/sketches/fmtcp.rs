@@ -2,14 +2,16 @@
 //! they are expected to arrive first, allocated virtually until it is the asking path's turn.
 
 use anabranch_core::profiles::Profile;
+use anabranch_policy::Axis;
 use anabranch_policy::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
+use anabranch_policy::registry::Options;
 use anabranch_policy::scheduler::{Pick, Pull, Scheduler, Work};
 use anabranch_policy::view::{BlockId, BlockView, MAX_PATHS, PathView, SchedulerView};
 use anabranch_types::{PathId, Time};
 use core::time::Duration;
 
 use super::coded::{Sent, blocks, listed, profile, random, transfer};
-use crate::core::Core;
+use crate::core::{CASE, Core};
 use crate::rig::{Rig, Setting};
 use crate::script::pick;
 
@@ -208,16 +210,22 @@ impl Scheduler for Fmtcp {
 }
 
 /// Its policies, the block complete but for a chance of `incomplete`; `changes` to other axes.
-fn fmtcp(incomplete: f64, changes: &[(&str, &str)]) -> Profile {
+fn fmtcp(incomplete: f64, changes: &[(Axis, &str)]) -> Profile {
     let mut fmtcp = profile(&[
-        ("code", "random-linear"),
-        ("recovery", "fresh-repairs"),
-        ("loss-estimator", "windowed:half-life=20s"),
+        (Axis::Code, "random-linear"),
+        (Axis::Recovery, "fresh-repairs"),
+        (Axis::LossEstimator, "windowed:half-life=20s"),
     ]);
-    fmtcp.set_redundancy("delta-complete", move || Box::new(DeltaComplete { incomplete }));
-    fmtcp.set_scheduler("fmtcp", || Box::new(Fmtcp));
+    let complete = move |_: &Options<'_>| -> Result<Box<dyn RedundancyPolicy>, _> {
+        Ok(Box::new(DeltaComplete { incomplete }))
+    };
+    fmtcp.register(&CASE, complete).expect("a new name");
+    fmtcp.register::<dyn Scheduler>(&CASE, |_| Ok(Box::new(Fmtcp))).expect("a new name");
+    for axis in [Axis::Redundancy, Axis::Scheduler] {
+        fmtcp.set(axis, CASE.name).expect("registered");
+    }
     for (axis, value) in changes {
-        fmtcp.set(axis, value).expect("it exists");
+        fmtcp.set(*axis, value).expect("it exists");
     }
     fmtcp
 }
@@ -227,7 +235,7 @@ fn blocks_are_provisioned_until_complete_with_high_probability() {
     /// Proactive repairs for each block, and the share of blocks that needed more. The code is ideal, as
     /// in the paper's analysis: any eight symbols rebuild a block.
     fn measure(incomplete: f64) -> [f64; 2] {
-        let ideal = fmtcp(incomplete, &[("code", "reed-solomon")]);
+        let ideal = fmtcp(incomplete, &[(Axis::Code, "reed-solomon")]);
         let mut rig = Core::new(Setting::new(&[20], 40), &ideal);
         rig.lose(random(&[0.1]));
         transfer(&mut rig, 800);
@@ -252,7 +260,7 @@ const UNEQUAL: &[u64] = &[10, 80];
 fn symbols_of_a_block_arrive_together_whatever_the_path() {
     /// The median, over blocks that the slow path had a part in, of the time between the first and the last
     /// arrival of a symbol, milliseconds; and how many blocks there were, and their tails on the quick path.
-    fn measure(changes: &[(&str, &str)]) -> (u64, usize, usize) {
+    fn measure(changes: &[(Axis, &str)]) -> (u64, usize, usize) {
         let mut rig = Core::new(Setting::new(UNEQUAL, 10), &fmtcp(0.05, changes));
         rig.lose(random(&[0.02, 0.1]));
         transfer(&mut rig, 800);
@@ -275,14 +283,14 @@ fn symbols_of_a_block_arrive_together_whatever_the_path() {
     let (spread, blocks, tails) = measure(&[]);
     assert!(spread <= 20 && tails == blocks, "{spread} ms, {tails} tails of {blocks}");
     // Else what the slow path carries comes when everything else has arrived.
-    let (spread, blocks, tails) = measure(&[("scheduler", "blind")]);
+    let (spread, blocks, tails) = measure(&[(Axis::Scheduler, "blind")]);
     assert!(spread >= 70 && tails < blocks, "{spread} ms, {tails} tails of {blocks}, unallocated");
 }
 
 #[test]
 fn losses_of_the_slow_path_are_repaired_on_the_quick_one() {
     /// The paths that carried repairs of blocks for which none was planned, since nothing had been lost yet.
-    fn repairs(changes: &[(&str, &str)]) -> Vec<u32> {
+    fn repairs(changes: &[(Axis, &str)]) -> Vec<u32> {
         let mut rig = Core::new(Setting::new(UNEQUAL, 10), &fmtcp(0.05, changes));
         transfer(&mut rig, 200);
         rig.lose(listed(&[(1, 0), (1, 1), (1, 2), (1, 3)]));
@@ -296,19 +304,19 @@ fn losses_of_the_slow_path_are_repaired_on_the_quick_one() {
     // Lemma 1: EDT₂/EDT₁ is more than (3 − p₁)/(1 + p₁).
     let quick = repairs(&[]);
     assert!(quick.len() >= 4 && quick.iter().all(|path| *path == 0), "{quick:?}");
-    let any = repairs(&[("scheduler", "blind")]);
+    let any = repairs(&[(Axis::Scheduler, "blind")]);
     assert!(any.contains(&1), "{any:?}, unallocated");
 }
 
 #[test]
 fn nothing_is_sent_although_the_window_is_free() {
     /// How long a short transfer takes, milliseconds, and how many symbols the slow path carries.
-    fn run(changes: &[(&str, &str)]) -> (u64, usize) {
+    fn run(changes: &[(Axis, &str)]) -> (u64, usize) {
         let mut rig = Core::new(Setting::new(&[10, 200], 10), &fmtcp(0.05, changes));
         (transfer(&mut rig, 30), rig.on(1).len())
     }
     let (time, slow) = run(&[]);
     assert!(slow == 0 && time < 100, "{time} ms, {slow} on the slow path");
-    let (time, slow) = run(&[("scheduler", "blind")]);
+    let (time, slow) = run(&[(Axis::Scheduler, "blind")]);
     assert!(slow == 10 && time < 300, "{time} ms, {slow} on the slow path, unallocated");
 }

@@ -9,20 +9,22 @@ mod mplot;
 mod mtcp;
 mod sliding;
 
-use anabranch_policy::recovery;
+use std::sync::Arc;
+
+use anabranch_policy::PolicySpec;
 use anabranch_policy::scheduler::Scheduler;
 
-use crate::rig::{ENGINES, Rig, Setting};
+use crate::rig::{ENGINES, MakeScheduler, Rig, Setting};
 
 /// Plays `play` on every engine, with a scheduler of its own for each.
 fn on_each<S: Scheduler + 'static>(
     setting: Setting,
-    scheduler: impl Fn() -> S,
+    scheduler: impl Fn() -> S + Send + Sync + 'static,
     play: impl Fn(&str, &mut dyn Rig),
 ) {
+    let scheduler: MakeScheduler = Arc::new(move || Box::new(scheduler()));
     for (engine, make) in ENGINES {
-        let recovery = recovery::build(&"resend".parse().expect("a name")).expect("built in");
-        let mut rig = make(setting, Box::new(scheduler()), recovery);
+        let mut rig = make(setting, Arc::clone(&scheduler), &PolicySpec::new("resend"));
         play(engine, rig.as_mut());
     }
 }

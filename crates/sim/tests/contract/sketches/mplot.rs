@@ -2,16 +2,17 @@
 //! the next blocks use the rest.
 
 use anabranch_core::profiles::Profile;
+use anabranch_policy::Axis;
 
 use super::coded::{blocks, departures, listed, random, transfer};
 use crate::core::Core;
 use crate::rig::Setting;
 
 /// The profile, changed on some axes.
-fn mplot(changes: &[(&str, &str)]) -> Profile {
+fn mplot(changes: &[(Axis, &str)]) -> Profile {
     let mut profile = Profile::named("mplot").expect("built in");
     for (axis, value) in changes {
-        profile.set(axis, value).expect("it exists");
+        profile.set(*axis, value).expect("it exists");
     }
     profile
 }
@@ -22,7 +23,7 @@ const FOUR: Setting = Setting::new(&[10, 11, 40, 50], 10);
 #[test]
 fn old_blocks_are_repaired_on_the_better_half() {
     /// The better half's share of repairs, and of new data.
-    fn shares(changes: &[(&str, &str)]) -> [f64; 2] {
+    fn shares(changes: &[(Axis, &str)]) -> [f64; 2] {
         let mut rig = Core::new(FOUR, &mplot(changes));
         rig.lose(random(&[0.1; 4]));
         transfer(&mut rig, 200);
@@ -36,14 +37,14 @@ fn old_blocks_are_repaired_on_the_better_half() {
     }
     let [repairs, fresh] = shares(&[]);
     assert!(repairs > fresh + 0.15, "{repairs} of repairs, {fresh} of new data");
-    let [repairs, fresh] = shares(&[("scheduler", "blind")]);
+    let [repairs, fresh] = shares(&[(Axis::Scheduler, "blind")]);
     assert!((repairs - fresh).abs() < 0.05, "{repairs} of repairs, {fresh} of new data, unranked");
 }
 
 #[test]
 fn proactive_repairs_spare_a_second_round() {
     /// Proactive repairs for each source, and the share of blocks that needed more.
-    fn measure(changes: &[(&str, &str)]) -> [f64; 2] {
+    fn measure(changes: &[(Axis, &str)]) -> [f64; 2] {
         let mut rig = Core::new(Setting::new(&[20, 20], 30), &mplot(changes));
         rig.lose(random(&[0.1; 2]));
         transfer(&mut rig, 1000);
@@ -59,14 +60,14 @@ fn proactive_repairs_spare_a_second_round() {
     // the blocks at least.
     let [planned, again] = measure(&[]);
     assert!((0.11..0.3).contains(&planned) && again < 0.35, "{planned} planned, {again} again");
-    let [planned, again] = measure(&[("redundancy", "fixed:share=0,sources=12")]);
+    let [planned, again] = measure(&[(Axis::Redundancy, "fixed:share=0,sources=12")]);
     assert!(planned == 0.0 && again > 0.6, "{planned} planned, {again} again, without provision");
 }
 
 #[test]
 fn what_is_lost_is_replaced_by_fresh_repairs() {
     /// What left for the first block after its sources, and what became due for it.
-    fn run(changes: &[(&str, &str)]) -> (Vec<&'static str>, Vec<u16>) {
+    fn run(changes: &[(Axis, &str)]) -> (Vec<&'static str>, Vec<u16>) {
         let mut rig = Core::new(Setting::new(&[20], 40), &mplot(changes));
         rig.lose(listed(&[(0, 1), (0, 3), (0, 4), (0, 6)]));
         transfer(&mut rig, 30);
@@ -77,6 +78,6 @@ fn what_is_lost_is_replaced_by_fresh_repairs() {
     // Four of nineteen are lost: ⌈4/(1 − q)⌉ with q = 4/19 · ½ at the first update of the estimate.
     let (later, due) = run(&[]);
     assert_eq!((due, later), (vec![6], vec!["repair"; 6]));
-    let (later, due) = run(&[("recovery", "resend")]);
+    let (later, due) = run(&[(Axis::Recovery, "resend")]);
     assert_eq!((due, later), (vec![], vec!["resend"; 4]));
 }

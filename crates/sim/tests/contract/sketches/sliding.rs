@@ -1,17 +1,23 @@
 //! A sliding-window code: a repair after every few sources, over the newest of them.
 
 use anabranch_core::profiles::Profile;
+use anabranch_policy::Axis;
 use anabranch_policy::redundancy::{self, BlockShape, RedundancyPolicy, RedundancyView};
+use anabranch_policy::registry::Options;
 use anabranch_policy::view::{BlockView, MAX_PATHS};
 
 use super::coded::{departures, listed, profile, transfer};
-use crate::core::Core;
+use crate::core::{CASE, Core};
 use crate::rig::Setting;
 
 const SLIDING: &str = "sliding:every=4,reach=8,sources=10";
 
 fn sliding() -> Profile {
-    profile(&[("code", "sliding-window"), ("redundancy", SLIDING), ("recovery", "fresh-repairs")])
+    profile(&[
+        (Axis::Code, "sliding-window"),
+        (Axis::Redundancy, SLIDING),
+        (Axis::Recovery, "fresh-repairs"),
+    ])
 }
 
 /// The same repairs, but none reaches back before the stretch that it is counted with.
@@ -77,10 +83,11 @@ fn a_repair_reaches_back_across_stretches() {
     let (_, covered, time) = stream(&sliding(), lost);
     assert!(covered.contains(&6) && time <= ONE_WAY, "{covered:?}: {time} ms");
     let mut within = sliding();
-    within.set_redundancy("within", || {
-        let sliding = redundancy::build(&SLIDING.parse().expect("a specification"));
-        Box::new(Within(sliding.expect("it exists")))
-    });
+    let make = |_: &Options<'_>| -> Result<Box<dyn RedundancyPolicy>, _> {
+        Ok(Box::new(Within(redundancy::build(&SLIDING.parse()?)?)))
+    };
+    within.register(&CASE, make).expect("a new name");
+    within.set(Axis::Redundancy, CASE.name).expect("registered");
     let (_, covered, time) = stream(&within, lost);
     assert!(!covered.contains(&6) && time >= WITH_RETRANSMISSION, "{covered:?}: {time} ms");
 }

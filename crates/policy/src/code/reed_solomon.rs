@@ -1,15 +1,14 @@
 //! Reed–Solomon.
 
-use anabranch_fec::reed_solomon::{self, MAX_SYMBOLS};
-use anabranch_policy::code::{
+use crate::code::{
     CodeError, CodeLimits, Coverage, Decoder, Encoder, ErasureCode, HeldRepair, HeldSource,
     Workspace,
 };
-use anabranch_policy::registry::{Entry, Options, PolicyError};
+use crate::registry::{Entry, Options, PolicyError};
+use anabranch_fec::reed_solomon::{self, MAX_SYMBOLS};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "code",
     name: "reed-solomon",
     summary: "systematic Cauchy Reed–Solomon over GF(2^8), at most 255 symbols a block",
     source: "Blömer et al. 1995; Sharma et al. 2008 §II-A",

@@ -5,10 +5,18 @@
 //! enough are there. The blocks keep the symbols' bytes; encoders and decoders keep what a code knows
 //! beside them, such as a prepared matrix or the rank of what has arrived.
 
+pub mod none;
+pub mod random_linear;
+pub mod reed_solomon;
+pub mod sliding_window;
+
 use core::fmt::Debug;
 
-use crate::registry::{Options, PolicyError};
+use crate::registry::{PolicyError, PolicySpec, Registry, Row};
 use crate::view::SymbolId;
+
+/// Largest key of a repair, such that it fits the wire format's field.
+pub const MAX_KEY: u32 = (1 << 30) - 1;
 
 /// The run of source symbols that a repair symbol combines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -241,6 +249,22 @@ impl Decoder for Never {
     }
 }
 
-/// Makes a code from its options. Options concern the sender: the receiver knows of them only what is in the
-/// keys, and makes the code without any, so that by default all is allowed that some options allow.
-pub type Build = fn(&Options<'_>) -> Result<Box<dyn ErasureCode>, PolicyError>;
+/// The built-in codes. The first is the one of a peer that names none; every code here is decoded by both
+/// ends of such a connection (wire format, transport parameter 11).
+///
+/// The options of a code concern the sender. The receiver knows of them only what is in the keys, and makes
+/// the code without any, so that by default all is allowed that some options allow.
+pub const TABLE: &[Row<dyn ErasureCode>] = &[
+    (&reed_solomon::ENTRY, reed_solomon::build),
+    (&random_linear::ENTRY, random_linear::build),
+    (&sliding_window::ENTRY, sliding_window::build),
+    (&none::ENTRY, none::build),
+];
+
+/// Makes the built-in code that `spec` names.
+pub fn build(spec: &PolicySpec) -> Result<Box<dyn ErasureCode>, PolicyError> {
+    Registry::new().build(spec)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,17 +1,12 @@
 //! Sliding-window random linear code over GF(2^8).
 
+use crate::code::{CodeError, CodeLimits, Coverage, Encoder, ErasureCode, MAX_KEY, SlidingDecoder};
+use crate::registry::{Entry, Options, PolicyError};
+use crate::view::SymbolId;
 use anabranch_fec::sliding_window::{self, Decoder, Error, MAX_COVERAGE, Repair};
-use anabranch_policy::code::{
-    CodeError, CodeLimits, Coverage, Encoder, ErasureCode, SlidingDecoder,
-};
-use anabranch_policy::registry::{Entry, Options, PolicyError};
-use anabranch_policy::view::SymbolId;
-
-use crate::wire::MAX_REPAIR_KEY;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "code",
     name: "sliding-window",
     summary: "random linear code over GF(2^8) whose repairs cover any run of symbols, also while more come",
     source: "RFC 8681",
@@ -31,7 +26,7 @@ impl ErasureCode for SlidingWindow {
     fn limits(&self) -> CodeLimits {
         CodeLimits {
             sources: MAX_COVERAGE as u16,
-            symbols: MAX_REPAIR_KEY,
+            symbols: MAX_KEY,
             repairs: true,
             any_symbols_suffice: false,
             surplus: 0,

@@ -1,11 +1,10 @@
 //! No code.
 
-use anabranch_policy::code::{CodeLimits, ErasureCode};
-use anabranch_policy::registry::{Entry, Options, PolicyError};
+use crate::code::{CodeLimits, ErasureCode};
+use crate::registry::{Entry, Options, PolicyError};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "code",
     name: "none",
     summary: "no repairs: a lost symbol is sent again",
     source: "",

@@ -1,17 +1,14 @@
 //! Random linear code over GF(2).
 
-use anabranch_fec::random_linear::{self, Equations, MAX_SOURCES};
-use anabranch_policy::code::{
+use crate::code::{
     CodeError, CodeLimits, Coverage, Decoder, Encoder, ErasureCode, HeldRepair, HeldSource,
-    Workspace,
+    MAX_KEY, Workspace,
 };
-use anabranch_policy::registry::{Entry, Options, PolicyError, option};
-
-use crate::wire::MAX_REPAIR_KEY;
+use crate::registry::{Entry, Options, PolicyError, option};
+use anabranch_fec::random_linear::{self, Equations, MAX_SOURCES};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
-    axis: "code",
     name: "random-linear",
     summary: "random linear code over GF(2): repairs without end, 1.6 symbols more than sources to decode",
     source: "Cui et al. 2015 §III; RFC 8681 §3.6",
@@ -34,7 +31,7 @@ impl ErasureCode for RandomLinear {
     fn limits(&self) -> CodeLimits {
         CodeLimits {
             sources: self.sources,
-            symbols: MAX_REPAIR_KEY,
+            symbols: MAX_KEY,
             repairs: true,
             any_symbols_suffice: false,
             surplus: 0,
