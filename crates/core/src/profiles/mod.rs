@@ -56,7 +56,17 @@ impl Profile {
         let code = &self.policy(Axis::Code).name;
         TransportParameters {
             codes: code::announcement(&self.registry, code),
-            ..transport.parameters(&self.name)
+            ..transport.parameters(&self.ack_profile())
+        }
+    }
+
+    /// By which profile the peer is asked to acknowledge. Where a built-in one of this name acknowledges
+    /// otherwise, it is a name that the peer cannot know: it then goes by the profile that it has itself.
+    fn ack_profile(&self) -> String {
+        let built_in = Profile::named(&self.name);
+        match built_in.is_some_and(|known| known.policy(Axis::Ack) != self.policy(Axis::Ack)) {
+            true => format!("{}*", self.name),
+            false => self.name.clone(),
         }
     }
 
