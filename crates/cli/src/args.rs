@@ -97,7 +97,12 @@ A path is written as key=value pairs and flags, separated by commas:
   jitter=10ms    0 to 10 ms more for each packet; with jitter-law=normal, gamma or log-normal the
                  standard deviation around the delay; with jitter-correlation=100ms in the same
                  way for packets close in time; with the word reorder out of order
+  clumps=2ms-8ms packets wait at the end, and every 2 to 8 ms all are released: WiFi
+  delay-steps=15s/10ms-60ms  every 15 s another extra delay: satellites
+  policer=20mbit/64KiB       what is faster than a token bucket's rate and burst is dropped
+  rate=trace:FILE, delay=trace:FILE  recorded: see docs/link-models.md for the formats
   red, buffer=64KiB (or 100p), blackout=10s-15s, mtu=1400B
+  reverse.loss=1%  any of these, for the way back alone
   cc=bbr         its own congestion control, last of all: see `anabranch policies congestion`
 
 Without --path: name=sat,rate=20mbit,delay=30ms,loss=2%

@@ -11,9 +11,12 @@ pub struct PathConfig {
     pub reverse: LinkConfig,
 }
 
+/// What keys about the reverse link begin with.
+const REVERSE: &str = "reverse.";
+
 impl PathConfig {
-    /// A path whose replies meet the same rate, delay, jitter and blackouts as `forward`, but no
-    /// random loss and a drop-tail queue.
+    /// A path whose replies meet the same rate, delays and blackouts as `forward`, but no random loss, no policer
+    /// and a drop-tail queue.
     pub fn with_clean_reverse(forward: LinkConfig) -> Self {
         PathConfig { reverse: forward.clean_reverse(), forward }
     }
@@ -22,8 +25,20 @@ impl PathConfig {
 impl FromStr for PathConfig {
     type Err = LinkConfigError;
 
-    /// Reads the forward link, as [`LinkConfig`] does; the reverse link is its clean counterpart.
+    /// Reads the forward link, as [`LinkConfig::read`] does, with the files that it names. The reverse link is its
+    /// clean counterpart, and differs from it in what keys such as `reverse.loss=1%` say.
     fn from_str(text: &str) -> Result<Self, LinkConfigError> {
-        text.parse().map(PathConfig::with_clean_reverse)
+        let (back, there): (Vec<&str>, Vec<&str>) =
+            text.split(',').partition(|item| item.trim_start().starts_with(REVERSE));
+        let files = &mut |path: &str| std::fs::read_to_string(path).map_err(|why| why.to_string());
+        let mut path = PathConfig::with_clean_reverse(LinkConfig::read(&there.join(","), files)?);
+        if !back.is_empty() {
+            let keys = back.iter().filter_map(|item| item.trim_start().strip_prefix(REVERSE));
+            let keys: Vec<&str> = keys.collect();
+            path.reverse = path.reverse.changed(&keys.join(","), files).map_err(|error| {
+                LinkConfigError { key: format!("{REVERSE}{}", error.key), ..error }
+            })?;
+        }
+        Ok(path)
     }
 }

@@ -360,3 +360,47 @@ fn unusable_arguments_are_refused() {
     broken[0].reverse.delay = Duration::from_secs(3_600);
     assert!(matches!(start(&broken, address), Err(RelayError::Link { .. })));
 }
+
+#[test]
+fn keys_about_the_reverse_link_change_it_alone() {
+    let path: PathConfig =
+        "name=a,rate=9mbit,delay=5ms,loss=3%,policer=8mbit/9kB,clumps=2ms-8ms, reverse.loss=1%,reverse.clumps=4ms"
+            .parse()
+            .expect("a valid path");
+    let forward: LinkConfig =
+        "name=a,rate=9mbit,delay=5ms,loss=3%,policer=8mbit/9kB,clumps=2ms-8ms"
+            .parse()
+            .expect("a valid link");
+    assert_eq!(path.forward, forward);
+    let reverse: LinkConfig =
+        "name=a,rate=9mbit,delay=5ms,loss=1%,clumps=4ms".parse().expect("a valid link");
+    assert_eq!(path.reverse, reverse);
+    for (text, key) in [
+        ("rate=9mbit,delay=5ms,reverse.loss=101%", "reverse.loss"),
+        ("rate=9mbit,delay=5ms,reverse.colour=red", "reverse.colour"),
+        ("rate=9mbit,reverse.delay=5ms", "delay"),
+        ("rate=9mbit,delay=5ms,reverse.red,reverse.ecn", "reverse.red"),
+        ("rate=trace:no such file,delay=5ms", "rate"),
+    ] {
+        let error = text.parse::<PathConfig>().expect_err(text);
+        assert_eq!(error.key, key, "{text}: {error}");
+    }
+}
+
+#[test]
+fn recorded_links_are_read_from_their_files() {
+    let folder = std::env::temp_dir().join(format!("anabranch-traces-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let (rate, delay) = (folder.join("rate"), folder.join("delay"));
+    std::fs::write(&rate, "4\n4\n10\n").expect("written");
+    std::fs::write(&delay, "0 20\n10 40\n").expect("written");
+    let text = format!("rate=trace:{},delay=trace:{}", rate.display(), delay.display());
+    let path = text.parse::<PathConfig>();
+    std::fs::remove_dir_all(&folder).expect("removed");
+    let path = path.expect("a valid path");
+    assert_eq!(path.forward.rate.at(Time::ZERO).as_bps(), 3_600_000);
+    assert_eq!(
+        (path.forward.delay, path.reverse.delay),
+        (Duration::from_millis(30), path.forward.delay)
+    );
+}

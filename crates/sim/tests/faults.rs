@@ -99,6 +99,7 @@ impl Dice {
             replay: chance(),
             inject: chance(),
             hold: chance(),
+            thin_acks: 0,
         }
     }
 }

@@ -48,6 +48,7 @@ fn scenarios() -> Vec<(&'static str, Plan)> {
             replay: 0.05,
             inject: 0.05,
             hold: 0.05,
+            thin_acks: 0,
         };
     }
     let shared = bulk("anabranch", &["rate=10mbit,delay=20ms,loss=1%"]);

@@ -73,6 +73,8 @@ impl Observer for Capture {
                 DropCause::Blackout => "dropped: the link was dark",
                 DropCause::TooLong => "dropped: longer than the MTU",
                 DropCause::Random => "lost at random",
+                DropCause::Policed => "dropped: faster than the policer allows",
+                DropCause::Thinned => "dropped: a later acknowledgement says more",
                 DropCause::Damaged => "dropped: damaged",
             }),
             PacketEventKind::Entered | PacketEventKind::Marked => return,

@@ -1,11 +1,10 @@
-use core::fmt;
 use core::time::Duration;
 
 use anabranch_types::{Rng, Time};
 
-use super::JitterLaw;
 use super::law::Deviation;
 use super::quantile::normal;
+use super::{DelayError, JitterLaw};
 
 /// How the delay varies from packet to packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,19 +34,20 @@ impl Jitter {
     ///
     /// # Errors
     /// Names the one that is out of its range, and the range.
-    pub fn validate(&self, delay: Duration) -> Result<(), JitterError> {
-        let error = |key, allowed| Err(JitterError { key, allowed });
+    pub fn validate(&self, delay: Duration) -> Result<(), DelayError> {
+        let error = |key, given, allowed| Err(DelayError::new(key, format!("{given:?}"), allowed));
         if self.size > MAX_SIZE {
-            return error("jitter", "at most 60s");
+            return error("jitter", self.size, "at most 60s");
         }
         if self.correlation > MAX_CORRELATION {
-            return error("jitter-correlation", "at most 1 day");
+            return error("jitter-correlation", self.correlation, "at most 1 day");
         }
         if self.size.is_zero() {
             return Ok(());
         }
         if self.law.has_shape() && self.size > delay.saturating_mul(MAX_VARIATION) {
-            return error("jitter", "at most four times the delay, with this jitter-law");
+            let allowed = "at most four times the delay, with this jitter-law";
+            return error("jitter", self.size, allowed);
         }
         Ok(())
     }
@@ -57,12 +57,12 @@ impl Jitter {
     ///
     /// # Errors
     /// As [`validate`](Self::validate).
-    pub fn process(
+    pub(super) fn process(
         &self,
         delay: Duration,
         seed: u64,
         stream: &str,
-    ) -> Result<JitterProcess, JitterError> {
+    ) -> Result<JitterProcess, DelayError> {
         self.validate(delay)?;
         let random = Rng::substream(seed, stream);
         let source = if self.size.is_zero() {
@@ -86,7 +86,7 @@ impl Jitter {
 /// first-order autoregression: zₙ = ρ·zₙ₋₁ + √(1 − ρ²)·εₙ with ρ = e^(−Δt/τ), where Δt lies between the
 /// two packets. The law's quantiles turn them into delays, so correlation leaves the law as it is.
 #[derive(Clone, Debug)]
-pub struct JitterProcess {
+pub(super) struct JitterProcess {
     random: Rng,
     source: Source,
     law: JitterLaw,
@@ -110,7 +110,7 @@ impl JitterProcess {
     ///
     /// The law's shape is that around the link's first delay. Where the delay changes, the same deviations
     /// are added to the new one.
-    pub fn delay(&mut self, sent: Time, delay: Duration) -> Duration {
+    pub(super) fn delay(&mut self, sent: Time, delay: Duration) -> Duration {
         match &mut self.source {
             Source::None => delay,
             Source::Uniform(most) => delay + Duration::from_nanos(self.random.below(*most + 1)),
@@ -132,27 +132,10 @@ impl JitterProcess {
     }
 
     /// The least that [`delay`](Self::delay) may say where the link's delay is `delay`.
-    pub fn least(&self, delay: Duration) -> Duration {
+    pub(super) fn least(&self, delay: Duration) -> Duration {
         match (&self.source, self.law) {
             (Source::None | Source::Uniform(_), _) | (_, JitterLaw::Uniform) => delay,
             _ => Duration::ZERO,
         }
     }
 }
-
-/// A parameter of jitter is out of its range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct JitterError {
-    /// The key that sets it.
-    pub key: &'static str,
-    /// What it may hold.
-    pub allowed: &'static str,
-}
-
-impl fmt::Display for JitterError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: allowed: {}", self.key, self.allowed)
-    }
-}
-
-impl core::error::Error for JitterError {}

@@ -1,12 +1,22 @@
-//! How long packets propagate: the laws by which delays vary.
+//! How long packets propagate: delays that change, jump, were recorded or vary from packet to packet, and
+//! packets that arrive in clumps.
 
+mod clumps;
 mod jitter;
 mod law;
+mod process;
 mod quantile;
+mod steps;
+mod trace;
 
 #[cfg(test)]
 mod tests;
 
+pub use clumps::Clumps;
+pub use jitter::Jitter;
 pub(crate) use jitter::MAX_CORRELATION;
-pub use jitter::{Jitter, JitterError, JitterProcess};
 pub use law::JitterLaw;
+pub(crate) use process::MAX_DELAY;
+pub use process::{DelayConfig, DelayCourse, DelayError, DelayProcess};
+pub use steps::DelaySteps;
+pub use trace::DelayTrace;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use anabranch_types::Rng;
 
 use super::packet::{Packet, Payload, Slab};
+use super::thinning::Thinning;
 use crate::link::{Delivery, DropCause, Dropped, FaultConfig, LinkOutput};
 
 /// Packets remembered for replays.
@@ -20,6 +21,7 @@ pub(super) struct Faults {
     /// The last packets, as far as they may be repeated.
     old: VecDeque<(Packet, Payload)>,
     held: Option<Delivery<u32>>,
+    thinning: Option<Thinning>,
 }
 
 impl Faults {
@@ -29,11 +31,18 @@ impl Faults {
             return None;
         }
         let random = Rng::substream(seed, &format!("link.{name}.faults"));
-        Some(Box::new(Faults { config, random, old: VecDeque::new(), held: None }))
+        let thinning = Thinning::new(config.thin_acks);
+        Some(Box::new(Faults { config, random, old: VecDeque::new(), held: None, thinning }))
     }
 
     /// Puts what becomes of the packets of `outputs` in their place.
     pub(super) fn pass(&mut self, outputs: &mut Vec<LinkOutput<u32>>, packets: &mut Slab) {
+        if let Some(thinning) = &mut self.thinning {
+            thinning.pass(outputs, packets);
+        }
+        if self.config.only_thins() {
+            return;
+        }
         for output in core::mem::take(outputs) {
             match output {
                 LinkOutput::Delivered(delivery) => self.deliver(delivery, outputs, packets),

@@ -37,6 +37,7 @@ mod links;
 mod network;
 mod observe;
 mod packet;
+mod thinning;
 mod topology;
 mod wheel;
 

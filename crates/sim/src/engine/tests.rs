@@ -1,6 +1,7 @@
 mod equivalence;
 mod events;
 mod routes;
+mod thinning;
 
 use anabranch_types::{Bitrate, Time};
 use core::time::Duration;

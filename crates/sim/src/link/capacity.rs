@@ -1,9 +1,11 @@
 use anabranch_types::Time;
 
+use super::Policer;
 use crate::loss::{LossModel, LossProcess};
 use crate::rate::RateProcess;
 
-/// Integrates erasure capacity, ∫ rate(t)·(1 − loss(t)) dt, piece by piece.
+/// Integrates erasure capacity, ∫ rate(t)·(1 − loss(t)) dt, piece by piece; where there is a policer, its rate is
+/// the most that a piece can carry.
 ///
 /// It walks its own copies of the rate and of the loss process, so neither traffic nor the times at
 /// which it is asked change its course or its rounding.
@@ -11,14 +13,15 @@ use crate::rate::RateProcess;
 pub(super) struct Capacity {
     rate: RateProcess,
     loss: LossProcess,
+    policer: Option<Policer>,
     /// Bits deliverable in `[0, at)`; `at` is the epoch or a change of rate or loss.
     bits: f64,
     at: Time,
 }
 
 impl Capacity {
-    pub(super) fn new(rate: RateProcess, loss: LossProcess) -> Self {
-        Capacity { rate, loss, bits: 0.0, at: Time::ZERO }
+    pub(super) fn new(rate: RateProcess, loss: LossProcess, policer: Option<Policer>) -> Self {
+        Capacity { rate, loss, policer, bits: 0.0, at: Time::ZERO }
     }
 
     /// Bits deliverable in `[0, until)`. Times must not fall between calls by more than a piece; an
@@ -41,6 +44,10 @@ impl Capacity {
     /// Bits deliverable from `at` to `to`, within one piece.
     fn deliverable(&mut self, to: Time) -> f64 {
         let loss = self.loss.capacity_loss(self.at);
-        self.rate.bits(self.at, to) * loss.complement().get()
+        let mut bits = self.rate.bits(self.at, to);
+        if let Some(policer) = self.policer {
+            bits = bits.min(policer.rate.as_bps() as f64 * to.since(self.at).as_secs_f64());
+        }
+        bits * loss.complement().get()
     }
 }

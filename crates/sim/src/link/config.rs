@@ -3,8 +3,8 @@ use core::time::Duration;
 
 use anabranch_types::{Bitrate, DataSize, Time};
 
-use super::FaultConfig;
-use crate::delay::{Jitter, JitterError, JitterProcess};
+use super::{FaultConfig, Policer};
+use crate::delay::{Clumps, DelayConfig, DelayCourse, DelayError, DelayProcess, Jitter};
 use crate::loss::LossConfig;
 use crate::queue::{Discipline, NOMINAL_PACKET, QueueConfig, QueueLimit, RedConfig};
 use crate::rate::{Blackout, DeliveryTrace, Fluctuation, RateProcess, Schedule, darken};
@@ -26,10 +26,16 @@ pub struct LinkConfig {
     /// Delays that replace it, from times that rise strictly and lie after the epoch: changes of route. A
     /// packet has the delay of the instant at which its last bit is sent.
     pub delay_changes: Vec<(Time, Duration)>,
+    /// How the delay moves around those, for all packets alike.
+    pub delay_course: DelayCourse,
     /// How the delay varies from packet to packet.
     pub jitter: Jitter,
+    /// Whether packets wait at the far end for those behind them.
+    pub clumps: Option<Clumps>,
     /// Random loss after serialisation.
     pub loss: LossConfig,
+    /// What lets packets in before the buffer, if anything does.
+    pub policer: Option<Policer>,
     /// The buffer before the transmitter.
     pub queue: QueueConfig,
     /// When the link is dark.
@@ -43,8 +49,6 @@ pub struct LinkConfig {
 /// The slowest and fastest rate, other than zero, a link may have.
 pub(super) const RATE_RANGE: (Bitrate, Bitrate) =
     (Bitrate::from_bps(1_000), Bitrate::from_bps(1_000_000_000_000));
-/// The longest delay.
-pub(super) const MAX_DELAY: Duration = Duration::from_secs(60);
 /// The least MTU of a link (RFC 791 §3.2).
 pub(super) const MIN_MTU: u32 = 68;
 /// The smallest default buffer, in nominal packets.
@@ -60,7 +64,10 @@ impl LinkConfig {
             fluctuation: Fluctuation::None,
             delay,
             delay_changes: Vec::new(),
+            delay_course: DelayCourse::Steady,
             jitter: Jitter::default(),
+            clumps: None,
+            policer: None,
             loss: LossConfig::None,
             queue: QueueConfig::default(),
             blackouts: Vec::new(),
@@ -108,7 +115,7 @@ impl LinkConfig {
     }
 
     /// The opposite direction as most comparisons want it: same rate (a trace is replaced by its mean),
-    /// delay, jitter, blackouts and MTU, a drop-tail buffer, no random loss and no faults.
+    /// everything about the delay, blackouts and MTU, a drop-tail buffer, no policer, no random loss and no faults.
     pub fn clean_reverse(&self) -> Self {
         let fluctuation = match &self.fluctuation {
             Fluctuation::Trace(_) => Fluctuation::None,
@@ -117,6 +124,7 @@ impl LinkConfig {
         LinkConfig {
             fluctuation,
             loss: LossConfig::None,
+            policer: None,
             queue: QueueConfig { limit: self.queue.limit, discipline: Discipline::DropTail },
             faults: FaultConfig::default(),
             ..self.clone()
@@ -128,21 +136,26 @@ impl LinkConfig {
         darken(&self.rate, &self.blackouts)
     }
 
-    /// The delay over time.
+    /// Everything about the delay.
     ///
     /// # Errors
     /// When the times of its changes do not rise.
-    pub fn delays(&self) -> Result<Schedule<Duration>, LinkConfigError> {
-        Schedule::new(self.delay, self.delay_changes.iter().copied())
-            .map_err(|why| LinkConfigError::new("delay", why, "changes at rising times"))
+    pub fn delays(&self) -> Result<DelayConfig, LinkConfigError> {
+        let schedule = Schedule::new(self.delay, self.delay_changes.iter().copied())
+            .map_err(|why| LinkConfigError::new("delay", why, "changes at rising times"))?;
+        let (course, jitter, clumps) = (self.delay_course.clone(), self.jitter, self.clumps);
+        Ok(DelayConfig { schedule, course, jitter, clumps })
     }
 
-    /// Whether the link has one rate and one delay for all packets and never goes dark.
+    /// Whether the link lets in all packets, has one rate and one delay for them and never goes dark.
     pub fn is_steady(&self) -> bool {
         self.rate.steps().len() == 1
             && self.fluctuation == Fluctuation::None
             && self.delay_changes.is_empty()
+            && self.delay_course == DelayCourse::Steady
             && self.jitter.size.is_zero()
+            && self.clumps.is_none()
+            && self.policer.is_none()
             && self.blackouts.is_empty()
     }
 
@@ -156,29 +169,26 @@ impl LinkConfig {
             .map_err(|why| LinkConfigError::new("fluctuation", "the course", why))
     }
 
-    /// The course of the jitter, called `stream` under `seed`.
-    pub(super) fn jitter_process(
+    /// The course of the delay; its random draws are called `stream.…` under `seed`.
+    pub(super) fn delay_process(
         &self,
         seed: u64,
         stream: &str,
-    ) -> Result<JitterProcess, LinkConfigError> {
-        let process = self.jitter.process(self.delay, seed, stream);
-        process.map_err(|error| self.jitter_error(error))
-    }
-
-    pub(super) fn jitter_error(&self, error: JitterError) -> LinkConfigError {
-        let Jitter { size, correlation, .. } = self.jitter;
-        let given = if error.key == "jitter" { size } else { correlation };
-        LinkConfigError::new(error.key, format!("{given:?}"), error.allowed)
+    ) -> Result<DelayProcess, LinkConfigError> {
+        Ok(DelayProcess::new(&self.delays()?, seed, stream)?)
     }
 
     /// The buffer in force: the configured one, or one bandwidth-delay product (highest nominal
-    /// rate × twice the longest one-way delay), and ten nominal packets (15 000 B) at least.
+    /// rate × twice the longest one-way delay, or the mean of a trace), and ten nominal packets (15 000 B) at least.
     pub fn buffer(&self) -> QueueLimit {
         self.queue.limit.unwrap_or_else(|| {
             let peak = self.rate.steps().iter().map(|(_, rate)| *rate).max().unwrap_or_default();
             let changed = self.delay_changes.iter().map(|(_, delay)| *delay);
-            let delay = changed.fold(self.delay, Duration::max);
+            let delay = changed.fold(self.delay, Duration::max)
+                + match &self.delay_course {
+                    DelayCourse::Steps(steps) => steps.most,
+                    DelayCourse::Steady | DelayCourse::Trace(_) => Duration::ZERO,
+                };
             let product = peak.bytes_in(delay.saturating_mul(2));
             let least = MIN_DEFAULT_PACKETS * u64::from(NOMINAL_PACKET);
             QueueLimit::Bytes(DataSize::from_bytes(product.max(least)))
@@ -198,13 +208,8 @@ impl LinkConfig {
         if self.rate.steps().iter().all(|(_, rate)| *rate == Bitrate::ZERO) {
             return Err(LinkConfigError::new("rate", "zero at all times", "1kbit to 1000gbit"));
         }
-        let delays = self.delays()?;
-        for (_, delay) in delays.steps() {
-            if *delay > MAX_DELAY {
-                return Err(LinkConfigError::new("delay", format!("{delay:?}"), "at most 60s"));
-            }
-        }
-        self.jitter.validate(self.delay).map_err(|error| self.jitter_error(error))?;
+        self.delays()?.validate()?;
+        self.policer.map_or(Ok(()), |policer| policer.validate())?;
         self.fluctuation
             .validate()
             .map_err(|why| LinkConfigError::new("fluctuation", "the course", why))?;
@@ -257,3 +262,9 @@ impl fmt::Display for LinkConfigError {
 }
 
 impl core::error::Error for LinkConfigError {}
+
+impl From<DelayError> for LinkConfigError {
+    fn from(error: DelayError) -> Self {
+        LinkConfigError::new(error.key, error.given, error.allowed)
+    }
+}

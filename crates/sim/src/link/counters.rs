@@ -25,6 +25,8 @@ pub struct LinkCounters {
     pub dropped_blackout: u64,
     /// Packets dropped because they were longer than the MTU.
     pub dropped_too_long: u64,
+    /// Packets dropped because they came faster than the policer allows.
+    pub dropped_policed: u64,
     /// Packets lost at random after serialisation.
     pub lost_random: u64,
     /// Packets newly marked as having met congestion.

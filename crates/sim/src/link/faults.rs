@@ -2,7 +2,7 @@
 
 use anabranch_types::Rng;
 
-/// What may happen to each packet at the end of a link: chances from 0 to 1, each independent of the
+/// What may happen to each packet at the end of a link, with chances from 0 to 1, each independent of the
 /// others. A damaged datagram arrives damaged; anything else that is damaged fails its checksum, so it is
 /// dropped.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,6 +20,9 @@ pub struct FaultConfig {
     pub inject: f64,
     /// It arrives right after the next packet.
     pub hold: f64,
+    /// Of the pure acknowledgements of a TCP connection that arrive at one instant, one in so many stays, and the
+    /// last. 0 and 1 leave all of them.
+    pub thin_acks: u32,
 }
 
 /// Bits flipped in a damaged datagram, at most.
@@ -30,7 +33,12 @@ const LONGEST: u64 = 1500;
 impl FaultConfig {
     /// Whether nothing happens to any packet.
     pub fn is_none(&self) -> bool {
-        *self == FaultConfig::default()
+        self.only_thins() && self.thin_acks <= 1
+    }
+
+    /// Whether nothing happens to any packet but that acknowledgements are left out.
+    pub(crate) fn only_thins(&self) -> bool {
+        *self == FaultConfig { thin_acks: self.thin_acks, ..FaultConfig::default() }
     }
 
     /// Damages the bytes of a datagram, or not.

@@ -19,32 +19,36 @@
 mod capacity;
 mod config;
 mod counters;
+mod draft;
 mod ecn;
 mod faults;
 mod parse;
 mod parse_loss;
 mod pipe;
+mod policer;
 mod transmitter;
 
 #[cfg(test)]
 mod tests;
 
-use core::time::Duration;
 use std::collections::VecDeque;
 
 use anabranch_types::{Bitrate, Probability, Rng, Time};
 
 pub use config::{LinkConfig, LinkConfigError};
 pub use counters::LinkCounters;
+pub use draft::ReadFile;
 pub use ecn::Ecn;
 pub use faults::FaultConfig;
+pub use policer::Policer;
 
-use crate::delay::JitterProcess;
+use crate::delay::DelayProcess;
 use crate::loss::{LossModel, LossProcess};
 use crate::queue::{Admission, Departure, Idle, Packet, Queue, Refusal};
-use crate::rate::{RateProcess, Schedule};
+use crate::rate::RateProcess;
 use capacity::Capacity;
 use pipe::{Flying, Pipe};
+use policer::Bucket;
 use transmitter::Transmitter;
 
 /// One direction of a link, without I/O and without a clock.
@@ -59,11 +63,11 @@ pub struct Link<T> {
     stream: String,
     now: Time,
     rate: RateProcess,
-    delays: Schedule<Duration>,
+    delays: DelayProcess,
+    policer: Option<Bucket>,
     queue: Queue<T>,
     transmitter: Transmitter<T>,
     loss: LossProcess,
-    jitter: JitterProcess,
     pipe: Pipe<T>,
     dropped: VecDeque<Dropped<T>>,
     counters: LinkCounters,
@@ -118,6 +122,10 @@ pub enum DropCause {
     Random,
     /// It was longer than the link's MTU.
     TooLong,
+    /// It came faster than the policer allows.
+    Policed,
+    /// It was an acknowledgement, and later ones say more.
+    Thinned,
     /// It was damaged, and its receiver's checksum told.
     Damaged,
 }
@@ -139,17 +147,17 @@ impl<T> Link<T> {
             .map_err(|why| LinkConfigError::new("buffer", "the queue", why))?;
         Ok(Link {
             config: config.clone(),
-            delays: config.delays()?,
+            delays: config.delay_process(seed, &stream)?,
+            policer: config.policer.map(Bucket::full),
             seed,
             now: Time::ZERO,
             queue,
             transmitter: Transmitter::new(),
-            jitter: config.jitter_process(seed, &format!("{stream}.jitter"))?,
             pipe: Pipe::new(config.jitter.reorder),
             dropped: VecDeque::new(),
             counters: LinkCounters::default(),
             least_mtu: config.mtu.steps().iter().map(|(_, mtu)| *mtu).min().unwrap_or(u32::MAX),
-            capacity: Capacity::new(rate.clone(), loss.clone()),
+            capacity: Capacity::new(rate.clone(), loss.clone(), config.policer),
             rate,
             loss,
             stream,
@@ -161,7 +169,8 @@ impl<T> Link<T> {
     /// [`next_event`](Self::next_event) may be earlier afterwards.
     ///
     /// # Errors
-    /// Hands the token back at once when the queue refuses the packet, it is too long, or the link is dark.
+    /// Hands the token back at once when the queue or the policer refuses the packet, it is too long, or the
+    /// link is dark.
     pub fn enqueue(&mut self, now: Time, size: u32, ecn: Ecn, token: T) -> Result<(), Dropped<T>> {
         let now = self.run(now);
         self.counters.packets_in += 1;
@@ -174,6 +183,10 @@ impl<T> Link<T> {
         if size > self.least_mtu && size > self.config.mtu.at(now) {
             self.counters.dropped_too_long += 1;
             return Err(Dropped { time: now, token, cause: DropCause::TooLong });
+        }
+        if self.policer.as_mut().is_some_and(|bucket| !bucket.takes(now, size)) {
+            self.counters.dropped_policed += 1;
+            return Err(Dropped { time: now, token, cause: DropCause::Policed });
         }
         let idle = self
             .transmitter
@@ -226,7 +239,7 @@ impl<T> Link<T> {
         // be dropped as it departs, that becomes certain at its end.
         let in_service = self.transmitter.finish().map(|finish| {
             let drops = self.queue.drops_on_departure() && !self.queue.is_empty();
-            if drops { finish } else { finish + self.jitter.least(self.delays.at(finish)) }
+            if drops { finish } else { self.delays.earliest(finish) }
         });
         let dropped = self.dropped.front().map(|drop| drop.time);
         [dropped, self.pipe.next_arrival(), in_service].into_iter().flatten().min()
@@ -239,7 +252,7 @@ impl<T> Link<T> {
     }
 
     /// Bits that could have been delivered since the epoch: ∫ rate·(1 − loss state) dt over
-    /// `[0, now)`, whatever traffic there was. Kept up to date as it is asked.
+    /// `[0, now)`, whatever traffic there was; the rate is at most the policer's. Kept up to date as it is asked.
     pub fn capacity_bits(&mut self, now: Time) -> f64 {
         self.capacity.until(now)
     }
@@ -249,7 +262,7 @@ impl<T> Link<T> {
     pub fn capacity_integral(&self, from: Time, to: Time) -> f64 {
         match Self::medium(&self.config, self.seed, &self.stream) {
             Ok((rate, loss)) if from < to => {
-                let mut capacity = Capacity::new(rate, loss);
+                let mut capacity = Capacity::new(rate, loss, self.config.policer);
                 let before = capacity.until(from);
                 capacity.until(to) - before
             }
@@ -365,8 +378,8 @@ impl<T> Link<T> {
         self.counters.bytes_serialised += u64::from(packet.size);
         let lost = self.loss.is_lost(finish);
         self.counters.lost_random += u64::from(lost);
-        let delay = self.jitter.delay(finish, self.delays.at(finish));
-        self.pipe.push(packet, finish + delay, lost);
+        let arrival = self.delays.arrival(finish);
+        self.pipe.push(packet, arrival, lost);
     }
 
     /// Drops what waits and what is being serialised.

@@ -1,76 +1,32 @@
-use core::str::FromStr;
 use core::time::Duration;
 
 use anabranch_types::{Bitrate, DataSize, Time, parse_duration};
 
-use super::config::{LinkConfig, LinkConfigError, MAX_DELAY, MIN_MTU, RATE_RANGE};
-use super::parse_loss::{CORRELATION, Correlation, LOSS, correlation, loss, name};
-use crate::delay::{JitterLaw, MAX_CORRELATION};
-use crate::queue::{CodelConfig, Discipline, QueueLimit, RedConfig};
+use super::Policer;
+use super::config::{LinkConfig, LinkConfigError, MIN_MTU, RATE_RANGE};
+use super::parse_loss::{LOSS, loss, name};
+use crate::delay::{Clumps, DelayCourse, DelaySteps, JitterLaw, MAX_CORRELATION, MAX_DELAY};
+use crate::queue::QueueLimit;
 use crate::rate::{Blackout, Fluctuation, RandomRate, Schedule};
 
 /// Every key, as error messages list them.
-const KEYS: &str = "name, rate, fluctuation, delay, loss, correlation, jitter, jitter-law, \
-    jitter-correlation, buffer, blackout, mtu, ecn, red, codel, reorder";
+pub(super) const KEYS: &str = "name, rate, fluctuation, delay, loss, correlation, jitter, jitter-law, \
+    jitter-correlation, delay-steps, clumps, policer, buffer, blackout, mtu, ecn, red, codel, reorder";
 const NAME: &str = "1 to 32 letters, digits, '.', '_' or '-'";
-const RATE: &str = "1kbit to 1000gbit, such as 12mbit, or 12mbit/3mbit@10s for a change after 10s";
+pub(super) const RATE: &str =
+    "1kbit to 1000gbit, such as 12mbit, or 12mbit/3mbit@10s for a change after 10s";
 const FLUCTUATION: &str = "period/least-most/step, such as 1s/20%-100%/10%: a new share of the rate \
     every second, uniform and rounded to tenths; 1ms to 1 day, shares above 0% and up to 1000%";
-const DELAY: &str = "0ms to 60s, such as 40ms, or 40ms/80ms@10s for a change after 10s";
+pub(super) const DELAY: &str = "0ms to 60s, such as 40ms, or 40ms/80ms@10s for a change after 10s";
 const JITTER: &str = "0ms to 60s, such as 2ms";
 const JITTER_CORRELATION: &str = "0ms to 1 day, such as 100ms";
+const DELAY_STEPS: &str = "period/least-most, such as 15s/10ms-60ms: every 15s another extra delay of at \
+    most 60ms, at least 10ms from the one before; periods of 100ms to 1 day, least at most half of most";
+const CLUMPS: &str = "the time between two releases, such as 5ms, or 2ms-8ms; 1us to 10s";
 const BUFFER: &str = "1500B to 1GiB, such as 64KiB, or 1p to 1000000p for packets";
 const BLACKOUT: &str = "a start before its end, such as 10s-15s, several joined by '+'";
 
 const MTU: &str = "68B to 1GiB, such as 1400B, or 1500B/1400B@10s for a change after 10s";
-
-impl FromStr for LinkConfig {
-    type Err = LinkConfigError;
-
-    /// Reads `key=value` pairs and flags, separated by commas.
-    ///
-    /// | key | value |
-    /// |---|---|
-    /// | `rate` | `12mbit`; changes as `12mbit/3mbit@10s`; required |
-    /// | `fluctuation` | `1s/20%-100%/10%`: each second a new share of the rate, in tenths |
-    /// | `delay` | one way, `40ms`; changes as `40ms/80ms@10s`; required |
-    /// | `name` | letters, digits, `.`, `_`, `-` |
-    /// | `loss` | `5%`, `5%/20%@10s`, `markov:5%/35%@250ms`, `trimodal:25%/75%@250ms/2%@1s`, `ge:1%/20%`, `ge:1%/20%/0%/50%`, `pattern:0001`, `joint:air/1/10%+20%/30%@1ms` |
-    /// | `correlation` | `air/2/50%@1ms`: this loss is shared, second link of the group `air`, θ = 0.5, in slots of 1 ms |
-    /// | `jitter` | `2ms`: extra delay, uniform from zero to this, or the standard deviation under another law; order is kept |
-    /// | `jitter-law` | `uniform`, `normal`, `gamma`, `log-normal`: how delays are distributed |
-    /// | `jitter-correlation` | `100ms`: within this time the correlation of packets falls to 1/e |
-    /// | `buffer` | `64KiB` or `100p`; one bandwidth-delay product if left out |
-    /// | `blackout` | `10s-15s`, several joined by `+` |
-    /// | `mtu` | `1400B`; changes as `1500B/1400B@10s`; any size if left out |
-    /// | `ecn` | flag: RED that marks; CoDel that marks beside `codel` |
-    /// | `red` | flag: RED that drops |
-    /// | `codel` | flag: CoDel, 5 ms in 100 ms, that drops |
-    /// | `reorder` | flag: jitter and falling delays may reorder |
-    ///
-    /// # Errors
-    /// Names the key, what was given and what is allowed: unknown and repeated keys, values without
-    /// unit, negative or out of range, and a missing rate or delay.
-    fn from_str(text: &str) -> Result<Self, LinkConfigError> {
-        let mut draft = Draft::default();
-        let mut seen: Vec<&str> = Vec::new();
-        for item in text.split(',') {
-            let (key, value) = match item.split_once('=') {
-                Some((key, value)) => (key.trim(), Some(value.trim())),
-                None => (item.trim(), None),
-            };
-            if seen.contains(&key) {
-                return Err(LinkConfigError::new(key, item.trim(), "each key only once"));
-            }
-            seen.push(key);
-            match value {
-                Some(value) => draft.set(key, value)?,
-                None => draft.set_flag(key)?,
-            }
-        }
-        draft.finish(&seen)
-    }
-}
 
 impl LinkConfig {
     /// Sets what one `key=value` of the text form says, all but `correlation`.
@@ -82,7 +38,12 @@ impl LinkConfig {
         let refuse = |allowed| LinkConfigError::new(key, value, allowed);
         match key {
             "name" => self.name = name(value).ok_or_else(|| refuse(NAME))?,
-            "rate" => self.rate = schedule(value, rate).ok_or_else(|| refuse(RATE))?,
+            "rate" => {
+                self.rate = schedule(value, rate).ok_or_else(|| refuse(RATE))?;
+                if matches!(self.fluctuation, Fluctuation::Trace(_)) {
+                    self.fluctuation = Fluctuation::None;
+                }
+            }
             "fluctuation" => {
                 let random = fluctuation(value).ok_or_else(|| refuse(FLUCTUATION))?;
                 self.fluctuation = Fluctuation::Random(random);
@@ -92,6 +53,9 @@ impl LinkConfig {
                 let mut steps = delays.steps().iter().copied();
                 self.delay = steps.next().map_or(Duration::ZERO, |(_, delay)| delay);
                 self.delay_changes = steps.collect();
+                if matches!(self.delay_course, DelayCourse::Trace(_)) {
+                    self.delay_course = DelayCourse::Steady;
+                }
             }
             "loss" => self.loss = loss(value).ok_or_else(|| refuse(LOSS))?,
             "jitter" => self.jitter.size = delay(value).ok_or_else(|| refuse(JITTER))?,
@@ -102,6 +66,14 @@ impl LinkConfig {
             "jitter-correlation" => {
                 let time = parse_duration(value).ok().filter(|time| *time <= MAX_CORRELATION);
                 self.jitter.correlation = time.ok_or_else(|| refuse(JITTER_CORRELATION))?;
+            }
+            "delay-steps" => {
+                let steps = delay_steps(value).ok_or_else(|| refuse(DELAY_STEPS))?;
+                self.delay_course = DelayCourse::Steps(steps);
+            }
+            "clumps" => self.clumps = Some(clumps(value).ok_or_else(|| refuse(CLUMPS))?),
+            "policer" => {
+                self.policer = Some(policer(value).ok_or_else(|| refuse(Policer::ALLOWED))?);
             }
             "buffer" => self.queue.limit = Some(buffer(value).ok_or_else(|| refuse(BUFFER))?),
             "blackout" => {
@@ -125,86 +97,16 @@ impl LinkConfig {
                 return Err(LinkConfigError::new(key, "no jitter", "this key along with jitter"));
             }
         }
-        self.jitter.validate(self.delay).map_err(|error| self.jitter_error(error))?;
-        let varies =
-            given("jitter") || !self.jitter.size.is_zero() || !self.delay_changes.is_empty();
+        self.jitter.validate(self.delay)?;
+        let varies = given("jitter")
+            || !self.jitter.size.is_zero()
+            || !self.delay_changes.is_empty()
+            || self.delay_course != DelayCourse::Steady;
         if self.jitter.reorder && given("reorder") && !varies {
-            let allowed = "reorder along with jitter or with changes of the delay";
+            let allowed = "reorder along with jitter or with a delay that changes";
             return Err(LinkConfigError::new("reorder", "neither", allowed));
         }
         Ok(())
-    }
-}
-
-/// What has been read so far.
-struct Draft {
-    config: LinkConfig,
-    correlation: Option<(Correlation, String)>,
-    ecn: bool,
-    red: bool,
-    codel: bool,
-}
-
-impl Default for Draft {
-    fn default() -> Self {
-        let config = LinkConfig::new(Bitrate::ZERO, Duration::ZERO);
-        Draft { config, correlation: None, ecn: false, red: false, codel: false }
-    }
-}
-
-impl Draft {
-    fn set(&mut self, key: &str, value: &str) -> Result<(), LinkConfigError> {
-        if key != "correlation" {
-            return self.config.set(key, value);
-        }
-        let refused = || LinkConfigError::new(key, value, CORRELATION);
-        self.correlation = Some((correlation(value).ok_or_else(refused)?, value.to_owned()));
-        Ok(())
-    }
-
-    fn set_flag(&mut self, key: &str) -> Result<(), LinkConfigError> {
-        match key {
-            "ecn" => self.ecn = true,
-            "codel" => self.codel = true,
-            "red" => self.red = true,
-            "reorder" => self.config.jitter.reorder = true,
-            "" => return Err(LinkConfigError::new("link", "an empty item", KEYS)),
-            _ if KEYS.split(", ").any(|known| known == key) => {
-                return Err(LinkConfigError::new(key, key, format!("a value, as in {key}=...")));
-            }
-            _ => return Err(LinkConfigError::new(key, key, KEYS)),
-        }
-        Ok(())
-    }
-
-    /// The link, if the keys that were `given` go together.
-    fn finish(self, given: &[&str]) -> Result<LinkConfig, LinkConfigError> {
-        for (key, allowed) in [("rate", RATE), ("delay", DELAY)] {
-            if !given.contains(&key) {
-                return Err(LinkConfigError::new(key, "nothing", allowed));
-            }
-        }
-        if self.ecn && self.red {
-            let allowed = "one of ecn (RED that marks) and red (RED that drops)";
-            return Err(LinkConfigError::new("red", "both ecn and red", allowed));
-        }
-        if self.red && self.codel {
-            return Err(LinkConfigError::new("codel", "both red and codel", "one of them"));
-        }
-        let mut config = self.config;
-        config.check_jitter(|key| given.contains(&key))?;
-        if let Some((shared, given)) = self.correlation {
-            let refused = || LinkConfigError::new("correlation", given, CORRELATION);
-            config.loss = shared.of(config.loss).ok_or_else(refused)?;
-        }
-        let ecn = self.ecn;
-        if self.codel {
-            config.queue.discipline = Discipline::Codel(CodelConfig { ecn, ..Default::default() });
-        } else if ecn || self.red {
-            config.queue.discipline = Discipline::Red(RedConfig { ecn, ..Default::default() });
-        }
-        config.validate()?;
-        Ok(config)
     }
 }
 
@@ -250,6 +152,30 @@ fn fluctuation(text: &str) -> Option<RandomRate> {
 fn share(text: &str) -> Option<f64> {
     let value: f64 = text.trim().strip_suffix('%')?.parse().ok()?;
     (0.0..=1000.0).contains(&value).then_some(value / 100.0)
+}
+
+/// `period/least-most`.
+fn delay_steps(text: &str) -> Option<DelaySteps> {
+    let (period, sizes) = text.split_once('/')?;
+    let (least, most) = sizes.split_once('-')?;
+    let read = |text| parse_duration(text).ok();
+    let steps = DelaySteps { period: read(period)?, least: read(least)?, most: read(most)? };
+    steps.validate().is_ok().then_some(steps)
+}
+
+/// `gap` or `least-most`.
+fn clumps(text: &str) -> Option<Clumps> {
+    let (least, most) = text.split_once('-').unwrap_or((text, text));
+    let (least, most) = (parse_duration(least).ok()?, parse_duration(most).ok()?);
+    let clumps = Clumps { least, most };
+    clumps.validate().is_ok().then_some(clumps)
+}
+
+/// `rate/burst`.
+fn policer(text: &str) -> Option<Policer> {
+    let (rate, burst) = text.split_once('/')?;
+    let policer = Policer { rate: rate.parse().ok()?, burst: burst.parse().ok()? };
+    policer.validate().is_ok().then_some(policer)
 }
 
 fn buffer(text: &str) -> Option<QueueLimit> {

@@ -209,6 +209,12 @@ pub const METRICS: &[Metric] = &[
         "packets dropped for want of room or by the queue's discipline",
     ),
     metric("drops_blackout", About::Link, "1", "packets dropped because the link was dark"),
+    metric(
+        "drops_policed",
+        About::Link,
+        "1",
+        "packets dropped because they came faster than the policer allows",
+    ),
     metric("drops_mtu", About::Link, "1", "packets dropped because they were longer than the MTU"),
     metric("losses", About::Link, "1t", "packets lost at random after serialisation"),
     metric("loss_share", About::Link, "1", "losses per packet serialised"),

@@ -41,6 +41,7 @@ use core::cell::RefCell;
 use core::time::Duration;
 use std::collections::BTreeMap;
 
+pub use crate::link::ReadFile;
 pub use claims::{Claim, Finding};
 pub use error::ScenarioError;
 pub use figures::{Drawing, DrawnCurve};
@@ -57,9 +58,6 @@ use expression::Bindings;
 use reader::{Files, Section};
 use sources::{Reading, Sources};
 use tree::{Node, Table, Value};
-
-/// Reads a file that a scenario names, given its path relative to the scenario. An error is one line.
-pub type ReadFile<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
 
 /// An experiment, read and found free of mistakes at every point of its sweep.
 #[derive(Clone, Debug)]

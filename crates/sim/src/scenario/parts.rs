@@ -4,17 +4,18 @@ use anabranch_types::{Bitrate, Probability, parse_duration};
 
 use super::reader::{Part, Section};
 use super::tree::{Node, Value};
+use crate::delay::{DelayCourse, DelayTrace};
 use crate::link::{FaultConfig, LinkConfig};
 use crate::loss::{LossConfig, LossTrace, LossTraceForm, MarkovConfig, MarkovState};
 use crate::queue::{CodelConfig, Discipline, QueueConfig, RedConfig, RedThresholds};
-use crate::rate::{DeliveryTrace, Fluctuation, Schedule};
+use crate::rate::{DeliveryTrace, Fluctuation, TraceError};
 
 /// The link that `section` describes, on top of `base`: keys that are left out stay as they are there.
 pub(super) fn link_config(section: &Section<'_>, base: LinkConfig) -> LinkConfig {
     let mut config = base;
     rate(section, &mut config);
-    set(section, "delay", &mut config);
-    for key in ["jitter", "jitter-law", "jitter-correlation"] {
+    delay(section, &mut config);
+    for key in ["jitter", "jitter-law", "jitter-correlation", "clumps", "policer"] {
         set(section, key, &mut config);
     }
     if let Some(reorder) = section.flag("reorder") {
@@ -57,7 +58,33 @@ fn faults(table: &Section<'_>) -> FaultConfig {
         replay: share("replay"),
         inject: share("inject"),
         hold: share("hold"),
+        thin_acks: table.count("thin-acks").and_then(|n| u32::try_from(n).ok()).unwrap_or(1),
     }
+}
+
+fn delay(section: &Section<'_>, config: &mut LinkConfig) {
+    match section.part("delay") {
+        Some(Part::Text(text, _)) => {
+            set_to(section, "delay", &text, config);
+        }
+        Some(Part::Table(table)) => {
+            if let Some(trace) = trace(&table, DelayTrace::parse) {
+                config.set_delay_trace(trace);
+            }
+        }
+        None => {}
+    }
+    let traced = matches!(config.delay_course, DelayCourse::Trace(_));
+    if set(section, "delay-steps", config) && traced {
+        section.complain("delay-steps", "given beside a trace", "one of the two");
+    }
+}
+
+/// What `parse` makes of the file that `trace` names.
+fn trace<T>(table: &Section<'_>, parse: impl Fn(&str) -> Result<T, TraceError>) -> Option<T> {
+    let (path, content) = table.file("trace")?;
+    let complain = |error| table.complain("trace", format!("{path}: {error}"), "");
+    parse(&content).map_err(complain).ok()
 }
 
 fn rate(section: &Section<'_>, config: &mut LinkConfig) {
@@ -69,13 +96,8 @@ fn rate(section: &Section<'_>, config: &mut LinkConfig) {
             }
         }
         Some(Part::Table(table)) => {
-            let Some((path, content)) = table.file("trace") else { return };
-            match DeliveryTrace::parse(&content) {
-                Ok(trace) => {
-                    config.rate = Schedule::constant(trace.mean_rate());
-                    config.fluctuation = Fluctuation::Trace(trace);
-                }
-                Err(error) => table.complain("trace", format!("{path}: {error}"), ""),
+            if let Some(trace) = trace(&table, DeliveryTrace::parse) {
+                config.set_rate_trace(trace);
             }
         }
         None => {}
@@ -210,14 +232,7 @@ fn loss_trace(table: &Section<'_>) -> Option<LossConfig> {
         Some("times") => LossTraceForm::Times,
         _ => LossTraceForm::Outcomes { repeat: table.flag("repeat").unwrap_or(true) },
     };
-    let (path, content) = table.file("trace")?;
-    match LossTrace::parse(&content, form) {
-        Ok(trace) => Some(LossConfig::Trace(trace)),
-        Err(error) => {
-            table.complain("trace", format!("{path}: {error}"), "");
-            None
-        }
-    }
+    trace(table, |text| LossTrace::parse(text, form)).map(LossConfig::Trace)
 }
 
 fn loss_table(table: &Section<'_>) -> Option<LossConfig> {

@@ -13,6 +13,7 @@ const TABLES: &[(&str, &[KeySpec])] = &[
     ("`[[path]]`", keys::PATH),
     ("`reverse`", keys::REVERSE),
     ("`rate` as a table", keys::RATE_TABLE),
+    ("`delay` as a table", keys::DELAY_TABLE),
     ("`loss` as a table", keys::LOSS_TABLE),
     ("`queue` as a table", keys::QUEUE_TABLE),
     ("`[[correlation]]`", keys::CORRELATION),

@@ -2,6 +2,7 @@ mod capacity;
 mod flow;
 mod parse;
 mod parts;
+mod policer;
 mod properties;
 
 use anabranch_types::Time;

@@ -3,6 +3,7 @@ use core::time::Duration;
 use anabranch_types::{Bitrate, DataSize, Probability};
 
 use super::*;
+use crate::delay::DelayCourse;
 use crate::loss::LossConfig;
 use crate::queue::{CodelConfig, Discipline, QueueLimit};
 use crate::rate::{Blackout, Fluctuation, RandomRate};
@@ -133,6 +134,17 @@ const WRONG_BESIDE: &[(&str, &str)] = &[
     ("jitter-law", "jitter-law=gamma"),
     ("jitter-correlation", "jitter=2ms,jitter-correlation=2days"),
     ("jitter-correlation", "jitter-correlation=100ms"),
+    ("delay-steps", "delay-steps=15s"),
+    ("delay-steps", "delay-steps=15s/10ms"),
+    ("delay-steps", "delay-steps=1ms/10ms-60ms"),
+    ("delay-steps", "delay-steps=15s/40ms-60ms"),
+    ("clumps", "clumps=0ms"),
+    ("clumps", "clumps=8ms-2ms"),
+    ("clumps", "clumps=2-8"),
+    ("policer", "policer=20mbit"),
+    ("policer", "policer=20mbit/100B"),
+    ("policer", "policer=20/64KiB"),
+    ("clumps", "clumps"),
     ("buffer", "buffer=10"),
     ("buffer", "buffer=10B"),
     ("buffer", "buffer=0p"),
@@ -201,4 +213,34 @@ fn programmatic_configurations_are_checked_too() {
     assert_eq!(Link::<()>::new(&config, 1, "a").expect_err("no room").key, "buffer");
     let config = LinkConfig::new(Bitrate::from_mbps(1.0), Duration::from_secs(61));
     assert_eq!(config.validate().expect_err("too far").key, "delay");
+}
+
+#[test]
+fn files_are_read_where_they_can_be() {
+    let mut files = |path: &str| match path {
+        "rate" => Ok("4\n4\n10\n".to_owned()),
+        "delay" => Ok("0 20\n10 40\n".to_owned()),
+        _ => Err("there is none".to_owned()),
+    };
+    let read = |text: &str, files: &mut ReadFile<'_>| LinkConfig::read(text, files);
+    let config = read("rate=trace:rate,delay=trace:delay", &mut files).expect("valid");
+    assert_eq!(config.rate.at(Time::ZERO), Bitrate::from_bps(3_600_000));
+    assert_eq!(config.delay, Duration::from_millis(30));
+    assert!(matches!(config.fluctuation, Fluctuation::Trace(_)));
+    assert!(matches!(config.delay_course, DelayCourse::Trace(_)));
+    let plain = config.changed("rate=1mbit,delay=5ms,codel", &mut files).expect("valid");
+    assert_eq!((plain.fluctuation, plain.delay_course), (Fluctuation::None, DelayCourse::Steady));
+    for (key, text) in [
+        ("rate", "rate=trace:none,delay=1ms"),
+        ("rate", "rate=trace:delay,delay=1ms"),
+        ("delay", "rate=1mbit,delay=trace:rate"),
+        ("loss", "rate=1mbit,delay=1ms,loss=trace:rate"),
+        ("delay-steps", "rate=1mbit,delay-steps=15s/10ms-60ms,delay=trace:delay"),
+        ("fluctuation", "rate=trace:rate,delay=1ms,fluctuation=1s/20%-100%/10%"),
+    ] {
+        let error = read(text, &mut files).expect_err(text);
+        assert_eq!(error.key, key, "{text}: {error}");
+    }
+    let error = parse("rate=trace:rate,delay=1ms").expect_err("no files here").to_string();
+    assert!(error.contains("no files are read here"), "{error}");
 }

@@ -146,6 +146,7 @@ fn link_figures(
         ("delivered_packets", count(|c| c.packets_delivered)),
         ("marks", count(|c| c.ecn_marks)),
         ("drops_queue", count(LinkCounters::dropped_by_queue)),
+        ("drops_policed", count(|c| c.dropped_policed)),
         ("drops_blackout", count(|c| c.dropped_blackout)),
         ("drops_mtu", count(|c| c.dropped_too_long)),
         ("losses", losses),

@@ -23,8 +23,8 @@ fn unknown_keys_name_their_nearest() {
     assert_eq!(
         message("delay = ", "dealy = \"20ms\"\ndelay = "),
         "t.toml:9:1: link.a.dealy: there is no key 'dealy'; did you mean 'delay'?; allowed: name, \
-         count, from, to, duplex, reverse, rate, fluctuation, delay, jitter, jitter-law, \
-         jitter-correlation, reorder, loss, buffer, queue, blackout, mtu, faults"
+         count, from, to, duplex, reverse, rate, fluctuation, delay, delay-steps, \
+         jitter, jitter-law, jitter-correlation, clumps, reorder, loss, policer, buffer, queue, blackout, mtu, faults"
     );
     assert_eq!(
         message("name = \"small\"", "name = \"small\"\ncolour = 1"),
@@ -397,7 +397,7 @@ fn faults_and_messages_are_held_to_what_they_can_be() {
     assert_eq!(
         message("delay = \"20ms\"", "delay = \"20ms\"\nfaults = { flop = \"1%\" }"),
         "t.toml:10:12: link.a.faults.flop: there is no key 'flop'; did you mean 'flip'?; allowed: \
-         flip, truncate, duplicate, replay, inject, hold"
+         flip, truncate, duplicate, replay, inject, hold, thin-acks"
     );
     let flow = "profile = \"uncoded\"";
     assert_eq!(
@@ -432,4 +432,26 @@ fn jitter_goes_with_the_delay_and_its_words_with_jitter() {
             .starts_with("t.toml:10:10: link.a.jitter: '70s' is not accepted; allowed: 0ms to 60s")
     );
     assert!(with("reorder = true").starts_with("t.toml:10:11: link.a.reorder: neither; allowed:"));
+}
+
+#[test]
+fn courses_of_the_delay_clumps_and_policers_are_checked() {
+    let with = |lines: &str| message("delay = \"20ms\"", &format!("delay = \"20ms\"\n{lines}"));
+    assert!(with("delay-steps = \"15s/40ms-60ms\"").starts_with(
+        "t.toml:10:15: link.a.delay-steps: '15s/40ms-60ms' is not accepted; allowed: period/least-most, \
+         such as 15s/10ms-60ms"
+    ));
+    assert!(
+        with("clumps = \"8ms-2ms\"").starts_with(
+            "t.toml:10:10: link.a.clumps: '8ms-2ms' is not accepted; allowed: the time"
+        )
+    );
+    assert!(with("policer = \"20mbit\"").starts_with(
+        "t.toml:10:11: link.a.policer: '20mbit' is not accepted; allowed: a rate of 1kbit"
+    ));
+    assert!(with("faults = { thin-acks = 0 }").starts_with(
+        "t.toml:10:24: link.a.faults.thin-acks: '0' is not accepted; allowed: a whole number from 1"
+    ));
+    let missing = message("delay = \"20ms\"", "delay = { trace = \"none\" }");
+    assert!(missing.starts_with("t.toml:9:19: link.a.delay.trace: "), "{missing}");
 }

@@ -306,3 +306,18 @@ start-jitter = "20ms"
     let group = report.scalar("crowd", "delivered_bytes").expect("measured");
     assert_eq!(report.scalar("all", "delivered_bytes"), Some(group));
 }
+
+#[test]
+fn thinned_acknowledgements_slow_a_window_that_counts_them() {
+    let goodput = |reverse: &str| {
+        let text = tcp().replace("tcp:sack", "tcp:newreno").replace(
+            "buffer = \"50p\"",
+            &format!("buffer = \"50p\"\nloss = \"0.5%\"\nreverse = {{ {reverse} }}"),
+        );
+        let report = run(&parse(&text));
+        report.scalar("bulk", "goodput_mbps").expect("measured")
+    };
+    let (all, few) =
+        (goodput("clumps = \"20ms\""), goodput("clumps = \"20ms\", faults = { thin-acks = 8 }"));
+    assert!(few < 0.9 * all, "{few} {all}");
+}

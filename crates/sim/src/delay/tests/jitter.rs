@@ -2,13 +2,8 @@
 //! time.
 
 use core::f64::consts::FRAC_1_SQRT_2;
-use core::time::Duration;
-
-use anabranch_types::Time;
 
 use super::*;
-
-const MS: Duration = Duration::from_millis(1);
 /// Packets of a sample.
 const PACKETS: usize = 40_000;
 
@@ -103,7 +98,8 @@ fn the_delay_is_the_mean_and_the_size_the_deviation() {
 
 #[test]
 fn both_ways_to_gamma_quantiles_agree_where_they_meet() {
-    let (table, cube) = (quantile::Gamma::new(399.9), quantile::Gamma::new(400.1));
+    let (table, cube) =
+        (super::super::quantile::Gamma::new(399.9), super::super::quantile::Gamma::new(400.1));
     for z in [-5.0, -2.5, -1.0, -0.3, 0.0, 0.7, 1.9, 3.3, 5.0] {
         let (exact, near) = (table.quantile(z), cube.quantile(z));
         // A deviation is a twentieth.

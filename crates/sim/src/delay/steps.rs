@@ -1,0 +1,83 @@
+use core::time::Duration;
+
+use anabranch_types::Time;
+
+use super::DelayError;
+use crate::rate::draws::Draws;
+
+/// A delay that jumps at regular times, as a satellite link's does when it changes satellites: Starlink
+/// reassigns them every 15 s.
+///
+/// Each period has an extra delay, uniform among those from zero to `most` that differ from the one before
+/// by at least `least`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelaySteps {
+    /// How long each level holds: 100 ms to 1 day.
+    pub period: Duration,
+    /// The smallest jump; at most half of `most`, so that there always is a next level.
+    pub least: Duration,
+    /// The largest extra delay, and the largest jump; above zero, at most a minute.
+    pub most: Duration,
+}
+
+impl DelaySteps {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// When one is out of its range.
+    pub fn validate(&self) -> Result<(), DelayError> {
+        let periods = Duration::from_millis(100)..=Duration::from_secs(86_400);
+        let sizes = Duration::from_nanos(1)..=Duration::from_secs(60);
+        let fits = self.least.saturating_mul(2) <= self.most && sizes.contains(&self.most);
+        if periods.contains(&self.period) && fits {
+            return Ok(());
+        }
+        let allowed = "a period of 100ms to 1 day, and jumps of which the largest is at most 60s and at \
+                       least twice the smallest";
+        let given = format!("{:?}/{:?}-{:?}", self.period, self.least, self.most);
+        Err(DelayError::new("delay-steps", given, allowed))
+    }
+}
+
+/// Walks the levels of [`DelaySteps`] forwards.
+#[derive(Clone, Debug)]
+pub(super) struct StepCourse {
+    config: DelaySteps,
+    draws: Draws,
+    /// Number of the level that holds, from 0, and the level, nanoseconds.
+    number: u64,
+    level: u64,
+}
+
+impl StepCourse {
+    /// The course of valid `config`, called `stream` under `seed`.
+    pub(super) fn new(config: DelaySteps, seed: u64, stream: &str) -> Self {
+        let draws = Draws::new(seed, stream);
+        let level = (draws.uniform(0, 0) * nanos(config.most) as f64) as u64;
+        StepCourse { config, draws, number: 0, level }
+    }
+
+    /// The extra delay at `now`; times never fall.
+    pub(super) fn extra(&mut self, now: Time) -> Duration {
+        let number = now.as_nanos() / nanos(self.config.period).max(1);
+        while self.number < number {
+            self.number += 1;
+            self.jump();
+        }
+        Duration::from_nanos(self.level)
+    }
+
+    fn jump(&mut self) {
+        let (least, most) = (nanos(self.config.least), nanos(self.config.most));
+        // What may follow is [0, below) and [above, most].
+        let below = self.level.saturating_sub(least);
+        let above = self.level + least;
+        let room = below + most.saturating_sub(above);
+        let place = (self.draws.uniform(self.number, 0) * room as f64) as u64;
+        self.level = if place < below { place } else { (place - below + above).min(most) };
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,76 @@
+use anabranch_types::{Bitrate, DataSize, Time};
+
+use super::LinkConfigError;
+use super::config::RATE_RANGE;
+
+/// A token bucket before a link's buffer: packets beyond its rate are dropped, not delayed.
+///
+/// So do operators limit what a subscriber sends (the single-rate policing of RFC 2697 without its second bucket). The
+/// bucket is full at first; a packet takes its bytes out of it, or is dropped where they are not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policer {
+    /// At which the bucket fills: 1 kb/s to 1 Tb/s.
+    pub rate: Bitrate,
+    /// What the bucket holds: 1500 B to 1 GiB.
+    pub burst: DataSize,
+}
+
+/// The smallest and the largest bucket, bytes.
+const BURSTS: core::ops::RangeInclusive<u64> = 1_500..=1 << 30;
+
+impl Policer {
+    /// What is allowed, as messages say it.
+    pub(super) const ALLOWED: &'static str =
+        "a rate of 1kbit to 1000gbit and a burst of 1500B to 1GiB, such as 20mbit/64KiB";
+
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// When one is out of its range.
+    pub fn validate(&self) -> Result<(), LinkConfigError> {
+        let Policer { rate, burst } = self;
+        if (RATE_RANGE.0..=RATE_RANGE.1).contains(rate) && BURSTS.contains(&burst.as_bytes()) {
+            return Ok(());
+        }
+        Err(LinkConfigError::new(
+            "policer",
+            format!("{rate}/{}B", burst.as_bytes()),
+            Policer::ALLOWED,
+        ))
+    }
+}
+
+/// The bucket of a [`Policer`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bucket {
+    /// Bits per second.
+    rate: u64,
+    /// Billionths of a bit, so that nothing is rounded: what is in it, and what it holds.
+    level: u128,
+    most: u128,
+    filled: Time,
+}
+
+/// Billionths of a bit in a byte.
+const BYTE: u128 = 8_000_000_000;
+
+impl Bucket {
+    /// Full at the epoch.
+    pub(super) fn full(policer: Policer) -> Self {
+        let most = u128::from(policer.burst.as_bytes()) * BYTE;
+        Bucket { rate: policer.rate.as_bps(), level: most, most, filled: Time::ZERO }
+    }
+
+    /// Takes the bytes of a packet that comes at `now`, if they are there; times never fall.
+    pub(super) fn takes(&mut self, now: Time, size: u32) -> bool {
+        let gained = now.since(self.filled).as_nanos() * u128::from(self.rate);
+        self.level = self.most.min(self.level + gained);
+        self.filled = now;
+        let taken = u128::from(size) * BYTE;
+        let there = taken <= self.level;
+        if there {
+            self.level -= taken;
+        }
+        there
+    }
+}
