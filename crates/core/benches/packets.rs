@@ -31,9 +31,9 @@ impl Network for Batches {
         Some((sent.now + ROUND, sent.ecn))
     }
 
-    fn takes(&self, now: Time, side: usize) -> bool {
+    fn room(&self, now: Time, side: usize) -> usize {
         let (round, count) = self.sent[side];
-        round < now || count < BATCH
+        BATCH - if round == now { count } else { 0 }
     }
 }
 
@@ -49,6 +49,7 @@ fn main() {
     profile.set(Axis::Redundancy, "fixed:share=0.05").unwrap();
     let mut pair = Pair::new(&profile, 1, Batches::default());
     pair.ends[0].unwritten = u64::MAX;
+    pair.train = BATCH;
     run(&mut pair, WARM_UP);
     let figures = |pair: &Pair<Batches>| {
         (pair.ends[0].packets, pair.ends[1].packets, pair.ends[1].read, pair.now)

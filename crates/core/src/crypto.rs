@@ -8,6 +8,8 @@ pub mod null;
 
 /// Bytes that sealing adds to a packet.
 pub const TAG_LEN: usize = 16;
+/// Bytes of a header-protection mask.
+pub const MASK_LEN: usize = 6;
 
 /// A static X25519 public key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -120,8 +122,15 @@ pub trait Sealer: fmt::Debug + Send {
     /// data, and writes the tag to the last 16 bytes.
     fn seal(&mut self, path: PathId, number: u64, packet: &mut [u8], header_len: usize);
 
-    /// Header-protection mask for a sample (the packet's last 16 bytes).
-    fn mask(&self, sample: &[u8; 16]) -> [u8; 6];
+    /// Header-protection masks for samples (each the last 16 bytes of a packet), as many as there are of both.
+    fn masks(&self, samples: &[[u8; TAG_LEN]], masks: &mut [[u8; MASK_LEN]]);
+
+    /// The mask for one sample.
+    fn mask(&self, sample: &[u8; TAG_LEN]) -> [u8; MASK_LEN] {
+        let mut mask = [[0; MASK_LEN]];
+        self.masks(&[*sample], &mut mask);
+        mask[0]
+    }
 
     /// The two-bit key epoch in use.
     fn epoch(&self) -> u8;
@@ -136,7 +145,7 @@ pub trait Sealer: fmt::Debug + Send {
 /// Opens incoming packets.
 pub trait Opener: fmt::Debug + Send {
     /// Header-protection mask for a sample (the packet's last 16 bytes).
-    fn mask(&self, sample: &[u8; 16]) -> [u8; 6];
+    fn mask(&self, sample: &[u8; TAG_LEN]) -> [u8; MASK_LEN];
 
     /// Decrypts `packet[header_len..]` in place; returns the plaintext's range end (the packet's
     /// length less the tag). A packet of the next epoch that opens makes that epoch the current one.

@@ -241,26 +241,37 @@ impl Endpoint {
         writable: &dyn Fn(SocketId) -> bool,
         buffer: &mut [u8],
     ) -> Option<Transmit> {
+        self.poll_train(now, writable, buffer, 1)
+    }
+
+    /// The next datagrams to send, as many as [`Connection::poll_train`] gives.
+    pub fn poll_train(
+        &mut self,
+        now: Time,
+        writable: &dyn Fn(SocketId) -> bool,
+        buffer: &mut [u8],
+        most: usize,
+    ) -> Option<Transmit> {
         if let Some(transmit) = self.router.poll_transmit(now, writable, buffer) {
             return Some(transmit);
         }
         if self.connections.len() == 1 {
             // Nobody to be fair to: no search for whose turn it is.
             let (id, connection) = self.connections.iter_mut().next()?;
-            let transmit = connection.poll_transmit(now, writable, buffer)?;
+            let transmit = connection.poll_train(now, writable, buffer, most)?;
             self.last_served = *id;
             return Some(transmit);
         }
         let start = self.last_served;
         let later = self.connections.range_mut(start.saturating_add(1)..);
         for (id, connection) in later {
-            if let Some(transmit) = connection.poll_transmit(now, writable, buffer) {
+            if let Some(transmit) = connection.poll_train(now, writable, buffer, most) {
                 self.last_served = *id;
                 return Some(transmit);
             }
         }
         for (id, connection) in self.connections.range_mut(..=start) {
-            if let Some(transmit) = connection.poll_transmit(now, writable, buffer) {
+            if let Some(transmit) = connection.poll_train(now, writable, buffer, most) {
                 self.last_served = *id;
                 return Some(transmit);
             }

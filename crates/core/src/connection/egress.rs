@@ -14,7 +14,8 @@ use crate::wire::{CloseCode, CloseFrame, ControlFrame, HEADER_LEN};
 
 /// Room without which no packet is begun: one challenge and its answer fit.
 const SMALLEST_PACKET: usize = HEADER_LEN + 24 + TAG_LEN;
-/// A datagram to be sent; its payload is in the caller's buffer.
+
+/// A datagram to be sent, or a train of them; the payloads are in the caller's buffer, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// Local socket.
@@ -23,8 +24,10 @@ pub struct Transmit {
     pub remote: SocketAddr,
     /// Mark.
     pub ecn: Ecn,
-    /// Bytes of the buffer that are the payload.
+    /// Bytes of the buffer that are payload.
     pub len: usize,
+    /// Payload of each datagram, bytes; the last may have less.
+    pub segment: usize,
     /// Longer than the path is known to carry, to find out: refusals concern this datagram alone.
     pub mtu_probe: bool,
 }
@@ -37,6 +40,22 @@ impl Connection {
         now: Time,
         writable: &dyn Fn(SocketId) -> bool,
         buffer: &mut [u8],
+    ) -> Option<Transmit> {
+        self.poll_train(now, writable, buffer, 1)
+    }
+
+    /// Builds the next packets that some writable path can send now: at most `most` of one length, but for
+    /// the last, which may be shorter, as segmentation offload wants them. They are the packets that
+    /// as many calls of [`poll_transmit`](Self::poll_transmit) would give, but what they have in common is
+    /// decided once. `buffer` must hold one packet of
+    /// [`TransportConfig::largest_datagram`](crate::config::TransportConfig::largest_datagram) bytes;
+    /// the train ends where it does.
+    pub fn poll_train(
+        &mut self,
+        now: Time,
+        writable: &dyn Fn(SocketId) -> bool,
+        buffer: &mut [u8],
+        most: usize,
     ) -> Option<Transmit> {
         if self.is_closed() {
             return self.poll_close(now, writable, buffer);
@@ -53,7 +72,7 @@ impl Connection {
                 if path.state() == PathState::Closed || !writable(path.address.socket) {
                     continue;
                 }
-                if let Some(transmit) = self.build(now, slot, buffer) {
+                if let Some(transmit) = self.build(now, slot, buffer, most) {
                     self.paths.set_turn(slot);
                     return Some(transmit);
                 }
@@ -125,7 +144,13 @@ impl Connection {
         packet
     }
 
-    fn build(&mut self, now: Time, slot: PathIndex, buffer: &mut [u8]) -> Option<Transmit> {
+    fn build(
+        &mut self,
+        now: Time,
+        slot: PathIndex,
+        buffer: &mut [u8],
+        most: usize,
+    ) -> Option<Transmit> {
         // To an address that is not proven, as much leaves as it has earned: a question always fits.
         let room = self.paths[slot].amplification_room().saturating_sub(UDP_OVERHEAD);
         let room = usize::try_from(room).map_or(buffer.len(), |room| room.min(buffer.len()));
@@ -137,13 +162,21 @@ impl Connection {
             return Some(probe);
         }
         let mut packet = self.begin(now, slot, buffer);
+        packet.in_train = most > 1 && packet.symbols_left == 1;
         self.write_small(&mut packet);
         if self.paths[slot].liveness.probes() > 0 {
             self.write_probe(&mut packet);
         } else if self.may_carry_data(slot) && self.paths[slot].ready(now) {
             self.write_data(&mut packet);
         }
-        (!packet.is_empty()).then(|| self.seal(packet))
+        if packet.is_empty() {
+            return None;
+        }
+        if packet.in_train && packet.carried.is_some() {
+            let first = self.record(&packet);
+            return Some(self.lengthen(now, first, buffer, most));
+        }
+        Some(self.seal(packet))
     }
 
     pub(super) fn may_carry_data(&self, slot: PathIndex) -> bool {

@@ -2,9 +2,12 @@
 
 use anabranch_types::{PathId, Time};
 
-use crate::crypto::Session;
+use crate::crypto::{MASK_LEN, Session, TAG_LEN};
 use crate::wire::header;
 use crate::wire::{ConnectionId, DataHeader, HEADER_LEN, Writer};
+
+/// Headers masked together: as many as the cipher's instructions keep under way.
+const MASKED_AT_ONCE: usize = 8;
 
 /// The keys of both directions.
 #[derive(Debug)]
@@ -19,28 +22,43 @@ impl Keys {
         Keys { session, old_until: None }
     }
 
-    /// Puts the header before the frames that are in `packet`, seals them, with the tag in the last bytes,
-    /// and masks the header.
-    pub(super) fn seal(
+    /// Packets that the present key may still seal, at least 1.
+    pub(super) fn remaining(&self) -> u64 {
+        self.session.sealer.remaining()
+    }
+
+    /// Puts headers before the frames of the packets in `train`, which have `segment` bytes each but for the
+    /// last, and numbers from `first` on; seals them, with the tag in the last bytes, and masks the headers.
+    /// There must be no more of them than [`remaining`](Self::remaining).
+    pub(super) fn seal_train(
         &mut self,
         connection: ConnectionId,
         path: PathId,
-        number: u64,
-        packet: &mut [u8],
+        first: u64,
+        train: &mut [u8],
+        segment: usize,
     ) {
         let sealer = &mut self.session.sealer;
-        let header = DataHeader {
-            connection,
-            epoch: sealer.epoch(),
-            path: path.0 as u8,
-            number: number as u32,
-        };
-        // The packet has room for the header: its length was reserved when the frames were written.
-        let _ = header.encode(&mut Writer::new(packet));
-        sealer.seal(path, number, packet, HEADER_LEN);
-        if let Some(sample) = header::sample(packet) {
-            let mask = sealer.mask(sample);
-            header::protect(packet, mask);
+        let (epoch, path_bits) = (sealer.epoch(), path.0 as u8);
+        for (packet, number) in train.chunks_mut(segment.max(1)).zip(first..) {
+            let header = DataHeader { connection, epoch, path: path_bits, number: number as u32 };
+            // The packet has room for the header: its length was reserved when the frames were written.
+            let _ = header.encode(&mut Writer::new(packet));
+            sealer.seal(path, number, packet, HEADER_LEN);
+        }
+        // Several blocks of the mask's cipher go through a core at once.
+        for packets in train.chunks_mut(segment.max(1) * MASKED_AT_ONCE) {
+            let mut samples = [[0; TAG_LEN]; MASKED_AT_ONCE];
+            let mut count = 0;
+            for (sample, packet) in samples.iter_mut().zip(packets.chunks(segment.max(1))) {
+                *sample = header::sample(packet).copied().unwrap_or_default();
+                count += 1;
+            }
+            let mut masks = [[0; MASK_LEN]; MASKED_AT_ONCE];
+            sealer.masks(&samples[..count], &mut masks[..count]);
+            for (packet, mask) in packets.chunks_mut(segment.max(1)).zip(masks) {
+                header::protect(packet, mask);
+            }
         }
         if sealer.remaining() == 0 {
             sealer.advance();

@@ -24,6 +24,7 @@ mod setup;
 mod statistics;
 mod symbols;
 mod timers;
+mod train;
 mod views;
 
 use std::collections::VecDeque;

@@ -126,7 +126,7 @@ impl Connection {
 
     /// The size of the probe that a path waits to send. Sides that send no data need no large packets, and
     /// data is not kept waiting where a probe would fill the window.
-    fn mtu_probe_due(&self, now: Time, slot: PathIndex) -> Option<u16> {
+    pub(super) fn mtu_probe_due(&self, now: Time, slot: PathIndex) -> Option<u16> {
         let path = &self.paths[slot];
         let size = path.mtu.probe_due(now)?;
         let has_room = path.congestion.cwnd() >= 2 * (u64::from(size) + UDP_OVERHEAD);

@@ -30,6 +30,8 @@ pub(super) struct PacketBuilder<'a> {
     pub(super) carried: Option<Carried>,
     /// Symbols that may still join.
     pub(super) symbols_left: u16,
+    /// It belongs to a train, so that what the scheduler gives the path at once need not queue.
+    pub(super) in_train: bool,
     buffer: &'a mut [u8],
     /// Where the frames written so far end, counted from the start of the header.
     end: usize,
@@ -48,6 +50,7 @@ impl<'a> PacketBuilder<'a> {
             mtu_probe: false,
             carried: None,
             symbols_left: 1,
+            in_train: false,
             end: HEADER_LEN,
             limit: usize::from(size).min(buffer.len()).saturating_sub(TAG_LEN),
             buffer,
@@ -117,24 +120,49 @@ impl<'a> PacketBuilder<'a> {
     }
 }
 
+/// A packet that is recorded as sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Departed {
+    /// Its path.
+    pub(super) slot: PathIndex,
+    /// Its number.
+    pub(super) number: u64,
+    /// Its bytes.
+    pub(super) len: usize,
+    /// Its mark.
+    pub(super) ecn: Ecn,
+}
+
 impl Connection {
     /// Completes a packet, and records that it left.
     pub(super) fn seal(&mut self, packet: PacketBuilder<'_>) -> Transmit {
-        let PacketBuilder { now, slot, end, ack_eliciting, mtu_probe, carried, .. } = packet;
+        let Departed { slot, number, len, ecn } = self.record(&packet);
         let path = &self.paths[slot];
-        let (id, number) = (path.id, path.sent.next_number());
+        let PathAddress { socket, remote } = path.address;
+        self.keys.seal_train(
+            self.identity.remote_id,
+            path.id,
+            number,
+            &mut packet.buffer[..len],
+            len,
+        );
+        Transmit { socket, remote, ecn, len, segment: len, mtu_probe: packet.mtu_probe }
+    }
+
+    /// Records that a packet left, which is to be sealed.
+    #[inline]
+    pub(super) fn record(&mut self, packet: &PacketBuilder<'_>) -> Departed {
+        let &PacketBuilder { now, slot, end, ack_eliciting, mtu_probe, carried, .. } = packet;
         let len = end + TAG_LEN;
-        self.keys.seal(self.identity.remote_id, id, number, &mut packet.buffer[..len]);
         let path = &mut self.paths[slot];
         let marked = self.config.ecn && path.ecn.is_capable() && ack_eliciting;
         let ecn = if marked { Ecn::Ect0 } else { Ecn::NotEct };
         let has_control = packet.has_control;
         let sent = PacketSent { payload: len, ecn, ack_eliciting, has_control, mtu_probe, carried };
-        path.on_sent(now, sent);
+        let number = path.on_sent(now, sent);
         if let Some(carried) = carried {
-            self.policies.estimator.on_sent(id, Some(carried.block()), 1);
+            self.policies.estimator.on_sent(path.id, Some(carried.block()), 1);
         }
-        let PathAddress { socket, remote } = self.paths[slot].address;
-        Transmit { socket, remote, ecn, len, mtu_probe }
+        Departed { slot, number, len, ecn }
     }
 }

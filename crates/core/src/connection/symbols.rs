@@ -1,7 +1,7 @@
 //! Symbols going out.
 
 use anabranch_policy::code::Coverage;
-use anabranch_policy::scheduler::{Pull, Reason, Work};
+use anabranch_policy::scheduler::{Pick, Pull, Reason, Work};
 use anabranch_types::Time;
 
 use super::Connection;
@@ -9,7 +9,7 @@ use super::packet::PacketBuilder;
 use super::paths::PathIndex;
 use crate::coding::send::OutgoingSymbol;
 use crate::observe::Observation;
-use crate::path::queue::QueuedSymbol;
+use crate::path::queue::{Granted, QueuedSymbol};
 use crate::path::sent::Carried;
 use crate::wire::codec::NoSpace;
 use crate::wire::{REPAIR_OVERHEAD, RepairFrame, SourceFrame};
@@ -18,6 +18,27 @@ use crate::wire::{REPAIR_OVERHEAD, RepairFrame, SourceFrame};
 const SYMBOL_HEAD: usize = REPAIR_OVERHEAD + 2;
 /// Room without which a packet is not offered to further symbols.
 const LEAST_ROOM: usize = SYMBOL_HEAD + 16;
+
+/// Where the next symbol of a path goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    /// Into a packet.
+    Packet,
+    /// Into one that others like it will follow.
+    Train,
+    /// Beside another symbol, with so many bytes for its payload.
+    Beside(usize),
+}
+
+impl Room {
+    /// The bytes for a payload beside another symbol.
+    fn beside(self) -> Option<usize> {
+        match self {
+            Room::Beside(room) => Some(room),
+            Room::Packet | Room::Train => None,
+        }
+    }
+}
 
 /// What became of a scheduler's picks.
 enum Picked {
@@ -90,7 +111,8 @@ impl Connection {
 
     /// Data, if the scheduler wants any on this path: one symbol, or as many as may share the packet.
     pub(super) fn write_data(&mut self, packet: &mut PacketBuilder<'_>) {
-        let Some(first) = self.next_symbol(packet.now, packet.slot, None) else { return };
+        let room = if packet.in_train { Room::Train } else { Room::Packet };
+        let Some(first) = self.next_symbol(packet.now, packet.slot, room) else { return };
         if self.write_next(first, packet) {
             while packet.symbols_left > 0
                 && packet.room() >= LEAST_ROOM
@@ -124,22 +146,16 @@ impl Connection {
         }
         // The symbol just written may have been the last, so that its block's repairs are next.
         self.flush_block(now);
-        self.next_symbol(now, slot, Some(room))
+        self.next_symbol(now, slot, Room::Beside(room))
     }
 
-    /// The symbol to send on this path now: from its queue, or else what the scheduler says. `beside` is the
-    /// room for its payload in a packet that has a symbol already.
+    /// The symbol to send on this path now: from its queue, or else what the scheduler says.
     #[inline(always)] // once for each packet; `next_beside` calls it too
-    fn next_symbol(
-        &mut self,
-        now: Time,
-        slot: PathIndex,
-        beside: Option<usize>,
-    ) -> Option<QueuedSymbol> {
-        let idle = |connection: &mut Self| match beside {
-            None => connection.idle(slot),
+    fn next_symbol(&mut self, now: Time, slot: PathIndex, room: Room) -> Option<QueuedSymbol> {
+        let idle = |connection: &mut Self| match room {
+            Room::Packet | Room::Train => connection.idle(slot),
             // The packet has to leave before it shows whether the path has room to spare.
-            Some(_) => None,
+            Room::Beside(_) => None,
         };
         loop {
             if let Some(assigned) = self.next_assigned(now, slot) {
@@ -149,7 +165,7 @@ impl Connection {
                 return None;
             }
             match self.pull(now, slot) {
-                Pull::Send(reason) => match self.take_picks(now, slot, reason, beside) {
+                Pull::Send(reason) => match self.take_picks(now, slot, reason, room) {
                     Picked::Now(assigned) => return Some(assigned),
                     // Each round takes a symbol at least, so there is an end to it.
                     Picked::Queued => {}
@@ -177,22 +193,20 @@ impl Connection {
         None
     }
 
-    /// Carries out the picks that the scheduler left. A single symbol for this path need not queue.
-    fn take_picks(
-        &mut self,
-        now: Time,
-        slot: PathIndex,
-        reason: Reason,
-        beside: Option<usize>,
-    ) -> Picked {
+    /// Carries out the picks that the scheduler left. A single symbol for this path need not queue, nor need
+    /// those that leave in one train.
+    fn take_picks(&mut self, now: Time, slot: PathIndex, reason: Reason, room: Room) -> Picked {
         let picks = core::mem::take(&mut self.scratch.picks);
         let mut picked = Picked::Nothing;
         if let [pick] = picks[..]
-            && (pick.path, pick.count) == (self.paths[slot].id, 1)
+            && pick.path == self.paths[slot].id
+            && (pick.count == 1 || (room == Room::Train && self.can_grant(&pick)))
             && pick.not_before <= now
         {
-            let (work, not_before) = (pick.work, pick.not_before);
-            if let Some(symbol) = self.take_for(now, work, slot, beside) {
+            let Pick { work, not_before, count, .. } = pick;
+            if let Some(symbol) = self.take_for(now, work, slot, room.beside()) {
+                let left = count.saturating_sub(1);
+                self.paths[slot].queue.grant(Granted { work, left, not_before, reason });
                 picked = Picked::Now(QueuedSymbol { work, symbol, not_before, reason });
             }
         } else {

@@ -2,8 +2,8 @@
 //! authentication tag. For the simulator and for wasm, where packets cross no network.
 
 use super::{
-    Accepted, Crypto, CryptoError, InitiatorState, MacPurpose, Opener, PublicKey, ResponderState,
-    Sealer, Session, TAG_LEN,
+    Accepted, Crypto, CryptoError, InitiatorState, MASK_LEN, MacPurpose, Opener, PublicKey,
+    ResponderState, Sealer, Session, TAG_LEN,
 };
 use anabranch_types::PathId;
 
@@ -211,8 +211,8 @@ impl Sealer for NullKey {
         self.sealed += 1;
     }
 
-    fn mask(&self, _sample: &[u8; 16]) -> [u8; 6] {
-        [0; 6]
+    fn masks(&self, _samples: &[[u8; TAG_LEN]], masks: &mut [[u8; MASK_LEN]]) {
+        masks.fill([0; MASK_LEN]);
     }
 
     fn epoch(&self) -> u8 {
@@ -230,8 +230,8 @@ impl Sealer for NullKey {
 }
 
 impl Opener for NullKey {
-    fn mask(&self, _sample: &[u8; 16]) -> [u8; 6] {
-        [0; 6]
+    fn mask(&self, _sample: &[u8; TAG_LEN]) -> [u8; MASK_LEN] {
+        [0; MASK_LEN]
     }
 
     fn open(

@@ -312,5 +312,12 @@ impl Router {
 fn copy_out(to: PathAddress, bytes: &[u8], buffer: &mut [u8]) -> Option<Transmit> {
     buffer.get_mut(..bytes.len())?.copy_from_slice(bytes);
     let (len, ecn) = (bytes.len(), Ecn::NotEct);
-    Some(Transmit { socket: to.socket, remote: to.remote, ecn, len, mtu_probe: false })
+    Some(Transmit {
+        socket: to.socket,
+        remote: to.remote,
+        ecn,
+        len,
+        segment: len,
+        mtu_probe: false,
+    })
 }

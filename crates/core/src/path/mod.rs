@@ -261,6 +261,14 @@ impl Path {
         self.cwnd_open() && self.pacer.next_send(self.packet_size) <= now
     }
 
+    /// How many more full packets window and pacer admit at the time of the last, `most` at most. Others may be
+    /// admitted that are shorter, or that a fraction of a byte's time makes room for: ask again then.
+    pub fn admits(&self, most: usize) -> usize {
+        let room = self.congestion.cwnd().saturating_sub(self.sent.bytes_in_flight);
+        let bytes = room.min(self.pacer.credit());
+        usize::try_from(bytes / self.packet_size.max(1)).map_or(most, |packets| packets.min(most))
+    }
+
     /// When the probe timer fires: no feedback for a timeout while something is in flight.
     pub fn timeout_at(&self, base: ProbeTimeout) -> Option<Time> {
         self.sent.oldest_open().map(|oldest| self.liveness.timeout_at(oldest, base))

@@ -47,6 +47,11 @@ impl Pacer {
         }
     }
 
+    /// Bytes that may leave by the time of the last packet.
+    pub fn credit(&self) -> u64 {
+        if self.rate.is_some() { self.credit } else { u64::MAX }
+    }
+
     /// When a packet of `packet` bytes may leave.
     pub fn next_send(&self, packet: u64) -> Time {
         match self.rate {

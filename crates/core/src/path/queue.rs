@@ -16,17 +16,31 @@ pub(crate) struct QueuedSymbol {
     pub(crate) reason: &'static str,
 }
 
+/// Work that the scheduler gave a path at once and that leaves at once: it is taken symbol by symbol as the
+/// train is built, which spares these the queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Granted {
+    pub(crate) work: Work,
+    /// Symbols not taken yet.
+    pub(crate) left: u16,
+    pub(crate) not_before: Time,
+    pub(crate) reason: &'static str,
+}
+
 /// The queue of one path: first in, first out among the symbols that may leave.
 #[derive(Debug, Default)]
 pub(crate) struct PathQueue {
     ripe: VecDeque<QueuedSymbol>,
     /// Symbols that must not leave yet, by rising time.
     waiting: VecDeque<QueuedSymbol>,
+    /// What comes after all that is ripe. None but while a train is built.
+    granted: Option<Granted>,
 }
 
 impl PathQueue {
     pub(crate) fn len(&self) -> usize {
-        self.ripe.len() + self.waiting.len()
+        let granted = self.granted.map_or(0, |granted| granted.left.into());
+        self.ripe.len() + self.waiting.len() + granted
     }
 
     pub(crate) fn is_ripe(&self) -> bool {
@@ -70,6 +84,23 @@ impl PathQueue {
     /// Takes the first symbol that may leave.
     pub(crate) fn pop_front(&mut self) -> Option<QueuedSymbol> {
         self.ripe.pop_front()
+    }
+
+    /// Work that leaves in this train, after all that is ripe.
+    pub(crate) fn grant(&mut self, granted: Granted) {
+        self.granted = Some(granted).filter(|granted| granted.left > 0);
+    }
+
+    /// What the next symbol is to be taken of.
+    pub(crate) fn next_granted(&mut self) -> Option<Granted> {
+        let granted = self.granted?;
+        self.grant(Granted { left: granted.left - 1, ..granted });
+        Some(granted)
+    }
+
+    /// Takes what is left of the work given.
+    pub(crate) fn take_granted(&mut self) -> Option<Granted> {
+        self.granted.take()
     }
 
     /// Puts a symbol before all others.

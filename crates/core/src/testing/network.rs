@@ -19,9 +19,9 @@ pub trait Network {
         address(side, path)
     }
 
-    /// Whether `side` may send another datagram now.
-    fn takes(&self, _now: Time, _side: usize) -> bool {
-        true
+    /// How many more datagrams `side` may send now.
+    fn room(&self, _now: Time, _side: usize) -> usize {
+        usize::MAX
     }
 
     /// A datagram left for an address that is not the other end's.
@@ -71,13 +71,12 @@ pub struct Flying {
     pub from: SocketAddr,
     /// Its mark on arrival.
     pub ecn: Ecn,
-    pub(super) length: usize,
     pub(super) room: Vec<u8>,
 }
 
 impl Flying {
     /// The UDP payload.
     pub fn payload(&mut self) -> &mut [u8] {
-        &mut self.room[..self.length]
+        &mut self.room
     }
 }

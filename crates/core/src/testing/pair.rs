@@ -10,7 +10,7 @@ use core::time::Duration;
 use super::audit::Flight;
 use super::network::{Flying, Network, ROOM, Sent, address};
 use super::{MOST_AT_ONCE, endpoint};
-use crate::connection::{CloseReason, Connection, Event};
+use crate::connection::{CloseReason, Connection, Event, Transmit};
 use crate::endpoint::{ConnectConfig, Datagram, Endpoint, EndpointConfig, EndpointEvent, Handle};
 use crate::handshake::Permitted;
 use crate::path::received::Ecn;
@@ -80,12 +80,15 @@ pub struct Pair<N> {
     pub network: N,
     /// Datagrams under way in the order of their arrival, and of their departure among equals.
     pub flying: VecDeque<Flying>,
+    /// Datagrams that an endpoint is asked for at once, at most.
+    pub train: usize,
     /// Read before and after each of the endpoints' calls; the tally adds up the differences.
     pub meter: fn() -> u64,
     /// What the calls took by the meter.
     pub tally: Tally,
     profile: Profile,
     spare: Vec<Vec<u8>>,
+    batch: Vec<u8>,
     pattern: Vec<u8>,
     buffer: Vec<u8>,
 }
@@ -125,10 +128,12 @@ impl<N: Network> Pair<N> {
             ends: ends.map(end),
             network,
             flying: VecDeque::with_capacity(1024),
+            train: 1,
             meter: || 0,
             tally: Tally::default(),
             profile: profile.clone(),
             spare: Vec::with_capacity(1024),
+            batch: Vec::new(),
             pattern: (0..PERIOD).map(|n| byte(n) as u8).collect(),
             buffer: vec![0; PERIOD],
         }
@@ -223,46 +228,58 @@ impl<N: Network> Pair<N> {
     pub fn send_from(&mut self, side: usize) -> usize {
         let flight = Flight::of(&mut self.ends[side]);
         let mut count = 0;
-        while self.network.takes(self.now, side) && self.send_one(side) {
-            count += 1;
+        let waits = loop {
+            let room = self.network.room(self.now, side);
+            let sent = if room > 0 { self.send_train(side, room) } else { 0 };
+            if sent == 0 {
+                break room == 0;
+            }
+            count += sent;
             assert!(count < MOST_AT_ONCE, "end {side} does not stop sending");
-        }
+        };
         flight.check(&mut self.ends[side]);
         let due = self.ends[side].endpoint.next_timeout();
-        let waits = !self.network.takes(self.now, side);
         assert!(waits || due.is_none_or(|(time, _)| time > self.now), "{due:?} is not dealt with");
         self.ends[side].packets += count as u64;
         count
     }
 
-    fn send_one(&mut self, side: usize) -> bool {
-        let (now, end) = (self.now, &mut self.ends[side].endpoint);
-        let mut room = self.spare.pop().unwrap_or_else(|| vec![0; ROOM]);
+    /// One endpoint sends a train of at most so many datagrams; returns how many.
+    fn send_train(&mut self, side: usize, room: usize) -> usize {
+        let most = self.train.min(room);
+        self.batch.resize(most * ROOM, 0);
+        let mut batch = core::mem::take(&mut self.batch);
         let before = (self.meter)();
-        let transmit = end.poll_transmit(now, &|_| true, &mut room);
+        let end = &mut self.ends[side].endpoint;
+        let transmit = end.poll_train(self.now, &|_| true, &mut batch, most);
         self.tally.sending += (self.meter)() - before;
-        let Some(transmit) = transmit else {
-            self.spare.push(room);
-            return false;
-        };
-        let (path, remote, ecn, length) =
-            (transmit.socket.0, transmit.remote, transmit.ecn, transmit.len);
-        let flying = self.flying.len();
-        let sent = Sent { now, side, path, remote, ecn, flying, payload: &room[..length] };
-        let carried = if remote == self.network.source(1 - side, path) {
-            self.network.carry(&sent)
-        } else {
-            self.network.stray(&sent);
-            None
-        };
-        if let Some((arrives, ecn)) = carried {
-            let (to, from) = (1 - side, self.network.source(side, path));
-            let at = self.flying.partition_point(|earlier| earlier.arrives <= arrives);
-            self.flying.insert(at, Flying { arrives, to, path, from, ecn, length, room });
-        } else {
-            self.spare.push(room);
+        let mut count = 0;
+        if let Some(transmit) = transmit {
+            for payload in batch[..transmit.len].chunks(transmit.segment) {
+                self.send_one(side, &transmit, payload);
+                count += 1;
+            }
         }
-        true
+        assert!(count <= most, "end {side} sends {count} datagrams instead of {most}");
+        self.batch = batch;
+        count
+    }
+
+    fn send_one(&mut self, side: usize, transmit: &Transmit, payload: &[u8]) {
+        let now = self.now;
+        let (path, remote, ecn) = (transmit.socket.0, transmit.remote, transmit.ecn);
+        let sent = Sent { now, side, path, remote, ecn, flying: self.flying.len(), payload };
+        if remote != self.network.source(1 - side, path) {
+            self.network.stray(&sent);
+            return;
+        }
+        let Some((arrives, ecn)) = self.network.carry(&sent) else { return };
+        let mut room = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(ROOM));
+        room.clear();
+        room.extend_from_slice(payload);
+        let (to, from) = (1 - side, self.network.source(side, path));
+        let at = self.flying.partition_point(|earlier| earlier.arrives <= arrives);
+        self.flying.insert(at, Flying { arrives, to, path, from, ecn, room });
     }
 
     /// Both applications hear what is new.

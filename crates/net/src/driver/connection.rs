@@ -9,6 +9,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+/// Datagrams of a train, at most: systems that segment take so many, or more.
+const MOST_SEGMENTS: usize = 64;
+
 /// Passes packets between a connection and the sockets, until all is said.
 pub(super) struct ConnectionDriver {
     shared: Arc<ConnectionShared>,
@@ -92,7 +95,7 @@ impl ConnectionDriver {
         shared.dispatch(state, now);
         let Some(connection) = &mut state.connection else { return Round::Over };
         let some = outbox.plan(&shared.endpoint.sockets, batch, |writable, room| {
-            connection.poll_transmit(now, writable, room)
+            connection.poll_train(now, writable, room, MOST_SEGMENTS)
         });
         // Sending changes what the core has to say, as when it gives a connection up.
         shared.dispatch(state, now);

@@ -20,7 +20,7 @@ pub(crate) struct Outbox {
     blocked: Vec<Blocked>,
 }
 
-/// A datagram in the batch.
+/// A train of datagrams in the batch.
 #[derive(Clone, Copy, Debug)]
 struct Planned {
     socket: usize,
@@ -54,7 +54,7 @@ impl Outbox {
         Outbox { room: largest.max(1500), planned: Vec::new(), blocked: Vec::new() }
     }
 
-    /// Asks `next` for datagrams, which it writes to the room it is given, until the batch is full or
+    /// Asks `next` for trains of datagrams, which it writes to the room it is given, until the batch is full or
     /// there are none. It is told which sockets can take some. True if there is something to send.
     pub(crate) fn plan(
         &mut self,
@@ -89,26 +89,13 @@ impl Outbox {
         let mut refused = false;
         while let Some(first) = planned.first() {
             let Some(socket) = table.sockets.get(first.socket) else { return };
-            let (count, len) = run_of(planned, socket.max_segments());
-            let Some((head, tail)) = bytes.split_at_checked(len) else { return };
-            let run = Run {
-                remote: first.transmit.remote,
-                source: first.source,
-                ecn: first.transmit.ecn.bits(),
-                segment: first.transmit.len,
-                bytes: head,
-            };
-            match self.blocked.iter_mut().find(|blocked| blocked.socket == first.socket) {
-                Some(blocked) => blocked.runs.push_back(Waiting::of(run)),
-                None if socket.send(run).is_err() => {
-                    let runs = VecDeque::from([Waiting::of(run)]);
-                    let writable = writable(socket);
-                    self.blocked.push(Blocked { socket: first.socket, runs, writable });
-                    refused = true;
-                }
-                None => {}
+            let (trains, len) = run_of(planned);
+            let segment = first.transmit.segment;
+            let Some((run, rest)) = bytes.split_at_checked(len) else { return };
+            for head in run.chunks((segment * socket.max_segments()).max(1)) {
+                refused |= send_run(&mut self.blocked, socket, first, head);
             }
-            (planned, bytes) = (&planned[count..], tail);
+            (planned, bytes) = (&planned[trains..], rest);
         }
         if refused {
             self.try_again(&table, cx);
@@ -144,6 +131,29 @@ impl Outbox {
     }
 }
 
+/// Sends a run as long as the first of its trains says, or puts it by. True if nothing was put by there before.
+fn send_run(
+    blocked: &mut Vec<Blocked>,
+    socket: &Arc<Socket>,
+    first: &Planned,
+    bytes: &[u8],
+) -> bool {
+    let Planned { source, transmit, .. } = *first;
+    let Transmit { remote, ecn, segment, .. } = transmit;
+    let run = Run { remote, source, ecn: ecn.bits(), segment, bytes };
+    match blocked.iter_mut().find(|blocked| blocked.socket == first.socket) {
+        Some(blocked) => blocked.runs.push_back(Waiting::of(run)),
+        None if socket.send(run).is_err() => {
+            let runs = VecDeque::from([Waiting::of(run)]);
+            let writable = writable(socket);
+            blocked.push(Blocked { socket: first.socket, runs, writable });
+            return true;
+        }
+        None => {}
+    }
+    false
+}
+
 fn writable(socket: &Arc<Socket>) -> Writable {
     let socket = Arc::clone(socket);
     Box::pin(async move { socket.writable().await })
@@ -166,28 +176,26 @@ impl Waiting {
     }
 }
 
-/// How many of the first datagrams make one run, and their bytes: same socket, destination and mark,
-/// same length but for a shorter last one. A probe of the MTU goes alone: it may well be refused.
-fn run_of(planned: &[Planned], most: usize) -> (usize, usize) {
+/// How many of the first trains make one run, and their bytes: same socket, destination and mark, same
+/// length of all datagrams but for a shorter last one. A probe of the MTU goes alone: it may well be
+/// refused.
+fn run_of(planned: &[Planned]) -> (usize, usize) {
     let Some(first) = planned.first() else { return (0, 0) };
-    let segment = first.transmit.len;
+    let segment = first.transmit.segment.max(1);
     let mut len = 0;
     for (count, next) in planned.iter().enumerate() {
-        let fits = next.socket == first.socket
+        let joins = next.socket == first.socket
             && next.source == first.source
             && next.transmit.remote == first.transmit.remote
             && next.transmit.ecn == first.transmit.ecn
-            && next.transmit.len <= segment
-            && len + next.transmit.len <= MAX_BATCH
+            && (next.transmit.segment == segment || next.transmit.len <= segment)
+            && len % segment == 0
             && !first.transmit.mtu_probe
             && !next.transmit.mtu_probe;
-        if count > 0 && (!fits || count >= most) {
+        if count > 0 && !joins {
             return (count, len);
         }
         len += next.transmit.len;
-        if next.transmit.len < segment {
-            return (count + 1, len);
-        }
     }
     (planned.len(), len)
 }
@@ -200,7 +208,7 @@ mod tests {
     fn planned(socket: usize, port: u16, ecn: Ecn, len: usize) -> Planned {
         let remote = SocketAddr::from(([127, 0, 0, 1], port));
         let id = SocketId(socket as u32);
-        let transmit = Transmit { socket: id, remote, ecn, len, mtu_probe: false };
+        let transmit = Transmit { socket: id, remote, ecn, len, segment: len, mtu_probe: false };
         Planned { socket, source: None, transmit }
     }
 
@@ -208,23 +216,29 @@ mod tests {
     fn runs_end_where_anything_changes() {
         let a = planned(0, 1, Ecn::Ect0, 1200);
         let shorter = planned(0, 1, Ecn::Ect0, 100);
-        assert_eq!(run_of(&[], 64), (0, 0));
-        assert_eq!(run_of(&[a; 5], 64), (5, 6000));
-        assert_eq!(run_of(&[a; 5], 3), (3, 3600));
-        assert_eq!(run_of(&[a; 5], 1), (1, 1200));
-        assert_eq!(run_of(&[a; 60], 64), (54, 64_800));
-        assert_eq!(run_of(&[a, a, shorter, a], 64), (3, 2500));
-        assert_eq!(run_of(&[shorter, a], 64), (1, 100));
+        let train = |len| {
+            let mut train = a;
+            train.transmit.len = len;
+            train
+        };
+        assert_eq!(run_of(&[]), (0, 0));
+        assert_eq!(run_of(&[a; 5]), (5, 6000));
+        assert_eq!(run_of(&[a, a, shorter, a]), (3, 2500));
+        assert_eq!(run_of(&[shorter, a]), (1, 100));
+        assert_eq!(run_of(&[train(3600), a, train(2400)]), (3, 7200));
+        assert_eq!(run_of(&[train(3600), train(2500), a]), (2, 6100));
+        assert_eq!(run_of(&[train(3600), shorter, a]), (2, 3700));
+        assert_eq!(run_of(&[shorter, train(200)]), (1, 100));
         let mut probe = a;
         probe.transmit.mtu_probe = true;
-        assert_eq!(run_of(&[probe, a], 64), (1, 1200));
-        assert_eq!(run_of(&[a, probe, a], 64), (1, 1200));
+        assert_eq!(run_of(&[probe, a]), (1, 1200));
+        assert_eq!(run_of(&[a, probe, a]), (1, 1200));
         for other in [
             planned(1, 1, Ecn::Ect0, 1200),
             planned(0, 2, Ecn::Ect0, 1200),
             planned(0, 1, Ecn::NotEct, 1200),
         ] {
-            assert_eq!(run_of(&[a, other, a], 64), (1, 1200));
+            assert_eq!(run_of(&[a, other, a]), (1, 1200));
         }
     }
 }
