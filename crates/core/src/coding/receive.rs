@@ -168,10 +168,14 @@ impl ReceiveBlocks {
     }
 
     /// The sender needs nothing below `floor` for decoding any more.
+    #[inline]
     pub fn raise_floor(&mut self, floor: u64) {
-        if floor <= self.base {
-            return;
+        if floor > self.base {
+            self.forget_below(floor);
         }
+    }
+
+    fn forget_below(&mut self, floor: u64) {
         // Only what has been delivered is forgotten: a floor above a hole is a lie or an abandonment.
         let waiting = self.groups.first().map_or(u64::MAX, |group| group.coverage.first.0);
         let floor = floor.min(self.first_missing).min(waiting);
@@ -233,15 +237,20 @@ impl ReceiveBlocks {
         if id.0 >= self.limit {
             return Err(CodingViolation::Credit);
         }
-        let Some(offset) = self.reach(id.0) else { return Ok(Arrival::Redundant) };
-        if !matches!(self.slots[offset], Slot::Missing) {
+        let Some(offset) = self.offset(id.0) else { return Ok(Arrival::Redundant) };
+        if self.slots.get(offset).is_some_and(|slot| !matches!(slot, Slot::Missing)) {
             return Ok(Arrival::Redundant);
         }
         self.out_of_order += u64::from(id.0 > self.first_missing);
         deliver(payload);
         let mut bytes = self.pool.take();
         bytes[..payload.len()].copy_from_slice(payload);
-        self.slots[offset] = Slot::Held(bytes, payload.len() as u16);
+        let held = Slot::Held(bytes, payload.len() as u16);
+        if offset == self.slots.len() {
+            self.slots.push_back(held);
+        } else if let Some(offset) = self.reach(id.0) {
+            self.slots[offset] = held;
+        }
         if let Some(decoder) = &mut self.sliding {
             decoder.source(id, payload);
             self.take_recovered(deliver);
@@ -307,9 +316,15 @@ impl ReceiveBlocks {
         most_sources(&self.limits).into()
     }
 
+    /// The place of a symbol's slot; `None` if it is below the floor.
+    #[inline]
+    fn offset(&self, id: u64) -> Option<usize> {
+        usize::try_from(id.checked_sub(self.base)?).ok()
+    }
+
     /// Makes the slot of a symbol exist; `None` if it is below the floor.
     fn reach(&mut self, id: u64) -> Option<usize> {
-        let offset = usize::try_from(id.checked_sub(self.base)?).ok()?;
+        let offset = self.offset(id)?;
         while self.slots.len() <= offset {
             self.slots.push_back(Slot::Missing);
         }
@@ -477,7 +492,9 @@ impl ReceiveBlocks {
     }
 
     fn advance(&mut self) {
-        while self.slot(self.first_missing).is_some_and(|slot| !matches!(slot, Slot::Missing)) {
+        while let Some(offset) = self.offset(self.first_missing)
+            && let Some(Slot::Held(..) | Slot::Done) = self.slots.get(offset)
+        {
             self.first_missing += 1;
         }
         if let Some(decoder) = &mut self.sliding {

@@ -169,7 +169,14 @@ impl SendBlocks {
         self.views.is_empty()
     }
 
+    #[inline]
     fn index(&self, id: BlockId) -> Option<usize> {
+        // Blocks are numbered as they are opened, and mostly retired in that order: there are few gaps.
+        let first = self.views.first()?.id.0;
+        let at = usize::try_from(id.0.checked_sub(first)?).ok()?;
+        if self.views.get(at).is_some_and(|view| view.id == id) {
+            return Some(at);
+        }
         self.views.binary_search_by_key(&id, |view| view.id).ok()
     }
 
@@ -323,6 +330,7 @@ impl SendBlocks {
         view.due = view.due.saturating_add(1);
     }
 
+    #[inline]
     fn locate(&self, carried: Carried) -> Option<(usize, Symbol)> {
         let index = self.index(carried.block())?;
         let symbol = match carried {
@@ -443,29 +451,37 @@ impl SendBlocks {
     }
 
     /// Writes the bytes of a taken symbol to `out`, which is as long as it.
+    #[inline]
     pub fn write(&mut self, taken: &OutgoingSymbol, out: &mut [u8]) -> Result<(), CodeError> {
         let (index, symbol) = self.locate(taken.carried).ok_or(CodeError::Coverage)?;
-        if self.limits.slides && matches!(symbol, Symbol::Repair(_)) {
-            return self.write_sliding(taken, out);
-        }
-        let keys = usize::from(self.keys(self.views[index].sources));
-        let (view, block) = (&self.views[index], &mut self.blocks[index]);
         match symbol {
             Symbol::Source(i) => {
-                let source = block.sources.get(i).ok_or(CodeError::Coverage)?;
+                let source = self.blocks[index].sources.get(i).ok_or(CodeError::Coverage)?;
                 let bytes = source.bytes.get(..out.len()).ok_or(CodeError::Length)?;
                 out.copy_from_slice(bytes);
                 Ok(())
             }
-            Symbol::Repair(key) => {
-                // Fresh repairs have rising keys, so after the newest come those still planned or due.
-                let newest = key + 1 == block.repairs.len();
-                let coming = usize::from(view.proactive_left) + usize::from(block.repairs_due);
-                let left = keys.saturating_sub(block.repairs.len());
-                let more = if newest { coming.min(left) } else { 0 };
-                block.write_repair(&mut self.pool, taken.coverage, key, more, out)
-            }
+            Symbol::Repair(_) if self.limits.slides => self.write_sliding(taken, out),
+            Symbol::Repair(key) => self.write_repair(index, key, taken.coverage, out),
         }
+    }
+
+    #[inline(never)] // it has lists of sources on the stack
+    fn write_repair(
+        &mut self,
+        index: usize,
+        key: usize,
+        coverage: Coverage,
+        out: &mut [u8],
+    ) -> Result<(), CodeError> {
+        let keys = usize::from(self.keys(self.views[index].sources));
+        let (view, block) = (&self.views[index], &mut self.blocks[index]);
+        // Fresh repairs have rising keys, so after the newest come those still planned or due.
+        let newest = key + 1 == block.repairs.len();
+        let coming = usize::from(view.proactive_left) + usize::from(block.repairs_due);
+        let left = keys.saturating_sub(block.repairs.len());
+        let more = if newest { coming.min(left) } else { 0 };
+        block.write_repair(&mut self.pool, coverage, key, more, out)
     }
 
     fn recycle(&mut self, mut block: Block) {

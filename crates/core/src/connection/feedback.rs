@@ -36,6 +36,26 @@ pub(super) struct AckOutcome {
     pub rate: Option<RateSample>,
 }
 
+/// Packets with one fate and of one block, one after the other, of which the estimator has not been told.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ResolvedRun {
+    block: Option<BlockId>,
+    received: bool,
+    count: u32,
+}
+
+impl ResolvedRun {
+    /// Adds a packet, if it is of the run.
+    #[inline]
+    fn add(&mut self, block: Option<BlockId>, received: bool) -> bool {
+        let joins = self.count == 0 || (self.block, self.received) == (block, received);
+        if joins {
+            *self = ResolvedRun { block, received, count: self.count + 1 };
+        }
+        joins
+    }
+}
+
 impl AckOutcome {
     /// Nothing has happened yet.
     pub(super) fn of(path: &Path) -> Self {
@@ -54,8 +74,8 @@ impl Connection {
         let mut outcome = AckOutcome::of(&self.paths[slot]);
         let newest = self.take_acked(now, slot, ack, &mut outcome);
         // The reception time and the delay are the highest packet's.
-        if let Some((number, packet)) = newest
-            && number == highest
+        if newest == Some(highest)
+            && let Some(packet) = self.paths[slot].sent.get(highest).copied()
         {
             outcome.rate = self.sample(now, slot, ack, &packet);
         }
@@ -71,14 +91,15 @@ impl Connection {
         Ok(())
     }
 
-    /// Marks what the frame acknowledges; returns the newest packet acknowledged for the first time.
+    /// Marks what the frame acknowledges; returns the newest packet acknowledged for the first time, which is
+    /// still remembered.
     fn take_acked(
         &mut self,
         now: Time,
         slot: PathIndex,
         ack: &AckFrame<'_>,
         outcome: &mut AckOutcome,
-    ) -> Option<(u64, SentPacket)> {
+    ) -> Option<u64> {
         let mut newest = None;
         let oldest = self.paths[slot].sent.oldest();
         for range in ack.ranges() {
@@ -113,13 +134,14 @@ impl Connection {
                     outcome.acked_packets += 1;
                 }
                 outcome.largest_acked_sent = outcome.largest_acked_sent.max(packet.sent);
-                newest = newest.or(Some((number, packet)));
+                newest = newest.or(Some(number));
                 self.packet_resolved(now, slot, (number, &packet), true);
                 if packet.has_control {
                     while self.paths[slot].control.take(number).is_some() {}
                 }
             }
         }
+        self.tell_estimator(now, slot);
         newest
     }
 
@@ -198,6 +220,7 @@ impl Connection {
             outcome.largest_lost_sent = outcome.largest_lost_sent.max(packet.sent);
         }
         self.packet_resolved(now, slot, (number, &packet), false);
+        self.tell_estimator(now, slot);
         if packet.has_control {
             self.control_written_off(slot, number);
         }
@@ -242,24 +265,32 @@ impl Connection {
         (number, packet): (u64, &SentPacket),
         received: bool,
     ) {
-        let path = &self.paths[slot];
         if matches!(packet.fate, Fate::InFlight) && !packet.mtu_probe {
-            let rtt = path.rtt.view();
-            self.policies.estimator.on_resolved(&Resolved {
-                now,
-                path: path.id,
-                block: packet.carried.map(|carried| carried.block()),
-                acked: u32::from(received),
-                lost: u32::from(!received),
-                queue: rtt.queue,
-                srtt: rtt.smoothed,
-            });
+            let block = packet.carried.map(|carried| carried.block());
+            if !self.scratch.resolved.add(block, received) {
+                self.tell_estimator(now, slot);
+                self.scratch.resolved.add(block, received);
+            }
         }
         let Some(first) = packet.carried else { return };
         self.symbol_resolved(now, (slot, packet.fate), first, received);
         if self.paths[slot].sent.has_shared() {
             self.others_resolved(now, slot, (number, packet), received);
         }
+    }
+
+    /// The estimator hears of the packets of the path whose fates became known.
+    fn tell_estimator(&mut self, now: Time, slot: PathIndex) {
+        let ResolvedRun { block, received, count } = core::mem::take(&mut self.scratch.resolved);
+        if count == 0 {
+            return;
+        }
+        let path = &self.paths[slot];
+        let (rtt, path) = (path.rtt.view(), path.id);
+        let (acked, lost) = (u32::from(received), u32::from(!received));
+        let (queue, srtt) = (rtt.queue, rtt.smoothed);
+        let event = Resolved { now, path, block, acked, lost, queue, srtt };
+        self.policies.estimator.on_resolved_run(&event, count);
     }
 
     /// The fate of the symbols beyond a packet's first is known.
@@ -300,6 +331,7 @@ impl Connection {
             self.symbol_lost(now, slot, carried);
         }
         if change.first_resolved {
+            self.tell_estimator(now, slot);
             self.policies.estimator.on_block_resolved(block);
         }
         self.touch(block);

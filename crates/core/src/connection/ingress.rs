@@ -287,18 +287,23 @@ impl Connection {
         };
         match self.policies.ack.on_received(&event) {
             AckTiming::None => {}
-            AckTiming::Now => self.route_ack(now, slot),
+            AckTiming::Now => self.report(now, slot),
             AckTiming::By(time) => {
                 self.paths[slot].acks.due_by(time);
             }
         }
     }
 
-    /// Lets the policy choose the paths on which the report about `slot` leaves.
-    pub(super) fn route_ack(&mut self, now: Time, slot: PathIndex) {
-        if !self.paths[slot].acks.route(now) {
-            return;
+    /// The report about `slot` is due.
+    #[inline(always)] // once for each packet
+    pub(super) fn report(&mut self, now: Time, slot: PathIndex) {
+        if self.paths[slot].acks.route(now) {
+            self.route_report(now, slot);
         }
+    }
+
+    /// Lets the policy choose the paths on which the report about `slot` leaves.
+    fn route_report(&mut self, now: Time, slot: PathIndex) {
         self.refresh_views(now);
         let mut chosen = core::mem::take(&mut self.scratch.ack_paths);
         chosen.clear();

@@ -68,6 +68,8 @@ struct Scratch {
     touched: Vec<BlockId>,
     recovered: Vec<BlockId>,
     numbers: Vec<u64>,
+    /// Packets that the estimator is told of together; none between acknowledgements.
+    resolved: feedback::ResolvedRun,
 }
 
 /// State of one connection.
@@ -199,7 +201,7 @@ impl Connection {
 
     /// Whether everything written so far is known to be at the peer.
     pub fn is_drained(&self) -> bool {
-        self.send.is_empty() && self.streams.pending().bytes == 0
+        self.send.is_empty() && self.streams.is_idle()
     }
 
     /// The handshake's response came back from this address: packets pass both ways there, so data need

@@ -120,7 +120,7 @@ impl Connection {
     #[inline]
     pub(super) fn flush_block(&mut self, now: Time) {
         if self.send.open_block().is_some_and(|view| view.sources > 0)
-            && (self.streams.pending().bytes == 0 || self.symbol_credit() == 0)
+            && (self.streams.is_idle() || self.symbol_credit() == 0)
         {
             self.close_early(now);
         }

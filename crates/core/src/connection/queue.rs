@@ -6,7 +6,7 @@ use anabranch_types::Time;
 use super::Connection;
 use super::paths::PathIndex;
 use crate::coding::send::OutgoingSymbol;
-use crate::path::queue::{Granted, QueuedSymbol};
+use crate::path::queue::QueuedSymbol;
 
 impl Connection {
     /// Takes the next symbol of `work` for the path in `slot`; new symbols are cut now, so that they are
@@ -65,17 +65,7 @@ impl Connection {
                 return Some(QueuedSymbol { symbol, ..assigned });
             }
         }
-        self.next_granted(now, slot)
-    }
-
-    /// The next symbol of what the scheduler gave the path for the train that is being built.
-    fn next_granted(&mut self, now: Time, slot: PathIndex) -> Option<QueuedSymbol> {
-        let Granted { work, not_before, reason, .. } = self.paths[slot].queue.next_granted()?;
-        let symbol = self.take_for(now, work, slot, None);
-        if symbol.is_none() {
-            self.paths[slot].queue.take_granted();
-        }
-        symbol.map(|symbol| QueuedSymbol { work, symbol, not_before, reason })
+        None
     }
 
     /// Takes back what waits in the path's queue beyond its first `keep` symbols.

@@ -206,7 +206,7 @@ impl Connection {
             let Pick { work, not_before, count, .. } = pick;
             if let Some(symbol) = self.take_for(now, work, slot, room.beside()) {
                 let left = count.saturating_sub(1);
-                self.paths[slot].queue.grant(Granted { work, left, not_before, reason });
+                self.paths[slot].queue.grant(Granted { left, reason });
                 picked = Picked::Now(QueuedSymbol { work, symbol, not_before, reason });
             }
         } else {
@@ -220,7 +220,7 @@ impl Connection {
         picked
     }
 
-    fn explain(&mut self, now: Time, slot: PathIndex, sent: &QueuedSymbol) {
+    pub(super) fn explain(&mut self, now: Time, slot: PathIndex, sent: &QueuedSymbol) {
         if self.observer.is_none() {
             return;
         }
@@ -235,7 +235,11 @@ impl Connection {
     }
 
     /// Appends a symbol to the packet, which then counts as sent. False if it does not fit.
-    fn write_symbol(&mut self, symbol: &OutgoingSymbol, packet: &mut PacketBuilder<'_>) -> bool {
+    pub(super) fn write_symbol(
+        &mut self,
+        symbol: &OutgoingSymbol,
+        packet: &mut PacketBuilder<'_>,
+    ) -> bool {
         let length = usize::from(symbol.length);
         // Without its length, a symbol is the packet's last frame.
         let least_room = SYMBOL_HEAD + length + LEAST_ROOM;

@@ -151,7 +151,7 @@ impl Connection {
 
     fn path_timers(&mut self, now: Time, slot: PathIndex) {
         if self.paths[slot].acks.due().is_some_and(|due| due <= now) {
-            self.route_ack(now, slot);
+            self.report(now, slot);
         }
         if self.paths[slot].queue.ripen(now) {
             self.changed();

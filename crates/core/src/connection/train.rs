@@ -4,15 +4,16 @@
 //! the mark, how many more the window and the pacer admit, and that no report or control frame is due, since
 //! sending makes none. So each further one only takes its symbol, and all are sealed at the end.
 
-use anabranch_policy::scheduler::{Pick, Work};
+use anabranch_policy::scheduler::{Pick, Reason, Work};
 use anabranch_types::Time;
 
 use super::Connection;
 use super::egress::Transmit;
 use super::packet::{Departed, PacketBuilder};
 use super::paths::PathIndex;
+use crate::coding::send::OutgoingSymbol;
 use crate::path::PathAddress;
-use crate::path::queue::Granted;
+use crate::path::queue::QueuedSymbol;
 
 impl Connection {
     /// Adds packets to the `first` in `buffer`, `most` in all, and seals the train.
@@ -24,16 +25,22 @@ impl Connection {
         most: usize,
     ) -> Transmit {
         let Departed { slot, len: segment, ecn, .. } = first;
-        let most = most.min(usize::try_from(self.keys.remaining()).unwrap_or(usize::MAX));
-        let mut left = self.paths[slot].admits(most.saturating_sub(1));
+        let sealable = usize::try_from(self.keys.remaining()).unwrap_or(usize::MAX);
+        let mut left = self.paths[slot].admits(most.min(sealable).saturating_sub(1));
+        if self.mtu_probe_due(now, slot).is_some() {
+            left = 0;
+        }
         let mut end = segment;
         while left > 0
-            && self.goes_on(now, slot)
             && let Some(room) = buffer.get_mut(end..end + segment)
         {
             let mut packet = PacketBuilder::new(now, slot, room, segment as u16);
             packet.in_train = true;
-            self.write_data(&mut packet);
+            if let Some((symbol, reason)) = self.next_granted(slot) {
+                self.write_granted(symbol, reason, &mut packet);
+            } else if self.has_more() {
+                self.write_data(&mut packet);
+            }
             if packet.is_empty() {
                 break;
             }
@@ -52,15 +59,13 @@ impl Connection {
         Transmit { socket, remote, ecn, len: end, segment, mtu_probe: false }
     }
 
-    /// Whether the next packet on the path can be another of symbols alone: nothing has to be done first that
-    /// the symbols sent may have brought up.
-    fn goes_on(&self, now: Time, slot: PathIndex) -> bool {
-        let flushes = self.streams.pending().bytes == 0 || self.symbol_credit() == 0;
-        !flushes && self.mtu_probe_due(now, slot).is_none()
+    /// Whether the open block goes on, so that there is nothing to be done before the scheduler is asked.
+    fn has_more(&self) -> bool {
+        !self.streams.is_idle() && self.symbol_credit() > 0
     }
 
-    /// Whether it makes no difference when the picked symbols are cut: all are of the open block, which they
-    /// neither fill nor empty the stream for, so that no policy is asked anything in between.
+    /// Whether it makes no difference when the picked symbols are cut: all are of the open block, they neither fill
+    /// it nor use up what waits or may be sent, and so no policy is asked anything in between.
     pub(super) fn can_grant(&self, pick: &Pick) -> bool {
         let Some(block) = self.send.open_block() else { return false };
         let pending = self.streams.pending();
@@ -73,14 +78,49 @@ impl Connection {
             && self.streams.least_symbol(block.class) == 0
             && block.sources.saturating_add(pick.count) < block.planned
             && self.symbol_credit() > count
+            && size <= u64::from(self.symbol_capacity())
+    }
+
+    /// The next symbol of what the scheduler gave the path for this train, and why it did.
+    #[inline]
+    fn next_granted(&mut self, slot: PathIndex) -> Option<(OutgoingSymbol, Reason)> {
+        let reason = self.paths[slot].queue.take_granted()?;
+        let class = self.send.open_block().map(|block| block.class);
+        let streams = &mut self.streams;
+        let cut = class
+            .and_then(|class| self.send.push(|id, buffer| streams.fill_symbol(class, id, buffer)));
+        let Some((symbol, _)) = cut else {
+            self.paths[slot].queue.end_grant();
+            return None;
+        };
+        self.was_drained = false;
+        Some((symbol, reason))
+    }
+
+    #[inline]
+    fn write_granted(
+        &mut self,
+        symbol: OutgoingSymbol,
+        reason: Reason,
+        packet: &mut PacketBuilder<'_>,
+    ) {
+        if !self.write_symbol(&symbol, packet) {
+            self.put_first(packet.slot, granted(symbol, reason));
+        } else if self.observer.is_some() {
+            self.explain(packet.now, packet.slot, &granted(symbol, reason));
+        }
     }
 
     /// The train has ended: what the scheduler gave the path beyond it waits in the path's queue.
     fn assign_granted(&mut self, now: Time, slot: PathIndex) {
-        let path = &mut self.paths[slot];
-        if let Some(Granted { work, left, not_before, reason }) = path.queue.take_granted() {
-            let pick = Pick { work, count: left, path: path.id, not_before };
-            self.assign(now, pick, reason);
+        while let Some((symbol, reason)) = self.next_granted(slot) {
+            self.send.enqueue(symbol.carried, slot.0);
+            self.paths[slot].queue.push(now, granted(symbol, reason));
+            self.changed();
         }
     }
+}
+
+fn granted(symbol: OutgoingSymbol, reason: Reason) -> QueuedSymbol {
+    QueuedSymbol { work: Work::Fresh, symbol, not_before: Time::ZERO, reason }
 }

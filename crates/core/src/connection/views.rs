@@ -76,9 +76,9 @@ impl Connection {
     fn ask_scheduler<R>(
         &mut self,
         now: Time,
+        fresh: FreshView,
         ask: impl FnOnce(&mut dyn Scheduler, &SchedulerView<'_>) -> R,
     ) -> R {
-        let fresh = self.fresh();
         let max_symbol_size = self.symbol_capacity();
         let Connection { paths, send, streams, policies, .. } = self;
         let loss = policies.estimator.aggregate();
@@ -96,22 +96,26 @@ impl Connection {
 
     /// Asks the scheduler what `slot` sends; picks are left in the scratch space.
     pub(super) fn pull(&mut self, now: Time, slot: PathIndex) -> Pull {
-        self.watch_credit(now);
+        let fresh = self.watch_credit(now);
         self.refresh_views(now);
         let path = self.paths[slot].id;
         let mut picks = core::mem::take(&mut self.scratch.picks);
         picks.clear();
-        let answer =
-            self.ask_scheduler(now, |scheduler, view| scheduler.pull(path, view, &mut picks));
+        let answer = self
+            .ask_scheduler(now, fresh, |scheduler, view| scheduler.pull(path, view, &mut picks));
         self.scratch.picks = picks;
         answer
     }
 
-    /// Tells the scheduler, once an episode, that a path has room and only credit is missing.
-    fn watch_credit(&mut self, now: Time) {
-        if self.attention.lacks_credit(&self.fresh()) {
-            self.tell_scheduler(now, [SchedulerEvent::ReceiverLimited]);
+    /// What new data there is. Tells the scheduler, once an episode, that a path has room and only credit is
+    /// missing.
+    fn watch_credit(&mut self, now: Time) -> FreshView {
+        let fresh = self.fresh();
+        if !self.attention.lacks_credit(&fresh) {
+            return fresh;
         }
+        self.tell_scheduler(now, [SchedulerEvent::ReceiverLimited]);
+        self.fresh()
     }
 
     /// Tells the scheduler of events, in order, and carries out what it answers.
@@ -128,7 +132,8 @@ impl Connection {
                 self.refresh_views(now);
             }
             actions.clear();
-            self.ask_scheduler(now, |scheduler, view| {
+            let fresh = self.fresh();
+            self.ask_scheduler(now, fresh, |scheduler, view| {
                 scheduler.on_event(event, view, &mut actions);
             });
             up_to_date = actions.is_empty();

@@ -15,6 +15,8 @@ pub struct Pacer {
     credit: u64,
     /// Credit is accounted up to here.
     updated: Time,
+    /// When it was accounted at the present rate: at the same moment there is nothing to add.
+    refilled: Option<Time>,
 }
 
 impl Pacer {
@@ -23,6 +25,7 @@ impl Pacer {
         if self.rate != rate {
             self.refill(now, packet);
             self.rate = rate;
+            self.refilled = None;
         }
     }
 
@@ -63,7 +66,10 @@ impl Pacer {
 
     /// A packet of `bytes` left.
     pub fn on_sent(&mut self, now: Time, bytes: u64, packet: u64) {
-        self.refill(now, packet);
+        if self.refilled != Some(now) {
+            self.refill(now, packet);
+            self.refilled = Some(now);
+        }
         self.credit = self.credit.saturating_sub(bytes);
     }
 }

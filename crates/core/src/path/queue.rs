@@ -16,14 +16,12 @@ pub(crate) struct QueuedSymbol {
     pub(crate) reason: &'static str,
 }
 
-/// Work that the scheduler gave a path at once and that leaves at once: it is taken symbol by symbol as the
-/// train is built, which spares these the queue.
+/// New symbols that the scheduler gave a path at once and that leave at once: they are cut one by one as the
+/// train is built, which spares them the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Granted {
-    pub(crate) work: Work,
-    /// Symbols not taken yet.
+    /// Symbols not cut yet.
     pub(crate) left: u16,
-    pub(crate) not_before: Time,
     pub(crate) reason: &'static str,
 }
 
@@ -86,21 +84,26 @@ impl PathQueue {
         self.ripe.pop_front()
     }
 
-    /// Work that leaves in this train, after all that is ripe.
+    /// New symbols leave in this train, after all that is ripe.
     pub(crate) fn grant(&mut self, granted: Granted) {
         self.granted = Some(granted).filter(|granted| granted.left > 0);
     }
 
-    /// What the next symbol is to be taken of.
-    pub(crate) fn next_granted(&mut self) -> Option<Granted> {
-        let granted = self.granted?;
-        self.grant(Granted { left: granted.left - 1, ..granted });
-        Some(granted)
+    /// Takes one of the symbols granted, of which the reason is returned.
+    #[inline]
+    pub(crate) fn take_granted(&mut self) -> Option<&'static str> {
+        let granted = self.granted.as_mut()?;
+        let reason = granted.reason;
+        granted.left -= 1;
+        if granted.left == 0 {
+            self.granted = None;
+        }
+        Some(reason)
     }
 
-    /// Takes what is left of the work given.
-    pub(crate) fn take_granted(&mut self) -> Option<Granted> {
-        self.granted.take()
+    /// No more symbols can be cut.
+    pub(crate) fn end_grant(&mut self) {
+        self.granted = None;
     }
 
     /// Puts a symbol before all others.

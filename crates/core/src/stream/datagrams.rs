@@ -23,6 +23,10 @@ impl DatagramQueue {
         self.lengths.is_empty()
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.lengths.len()
+    }
+
     /// Bytes that the queue counts for: lengths and costs.
     pub(super) fn cost(&self) -> usize {
         self.bytes.len() + self.lengths.len() * ENTRY_COST

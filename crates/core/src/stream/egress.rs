@@ -67,6 +67,13 @@ impl ClassQueue {
         }
     }
 
+    /// Not 0 if something can be sent, with or without the connection's credit.
+    #[inline]
+    fn waiting(&self, has_credit: bool) -> u64 {
+        let data = if has_credit { self.data } else { 0 };
+        data | self.lone_fins | self.returned.cost() | self.datagrams.len() as u64
+    }
+
     fn sendable(&self, credit: u64) -> u64 {
         let returned = self.returned.cost();
         returned + self.data.min(credit) + self.lone_fins + self.datagrams.cost() as u64
@@ -86,6 +93,14 @@ impl Streams {
         }
         let blocked = if self.unsent > 0 { Blocked::FlowControl } else { Blocked::Application };
         Pending { class: None, bytes: 0, more: false, blocked: Some(blocked) }
+    }
+
+    /// Whether there is nothing that could be put into symbols now.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        let has_credit = self.sent < self.sent_limit;
+        let waiting = self.classes.iter().map(|queue| queue.waiting(has_credit));
+        waiting.fold(0, |all, waiting| all | waiting) == 0
     }
 
     /// Bytes of streams of `class` that the peer's credit admits beyond those sent: the connection's, and
@@ -118,10 +133,12 @@ impl Streams {
         let mut writer = Writer::new(buffer);
         self.fill_returned(class, symbol, &mut writer);
         let queue = &mut self.classes[class as usize];
-        let datagrams_first = queue.datagrams_first;
-        if !queue.datagrams.is_empty() {
-            queue.datagrams_first = !datagrams_first;
+        if queue.datagrams.is_empty() {
+            self.fill_streams(class, symbol, &mut writer);
+            return writer.position();
         }
+        let datagrams_first = queue.datagrams_first;
+        queue.datagrams_first = !datagrams_first;
         if datagrams_first {
             self.fill_datagrams(class, &mut writer);
         }
@@ -174,22 +191,34 @@ impl Streams {
 
     fn fill_streams(&mut self, class: TrafficClass, symbol: SymbolId, writer: &mut Writer<'_>) {
         for _ in 0..self.classes[class as usize].turns.len() {
-            let Some(id) = self.classes[class as usize].turns.pop_front() else { break };
-            if !self.fill_stream(id, symbol, writer) {
-                self.classes[class as usize].turns.push_front(id);
+            let Some(id) = self.classes[class as usize].turns.front().copied() else { break };
+            if !self.fill_stream(class, id, symbol, writer) {
                 break;
             }
         }
     }
 
-    /// At a stream's turn, writes one frame of it, as long as may be, if it has anything. False if there
+    /// Writes one frame, as long as may be, of the stream whose turn it is, if it has anything. False if there
     /// is no space: the turn is still to come.
-    fn fill_stream(&mut self, id: StreamId, symbol: SymbolId, writer: &mut Writer<'_>) -> bool {
-        let Some(stream) = self.streams.get_mut(&id) else { return true };
+    #[inline]
+    fn fill_stream(
+        &mut self,
+        class: TrafficClass,
+        id: StreamId,
+        symbol: SymbolId,
+        writer: &mut Writer<'_>,
+    ) -> bool {
+        let turns = &mut self.classes[class as usize].turns;
+        let Some(stream) = self.streams.get_mut(&id) else {
+            turns.pop_front();
+            return true;
+        };
         let send = &mut stream.send;
         let sendable = send.sendable();
+        debug_assert_eq!(sendable, send.counted);
         let length = sendable.data.min(self.sent_limit.saturating_sub(self.sent));
         if length == 0 && !sendable.lone_fin {
+            turns.pop_front();
             send.queued = false;
             count(&mut self.classes, id, send);
             return true;
@@ -211,12 +240,23 @@ impl Streams {
         }
         self.sent += piece;
         self.unsent -= piece;
-        send.fin_sent |= fin;
-        send.queued = false;
-        count(&mut self.classes, id, send);
+        if fin || sendable.data == piece {
+            turns.pop_front();
+            send.fin_sent |= fin;
+            send.queued = false;
+            count(&mut self.classes, id, send);
+        } else {
+            // It has more: that much less of it, and its next turn after the others'.
+            send.counted.data -= piece;
+            let queue = &mut self.classes[class as usize];
+            queue.data -= piece;
+            if queue.turns.len() > 1 {
+                queue.turns.rotate_left(1);
+            }
+        }
         if send.wants_space && send.space(self.limits.send_buffer) * 2 >= self.limits.send_buffer {
             send.wants_space = false;
-            self.notify(id, EventSet::WRITABLE);
+            stream.notify(id, EventSet::WRITABLE, &mut self.eventful);
         }
         if fin {
             self.ends.insert((self.end_symbol(id, symbol), id));

@@ -37,7 +37,9 @@ impl Streams {
         fin: bool,
         data: &[u8],
     ) -> Result<(), Violation> {
-        self.admit(id)?;
+        if !self.streams.contains_key(&id) {
+            self.admit(id)?;
+        }
         // A closed stream has all its bytes: this is a copy.
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
         let receive = &mut stream.receive;

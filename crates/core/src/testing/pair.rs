@@ -247,7 +247,9 @@ impl<N: Network> Pair<N> {
     /// One endpoint sends a train of at most so many datagrams; returns how many.
     fn send_train(&mut self, side: usize, room: usize) -> usize {
         let most = self.train.min(room);
-        self.batch.resize(most * ROOM, 0);
+        if self.batch.len() < most * ROOM {
+            self.batch.resize(most * ROOM, 0);
+        }
         let mut batch = core::mem::take(&mut self.batch);
         let before = (self.meter)();
         let end = &mut self.ends[side].endpoint;
@@ -279,7 +281,12 @@ impl<N: Network> Pair<N> {
         room.extend_from_slice(payload);
         let (to, from) = (1 - side, self.network.source(side, path));
         let at = self.flying.partition_point(|earlier| earlier.arrives <= arrives);
-        self.flying.insert(at, Flying { arrives, to, path, from, ecn, room });
+        let datagram = Flying { arrives, to, path, from, ecn, room };
+        if at == self.flying.len() {
+            self.flying.push_back(datagram);
+        } else {
+            self.flying.insert(at, datagram);
+        }
     }
 
     /// Both applications hear what is new.

@@ -102,6 +102,7 @@ impl<'a> Frames<'a> {
 impl<'a> Iterator for Frames<'a> {
     type Item = Result<Frame<'a>, WireError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.reader.is_empty() {
             return None;
@@ -124,13 +125,21 @@ pub(super) fn skip_padding(reader: &mut Reader<'_>) -> usize {
     }
 }
 
+#[inline]
 fn decode<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, WireError> {
-    let frame = match reader.u8()? {
+    match reader.u8()? {
+        // What most packets consist of.
+        kind::SYMBOL_TO_END => SourceFrame::decode(reader, true).map(Frame::Symbol),
+        kind => decode_other(kind, reader),
+    }
+}
+
+fn decode_other<'a>(kind: u8, reader: &mut Reader<'a>) -> Result<Frame<'a>, WireError> {
+    let frame = match kind {
         kind::PADDING => Frame::Padding { length: skip_padding(reader) },
         kind::ACK => Frame::Ack(AckFrame::decode(reader)?),
         kind::RANK => Frame::Rank(RankFrame::decode(reader)?),
         kind::SYMBOL => Frame::Symbol(SourceFrame::decode(reader, false)?),
-        kind::SYMBOL_TO_END => Frame::Symbol(SourceFrame::decode(reader, true)?),
         kind::REPAIR => Frame::Repair(RepairFrame::decode(reader, false)?),
         kind::REPAIR_TO_END => Frame::Repair(RepairFrame::decode(reader, true)?),
         kind::CLOSE => Frame::Close(CloseFrame::decode(reader)?),

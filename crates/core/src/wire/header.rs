@@ -136,6 +136,10 @@ pub const fn expand_path(truncated: u8, expected: u32) -> u32 {
 /// two equally near, the upper.
 const fn nearest(truncated: u64, expected: u64, bits: u32, max: u64) -> u64 {
     let span = 1_u64 << bits;
+    if truncated == expected & (span - 1) && expected <= max {
+        // Mostly it is the one expected.
+        return expected;
+    }
     let half = span / 2;
     let expected = if expected > max { max } else { expected };
     let candidate = expected & !(span - 1) | truncated;

@@ -161,6 +161,7 @@ impl<'a> RepairFrame<'a> {
     }
 }
 
+#[inline]
 fn ids(reader: &mut Reader<'_>) -> Result<(SymbolId, SymbolId), WireError> {
     let symbol = reader.varint()?;
     let floor = symbol.checked_sub(reader.varint()?).ok_or(WireError::Value("symbol floor"))?;
@@ -235,6 +236,7 @@ pub const fn stream_data_room(stream: StreamId, offset: u64, space: usize) -> Op
 }
 
 /// Writes what stands before the `length` data bytes of a STREAM frame.
+#[inline]
 pub fn encode_stream_head(
     stream: StreamId,
     offset: u64,
@@ -279,6 +281,7 @@ impl<'a> SymbolFrames<'a> {
 impl<'a> Iterator for SymbolFrames<'a> {
     type Item = Result<SymbolFrame<'a>, WireError>;
 
+    #[inline(always)] // once for each symbol
     fn next(&mut self) -> Option<Self::Item> {
         let frame = decode(&mut self.reader).transpose()?;
         if frame.is_err() {
@@ -288,6 +291,7 @@ impl<'a> Iterator for SymbolFrames<'a> {
     }
 }
 
+#[inline(always)] // once for each symbol
 fn decode<'a>(reader: &mut Reader<'a>) -> Result<Option<SymbolFrame<'a>>, WireError> {
     while !reader.is_empty() {
         let frame = match reader.u8()? {
@@ -305,6 +309,7 @@ fn decode<'a>(reader: &mut Reader<'a>) -> Result<Option<SymbolFrame<'a>>, WireEr
     Ok(None)
 }
 
+#[inline(always)] // once for each symbol
 fn stream<'a>(reader: &mut Reader<'a>, fin: bool) -> Result<SymbolFrame<'a>, WireError> {
     let stream = StreamId(reader.varint()?);
     let offset = reader.varint()?;

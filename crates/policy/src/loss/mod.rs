@@ -100,6 +100,13 @@ pub trait LossEstimator: Debug + Send {
     /// Some packets' fate became known.
     fn on_resolved(&mut self, event: &Resolved);
 
+    /// The same of `count` packets with one fate, one after the other.
+    fn on_resolved_run(&mut self, event: &Resolved, count: u32) {
+        for _ in 0..count {
+            self.on_resolved(event);
+        }
+    }
+
     /// Every packet of the block's first transmission (sources and proactive repairs) is resolved.
     fn on_block_resolved(&mut self, _block: BlockId) {}
 

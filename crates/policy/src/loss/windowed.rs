@@ -67,16 +67,26 @@ struct Track {
 }
 
 impl Track {
-    fn add(&mut self, event: &Resolved, half_life: impl FnOnce() -> Duration, prior: f64) {
+    /// Counts `times` events that are alike.
+    fn add(
+        &mut self,
+        event: &Resolved,
+        times: u32,
+        half_life: impl FnOnce() -> Duration,
+        prior: f64,
+    ) {
         // One acknowledgement resolves many packets at once: only the first of them sees time pass.
         if event.now > self.last {
             self.forget(event.now.since(self.last), half_life());
             self.last = event.now;
         }
         self.prior.get_or_insert(prior);
-        self.acked += f64::from(event.acked);
-        self.lost += f64::from(event.lost);
-        self.observe(event);
+        let (acked, lost) = (f64::from(event.acked), f64::from(event.lost));
+        for _ in 0..times {
+            self.acked += acked;
+            self.lost += lost;
+            self.observe(event);
+        }
     }
 
     /// Weighs what was counted by half for every half-life that passed.
@@ -91,6 +101,7 @@ impl Track {
     }
 
     /// Closes an observation after a round trip or a batch of packets, whichever is later to fill.
+    #[inline]
     fn observe(&mut self, event: &Resolved) {
         if self.batch == (0, 0) {
             self.batch_at = event.now;
@@ -126,12 +137,16 @@ impl Track {
 
 impl LossEstimator for Windowed {
     fn on_resolved(&mut self, event: &Resolved) {
+        self.on_resolved_run(event, 1);
+    }
+
+    fn on_resolved_run(&mut self, event: &Resolved, count: u32) {
         if event.queue > self.queue && event.queue > event.srtt / 4 {
             return;
         }
         let half_life = || self.half_life.max(event.srtt.saturating_mul(self.rtts));
-        self.paths.entry(event.path).add(event, half_life, self.prior);
-        self.aggregate.add(event, half_life, self.prior);
+        self.paths.entry(event.path).add(event, count, half_life, self.prior);
+        self.aggregate.add(event, count, half_life, self.prior);
     }
 
     fn path(&self, path: PathId) -> LossView {

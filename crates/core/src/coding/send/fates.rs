@@ -18,16 +18,15 @@ impl SendBlocks {
         };
         let Some(state) = block.state(symbol) else { return };
         let fresh = state.carried == 0;
-        let waited = state.waits();
         // One that was taken before its arrival became known brings no news any more.
         if state.copies == 0 && !state.received {
             view.in_flight += 1;
+            view.queued -= u16::from(state.waits());
         }
         state.copies = state.copies.saturating_add(1);
         state.carried |= 1 << slot;
         state.on |= 1 << slot;
         state.last = slot;
-        view.queued -= u16::from(waited && !state.waits());
         view.carried_on |= 1 << slot;
         view.in_flight_on[usize::from(slot) % MAX_PATHS] += 1;
         if fresh && matches!(symbol, Symbol::Source(_)) {
@@ -96,6 +95,7 @@ impl SendBlocks {
         self.mark_received(index, symbol, due);
     }
 
+    #[inline(always)] // once for each packet, by way of `on_resolved`
     fn mark_received(&mut self, index: usize, symbol: Symbol, due: bool) {
         let view = &mut self.views[index];
         let block = &mut self.blocks[index];

@@ -14,8 +14,9 @@ impl SendBlocks {
 
     /// A symbol leaves the queue of the path in `slot`, to be sent; `None` if nobody needs it any more.
     pub fn dequeue(&mut self, carried: Carried, slot: u8) -> Option<OutgoingSymbol> {
-        self.requeue(carried, slot, |state, bit| state.queued &= !bit);
-        self.again(carried)
+        let (index, symbol) = self.requeue(carried, slot, |state, bit| state.queued &= !bit)?;
+        let needed = !self.blocks[index].state(symbol)?.received;
+        needed.then(|| self.outgoing(index, symbol))
     }
 
     /// A symbol is taken back from the queue of the path in `slot`: it is due again, unless it has arrived,
@@ -40,10 +41,17 @@ impl SendBlocks {
         }
     }
 
-    fn requeue(&mut self, carried: Carried, slot: u8, change: impl FnOnce(&mut SymbolState, u16)) {
-        let Some((index, symbol)) = self.locate(carried) else { return };
+    /// Changes in whose queues a symbol waits; returns where it is.
+    #[inline]
+    fn requeue(
+        &mut self,
+        carried: Carried,
+        slot: u8,
+        change: impl FnOnce(&mut SymbolState, u16),
+    ) -> Option<(usize, Symbol)> {
+        let (index, symbol) = self.locate(carried)?;
         let view = &mut self.views[index];
-        let Some(state) = self.blocks[index].state(symbol) else { return };
+        let state = self.blocks[index].state(symbol)?;
         let bit = 1 << slot;
         let before = (state.waits(), state.queued & bit != 0);
         change(state, bit);
@@ -51,6 +59,7 @@ impl SendBlocks {
         view.queued = view.queued + u16::from(after.0) - u16::from(before.0);
         let on_path = &mut view.queued_on[usize::from(slot) % MAX_PATHS];
         *on_path = *on_path + u16::from(after.1) - u16::from(before.1);
+        Some((index, symbol))
     }
 
     /// Another path takes the slot: what the last one did there is not its doing.
