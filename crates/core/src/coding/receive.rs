@@ -4,13 +4,14 @@
 use std::collections::VecDeque;
 
 use anabranch_policy::code::{
-    CodeLimits, Coverage, Decoder, ErasureCode, HeldRepair, HeldSource, SlidingDecoder, Workspace,
+    CodeLimits, Coverage, Decoder, ErasureCode, SlidingDecoder, Workspace,
 };
 use anabranch_policy::view::SymbolId;
 
 use super::pool::Pool;
-use super::{MAX_BLOCK, USUAL_BLOCK, most_sources};
+use super::{MAX_BLOCK, most_sources};
 
+mod groups;
 mod sliding;
 
 /// The peer broke a rule of coding; closes the connection with code `CODING`.
@@ -331,66 +332,6 @@ impl ReceiveBlocks {
         Some(offset)
     }
 
-    fn group_of(&self, id: u64) -> Option<usize> {
-        let after = self.groups.partition_point(|group| group.coverage.first.0 <= id);
-        let index = after.checked_sub(1)?;
-        (id < self.groups[index].coverage.end()).then_some(index)
-    }
-
-    /// The group with exactly this coverage, made if need be; `None` if nothing of it is missing.
-    fn group_for(
-        &mut self,
-        coverage: Coverage,
-        length: u16,
-    ) -> Result<Option<usize>, CodingViolation> {
-        let first = coverage.first.0;
-        let at = self.groups.partition_point(|group| group.coverage.first.0 < first);
-        if let Some(group) = self.groups.get(at)
-            && group.coverage == coverage
-        {
-            return if group.length == length {
-                Ok(Some(at))
-            } else {
-                Err(CodingViolation::Length)
-            };
-        }
-        let end = first + u64::from(coverage.count);
-        let overlaps_next = self.groups.get(at).is_some_and(|g| g.coverage.first.0 < end);
-        let overlaps_previous = at > 0 && self.groups[at - 1].coverage.end() > first;
-        // Part of it lies below the floor: its bytes are forgotten, so it cannot be decoded here.
-        if overlaps_next || overlaps_previous || first < self.base {
-            return Err(CodingViolation::Coverage);
-        }
-        self.reach(end - 1);
-        let held = (first..end).filter(|id| !self.is_missing(*id)).count() as u16;
-        if held == coverage.count {
-            return Ok(None);
-        }
-        // A block decoded earlier may be asked for again only if it was complete; mixed states of
-        // forgotten and missing bytes cannot be decoded.
-        if (first..end).any(|id| self.is_done(id)) {
-            return Err(CodingViolation::Coverage);
-        }
-        let follower = self.follow(coverage);
-        let missing = coverage.count - held;
-        self.groups.insert(at, Group { coverage, missing, length, follower });
-        Ok(Some(at))
-    }
-
-    /// A decoder that knows which sources are held.
-    fn follow(&mut self, coverage: Coverage) -> Follower {
-        let spare = self.spare.pop();
-        let mut follower =
-            spare.unwrap_or_else(|| Follower { decoder: self.code.decoder(), repairs: Vec::new() });
-        follower.decoder.begin(coverage.count);
-        for index in 0..coverage.count {
-            if !self.is_missing(coverage.first.0 + u64::from(index)) {
-                follower.decoder.source(index);
-            }
-        }
-        follower
-    }
-
     fn slot(&self, id: u64) -> Option<&Slot> {
         self.slots.get(usize::try_from(id.checked_sub(self.base)?).ok()?)
     }
@@ -401,94 +342,6 @@ impl ReceiveBlocks {
 
     fn is_done(&self, id: u64) -> bool {
         matches!(self.slot(id), Some(Slot::Done))
-    }
-
-    fn try_decode(&mut self, index: usize, deliver: &mut dyn FnMut(&[u8])) {
-        let group = &self.groups[index];
-        let ready = group.missing == 0
-            || (group.follower.decoder.deficit() == 0 && self.decode(index, deliver));
-        if !ready {
-            return;
-        }
-        let Group { coverage, mut follower, .. } = self.groups.remove(index);
-        for (_, bytes) in follower.repairs.drain(..) {
-            self.pool.put(bytes);
-        }
-        // Else every recycled block would in time have the capacity of the largest.
-        follower.repairs.shrink_to(SPARE_REPAIRS);
-        self.spare.push(follower);
-        self.note_recovered(coverage);
-        for id in coverage.first.0..coverage.end() {
-            let Some(offset) = self.reach(id) else { continue };
-            if let Slot::Held(bytes, _) = core::mem::replace(&mut self.slots[offset], Slot::Done) {
-                self.pool.put(bytes);
-            }
-        }
-    }
-
-    /// The sender is told of the block, lest it go on sending repairs.
-    fn note_recovered(&mut self, coverage: Coverage) {
-        if self.limits.any_symbols_suffice || coverage.end() <= self.first_missing {
-            return;
-        }
-        self.recovered.retain(|other| *other != coverage);
-        if self.recovered.len() >= MAX_RECOVERED {
-            self.recovered.remove(0);
-        }
-        self.recovered.push(coverage);
-    }
-
-    /// Decodes a group that may have enough symbols. False if they turn out not to suffice, or contradict
-    /// each other (possible only with a peer that does not follow the code): it then waits for more.
-    fn decode(&mut self, index: usize, deliver: &mut dyn FnMut(&[u8])) -> bool {
-        // Long lists of symbols would take longer to clear than a short block to decode.
-        let symbols = usize::from(self.groups[index].coverage.count + self.limits.surplus);
-        if symbols <= USUAL_BLOCK {
-            self.decode_up_to::<USUAL_BLOCK>(index, deliver)
-        } else {
-            self.decode_up_to::<MAX_BLOCK>(index, deliver)
-        }
-    }
-
-    fn decode_up_to<const MAX: usize>(
-        &mut self,
-        index: usize,
-        deliver: &mut dyn FnMut(&[u8]),
-    ) -> bool {
-        let Group { coverage, length, follower, .. } = &mut self.groups[index];
-        let length = usize::from(*length);
-        let offset = (coverage.first.0 - self.base) as usize;
-        let mut known = [HeldSource::default(); MAX];
-        let mut known_count = 0;
-        let slots = self.slots.iter().skip(offset).take(usize::from(coverage.count));
-        for (i, slot) in slots.enumerate() {
-            if let Slot::Held(bytes, len) = slot
-                && let Some(entry) = known.get_mut(known_count)
-            {
-                // A source longer than the repairs contradicts them; cut, it at least cannot do harm.
-                let len = usize::from(*len).min(length);
-                *entry = HeldSource { index: i as u16, bytes: &bytes[..len] };
-                known_count += 1;
-            }
-        }
-        let mut repairs = [HeldRepair::default(); MAX];
-        let mut repair_count = 0;
-        for ((key, bytes), entry) in follower.repairs.iter().zip(repairs.iter_mut()) {
-            *entry = HeldRepair { key: *key, bytes: &bytes[..length] };
-            repair_count += 1;
-        }
-        let mut recovered = 0;
-        let result = follower.decoder.recover(
-            &known[..known_count],
-            &repairs[..repair_count],
-            &mut self.work,
-            &mut |_, bytes| {
-                recovered += 1;
-                deliver(bytes);
-            },
-        );
-        self.decoded += recovered;
-        result.is_ok()
     }
 
     fn advance(&mut self) {

@@ -74,6 +74,16 @@ impl ClassQueue {
         data | self.lone_fins | self.returned.cost() | self.datagrams.len() as u64
     }
 
+    /// The stream whose turn it was has `piece` bytes less, and more left: its next turn is after the others'.
+    fn goes_on(&mut self, send: &mut SendSide, piece: u64) {
+        send.counted.data -= piece;
+        debug_assert_eq!(send.counted, send.sendable());
+        self.data -= piece;
+        if self.turns.len() > 1 {
+            self.turns.rotate_left(1);
+        }
+    }
+
     fn sendable(&self, credit: u64) -> u64 {
         let returned = self.returned.cost();
         returned + self.data.min(credit) + self.lone_fins + self.datagrams.cost() as u64
@@ -215,7 +225,6 @@ impl Streams {
         };
         let send = &mut stream.send;
         let sendable = send.sendable();
-        debug_assert_eq!(sendable, send.counted);
         let length = sendable.data.min(self.sent_limit.saturating_sub(self.sent));
         if length == 0 && !sendable.lone_fin {
             turns.pop_front();
@@ -246,13 +255,7 @@ impl Streams {
             send.queued = false;
             count(&mut self.classes, id, send);
         } else {
-            // It has more: that much less of it, and its next turn after the others'.
-            send.counted.data -= piece;
-            let queue = &mut self.classes[class as usize];
-            queue.data -= piece;
-            if queue.turns.len() > 1 {
-                queue.turns.rotate_left(1);
-            }
+            self.classes[class as usize].goes_on(send, piece);
         }
         if send.wants_space && send.space(self.limits.send_buffer) * 2 >= self.limits.send_buffer {
             send.wants_space = false;
