@@ -137,7 +137,8 @@ pub struct PathView {
     pub ssthresh: u64,
     /// Bytes sent, neither acknowledged nor declared lost.
     pub bytes_in_flight: u64,
-    /// Bytes assigned to this path and not sent yet, in full packets, whether ripe or not.
+    /// Bytes that what is assigned to this path and has not left takes on the wire, each symbol in a packet of its
+    /// own, whether ripe or not.
     pub bytes_queued: u64,
     /// Size of a full packet, bytes.
     pub packet_size: u64,

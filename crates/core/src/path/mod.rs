@@ -358,7 +358,7 @@ impl Path {
             cwnd: self.congestion.cwnd(),
             ssthresh: self.congestion.ssthresh(),
             bytes_in_flight: self.sent.bytes_in_flight,
-            bytes_queued: self.queue.len() as u64 * self.packet_size,
+            bytes_queued: self.queue.bytes(),
             packet_size: self.packet_size,
             ready: self.ready(now),
             next_send: self.pacer.next_send(self.packet_size),

@@ -5,7 +5,10 @@ use std::collections::VecDeque;
 use anabranch_policy::scheduler::Work;
 use anabranch_types::Time;
 
+use super::UDP_OVERHEAD;
 use crate::coding::send::OutgoingSymbol;
+use crate::wire::REPAIR_OVERHEAD;
+use crate::wire::header::DATA_OVERHEAD;
 
 /// A symbol assigned to a path.
 #[derive(Clone, Copy, Debug)]
@@ -33,12 +36,24 @@ pub(crate) struct PathQueue {
     waiting: VecDeque<QueuedSymbol>,
     /// What comes after all that is ripe. None but while a train is built.
     granted: Option<Granted>,
+    /// What is ripe or waits takes so many bytes on the wire.
+    bytes: u64,
+}
+
+/// Bytes on the wire of a symbol in a packet of its own.
+fn wire_bytes(queued: &QueuedSymbol) -> u64 {
+    let overhead = (DATA_OVERHEAD + REPAIR_OVERHEAD) as u64 + UDP_OVERHEAD;
+    overhead + u64::from(queued.symbol.length)
 }
 
 impl PathQueue {
     pub(crate) fn len(&self) -> usize {
-        let granted = self.granted.map_or(0, |granted| granted.left.into());
-        self.ripe.len() + self.waiting.len() + granted
+        self.ripe.len() + self.waiting.len()
+    }
+
+    /// Bytes that what is queued takes on the wire, each symbol in a packet of its own.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     pub(crate) fn is_ripe(&self) -> bool {
@@ -56,6 +71,7 @@ impl PathQueue {
     }
 
     pub(crate) fn push(&mut self, now: Time, assigned: QueuedSymbol) {
+        self.bytes += wire_bytes(&assigned);
         if assigned.not_before <= now {
             self.ripe.push_back(assigned);
             return;
@@ -76,12 +92,19 @@ impl PathQueue {
     }
 
     pub(crate) fn pop_back(&mut self) -> Option<QueuedSymbol> {
-        self.waiting.pop_back().or_else(|| self.ripe.pop_back())
+        let last = self.waiting.pop_back().or_else(|| self.ripe.pop_back());
+        self.left(last)
     }
 
     /// Takes the first symbol that may leave.
     pub(crate) fn pop_front(&mut self) -> Option<QueuedSymbol> {
-        self.ripe.pop_front()
+        let first = self.ripe.pop_front();
+        self.left(first)
+    }
+
+    fn left(&mut self, queued: Option<QueuedSymbol>) -> Option<QueuedSymbol> {
+        self.bytes -= queued.as_ref().map_or(0, wire_bytes);
+        queued
     }
 
     /// New symbols leave in this train, after all that is ripe.
@@ -108,6 +131,42 @@ impl PathQueue {
 
     /// Puts a symbol before all others.
     pub(crate) fn push_front(&mut self, queued: QueuedSymbol) {
+        self.bytes += wire_bytes(&queued);
         self.ripe.push_front(queued);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::path::sent::Carried;
+    use anabranch_policy::code::Coverage;
+    use anabranch_policy::view::{BlockId, SymbolId};
+
+    fn symbol(length: u16, not_before: u64) -> QueuedSymbol {
+        let carried = Carried::Source(BlockId(0), SymbolId(0));
+        let coverage = Coverage { first: SymbolId(0), count: 1 };
+        let symbol = OutgoingSymbol { carried, coverage, length };
+        let not_before = Time::from_millis(not_before);
+        QueuedSymbol { work: Work::Fresh, symbol, not_before, reason: "" }
+    }
+
+    #[test]
+    fn short_symbols_count_for_what_they_take() {
+        let empty = wire_bytes(&symbol(0, 0));
+        let mut queue = PathQueue::default();
+        for (length, not_before) in [(1000, 0), (10, 0), (300, 7), (20, 3)] {
+            queue.push(Time::from_millis(1), symbol(length, not_before));
+        }
+        assert_eq!(queue.bytes(), 4 * empty + 1330);
+        let first = queue.pop_front().unwrap();
+        assert_eq!(queue.bytes(), 3 * empty + 330);
+        queue.push_front(first);
+        queue.ripen(Time::from_millis(3));
+        assert_eq!(queue.bytes(), 4 * empty + 1330);
+        assert_eq!(queue.pop_back().map(|last| last.symbol.length), Some(300));
+        assert_eq!(queue.bytes(), 3 * empty + 1030);
+        while queue.pop_front().is_some() {}
+        assert_eq!((queue.bytes(), queue.pop_back().is_none()), (0, true));
     }
 }
