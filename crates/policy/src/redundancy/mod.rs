@@ -85,7 +85,8 @@ pub trait RedundancyPolicy: Debug + Send {
     /// that `hypothetical[i]` more were handed to the path in slot i. The core adds the answer to
     /// `block.due`. 0 when the block is expected to be recovered. A question only: asking changes
     /// nothing, so that schedulers may ask about allocations they do not make. Asked on losses and
-    /// acknowledgements of the block, and when it closes (an open block cannot be repaired yet).
+    /// acknowledgements of a closed block (an open one cannot be repaired yet), and when one closes before
+    /// it is full: none of its packets need be in flight then that would bring such an event.
     fn still_needed(
         &self,
         block: &BlockView,
