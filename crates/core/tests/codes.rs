@@ -76,6 +76,23 @@ fn sliding_repairs_do_not_wait_for_the_block() {
     assert!(receiver.decoded > 0);
 }
 
+/// Every symbol of a slow writer is the last for the moment.
+#[test]
+fn a_slow_writer_gets_sliding_repairs_at_their_rate() {
+    let axes = [
+        (Axis::Code, "sliding-window"),
+        (Axis::Redundancy, "sliding:every=10,reach=64,sources=64"),
+    ];
+    let mut pair = Pair::new(&profile(&axes), 1, network(0.0));
+    for _ in 0..200 {
+        pair.ends[0].unwritten += 500;
+        (0..40).for_each(|_| pair.round(Duration::from_millis(1)));
+    }
+    assert_eq!(pair.ends[1].read, 200 * 500);
+    let sent = pair.ends[0].connection().unwrap().stats().sent;
+    assert!((sent.sources / 10..=sent.sources / 10 + 1).contains(&sent.repairs), "{sent:?}");
+}
+
 /// The sender's code is what counts, and each side may have another.
 #[test]
 fn sides_may_differ_in_their_codes() {

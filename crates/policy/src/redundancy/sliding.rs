@@ -27,6 +27,8 @@ pub struct Sliding {
     sources: u16,
     symbol: u16,
     together: u16,
+    /// Symbols since the last repair; less than none where the last symbols of the data got theirs early.
+    since: i32,
 }
 
 /// Makes it from its options.
@@ -37,6 +39,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyE
         sources: options.integer("sources", 1..=255)? as u16,
         symbol: options.integer("symbol", 64..=65535)? as u16,
         together: options.integer("together", 1..=64)? as u16,
+        since: 0,
     }))
 }
 
@@ -46,14 +49,24 @@ impl RedundancyPolicy for Sliding {
         BlockShape { sources, repairs: 0, symbol_size: view.max_symbol_size.min(self.symbol) }
     }
 
-    /// What the rate leaves over: the last symbols of the data get a repair too.
+    /// What the rate leaves over: the last symbols of the data get a repair too. It is the next one's, sent
+    /// early: who writes symbol by symbol always writes the last, and does not get a repair for each.
     fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
         let room = view.max_symbols.saturating_sub(block.sources);
-        u16::from(view.flushing && !block.sources.is_multiple_of(self.every)).min(room)
+        if !view.flushing || self.since <= 0 || room == 0 {
+            return 0;
+        }
+        self.since -= i32::from(self.every);
+        1
     }
 
-    fn after_source(&mut self, block: &BlockView, _view: &RedundancyView<'_>) -> u16 {
-        u16::from(block.sources.is_multiple_of(self.every))
+    fn after_source(&mut self, _block: &BlockView, _view: &RedundancyView<'_>) -> u16 {
+        self.since += 1;
+        if self.since < i32::from(self.every) {
+            return 0;
+        }
+        self.since = 0;
+        1
     }
 
     fn coverage(&self, block: &BlockView) -> Coverage {
