@@ -1,3 +1,5 @@
+use core::time::Duration;
+
 use anabranch_types::{Bitrate, Time};
 
 use super::{LinkId, Network};
@@ -53,6 +55,13 @@ impl<'a> LinkView<'a> {
     /// Bytes that wait.
     pub fn bytes_waiting(&self) -> u64 {
         self.shaped().map_or_else(|| self.waiting().1, |link| link.queue().bytes())
+    }
+
+    /// How long packets wait: what waits over the rate, or, on a link that is more than a drop-tail queue of
+    /// constant rate and delay, the time that the packet taken last had waited.
+    pub fn queueing_delay(&self) -> Duration {
+        let rate = self.config.rate.at(Time::ZERO);
+        self.shaped().map_or_else(|| rate.time_to_send(self.waiting().1), Link::waited)
     }
 
     /// Packets inside: waiting, being serialised or propagating.

@@ -31,6 +31,7 @@ mod transmitter;
 #[cfg(test)]
 mod tests;
 
+use core::time::Duration;
 use std::collections::VecDeque;
 
 use anabranch_types::{Bitrate, Probability, Rng, Time};
@@ -72,6 +73,8 @@ pub struct Link<T> {
     dropped: VecDeque<Dropped<T>>,
     counters: LinkCounters,
     capacity: Capacity,
+    /// How long the packet waited that was taken last.
+    waited: Duration,
     /// What fits at all times.
     least_mtu: u32,
 }
@@ -157,6 +160,7 @@ impl<T> Link<T> {
             dropped: VecDeque::new(),
             counters: LinkCounters::default(),
             least_mtu: config.mtu.steps().iter().map(|(_, mtu)| *mtu).min().unwrap_or(u32::MAX),
+            waited: Duration::ZERO,
             capacity: Capacity::new(rate.clone(), loss.clone(), config.policer),
             rate,
             loss,
@@ -290,6 +294,11 @@ impl<T> Link<T> {
         &self.queue
     }
 
+    /// How long the packet waited that the transmitter took last; zero before the first.
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+
     /// Packets inside: waiting, being serialised or propagating.
     pub fn packets_inside(&self) -> usize {
         self.queue.len() + usize::from(!self.transmitter.is_idle()) + self.pipe.len()
@@ -348,18 +357,21 @@ impl<T> Link<T> {
     /// Takes the next packet from the queue at `now`, dropping those that have waited too long.
     fn depart(&mut self, now: Time) -> Option<Packet<T>> {
         loop {
-            match self.queue.depart(now)? {
-                Departure::Sent(packet) => return Some(packet),
+            let packet = match self.queue.depart(now)? {
+                Departure::Sent(packet) => packet,
                 Departure::Marked(packet) => {
                     self.counters.ecn_marks += 1;
-                    return Some(packet);
+                    packet
                 }
                 Departure::Dropped(packet) => {
                     self.counters.dropped_early += 1;
                     let cause = DropCause::QueueEarly;
                     self.dropped.push_back(Dropped { time: now, token: packet.token, cause });
+                    continue;
                 }
-            }
+            };
+            self.waited = now.since(packet.arrived);
+            return Some(packet);
         }
     }
 

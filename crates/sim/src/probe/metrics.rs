@@ -226,6 +226,13 @@ pub const METRICS: &[Metric] = &[
     ),
     metric("queue_packets", About::Link, "t", "packets waiting, the one in service not among them"),
     metric("queue_bytes", About::Link, "t", "bytes waiting"),
+    metric(
+        "queue_delay_s",
+        About::Link,
+        "t",
+        "time that the packet taken last had waited; of a drop-tail link of constant rate and delay, what \
+         waits over the rate",
+    ),
 ];
 
 impl Metric {

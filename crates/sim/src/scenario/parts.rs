@@ -63,15 +63,11 @@ fn faults(table: &Section<'_>) -> FaultConfig {
 }
 
 fn delay(section: &Section<'_>, config: &mut LinkConfig) {
-    match section.part("delay") {
-        Some(Part::Text(text, _)) => {
+    match given(section, "delay", DelayTrace::parse) {
+        Some(Given::Text(text)) => {
             set_to(section, "delay", &text, config);
         }
-        Some(Part::Table(table)) => {
-            if let Some(trace) = trace(&table, DelayTrace::parse) {
-                config.set_delay_trace(trace);
-            }
-        }
+        Some(Given::Trace(trace)) => config.set_delay_trace(trace),
         None => {}
     }
     let traced = matches!(config.delay_course, DelayCourse::Trace(_));
@@ -80,26 +76,48 @@ fn delay(section: &Section<'_>, config: &mut LinkConfig) {
     }
 }
 
-/// What `parse` makes of the file that `trace` names.
-fn trace<T>(table: &Section<'_>, parse: impl Fn(&str) -> Result<T, TraceError>) -> Option<T> {
-    let (path, content) = table.file("trace")?;
-    let complain = |error| table.complain("trace", format!("{path}: {error}"), "");
+/// A course over time: written in the text form, or recorded in a file.
+enum Given<T> {
+    Text(String),
+    Trace(T),
+}
+
+/// What `key` holds: a file is a text that begins with `trace:`, or a table's `trace`. Mistakes are reported.
+fn given<T>(
+    section: &Section<'_>,
+    key: &str,
+    parse: impl Fn(&str) -> Result<T, TraceError>,
+) -> Option<Given<T>> {
+    let trace = match section.part(key)? {
+        Part::Table(table) => trace(&table, "trace", table.text("trace")?.as_str(), parse),
+        Part::Text(text, _) => match text.trim().strip_prefix("trace:") {
+            Some(path) => trace(section, key, path, parse),
+            None => return Some(Given::Text(text)),
+        },
+    };
+    trace.map(Given::Trace)
+}
+
+/// What `parse` makes of the file at `path`, which `key` names.
+fn trace<T>(
+    section: &Section<'_>,
+    key: &str,
+    path: &str,
+    parse: impl Fn(&str) -> Result<T, TraceError>,
+) -> Option<T> {
+    let content = section.content(key, path)?;
+    let complain = |error| section.complain(key, format!("{path}: {error}"), "");
     parse(&content).map_err(complain).ok()
 }
 
 fn rate(section: &Section<'_>, config: &mut LinkConfig) {
-    match section.part("rate") {
-        Some(Part::Text(text, _)) => {
-            let read = set_to(section, "rate", &text, config);
-            if read {
+    match given(section, "rate", DeliveryTrace::parse) {
+        Some(Given::Text(text)) => {
+            if set_to(section, "rate", &text, config) {
                 config.fluctuation = Fluctuation::None;
             }
         }
-        Some(Part::Table(table)) => {
-            if let Some(trace) = trace(&table, DeliveryTrace::parse) {
-                config.set_rate_trace(trace);
-            }
-        }
+        Some(Given::Trace(trace)) => config.set_rate_trace(trace),
         None => {}
     }
     let traced = matches!(config.fluctuation, Fluctuation::Trace(_));
@@ -232,7 +250,8 @@ fn loss_trace(table: &Section<'_>) -> Option<LossConfig> {
         Some("times") => LossTraceForm::Times,
         _ => LossTraceForm::Outcomes { repeat: table.flag("repeat").unwrap_or(true) },
     };
-    trace(table, |text| LossTrace::parse(text, form)).map(LossConfig::Trace)
+    let path = table.text("trace")?;
+    trace(table, "trace", &path, |text| LossTrace::parse(text, form)).map(LossConfig::Trace)
 }
 
 fn loss_table(table: &Section<'_>) -> Option<LossConfig> {

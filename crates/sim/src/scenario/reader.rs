@@ -203,16 +203,12 @@ impl<'a> Section<'a> {
         Some(items.iter().filter_map(name).collect())
     }
 
-    /// The content of the file that is named, with its name.
-    pub(super) fn file(&self, key: &str) -> Option<(String, String)> {
-        let path = self.text(key)?;
-        match self.files.read(&path) {
-            Ok(content) => Some((path, content)),
-            Err(why) => {
-                self.complain(key, format!("file '{path}' cannot be read: {why}"), "");
-                None
-            }
-        }
+    /// The content of the file at `path`, which `key` has named.
+    pub(super) fn content(&self, key: &str, path: &str) -> Option<String> {
+        let complain = |why| {
+            self.complain(key, format!("file '{path}' cannot be read: {why}"), "");
+        };
+        self.files.read(path).map_err(complain).ok()
     }
 
     /// A text or a table.

@@ -3,10 +3,10 @@
 use crate::delay::JitterLaw;
 use crate::scenario::spec::{KeySpec, Kind, needed, optional};
 
-const RATE: &str = "10mbit; 12mbit/3mbit@10s for changes; 1kbit to 1000gbit";
+const RATE: &str = "10mbit; 12mbit/3mbit@10s for changes; trace:FILE; 1kbit to 1000gbit";
 const FLUCTUATION: &str =
     "1s/20%-100%/10%: each second a new share of the rate, uniform, in tenths";
-const DELAY: &str = "20ms, one way; 40ms/80ms@10s for changes; 0ms to 60s";
+const DELAY: &str = "20ms, one way; 40ms/80ms@10s for changes; trace:FILE; 0ms to 60s";
 const LOSS: &str = "5%; 5%/20%@10s for changes; markov:5%/35%@250ms; trimodal:25%/75%@250ms/2%@1s; \
                     ge:1%/20%, ge:1%/20%/0%/50%; pattern:0001";
 const BUFFER: &str = "64KiB or 49p (packets)";

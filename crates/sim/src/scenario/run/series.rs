@@ -8,7 +8,7 @@ use anabranch_types::Time;
 use super::build::Live;
 use super::target::Target;
 use crate::endpoint::{Counters, Instant};
-use crate::engine::LinkId;
+use crate::engine::{LinkId, LinkView};
 use crate::report::Series;
 use crate::scenario::plan::{Plan, ProbePlan};
 
@@ -70,7 +70,10 @@ impl Recorder {
     pub(super) fn look_at_queues(&mut self, live: &Live) {
         self.looks += 1;
         for (link, sum) in &mut self.queues {
-            *sum += waiting(live, *link).0;
+            *sum += live
+                .engine
+                .link(LinkId(*link as u32))
+                .map_or(0.0, |link| link.packets_waiting() as f64);
         }
     }
 
@@ -151,7 +154,15 @@ fn watch_delays(plan: &Plan, target: &Target, metric: &str, slice: u64, live: &m
 
 /// Whether the series `metric` is defined for `target`.
 fn exists(target: &Target, metric: &str) -> bool {
-    let of_link = ["sent_mbps", "marks", "drops_queue", "losses", "queue_packets", "queue_bytes"];
+    let of_link = [
+        "sent_mbps",
+        "marks",
+        "drops_queue",
+        "losses",
+        "queue_packets",
+        "queue_bytes",
+        "queue_delay_s",
+    ];
     match target {
         Target::Link(_) => of_link.contains(&metric),
         Target::Loads(_) => metric == "throughput_mbps",
@@ -172,8 +183,9 @@ impl Track {
             "timeouts" | "retransmissions" | "marks" | "drops_queue" | "losses" => {
                 self.change(live)
             }
-            "queue_packets" => self.link(live).map(|waiting| waiting.0),
-            "queue_bytes" => self.link(live).map(|waiting| waiting.1),
+            "queue_packets" => self.link(live, |link| link.packets_waiting() as f64),
+            "queue_bytes" => self.link(live, |link| link.bytes_waiting() as f64),
+            "queue_delay_s" => self.link(live, |link| link.queueing_delay().as_secs_f64()),
             "cwnd_bytes" => self.mean(live, |instant| Some(instant.cwnd)),
             "srtt_s" => self.mean(live, |instant| instant.srtt),
             "loss_estimate" => self.mean(live, |instant| instant.loss),
@@ -231,9 +243,9 @@ impl Track {
         }
     }
 
-    fn link(&self, live: &Live) -> Option<(f64, f64)> {
+    fn link(&self, live: &Live, of: impl Fn(LinkView<'_>) -> f64) -> Option<f64> {
         match self.target {
-            Target::Link(link) => Some(waiting(live, link)),
+            Target::Link(link) => live.engine.link(LinkId(link as u32)).map(of),
             _ => None,
         }
     }
@@ -253,11 +265,4 @@ impl Track {
         };
         (!values.is_empty()).then(|| crate::probe::mean(&values))
     }
-}
-
-/// Packets and bytes waiting at a link.
-fn waiting(live: &Live, link: usize) -> (f64, f64) {
-    live.engine
-        .link(LinkId(link as u32))
-        .map_or((0.0, 0.0), |view| (view.packets_waiting() as f64, view.bytes_waiting() as f64))
 }

@@ -326,3 +326,64 @@ fn bases_do_not_lead_in_a_circle() {
     let messages = based("name = \"own\"\nbase = \"gone.toml\"\n", "").expect_err("wrong");
     assert_eq!(messages, ["own.toml:2:8: base: file 'gone.toml' cannot be read: no such file"]);
 }
+
+#[test]
+fn recorded_rates_and_delays_are_read_from_files() {
+    let read = |rate: &str, delay: &str| {
+        let text = GOOD
+            .replace("rate = \"10mbit\"", &format!("rate = {rate}"))
+            .replace("delay = \"20ms\"", &format!("delay = {delay}"));
+        let mut files = |path: &str| match path {
+            "rate" => Ok("4\n4\n10\n".to_owned()),
+            "delay" => Ok("0 20\n10 40\n".to_owned()),
+            _ => Err("there is none".to_owned()),
+        };
+        Scenario::load(&text, "t.toml", &[], &mut files)
+    };
+    for (rate, delay) in
+        [("{ trace = \"rate\" }", "{ trace = \"delay\" }"), ("\"trace:rate\"", "\"trace:delay\"")]
+    {
+        let scenario = read(rate, delay).expect("valid");
+        let plan = scenario.plan(&scenario.points()[0]).expect("valid");
+        let link = &plan.links[0].config;
+        assert_eq!((link.rate.at(Time::ZERO).as_bps(), link.delay.as_millis()), (3_600_000, 30));
+    }
+    for (rate, delay, message) in [
+        (
+            "\"trace:none\"",
+            "\"1ms\"",
+            "t.toml:8:8: link.a.rate: file 'none' cannot be read: there is",
+        ),
+        (
+            "\"1mbit\"",
+            "\"trace:rate\"",
+            "t.toml:9:9: link.a.delay: rate: line 1: '4' is not accepted",
+        ),
+        (
+            "\"1mbit\"",
+            "{ trace = \"rate\" }",
+            "t.toml:9:19: link.a.delay.trace: rate: line 1: '4' is",
+        ),
+    ] {
+        let errors = read(rate, delay).expect_err(message);
+        assert!(errors[0].to_string().starts_with(message), "{}", errors[0]);
+    }
+}
+
+#[test]
+fn queueing_delays_are_recorded_of_either_kind_of_link() {
+    let probe = "[[probe]]\nof = \"link.a\"\nseries = \"queue_delay_s\"\ninterval = \"100ms\"\n";
+    let last = |more: &str| {
+        // Ten packets of 1512 B wait at most: 12.1 ms at 10 Mb/s.
+        let link = format!("delay = \"20ms\"\nbuffer = \"10p\"\n{more}");
+        let text = GOOD.replace("uncoded", "tcp:sack").replace("delay = \"20ms\"", &link);
+        let scenario = parse(&format!("{text}{probe}"));
+        let report = scenario.run(&scenario.points()[0], 1).expect("runs");
+        let series = report.series("link.a", "queue_delay_s").expect("recorded").values.clone();
+        series.into_iter().fold(0.0, f64::max)
+    };
+    let (plain, shaped) = (last(""), last("jitter = \"1ns\""));
+    assert!((0.008..=0.0121).contains(&plain), "{plain}");
+    // One is in service when a packet comes to a full queue.
+    assert!((0.008..=0.0134).contains(&shaped), "{shaped}");
+}
