@@ -27,6 +27,7 @@ Usage: cargo xtask <command>
   oracle [FILE] [ARGS]    compare our TCP with measurements of other simulators; `oracle --help`
   perf net [ARGS]         throughput over loopback beside quinn's; `perf net --help`
   perf sim [ARGS]         the simulator's speed beside ns-2's and ns-3's; `perf sim --help`
+  roads [ARGS]            links as on the road with several congestion controls; `roads --help`
   parity [ARGS]           the demo over real sockets beside itself in virtual time; `parity --help`
   abuse [ARGS]            floods of forged first messages beside a transfer over loopback; `abuse --help`
   soak [--connections N]  run N (100,000) random fault schedules in virtual time, in a release build
@@ -63,6 +64,7 @@ fn dispatch(args: &[String]) -> Result<ExitCode, String> {
         "bless" => Err("`bless` takes no arguments".into()),
         "oracle" => process::program(&Workspace::locate()?, "oracle", rest),
         "perf" => perf::run(&Workspace::locate()?, rest),
+        "roads" => process::program(&Workspace::locate()?, "roads", rest),
         "dist" => dist::run(&Workspace::locate()?, rest).map(|()| ExitCode::SUCCESS),
         "parity" => demo::parity(&Workspace::locate()?, rest),
         "ci" => ci::run(&Workspace::locate()?, rest),

@@ -1,0 +1,233 @@
+//! Every system on every road with every seed, on all cores.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anabranch_sim::scenario::{Plan, Scenario, ScenarioError};
+
+use crate::measure::Measured;
+use crate::options::Options;
+use crate::systems::{self, System};
+
+/// The files of roads: what `--only` calls them.
+const FILES: [&str; 2] = ["links", "pairs"];
+/// Seconds that nothing is measured in.
+const WARM_UP: u64 = 5;
+
+/// One system on one road.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The file that has the road.
+    pub file: &'static str,
+    /// The road.
+    pub road: String,
+    /// What runs over it.
+    pub system: String,
+    plan: Plan,
+}
+
+/// What a trial came to, seed by seed.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What was run.
+    pub trial: Trial,
+    /// One for each seed, from 1 on.
+    pub runs: Vec<Measured>,
+}
+
+/// Reads the roads that `options` asks for, and everything that runs over them.
+///
+/// # Errors
+/// Names that no road or policy has, and what else is wrong with the scenarios or the settings.
+pub fn prepare(options: &Options) -> Result<Vec<Trial>, String> {
+    let mut known = Vec::new();
+    let mut trials = Vec::new();
+    for file in FILES {
+        let base = load(file, &[])?;
+        let names = base.points().iter().filter_map(|point| point.label("variant"));
+        let names: Vec<String> = names.map(str::to_owned).collect();
+        for road in &names {
+            if options.list {
+                println!("{file}/{road}");
+            } else if is_chosen(options, file, road) {
+                road_trials(options, file, road, &mut trials)?;
+            }
+        }
+        known.push((file, names));
+    }
+    match options.only.iter().find(|name| !exists(name, &known)) {
+        Some(unknown) => {
+            let roads: Vec<String> =
+                known.iter().map(|(file, names)| format!("{file}: {}", names.join(", "))).collect();
+            let roads = roads.join("; ");
+            Err(format!(
+                "--only: there is no road '{unknown}'; allowed: {}; {roads}",
+                FILES.join(", ")
+            ))
+        }
+        None => Ok(trials),
+    }
+}
+
+/// Whether `name` is a file, a road, or a road of a file.
+fn exists(name: &str, known: &[(&'static str, Vec<String>)]) -> bool {
+    known.iter().any(|(file, names)| {
+        let of_file = name.strip_prefix(file).and_then(|rest| rest.strip_prefix('/'));
+        name == *file || names.iter().any(|road| road == name || of_file == Some(road))
+    })
+}
+
+fn is_chosen(options: &Options, file: &str, road: &str) -> bool {
+    let means =
+        |name: &String| name == file || name == road || name.split_once('/') == Some((file, road));
+    options.only.is_empty() || options.only.iter().any(means)
+}
+
+fn road_trials(
+    options: &Options,
+    file: &'static str,
+    road: &str,
+    trials: &mut Vec<Trial>,
+) -> Result<(), String> {
+    let systems = match file {
+        "pairs" => systems::over_a_pair(&options.congestion),
+        _ => systems::over_a_link(&options.congestion),
+    };
+    for System { name, settings } in systems {
+        let mut assignments = vec![
+            format!("variants={road}"),
+            format!("duration={}s", options.seconds + WARM_UP),
+            format!("warm-up={WARM_UP}s"),
+        ];
+        assignments.extend(settings);
+        assignments.extend(options.settings.iter().cloned());
+        let scenario = load(file, &assignments)?;
+        let point = scenario.points().first().ok_or("a road without a point")?;
+        let plan = scenario.plan(point).map_err(|errors| first(&errors))?;
+        trials.push(Trial { file, road: road.to_owned(), system: name, plan });
+    }
+    Ok(())
+}
+
+/// The scenario of a file with `assignments`.
+fn load(file: &str, assignments: &[String]) -> Result<Scenario, String> {
+    let path = folder().join(format!("{file}.toml"));
+    let read = |path: &Path| {
+        std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+    };
+    let text = read(&path)?;
+    let mut files = |name: &str| read(&folder().join(name));
+    Scenario::load(&text, &format!("scenarios/roads/{file}.toml"), assignments, &mut files)
+        .map_err(|errors| first(&errors))
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/roads")
+}
+
+fn first(errors: &[ScenarioError]) -> String {
+    errors.first().map(ToString::to_string).unwrap_or_default()
+}
+
+/// Runs everything; rows come in the order of the trials, whatever ends first.
+///
+/// # Errors
+/// Names the first run that failed.
+pub fn all(trials: Vec<Trial>, options: &Options) -> Result<Vec<Row>, String> {
+    let seeds = options.seeds as usize;
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<Option<Result<Measured, String>>>> =
+        Mutex::new(vec![None; trials.len() * seeds]);
+    let work = || loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        let Some(trial) = trials.get(index / seeds) else { return };
+        let seed = (index % seeds) as u64 + 1;
+        let outcome = Measured::run(&trial.plan, seed);
+        let outcome = outcome.map_err(|why| {
+            format!("{}/{}, {}, seed {seed}: {why}", trial.file, trial.road, trial.system)
+        });
+        if let Ok(mut done) = done.lock()
+            && let Some(slot) = done.get_mut(index)
+        {
+            *slot = Some(outcome);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..options.jobs {
+            scope.spawn(work);
+        }
+    });
+    let done = done.into_inner().map_err(|_| "a run panicked".to_owned())?;
+    let outcomes = done.into_iter().map(|slot| slot.unwrap_or(Err("a run panicked".to_owned())));
+    let outcomes = outcomes.collect::<Result<Vec<Measured>, String>>()?;
+    let runs = outcomes.chunks(seeds.max(1)).map(<[Measured]>::to_vec);
+    Ok(trials.into_iter().zip(runs).map(|(trial, runs)| Row { trial, runs }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(words: &[&str]) -> Options {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        Options::read(&words).expect("valid").expect("no help")
+    }
+
+    #[test]
+    fn there_are_roads_enough() {
+        let trials = prepare(&options(&[])).expect("valid");
+        let roads = |file, systems| {
+            let of_file = trials.iter().filter(|trial| trial.file == file);
+            of_file.count() / systems
+        };
+        assert!(roads("links", 3) >= 40 && roads("pairs", 7) >= 20);
+    }
+
+    #[test]
+    fn roads_are_chosen_by_name_and_unknown_ones_refused() {
+        let chosen = |words: &[&str]| prepare(&options(words)).map(|trials| trials.len());
+        assert_eq!(chosen(&["--only", "wifi"]), Ok(3));
+        assert_eq!(chosen(&["--only", "normal-5"]), Ok(10), "a link and a pair");
+        assert_eq!(chosen(&["--only", "pairs/normal-5"]), Ok(7));
+        assert_eq!(chosen(&["--only", "wifi", "--congestion", "vegas"]), Ok(2));
+        for (words, said) in [
+            (
+                ["--only", "autobahn"],
+                "there is no road 'autobahn'; allowed: links, pairs; links: fibre,",
+            ),
+            (["--only", "pairs/wifi"], "there is no road 'pairs/wifi'"),
+            (["--congestion", "warp"], "warp"),
+            (["--set", "flow.bulk.colour=red"], "there is no key 'colour'"),
+        ] {
+            let message = chosen(&words).expect_err(said);
+            assert!(message.contains(said), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_same_rows_come_out_whatever_runs_at_once() {
+        let measured = |jobs| {
+            let options = options(&[
+                "--only",
+                "links/dsl-slow",
+                "--seconds",
+                "3",
+                "--seeds",
+                "2",
+                "--jobs",
+                jobs,
+            ]);
+            let rows = all(prepare(&options).expect("valid"), &options).expect("runs");
+            rows.into_iter().map(|row| (row.trial.system, row.runs)).collect::<Vec<_>>()
+        };
+        let rows = measured("1");
+        assert_eq!(rows, measured("3"));
+        assert_eq!(rows.len(), 3);
+        for (system, runs) in rows {
+            assert_eq!(runs.len(), 2);
+            let good = |run: &Measured| (0.5..1.0).contains(&run.efficiency);
+            assert!(runs.iter().all(good), "{system}: {runs:?}");
+        }
+    }
+}
