@@ -113,7 +113,8 @@ fn trace<T>(
 fn rate(section: &Section<'_>, config: &mut LinkConfig) {
     match given(section, "rate", DeliveryTrace::parse) {
         Some(Given::Text(text)) => {
-            if set_to(section, "rate", &text, config) {
+            let read = set_to(section, "rate", &text, config);
+            if read {
                 config.fluctuation = Fluctuation::None;
             }
         }
