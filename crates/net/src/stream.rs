@@ -2,6 +2,7 @@ use crate::connection::ConnectionRef;
 use crate::error::stream_io_error;
 use crate::shared::{ConnectionState, Rest};
 use anabranch_core::stream::{StreamError, StreamId};
+use anabranch_policy::view::TrafficClass;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
@@ -36,6 +37,18 @@ impl SendStream {
     /// The stream's id, the same on both sides.
     pub fn id(&self) -> StreamId {
         self.id
+    }
+
+    /// Treats what is written from now on, and what waits to be sent, as `class` wants it. The half of an
+    /// accepted stream that leads back to the peer begins as bulk.
+    ///
+    /// # Errors
+    /// When the connection or the stream has ended.
+    pub fn set_class(&mut self, class: TrafficClass) -> io::Result<()> {
+        let shared = &self.connection.shared;
+        let result = shared.lock().usable()?.set_stream_class(self.id, class);
+        shared.mailbox.ring();
+        result.map_err(stream_io_error)
     }
 
     /// Ends the stream after what was written. To finish twice is no error.

@@ -98,6 +98,25 @@ async fn bytes_cross_both_ways() {
 }
 
 #[tokio::test]
+async fn an_accepted_stream_can_be_given_a_class() {
+    let pair = Pair::new();
+    let (client, server) = soon(pair.connect()).await;
+    let (mut send, mut receive) = client.open_stream(TrafficClass::Bulk).await.unwrap();
+    send.finish().unwrap();
+    let (mut answer, mut rest) = soon(server.accept_stream()).await.unwrap();
+    answer.set_class(TrafficClass::Interactive).unwrap();
+    answer.write_all(b"now").await.unwrap();
+    answer.set_class(TrafficClass::Live).unwrap();
+    answer.finish().unwrap();
+    let mut read = Vec::new();
+    soon(receive.read_to_end(&mut read)).await.unwrap();
+    assert_eq!(read, b"now");
+    soon(rest.read_to_end(&mut read)).await.unwrap();
+    soon(answer.acked()).await.unwrap();
+    assert!(answer.set_class(TrafficClass::Bulk).is_err(), "both halves have ended");
+}
+
+#[tokio::test]
 async fn both_paths_carry_packets() {
     let pair = Pair::new();
     let (client, server) = soon(pair.connect()).await;

@@ -33,11 +33,9 @@ impl Loop {
             loss,
             max_symbols: 255,
             max_symbol_size: 1150,
-            waiting_bytes: 1 << 30,
             flushing: false,
             class: TrafficClass::Bulk,
             sources_sent: 0,
-            repairs_sent: 0,
             repairs_unneeded: 0,
         }
     }

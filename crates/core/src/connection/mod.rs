@@ -147,6 +147,18 @@ impl Connection {
         self.streams.open(class)
     }
 
+    /// Changes how the bytes that this side writes to a stream are to be treated, from those on that are in
+    /// no symbol yet. Streams that the peer opened begin as bulk.
+    pub fn set_stream_class(
+        &mut self,
+        stream: StreamId,
+        class: TrafficClass,
+    ) -> Result<(), StreamError> {
+        self.streams.set_class(stream, class)?;
+        self.changed();
+        Ok(())
+    }
+
     /// Takes as many bytes as the send buffer has room for; returns how many.
     pub fn write(&mut self, stream: StreamId, bytes: &[u8]) -> Result<usize, StreamError> {
         let taken = self.streams.write(stream, bytes)?;

@@ -202,18 +202,15 @@ struct Surroundings<'a> {
 impl<'a> Surroundings<'a> {
     fn at(&self, now: Time, class: TrafficClass) -> RedundancyView<'a> {
         let totals = self.send.totals();
-        let pending = self.streams.pending();
         RedundancyView {
             now,
             paths: self.paths.views(),
             loss: self.loss,
             max_symbols: self.send.max_symbols(),
             max_symbol_size: self.max_symbol_size,
-            waiting_bytes: pending.bytes,
-            flushing: pending.bytes == 0,
+            flushing: self.streams.pending().bytes == 0,
             class,
             sources_sent: totals.sources,
-            repairs_sent: totals.repairs,
             repairs_unneeded: totals.repairs_unneeded,
         }
     }

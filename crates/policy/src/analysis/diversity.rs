@@ -2,11 +2,6 @@
 
 use anabranch_types::math;
 
-/// What `paths` paths gain over as many lone ones: G(M) − M·G(1) (MPLOT §IV-A).
-pub fn diversity_gain(total: f64, lone: f64, paths: u32) -> f64 {
-    total - f64::from(paths) * lone
-}
-
 /// Standard deviation of the loss of one path over windows of `window` seconds, when the loss
 /// alternates between `low` and `high` with exponential dwells of mean `dwell` seconds each.
 ///

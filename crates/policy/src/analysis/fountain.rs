@@ -22,11 +22,6 @@ pub fn window_under_loss(p: f64) -> f64 {
     math::sqrt(1.5 / p)
 }
 
-/// r = (k̂ + l)/k: symbols sent over source symbols (FMTCP eq. 7). `needed` (k̂) symbols decode.
-pub fn redundancy_ratio(needed: u32, extra: u32, sources: u32) -> f64 {
-    (f64::from(needed) + f64::from(extra)) / f64::from(sources)
-}
-
 /// A path as FMTCP's delivery estimates see it; times in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DeliveryPath {
@@ -56,13 +51,6 @@ impl DeliveryPath {
         (1.0 - self.loss) * self.rtt + self.loss * self.rto
     }
 
-    /// EAT: EDT if the window has room, else EDT + RT − τ, where τ is the age of the oldest packet
-    /// that is not acknowledged (FMTCP eq. 10).
-    pub fn expected_arrival(&self, has_room: bool, oldest_age: f64) -> f64 {
-        let wait = if has_room { 0.0 } else { (self.response_time() - oldest_age).max(0.0) };
-        self.expected_delivery() + wait
-    }
-
     /// Draws the time until a packet arrives when every loss is repeated on this path after an RTO:
     /// what regular MPTCP does. Its mean is the EDT.
     pub fn draw_repeated(&self, random: &mut Rng) -> f64 {
@@ -82,17 +70,6 @@ impl DeliveryPath {
             self.rtt / 2.0
         }
     }
-}
-
-/// PEDT of a packet first sent on `slow` when its loss is made good on `fast`:
-/// (1 − p₂)·EDT₂ + p₂·EDT₁ (proof of FMTCP Theorem 3).
-pub fn moved_delivery(slow: &DeliveryPath, fast: &DeliveryPath) -> f64 {
-    (1.0 - slow.loss) * slow.expected_delivery() + slow.loss * fast.expected_delivery()
-}
-
-/// Theorem 2: whether a loss on `from` may be made good on `to` — never if EDT is larger there.
-pub fn may_move(from: &DeliveryPath, to: &DeliveryPath) -> bool {
-    from.expected_delivery() >= to.expected_delivery()
 }
 
 /// (3 − p₁)/(1 + p₁): where EDT₂/EDT₁ exceeds this, losses of path 2 are made good on path 1 only

@@ -35,12 +35,6 @@ pub fn table_ii(f: u16, p: f64) -> [AlphaColumn; 5] {
     })
 }
 
-/// The chance h(i) that exactly `i` repairs are needed (eq. 5).
-pub fn need_probability(f: u16, p: f64, i: u16) -> f64 {
-    let below = if i == 0 { 0.0 } else { recovery_probability(f, p, i - 1) };
-    (recovery_probability(f, p, i) - below).max(0.0)
-}
-
 /// GP(x) for every k from 0 to `k_max`: pairs of x = k/F and the goodput in the unit of `bandwidth`
 /// (eq. 8). Empty for `f` = 0.
 pub fn goodput_curve(bandwidth: f64, f: u16, p: f64, k_max: u16) -> Vec<(f64, f64)> {
@@ -67,15 +61,4 @@ pub fn goodput_knee(f: u16, p: f64) -> Option<f64> {
         if wasted(middle) >= 0.5 { high = middle } else { low = middle + 1 }
     }
     Some(f64::from(low) / f64::from(f))
-}
-
-/// B_max: the largest p-block that is recovered within `delta` seconds, with α from Table II for
-/// `epsilon` (eq. 11). `paths` are windows (packets) and round-trip times (seconds).
-pub fn delay_bounded_block(
-    paths: impl Iterator<Item = (f64, f64)>,
-    delta: f64,
-    epsilon: f64,
-    p: f64,
-) -> f64 {
-    block_bound(paths, delta, alpha(epsilon), p)
 }

@@ -24,17 +24,6 @@ fn the_table_of_alphas_beside_the_exact_distribution() {
 }
 
 #[test]
-fn needs_follow_the_negative_binomial_distribution() {
-    // F = 2, p = 1/2: h(i) = (i + 1)/2^(i + 2).
-    for (i, h) in [(0, 0.25), (1, 0.25), (2, 0.1875), (3, 0.125)] {
-        close(need_probability(2, 0.5, i), h, 1e-12);
-    }
-    // Their mean is F·p/(1 − p).
-    let mean: f64 = (0..400).map(|i| f64::from(i) * need_probability(30, 0.3, i)).sum();
-    close(mean, 30.0 * 3.0 / 7.0, 1e-6);
-}
-
-#[test]
 fn goodput_falls_beyond_the_odds_of_loss() {
     for p in [0.1, 0.3, 0.5] {
         let knee = goodput_knee(90, p).expect("a knee");
@@ -55,8 +44,8 @@ fn goodput_falls_beyond_the_odds_of_loss() {
 fn blocks_are_bounded_by_delay() {
     let paths = [(10.0, 0.04), (10.0, 0.4), (20.0, 0.04)];
     // 775 packets a second for 80 ms are 62; α(.1) = 1.2 at p = .5 adds a tenth.
-    close(delay_bounded_block(paths.into_iter(), 0.08, 0.5, 0.5), 62.0, 1e-9);
-    close(delay_bounded_block(paths.into_iter(), 0.08, 0.1, 0.5), 68.2, 1e-9);
+    close(block_bound(paths.into_iter(), 0.08, alpha(0.5), 0.5), 62.0, 1e-9);
+    close(block_bound(paths.into_iter(), 0.08, alpha(0.1), 0.5), 68.2, 1e-9);
 }
 
 #[test]
@@ -66,7 +55,6 @@ fn volatility_of_aggregate_loss_as_the_paper_measured_it() {
     close(two_state_deviation(0.25, 0.75, 0.25, 0.75), 0.131_794, 1e-6);
     close(aggregate_deviation(0.25, 0.75, 0.25, 0.75, 1), 0.132, 0.001);
     close(aggregate_deviation(0.25, 0.75, 0.25, 0.75, 4), 0.067, 0.002);
-    close(diversity_gain(35.0, 2.75, 10), 7.5, 1e-12);
 }
 
 #[test]
@@ -122,7 +110,6 @@ fn extra_packets_for_a_complete_block() {
     // With a fixed window of ten the paper's numbers do not hold.
     assert_eq!((extra_packets(10, 0.05, 0.05, 100), extra_packets(10, 0.1, 0.05, 100)), (2, 3));
     assert_eq!(extra_packets(10, 1.0, 0.05, 7), 7);
-    close(redundancy_ratio(25, 2, 24), 1.125, 1e-12);
 }
 
 #[test]
@@ -130,25 +117,12 @@ fn delivery_times_of_a_path() {
     let path = DeliveryPath { loss: 0.1, rtt: 0.2, rto: 0.4 };
     close(path.expected_delivery(), 0.144_444, 1e-6);
     close(path.response_time(), 0.22, 1e-12);
-    close(path.expected_arrival(true, 0.05), path.expected_delivery(), 0.0);
-    close(path.expected_arrival(false, 0.05), 0.144_444 + 0.17, 1e-6);
     // The printed series says that even a lossless path takes an RTO.
     close(path.expected_delivery_as_printed(), 0.4 / 0.91 + 0.1, 1e-12);
     let mut random = Rng::new(3);
     let n = 200_000;
     let mean = (0..n).map(|_| path.draw_repeated(&mut random)).sum::<f64>() / f64::from(n);
     close(mean, path.expected_delivery(), 0.002);
-}
-
-#[test]
-fn losses_move_to_faster_paths_only() {
-    let slow = DeliveryPath { loss: 0.2, rtt: 0.4, rto: 0.6 };
-    let fast = DeliveryPath { loss: 0.01, rtt: 0.1, rto: 0.2 };
-    assert!(may_move(&slow, &fast) && !may_move(&fast, &slow) && may_move(&slow, &slow));
-    let moved = moved_delivery(&slow, &fast);
-    assert!(fast.expected_delivery() < moved && moved < slow.expected_delivery());
-    // (1 − p₂)r₂/2 + p₂(R₂ + EDT₁) is the same time from its parts.
-    close(moved, 0.8 * 0.2 + 0.2 * (0.6 + fast.expected_delivery()), 1e-12);
 }
 
 #[test]

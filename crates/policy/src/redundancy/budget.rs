@@ -179,7 +179,7 @@ impl RedundancyPolicy for Budget {
             _ => URGENT_SOURCES,
         };
         let sources = sources.min(view.max_symbols).max(1);
-        BlockShape { sources, repairs: 0, symbol_size: view.max_symbol_size }
+        BlockShape { sources, symbol_size: view.max_symbol_size }
     }
 
     fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {

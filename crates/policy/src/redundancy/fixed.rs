@@ -49,8 +49,7 @@ impl RedundancyPolicy for Fixed {
         // Half the codeword is left to repairs on deficit, unless the share itself asks for more.
         let most = f64::from(view.max_symbols) / (1.0 + self.share.max(1.0));
         let sources = self.sources.min(most as u16).min(view.max_symbols).max(1);
-        let repairs = self.repairs(sources);
-        BlockShape { sources, repairs, symbol_size: view.max_symbol_size.min(self.symbol) }
+        BlockShape { sources, symbol_size: view.max_symbol_size.min(self.symbol) }
     }
 
     fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {

@@ -169,7 +169,7 @@ impl RedundancyPolicy for MeanSigma {
         let sources = block / (1.0 + equations::redundancy(q));
         let cap = self.source_cap(q, codeword);
         let sources = if sources >= f64::from(cap) { cap } else { (sources as u16).max(1) };
-        BlockShape { sources, repairs: self.repairs(sources, q, codeword), symbol_size }
+        BlockShape { sources, symbol_size }
     }
 
     fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {

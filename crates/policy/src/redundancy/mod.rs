@@ -19,8 +19,6 @@ use anabranch_types::Time;
 pub struct BlockShape {
     /// Source symbols, F, at least 1. The block closes earlier when the data ends.
     pub sources: u16,
-    /// Proactive repairs sent with them, k (planned for `sources`; see [`RedundancyPolicy::proactive`]).
-    pub repairs: u16,
     /// Payload of each symbol, bytes.
     pub symbol_size: u16,
 }
@@ -38,16 +36,12 @@ pub struct RedundancyView<'a> {
     pub max_symbols: u16,
     /// Most payload bytes that a symbol may have on every open path.
     pub max_symbol_size: u16,
-    /// Bytes the application has waiting now.
-    pub waiting_bytes: u64,
     /// The application will write no more, or asked for everything to go out.
     pub flushing: bool,
     /// Class of the data at the front.
     pub class: TrafficClass,
     /// Source symbols sent so far on the connection.
     pub sources_sent: u64,
-    /// Repairs sent so far, and how many of them turned out not to be needed.
-    pub repairs_sent: u64,
     /// Repairs that were sent although the block was recovered without them.
     pub repairs_unneeded: u64,
 }

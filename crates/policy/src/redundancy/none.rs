@@ -28,7 +28,6 @@ impl RedundancyPolicy for NoRedundancy {
     fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape {
         BlockShape {
             sources: self.sources.min(view.max_symbols).max(1),
-            repairs: 0,
             symbol_size: view.max_symbol_size,
         }
     }

@@ -46,7 +46,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyE
 impl RedundancyPolicy for Sliding {
     fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape {
         let sources = self.sources.min(view.max_symbols).max(1);
-        BlockShape { sources, repairs: 0, symbol_size: view.max_symbol_size.min(self.symbol) }
+        BlockShape { sources, symbol_size: view.max_symbol_size.min(self.symbol) }
     }
 
     /// What the rate leaves over: the last symbols of the data get a repair too. It is the next one's, sent

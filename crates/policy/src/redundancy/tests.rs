@@ -25,11 +25,9 @@ fn view(paths: &[PathView], mean: f64, deviation: f64) -> RedundancyView<'_> {
         loss: LossView { mean, deviation },
         max_symbols: 255,
         max_symbol_size: 1250,
-        waiting_bytes: 1 << 20,
         flushing: false,
         class: TrafficClass::Bulk,
         sources_sent: 0,
-        repairs_sent: 0,
         repairs_unneeded: 0,
     }
 }
@@ -46,10 +44,12 @@ fn blocks_span_a_median_round_trip() {
     // 20 + 40·60/60 + 30·60/120 = 75 packets, none of them repairs without loss.
     let paths = [path(0, 10, 30), path(1, 40, 60), path(2, 30, 120)];
     let shape = mplot.next_block(&view(&paths, 0.0, 0.0));
-    assert_eq!(shape, BlockShape { sources: 75, repairs: 0, symbol_size: 1250 });
+    assert_eq!(shape, BlockShape { sources: 75, symbol_size: 1250 });
+    assert_eq!(mplot.proactive(&closed(75), &view(&paths, 0.0, 0.0)), 0);
     // q = .1 + .15 = .25: 75·.75 = 56 sources and a third of that in repairs.
     let shape = mplot.next_block(&view(&paths, 0.1, 0.15));
-    assert_eq!(shape, BlockShape { sources: 56, repairs: 19, symbol_size: 1250 });
+    assert_eq!(shape, BlockShape { sources: 56, symbol_size: 1250 });
+    assert_eq!(mplot.proactive(&closed(56), &view(&paths, 0.1, 0.15)), 19);
     // An even number of paths: the median is 45 ms.
     let shape = mplot.next_block(&view(&paths[..2], 0.0, 0.0));
     assert_eq!(shape.sources, 45);
@@ -172,7 +172,8 @@ proptest! {
             let mut policy = policy(spec);
             let shape = policy.next_block(&view);
             prop_assert!(shape.sources >= 1, "{spec}");
-            prop_assert!(shape.sources + shape.repairs <= max_symbols, "{spec}: {shape:?}");
+            let planned = policy.proactive(&closed(shape.sources), &view);
+            prop_assert!(shape.sources + planned <= max_symbols, "{spec}: {shape:?}, {planned}");
             prop_assert!((1..=max_symbol_size).contains(&shape.symbol_size), "{spec}: {shape:?}");
             let sources = sources.min(max_symbols);
             let mut block = closed(sources);
@@ -192,14 +193,15 @@ fn a_fixed_share_is_the_same_at_any_loss() {
     let mut fixed = policy("fixed:share=0.05,sources=100");
     for mean in [0.0, 0.3] {
         let shape = fixed.next_block(&view(&paths, mean, 0.1));
-        assert_eq!(shape, BlockShape { sources: 100, repairs: 5, symbol_size: 1250 });
+        assert_eq!(shape, BlockShape { sources: 100, symbol_size: 1250 });
         assert_eq!(fixed.proactive(&closed(100), &view(&paths, mean, 0.1)), 5);
         assert_eq!(fixed.proactive(&closed(3), &view(&paths, mean, 0.1)), 1, "rounded up");
     }
     // The codeword has room for all the repairs asked for.
     let mut many = policy("fixed:share=4,sources=255");
     let shape = many.next_block(&view(&paths, 0.0, 0.0));
-    assert_eq!((shape.sources, shape.repairs), (51, 204));
+    let repairs = many.proactive(&closed(shape.sources), &view(&paths, 0.0, 0.0));
+    assert_eq!((shape.sources, repairs), (51, 204));
     // Losses beyond the share are made good on deficit.
     let block = BlockView { received: 90, in_flight: 4, ..closed(100) };
     assert_eq!(fixed.still_needed(&block, &NOWHERE, &view(&paths, 0.1, 0.0)), 6);

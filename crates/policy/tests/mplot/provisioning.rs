@@ -30,11 +30,9 @@ pub fn view(paths: &[PathView], mean: f64, deviation: f64) -> RedundancyView<'_>
         loss: LossView { mean, deviation },
         max_symbols: 255,
         max_symbol_size: 700,
-        waiting_bytes: 1 << 30,
         flushing: false,
         class: TrafficClass::Bulk,
         sources_sent: 0,
-        repairs_sent: 0,
         repairs_unneeded: 0,
     }
 }
@@ -141,8 +139,9 @@ fn a_block_is_what_the_paths_carry_in_a_median_round_trip() {
     // Eq. 12: 10·60/30 + 40 + 30·60/120 = 75, and F = B/(1 + x).
     let shape = |mean, deviation| policy("mean-sigma").next_block(&view(&paths, mean, deviation));
     assert_eq!(shape(0.0, 0.0).sources, 75);
-    let lossy = shape(0.1, 0.1);
-    assert_eq!((lossy.sources, lossy.repairs), (60, 15));
+    assert_eq!(shape(0.1, 0.1).sources, 60);
+    let block = BlockView { sources: 60, closed: true, ..BlockView::default() };
+    assert_eq!(policy("mean-sigma").proactive(&block, &view(&paths, 0.1, 0.1)), 15);
     // Eq. 11: a delay of three median round trips; then α for ε.
     let longer = policy("mean-sigma:delta=3").next_block(&view(&paths, 0.0, 0.0));
     assert_eq!(longer.sources, 225);

@@ -88,12 +88,6 @@ pub fn mean(values: &[f64]) -> Option<f64> {
     Estimate::of(values).map(|estimate| estimate.mean)
 }
 
-/// The estimate of `a − b` from runs that share a seed pairwise, which removes what the seed does to
-/// both; none unless both have the same number of values.
-pub fn paired_difference(a: &[f64], b: &[f64]) -> Option<Estimate> {
-    paired(a, b, |a, b| a - b)
-}
-
 /// The estimate of `a / b` from runs that share a seed pairwise: the mean of the ratios. Pairs whose
 /// `b` is zero are left out; none unless both have the same number of values.
 pub fn paired_ratio(a: &[f64], b: &[f64]) -> Option<Estimate> {

@@ -59,7 +59,7 @@ fn under_way(block: &BlockView) -> [u16; MAX_PATHS] {
 
 impl RedundancyPolicy for DeltaComplete {
     fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape {
-        BlockShape { sources: BLOCK, repairs: 0, symbol_size: view.max_symbol_size }
+        BlockShape { sources: BLOCK, symbol_size: view.max_symbol_size }
     }
 
     fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
