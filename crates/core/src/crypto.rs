@@ -149,6 +149,7 @@ pub trait Opener: fmt::Debug + Send {
 
     /// Decrypts `packet[header_len..]` in place; returns the plaintext's range end (the packet's
     /// length less the tag). A packet of the next epoch that opens makes that epoch the current one.
+    #[expect(clippy::too_many_arguments, reason = "the inputs of authenticated decryption")]
     fn open(
         &mut self,
         epoch: u8,

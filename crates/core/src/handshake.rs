@@ -24,7 +24,8 @@ pub use fuzz::{fuzz_message, fuzz_seeds};
 pub use initiator::{Established, Initiator, Opening, Schedule};
 pub use rate_limit::Source;
 pub use responder::{
-    AcceptError, Accepting, Candidate, DropReason, Outcome, Permitted, Responder, ResponderConfig,
+    AcceptError, Accepting, Arrival, Candidate, DropReason, Outcome, Permitted, Responder,
+    ResponderConfig,
 };
 pub use token_bucket::TokenBucket;
 

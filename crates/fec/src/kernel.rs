@@ -177,6 +177,7 @@ impl Kernel {
 
     /// Computes the tile of rows that begins with row `first`, which the caller has checked, with a
     /// table of `SIZE` bytes for its coefficients and the slack after them.
+    #[expect(clippy::too_many_arguments, reason = "the operands of a matrix product")]
     fn tile<const SIZE: usize>(
         self,
         start: Start<'_>,

@@ -10,7 +10,7 @@
 
 mod equations;
 
-pub use equations::Equations;
+pub use equations::{Equations, Held};
 
 use crate::kernel::{Kernel, MAX_INPUTS};
 

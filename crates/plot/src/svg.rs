@@ -44,6 +44,7 @@ impl Svg {
     }
 
     /// A text of `size` pixels whose baseline begins, is centred or ends at a place.
+    #[expect(clippy::too_many_arguments, reason = "the attributes of one element")]
     pub(crate) fn text(
         &mut self,
         at: (f64, f64),
@@ -68,6 +69,7 @@ impl Svg {
     }
 
     /// A straight line.
+    #[expect(clippy::too_many_arguments, reason = "the attributes of one element")]
     pub(crate) fn line(
         &mut self,
         from: (f64, f64),

@@ -15,6 +15,7 @@ const SECONDS: u64 = 200;
 const SEEDS: u64 = 4;
 
 /// Goodput in Mb/s and timeouts of one run.
+#[expect(clippy::too_many_arguments, reason = "a row of the reference")]
 fn run(config: &Config, mbps: f64, owd_ms: f64, loss: f64, queue: u32, seed: u64) -> (f64, f64) {
     let delay = Duration::from_nanos((owd_ms * 1e6) as u64);
     let plain = LinkConfig::new(Bitrate::from_mbps(mbps), delay);

@@ -76,6 +76,7 @@ fn dumbbell(bottleneck: &str) -> (Engine, Vec<RoutePair>) {
 }
 
 /// A TCP flow over one route; its receiver.
+#[expect(clippy::too_many_arguments, reason = "what a flow consists of")]
 fn tcp_flow(
     engine: &mut Engine,
     config: &Config,

@@ -110,7 +110,7 @@ async fn exchange(
     let (intervals, ours) = run_traffic(args, connection, request, streams).await?;
     let theirs: Figures = read_message(&mut answers).await?;
     let stats = connection.stats();
-    Ok(Ok(Report::new(args, request, intervals, stats.as_ref(), ours, theirs)))
+    Ok(Ok(Report::new(args, request, intervals, stats.as_ref(), (ours, theirs))))
 }
 
 /// Takes part, and reports every interval.

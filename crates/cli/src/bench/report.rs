@@ -214,8 +214,7 @@ impl Report {
         request: &Request,
         intervals: Vec<Interval>,
         stats: Option<&ConnectionStats>,
-        ours: Figures,
-        theirs: Figures,
+        (ours, theirs): (Figures, Figures),
     ) -> Self {
         let paths = || stats.iter().flat_map(|stats| &stats.paths);
         let connected = paths()

@@ -115,6 +115,7 @@ impl Listener {
     }
 
     /// One transfer, over as many connections as it takes.
+    #[expect(clippy::too_many_arguments, reason = "what the command line chose, part by part")]
     async fn serve_once(
         &self,
         args: &ListenArgs,

@@ -67,6 +67,7 @@ pub(super) async fn run(
 }
 
 /// Connects, and connects again whenever the connection is lost; returns only what cannot be mended.
+#[expect(clippy::too_many_arguments, reason = "everything that outlives a connection")]
 async fn stay_connected(
     endpoint: &Endpoint,
     settings: &Connect,

@@ -2,7 +2,7 @@
 
 use anabranch_policy::ack::{AckTiming, ReceivedEvent};
 use anabranch_policy::code::Coverage;
-use anabranch_policy::view::{PathState, SymbolId};
+use anabranch_policy::view::SymbolId;
 use anabranch_types::{PathId, Time};
 use core::time::Duration;
 
@@ -64,10 +64,11 @@ impl Connection {
             return;
         }
         let bytes = packet.len() as u64 + UDP_OVERHEAD;
-        let Some(slot) = self.admit(now, path, number, address, bytes) else {
+        let Some(slot) = self.admit(now, path, number, address) else {
             self.dropped.refused += 1;
             return;
         };
+        self.paths[slot].count_received(bytes);
         self.last_received = now;
         if !self.established {
             self.established = true;
@@ -82,7 +83,10 @@ impl Connection {
                 return;
             }
         };
-        self.schedule_ack(now, slot, eliciting, out_of_order, ecn == Ecn::Ce);
+        let (path, pending) = (self.paths[slot].id, 0);
+        let (ack_eliciting, ce) = (eliciting, ecn == Ecn::Ce);
+        let event = ReceivedEvent { now, path, ack_eliciting, out_of_order, ce, pending };
+        self.schedule_ack(slot, event);
         self.note_drained();
     }
 
@@ -109,7 +113,6 @@ impl Connection {
         path: PathId,
         number: u64,
         address: PathAddress,
-        bytes: u64,
     ) -> Option<PathIndex> {
         let slot = match self.paths.open(path) {
             Some(slot) => slot,
@@ -131,12 +134,6 @@ impl Connection {
             // The peer's address changed (NAT rebinding, roaming): prove it before sending much.
             let rerouted = self.paths[slot].address.remote.ip() != address.remote.ip();
             self.moved(now, slot, address, rerouted);
-        }
-        let path = &mut self.paths[slot];
-        path.counters.received_packets += 1;
-        path.counters.received_bytes += bytes;
-        if path.state() == PathState::Validating {
-            path.validation.on_received(bytes);
         }
         Some(slot)
     }
@@ -264,30 +261,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Asks the policy when this packet is acknowledged.
-    fn schedule_ack(
-        &mut self,
-        now: Time,
-        slot: PathIndex,
-        ack_eliciting: bool,
-        out_of_order: bool,
-        ce: bool,
-    ) {
-        let path = &mut self.paths[slot];
-        if ack_eliciting {
-            path.received.pending += 1;
-        }
-        let event = ReceivedEvent {
-            now,
-            path: path.id,
-            ack_eliciting,
-            out_of_order,
-            ce,
-            pending: path.received.pending,
-        };
+    /// Asks the policy when this packet is acknowledged, whose path counts those that are not.
+    fn schedule_ack(&mut self, slot: PathIndex, mut event: ReceivedEvent) {
+        let pending = &mut self.paths[slot].received.pending;
+        *pending += u32::from(event.ack_eliciting);
+        event.pending = *pending;
         match self.policies.ack.on_received(&event) {
             AckTiming::None => {}
-            AckTiming::Now => self.report(now, slot),
+            AckTiming::Now => self.report(event.now, slot),
             AckTiming::By(time) => {
                 self.paths[slot].acks.due_by(time);
             }

@@ -30,6 +30,7 @@ impl Keys {
     /// Puts headers before the frames of the packets in `train`, which have `segment` bytes each but for the
     /// last, and numbers from `first` on; seals them, with the tag in the last bytes, and masks the headers.
     /// There must be no more of them than [`remaining`](Self::remaining).
+    #[expect(clippy::too_many_arguments, reason = "a train, and what its headers say")]
     pub(super) fn seal_train(
         &mut self,
         connection: ConnectionId,

@@ -6,7 +6,7 @@ use super::admission::Room;
 use super::{Handle, MAX_REFUSED, Router, RouterEvent};
 use crate::connection::{Connection, Setup};
 use crate::crypto::PublicKey;
-use crate::handshake::{Candidate, Outcome, Source};
+use crate::handshake::{Arrival, Candidate, Outcome, Source};
 use crate::path::PathAddress;
 use crate::wire::{ConnectionId, Role, TransportParameters};
 
@@ -17,8 +17,8 @@ impl Router {
     pub(super) fn on_initiation(&mut self, now: Time, address: PathAddress, payload: &[u8]) {
         let under_load = self.replies.len() >= MAX_REPLIES / 2
             || self.half_open.len() >= self.config.max_half_open.div_ceil(2);
-        let outcome =
-            self.responder.handle(self.crypto.as_mut(), now, address.remote, payload, under_load);
+        let arrival = Arrival { now, remote: address.remote, bytes: payload, under_load };
+        let outcome = self.responder.handle(self.crypto.as_mut(), arrival);
         match outcome {
             // Unread refusals are capped, so that unauthenticated senders cannot grow the queue.
             Outcome::Drop(why) if self.events.len() < MAX_REFUSED => {

@@ -8,9 +8,9 @@ use anabranch_types::{PathId, Rng, Time};
 use super::admission::HalfOpen;
 use super::{ConnectConfig, ConnectError, EndpointConfig, Handle};
 use crate::connection::{Connection, Earliest, Setup, TimeoutReason, Transmit};
-use crate::crypto::{Crypto, PublicKey, Session};
+use crate::crypto::{Crypto, PublicKey};
 use crate::handshake::message::{CookieReply, Response};
-use crate::handshake::{DropReason, Initiator, Opening, Permitted, Responder};
+use crate::handshake::{DropReason, Established, Initiator, Opening, Permitted, Responder};
 use crate::path::received::Ecn;
 use crate::path::{PathAddress, SocketId};
 use crate::wire::{ConnectionId, PacketKind, Role, TransportParameters};
@@ -159,11 +159,7 @@ impl Router {
         };
         let established = attempt.initiator.on_response(self.crypto.as_ref(), payload).ok()?;
         let attempt = self.attempts.remove(&id)?;
-        let remote_id = ConnectionId(established.remote_id);
-        let begun = TransportParameters::decode(&established.parameters).ok().and_then(|peers| {
-            self.establish(now, id, attempt, remote_id, established.session, peers)
-        });
-        match begun {
+        match self.establish(now, id, attempt, established) {
             Some(mut connection) => {
                 connection.remember_response(payload);
                 connection.path_answered(now, address, payload);
@@ -185,16 +181,15 @@ impl Router {
         now: Time,
         id: u32,
         attempt: Attempt,
-        remote_id: ConnectionId,
-        session: Session,
-        peer_parameters: TransportParameters,
+        established: Established,
     ) -> Option<Connection> {
+        let peer_parameters = TransportParameters::decode(&established.parameters).ok()?;
         let setup = Setup {
             role: Role::Initiator,
             peer: attempt.config.peer,
             local_id: ConnectionId(id),
-            remote_id,
-            session,
+            remote_id: ConnectionId(established.remote_id),
+            session: established.session,
             config: self.config.transport.clone(),
             profile: attempt.config.profile,
             peer_parameters,

@@ -1,5 +1,7 @@
 use super::message::{CookieReply, Initiation, MAC_LEN, Response, append_mac1};
-use super::{Initiator, Opening, Outcome, Permitted, Responder, ResponderConfig, Schedule};
+use super::{
+    Arrival, Initiator, Opening, Outcome, Permitted, Responder, ResponderConfig, Schedule,
+};
 use crate::crypto::null::NullCrypto;
 use crate::crypto::{Crypto, PublicKey};
 use crate::wire::TransportParameters;
@@ -43,7 +45,8 @@ pub fn fuzz_message(data: &[u8]) {
 
 fn respond(responder: &mut Responder, server: &mut NullCrypto, bytes: &[u8], under_load: bool) {
     let remote = SocketAddr::from((Ipv4Addr::LOCALHOST, 4000));
-    let sent = match responder.handle(server, Time::ZERO, remote, bytes, under_load) {
+    let arrival = Arrival { now: Time::ZERO, remote, bytes, under_load };
+    let sent = match responder.handle(server, arrival) {
         Outcome::Drop(_) => 0,
         Outcome::Reply(reply) => reply.len(),
         Outcome::Candidate(candidate) => responder

@@ -125,6 +125,19 @@ pub enum Outcome {
     Candidate(Candidate),
 }
 
+/// An Initiation as it arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// Now.
+    pub now: Time,
+    /// From where.
+    pub remote: SocketAddr,
+    /// The message.
+    pub bytes: &'a [u8],
+    /// Whether so much else is waiting that only senders with a valid cookie get further.
+    pub under_load: bool,
+}
+
 /// A new, authentic Initiation.
 #[derive(Debug)]
 pub struct Candidate {
@@ -214,22 +227,16 @@ impl Responder {
         self.permitted = permitted;
     }
 
-    /// Reads an Initiation that came from `remote`. With `under_load`, or when the bucket of
+    /// Reads an Initiation. Under load, or when the bucket of
     /// Diffie–Hellman operations, the part of it for senders without a cookie, or the source's allowance runs
     /// low, only senders with a valid cookie get further.
-    pub fn handle(
-        &mut self,
-        crypto: &mut dyn Crypto,
-        now: Time,
-        remote: SocketAddr,
-        bytes: &[u8],
-        under_load: bool,
-    ) -> Outcome {
-        self.judge(crypto, now, remote, bytes, under_load).unwrap_or_else(Outcome::Drop)
+    pub fn handle(&mut self, crypto: &mut dyn Crypto, arrival: Arrival<'_>) -> Outcome {
+        self.judge(crypto, arrival).unwrap_or_else(Outcome::Drop)
     }
 
     /// Completes a candidate's handshake under the connection id `local_id`, and remembers the answer
     /// for copies and the timestamp against replays.
+    #[expect(clippy::too_many_arguments, reason = "whom to answer, when and with what")]
     pub fn accept(
         &mut self,
         crypto: &dyn Crypto,
@@ -258,10 +265,7 @@ impl Responder {
     fn judge(
         &mut self,
         crypto: &mut dyn Crypto,
-        now: Time,
-        remote: SocketAddr,
-        bytes: &[u8],
-        under_load: bool,
+        Arrival { now, remote, bytes, under_load }: Arrival<'_>,
     ) -> Result<Outcome, DropReason> {
         let message = Initiation::parse(bytes).map_err(DropReason::Message)?;
         let own = crypto.public_key();

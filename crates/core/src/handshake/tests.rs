@@ -73,7 +73,8 @@ impl Server {
         bytes: &[u8],
         under_load: bool,
     ) -> Result<Vec<u8>, DropReason> {
-        match self.responder.handle(&mut self.crypto, now, remote, bytes, under_load) {
+        let arrival = Arrival { now, remote, bytes, under_load };
+        match self.responder.handle(&mut self.crypto, arrival) {
             Outcome::Drop(reason) => Err(reason),
             Outcome::Reply(reply) => Ok(reply),
             Outcome::Candidate(candidate) => {
@@ -370,8 +371,9 @@ fn messages_longer_than_a_path_carries_are_refused() {
     assert_eq!(long.err(), Some(HandshakeError::TooLong));
     let mut server = Server::open();
     let initiation = Client::new(1, 100, Time::ZERO).send(WIFI, Time::ZERO);
-    let outcome =
-        server.responder.handle(&mut server.crypto, Time::ZERO, address(1), &initiation, false);
+    let (now, remote) = (Time::ZERO, address(1));
+    let arrival = Arrival { now, remote, bytes: &initiation, under_load: false };
+    let outcome = server.responder.handle(&mut server.crypto, arrival);
     let Outcome::Candidate(candidate) = outcome else { panic!("{outcome:?}") };
     let refused = server
         .responder

@@ -274,6 +274,15 @@ impl Path {
         self.sent.oldest_open().map(|oldest| self.liveness.timeout_at(oldest, base))
     }
 
+    /// An authenticated packet of so many bytes, IP and UDP headers included, arrived.
+    pub(crate) fn count_received(&mut self, bytes: u64) {
+        self.counters.received_packets += 1;
+        self.counters.received_bytes += bytes;
+        if self.state() == PathState::Validating {
+            self.validation.on_received(bytes);
+        }
+    }
+
     /// Records that a packet left.
     pub fn on_sent(&mut self, now: Time, packet: PacketSent) -> u64 {
         let number = self.sent.next_number();

@@ -209,6 +209,7 @@ impl<N: Network> Pair<N> {
     }
 
     /// Gives an end a datagram that need not be of the other.
+    #[expect(clippy::too_many_arguments, reason = "the fields of a datagram")]
     pub fn inject(&mut self, to: usize, path: u32, from: SocketAddr, ecn: Ecn, bytes: &mut [u8]) {
         let datagram = Datagram { socket: SocketId(path), remote: from, ecn, payload: bytes };
         let before = (self.meter)();

@@ -35,6 +35,17 @@ impl Row {
     }
 }
 
+/// The symbols of a block that a receiver holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Held<'a> {
+    /// Bytes of a repair.
+    pub length: usize,
+    /// The sources that have arrived, by rising index, none longer than a repair.
+    pub known: &'a [(u16, &'a [u8])],
+    /// The repairs that were worth keeping, in their order.
+    pub repairs: &'a [&'a [u8]],
+}
+
 /// The symbols of one block that have arrived, as equations in the missing sources. Kept in echelon form:
 /// the first unknown of each row, its pivot, is the first unknown of no other row.
 ///
@@ -139,22 +150,18 @@ impl Equations {
         false
     }
 
-    /// Rebuilds the missing sources: `out` is called with each index and its bytes, `length` of them.
-    ///
-    /// `known` are the sources that have arrived, by rising index, and `repairs` the repairs that were
-    /// worth keeping, in their order, each of `length` bytes. `buffer` is scratch space, which grows as
-    /// needed; nothing else is allocated.
+    /// Rebuilds the missing sources: `out` is called with each index and its bytes, as many as a repair has.
+    /// `buffer` is scratch space, which grows as needed; nothing else is allocated.
     ///
     /// # Errors
     /// If the symbols do not suffice, or are not those that were announced.
     pub fn rebuild(
         &mut self,
-        length: usize,
-        known: &[(u16, &[u8])],
-        repairs: &[&[u8]],
+        held: &Held<'_>,
         buffer: &mut Vec<u8>,
         mut out: impl FnMut(u16, &[u8]),
     ) -> Result<(), Error> {
+        let Held { length, known, repairs } = *held;
         if self.deficit() > 0 || known.len() + self.missing != self.sources {
             return Err(Error::NotEnough);
         }
@@ -183,7 +190,7 @@ impl Equations {
             let Some(batch) = batch.get(..count).filter(|batch| !batch.is_empty()) else {
                 return Ok(());
             };
-            self.combine_batch(batch, length, known, repairs, &mut buffer[..room]);
+            self.combine_batch(batch, held, &mut buffer[..room]);
             for (index, bytes) in batch.iter().zip(buffer.chunks_exact(length.max(1))) {
                 out(*index as u16, bytes.get(..length).unwrap_or_default());
             }
@@ -211,14 +218,8 @@ impl Equations {
     }
 
     /// Writes the missing sources of `batch` into consecutive rows of `buffer`.
-    fn combine_batch(
-        &self,
-        batch: &[usize],
-        length: usize,
-        known: &[(u16, &[u8])],
-        repairs: &[&[u8]],
-        buffer: &mut [u8],
-    ) {
+    fn combine_batch(&self, batch: &[usize], held: &Held<'_>, buffer: &mut [u8]) {
+        let Held { length, known, repairs } = *held;
         let mut rows: [&mut [u8]; ROWS] = Default::default();
         for (row, space) in rows.iter_mut().zip(buffer.chunks_exact_mut(length.max(1))) {
             *row = space;

@@ -33,7 +33,8 @@ impl Receiver {
         let repairs: Vec<&[u8]> = self.repairs.iter().map(Vec::as_slice).collect();
         let mut out = Vec::new();
         let mut buffer = Vec::new();
-        self.equations.rebuild(length, &known, &repairs, &mut buffer, |index, bytes| {
+        let held = Held { length, known: &known, repairs: &repairs };
+        self.equations.rebuild(&held, &mut buffer, |index, bytes| {
             out.push((index, bytes.to_vec()));
         })?;
         Ok(out)

@@ -2,7 +2,7 @@ use super::keys::{KeyError, format_public_key, parse_public_key};
 use super::{NoiseCrypto, SecretKey};
 use anabranch_core::crypto::{Crypto, MacPurpose, PublicKey, Session, TAG_LEN};
 use anabranch_core::handshake::{
-    Initiator, Opening, Outcome, Permitted, Responder, ResponderConfig, Schedule,
+    Arrival, Initiator, Opening, Outcome, Permitted, Responder, ResponderConfig, Schedule,
 };
 use anabranch_types::{PathId, Rng, Time};
 use proptest::prelude::*;
@@ -286,6 +286,10 @@ fn key_files_are_private_and_not_overwritten_by_chance() {
     assert!(matches!(missing, KeyError::Io(_)));
 }
 
+fn initiation(remote: SocketAddr, bytes: &[u8], under_load: bool) -> Arrival<'_> {
+    Arrival { now: Time::ZERO, remote, bytes, under_load }
+}
+
 /// The core's handshake, with a cookie, a forged answer and a copy on another path.
 #[test]
 fn the_core_connects_with_it() {
@@ -304,12 +308,12 @@ fn the_core_connects_with_it() {
     let remote = SocketAddr::from(([127, 0, 0, 1], 4000));
     let mut first = Vec::new();
     assert!(attempt.poll(&client, PATH, Time::ZERO, &mut first));
-    let outcome = responder.handle(&mut server, Time::ZERO, remote, &first, true);
+    let outcome = responder.handle(&mut server, initiation(remote, &first, true));
     let Outcome::Reply(cookie) = outcome else { panic!("{outcome:?}") };
     attempt.on_cookie_reply(&client, PATH, Time::ZERO, &cookie).unwrap();
     first.clear();
     assert!(attempt.poll(&client, PATH, Time::ZERO, &mut first));
-    let outcome = responder.handle(&mut server, Time::ZERO, remote, &first, true);
+    let outcome = responder.handle(&mut server, initiation(remote, &first, true));
     let Outcome::Candidate(candidate) = outcome else { panic!("{outcome:?}") };
     assert_eq!((candidate.peer, candidate.remote_id), (client.public_key(), 77));
     assert_eq!(candidate.parameters, b"parameters");
@@ -322,7 +326,7 @@ fn the_core_connects_with_it() {
     let packet = sealed(&mut established.session, PATH, 0, b"first");
     assert_eq!(opened(&mut accepting.session, 0, 0, &packet).unwrap(), b"first");
     let elsewhere = SocketAddr::from(([127, 0, 0, 2], 4000));
-    let outcome = responder.handle(&mut server, Time::ZERO, elsewhere, &first, false);
+    let outcome = responder.handle(&mut server, initiation(elsewhere, &first, false));
     assert!(matches!(outcome, Outcome::Reply(bytes) if bytes == accepting.response));
 }
 

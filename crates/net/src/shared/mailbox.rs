@@ -42,6 +42,10 @@ impl Mailbox {
 
     /// Hands over a received message of `len` bytes, datagrams of `stride` bytes each but the last. A long
     /// one takes the buffer along and leaves another in its place.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a message as the socket gave it, and its buffer"
+    )]
     pub(crate) fn post(
         &self,
         address: PathAddress,

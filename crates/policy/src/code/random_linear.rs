@@ -5,7 +5,7 @@ use crate::code::{
     MAX_KEY, Workspace,
 };
 use crate::registry::{Entry, Options, PolicyError, option};
-use anabranch_fec::random_linear::{self, Equations, MAX_SOURCES};
+use anabranch_fec::random_linear::{self, Equations, Held, MAX_SOURCES};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
@@ -105,8 +105,7 @@ impl Decoder for Following {
         else {
             return Err(CodeError::Coverage);
         };
-        self.0
-            .rebuild(length, known, kept, &mut work.rebuilt, out)
-            .map_err(|_| CodeError::Underdetermined)
+        let held = Held { length, known, repairs: kept };
+        self.0.rebuild(&held, &mut work.rebuilt, out).map_err(|_| CodeError::Underdetermined)
     }
 }

@@ -54,6 +54,7 @@ impl<W: Write> PcapNg<W> {
     ///
     /// # Errors
     /// When the output cannot take it.
+    #[expect(clippy::too_many_arguments, reason = "the fields of a packet block")]
     pub fn packet(
         &mut self,
         interface: u32,

@@ -102,6 +102,7 @@ impl<'a> Outbox<'a> {
 
     /// Like [`send`](Self::send), as part of one of several conversations between the two ports.
     #[inline]
+    #[expect(clippy::too_many_arguments, reason = "a packet, by its fields")]
     pub fn send_in(&mut self, port: PortId, stream: u32, size: u32, ecn: Ecn, payload: Payload) {
         self.network.send(&mut self.watch, port, stream, size, ecn, payload);
     }

@@ -15,6 +15,7 @@ impl Digest {
 
     /// Adds what became of a packet on a link: `None` means that it arrived.
     #[inline]
+    #[expect(clippy::too_many_arguments, reason = "what is hashed, field by field")]
     pub(super) fn fold(
         &mut self,
         time: Time,

@@ -170,6 +170,10 @@ impl Links {
 
     /// Takes a packet in at `now`, unless the queue is full.
     #[inline(always)]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "called for every packet: what it needs stays in registers"
+    )]
     pub(super) fn offer(
         &mut self,
         link: usize,

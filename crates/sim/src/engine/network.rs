@@ -133,6 +133,7 @@ impl Network {
 
     /// Sends a packet from a port to its peer. What the first link refuses waits in `refused`, as its
     /// agent is being called.
+    #[expect(clippy::too_many_arguments, reason = "a packet, by its fields")]
     pub(crate) fn send(
         &mut self,
         watch: &mut Watch<'_>,

@@ -122,9 +122,7 @@ fn curve(section: &Section<'_>, x: &str, known: &Known, grid: &Grid, whole: bool
             }
             Source::OverTime(metric)
         }
-        (true, false) => {
-            Source::Measured(Quantity::read(section, "metric", &of, known, grid, whole)?)
-        }
+        (true, false) => Source::Measured(Quantity::read(section, &of, known, grid, whole)?),
         (false, true) => Source::Paper(published(section)?),
         _ => {
             section.complain("metric", "not one of metric and paper", "one of them");

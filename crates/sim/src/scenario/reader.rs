@@ -39,6 +39,7 @@ pub(super) enum Part<'a> {
 impl<'a> Section<'a> {
     /// Begins to read `table`; keys that `spec` does not know and required ones that are missing are
     /// reported at once.
+    #[expect(clippy::too_many_arguments, reason = "a table, what it may hold and where it stands")]
     pub(super) fn open(
         table: &'a Table,
         spec: &'static [KeySpec],

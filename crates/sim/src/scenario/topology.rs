@@ -120,7 +120,7 @@ impl Network {
         if !duplex && section.has("reverse") {
             section.complain("reverse", "given for a link of one direction", "duplex = true");
         }
-        self.add(section, &name, &from, &to, duplex);
+        self.add(section, &name, [&from, &to], duplex);
     }
 
     fn read_path(&mut self, section: &Section<'_>, number: Option<u64>) {
@@ -141,7 +141,7 @@ impl Network {
             for key in ["rate", "delay"].into_iter().filter(|key| !section.has(key)) {
                 section.refuse(key, section.place, "missing");
             }
-            let (forward, back) = self.add(section, &name, &from, &to, true);
+            let (forward, back) = self.add(section, &name, [&from, &to], true);
             Some((vec![forward], back.into_iter().collect()))
         };
         let congestion = profiles::control(section, "congestion", Config::default().mss);
@@ -208,8 +208,7 @@ impl Network {
         &mut self,
         section: &Section<'_>,
         name: &str,
-        from: &str,
-        to: &str,
+        [from, to]: [&str; 2],
         duplex: bool,
     ) -> (usize, Option<usize>) {
         let config = link_config(section, blank());

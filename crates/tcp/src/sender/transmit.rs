@@ -156,6 +156,7 @@ impl Sender {
         self.emit(now, start, len, flags, index, idle)
     }
 
+    #[expect(clippy::too_many_arguments, reason = "the fields of a segment")]
     fn emit(
         &mut self,
         now: Time,

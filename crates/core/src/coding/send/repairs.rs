@@ -34,6 +34,10 @@ impl Prepared {
 impl Block {
     /// Writes the repair with `key` to `out`, which is as long as the longest source. `more` further
     /// ones will be asked for, the next key first: they are made at once.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a repair is what it covers, its key and where it goes"
+    )]
     pub(super) fn write_repair(
         &mut self,
         pool: &mut Pool,

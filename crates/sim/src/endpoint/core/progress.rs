@@ -74,7 +74,8 @@ impl Received {
             .map(|(stream, _)| stream.ordinal())
             .filter(|number| *number >= self.first)
             .collect();
-        let (slice, first) = (self.slice, self.first);
+        let first = self.first;
+        let look = Look { now, connection, slice: self.slice };
         // Streams come into being in their order, but the first packet of one may overtake another.
         let newest = (first..first + self.streams.len() as u64 + 64)
             .rev()
@@ -82,7 +83,7 @@ impl Received {
         let known = newest.map_or(0, |newest| (newest + 1 - first) as usize);
         self.streams.resize(self.streams.len().max(known), Stream::default());
         for (number, entry) in (first..).zip(&mut self.streams) {
-            entry.note(now, number, connection, slice, &mut self.log, finished.contains(&number));
+            entry.note(look, number, finished.contains(&number), &mut self.log);
         }
         while self.streams.first().is_some_and(|stream| stream.done) {
             self.streams.remove(0);
@@ -91,16 +92,17 @@ impl Received {
     }
 }
 
+/// A look at a connection.
+#[derive(Clone, Copy)]
+struct Look<'a> {
+    now: Time,
+    connection: &'a Connection,
+    slice: u64,
+}
+
 impl Stream {
-    fn note(
-        &mut self,
-        now: Time,
-        number: u64,
-        connection: &Connection,
-        slice: u64,
-        log: &mut Log,
-        finished: bool,
-    ) {
+    fn note(&mut self, look: Look<'_>, number: u64, finished: bool, log: &mut Log) {
+        let Look { now, connection, slice } = look;
         if self.done {
             return;
         }

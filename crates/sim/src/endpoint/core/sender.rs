@@ -28,29 +28,20 @@ impl CoreSender {
         }
     }
 
-    /// The same, whose first application begins at `start`, not when the agent does.
+    /// The same, whose newest application begins at `start`, not when the agent does.
     #[must_use]
     pub fn starting(mut self, start: Time) -> Self {
-        if let Some(application) = self.applications.first_mut() {
+        if let Some(application) = self.applications.last_mut() {
             application.start = Some(start);
         }
         self
     }
 
-    /// Adds an application that opens a connection of its own at `start`, from the same endpoint. The
-    /// endpoint keeps the limits of the first application.
+    /// Adds an application that opens a connection of its own, from the same endpoint. The endpoint keeps
+    /// the limits of the first application.
     #[must_use]
-    pub fn with(
-        mut self,
-        config: &CoreConfig,
-        traffic: Traffic,
-        seed: u64,
-        name: &str,
-        start: Time,
-    ) -> Self {
-        let mut application = Application::new(config, traffic, seed, name);
-        application.start = Some(start);
-        self.applications.push(application);
+    pub fn with(mut self, config: &CoreConfig, traffic: Traffic, seed: u64, name: &str) -> Self {
+        self.applications.push(Application::new(config, traffic, seed, name));
         self
     }
 

@@ -53,28 +53,30 @@ pub(in crate::scenario) struct Runs<'a> {
     pub runs: &'a [Vec<RunReport>],
 }
 
+/// Where the formula of a quantity stands.
+const KEY: &str = "metric";
+
 impl Quantity {
-    /// Reads the formula of `key`, about `subject`; what is wrong with it is reported.
+    /// Reads the formula of `metric`, about `subject`; what is wrong with it is reported.
     pub(in crate::scenario) fn read(
         section: &Section<'_>,
-        key: &str,
         subject: &str,
         known: &Known,
         grid: &Grid,
         whole: bool,
     ) -> Option<Quantity> {
-        let text = section.raw(key)?.to_owned();
+        let text = section.raw(KEY)?.to_owned();
         let formula = match Formula::parse(&text, &GRAMMAR) {
             Ok(formula) => formula,
             Err((given, allowed)) => {
-                section.complain(key, given, allowed);
+                section.complain(KEY, given, allowed);
                 return None;
             }
         };
         formula.names(&mut |name, function| {
             if let Err(flaw) = Reference::of(name, function, subject, grid)
-                .check(section, key, known)
-                .and_then(|()| check_pins(section, key, &name.pins, grid, whole))
+                .check(section, KEY, known)
+                .and_then(|()| check_pins(section, KEY, &name.pins, grid, whole))
             {
                 section.report(flaw);
             }

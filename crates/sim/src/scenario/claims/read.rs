@@ -55,7 +55,7 @@ fn claim(
     let before = section.mistakes();
     let of = section.text("of").unwrap_or_else(|| "all".to_owned());
     let Context { known, grid, whole, .. } = *context;
-    let quantity = Quantity::read(section, "metric", &of, known, grid, whole)?;
+    let quantity = Quantity::read(section, &of, known, grid, whole)?;
     let relative_to = section.text("relative-to");
     if let Some(other) = relative_to.as_ref().filter(|other| !known.subjects.contains(*other)) {
         let subjects: Vec<&str> = known.subjects.iter().map(String::as_str).collect();

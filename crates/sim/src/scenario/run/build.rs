@@ -195,17 +195,16 @@ impl Builder<'_> {
         for flow in flows {
             let (config, traffic) = core_config(flow)?;
             let (start, name) = (self.start(flow), flow.subject.as_str());
-            ends = Some(match ends {
+            let (source, sink) = match ends {
                 None => {
                     let sink = CoreReceiver::new(&config, self.seed, name);
                     let sink = sink.with_gaps_from(self.measured_from.max(first));
                     let source = CoreSender::new(&config, traffic, self.seed, name);
-                    (source.starting(start), sink)
+                    (source, sink)
                 }
-                Some((source, sink)) => {
-                    (source.with(&config, traffic, self.seed, name, start), sink)
-                }
-            });
+                Some((source, sink)) => (source.with(&config, traffic, self.seed, name), sink),
+            };
+            ends = Some((source.starting(start), sink));
         }
         let (Some((source, sink)), [flow, others @ ..]) = (ends, flows) else {
             return Err(RunError::Build("a host without flows".to_owned()));

@@ -122,6 +122,10 @@ impl Recorder {
         }
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a figure, of what, how often, and where its values go"
+    )]
     fn add_figure(
         &mut self,
         plan: &Plan,
