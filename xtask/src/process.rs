@@ -100,7 +100,7 @@ pub fn show(command: &Command) -> String {
 }
 
 /// The present instant; steps are timed for people, nothing is decided by it but a kill.
-#[allow(clippy::disallowed_methods)]
+#[expect(clippy::disallowed_methods, reason = "steps are timed for people")]
 pub fn now() -> Instant {
     Instant::now()
 }

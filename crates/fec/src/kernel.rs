@@ -12,13 +12,13 @@
 mod portable;
 
 #[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "vector instructions and loads")]
 mod gfni;
 #[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "vector instructions and loads")]
 mod shuffle;
 #[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code)]
+#[expect(unsafe_code, reason = "vector instructions and loads")]
 mod tile;
 
 use core::fmt;
@@ -195,7 +195,7 @@ impl Kernel {
         self.run(&mut Job { start, coefficients: table, inputs, outputs });
     }
 
-    #[allow(unsafe_code)]
+    #[expect(unsafe_code, reason = "the kernels are unsafe functions")]
     fn run(self, job: &mut Job<'_, '_>) {
         // SAFETY: a `Kernel` is only made from an implementation that this processor supports
         // (`available`, `portable`), and `product` has checked and built the job as `Job` demands.

@@ -1,7 +1,9 @@
 //! What the wasm module offers its host.
 
-// A symbol name chosen by hand is an unsafe attribute: two equal ones would clash at link time.
-#![allow(unsafe_code)]
+#![allow(
+    unsafe_code,
+    reason = "a symbol name chosen by hand is an unsafe attribute: two equal ones clash"
+)]
 
 use crate::CASES;
 

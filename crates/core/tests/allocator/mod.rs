@@ -1,9 +1,10 @@
 //! The system's allocator with counts for each thread; tests run on threads of their own.
 
-// A global allocator cannot be written without: every call is passed on unchanged, and counted.
-#![allow(unsafe_code)]
-// Each test that includes this reads some of the counts.
-#![allow(dead_code)]
+#![allow(
+    unsafe_code,
+    reason = "a global allocator cannot be written without; every call is passed on"
+)]
+#![allow(dead_code, reason = "each test that includes this reads some of the counts")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

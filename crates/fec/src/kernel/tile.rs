@@ -3,9 +3,11 @@
 //! Everything here is `inline(always)`: the code only becomes vector instructions once it has been
 //! inlined into a function that enables them.
 
-// Loops over rows and lanes have constant bounds, to be unrolled until every sum has a register;
-// indices show best which sum meets which vector.
-#![allow(clippy::needless_range_loop)]
+#![expect(
+    clippy::needless_range_loop,
+    reason = "loops over rows and lanes have constant bounds, to be unrolled until every sum has a \
+              register; indices show best which sum meets which vector"
+)]
 
 use super::{Job, Start};
 

@@ -1,7 +1,6 @@
 //! What tests of whole transfers have in common.
 
-// Every test program uses a part of it.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "every test program uses a part of it")]
 
 use core::ops::Range;
 use core::time::Duration;
