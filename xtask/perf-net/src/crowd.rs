@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use crate::Failure;
 use crate::ours::{endpoint_config, loopback, read_all, write_all};
-use crate::run::Options;
+use crate::run::{Options, Task};
 
 /// Connections at once.
 const CONNECTIONS: u64 = 100;
@@ -68,7 +68,7 @@ fn transfer(options: &Options, cores: usize) -> Result<f64, Failure> {
         let start = Instant::now();
         let mut transfers = JoinSet::new();
         for (near, far) in pairs {
-            transfers.spawn(send(near, bytes));
+            transfers.spawn(send(near, Task::bulk(bytes, payload)));
             transfers.spawn(receive(far, bytes));
         }
         while let Some(done) = transfers.join_next().await {
@@ -79,9 +79,9 @@ fn transfer(options: &Options, cores: usize) -> Result<f64, Failure> {
     runtime.block_on(async { tokio::spawn(work).await.map_err(|_| "the transfers panicked")? })
 }
 
-async fn send(connection: Connection, bytes: u64) -> Result<(), Failure> {
+async fn send(connection: Connection, task: Task) -> Result<(), Failure> {
     let (mut stream, mut back) = connection.open_stream(TrafficClass::Bulk).await?;
-    write_all(bytes, &mut stream, &mut back).await
+    write_all(task, &mut stream, &mut back).await
 }
 
 async fn receive(connection: Connection, bytes: u64) -> Result<(), Failure> {

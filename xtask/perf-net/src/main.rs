@@ -31,7 +31,7 @@ fn measure(options: &Options) -> Result<(), Failure> {
     for round in 0..options.rounds {
         for entry in &mut series {
             let sample: Sample = entry.subject.run(options)?;
-            eprintln!("round {}: {:<28} {sample}", round + 1, entry.subject.name());
+            eprintln!("round {}: {:<32} {sample}", round + 1, entry.subject.name());
             entry.samples.push(sample);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::mpsc;
+use std::time::Instant;
 
 use anabranch::{
     Config, Endpoint, PathSpec, Permitted, Profile, PublicKey, RecvStream, SecretKey, SendStream,
@@ -10,23 +11,22 @@ use anabranch::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::Failure;
-use crate::run::{Options, PIECE, Running, Sample, Side, join, on_thread};
+use crate::run::{PIECE, Running, Sample, Side, Task, join, on_thread};
 
 /// Moves the bytes once; `settings` change policies of the default profile.
-pub fn transfer(options: &Options, settings: &[(String, String)]) -> Result<Sample, Failure> {
+pub fn transfer(task: Task, settings: &[(String, String)]) -> Result<Sample, Failure> {
     let mut profile = Profile::named("anabranch").ok_or("the default profile is missing")?;
     for (axis, policy) in settings {
         profile.set(axis.parse()?, policy)?;
     }
-    let (bytes, payload) = (options.bytes, options.payload);
     let (tell, told) = mpsc::channel();
-    let config = endpoint_config(payload, profile.clone())?;
-    let receiver = on_thread("receiver", move || receive(config, bytes, tell))?;
+    let config = endpoint_config(task.payload, profile.clone())?;
+    let receiver = on_thread("receiver", move || receive(config, task, tell))?;
     let (key, remote) = told.recv()?;
-    let config = endpoint_config(payload, profile.clone())?;
-    let sender = on_thread("sender", move || send(config, profile, bytes, key, remote))?;
+    let config = endpoint_config(task.payload, profile.clone())?;
+    let sender = on_thread("sender", move || send(config, profile, task, key, remote))?;
     let (receiver, sender) = (join(receiver)?, join(sender)?);
-    Ok(Sample::new(bytes, sender, receiver))
+    Ok(Sample::new(task, sender, receiver))
 }
 
 /// An endpoint whose datagrams have up to `payload` bytes; anybody may connect.
@@ -48,7 +48,7 @@ pub fn loopback() -> [SocketAddr; 1] {
 
 async fn receive(
     config: Config,
-    bytes: u64,
+    task: Task,
     tell: mpsc::Sender<(PublicKey, SocketAddr)>,
 ) -> Result<Side, Failure> {
     let endpoint = Endpoint::bind(config, loopback())?;
@@ -59,8 +59,8 @@ async fn receive(
     let clock = Running::start()?;
     let total = read_all(&mut stream).await?;
     let side = clock.stop()?;
-    if total != bytes {
-        return Err(format!("{total} of {bytes} bytes arrived").into());
+    if total != task.bytes {
+        return Err(format!("{total} of {} bytes arrived", task.bytes).into());
     }
     back.finish()?;
     connection.closed().await;
@@ -70,7 +70,7 @@ async fn receive(
 async fn send(
     config: Config,
     profile: Profile,
-    bytes: u64,
+    task: Task,
     key: PublicKey,
     remote: SocketAddr,
 ) -> Result<Side, Failure> {
@@ -79,7 +79,7 @@ async fn send(
     let connection = endpoint.connect(key, &[PathSpec { local, remote }], profile).await?;
     let (mut stream, mut back) = connection.open_stream(TrafficClass::Bulk).await?;
     let clock = Running::start()?;
-    write_all(bytes, &mut stream, &mut back).await?;
+    write_all(task, &mut stream, &mut back).await?;
     let side = clock.stop()?;
     if std::env::var_os("PERF_NET_STATS").is_some() {
         eprintln!("{:#?}", connection.stats());
@@ -89,17 +89,18 @@ async fn send(
     Ok(side)
 }
 
-/// Writes so many bytes and waits until the other side has finished its half, which it does when it has
+/// Writes what the task says and waits until the other side has finished its half, which it does when it has
 /// read everything.
 pub async fn write_all(
-    bytes: u64,
+    task: Task,
     stream: &mut SendStream,
     back: &mut RecvStream,
 ) -> Result<(), Failure> {
-    let piece = vec![7; PIECE];
-    let mut left = bytes;
+    let (piece, start) = (vec![7; task.piece], Instant::now());
+    let mut left = task.bytes;
     while left > 0 {
-        let part = piece.get(..left.min(PIECE as u64) as usize).unwrap_or(&piece);
+        task.wait(start, task.bytes - left).await;
+        let part = piece.get(..left.min(task.piece as u64) as usize).unwrap_or(&piece);
         stream.write_all(part).await?;
         left -= part.len() as u64;
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::aead::Rate;
 use crate::crowd::Crowd;
-use crate::run::{Options, Sample, Subject};
+use crate::run::{Load, Options, Sample, Stack, Subject};
 
 /// A subject and its transfers.
 #[derive(Debug)]
@@ -31,7 +31,9 @@ struct Row {
     gbps_max: f64,
     sender_cpu_s_per_gb: f64,
     receiver_cpu_s_per_gb: f64,
-    /// Rate over quinn's median in this run.
+    /// CPU time of both sides for the bytes of a full packet, microseconds.
+    cpu_us_per_packet: f64,
+    /// Rate over quinn's median in this run and under the same load.
     over_quinn: Option<f64>,
     /// quinn's CPU time per byte over this row's.
     cpu_advantage: Option<f64>,
@@ -53,27 +55,34 @@ pub struct Report {
 }
 
 impl Report {
-    /// Medians of `series`, beside quinn's if it was run.
+    /// Medians of `series`, beside quinn's and the roofline's of the same load if they were run.
     pub fn new(
         options: &Options,
         series: &[Series],
         aead: Vec<Rate>,
         crowd: Option<Crowd>,
     ) -> Self {
-        let quinn = series.iter().find(|entry| matches!(entry.subject, Subject::Quinn));
-        let theirs = quinn.map(|quinn| {
-            let cpu = median(quinn, Sample::cpu_per_gb);
-            (median(quinn, Sample::gbps), cpu)
-        });
         let bare = aead.iter().max_by_key(|rate| rate.length).map(|rate| rate.seal_gbps);
-        let least = |coded: bool| {
-            let same = |entry: &&Series| matches!(entry.subject, Subject::Roofline { coded: c } if c == coded);
-            series.iter().find(same).map(|entry| median(entry, Sample::cpu_per_gb))
-        };
         let rows = series.iter().map(|entry| {
-            let coded = entry.subject.name().contains("repairs");
-            let of_roofline = least(coded).map(|least| least / median(entry, Sample::cpu_per_gb));
-            Row { of_roofline, ..row(entry, theirs, bare) }
+            let load = entry.subject.load;
+            let beside = |is: &dyn Fn(&Stack) -> bool| {
+                series.iter().find(|other| other.subject.load == load && is(&other.subject.stack))
+            };
+            let quinn = beside(&|stack| matches!(stack, Stack::Quinn));
+            let repairs = entry.subject.name().contains("repairs");
+            let least =
+                beside(&|stack| matches!(stack, Stack::Roofline { coded } if *coded == repairs));
+            let cpu = |entry: &Series| median(entry, Sample::cpu_per_gb);
+            Row {
+                over_quinn: quinn
+                    .map(|quinn| median(entry, Sample::gbps) / median(quinn, Sample::gbps)),
+                cpu_advantage: quinn.map(|quinn| cpu(quinn) / cpu(entry)),
+                of_roofline: least.map(|least| cpu(least) / cpu(entry)),
+                over_aead: bare
+                    .filter(|_| load != Load::Paced)
+                    .map(|bare| median(entry, Sample::gbps) / bare),
+                ..row(entry)
+            }
         });
         let rows = rows.collect();
         let (bytes, rounds, udp_payload) = (options.bytes, options.rounds, options.payload);
@@ -81,20 +90,20 @@ impl Report {
     }
 }
 
-fn row(entry: &Series, theirs: Option<(f64, f64)>, bare: Option<f64>) -> Row {
+fn row(entry: &Series) -> Row {
     let per_gb = |cpu: f64, sample: &Sample| cpu / (sample.bytes as f64 * 1e-9);
-    let gbps = median(entry, Sample::gbps);
     let rates = || entry.samples.iter().map(Sample::gbps);
     Row {
-        name: entry.subject.name().to_owned(),
-        gbps,
+        name: entry.subject.name(),
+        gbps: median(entry, Sample::gbps),
         gbps_min: rates().fold(f64::INFINITY, f64::min),
         gbps_max: rates().fold(0.0, f64::max),
         sender_cpu_s_per_gb: median(entry, |sample| per_gb(sample.sender_cpu, sample)),
         receiver_cpu_s_per_gb: median(entry, |sample| per_gb(sample.receiver_cpu, sample)),
-        over_quinn: theirs.map(|(rate, _)| gbps / rate),
-        cpu_advantage: theirs.map(|(_, cpu)| cpu / median(entry, Sample::cpu_per_gb)),
-        over_aead: bare.map(|bare| gbps / bare),
+        cpu_us_per_packet: median(entry, Sample::cpu_per_packet),
+        over_quinn: None,
+        cpu_advantage: None,
+        over_aead: None,
         of_roofline: None,
     }
 }
@@ -110,17 +119,18 @@ impl fmt::Display for Report {
         let mebibytes = self.bytes >> 20;
         writeln!(
             f,
-            "{mebibytes} MiB over loopback, one stream, UDP payload {} B, medians of {} runs",
+            "{mebibytes} MiB over loopback, one stream, UDP payload {} B where none is named, medians of {} runs",
             self.udp_payload, self.rounds
         )?;
         writeln!(
             f,
-            "{:<28} {:>6} {:>15} {:>10} {:>10} {:>8} {:>8} {:>8} {:>9}",
+            "{:<32} {:>6} {:>15} {:>10} {:>10} {:>9} {:>8} {:>8} {:>8} {:>9}",
             "",
             "Gb/s",
             "[min-max]",
             "tx s/GB",
             "rx s/GB",
+            "us/packet",
             "÷ quinn",
             "CPU adv.",
             "÷ AEAD",
@@ -131,12 +141,13 @@ impl fmt::Display for Report {
                 |value: Option<f64>| value.map_or("-".into(), |value| format!("{value:.2}"));
             writeln!(
                 f,
-                "{:<28} {:>6.2} {:>15} {:>10.3} {:>10.3} {:>8} {:>8} {:>8} {:>9}",
+                "{:<32} {:>6.2} {:>15} {:>10.3} {:>10.3} {:>9.2} {:>8} {:>8} {:>8} {:>9}",
                 row.name,
                 row.gbps,
                 format!("[{:.2}-{:.2}]", row.gbps_min, row.gbps_max),
                 row.sender_cpu_s_per_gb,
                 row.receiver_cpu_s_per_gb,
+                row.cpu_us_per_packet,
                 ratio(row.over_quinn),
                 ratio(row.cpu_advantage),
                 ratio(row.over_aead),

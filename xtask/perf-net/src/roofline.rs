@@ -12,7 +12,7 @@ use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 
 use crate::Failure;
-use crate::run::{Options, PIECE, Running, Sample, Side};
+use crate::run::{PIECE, Running, Sample, Side, Task};
 
 /// Source symbols of a block, and the repairs that follow them.
 const SOURCES: usize = 100;
@@ -30,8 +30,8 @@ const LONGEST: usize = 65_507;
 const SILENCE: u16 = 5000;
 
 /// Moves the bytes once, with 5 % repairs if `coded`.
-pub fn transfer(options: &Options, coded: bool) -> Result<Sample, Failure> {
-    let (bytes, payload) = (options.bytes, usize::from(options.payload));
+pub fn transfer(task: Task, coded: bool) -> Result<Sample, Failure> {
+    let (bytes, payload) = (task.bytes, usize::from(task.payload));
     let (from, to) = (socket()?, socket()?);
     let (sender, receiver) = (from.local_addr()?, to.local_addr()?);
     let receiving = move || receive(&to, sender, bytes);
@@ -40,7 +40,7 @@ pub fn transfer(options: &Options, coded: bool) -> Result<Sample, Failure> {
     let sending = thread::Builder::new().name("sender".into()).spawn(sending)?;
     let sent = sending.join().map_err(|_| "the sender panicked")??;
     let received = receiving.join().map_err(|_| "the receiver panicked")??;
-    Ok(Sample::new(bytes, sent, received))
+    Ok(Sample::new(task, sent, received))
 }
 
 fn socket() -> Result<UdpSocket, Failure> {

@@ -14,6 +14,15 @@ use crate::{ours, roofline, theirs};
 /// Bytes written and read at a time.
 pub const PIECE: usize = 128 << 10;
 
+/// Application bytes per second of the rows that are paced: 50 Mb/s.
+const PACED: u64 = 50_000_000 / 8;
+/// Seconds that those rows last, about.
+const PACED_SECONDS: u64 = 3;
+/// Bytes that their application writes at a time: what 2 ms bring.
+const PACED_PIECE: usize = (PACED / 500) as usize;
+/// UDP payload of the rows with large packets, bytes: Ethernet's jumbo frames over IPv6.
+const JUMBO: u16 = 8952;
+
 /// What the command line asks for.
 #[derive(Debug)]
 pub struct Options {
@@ -34,13 +43,46 @@ pub struct Options {
 
 /// Something that moves bytes.
 #[derive(Clone, Debug)]
-pub enum Subject {
+pub enum Stack {
     /// This project, with a profile and settings.
-    Ours { name: String, settings: Vec<(String, String)> },
+    Ours { name: &'static str, settings: Vec<(String, String)> },
     /// quinn.
     Quinn,
+    /// The fork of quinn that iroh maintains.
+    Noq,
     /// The least that has to be done, with repairs or without.
     Roofline { coded: bool },
+}
+
+/// How it moves them. Rows are compared within one load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Load {
+    /// As fast as it can.
+    Bulk,
+    /// The same in packets of [`JUMBO`] bytes.
+    Jumbo,
+    /// An application that writes at a fixed rate.
+    Paced,
+}
+
+/// What one row measures.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    pub stack: Stack,
+    pub load: Load,
+}
+
+/// One transfer to make.
+#[derive(Clone, Copy, Debug)]
+pub struct Task {
+    /// Application bytes.
+    pub bytes: u64,
+    /// Largest UDP payload, bytes.
+    pub payload: u16,
+    /// Bytes that the application reads, and writes, at a time.
+    pub piece: usize,
+    /// Bytes per second that it writes; as fast as it can without.
+    rate: Option<u64>,
 }
 
 /// One transfer.
@@ -48,6 +90,8 @@ pub enum Subject {
 pub struct Sample {
     /// Application bytes moved.
     pub bytes: u64,
+    /// Largest UDP payload, bytes.
+    pub payload: u16,
     /// Seconds from the first write to the last read.
     pub seconds: f64,
     /// CPU seconds of the sending thread.
@@ -88,7 +132,7 @@ Usage: cargo xtask perf net [--bytes MIB] [--rounds N] [--payload BYTES] [--only
 
   --bytes MIB       size of each transfer (default 512)
   --rounds N        transfers through each stack, alternately (default 5)
-  --payload BYTES   largest UDP payload of both stacks (default 1452)
+  --payload BYTES   largest UDP payload of the rows that do not say theirs (default 1452)
   --only WORD       only the rows whose name contains WORD
   --json            figures as JSON
 ";
@@ -126,52 +170,89 @@ impl Options {
 
     /// The rows asked for, without samples.
     pub fn series(&self) -> Result<Vec<Series>, Failure> {
-        let ours = |name: &str, settings: &[(&str, &str)]| Subject::Ours {
-            name: name.to_owned(),
+        let ours = |name, settings: &[(&str, &str)]| Stack::Ours {
+            name,
             settings: settings.iter().map(|(k, v)| ((*k).into(), (*v).into())).collect(),
         };
-        let all = [
-            ours("anabranch", &[]),
-            ours("anabranch, 5 % repairs", &[("redundancy", "fixed:share=0.05")]),
-            Subject::Quinn,
-            Subject::Roofline { coded: false },
-            Subject::Roofline { coded: true },
-        ];
+        let plain = ours("anabranch", &[]);
+        let coded = ours("anabranch, 5 % repairs", &[("redundancy", "fixed:share=0.05")]);
+        let others = [Stack::Quinn, Stack::Noq];
+        let least = [Stack::Roofline { coded: false }, Stack::Roofline { coded: true }];
+        let all = [Load::Bulk, Load::Jumbo, Load::Paced].into_iter().flat_map(|load| {
+            let ends = [&plain, &coded].into_iter().chain(&others);
+            // The least that has to be done at a fixed rate would be a question of timers.
+            let least = least.iter().filter(move |_| load != Load::Paced);
+            ends.chain(least).map(move |stack| Subject { stack: stack.clone(), load })
+        });
         let wanted = |subject: &Subject| {
             self.only.as_ref().is_none_or(|word| subject.name().contains(word.as_str()))
         };
-        Ok(all.into_iter().filter(wanted).map(Series::new).collect())
+        Ok(all.filter(wanted).map(Series::new).collect())
     }
 }
 
 impl Subject {
     /// What the table calls it.
-    pub fn name(&self) -> &str {
-        match self {
-            Subject::Ours { name, .. } => name,
-            Subject::Quinn => "quinn",
-            Subject::Roofline { coded: false } => "roofline",
-            Subject::Roofline { coded: true } => "roofline, 5 % repairs",
+    pub fn name(&self) -> String {
+        let stack = match &self.stack {
+            Stack::Ours { name, .. } => name,
+            Stack::Quinn => "quinn",
+            Stack::Noq => "noq",
+            Stack::Roofline { coded: false } => "roofline",
+            Stack::Roofline { coded: true } => "roofline, 5 % repairs",
+        };
+        match self.load {
+            Load::Bulk => stack.to_owned(),
+            Load::Jumbo => format!("{stack}, {JUMBO} B"),
+            Load::Paced => format!("{stack}, 50 Mb/s"),
         }
     }
 
     /// Moves the bytes once.
     pub fn run(&self, options: &Options) -> Result<Sample, Failure> {
-        match self {
-            Subject::Ours { settings, .. } => ours::transfer(options, settings),
-            Subject::Quinn => theirs::transfer(options),
-            Subject::Roofline { coded } => roofline::transfer(options, *coded),
+        let Options { bytes, payload, .. } = *options;
+        let bulk = Task::bulk(bytes, payload);
+        let task = match self.load {
+            Load::Bulk => bulk,
+            Load::Jumbo => Task { payload: JUMBO, ..bulk },
+            Load::Paced => {
+                let bytes = PACED * PACED_SECONDS;
+                Task { bytes, piece: PACED_PIECE, rate: Some(PACED), ..bulk }
+            }
+        };
+        match &self.stack {
+            Stack::Ours { settings, .. } => ours::transfer(task, settings),
+            Stack::Quinn => theirs::quinn::transfer(task),
+            Stack::Noq => theirs::noq::transfer(task),
+            Stack::Roofline { coded } => roofline::transfer(task, *coded),
+        }
+    }
+}
+
+impl Task {
+    /// To move so many bytes as fast as possible.
+    pub fn bulk(bytes: u64, payload: u16) -> Self {
+        Task { bytes, payload, piece: PIECE, rate: None }
+    }
+
+    /// Waits until the application has something to write that has written `written` bytes since `start`.
+    pub async fn wait(&self, start: Instant, written: u64) {
+        if let Some(rate) = self.rate {
+            let due = start + Duration::from_secs_f64(written as f64 / rate as f64);
+            tokio::time::sleep_until(due.into()).await;
         }
     }
 }
 
 impl Sample {
     /// From the two sides' figures.
-    pub fn new(bytes: u64, sender: Side, receiver: Side) -> Self {
+    pub fn new(task: Task, sender: Side, receiver: Side) -> Self {
+        let Task { bytes, payload, .. } = task;
         let span: Duration = receiver.ended.max(sender.ended).duration_since(sender.started);
         let seconds = span.as_secs_f64();
         Sample {
             bytes,
+            payload,
             seconds,
             sender_cpu: sender.spent.cpu,
             receiver_cpu: receiver.spent.cpu,
@@ -183,6 +264,11 @@ impl Sample {
     /// Gigabits per second.
     pub fn gbps(&self) -> f64 {
         self.bytes as f64 * 8e-9 / self.seconds
+    }
+
+    /// CPU microseconds of both sides for as many bytes as the UDP payload of a full packet.
+    pub fn cpu_per_packet(&self) -> f64 {
+        self.cpu_per_gb() * f64::from(self.payload) * 1e-3
     }
 
     /// CPU seconds per gigabyte, both sides.
