@@ -11,7 +11,8 @@
 //! - receive buffers: at most `n · ⌈max_stream_data⌉`, of which at most `max_data` hold bytes;
 //! - send buffers: at most `n · ⌈send_buffer⌉`;
 //! - datagrams: at most `4 · datagram_buffer`, three classes out and one queue in;
-//! - bookkeeping of gaps: at most [`MAX_GAPS`] · 16 bytes over all streams.
+//! - bookkeeping of gaps: at most [`MAX_GAPS`] · 16 bytes over all streams;
+//! - of what stays in the symbols that brought it until it is read: 24 bytes for each 256 at least.
 //!
 //! Buffers start empty and grow by doubling; in steady state nothing is allocated.
 
@@ -24,6 +25,7 @@ mod events;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzzing;
 mod ingress;
+mod lent;
 mod progress;
 mod receive;
 mod returned;
@@ -36,6 +38,7 @@ pub use egress::Pending;
 pub use error::{StreamError, Violation};
 pub use events::StreamEvent;
 pub use ingress::MAX_GAPS;
+pub use lent::HeldSymbols;
 pub use progress::StreamProgress;
 pub use streams::{ReadOutcome, StreamLimits, Streams};
 

@@ -54,12 +54,12 @@ impl Machine {
             1 => self.repair(operation, script)?,
             2 => {
                 let floor = self.id(operation, script)?;
-                self.blocks.raise_floor(floor);
+                self.blocks.raise_floor(floor, &mut |_: &[u8]| {});
             }
             _ => {
                 let first = self.id(operation, script)?;
                 let count = u64::from(script.u8().ok()?) << (operation & 0x20);
-                self.blocks.abandon(SymbolId(first), count);
+                self.blocks.abandon(SymbolId(first), count, &mut |_: &[u8]| {});
                 self.limit = self.blocks.new_limit().unwrap_or(self.limit);
             }
         }

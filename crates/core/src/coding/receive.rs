@@ -12,7 +12,10 @@ use super::pool::Pool;
 use super::{MAX_BLOCK, most_sources};
 
 mod groups;
+mod sink;
 mod sliding;
+
+pub use sink::SymbolSink;
 
 /// The peer broke a rule of coding; closes the connection with code `CODING`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +49,24 @@ pub enum Arrival {
 #[derive(Debug)]
 enum Slot {
     Missing,
-    /// Delivered; its bytes are kept to decode others.
-    Held(Box<[u8]>, u16),
+    /// Delivered; its bytes are kept to decode others, and for who has left pieces of it in their place.
+    Held(Held),
     /// Delivered, and not needed for decoding.
     Done,
+}
+
+#[derive(Debug)]
+struct Held {
+    bytes: Box<[u8]>,
+    length: u16,
+    /// Pieces that stay in their place until they are released.
+    pieces: u16,
+}
+
+impl Held {
+    fn payload(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.length)).unwrap_or_default()
+    }
 }
 
 #[derive(Debug)]
@@ -170,19 +187,42 @@ impl ReceiveBlocks {
 
     /// The sender needs nothing below `floor` for decoding any more.
     #[inline]
-    pub fn raise_floor(&mut self, floor: u64) {
+    pub fn raise_floor(&mut self, floor: u64, sink: &mut dyn SymbolSink) {
         if floor > self.base {
-            self.forget_below(floor);
+            self.forget_below(floor, sink);
         }
     }
 
-    fn forget_below(&mut self, floor: u64) {
+    /// Passes what a symbol that is held carries to `read`, which says whether one piece less of it stays in its
+    /// place.
+    #[inline]
+    pub fn read_piece(&mut self, id: SymbolId, read: impl FnOnce(&[u8]) -> bool) {
+        let offset = self.offset(id.0);
+        if let Some(Slot::Held(held)) = offset.and_then(|offset| self.slots.get_mut(offset))
+            && read(held.payload())
+        {
+            held.pieces = held.pieces.saturating_sub(1);
+        }
+    }
+
+    /// Gives back the room of a symbol that was held.
+    #[inline]
+    fn free(&mut self, id: u64, slot: Slot, sink: &mut dyn SymbolSink) {
+        if let Slot::Held(held) = slot {
+            if held.pieces > 0 {
+                sink.forgotten(SymbolId(id), held.payload());
+            }
+            self.pool.put(held.bytes);
+        }
+    }
+
+    fn forget_below(&mut self, floor: u64, sink: &mut dyn SymbolSink) {
         // Only what has been delivered is forgotten: a floor above a hole is a lie or an abandonment.
         let waiting = self.groups.first().map_or(u64::MAX, |group| group.coverage.first.0);
         let floor = floor.min(self.first_missing).min(waiting);
         while self.base < floor {
-            if let Some(Slot::Held(bytes, _)) = self.slots.pop_front() {
-                self.pool.put(bytes);
+            if let Some(slot) = self.slots.pop_front() {
+                self.free(self.base, slot, sink);
             }
             self.base += 1;
         }
@@ -190,7 +230,7 @@ impl ReceiveBlocks {
 
     /// The sender will not send the `count` symbols from `first` again, nor repairs that cover them: they
     /// are not waited for. Beyond the first hole, more than [`MAX_BLOCK`] at a time are not looked at.
-    pub fn abandon(&mut self, first: SymbolId, count: u64) {
+    pub fn abandon(&mut self, first: SymbolId, count: u64, sink: &mut dyn SymbolSink) {
         let end = first.0.saturating_add(count).min(self.limit);
         let from = first.0.max(self.first_missing);
         let most = if from == self.first_missing { u64::MAX } else { MAX_BLOCK as u64 };
@@ -211,26 +251,29 @@ impl ReceiveBlocks {
                     decoder.give_up(SymbolId(id));
                 }
             }
-            for slot in
-                self.slots.range_mut((from - self.base) as usize..(end - self.base) as usize)
-            {
-                if let Slot::Held(bytes, _) = core::mem::replace(slot, Slot::Done) {
-                    self.pool.put(bytes);
-                }
-            }
-            self.advance();
+            self.finish(from..end, sink);
+            self.advance(sink);
         }
         if first.0 <= self.base {
-            self.raise_floor(end);
+            self.raise_floor(end, sink);
         }
     }
 
-    /// A source symbol arrived. New ones are passed to `deliver`, and so is all that they let decode.
+    /// The symbols of these ids are not needed for decoding any more, and none of them is waited for.
+    fn finish(&mut self, ids: core::ops::Range<u64>, sink: &mut dyn SymbolSink) {
+        for id in ids {
+            let Some(offset) = self.reach(id) else { continue };
+            let slot = core::mem::replace(&mut self.slots[offset], Slot::Done);
+            self.free(id, slot, sink);
+        }
+    }
+
+    /// A source symbol arrived. New ones are passed to `sink`, and so is all that they let decode.
     pub fn on_source(
         &mut self,
         id: SymbolId,
         payload: &[u8],
-        deliver: &mut dyn FnMut(&[u8]),
+        sink: &mut dyn SymbolSink,
     ) -> Result<Arrival, CodingViolation> {
         if payload.len() > self.pool.size() {
             return Err(CodingViolation::Length);
@@ -243,10 +286,10 @@ impl ReceiveBlocks {
             return Ok(Arrival::Redundant);
         }
         self.out_of_order += u64::from(id.0 > self.first_missing);
-        deliver(payload);
+        let pieces = sink.arrived(id, payload);
         let mut bytes = self.pool.take();
         bytes[..payload.len()].copy_from_slice(payload);
-        let held = Slot::Held(bytes, payload.len() as u16);
+        let held = Slot::Held(Held { bytes, length: payload.len() as u16, pieces });
         if offset == self.slots.len() {
             self.slots.push_back(held);
         } else if let Some(offset) = self.reach(id.0) {
@@ -254,15 +297,15 @@ impl ReceiveBlocks {
         }
         if let Some(decoder) = &mut self.sliding {
             decoder.source(id, payload);
-            self.take_recovered(deliver);
+            self.take_recovered(sink);
         }
         if let Some(index) = self.group_of(id.0) {
             let group = &mut self.groups[index];
             group.missing -= 1;
             group.follower.decoder.source((id.0 - group.coverage.first.0) as u16);
-            self.try_decode(index, deliver);
+            self.try_decode(index, sink);
         }
-        self.advance();
+        self.advance(sink);
         Ok(Arrival::New)
     }
 
@@ -272,7 +315,7 @@ impl ReceiveBlocks {
         coverage: Coverage,
         key: u32,
         payload: &[u8],
-        deliver: &mut dyn FnMut(&[u8]),
+        sink: &mut dyn SymbolSink,
     ) -> Result<Arrival, CodingViolation> {
         let count = u64::from(coverage.count);
         if count == 0 || count > self.longest_block() {
@@ -292,7 +335,7 @@ impl ReceiveBlocks {
             return Ok(Arrival::Redundant);
         }
         if self.sliding.is_some() {
-            return Ok(self.slide(coverage, key, payload, deliver));
+            return Ok(self.slide(coverage, key, payload, sink));
         }
         let Some(index) = self.group_for(coverage, payload.len() as u16)? else {
             self.note_recovered(coverage);
@@ -307,8 +350,8 @@ impl ReceiveBlocks {
         let mut bytes = self.pool.take();
         bytes[..payload.len()].copy_from_slice(payload);
         repairs.push((key, bytes));
-        self.try_decode(index, deliver);
-        self.advance();
+        self.try_decode(index, sink);
+        self.advance(sink);
         Ok(Arrival::New)
     }
 
@@ -344,7 +387,7 @@ impl ReceiveBlocks {
         matches!(self.slot(id), Some(Slot::Done))
     }
 
-    fn advance(&mut self) {
+    fn advance(&mut self, sink: &mut dyn SymbolSink) {
         while let Some(offset) = self.offset(self.first_missing)
             && let Some(Slot::Held(..) | Slot::Done) = self.slots.get(offset)
         {
@@ -359,6 +402,7 @@ impl ReceiveBlocks {
         }
         // No block that misses something reaches further back than it is long: what lies below is
         // not needed, whatever the sender knows of it yet, and better forgotten while in the cache.
-        self.raise_floor(self.first_missing.saturating_sub(self.longest_block() - 1));
+        let floor = self.first_missing.saturating_sub(self.longest_block() - 1);
+        self.raise_floor(floor, sink);
     }
 }

@@ -6,9 +6,10 @@ use anabranch_policy::view::SymbolId;
 use anabranch_types::{PathId, Time};
 use core::time::Duration;
 
+use super::inflow::Inflow;
 use super::paths::PathIndex;
 use super::{Connection, Event};
-use crate::coding::receive::{Arrival, CodingViolation, ReceiveBlocks};
+use crate::coding::receive::{Arrival, CodingViolation, ReceiveBlocks, SymbolSink};
 use crate::path::received::Ecn;
 use crate::path::{PathAddress, UDP_OVERHEAD};
 use crate::stream::Violation;
@@ -170,12 +171,12 @@ impl Connection {
                 Frame::Padding { .. } => {}
                 Frame::Ack(ack) => self.on_ack(now, &ack)?,
                 Frame::Rank(rank) => self.on_rank(now, &rank),
-                Frame::Symbol(symbol) => self.receive(symbol.floor, |blocks, deliver| {
-                    blocks.on_source(symbol.symbol, symbol.payload, deliver)
+                Frame::Symbol(symbol) => self.receive(symbol.floor, |blocks, sink| {
+                    blocks.on_source(symbol.symbol, symbol.payload, sink)
                 })?,
-                Frame::Repair(repair) => self.receive(repair.floor, |blocks, deliver| {
+                Frame::Repair(repair) => self.receive(repair.floor, |blocks, sink| {
                     let coverage = Coverage { first: repair.first, count: repair.count };
-                    blocks.on_repair(coverage, repair.key, repair.payload, deliver)
+                    blocks.on_repair(coverage, repair.key, repair.payload, sink)
                 })?,
                 Frame::Control(control) => self.on_control(now, slot, control)?,
                 Frame::Close(close) => self.on_peer_close(now, close.code, close.reason),
@@ -188,21 +189,12 @@ impl Connection {
     fn receive(
         &mut self,
         floor: SymbolId,
-        take: impl FnOnce(&mut ReceiveBlocks, &mut dyn FnMut(&[u8])) -> Result<Arrival, CodingViolation>,
+        take: impl FnOnce(&mut ReceiveBlocks, &mut dyn SymbolSink) -> Result<Arrival, CodingViolation>,
     ) -> Result<(), Broken> {
-        let mut verdict = Ok(());
-        let streams = &mut self.streams;
-        let mut deliver = |bytes: &[u8]| {
-            // Assigned only on error: to overwrite the Ok would stall on the stores just made.
-            if verdict.is_ok()
-                && let Err(violation) = streams.on_symbol(bytes)
-            {
-                verdict = Err(violation);
-            }
-        };
-        take(&mut self.receive, &mut deliver)?;
-        verdict?;
-        self.receive.raise_floor(floor.0);
+        let mut inflow = Inflow { streams: &mut self.streams, verdict: Ok(()) };
+        take(&mut self.receive, &mut inflow)?;
+        inflow.verdict?;
+        self.receive.raise_floor(floor.0, &mut inflow);
         Ok(())
     }
 
@@ -214,7 +206,10 @@ impl Connection {
     ) -> Result<(), Broken> {
         match frame {
             ControlFrame::Ping => {}
-            ControlFrame::Abandon { first, count } => self.receive.abandon(first, count),
+            ControlFrame::Abandon { first, count } => {
+                let mut inflow = Inflow { streams: &mut self.streams, verdict: Ok(()) };
+                self.receive.abandon(first, count, &mut inflow);
+            }
             ControlFrame::AckFloor { path, floor } => {
                 if let Some(about) = self.paths.open(path) {
                     self.paths[about].received.raise_floor(floor);

@@ -10,6 +10,7 @@ mod egress;
 mod events;
 mod feedback;
 mod identifiers;
+mod inflow;
 mod ingress;
 mod keys;
 mod lifecycle;
@@ -191,7 +192,7 @@ impl Connection {
 
     /// Reads bytes in order.
     pub fn read(&mut self, stream: StreamId, out: &mut [u8]) -> Result<ReadOutcome, StreamError> {
-        self.streams.read(stream, out)
+        self.streams.read(stream, out, &mut self.receive)
     }
 
     /// Whether reading, stopping or resetting has left something to tell the peer.

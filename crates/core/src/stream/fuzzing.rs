@@ -31,6 +31,42 @@ pub fn symbol(data: &[u8]) {
     }
 }
 
+/// Symbols that are held, a few of the newest.
+#[derive(Debug, Default)]
+pub(super) struct Shelf(BTreeMap<SymbolId, (Vec<u8>, u16)>);
+
+impl Shelf {
+    /// Symbols that are held at a time.
+    const MOST: usize = 4;
+
+    /// A new symbol arrives, is held from now on, and may take another's place.
+    pub(super) fn deliver(
+        &mut self,
+        streams: &mut Streams,
+        id: SymbolId,
+        payload: &[u8],
+    ) -> Result<(), Violation> {
+        let pieces = streams.on_held_symbol(id, payload)?;
+        self.0.insert(id, (payload.to_vec(), pieces));
+        if self.0.len() > Self::MOST
+            && let Some((id, (payload, pieces))) = self.0.pop_first()
+            && pieces > 0
+        {
+            streams.keep(id, &payload);
+        }
+        Ok(())
+    }
+}
+
+impl HeldSymbols for Shelf {
+    fn read(&mut self, id: SymbolId, read: impl FnOnce(&[u8]) -> bool) {
+        let (payload, pieces) = self.0.get_mut(&id).expect("what is left is held");
+        if read(payload) {
+            *pieces = pieces.checked_sub(1).expect("a piece is read to its end once");
+        }
+    }
+}
+
 struct Machine {
     streams: Streams,
     /// Every byte that arrived, as it arrived first.
@@ -38,6 +74,8 @@ struct Machine {
     read: BTreeMap<StreamId, u64>,
     symbol: SymbolId,
     control: Option<ControlFrame>,
+    shelf: Shelf,
+    arrivals: u64,
 }
 
 impl Machine {
@@ -51,6 +89,8 @@ impl Machine {
             read: BTreeMap::new(),
             symbol: SymbolId(0),
             control: None,
+            shelf: Shelf::default(),
+            arrivals: 0,
         }
     }
 
@@ -86,12 +126,14 @@ impl Machine {
                 }
             }
         }
-        self.streams.on_symbol(payload).ok()
+        self.arrivals += 1;
+        self.shelf.deliver(&mut self.streams, SymbolId(self.arrivals), payload).ok()
     }
 
     fn read(&mut self, id: StreamId, length: u8) {
         let mut buffer = [0; 256];
-        let Ok(outcome) = self.streams.read(id, &mut buffer[..length.into()]) else { return };
+        let (streams, shelf) = (&mut self.streams, &mut self.shelf);
+        let Ok(outcome) = streams.read(id, &mut buffer[..length.into()], shelf) else { return };
         let offset = self.read.entry(id).or_default();
         for byte in &buffer[..outcome.n] {
             assert_eq!(self.arrived.get(&(id, *offset)), Some(byte), "{id} at {offset}");

@@ -2,9 +2,10 @@
 
 use super::error::Violation;
 use super::events::EventSet;
+use super::lent::Place;
 use super::streams::Streams;
 use crate::wire::{StreamId, SymbolFrame, SymbolFrames};
-use anabranch_policy::view::TrafficClass;
+use anabranch_policy::view::{SymbolId, TrafficClass};
 
 /// Most pieces of streams that are kept beyond holes, over all streams of a connection.
 ///
@@ -14,40 +15,82 @@ pub const MAX_GAPS: usize = 1 << 16;
 
 impl Streams {
     /// Applies the frames of a source symbol. The caller gives each symbol once; frames that overlap
-    /// others are harmless, whoever came first counts.
+    /// others are harmless, whoever came first counts. Everything is copied.
     ///
     /// # Errors
     /// The peer broke a rule. Frames before the offending one have been applied.
     pub fn on_symbol(&mut self, payload: &[u8]) -> Result<(), Violation> {
-        for frame in SymbolFrames::new(payload) {
+        self.apply(payload, None).map(|_| ())
+    }
+
+    /// The same of a symbol that is held under `id`, in which long pieces are left that can be read in order.
+    /// Returns how many; each stays there until it has been read. If the symbol is to be given up before,
+    /// [`keep`](Self::keep) has to be called.
+    ///
+    /// # Errors
+    /// As of [`on_symbol`](Self::on_symbol).
+    pub fn on_held_symbol(&mut self, id: SymbolId, payload: &[u8]) -> Result<u16, Violation> {
+        self.apply(payload, Some(id))
+    }
+
+    /// Copies what was left in a symbol and has not been read.
+    pub fn keep(&mut self, id: SymbolId, payload: &[u8]) {
+        let mut grown = false;
+        for frame in SymbolFrames::new(payload).flatten() {
+            if let SymbolFrame::Stream { stream, offset, .. } = frame
+                && let Some(stream) = self.streams.get_mut(&stream)
+            {
+                let capacity = stream.receive.capacity();
+                stream.receive.keep(offset, id, payload);
+                grown |= stream.receive.capacity() > capacity;
+            }
+        }
+        if grown {
+            self.bound_buffers();
+        }
+    }
+
+    fn apply(&mut self, payload: &[u8], held: Option<SymbolId>) -> Result<u16, Violation> {
+        let mut pieces = 0;
+        let mut frames = SymbolFrames::new(payload);
+        while let Some(frame) = frames.next() {
             match frame? {
                 SymbolFrame::Stream { stream, offset, fin, data } => {
-                    self.on_stream(stream, offset, fin, data)?;
+                    let at = (payload.len() - frames.remaining() - data.len()) as u16;
+                    let place = held.map(|symbol| Place { symbol, at });
+                    pieces += u16::from(self.on_stream(stream, (offset, data), fin, place)?);
                 }
                 SymbolFrame::Datagram(data) => self.on_datagram(data),
             }
         }
-        Ok(())
+        Ok(pieces)
     }
 
+    /// Returns whether the data stays where it is.
+    #[inline]
     fn on_stream(
         &mut self,
         id: StreamId,
-        offset: u64,
+        (offset, data): (u64, &[u8]),
         fin: bool,
-        data: &[u8],
-    ) -> Result<(), Violation> {
+        place: Option<Place>,
+    ) -> Result<bool, Violation> {
         if !self.streams.contains_key(&id) {
             self.admit(id)?;
         }
         // A closed stream has all its bytes: this is a copy.
-        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
+        let Some(stream) = self.streams.get_mut(&id) else { return Ok(false) };
         let receive = &mut stream.receive;
         let growth = receive.check(id, offset, data.len() as u64, fin)?;
         if growth > self.control.max_data().saturating_sub(self.received) {
             return Err(Violation::ConnectionCredit);
         }
         self.received += growth;
+        if let Some(place) = place.filter(|_| receive.lends(offset, data)) {
+            receive.leave(offset, data, place, fin);
+            stream.notify(id, EventSet::READABLE, &mut self.eventful);
+            return Ok(true);
+        }
         self.pieces -= receive.pieces();
         let capacity = receive.capacity();
         let news = receive.store(offset, data, fin);
@@ -66,7 +109,7 @@ impl Streams {
         if grown {
             self.bound_buffers();
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Lets no peer make the buffers of one stream after the other large: once there is more room in them

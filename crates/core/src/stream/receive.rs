@@ -2,13 +2,17 @@
 
 use super::assembler::Assembler;
 use super::error::Violation;
+use super::lent::{HeldSymbols, Lent, Place};
 use super::ring::Ring;
 use crate::wire::StreamId;
+use anabranch_policy::view::SymbolId;
 
 /// Bytes that arrived and were not read yet, and where the stream ends.
 #[derive(Debug)]
 pub(super) struct ReceiveSide {
     ring: Ring,
+    /// Pieces that are not in the ring, all of them in what arrived without a hole.
+    lent: Lent,
     assembler: Assembler,
     /// Offset of the next byte for the application.
     pub(super) read: u64,
@@ -30,6 +34,7 @@ impl ReceiveSide {
     pub(super) fn new(limit: u64) -> Self {
         ReceiveSide {
             ring: Ring::default(),
+            lent: Lent::default(),
             assembler: Assembler::default(),
             read: 0,
             highest: 0,
@@ -104,6 +109,34 @@ impl ReceiveSide {
         Ok(end.saturating_sub(self.highest))
     }
 
+    /// Whether bytes that arrive at `offset` can stay in the symbol that brings them: nothing of them is here
+    /// yet, and they can be read at once.
+    #[inline]
+    pub(super) fn lends(&self, offset: u64, data: &[u8]) -> bool {
+        let next = self.assembler.contiguous() == offset && self.assembler.pieces() == 0;
+        next && Lent::takes(data.len()) && !self.discards()
+    }
+
+    /// Notes the bytes of a frame that [`check`](Self::check) has passed and that stay where they are.
+    pub(super) fn leave(&mut self, offset: u64, data: &[u8], place: Place, fin: bool) {
+        let end = offset + data.len() as u64;
+        self.assembler.insert(offset, end, |_, _| {});
+        self.lent.push(offset, data.len(), place);
+        self.highest = self.highest.max(end);
+        if fin {
+            self.final_size = Some(end);
+        }
+    }
+
+    /// The bytes that were left in `symbol` are copied, which is not held any longer; the frame that brought
+    /// them began at `offset`.
+    pub(super) fn keep(&mut self, offset: u64, symbol: SymbolId, payload: &[u8]) {
+        let Some(piece) = self.lent.take(offset, symbol) else { return };
+        let from = piece.offset.max(self.read);
+        self.ring.ensure(self.read..self.highest, piece.end() - self.read);
+        self.ring.write(from, piece.bytes(from, payload));
+    }
+
     /// Keeps the bytes of a frame that [`check`](Self::check) has passed; returns whether there is
     /// news for the reader. A byte that is already there stays as it was.
     pub(super) fn store(&mut self, offset: u64, data: &[u8], fin: bool) -> bool {
@@ -129,13 +162,26 @@ impl ReceiveSide {
     }
 
     /// Copies readable bytes into `out`; returns how many.
-    pub(super) fn take(&mut self, out: &mut [u8]) -> usize {
+    pub(super) fn take(&mut self, out: &mut [u8], symbols: &mut impl HeldSymbols) -> usize {
         let readable = usize::try_from(self.readable()).unwrap_or(usize::MAX);
         let length = readable.min(out.len());
-        if let Some(target) = out.get_mut(..length) {
-            self.ring.read(self.read, target);
+        let mut left = out.get_mut(..length).unwrap_or_default();
+        while !left.is_empty() {
+            let next = self.lent.first().map_or(u64::MAX, |piece| piece.offset);
+            let count = if next <= self.read {
+                self.lent.read(self.read, left, symbols)
+            } else {
+                let count = left.len().min(usize::try_from(next - self.read).unwrap_or(usize::MAX));
+                self.ring.read(self.read, &mut left[..count]);
+                count
+            };
+            if count == 0 {
+                debug_assert!(false, "a piece is not where it was left");
+                break;
+            }
+            self.read += count as u64;
+            left = &mut left[count..];
         }
-        self.read += length as u64;
         if self.final_size == Some(self.read) {
             self.done = true;
             self.ring.release();
@@ -151,6 +197,7 @@ impl ReceiveSide {
         let dropped = self.highest - self.read;
         self.read = self.highest;
         self.ring.release();
+        self.lent.clear();
         self.assembler.clear();
         dropped
     }

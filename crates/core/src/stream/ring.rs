@@ -43,6 +43,9 @@ impl Ring {
         let bytes = vec![0; usize::try_from(room_for(needed)).unwrap_or(usize::MAX)];
         let other = Ring { bytes, origin: live.start };
         let old = core::mem::replace(self, other);
+        if old.bytes.is_empty() {
+            return;
+        }
         let mut offset = live.start;
         while offset < live.end {
             let run = old.run(offset, live.end - offset);

@@ -9,6 +9,7 @@ use super::datagrams::DatagramQueue;
 use super::egress::ClassQueue;
 use super::error::StreamError;
 use super::events::{EventSet, Notices};
+use super::lent::HeldSymbols;
 use super::receive::ReceiveSide;
 use super::send::SendSide;
 use crate::wire::control::MAX_STREAM_COUNT;
@@ -266,8 +267,13 @@ impl Streams {
         Ok(())
     }
 
-    /// Copies bytes that arrived in order into `buffer`.
-    pub fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Result<ReadOutcome, StreamError> {
+    /// Copies bytes that arrived in order into `buffer`, from `symbols` what was left there.
+    pub fn read(
+        &mut self,
+        id: StreamId,
+        buffer: &mut [u8],
+        symbols: &mut impl HeldSymbols,
+    ) -> Result<ReadOutcome, StreamError> {
         let stream = self.streams.get_mut(&id).ok_or(StreamError::Unknown)?;
         if let Some(code) = stream.receive.reset {
             return Err(StreamError::Reset(code));
@@ -275,7 +281,7 @@ impl Streams {
         if stream.receive.discards() {
             return Err(StreamError::Ended);
         }
-        let n = stream.receive.take(buffer);
+        let n = stream.receive.take(buffer, symbols);
         let finished = stream.receive.done;
         if stream.receive.readable() == 0 {
             stream.events.remove(EventSet::READABLE);

@@ -1,6 +1,6 @@
 use anabranch_policy::view::{Blocked, SymbolId, TrafficClass};
 
-use super::fuzzing::audit;
+use super::fuzzing::{Shelf, audit};
 use super::*;
 use crate::wire::{CloseCode, ControlFrame, SymbolFrame, SymbolFrames, Writer};
 
@@ -68,7 +68,7 @@ fn controls(streams: &mut Streams) -> Vec<ControlFrame> {
 
 fn read(streams: &mut Streams, id: StreamId) -> (Vec<u8>, bool) {
     let mut buffer = vec![0; 4096];
-    let outcome = streams.read(id, &mut buffer).unwrap();
+    let outcome = streams.read(id, &mut buffer, &mut Shelf::default()).unwrap();
     audit(streams);
     buffer.truncate(outcome.n);
     (buffer, outcome.finished)

@@ -276,6 +276,11 @@ impl<'a> SymbolFrames<'a> {
     pub const fn new(payload: &'a [u8]) -> Self {
         SymbolFrames { reader: Reader::new(payload) }
     }
+
+    /// Bytes behind the last frame read.
+    pub const fn remaining(&self) -> usize {
+        self.reader.remaining()
+    }
 }
 
 impl<'a> Iterator for SymbolFrames<'a> {

@@ -49,8 +49,10 @@ fn receive(send: &mut SendBlocks, receiver: &mut ReceiveBlocks, taken: &Outgoing
     let mut bytes = vec![0; usize::from(taken.length)];
     send.write(taken, &mut bytes).unwrap();
     let arrival = match taken.carried {
-        Carried::Source(_, id) => receiver.on_source(id, &bytes, &mut |_| {}),
-        Carried::Repair(_, key) => receiver.on_repair(taken.coverage, key, &bytes, &mut |_| {}),
+        Carried::Source(_, id) => receiver.on_source(id, &bytes, &mut |_: &[u8]| {}),
+        Carried::Repair(_, key) => {
+            receiver.on_repair(taken.coverage, key, &bytes, &mut |_: &[u8]| {})
+        }
     };
     arrival.unwrap()
 }

@@ -3,7 +3,9 @@
 use anabranch_policy::code::{Coverage, HeldRepair, HeldSource};
 
 use super::super::{MAX_BLOCK, USUAL_BLOCK};
-use super::{CodingViolation, Follower, Group, MAX_RECOVERED, ReceiveBlocks, SPARE_REPAIRS, Slot};
+use super::{
+    CodingViolation, Follower, Group, MAX_RECOVERED, ReceiveBlocks, SPARE_REPAIRS, Slot, SymbolSink,
+};
 
 impl ReceiveBlocks {
     pub(super) fn group_of(&self, id: u64) -> Option<usize> {
@@ -66,10 +68,10 @@ impl ReceiveBlocks {
         follower
     }
 
-    pub(super) fn try_decode(&mut self, index: usize, deliver: &mut dyn FnMut(&[u8])) {
+    pub(super) fn try_decode(&mut self, index: usize, sink: &mut dyn SymbolSink) {
         let group = &self.groups[index];
         let ready = group.missing == 0
-            || (group.follower.decoder.deficit() == 0 && self.decode(index, deliver));
+            || (group.follower.decoder.deficit() == 0 && self.decode(index, sink));
         if !ready {
             return;
         }
@@ -81,12 +83,7 @@ impl ReceiveBlocks {
         follower.repairs.shrink_to(SPARE_REPAIRS);
         self.spare.push(follower);
         self.note_recovered(coverage);
-        for id in coverage.first.0..coverage.end() {
-            let Some(offset) = self.reach(id) else { continue };
-            if let Slot::Held(bytes, _) = core::mem::replace(&mut self.slots[offset], Slot::Done) {
-                self.pool.put(bytes);
-            }
-        }
+        self.finish(coverage.first.0..coverage.end(), sink);
     }
 
     /// The sender is told of the block, lest it go on sending repairs.
@@ -103,21 +100,17 @@ impl ReceiveBlocks {
 
     /// Decodes a group that may have enough symbols. False if they turn out not to suffice, or contradict
     /// each other (possible only with a peer that does not follow the code): it then waits for more.
-    fn decode(&mut self, index: usize, deliver: &mut dyn FnMut(&[u8])) -> bool {
+    fn decode(&mut self, index: usize, sink: &mut dyn SymbolSink) -> bool {
         // Long lists of symbols would take longer to clear than a short block to decode.
         let symbols = usize::from(self.groups[index].coverage.count + self.limits.surplus);
         if symbols <= USUAL_BLOCK {
-            self.decode_up_to::<USUAL_BLOCK>(index, deliver)
+            self.decode_up_to::<USUAL_BLOCK>(index, sink)
         } else {
-            self.decode_up_to::<MAX_BLOCK>(index, deliver)
+            self.decode_up_to::<MAX_BLOCK>(index, sink)
         }
     }
 
-    fn decode_up_to<const MAX: usize>(
-        &mut self,
-        index: usize,
-        deliver: &mut dyn FnMut(&[u8]),
-    ) -> bool {
+    fn decode_up_to<const MAX: usize>(&mut self, index: usize, sink: &mut dyn SymbolSink) -> bool {
         let Group { coverage, length, follower, .. } = &mut self.groups[index];
         let length = usize::from(*length);
         let offset = (coverage.first.0 - self.base) as usize;
@@ -125,12 +118,13 @@ impl ReceiveBlocks {
         let mut known_count = 0;
         let slots = self.slots.iter().skip(offset).take(usize::from(coverage.count));
         for (i, slot) in slots.enumerate() {
-            if let Slot::Held(bytes, len) = slot
+            if let Slot::Held(held) = slot
                 && let Some(entry) = known.get_mut(known_count)
             {
                 // A source longer than the repairs contradicts them; cut, it at least cannot do harm.
-                let len = usize::from(*len).min(length);
-                *entry = HeldSource { index: i as u16, bytes: &bytes[..len] };
+                let bytes = held.payload();
+                let bytes = bytes.get(..length).unwrap_or(bytes);
+                *entry = HeldSource { index: i as u16, bytes };
                 known_count += 1;
             }
         }
@@ -147,7 +141,7 @@ impl ReceiveBlocks {
             &mut self.work,
             &mut |_, bytes| {
                 recovered += 1;
-                deliver(bytes);
+                sink.recovered(bytes);
             },
         );
         self.decoded += recovered;

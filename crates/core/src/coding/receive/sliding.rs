@@ -3,7 +3,7 @@
 use anabranch_policy::code::Coverage;
 use anabranch_policy::view::SymbolId;
 
-use super::{Arrival, ReceiveBlocks, Slot};
+use super::{Arrival, Held, ReceiveBlocks, Slot, SymbolSink};
 
 impl ReceiveBlocks {
     /// A repair of a code that slides arrived, within all limits.
@@ -12,7 +12,7 @@ impl ReceiveBlocks {
         coverage: Coverage,
         key: u32,
         payload: &[u8],
-        deliver: &mut dyn FnMut(&[u8]),
+        sink: &mut dyn SymbolSink,
     ) -> Arrival {
         // What lies below the floor is forgotten, and so is every repair that needs it.
         if coverage.first.0 < self.base {
@@ -28,19 +28,19 @@ impl ReceiveBlocks {
             return Arrival::Redundant;
         };
         let known = |id| match slot(id) {
-            Some(Slot::Held(bytes, length)) => bytes.get(..usize::from(*length)),
+            Some(Slot::Held(held)) => Some(held.payload()),
             _ => None,
         };
         if !decoder.repair(coverage, key, payload, &known) {
             return Arrival::Redundant;
         }
-        self.take_recovered(deliver);
-        self.advance();
+        self.take_recovered(sink);
+        self.advance(sink);
         Arrival::New
     }
 
     /// Delivers what the repairs determine, and keeps it: later repairs may cover it.
-    pub(super) fn take_recovered(&mut self, deliver: &mut dyn FnMut(&[u8])) {
+    pub(super) fn take_recovered(&mut self, sink: &mut dyn SymbolSink) {
         loop {
             let mut bytes = self.pool.take();
             let decoder = self.sliding.as_mut();
@@ -51,8 +51,9 @@ impl ReceiveBlocks {
             };
             match self.reach(id.0) {
                 Some(offset) if matches!(self.slots[offset], Slot::Missing) => {
-                    deliver(bytes.get(..length).unwrap_or_default());
-                    self.slots[offset] = Slot::Held(bytes, length as u16);
+                    let held = Held { bytes, length: length as u16, pieces: 0 };
+                    sink.recovered(held.payload());
+                    self.slots[offset] = Slot::Held(held);
                     self.decoded += 1;
                 }
                 _ => self.pool.put(bytes),

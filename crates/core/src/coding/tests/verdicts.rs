@@ -12,7 +12,7 @@ fn receiver(credit: u64) -> ReceiveBlocks {
 }
 
 fn source(blocks: &mut ReceiveBlocks, id: u64, bytes: &[u8]) -> Result<Arrival, CodingViolation> {
-    blocks.on_source(SymbolId(id), bytes, &mut |_| {})
+    blocks.on_source(SymbolId(id), bytes, &mut |_: &[u8]| {})
 }
 
 fn repair(
@@ -21,7 +21,7 @@ fn repair(
     key: u32,
     bytes: &[u8],
 ) -> Result<Arrival, CodingViolation> {
-    blocks.on_repair(Coverage { first: SymbolId(first), count }, key, bytes, &mut |_| {})
+    blocks.on_repair(Coverage { first: SymbolId(first), count }, key, bytes, &mut |_: &[u8]| {})
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn credit_counts_from_the_floor() {
     }
     assert_eq!(blocks.new_limit(), None);
     // A floor above a hole does not count.
-    blocks.raise_floor(6);
+    blocks.raise_floor(6, &mut |_: &[u8]| {});
     assert_eq!(blocks.first_missing(), SymbolId(4));
     assert_eq!(blocks.new_limit(), Some(12));
     assert_eq!(blocks.new_limit(), None);
@@ -77,7 +77,7 @@ fn a_repair_below_the_floor_cannot_be_used() {
     for id in 0..10 {
         assert_eq!(source(&mut blocks, id, b"x"), Ok(Arrival::New));
     }
-    blocks.raise_floor(10);
+    blocks.raise_floor(10, &mut |_: &[u8]| {});
     assert_eq!(repair(&mut blocks, (0, 10), 0, b"x"), Ok(Arrival::Redundant));
     assert_eq!(repair(&mut blocks, (8, 10), 0, b"x"), Err(CodingViolation::Coverage));
 }
@@ -88,12 +88,12 @@ fn abandoning_frees_credit_only_from_the_floor_on() {
     for id in 0..6 {
         assert_eq!(source(&mut blocks, id, b"x"), Ok(Arrival::New));
     }
-    blocks.abandon(SymbolId(3), 3);
+    blocks.abandon(SymbolId(3), 3, &mut |_: &[u8]| {});
     assert_eq!(blocks.new_limit(), None);
-    blocks.abandon(SymbolId(0), 6);
+    blocks.abandon(SymbolId(0), 6, &mut |_: &[u8]| {});
     assert_eq!(blocks.new_limit(), Some(14));
     // Nobody can give up what may not even be sent.
-    blocks.abandon(SymbolId(0), u64::MAX);
+    blocks.abandon(SymbolId(0), u64::MAX, &mut |_: &[u8]| {});
     assert_eq!((blocks.first_missing(), blocks.new_limit()), (SymbolId(14), Some(22)));
 }
 
@@ -106,7 +106,7 @@ fn abandoned_holes_are_not_waited_for() {
     }
     assert_eq!(repair(&mut blocks, (4, 4), 0, b"x"), Ok(Arrival::New));
     assert_eq!(blocks.deficits().count(), 1);
-    blocks.abandon(SymbolId(4), 4);
+    blocks.abandon(SymbolId(4), 4, &mut |_: &[u8]| {});
     assert_eq!((blocks.first_missing(), blocks.deficits().count()), (SymbolId(2), 0));
     assert_eq!(source(&mut blocks, 2, b"x"), Ok(Arrival::New));
     assert_eq!(source(&mut blocks, 3, b"x"), Ok(Arrival::New));
@@ -114,7 +114,7 @@ fn abandoned_holes_are_not_waited_for() {
     // What was under way when it was given up.
     assert_eq!(source(&mut blocks, 4, b"x"), Ok(Arrival::Redundant));
     assert_eq!(repair(&mut blocks, (4, 4), 1, b"x"), Ok(Arrival::Redundant));
-    blocks.raise_floor(8);
+    blocks.raise_floor(8, &mut |_: &[u8]| {});
     assert_eq!(repair(&mut blocks, (4, 4), 2, b"x"), Ok(Arrival::Redundant));
     assert_eq!(source(&mut blocks, 8, b"x"), Ok(Arrival::New));
     assert_eq!(blocks.first_missing(), SymbolId(10));
@@ -128,7 +128,7 @@ fn repairs_that_lie_deliver_no_symbol_twice() {
     let coverage = Coverage { first: SymbolId(0), count: 4 };
     for key in 0..4 {
         let payload = [key as u8 + 1; 16];
-        blocks.on_repair(coverage, key, &payload, &mut |_| delivered += 1).unwrap();
+        blocks.on_repair(coverage, key, &payload, &mut |_: &[u8]| delivered += 1).unwrap();
     }
     assert_eq!(delivered, 4);
     assert_eq!(blocks.first_missing(), SymbolId(4));

@@ -71,13 +71,13 @@ fn credit_comes_back_by_halves() {
     let mut streams = responder();
     let id = StreamId(0);
     streams.on_symbol(&stream_symbol(0, 0, false, &[1; 400])).unwrap();
-    streams.read(id, &mut [0; 199]).unwrap();
+    streams.read(id, &mut [0; 199], &mut Shelf::default()).unwrap();
     assert_eq!(controls(&mut streams), []);
-    streams.read(id, &mut [0; 1]).unwrap();
+    streams.read(id, &mut [0; 1], &mut Shelf::default()).unwrap();
     let max = ControlFrame::MaxStreamData { stream: id, limit: 600 };
     assert_eq!(controls(&mut streams), [max]);
     streams.on_symbol(&stream_symbol(0, 400, false, &[1; 200])).unwrap();
-    streams.read(id, &mut [0; 400]).unwrap();
+    streams.read(id, &mut [0; 400], &mut Shelf::default()).unwrap();
     let frames = controls(&mut streams);
     assert!(frames.contains(&ControlFrame::MaxData { limit: 1600 }));
     assert!(frames.contains(&ControlFrame::MaxStreamData { stream: id, limit: 1000 }));

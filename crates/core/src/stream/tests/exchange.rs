@@ -54,6 +54,8 @@ struct Side {
     acked: BTreeSet<StreamId>,
     /// Symbols sent, and whether each has arrived.
     symbols: Vec<(Vec<u8>, bool)>,
+    /// Symbols received and held.
+    shelf: Shelf,
 }
 
 impl Side {
@@ -67,6 +69,7 @@ impl Side {
             ended: BTreeSet::new(),
             acked: BTreeSet::new(),
             symbols: Vec::new(),
+            shelf: Shelf::default(),
         }
     }
 
@@ -176,7 +179,12 @@ impl Pair {
         let (bytes, arrived) = &mut self.0[from].symbols[symbol];
         *arrived = true;
         let bytes = bytes.clone();
-        self.0[1 - from].streams.on_symbol(&bytes).unwrap();
+        let to = &mut self.0[1 - from];
+        if again {
+            to.streams.on_symbol(&bytes).unwrap();
+        } else {
+            to.shelf.deliver(&mut to.streams, SymbolId(symbol as u64), &bytes).unwrap();
+        }
         let floor = self.0[from].floor();
         self.0[from].streams.on_floor(floor);
     }
@@ -199,7 +207,7 @@ impl Pair {
     fn read(&mut self, who: usize, id: StreamId, length: usize) -> bool {
         let side = &mut self.0[who];
         let mut buffer = vec![0; length];
-        let Ok(outcome) = side.streams.read(id, &mut buffer) else { return false };
+        let Ok(outcome) = side.streams.read(id, &mut buffer, &mut side.shelf) else { return false };
         let read = side.read.entry(id).or_default();
         for byte in &buffer[..outcome.n] {
             assert_eq!(*byte, pattern(1 - who, id, *read), "{id} at {read}");

@@ -77,7 +77,9 @@ fn pieces_survive_the_growth_of_the_buffer() {
             }
         }
         let mut buffer = [0; 777];
-        while let Ok(ReadOutcome { n: n @ 1.., .. }) = streams.read(StreamId(0), &mut buffer) {
+        while let Ok(ReadOutcome { n: n @ 1.., .. }) =
+            streams.read(StreamId(0), &mut buffer, &mut Shelf::default())
+        {
             got.extend_from_slice(&buffer[..n]);
         }
     }

@@ -16,7 +16,11 @@ fn a_stream_from_end_to_end() {
     b.on_symbol(&fill(&mut a, BULK, 0, 100)).unwrap();
     assert_eq!(events(&mut b), [StreamEvent::Opened(id), StreamEvent::Readable(id)]);
     assert_eq!(read(&mut b, id), (b"question".to_vec(), true));
-    assert_eq!(b.read(id, &mut [0]), Err(StreamError::Ended), "the end is said once");
+    assert_eq!(
+        b.read(id, &mut [0], &mut Shelf::default()),
+        Err(StreamError::Ended),
+        "the end is said once"
+    );
 
     b.write(id, b"answer").unwrap();
     b.finish(id).unwrap();
@@ -29,7 +33,7 @@ fn a_stream_from_end_to_end() {
     assert_eq!(a.count(), 1, "there is something to read");
     assert_eq!(read(&mut a, id), (b"answer".to_vec(), true));
     assert_eq!(a.count(), 0);
-    assert_eq!(a.read(id, &mut [0]), Err(StreamError::Unknown));
+    assert_eq!(a.read(id, &mut [0], &mut Shelf::default()), Err(StreamError::Unknown));
     b.on_floor(SymbolId(1));
     assert_eq!(events(&mut b), [StreamEvent::Acked(id)]);
     assert_eq!(b.count(), 0);
@@ -115,7 +119,7 @@ fn reset_tells_the_peer_and_frees_the_credit() {
     b.on_symbol(&symbol).unwrap();
     b.on_reset(id, 77, 95).unwrap();
     audit(&b);
-    assert_eq!(b.read(id, &mut [0]), Err(StreamError::Reset(77)));
+    assert_eq!(b.read(id, &mut [0], &mut Shelf::default()), Err(StreamError::Reset(77)));
     let told = StreamEvent::Reset { id, code: 77 };
     assert_eq!(events(&mut b), [StreamEvent::Opened(id), told]);
     b.on_reset(id, 77, 95).unwrap();
@@ -170,7 +174,7 @@ fn stop_sending_drops_what_comes_and_resets_the_peer() {
     b.on_symbol(&fill(&mut a, BULK, 0, 100)).unwrap();
     b.stop_sending(id, 3).unwrap();
     assert_eq!(b.stop_sending(id, 3), Err(StreamError::Ended));
-    assert_eq!(b.read(id, &mut [0]), Err(StreamError::Ended));
+    assert_eq!(b.read(id, &mut [0], &mut Shelf::default()), Err(StreamError::Ended));
     assert_eq!(events(&mut b), [StreamEvent::Opened(id)]);
     let stop = ControlFrame::StopSending { stream: id, code: 3 };
     assert_eq!(controls(&mut b), [stop]);
@@ -217,6 +221,6 @@ fn unknown_streams() {
     assert_eq!(streams.finish(id), Err(StreamError::Unknown));
     assert_eq!(streams.reset(id, 0), Err(StreamError::Unknown));
     assert_eq!(streams.stop_sending(id, 0), Err(StreamError::Unknown));
-    assert_eq!(streams.read(id, &mut [0]), Err(StreamError::Unknown));
+    assert_eq!(streams.read(id, &mut [0], &mut Shelf::default()), Err(StreamError::Unknown));
     assert_eq!(streams.readable(id), None);
 }

@@ -1,0 +1,31 @@
+//! Who is given what the blocks receive.
+
+use anabranch_policy::view::SymbolId;
+
+/// Takes source symbols. One that arrived is held by the blocks for a while, so that what it carries can stay in
+/// it until it is read: nothing need be copied aside.
+pub trait SymbolSink {
+    /// A new source symbol arrived, and is held from now on. Returns how many pieces of it stay in their place,
+    /// until each has been [read](super::ReceiveBlocks::read_piece).
+    fn arrived(&mut self, id: SymbolId, payload: &[u8]) -> u16;
+
+    /// A source symbol was recovered. It is gone after this.
+    fn recovered(&mut self, payload: &[u8]);
+
+    /// A symbol is not held any longer, although not all of its pieces have been read.
+    fn forgotten(&mut self, id: SymbolId, payload: &[u8]);
+}
+
+/// What leaves nothing in its place.
+impl<F: FnMut(&[u8])> SymbolSink for F {
+    fn arrived(&mut self, _id: SymbolId, payload: &[u8]) -> u16 {
+        self(payload);
+        0
+    }
+
+    fn recovered(&mut self, payload: &[u8]) {
+        self(payload);
+    }
+
+    fn forgotten(&mut self, _id: SymbolId, _payload: &[u8]) {}
+}

@@ -1,0 +1,49 @@
+//! From the blocks received into the streams.
+
+use anabranch_policy::view::SymbolId;
+
+use crate::coding::receive::{ReceiveBlocks, SymbolSink};
+use crate::stream::{HeldSymbols, Streams, Violation};
+
+/// Gives the streams what the blocks receive.
+pub(super) struct Inflow<'a> {
+    pub(super) streams: &'a mut Streams,
+    /// The first rule of streams that the peer broke. After it nothing is applied.
+    pub(super) verdict: Result<(), Violation>,
+}
+
+impl SymbolSink for Inflow<'_> {
+    #[inline]
+    fn arrived(&mut self, id: SymbolId, payload: &[u8]) -> u16 {
+        if self.verdict.is_err() {
+            return 0;
+        }
+        // Assigned only on error: to overwrite the Ok would stall on the stores just made.
+        match self.streams.on_held_symbol(id, payload) {
+            Ok(pieces) => pieces,
+            Err(violation) => {
+                self.verdict = Err(violation);
+                0
+            }
+        }
+    }
+
+    fn recovered(&mut self, payload: &[u8]) {
+        if self.verdict.is_ok()
+            && let Err(violation) = self.streams.on_symbol(payload)
+        {
+            self.verdict = Err(violation);
+        }
+    }
+
+    fn forgotten(&mut self, id: SymbolId, payload: &[u8]) {
+        self.streams.keep(id, payload);
+    }
+}
+
+impl HeldSymbols for ReceiveBlocks {
+    #[inline]
+    fn read(&mut self, id: SymbolId, read: impl FnOnce(&[u8]) -> bool) {
+        self.read_piece(id, read);
+    }
+}
