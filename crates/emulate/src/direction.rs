@@ -1,7 +1,7 @@
 use std::net::SocketAddr;
 
-use anabranch_sim::link::{Ecn, Link, LinkConfig, LinkConfigError, LinkOutput};
-use anabranch_types::Time;
+use anabranch_sim::link::{Link, LinkConfig, LinkConfigError, LinkOutput};
+use anabranch_types::{Ecn, Time};
 
 use crate::egress::Egress;
 use crate::lateness::Lateness;

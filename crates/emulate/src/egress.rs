@@ -1,7 +1,7 @@
+use anabranch_types::Ecn;
 use std::io;
 use std::net::SocketAddr;
 
-use anabranch_sim::link::Ecn;
 use quinn_udp::{EcnCodepoint, Transmit};
 
 use crate::socket::Socket;

@@ -1,8 +1,8 @@
+use anabranch_types::Ecn;
 use core::time::Duration;
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
 
-use anabranch_sim::link::Ecn;
 use quinn_udp::RecvMeta;
 
 use crate::socket::Socket;

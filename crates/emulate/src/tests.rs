@@ -7,8 +7,8 @@ use core::time::Duration;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Instant;
 
-use anabranch_sim::link::{Ecn, Link, LinkConfig, LinkOutput};
-use anabranch_types::Time;
+use anabranch_sim::link::{Link, LinkConfig, LinkOutput};
+use anabranch_types::{Ecn, Time};
 use nix::sys::socket::{setsockopt, sockopt::RcvBuf};
 
 use super::*;

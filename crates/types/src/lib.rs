@@ -1,14 +1,16 @@
-//! Units, identifiers, deterministic randomness and pinned mathematics.
+//! Units, identifiers, congestion marks, deterministic randomness and pinned mathematics.
 //!
 //! Nothing here reads a clock, draws ambient randomness or does I/O: time, seeds and bytes come in
 //! as arguments, so that the same inputs give the same outputs on every machine.
 
+mod ecn;
 mod id;
 pub mod math;
 mod rng;
 mod time;
 mod units;
 
+pub use ecn::Ecn;
 pub use id::PathId;
 pub use rng::Rng;
 pub use time::Time;

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use anabranch_core::profiles::Profile;
 use anabranch_fec::reed_solomon::{self, Decoder};
-use anabranch_sim::link::{Ecn, Link, LinkConfig, LinkOutput};
+use anabranch_sim::link::{Link, LinkConfig, LinkOutput};
 use anabranch_sim::scenario::{FlowPlan, Plan};
-use anabranch_types::{Bitrate, DataSize, Rng, Time, math};
+use anabranch_types::{Bitrate, DataSize, Ecn, Rng, Time, math};
 
 use crate::{Digest, engine};
 

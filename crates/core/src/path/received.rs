@@ -1,49 +1,15 @@
 //! The receiving half of a packet-number space: replay window, ranges to acknowledge, ECN counts.
 
-use anabranch_types::Time;
 use core::ops::RangeInclusive;
+
+pub use anabranch_types::Ecn;
+use anabranch_types::Time;
 
 /// Packets below the largest that the replay window remembers.
 pub const REPLAY_WINDOW: u64 = 8192;
 const WORDS: usize = (REPLAY_WINDOW / 64) as usize;
 /// Ranges kept for acknowledgement (twice what one ACK frame holds).
 const MAX_RANGES: usize = 128;
-
-/// Congestion marks of a datagram (RFC 3168 §5).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ecn {
-    /// Not ECN-capable.
-    #[default]
-    NotEct,
-    /// ECN-capable, ECT(1).
-    Ect1,
-    /// ECN-capable, ECT(0).
-    Ect0,
-    /// Congestion experienced.
-    Ce,
-}
-
-impl Ecn {
-    /// From the two bits of the IP header.
-    pub fn from_bits(bits: u8) -> Self {
-        match bits & 3 {
-            1 => Ecn::Ect1,
-            2 => Ecn::Ect0,
-            3 => Ecn::Ce,
-            _ => Ecn::NotEct,
-        }
-    }
-
-    /// The two bits of the IP header.
-    pub fn bits(self) -> u8 {
-        match self {
-            Ecn::NotEct => 0,
-            Ecn::Ect1 => 1,
-            Ecn::Ect0 => 2,
-            Ecn::Ce => 3,
-        }
-    }
-}
 
 /// What has arrived on one path.
 #[derive(Debug)]

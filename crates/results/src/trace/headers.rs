@@ -1,7 +1,6 @@
 //! IPv4, TCP and UDP headers for packets that have none in the simulator.
 
 use anabranch_sim::engine::{Packet, Payload, PortId};
-use anabranch_sim::link::Ecn;
 use anabranch_tcp::{Flags, Segment};
 use anabranch_types::Time;
 
@@ -49,12 +48,7 @@ pub(super) fn address(port: PortId) -> [u8; 4] {
 }
 
 fn ip(packet: &Packet, protocol: u8, bytes: &mut Vec<u8>) {
-    let ecn = match packet.ecn {
-        Ecn::NotEct => 0,
-        Ecn::Ect1 => 1,
-        Ecn::Ect0 => 2,
-        Ecn::Ce => 3,
-    };
+    let ecn = packet.ecn.bits();
     // Length and checksum follow; do not fragment, 64 hops.
     bytes.extend([0x45, ecn, 0, 0, 0, 0, 0x40, 0, 64, protocol, 0, 0]);
     bytes.extend(address(PortId(packet.to.0 ^ 1)));

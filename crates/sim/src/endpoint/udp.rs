@@ -1,9 +1,8 @@
 use core::time::Duration;
 
-use anabranch_types::{Bitrate, Rng, Time};
+use anabranch_types::{Bitrate, Ecn, Rng, Time};
 
 use crate::engine::{Agent, Arrival, Outbox, Payload, PortId};
-use crate::link::Ecn;
 
 /// What a [`Udp`] source sends.
 #[derive(Clone, Debug, PartialEq)]

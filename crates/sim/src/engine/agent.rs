@@ -3,10 +3,10 @@
 use std::any::Any;
 use std::fmt::Debug;
 
-use anabranch_types::Time;
+use anabranch_types::{Ecn, Time};
 
 use super::{Network, Payload, PortId, Watch};
-use crate::link::{DropCause, Ecn};
+use crate::link::DropCause;
 
 /// A protocol's end, an application, or both, driven by packets and its own timer.
 ///

@@ -1,7 +1,7 @@
-use anabranch_types::Time;
+use anabranch_types::{Ecn, Time};
 
 use super::LinkId;
-use crate::link::{DropCause, Ecn};
+use crate::link::DropCause;
 
 /// Folds the fate of every packet on every link into one number: two runs with the same digest did
 /// the same, for all practical purposes.

@@ -1,4 +1,4 @@
-use anabranch_types::Time;
+use anabranch_types::{Ecn, Time};
 
 use super::digest::Digest;
 use super::links::{Due, Links, Offer};
@@ -8,7 +8,7 @@ use super::wheel::Wheel;
 use super::{
     AgentId, LinkId, Observer, PacketEvent, PacketEventKind, PortId, RouteId, TopologyError,
 };
-use crate::link::{Delivery, DropCause, Dropped, Ecn, LinkOutput};
+use crate::link::{Delivery, DropCause, Dropped, LinkOutput};
 
 /// Everything but the agents: links with packets inside, and what is due when.
 #[derive(Debug)]

@@ -1,8 +1,7 @@
 use anabranch_tcp::{BareSegment, Segment, SegmentRest};
-use anabranch_types::Time;
+use anabranch_types::{Ecn, Time};
 
 use super::PortId;
-use crate::link::Ecn;
 
 /// What a packet carries.
 #[derive(Clone, Debug)]

@@ -3,12 +3,12 @@ mod events;
 mod routes;
 mod thinning;
 
-use anabranch_types::{Bitrate, Time};
+use anabranch_types::{Bitrate, Ecn, Time};
 use core::time::Duration;
 
 use super::*;
 use crate::endpoint::{Sink, Udp, UdpConfig};
-use crate::link::{Ecn, LinkConfig};
+use crate::link::LinkConfig;
 
 /// A chain of links there, and one back.
 fn chain(links: &[&str]) -> (Topology, RouteId, RouteId) {

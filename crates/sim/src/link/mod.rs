@@ -1,8 +1,8 @@
 //! One direction of a link: a queue, a transmitter, random loss, then propagation.
 //!
 //! ```
-//! use anabranch_sim::link::{Ecn, Link, LinkConfig, LinkOutput};
-//! use anabranch_types::Time;
+//! use anabranch_sim::link::{Link, LinkConfig, LinkOutput};
+//! use anabranch_types::{Ecn, Time};
 //!
 //! let config: LinkConfig = "rate=12mbit,delay=40ms".parse()?;
 //! let mut link = Link::new(&config, 1, "lte.forward")?;
@@ -20,7 +20,6 @@ mod capacity;
 mod config;
 mod counters;
 mod draft;
-mod ecn;
 mod faults;
 mod parse;
 mod parse_loss;
@@ -34,12 +33,11 @@ mod tests;
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use anabranch_types::{Bitrate, Probability, Rng, Time};
+use anabranch_types::{Bitrate, Ecn, Probability, Rng, Time};
 
 pub use config::{LinkConfig, LinkConfigError};
 pub use counters::LinkCounters;
 pub use draft::ReadFile;
-pub use ecn::Ecn;
 pub use faults::FaultConfig;
 pub use policer::Policer;
 

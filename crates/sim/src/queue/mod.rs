@@ -12,7 +12,7 @@ mod tests;
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use anabranch_types::{Bitrate, Rng, Time};
+use anabranch_types::{Bitrate, Ecn, Rng, Time};
 
 pub use codel::{Codel, CodelConfig, CodelVerdict};
 pub use config::{
@@ -20,8 +20,6 @@ pub use config::{
     RedThresholds,
 };
 pub use red::{Red, RedVerdict};
-
-use crate::link::Ecn;
 
 /// A packet that waits.
 #[derive(Clone, Debug)]

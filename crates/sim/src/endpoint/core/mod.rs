@@ -18,7 +18,6 @@ use anabranch_core::crypto::null::NullCrypto;
 use anabranch_core::endpoint::{Datagram, Endpoint, EndpointConfig};
 use anabranch_core::handshake::Permitted;
 use anabranch_core::path::SocketId;
-use anabranch_core::path::received::Ecn as CoreEcn;
 use anabranch_core::profiles::Profile;
 use anabranch_policy::view::TrafficClass;
 use anabranch_types::{Rng, Time};
@@ -30,7 +29,6 @@ pub use sender::CoreSender;
 use super::FlowFailure;
 use crate::engine::{Arrival, Outbox};
 use crate::engine::{Payload, PortId};
-use crate::link::Ecn;
 use crate::traffic::Messages;
 
 /// What both ends of a flow between core endpoints are made from.
@@ -176,7 +174,7 @@ impl Host {
         let datagram = Datagram {
             socket: SocketId(port as u32),
             remote: Host::address(self.other, port, version),
-            ecn: to_core(arrival.ecn),
+            ecn: arrival.ecn,
             payload,
         };
         self.endpoint.handle_datagram(arrival.now, datagram);
@@ -197,8 +195,7 @@ impl Host {
             payload.extend_from_slice(bytes);
             let size = i64::from(self.overhead) + transmit.len as i64;
             let size = u32::try_from(size.max(1)).unwrap_or(u32::MAX);
-            let ecn = from_core(transmit.ecn);
-            out.send_in(*port, version, size, ecn, Payload::Datagram(payload));
+            out.send_in(*port, version, size, transmit.ecn, Payload::Datagram(payload));
             sent += 1;
             if sent > MOST_AT_ONCE {
                 return self.fail(FlowFailure::Stuck);
@@ -222,18 +219,5 @@ impl Host {
 
     fn fail(&mut self, why: FlowFailure) {
         self.failure.get_or_insert(why);
-    }
-}
-
-fn from_core(ecn: CoreEcn) -> Ecn {
-    Ecn::from_bits(ecn.bits())
-}
-
-fn to_core(ecn: Ecn) -> CoreEcn {
-    match ecn {
-        Ecn::NotEct => CoreEcn::NotEct,
-        Ecn::Ect0 => CoreEcn::Ect0,
-        Ecn::Ect1 => CoreEcn::Ect1,
-        Ecn::Ce => CoreEcn::Ce,
     }
 }

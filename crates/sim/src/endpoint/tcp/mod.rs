@@ -10,6 +10,7 @@ mod slices;
 #[cfg(test)]
 mod tests;
 
+use anabranch_types::Ecn;
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -22,7 +23,6 @@ pub use receiver::TcpReceiver;
 pub use sender::TcpSender;
 
 use crate::engine::{Outbox, Payload, PortId};
-use crate::link::Ecn;
 
 /// What both ends of a TCP flow are made from.
 #[derive(Clone, Debug)]

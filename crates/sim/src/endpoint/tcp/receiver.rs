@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use anabranch_tcp::{Segment, WireFormat};
-use anabranch_types::Time;
+use anabranch_types::{Ecn, Time};
 
 use super::connection::ReceivingEnd;
 use super::slices::Slices;
@@ -10,7 +10,6 @@ use crate::endpoint::ports::Ports;
 use crate::endpoint::table::Table;
 use crate::endpoint::{Gauge, Log};
 use crate::engine::{Agent, Arrival, Outbox, Payload, PortId};
-use crate::link::Ecn;
 
 /// Complete connections that stay, because their end may be asked for again.
 const KEPT: usize = 1024;

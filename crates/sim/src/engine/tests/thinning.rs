@@ -1,12 +1,12 @@
 //! Acknowledgements left out where several arrive at one instant.
 
 use anabranch_tcp::{Flags, Segment};
-use anabranch_types::Time;
+use anabranch_types::{Ecn, Time};
 
 use crate::engine::PortId;
 use crate::engine::packet::{Packet, Payload, Slab};
 use crate::engine::thinning::Thinning;
-use crate::link::{Delivery, Ecn, LinkOutput};
+use crate::link::{Delivery, LinkOutput};
 
 fn acknowledgement(ack: u64) -> Segment {
     Segment { ack, flags: Flags::ACK, ..Segment::EMPTY }
