@@ -1,18 +1,15 @@
 use std::sync::Arc;
 
-use anabranch_types::{Bitrate, Time};
+use anabranch_types::{Bitrate, DataSize, Time};
 
 use super::faults::Faults;
 use super::packet::{NONE, Slab, Transit};
 use super::topology::TopologyLink;
 use super::wheel::{Entries, Entry};
-use crate::link::{Link, LinkConfig, LinkConfigError};
+use crate::link::{Link, LinkConfig, LinkConfigError, Serialiser};
 use crate::loss::{LossConfig, LossModel, LossProcess};
 use crate::queue::{Discipline, QueueLimit};
 use crate::rate::Schedule;
-
-/// Nanoseconds that a byte takes at a bit per second.
-const UNITS_PER_BYTE: u64 = 8_000_000_000;
 
 /// Every link of an engine, and the entries of all sources in its wheel: links by id, then agents.
 ///
@@ -24,8 +21,8 @@ const UNITS_PER_BYTE: u64 = 8_000_000_000;
 #[derive(Debug)]
 pub(super) struct Links {
     slots: Vec<Slot>,
-    sides: Vec<Side>,
-    kinds: Vec<Kind>,
+    extras: Vec<LinkExtras>,
+    params: Vec<LinkParams>,
     agents: Vec<Entry>,
 }
 
@@ -48,7 +45,7 @@ struct Slot {
     gap: u32,
     /// Bytes of the packets that wait; kept where the limit is in bytes.
     bytes_waiting: u32,
-    kind: u32,
+    params: u32,
 }
 
 /// The packet itself says when it finishes.
@@ -56,23 +53,20 @@ const FAR: u32 = u32::MAX;
 
 /// What many links have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kind {
+struct LinkParams {
     shaped: bool,
     lossy: bool,
     delay: u64,
     /// Nanoseconds per byte if that is a whole number, else 0.
     per_byte: u64,
-    rate: u64,
-    /// Most bytes that may wait, or 0 where packets count.
-    most_bytes: u32,
-    most_packets: u32,
+    rate: Bitrate,
+    limit: QueueLimit,
 }
 
 /// What few packets touch of a link.
 #[derive(Debug, Default)]
-struct Side {
-    /// What the last end of service was rounded down by, in units of 1 / rate nanoseconds.
-    carry: u64,
+struct LinkExtras {
+    serialiser: Serialiser,
     /// Packets delivered beyond those that the slot has room to count.
     delivered: u64,
     dropped_full: u64,
@@ -138,23 +132,23 @@ impl Links {
     pub(super) fn new(links: &[TopologyLink], seed: u64) -> Result<Self, LinkConfigError> {
         let mut made = Links {
             slots: Vec::with_capacity(links.len()),
-            sides: Vec::with_capacity(links.len()),
-            kinds: Vec::new(),
+            extras: Vec::with_capacity(links.len()),
+            params: Vec::new(),
             agents: Vec::new(),
         };
-        // Links that were described alike share a kind; those described last are looked at first.
+        // Links that were described alike share their parameters; those described last are looked at first.
         let mut known: Vec<(Arc<LinkConfig>, u32)> = Vec::new();
         for TopologyLink { name, config, .. } in links {
             let same = known.iter().rev().find(|(other, _)| Arc::ptr_eq(other, config));
-            let kind = match same {
-                Some((_, kind)) => *kind,
+            let params = match same {
+                Some((_, params)) => *params,
                 None => {
-                    let kind = made.kind_index(Kind::new(config));
-                    known.push((Arc::clone(config), kind));
-                    kind
+                    let params = made.params_index(LinkParams::new(config));
+                    known.push((Arc::clone(config), params));
+                    params
                 }
             };
-            made.add(kind, config, seed, name)?;
+            made.add(params, config, seed, name)?;
         }
         Ok(made)
     }
@@ -184,8 +178,8 @@ impl Links {
     ) -> Offer {
         let now = now.as_nanos();
         let slot = &mut self.slots[link];
-        let kind = &self.kinds[slot.kind as usize];
-        if kind.shaped {
+        let params = &self.params[slot.params as usize];
+        if params.shaped {
             return Offer::Shaped;
         }
         let idle = slot.free_at <= now;
@@ -196,12 +190,12 @@ impl Links {
             now
         } else {
             // The count is of those that waited when it was last brought up to date.
-            if slot.is_full_for(size, kind) {
+            if slot.is_full_for(size, params.limit) {
                 slot.catch_up(packets, now);
-                if slot.waiting > 0 && slot.is_full_for(size, kind) {
-                    let side = &mut self.sides[link];
-                    side.dropped_full += 1;
-                    side.bytes_dropped += u64::from(size);
+                if slot.waiting > 0 && slot.is_full_for(size, params.limit) {
+                    let extras = &mut self.extras[link];
+                    extras.dropped_full += 1;
+                    extras.bytes_dropped += u64::from(size);
                     return Offer::Refused;
                 }
             }
@@ -210,10 +204,11 @@ impl Links {
             slot.free_at
         };
         let finish = start
-            + if kind.per_byte > 0 {
-                u64::from(size) * kind.per_byte
+            + if params.per_byte > 0 {
+                u64::from(size) * params.per_byte
             } else {
-                self.sides[link].serialisation(size, kind.rate, idle && slot.free_at < now)
+                let fresh = idle && slot.free_at < now;
+                self.extras[link].serialiser.nanos(size, params.rate, fresh)
             };
         slot.free_at = finish;
         let packet = packets.packet_mut(handle);
@@ -222,7 +217,7 @@ impl Links {
         let before = core::mem::replace(&mut slot.last, handle);
         if before == NONE {
             slot.first = handle;
-            return Offer::First(Time::from_nanos(finish + kind.delay));
+            return Offer::First(Time::from_nanos(finish + params.delay));
         }
         let ahead = packets.packet_mut(before);
         ahead.next = handle;
@@ -237,8 +232,8 @@ impl Links {
     #[inline]
     pub(super) fn take(&mut self, link: usize, packets: &mut Slab) -> Due {
         let slot = &mut self.slots[link];
-        let kind = &self.kinds[slot.kind as usize];
-        if kind.shaped {
+        let params = &self.params[slot.params as usize];
+        if params.shaped {
             return Due::Shaped;
         }
         let handle = slot.first;
@@ -247,15 +242,15 @@ impl Links {
         }
         let &Transit { next, size, finish, .. } = packets.packet(handle);
         slot.first = next;
-        let following = slot.advance(packets, next, finish, kind.delay);
+        let following = slot.advance(packets, next, finish, params.delay);
         if slot.serving == handle {
             slot.serve(packets, next);
         }
-        let lost = kind.lossy && self.sides[link].is_lost(finish, size);
+        let lost = params.lossy && self.extras[link].is_lost(finish, size);
         if !lost {
             slot.delivered = slot.delivered.wrapping_add(1);
             if slot.delivered == 0 {
-                self.sides[link].delivered += 1 << 32;
+                self.extras[link].delivered += 1 << 32;
             }
             slot.bytes_delivered += u64::from(size);
         }
@@ -264,18 +259,18 @@ impl Links {
 
     /// A link that is not plain.
     pub(super) fn shaped(&self, link: usize) -> Option<&Link<u32>> {
-        self.sides.get(link)?.shaped.as_deref()
+        self.extras.get(link)?.shaped.as_deref()
     }
 
     /// A link that is not plain.
     #[inline]
     pub(super) fn shaped_mut(&mut self, link: usize) -> Option<&mut Link<u32>> {
-        self.sides.get_mut(link)?.shaped.as_deref_mut()
+        self.extras.get_mut(link)?.shaped.as_deref_mut()
     }
 
     /// What else a link that is not plain does to packets.
     pub(super) fn faults_mut(&mut self, link: usize) -> Option<&mut Faults> {
-        self.sides.get_mut(link)?.faults.as_deref_mut()
+        self.extras.get_mut(link)?.faults.as_deref_mut()
     }
 
     /// Packets and bytes that wait in a plain link at `now`, the one being serialised not among them.
@@ -316,40 +311,40 @@ impl Links {
 
     /// What a plain link has done.
     pub(super) fn tally(&self, link: usize) -> Tally {
-        let (slot, side) = (&self.slots[link], &self.sides[link]);
-        let losses = side.loss.as_ref().map(|losses| (losses.packets, losses.bytes));
+        let (slot, extras) = (&self.slots[link], &self.extras[link]);
+        let losses = extras.loss.as_ref().map(|losses| (losses.packets, losses.bytes));
         let (lost, bytes_lost) = losses.unwrap_or_default();
         Tally {
-            delivered: side.delivered + u64::from(slot.delivered),
+            delivered: extras.delivered + u64::from(slot.delivered),
             bytes_delivered: slot.bytes_delivered,
-            dropped_full: side.dropped_full,
-            bytes_dropped: side.bytes_dropped,
+            dropped_full: extras.dropped_full,
+            bytes_dropped: extras.bytes_dropped,
             lost,
             bytes_lost,
         }
     }
 
-    fn kind_index(&mut self, kind: Kind) -> u32 {
-        let at = self.kinds.iter().position(|known| *known == kind);
+    fn params_index(&mut self, params: LinkParams) -> u32 {
+        let at = self.params.iter().position(|known| *known == params);
         let at = at.unwrap_or_else(|| {
-            self.kinds.push(kind);
-            self.kinds.len() - 1
+            self.params.push(params);
+            self.params.len() - 1
         });
         at as u32
     }
 
     fn add(
         &mut self,
-        kind: u32,
+        params: u32,
         config: &LinkConfig,
         seed: u64,
         name: &str,
     ) -> Result<(), LinkConfigError> {
-        let mut side = Side::default();
-        let Kind { shaped, lossy, .. } = self.kinds[kind as usize];
+        let mut extras = LinkExtras::default();
+        let LinkParams { shaped, lossy, .. } = self.params[params as usize];
         if shaped {
-            side.shaped = Some(Box::new(Link::new(config, seed, name)?));
-            side.faults = Faults::new(config.faults, seed, name);
+            extras.shaped = Some(Box::new(Link::new(config, seed, name)?));
+            extras.faults = Faults::new(config.faults, seed, name);
         } else if lossy {
             let process = LossProcess::new(&config.loss, seed, &format!("link.{name}.loss"))
                 .map_err(|why| LinkConfigError {
@@ -357,9 +352,9 @@ impl Links {
                     given: "the model".to_owned(),
                     allowed: why.to_string(),
                 })?;
-            side.loss = Some(Box::new(Losses { process, packets: 0, bytes: 0 }));
+            extras.loss = Some(Box::new(Losses { process, packets: 0, bytes: 0 }));
         }
-        self.sides.push(side);
+        self.extras.push(extras);
         self.slots.push(Slot {
             entry: Entry::UNARMED,
             first: NONE,
@@ -371,7 +366,7 @@ impl Links {
             delivered: 0,
             gap: FAR,
             bytes_waiting: 0,
-            kind,
+            params,
         });
         Ok(())
     }
@@ -389,7 +384,7 @@ impl Entries for Links {
     }
 }
 
-impl Kind {
+impl LinkParams {
     fn new(config: &LinkConfig) -> Self {
         let rate = config.rate.at(Time::ZERO);
         let plain = config.is_steady()
@@ -398,22 +393,20 @@ impl Kind {
             && config.mtu == Schedule::constant(u32::MAX)
             && config.queue.discipline == Discipline::DropTail
             && matches!(config.loss, LossConfig::None | LossConfig::Bernoulli(_));
-        let (most_packets, most_bytes) = match config.buffer() {
-            QueueLimit::Packets(packets) => (packets, 0),
+        // A slot counts the bytes that wait in 32 bits.
+        let limit = match config.buffer() {
             QueueLimit::Bytes(bytes) => {
-                (u32::MAX, u32::try_from(bytes.as_bytes()).unwrap_or(u32::MAX))
+                QueueLimit::Bytes(DataSize::from_bytes(bytes.as_bytes().min(u64::from(u32::MAX))))
             }
+            packets => packets,
         };
-        let rate = rate.as_bps().max(1);
-        let exact = UNITS_PER_BYTE.is_multiple_of(rate);
-        Kind {
+        LinkParams {
             shaped: !plain,
             lossy: config.loss != LossConfig::None,
             delay: u64::try_from(config.delay.as_nanos()).unwrap_or(u64::MAX),
-            per_byte: if exact { UNITS_PER_BYTE / rate } else { 0 },
+            per_byte: Serialiser::per_byte(rate).unwrap_or(0),
             rate,
-            most_bytes,
-            most_packets,
+            limit,
         }
     }
 }
@@ -446,10 +439,8 @@ impl Slot {
 
     /// Whether no more may wait, as far as it is known who waits.
     #[inline]
-    fn is_full_for(&self, size: u32, kind: &Kind) -> bool {
-        self.waiting >= kind.most_packets
-            || kind.most_bytes > 0
-                && u64::from(self.bytes_waiting) + u64::from(size) > u64::from(kind.most_bytes)
+    fn is_full_for(&self, size: u32, limit: QueueLimit) -> bool {
+        limit.is_full(u64::from(self.waiting), u64::from(self.bytes_waiting), size)
     }
 
     /// Brings `serving` and what is behind it to `now`; the transmitter is busy.
@@ -474,18 +465,7 @@ impl Slot {
     }
 }
 
-impl Side {
-    /// The time that a packet takes on the wire; `fresh` at the start of a busy period.
-    #[inline]
-    fn serialisation(&mut self, size: u32, rate: u64, fresh: bool) -> u64 {
-        if fresh {
-            self.carry = 0;
-        }
-        let units = u64::from(size).saturating_mul(UNITS_PER_BYTE).saturating_add(self.carry);
-        self.carry = units % rate;
-        units / rate
-    }
-
+impl LinkExtras {
     /// Whether a packet that left the transmitter at `finish` is lost. Draws once.
     #[inline]
     fn is_lost(&mut self, finish: u64, size: u32) -> bool {

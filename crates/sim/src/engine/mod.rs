@@ -72,13 +72,13 @@ pub struct PortId(pub u32);
 pub struct Engine {
     topology: Topology,
     network: Network,
-    agents: Vec<Seat>,
+    agents: Vec<AgentSlot>,
     events: u64,
 }
 
-/// Where an agent sits.
+/// An agent, and whether it has begun.
 #[derive(Debug)]
-struct Seat {
+struct AgentSlot {
     agent: Box<dyn Agent>,
     started: bool,
 }
@@ -102,7 +102,7 @@ impl Engine {
     pub fn add_agent(&mut self, agent: Box<dyn Agent>, start: Time) -> AgentId {
         let id = AgentId(self.agents.len() as u32);
         self.network.links.add_agent();
-        self.agents.push(Seat { agent, started: false });
+        self.agents.push(AgentSlot { agent, started: false });
         self.network.arm(self.source(id), start.max(self.network.now));
         id
     }

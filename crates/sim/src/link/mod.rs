@@ -25,6 +25,7 @@ mod parse;
 mod parse_loss;
 mod pipe;
 mod policer;
+mod serialiser;
 mod transmitter;
 
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub use counters::LinkCounters;
 pub use draft::ReadFile;
 pub use faults::FaultConfig;
 pub use policer::Policer;
+pub(crate) use serialiser::Serialiser;
 
 use crate::delay::DelayProcess;
 use crate::loss::{LossModel, LossProcess};

@@ -2,27 +2,21 @@ use core::time::Duration;
 
 use anabranch_types::{Bitrate, Time};
 
+use super::serialiser::Serialiser;
 use crate::queue::Packet;
 
-/// Puts packets on the wire one after another at the link's rate, to the nanosecond and without
-/// drift: the part of a nanosecond that a packet ends early is charged to the next one of the same
-/// busy period.
+/// Puts packets on the wire one after another at the link's rate.
 #[derive(Clone, Debug)]
 pub(super) struct Transmitter<T> {
     in_service: Option<(Packet<T>, Time)>,
     /// When the last packet left.
     free_at: Time,
-    /// What the last packet's end was rounded down by, in units of 1 / `carry_rate` nanoseconds.
-    carry: u64,
-    carry_rate: u64,
+    serialiser: Serialiser,
 }
-
-/// Bit-nanoseconds per byte-second: a byte takes this many units of 1 / rate nanoseconds.
-const UNITS_PER_BYTE: u64 = 8_000_000_000;
 
 impl<T> Transmitter<T> {
     pub(super) fn new() -> Self {
-        Transmitter { in_service: None, free_at: Time::ZERO, carry: 0, carry_rate: 0 }
+        Transmitter { in_service: None, free_at: Time::ZERO, serialiser: Serialiser::default() }
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -41,24 +35,14 @@ impl<T> Transmitter<T> {
 
     /// Starts on `packet` as soon as the last one has left and not before `now`. `rate` is not zero.
     pub(super) fn start(&mut self, packet: Packet<T>, now: Time, rate: Bitrate) {
-        let rate = rate.as_bps().max(1);
         let start = self.free_at.max(now);
-        if now > self.free_at {
-            self.carry = 0;
-        } else if self.carry_rate != rate {
-            let carry = u128::from(self.carry) * u128::from(rate);
-            self.carry = (carry / u128::from(self.carry_rate.max(1))) as u64;
-        }
-        let units =
-            u64::from(packet.size).saturating_mul(UNITS_PER_BYTE).saturating_add(self.carry);
-        self.carry = units % rate;
-        self.carry_rate = rate;
-        self.in_service = Some((packet, start + Duration::from_nanos(units / rate)));
+        let nanos = self.serialiser.nanos(packet.size, rate, now > self.free_at);
+        self.in_service = Some((packet, start + Duration::from_nanos(nanos)));
     }
 
     /// Starts on `packet`, which will have left at `finish`, whatever the rate.
     pub(super) fn start_until(&mut self, packet: Packet<T>, finish: Time) {
-        self.carry = 0;
+        self.serialiser.reset();
         self.in_service = Some((packet, finish));
     }
 
@@ -73,7 +57,7 @@ impl<T> Transmitter<T> {
     pub(super) fn abort(&mut self, now: Time) -> Option<Packet<T>> {
         let (packet, _) = self.in_service.take()?;
         self.free_at = now;
-        self.carry = 0;
+        self.serialiser.reset();
         Some(packet)
     }
 }

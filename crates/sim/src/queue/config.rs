@@ -26,6 +26,15 @@ pub enum QueueLimit {
 }
 
 impl QueueLimit {
+    /// Whether there is no room for `size` bytes more behind what waits.
+    #[inline]
+    pub fn is_full(self, packets: u64, bytes: u64, size: u32) -> bool {
+        match self {
+            QueueLimit::Bytes(limit) => bytes + u64::from(size) > limit.as_bytes(),
+            QueueLimit::Packets(limit) => packets >= u64::from(limit),
+        }
+    }
+
     /// The limit in nominal packets.
     pub fn nominal_packets(self) -> f64 {
         match self {

@@ -120,7 +120,8 @@ impl<T> Queue<T> {
         mut packet: Packet<T>,
         idle: Option<Idle>,
     ) -> Result<Admission, (Packet<T>, Refusal)> {
-        let full = !self.waiting.is_empty() && self.is_full_for(packet.size);
+        let waiting = self.waiting.len() as u64;
+        let full = waiting > 0 && self.limit.is_full(waiting, self.bytes, packet.size);
         let mut admission = Admission::Unchanged;
         let waiting = match self.limit {
             QueueLimit::Packets(_) => self.waiting.len() as f64,
@@ -215,13 +216,6 @@ impl<T> Queue<T> {
         match &self.manager {
             Manager::Codel(codel) => Some(codel),
             _ => None,
-        }
-    }
-
-    fn is_full_for(&self, size: u32) -> bool {
-        match self.limit {
-            QueueLimit::Bytes(limit) => self.bytes + u64::from(size) > limit.as_bytes(),
-            QueueLimit::Packets(limit) => self.waiting.len() >= limit as usize,
         }
     }
 }

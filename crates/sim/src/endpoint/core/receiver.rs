@@ -119,7 +119,7 @@ impl CoreReceiver {
             return;
         }
         self.host.transmit(now, out);
-        self.take_news();
+        self.drain_events();
         for incoming in &mut self.connections {
             let (endpoint, buffer) = (&mut self.host.endpoint, &mut self.buffer);
             if let Err(failure) = incoming.read(now, endpoint, &self.pattern, buffer) {
@@ -133,7 +133,7 @@ impl CoreReceiver {
         }
     }
 
-    fn take_news(&mut self) {
+    fn drain_events(&mut self) {
         while let Some(event) = self.host.endpoint.poll_event() {
             match event {
                 EndpointEvent::Accepted(handle) => self.accept(handle),

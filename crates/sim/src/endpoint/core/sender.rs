@@ -108,7 +108,7 @@ impl CoreSender {
             return;
         }
         self.host.transmit(now, out);
-        self.take_news(now);
+        self.drain_events(now);
         for application in &mut self.applications {
             application.write(now, &mut self.host.endpoint);
         }
@@ -118,7 +118,7 @@ impl CoreSender {
         }
     }
 
-    fn take_news(&mut self, now: Time) {
+    fn drain_events(&mut self, now: Time) {
         while let Some(event) = self.host.endpoint.poll_event() {
             let (EndpointEvent::Connected(handle)
             | EndpointEvent::ConnectFailed(handle)

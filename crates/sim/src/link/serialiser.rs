@@ -1,0 +1,44 @@
+use anabranch_types::Bitrate;
+
+/// Reckons how long packets take on the wire, to the nanosecond and without drift: the part of a nanosecond
+/// that a packet ends early is charged to the next one of the same busy period.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Serialiser {
+    /// What the last packet's end was rounded down by, in units of 1 / `rate` nanoseconds.
+    carry: u64,
+    /// Bits per second.
+    rate: u64,
+}
+
+/// Bit-nanoseconds per byte-second: a byte takes this many units of 1 / rate nanoseconds.
+const UNITS_PER_BYTE: u64 = 8_000_000_000;
+
+impl Serialiser {
+    /// The nanoseconds that a byte takes at `rate`, if that is a whole number.
+    pub(crate) fn per_byte(rate: Bitrate) -> Option<u64> {
+        let rate = rate.as_bps().max(1);
+        UNITS_PER_BYTE.is_multiple_of(rate).then_some(UNITS_PER_BYTE / rate)
+    }
+
+    /// The nanoseconds that a packet of `size` bytes takes at `rate`, which is not zero; `fresh` at the start of a
+    /// busy period.
+    #[inline]
+    pub(crate) fn nanos(&mut self, size: u32, rate: Bitrate, fresh: bool) -> u64 {
+        let rate = rate.as_bps().max(1);
+        if fresh {
+            self.carry = 0;
+        } else if self.rate != rate {
+            let carry = u128::from(self.carry) * u128::from(rate);
+            self.carry = (carry / u128::from(self.rate.max(1))) as u64;
+        }
+        let units = u64::from(size).saturating_mul(UNITS_PER_BYTE).saturating_add(self.carry);
+        self.carry = units % rate;
+        self.rate = rate;
+        units / rate
+    }
+
+    /// Forgets what the last packet's end was rounded by.
+    pub(crate) fn reset(&mut self) {
+        self.carry = 0;
+    }
+}
