@@ -5,9 +5,11 @@
 //!
 //! - *encode / M*: bytes multiplied and added per second (F · K · 1200 / t) over M, the bytes per
 //!   second of copying 1200-byte packets among 100 that stay in the second-level cache;
-//! - *one by one / M*: the same with each repair made by a call of its own;
+//! - *one by one*: the time to make each repair by a call of its own over that to make them together;
 //! - *decode / encode*: the time to encode e repairs of F sources over the time to decode e lost
 //!   sources, for e = K and for a tenth of F. Both multiply e · F symbols.
+//!
+//! Symbols begin where cache lines do, as those of a connection.
 //!
 //! Run with `cargo run --release -p anabranch-fec --example ratios [KERNEL]`.
 
@@ -36,7 +38,7 @@ fn main() {
         },
     };
     println!("kernel {}, {SYMBOL}-byte symbols, medians of {ROUNDS} rounds", kernel.name());
-    println!("   F   K   M GB/s  encode GB/s  encode/M  one by one/M  decode/encode  at 10% lost");
+    println!("   F   K   M GB/s  encode GB/s  encode/M    one by one  decode/encode  at 10% lost");
     for (sources, repairs) in SHAPES {
         Block::new(kernel, sources, repairs).report();
     }
@@ -60,6 +62,29 @@ fn seconds_per_call(mut work: impl FnMut()) -> f64 {
     }
 }
 
+/// A symbol that begins where a cache line does.
+struct Symbol {
+    room: Vec<u8>,
+    start: usize,
+}
+
+impl Symbol {
+    fn random(rng: &mut Rng) -> Self {
+        let mut room = vec![0; SYMBOL + 63];
+        rng.fill(&mut room);
+        let start = room.as_ptr().align_offset(64);
+        Symbol { room, start }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.room[self.start..][..SYMBOL]
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.room[self.start..][..SYMBOL]
+    }
+}
+
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
@@ -68,25 +93,19 @@ fn median(mut values: Vec<f64>) -> f64 {
 /// One block shape and its buffers.
 struct Block {
     kernel: Kernel,
-    sources: Vec<Vec<u8>>,
-    repairs: Vec<Vec<u8>>,
+    sources: Vec<Symbol>,
+    repairs: Vec<Symbol>,
     decoder: Decoder,
-    copied_from: Vec<Vec<u8>>,
-    copied_to: Vec<Vec<u8>>,
+    copied_from: Vec<Symbol>,
+    copied_to: Vec<Symbol>,
     pattern: usize,
 }
 
 impl Block {
     fn new(kernel: Kernel, sources: usize, repairs: usize) -> Self {
         let mut rng = Rng::substream(1, "ratios.sources");
-        let mut symbols = |count: usize| -> Vec<Vec<u8>> {
-            (0..count)
-                .map(|_| {
-                    let mut symbol = vec![0; SYMBOL];
-                    rng.fill(&mut symbol);
-                    symbol
-                })
-                .collect()
+        let mut symbols = |count: usize| -> Vec<Symbol> {
+            (0..count).map(|_| Symbol::random(&mut rng)).collect()
         };
         let mut block = Block {
             kernel,
@@ -118,7 +137,7 @@ impl Block {
             copy_rate.push(copy);
             rate.push(work(repairs) / together);
             encode.push(work(repairs) / together / copy);
-            single.push(work(repairs) / one_by_one / copy);
+            single.push(one_by_one / together);
             full.push(together / decode);
             light.push(encode_tenth / decode_tenth);
         }
@@ -135,23 +154,23 @@ impl Block {
 
     fn copy(&mut self) {
         for (to, from) in self.copied_to.iter_mut().zip(&self.copied_from) {
-            to.copy_from_slice(black_box(from));
+            to.bytes_mut().copy_from_slice(black_box(from.bytes()));
         }
         black_box(&mut self.copied_to);
     }
 
     fn encode(&mut self, rows: usize) {
-        let sources: Vec<&[u8]> = self.sources.iter().map(Vec::as_slice).collect();
+        let sources: Vec<&[u8]> = self.sources.iter().map(Symbol::bytes).collect();
         let mut repairs: Vec<&mut [u8]> =
-            self.repairs.iter_mut().take(rows).map(Vec::as_mut_slice).collect();
+            self.repairs.iter_mut().take(rows).map(Symbol::bytes_mut).collect();
         encode_with(self.kernel, 0, black_box(&sources), &mut repairs).expect("a valid block");
         black_box(repairs);
     }
 
     fn encode_one_by_one(&mut self) {
-        let sources: Vec<&[u8]> = self.sources.iter().map(Vec::as_slice).collect();
+        let sources: Vec<&[u8]> = self.sources.iter().map(Symbol::bytes).collect();
         for (index, repair) in self.repairs.iter_mut().enumerate() {
-            encode_with(self.kernel, index as u8, black_box(&sources), &mut [repair])
+            encode_with(self.kernel, index as u8, black_box(&sources), &mut [repair.bytes_mut()])
                 .expect("a valid block");
         }
     }
@@ -161,9 +180,9 @@ impl Block {
         self.pattern = (self.pattern + 1) % patterns.known.len();
         let (count, erased) = (self.sources.len(), patterns.erased);
         let known = patterns.known[self.pattern].iter();
-        let known = known.map(|index| (*index, self.sources[usize::from(*index)].as_slice()));
+        let known = known.map(|index| (*index, self.sources[usize::from(*index)].bytes()));
         let repairs = self.repairs.iter().take(erased).enumerate();
-        let repairs = repairs.map(|(index, bytes)| (index as u8, bytes.as_slice()));
+        let repairs = repairs.map(|(index, bytes)| (index as u8, bytes.bytes()));
         let recovered =
             self.decoder.decode(count, SYMBOL, known, repairs).expect("enough symbols arrived");
         black_box(recovered);

@@ -82,9 +82,9 @@ unsafe fn narrow<const ROWS: usize, const LANES: usize>(job: &mut Job<'_, '_>) {
     unsafe { tile::rows::<Narrow, ROWS, LANES>(job) }
 }
 
-/// A mask of the first `count < 64` bytes.
+/// A mask of the first `count` bytes, 1 to 64.
 const fn first(count: usize) -> __mmask64 {
-    (1 << count) - 1
+    u64::MAX >> (64 - count)
 }
 
 #[derive(Clone, Copy)]
@@ -139,6 +139,7 @@ impl Vector for Wide {
         }
     }
 
+    const MASKS: bool = true;
     const PAIRS: bool = true;
 
     /// One three-way exclusive or in place of two leaves the execution ports to the affine

@@ -29,11 +29,11 @@ pub(super) trait Vector: Copy {
     unsafe fn zero() -> Self;
     /// Reads `WIDTH` bytes at `from`.
     unsafe fn load(from: *const u8) -> Self;
-    /// Reads `count < WIDTH` bytes at `from`, then zeros.
+    /// Reads `count` bytes at `from`, 1 to `WIDTH`, then zeros.
     unsafe fn load_first(from: *const u8, count: usize) -> Self;
     /// Writes `WIDTH` bytes at `to`.
     unsafe fn store(self, to: *mut u8);
-    /// Writes the first `count < WIDTH` bytes at `to`.
+    /// Writes the first `count` bytes at `to`, 1 to `WIDTH`.
     unsafe fn store_first(self, to: *mut u8, count: usize);
     /// Prepares `factor`.
     unsafe fn factor(factor: u8) -> Self::Factor;
@@ -41,6 +41,9 @@ pub(super) trait Vector: Copy {
     unsafe fn operand(self) -> Self::Operand;
     /// `self + factor · operand`.
     unsafe fn add_product(self, operand: Self::Operand, factor: Self::Factor) -> Self;
+
+    /// Whether reading and writing part of a vector is about as fast as all of it.
+    const MASKS: bool = false;
 
     /// Whether [`Vector::add_two_products`] is faster than two single steps, and there are
     /// registers enough for the operands of two inputs.
@@ -86,21 +89,25 @@ pub(super) unsafe fn rows<V: Vector, const ROWS: usize, const LANES: usize>(job:
         coefficients: job.coefficients,
         inputs: job.inputs,
     };
+    let whole = LANES * V::WIDTH;
     let mut offset = 0;
     // SAFETY: `outputs` holds `ROWS` pointers to `length` bytes each, and so do the addends if
     // sums start from them; inputs are no longer than that and are other memory than the outputs
     // (they are shared, the outputs exclusive borrows); each call stays below `length`.
     unsafe {
-        while length - offset >= LANES * V::WIDTH {
-            tile.whole::<V, LANES>(&outputs, offset);
-            offset += LANES * V::WIDTH;
+        while length - offset >= whole {
+            tile.stretch::<V, LANES, false>(&outputs, offset, V::WIDTH);
+            offset += whole;
         }
-        while length - offset >= V::WIDTH {
-            tile.whole::<V, 1>(&outputs, offset);
-            offset += V::WIDTH;
+        if !V::MASKS && length - offset >= V::WIDTH {
+            let count = (length - offset) / V::WIDTH * V::WIDTH;
+            tile.rest::<V, LANES, false>(&outputs, offset, count);
+            offset += count;
         }
-        if offset < length {
-            tile.tail::<V>(&outputs, offset, length - offset);
+        if offset < length && V::MASKS {
+            tile.rest::<V, LANES, true>(&outputs, offset, length - offset);
+        } else if offset < length {
+            tile.stretch::<V, 1, true>(&outputs, offset, length - offset);
         }
     }
 }
@@ -115,30 +122,57 @@ struct Tile<'a, const ROWS: usize> {
 }
 
 impl<const ROWS: usize> Tile<'_, ROWS> {
-    /// Computes `LANES` whole vectors of each row from byte `offset`.
+    /// Computes `count` bytes of each row from byte `offset`, 1 to as many as `MOST` vectors have, in one
+    /// pass over the inputs.
     ///
     /// # Safety
-    /// `outputs` and addends must be valid up to `offset + LANES * V::WIDTH`, there must be `ROWS` coefficients
-    /// per input, and `V`'s instructions must be enabled in the caller.
+    /// As [`stretch`](Self::stretch).
     #[inline(always)]
-    unsafe fn whole<V: Vector, const LANES: usize>(
+    unsafe fn rest<V: Vector, const MOST: usize, const PART: bool>(
         &self,
         outputs: &[*mut u8; ROWS],
         offset: usize,
+        count: usize,
     ) {
+        let last = (count - 1) % V::WIDTH + 1;
+        macro_rules! by_lanes {
+            ($($lanes:literal)*) => {
+                match count.div_ceil(V::WIDTH) {
+                    // SAFETY: the caller's promise, with as many lanes as `count` needs.
+                    $($lanes if $lanes <= MOST => unsafe {
+                        self.stretch::<V, $lanes, PART>(outputs, offset, last);
+                    },)*
+                    _ => unreachable!("more lanes than a stretch has"),
+                }
+            };
+        }
+        by_lanes!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
+    }
+
+    /// Computes `LANES` vectors of each row from byte `offset`, of the last one the first `last` bytes, 1 to
+    /// `V::WIDTH`; exactly that if it is not a `PART` of a vector.
+    ///
+    /// # Safety
+    /// `outputs` and addends must be valid up to the end of that, no input longer than the outputs, there
+    /// must be `ROWS` coefficients per input, and `V`'s instructions must be enabled in the caller.
+    #[inline(always)]
+    unsafe fn stretch<V: Vector, const LANES: usize, const PART: bool>(
+        &self,
+        outputs: &[*mut u8; ROWS],
+        offset: usize,
+        last: usize,
+    ) {
+        let end = offset + (LANES - 1) * V::WIDTH + last;
         // SAFETY: reads of addends and writes of outputs lie within the bytes the caller vouches for. Inputs
-        // are read whole only where they reach `end`; elsewhere `load_up_to` stays inside them.
+        // are read up to `end` only where they reach it; elsewhere `load_up_to` stays inside them.
         // The coefficient pointer advances by `ROWS` per input, as the caller vouches.
         unsafe {
             let mut sums = [[V::zero(); LANES]; ROWS];
             if let Some(addends) = self.addends {
                 for row in 0..ROWS {
-                    for lane in 0..LANES {
-                        sums[row][lane] = V::load(addends[row].add(offset + lane * V::WIDTH));
-                    }
+                    sums[row] = load_lanes::<V, LANES, PART>(addends[row].add(offset), last);
                 }
             }
-            let end = offset + LANES * V::WIDTH;
             let mut inputs = self.inputs;
             let mut column = self.coefficients.as_ptr();
             while let [first, rest @ ..] = inputs {
@@ -146,14 +180,17 @@ impl<const ROWS: usize> Tile<'_, ROWS> {
                     && V::PAIRS
                     && first.len().min(second.len()) >= end
                 {
-                    let vectors = [load_lanes(first, offset), load_lanes(second, offset)];
+                    let vectors = [
+                        load_lanes::<V, LANES, PART>(first.as_ptr().add(offset), last),
+                        load_lanes::<V, LANES, PART>(second.as_ptr().add(offset), last),
+                    ];
                     add_two_products::<V, ROWS, LANES>(&mut sums, vectors, column);
                     inputs = rest;
                     column = column.add(2 * ROWS);
                     continue;
                 }
                 if first.len() >= end {
-                    let vectors = load_lanes(first, offset);
+                    let vectors = load_lanes::<V, LANES, PART>(first.as_ptr().add(offset), last);
                     add_products::<V, ROWS, LANES>(&mut sums, vectors, column);
                 } else if first.len() > offset {
                     let mut vectors = [V::zero(); LANES];
@@ -166,40 +203,7 @@ impl<const ROWS: usize> Tile<'_, ROWS> {
                 column = column.add(ROWS);
             }
             for row in 0..ROWS {
-                for lane in 0..LANES {
-                    sums[row][lane].store(outputs[row].add(offset + lane * V::WIDTH));
-                }
-            }
-        }
-    }
-
-    /// Computes the last `count < V::WIDTH` bytes of each row, from byte `offset`.
-    ///
-    /// # Safety
-    /// `outputs` and addends must be valid up to `offset + count`, no input longer than that, there must be
-    /// `ROWS` coefficients per input, and `V`'s instructions must be enabled in the caller.
-    #[inline(always)]
-    unsafe fn tail<V: Vector>(&self, outputs: &[*mut u8; ROWS], offset: usize, count: usize) {
-        // SAFETY: `count` bytes at `offset` are valid in every output and addend; an input is read from
-        // `offset` to its own end, which is fewer than `V::WIDTH` bytes.
-        unsafe {
-            let mut sums = [[V::zero(); 1]; ROWS];
-            if let Some(addends) = self.addends {
-                for row in 0..ROWS {
-                    sums[row][0] = V::load_first(addends[row].add(offset), count);
-                }
-            }
-            let mut column = self.coefficients.as_ptr();
-            for input in self.inputs {
-                if input.len() > offset {
-                    let available = input.len() - offset;
-                    let vector = V::load_first(input.as_ptr().add(offset), available);
-                    add_products::<V, ROWS, 1>(&mut sums, [vector], column);
-                }
-                column = column.add(ROWS);
-            }
-            for row in 0..ROWS {
-                sums[row][0].store_first(outputs[row].add(offset), count);
+                store_lanes::<V, LANES, PART>(sums[row], outputs[row].add(offset), last);
             }
         }
     }
@@ -256,20 +260,48 @@ unsafe fn add_two_products<V: Vector, const ROWS: usize, const LANES: usize>(
     }
 }
 
-/// Reads `LANES` vectors of `input` from byte `offset`.
+/// Reads `LANES` vectors at `from`, of the last one, if it is a `PART`, the first `last` bytes.
 ///
 /// # Safety
-/// `input` must reach to `offset + LANES * V::WIDTH`, and `V`'s instructions be enabled in the
+/// So many bytes must be valid there, `last` be 1 to `V::WIDTH`, and `V`'s instructions be enabled in the
 /// caller.
 #[inline(always)]
-unsafe fn load_lanes<V: Vector, const LANES: usize>(input: &[u8], offset: usize) -> [V; LANES] {
+unsafe fn load_lanes<V: Vector, const LANES: usize, const PART: bool>(
+    from: *const u8,
+    last: usize,
+) -> [V; LANES] {
     // SAFETY: the caller's promise.
     unsafe {
         let mut vectors = [V::zero(); LANES];
         for lane in 0..LANES {
-            vectors[lane] = V::load(input.as_ptr().add(offset + lane * V::WIDTH));
+            let from = from.add(lane * V::WIDTH);
+            vectors[lane] =
+                if lane + 1 < LANES || !PART { V::load(from) } else { V::load_first(from, last) };
         }
         vectors
+    }
+}
+
+/// Writes `LANES` vectors to `to`, of the last one, if it is a `PART`, the first `last` bytes.
+///
+/// # Safety
+/// As [`load_lanes`].
+#[inline(always)]
+unsafe fn store_lanes<V: Vector, const LANES: usize, const PART: bool>(
+    vectors: [V; LANES],
+    to: *mut u8,
+    last: usize,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        for lane in 0..LANES {
+            let to = to.add(lane * V::WIDTH);
+            if lane + 1 < LANES || !PART {
+                vectors[lane].store(to);
+            } else {
+                vectors[lane].store_first(to, last);
+            }
+        }
     }
 }
 
