@@ -1,6 +1,6 @@
-use super::inverse::{CauchyInverse, MAX_ERASURES};
+use super::inverse::{CauchyInverse, MAX_ERASURES, run};
 use super::received::Received;
-use super::{Error, MAX_SYMBOLS, coefficient};
+use super::{Error, MAX_SYMBOLS, Repairs, coefficient};
 use crate::gf256::{EXP, LOG, ORDER};
 use crate::kernel::{Kernel, Matrix};
 use core::ops::Range;
@@ -8,8 +8,9 @@ use core::ops::Range;
 /// Scratch rows start this many bytes apart, so that vectors do not straddle cache lines.
 const ROW_ALIGNMENT: usize = 64;
 
-/// The most sources of a block that is decoded with small arrays.
+/// The most sources of blocks that are decoded with small and with middling arrays.
 const SMALL_BLOCK: usize = 32;
+const MIDDLING_BLOCK: usize = 64;
 
 /// Rebuilds missing source symbols. Its scratch space is kept from block to block: once it has
 /// grown to the largest block, decoding allocates nothing.
@@ -67,6 +68,8 @@ impl Decoder {
         // An array for every possible symbol would cost a small block a tenth of its time.
         if sources <= SMALL_BLOCK {
             self.decode_up_to::<SMALL_BLOCK>(sources, symbol_length, known, repairs)
+        } else if sources <= MIDDLING_BLOCK {
+            self.decode_up_to::<MIDDLING_BLOCK>(sources, symbol_length, known, repairs)
         } else {
             self.decode_up_to::<MAX_SYMBOLS>(sources, symbol_length, known, repairs)
         }
@@ -94,6 +97,7 @@ impl Decoder {
             0 => {}
             1 => self.solve_one(&received, shape),
             2..=8 => self.solve_several::<8, MAX>(&received, shape),
+            9..=32 => self.solve_several::<32, MAX>(&received, shape),
             _ => self.solve_several::<MAX_ERASURES, MAX>(&received, shape),
         }
         Ok(Recovered { indices: &self.missing[..count], rows: &self.recovered, shape })
@@ -126,15 +130,12 @@ impl Decoder {
         let mut syndromes = shape.rows_mut::<MAX>(&mut self.syndromes);
         let syndromes = &mut syndromes[..shape.count];
         let (repairs, known) = (received.repairs(), received.known());
-        let matrix = KnownPart { repairs: repair_indices, known: known_indices };
+        let run = run(repair_indices).map(|run| Repairs { first: run.start });
+        let matrix = KnownPart { repairs: repair_indices, known: known_indices, run };
         self.kernel.multiply_and_add(repairs, matrix, known, syndromes);
 
-        let mut points = [0; MAX];
-        for (point, index) in points.iter_mut().zip(repair_indices) {
-            *point = !index;
-        }
-        let inverse =
-            CauchyInverse::<MAX>::new(&points[..shape.count], &self.missing[..shape.count]);
+        let missing = &self.missing[..shape.count];
+        let inverse = CauchyInverse::<MAX>::new(repair_indices, missing, known_indices);
         // The rows are taken with the bytes up to the next row, whatever those are: they reach
         // nobody, and the kernel is spared a ragged end.
         let whole = Shape { symbol_length: shape.stride, ..shape };
@@ -148,12 +149,18 @@ impl Decoder {
 struct KnownPart<'a> {
     repairs: &'a [u8],
     known: &'a [u8],
+    /// The same repairs, where they are a run: mostly the first ones are used.
+    run: Option<Repairs>,
 }
 
 impl Matrix for KnownPart<'_> {
     #[inline(always)]
     fn write_column(&self, input: usize, rows: Range<usize>, column: &mut [u8]) {
         let source = self.known[input];
+        if let Some(run) = &self.run {
+            run.write_column(source.into(), rows, column);
+            return;
+        }
         for (repair, entry) in self.repairs[rows].iter().zip(column) {
             *entry = coefficient(*repair, source);
         }

@@ -12,44 +12,110 @@ pub(super) const MAX_ERASURES: usize = 127;
 /// (x_i + y_j)` with `r_j = Π_k (x_k + y_j) / Π_{k≠j} (y_k + y_j)` and
 /// `c_i = Π_k (x_i + y_k) / Π_{k≠i} (x_i + x_k)` (Schechter, "On the inversion of certain matrices",
 /// 1959; signs vanish in characteristic 2). The e + e factors take O(e²) steps, where elimination
-/// would take O(e³). They are kept as logarithms.
+/// would take O(e³), and fewer where the [`Points`] are runs of numbers. They are kept as logarithms.
 ///
 /// `MAX` is the most rows there is room for.
 pub(super) struct CauchyInverse<'a, const MAX: usize> {
-    x: &'a [u8],
-    y: &'a [u8],
+    repairs: &'a [u8],
+    missing: &'a [u8],
     row_logs: [i32; MAX],
     column_logs: [i32; MAX],
 }
 
 impl<'a, const MAX: usize> CauchyInverse<'a, MAX> {
-    /// The inverse for the points `x` and `y`: equally many, at most `MAX`, all
-    /// different. Points beyond that are left out.
-    pub(super) fn new(x: &'a [u8], y: &'a [u8]) -> Self {
-        let count = x.len().min(y.len()).min(MAX);
-        let (x, y) = (&x[..count], &y[..count]);
+    /// The inverse for repairs and missing sources: equally many, at most `MAX`, all different. Those
+    /// beyond that are left out. `known` are the other sources of the block.
+    pub(super) fn new(repairs: &'a [u8], missing: &'a [u8], known: &[u8]) -> Self {
+        let count = repairs.len().min(missing.len()).min(MAX);
+        let (repairs, missing) = (&repairs[..count], &missing[..count]);
+        let (x, y) = (Points::of(repairs), Points::but(missing, known));
         let (mut row_logs, mut column_logs) = ([0; MAX], [0; MAX]);
-        let (rows, columns) = (&mut row_logs[..count], &mut column_logs[..count]);
-        for (x, column) in x.iter().zip(columns.iter_mut()) {
-            for (y, row) in y.iter().zip(rows.iter_mut()) {
-                let log = log(x ^ y);
-                *column += log;
-                *row += log;
-            }
+        for (repair, log) in repairs.iter().zip(&mut column_logs) {
+            *log = (y.product(!repair) - x.product(*repair)).rem_euclid(ORDER as i32);
         }
-        subtract_differences(x, columns);
-        subtract_differences(y, rows);
-        CauchyInverse { x, y, row_logs, column_logs }
+        for (source, log) in missing.iter().zip(&mut row_logs) {
+            *log = (x.product(!source) - y.product(*source)).rem_euclid(ORDER as i32);
+        }
+        CauchyInverse { repairs, missing, row_logs, column_logs }
     }
 }
+
+/// Points of the matrix by their numbers: repairs, of which the points are the complements, or sources.
+#[derive(Clone, Copy)]
+enum Points<'a> {
+    /// These.
+    List(&'a [u8]),
+    /// Those of a run.
+    Run(u8, u8),
+    /// Those below a number, but for these.
+    Below(u8, &'a [u8]),
+}
+
+impl<'a> Points<'a> {
+    /// The points of `list`.
+    fn of(list: &'a [u8]) -> Self {
+        run(list).map_or(Points::List(list), |run| Points::Run(run.start, run.end))
+    }
+
+    /// The points of `list`, which with the `others` are all below some number.
+    fn but(list: &'a [u8], others: &'a [u8]) -> Self {
+        match others.len() < list.len() {
+            true => Points::Below((list.len() + others.len()) as u8, others),
+            false => Points::List(list),
+        }
+    }
+
+    /// The logarithm of the product of the points' sums with `a`, not reduced; one that is `a` itself is left
+    /// out, since the table has 0 for zero.
+    fn product(self, a: u8) -> i32 {
+        let of = |list: &[u8]| -> i32 { list.iter().map(|point| log(point ^ a)).sum() };
+        match self {
+            Points::List(list) => of(list),
+            Points::Run(start, end) => below(end, a) - below(start, a),
+            Points::Below(end, others) => below(end, a) - of(others),
+        }
+    }
+}
+
+/// The numbers in `list`, if each is the one before and one more, and none is 255.
+pub(super) fn run(list: &[u8]) -> Option<Range<u8>> {
+    let first = *list.first()?;
+    let end = u8::try_from(usize::from(first) + list.len()).ok()?;
+    list.iter().copied().eq(first..end).then_some(first..end)
+}
+
+/// The sum of the logarithms of `a ^ b` for all b below `end`. Numbers below `end` are made of runs, one for
+/// each of its bits, that begin at a multiple of their length, a power of 2. Of such a run, `a ^ b` are again one.
+fn below(end: u8, a: u8) -> i32 {
+    let mut sum = 0;
+    let mut rest = end;
+    while rest > 0 {
+        let length = rest & rest.wrapping_neg();
+        rest -= length;
+        let first = usize::from((a ^ rest) & length.wrapping_neg());
+        sum += LOG_SUMS[first + usize::from(length)] - LOG_SUMS[first];
+    }
+    sum
+}
+
+/// The sum of all logarithms before each.
+static LOG_SUMS: [i32; 257] = {
+    let mut sums = [0; 257];
+    let mut byte = 0;
+    while byte < 256 {
+        sums[byte + 1] = sums[byte] + LOG[byte] as i32;
+        byte += 1;
+    }
+    sums
+};
 
 impl<const MAX: usize> Matrix for CauchyInverse<'_, MAX> {
     /// A row is a missing source, a column a repair.
     #[inline(always)]
     fn write_column(&self, input: usize, rows: Range<usize>, column: &mut [u8]) {
-        let x = self.x[input];
+        let x = !self.repairs[input];
         let column_log = self.column_logs[input] + ORDER as i32;
-        let rows = self.y[rows.clone()].iter().zip(&self.row_logs[rows]);
+        let rows = self.missing[rows.clone()].iter().zip(&self.row_logs[rows]);
         for ((y, row_log), entry) in rows.zip(column) {
             // Between 1 and 254 + 254 + 255, inside the table; the remainder spares a check.
             let log = row_log + column_log - log(x ^ y);
@@ -62,11 +128,5 @@ fn log(a: u8) -> i32 {
     i32::from(LOG[usize::from(a)])
 }
 
-/// Takes from each point's sum the logarithms of its differences from the other points, and moves
-/// the sums into `0..255`. A point's difference from itself is zero, whose entry in the table is 0.
-fn subtract_differences(points: &[u8], sums: &mut [i32]) {
-    for (point, sum) in points.iter().zip(sums) {
-        let differences: i32 = points.iter().map(|other| log(point ^ other)).sum();
-        *sum = (*sum - differences).rem_euclid(ORDER as i32);
-    }
-}
+#[cfg(test)]
+mod tests;
