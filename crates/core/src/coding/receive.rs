@@ -8,7 +8,7 @@ use anabranch_policy::code::{
 };
 use anabranch_policy::view::SymbolId;
 
-use super::pool::Pool;
+use super::pool::{Buffer, Pool};
 use super::{MAX_BLOCK, most_sources};
 
 mod groups;
@@ -57,7 +57,7 @@ enum Slot {
 
 #[derive(Debug)]
 struct Held {
-    bytes: Box<[u8]>,
+    bytes: Buffer,
     length: u16,
     /// Pieces that stay in their place until they are released.
     pieces: u16,
@@ -82,7 +82,7 @@ struct Group {
 #[derive(Debug)]
 struct Follower {
     decoder: Box<dyn Decoder>,
-    repairs: Vec<(u32, Box<[u8]>)>,
+    repairs: Vec<(u32, Buffer)>,
 }
 
 impl Group {

@@ -4,7 +4,7 @@ use anabranch_policy::code::{Coverage, Encoder};
 use anabranch_types::Time;
 
 use super::super::USUAL_BLOCK;
-use super::super::pool::Pool;
+use super::super::pool::{Buffer, Pool};
 use super::repairs::Prepared;
 
 /// What is known of one symbol, source or repair.
@@ -38,7 +38,7 @@ impl SymbolState {
 /// A source symbol, kept until the block is recovered.
 #[derive(Debug)]
 pub(super) struct Source {
-    pub(super) bytes: Box<[u8]>,
+    pub(super) bytes: Buffer,
     pub(super) length: u16,
     pub(super) state: SymbolState,
 }

@@ -3,7 +3,7 @@
 
 use anabranch_policy::code::{CodeError, Coverage, Encoder};
 
-use super::super::pool::Pool;
+use super::super::pool::{Buffer, Pool};
 use super::super::{MAX_BLOCK, USUAL_BLOCK};
 use super::block::{Block, Source};
 
@@ -15,11 +15,11 @@ const MAX_TOGETHER: usize = 12;
 #[derive(Debug, Default)]
 pub(super) struct Prepared {
     first: usize,
-    bytes: Vec<Option<Box<[u8]>>>,
+    bytes: Vec<Option<Buffer>>,
 }
 
 impl Prepared {
-    fn take(&mut self, key: usize) -> Option<Box<[u8]>> {
+    fn take(&mut self, key: usize) -> Option<Buffer> {
         self.bytes.get_mut(key.checked_sub(self.first)?)?.take()
     }
 

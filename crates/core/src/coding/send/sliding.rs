@@ -9,6 +9,7 @@ use anabranch_policy::view::{BlockId, SymbolId};
 use super::block::Block;
 use super::{OutgoingSymbol, SendBlocks};
 use crate::coding::USUAL_BLOCK;
+use crate::coding::pool::Buffer;
 use crate::path::sent::Carried;
 
 /// What a code that slides needs beside its blocks.
@@ -18,7 +19,7 @@ pub(super) struct Sliding {
     encoder: Option<Box<dyn Encoder>>,
     /// The newest symbols of retired blocks, up to the first block that is not: the receiver keeps as
     /// many below the first that it misses.
-    history: VecDeque<(Box<[u8]>, u16)>,
+    history: VecDeque<(Buffer, u16)>,
     /// Most of them.
     most: usize,
 }
