@@ -99,6 +99,8 @@ pub struct ReceiveBlocks {
     limits: CodeLimits,
     /// Symbol id of `slots[0]`; lower ones are forgotten.
     base: u64,
+    /// The sender needs nothing below this, as far as it has said.
+    floor: u64,
     slots: VecDeque<Slot>,
     /// Lowest symbol not held.
     first_missing: u64,
@@ -127,6 +129,7 @@ impl ReceiveBlocks {
             limits: code.limits(),
             code,
             base: 0,
+            floor: 0,
             slots: VecDeque::new(),
             first_missing: 0,
             groups: Vec::new(),
@@ -188,6 +191,7 @@ impl ReceiveBlocks {
     /// The sender needs nothing below `floor` for decoding any more.
     #[inline]
     pub fn raise_floor(&mut self, floor: u64, sink: &mut dyn SymbolSink) {
+        self.floor = self.floor.max(floor);
         if floor > self.base {
             self.forget_below(floor, sink);
         }
@@ -336,6 +340,11 @@ impl ReceiveBlocks {
         }
         if self.sliding.is_some() {
             return Ok(self.slide(coverage, key, payload, sink));
+        }
+        // The sender took this block apart, and the floor that says so was faster than this repair and than the
+        // ABANDON that fills the block's holes.
+        if coverage.first.0 < self.base && end <= self.floor {
+            return Ok(Arrival::Redundant);
         }
         let Some(index) = self.group_for(coverage, payload.len() as u16)? else {
             self.note_recovered(coverage);

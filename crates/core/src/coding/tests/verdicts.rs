@@ -120,6 +120,23 @@ fn abandoned_holes_are_not_waited_for() {
     assert_eq!(blocks.first_missing(), SymbolId(10));
 }
 
+/// Packets overtake each other: a new floor may come before the ABANDON that explains it, and before repairs that
+/// were sent when the block was still whole.
+#[test]
+fn late_repairs_of_a_block_that_was_taken_apart_are_no_contradiction() {
+    let mut blocks = receiver(100);
+    for id in 0..6 {
+        assert_eq!(source(&mut blocks, id, b"x"), Ok(Arrival::New));
+    }
+    // The block of 4 to 11, of which 6 is missing.
+    blocks.raise_floor(12, &mut |_: &[u8]| {});
+    assert_eq!(repair(&mut blocks, (4, 8), 0, b"x"), Ok(Arrival::Redundant));
+    // One that reaches beyond the floor cannot be of that block.
+    assert_eq!(repair(&mut blocks, (4, 9), 0, b"x"), Err(CodingViolation::Coverage));
+    blocks.abandon(SymbolId(4), 8, &mut |_: &[u8]| {});
+    assert_eq!(blocks.first_missing(), SymbolId(12));
+}
+
 /// Repairs made of nothing decode to something, but once, and never more symbols than were missing.
 #[test]
 fn repairs_that_lie_deliver_no_symbol_twice() {
