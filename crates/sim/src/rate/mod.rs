@@ -5,6 +5,7 @@ mod blackout;
 pub(crate) mod draws;
 mod process;
 mod random;
+mod recorded;
 mod schedule;
 mod trace;
 

@@ -206,3 +206,37 @@ mod trace {
         assert!(error.contains("line 1") && error.contains("millisecond"), "{error}");
     }
 }
+
+#[test]
+fn a_recorded_rate_gives_opportunities_at_that_rate() {
+    // 12 Mb/s for a second, nothing for half of one, 1.2 Mb/s for as long.
+    let recorded =
+        DeliveryTrace::parse("1718.0 12 # Mb/s\n\n1719 0\n1719.5\t1.2\n").expect("a trace");
+    assert_eq!((recorded.period().as_millis(), recorded.opportunities()), (2_000, 1_050));
+    let count = |millis| recorded.count(Time::from_millis(millis));
+    assert_eq!((count(1), count(500), count(1_000)), (1, 500, 1_000));
+    assert_eq!((count(1_499), count(1_511), count(2_000)), (1_000, 1_001, 1_050));
+    assert_eq!((count(2_500), count(3_600)), (1_550, 2_060));
+    assert_eq!(recorded.mean_rate(), Bitrate::from_bps(6_300_000));
+    // Silence at the end belongs to the period.
+    let silent = DeliveryTrace::parse("0 12\n1 0\n").expect("a trace");
+    assert_eq!(
+        (silent.period().as_millis(), silent.count(Time::from_millis(2_500))),
+        (2_000, 1_500)
+    );
+    for (text, line) in [
+        ("0 1\n", 1),
+        ("0 1\n1\n", 2),
+        ("0 1\n0 2\n", 2),
+        ("5 1\n4 2\n", 2),
+        ("0 1\n1 -1\n", 2),
+        ("0 1\n1 1e7\n", 2),
+        ("0 1\n1 2 3\n", 2),
+        ("0 1\nNaN 2\n", 2),
+        ("0 0\n1 0\n", 2),
+        ("0 1e6\n1 1e6\n9e5 1\n", 3),
+        ("time rate\n0 1\n", 1),
+    ] {
+        assert_eq!(DeliveryTrace::parse(text).expect_err(text).line, line, "{text:?}");
+    }
+}

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use anabranch_types::{Bitrate, Time};
 
+use super::recorded;
+
 /// Bytes that one delivery opportunity carries: a full IP packet. (Mahimahi counts 1504, of which its
 /// tunnel's framing takes 4 from every packet.)
 pub const OPPORTUNITY_BYTES: u32 = 1500;
 
 /// The largest file, in opportunities.
-const MAX_OPPORTUNITIES: usize = 20_000_000;
+pub(super) const MAX_OPPORTUNITIES: usize = 20_000_000;
 /// The latest time in a trace, milliseconds: 10 days.
 const MAX_MILLIS: u64 = 864_000_000;
 
@@ -20,20 +22,31 @@ const MAX_MILLIS: u64 = 864_000_000;
 /// a smaller one leaves the next packet may use. An opportunity that finds nobody waiting is lost, and a packet
 /// that comes at the very instant of one is too late for it. The last instant is the period after which the
 /// trace starts over.
+///
+/// A recorded rate, with a time in seconds and Mb/s on each line, is read too, and gives opportunities at that rate.
+/// Each line's rate holds until the next line's time; times rise strictly and count from the first line's. The trace
+/// starts over once its last line has held for as long as the line before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryTrace {
-    /// Never falling, at least one, the last above zero.
+    /// Never falling, at least one.
     nanos: Arc<[u64]>,
+    /// After this time the trace starts over; above zero, not below the last opportunity.
+    period: u64,
 }
 
 impl DeliveryTrace {
-    /// Reads `text`: a whole number of milliseconds on each line. Blank lines and everything after `#` mean
-    /// nothing.
+    /// Reads `text`: a whole number of milliseconds on each line, or a time in seconds and Mb/s on each. Blank
+    /// lines and everything after `#` mean nothing.
     ///
     /// # Errors
-    /// Names the first line that is not a number or falls below the one before it; an empty trace; one that
-    /// lasts no time.
+    /// Names the first line that is not of the form of the first one or falls below the one before it; an empty
+    /// trace; one that lasts no time, or has no or too many opportunities.
     pub fn parse(text: &str) -> Result<Self, TraceError> {
+        let mut entries = text.lines().map(|line| line.split('#').next().unwrap_or_default());
+        let columns = entries.find(|entry| !entry.trim().is_empty());
+        if columns.is_some_and(|entry| entry.split_whitespace().count() > 1) {
+            return recorded::rates(text);
+        }
         let allowed = "a millisecond not below the one before it, 0 to 864000000";
         let mut nanos: Vec<u64> = Vec::new();
         let mut last_line = 0;
@@ -55,13 +68,18 @@ impl DeliveryTrace {
             Some(0) => {
                 Err(TraceError::new(last_line, 0, "a last millisecond above 0: it is the period"))
             }
-            Some(_) => Ok(DeliveryTrace { nanos: nanos.into() }),
+            Some(period) => Ok(DeliveryTrace { period: *period, nanos: nanos.into() }),
         }
+    }
+
+    /// The opportunities at `nanos`, never falling, at least one, none later than `period`.
+    pub(super) fn from_parts(nanos: Vec<u64>, period: u64) -> Self {
+        DeliveryTrace { nanos: nanos.into(), period }
     }
 
     /// After this time the trace starts over.
     pub fn period(&self) -> Duration {
-        Duration::from_nanos(self.nanos.last().copied().unwrap_or(1))
+        Duration::from_nanos(self.period)
     }
 
     /// Opportunities in one period.
@@ -78,9 +96,8 @@ impl DeliveryTrace {
     /// Opportunities in `[0, time]`, repetitions included: also the number, from 0, of the first one later
     /// than `time`.
     pub fn count(&self, time: Time) -> u64 {
-        let period = self.nanos.last().copied().unwrap_or(1).max(1);
-        let (cycle, rest) = (time.as_nanos() / period, time.as_nanos() % period);
-        // The last opportunity of a cycle falls on the first instant of the next one.
+        let (cycle, rest) = (time.as_nanos() / self.period, time.as_nanos() % self.period);
+        // An opportunity at the end of the period falls on the first instant of the next cycle.
         let within = self.nanos.partition_point(|nanos| *nanos <= rest) as u64;
         cycle.saturating_mul(self.opportunities()).saturating_add(within)
     }
@@ -89,8 +106,7 @@ impl DeliveryTrace {
     fn time(&self, number: u64) -> Time {
         let n = self.opportunities();
         let within = self.nanos.get((number % n) as usize).copied().unwrap_or(0);
-        let period = self.nanos.last().copied().unwrap_or(1);
-        Time::from_nanos((number / n).saturating_mul(period).saturating_add(within))
+        Time::from_nanos((number / n).saturating_mul(self.period).saturating_add(within))
     }
 }
 

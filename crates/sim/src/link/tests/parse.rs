@@ -220,6 +220,7 @@ fn files_are_read_where_they_can_be() {
     let mut files = |path: &str| match path {
         "rate" => Ok("4\n4\n10\n".to_owned()),
         "delay" => Ok("0 20\n10 40\n".to_owned()),
+        "words" => Ok("none at all\n".to_owned()),
         _ => Err("there is none".to_owned()),
     };
     let read = |text: &str, files: &mut ReadFile<'_>| LinkConfig::read(text, files);
@@ -232,7 +233,7 @@ fn files_are_read_where_they_can_be() {
     assert_eq!((plain.fluctuation, plain.delay_course), (Fluctuation::None, DelayCourse::Steady));
     for (key, text) in [
         ("rate", "rate=trace:none,delay=1ms"),
-        ("rate", "rate=trace:delay,delay=1ms"),
+        ("rate", "rate=trace:words,delay=1ms"),
         ("delay", "rate=1mbit,delay=trace:rate"),
         ("loss", "rate=1mbit,delay=1ms,loss=trace:rate"),
         ("delay-steps", "rate=1mbit,delay-steps=15s/10ms-60ms,delay=trace:delay"),
