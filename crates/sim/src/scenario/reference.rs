@@ -15,6 +15,7 @@ const TABLES: &[(&str, &[KeySpec])] = &[
     ("`rate` as a table", keys::RATE_TABLE),
     ("`delay` as a table", keys::DELAY_TABLE),
     ("`loss` as a table", keys::LOSS_TABLE),
+    ("`faults`", keys::FAULTS),
     ("`queue` as a table", keys::QUEUE_TABLE),
     ("`[[correlation]]`", keys::CORRELATION),
     ("`[[flow]]`", keys::FLOW),
