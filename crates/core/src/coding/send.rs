@@ -20,6 +20,7 @@ use super::most_sources;
 use super::pool::Pool;
 use crate::path::sent::Carried;
 use block::{Block, Source, Symbol, SymbolState};
+pub use take::Written;
 
 /// Most repairs of one block that are kept account of; then its symbols are sent again from the start.
 const MAX_REPAIRS: u32 = 4096;

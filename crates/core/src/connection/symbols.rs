@@ -261,9 +261,7 @@ impl Connection {
             let payload = writer.reserve(length)?;
             send.write(symbol, payload).map_err(|_| NoSpace)
         });
-        if written.is_err() {
-            return false;
-        }
+        let Ok(written) = written else { return false };
         self.credit.on_told(floor);
         packet.ack_eliciting = true;
         packet.symbols_left = if prefix { packet.symbols_left - 1 } else { 0 };
@@ -271,7 +269,7 @@ impl Connection {
             None => packet.carried = Some(symbol.carried),
             Some(_) => self.paths[packet.slot].sent.carry_beside(symbol.carried),
         }
-        self.send.on_sent(symbol.carried, packet.slot.0);
+        self.send.on_written(written, packet.slot.0);
         self.changed();
         true
     }

@@ -3,13 +3,22 @@
 use anabranch_policy::view::{BlockId, BlockView, MAX_PATHS, SymbolId};
 
 use super::block::{Block, Symbol};
+use super::take::Written;
 use super::{Change, MAX_TRAILING, SendBlocks};
 use crate::path::sent::Carried;
 
 impl SendBlocks {
     /// A packet with the symbol left on the path in `slot`.
     pub fn on_sent(&mut self, carried: Carried, slot: u8) {
-        let Some((index, symbol)) = self.locate(carried) else { return };
+        if let Some((index, symbol)) = self.locate(carried) {
+            self.on_written(Written { index, symbol }, slot);
+        }
+    }
+
+    /// The packet that the symbol was written to left on the path in `slot`. Nothing may have changed between.
+    #[inline]
+    pub fn on_written(&mut self, written: Written, slot: u8) {
+        let Written { index, symbol } = written;
         let view = &mut self.views[index];
         let block = &mut self.blocks[index];
         let first_round = match symbol {

@@ -8,6 +8,13 @@ use super::block::{Symbol, SymbolState};
 use super::{OutgoingSymbol, SendBlocks};
 use crate::path::sent::Carried;
 
+/// Where the symbol is that was just written.
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    pub(super) index: usize,
+    pub(super) symbol: Symbol,
+}
+
 impl SendBlocks {
     /// Takes the symbol that `work` stands for, to be sent on the path in `slot`. The caller must send it.
     pub fn take(&mut self, work: Work, slot: u8) -> Option<OutgoingSymbol> {
@@ -119,18 +126,18 @@ impl SendBlocks {
 
     /// Writes the bytes of a taken symbol to `out`, which is as long as it.
     #[inline]
-    pub fn write(&mut self, taken: &OutgoingSymbol, out: &mut [u8]) -> Result<(), CodeError> {
+    pub fn write(&mut self, taken: &OutgoingSymbol, out: &mut [u8]) -> Result<Written, CodeError> {
         let (index, symbol) = self.locate(taken.carried).ok_or(CodeError::Coverage)?;
         match symbol {
             Symbol::Source(i) => {
                 let source = self.blocks[index].sources.get(i).ok_or(CodeError::Coverage)?;
                 let bytes = source.bytes.get(..out.len()).ok_or(CodeError::Length)?;
                 out.copy_from_slice(bytes);
-                Ok(())
             }
-            Symbol::Repair(_) if self.limits.slides => self.write_sliding(taken, out),
-            Symbol::Repair(key) => self.write_repair(index, key, taken.coverage, out),
+            Symbol::Repair(_) if self.limits.slides => self.write_sliding(taken, out)?,
+            Symbol::Repair(key) => self.write_repair(index, key, taken.coverage, out)?,
         }
+        Ok(Written { index, symbol })
     }
 
     #[inline(never)] // it has lists of sources on the stack
