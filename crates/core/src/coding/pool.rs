@@ -58,13 +58,15 @@ impl Pool {
     }
 
     /// A buffer; its content is whatever it last held.
+    #[inline]
     pub fn take(&mut self) -> Buffer {
         self.free.pop().unwrap_or_else(|| Buffer::new(self.size))
     }
 
     /// Gives a buffer back.
+    #[inline]
     pub fn put(&mut self, buffer: Buffer) {
-        if buffer.len() == self.size {
+        if buffer.size == self.size {
             self.free.push(buffer);
         }
     }
