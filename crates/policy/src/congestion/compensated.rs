@@ -1,24 +1,36 @@
 //! Loss-compensated, delay-bounded, ECN-aware control for real links.
 //!
-//! The rate is the bottleneck's, measured with lost packets counted as passed, so random loss does not
-//! lower it. Congestion is a standing queue, a mark, or losses that come with our own probing. Bytes in
-//! flight are bounded so that our own queue stays within a target, unless someone else keeps the queue
-//! full anyway: then the bound is that of a loss-based competitor.
+//! It knows three things, each in a file of its own. The bottleneck's *rate* is measured with the packets
+//! that random loss takes counted as passed, so that loss does not lower it. Of the *delay*, what is there
+//! while we send less than the path carries is the road's or somebody else's; what rises above that floor
+//! is ours, and is kept short. What is lost while the queue is longest, beyond random loss, is congestion's:
+//! then others fill the queue, and CUBIC's window bounds ours as it does theirs.
+//!
+//! The pacing rate goes up and down around the rate in cycles: up to find more, down until our own queue
+//! is gone, which shows the floor, then at the rate for some round trips. A queue that drains while we send
+//! less, though never to its end, is held by somebody else: then we compete for it with a window alone.
+
+mod delay;
+mod rate;
+mod rival;
 
 use anabranch_types::{Bitrate, Time};
 use core::time::Duration;
 
 use crate::congestion::cwnd::MAX_CWND;
 use crate::congestion::marked::MarkBound;
-use crate::congestion::{AckEvent, CongestionController, RateSample, TimeoutEvent};
+use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
+use delay::Delay;
+use rate::Rate;
+use rival::Rival;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
     name: "compensated",
     summary: "bottleneck rate with losses counted as passed; own queue bounded; answers marks",
-    source: "own; filters and phases after BBR (Cardwell et al. 2016), mode switch after Copa (2018)",
+    source: "own; phases after BBR (Cardwell et al. 2016), window beside rivals RFC 9438",
     options: &[
         option("initial", "initial window, packets", "10"),
         option("queue", "longest queue of our own", "12ms"),
@@ -29,99 +41,82 @@ pub const ENTRY: Entry = Entry {
 const STARTUP_GAIN: f64 = 2.77;
 /// Startup ends when three rounds bring less than this growth.
 const STARTUP_GROWTH: f64 = 1.25;
-/// Gains of the phases of a probing cycle: up, down, then cruise for the rest.
+/// Gains while probing up, while draining our queue after it, and once the queue must be gone but the
+/// acknowledgements have yet to show it.
 const UP_GAIN: f64 = 1.25;
 const DOWN_GAIN: f64 = 0.75;
-/// Growth of the rate during the up phase that means that all of the probing went through.
+const EMPTY_GAIN: f64 = 0.9;
+/// Gain after startup, whose queue is longer.
+const DRAIN_GAIN: f64 = 0.5;
+/// Growth of what is delivered while probing up that means that all of the probing went through.
 const FOLLOWED: f64 = 1.15;
-/// Rounds of a cycle.
-const CYCLE_ROUNDS: u32 = 8;
-/// Rounds that the rate filter remembers.
-const RATE_ROUNDS: usize = 10;
-/// Queue target as a share of the least round-trip time, and its least value.
+/// Rounds of a cycle at the rate itself, and up to how many more: flows whose cycles are equally long would
+/// probe in the same order for ever. A queue may end them, but not before so many.
+const CRUISE_ROUNDS: u32 = 8;
+const MORE_CRUISE: u64 = 5;
+const LEAST_CRUISE: u32 = 3;
+/// Rounds of probing up: in the second, acknowledgements show it.
+const UP_ROUNDS: u32 = 2;
+/// Rounds of sending less after which a queue that still drains is not ours.
+const DOWN_ROUNDS: u32 = 4;
+/// Rounds of sending less after startup at most.
+const DRAIN_ROUNDS: u32 = 12;
+/// Rounds between two looks whether a rival still holds the queue.
+const COMPETE_ROUNDS: u32 = 16;
+/// Share of what we did not send by which the queue must have shrunk, if it is a queue; and that shows that
+/// all of it is ours.
+const RESPONDS: f64 = 0.3;
+const ALL_OURS: f64 = 0.8;
+/// Share of the rate that was sent that arrives, if the bottleneck has not become slower.
+const ARRIVES: f64 = 0.85;
+/// Queue target as a share of the round-trip time, and its least value, s.
 const TARGET_SHARE: f64 = 0.4;
-const LEAST_TARGET: Duration = Duration::from_millis(3);
-/// Cycles without a drained queue after which someone else must be holding it.
-const HELD_CYCLES: u32 = 2;
-/// Cycles with a drained queue after which nobody holds it any more: a loss-based competitor drains it
-/// for a moment whenever it backs off.
-const CLEAR_CYCLES: u32 = 4;
-/// Bandwidth-delay products in flight beside a competitor that fills the buffer.
-const COMPETING_PRODUCTS: f64 = 1.8;
+const LEAST_TARGET: f64 = 0.003;
 /// Least window, packets.
 const MIN_PACKETS: u64 = 4;
-/// Loss that comes with probing up, beyond that of probing down, that means a shallow buffer.
-const EXCESS_LOSS: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Startup,
     Drain,
+    Cruise,
     Up,
     Down,
-    Cruise,
-}
-
-/// Packets resolved while the sending rate was raised or lowered.
-#[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    acked: f64,
-    lost: f64,
-}
-
-impl Tally {
-    fn add(&mut self, event: &AckEvent) {
-        self.acked += f64::from(event.acked_packets);
-        self.lost += f64::from(event.lost_packets);
-    }
-
-    fn loss(&self) -> Option<f64> {
-        let total = self.acked + self.lost;
-        (total >= 32.0).then(|| self.lost / total)
-    }
-
-    fn fade(&mut self) {
-        self.acked *= 0.75;
-        self.lost *= 0.75;
-    }
+    Compete,
 }
 
 /// See the module's documentation.
 #[derive(Clone, Debug)]
 pub struct Compensated {
-    phase: Phase,
     packet: u64,
     initial: u64,
-    longest_queue: Duration,
+    longest_queue: f64,
+    phase: Phase,
+    /// The phase before it.
+    before: Phase,
+    /// Rounds that the phase has lasted, and that cruising lasts.
+    rounds: u32,
+    cruise_rounds: u32,
     cwnd: u64,
     pacing: Option<Bitrate>,
-    /// Largest rate of each of the last rounds, bits per second, by round modulo the length.
-    rates: [u64; RATE_ROUNDS],
-    round: u64,
-    round_end: u64,
-    round_started: Time,
-    full_rate: u64,
+    gain: f64,
+    rate: Rate,
+    delay: Delay,
+    rival: Rival,
+    /// What startup has reached, and the rounds since that brought little more.
+    full_rate: f64,
     full_rounds: u32,
-    /// Round of the cycle that is under way.
-    cycle_round: u32,
-    /// Least queue seen in the cycle.
-    least_queue: Duration,
-    held_cycles: u32,
-    clear_cycles: u32,
-    competing: bool,
+    /// What was delivered when the up phase began, bits per second.
+    before_up: f64,
+    /// While sending less: the delay at the last round's end, and what was not sent since, both s.
+    level: f64,
+    withheld: f64,
+    last_ack: Time,
+    /// Whether a full queue dropped packets in this round.
+    congested: bool,
     marks: MarkBound,
     /// The bound that marks set, as a rate.
     marked: Option<Bitrate>,
-    up: Tally,
-    down: Tally,
-    up_gain: f64,
-    /// Largest delivery rate, without the lost packets, of each of the last rounds. It tells whether
-    /// sending more brings more; the rate above cannot, once packets are dropped before the bottleneck.
-    deliveries: [u64; RATE_ROUNDS],
-    /// Delivery rate when the cycle began.
-    cycle_delivery: u64,
-    /// Last time that the queue stood above the target.
-    queued_at: Time,
 }
 
 /// Makes it from its options.
@@ -131,274 +126,269 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, Pol
         options.duration("queue", Duration::from_millis(1)..=Duration::from_secs(1))?;
     let packet = options.packet_size().clamp(1, MAX_CWND / 1024);
     Ok(Box::new(Compensated {
-        phase: Phase::Startup,
         packet,
         initial,
-        longest_queue,
+        longest_queue: longest_queue.as_secs_f64(),
+        phase: Phase::Startup,
+        before: Phase::Startup,
+        rounds: 0,
+        cruise_rounds: CRUISE_ROUNDS,
         cwnd: initial * packet,
         pacing: None,
-        rates: [0; RATE_ROUNDS],
-        round: 0,
-        round_end: 0,
-        round_started: Time::ZERO,
-        full_rate: 0,
+        gain: STARTUP_GAIN,
+        rate: Rate::default(),
+        delay: Delay::default(),
+        rival: Rival::default(),
+        full_rate: 0.0,
         full_rounds: 0,
-        cycle_round: 0,
-        least_queue: Duration::MAX,
-        held_cycles: 0,
-        clear_cycles: 0,
-        competing: false,
+        before_up: 0.0,
+        level: 0.0,
+        withheld: 0.0,
+        last_ack: Time::ZERO,
+        congested: false,
         marks: MarkBound::default(),
         marked: None,
-        up: Tally::default(),
-        down: Tally::default(),
-        up_gain: UP_GAIN,
-        deliveries: [0; RATE_ROUNDS],
-        cycle_delivery: 0,
-        queued_at: Time::ZERO,
     }))
 }
 
 impl Compensated {
-    fn rate(&self) -> u64 {
-        self.rates.iter().copied().max().unwrap_or(0)
+    /// The queue that we allow ourselves, s.
+    fn target(&self) -> f64 {
+        (self.delay.typical() * TARGET_SHARE).min(self.longest_queue).max(LEAST_TARGET)
     }
 
-    fn delivery(&self) -> u64 {
-        self.deliveries.iter().copied().max().unwrap_or(0)
+    /// Bytes that leave in `rtt` seconds.
+    fn product(&self, rtt: f64) -> f64 {
+        self.rate.bps() / 8.0 * rtt
     }
 
-    fn slot(&self) -> usize {
-        (self.round % RATE_ROUNDS as u64) as usize
+    /// Whether so little is in flight that nothing of ours can wait.
+    fn is_empty(&self, event: &AckEvent) -> bool {
+        event.bytes_in_flight as f64 <= self.product(self.delay.typical())
     }
 
-    /// The queue that we allow ourselves.
-    fn target(&self, event: &AckEvent) -> Duration {
-        let own = event.rtt.min.mul_f64(TARGET_SHARE).min(self.longest_queue);
-        own.max(LEAST_TARGET)
-    }
-
-    /// Takes a rate sample; returns whether a round trip has ended.
-    fn update_rate(&mut self, event: &AckEvent) -> bool {
-        if event.rtt.queue > self.target(event) {
-            self.queued_at = event.now;
-        }
-        let Some(sample) = event.rate else { return false };
-        let mut round_over = false;
-        if sample.prior_delivered >= self.round_end {
-            self.round += 1;
-            self.round_end = event.total_delivered;
-            self.round_started = event.now;
-            self.rates[self.slot()] = 0;
-            self.deliveries[self.slot()] = 0;
-            round_over = true;
-        }
-        let rate = self.bottleneck_rate(event, &sample).as_bps();
-        if !sample.app_limited || rate > self.rate() {
-            let slot = self.slot();
-            self.rates[slot] = self.rates[slot].max(rate);
-        }
-        let slot = self.slot();
-        self.deliveries[slot] = self.deliveries[slot].max(sample.delivery_rate().as_bps());
-        round_over
-    }
-
-    /// What left the bottleneck. If a long queue stood within the sample, some of the lost packets may have been dropped
-    /// before it, so then only as many count as random loss explains.
-    fn bottleneck_rate(&self, event: &AckEvent, sample: &RateSample) -> Bitrate {
-        let passed = sample.resolved_rate();
-        if event.largest_acked_sent > self.queued_at {
-            return passed;
-        }
-        let loss = event.loss.mean.clamp(0.0, 0.95);
-        passed.min(sample.delivery_rate().mul_f64(1.0 / (1.0 - loss)))
-    }
-
-    fn answer_marks(&mut self, event: &AckEvent) {
-        if self.marks.on_ack(event, self.packet) {
-            match self.phase {
-                Phase::Startup => self.enter(Phase::Drain),
-                Phase::Up => self.enter(Phase::Down),
-                _ => {}
+    fn enter(&mut self, event: &AckEvent, phase: Phase) {
+        (self.before, self.phase, self.rounds) = (self.phase, phase, 0);
+        match phase {
+            Phase::Startup => (self.full_rate, self.full_rounds) = (self.rate.delivery(), 0),
+            Phase::Up => self.before_up = self.rate.delivery(),
+            Phase::Drain | Phase::Down => (self.level, self.withheld) = (self.delay.level(), 0.0),
+            Phase::Cruise => {
+                // By the time, so that a run repeats.
+                self.cruise_rounds = CRUISE_ROUNDS + (event.now.as_micros() % MORE_CRUISE) as u32;
+                self.rival.stop();
+                self.delay.measure_floor(event);
+            }
+            Phase::Compete => {
+                self.delay.forget_measurement();
+                let all = self.product(self.delay.typical()) as u64;
+                self.rival.start(event.bytes_in_flight.max(all), self.packet);
             }
         }
-    }
-
-    fn enter(&mut self, phase: Phase) {
-        self.phase = phase;
     }
 
     fn advance(&mut self, event: &AckEvent, round_over: bool) {
-        self.least_queue = self.least_queue.min(event.rtt.queue);
-        let target = self.target(event);
+        self.rounds += u32::from(round_over);
         match self.phase {
-            Phase::Startup => {
-                if round_over {
-                    self.check_full(event);
-                }
-                if event.rtt.queue > target.max(event.rtt.min / 2) && self.rate() > 0 {
-                    self.enter(Phase::Drain);
-                }
-            }
-            Phase::Drain => {
-                if event.rtt.queue < target / 2 || event.bytes_in_flight <= self.product(event) {
-                    self.start_cycle();
-                }
-            }
-            Phase::Up => {
-                self.up.add(event);
-                let full = event.rtt.queue >= target && !self.competing;
-                let followed = self.delivery() as f64 >= self.cycle_delivery as f64 * FOLLOWED;
-                if full || (round_over && self.cycle_round >= 1) {
-                    self.enter(Phase::Down);
-                    if followed && event.rtt.queue < target {
-                        // All that was added went through: there is more room than probing would find soon.
-                        self.full_rate = self.delivery();
-                        self.full_rounds = 0;
-                        self.enter(Phase::Startup);
-                    }
-                }
-            }
-            Phase::Down => {
-                self.down.add(event);
-                if event.rtt.queue < target / 4 || (round_over && self.cycle_round >= 2) {
-                    self.enter(Phase::Cruise);
-                }
-            }
-            Phase::Cruise => {
-                if self.cycle_round >= CYCLE_ROUNDS {
-                    self.end_cycle(event);
-                }
-            }
-        }
-        if round_over {
-            self.cycle_round += 1;
+            Phase::Startup => self.start_up(event, round_over),
+            Phase::Drain | Phase::Down => self.send_less(event, round_over),
+            Phase::Cruise if round_over => self.cruise(event),
+            Phase::Up => self.probe(event),
+            Phase::Compete if self.rounds >= COMPETE_ROUNDS => self.enter(event, Phase::Down),
+            Phase::Cruise | Phase::Compete => {}
         }
     }
 
-    fn check_full(&mut self, event: &AckEvent) {
-        if event.rate.is_some_and(|sample| sample.app_limited) {
-            return;
-        }
-        let rate = self.delivery();
-        if rate as f64 >= self.full_rate as f64 * STARTUP_GROWTH {
-            self.full_rate = rate;
-            self.full_rounds = 0;
-        } else {
+    fn start_up(&mut self, event: &AckEvent, round_over: bool) {
+        let queue = self.target().max(self.delay.typical() / 3.0);
+        if self.delay.level_beyond() > queue && self.rate.bps() > 0.0 {
+            self.enter(event, Phase::Drain);
+        } else if round_over && !event.rate.is_some_and(|sample| sample.app_limited) {
+            if self.rate.delivery() >= self.full_rate * STARTUP_GROWTH {
+                (self.full_rate, self.full_rounds) = (self.rate.delivery(), 0);
+                return;
+            }
             self.full_rounds += 1;
             if self.full_rounds >= 3 {
-                self.enter(Phase::Drain);
+                self.enter(event, Phase::Drain);
             }
         }
     }
 
-    fn start_cycle(&mut self) {
-        self.cycle_round = 0;
-        self.cycle_delivery = self.delivery();
-        self.least_queue = Duration::MAX;
-        self.enter(Phase::Up);
-    }
-
-    fn end_cycle(&mut self, event: &AckEvent) {
-        if self.least_queue > self.target(event) {
-            self.clear_cycles = 0;
-            self.held_cycles += 1;
-            self.competing |= self.held_cycles >= HELD_CYCLES;
-        } else {
-            self.held_cycles = 0;
-            self.clear_cycles += u32::from(self.least_queue < self.target(event) / 2);
-            self.competing &= self.clear_cycles < CLEAR_CYCLES;
-        }
-        // A buffer shallower than our target never shows a queue: it shows losses when we probe.
-        let excess = match (self.up.loss(), self.down.loss()) {
-            (Some(up), Some(down)) => up - down,
-            _ => 0.0,
-        };
-        self.up_gain = if excess > EXCESS_LOSS { 1.05 } else { UP_GAIN };
-        if excess > EXCESS_LOSS {
-            for rate in &mut self.rates {
-                *rate = (*rate as f64 * (1.0 - excess / 2.0)) as u64;
+    /// Goes on at the rate while what arrives follows what is sent, which it does as long as no queue grows.
+    fn cruise(&mut self, event: &AckEvent) {
+        if self.rounds >= LEAST_CRUISE && (self.delay.own() > self.target() || self.congested) {
+            self.rate.fall();
+            if self.delay.own() > self.target() {
+                self.enter(event, Phase::Down);
+                return;
             }
         }
-        self.up.fade();
-        self.down.fade();
-        self.start_cycle();
+        if self.rounds >= self.cruise_rounds {
+            self.enter(event, Phase::Up);
+        }
     }
 
-    /// Bytes that fill the path without a queue, the delay of acknowledgements included.
-    fn product(&self, event: &AckEvent) -> u64 {
-        let base = event.rtt.smoothed.saturating_sub(event.rtt.queue).max(event.rtt.min);
-        Bitrate::from_bps(self.rate()).bytes_in(base.min(event.rtt.min * 2))
-    }
-
-    fn update_cwnd(&mut self, event: &AckEvent) {
-        let rate = Bitrate::from_bps(self.rate());
-        if rate == Bitrate::ZERO {
+    fn probe(&mut self, event: &AckEvent) {
+        if self.rounds < UP_ROUNDS && self.delay.beyond(event) < self.target() {
             return;
         }
-        let product = self.product(event);
+        let followed = self.rate.delivery() >= self.before_up * FOLLOWED;
+        // If all that was added went through, there is more room than probing would find soon.
+        let more = followed && self.delay.own() < self.target();
+        self.enter(event, if more { Phase::Startup } else { Phase::Down });
+    }
+
+    /// Sends less, and looks what that does to the queue.
+    fn send_less(&mut self, event: &AckEvent, round_over: bool) {
+        let passed = event.now.since(self.last_ack).as_secs_f64();
+        self.withheld += passed * (1.0 - self.gain).max(0.0);
+        if self.is_empty(event) {
+            self.delay.measure_floor(event);
+            if self.delay.level() < self.target() / 4.0 {
+                self.enter(event, Phase::Cruise);
+                return;
+            }
+        }
+        if !round_over {
+            return;
+        }
+        let fell = self.level - self.delay.level();
+        let share = fell / self.withheld.max(1e-6);
+        (self.level, self.withheld) = (self.delay.level(), 0.0);
+        if self.rounds < 2 {
+            // What was acknowledged so far was sent before.
+        } else if share < RESPONDS {
+            self.unresponsive(event);
+        } else if share < ALL_OURS && self.delay.is_steady() && self.is_held() {
+            self.enter(event, Phase::Compete);
+        } else if self.rounds > DRAIN_ROUNDS {
+            self.enter(event, Phase::Cruise);
+        }
+    }
+
+    /// Whether we have sent less for so long that a queue that is left must be somebody else's.
+    fn is_held(&self) -> bool {
+        self.phase == Phase::Down && (self.rounds >= DOWN_ROUNDS || self.before == Phase::Compete)
+    }
+
+    /// The delay does not fall although we send less: either the bottleneck has become slower still, or
+    /// others take what we leave, or the road has become longer.
+    fn unresponsive(&mut self, event: &AckEvent) {
+        let sent = if self.phase == Phase::Drain { DRAIN_GAIN } else { DOWN_GAIN };
+        if self.rate.last() < ARRIVES * sent * self.rate.bps() {
+            self.rate.fall_to_last();
+            self.rounds = 0;
+        } else if self.delay.is_queue(event) {
+            self.enter(event, Phase::Compete);
+        } else {
+            self.enter(event, Phase::Cruise);
+        }
+    }
+
+    fn update_cwnd(&mut self) {
+        if self.rate.bps() == 0.0 {
+            return;
+        }
         // Lost packets stay in flight until three later ones have arrived.
-        let undetected = 3.0 / (1.0 - event.loss.mean.min(0.9)) * self.packet as f64;
-        let slack = undetected as u64 + 2 * self.packet;
-        let cwnd = match self.phase {
-            Phase::Startup => (product as f64 * STARTUP_GAIN) as u64 + slack,
-            _ if self.competing => (COMPETING_PRODUCTS * product as f64) as u64 + slack,
-            _ => product + rate.bytes_in(self.target(event)) + slack,
+        let undetected = 3.0 / (1.0 - self.rival.random().min(0.9));
+        let slack = (undetected as u64 + 2) * self.packet;
+        let needed = self.product(self.delay.longest());
+        let room = needed + self.product(self.target());
+        let bytes = match self.phase {
+            Phase::Startup => needed * STARTUP_GAIN,
+            Phase::Up => room * UP_GAIN,
+            Phase::Compete => MAX_CWND as f64,
+            Phase::Drain | Phase::Down | Phase::Cruise => room,
         };
         let least = match self.phase {
             Phase::Startup => self.initial.max(MIN_PACKETS) * self.packet,
             _ => MIN_PACKETS * self.packet,
         };
-        let cwnd = cwnd.clamp(least, MAX_CWND);
+        let cwnd = (bytes as u64).saturating_add(slack).clamp(least, MAX_CWND);
         self.marks.release_above(2 * cwnd);
-        let marked = self.marks.bytes().map_or(MAX_CWND, |bound| bound + slack);
-        self.cwnd = cwnd.min(marked).max(self.packet);
+        if self.phase != Phase::Compete && self.before != Phase::Compete {
+            self.rival.release_above(cwnd + cwnd / 4);
+        }
+        let bound = |bytes: Option<u64>| bytes.map_or(MAX_CWND, |bytes| bytes + slack);
+        let bounds = bound(self.marks.bytes()).min(bound(self.rival.bytes()));
+        self.cwnd = cwnd.min(bounds).max(self.packet);
+    }
+
+    fn phase_gain(&self, event: &AckEvent) -> f64 {
+        match self.phase {
+            Phase::Startup => STARTUP_GAIN,
+            Phase::Up => UP_GAIN,
+            Phase::Drain | Phase::Down if self.is_empty(event) => EMPTY_GAIN,
+            Phase::Drain => DRAIN_GAIN,
+            Phase::Down => DOWN_GAIN,
+            Phase::Compete => 1.0,
+            // As much less as drains what is beyond half the target within two round trips.
+            Phase::Cruise => {
+                let beyond = (self.delay.own() - self.target() / 2.0).max(0.0);
+                (1.0 - beyond / (2.0 * self.delay.typical()).max(1e-3)).max(DOWN_GAIN)
+            }
+        }
     }
 
     fn update_pacing(&mut self, event: &AckEvent) {
-        let gain = match self.phase {
-            Phase::Startup => STARTUP_GAIN,
-            Phase::Drain => 0.5,
-            Phase::Up => self.up_gain,
-            Phase::Down => DOWN_GAIN,
-            Phase::Cruise => 1.0,
-        };
-        let mut rate = Bitrate::from_bps(self.rate());
+        self.gain = self.phase_gain(event);
+        let mut rate = Bitrate::from_bps(self.rate.bps() as u64);
+        let smoothed = event.rtt.smoothed;
         if self.phase == Phase::Startup && event.rtt.samples > 0 {
             // First samples come from single packets and say little: never pace below the window.
-            rate = rate.max(Bitrate::from_transfer(self.cwnd, event.rtt.smoothed));
+            rate = rate.max(Bitrate::from_transfer(self.cwnd, smoothed));
+        } else if self.phase == Phase::Compete {
+            rate = Bitrate::from_transfer(self.cwnd, smoothed).mul_f64(1.2);
         }
         // A few packets a round trip, whatever was measured: without them nothing would be measured.
-        let least = Bitrate::from_transfer(MIN_PACKETS * self.packet, event.rtt.smoothed);
-        let modelled = (rate > Bitrate::ZERO).then(|| rate.mul_f64(gain).max(least));
-        self.marked = self.marks.rate(event.rtt.smoothed);
+        let least = Bitrate::from_transfer(MIN_PACKETS * self.packet, smoothed);
+        let modelled = (rate > Bitrate::ZERO).then(|| rate.mul_f64(self.gain).max(least));
+        self.marked = self.marks.rate(smoothed);
         self.pacing = match (modelled, self.marked) {
             (Some(modelled), Some(marked)) => Some(modelled.min(marked)),
             (modelled, marked) => modelled.or(marked),
         };
     }
+
+    /// Answers full queues and marks: what grows stops to.
+    fn answer_congestion(&mut self, event: &AckEvent, round_over: bool) {
+        let clear = self.delay.clear_since(event);
+        let starting = self.phase == Phase::Startup;
+        let dropped = self.rival.on_ack(event, round_over, self.delay.floor(), clear);
+        if dropped && !starting {
+            self.rival.cut(event, self.packet);
+        }
+        self.congested = dropped || (self.congested && !round_over);
+        let marked = self.marks.on_ack(event, self.packet);
+        match self.phase {
+            Phase::Startup if dropped || marked => self.enter(event, Phase::Drain),
+            Phase::Up if dropped || marked => self.enter(event, Phase::Down),
+            _ => {}
+        }
+    }
 }
 
 impl CongestionController for Compensated {
     fn on_ack(&mut self, event: &AckEvent, _siblings: &[PathView]) {
-        let round_over = self.update_rate(event);
-        self.answer_marks(event);
+        let starting = self.phase == Phase::Startup;
+        let round_over = self.rate.on_ack(event, self.rival.random(), starting);
+        self.delay.on_ack(event);
+        self.answer_congestion(event, round_over);
         self.advance(event, round_over);
-        self.update_cwnd(event);
+        self.update_cwnd();
         self.update_pacing(event);
+        self.last_ack = event.now;
     }
 
     fn on_timeout(&mut self, _event: &TimeoutEvent) {
         // Whatever was known about the path is out of date. Start over small, so that a path that returns
         // is loaded gradually.
-        self.rates = [0; RATE_ROUNDS];
-        self.deliveries = [0; RATE_ROUNDS];
-        self.full_rate = 0;
-        self.full_rounds = 0;
-        self.competing = false;
+        (self.rate, self.delay, self.rival) = Default::default();
+        (self.full_rate, self.full_rounds) = (0.0, 0);
+        (self.phase, self.before, self.rounds) = (Phase::Startup, Phase::Startup, 0);
         self.cwnd = MIN_PACKETS * self.packet;
         self.pacing = None;
-        self.enter(Phase::Startup);
     }
 
     fn penalise(&mut self) {
@@ -419,7 +409,8 @@ impl CongestionController for Compensated {
     }
 
     fn bandwidth(&self) -> Option<Bitrate> {
-        let measured = (self.rate() > 0).then(|| Bitrate::from_bps(self.rate()));
+        let measured = self.rate.bps() as u64;
+        let measured = (measured > 0).then(|| Bitrate::from_bps(measured));
         measured.map(|rate| self.marked.map_or(rate, |marked| rate.min(marked)))
     }
 
@@ -427,10 +418,13 @@ impl CongestionController for Compensated {
         match self.phase {
             Phase::Startup => "startup",
             Phase::Drain => "drain",
-            _ if self.competing => "competing",
+            Phase::Cruise => "cruise",
             Phase::Up => "probe-up",
             Phase::Down => "probe-down",
-            Phase::Cruise => "cruise",
+            Phase::Compete => "compete",
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

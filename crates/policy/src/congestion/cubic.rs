@@ -23,8 +23,6 @@ pub const ENTRY: Entry = Entry {
 const SCALE: f64 = 0.4;
 /// Factor on a cut, β (RFC 9438 §4.6).
 const BETA: f64 = 0.7;
-/// Additive increase that is fair to Reno with this β, α (RFC 9438 §4.3).
-const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
 /// CUBIC without HyStart. Windows inside are in packets, as in the RFC.
 #[derive(Clone, Debug)]
@@ -44,6 +42,8 @@ pub struct Cubic {
     last_ack: Time,
     last_cut: LastCut,
     collapse: u32,
+    /// What a cut leaves, β.
+    kept: f64,
 }
 
 /// Makes it from its options.
@@ -62,10 +62,31 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, Pol
         last_ack: Time::ZERO,
         last_cut: LastCut::default(),
         collapse,
+        kept: BETA,
     }))
 }
 
 impl Cubic {
+    /// One that has `bytes` and leaves slow start behind, and keeps the share `kept` on a loss.
+    pub(super) fn at(bytes: u64, packet: u64, kept: f64) -> Self {
+        let packet = packet.clamp(1, MAX_CWND / 1024);
+        let cwnd = (bytes.min(MAX_CWND) as f64 / packet as f64).max(2.0);
+        Cubic {
+            packet,
+            cwnd,
+            ssthresh: cwnd,
+            w_max: 0.0,
+            prior: 0.0,
+            w_est: 0.0,
+            k: 0.0,
+            epoch: None,
+            last_ack: Time::ZERO,
+            last_cut: LastCut::default(),
+            collapse: 1,
+            kept,
+        }
+    }
+
     fn to_bytes(&self, packets: f64) -> u64 {
         // A float beyond u64 saturates in the cast; infinity stands for "no threshold".
         (packets * self.packet as f64) as u64
@@ -74,9 +95,9 @@ impl Cubic {
     /// Multiplicative decrease with fast convergence (RFC 9438 §4.6, §4.7).
     fn cut(&mut self, now: Time) {
         self.w_max =
-            if self.cwnd < self.w_max { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd };
+            if self.cwnd < self.w_max { self.cwnd * (1.0 + self.kept) / 2.0 } else { self.cwnd };
         self.prior = self.cwnd;
-        self.cwnd = (self.cwnd * BETA).max(2.0);
+        self.cwnd = (self.cwnd * self.kept).max(2.0);
         self.ssthresh = self.cwnd;
         self.epoch = None;
         self.last_cut = LastCut::at(now);
@@ -100,7 +121,8 @@ impl Cubic {
         let x = t - self.k;
         let cubic = SCALE * x * x * x + self.w_max;
         let target = cubic.clamp(self.cwnd, 1.5 * self.cwnd);
-        let alpha = if self.w_est >= self.prior { 1.0 } else { ALPHA };
+        let fair = 3.0 * (1.0 - self.kept) / (1.0 + self.kept);
+        let alpha = if self.w_est >= self.prior { 1.0 } else { fair };
         self.w_est += alpha * acked / self.cwnd;
         self.cwnd += (target - self.cwnd) * (acked / self.cwnd).min(1.0);
         self.cwnd = self.cwnd.max(self.w_est);
@@ -141,7 +163,7 @@ impl CongestionController for Cubic {
         }
         if event.consecutive == self.collapse {
             let flight = event.bytes_in_flight.min(MAX_CWND) as f64 / self.packet as f64;
-            self.ssthresh = (flight * BETA).max(2.0);
+            self.ssthresh = (flight * self.kept).max(2.0);
             self.prior = self.cwnd;
         }
         // The plateau is forgotten: the next epoch starts at its own window with K = 0 (§4.8).

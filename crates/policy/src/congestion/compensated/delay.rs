@@ -1,0 +1,158 @@
+//! What a path's delay is made of: the road's own, which varies, and the queue that we add.
+//!
+//! A round trip's level says nothing: a radio's delay jumps by more than any queue worth having. What
+//! remains when we have just sent less than the path carries is the road's, or somebody else's queue,
+//! and both are there whatever we do. That is the *floor*; only what rises above it is ours.
+
+use anabranch_types::Time;
+
+use crate::congestion::AckEvent;
+
+/// Samples at the start that are taken for the floor until it is measured.
+const FIRST_SAMPLES: u64 = 16;
+/// Packets that a measurement of the floor needs.
+const LEAST_PACKETS: f64 = 4.0;
+/// What is left of the floor's spread when a measurement shows less.
+const SPREAD_KEPT: f64 = 0.75;
+/// How many spreads above the floor a delay stands that does not come from the road's own variation.
+const STEADY: f64 = 4.0;
+
+/// The floor, what it is measured from, and the delay now. All delays are seconds; forward delays are
+/// counted from the least ever, [`RttView::queue`](crate::view::RttView::queue).
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Delay {
+    /// The floor: mean and longest forward delay when nothing of ours waited.
+    mean: f64,
+    high: f64,
+    /// Round-trip time without the forward delay, smoothed: the way back and the acknowledgement's own delay
+    /// vary too.
+    rest: f64,
+    /// Forward delay, smoothed over half a round trip.
+    level: f64,
+    last: Time,
+    measurement: Option<Measurement>,
+}
+
+/// Delays of packets that left while nothing of ours waited.
+#[derive(Clone, Copy, Debug)]
+struct Measurement {
+    since: Time,
+    until: Time,
+    packets: f64,
+    sum: f64,
+    high: f64,
+}
+
+impl Delay {
+    pub(super) fn on_ack(&mut self, event: &AckEvent) {
+        let rtt = &event.rtt;
+        if rtt.samples == 0 || event.acked_packets == 0 {
+            return;
+        }
+        let forward = rtt.queue.as_secs_f64();
+        let rest = (rtt.latest.as_secs_f64() - forward).max(rtt.min.as_secs_f64());
+        if self.last == Time::ZERO {
+            (self.level, self.rest) = (forward, rest);
+        }
+        let passed = event.now.since(self.last).as_secs_f64();
+        let weight = (2.0 * passed / rtt.smoothed.as_secs_f64().max(1e-6)).min(1.0);
+        self.level += weight * (forward - self.level);
+        self.rest += weight / 4.0 * (rest - self.rest);
+        self.last = event.now;
+        if rtt.samples <= FIRST_SAMPLES {
+            self.mean += (forward - self.mean) / rtt.samples as f64;
+            self.high = self.high.max(forward);
+        }
+        self.measure(event, forward);
+    }
+
+    /// Takes the delays of the packets that leave in the next one and a half round trips as the floor,
+    /// besides those that a measurement under way has seen.
+    pub(super) fn measure_floor(&mut self, event: &AckEvent) {
+        let (since, until) = (event.now, event.now + event.rtt.smoothed.mul_f64(1.5));
+        let new = Measurement { since, until, packets: 0.0, sum: 0.0, high: 0.0 };
+        self.measurement.get_or_insert(new).until = until;
+    }
+
+    /// What was being measured is not the floor.
+    pub(super) fn forget_measurement(&mut self) {
+        self.measurement = None;
+    }
+
+    fn measure(&mut self, event: &AckEvent, forward: f64) {
+        let Some(measurement) = &mut self.measurement else { return };
+        if event.largest_acked_sent < measurement.since {
+            return;
+        }
+        if event.largest_acked_sent < measurement.until {
+            measurement.packets += 1.0;
+            measurement.sum += forward;
+            measurement.high = measurement.high.max(forward);
+            return;
+        }
+        let Measurement { packets, sum, high, .. } = *measurement;
+        self.measurement = None;
+        if packets >= LEAST_PACKETS {
+            let mean = sum / packets;
+            // Single measurements miss the longest delays.
+            let spread = (high - mean).max(SPREAD_KEPT * self.spread());
+            (self.mean, self.high) = (mean, mean + spread);
+        }
+    }
+
+    /// Since when the packets that are acknowledged now left while nothing of ours waited, if they did.
+    pub(super) fn clear_since(&self, event: &AckEvent) -> Option<Time> {
+        let measurement = self.measurement.as_ref()?;
+        (event.largest_acked_sent < measurement.until).then_some(measurement.since)
+    }
+
+    fn spread(&self) -> f64 {
+        self.high - self.mean
+    }
+
+    /// Mean forward delay while nothing of ours waits.
+    pub(super) fn floor(&self) -> f64 {
+        self.mean
+    }
+
+    /// Forward delay of the last half round trip.
+    pub(super) fn level(&self) -> f64 {
+        self.level
+    }
+
+    /// The round-trip time while nothing of ours waits.
+    pub(super) fn typical(&self) -> f64 {
+        self.rest + self.mean
+    }
+
+    /// The longest that it gets.
+    pub(super) fn longest(&self) -> f64 {
+        self.rest + self.high
+    }
+
+    /// The queue that we keep: how far the delay of the last half round trip is above the floor, and above
+    /// what the floor itself varies by.
+    pub(super) fn own(&self) -> f64 {
+        (self.level - self.mean - self.spread()).max(0.0)
+    }
+
+    /// How far the newest delay is beyond all that the floor showed.
+    pub(super) fn beyond(&self, event: &AckEvent) -> f64 {
+        (event.rtt.queue.as_secs_f64() - self.high).max(0.0)
+    }
+
+    /// The same of the delay of the last half round trip.
+    pub(super) fn level_beyond(&self) -> f64 {
+        self.level - self.high
+    }
+
+    /// Whether the delay is long beside how it varies.
+    pub(super) fn is_steady(&self) -> bool {
+        self.level > STEADY * self.spread()
+    }
+
+    /// Whether it is so long that only a queue explains it.
+    pub(super) fn is_queue(&self, event: &AckEvent) -> bool {
+        self.level > 2.0 * event.rtt.min.as_secs_f64() && self.is_steady()
+    }
+}

@@ -1,0 +1,181 @@
+//! Each of the three things that the controller knows, by itself; whole roads are `sim/tests/roads.rs`.
+
+use anabranch_types::{Rng, Time};
+use core::time::Duration;
+
+use super::delay::Delay;
+use super::rate::Rate;
+use super::rival::Rival;
+use crate::congestion::{AckEvent, RateSample};
+use crate::view::RttView;
+
+const PACKET: u64 = 1250;
+const RTT: Duration = Duration::from_millis(40);
+
+/// A packet sent a round trip ago is acknowledged at `now`, milliseconds; it waited for `queue`.
+fn ack(now: f64, queue: f64) -> AckEvent {
+    let queue = Duration::from_secs_f64(queue / 1e3);
+    let now = Time::from_micros((now * 1e3) as u64);
+    let rtt = RttView {
+        latest: RTT + queue,
+        smoothed: RTT,
+        min: RTT,
+        queue,
+        samples: 100,
+        ..RttView::default()
+    };
+    AckEvent {
+        now,
+        acked_bytes: PACKET,
+        acked_packets: 1,
+        prior_in_flight: 40 * PACKET,
+        largest_acked_sent: now - RTT,
+        largest_lost_sent: now - RTT,
+        rtt,
+        ..AckEvent::default()
+    }
+}
+
+/// A round trip of 40 packets a millisecond apart, of which `lost` were lost.
+fn round(number: u64, lost: u64) -> AckEvent {
+    let sample = RateSample {
+        delivered: (40 - lost) * PACKET,
+        lost: lost * PACKET,
+        interval: RTT,
+        app_limited: false,
+        prior_delivered: number,
+    };
+    AckEvent { rate: Some(sample), total_delivered: number + 1, ..ack(0.0, 0.0) }
+}
+
+#[test]
+fn random_loss_does_not_lower_the_rate_and_a_full_queues_does() {
+    let mut rate = Rate::default();
+    for number in 0..20 {
+        rate.on_ack(&round(number, 20), 0.5, false);
+    }
+    assert!((rate.bps() / 10e6 - 1.0).abs() < 0.01, "{}", rate.bps());
+    // Twenty of forty are lost, and random loss explains none of them.
+    let mut rate = Rate::default();
+    for number in 0..20 {
+        rate.on_ack(&round(number, 20), 0.0, false);
+    }
+    assert!((rate.bps() / 5e6 - 1.0).abs() < 0.01, "{}", rate.bps());
+}
+
+#[test]
+fn the_rate_falls_only_when_asked_to() {
+    let mut rate = Rate::default();
+    for number in 0..10 {
+        rate.on_ack(&round(number, 0), 0.0, false);
+    }
+    for number in 10..20 {
+        rate.on_ack(&round(number, 20), 0.0, false);
+    }
+    assert!((rate.bps() / 10e6 - 1.0).abs() < 0.01, "{}", rate.bps());
+    rate.fall();
+    assert!((rate.bps() / 5e6 - 1.0).abs() < 0.01, "{}", rate.bps());
+}
+
+/// Delays of a road that jitters by ±10 ms around 30, and `own` more.
+fn jitter(rng: &mut Rng, own: f64) -> f64 {
+    20.0 + 20.0 * rng.uniform() + own
+}
+
+#[test]
+fn a_roads_own_variation_is_no_queue_of_ours() {
+    let (mut delay, mut rng) = (Delay::default(), Rng::new(7));
+    let mut now = 1000.0;
+    delay.measure_floor(&ack(now, 0.0));
+    for _ in 0..400 {
+        now += 1.0;
+        delay.on_ack(&ack(now, jitter(&mut rng, 0.0)));
+        assert!(now < 1150.0 || delay.own() == 0.0, "{} at {now}", delay.own());
+    }
+    assert!((delay.floor() - 0.030).abs() < 0.003, "{}", delay.floor());
+    assert!((delay.longest() - 0.080).abs() < 0.002, "{}", delay.longest());
+    // The same variation on top of 30 ms that we add.
+    for _ in 0..100 {
+        now += 1.0;
+        delay.on_ack(&ack(now, jitter(&mut rng, 30.0)));
+    }
+    assert!((0.015..0.025).contains(&delay.own()), "{}", delay.own());
+}
+
+#[test]
+fn a_road_that_becomes_longer_has_a_new_floor() {
+    let mut delay = Delay::default();
+    for (start, level) in [(1000, 0.0), (2000, 60.0)] {
+        delay.measure_floor(&ack(f64::from(start), level));
+        for step in 1..200 {
+            delay.on_ack(&ack(f64::from(start + step), level));
+        }
+        assert!((delay.floor() * 1e3 - level).abs() < 0.01, "{}", delay.floor());
+        assert_eq!(delay.own(), 0.0);
+    }
+}
+
+/// Sawteeth of a queue, 0 to 30 ms in 300 packets, whose packets are lost with `loss` and, above 28 ms,
+/// with `full`; the first tenth of each counts as sent while nothing of ours waited. Gives the rounds
+/// in which a full queue was seen.
+fn sawteeth(loss: f64, full: f64) -> u32 {
+    let (mut rival, mut rng) = (Rival::default(), Rng::new(3));
+    let mut seen = 0;
+    for packet in 0..60_000_u32 {
+        let place = packet % 300;
+        let queue = f64::from(place) / 10.0;
+        let mut event = ack(1000.0 + f64::from(packet), queue);
+        if rng.chance(if queue > 28.0 { loss + full } else { loss }) {
+            (event.lost_packets, event.lost_bytes) = (1, PACKET);
+            (event.acked_packets, event.acked_bytes) = (0, 0);
+        }
+        let clear = (place < 30).then_some(Time::ZERO);
+        seen += u32::from(rival.on_ack(&event, packet % 40 == 0, 0.0, clear));
+    }
+    assert!((rival.random() - loss).abs() < 0.3 * loss + 0.01, "{}", rival.random());
+    seen
+}
+
+#[test]
+fn random_losses_are_no_rivals() {
+    for loss in [0.0, 0.01, 0.05, 0.3] {
+        let seen = sawteeth(loss, 0.0);
+        // Of 200 sawteeth, each of which asks in some three round trips.
+        assert!(seen <= 12, "{seen} at {loss}");
+    }
+}
+
+#[test]
+fn losses_of_full_queues_are_seen_beside_random_ones() {
+    for loss in [0.0, 0.01, 0.05] {
+        let seen = sawteeth(loss, 0.6);
+        assert!(seen >= 180, "{seen} at {loss}");
+    }
+}
+
+#[test]
+fn the_window_beside_rivals_shrinks_on_their_losses_and_grows_between() {
+    let mut rival = Rival::default();
+    rival.start(40 * PACKET, PACKET);
+    assert_eq!(rival.bytes(), Some(40 * PACKET));
+    let event = AckEvent { lost_packets: 1, ..ack(1000.0, 30.0) };
+    rival.cut(&event, PACKET);
+    assert_eq!(rival.bytes(), Some(28 * PACKET));
+    for step in 0..4000 {
+        rival.on_ack(&ack(1040.0 + f64::from(step), 5.0), step % 40 == 0, 0.0, None);
+    }
+    assert!(rival.bytes().is_some_and(|bytes| bytes > 40 * PACKET));
+    rival.release_above(40 * PACKET);
+    assert_eq!(rival.bytes(), None);
+}
+
+#[test]
+fn a_window_that_no_loss_has_set_ends_with_the_competition() {
+    let mut rival = Rival::default();
+    rival.start(40 * PACKET, PACKET);
+    rival.stop();
+    assert_eq!(rival.bytes(), None);
+    rival.cut(&AckEvent { lost_packets: 1, ..ack(1000.0, 30.0) }, PACKET);
+    rival.stop();
+    assert!(rival.bytes().is_some());
+}
