@@ -1,99 +1,30 @@
-//! Links as on the road, and neighbours, in virtual time: the default's congestion control must not take a road's own
-//! variation for a queue, nor others' queues for its own. `cargo xtask roads` measures many more.
+//! The links and pairs of `scenarios/roads`: each is valid, and carries a transfer.
 
-mod support;
+use std::fs;
+use std::path::Path;
 
-use anabranch_sim::report::RunReport;
-use anabranch_sim::scenario::{FlowPlan, Plan};
-use core::time::Duration;
+use anabranch_sim::scenario::Scenario;
 
-use support::{bulk, link, links};
-
-const SEEDS: [u64; 3] = [1, 2, 3];
-
-/// The middle of three seeds' values, which must lie between the bounds.
-fn check(what: &str, (least, most): (f64, f64), measure: impl Fn(u64) -> f64) {
-    let mut values = SEEDS.map(measure);
-    values.sort_by(f64::total_cmp);
-    println!("== {what}: {values:.3?} ({least} to {most})");
-    assert!((least..=most).contains(&values[1]), "{what}: {values:?}");
-}
-
-/// The share of what the link could carry that one transfer of 15 s takes.
-fn alone(text: &str, floor: f64) {
-    let plan = Plan::parallel(links(&[text])).flow(bulk("anabranch", 15));
-    check(text, (floor, 1.0), |seed| support::go(&plan, seed).efficiency());
+/// A file of roads, to run for a second and a half.
+fn brief(file: &str) -> Scenario {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/roads");
+    let text = fs::read_to_string(folder.join(format!("{file}.toml"))).expect("a file of roads");
+    let mut read = |name: &str| fs::read_to_string(folder.join(name)).map_err(|e| e.to_string());
+    let settings = ["duration=1500ms", "warm-up=100ms"].map(str::to_owned);
+    Scenario::load(&text, file, &settings, &mut read).unwrap_or_else(|errors| panic!("{errors:#?}"))
 }
 
 #[test]
-fn jitter_is_no_queue() {
-    alone("rate=50mbit,delay=20ms,jitter=5ms,jitter-law=normal", 0.85);
-    alone("rate=40mbit,delay=30ms,jitter=5ms,jitter-law=normal,loss=0.5%", 0.85);
-    alone("rate=50mbit,delay=10ms,jitter=35ms", 0.85);
-    alone("rate=50mbit,delay=20ms,jitter=70ms,loss=2%", 0.75);
-}
-
-#[test]
-fn a_longer_road_is_no_queue() {
-    alone("rate=100mbit,delay=15ms/45ms@4s/20ms@8s/60ms@11s", 0.8);
-    alone("rate=80mbit,delay=5ms,clumps=2ms-8ms", 0.85);
-}
-
-#[test]
-fn our_own_queue_is_short_where_the_buffer_is_deep() {
-    let deep = link("name=deep,rate=10mbit,delay=20ms,buffer=500KB");
-    let plan = Plan::parallel([deep]).flow(bulk("anabranch", 20)).after(Duration::from_secs(2));
-    let plan = plan.record("link.deep", "queue_bytes", Duration::from_millis(10));
-    check("p95 of our queue, ms", (0.0, 25.0), |seed| {
-        let report = support::go(&plan, seed);
-        let mut bytes = report.series("link.deep", "queue_bytes").unwrap().values.clone();
-        bytes.sort_by(f64::total_cmp);
-        bytes[bytes.len() * 95 / 100] * 8.0 / 10e6 * 1e3
-    });
-}
-
-/// A flow with a name of its own, so that its figures are its own.
-fn named(name: &str, mut flow: FlowPlan) -> FlowPlan {
-    (flow.group, flow.subject) = (name.to_owned(), name.to_owned());
-    flow
-}
-
-fn goodput(report: &RunReport, flow: usize) -> f64 {
-    report.scalar(&report.flows[flow].subject, "goodput_mbps").unwrap()
-}
-
-#[test]
-fn a_neighbour_with_cubic_keeps_its_share() {
-    for (kilobytes, products) in [(25, "half a"), (50, "one"), (150, "three"), (500, "ten")] {
-        let shared = link(&format!("rate=10mbit,delay=20ms,buffer={kilobytes}KB"));
-        let mut plan = Plan::parallel([shared])
-            .within(Duration::from_secs(60))
-            .after(Duration::from_secs(15))
-            .flow(named("ours", bulk("anabranch", 60)))
-            .flow(named("cubic", bulk("uncoded", 60)));
-        plan.stop_when_done = None;
-        check(&format!("beside CUBIC, {products} product"), (0.25, 0.75), |seed| {
-            let report = plan.run(seed).unwrap();
-            goodput(&report, 0) / (goodput(&report, 0) + goodput(&report, 1))
-        });
+fn every_road_carries_a_transfer() {
+    for (file, least) in [("links", 40), ("pairs", 20)] {
+        let scenario = brief(file);
+        assert!(scenario.points().len() >= least, "{file}: {}", scenario.points().len());
+        for point in scenario.points() {
+            let report =
+                scenario.run(point, 1).unwrap_or_else(|error| panic!("{point:?}: {error}"));
+            let bytes = report.scalar("bulk", "delivered_bytes").expect("measured");
+            let messages = report.flows.first().map_or(0, |flow| flow.messages.arrived.len());
+            assert!(bytes > 0.0 || messages > 0, "{file}: {:?}", point.labels);
+        }
     }
-}
-
-#[test]
-fn four_of_us_share_alike() {
-    let shared = link("rate=40mbit,delay=20ms");
-    let plan = Plan::parallel([shared]).within(Duration::from_secs(60));
-    let mut plan = plan.after(Duration::from_secs(30));
-    for start in 0..4 {
-        let mut flow = named(&format!("flow-{start}"), bulk("anabranch", 60));
-        flow.start = Duration::from_secs(3 * start);
-        plan = plan.flow(flow);
-    }
-    plan.stop_when_done = None;
-    check("Jain's index of four", (0.95, 1.0), |seed| {
-        let report = plan.run(seed).unwrap();
-        let rates: Vec<f64> = (0..4).map(|flow| goodput(&report, flow)).collect();
-        let (sum, squares) = rates.iter().fold((0.0, 0.0), |(s, q), r| (s + r, q + r * r));
-        sum * sum / (4.0 * squares)
-    });
 }

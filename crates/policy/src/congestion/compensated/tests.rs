@@ -1,4 +1,4 @@
-//! Each of the three things that the controller knows, by itself; whole roads are `sim/tests/roads.rs`.
+//! Each of the three things that the controller knows, by itself; whole roads are `sim/tests/neighbours.rs`.
 
 use anabranch_types::{Rng, Time};
 use core::time::Duration;
