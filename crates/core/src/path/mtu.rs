@@ -16,6 +16,9 @@ const PROBES_BY_CHANCE: f64 = 0.02;
 /// A size in use is given up when its losses would have less than this probability by loss alone: it
 /// is asked with every packet, so the answer must be wrong far more rarely.
 const HOLE_BY_CHANCE: f64 = 1e-6;
+/// How long nothing of the least size may have arrived before the path is given up: a policer whose bucket is
+/// all but empty passes short packets alone for a moment.
+const UNUSABLE_AFTER: Duration = Duration::from_secs(2);
 /// Loss supposed at least: a path that carries few packets knows little of its own.
 const LEAST_LOSS: f64 = 0.1;
 /// Loss supposed at most, so that a path of which everything was lost for a while is not asked for ever.
@@ -224,6 +227,7 @@ impl PathMtu {
             return None;
         }
         let loss = loss.clamp(LEAST_LOSS, MOST_LOSS);
+        let least = self.least();
         let hole = self.hole.get_or_insert(Hole {
             shortest: size,
             longest: size,
@@ -238,22 +242,28 @@ impl PathMtu {
         if hole.chance > HOLE_BY_CHANCE || sent < hole.declared || !hole.alive {
             return None;
         }
+        if self.size <= least && now.since(hole.declared) < UNUSABLE_AFTER {
+            return None;
+        }
         Some(self.shrink())
     }
 
     /// The size that is taken to when full packets do not pass any more.
     fn below(&self) -> u16 {
-        let least = self.base.min(MIN_UDP_PAYLOAD);
         match self.size {
             size if size > self.base => self.base,
-            size if size > least => least,
-            _ => least / 2,
+            size if size > self.least() => self.least(),
+            _ => self.least() / 2,
         }
     }
 
+    /// What every path has to carry.
+    fn least(&self) -> u16 {
+        self.base.min(MIN_UDP_PAYLOAD)
+    }
+
     fn shrink(&mut self) -> Narrowing {
-        let least = self.base.min(MIN_UDP_PAYLOAD);
-        if self.size <= least {
+        if self.size <= self.least() {
             return Narrowing::Unusable;
         }
         let size = self.below();

@@ -179,11 +179,29 @@ fn below_the_least_size_a_path_is_of_no_use() {
     let mut state = PathMtu::new(1232, Some(1472));
     let mut way = Way::new(1100, 0.0);
     let mut said = Vec::new();
-    for _ in 0..10 {
-        said.extend(way.carry(&mut state));
+    for _ in 0..200 {
+        said.extend(way.carry(&mut state).map(|narrowing| (narrowing, way.now)));
     }
-    assert_eq!(said.first(), Some(&Narrowing::Shrunk));
-    assert_eq!(said.get(1), Some(&Narrowing::Unusable));
+    let (first, second) = (said[0], said[1]);
+    assert_eq!((first.0, second.0), (Narrowing::Shrunk, Narrowing::Unusable));
+    let waited = second.1.since(first.1);
+    assert!((UNUSABLE_AFTER..2 * UNUSABLE_AFTER).contains(&waited), "{waited:?}");
+}
+
+#[test]
+fn a_policer_that_passes_short_packets_for_a_second_is_no_narrow_path() {
+    let mut state = PathMtu::new(1200, Some(1200));
+    let mut way = Way::new(1500, 0.0);
+    for _ in 0..20 {
+        assert_eq!(way.carry(&mut state), None);
+        let until = way.now + Duration::from_secs(1);
+        way.mtu = 1000;
+        while way.now < until {
+            assert_eq!(way.carry(&mut state), None);
+        }
+        way.mtu = 1500;
+    }
+    assert_eq!(state.size(), 1200);
 }
 
 #[test]
