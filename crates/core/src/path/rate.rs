@@ -27,8 +27,9 @@ pub struct RateSampler {
 impl RateSampler {
     /// A packet of `bytes` leaves now; returns what to remember with it.
     pub fn on_sent(&mut self, now: Time, bytes: u64, idle: bool) -> RateSnapshot {
-        if idle {
-            // Nothing was in flight: the gap before this packet measures the application, not the path.
+        if idle && (self.is_app_limited() || self.acked_at == 0) {
+            // Nothing was in flight, for want of data: the gap before this packet measures the application, not the
+            // path. A window that was acknowledged all at once leaves nothing in flight either.
             self.first_sent = now;
             self.acked_at = 0;
         }
@@ -121,5 +122,48 @@ mod tests {
         let mbps = sample.resolved_rate().as_mbps();
         assert!((mbps - 10.0).abs() < 0.1, "{mbps}");
         assert!((sample.delivery_rate().as_mbps() - 2.5).abs() < 0.6);
+    }
+
+    fn packet(sent: Time, snapshot: RateSnapshot) -> SentPacket {
+        SentPacket {
+            sent,
+            bytes: 1250,
+            fate: Fate::InFlight,
+            ack_eliciting: true,
+            has_control: false,
+            mtu_probe: false,
+            carried: None,
+            snapshot,
+        }
+    }
+
+    #[test]
+    fn a_window_that_is_acknowledged_at_once_is_measured_from_the_one_before() {
+        // Bursts of 10 packets every millisecond, each acknowledged as a whole: nothing is in flight between.
+        let mut sampler = RateSampler::default();
+        let mut last = None;
+        for ms in 0..20_u64 {
+            let now = Time::from_millis(ms);
+            let sent = core::array::from_fn::<_, 10, _>(|place| {
+                packet(now, sampler.on_sent(now, 1250, place == 0))
+            });
+            sampler.on_delivered(10 * 1250);
+            last = sampler.sample(&sent[9], 5_000_000 + ms * 1000).or(last);
+        }
+        let mbps = last.unwrap().delivery_rate().as_mbps();
+        assert!((mbps - 100.0).abs() < 1.0, "{mbps}");
+    }
+
+    #[test]
+    fn a_pause_of_the_application_is_not_measured() {
+        let mut sampler = RateSampler::default();
+        let first = packet(Time::ZERO, sampler.on_sent(Time::ZERO, 1250, true));
+        sampler.on_delivered(1250);
+        assert!(sampler.sample(&first, 5_000_000).is_none());
+        sampler.on_app_limited();
+        let later = Time::from_millis(1000);
+        let second = packet(later, sampler.on_sent(later, 1250, true));
+        sampler.on_delivered(1250);
+        assert!(sampler.sample(&second, 6_000_000).is_none());
     }
 }
