@@ -187,7 +187,7 @@ mod tests {
         };
         ablation(&mut outcome, "without it", 1.0);
         assert_eq!(outcome.verdict(), Verdict::Differs);
-        // An ablation explains the difference only if its own claim holds: neither open nor failed.
+        // An ablation whose own claim is open or fails explains nothing.
         let mut open = outcome.clone();
         ablation(&mut open, "nor that", 1.9);
         assert_eq!(open.verdict(), Verdict::NotYet);

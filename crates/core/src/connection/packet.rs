@@ -30,7 +30,7 @@ pub(super) struct PacketBuilder<'a> {
     pub(super) carried: Option<Carried>,
     /// Symbols that may still join.
     pub(super) symbols_left: u16,
-    /// It belongs to a train, so that what the scheduler gives the path at once need not queue.
+    /// It belongs to a train: what the scheduler gives this path goes into the packet, without the path's queue.
     pub(super) in_train: bool,
     buffer: &'a mut [u8],
     /// Where the frames written so far end, counted from the start of the header.
@@ -149,7 +149,7 @@ impl Connection {
         Transmit { socket, remote, ecn, len, segment: len, mtu_probe: packet.mtu_probe }
     }
 
-    /// Records that a packet left, which is to be sealed.
+    /// Enters a packet in the path's books as sent. Sealing it comes after.
     #[inline]
     pub(super) fn record(&mut self, packet: &PacketBuilder<'_>) -> Departed {
         let &PacketBuilder { now, slot, end, ack_eliciting, mtu_probe, carried, .. } = packet;

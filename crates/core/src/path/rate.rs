@@ -27,7 +27,7 @@ pub struct RateSampler {
 impl RateSampler {
     /// A packet of `bytes` leaves now; returns what to remember with it.
     pub fn on_sent(&mut self, now: Time, bytes: u64, idle: bool) -> RateSnapshot {
-        if idle && (self.is_app_limited() || self.acked_at == 0) {
+        if idle && self.is_app_limited() {
             // Nothing was in flight, for want of data: the gap before this packet measures the application, not the
             // path. A window that was acknowledged all at once leaves nothing in flight either.
             self.first_sent = now;
@@ -106,17 +106,7 @@ mod tests {
                 sampler.on_delivered(1250);
                 last = sampler.sample(packet, 5_000_000 + (ms - 10) * 1000).or(last);
             }
-            let snapshot = sampler.on_sent(now, 1250, false);
-            packets.push(SentPacket {
-                sent: now,
-                bytes: 1250,
-                fate: Fate::InFlight,
-                ack_eliciting: true,
-                has_control: false,
-                mtu_probe: false,
-                carried: None,
-                snapshot,
-            });
+            packets.push(packet(now, sampler.on_sent(now, 1250, false)));
         }
         let sample = last.unwrap();
         let mbps = sample.resolved_rate().as_mbps();

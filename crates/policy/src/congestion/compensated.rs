@@ -55,8 +55,8 @@ const FOLLOWED: f64 = 1.15;
 const CRUISE_ROUNDS: u32 = 8;
 const MORE_CRUISE: u64 = 5;
 const LEAST_CRUISE: u32 = 3;
-/// Rounds of probing up: in the second, acknowledgements show it.
-const UP_ROUNDS: u32 = 2;
+/// Rounds after which acknowledgements show what another rate does: those of the first were sent before.
+const SHOWN_ROUNDS: u32 = 2;
 /// Rounds of sending less after which a queue that still drains is not ours.
 const DOWN_ROUNDS: u32 = 4;
 /// Rounds of sending less after startup at most.
@@ -90,6 +90,7 @@ enum Phase {
 pub struct Compensated {
     packet: u64,
     initial: u64,
+    /// Most that our queue may add to the delay, s.
     longest_queue: f64,
     phase: Phase,
     /// The phase before it.
@@ -103,7 +104,7 @@ pub struct Compensated {
     rate: Rate,
     delay: Delay,
     rival: Rival,
-    /// What startup has reached, and the rounds since that brought little more.
+    /// The rate that startup has reached, bits per second, and the rounds since then that brought little more.
     full_rate: f64,
     full_rounds: u32,
     /// What was delivered when the up phase began, bits per second.
@@ -230,7 +231,7 @@ impl Compensated {
     }
 
     fn probe(&mut self, event: &AckEvent) {
-        if self.rounds < UP_ROUNDS && self.delay.beyond(event) < self.target() {
+        if self.rounds < SHOWN_ROUNDS && self.delay.beyond(event) < self.target() {
             return;
         }
         let followed = self.rate.delivery() >= self.before_up * FOLLOWED;
@@ -256,9 +257,10 @@ impl Compensated {
         let fell = self.level - self.delay.level();
         let share = fell / self.withheld.max(1e-6);
         (self.level, self.withheld) = (self.delay.level(), 0.0);
-        if self.rounds < 2 {
-            // What was acknowledged so far was sent before.
-        } else if share < RESPONDS {
+        if self.rounds < SHOWN_ROUNDS {
+            return;
+        }
+        if share < RESPONDS {
             self.unresponsive(event);
         } else if share < ALL_OURS && self.delay.is_steady() && self.is_held() {
             self.enter(event, Phase::Compete);
@@ -361,10 +363,13 @@ impl Compensated {
         }
         self.congested = dropped || (self.congested && !round_over);
         let marked = self.marks.on_ack(event, self.packet);
-        match self.phase {
-            Phase::Startup if dropped || marked => self.enter(event, Phase::Drain),
-            Phase::Up if dropped || marked => self.enter(event, Phase::Down),
-            _ => {}
+        let next = match self.phase {
+            Phase::Startup => Phase::Drain,
+            Phase::Up => Phase::Down,
+            _ => return,
+        };
+        if dropped || marked {
+            self.enter(event, next);
         }
     }
 }

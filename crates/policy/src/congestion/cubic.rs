@@ -42,33 +42,19 @@ pub struct Cubic {
     last_ack: Time,
     last_cut: LastCut,
     collapse: u32,
-    /// What a cut leaves, β.
-    kept: f64,
 }
 
 /// Makes it from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     let collapse = options.integer("collapse", 1..=10)? as u32;
-    Ok(Box::new(Cubic {
-        packet: options.packet_size().clamp(1, MAX_CWND / 1024),
-        cwnd: initial as f64,
-        ssthresh: f64::INFINITY,
-        w_max: 0.0,
-        prior: 0.0,
-        w_est: 0.0,
-        k: 0.0,
-        epoch: None,
-        last_ack: Time::ZERO,
-        last_cut: LastCut::default(),
-        collapse,
-        kept: BETA,
-    }))
+    let fresh = Cubic::at(0, options.packet_size());
+    Ok(Box::new(Cubic { cwnd: initial as f64, ssthresh: f64::INFINITY, collapse, ..fresh }))
 }
 
 impl Cubic {
-    /// One that has `bytes` and leaves slow start behind, and keeps the share `kept` on a loss.
-    pub(super) fn at(bytes: u64, packet: u64, kept: f64) -> Self {
+    /// One that has `bytes` and leaves slow start behind.
+    pub(super) fn at(bytes: u64, packet: u64) -> Self {
         let packet = packet.clamp(1, MAX_CWND / 1024);
         let cwnd = (bytes.min(MAX_CWND) as f64 / packet as f64).max(2.0);
         Cubic {
@@ -83,7 +69,6 @@ impl Cubic {
             last_ack: Time::ZERO,
             last_cut: LastCut::default(),
             collapse: 1,
-            kept,
         }
     }
 
@@ -95,9 +80,9 @@ impl Cubic {
     /// Multiplicative decrease with fast convergence (RFC 9438 §4.6, §4.7).
     fn cut(&mut self, now: Time) {
         self.w_max =
-            if self.cwnd < self.w_max { self.cwnd * (1.0 + self.kept) / 2.0 } else { self.cwnd };
+            if self.cwnd < self.w_max { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd };
         self.prior = self.cwnd;
-        self.cwnd = (self.cwnd * self.kept).max(2.0);
+        self.cwnd = (self.cwnd * BETA).max(2.0);
         self.ssthresh = self.cwnd;
         self.epoch = None;
         self.last_cut = LastCut::at(now);
@@ -121,7 +106,7 @@ impl Cubic {
         let x = t - self.k;
         let cubic = SCALE * x * x * x + self.w_max;
         let target = cubic.clamp(self.cwnd, 1.5 * self.cwnd);
-        let fair = 3.0 * (1.0 - self.kept) / (1.0 + self.kept);
+        let fair = 3.0 * (1.0 - BETA) / (1.0 + BETA);
         let alpha = if self.w_est >= self.prior { 1.0 } else { fair };
         self.w_est += alpha * acked / self.cwnd;
         self.cwnd += (target - self.cwnd) * (acked / self.cwnd).min(1.0);
@@ -163,7 +148,7 @@ impl CongestionController for Cubic {
         }
         if event.consecutive == self.collapse {
             let flight = event.bytes_in_flight.min(MAX_CWND) as f64 / self.packet as f64;
-            self.ssthresh = (flight * self.kept).max(2.0);
+            self.ssthresh = (flight * BETA).max(2.0);
             self.prior = self.cwnd;
         }
         // The plateau is forgotten: the next epoch starts at its own window with K = 0 (§4.8).

@@ -9,9 +9,9 @@ use crate::rate::draws::Draws;
 /// waits is released at one instant.
 ///
 /// So does a WiFi station, which sends an aggregate whenever it gets the medium, and a link on whose way back
-/// acknowledgements are gathered. The n-th release comes at n·P + W·uₙ with uₙ uniform in [0, 1), where P is the
-/// mean of `least` and `most` and W half their difference: gaps lie between the two, with a triangular density
-/// around P, whatever traffic there is.
+/// acknowledgements are gathered. The n-th release comes at n·P + W·uₙ with uₙ uniform in [0, 1), where
+/// P = (`least` + `most`) / 2 and W = (`most` − `least`) / 2. So gaps lie between `least` and `most`, with a
+/// triangular density around P, whatever traffic there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clumps {
     /// The shortest time between two releases; at most `most`.

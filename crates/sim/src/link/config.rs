@@ -26,7 +26,7 @@ pub struct LinkConfig {
     /// Delays that replace it, from times that rise strictly and lie after the epoch: changes of route. A
     /// packet has the delay of the instant at which its last bit is sent.
     pub delay_changes: Vec<(Time, Duration)>,
-    /// How the delay moves around those, for all packets alike.
+    /// How the propagation delay varies with time; packets sent at the same instant have the same.
     pub delay_course: DelayCourse,
     /// How the delay varies from packet to packet.
     pub jitter: Jitter,

@@ -20,8 +20,8 @@ impl Serialiser {
         UNITS_PER_BYTE.is_multiple_of(rate).then_some(UNITS_PER_BYTE / rate)
     }
 
-    /// The nanoseconds that a packet of `size` bytes takes at `rate`, which is not zero; `fresh` at the start of a
-    /// busy period.
+    /// The nanoseconds that a packet of `size` bytes takes at `rate`; a rate of zero counts as 1 b/s. `fresh` says that the packet
+    /// begins a busy period.
     #[inline]
     pub(crate) fn nanos(&mut self, size: u32, rate: Bitrate, fresh: bool) -> u64 {
         let rate = rate.as_bps().max(1);

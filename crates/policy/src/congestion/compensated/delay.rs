@@ -66,8 +66,8 @@ impl Delay {
         self.measure(event, forward);
     }
 
-    /// Takes the delays of the packets that leave in the next one and a half round trips as the floor,
-    /// besides those that a measurement under way has seen.
+    /// Takes the delays of the packets that leave in the next one and a half round trips as the floor. A
+    /// measurement under way goes on until then.
     pub(super) fn measure_floor(&mut self, event: &AckEvent) {
         let (since, until) = (event.now, event.now + event.rtt.smoothed.mul_f64(1.5));
         let new = Measurement { since, until, packets: 0.0, sum: 0.0, high: 0.0 };

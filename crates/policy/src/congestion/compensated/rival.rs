@@ -16,8 +16,9 @@ const TOP: f64 = 0.7;
 const BOTTOM: f64 = 0.3;
 /// Packets that the estimate of random loss remembers.
 const MEMORY: f64 = 1024.0;
-/// What a loss leaves of the window: as much as of CUBIC's (RFC 9438 §4.6).
-const KEPT: f64 = 0.7;
+/// Share of the window that must be in flight for it to be what limits us: pacing and acknowledgements that
+/// come in clumps leave up to an eighth of it unused.
+const FULL: (u64, u64) = (7, 8);
 
 /// Packets whose fate is known.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,9 +48,21 @@ pub(super) struct Rival {
     top: Tally,
     /// Most bytes in flight lately.
     peak: u64,
-    cwnd: Option<Cubic>,
-    /// Whether a loss has set the window.
+    window: Option<Window>,
+}
+
+/// The bound on bytes in flight.
+#[derive(Clone, Debug)]
+struct Window {
+    cubic: Cubic,
+    /// Whether a loss has set it, or only that somebody else's queue was seen.
     by_loss: bool,
+}
+
+impl Window {
+    fn new(bytes: u64, packet: u64) -> Self {
+        Window { cubic: Cubic::at(bytes, packet), by_loss: false }
+    }
 }
 
 impl Rival {
@@ -129,42 +142,40 @@ impl Rival {
         self.clear.lost / (self.clear.total() + 8.0)
     }
 
-    /// Lets the window grow as far as it is what limits us.
+    /// Lets the window grow while it is what limits us.
     fn grow(&mut self, event: &AckEvent) {
-        let Some(cubic) = &mut self.cwnd else { return };
-        let full = event.prior_in_flight * 8 / 7 > cubic.cwnd();
-        let quiet = AckEvent { lost_packets: 0, ce_packets: 0, app_limited: !full, ..*event };
+        let Some(Window { cubic, .. }) = &mut self.window else { return };
+        let limits = event.prior_in_flight * FULL.1 / FULL.0 > cubic.cwnd();
+        let quiet = AckEvent { lost_packets: 0, ce_packets: 0, app_limited: !limits, ..*event };
         cubic.on_ack(&quiet, &[]);
     }
 
     /// A full queue dropped packets: the window shrinks, or begins with most of what was in flight.
     pub(super) fn cut(&mut self, event: &AckEvent, packet: u64) {
         let peak = self.peak;
-        let cubic = self.cwnd.get_or_insert_with(|| Cubic::at(peak, packet, KEPT));
+        let window = self.window.get_or_insert_with(|| Window::new(peak, packet));
         let lost = AckEvent { ce_packets: 0, ..*event };
-        cubic.on_ack(&lost, &[]);
-        self.by_loss = true;
+        window.cubic.on_ack(&lost, &[]);
+        window.by_loss = true;
     }
 
     /// Begins to compete with `bytes`, unless losses have set a window.
     pub(super) fn start(&mut self, bytes: u64, packet: u64) {
-        self.cwnd.get_or_insert_with(|| Cubic::at(bytes, packet, KEPT));
+        self.window.get_or_insert_with(|| Window::new(bytes, packet));
     }
 
     /// Nobody competes: a window that no loss has set says nothing.
     pub(super) fn stop(&mut self) {
-        self.cwnd = self.cwnd.take().filter(|_| self.by_loss);
-        self.by_loss = self.cwnd.is_some();
+        self.window = self.window.take().filter(|window| window.by_loss);
     }
 
     /// The bound, bytes.
     pub(super) fn bytes(&self) -> Option<u64> {
-        self.cwnd.as_ref().map(|cubic| cubic.cwnd())
+        self.window.as_ref().map(|window| window.cubic.cwnd())
     }
 
     /// Forgets the bound when it has outgrown `cwnd`: losses are not what limits the path any more.
     pub(super) fn release_above(&mut self, cwnd: u64) {
-        self.cwnd = self.cwnd.take().filter(|cubic| cubic.cwnd() <= cwnd);
-        self.by_loss &= self.cwnd.is_some();
+        self.window = self.window.take().filter(|window| window.cubic.cwnd() <= cwnd);
     }
 }
