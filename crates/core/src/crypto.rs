@@ -45,10 +45,32 @@ pub enum MacPurpose<'a> {
     Cookie(&'a [u8; 32]),
 }
 
+/// Where everything comes from that a stranger must not guess: challenges, connection ids, the seeds of hash
+/// tables, the secrets of cookies. A generator whose state can be computed from what it gave will not do.
+pub trait Randomness: fmt::Debug + Send {
+    /// Fills `out` with random bytes.
+    fn fill(&mut self, out: &mut [u8]);
+
+    /// 64 random bits.
+    fn next_u64(&mut self) -> u64 {
+        let mut bytes = [0; 8];
+        self.fill(&mut bytes);
+        u64::from_le_bytes(bytes)
+    }
+
+    /// Uniform in `0..bound`, but for a bias below `bound` ÷ 2^64; 0 if `bound` is 0.
+    fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
+    }
+}
+
 /// An endpoint's identity and its handshakes (Noise_IK: the initiator knows the responder's key).
 pub trait Crypto: fmt::Debug + Send {
     /// This endpoint's static public key.
     fn public_key(&self) -> PublicKey;
+
+    /// A source of random bytes for one user: an endpoint, or one of its connections. The core has no other.
+    fn randomness(&mut self) -> Box<dyn Randomness>;
 
     /// Writes the first Noise message, carrying `payload`, after what `message` holds.
     fn initiate(

@@ -7,7 +7,7 @@ mod router;
 use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_policy::PolicyError;
-use anabranch_types::{Rng, Time};
+use anabranch_types::Time;
 use core::fmt;
 
 pub use self::router::{Router, RouterEvent};
@@ -151,10 +151,10 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint without connections.
-    pub fn new(config: EndpointConfig, crypto: Box<dyn Crypto>, rng: Rng, now: Time) -> Self {
+    /// An endpoint without connections. All its random numbers come from `crypto`.
+    pub fn new(config: EndpointConfig, crypto: Box<dyn Crypto>, now: Time) -> Self {
         Endpoint {
-            router: Router::new(config, crypto, rng, now),
+            router: Router::new(config, crypto, now),
             connections: BTreeMap::new(),
             events: VecDeque::new(),
             last_served: 0,

@@ -26,7 +26,7 @@ mod network;
 mod pair;
 mod rogue;
 
-use anabranch_types::{Rng, Time};
+use anabranch_types::Time;
 
 pub use network::{Flying, Network, Sent, address};
 pub use pair::{End, Pair, Tally};
@@ -42,7 +42,7 @@ const MOST_AT_ONCE: usize = 20_000;
 /// An endpoint with the key and the random numbers of this seed.
 pub fn endpoint(seed: u8, config: EndpointConfig) -> Endpoint {
     let crypto = Box::new(NullCrypto::new([seed; 32]));
-    Endpoint::new(config, crypto, Rng::new(seed.into()), Time::ZERO)
+    Endpoint::new(config, crypto, Time::ZERO)
 }
 
 /// What `encode` writes.

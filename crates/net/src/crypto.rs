@@ -9,6 +9,7 @@ pub mod fuzzing;
 pub mod keys;
 mod noise;
 mod packet;
+mod random;
 mod schedule;
 #[cfg(test)]
 mod tests;
@@ -16,12 +17,14 @@ mod tests;
 pub use keys::{KeyError, SecretKey};
 
 use anabranch_core::crypto::{
-    Accepted, Crypto, CryptoError, InitiatorState, MacPurpose, PublicKey, Session,
+    Accepted, Crypto, CryptoError, InitiatorState, MacPurpose, PublicKey, Randomness, Session,
 };
 use cookie::CookieBox;
+use random::SystemRandomness;
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use schedule::{Secret, labelled};
+use zeroize::Zeroizing;
 
 /// An endpoint's identity, doing its handshakes with Noise_IK and its packets with AES-256-GCM.
 pub struct NoiseCrypto {
@@ -29,18 +32,23 @@ pub struct NoiseCrypto {
     public: PublicKey,
     own_mac1: hmac::Key,
     cookies: CookieBox,
-    /// Makes cookies unpredictable even to one who predicts the core's random numbers.
-    cookie_salt: [u8; 32],
+    /// From which sources of random bytes derive theirs if the system should ever refuse, and how many there are.
+    fallback: (hmac::Key, u64),
 }
 
 impl NoiseCrypto {
     /// The identity of `secret`. Fails only if the system has no randomness to give.
     pub fn new(secret: SecretKey) -> Result<Self, CryptoError> {
         let public = secret.public_key();
-        let mut cookie_salt = [0; 32];
-        SystemRandom::new().fill(&mut cookie_salt).map_err(|_| CryptoError)?;
-        let own_mac1 = mac_key(b"mac1", &public.0);
-        Ok(NoiseCrypto { own_mac1, cookies: CookieBox::new(&public), secret, public, cookie_salt })
+        let mut first = Zeroizing::new([0; 32]);
+        SystemRandom::new().fill(first.as_mut_slice()).map_err(|_| CryptoError)?;
+        Ok(NoiseCrypto {
+            own_mac1: mac_key(b"mac1", &public.0),
+            cookies: CookieBox::new(&public),
+            fallback: (mac_key(b"random", first.as_slice()), 0),
+            secret,
+            public,
+        })
     }
 }
 
@@ -53,6 +61,12 @@ impl core::fmt::Debug for NoiseCrypto {
 impl Crypto for NoiseCrypto {
     fn public_key(&self) -> PublicKey {
         self.public
+    }
+
+    fn randomness(&mut self) -> Box<dyn Randomness> {
+        let (key, made) = &mut self.fallback;
+        *made += 1;
+        Box::new(SystemRandomness::new(key, *made))
     }
 
     fn initiate(
@@ -73,12 +87,7 @@ impl Crypto for NoiseCrypto {
             MacPurpose::Mac1(key) if *key == self.public => tag(&self.own_mac1, data),
             MacPurpose::Mac1(key) => tag(&mac_key(b"mac1", &key.0), data),
             MacPurpose::Mac2(cookie) => tag(&mac_key(b"mac2", cookie), data),
-            MacPurpose::Cookie(secret) => {
-                let mut material = [0; 64];
-                material[..32].copy_from_slice(&self.cookie_salt);
-                material[32..].copy_from_slice(secret);
-                tag(&mac_key(b"cookie", &material), data)
-            }
+            MacPurpose::Cookie(secret) => tag(&mac_key(b"cookie", secret), data),
         }
     }
 

@@ -12,8 +12,6 @@ use anabranch_core::endpoint::{ConnectConfig, EndpointConfig, Router};
 use anabranch_core::handshake::{Permitted, ResponderConfig, Schedule};
 use anabranch_core::path::PathAddress;
 use anabranch_core::profiles::Profile;
-use anabranch_types::Rng;
-use ring::rand::{SecureRandom, SystemRandom};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -87,14 +85,11 @@ impl Endpoint {
         sockets: impl IntoIterator<Item = impl Into<SocketSpec>>,
     ) -> io::Result<Self> {
         let no_random = |_| io::Error::other("the system gives no random numbers");
-        let mut seed = [0; 8];
-        SystemRandom::new().fill(&mut seed).map_err(|_| no_random(()))?;
-        let rng = Rng::new(u64::from_ne_bytes(seed));
         let clock = Clock::start();
         let (secret, config) = config.core();
         let largest = usize::from(config.transport.largest_datagram());
         let crypto = NoiseCrypto::new(secret).map_err(|_| no_random(()))?;
-        let router = Router::new(config, Box::new(crypto), rng, clock.now());
+        let router = Router::new(config, Box::new(crypto), clock.now());
         let shared = Arc::new(Shared::new(router, clock));
         let endpoint = Endpoint(Arc::new(EndpointRef { shared: Arc::clone(&shared) }));
         for spec in sockets {

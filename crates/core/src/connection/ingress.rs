@@ -142,10 +142,10 @@ impl Connection {
     /// Asks the peer to prove that it receives at the path's address.
     pub(super) fn challenge(&mut self, now: Time, slot: PathIndex) {
         let again = now + self.base_timeout(slot).base.min(LONGEST_CHALLENGE_WAIT);
-        let rng = &mut self.rng;
+        let random = &mut self.random;
         let data = self.paths[slot].validation.challenge(again, || {
             let mut data = [0; 8];
-            rng.fill(&mut data);
+            random.fill(&mut data);
             data
         });
         let question = ControlFrame::PathChallenge { data };

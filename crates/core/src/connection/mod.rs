@@ -37,7 +37,7 @@ use anabranch_types::{PathId, Rng, Time};
 use crate::coding::receive::ReceiveBlocks;
 use crate::coding::send::SendBlocks;
 use crate::config::TransportConfig;
-use crate::crypto::PublicKey;
+use crate::crypto::{PublicKey, Randomness};
 use crate::observe::{Observation, Observer};
 use crate::path::PathAddress;
 use crate::profiles::Profile;
@@ -99,6 +99,9 @@ pub struct Connection {
     started: Time,
     last_received: Time,
     was_drained: bool,
+    /// For what nobody may guess.
+    random: Box<dyn Randomness>,
+    /// For choices that anyone may foresee.
     rng: Rng,
     observer: Option<Box<dyn Observer>>,
     scratch: Scratch,

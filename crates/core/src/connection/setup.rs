@@ -17,7 +17,7 @@ use crate::coding::code;
 use crate::coding::receive::ReceiveBlocks;
 use crate::coding::send::SendBlocks;
 use crate::config::TransportConfig;
-use crate::crypto::{PublicKey, Session};
+use crate::crypto::{PublicKey, Randomness, Session};
 use crate::profiles::Profile;
 use crate::stream::Streams;
 use crate::wire::{ConnectionId, Role, TransportParameters};
@@ -33,7 +33,7 @@ pub(crate) struct Setup {
     pub config: TransportConfig,
     pub profile: Profile,
     pub peer_parameters: TransportParameters,
-    pub rng: Rng,
+    pub random: Box<dyn Randomness>,
     pub now: Time,
 }
 
@@ -103,7 +103,7 @@ fn streams(role: Role, config: &TransportConfig, peer: &TransportParameters) -> 
 impl Connection {
     pub(crate) fn new(setup: Setup) -> Result<Connection, PolicyError> {
         let Setup { role, peer, local_id, remote_id, .. } = setup;
-        let Setup { config, profile, peer_parameters, now, .. } = setup;
+        let Setup { config, profile, peer_parameters, now, mut random, .. } = setup;
         let asked_for = peer_parameters.ack_profile.as_deref().and_then(Profile::named);
         let policies = Policies::build(&profile, asked_for.as_ref().unwrap_or(&profile))?;
         let (send, receive) = coding(&config, &profile, &peer_parameters)?;
@@ -128,7 +128,8 @@ impl Connection {
             started: now,
             last_received: now,
             was_drained: true,
-            rng: setup.rng,
+            rng: Rng::new(random.next_u64()),
+            random,
             observer: None,
             scratch: Scratch::default(),
             dropped: statistics::Dropped::default(),

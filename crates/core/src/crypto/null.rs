@@ -3,9 +3,9 @@
 
 use super::{
     Accepted, Crypto, CryptoError, InitiatorState, MASK_LEN, MacPurpose, Opener, PublicKey,
-    ResponderState, Sealer, Session, TAG_LEN,
+    Randomness, ResponderState, Sealer, Session, TAG_LEN,
 };
-use anabranch_types::PathId;
+use anabranch_types::{PathId, Rng};
 
 const EPHEMERAL_LEN: usize = 32;
 const SEALED_KEY_LEN: usize = 48;
@@ -16,12 +16,19 @@ pub struct NullCrypto {
     key: PublicKey,
     handshakes: u64,
     key_limit: u64,
+    rng: Rng,
 }
 
 impl NullCrypto {
-    /// The identity called `key`.
+    /// The identity called `key`, which begins the seed of its random numbers.
     pub fn new(key: [u8; 32]) -> Self {
-        NullCrypto { key: PublicKey(key), handshakes: 0, key_limit: u64::MAX }
+        let seed = u64::from(key[0]);
+        NullCrypto { key: PublicKey(key), handshakes: 0, key_limit: u64::MAX, rng: Rng::new(seed) }
+    }
+
+    /// This identity with other random numbers.
+    pub fn with_random_numbers(self, rng: Rng) -> Self {
+        NullCrypto { rng, ..self }
     }
 
     /// This identity with keys that seal only so many packets, so that key updates happen.
@@ -64,6 +71,10 @@ fn tag(seed: u64, data: &[u8]) -> [u8; TAG_LEN] {
 impl Crypto for NullCrypto {
     fn public_key(&self) -> PublicKey {
         self.key
+    }
+
+    fn randomness(&mut self) -> Box<dyn Randomness> {
+        Box::new(Reproducible(Rng::new(self.rng.next_u64())))
     }
 
     fn initiate(
@@ -129,6 +140,16 @@ impl Crypto for NullCrypto {
         } else {
             Err(CryptoError)
         }
+    }
+}
+
+/// Random numbers that a seed repeats, and that anyone can predict who has seen some of them.
+#[derive(Debug)]
+pub struct Reproducible(pub Rng);
+
+impl Randomness for Reproducible {
+    fn fill(&mut self, out: &mut [u8]) {
+        self.0.fill(out);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Initiations, and whether they become connections.
 
-use anabranch_types::{Rng, Time};
+use anabranch_types::Time;
 
 use super::admission::Room;
 use super::{Handle, MAX_REFUSED, Router, RouterEvent};
@@ -61,7 +61,7 @@ impl Router {
             config: self.config.transport.clone(),
             profile: self.config.profile.clone(),
             peer_parameters: parameters,
-            rng: Rng::new(self.rng.next_u64()),
+            random: self.crypto.randomness(),
             now,
         };
         if let Ok(connection) = Connection::new(setup) {

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 
-use anabranch_types::{PathId, Rng, Time};
+use anabranch_types::{PathId, Time};
 
 use super::admission::HalfOpen;
 use super::{ConnectConfig, ConnectError, EndpointConfig, Handle};
 use crate::connection::{Connection, Earliest, Setup, TimeoutReason, Transmit};
-use crate::crypto::{Crypto, PublicKey};
+use crate::crypto::{Crypto, PublicKey, Randomness};
 use crate::handshake::message::{CookieReply, Response};
 use crate::handshake::{DropReason, Established, Initiator, Opening, Permitted, Responder};
 use crate::path::received::Ecn;
@@ -43,7 +43,7 @@ struct Attempt {
 pub struct Router {
     pub(super) config: EndpointConfig,
     pub(super) crypto: Box<dyn Crypto>,
-    pub(super) rng: Rng,
+    random: Box<dyn Randomness>,
     pub(super) responder: Responder,
     attempts: BTreeMap<u32, Attempt>,
     /// Who asked for each connection, and with whom it is.
@@ -56,16 +56,16 @@ pub struct Router {
 }
 
 impl Router {
-    /// A router without connections.
-    pub fn new(config: EndpointConfig, crypto: Box<dyn Crypto>, mut rng: Rng, now: Time) -> Self {
-        let cookie_rng = Rng::new(rng.next_u64());
+    /// A router without connections. All its random numbers come from `crypto`.
+    pub fn new(config: EndpointConfig, mut crypto: Box<dyn Crypto>, now: Time) -> Self {
+        let of_responder = crypto.randomness();
         let (rate, burst) = (config.responder.rate, config.responder.burst);
         Router {
             half_open: HalfOpen::new(config.max_half_open, rate, burst),
-            responder: Responder::new(config.responder.clone(), now, cookie_rng),
+            responder: Responder::new(config.responder.clone(), now, of_responder),
             config,
+            random: crypto.randomness(),
             crypto,
-            rng,
             attempts: BTreeMap::new(),
             connections: BTreeMap::new(),
             replies: Vec::new(),
@@ -98,9 +98,8 @@ impl Router {
         let timestamp = self.timestamp(now);
         let opening =
             Opening { peer: config.peer, local_id: id, timestamp, parameters: &parameters };
-        let rng = Rng::new(self.rng.next_u64());
         let mut initiator =
-            Initiator::new(self.crypto.as_mut(), opening, self.config.schedule, now, rng)
+            Initiator::new(self.crypto.as_mut(), opening, self.config.schedule, now)
                 .map_err(|_| ConnectError::Crypto)?;
         for index in 0..config.paths.len() {
             initiator.add_path(PathId(index as u32), now);
@@ -125,7 +124,7 @@ impl Router {
             return None;
         }
         loop {
-            let id = self.rng.next_u32();
+            let id = self.random.next_u64() as u32;
             if !self.connections.contains_key(&id) && !self.attempts.contains_key(&id) {
                 return Some(id);
             }
@@ -193,7 +192,7 @@ impl Router {
             config: self.config.transport.clone(),
             profile: attempt.config.profile,
             peer_parameters,
-            rng: Rng::new(self.rng.next_u64()),
+            random: self.crypto.randomness(),
             now,
         };
         let mut connection = Connection::new(setup).ok()?;

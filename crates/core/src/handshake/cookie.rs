@@ -2,8 +2,8 @@
 
 use super::message::{CookieReply, Initiation, MAC_LEN};
 use super::same_mac;
-use crate::crypto::{Crypto, MacPurpose};
-use anabranch_types::{Rng, Time};
+use crate::crypto::{Crypto, MacPurpose, Randomness};
+use anabranch_types::Time;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
@@ -16,14 +16,14 @@ pub(super) struct CookieSecrets {
     previous: Option<[u8; 32]>,
     made: Time,
     replies: u64,
-    rng: Rng,
+    random: Box<dyn Randomness>,
 }
 
 impl CookieSecrets {
-    pub(super) fn new(mut rng: Rng, now: Time) -> Self {
+    pub(super) fn new(mut random: Box<dyn Randomness>, now: Time) -> Self {
         let mut current = [0; 32];
-        rng.fill(&mut current);
-        CookieSecrets { current, previous: None, made: now, replies: 0, rng }
+        random.fill(&mut current);
+        CookieSecrets { current, previous: None, made: now, replies: 0, random }
     }
 
     /// Whether the message's second MAC proves its source address.
@@ -62,8 +62,7 @@ impl CookieSecrets {
         CookieReply { receiver: message.sender, nonce, sealed }
     }
 
-    /// A nonce that never repeats. Computed from the secret instead of drawn, since drawing would
-    /// publish the state of the generator that the next secret comes from.
+    /// A nonce that never repeats. Computed from the secret, which costs less than to draw it.
     fn nonce(&mut self, crypto: &dyn Crypto, message: &Initiation<'_>) -> [u8; 24] {
         self.replies += 1;
         let mut input = [0; 8 + MAC_LEN];
@@ -81,7 +80,7 @@ impl CookieSecrets {
             return;
         }
         self.previous = (age < LIFETIME * 2).then_some(self.current);
-        self.rng.fill(&mut self.current);
+        self.random.fill(&mut self.current);
         self.made = now;
     }
 }

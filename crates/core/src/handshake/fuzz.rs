@@ -2,7 +2,7 @@ use super::message::{CookieReply, Initiation, MAC_LEN, Response, append_mac1};
 use super::{
     Arrival, Initiator, Opening, Outcome, Permitted, Responder, ResponderConfig, Schedule,
 };
-use crate::crypto::null::NullCrypto;
+use crate::crypto::null::{NullCrypto, Reproducible};
 use crate::crypto::{Crypto, PublicKey};
 use crate::wire::TransportParameters;
 use crate::wire::fuzzing::with_mutants;
@@ -16,11 +16,11 @@ pub fn fuzz_message(data: &[u8]) {
     let mut server = NullCrypto::new([1; 32]);
     let mut client = NullCrypto::new([2; 32]);
     let config = ResponderConfig { permitted: Permitted::Anyone, ..ResponderConfig::default() };
-    let mut responder = Responder::new(config, Time::ZERO, Rng::new(1));
+    let mut responder = Responder::new(config, Time::ZERO, Box::new(Reproducible(Rng::new(1))));
     let opening =
         Opening { peer: server.public_key(), local_id: 7, timestamp: 1, parameters: b"fuzz" };
     let Ok(mut initiator) =
-        Initiator::new(&mut client, opening, Schedule::default(), Time::ZERO, Rng::new(2))
+        Initiator::new(&mut client, opening, Schedule::default(), Time::ZERO)
     else {
         return;
     };

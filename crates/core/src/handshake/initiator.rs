@@ -65,6 +65,7 @@ pub struct Initiator {
     paths: BTreeMap<PathId, PathState>,
     schedule: Schedule,
     deadline: Time,
+    /// Spreads repetitions in time, which anyone may know.
     rng: Rng,
 }
 
@@ -85,7 +86,6 @@ impl Initiator {
         opening: Opening<'_>,
         schedule: Schedule,
         now: Time,
-        rng: Rng,
     ) -> Result<Self, HandshakeError> {
         let mut payload = Vec::with_capacity(TIMESTAMP_LEN + opening.parameters.len());
         payload.extend_from_slice(&opening.timestamp.to_be_bytes());
@@ -106,7 +106,7 @@ impl Initiator {
             paths: BTreeMap::new(),
             schedule,
             deadline: now + schedule.give_up,
-            rng,
+            rng: Rng::new(crypto.randomness().next_u64()),
         })
     }
 

@@ -1,6 +1,7 @@
 //! How often each source may do something, in memory that no crowd can make grow.
 
-use anabranch_types::{Rng, Time};
+use crate::crypto::Randomness;
+use anabranch_types::Time;
 use core::net::{IpAddr, SocketAddr};
 use core::time::Duration;
 
@@ -43,10 +44,10 @@ struct Row {
 
 impl RateLimit {
     /// Each source may do `burst` at once and `rate` a second in the long run, both at least 1.
-    pub(super) fn new(rate: u64, burst: u64, rng: &mut Rng) -> Self {
+    pub(super) fn new(rate: u64, burst: u64, random: &mut dyn Randomness) -> Self {
         let interval = Duration::from_nanos(1_000_000_000 / rate.max(1));
         let burst = u32::try_from(burst.max(1)).unwrap_or(u32::MAX);
-        let mut row = || Row { seed: rng.next_u64(), rested: vec![Time::ZERO; CELLS].into() };
+        let mut row = || Row { seed: random.next_u64(), rested: vec![Time::ZERO; CELLS].into() };
         RateLimit { rows: [row(), row()], interval, tolerance: interval.saturating_mul(burst - 1) }
     }
 
@@ -82,6 +83,12 @@ fn spread(mut value: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crypto::null::Reproducible;
+    use anabranch_types::Rng;
+
+    fn limit(seed: u64) -> RateLimit {
+        RateLimit::new(20, 5, &mut Reproducible(Rng::new(seed)))
+    }
 
     fn source(n: u32) -> Source {
         Source::of(SocketAddr::from((n.to_be_bytes(), 1)))
@@ -89,7 +96,7 @@ mod tests {
 
     #[test]
     fn each_source_has_its_burst_and_its_rate() {
-        let mut limit = RateLimit::new(20, 5, &mut Rng::new(1));
+        let mut limit = limit(1);
         for n in 0..10 {
             assert_eq!((0..100).filter(|_| limit.take(Time::ZERO, source(n))).count(), 5);
         }
@@ -100,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_noisy_source_is_refused_alone() {
-        let mut limit = RateLimit::new(20, 5, &mut Rng::new(2));
+        let mut limit = limit(2);
         for n in 1..10_000 {
             let now = Time::from_secs(u64::from(n));
             while limit.take(now, source(0)) {}
@@ -110,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_crowd_is_held_to_what_the_cells_allow() {
-        let mut limit = RateLimit::new(20, 5, &mut Rng::new(3));
+        let mut limit = limit(3);
         let taken = (0..100_000).filter(|n| limit.take(Time::ZERO, source(*n))).count();
         assert!(taken <= 2 * CELLS * 5, "{taken}");
     }

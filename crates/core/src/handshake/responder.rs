@@ -7,8 +7,8 @@ use super::replay::Replays;
 use super::response_cache::{Answer, ResponseCache};
 use super::same_mac;
 use super::token_bucket::TokenBucket;
-use crate::crypto::{Crypto, MacPurpose, PublicKey, ResponderState, Session};
-use anabranch_types::{Rng, Time};
+use crate::crypto::{Crypto, MacPurpose, PublicKey, Randomness, ResponderState, Session};
+use anabranch_types::Time;
 use core::net::SocketAddr;
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -204,9 +204,9 @@ pub struct Responder {
 }
 
 impl Responder {
-    /// Empty tables. `rng` makes the secrets of cookies and tables and must serve no other purpose.
-    pub fn new(config: ResponderConfig, now: Time, mut rng: Rng) -> Self {
-        let mut limit = |rate, burst| RateLimit::new(rate, burst, &mut rng);
+    /// Empty tables. `random` makes the secrets of cookies and tables.
+    pub fn new(config: ResponderConfig, now: Time, mut random: Box<dyn Randomness>) -> Self {
+        let mut limit = |rate, burst| RateLimit::new(rate, burst, random.as_mut());
         Responder {
             source_unproven: limit(config.source_rate, config.source_burst),
             source_proven: limit(config.source_rate, config.source_burst),
@@ -216,7 +216,7 @@ impl Responder {
             permitted: config.permitted,
             bucket: TokenBucket::new(config.rate, config.burst, now),
             burst: config.burst,
-            cookies: CookieSecrets::new(rng, now),
+            cookies: CookieSecrets::new(random, now),
             responses: ResponseCache::new(config.copies, config.copy_lifetime),
             replays: Replays::new(config.peers),
         }

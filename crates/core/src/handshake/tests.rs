@@ -2,7 +2,7 @@ mod rates;
 
 use super::message::{CookieReply, EPHEMERAL_LEN, Initiation, MAC_LEN, MAX_LEN, Response};
 use super::*;
-use crate::crypto::null::NullCrypto;
+use crate::crypto::null::{NullCrypto, Reproducible};
 use crate::crypto::{PublicKey, Session, TAG_LEN};
 use anabranch_types::{PathId, Rng, Time};
 use core::net::SocketAddr;
@@ -43,7 +43,7 @@ fn attempt(
 ) -> Result<Initiator, HandshakeError> {
     let opening =
         Opening { peer: PublicKey([9; 32]), local_id: 0xc11e_4701, timestamp, parameters };
-    let mut attempt = Initiator::new(crypto, opening, Schedule::default(), now, Rng::new(5))?;
+    let mut attempt = Initiator::new(crypto, opening, Schedule::default(), now)?;
     attempt.add_path(WIFI, now);
     attempt.add_path(LTE, now);
     Ok(attempt)
@@ -57,7 +57,7 @@ struct Server {
 
 impl Server {
     fn new(config: ResponderConfig) -> Self {
-        let responder = Responder::new(config, Time::ZERO, Rng::new(6));
+        let responder = Responder::new(config, Time::ZERO, Box::new(Reproducible(Rng::new(6))));
         Server { crypto: NullCrypto::new([9; 32]), responder, accepted: Vec::new() }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 
-use anabranch_types::{PathId, Rng, Time};
+use anabranch_types::{PathId, Time};
 use core::time::Duration;
 
 use super::{MOST_AT_ONCE, endpoint, events, written};
@@ -63,8 +63,7 @@ impl Rogue {
             timestamp: 1 << 60,
             parameters: &parameters.encode(),
         };
-        let rng = Rng::new(1);
-        let mut initiator = Initiator::new(&mut ours, opening, Schedule::default(), now, rng)
+        let mut initiator = Initiator::new(&mut ours, opening, Schedule::default(), now)
             .expect("the message is short");
         initiator.add_path(PathId(0), now);
         let mut message = Vec::new();

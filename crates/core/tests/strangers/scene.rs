@@ -2,7 +2,7 @@
 
 use anabranch_core::crypto::null::NullCrypto;
 use anabranch_core::crypto::{
-    Accepted, Crypto, CryptoError, InitiatorState, MacPurpose, PublicKey,
+    Accepted, Crypto, CryptoError, InitiatorState, MacPurpose, PublicKey, Randomness,
 };
 use anabranch_core::endpoint::{Endpoint, EndpointConfig};
 use anabranch_core::handshake::{Initiator, Opening, Permitted, Schedule};
@@ -61,6 +61,10 @@ impl Crypto for Counting {
         self.crypto.public_key()
     }
 
+    fn randomness(&mut self) -> Box<dyn Randomness> {
+        self.crypto.randomness()
+    }
+
     fn initiate(
         &mut self,
         peer: &PublicKey,
@@ -113,9 +117,9 @@ impl Stranger {
             timestamp: 1 << 60,
             parameters: &parameters,
         };
-        let (schedule, rng) = (Schedule::default(), Rng::new(number));
+        let schedule = Schedule::default();
         let mut initiator =
-            Initiator::new(&mut crypto, opening, schedule, Time::ZERO, rng).unwrap();
+            Initiator::new(&mut crypto, opening, schedule, Time::ZERO).unwrap();
         initiator.add_path(PathId(0), Time::ZERO);
         Stranger { crypto, initiator }
     }
@@ -189,7 +193,7 @@ impl Scene {
         let counts: Arc<[AtomicU64; 2]> = Arc::default();
         let crypto = NullCrypto::new([2; 32]);
         let crypto = Box::new(Counting { crypto, counts: Arc::clone(&counts) });
-        let victim = Endpoint::new(config, crypto, Rng::new(2), Time::ZERO);
+        let victim = Endpoint::new(config, crypto, Time::ZERO);
         let client = endpoint(3, EndpointConfig::new(profile()));
         let mut pair = Pair::of([client, victim], &profile(), Streets::default());
         pair.now = Time::from_secs(1);

@@ -4,7 +4,7 @@ use anabranch_core::crypto::{Crypto, MacPurpose, PublicKey, Session, TAG_LEN};
 use anabranch_core::handshake::{
     Arrival, Initiator, Opening, Outcome, Permitted, Responder, ResponderConfig, Schedule,
 };
-use anabranch_types::{PathId, Rng, Time};
+use anabranch_types::{PathId, Time};
 use proptest::prelude::*;
 use std::net::SocketAddr;
 
@@ -295,7 +295,7 @@ fn initiation(remote: SocketAddr, bytes: &[u8], under_load: bool) -> Arrival<'_>
 fn the_core_connects_with_it() {
     let (mut client, mut server) = (identity(1), identity(2));
     let config = ResponderConfig { permitted: Permitted::Anyone, ..Default::default() };
-    let mut responder = Responder::new(config, Time::ZERO, Rng::new(1));
+    let mut responder = Responder::new(config, Time::ZERO, server.randomness());
     let opening = Opening {
         peer: server.public_key(),
         local_id: 77,
@@ -303,7 +303,7 @@ fn the_core_connects_with_it() {
         parameters: b"parameters",
     };
     let mut attempt =
-        Initiator::new(&mut client, opening, Schedule::default(), Time::ZERO, Rng::new(2)).unwrap();
+        Initiator::new(&mut client, opening, Schedule::default(), Time::ZERO).unwrap();
     attempt.add_path(PATH, Time::ZERO);
     let remote = SocketAddr::from(([127, 0, 0, 1], 4000));
     let mut first = Vec::new();

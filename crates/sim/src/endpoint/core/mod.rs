@@ -132,9 +132,9 @@ impl Host {
         }
         let random = Rng::substream(seed, &format!("agent.{name}.{key}"));
         let limit = config.key_limit.unwrap_or(u64::MAX);
-        let crypto = Box::new(NullCrypto::new([key; 32]).with_key_limit(limit));
+        let crypto = NullCrypto::new([key; 32]).with_key_limit(limit).with_random_numbers(random);
         Host {
-            endpoint: Endpoint::new(endpoint, crypto, random, Time::ZERO),
+            endpoint: Endpoint::new(endpoint, Box::new(crypto), Time::ZERO),
             ports: Vec::new(),
             versions: Vec::new(),
             other: SENDER_KEY + RECEIVER_KEY - key,
