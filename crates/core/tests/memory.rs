@@ -5,7 +5,7 @@ mod allocator;
 
 use allocator::{LIVE, MOST};
 use anabranch_core::config::TransportConfig;
-use anabranch_core::testing::{Rogue, written};
+use anabranch_core::testing::{Heard, Rogue, written};
 use anabranch_core::wire::{
     AckHeader, ControlFrame, RepairFrame, SourceFrame, StreamId, SymbolFrame,
 };
@@ -250,7 +250,7 @@ fn much_is_sent_and_a_part_of_it_acknowledged() {
             let received_at = abuser.rogue.now.as_micros() as u32;
             let header = AckHeader { path: PathId(0), received_at, ..AckHeader::default() };
             let mut numbers = Vec::new();
-            while let Some((_, number, _)) = abuser.rogue.take() {
+            while let Some(Heard { number, .. }) = abuser.rogue.take() {
                 numbers.push(number);
             }
             let ranges =

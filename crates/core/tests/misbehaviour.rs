@@ -2,7 +2,7 @@
 //! it sent is dropped; memory stays bounded.
 
 use anabranch_core::config::TransportConfig;
-use anabranch_core::testing::{Rogue, written};
+use anabranch_core::testing::{Heard, Rogue, written};
 use anabranch_core::wire::{
     AckHeader, CloseCode, ControlFrame, Frame, Frames, PathUse, RankEntry, RankFrame, RepairFrame,
     SourceFrame, StreamId, SymbolFrame,
@@ -65,7 +65,7 @@ fn closes(packets: &[Vec<u8>], code: CloseCode) {
     assert_eq!((reason.code, reason.by_peer), (code, false), "{reason:?}");
     rogue.listen();
     let mut told = false;
-    while let Some((_, _, frames)) = rogue.take() {
+    while let Some(Heard { frames, .. }) = rogue.take() {
         told |= Frames::new(&frames)
             .any(|frame| matches!(frame, Ok(Frame::Close(close)) if close.code == code));
     }
@@ -198,7 +198,7 @@ fn challenges_in_a_flood_are_answered_sparingly() {
     }
     rogue.listen();
     let mut answers = 0;
-    while let Some((_, _, frames)) = rogue.take() {
+    while let Some(Heard { frames, .. }) = rogue.take() {
         let responses = Frames::new(&frames)
             .filter(|frame| matches!(frame, Ok(Frame::Control(ControlFrame::PathResponse { .. }))));
         answers += responses.count();

@@ -41,9 +41,8 @@ fn endpoints_draw_from_the_system_only() {
         for line in code.lines().filter(|line| {
             ["Rng::new", "Rng::substream", "Reproducible"].iter().any(|word| line.contains(word))
         }) {
-            let known = PERMITTED
-                .iter()
-                .any(|(path, made)| file.ends_with(path) && line.contains(made));
+            let known =
+                PERMITTED.iter().any(|(path, made)| file.ends_with(path) && line.contains(made));
             assert!(known, "{}: {}", file.display(), line.trim());
             permitted += 1;
         }

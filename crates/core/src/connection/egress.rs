@@ -115,26 +115,32 @@ impl Connection {
     ) -> Option<Transmit> {
         for slot in self.paths.indices() {
             let path = &self.paths[slot];
-            if path.state() == PathState::Closed
-                || !writable(path.address.socket)
-                || !path.may_amplify(100)
-                || !self.closing.take_announcement(slot)
+            if path.state() != PathState::Closed
+                && writable(path.address.socket)
+                && path.may_amplify(SMALLEST_PACKET as u64 + UDP_OVERHEAD)
+                && self.closing.take_announcement(slot)
+                && let Some(transmit) = self.write_close(now, slot, buffer)
             {
-                continue;
+                return Some(transmit);
             }
-            let reason = self.closing.reason()?.clone();
-            let mut packet = self.begin(now, slot, buffer);
-            // What arrived is acknowledged with the last word, or the peer could not know.
-            self.write_acks(u16::MAX, &mut packet);
-            let frame = CloseFrame {
-                code: reason.code,
-                application: reason.code >= CloseCode::FIRST_APPLICATION,
-                reason: &reason.reason,
-            };
-            packet.append_small(|writer| frame.encode(writer)).ok()?;
-            return Some(self.seal(packet));
         }
         None
+    }
+
+    fn write_close(&mut self, now: Time, slot: PathIndex, buffer: &mut [u8]) -> Option<Transmit> {
+        let reason = self.closing.reason()?.clone();
+        let buffer = self.earned(slot, buffer)?;
+        let mut packet = self.begin(now, slot, buffer);
+        // What arrived is acknowledged with the last word, or the peer could not know.
+        self.write_acks(u16::MAX, &mut packet);
+        let application = reason.code >= CloseCode::FIRST_APPLICATION;
+        let frame = CloseFrame { code: reason.code, application, reason: &reason.reason };
+        let bare = CloseFrame { reason: "", ..frame };
+        packet
+            .append_small(|writer| frame.encode(writer))
+            .or_else(|_| packet.append_small(|writer| bare.encode(writer)))
+            .ok()?;
+        Some(self.seal(packet))
     }
 
     /// An empty packet for a path, of at most the size that the path carries.
@@ -144,6 +150,14 @@ impl Connection {
         packet
     }
 
+    /// The part of the buffer that may leave now: to an address that is not proven, as much leaves as it has
+    /// earned. A question always fits.
+    fn earned<'a>(&self, slot: PathIndex, buffer: &'a mut [u8]) -> Option<&'a mut [u8]> {
+        let room = self.paths[slot].amplification_room().saturating_sub(UDP_OVERHEAD);
+        let room = usize::try_from(room).map_or(buffer.len(), |room| room.min(buffer.len()));
+        if room < SMALLEST_PACKET { None } else { buffer.get_mut(..room) }
+    }
+
     fn build(
         &mut self,
         now: Time,
@@ -151,13 +165,10 @@ impl Connection {
         buffer: &mut [u8],
         most: usize,
     ) -> Option<Transmit> {
-        // To an address that is not proven, as much leaves as it has earned: a question always fits.
-        let room = self.paths[slot].amplification_room().saturating_sub(UDP_OVERHEAD);
-        let room = usize::try_from(room).map_or(buffer.len(), |room| room.min(buffer.len()));
-        if room < SMALLEST_PACKET {
-            return None;
+        if let Some(inquiry) = self.write_inquiry(now, slot, buffer) {
+            return Some(inquiry);
         }
-        let buffer = &mut buffer[..room];
+        let buffer = self.earned(slot, buffer)?;
         if let Some(probe) = self.write_mtu_probe(now, slot, buffer) {
             return Some(probe);
         }

@@ -4,21 +4,27 @@ use anabranch_policy::ack::{AckTiming, ReceivedEvent};
 use anabranch_policy::code::Coverage;
 use anabranch_policy::view::SymbolId;
 use anabranch_types::{PathId, Time};
-use core::time::Duration;
 
 use super::inflow::Inflow;
 use super::paths::PathIndex;
 use super::{Connection, Event};
 use crate::coding::receive::{Arrival, CodingViolation, ReceiveBlocks, SymbolSink};
+use crate::path::PathAddress;
 use crate::path::received::Ecn;
-use crate::path::{PathAddress, UDP_OVERHEAD};
 use crate::stream::Violation;
 use crate::wire::{
     CloseCode, ControlFrame, Frame, Frames, HEADER_LEN, Role, WireError, expand_number, expand_path,
 };
 
-/// A challenge without an answer is repeated after this time at the latest: a path is of no use before.
-const LONGEST_CHALLENGE_WAIT: Duration = Duration::from_millis(200);
+/// A packet that was authenticated.
+struct Opened {
+    path: PathId,
+    number: u64,
+    /// Where its payload ends.
+    end: usize,
+    /// It came before, from another address.
+    again: bool,
+}
 
 /// A rule that the peer broke; closes the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +60,7 @@ impl From<Violation> for Broken {
 impl Connection {
     /// A data packet that names this connection arrived. Whatever does not authenticate is dropped.
     pub fn handle_packet(&mut self, now: Time, address: PathAddress, ecn: Ecn, packet: &mut [u8]) {
-        let Some((path, number, end)) = self.open(packet) else {
+        let Some(Opened { path, number, end, again }) = self.open(address, packet) else {
             self.dropped.unopened += 1;
             return;
         };
@@ -64,19 +70,22 @@ impl Connection {
             }
             return;
         }
-        let bytes = packet.len() as u64 + UDP_OVERHEAD;
-        let Some(slot) = self.admit(now, path, number, address) else {
+        let Some(slot) = self.admit(now, path, address) else {
             self.dropped.refused += 1;
             return;
         };
-        self.paths[slot].count_received(bytes);
+        let newest = self.paths[slot].received.largest.is_none_or(|largest| number >= largest);
+        self.note_source(slot, address, packet.len() as u64, newest);
+        if again {
+            return;
+        }
         self.last_received = now;
         if !self.established {
             self.established = true;
             self.emit(Event::Established);
         }
         let out_of_order = self.paths[slot].received.on_packet(now, number, ecn);
-        let eliciting = match self.apply(now, slot, &packet[HEADER_LEN..end]) {
+        let eliciting = match self.apply(now, slot, address, &packet[HEADER_LEN..end]) {
             Ok(eliciting) => eliciting,
             Err(broken) => {
                 let reason = super::CloseReason::local(broken.code, broken.what);
@@ -91,30 +100,28 @@ impl Connection {
         self.note_drained();
     }
 
-    /// Authenticates and decrypts; returns path, number and where the payload ends.
-    fn open(&mut self, packet: &mut [u8]) -> Option<(PathId, u64, usize)> {
+    /// Authenticates and decrypts what came from an address.
+    fn open(&mut self, from: PathAddress, packet: &mut [u8]) -> Option<Opened> {
         let header = self.keys.unmask(packet)?;
         let path = PathId(expand_path(header.path, self.paths.identifiers.highest()));
-        let known = self.paths.open(path).map(|slot| &self.paths[slot].received);
-        let number = expand_number(header.number, known.map_or(0, |received| received.expected()));
-        if known.is_some_and(|received| received.is_replay(number)) {
+        let known = self.paths.open(path).map(|slot| &self.paths[slot]);
+        let number = expand_number(header.number, known.map_or(0, |path| path.received.expected()));
+        let again = known.is_some_and(|path| path.received.is_replay(number));
+        // Of the newest packet, which came from two addresses, either may be the copy: both are asked.
+        let is_trace =
+            known.is_some_and(|path| path.received.largest == Some(number) && path.address != from);
+        if again && !is_trace {
             return None;
         }
         let (end, moved) = self.keys.open(header.epoch, path, number, packet)?;
         if moved {
             self.keep_old_key();
         }
-        Some((path, number, end))
+        Some(Opened { path, number, end, again })
     }
 
-    /// The path that an authenticated packet came on; new paths and new addresses are taken up here.
-    fn admit(
-        &mut self,
-        now: Time,
-        path: PathId,
-        number: u64,
-        address: PathAddress,
-    ) -> Option<PathIndex> {
+    /// The path that an authenticated packet came on; new paths are taken up here.
+    fn admit(&mut self, now: Time, path: PathId, address: PathAddress) -> Option<PathIndex> {
         let slot = match self.paths.open(path) {
             Some(slot) => slot,
             None => {
@@ -130,39 +137,17 @@ impl Connection {
                 slot
             }
         };
-        let newest = self.paths[slot].received.largest.is_none_or(|largest| number > largest);
-        if self.paths[slot].address != address && newest {
-            // The peer's address changed (NAT rebinding, roaming): prove it before sending much.
-            let rerouted = self.paths[slot].address.remote.ip() != address.remote.ip();
-            self.moved(now, slot, address, rerouted);
-        }
         Some(slot)
     }
 
-    /// Asks the peer to prove that it receives at the path's address.
-    pub(super) fn challenge(&mut self, now: Time, slot: PathIndex) {
-        let again = now + self.base_timeout(slot).base.min(LONGEST_CHALLENGE_WAIT);
-        let random = &mut self.random;
-        let data = self.paths[slot].validation.challenge(again, || {
-            let mut data = [0; 8];
-            random.fill(&mut data);
-            data
-        });
-        let question = ControlFrame::PathChallenge { data };
-        if !self.paths[slot].control_queue.contains(&question) {
-            self.paths[slot].control_queue.push_back(question);
-        }
-    }
-
-    /// The peer receives at the path's address.
-    pub(super) fn validated(&mut self, now: Time, slot: PathIndex) {
-        if self.paths[slot].on_proven() {
-            self.path_is_up(now, slot, "its address is proven");
-        }
-    }
-
-    /// Applies every frame; returns whether the packet asks for an acknowledgement.
-    fn apply(&mut self, now: Time, slot: PathIndex, payload: &[u8]) -> Result<bool, Broken> {
+    /// Applies every frame of a packet from an address; returns whether it asks for an acknowledgement.
+    fn apply(
+        &mut self,
+        now: Time,
+        slot: PathIndex,
+        from: PathAddress,
+        payload: &[u8],
+    ) -> Result<bool, Broken> {
         let mut eliciting = false;
         for frame in Frames::new(payload) {
             let frame = frame?;
@@ -178,7 +163,7 @@ impl Connection {
                     let coverage = Coverage { first: repair.first, count: repair.count };
                     blocks.on_repair(coverage, repair.key, repair.payload, sink)
                 })?,
-                Frame::Control(control) => self.on_control(now, slot, control)?,
+                Frame::Control(control) => self.on_control(now, slot, from, control)?,
                 Frame::Close(close) => self.on_peer_close(now, close.code, close.reason),
             }
         }
@@ -202,6 +187,7 @@ impl Connection {
         &mut self,
         now: Time,
         slot: PathIndex,
+        from: PathAddress,
         frame: ControlFrame,
     ) -> Result<(), Broken> {
         match frame {
@@ -223,18 +209,8 @@ impl Connection {
             ControlFrame::MaxSymbols { limit } => {
                 self.credit.raise(limit);
             }
-            ControlFrame::PathChallenge { data } => {
-                let response = ControlFrame::PathResponse { data };
-                // Answers are kept few: a flood of challenges must not grow the queue.
-                if self.paths[slot].control_queue.len() < 8 {
-                    self.paths[slot].control_queue.push_back(response);
-                }
-            }
-            ControlFrame::PathResponse { data } => {
-                if self.paths[slot].validation.is_answer(data) {
-                    self.validated(now, slot);
-                }
-            }
+            ControlFrame::PathChallenge { data } => self.on_challenge(slot, from, data),
+            ControlFrame::PathResponse { data } => self.on_response(now, slot, from, data),
             ControlFrame::PathStatus { path, sequence, status } => {
                 if self.paths.is_new_status(sequence) {
                     self.use_as_backup(path, status == crate::wire::PathUse::Backup);

@@ -76,7 +76,7 @@ impl Connection {
     }
 
     /// A controller for the path in `slot`, whose full packets have `packet` bytes.
-    fn make_congestion(
+    pub(super) fn make_congestion(
         &self,
         slot: PathIndex,
         packet: u64,
@@ -110,18 +110,6 @@ impl Connection {
         }
     }
 
-    /// The path leaves through another socket or goes to another address from now on: its interface came
-    /// back with a new address, or the socket had to be replaced. Its identifier, and the peer's
-    /// knowledge of it, stay; the peer proves the new address. Unknown paths are ignored.
-    pub fn move_path(&mut self, now: Time, path: PathId, address: PathAddress) {
-        if let Some(slot) = self.paths.open(path) {
-            self.moved(now, slot, address, true);
-            if self.identity.role == Role::Initiator {
-                self.paths[slot].validation.trust();
-            }
-        }
-    }
-
     /// Asks for so many signs of life on a path, each by a packet of its own that leaves at once, whatever
     /// the congestion window says. Unknown paths are ignored.
     pub fn ping(&mut self, path: PathId, count: u8) {
@@ -147,37 +135,6 @@ impl Connection {
         self.send.forget_slot(slot.0);
         self.refresh_views(now);
         Ok(slot)
-    }
-
-    /// The addresses of a path changed. Where the host changed, nothing learnt about the way to the old
-    /// one holds for the new one (RFC 9000 §9.4), and what was under way is given up.
-    pub(super) fn moved(
-        &mut self,
-        now: Time,
-        slot: PathIndex,
-        address: PathAddress,
-        rerouted: bool,
-    ) {
-        if rerouted {
-            self.reinject(now, slot);
-            self.paths[slot].mtu = self.initial_mtu(&address);
-            self.paths[slot].take_packet_size();
-            let packet = self.paths[slot].packet_size;
-            if let Ok(congestion) = self.make_congestion(slot, packet) {
-                self.paths[slot].congestion = congestion;
-            }
-            self.paths[slot].start_over(now);
-        }
-        let was_usable = self.paths[slot].is_usable();
-        let path = &mut self.paths[slot];
-        path.on_moved(address);
-        let id = path.id;
-        self.challenge(now, slot);
-        self.changed();
-        self.emit(Event::PathMoved(id));
-        if was_usable {
-            self.went_down(now, slot);
-        }
     }
 
     /// Closes a path: nothing is sent on it or about it any more.

@@ -14,6 +14,7 @@ mod inflow;
 mod ingress;
 mod keys;
 mod lifecycle;
+mod moves;
 mod mtu;
 mod packet;
 mod packetize;

@@ -81,6 +81,17 @@ impl<'a> PacketBuilder<'a> {
         self.append_up_to(self.small_limit(), write)
     }
 
+    /// Bytes of the packet as it is, header and tag included.
+    pub(super) fn len(&self) -> usize {
+        self.end + TAG_LEN
+    }
+
+    /// The packet's bytes, to be sealed.
+    pub(super) fn into_bytes(self) -> &'a mut [u8] {
+        let len = self.len();
+        &mut self.buffer[..len]
+    }
+
     /// Bytes that [`append`](Self::append) can still write.
     pub(super) fn room(&self) -> usize {
         self.limit.saturating_sub(self.end)

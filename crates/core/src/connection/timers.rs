@@ -73,6 +73,7 @@ impl Connection {
             earliest.add(path.loss_time, TimeoutReason::Loss);
             earliest.add(path.timeout_at(self.base_timeout(slot)), TimeoutReason::Probe);
             earliest.add(path.validation.due(), TimeoutReason::Challenge);
+            earliest.add(path.candidates.due(), TimeoutReason::Challenge);
             earliest.add(self.keepalive_at(slot), TimeoutReason::KeepAlive);
             earliest.add(path.mtu.deadline(), TimeoutReason::Loss);
             if self.may_carry_data(slot) {
@@ -162,6 +163,7 @@ impl Connection {
         if self.paths[slot].validation.due().is_some_and(|again| again <= now) {
             self.challenge(now, slot);
         }
+        self.paths[slot].candidates.on_timer(now);
         if self.paths[slot].loss_time.is_some_and(|time| time <= now) {
             self.loss_timer(now, slot);
         }

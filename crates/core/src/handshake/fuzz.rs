@@ -19,8 +19,7 @@ pub fn fuzz_message(data: &[u8]) {
     let mut responder = Responder::new(config, Time::ZERO, Box::new(Reproducible(Rng::new(1))));
     let opening =
         Opening { peer: server.public_key(), local_id: 7, timestamp: 1, parameters: b"fuzz" };
-    let Ok(mut initiator) =
-        Initiator::new(&mut client, opening, Schedule::default(), Time::ZERO)
+    let Ok(mut initiator) = Initiator::new(&mut client, opening, Schedule::default(), Time::ZERO)
     else {
         return;
     };

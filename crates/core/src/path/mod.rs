@@ -1,9 +1,11 @@
 //! One path: its packet-number spaces, round-trip times, congestion control, pacing and validation.
 
 pub mod acks;
+pub mod candidates;
 pub mod clock;
 pub mod control;
 pub mod ecn;
+pub mod learnt;
 pub mod liveness;
 pub mod mtu;
 pub mod pacer;
@@ -25,9 +27,11 @@ use anabranch_types::{Bitrate, PathId, Time};
 
 use crate::wire::ControlFrame;
 use acks::AckSchedule;
+use candidates::Candidates;
 use clock::PeerClock;
 use control::ControlInFlight;
 use ecn::EcnValidation;
+use learnt::Learnt;
 use liveness::{Liveness, ProbeTimeout};
 use mtu::PathMtu;
 use pacer::Pacer;
@@ -128,6 +132,10 @@ pub struct Path {
     pub counters: PathCounters,
     /// Proof of the peer's address.
     pub validation: AddressValidation,
+    /// Where the peer may have moved.
+    pub candidates: Candidates,
+    /// The last proven address on another host, and what was learnt about the way there.
+    pub previous: Option<Box<Learnt>>,
     /// What was heard of it, and when.
     pub liveness: Liveness,
     /// When the loss detector wants to look again.
@@ -174,6 +182,8 @@ impl Path {
             ecn: EcnValidation::default(),
             counters: PathCounters::default(),
             validation: AddressValidation::default(),
+            candidates: Candidates::default(),
+            previous: None,
             liveness: Liveness::new(now),
             loss_time: None,
             turn: Turn::default(),
@@ -200,10 +210,20 @@ impl Path {
     }
 
     /// The path has another address, which is not proven.
-    pub fn on_moved(&mut self, address: PathAddress) {
-        self.address = address;
+    pub fn on_moved(&mut self) {
         self.state = PathState::Validating;
-        self.validation.start_over();
+        self.validation = AddressValidation::default();
+    }
+
+    /// The path has another address, which is proven.
+    pub fn on_reached(&mut self) {
+        self.state = PathState::Active;
+        self.validation = AddressValidation::default();
+    }
+
+    /// Whether the peer has proven that it receives at the path's address.
+    pub fn is_proven(&self) -> bool {
+        self.state != PathState::Validating
     }
 
     /// The path is not used until something is heard of it.
@@ -219,8 +239,8 @@ impl Path {
         }
     }
 
-    /// Forgets what was learnt about the way to the peer: it is another one now. Packet numbers go on.
-    pub fn start_over(&mut self, now: Time) {
+    /// Ends the path. Only its identifier, addresses and counters are kept.
+    pub fn close(&mut self, now: Time) {
         self.rtt.reset();
         self.pacer = Pacer::default();
         self.ecn.start_over(self.sent.next_number());
@@ -228,11 +248,8 @@ impl Path {
         self.loss = LossView::default();
         self.inter_loss = InterLoss::default();
         self.update_pacing(now);
-    }
-
-    /// Ends the path. Only its identifier, addresses and counters are kept.
-    pub fn close(&mut self, now: Time) {
-        self.start_over(now);
+        self.candidates.clear();
+        self.previous = None;
         self.state = PathState::Closed;
         self.rate = RateSampler::default();
         self.sent = SentPackets::default();
@@ -278,9 +295,25 @@ impl Path {
     pub(crate) fn count_received(&mut self, bytes: u64) {
         self.counters.received_packets += 1;
         self.counters.received_bytes += bytes;
-        if self.state() == PathState::Validating {
-            self.validation.on_received(bytes);
-        }
+    }
+
+    /// Records that a packet left for another address than the path's, which no feedback is expected about.
+    pub(crate) fn on_sent_aside(&mut self, now: Time, payload: usize) -> u64 {
+        let number = self.sent.next_number();
+        let bytes = payload as u64 + UDP_OVERHEAD;
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += bytes;
+        self.sent.push(SentPacket {
+            sent: now,
+            bytes: bytes as u32,
+            fate: Fate::Acked,
+            ack_eliciting: false,
+            has_control: false,
+            mtu_probe: false,
+            carried: None,
+            snapshot: Default::default(),
+        });
+        number
     }
 
     /// Records that a packet left.

@@ -17,17 +17,18 @@ pub struct AddressValidation {
 }
 
 impl AddressValidation {
-    /// Bytes that may leave before the address is proven.
+    /// Bytes that may leave before the address is proven, IP and UDP headers included. Those of what came are not
+    /// counted, so that the limit holds with and without headers.
     pub fn room(&self) -> u64 {
         (AMPLIFICATION * self.received).saturating_sub(self.sent)
     }
 
-    /// Bytes arrived from the address, which is not proven.
+    /// A packet with so many bytes of payload arrived from the address.
     pub fn on_received(&mut self, bytes: u64) {
         self.received += bytes;
     }
 
-    /// Bytes left for the address, which is not proven.
+    /// So many bytes left for the address, IP and UDP headers included.
     pub fn on_sent(&mut self, bytes: u64) {
         self.sent += bytes;
     }
@@ -58,10 +59,5 @@ impl AddressValidation {
     /// Nothing is asked any more: the address is proven, or of no interest.
     pub fn end(&mut self) {
         self.challenge = None;
-    }
-
-    /// The address is another one, of which nothing is known.
-    pub fn start_over(&mut self) {
-        *self = AddressValidation::default();
     }
 }

@@ -34,13 +34,65 @@ pub struct Rogue {
     session: Session,
     remote_id: ConnectionId,
     next_number: BTreeMap<u32, u64>,
-    /// Packets of the victim not looked at yet: path, number, frames.
-    inbox: VecDeque<(PathId, u64, Vec<u8>)>,
+    inbox: VecDeque<Heard>,
     heard: BTreeMap<u32, u64>,
+    /// What went to the victim from each address, and from it to there.
+    traffic: BTreeMap<SocketAddr, Traffic>,
     closed: Option<CloseReason>,
 }
 
-fn address(path: u32) -> SocketAddr {
+/// A packet of the victim.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    /// Where it was sent to.
+    pub remote: SocketAddr,
+    /// Its path.
+    pub path: PathId,
+    /// Its number.
+    pub number: u64,
+    /// Its payload.
+    pub frames: Vec<u8>,
+}
+
+/// Datagrams and bytes of UDP payload in one direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Volume {
+    /// Datagrams.
+    pub datagrams: u64,
+    /// Bytes of payload.
+    pub bytes: u64,
+}
+
+impl Heard {
+    /// The challenges in it.
+    pub fn challenges(&self) -> Vec<[u8; 8]> {
+        let frames = Frames::new(&self.frames).map_while(Result::ok);
+        let challenge = |frame| match frame {
+            Frame::Control(ControlFrame::PathChallenge { data }) => Some(data),
+            _ => None,
+        };
+        frames.filter_map(challenge).collect()
+    }
+}
+
+impl Volume {
+    fn add(&mut self, bytes: usize) {
+        self.datagrams += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
+/// What an address and the victim have sent each other.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Traffic {
+    /// To the victim.
+    pub to_victim: Volume,
+    /// From the victim.
+    pub from_victim: Volume,
+}
+
+/// The address from which a path's packets come, unless another is named.
+pub fn address(path: u32) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::new(10, 0, 0, 1), 1000 + path as u16))
 }
 
@@ -68,11 +120,14 @@ impl Rogue {
         initiator.add_path(PathId(0), now);
         let mut message = Vec::new();
         initiator.poll(&ours, PathId(0), now, &mut message);
+        let mut traffic = Traffic::default();
+        traffic.to_victim.add(message.len());
         let payload = message.as_mut_slice();
         let (socket, ecn) = (SocketId(0), Ecn::NotEct);
         victim.handle_datagram(now, Datagram { socket, remote: address(0), ecn, payload });
         let mut buffer = vec![0; 2048];
         let response = victim.poll_transmit(now, &|_| true, &mut buffer).expect("an answer");
+        traffic.from_victim.add(response.len);
         let established =
             initiator.on_response(&ours, &buffer[..response.len]).expect("a true answer");
         let handle = victim.handles().next().expect("a connection");
@@ -85,6 +140,7 @@ impl Rogue {
             next_number: BTreeMap::new(),
             inbox: VecDeque::new(),
             heard: BTreeMap::new(),
+            traffic: BTreeMap::from([(address(0), traffic)]),
             closed: None,
         };
         rogue.send(0, &[0x01]);
@@ -95,13 +151,23 @@ impl Rogue {
 
     /// Answers the challenges among the packets not looked at yet, which are forgotten.
     pub fn answer(&mut self) {
-        while let Some((path, _, frames)) = self.take() {
-            for frame in Frames::new(&frames).map_while(Result::ok) {
-                let Frame::Control(ControlFrame::PathChallenge { data }) = frame else { continue };
-                let response = ControlFrame::PathResponse { data };
-                self.send(path.0, &written(|writer| response.encode(writer).expect("it fits")));
+        while let Some(heard) = self.take() {
+            for data in heard.challenges() {
+                self.respond(heard.path.0, address(heard.path.0), data);
             }
         }
+    }
+
+    /// Answers a challenge from an address.
+    pub fn respond(&mut self, path: u32, from: SocketAddr, data: [u8; 8]) {
+        let response = ControlFrame::PathResponse { data };
+        let frames = written(|writer| response.encode(writer).expect("it fits"));
+        self.send_from(path, from, &frames);
+    }
+
+    /// What each address has sent the victim, and the victim to it.
+    pub fn traffic(&self) -> &BTreeMap<SocketAddr, Traffic> {
+        &self.traffic
     }
 
     /// The victim's connection, until it is forgotten.
@@ -116,12 +182,21 @@ impl Rogue {
 
     /// Sends a packet with these frames and the next number of the path.
     pub fn send(&mut self, path: u32, frames: &[u8]) {
+        self.send_from(path, address(path), frames);
+    }
+
+    /// Sends a packet with these frames and the next number of the path from this address.
+    pub fn send_from(&mut self, path: u32, from: SocketAddr, frames: &[u8]) {
         let number = self.next_number.get(&path).copied().unwrap_or(0);
-        self.send_numbered(path, number, frames);
+        self.send_packet(path, number, from, frames);
     }
 
     /// Sends a packet with these frames.
     pub fn send_numbered(&mut self, path: u32, number: u64, frames: &[u8]) {
+        self.send_packet(path, number, address(path), frames);
+    }
+
+    fn send_packet(&mut self, path: u32, number: u64, from: SocketAddr, frames: &[u8]) {
         self.next_number.insert(path, number + 1);
         let mut packet = vec![0; HEADER_LEN];
         let header = DataHeader {
@@ -136,8 +211,9 @@ impl Rogue {
         self.session.sealer.seal(PathId(path), number, &mut packet, HEADER_LEN);
         let mask = sample(&packet).map(|bytes| self.session.sealer.mask(bytes));
         protect(&mut packet, mask.expect("the packet is long enough"));
+        self.traffic.entry(from).or_default().to_victim.add(packet.len());
         let payload = packet.as_mut_slice();
-        let (socket, remote, ecn) = (SocketId(0), address(path), Ecn::Ect0);
+        let (socket, remote, ecn) = (SocketId(0), from, Ecn::Ect0);
         self.victim.handle_datagram(self.now, Datagram { socket, remote, ecn, payload });
         self.note_events();
     }
@@ -165,12 +241,13 @@ impl Rogue {
         while let Some(transmit) = self.victim.poll_transmit(self.now, &|_| true, &mut buffer) {
             count += 1;
             assert!(count < MOST_AT_ONCE, "the victim does not stop sending");
-            self.open(&mut buffer[..transmit.len]);
+            self.traffic.entry(transmit.remote).or_default().from_victim.add(transmit.len);
+            self.open(transmit.remote, &mut buffer[..transmit.len]);
         }
         count
     }
 
-    fn open(&mut self, packet: &mut [u8]) {
+    fn open(&mut self, remote: SocketAddr, packet: &mut [u8]) {
         let Some(mask) = sample(packet).map(|bytes| self.session.opener.mask(bytes)) else {
             return;
         };
@@ -182,14 +259,15 @@ impl Rogue {
         let opened = self.session.opener.open(header.epoch, path, number, packet, HEADER_LEN);
         let end = opened.expect("the victim seals with the common keys");
         self.heard.insert(path.0, number + 1);
-        self.inbox.push_back((path, number, packet[HEADER_LEN..end].to_vec()));
+        let frames = packet[HEADER_LEN..end].to_vec();
+        self.inbox.push_back(Heard { remote, path, number, frames });
         if self.inbox.len() > 4096 {
             self.inbox.pop_front();
         }
     }
 
-    /// The oldest packet of the victim not looked at yet: path, number, frames.
-    pub fn take(&mut self) -> Option<(PathId, u64, Vec<u8>)> {
+    /// The oldest packet of the victim not looked at yet.
+    pub fn take(&mut self) -> Option<Heard> {
         self.inbox.pop_front()
     }
 

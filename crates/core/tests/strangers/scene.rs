@@ -118,8 +118,7 @@ impl Stranger {
             parameters: &parameters,
         };
         let schedule = Schedule::default();
-        let mut initiator =
-            Initiator::new(&mut crypto, opening, schedule, Time::ZERO).unwrap();
+        let mut initiator = Initiator::new(&mut crypto, opening, schedule, Time::ZERO).unwrap();
         initiator.add_path(PathId(0), Time::ZERO);
         Stranger { crypto, initiator }
     }

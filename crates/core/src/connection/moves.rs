@@ -1,0 +1,234 @@
+//! Addresses of paths: how they are proven, and how a path moves from one to another.
+//!
+//! A path uses a proven address until the peer has proven the next (RFC 9000 §9): a packet from elsewhere, which
+//! anyone may have copied, only has that address asked. What was learnt about the way to the address before is
+//! kept, for when the peer comes back to it or the new one falls silent.
+
+use anabranch_types::{PathId, Time};
+use core::time::Duration;
+
+use super::egress::Transmit;
+use super::packet::PacketBuilder;
+use super::paths::PathIndex;
+use super::{Connection, Event};
+use crate::crypto::TAG_LEN;
+use crate::path::learnt::Learnt;
+use crate::path::received::Ecn;
+use crate::path::{PathAddress, UDP_OVERHEAD};
+use crate::wire::{ControlFrame, HEADER_LEN, Role};
+
+/// A challenge without an answer is repeated after this time at the latest: a path is of no use before.
+const LONGEST_CHALLENGE_WAIT: Duration = Duration::from_millis(200);
+/// A packet to an address that is asked: a challenge and a response.
+const INQUIRY_LEN: usize = HEADER_LEN + 2 * 9 + TAG_LEN;
+/// Timeouts in a row after which the address before this one is asked whether the peer is there again.
+const SILENT: u32 = 2;
+
+impl Connection {
+    /// The path leaves through another socket or goes to another address from now on: its interface came
+    /// back with a new address, or the socket had to be replaced. Its identifier, and the peer's
+    /// knowledge of it, stay; the peer proves the new address. Unknown paths are ignored.
+    ///
+    /// An initiator follows a responder only to addresses that it knows of:
+    /// [`announce_address`](Self::announce_address).
+    pub fn move_path(&mut self, now: Time, path: PathId, address: PathAddress) {
+        let Some(slot) = self.paths.open(path) else { return };
+        let path = &self.paths[slot];
+        let (before, was_usable) = (path.address, path.is_usable());
+        // Even where the addresses are the same, the way between them is another.
+        self.lead_to(now, slot, address, true);
+        if self.identity.role == Role::Responder && before.remote == address.remote {
+            // The peer is where it was; whether it hears this side there, the challenge tells.
+            self.challenge(now, slot);
+            return;
+        }
+        self.paths[slot].on_moved();
+        if self.identity.role == Role::Initiator {
+            self.paths[slot].validation.trust();
+        }
+        self.challenge(now, slot);
+        if was_usable {
+            self.went_down(now, slot);
+        }
+    }
+
+    /// Counts a packet with so many bytes of payload for the address it came from. Where that is not the path's,
+    /// `newest` tells that no number is higher so far, so that the peer may have moved.
+    pub(super) fn note_source(
+        &mut self,
+        slot: PathIndex,
+        from: PathAddress,
+        bytes: u64,
+        newest: bool,
+    ) {
+        let follows = self.follows(from);
+        let path = &mut self.paths[slot];
+        path.count_received(bytes + UDP_OVERHEAD);
+        if path.address == from {
+            path.validation.on_received(bytes);
+        } else if newest && follows {
+            path.candidates.heard(from, bytes);
+        }
+    }
+
+    /// Whether the peer may move a path to an address: an initiator has chosen where it sends to.
+    fn follows(&self, _to: PathAddress) -> bool {
+        self.identity.role == Role::Responder
+    }
+
+    /// Asks the peer to prove that it receives at the path's address.
+    pub(super) fn challenge(&mut self, now: Time, slot: PathIndex) {
+        let again = self.ask_again_at(now, slot);
+        let random = &mut self.random;
+        let data = self.paths[slot].validation.challenge(again, || {
+            let mut data = [0; 8];
+            random.fill(&mut data);
+            data
+        });
+        let question = ControlFrame::PathChallenge { data };
+        if !self.paths[slot].control_queue.contains(&question) {
+            self.paths[slot].control_queue.push_back(question);
+        }
+    }
+
+    fn ask_again_at(&self, now: Time, slot: PathIndex) -> Time {
+        now + self.base_timeout(slot).base.min(LONGEST_CHALLENGE_WAIT)
+    }
+
+    /// The peer asks whether this side receives at `from`, which is answered there.
+    pub(super) fn on_challenge(&mut self, slot: PathIndex, from: PathAddress, data: [u8; 8]) {
+        let path = &mut self.paths[slot];
+        if self.identity.role == Role::Responder && path.address != from {
+            path.candidates.on_challenge(from, data);
+            return;
+        }
+        // Answers are kept few: a flood of challenges must not grow the queue.
+        if path.control_queue.len() < 8 {
+            path.control_queue.push_back(ControlFrame::PathResponse { data });
+        }
+    }
+
+    /// An answer arrived from an address.
+    pub(super) fn on_response(
+        &mut self,
+        now: Time,
+        slot: PathIndex,
+        from: PathAddress,
+        data: [u8; 8],
+    ) {
+        let path = &self.paths[slot];
+        if path.validation.is_answer(data) {
+            self.validated(now, slot);
+        } else if path.address != from || !path.is_proven() {
+            // Who still sends from the address in use has not moved: somebody passed the question on.
+            if let Some(address) = path.candidates.proven_by(data) {
+                self.peer_moved(now, slot, address);
+            }
+        }
+    }
+
+    /// The peer receives at the path's address.
+    pub(super) fn validated(&mut self, now: Time, slot: PathIndex) {
+        if self.paths[slot].on_proven() {
+            self.path_is_up(now, slot, "its address is proven");
+        }
+    }
+
+    /// The peer has proven that it receives at another address.
+    fn peer_moved(&mut self, now: Time, slot: PathIndex, address: PathAddress) {
+        let path = &self.paths[slot];
+        let (before, was_usable) = (path.address, path.is_usable());
+        // Another port is a translator's doing: the way is the same.
+        let rerouted = !same_host(before, address);
+        self.lead_to(now, slot, address, rerouted);
+        if was_usable && rerouted {
+            self.went_down(now, slot);
+        }
+        self.paths[slot].on_reached();
+        if !was_usable || rerouted {
+            self.path_is_up(now, slot, "the address it moved to is proven");
+        }
+    }
+
+    /// Has the path lead to another address. If it is rerouted by that, nothing learnt about the old way holds for
+    /// the new one (RFC 9000 §9.4). What is under way is given up.
+    fn lead_to(&mut self, now: Time, slot: PathIndex, address: PathAddress, rerouted: bool) {
+        let path = &mut self.paths[slot];
+        let keep = path.is_proven() && !same_host(path.address, address);
+        let earlier = path.previous.take_if(|way| same_host(way.address, address));
+        path.candidates.remove(address);
+        self.reinject(now, slot);
+        if rerouted {
+            let way = earlier.map(|way| *way).or_else(|| self.unknown_way(slot, address));
+            if let Some(mut way) = way {
+                self.paths[slot].lead_to(now, &mut way);
+                self.paths[slot].previous = keep.then(|| Box::new(way));
+            }
+        }
+        let path = &mut self.paths[slot];
+        path.address = address;
+        path.liveness.start_over(now);
+        let id = path.id;
+        self.changed();
+        self.emit(Event::PathMoved(id));
+    }
+
+    fn unknown_way(&self, slot: PathIndex, address: PathAddress) -> Option<Learnt> {
+        let mtu = self.initial_mtu(&address);
+        let packet = u64::from(mtu.size()) + UDP_OVERHEAD;
+        let congestion = self.make_congestion(slot, packet).ok()?;
+        Some(Learnt::new(address, congestion, mtu))
+    }
+
+    /// The path is silent: perhaps the peer is where it was before.
+    pub(super) fn ask_previous(&mut self, slot: PathIndex) {
+        let path = &mut self.paths[slot];
+        if path.liveness.timeouts() >= SILENT
+            && let Some(way) = &path.previous
+        {
+            path.candidates.ask_again(way.address);
+        }
+    }
+
+    /// A packet for an address that is asked or answered, if any is. It counts neither as in flight nor as lost:
+    /// nothing it meets says anything about the way to the address in use.
+    pub(super) fn write_inquiry(
+        &mut self,
+        now: Time,
+        slot: PathIndex,
+        buffer: &mut [u8],
+    ) -> Option<Transmit> {
+        let wire = INQUIRY_LEN as u64 + UDP_OVERHEAD;
+        let (at, address) = self.paths[slot].candidates.next(wire)?;
+        let again = self.ask_again_at(now, slot);
+        let random = &mut self.random;
+        let inquiry = self.paths[slot].candidates.take(at, wire, again, || {
+            let mut data = [0; 8];
+            random.fill(&mut data);
+            data
+        });
+        let mut packet = PacketBuilder::new(now, slot, buffer, INQUIRY_LEN as u16);
+        let challenge = inquiry.challenge.map(|data| ControlFrame::PathChallenge { data });
+        let response = inquiry.response.map(|data| ControlFrame::PathResponse { data });
+        for frame in [challenge, response].into_iter().flatten() {
+            packet.append(|writer| frame.encode(writer)).ok()?;
+        }
+        Some(self.seal_aside(packet, address))
+    }
+
+    fn seal_aside(&mut self, packet: PacketBuilder<'_>, address: PathAddress) -> Transmit {
+        let PacketBuilder { now, slot, .. } = packet;
+        let path = &mut self.paths[slot];
+        let (id, number) = (path.id, path.on_sent_aside(now, packet.len()));
+        let bytes = packet.into_bytes();
+        let (len, connection) = (bytes.len(), self.identity.remote_id);
+        self.keys.seal_train(connection, id, number, bytes, len);
+        let PathAddress { socket, remote } = address;
+        Transmit { socket, remote, ecn: Ecn::NotEct, len, segment: len, mtu_probe: false }
+    }
+}
+
+/// Whether two addresses differ in nothing but the peer's port, so that the way to them is the same.
+fn same_host(one: PathAddress, other: PathAddress) -> bool {
+    (one.socket, one.remote.ip()) == (other.socket, other.remote.ip())
+}

@@ -1,0 +1,155 @@
+//! Addresses that a path's packets came from, none of which is proven (RFC 9000 §9.3).
+
+use anabranch_types::Time;
+
+use super::PathAddress;
+use super::validation::AddressValidation;
+
+/// Most addresses asked at a time. Where there are more, those make place that fewest packets came from: whoever
+/// copies packets from many addresses does not crowd out the one that all others come from.
+const MOST: usize = 8;
+/// Questions without an answer after which an address is forgotten; further packets bring it back.
+const MOST_ASKED: u8 = 3;
+
+/// An address to which the path may move.
+#[derive(Debug)]
+pub struct Candidate {
+    /// The address.
+    pub address: PathAddress,
+    validation: AddressValidation,
+    packets: u64,
+    /// The question is to be sent.
+    asks: bool,
+    asked: u8,
+    /// A question that came from there is to be answered there.
+    answer: Option<[u8; 8]>,
+}
+
+/// What a packet to a candidate says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Inquiry {
+    /// The question that it must answer.
+    pub challenge: Option<[u8; 8]>,
+    /// The answer to its own.
+    pub response: Option<[u8; 8]>,
+}
+
+/// The candidates of one path.
+#[derive(Debug, Default)]
+pub struct Candidates(Vec<Candidate>);
+
+impl Candidates {
+    /// A packet with so many bytes of payload came from an address, and none with a higher number has come:
+    /// the peer may have moved there.
+    pub fn heard(&mut self, address: PathAddress, bytes: u64) {
+        let candidate = self.entry(address);
+        candidate.packets += 1;
+        candidate.validation.on_received(bytes);
+        if candidate.validation.due().is_none() {
+            candidate.asks = true;
+        }
+    }
+
+    /// Asks an address that was proven before whether the peer is there again.
+    pub fn ask_again(&mut self, address: PathAddress) {
+        let candidate = self.entry(address);
+        candidate.validation.trust();
+        candidate.asks = true;
+    }
+
+    /// A question came in a packet from a candidate's address.
+    pub fn on_challenge(&mut self, address: PathAddress, data: [u8; 8]) {
+        if let Some(candidate) = self.find(address) {
+            candidate.answer = Some(data);
+        }
+    }
+
+    fn find(&mut self, address: PathAddress) -> Option<&mut Candidate> {
+        self.0.iter_mut().find(|candidate| candidate.address == address)
+    }
+
+    fn entry(&mut self, address: PathAddress) -> &mut Candidate {
+        let found = self.0.iter().position(|candidate| candidate.address == address);
+        let at = found.unwrap_or_else(|| {
+            if self.0.len() == MOST {
+                let least = self.0.iter().enumerate().min_by_key(|(_, other)| other.packets);
+                let least = least.map_or(0, |(at, _)| at);
+                self.0.remove(least);
+            }
+            self.0.push(Candidate {
+                address,
+                validation: AddressValidation::default(),
+                packets: 0,
+                asks: false,
+                asked: 0,
+                answer: None,
+            });
+            self.0.len() - 1
+        });
+        &mut self.0[at]
+    }
+
+    /// The first candidate with something to say for which there is room for `bytes` on the wire, with its
+    /// place among them.
+    pub fn next(&self, bytes: u64) -> Option<(usize, PathAddress)> {
+        let ready = |candidate: &Candidate| {
+            (candidate.asks || candidate.answer.is_some()) && candidate.validation.room() >= bytes
+        };
+        let at = self.0.iter().position(ready)?;
+        Some((at, self.0[at].address))
+    }
+
+    /// What to tell the candidate in this place in a packet of so many bytes on the wire; it is asked again
+    /// at `again`.
+    pub fn take(
+        &mut self,
+        at: usize,
+        bytes: u64,
+        again: Time,
+        fresh: impl FnOnce() -> [u8; 8],
+    ) -> Inquiry {
+        let Some(candidate) = self.0.get_mut(at) else { return Inquiry::default() };
+        candidate.validation.on_sent(bytes);
+        let challenge = core::mem::take(&mut candidate.asks).then(|| {
+            candidate.asked += 1;
+            candidate.validation.challenge(again, fresh)
+        });
+        Inquiry { challenge, response: candidate.answer.take() }
+    }
+
+    /// The address that this answers for.
+    pub fn proven_by(&self, data: [u8; 8]) -> Option<PathAddress> {
+        let answered = |candidate: &&Candidate| candidate.validation.is_answer(data);
+        self.0.iter().find(answered).map(|candidate| candidate.address)
+    }
+
+    /// The address is no candidate any more: the path has moved there.
+    pub fn remove(&mut self, address: PathAddress) {
+        self.0.retain(|candidate| candidate.address != address);
+    }
+
+    /// When a question is repeated or given up.
+    pub fn due(&self) -> Option<Time> {
+        self.0
+            .iter()
+            .filter(|candidate| !candidate.asks)
+            .filter_map(|one| one.validation.due())
+            .min()
+    }
+
+    /// Repeats questions whose time has come, and forgets who never answers.
+    pub fn on_timer(&mut self, now: Time) {
+        self.0.retain_mut(|candidate| {
+            if candidate.asks || candidate.validation.due().is_none_or(|again| again > now) {
+                return true;
+            }
+            candidate.asks = candidate.asked < MOST_ASKED;
+            candidate.asks
+        });
+    }
+
+    /// Forgets them all.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}

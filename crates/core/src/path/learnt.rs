@@ -1,0 +1,60 @@
+//! What was learnt about the way to an address, kept while the path leads elsewhere.
+
+use core::mem::swap;
+
+use anabranch_policy::congestion::CongestionController;
+use anabranch_policy::view::{InterLoss, LossView};
+use anabranch_types::Time;
+
+use super::mtu::PathMtu;
+use super::pacer::Pacer;
+use super::rtt::RttEstimator;
+use super::{Path, PathAddress};
+
+/// What holds for one address of the peer only (RFC 9000 §9.4).
+#[derive(Debug)]
+pub struct Learnt {
+    /// The addresses.
+    pub address: PathAddress,
+    congestion: Box<dyn CongestionController>,
+    rtt: RttEstimator,
+    pacer: Pacer,
+    mtu: PathMtu,
+    loss: LossView,
+    inter_loss: InterLoss,
+}
+
+impl Learnt {
+    /// Nothing yet.
+    pub fn new(
+        address: PathAddress,
+        congestion: Box<dyn CongestionController>,
+        mtu: PathMtu,
+    ) -> Self {
+        Learnt {
+            address,
+            congestion,
+            rtt: RttEstimator::default(),
+            pacer: Pacer::default(),
+            mtu,
+            loss: LossView::default(),
+            inter_loss: InterLoss::default(),
+        }
+    }
+}
+
+impl Path {
+    /// Leads to `way` from now on; `way` becomes what it led to. Packet numbers go on.
+    pub fn lead_to(&mut self, now: Time, way: &mut Learnt) {
+        swap(&mut self.address, &mut way.address);
+        swap(&mut self.congestion, &mut way.congestion);
+        swap(&mut self.rtt, &mut way.rtt);
+        swap(&mut self.pacer, &mut way.pacer);
+        swap(&mut self.mtu, &mut way.mtu);
+        swap(&mut self.loss, &mut way.loss);
+        swap(&mut self.inter_loss, &mut way.inter_loss);
+        self.ecn.start_over(self.sent.next_number());
+        self.take_packet_size();
+        self.update_pacing(now);
+    }
+}

@@ -1,0 +1,139 @@
+//! An address that never answered gets at most three bytes for each that came from it, whatever a peer does
+//! (RFC 9000 §8.1, §9.3).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use anabranch_core::config::TransportConfig;
+use anabranch_core::testing::{Heard, Rogue, rogue_address, written};
+use anabranch_core::wire::ControlFrame;
+use anabranch_policy::view::TrafficClass;
+use core::time::Duration;
+use proptest::prelude::*;
+
+/// Bytes of IP and UDP headers: neither with nor without them may the limit be exceeded.
+const HEADERS: u64 = 28;
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// A packet of so many bytes from one of the addresses, on one of the paths.
+    Send { path: u32, from: u8, padding: usize },
+    /// A challenge from there.
+    Ask { path: u32, from: u8 },
+    /// The newest challenge that went to `to` is answered, from there or from elsewhere.
+    Answer { to: u8, from: u8 },
+    /// What the victim sent is acknowledged, from there.
+    Acknowledge { path: u32 },
+    /// The victim has something to say.
+    Write { bytes: usize },
+    /// Time passes.
+    Wait { millis: u64 },
+    /// The victim ends it.
+    Close,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let (path, from) = (0_u32..3, 0_u8..6);
+    let padding = prop_oneof![Just(0_usize), 0_usize..40, 1000_usize..1100];
+    prop::collection::vec(
+        prop_oneof![
+            6 => (path.clone(), from.clone(), padding).prop_map(|(path, from, padding)| Step::Send { path, from, padding }),
+            2 => (path.clone(), from.clone()).prop_map(|(path, from)| Step::Ask { path, from }),
+            2 => (from.clone(), from.clone()).prop_map(|(to, from)| Step::Answer { to, from }),
+            2 => (path).prop_map(|path| Step::Acknowledge { path }),
+            2 => (1_usize..100_000).prop_map(|bytes| Step::Write { bytes }),
+            3 => (0_u64..3000).prop_map(|millis| Step::Wait { millis }),
+            1 => Just(Step::Close),
+        ],
+        1..80,
+    )
+}
+
+/// The addresses that the peer has, or says it has: the true ones of its paths first.
+fn place(from: u8) -> SocketAddr {
+    if from < 3 { rogue_address(from.into()) } else { SocketAddr::from(([192, 0, 2, from], 53)) }
+}
+
+struct World {
+    rogue: Rogue,
+    /// The newest challenge that went to each address, and on which path.
+    asked: BTreeMap<SocketAddr, (u32, [u8; 8])>,
+    answered: BTreeSet<SocketAddr>,
+}
+
+impl World {
+    fn new() -> World {
+        let parameters = TransportConfig::default().parameters("uncoded");
+        let rogue = Rogue::connect(TransportConfig::default(), "uncoded", &parameters);
+        World { rogue, asked: BTreeMap::new(), answered: BTreeSet::from([place(0)]) }
+    }
+
+    fn play(&mut self, step: &Step) {
+        match *step {
+            Step::Send { path, from, padding } => {
+                let frames = [vec![1], vec![0; padding]].concat();
+                self.rogue.send_from(path, place(from), &frames);
+            }
+            Step::Ask { path, from } => {
+                let question = ControlFrame::PathChallenge { data: [from; 8] };
+                let frames = written(|writer| question.encode(writer).unwrap());
+                self.rogue.send_from(path, place(from), &frames);
+            }
+            Step::Answer { to, from } => {
+                if let Some((path, data)) = self.asked.get(&place(to)).copied() {
+                    self.answered.insert(place(to));
+                    self.rogue.respond(path, place(from), data);
+                }
+            }
+            Step::Acknowledge { path } => self.rogue.acknowledge(path),
+            Step::Write { bytes } => {
+                if let Some(connection) = self.rogue.connection()
+                    && let Ok(stream) = connection.open_stream(TrafficClass::Bulk)
+                {
+                    let _ = connection.write(stream, &vec![7; bytes]);
+                }
+            }
+            Step::Wait { millis } => self.rogue.advance(Duration::from_millis(millis)),
+            Step::Close => {
+                let now = self.rogue.now;
+                if let Some(connection) = self.rogue.connection() {
+                    connection.close(now, 300, &"a reason of some length".repeat(10));
+                }
+            }
+        }
+        self.rogue.listen();
+        while let Some(Heard { remote, path, frames, number }) = self.rogue.take() {
+            let heard = Heard { remote, path, frames, number };
+            for data in heard.challenges() {
+                self.asked.insert(remote, (path.0, data));
+            }
+        }
+    }
+
+    fn audit(&self) -> Result<(), TestCaseError> {
+        for (address, traffic) in self.rogue.traffic() {
+            if self.answered.contains(address) {
+                continue;
+            }
+            let (got, sent) = (traffic.to_victim, traffic.from_victim);
+            let wire = |bytes: u64, datagrams: u64| bytes + HEADERS * datagrams;
+            prop_assert!(sent.bytes <= 3 * got.bytes, "{address}: {traffic:?}");
+            let (sent, got) = (wire(sent.bytes, sent.datagrams), wire(got.bytes, got.datagrams));
+            prop_assert!(sent <= 3 * got, "{address}: {traffic:?} with headers");
+        }
+        Ok(())
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nobody_gets_three_times_what_they_sent(steps in steps()) {
+        let mut world = World::new();
+        for step in &steps {
+            world.play(step);
+            world.audit()?;
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! An observer sends copies of a client's packets from other addresses, so that they arrive before the
+//! originals (RFC 9000 §9.3.3). The server must not be led away by them.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use anabranch_core::path::received::Ecn;
+use anabranch_core::profiles::Profile;
+use anabranch_core::testing::{Network, Pair, Sent, address};
+use anabranch_types::Time;
+use core::time::Duration;
+
+/// Time of a byte at 40 Mb/s, ns.
+const BYTE: u64 = 200;
+/// One way.
+const DELAY: Duration = Duration::from_millis(20);
+/// Longest queue of either direction.
+const QUEUE: Duration = Duration::from_millis(40);
+/// Steps of virtual time.
+const STEP: Duration = Duration::from_micros(500);
+
+/// A path of 40 Mb/s and 40 ms, with a NAT before the client.
+struct Road {
+    free_at: [Time; 2],
+    port: u16,
+}
+
+impl Network for Road {
+    fn carry(&mut self, sent: &Sent<'_>) -> Option<(Time, Ecn)> {
+        let free_at = &mut self.free_at[sent.side];
+        let begins = (*free_at).max(sent.now);
+        if begins.since(sent.now) > QUEUE {
+            return None;
+        }
+        *free_at = begins + Duration::from_nanos((sent.payload.len() as u64 + 28) * BYTE);
+        Some((*free_at + DELAY, sent.ecn))
+    }
+
+    fn source(&self, side: usize, path: u32) -> SocketAddr {
+        let mut address = address(side, path);
+        if side == 0 {
+            address.set_port(self.port);
+        }
+        address
+    }
+}
+
+/// What an observer does.
+#[derive(Clone, Copy, Debug)]
+struct Observer {
+    every: Duration,
+    ahead: Duration,
+    /// Copies come from so many addresses in turn; 0 for the client's own.
+    addresses: u64,
+}
+
+/// What happens to the path and who sends data on it.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    /// The side that sends data.
+    sender: usize,
+    /// The NAT gives the client another port this often.
+    rebinds: Option<Duration>,
+    lasts: Duration,
+}
+
+/// Bytes that arrive in the given time.
+fn delivered(case: Case, observer: Option<Observer>) -> u64 {
+    let network = Road { free_at: [Time::ZERO; 2], port: 1000 };
+    let mut pair = Pair::new(&Profile::named("anabranch").unwrap(), 1, network);
+    pair.ends[case.sender].unwritten = u64::MAX;
+    if case.sender == 1 {
+        // The client opens the stream; the server writes to it.
+        pair.ends[0].unwritten = 1;
+    }
+    let mut next_copy = Time::from_millis(500);
+    let mut next_rebinding = case.rebinds.map(|every| Time::from_millis(700) + every);
+    let mut copies = 0;
+    while pair.now < Time::ZERO + case.lasts {
+        pair.round(STEP);
+        if let (Some(at), Some(every)) = (next_rebinding, case.rebinds)
+            && at <= pair.now
+        {
+            pair.network.port += 1;
+            next_rebinding = Some(at + every);
+        }
+        let Some(observer) = observer.filter(|_| next_copy <= pair.now) else { continue };
+        // The newest packet of the client, seen as it leaves.
+        let seen = pair.flying.iter().rev().find(|datagram| datagram.to == 1);
+        let Some(mut copy) = seen.filter(|seen| seen.arrives > pair.now + observer.ahead).cloned()
+        else {
+            continue;
+        };
+        copy.arrives = pair.now.max(copy.arrives - observer.ahead);
+        if let Some(which) = (copies as u64).checked_rem(observer.addresses) {
+            let host = Ipv4Addr::new(192, 0, 2, 1 + which as u8);
+            copy.from = SocketAddr::from((host, 4000 + which as u16));
+        }
+        let at = pair.flying.partition_point(|earlier| earlier.arrives <= copy.arrives);
+        pair.flying.insert(at, copy);
+        copies += 1;
+        next_copy += observer.every;
+    }
+    assert!(observer.is_none() || copies > 10, "the observer sees nothing");
+    pair.ends[1 - case.sender].read
+}
+
+fn holds(case: Case, observers: impl IntoIterator<Item = Observer>) {
+    let alone = delivered(case, None);
+    assert!(alone > 2_000_000, "{alone} bytes even without copies");
+    for observer in observers {
+        let beside = delivered(case, Some(observer));
+        let share = beside as f64 / alone as f64;
+        assert!(share >= 0.95, "{share:.3} of the goodput with {observer:?} in {case:?}");
+    }
+}
+
+fn observer(copies_a_second: u64, ahead: u64, addresses: u64) -> Observer {
+    let every = Duration::from_micros(1_000_000 / copies_a_second);
+    Observer { every, ahead: Duration::from_millis(ahead), addresses }
+}
+
+/// Observers of every kind. A packet that arrives 20 ms early has taken no time at all: so often that the copies alone,
+/// whatever address they have, pass for reordering that costs a sender a fifth of its goodput, they are
+/// compared with copies from the client's own address.
+fn observers() -> impl Iterator<Item = Observer> + Clone {
+    let pairs =
+        [5, 10, 25, 100].into_iter().flat_map(|rate| [1, 2, 5, 10, 20].map(|ahead| (rate, ahead)));
+    pairs.filter(|pair| *pair != (100, 20)).flat_map(|(rate, ahead)| {
+        [1, 200].into_iter().map(move |addresses| observer(rate, ahead, addresses))
+    })
+}
+
+#[test]
+fn copies_of_packets_lead_nobody_away() {
+    for sender in [1, 0] {
+        let case = Case { sender, rebinds: None, lasts: Duration::from_secs(4) };
+        holds(case, observers());
+        let own = delivered(case, Some(observer(100, 20, 0)));
+        for addresses in [1, 200] {
+            let others = delivered(case, Some(observer(100, 20, addresses)));
+            assert!(others as f64 >= 0.95 * own as f64, "{others} of {own} in {case:?}");
+        }
+    }
+}
+
+#[test]
+fn copies_do_not_keep_a_client_from_moving() {
+    for sender in [1, 0] {
+        let rebinds = Some(Duration::from_millis(600));
+        let case = Case { sender, rebinds, lasts: Duration::from_secs(4) };
+        holds(case, observers());
+    }
+}
