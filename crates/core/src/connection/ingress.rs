@@ -66,6 +66,8 @@ impl Connection {
         };
         if self.is_closed() {
             if let Some(slot) = self.paths.open(path) {
+                // An address that is not proven earns the last word, too.
+                self.note_source(slot, address, packet.len() as u64, false);
                 self.remind(slot);
             }
             return;
