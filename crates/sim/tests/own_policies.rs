@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anabranch_policy::ack::{AckTiming, ReceivedEvent};
 use anabranch_policy::code::{CodeLimits, Coverage, Decoder, Encoder, SlidingDecoder};
 use anabranch_policy::congestion::{AckEvent, SentEvent, TimeoutEvent};
-use anabranch_policy::loss::{DetectionView, InFlight, LossVerdict, Resolved};
+use anabranch_policy::loss::{DetectionView, InFlight, Late, LossVerdict, Resolved};
 use anabranch_policy::recovery::{RecoveryAction, RecoveryEvent};
 use anabranch_policy::redundancy::{BlockShape, RedundancyView};
 use anabranch_policy::registry::{Entry, OnAxis, Options, Registry};
@@ -101,8 +101,8 @@ impl LossDetector for Watched<dyn LossDetector> {
         self.ask().judge(packet, view)
     }
 
-    fn on_spurious(&mut self, gap: u64, late: Duration, rtt: &RttView) {
-        self.inner.on_spurious(gap, late, rtt);
+    fn on_late(&mut self, packet: &Late) {
+        self.inner.on_late(packet);
     }
 
     fn timeout(&self, rtt: &RttView) -> Duration {

@@ -12,6 +12,7 @@ use super::ingress::Broken;
 use super::paths::PathIndex;
 use crate::observe::Observation;
 use crate::path::mtu::Narrowing;
+use crate::path::rtt::Ages;
 use crate::path::sent::{Carried, Fate, SentPacket};
 use crate::path::{Path, UDP_OVERHEAD};
 use crate::wire::{AckFrame, CloseCode, ControlFrame, RankFrame};
@@ -32,6 +33,10 @@ pub(super) struct AckOutcome {
     pub narrowing: Option<Narrowing>,
     /// Bytes that were in flight before.
     pub prior_in_flight: u64,
+    /// The newest packet acknowledged for the first time.
+    pub newest: Option<u64>,
+    /// Ages of the packets acknowledged after one that was sent later.
+    pub late: Ages,
     /// A measurement of how fast the path moves packets, if there was one to be had.
     pub rate: Option<RateSample>,
 }
@@ -72,13 +77,8 @@ impl Connection {
             return Err(Broken { code: CloseCode::PROTOCOL_VIOLATION, what });
         }
         let mut outcome = AckOutcome::of(&self.paths[slot]);
-        let newest = self.take_acked(now, slot, ack, &mut outcome);
-        // The reception time and the delay are the highest packet's.
-        if newest == Some(highest)
-            && let Some(packet) = self.paths[slot].sent.get(highest).copied()
-        {
-            outcome.rate = self.sample(now, slot, ack, &packet);
-        }
+        self.take_acked(now, slot, ack, &mut outcome);
+        outcome.rate = self.sample(now, slot, ack, &outcome);
         self.take_ecn(slot, ack, &mut outcome);
         self.detect_losses(now, slot, &mut outcome);
         if outcome.acked_packets > 0 || outcome.lost_packets > 0 {
@@ -91,74 +91,98 @@ impl Connection {
         Ok(())
     }
 
-    /// Marks what the frame acknowledges; returns the newest packet acknowledged for the first time, which is
-    /// still remembered.
+    /// Marks what the frame acknowledges.
     fn take_acked(
         &mut self,
         now: Time,
         slot: PathIndex,
         ack: &AckFrame<'_>,
         outcome: &mut AckOutcome,
-    ) -> Option<u64> {
-        let mut newest = None;
+    ) {
         let oldest = self.paths[slot].sent.oldest();
         for range in ack.ranges() {
             if *range.end() < oldest {
                 break;
             }
             for number in (oldest.max(*range.start())..=*range.end()).rev() {
-                let path = &mut self.paths[slot];
-                let Some(packet) = path.sent.resolve(number, Fate::Acked) else { continue };
-                if !packet.ack_eliciting {
-                    continue;
-                }
-                let payload = (u64::from(packet.bytes) - UDP_OVERHEAD) as u16;
-                path.sent.largest_acked =
-                    Some(path.sent.largest_acked.map_or(number, |largest| largest.max(number)));
-                path.counters.acked_packets += 1;
-                path.ecn.on_acked(number);
-                path.rate.on_delivered(u64::from(packet.bytes));
-                path.mtu.on_acked(payload, packet.sent);
-                if packet.mtu_probe {
-                    outcome.acked_bytes += u64::from(packet.bytes);
-                    outcome.acked_packets += 1;
-                    self.mtu_probe_acked(now, slot, payload);
-                } else if packet.fate == Fate::Lost {
-                    path.counters.spurious_losses += 1;
-                    let rtt = path.rtt.view();
-                    let gap = path.sent.largest_acked.map_or(0, |largest| largest - number);
-                    let late = now.since(packet.sent);
-                    self.policies.detector.on_spurious(gap, late, &rtt);
-                } else {
-                    outcome.acked_bytes += u64::from(packet.bytes);
-                    outcome.acked_packets += 1;
-                }
-                outcome.largest_acked_sent = outcome.largest_acked_sent.max(packet.sent);
-                newest = newest.or(Some(number));
-                self.packet_resolved(now, slot, (number, &packet), true);
-                if packet.has_control {
-                    while self.paths[slot].control.take(number).is_some() {}
-                }
+                let resolved = self.paths[slot].sent.resolve(number, Fate::Acked);
+                let Some(packet) = resolved.filter(|packet| packet.ack_eliciting) else { continue };
+                outcome.newest = outcome.newest.or(Some(number));
+                self.packet_acked(now, slot, (number, &packet), outcome);
             }
         }
         self.tell_estimator(now, slot);
-        newest
     }
 
-    /// Round-trip, forward-delay and rate samples from the newest packet acknowledged.
+    /// A packet is acknowledged for the first time.
+    #[inline]
+    fn packet_acked(
+        &mut self,
+        now: Time,
+        slot: PathIndex,
+        (number, packet): (u64, &SentPacket),
+        outcome: &mut AckOutcome,
+    ) {
+        let path = &mut self.paths[slot];
+        let payload = (u64::from(packet.bytes) - UDP_OVERHEAD) as u16;
+        path.sent.on_acked(now, number);
+        path.counters.acked_packets += 1;
+        path.ecn.on_acked(number);
+        path.rate.on_delivered(u64::from(packet.bytes));
+        path.mtu.on_acked(payload, packet.sent);
+        if path.note_lateness(now, number, packet) {
+            outcome.late.add(now.since(packet.sent), path.rtt.view().smoothed);
+        }
+        outcome.largest_acked_sent = outcome.largest_acked_sent.max(packet.sent);
+        if packet.fate == Fate::Lost && !packet.mtu_probe {
+            path.counters.spurious_losses += 1;
+            if packet.counted_lost {
+                let event = self.resolution(now, slot, packet.block(), (0, 1));
+                self.policies.estimator.on_spurious(&event);
+            }
+        } else {
+            outcome.acked_bytes += u64::from(packet.bytes);
+            outcome.acked_packets += 1;
+        }
+        if packet.mtu_probe {
+            self.mtu_probe_acked(now, slot, payload);
+        }
+        self.packet_resolved(now, slot, (number, packet), true);
+        if packet.has_control {
+            while self.paths[slot].control.take(number).is_some() {}
+        }
+    }
+
+    /// Round-trip, forward-delay and rate samples from the newest packet acknowledged and from those that came
+    /// late. Without these the delay would be that of the packets that overtake others.
     fn sample(
         &mut self,
         now: Time,
         slot: PathIndex,
         ack: &AckFrame<'_>,
-        packet: &SentPacket,
+        outcome: &AckOutcome,
     ) -> Option<RateSample> {
         let path = &mut self.paths[slot];
-        let delay = Duration::from_micros(ack.delay_us).min(self.peer_parameters.max_ack_delay);
-        path.rtt.on_sample(now, packet.sent, delay);
-        path.rtt.on_forward(now, packet.sent, ack.received_at);
+        let number = outcome.newest?;
+        let packet = *path.sent.get(number)?;
+        let mut late = outcome.late;
+        if !late.is_empty() {
+            if packet.overtaken.is_none() {
+                late.add(now.since(packet.sent), path.rtt.view().smoothed);
+            }
+            let sent = path.rtt.on_late(now, &late);
+            // What comes late is reported at once: it was received when the report was made.
+            path.rtt.on_forward(now, sent, ack.received_at.wrapping_add(ack.delay_us as u32));
+        } else if number == ack.largest {
+            let delay = Duration::from_micros(ack.delay_us).min(self.peer_parameters.max_ack_delay);
+            path.rtt.on_sample(now, packet.sent, delay);
+            path.rtt.on_forward(now, packet.sent, ack.received_at);
+        }
+        if number < ack.largest {
+            return None;
+        }
         let received_at = path.peer_clock.unwrap(ack.received_at);
-        path.rate.sample(packet, received_at)
+        path.rate.sample(&packet, received_at)
     }
 
     fn take_ecn(&mut self, slot: PathIndex, ack: &AckFrame<'_>, outcome: &mut AckOutcome) {
@@ -172,13 +196,14 @@ impl Connection {
     pub(super) fn detect_losses(&mut self, now: Time, slot: PathIndex, outcome: &mut AckOutcome) {
         let path = &mut self.paths[slot];
         path.loss_time = None;
-        let Some(largest_acked) = path.sent.largest_acked else { return };
+        let Some(largest_acked) = path.sent.largest_acked() else { return };
         let rtt = path.rtt.view();
         let mut lost = core::mem::take(&mut self.scratch.numbers);
         lost.clear();
         for (number, packet, acked_above) in path.sent.open_up_to(largest_acked) {
             let view = DetectionView { now, largest_acked, acked_above, rtt };
-            match self.policies.detector.judge(&InFlight { number, sent: packet.sent }, &view) {
+            let overtaken = packet.overtaken.unwrap_or(now);
+            match path.detector.judge(&InFlight { number, sent: packet.sent, overtaken }, &view) {
                 LossVerdict::Lost => lost.push(number),
                 LossVerdict::At(time) => {
                     path.loss_time = Some(path.loss_time.map_or(time, |t| t.min(time)));
@@ -266,7 +291,7 @@ impl Connection {
         received: bool,
     ) {
         if matches!(packet.fate, Fate::InFlight) && !packet.mtu_probe {
-            let block = packet.carried.map(|carried| carried.block());
+            let block = packet.block();
             if !self.scratch.resolved.add(block, received) {
                 self.tell_estimator(now, slot);
                 self.scratch.resolved.add(block, received);
@@ -285,12 +310,23 @@ impl Connection {
         if count == 0 {
             return;
         }
+        let fates = (u32::from(received), u32::from(!received));
+        let event = self.resolution(now, slot, block, fates);
+        self.policies.estimator.on_resolved_run(&event, count);
+    }
+
+    /// What the estimator is told of packets of the path.
+    fn resolution(
+        &self,
+        now: Time,
+        slot: PathIndex,
+        block: Option<BlockId>,
+        (acked, lost): (u32, u32),
+    ) -> Resolved {
         let path = &self.paths[slot];
         let (rtt, path) = (path.rtt.view(), path.id);
-        let (acked, lost) = (u32::from(received), u32::from(!received));
         let (queue, srtt) = (rtt.queue, rtt.smoothed);
-        let event = Resolved { now, path, block, acked, lost, queue, srtt };
-        self.policies.estimator.on_resolved_run(&event, count);
+        Resolved { now, path, block, acked, lost, queue, srtt }
     }
 
     /// The fate of the symbols beyond a packet's first is known.
@@ -381,8 +417,8 @@ impl Connection {
 
     /// Everything that waits for the whole frame to have been digested.
     pub(super) fn settle(&mut self, now: Time, slot: PathIndex, outcome: &AckOutcome) {
-        let base = self.base_timeout(slot);
-        self.paths[slot].sent.prune(now - base.base * REMEMBER_LOST);
+        let path = &mut self.paths[slot];
+        path.sent.prune(now - path.base_timeout().base * REMEMBER_LOST);
         self.provision_all(now);
         self.retire(now);
         let path = self.paths[slot].id;

@@ -10,7 +10,7 @@ use core::fmt;
 use super::paths::PathIndex;
 use super::{Connection, Event};
 use crate::observe::Observation;
-use crate::path::{Path, PathAddress, UDP_OVERHEAD};
+use crate::path::{Path, PathAddress, PathPolicies, UDP_OVERHEAD};
 use crate::wire::{ControlFrame, PathUse, Role};
 
 impl Connection {
@@ -128,7 +128,8 @@ impl Connection {
         let mtu = self.initial_mtu(&address);
         let packet = u64::from(mtu.size()) + UDP_OVERHEAD;
         let congestion = self.profile.make_congestion(id, packet)?;
-        let mut path = Path::new(id, address, congestion, mtu, now);
+        let policies = PathPolicies { congestion, detector: self.profile.make()? };
+        let mut path = Path::new(id, address, policies, mtu, now);
         path.update_pacing(now);
         self.paths.identifiers.seen(id);
         let slot = self.paths.insert(path);

@@ -92,7 +92,7 @@ impl Connection {
     }
 
     fn ask_again_at(&self, now: Time, slot: PathIndex) -> Time {
-        now + self.base_timeout(slot).base.min(LONGEST_CHALLENGE_WAIT)
+        now + self.paths[slot].base_timeout().base.min(LONGEST_CHALLENGE_WAIT)
     }
 
     /// The peer asks whether this side receives at `from`, which is answered there.

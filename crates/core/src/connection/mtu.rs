@@ -119,7 +119,7 @@ impl Connection {
         packet.ping();
         packet.pad();
         packet.mtu_probe = true;
-        let deadline = now + self.base_timeout(slot).base * 2;
+        let deadline = now + self.paths[slot].base_timeout().base * 2;
         self.paths[slot].mtu.on_probe_sent(size, deadline);
         Some(self.seal(packet))
     }

@@ -2,14 +2,12 @@
 
 use core::ops::{Index, IndexMut};
 
-use anabranch_policy::LossDetector;
 use anabranch_policy::view::{PathState, PathView};
 use anabranch_types::{PathId, Time};
 
 use super::identifiers::Identifiers;
 use super::mtu::room_of;
 use crate::path::Path;
-use crate::path::liveness::ProbeTimeout;
 
 /// The place of a path in everything that is kept per path. It is used again once the path is closed; the
 /// identifier never is, because it is part of the nonce (`docs/spec/wire-0.md`).
@@ -144,7 +142,7 @@ impl PathTable {
     }
 
     /// Brings the snapshots up to date. The longest symbol that is still needed has `widest` bytes.
-    pub(super) fn refresh(&mut self, now: Time, widest: u16, detector: &dyn LossDetector) {
+    pub(super) fn refresh(&mut self, now: Time, widest: u16) {
         let all = self.made != (now, widest);
         self.made = (now, widest);
         for (at, place) in self.places.iter_mut().enumerate() {
@@ -153,7 +151,7 @@ impl PathTable {
             }
             place.stale = false;
             let path = &place.path;
-            let mut view = path.view(now, at as u8, probe_timeout(detector, path));
+            let mut view = path.view(now, at as u8);
             if path.is_usable() && room_of(path) < widest {
                 view.state = PathState::Validating;
             }
@@ -188,9 +186,4 @@ impl IndexMut<PathIndex> for PathTable {
     fn index_mut(&mut self, index: PathIndex) -> &mut Path {
         self.places[usize::from(index)].change()
     }
-}
-
-/// Probe timeout of a path, before back-off.
-pub(super) fn probe_timeout(detector: &dyn LossDetector, path: &Path) -> ProbeTimeout {
-    ProbeTimeout { base: detector.timeout(&path.rtt.view()), doublings: detector.backoff_limit() }
 }

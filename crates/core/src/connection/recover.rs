@@ -88,8 +88,8 @@ impl Connection {
     /// No feedback about a path for a timeout.
     pub(super) fn path_timeout(&mut self, now: Time, slot: PathIndex) {
         let alternatives = self.has_alternative(slot);
-        let loses_flight = self.policies.detector.timeout_loses_flight();
         let path = &mut self.paths[slot];
+        let loses_flight = path.detector.timeout_loses_flight();
         let before = path.congestion.cwnd();
         path.counters.timeouts += 1;
         let probes = if path.state() == PathState::Suspect { 1 } else { PROBES };

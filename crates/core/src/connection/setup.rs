@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 
 use anabranch_policy::{
-    AckPolicy, Axis, LossDetector, LossEstimator, PolicyError, RecoveryPolicy, RedundancyPolicy,
-    Scheduler,
+    AckPolicy, Axis, LossEstimator, PolicyError, RecoveryPolicy, RedundancyPolicy, Scheduler,
 };
 use anabranch_types::{Rng, Time};
 
@@ -55,7 +54,6 @@ pub(super) struct Policies {
     pub(super) redundancy: Box<dyn RedundancyPolicy>,
     pub(super) recovery: Box<dyn RecoveryPolicy>,
     pub(super) ack: Box<dyn AckPolicy>,
-    pub(super) detector: Box<dyn LossDetector>,
     pub(super) estimator: Box<dyn LossEstimator>,
 }
 
@@ -66,7 +64,6 @@ impl Policies {
             redundancy: profile.make()?,
             recovery: profile.make()?,
             ack: ack_profile.make()?,
-            detector: profile.make()?,
             estimator: profile.make()?,
         })
     }

@@ -71,7 +71,7 @@ impl Connection {
             }
             earliest.add(path.acks.due(), TimeoutReason::Acknowledgement);
             earliest.add(path.loss_time, TimeoutReason::Loss);
-            earliest.add(path.timeout_at(self.base_timeout(slot)), TimeoutReason::Probe);
+            earliest.add(path.timeout_at(), TimeoutReason::Probe);
             earliest.add(path.validation.due(), TimeoutReason::Challenge);
             earliest.add(path.candidates.due(), TimeoutReason::Challenge);
             earliest.add(self.keepalive_at(slot), TimeoutReason::KeepAlive);
@@ -171,8 +171,7 @@ impl Connection {
         if self.keepalive_at(slot).is_some_and(|at| at <= now) {
             self.paths[slot].liveness.ask_for_sign(now);
         }
-        let base = self.base_timeout(slot);
-        if self.paths[slot].timeout_at(base).is_some_and(|time| time <= now) {
+        if self.paths[slot].timeout_at().is_some_and(|time| time <= now) {
             self.path_timeout(now, slot);
         }
     }
@@ -188,7 +187,7 @@ impl Connection {
 
     /// The peer moved to a new key: the old one opens stragglers for three timeouts more.
     pub(super) fn keep_old_key(&mut self) {
-        let longest = self.paths.indices().map(|slot| self.base_timeout(slot).base).max();
+        let longest = self.paths.iter().map(|path| path.base_timeout().base).max();
         self.keys.keep_old(self.last_received + longest.unwrap_or(Duration::from_secs(1)) * 3);
     }
 }

@@ -11,21 +11,14 @@ use anabranch_policy::view::{
 use anabranch_types::Time;
 
 use super::Connection;
-use super::paths::probe_timeout;
 use super::paths::{PathIndex, PathTable};
 use crate::coding::send::SendBlocks;
-use crate::path::liveness::ProbeTimeout;
 use crate::stream::Streams;
 
 impl Connection {
-    /// Probe timeout of a path, before back-off.
-    pub(super) fn base_timeout(&self, slot: PathIndex) -> ProbeTimeout {
-        probe_timeout(self.policies.detector.as_ref(), &self.paths[slot])
-    }
-
     /// Brings every path's snapshot up to date.
     pub(super) fn refresh_views(&mut self, now: Time) {
-        self.paths.refresh(now, self.send.widest(), self.policies.detector.as_ref());
+        self.paths.refresh(now, self.send.widest());
     }
 
     fn fresh(&self) -> FreshView {

@@ -20,9 +20,10 @@ pub mod validation;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use anabranch_policy::PolicySpec;
 use anabranch_policy::congestion::{CongestionController, SentEvent};
+use anabranch_policy::loss::Late;
 use anabranch_policy::view::{InterLoss, LossView, PathState, PathView};
+use anabranch_policy::{LossDetector, PolicySpec};
 use anabranch_types::{Bitrate, PathId, Time};
 
 use crate::wire::ControlFrame;
@@ -89,6 +90,15 @@ pub struct PathCounters {
     pub timeouts: u64,
 }
 
+/// The policies that every path has of its own.
+#[derive(Debug)]
+pub struct PathPolicies {
+    /// Congestion control.
+    pub congestion: Box<dyn CongestionController>,
+    /// Loss detection.
+    pub detector: Box<dyn LossDetector>,
+}
+
 /// State of one path of a connection.
 #[derive(Debug)]
 pub struct Path {
@@ -116,6 +126,8 @@ pub struct Path {
     pub rate: RateSampler,
     /// Congestion control.
     pub congestion: Box<dyn CongestionController>,
+    /// Loss detection.
+    pub detector: Box<dyn LossDetector>,
     /// What controls congestion on this path in place of the profile's choice.
     pub own_congestion: Option<PolicySpec>,
     /// Pacing.
@@ -157,10 +169,11 @@ impl Path {
     pub fn new(
         id: PathId,
         address: PathAddress,
-        congestion: Box<dyn CongestionController>,
+        policies: PathPolicies,
         mtu: PathMtu,
         now: Time,
     ) -> Self {
+        let PathPolicies { congestion, detector } = policies;
         Path {
             id,
             address,
@@ -174,6 +187,7 @@ impl Path {
             rtt: RttEstimator::default(),
             rate: RateSampler::default(),
             congestion,
+            detector,
             own_congestion: None,
             pacer: Pacer::default(),
             mtu,
@@ -286,8 +300,15 @@ impl Path {
         usize::try_from(bytes / self.packet_size.max(1)).map_or(most, |packets| packets.min(most))
     }
 
+    /// The probe timeout, before back-off.
+    pub fn base_timeout(&self) -> ProbeTimeout {
+        let base = self.detector.timeout(&self.rtt.view());
+        ProbeTimeout { base, doublings: self.detector.backoff_limit() }
+    }
+
     /// When the probe timer fires: no feedback for a timeout while something is in flight.
-    pub fn timeout_at(&self, base: ProbeTimeout) -> Option<Time> {
+    pub fn timeout_at(&self) -> Option<Time> {
+        let base = self.base_timeout();
         self.sent.oldest_open().map(|oldest| self.liveness.timeout_at(oldest, base))
     }
 
@@ -306,9 +327,11 @@ impl Path {
         self.sent.push(SentPacket {
             sent: now,
             bytes: bytes as u32,
+            overtaken: None,
             fate: Fate::Acked,
             ack_eliciting: false,
             has_control: false,
+            counted_lost: false,
             mtu_probe: false,
             carried: None,
             snapshot: Default::default(),
@@ -337,9 +360,11 @@ impl Path {
         self.sent.push(SentPacket {
             sent: now,
             bytes: bytes as u32,
+            overtaken: None,
             fate: if packet.ack_eliciting { Fate::InFlight } else { Fate::Acked },
             ack_eliciting: packet.ack_eliciting,
             has_control: packet.has_control,
+            counted_lost: false,
             mtu_probe: packet.mtu_probe,
             carried: packet.carried,
             snapshot,
@@ -371,6 +396,19 @@ impl Path {
         self.pacer.set_rate(now, self.congestion.pacing_rate(), self.packet_size);
     }
 
+    /// The packet is acknowledged now. Returns whether one sent later was before, of which the loss detector
+    /// hears.
+    pub fn note_lateness(&mut self, now: Time, number: u64, packet: &SentPacket) -> bool {
+        let (Some(overtaken), Some(largest)) = (packet.overtaken, self.sent.largest_acked()) else {
+            return false;
+        };
+        if overtaken < now {
+            let (late, gap) = (now.since(overtaken), largest.saturating_sub(number));
+            self.detector.on_late(&Late { now, late, gap, rtt: self.rtt.view() });
+        }
+        overtaken < now
+    }
+
     /// Something of this path was acknowledged: it is alive.
     pub fn on_feedback(&mut self, now: Time) {
         self.liveness.on_feedback(now);
@@ -390,8 +428,8 @@ impl Path {
         matches!(self.state, PathState::Active | PathState::Probation)
     }
 
-    /// The snapshot that policies see; `timeout` is the probe timeout before back-off.
-    pub fn view(&self, now: Time, slot: u8, timeout: ProbeTimeout) -> PathView {
+    /// The snapshot that policies see.
+    pub fn view(&self, now: Time, slot: u8) -> PathView {
         PathView {
             id: self.id,
             slot,
@@ -410,7 +448,7 @@ impl Path {
                 Bitrate::from_transfer(self.congestion.cwnd(), rtt)
             }),
             rtt: self.rtt.view(),
-            rto: self.liveness.timeout(timeout),
+            rto: self.liveness.timeout(self.base_timeout()),
             oldest_unacked: self.sent.oldest_open(),
             loss: self.loss,
             inter_loss: self.inter_loss,

@@ -118,9 +118,11 @@ mod tests {
         SentPacket {
             sent,
             bytes: 1250,
+            overtaken: None,
             fate: Fate::InFlight,
             ack_eliciting: true,
             has_control: false,
+            counted_lost: false,
             mtu_probe: false,
             carried: None,
             snapshot,

@@ -36,6 +36,35 @@ impl WindowedMin {
     }
 }
 
+/// Ages of packets that one acknowledgement reports: the time since they were sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ages {
+    count: u32,
+    sum: Duration,
+    /// Distances from the smoothed round-trip time, added up.
+    distances: Duration,
+}
+
+impl Ages {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Adds a packet's, where `smoothed` is the smoothed round-trip time.
+    pub fn add(&mut self, age: Duration, smoothed: Duration) {
+        self.count += 1;
+        self.sum += age;
+        self.distances += age.abs_diff(smoothed);
+    }
+
+    /// Their mean, and their mean distance from the smoothed round-trip time.
+    fn mean(&self) -> (Duration, Duration) {
+        let count = self.count.max(1);
+        (self.sum / count, self.distances / count)
+    }
+}
+
 /// Smoothed round-trip time, its variation and minimum, and the forward queueing delay.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
@@ -74,20 +103,38 @@ impl RttEstimator {
     /// A packet sent at `sent` was acknowledged now; the receiver held the acknowledgement for `delay`.
     pub fn on_sample(&mut self, now: Time, sent: Time, delay: Duration) {
         let latest = now.since(sent);
-        self.min.update(now, i64::try_from(latest.as_nanos()).unwrap_or(i64::MAX));
-        let min = Duration::from_nanos(self.min.value().max(0) as u64);
+        self.see(now, latest);
         // The delay is the peer's claim: it must not push the sample below the minimum.
-        let adjusted = if latest >= min + delay { latest - delay } else { latest };
+        let adjusted = if latest >= self.view.min + delay { latest - delay } else { latest };
+        self.smooth(adjusted, self.view.smoothed.abs_diff(adjusted));
+    }
+
+    /// Packets of these ages, some of which came late, were acknowledged now. Returns when they were sent, on
+    /// average.
+    ///
+    /// RFC 9002 takes samples of the largest number alone. Where packets overtake one another that is
+    /// always a quick one; half of the others take longer than the variation of such samples allows for.
+    pub fn on_late(&mut self, now: Time, ages: &Ages) -> Time {
+        let (mean, distance) = ages.mean();
+        self.see(now, mean);
+        self.smooth(mean, distance);
+        now - mean
+    }
+
+    fn see(&mut self, now: Time, latest: Duration) {
+        self.min.update(now, i64::try_from(latest.as_nanos()).unwrap_or(i64::MAX));
+        self.view.latest = latest;
+        self.view.min = Duration::from_nanos(self.min.value().max(0) as u64);
+    }
+
+    fn smooth(&mut self, sample: Duration, distance: Duration) {
         let view = &mut self.view;
-        view.latest = latest;
-        view.min = min;
         if view.samples == 0 {
-            view.smoothed = adjusted;
-            view.variation = adjusted / 2;
+            view.smoothed = sample;
+            view.variation = sample / 2;
         } else {
-            let difference = view.smoothed.abs_diff(adjusted);
-            view.variation = view.variation.mul_f64(0.75) + difference.mul_f64(0.25);
-            view.smoothed = view.smoothed.mul_f64(0.875) + adjusted.mul_f64(0.125);
+            view.variation = view.variation.mul_f64(0.75) + distance.mul_f64(0.25);
+            view.smoothed = view.smoothed.mul_f64(0.875) + sample.mul_f64(0.125);
         }
         view.samples += 1;
     }
@@ -139,5 +186,21 @@ mod tests {
         assert_eq!(rtt.view().smoothed, Duration::from_millis(110));
         assert_eq!(rtt.view().variation.as_micros(), 57_500);
         assert_eq!(rtt.view().min, Duration::from_millis(100));
+    }
+
+    #[test]
+    fn packets_that_came_late_count_with_their_mean_age() {
+        let mut rtt = RttEstimator::default();
+        rtt.on_sample(Time::from_millis(100), Time::ZERO, Duration::ZERO);
+        let mut ages = Ages::default();
+        for age in [80, 200] {
+            ages.add(Duration::from_millis(age), rtt.view().smoothed);
+        }
+        let sent = rtt.on_late(Time::from_millis(300), &ages);
+        assert_eq!(sent, Time::from_millis(160));
+        // 7/8 · 100 + 1/8 · 140 ms; 3/4 · 50 + 1/4 · (20 + 100)/2 ms.
+        assert_eq!(rtt.view().smoothed, Duration::from_millis(105));
+        assert_eq!(rtt.view().variation.as_micros(), 52_500);
+        assert_eq!(rtt.view().latest, Duration::from_millis(140));
     }
 }

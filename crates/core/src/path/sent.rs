@@ -42,18 +42,29 @@ pub struct SentPacket {
     pub sent: Time,
     /// Bytes on the wire, IP and UDP headers included.
     pub bytes: u32,
+    /// When a packet sent after it was first acknowledged, unless it was acknowledged before.
+    pub overtaken: Option<Time>,
     /// What has become of it.
     pub fate: Fate,
     /// It asks for an acknowledgement, so it counts as in flight.
     pub ack_eliciting: bool,
     /// It carried control frames, kept aside.
     pub has_control: bool,
+    /// The loss estimate counts it as lost.
+    pub counted_lost: bool,
     /// It was a probe of the path's MTU: its loss says nothing else.
     pub mtu_probe: bool,
     /// The first symbol it carried; [`SentPackets::symbol`] knows the others.
     pub carried: Option<Carried>,
     /// State of the rate sampler when it left.
     pub snapshot: RateSnapshot,
+}
+
+impl SentPacket {
+    /// The block of its first symbol.
+    pub fn block(&self) -> Option<BlockId> {
+        self.carried.map(|carried| carried.block())
+    }
 }
 
 /// The rate sampler's state when a packet was sent.
@@ -86,7 +97,7 @@ pub struct SentPackets {
     /// Ack-eliciting packets in flight.
     pub packets_in_flight: u32,
     /// Largest acknowledged number.
-    pub largest_acked: Option<u64>,
+    largest_acked: Option<u64>,
     /// Numbers below this are resolved or not ack-eliciting.
     scan_from: u64,
     /// Highest floor announced to the peer.
@@ -186,11 +197,32 @@ impl SentPackets {
             return None;
         }
         packet.fate = fate;
+        packet.counted_lost =
+            fate == Fate::Lost && before.fate == Fate::InFlight && !before.mtu_probe;
         if open && fate != Fate::WrittenOff && before.ack_eliciting {
             self.bytes_in_flight -= u64::from(before.bytes);
             self.packets_in_flight -= 1;
         }
         Some(before)
+    }
+
+    /// Largest acknowledged number.
+    pub fn largest_acked(&self) -> Option<u64> {
+        self.largest_acked
+    }
+
+    /// The packet with this number is acknowledged: those below that are not have been overtaken by it.
+    pub fn on_acked(&mut self, now: Time, number: u64) {
+        let unseen = self.largest_acked.map_or(0, |largest| largest + 1);
+        if number < unseen {
+            return;
+        }
+        self.largest_acked = Some(number);
+        for below in unseen.max(self.base)..number {
+            if let Some(packet) = self.get_mut(below) {
+                packet.overtaken = Some(now);
+            }
+        }
     }
 
     /// Numbers of packets that are open (in flight or written off), ascending from the floor.

@@ -21,6 +21,21 @@ pub struct InFlight {
     pub number: u64,
     /// When it was sent.
     pub sent: Time,
+    /// When a packet sent after it was first acknowledged.
+    pub overtaken: Time,
+}
+
+/// A packet that was acknowledged later than one sent after it.
+#[derive(Clone, Copy, Debug)]
+pub struct Late {
+    /// Now.
+    pub now: Time,
+    /// From the first acknowledgement of a packet sent after it until its own.
+    pub late: Duration,
+    /// By how much the largest packet number acknowledged is above its own.
+    pub gap: u64,
+    /// Round-trip times of the path.
+    pub rtt: RttView,
 }
 
 /// The state of its path.
@@ -47,14 +62,13 @@ pub enum LossVerdict {
     Waiting,
 }
 
-/// Which packets in flight are lost.
+/// Which packets in flight on one path are lost.
 pub trait LossDetector: Debug + Send {
     /// Judges one packet that is below the largest acknowledged one.
     fn judge(&self, packet: &InFlight, view: &DetectionView) -> LossVerdict;
 
-    /// An acknowledgement arrived for a packet that had been declared lost, `late` after the verdict,
-    /// with `gap` packets acknowledged above it: the thresholds were too tight.
-    fn on_spurious(&mut self, _gap: u64, _late: Duration, _rtt: &RttView) {}
+    /// A packet arrived out of order, whether or not it had been declared lost by then.
+    fn on_late(&mut self, _packet: &Late) {}
 
     /// Time without any feedback after which a path is probed, before back-off.
     fn timeout(&self, rtt: &RttView) -> Duration;
@@ -106,6 +120,9 @@ pub trait LossEstimator: Debug + Send {
             self.on_resolved(event);
         }
     }
+
+    /// Packets whose loss was counted, [`Resolved::lost`] of them, have arrived after all.
+    fn on_spurious(&mut self, _event: &Resolved) {}
 
     /// Every packet of the block's first transmission (sources and proactive repairs) is resolved.
     fn on_block_resolved(&mut self, _block: BlockId) {}

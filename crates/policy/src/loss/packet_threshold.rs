@@ -1,21 +1,26 @@
-//! Loss detection by packet and time threshold, widened when it proves too tight.
+//! Loss detection by packet and time threshold, and by the lateness of packets that arrive out of order.
 
+use anabranch_types::Time;
 use core::time::Duration;
 
-use crate::loss::{DetectionView, InFlight, LossDetector, LossVerdict};
+use crate::loss::{DetectionView, InFlight, Late, LossDetector, LossVerdict};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::RttView;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
     name: "packet-threshold",
-    summary: "lost when packets sent later, or 9/8 RTT later, are acknowledged; widens when spurious",
-    source: "RFC 9002 §6.1 and §6.2; widening after RFC 8985 §6.2",
+    summary: "lost when packets sent later, or 9/8 RTT later, are acknowledged; waits as long as packets come late",
+    source: "RFC 9002 §6.1 and §6.2; out of order, a measured window in the way of RFC 8985 §6.2",
     options: &[
-        option("packets", "packet threshold", "3"),
-        option("packets-max", "largest packet threshold that spurious losses may lead to", "128"),
+        option("packets", "packet threshold while packets arrive in order", "3"),
         option("time", "time threshold as a multiple of the round-trip time", "1.125"),
-        option("time-max", "largest time threshold that spurious losses may lead to", "2"),
+        option(
+            "window",
+            "longest reordering window, mean deviations of the RTT, at least an RTT",
+            "16",
+        ),
+        option("memory", "round trips for which reordering is remembered", "32"),
         option("ack-delay", "longest time the peer may delay an acknowledgement", "25ms"),
     ],
 };
@@ -23,53 +28,105 @@ pub const ENTRY: Entry = Entry {
 /// Timers are not finer than this (RFC 9002 §6.1.2, kGranularity).
 const GRANULARITY: Duration = Duration::from_millis(1);
 
-/// RFC 9002's detector. A packet is lost when the largest acknowledged number is `packets` above it,
-/// or when it was sent `time` round-trip times ago and a later one is acknowledged.
+/// RFC 9002's detector, for roads that keep the order and for those that do not.
+///
+/// In order, a packet is lost when the largest acknowledged number is `packets` above it, or when it was
+/// sent `time` round-trip times ago and a later one is acknowledged. Once packets have come late, those
+/// that are missing are waited for as long as any came late, counted from when they were overtaken. If one was
+/// further behind than the packet threshold, packets are not counted any more.
 #[derive(Clone, Debug)]
 pub struct PacketThreshold {
     packets: u64,
-    packets_max: u64,
     time: f64,
-    time_max: f64,
+    window: u32,
+    memory: u32,
     ack_delay: Duration,
+    reordering: Reordering,
 }
 
 /// Makes it from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn LossDetector>, PolicyError> {
-    let packets = options.integer("packets", 1..=1000)?;
-    let time = options.real("time", 1.0..=10.0)?;
     Ok(Box::new(PacketThreshold {
-        packets,
-        packets_max: options.integer("packets-max", 1..=100_000)?.max(packets),
-        time,
-        time_max: options.real("time-max", 1.0..=10.0)?.max(time),
+        packets: options.integer("packets", 1..=1000)?,
+        time: options.real("time", 1.0..=10.0)?,
+        window: options.integer("window", 0..=100)? as u32,
+        memory: options.integer("memory", 1..=10_000)? as u32,
         ack_delay: options.duration("ack-delay", Duration::ZERO..=Duration::from_secs(10))?,
+        reordering: Reordering::default(),
     }))
+}
+
+/// How far out of order packets arrived.
+#[derive(Clone, Copy, Debug, Default)]
+struct Extent {
+    late: Duration,
+    gap: u64,
+}
+
+impl Extent {
+    fn max(self, other: Extent) -> Extent {
+        Extent { late: self.late.max(other.late), gap: self.gap.max(other.gap) }
+    }
+}
+
+/// The largest extent lately. It is forgotten in halves.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reordering {
+    current: Extent,
+    previous: Extent,
+    /// When the current half began.
+    since: Time,
+}
+
+impl Reordering {
+    fn add(&mut self, now: Time, extent: Extent, half: Duration) {
+        let age = now.since(self.since);
+        if age >= half {
+            self.previous = if age < 2 * half { self.current } else { Extent::default() };
+            (self.current, self.since) = (Extent::default(), now);
+        }
+        self.current = self.current.max(extent);
+    }
+
+    fn extent(&self, now: Time, half: Duration) -> Extent {
+        match now.since(self.since) {
+            age if age < half => self.current.max(self.previous),
+            age if age < 2 * half => self.current,
+            _ => Extent::default(),
+        }
+    }
 }
 
 impl PacketThreshold {
     fn delay(&self, rtt: &RttView) -> Duration {
         scale(rtt.smoothed.max(rtt.latest), self.time).max(GRANULARITY)
     }
+
+    /// Half of the time for which reordering is remembered.
+    fn half(&self, rtt: &RttView) -> Duration {
+        (rtt.smoothed.max(GRANULARITY) * self.memory) / 2
+    }
 }
 
 impl LossDetector for PacketThreshold {
     fn judge(&self, packet: &InFlight, view: &DetectionView) -> LossVerdict {
-        let due = packet.sent + self.delay(&view.rtt);
-        if packet.number.saturating_add(self.packets) <= view.largest_acked || due <= view.now {
+        let Extent { late, gap } = self.reordering.extent(view.now, self.half(&view.rtt));
+        let due = (packet.sent + self.delay(&view.rtt)).max(packet.overtaken + late);
+        let counted = gap < self.packets;
+        let behind = view.largest_acked.saturating_sub(packet.number);
+        if (counted && behind >= self.packets) || due <= view.now {
             LossVerdict::Lost
         } else {
             LossVerdict::At(due)
         }
     }
 
-    fn on_spurious(&mut self, gap: u64, late: Duration, rtt: &RttView) {
-        if gap >= self.packets {
-            self.packets = gap.saturating_add(1).min(self.packets_max);
-        }
-        let base = rtt.smoothed.max(rtt.latest).max(GRANULARITY).as_secs_f64();
-        let needed = self.time + late.as_secs_f64() / base;
-        self.time = needed.clamp(self.time, self.time_max);
+    fn on_late(&mut self, packet: &Late) {
+        let rtt = &packet.rtt;
+        // What comes later than that is as good as lost: no timer waits for it.
+        let longest = rtt.smoothed.max(rtt.variation.saturating_mul(self.window));
+        let extent = Extent { late: packet.late.min(longest), gap: packet.gap };
+        self.reordering.add(packet.now, extent, self.half(rtt));
     }
 
     fn timeout(&self, rtt: &RttView) -> Duration {

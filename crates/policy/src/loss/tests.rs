@@ -34,7 +34,13 @@ fn view(now: u64, largest_acked: u64, acked_above: u64) -> DetectionView {
     DetectionView { now: Time::from_millis(now), largest_acked, acked_above, rtt: rtt(80) }
 }
 
-const PACKET: InFlight = InFlight { number: 10, sent: Time::from_millis(1000) };
+const PACKET: InFlight =
+    InFlight { number: 10, sent: Time::from_millis(1000), overtaken: Time::from_millis(1060) };
+
+/// A packet that came `late` ms after one sent later, whose number is `gap` above its own.
+fn late(now: u64, late: u64, gap: u64) -> Late {
+    Late { now: Time::from_millis(now), late: ms(late), gap, rtt: rtt(80) }
+}
 
 #[test]
 fn packet_threshold_counts_numbers_and_time() {
@@ -50,18 +56,64 @@ fn packet_threshold_counts_numbers_and_time() {
 }
 
 #[test]
-fn spurious_losses_widen_the_thresholds_up_to_their_caps() {
-    let mut detector = detector("packet-threshold:packets-max=20");
-    detector.on_spurious(7, ms(20), &rtt(80));
-    assert_ne!(detector.judge(&PACKET, &view(1080, 17, 7)), LossVerdict::Lost);
-    assert_eq!(detector.judge(&PACKET, &view(1080, 18, 8)), LossVerdict::Lost);
-    // 9/8 + 20/80 of 80 ms.
+fn packets_are_waited_for_as_long_as_others_came_late() {
+    let mut detector = detector("packet-threshold");
+    // Behind by less than the threshold: numbers still count.
+    detector.on_late(&late(1000, 40, 2));
+    assert_eq!(detector.judge(&PACKET, &view(1070, 13, 3)), LossVerdict::Lost);
+    assert_eq!(
+        detector.judge(&PACKET, &view(1070, 12, 2)),
+        LossVerdict::At(Time::from_millis(1100))
+    );
+    // Further behind: time alone does, from when the packet was overtaken.
+    detector.on_late(&late(1000, 50, 3));
     let due = LossVerdict::At(Time::from_millis(1110));
-    assert_eq!(detector.judge(&PACKET, &view(1080, 12, 2)), due);
-    detector.on_spurious(1000, ms(5000), &rtt(80));
-    assert_eq!(detector.judge(&PACKET, &view(1080, 30, 2)), LossVerdict::Lost);
-    let due = LossVerdict::At(Time::from_millis(1160));
-    assert_eq!(detector.judge(&PACKET, &view(1080, 29, 2)), due);
+    assert_eq!(detector.judge(&PACKET, &view(1109, 1000, 900)), due);
+    assert_eq!(detector.judge(&PACKET, &view(1110, 13, 3)), LossVerdict::Lost);
+}
+
+#[test]
+fn the_reordering_window_is_bounded_by_the_spread_of_round_trips() {
+    let mut detector = detector("packet-threshold");
+    detector.on_late(&late(1000, 5000, 500));
+    // Sixteen deviations of 10 ms.
+    let due = LossVerdict::At(Time::from_millis(1220));
+    assert_eq!(detector.judge(&PACKET, &view(1080, 600, 100)), due);
+    let steady = RttView { variation: ms(1), ..rtt(80) };
+    let mut detector = self::detector("packet-threshold");
+    detector.on_late(&Late { rtt: steady, ..late(1000, 5000, 500) });
+    // A round trip.
+    let due = LossVerdict::At(Time::from_millis(1140));
+    assert_eq!(detector.judge(&PACKET, &view(1080, 600, 100)), due);
+}
+
+#[test]
+fn reordering_is_forgotten_after_as_many_round_trips_as_asked_for() {
+    let mut detector = detector("packet-threshold:memory=10");
+    detector.on_late(&late(1000, 50, 100));
+    detector.on_late(&late(1300, 10, 4));
+    let at = |now: u64| {
+        let (sent, overtaken) = (Time::from_millis(now - 20), Time::from_millis(now));
+        InFlight { number: 10, sent, overtaken }
+    };
+    let due = |late: u64, now: u64| {
+        (
+            LossVerdict::At(Time::from_millis(now + late)),
+            LossVerdict::At(Time::from_millis(now + 70)),
+        )
+    };
+    // Halves of 400 ms: the first extent is the largest, and forgotten with its half.
+    assert_eq!(detector.judge(&at(1350), &view(1350, 20, 9)), due(50, 1350).1);
+    let overtaken = InFlight { sent: Time::from_millis(1200), ..at(1350) };
+    assert_eq!(detector.judge(&overtaken, &view(1350, 20, 9)), due(50, 1350).0);
+    detector.on_late(&late(1450, 10, 4));
+    let overtaken = InFlight { sent: Time::from_millis(1300), ..at(1500) };
+    assert_eq!(detector.judge(&overtaken, &view(1500, 20, 9)), due(50, 1500).0);
+    detector.on_late(&late(1900, 10, 4));
+    let overtaken = InFlight { sent: Time::from_millis(1750), ..at(1900) };
+    assert_eq!(detector.judge(&overtaken, &view(1900, 20, 9)), due(10, 1900).0);
+    // Once nothing has come late for as long as that, numbers count again.
+    assert_eq!(detector.judge(&at(2800), &view(2800, 20, 9)), LossVerdict::Lost);
 }
 
 #[test]
@@ -239,4 +291,18 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn losses_that_were_none_are_taken_back() {
+    let mut fooled = estimator("windowed:prior=0");
+    let mut sure = estimator("windowed:prior=0");
+    fooled.on_resolved(&resolved(0, 1, 90, 10));
+    fooled.on_spurious(&resolved(0, 1, 0, 8));
+    sure.on_resolved(&resolved(0, 1, 98, 2));
+    assert_eq!(fooled.path(PathId(0)), sure.path(PathId(0)));
+    assert_eq!(fooled.aggregate(), sure.aggregate());
+    // More than is remembered leaves none.
+    fooled.on_spurious(&resolved(0, 1, 0, 8));
+    assert_eq!(fooled.path(PathId(0)).mean, 0.0);
 }

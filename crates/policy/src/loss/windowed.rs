@@ -118,6 +118,15 @@ impl Track {
         }
     }
 
+    /// Losses were none. They are fresh beside the half-life, and taken back whole.
+    fn take_back(&mut self, lost: u32) {
+        let packets = f64::from(lost).min(self.lost);
+        self.lost -= packets;
+        self.acked += packets;
+        let open = lost.min(self.batch.1);
+        self.batch = (self.batch.0.saturating_add(open), self.batch.1 - open);
+    }
+
     fn mean(&self) -> f64 {
         let total = self.acked + self.lost + self.prior.unwrap_or(0.0);
         if total > 0.0 { (self.lost / total).clamp(0.0, 1.0) } else { 0.0 }
@@ -147,6 +156,11 @@ impl LossEstimator for Windowed {
         let half_life = || self.half_life.max(event.srtt.saturating_mul(self.rtts));
         self.paths.entry(event.path).add(event, count, half_life, self.prior);
         self.aggregate.add(event, count, half_life, self.prior);
+    }
+
+    fn on_spurious(&mut self, event: &Resolved) {
+        self.paths.entry(event.path).take_back(event.lost);
+        self.aggregate.take_back(event.lost);
     }
 
     fn path(&self, path: PathId) -> LossView {

@@ -6,9 +6,11 @@ fn packet(number: u64, ack_eliciting: bool) -> SentPacket {
     SentPacket {
         sent: Time::from_millis(number),
         bytes: 1000,
+        overtaken: None,
         fate: Fate::InFlight,
         ack_eliciting,
         has_control: false,
+        counted_lost: false,
         mtu_probe: false,
         carried: None,
         snapshot: RateSnapshot::default(),
@@ -93,4 +95,30 @@ fn symbols_are_known_by_packet_until_it_is_forgotten() {
     }
     sent.prune(Time::from_millis(5000));
     assert_eq!((sent.packets.len(), sent.beside.len()), (0, 0));
+}
+
+#[test]
+fn packets_are_overtaken_once_by_the_first_of_those_sent_later() {
+    let mut sent = SentPackets::default();
+    (0..6).for_each(|number| sent.push(packet(number, true)));
+    let at = |sent: &SentPackets, number| sent.get(number).unwrap().overtaken;
+    for (ms, number) in [(10, 2), (20, 0), (30, 5)] {
+        sent.resolve(number, Fate::Acked);
+        sent.on_acked(Time::from_millis(ms), number);
+    }
+    assert_eq!(sent.largest_acked(), Some(5));
+    let (first, second) = (Some(Time::from_millis(10)), Some(Time::from_millis(30)));
+    let overtaken: Vec<Option<Time>> = (0..6).map(|number| at(&sent, number)).collect();
+    assert_eq!(overtaken, [first, first, None, second, second, None]);
+}
+
+#[test]
+fn only_losses_of_packets_in_flight_are_counted() {
+    let mut sent = SentPackets::default();
+    (0..3).for_each(|number| sent.push(packet(number, true)));
+    sent.resolve(0, Fate::Lost);
+    sent.resolve(1, Fate::WrittenOff);
+    sent.resolve(1, Fate::Lost);
+    let counted = |number| sent.get(number).unwrap().counted_lost;
+    assert_eq!([counted(0), counted(1), counted(2)], [true, false, false]);
 }
