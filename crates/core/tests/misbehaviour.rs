@@ -279,3 +279,9 @@ fn packet_numbers_may_jump_but_not_repeat() {
     }
     assert_eq!(rogue.closed(), None);
 }
+
+#[test]
+fn an_initiator_that_announces_addresses_is_closed() {
+    let frame = control(ControlFrame::AddAddress { address: ([192, 0, 2, 1], 443).into() });
+    closes(&[frame], CloseCode::PROTOCOL_VIOLATION);
+}

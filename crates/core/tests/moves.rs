@@ -4,16 +4,17 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use anabranch_core::path::received::Ecn;
 use anabranch_core::profiles::Profile;
-use anabranch_core::testing::{Network, Pair, Sent, address};
+use anabranch_core::testing::{Network, Pair, Sent};
 use anabranch_types::Time;
 use core::time::Duration;
 
 const STEP: Duration = Duration::from_millis(1);
 
-/// 20 ms each way, 40 Mb/s, and a client that sends from any host.
+/// 20 ms each way, 40 Mb/s, and ends that send from any host.
 struct Road {
     free_at: [Time; 2],
     host: u8,
+    server: u8,
 }
 
 impl Network for Road {
@@ -23,17 +24,15 @@ impl Network for Road {
         Some((*free_at + Duration::from_millis(20), sent.ecn))
     }
 
-    fn source(&self, side: usize, path: u32) -> SocketAddr {
-        if side == 1 {
-            return address(side, path);
-        }
-        SocketAddr::from((Ipv4Addr::new(10, 0, self.host, 1), 1000))
+    fn source(&self, side: usize, _path: u32) -> SocketAddr {
+        let (host, end) = if side == 0 { (self.host, 1) } else { (self.server, 2) };
+        SocketAddr::from((Ipv4Addr::new(10, 0, host, end), 1000))
     }
 }
 
 /// A server that sends without end to a client at host 0.
 fn download() -> Pair<Road> {
-    let network = Road { free_at: [Time::ZERO; 2], host: 0 };
+    let network = Road { free_at: [Time::ZERO; 2], host: 0, server: 0 };
     let mut pair = Pair::new(&Profile::named("anabranch").unwrap(), 1, network);
     pair.ends[0].unwritten = 1;
     pair.ends[1].unwritten = u64::MAX;
@@ -111,4 +110,53 @@ fn a_client_does_not_follow_copies_of_the_servers_packets() {
     run(&mut pair, 200);
     assert_eq!(remote(&mut pair, 0), theirs);
     assert!(pair.ends[0].read > read + 500_000);
+}
+
+/// The server's packets come from another host by now.
+fn server_at(pair: &mut Pair<Road>, host: u8) -> SocketAddr {
+    pair.network.server = host;
+    pair.network.source(1, 0)
+}
+
+#[test]
+fn a_client_follows_the_server_where_it_has_said_that_it_is() {
+    let mut pair = download();
+    pair.network.server = 7;
+    let next = pair.network.source(1, 0);
+    pair.network.server = 0;
+    assert!(pair.ends[1].connection().unwrap().announce_address(next));
+    run(&mut pair, 100);
+    assert_eq!(pair.ends[0].connection().unwrap().peer_addresses(), [next]);
+    server_at(&mut pair, 7);
+    run(&mut pair, 200);
+    assert_eq!(remote(&mut pair, 0), next);
+    let read = pair.ends[0].read;
+    run(&mut pair, 500);
+    assert!(pair.ends[0].read > read + 1_000_000);
+}
+
+#[test]
+fn a_client_looks_for_a_silent_server_where_it_may_be() {
+    let mut pair = download();
+    pair.network.server = 7;
+    let next = pair.network.source(1, 0);
+    pair.network.server = 0;
+    assert!(pair.ends[1].connection().unwrap().announce_address(next));
+    run(&mut pair, 100);
+    // The server can be reached there only, and says nothing by itself.
+    server_at(&mut pair, 7);
+    pair.ends[1].unwritten = 0;
+    pair.flying.clear();
+    pair.ends[0].unwritten = 1000;
+    run(&mut pair, 1500);
+    assert_eq!(remote(&mut pair, 0), next);
+}
+
+#[test]
+fn a_client_does_not_follow_a_server_that_has_said_nothing() {
+    let mut pair = download();
+    let before = remote(&mut pair, 0);
+    server_at(&mut pair, 7);
+    run(&mut pair, 1000);
+    assert_eq!(remote(&mut pair, 0), before);
 }

@@ -167,6 +167,18 @@ impl Connection {
         moved.ok_or(PathError::Closed)
     }
 
+    /// Tells the side that opened the connection that this side can be reached at an address too, or soon will be:
+    /// it follows paths there, and looks there for a silent one. Call it before or right after
+    /// [`move_path`](Self::move_path) on the side that accepted; on the other it does nothing.
+    pub fn announce_address(&self, address: SocketAddr) {
+        self.shared().act(|connection| connection.announce_address(address));
+    }
+
+    /// The addresses that the side that accepted has announced, the newest last; none on that side itself.
+    pub fn peer_addresses(&self) -> Vec<SocketAddr> {
+        self.shared().act(|connection| connection.peer_addresses()).unwrap_or_default()
+    }
+
     fn address(&self, path: PathSpec) -> Result<PathAddress, PathError> {
         let socket = self.shared().endpoint.sockets.of_path(path.local, path.remote);
         let socket = socket.ok_or(PathError::NoSocket(path.local))?;

@@ -18,6 +18,8 @@ pub enum Event {
     PathDown(PathId),
     /// A path's address changed, by either side or by a translator between them.
     PathMoved(PathId),
+    /// The peer can be reached at further addresses: [`Connection::peer_addresses`].
+    PeerAddresses,
     /// A path was taken out of use for good, by either side.
     PathClosed(PathId),
     /// Everything written so far is at the peer.

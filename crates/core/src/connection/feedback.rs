@@ -271,6 +271,7 @@ impl Connection {
             }
             ControlFrame::PathStatus { .. }
             | ControlFrame::PathAbandon { .. }
+            | ControlFrame::AddAddress { .. }
             | ControlFrame::Abandon { .. } => self.control.push_back(frame),
             ControlFrame::MaxData { .. }
             | ControlFrame::MaxStreamData { .. }

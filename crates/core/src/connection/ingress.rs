@@ -223,6 +223,7 @@ impl Connection {
                     self.close_path(now, about, "the peer removed it");
                 }
             }
+            ControlFrame::AddAddress { address } => self.on_add_address(address)?,
             ControlFrame::ResetStream { stream, code, final_size } => {
                 self.streams.on_reset(stream, code, final_size)?;
             }

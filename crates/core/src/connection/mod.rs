@@ -3,6 +3,7 @@
 //! This file holds the state and the application's verbs; packets come in through `ingress`, leave
 //! through `egress`, time passes in `timers`, and `feedback` digests acknowledgements.
 
+mod addresses;
 mod attention;
 mod close;
 mod credit;
@@ -84,6 +85,7 @@ pub struct Connection {
     policies: Policies,
     peer_parameters: TransportParameters,
     paths: PathTable,
+    addresses: addresses::Addresses,
     streams: Streams,
     send: SendBlocks,
     receive: ReceiveBlocks,

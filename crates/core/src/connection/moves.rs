@@ -71,9 +71,10 @@ impl Connection {
         }
     }
 
-    /// Whether the peer may move a path to an address: an initiator has chosen where it sends to.
-    fn follows(&self, _to: PathAddress) -> bool {
-        self.identity.role == Role::Responder
+    /// Whether the peer may move a path to an address: an initiator sends where it chose to, or where the
+    /// responder has said that it is.
+    fn follows(&self, to: PathAddress) -> bool {
+        self.identity.role == Role::Responder || self.addresses.has(to.remote)
     }
 
     /// Asks the peer to prove that it receives at the path's address.
@@ -98,8 +99,7 @@ impl Connection {
     /// The peer asks whether this side receives at `from`, which is answered there.
     pub(super) fn on_challenge(&mut self, slot: PathIndex, from: PathAddress, data: [u8; 8]) {
         let path = &mut self.paths[slot];
-        if self.identity.role == Role::Responder && path.address != from {
-            path.candidates.on_challenge(from, data);
+        if path.address != from && path.candidates.on_challenge(from, data) {
             return;
         }
         // Answers are kept few: a flood of challenges must not grow the queue.
@@ -180,13 +180,18 @@ impl Connection {
         Some(Learnt::new(address, congestion, mtu))
     }
 
-    /// The path is silent: perhaps the peer is where it was before.
-    pub(super) fn ask_previous(&mut self, slot: PathIndex) {
+    /// The path is silent: perhaps the peer is where it was before, or where it said that it can be reached.
+    pub(super) fn look_elsewhere(&mut self, slot: PathIndex) {
         let path = &mut self.paths[slot];
-        if path.liveness.timeouts() >= SILENT
-            && let Some(way) = &path.previous
-        {
+        if path.liveness.timeouts() < SILENT {
+            return;
+        }
+        if let Some(way) = &path.previous {
             path.candidates.ask_again(way.address);
+        }
+        let PathAddress { socket, remote: present } = path.address;
+        for remote in self.addresses.alike(present) {
+            path.candidates.ask_again(PathAddress { socket, remote });
         }
     }
 

@@ -116,7 +116,7 @@ impl Connection {
         if alternatives && self.seems_dead(slot) {
             self.suspect(now, slot, "nothing heard for a probe timeout");
         }
-        self.ask_previous(slot);
+        self.look_elsewhere(slot);
         self.tell_scheduler(now, [SchedulerEvent::Timeout(id)]);
     }
 

@@ -7,6 +7,7 @@ use anabranch_policy::{
 };
 use anabranch_types::{Rng, Time};
 
+use super::addresses::Addresses;
 use super::attention::Attention;
 use super::credit::SymbolCredit;
 use super::keys::Keys;
@@ -112,6 +113,7 @@ impl Connection {
             profile,
             policies,
             paths: PathTable::default(),
+            addresses: Addresses::default(),
             send,
             receive,
             credit: SymbolCredit::new(peer_parameters.max_symbols),

@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use crate::config::TransportConfig;
 use crate::profiles::Profile;
-use crate::testing::{Rogue, written};
+use crate::testing::{Rogue, rogue_address, written};
 use crate::wire::codec::Reader;
 use crate::wire::fuzzing::{specimens, with_mutants};
 use crate::wire::{SourceFrame, StreamId, SymbolFrame};
@@ -57,7 +57,8 @@ fn play(
         0 | 1 => {
             let length = script.u8().ok()?;
             let frames = script.bytes(length.into()).or_else(|_| script.rest()).ok()?.to_vec();
-            rogue.send(path, &frames);
+            // Most come from the path's own address, some from others.
+            rogue.send_from(path, rogue_address(path + 4 * u32::from(operation >> 5)), &frames);
         }
         2 => rogue.advance(Duration::from_millis(u64::from(script.u8().ok()?) * 4)),
         3 => {

@@ -57,11 +57,10 @@ impl Candidates {
         candidate.asks = true;
     }
 
-    /// A question came in a packet from a candidate's address.
-    pub fn on_challenge(&mut self, address: PathAddress, data: [u8; 8]) {
-        if let Some(candidate) = self.find(address) {
-            candidate.answer = Some(data);
-        }
+    /// A question came in a packet from an address; returns whether that is a candidate's.
+    pub fn on_challenge(&mut self, address: PathAddress, data: [u8; 8]) -> bool {
+        let candidate = self.find(address);
+        candidate.map(|candidate| candidate.answer = Some(data)).is_some()
     }
 
     fn find(&mut self, address: PathAddress) -> Option<&mut Candidate> {

@@ -2,6 +2,7 @@
 
 use anabranch_policy::view::SymbolId;
 use anabranch_types::PathId;
+use core::net::{IpAddr, SocketAddr};
 
 use super::codec::{MAX_VARINT, NoSpace, Reader, WireError, Writer, varint_len};
 use super::frame::kind;
@@ -103,6 +104,11 @@ pub enum ControlFrame {
         /// The application's reason.
         code: u64,
     },
+    /// The responder can be reached at this address too, or will be.
+    AddAddress {
+        /// A unicast address with a port.
+        address: SocketAddr,
+    },
 }
 
 impl ControlFrame {
@@ -130,6 +136,7 @@ impl ControlFrame {
                 varint_len(stream.0) + varint_len(code) + varint_len(final_size)
             }
             ControlFrame::StopSending { stream, code } => varint_len(stream.0) + varint_len(code),
+            ControlFrame::AddAddress { address } => 3 + if address.is_ipv4() { 4 } else { 16 },
         };
         1 + fields
     }
@@ -174,6 +181,14 @@ impl ControlFrame {
             ControlFrame::StopSending { stream, code } => {
                 fields(writer, kind::STOP_SENDING, &[stream.0, code])
             }
+            ControlFrame::AddAddress { address } => {
+                writer.u8(kind::ADD_ADDRESS)?;
+                match address.ip() {
+                    IpAddr::V4(ip) => writer.u8(4).and_then(|()| writer.bytes(&ip.octets()))?,
+                    IpAddr::V6(ip) => writer.u8(6).and_then(|()| writer.bytes(&ip.octets()))?,
+                }
+                writer.bytes(&address.port().to_be_bytes())
+            }
         }
     }
 
@@ -207,6 +222,7 @@ impl ControlFrame {
             kind::STOP_SENDING => {
                 ControlFrame::StopSending { stream: stream(reader)?, code: reader.varint()? }
             }
+            kind::ADD_ADDRESS => ControlFrame::AddAddress { address: address(reader)? },
             other => return Err(WireError::UnknownFrame(other)),
         };
         Ok(frame)
@@ -226,6 +242,20 @@ pub(super) fn path(reader: &mut Reader<'_>) -> Result<PathId, WireError> {
 
 fn stream(reader: &mut Reader<'_>) -> Result<StreamId, WireError> {
     reader.varint().map(StreamId)
+}
+
+/// An address that datagrams can be sent to.
+fn address(reader: &mut Reader<'_>) -> Result<SocketAddr, WireError> {
+    let ip = match reader.u8()? {
+        4 => IpAddr::from(reader.array::<4>()?),
+        6 => IpAddr::from(reader.array::<16>()?),
+        _ => return Err(WireError::Value("address family")),
+    };
+    let port = u16::from_be_bytes(reader.array()?);
+    if port == 0 || ip.is_unspecified() || ip.is_multicast() {
+        return Err(WireError::Value("address"));
+    }
+    Ok(SocketAddr::new(ip, port))
 }
 
 fn abandon(reader: &mut Reader<'_>) -> Result<ControlFrame, WireError> {

@@ -96,6 +96,8 @@ pub fn specimens() -> Vec<Vec<u8>> {
         ControlFrame::PathAbandon { path, reason: 13 },
         ControlFrame::ResetStream { stream, code: 9, final_size: 1 << 40 },
         ControlFrame::StopSending { stream, code: 10 },
+        ControlFrame::AddAddress { address: ([192, 0, 2, 7], 4433).into() },
+        ControlFrame::AddAddress { address: ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 4433).into() },
     ];
     let mut out = vec![
         written(|writer| Frame::Padding { length: 3 }.encode(writer)),

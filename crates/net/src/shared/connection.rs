@@ -190,6 +190,7 @@ impl ConnectionShared {
                 Event::PathUp(path) => self.on_path_event(state, PathEvent::Up(path)),
                 Event::PathDown(path) => self.on_path_event(state, PathEvent::Down(path)),
                 Event::PathMoved(path) => self.on_path_event(state, PathEvent::Moved(path)),
+                Event::PeerAddresses => self.wait.paths.notify_waiters(),
                 Event::PathClosed(path) => self.on_path_event(state, PathEvent::Closed(path)),
             }
         }

@@ -2,7 +2,7 @@ use super::*;
 use crate::wire::reports::{MAX_ACK_RANGES, MAX_RANK_ENTRIES};
 
 /// Every frame of version 0, in the order of [`specimens`]. A change here changes the wire.
-const GOLDEN: [&str; 21] = [
+const GOLDEN: [&str; 23] = [
     "000000",
     "01",
     "020343ea0102030441f40900010202000843d700",
@@ -24,6 +24,8 @@ const GOLDEN: [&str; 21] = [
     "11030d",
     "120409c000010000000000",
     "13040a",
+    "1504c00002071151",
+    "150620010db80000000000000000000000011151",
 ];
 
 fn hex(bytes: &[u8]) -> String {
@@ -94,7 +96,7 @@ fn a_packet_of_everything() {
 
 #[test]
 fn unknown_and_misplaced_types() {
-    for kind in (0x15..=0xff).chain([0x20, 0x21, 0x22]) {
+    for kind in (0x16..=0xff).chain([0x20, 0x21, 0x22]) {
         assert_eq!(parse(&[kind, 0, 0, 0]), [Err(WireError::UnknownFrame(kind))]);
     }
     for kind in (0x01..=0x1f).chain(0x23..=0xff) {
@@ -116,7 +118,7 @@ fn padding_is_merged() {
 
 #[test]
 fn values_out_of_range() {
-    let cases: [(&[u8], &str); 14] = [
+    let cases: [(&[u8], &str); 18] = [
         (&[0x02, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0x40, 64, 0], "ACK range count"),
         (&[0x02, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 10], "ACK range"),
         (&[0x02, 0, 9, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 8, 0], "ACK range"),
@@ -131,6 +133,10 @@ fn values_out_of_range() {
         (&[0x09, 3, 0], "symbol count"),
         (&[0x10, 0, 0, 2], "path status"),
         (&[0x14, 0, 2, 0], "close origin"),
+        (&[0x15, 5, 192, 0, 2, 7, 1, 1], "address family"),
+        (&[0x15, 4, 192, 0, 2, 7, 0, 0], "address"),
+        (&[0x15, 4, 0, 0, 0, 0, 1, 1], "address"),
+        (&[0x15, 4, 224, 0, 0, 1, 1, 1], "address"),
     ];
     for (bytes, field) in cases {
         assert_eq!(parse(bytes), [Err(WireError::Value(field))], "{bytes:02x?}");
