@@ -285,3 +285,30 @@ fn an_initiator_that_announces_addresses_is_closed() {
     let frame = control(ControlFrame::AddAddress { address: ([192, 0, 2, 1], 443).into() });
     closes(&[frame], CloseCode::PROTOCOL_VIOLATION);
 }
+
+/// A peer that acknowledges packets without waiting for them, to make the sender faster, acknowledges numbers that were
+/// never sent. One that tells the truth goes on.
+#[test]
+fn acknowledging_a_number_that_was_left_out_closes() {
+    for blind in [false, true] {
+        let mut rogue = rogue();
+        let connection = rogue.connection().unwrap();
+        let id = connection.open_stream(TrafficClass::Bulk).unwrap();
+        for round in 0..500 {
+            let Some(connection) = rogue.connection() else { break };
+            let _ = connection.write(id, &[5; 1000]);
+            rogue.listen();
+            if blind {
+                rogue.acknowledge_blindly(0);
+            } else {
+                rogue.acknowledge(0);
+            }
+            rogue.send(0, &control(ControlFrame::MaxData { limit: 2000 * (round + 1) }));
+            let limit = 2000 * (round + 1);
+            rogue.send(0, &control(ControlFrame::MaxStreamData { stream: id, limit }));
+            rogue.advance(Duration::from_millis(20));
+        }
+        let code = rogue.closed().map(|reason| reason.code);
+        assert_eq!(code, blind.then_some(CloseCode::OPTIMISTIC_ACK), "blind: {blind}");
+    }
+}

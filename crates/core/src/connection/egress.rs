@@ -169,6 +169,7 @@ impl Connection {
             return Some(inquiry);
         }
         let buffer = self.earned(slot, buffer)?;
+        self.skip_number_if_due(now, slot);
         if let Some(probe) = self.write_mtu_probe(now, slot, buffer) {
             return Some(probe);
         }
@@ -188,6 +189,14 @@ impl Connection {
             return Some(self.lengthen(now, first, buffer, most));
         }
         Some(self.seal(packet))
+    }
+
+    fn skip_number_if_due(&mut self, now: Time, slot: PathIndex) {
+        let path = &self.paths[slot];
+        if path.skips.left(path.sent.next_number()) == 0 {
+            let random = &mut self.random;
+            self.paths[slot].skip_number(now, |below| random.below(below));
+        }
     }
 
     pub(super) fn may_carry_data(&self, slot: PathIndex) -> bool {

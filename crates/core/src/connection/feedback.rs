@@ -76,6 +76,10 @@ impl Connection {
             let what = "an acknowledgement of a packet that was never sent";
             return Err(Broken { code: CloseCode::PROTOCOL_VIOLATION, what });
         }
+        if ack.ranges().any(|range| self.paths[slot].skips.cover(&range)) {
+            let what = "an acknowledgement of a packet number that was left out";
+            return Err(Broken { code: CloseCode::OPTIMISTIC_ACK, what });
+        }
         let mut outcome = AckOutcome::of(&self.paths[slot]);
         self.take_acked(now, slot, ack, &mut outcome);
         outcome.rate = self.sample(now, slot, ack, &outcome);
@@ -201,6 +205,9 @@ impl Connection {
         let mut lost = core::mem::take(&mut self.scratch.numbers);
         lost.clear();
         for (number, packet, acked_above) in path.sent.open_up_to(largest_acked) {
+            // Numbers left out do not count as packets after this one.
+            let skipped = path.skips.between(number, largest_acked);
+            let largest_acked = largest_acked - skipped;
             let view = DetectionView { now, largest_acked, acked_above, rtt };
             let overtaken = packet.overtaken.unwrap_or(now);
             match path.detector.judge(&InFlight { number, sent: packet.sent, overtaken }, &view) {

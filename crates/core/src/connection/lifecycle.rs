@@ -10,6 +10,7 @@ use core::fmt;
 use super::paths::PathIndex;
 use super::{Connection, Event};
 use crate::observe::Observation;
+use crate::path::skips::Skips;
 use crate::path::{Path, PathAddress, PathPolicies, UDP_OVERHEAD};
 use crate::wire::{ControlFrame, PathUse, Role};
 
@@ -130,6 +131,7 @@ impl Connection {
         let congestion = self.profile.make_congestion(id, packet)?;
         let policies = PathPolicies { congestion, detector: self.profile.make()? };
         let mut path = Path::new(id, address, policies, mtu, now);
+        path.skips = Skips::new(|below| self.random.below(below));
         path.update_pacing(now);
         self.paths.identifiers.seen(id);
         let slot = self.paths.insert(path);

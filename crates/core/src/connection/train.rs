@@ -26,7 +26,10 @@ impl Connection {
     ) -> Transmit {
         let Departed { slot, len: segment, ecn, .. } = first;
         let sealable = usize::try_from(self.keys.remaining()).unwrap_or(usize::MAX);
-        let mut left = self.paths[slot].admits(most.min(sealable).saturating_sub(1));
+        let path = &self.paths[slot];
+        let numbered = usize::try_from(path.skips.left(path.sent.next_number()));
+        let most = most.min(sealable).saturating_sub(1).min(numbered.unwrap_or(usize::MAX));
+        let mut left = path.admits(most);
         if self.mtu_probe_due(now, slot).is_some() {
             left = 0;
         }

@@ -14,6 +14,7 @@ pub mod rate;
 pub mod received;
 pub mod rtt;
 pub mod sent;
+pub mod skips;
 pub mod turn;
 pub mod validation;
 
@@ -41,6 +42,7 @@ use rate::RateSampler;
 use received::{Ecn, Received};
 use rtt::RttEstimator;
 use sent::{Carried, Fate, SentPacket, SentPackets};
+use skips::Skips;
 use turn::Turn;
 use validation::AddressValidation;
 
@@ -112,6 +114,8 @@ pub struct Path {
     pub backup: bool,
     /// Packets sent and their fates.
     pub sent: SentPackets,
+    /// Packet numbers that are left out.
+    pub skips: Skips,
     /// Symbols assigned to the path that have not left.
     pub(crate) queue: PathQueue,
     /// Control frames that have to leave on this path.
@@ -180,6 +184,7 @@ impl Path {
             state: PathState::Validating,
             backup: false,
             sent: SentPackets::default(),
+            skips: Skips::default(),
             queue: PathQueue::default(),
             control_queue: VecDeque::new(),
             control: ControlInFlight::default(),
@@ -324,19 +329,15 @@ impl Path {
         let bytes = payload as u64 + UDP_OVERHEAD;
         self.counters.sent_packets += 1;
         self.counters.sent_bytes += bytes;
-        self.sent.push(SentPacket {
-            sent: now,
-            bytes: bytes as u32,
-            overtaken: None,
-            fate: Fate::Acked,
-            ack_eliciting: false,
-            has_control: false,
-            counted_lost: false,
-            mtu_probe: false,
-            carried: None,
-            snapshot: Default::default(),
-        });
+        self.sent.push(SentPacket::unwatched(now, bytes as u32));
         number
+    }
+
+    /// Leaves a packet number out if it is time for that; `draw` gives a number below its argument that nobody can
+    /// guess.
+    pub(crate) fn skip_number(&mut self, now: Time, draw: impl FnOnce(u64) -> u64) {
+        self.skips.skip(self.sent.next_number(), draw);
+        self.sent.push(SentPacket::unwatched(now, 0));
     }
 
     /// Records that a packet left.
@@ -403,7 +404,8 @@ impl Path {
             return false;
         };
         if overtaken < now {
-            let (late, gap) = (now.since(overtaken), largest.saturating_sub(number));
+            let skipped = self.skips.between(number, largest);
+            let (late, gap) = (now.since(overtaken), largest.saturating_sub(number + skipped));
             self.detector.on_late(&Late { now, late, gap, rtt: self.rtt.view() });
         }
         overtaken < now

@@ -65,6 +65,22 @@ impl SentPacket {
     pub fn block(&self) -> Option<BlockId> {
         self.carried.map(|carried| carried.block())
     }
+
+    /// A number of which no acknowledgement is waited for, and so many bytes on the wire.
+    pub fn unwatched(sent: Time, bytes: u32) -> Self {
+        SentPacket {
+            sent,
+            bytes,
+            overtaken: None,
+            fate: Fate::Acked,
+            ack_eliciting: false,
+            has_control: false,
+            counted_lost: false,
+            mtu_probe: false,
+            carried: None,
+            snapshot: RateSnapshot::default(),
+        }
+    }
 }
 
 /// The rate sampler's state when a packet was sent.

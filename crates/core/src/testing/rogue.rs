@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 
 use anabranch_types::{PathId, Time};
+use core::ops::RangeInclusive;
 use core::time::Duration;
 
 use super::{MOST_AT_ONCE, endpoint, events, written};
@@ -17,6 +18,7 @@ use crate::path::SocketId;
 use crate::path::received::Ecn;
 use crate::profiles::Profile;
 use crate::wire::header::{protect, sample, unprotect};
+use crate::wire::reports::MAX_ACK_RANGES;
 use crate::wire::{
     AckHeader, ConnectionId, ControlFrame, DataHeader, Frame, Frames, HEADER_LEN,
     TransportParameters, Writer, expand_number,
@@ -35,7 +37,7 @@ pub struct Rogue {
     remote_id: ConnectionId,
     next_number: BTreeMap<u32, u64>,
     inbox: VecDeque<Heard>,
-    heard: BTreeMap<u32, u64>,
+    heard: BTreeMap<u32, Vec<RangeInclusive<u64>>>,
     /// What went to the victim from each address, and from it to there.
     traffic: BTreeMap<SocketAddr, Traffic>,
     closed: Option<CloseReason>,
@@ -254,11 +256,18 @@ impl Rogue {
         unprotect(packet, mask);
         let Ok(header) = DataHeader::decode(packet) else { return };
         let path = PathId(header.path.into());
-        let expected = self.heard.get(&path.0).copied().unwrap_or(0);
+        let newest = self.heard.get(&path.0).and_then(|runs| runs.first());
+        let expected = newest.map_or(0, |run| run.end() + 1);
         let number = expand_number(header.number, expected);
         let opened = self.session.opener.open(header.epoch, path, number, packet, HEADER_LEN);
         let end = opened.expect("the victim seals with the common keys");
-        self.heard.insert(path.0, number + 1);
+        // The victim numbers its packets in order, and none is lost on the way here.
+        let runs = self.heard.entry(path.0).or_default();
+        match runs.first_mut() {
+            Some(run) if run.end() + 1 == number => *run = *run.start()..=number,
+            _ => runs.insert(0, number..=number),
+        }
+        runs.truncate(MAX_ACK_RANGES);
         let frames = packet[HEADER_LEN..end].to_vec();
         self.inbox.push_back(Heard { remote, path, number, frames });
         if self.inbox.len() > 4096 {
@@ -281,14 +290,25 @@ impl Rogue {
 
     /// Acknowledges everything heard on a path, truthfully.
     pub fn acknowledge(&mut self, path: u32) {
-        let Some(next) = self.heard.get(&path).copied().filter(|next| *next > 0) else { return };
+        let Some(runs) = self.heard.get(&path).cloned() else { return };
+        self.acknowledge_runs(path, &runs);
+    }
+
+    /// Acknowledges everything up to the highest number heard on a path, whether it was heard or not.
+    pub fn acknowledge_blindly(&mut self, path: u32) {
+        let newest = self.heard.get(&path).and_then(|runs| runs.first()).cloned();
+        let Some(newest) = newest else { return };
+        self.acknowledge_runs(path, &[0..=*newest.end()]);
+    }
+
+    fn acknowledge_runs(&mut self, path: u32, runs: &[RangeInclusive<u64>]) {
         let header = AckHeader {
             path: PathId(path),
             received_at: self.now.as_micros() as u32,
             ..AckHeader::default()
         };
         let frame = written(|writer| {
-            header.encode([0..=next - 1], writer).expect("one range fits");
+            header.encode(runs.iter().cloned(), writer).expect("the ranges fit");
         });
         self.send(path, &frame);
     }

@@ -35,6 +35,8 @@ impl CloseCode {
     pub const PATH_LIMIT: CloseCode = CloseCode(10);
     /// A key was used as often as it may be.
     pub const KEY_LIMIT: CloseCode = CloseCode(11);
+    /// A packet number was acknowledged that was left out (RFC 9000 §21.4).
+    pub const OPTIMISTIC_ACK: CloseCode = CloseCode(14);
     /// Nothing was heard for the idle timeout.
     pub const IDLE: CloseCode = CloseCode(12);
     /// No path was left.

@@ -1,0 +1,97 @@
+//! Packet numbers that are left out at random, so that a peer cannot acknowledge what it has not received
+//! (RFC 9000 §21.4).
+
+use core::ops::RangeInclusive;
+use std::collections::VecDeque;
+
+/// Numbers left out that are remembered: nobody ever has a reason to acknowledge one.
+const REMEMBERED: usize = 16;
+/// The first is left out among so many; each further one among twice as many as the one before, up to the longest
+/// span.
+const FIRST_SPAN: u64 = 256;
+const LONGEST_SPAN: u64 = 8192;
+
+/// Which numbers of a path are left out.
+#[derive(Debug)]
+pub struct Skips {
+    next: u64,
+    span: u64,
+    /// In order.
+    skipped: VecDeque<u64>,
+}
+
+impl Default for Skips {
+    /// None is.
+    fn default() -> Self {
+        Skips { next: u64::MAX, span: FIRST_SPAN, skipped: VecDeque::new() }
+    }
+}
+
+impl Skips {
+    /// `draw` gives a number below its argument that nobody can guess.
+    pub fn new(draw: impl FnOnce(u64) -> u64) -> Self {
+        let next = 1 + draw(FIRST_SPAN);
+        Skips { next, span: FIRST_SPAN, skipped: VecDeque::with_capacity(REMEMBERED) }
+    }
+
+    /// How many packets, beginning with this number, may be numbered one after the other.
+    pub fn left(&self, number: u64) -> u64 {
+        self.next.saturating_sub(number)
+    }
+
+    /// This number is left out.
+    pub fn skip(&mut self, number: u64, draw: impl FnOnce(u64) -> u64) {
+        if self.skipped.len() == REMEMBERED {
+            self.skipped.pop_front();
+        }
+        self.skipped.push_back(number);
+        self.span = (self.span * 2).min(LONGEST_SPAN);
+        self.next = number + 2 + draw(self.span);
+    }
+
+    /// Whether a run of numbers has one that was left out.
+    pub fn cover(&self, run: &RangeInclusive<u64>) -> bool {
+        self.skipped.iter().any(|number| run.contains(number))
+    }
+
+    /// How many numbers between these two were left out.
+    pub fn between(&self, low: u64, high: u64) -> u64 {
+        if self.skipped.back().is_none_or(|newest| *newest < low) {
+            return 0;
+        }
+        self.skipped.iter().filter(|number| (low..high).contains(number)).count() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_left_out_is_known_and_counted() {
+        let mut skips = Skips::new(|span| span - 1);
+        assert_eq!((skips.left(0), skips.left(256), skips.left(300)), (256, 0, 0));
+        skips.skip(256, |_| 0);
+        assert_eq!(skips.left(257), 1);
+        skips.skip(258, |span| span - 1);
+        assert_eq!(skips.left(259), 1024);
+        assert!(skips.cover(&(0..=256)) && skips.cover(&(258..=258)));
+        assert!(!skips.cover(&(257..=257)) && !skips.cover(&(259..=10_000)));
+        assert_eq!(
+            (skips.between(250, 260), skips.between(257, 260), skips.between(259, 300)),
+            (2, 1, 0)
+        );
+    }
+
+    #[test]
+    fn few_are_remembered_and_many_left_out() {
+        let mut skips = Skips::new(|_| 0);
+        let mut number = 0;
+        for _ in 0..100 {
+            number += skips.left(number);
+            skips.skip(number, |span| span / 2);
+        }
+        assert_eq!(skips.skipped.len(), REMEMBERED);
+        assert!(number < 100 * LONGEST_SPAN, "{number}");
+    }
+}
