@@ -67,7 +67,7 @@ impl Connection {
         if self.is_closed() {
             if let Some(slot) = self.paths.open(path) {
                 // An address that is not proven earns the last word, too.
-                self.note_source(slot, address, packet.len() as u64, false);
+                self.note_source(slot, address, packet.len() as u64, number);
                 self.remind(slot);
             }
             return;
@@ -76,8 +76,7 @@ impl Connection {
             self.dropped.refused += 1;
             return;
         };
-        let newest = self.paths[slot].received.largest.is_none_or(|largest| number >= largest);
-        self.note_source(slot, address, packet.len() as u64, newest);
+        self.note_source(slot, address, packet.len() as u64, number);
         if again {
             return;
         }
@@ -109,9 +108,8 @@ impl Connection {
         let known = self.paths.open(path).map(|slot| &self.paths[slot]);
         let number = expand_number(header.number, known.map_or(0, |path| path.received.expected()));
         let again = known.is_some_and(|path| path.received.is_replay(number));
-        // Of the newest packet, which came from two addresses, either may be the copy: both are asked.
-        let is_trace =
-            known.is_some_and(|path| path.received.largest == Some(number) && path.address != from);
+        // Of a packet that came from two addresses either may be the copy: both are asked.
+        let is_trace = known.is_some_and(|path| path.address != from && path.is_news(number));
         if again && !is_trace {
             return None;
         }

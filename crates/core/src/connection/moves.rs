@@ -52,22 +52,23 @@ impl Connection {
         }
     }
 
-    /// Counts a packet with so many bytes of payload for the address it came from. Where that is not the path's,
-    /// `newest` tells that no number is higher so far, so that the peer may have moved.
+    /// Counts a packet with this number and so many bytes of payload for the address it came from. Where that is not
+    /// the path's, and the number is above all that came from there, the peer may have moved.
     pub(super) fn note_source(
         &mut self,
         slot: PathIndex,
         from: PathAddress,
         bytes: u64,
-        newest: bool,
+        number: u64,
     ) {
         let follows = self.follows(from);
         let path = &mut self.paths[slot];
         path.count_received(bytes + UDP_OVERHEAD);
         if path.address == from {
             path.validation.on_received(bytes);
-        } else if newest && follows {
-            path.candidates.heard(from, bytes);
+            path.newest_here = path.newest_here.max(Some(number));
+        } else if follows && path.is_news(number) {
+            path.candidates.heard(from, bytes, number);
         }
     }
 
@@ -156,7 +157,9 @@ impl Connection {
         let path = &mut self.paths[slot];
         let keep = path.is_proven() && !same_host(path.address, address);
         let earlier = path.previous.take_if(|way| same_host(way.address, address));
-        path.candidates.remove(address);
+        if let Some(number) = path.candidates.remove(address) {
+            path.newest_here = Some(number);
+        }
         self.reinject(now, slot);
         if rerouted {
             let way = earlier.map(|way| *way).or_else(|| self.unknown_way(slot, address));

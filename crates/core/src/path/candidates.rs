@@ -18,6 +18,7 @@ pub struct Candidate {
     pub address: PathAddress,
     validation: AddressValidation,
     packets: u64,
+    newest: u64,
     /// The question is to be sent.
     asks: bool,
     asked: u8,
@@ -39,10 +40,10 @@ pub struct Inquiry {
 pub struct Candidates(Vec<Candidate>);
 
 impl Candidates {
-    /// A packet with so many bytes of payload came from an address, and none with a higher number has come:
-    /// the peer may have moved there.
-    pub fn heard(&mut self, address: PathAddress, bytes: u64) {
+    /// A packet with this number and so many bytes of payload came from an address: the peer may have moved there.
+    pub fn heard(&mut self, address: PathAddress, bytes: u64, number: u64) {
         let candidate = self.entry(address);
+        candidate.newest = candidate.newest.max(number);
         candidate.packets += 1;
         candidate.validation.on_received(bytes);
         if candidate.validation.due().is_none() {
@@ -79,6 +80,7 @@ impl Candidates {
                 address,
                 validation: AddressValidation::default(),
                 packets: 0,
+                newest: 0,
                 asks: false,
                 asked: 0,
                 answer: None,
@@ -122,9 +124,11 @@ impl Candidates {
         self.0.iter().find(answered).map(|candidate| candidate.address)
     }
 
-    /// The address is no candidate any more: the path has moved there.
-    pub fn remove(&mut self, address: PathAddress) {
-        self.0.retain(|candidate| candidate.address != address);
+    /// The address is no candidate any more: the path has moved there. Returns the highest number that came from
+    /// there.
+    pub fn remove(&mut self, address: PathAddress) -> Option<u64> {
+        let at = self.0.iter().position(|candidate| candidate.address == address)?;
+        Some(self.0.remove(at).newest)
     }
 
     /// When a question is repeated or given up.

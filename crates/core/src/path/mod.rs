@@ -148,6 +148,8 @@ pub struct Path {
     pub counters: PathCounters,
     /// Proof of the peer's address.
     pub validation: AddressValidation,
+    /// The highest number that came from the address in use.
+    pub newest_here: Option<u64>,
     /// Where the peer may have moved.
     pub candidates: Candidates,
     /// The last proven address on another host, and what was learnt about the way there.
@@ -201,6 +203,7 @@ impl Path {
             ecn: EcnValidation::default(),
             counters: PathCounters::default(),
             validation: AddressValidation::default(),
+            newest_here: None,
             candidates: Candidates::default(),
             previous: None,
             liveness: Liveness::new(now),
@@ -238,6 +241,11 @@ impl Path {
     pub fn on_reached(&mut self) {
         self.state = PathState::Active;
         self.validation = AddressValidation::default();
+    }
+
+    /// Whether the peer sent a packet with this number after all that came from the address in use.
+    pub(crate) fn is_news(&self, number: u64) -> bool {
+        self.newest_here.is_none_or(|newest| number > newest)
     }
 
     /// Whether the peer has proven that it receives at the path's address.
