@@ -64,7 +64,7 @@ pub trait Randomness: fmt::Debug + Send {
     }
 }
 
-/// An endpoint's identity and its handshakes (Noise_IK: the initiator knows the responder's key).
+/// An endpoint's identity and its handshakes (Noise_IKpsk2: the initiator knows the responder's key).
 pub trait Crypto: fmt::Debug + Send {
     /// This endpoint's static public key.
     fn public_key(&self) -> PublicKey;
@@ -72,7 +72,8 @@ pub trait Crypto: fmt::Debug + Send {
     /// A source of random bytes for one user: an endpoint, or one of its connections. The core has no other.
     fn randomness(&mut self) -> Box<dyn Randomness>;
 
-    /// Writes the first Noise message, carrying `payload`, after what `message` holds.
+    /// Writes the first Noise message, carrying `payload`, after what `message` holds: the header, which it
+    /// authenticates.
     fn initiate(
         &mut self,
         peer: &PublicKey,
@@ -80,8 +81,8 @@ pub trait Crypto: fmt::Debug + Send {
         message: &mut Vec<u8>,
     ) -> Result<Box<dyn InitiatorState>, CryptoError>;
 
-    /// Reads a first Noise message.
-    fn accept(&mut self, message: &[u8]) -> Result<Accepted, CryptoError>;
+    /// Reads a first Noise message, which followed `header`.
+    fn accept(&mut self, header: &[u8], message: &[u8]) -> Result<Accepted, CryptoError>;
 
     /// A 16-byte keyed hash of `data`.
     fn mac(&self, purpose: MacPurpose<'_>, data: &[u8]) -> [u8; 16];

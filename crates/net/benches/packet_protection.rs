@@ -15,7 +15,7 @@ fn sessions() -> (Session, Session) {
     let (mut client, mut server) = (identity(1), identity(2));
     let (mut first, mut second) = (Vec::new(), Vec::new());
     let mut initiator = client.initiate(&server.public_key(), b"", &mut first).unwrap();
-    let responder = server.accept(&first).unwrap().responder;
+    let responder = server.accept(b"", &first).unwrap().responder;
     let server = responder.respond(b"", &mut second).unwrap();
     (initiator.finish(&second).unwrap().1, server)
 }

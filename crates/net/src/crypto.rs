@@ -1,6 +1,6 @@
 //! Real cryptography for the protocol core: Noise handshakes, AES-256-GCM packets, keys.
 //!
-//! The one suite of wire version 0 is `Noise_IK_25519_AESGCM_SHA256`, AES-256-GCM for packets, AES-256
+//! The one suite of wire version 0 is `Noise_IKpsk2_25519_AESGCM_SHA256`, AES-256-GCM for packets, AES-256
 //! for header protection and HMAC-SHA256 for everything keyed (`docs/decisions/0005-aes-256-gcm-ring.md`).
 
 mod cookie;
@@ -9,12 +9,14 @@ pub mod fuzzing;
 pub mod keys;
 mod noise;
 mod packet;
+mod preshared;
 mod random;
 mod schedule;
 #[cfg(test)]
 mod tests;
 
 pub use keys::{KeyError, SecretKey};
+pub use preshared::PresharedKey;
 
 use anabranch_core::crypto::{
     Accepted, Crypto, CryptoError, InitiatorState, MacPurpose, PublicKey, Randomness, Session,
@@ -24,12 +26,14 @@ use random::SystemRandomness;
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 use schedule::{Secret, labelled};
+use std::collections::BTreeMap;
 use zeroize::Zeroizing;
 
-/// An endpoint's identity, doing its handshakes with Noise_IK and its packets with AES-256-GCM.
+/// An endpoint's identity, doing its handshakes with Noise_IKpsk2 and its packets with AES-256-GCM.
 pub struct NoiseCrypto {
     secret: SecretKey,
     public: PublicKey,
+    preshared: BTreeMap<PublicKey, PresharedKey>,
     own_mac1: hmac::Key,
     cookies: CookieBox,
     /// From which sources of random bytes derive theirs if the system should ever refuse, and how many there are.
@@ -48,7 +52,19 @@ impl NoiseCrypto {
             fallback: (mac_key(b"random", first.as_slice()), 0),
             secret,
             public,
+            preshared: BTreeMap::new(),
         })
+    }
+
+    /// The same with secrets that it shares with some peers, who can do no handshake with it without them.
+    pub fn with_preshared(self, preshared: BTreeMap<PublicKey, PresharedKey>) -> Self {
+        NoiseCrypto { preshared, ..self }
+    }
+}
+
+impl NoiseCrypto {
+    fn keys(&self) -> noise::Keys<'_> {
+        noise::Keys { secret: &self.secret, preshared: &self.preshared }
     }
 }
 
@@ -75,11 +91,11 @@ impl Crypto for NoiseCrypto {
         payload: &[u8],
         message: &mut Vec<u8>,
     ) -> Result<Box<dyn InitiatorState>, CryptoError> {
-        noise::initiate(&self.secret, peer, payload, message)
+        noise::initiate(self.keys(), peer, payload, message)
     }
 
-    fn accept(&mut self, message: &[u8]) -> Result<Accepted, CryptoError> {
-        noise::accept(&self.secret, message)
+    fn accept(&mut self, header: &[u8], message: &[u8]) -> Result<Accepted, CryptoError> {
+        noise::accept(self.keys(), header, message)
     }
 
     fn mac(&self, purpose: MacPurpose<'_>, data: &[u8]) -> [u8; 16] {

@@ -1,6 +1,6 @@
 use crate::clock::{Clock, wall_clock};
 use crate::connection::{Connection, PathSpec};
-use crate::crypto::{NoiseCrypto, SecretKey};
+use crate::crypto::{NoiseCrypto, PresharedKey, SecretKey};
 use crate::driver::Driver;
 use crate::error::ConnectError;
 use crate::log;
@@ -12,6 +12,7 @@ use anabranch_core::endpoint::{ConnectConfig, EndpointConfig, Router};
 use anabranch_core::handshake::{Permitted, ResponderConfig, Schedule};
 use anabranch_core::path::PathAddress;
 use anabranch_core::profiles::Profile;
+use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ use std::sync::Arc;
 pub struct Config {
     /// Its identity.
     pub secret: SecretKey,
+    /// Secrets shared with some peers beside the static keys: with those, no handshake succeeds without.
+    pub preshared: BTreeMap<PublicKey, PresharedKey>,
     /// Who may connect: nobody, unless changed.
     pub permitted: Permitted,
     /// Profile of the connections it accepts.
@@ -39,6 +42,7 @@ impl Config {
         let defaults = EndpointConfig::new(profile);
         Config {
             secret,
+            preshared: BTreeMap::new(),
             permitted: Permitted::Nobody,
             profile: defaults.profile,
             transport: defaults.transport,
@@ -47,16 +51,15 @@ impl Config {
         }
     }
 
-    fn core(self) -> (SecretKey, EndpointConfig) {
-        let config = EndpointConfig {
+    fn core(self) -> EndpointConfig {
+        EndpointConfig {
             transport: self.transport,
             responder: ResponderConfig { permitted: self.permitted, ..ResponderConfig::default() },
             schedule: self.schedule,
             max_connections: self.max_connections,
             wall_clock: wall_clock(),
             ..EndpointConfig::new(self.profile)
-        };
-        (self.secret, config)
+        }
     }
 }
 
@@ -86,9 +89,10 @@ impl Endpoint {
     ) -> io::Result<Self> {
         let no_random = |_| io::Error::other("the system gives no random numbers");
         let clock = Clock::start();
-        let (secret, config) = config.core();
+        let crypto = NoiseCrypto::new(config.secret.clone()).map_err(|_| no_random(()))?;
+        let crypto = crypto.with_preshared(config.preshared.clone());
+        let config = config.core();
         let largest = usize::from(config.transport.largest_datagram());
-        let crypto = NoiseCrypto::new(secret).map_err(|_| no_random(()))?;
         let router = Router::new(config, Box::new(crypto), clock.now());
         let shared = Arc::new(Shared::new(router, clock));
         let endpoint = Endpoint(Arc::new(EndpointRef { shared: Arc::clone(&shared) }));

@@ -66,6 +66,7 @@ pub use anabranch_policy::view::TrafficClass;
 pub use anabranch_types as types;
 pub use anabranch_types::PathId;
 pub use connection::{Connection, PathEvent, PathSpec};
+pub use crypto::PresharedKey;
 pub use crypto::keys::{KeyError, SecretKey, format_public_key, parse_public_key};
 pub use endpoint::{Config, Endpoint};
 pub use error::{ConnectError, ConnectionError, DatagramError, PathError};

@@ -91,16 +91,17 @@ impl Crypto for NullCrypto {
         message.extend_from_slice(&self.key.0);
         message.extend_from_slice(&tag(1, &self.key.0));
         message.extend_from_slice(payload);
-        let end = tag(checksum(2, &peer.0), &message[start..]);
+        let (header, body) = message.split_at(start);
+        let end = tag(checksum(checksum(2, &peer.0), header), body);
         message.extend_from_slice(&end);
         Ok(Box::new(NullInitiator { secret: checksum(3, &ephemeral), key_limit: self.key_limit }))
     }
 
-    fn accept(&mut self, message: &[u8]) -> Result<Accepted, CryptoError> {
+    fn accept(&mut self, header: &[u8], message: &[u8]) -> Result<Accepted, CryptoError> {
         let body_len = message.len().checked_sub(TAG_LEN).ok_or(CryptoError)?;
         let (body, end) = message.split_at(body_len);
         if body.len() < EPHEMERAL_LEN + SEALED_KEY_LEN
-            || *end != tag(checksum(2, &self.key.0), body)
+            || *end != tag(checksum(checksum(2, &self.key.0), header), body)
         {
             return Err(CryptoError);
         }

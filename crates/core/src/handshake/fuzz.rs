@@ -81,7 +81,7 @@ pub fn fuzz_seeds() -> Vec<Vec<u8>> {
     let payload = [&7_u64.to_be_bytes()[..], &parameters].concat();
     let initiation = with_payload(&mut client, &server.public_key(), &payload);
     let mut response = Vec::new();
-    Response::start(9, 7, &mut response);
+    Response::start(7, &mut response);
     response.extend_from_slice(&[5; 80]);
     let cookie = CookieReply { receiver: 7, nonce: [3; 24], sealed: [4; 32] };
     with_mutants(vec![payload, initiation, response, cookie.to_bytes()])

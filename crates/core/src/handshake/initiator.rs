@@ -1,5 +1,6 @@
 use super::message::{
-    self, CookieReply, Initiation, MAC_LEN, MAX_LEN, Response, TIMESTAMP_LEN, append_mac1,
+    self, CookieReply, Initiation, MAC_LEN, MAX_LEN, MessageError, Response, TIMESTAMP_LEN,
+    append_mac1,
 };
 use super::{HandshakeError, same_mac};
 use crate::crypto::{Crypto, InitiatorState, MacPurpose, PublicKey, Session};
@@ -187,8 +188,11 @@ impl Initiator {
         if !same_mac(&expected, &response.macs.mac1) {
             return Err(HandshakeError::Mac);
         }
-        let (parameters, session) = self.initiator.finish(response.noise)?;
-        Ok(Established { session, remote_id: response.sender, parameters })
+        let (payload, session) = self.initiator.finish(response.noise)?;
+        let (sender, parameters) =
+            payload.split_first_chunk().ok_or(MessageError::Length(bytes.len()))?;
+        let remote_id = u32::from_be_bytes(*sender);
+        Ok(Established { session, remote_id, parameters: parameters.to_vec() })
     }
 
     /// Reads a Cookie reply that arrived on `path`, which then sends again at once. Each copy sent buys

@@ -25,11 +25,14 @@ pub const COOKIE_REPLY_LEN: usize = 64;
 pub const MAX_LEN: usize = 1200;
 
 const INITIATION_HEADER_LEN: usize = 8;
-const RESPONSE_HEADER_LEN: usize = 12;
+const RESPONSE_HEADER_LEN: usize = 8;
+/// Bytes of the connection id that begins a Response's payload.
+pub const SENDER_LEN: usize = 4;
 const SEALED_KEY_LEN: usize = 32 + TAG_LEN;
 const INITIATION_MIN_LEN: usize =
     INITIATION_HEADER_LEN + EPHEMERAL_LEN + SEALED_KEY_LEN + TIMESTAMP_LEN + TAG_LEN + 2 * MAC_LEN;
-const RESPONSE_MIN_LEN: usize = RESPONSE_HEADER_LEN + EPHEMERAL_LEN + TAG_LEN + 2 * MAC_LEN;
+const RESPONSE_MIN_LEN: usize =
+    RESPONSE_HEADER_LEN + EPHEMERAL_LEN + SENDER_LEN + TAG_LEN + 2 * MAC_LEN;
 
 /// Why bytes are not a handshake message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +84,8 @@ impl<'a> Macs<'a> {
 /// A first message, divided but not authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Initiation<'a> {
+    /// The bytes before the Noise message, which authenticates them.
+    pub header: &'a [u8],
     /// The connection id under which the initiator wants to receive.
     pub sender: u32,
     /// The Noise ephemeral key, by which copies are recognised.
@@ -100,7 +105,7 @@ impl<'a> Initiation<'a> {
         let (body, macs) = Macs::split(bytes).ok_or(length)?;
         let (header, noise) = body.split_first_chunk::<INITIATION_HEADER_LEN>().ok_or(length)?;
         let ephemeral = *noise.first_chunk().ok_or(length)?;
-        Ok(Initiation { sender: id_at(header, 4), ephemeral, noise, macs })
+        Ok(Initiation { header, sender: id_at(header, 4), ephemeral, noise, macs })
     }
 
     /// Writes the bytes before the Noise message.
@@ -113,11 +118,10 @@ impl<'a> Initiation<'a> {
 /// A second message, divided but not authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Response<'a> {
-    /// The connection id under which the responder wants to receive.
-    pub sender: u32,
     /// The initiator's connection id, repeated.
     pub receiver: u32,
-    /// The whole second Noise message.
+    /// The whole second Noise message. Its payload begins with the connection id under which the responder wants to
+    /// receive.
     pub noise: &'a [u8],
     /// The MACs.
     pub macs: Macs<'a>,
@@ -131,13 +135,12 @@ impl<'a> Response<'a> {
         let length = MessageError::Length(bytes.len());
         let (body, macs) = Macs::split(bytes).ok_or(length)?;
         let (header, noise) = body.split_first_chunk::<RESPONSE_HEADER_LEN>().ok_or(length)?;
-        Ok(Response { sender: id_at(header, 4), receiver: id_at(header, 8), noise, macs })
+        Ok(Response { receiver: id_at(header, 4), noise, macs })
     }
 
     /// Writes the bytes before the Noise message.
-    pub fn start(sender: u32, receiver: u32, out: &mut Vec<u8>) {
+    pub fn start(receiver: u32, out: &mut Vec<u8>) {
         out.extend_from_slice(&[RESPONSE, VERSION, 0, 0]);
-        out.extend_from_slice(&sender.to_be_bytes());
         out.extend_from_slice(&receiver.to_be_bytes());
     }
 }

@@ -246,10 +246,11 @@ impl Responder {
         parameters: &[u8],
     ) -> Result<Accepting, AcceptError> {
         let mut response = Vec::with_capacity(128 + parameters.len().min(MAX_LEN));
-        Response::start(local_id, candidate.remote_id, &mut response);
+        Response::start(candidate.remote_id, &mut response);
+        let payload = [&local_id.to_be_bytes(), parameters].concat();
         let session = candidate
             .responder
-            .respond(parameters, &mut response)
+            .respond(&payload, &mut response)
             .map_err(|_| AcceptError::Crypto)?;
         append_mac1(crypto, &candidate.peer, &mut response);
         response.extend_from_slice(&[0; MAC_LEN]);
@@ -314,7 +315,8 @@ impl Responder {
         message: &Initiation<'_>,
         received_len: usize,
     ) -> Result<Candidate, DropReason> {
-        let accepted = crypto.accept(message.noise).map_err(|_| DropReason::Crypto)?;
+        let accepted =
+            crypto.accept(message.header, message.noise).map_err(|_| DropReason::Crypto)?;
         if !self.permitted.contains(&accepted.peer) {
             return Err(DropReason::NotPermitted);
         }

@@ -1,6 +1,8 @@
 mod rates;
 
-use super::message::{CookieReply, EPHEMERAL_LEN, Initiation, MAC_LEN, MAX_LEN, Response};
+use super::message::{
+    CookieReply, EPHEMERAL_LEN, Initiation, MAC_LEN, MAX_LEN, Response, SENDER_LEN,
+};
 use super::*;
 use crate::crypto::null::{NullCrypto, Reproducible};
 use crate::crypto::{PublicKey, Session, TAG_LEN};
@@ -220,13 +222,41 @@ fn damaged_and_forged_responses_leave_the_attempt_intact() {
     }
     // A forger who knows our public key makes a valid first MAC around a wrong Noise message.
     let mut forged = Vec::new();
-    Response::start(1, client.attempt.local_id(), &mut forged);
-    forged.extend_from_slice(&[0xab; EPHEMERAL_LEN + TAG_LEN]);
+    Response::start(client.attempt.local_id(), &mut forged);
+    forged.extend_from_slice(&[0xab; EPHEMERAL_LEN + SENDER_LEN + TAG_LEN]);
     message::append_mac1(&client.crypto, &PublicKey([1; 32]), &mut forged);
     forged.extend_from_slice(&[0; MAC_LEN]);
     let refused = client.attempt.on_response(&client.crypto, &forged).unwrap_err();
     assert_eq!(refused, HandshakeError::Crypto);
     client.attempt.on_response(&client.crypto, &response).unwrap();
+}
+
+/// A message with a byte changed under a first MAC that holds: whoever knows the receiver's public key can make one.
+fn readdressed(crypto: &NullCrypto, receiver: PublicKey, message: &[u8], at: usize) -> Vec<u8> {
+    let mut bytes = message[..message.len() - 2 * MAC_LEN].to_vec();
+    bytes[at] ^= 1;
+    message::append_mac1(crypto, &receiver, &mut bytes);
+    bytes.extend_from_slice(&[0; MAC_LEN]);
+    bytes
+}
+
+#[test]
+fn copies_with_other_connection_ids_take_nothing() {
+    let (mut client, mut server) = (Client::new(1, 100, Time::ZERO), Server::open());
+    let initiation = client.send(WIFI, Time::ZERO);
+    for at in 4..8 {
+        let copy = readdressed(&server.crypto, PublicKey([9; 32]), &initiation, at);
+        let refused = server.receive(Time::ZERO, address(2), &copy, false).unwrap_err();
+        assert_eq!(refused, DropReason::Crypto, "byte {at}");
+    }
+    let response = server.receive(Time::ZERO, address(1), &initiation, false).unwrap();
+    for at in 4..response.len() - 2 * MAC_LEN {
+        let copy = readdressed(&client.crypto, PublicKey([1; 32]), &response, at);
+        client.attempt.on_response(&client.crypto, &copy).unwrap_err();
+    }
+    let established = client.attempt.on_response(&client.crypto, &response).unwrap();
+    assert_eq!(established.remote_id, 0x5e7);
+    assert_eq!(established.parameters, b"server parameters");
 }
 
 #[test]
@@ -235,7 +265,7 @@ fn a_response_to_another_connection_is_refused() {
     let mut client = Client::new(1, 100, Time::ZERO);
     let initiation = client.send(WIFI, Time::ZERO);
     let mut response = server.receive(Time::ZERO, address(1), &initiation, false).unwrap();
-    response[8] ^= 1;
+    response[4] ^= 1;
     let refused = client.attempt.on_response(&client.crypto, &response).unwrap_err();
     assert_eq!(refused, HandshakeError::WrongReceiver);
 }
@@ -416,17 +446,16 @@ proptest! {
 
     #[test]
     fn bytes_parse_to_what_they_say(
-        sender in any::<u32>(),
         receiver in any::<u32>(),
-        noise in prop::collection::vec(any::<u8>(), EPHEMERAL_LEN + TAG_LEN..1000),
+        noise in prop::collection::vec(any::<u8>(), EPHEMERAL_LEN + SENDER_LEN + TAG_LEN..1000),
     ) {
         let mut bytes = Vec::new();
-        Response::start(sender, receiver, &mut bytes);
+        Response::start(receiver, &mut bytes);
         bytes.extend_from_slice(&noise);
         bytes.extend_from_slice(&[0xa1; MAC_LEN]);
         bytes.extend_from_slice(&[0xa2; MAC_LEN]);
         let response = Response::parse(&bytes).unwrap();
-        prop_assert_eq!((response.sender, response.receiver), (sender, receiver));
+        prop_assert_eq!(response.receiver, receiver);
         prop_assert_eq!(response.noise, &noise[..]);
         prop_assert_eq!((response.macs.mac1, response.macs.mac2), ([0xa1; 16], [0xa2; 16]));
     }

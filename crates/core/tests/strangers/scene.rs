@@ -74,9 +74,9 @@ impl Crypto for Counting {
         self.crypto.initiate(peer, payload, message)
     }
 
-    fn accept(&mut self, message: &[u8]) -> Result<Accepted, CryptoError> {
+    fn accept(&mut self, header: &[u8], message: &[u8]) -> Result<Accepted, CryptoError> {
         self.counts[0].fetch_add(1, Relaxed);
-        self.crypto.accept(message)
+        self.crypto.accept(header, message)
     }
 
     fn mac(&self, purpose: MacPurpose<'_>, data: &[u8]) -> [u8; 16] {

@@ -1,50 +1,83 @@
-//! `Noise_IK_25519_AESGCM_SHA256` by `snow`, as far as the transport keys.
+//! `Noise_IKpsk2_25519_AESGCM_SHA256` by `snow`, as far as the transport keys.
 
+use super::keys::KEY_LEN;
 use super::schedule::Secret;
-use super::{SecretKey, session};
+use super::{PresharedKey, SecretKey, session};
 use anabranch_core::crypto::{
     Accepted, CryptoError, InitiatorState, PublicKey, ResponderState, Session,
 };
 use snow::{Builder, HandshakeState};
+use std::collections::BTreeMap;
 use zeroize::Zeroize;
 
-const PATTERN: &str = "Noise_IK_25519_AESGCM_SHA256";
-/// Both sides must mean the same protocol; part of the handshake hash.
-const PROLOGUE: &[u8] = b"anabranch 0";
+const PATTERN: &str = "Noise_IKpsk2_25519_AESGCM_SHA256";
+/// Both sides must mean the same protocol; what the prologue begins with.
+const PROTOCOL: &[u8] = b"anabranch 0";
+/// Where the pre-shared key is mixed in: at the end of the second message.
+const PSK_PLACE: u8 = 2;
 /// What the first message adds to its payload: two keys and two tags.
 const FIRST_OVERHEAD: usize = 32 + 48 + 16;
 /// What the second message adds to its payload: a key and a tag.
 const SECOND_OVERHEAD: usize = 32 + 16;
 
+/// What an endpoint brings to its handshakes.
+#[derive(Clone, Copy)]
+pub(super) struct Keys<'a> {
+    pub(super) secret: &'a SecretKey,
+    pub(super) preshared: &'a BTreeMap<PublicKey, PresharedKey>,
+}
+
+impl<'a> Keys<'a> {
+    /// The secret shared with a peer: zero where there is none, as in WireGuard.
+    fn shared_with(&self, peer: &PublicKey) -> &'a [u8; KEY_LEN] {
+        self.preshared.get(peer).map_or(&[0; KEY_LEN], PresharedKey::as_bytes)
+    }
+}
+
 pub(super) fn initiate(
-    secret: &SecretKey,
+    keys: Keys<'_>,
     peer: &PublicKey,
     payload: &[u8],
     message: &mut Vec<u8>,
 ) -> Result<Box<dyn InitiatorState>, CryptoError> {
-    let mut state = builder(secret)?
+    let prologue = prologue(message);
+    let mut state = builder(keys.secret, &prologue)?
         .remote_public_key(&peer.0)
+        .and_then(|builder| builder.psk(PSK_PLACE, keys.shared_with(peer)))
         .and_then(Builder::build_initiator)
         .map_err(|_| CryptoError)?;
     write(&mut state, payload, FIRST_OVERHEAD, message)?;
     Ok(Box::new(NoiseInitiator { state }))
 }
 
-pub(super) fn accept(secret: &SecretKey, message: &[u8]) -> Result<Accepted, CryptoError> {
-    let mut state = builder(secret)?.build_responder().map_err(|_| CryptoError)?;
+pub(super) fn accept(
+    keys: Keys<'_>,
+    header: &[u8],
+    message: &[u8],
+) -> Result<Accepted, CryptoError> {
+    let prologue = prologue(header);
+    let mut state = builder(keys.secret, &prologue)?.build_responder().map_err(|_| CryptoError)?;
     let payload = read(&mut state, message)?;
     let peer = state
         .get_remote_static()
         .and_then(|key| key.try_into().ok())
         .map(PublicKey)
         .ok_or(CryptoError)?;
+    // Who the peer is, and so what it shares with this side, the first message tells.
+    let shared = keys.shared_with(&peer);
+    state.set_psk(PSK_PLACE.into(), shared).map_err(|_| CryptoError)?;
     Ok(Accepted { peer, payload, responder: Box::new(NoiseResponder { state }) })
 }
 
-fn builder(secret: &SecretKey) -> Result<Builder<'_>, CryptoError> {
+/// Who reads a message under another header, or means another protocol, finds that it does not open.
+fn prologue(header: &[u8]) -> Vec<u8> {
+    [PROTOCOL, header].concat()
+}
+
+fn builder<'a>(secret: &'a SecretKey, prologue: &'a [u8]) -> Result<Builder<'a>, CryptoError> {
     let params = PATTERN.parse().map_err(|_| CryptoError)?;
     Builder::new(params)
-        .prologue(PROLOGUE)
+        .prologue(prologue)
         .and_then(|builder| builder.local_private_key(secret.as_bytes()))
         .map_err(|_| CryptoError)
 }

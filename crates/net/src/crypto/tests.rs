@@ -1,11 +1,12 @@
 use super::keys::{KeyError, format_public_key, parse_public_key};
-use super::{NoiseCrypto, SecretKey};
+use super::{NoiseCrypto, PresharedKey, SecretKey};
 use anabranch_core::crypto::{Crypto, MacPurpose, PublicKey, Session, TAG_LEN};
 use anabranch_core::handshake::{
     Arrival, Initiator, Opening, Outcome, Permitted, Responder, ResponderConfig, Schedule,
 };
 use anabranch_types::{PathId, Time};
 use proptest::prelude::*;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 const PATH: PathId = PathId(2);
@@ -21,7 +22,7 @@ fn handshake() -> (Session, Session) {
     let mut first = b"header".to_vec();
     let mut initiator = client.initiate(&server.public_key(), b"hello", &mut first).unwrap();
     assert_eq!(first.len(), 6 + 96 + 5);
-    let accepted = server.accept(&first[6..]).unwrap();
+    let accepted = server.accept(&first[..6], &first[6..]).unwrap();
     assert_eq!(accepted.peer, client.public_key());
     assert_eq!(accepted.payload, b"hello");
     let mut second = Vec::new();
@@ -91,11 +92,11 @@ fn damaged_handshake_messages_fail_and_leave_the_initiator_intact() {
     for at in 0..first.len() {
         let mut damaged = first.clone();
         damaged[at] ^= 1;
-        assert!(server.accept(&damaged).is_err(), "byte {at}");
-        assert!(server.accept(&first[..at]).is_err(), "cut at {at}");
+        assert!(server.accept(b"", &damaged).is_err(), "byte {at}");
+        assert!(server.accept(b"", &first[..at]).is_err(), "cut at {at}");
     }
     let mut second = Vec::new();
-    server.accept(&first).unwrap().responder.respond(b"welcome", &mut second).unwrap();
+    server.accept(b"", &first).unwrap().responder.respond(b"welcome", &mut second).unwrap();
     for at in 0..second.len() {
         let mut damaged = second.clone();
         damaged[at] ^= 1;
@@ -112,7 +113,31 @@ fn only_the_named_responder_can_read_an_initiation() {
     let mut first = Vec::new();
     let peer = identity(2).public_key();
     client.initiate(&peer, b"hello", &mut first).unwrap();
-    assert!(other.accept(&first).is_err());
+    assert!(other.accept(b"", &first).is_err());
+}
+
+/// Whether a handshake succeeds, each side having these keys for the other.
+fn agree(client: Option<u8>, server: Option<u8>) -> bool {
+    let of = |key: Option<u8>, peer: u8| {
+        let key = key.map(|fill| PresharedKey::from_bytes([fill; 32]));
+        BTreeMap::from_iter(key.map(|key| (identity(peer).public_key(), key)))
+    };
+    let mut client = identity(1).with_preshared(of(client, 2));
+    let mut server = identity(2).with_preshared(of(server, 1));
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    let mut initiator = client.initiate(&server.public_key(), b"", &mut first).unwrap();
+    let accepted = server.accept(b"", &first).unwrap();
+    accepted.responder.respond(b"welcome", &mut second).unwrap();
+    initiator.finish(&second).is_ok()
+}
+
+#[test]
+fn a_preshared_key_must_be_shared() {
+    assert!(agree(None, None) && agree(Some(7), Some(7)));
+    assert!(!agree(Some(7), Some(8)) && !agree(Some(7), None) && !agree(None, Some(7)));
+    let text = PresharedKey::from_bytes([7; 32]).to_base64();
+    assert_eq!(PresharedKey::from_base64(&text).unwrap().as_bytes(), &[7; 32]);
+    assert_eq!(format!("{:?}", PresharedKey::generate().unwrap()), "PresharedKey(…)");
 }
 
 #[test]
@@ -342,6 +367,6 @@ proptest! {
     #[test]
     fn no_text_or_message_panics(text in ".{0,60}", bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let _ = parse_public_key(&text);
-        prop_assert!(identity(1).accept(&bytes).is_err());
+        prop_assert!(identity(1).accept(b"", &bytes).is_err());
     }
 }

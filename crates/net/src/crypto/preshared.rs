@@ -1,0 +1,68 @@
+//! Pre-shared keys: a secret of two peers beside their static keys, as WireGuard has them.
+
+use super::keys::{KEY_LEN, KeyError, SecretKey};
+use std::path::Path;
+use zeroize::Zeroizing;
+
+/// A secret that two peers share beside their static keys. It is mixed into every handshake between them (Noise
+/// `psk2`), so that who breaks X25519 one day, as a quantum computer might, cannot read what was recorded before.
+///
+/// Written as WireGuard's `PresharedKey`, which `wg genpsk` makes: 44 characters of base64, in a file that others than
+/// its owner may not read. Erased from memory when dropped; never printed by `Debug`.
+#[derive(Clone)]
+pub struct PresharedKey(SecretKey);
+
+impl PresharedKey {
+    /// A new key from the system's randomness.
+    ///
+    /// # Errors
+    /// If the system has none to give.
+    pub fn generate() -> Result<Self, KeyError> {
+        SecretKey::generate().map(PresharedKey)
+    }
+
+    /// The key with these bytes.
+    pub const fn from_bytes(bytes: [u8; KEY_LEN]) -> Self {
+        PresharedKey(SecretKey::from_bytes(bytes))
+    }
+
+    /// The key's bytes.
+    pub const fn as_bytes(&self) -> &[u8; KEY_LEN] {
+        self.0.as_bytes()
+    }
+
+    /// Reads a key's text; blank space around it does not count.
+    ///
+    /// # Errors
+    /// If it is not 32 bytes in base64.
+    pub fn from_base64(text: &str) -> Result<Self, KeyError> {
+        SecretKey::from_base64(text).map(PresharedKey)
+    }
+
+    /// The key's text.
+    pub fn to_base64(&self) -> Zeroizing<String> {
+        self.0.to_base64()
+    }
+
+    /// Reads a key file. On Unix, one that others than its owner may read is refused.
+    ///
+    /// # Errors
+    /// If it cannot be read, is open to others, or holds no key.
+    pub fn load(path: &Path) -> Result<Self, KeyError> {
+        SecretKey::load(path).map(PresharedKey)
+    }
+
+    /// Writes a key file that only its owner may read. An existing file is an error unless `overwrite`.
+    ///
+    /// # Errors
+    /// If it exists or cannot be written.
+    pub fn save(&self, path: &Path, overwrite: bool) -> Result<(), KeyError> {
+        self.0.save(path, overwrite)
+    }
+}
+
+impl core::fmt::Debug for PresharedKey {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("PresharedKey(…)")
+    }
+}
