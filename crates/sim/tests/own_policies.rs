@@ -91,6 +91,10 @@ impl CongestionController for Watched<dyn CongestionController> {
         self.inner.bandwidth()
     }
 
+    fn own_queue(&self) -> Option<Duration> {
+        self.inner.own_queue()
+    }
+
     fn phase(&self) -> &'static str {
         self.inner.phase()
     }
@@ -125,6 +129,10 @@ impl LossEstimator for Watched<dyn LossEstimator> {
 
     fn on_resolved(&mut self, event: &Resolved) {
         self.ask_mut().on_resolved(event);
+    }
+
+    fn on_spurious(&mut self, event: &Resolved) {
+        self.inner.on_spurious(event);
     }
 
     fn on_block_resolved(&mut self, block: BlockId) {

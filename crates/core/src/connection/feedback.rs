@@ -332,9 +332,9 @@ impl Connection {
         (acked, lost): (u32, u32),
     ) -> Resolved {
         let path = &self.paths[slot];
-        let (rtt, path) = (path.rtt.view(), path.id);
-        let (queue, srtt) = (rtt.queue, rtt.smoothed);
-        Resolved { now, path, block, acked, lost, queue, srtt }
+        let rtt = path.rtt.view();
+        let queue = path.congestion.own_queue().unwrap_or(rtt.queue);
+        Resolved { now, path: path.id, block, acked, lost, queue, srtt: rtt.smoothed }
     }
 
     /// The fate of the symbols beyond a packet's first is known.

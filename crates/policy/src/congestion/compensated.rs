@@ -419,6 +419,11 @@ impl CongestionController for Compensated {
         measured.map(|rate| self.marked.map_or(rate, |marked| rate.min(marked)))
     }
 
+    fn own_queue(&self) -> Option<Duration> {
+        let above = self.delay.level() - self.delay.floor();
+        Some(Duration::try_from_secs_f64(above).unwrap_or_default())
+    }
+
     fn phase(&self) -> &'static str {
         match self.phase {
             Phase::Startup => "startup",

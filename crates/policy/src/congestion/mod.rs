@@ -20,6 +20,7 @@ pub mod wvegas;
 
 use anabranch_types::{Bitrate, PathId, Time};
 use core::fmt::Debug;
+use core::time::Duration;
 
 use crate::registry::{PolicyError, PolicySpec, Registry, Row};
 use crate::view::{LossView, PathView, RttView};
@@ -152,6 +153,12 @@ pub trait CongestionController: Debug + Send {
 
     /// Estimated rate of the bottleneck, lost packets included, if the controller keeps one.
     fn bandwidth(&self) -> Option<Bitrate> {
+        None
+    }
+
+    /// How far the forward delay is above what it is while nothing of ours waits, if the controller knows that:
+    /// a queue that we keep, as far as it is not the road's own variation for the moment.
+    fn own_queue(&self) -> Option<Duration> {
         None
     }
 

@@ -99,7 +99,8 @@ pub struct Resolved {
     pub acked: u32,
     /// Packets declared lost.
     pub lost: u32,
-    /// Forward queueing delay at the time: losses under a standing queue may be congestion's.
+    /// The queue that we keep at the time: losses under a standing queue may be congestion's. Where congestion
+    /// control does not tell it from the road's own variation, the forward delay above its least.
     pub queue: Duration,
     /// Smoothed round-trip time of the path.
     pub srtt: Duration,

@@ -179,3 +179,21 @@ fn a_window_that_no_loss_has_set_ends_with_the_competition() {
     rival.stop();
     assert!(rival.bytes().is_some());
 }
+
+#[test]
+fn a_road_that_varies_is_no_queue_of_ours() {
+    let mut control = crate::congestion::build(&"compensated".parse().unwrap(), PACKET).unwrap();
+    let mut own_queue_after = |times: core::ops::Range<u32>, queue: fn(u32) -> f64| {
+        for at in times {
+            let mut event = ack(1000.0 + f64::from(at), queue(at));
+            event.rtt.samples = u64::from(at) + 1;
+            control.on_ack(&event, &[]);
+        }
+        control.own_queue().unwrap()
+    };
+    // By turns 0 and 40 ms above the least.
+    let varying = own_queue_after(0..400, |at| f64::from(at % 2) * 40.0);
+    assert!(varying < Duration::from_millis(5), "{varying:?}");
+    let standing = own_queue_after(400..600, |_| 100.0);
+    assert!(standing > Duration::from_millis(70), "{standing:?}");
+}

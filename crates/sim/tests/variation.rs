@@ -1,0 +1,67 @@
+//! Roads whose delay varies: what comes late is neither lost nor a queue, and no path is given up for it.
+
+mod support;
+
+use anabranch_core::connection::PathStats;
+use anabranch_sim::report::RunReport;
+use anabranch_sim::scenario::Plan;
+
+use support::{bulk, go, links};
+
+fn over(roads: &[&str], seconds: u64) -> Plan {
+    Plan::parallel(links(roads)).flow(bulk("anabranch", seconds))
+}
+
+fn paths(report: &RunReport) -> &[PathStats] {
+    &report.flows[0].sender.as_ref().expect("a core flow").paths
+}
+
+#[test]
+fn packets_that_overtake_one_another_are_not_lost() {
+    for jitter in ["5ms,jitter-law=normal", "10ms,jitter-law=gamma", "20ms,jitter-law=gamma"] {
+        let road = format!("rate=50mbit,delay=20ms,buffer=666p,reorder,jitter={jitter}");
+        for seed in 1..=3 {
+            let report = go(&over(&[&road], 6), seed);
+            let counters = paths(&report)[0].counters;
+            let spurious = counters.spurious_losses as f64 / counters.sent_packets as f64;
+            assert!(spurious < 0.003, "{road}, seed {seed}: {spurious}");
+            assert!(report.efficiency() > 0.8, "{road}, seed {seed}: {}", report.efficiency());
+        }
+    }
+}
+
+#[test]
+fn late_packets_are_reported_at_rates_at_which_hundreds_of_gaps_are_open() {
+    let road = "rate=150mbit,delay=20ms,buffer=2000p,reorder,jitter=20ms,jitter-law=gamma";
+    let report = go(&over(&[road], 8), 1);
+    assert!(report.efficiency() > 0.75, "{}", report.efficiency());
+}
+
+#[test]
+fn loss_is_known_although_the_delay_varies() {
+    for jitter in ["20ms,jitter-law=normal", "8ms,jitter-law=gamma,jitter-correlation=50ms"] {
+        let road = format!("rate=50mbit,delay=20ms,buffer=666p,loss=2%,jitter={jitter}");
+        for seed in 1..=3 {
+            let report = go(&over(&[&road], 6), seed);
+            let loss = paths(&report)[0].loss.mean;
+            assert!((0.01..0.035).contains(&loss), "{road}, seed {seed}: {loss}");
+        }
+    }
+}
+
+#[test]
+fn no_path_times_out_because_it_is_late() {
+    let steady = "rate=20mbit,delay=20ms,buffer=200p";
+    for jitter in [
+        "20ms,jitter-law=normal",
+        "20ms,jitter-law=gamma,jitter-correlation=200ms",
+        "20ms,jitter-law=log-normal,jitter-correlation=50ms",
+        "20ms,jitter-law=gamma,reorder",
+    ] {
+        let varies = format!("rate=20mbit,delay=20ms,buffer=200p,jitter={jitter}");
+        for seed in 1..=3 {
+            let report = go(&over(&[steady, &varies], 5), seed);
+            assert_eq!(paths(&report)[1].counters.timeouts, 0, "{jitter}, seed {seed}");
+        }
+    }
+}
