@@ -84,6 +84,15 @@ pub enum Observation {
         /// Why.
         reason: &'static str,
     },
+    /// Two paths were found to share a bottleneck, or no longer to.
+    SharedBottleneck {
+        /// One path.
+        path: PathId,
+        /// The other.
+        with: PathId,
+        /// Whether they do.
+        shared: bool,
+    },
     /// The congestion controller's figures after feedback that changed its window.
     Congestion {
         /// The path.

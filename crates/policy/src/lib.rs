@@ -8,6 +8,7 @@
 pub mod ack;
 pub mod analysis;
 pub mod axis;
+pub mod bottleneck;
 pub mod code;
 pub mod congestion;
 pub mod loss;

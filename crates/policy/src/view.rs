@@ -160,6 +160,9 @@ pub struct PathView {
     pub loss: LossView,
     /// What was acknowledged around its losses.
     pub inter_loss: InterLoss,
+    /// The slots of the paths that were found to share a bottleneck with it, bit by bit
+    /// ([`bottleneck`](crate::bottleneck)).
+    pub shares: u16,
 }
 
 impl PathView {
@@ -193,6 +196,7 @@ impl PathView {
             oldest_unacked: None,
             loss: LossView::default(),
             inter_loss: InterLoss::default(),
+            shares: 0,
         }
     }
 

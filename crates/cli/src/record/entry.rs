@@ -62,6 +62,8 @@ pub enum Entry {
     Reinjected { path: u32, packets: u32 },
     /// Full packets on a path have another size.
     PathMtu { path: u32, bytes: u32, reason: Word },
+    /// Two paths were found to share a bottleneck, or no longer to.
+    SharedBottleneck { path: u32, with: u32, shared: bool },
     /// A path changed its state.
     PathState { path: u32, state: Word, reason: Word },
     /// A congestion window or pacing rate changed.
@@ -106,6 +108,9 @@ impl From<&Observation> for Entry {
             Observation::PathMtu { path, bytes, reason } => {
                 Entry::PathMtu { path: path.0, bytes, reason: reason.into() }
             }
+            Observation::SharedBottleneck { path, with, shared } => {
+                Entry::SharedBottleneck { path: path.0, with: with.0, shared }
+            }
             Observation::PathState { path, state, reason } => Entry::PathState {
                 path: path.0,
                 state: state_name(state).into(),
@@ -145,6 +150,7 @@ mod tests {
             Observation::Timeout { path, consecutive: 1 },
             Observation::Reinjected { path, packets: 3 },
             Observation::PathMtu { path, bytes: 1500, reason: "a probe arrived" },
+            Observation::SharedBottleneck { path, with: PathId(1), shared: true },
             Observation::PathState { path, state: PathState::Suspect, reason: "silence" },
             Observation::Congestion { path, cwnd: 1, pacing_bps: 2, phase: "startup" },
         ];

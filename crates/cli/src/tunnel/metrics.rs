@@ -122,6 +122,9 @@ const PATH_FIGURES: &[PathFigure] = &[
     ("path_loss_ratio", "gauge", "Estimated loss on the way to the peer.", |path| {
         vec![("send", path.loss.mean)]
     }),
+    ("path_shared_bottleneck_paths", "gauge", "Paths that share a bottleneck with it.", |path| {
+        vec![("send", f64::from(path.shares.count_ones()))]
+    }),
     ("path_mtu_bytes", "gauge", "Longest IP packet that is sent.", |path| {
         vec![("send", f64::from(path.mtu))]
     }),

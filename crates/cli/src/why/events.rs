@@ -12,17 +12,21 @@ pub(super) fn describe(header: &Header, line: &Line) -> String {
     format!("{seconds:>11.6} s  {}", sentence(header, line))
 }
 
+/// What the scheduler sent.
+fn scheduled(what: &str, symbol: u64) -> String {
+    match what {
+        "source" => format!("symbol {symbol}"),
+        "repair" => format!("a repair of the block from symbol {symbol}"),
+        "resend" => format!("symbol {symbol} again"),
+        other => format!("{other} {symbol}"),
+    }
+}
+
 fn sentence(header: &Header, line: &Line) -> String {
     let name = |path: &u32| path_name(header, *path);
     match &line.entry {
         Entry::Scheduled { path, what, symbol, reason } => {
-            let what = match what.as_ref() {
-                "source" => format!("symbol {symbol}"),
-                "repair" => format!("a repair of the block from symbol {symbol}"),
-                "resend" => format!("symbol {symbol} again"),
-                other => format!("{other} {symbol}"),
-            };
-            format!("{}: sent {what} ({reason})", name(path))
+            format!("{}: sent {} ({reason})", name(path), scheduled(what, *symbol))
         }
         Entry::Held { path, until, reason } => {
             let wait = Duration::from_nanos(until.saturating_sub(line.t));
@@ -54,6 +58,10 @@ fn sentence(header: &Header, line: &Line) -> String {
         ),
         Entry::PathMtu { path, bytes, reason } => {
             format!("{}: packets of up to {bytes} bytes from now on ({reason})", name(path))
+        }
+        Entry::SharedBottleneck { path, with, shared } => {
+            let verb = if *shared { "shares" } else { "no longer shares" };
+            format!("{}: {verb} a bottleneck with {}", name(path), name(with))
         }
         Entry::PathState { path, state, reason } => {
             format!("{}: became {state} ({reason})", name(path))

@@ -261,6 +261,7 @@ impl Summary {
             Entry::BlockClosed { .. }
             | Entry::RepairsDue { .. }
             | Entry::PathMtu { .. }
+            | Entry::SharedBottleneck { .. }
             | Entry::End { .. } => {}
         }
     }

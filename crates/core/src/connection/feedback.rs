@@ -89,6 +89,7 @@ impl Connection {
             self.inform_congestion(now, slot, &outcome);
         }
         if outcome.acked_packets > 0 {
+            self.look_for_bottlenecks(now, slot, outcome.largest_acked_sent);
             self.heard(now, slot);
         }
         self.settle(now, slot, &outcome);

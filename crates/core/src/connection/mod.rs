@@ -24,6 +24,7 @@ mod queue;
 mod recover;
 mod reports;
 mod setup;
+mod sharing;
 mod statistics;
 mod symbols;
 mod timers;
@@ -32,6 +33,7 @@ mod views;
 
 use std::collections::VecDeque;
 
+use anabranch_policy::bottleneck::Bottlenecks;
 use anabranch_policy::scheduler::{Pick, SchedulerAction};
 use anabranch_policy::view::{BlockId, TrafficClass};
 use anabranch_types::{PathId, Rng, Time};
@@ -83,6 +85,8 @@ pub struct Connection {
     config: TransportConfig,
     profile: Profile,
     policies: Policies,
+    /// Kept once there are two paths to be told apart.
+    bottlenecks: Option<Box<Bottlenecks>>,
     peer_parameters: TransportParameters,
     paths: PathTable,
     addresses: addresses::Addresses,

@@ -112,6 +112,7 @@ impl Connection {
             config,
             profile,
             policies,
+            bottlenecks: None,
             paths: PathTable::default(),
             addresses: Addresses::default(),
             send,

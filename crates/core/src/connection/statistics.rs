@@ -66,6 +66,9 @@ pub struct PathStats {
     pub pacing_rate: Bitrate,
     /// Controller state.
     pub phase: &'static str,
+    /// Paths that were found to share a bottleneck with it: bit i stands for the i-th of
+    /// [`ConnectionStats::paths`].
+    pub shares: u16,
 }
 
 /// Figures about a connection.
@@ -108,6 +111,7 @@ impl Connection {
             bytes_in_flight: path.sent.bytes_in_flight,
             pacing_rate: path.congestion.pacing_rate().unwrap_or(Bitrate::ZERO),
             phase: path.congestion.phase(),
+            shares: path.shares,
         });
         ConnectionStats {
             paths: paths.collect(),

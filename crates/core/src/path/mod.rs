@@ -15,6 +15,7 @@ pub mod received;
 pub mod rtt;
 pub mod sent;
 pub mod skips;
+pub(crate) mod swing;
 pub mod turn;
 pub mod validation;
 
@@ -43,6 +44,7 @@ use received::{Ecn, Received};
 use rtt::RttEstimator;
 use sent::{Carried, Fate, SentPacket, SentPackets};
 use skips::Skips;
+use swing::Swing;
 use turn::Turn;
 use validation::AddressValidation;
 
@@ -166,6 +168,10 @@ pub struct Path {
     pub peer_clock: PeerClock,
     /// Size of a full packet, wire bytes.
     pub packet_size: u64,
+    /// The slots of the paths that share a bottleneck with it, bit by bit.
+    pub(crate) shares: u16,
+    /// What it sends more or less than the controller allows.
+    pub(crate) swing: Swing,
     /// Acknowledgement rounds left in probation.
     probation_left: u32,
 }
@@ -212,6 +218,8 @@ impl Path {
             acks: AckSchedule::default(),
             peer_clock: PeerClock::default(),
             packet_size: u64::from(mtu.size()) + UDP_OVERHEAD,
+            shares: 0,
+            swing: Swing::default(),
             probation_left: 0,
         }
     }
@@ -296,7 +304,7 @@ impl Path {
 
     /// Whether the congestion window admits a full packet.
     pub fn cwnd_open(&self) -> bool {
-        self.sent.bytes_in_flight + self.packet_size <= self.congestion.cwnd()
+        self.sent.bytes_in_flight + self.packet_size <= self.swing.window(self.congestion.cwnd())
             || self.sent.bytes_in_flight == 0
     }
 
@@ -308,7 +316,8 @@ impl Path {
     /// How many more full packets window and pacer admit at the time of the last, `most` at most. Others may be
     /// admitted that are shorter, or that a fraction of a byte's time makes room for: ask again then.
     pub fn admits(&self, most: usize) -> usize {
-        let room = self.congestion.cwnd().saturating_sub(self.sent.bytes_in_flight);
+        let window = self.swing.window(self.congestion.cwnd());
+        let room = window.saturating_sub(self.sent.bytes_in_flight);
         let bytes = room.min(self.pacer.credit());
         usize::try_from(bytes / self.packet_size.max(1)).map_or(most, |packets| packets.min(most))
     }
@@ -402,7 +411,8 @@ impl Path {
 
     /// Takes the controller's pacing rate into force.
     pub fn update_pacing(&mut self, now: Time) {
-        self.pacer.set_rate(now, self.congestion.pacing_rate(), self.packet_size);
+        let rate = self.congestion.pacing_rate().map(|rate| self.swing.rate(rate));
+        self.pacer.set_rate(now, rate, self.packet_size);
     }
 
     /// The packet is acknowledged now. Returns whether one sent later was before, of which the loss detector
@@ -462,6 +472,7 @@ impl Path {
             oldest_unacked: self.sent.oldest_open(),
             loss: self.loss,
             inter_loss: self.inter_loss,
+            shares: self.shares,
         }
     }
 }

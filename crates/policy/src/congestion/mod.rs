@@ -162,6 +162,13 @@ pub trait CongestionController: Debug + Send {
         None
     }
 
+    /// Whether it takes one flow's share together with paths that share a bottleneck with its own
+    /// ([`PathView::shares`]). Only among paths that do so is it found out who does, for which their sending
+    /// swings by a few percent.
+    fn couples(&self) -> bool {
+        false
+    }
+
     /// The name of the state it is in, for traces ("slow-start", "probe-bw").
     fn phase(&self) -> &'static str;
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use anabranch_core::observe::{Observation, Observer};
 use anabranch_policy::view::PathState;
-use anabranch_types::Time;
+use anabranch_types::{PathId, Time};
 use serde_json::{Value, json};
 
 use crate::file::Whole;
@@ -231,13 +231,19 @@ fn record(out: &mut impl Write, value: &Value) -> io::Result<()> {
 
 type Event = (&'static str, Value);
 
+/// One event about a path.
+fn about(path: PathId, event: &'static str, data: Value) -> (Option<u64>, Vec<Event>) {
+    (Some(u64::from(path.0)), vec![(event, data)])
+}
+
 /// Which path an observation is about, and the events it is in qlog.
 fn events(observation: &Observation) -> (Option<u64>, Vec<Event>) {
     match *observation {
-        Observation::Scheduled { path, what, symbol, reason } => {
-            let data = json!({ "what": what, "symbol": symbol, "reason": reason });
-            (Some(u64::from(path.0)), vec![("anabranch:scheduled", data)])
-        }
+        Observation::Scheduled { path, what, symbol, reason } => about(
+            path,
+            "anabranch:scheduled",
+            json!({ "what": what, "symbol": symbol, "reason": reason }),
+        ),
         Observation::Held { path, until, reason } => {
             let until = until.as_nanos() as f64 / 1e6;
             let data = json!({ "until": until, "reason": reason });
@@ -257,8 +263,7 @@ fn events(observation: &Observation) -> (Option<u64>, Vec<Event>) {
             (None, vec![("anabranch:repairs_due", data)])
         }
         Observation::Lost { path, packets } => {
-            let data = json!({ "packets": packets });
-            (Some(u64::from(path.0)), vec![("anabranch:packets_lost", data)])
+            about(path, "anabranch:packets_lost", json!({ "packets": packets }))
         }
         Observation::Timeout { path, consecutive } => {
             let expired = json!({ "timer_type": "pto", "event_type": "expired" });
@@ -268,17 +273,19 @@ fn events(observation: &Observation) -> (Option<u64>, Vec<Event>) {
             (Some(u64::from(path.0)), events)
         }
         Observation::Reinjected { path, packets } => {
-            let data = json!({ "packets": packets });
-            (Some(u64::from(path.0)), vec![("anabranch:reinjected", data)])
+            about(path, "anabranch:reinjected", json!({ "packets": packets }))
         }
         Observation::PathMtu { path, bytes, reason } => {
-            let data = json!({ "new": bytes, "reason": reason });
-            (Some(u64::from(path.0)), vec![("quic:mtu_updated", data)])
+            about(path, "quic:mtu_updated", json!({ "new": bytes, "reason": reason }))
         }
-        Observation::PathState { path, state, reason } => {
-            let data = json!({ "new": name(state), "reason": reason });
-            (Some(u64::from(path.0)), vec![("anabranch:path_state_updated", data)])
+        Observation::SharedBottleneck { path, with, shared } => {
+            about(path, "anabranch:shared_bottleneck", json!({ "with": with.0, "shared": shared }))
         }
+        Observation::PathState { path, state, reason } => about(
+            path,
+            "anabranch:path_state_updated",
+            json!({ "new": name(state), "reason": reason }),
+        ),
         Observation::Congestion { path, cwnd, pacing_bps, .. } => {
             let mut data = json!({ "congestion_window": cwnd });
             if pacing_bps > 0

@@ -350,6 +350,7 @@ impl Sender {
             rto: self.rtt.rto(),
             oldest_unacked: self.oldest_sent(),
             inter_loss: self.inter_loss,
+            shares: 0,
             ..PathView::unknown(id)
         }
     }

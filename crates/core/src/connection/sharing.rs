@@ -1,0 +1,76 @@
+//! Which paths share a bottleneck: their sending swings, and their acknowledgements show whom that delays.
+
+use anabranch_policy::bottleneck::Bottlenecks;
+use anabranch_policy::view::PathState;
+use anabranch_types::{Rng, Time};
+
+use super::Connection;
+use super::paths::PathIndex;
+use crate::observe::Observation;
+use crate::path::Path;
+use crate::path::swing::Swing;
+
+/// Whether it matters which bottleneck the path has.
+fn takes_part(path: &Path) -> bool {
+    path.state() != PathState::Closed && path.congestion.couples()
+}
+
+impl Connection {
+    /// `slot` acknowledged a packet that left at `sent`, and its snapshot shows the delay.
+    pub(super) fn look_for_bottlenecks(&mut self, now: Time, slot: PathIndex, sent: Time) {
+        if !takes_part(&self.paths[slot]) {
+            return;
+        }
+        if self.paths.iter().filter(|path| takes_part(path)).count() < 2 {
+            self.rest_swings(now);
+            return;
+        }
+        let rng = &mut self.rng;
+        let bottlenecks = self
+            .bottlenecks
+            .get_or_insert_with(|| Box::new(Bottlenecks::new(Rng::new(rng.next_u64()))));
+        if bottlenecks.on_ack(now, sent, slot.0, self.paths.views()) {
+            self.take_swings(now);
+        }
+    }
+
+    /// Takes into force how the paths swing by now, and what was found out by that.
+    fn take_swings(&mut self, now: Time) {
+        for slot in self.paths.indices() {
+            let Some(bottlenecks) = &self.bottlenecks else { return };
+            let (factor, shares) = (bottlenecks.factor(slot.0), bottlenecks.shares(slot.0));
+            let path = &mut self.paths[slot];
+            if takes_part(path) {
+                path.swing = Swing(factor);
+                path.update_pacing(now);
+            }
+            let changed = path.shares ^ shares;
+            path.shares = shares;
+            if changed != 0 {
+                self.tell_of_sharing(now, slot, changed);
+            }
+        }
+    }
+
+    /// Writes down what has `changed` between a path and those in slots before its own.
+    fn tell_of_sharing(&mut self, now: Time, slot: PathIndex, changed: u16) {
+        let (path, shares) = (self.paths[slot].id, self.paths[slot].shares);
+        for other in self.paths.indices().take_while(|other| *other < slot) {
+            if changed & other.bit() != 0 {
+                let (with, shared) = (self.paths[other].id, shares & other.bit() != 0);
+                self.observe(now, Observation::SharedBottleneck { path, with, shared });
+            }
+        }
+    }
+
+    /// A path that is alone shares nothing, and swings no more.
+    fn rest_swings(&mut self, now: Time) {
+        if self.bottlenecks.take().is_some() {
+            for path in self.paths.iter_mut() {
+                path.shares = 0;
+                path.swing = Swing::default();
+                path.update_pacing(now);
+            }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Sending a little more or less than the controller allows, to see whom that delays.
+
+use anabranch_types::Bitrate;
+
+/// What window and pacing rate are multiplied with.
+#[derive(Clone, Copy, Debug)]
+pub struct Swing(pub f64);
+
+impl Default for Swing {
+    fn default() -> Self {
+        Swing(1.0)
+    }
+}
+
+impl Swing {
+    /// A window as it swings, bytes.
+    pub fn window(self, bytes: u64) -> u64 {
+        if self.0 == 1.0 { bytes } else { (bytes as f64 * self.0) as u64 }
+    }
+
+    /// A pacing rate as it swings.
+    pub fn rate(self, rate: Bitrate) -> Bitrate {
+        if self.0 == 1.0 { rate } else { rate.mul_f64(self.0) }
+    }
+}

@@ -1,0 +1,326 @@
+//! Which paths of a connection share a bottleneck.
+//!
+//! Statistics of delays alone (RFC 8382) take two queues that behave alike, as those of two equal links do, for one.
+//! So this is an experiment: what each path sends swings up and down by a few percent, in an order that coins decide,
+//! and paths share a bottleneck if the delay of one follows the coins of the other. Nothing else on the way knows
+//! the coins. Without a common queue, the score of two paths therefore exceeds z at a given time with a probability
+//! below exp(−z²/2) (Hoeffding 1963, theorem 2), whatever jitter, losses and others' traffic do to the delays.
+
+use anabranch_types::{PathId, Rng, Time};
+use core::time::Duration;
+
+use crate::view::{MAX_PATHS, PathView};
+
+/// Share of a path's rate and window by which its sending swings. At 0.05 a shared bottleneck takes twice as
+/// long to be found.
+const SWING: f64 = 0.08;
+/// Bins of time in a swing, up or down, and in a pair of one up and one down.
+const SWING_BINS: u64 = 8;
+const PAIR_BINS: u64 = 2 * SWING_BINS;
+/// Bins that are kept of each path: four pairs, and the longest wait for acknowledgements.
+const BINS: u64 = 4 * PAIR_BINS + LATEST * SWING_BINS + PAIR_BINS;
+/// Most swings that the longest round trip lasts.
+const LATEST: u64 = 6;
+/// Shortest and longest swing, s.
+const SHORTEST: f64 = 0.02;
+const LONGEST: f64 = 0.5;
+/// Packets of the slowest path that a swing lasts at least: half of them show its delay.
+const LEAST_PACKETS: f64 = 8.0;
+/// The swings get another length when they should be so many times as long or as short.
+const RESIZE: f64 = 1.5;
+/// What a score keeps from pair to pair: it remembers some 32 of them.
+const KEPT: f64 = 31.0 / 32.0;
+/// Weight of the newest pair in what is known of a path's answer to its own coins.
+const LEARNT: f64 = 1.0 / 8.0;
+/// Votes that a score needs to say anything, and the rest of sending as it is allowed that follows when none looks
+/// like a common queue: swings cost a percent or two where jitter is large.
+const LEAST_VOTES: f64 = 12.0;
+const TRIED_PAIRS: u64 = 8;
+const RESTED_PAIRS: u64 = 24;
+/// Scores at which paths are taken to share a bottleneck, and below which no longer. The first is exceeded by chance
+/// once in 3 million independent looks; the latter is where a score falls within 40 pairs once the paths part.
+const SHARED: f64 = 5.0;
+const PARTED: f64 = 2.0;
+
+/// Delays of packets that left in one bin of time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bin {
+    number: u64,
+    sum: f64,
+    count: u32,
+}
+
+/// How one path's delay follows another's coins.
+#[derive(Clone, Copy, Debug, Default)]
+struct Score {
+    /// Mean size of what the delay does in a pair of swings, s.
+    size: f64,
+    /// What of that follows the path's own coins, s.
+    own: f64,
+    /// How often the rest went with the other's coin, less how often against it, and the variance of that.
+    sum: f64,
+    variance: f64,
+}
+
+impl Score {
+    /// The delay rose by `bump` in the first swing of a pair; coins are 1 where that was the upward one, else −1.
+    fn add(&mut self, bump: f64, coin: f64, own_coin: f64) {
+        self.size += LEARNT * (bump.abs() - self.size);
+        let rest = bump - own_coin * self.own;
+        self.own += LEARNT * own_coin * rest.clamp(-self.size, self.size);
+        // Signs alone: large changes decide no more than small ones, and those of the past no more than today's.
+        let vote = if rest == 0.0 { 0.0 } else { coin * rest.signum() };
+        self.sum = KEPT * self.sum + vote;
+        self.variance = KEPT * KEPT * self.variance + vote * vote;
+    }
+
+    /// In standard deviations of what chance does.
+    fn z(&self) -> f64 {
+        self.sum / self.variance.max(1.0).sqrt()
+    }
+}
+
+/// What is known of the path in one slot.
+#[derive(Clone, Debug)]
+struct Track {
+    id: PathId,
+    samples: u64,
+    bins: Vec<Bin>,
+    /// How its delay follows the coins of the path in each slot, if the bottleneck is near the sender, and if it is
+    /// near the receiver.
+    follows: [[Score; 2]; MAX_PATHS],
+    /// The slots of the paths that share a bottleneck with it.
+    shares: u16,
+}
+
+impl Track {
+    fn new(id: PathId) -> Self {
+        let bins = vec![Bin::default(); BINS as usize];
+        Track { id, samples: 0, bins, follows: Default::default(), shares: 0 }
+    }
+
+    fn add(&mut self, number: u64, delay: f64) {
+        let bin = &mut self.bins[(number % BINS) as usize];
+        if bin.number != number {
+            *bin = Bin { number, ..Bin::default() };
+        }
+        bin.sum += delay;
+        bin.count += 1;
+    }
+
+    /// Mean delay in the second half of the swing that ends before bin `end`, s.
+    fn level(&self, end: u64) -> Option<f64> {
+        let numbers = end.saturating_sub(SWING_BINS / 2)..end;
+        let (sum, count) = numbers.fold((0.0, 0), |(sum, count), number| {
+            let bin = &self.bins[(number % BINS) as usize];
+            if bin.number == number { (sum + bin.sum, count + bin.count) } else { (sum, count) }
+        });
+        (count > 0).then(|| sum / f64::from(count))
+    }
+
+    /// How far the delay after the first swing of the pair that begins with bin `start` is above that before
+    /// it and after the second, s: what rises or falls all the while cancels out.
+    fn bump(&self, start: u64) -> Option<f64> {
+        let [before, middle, after] = [0, SWING_BINS, PAIR_BINS].map(|at| self.level(start + at));
+        Some(middle? - (before? + after?) / 2.0)
+    }
+}
+
+/// See the module's documentation.
+#[derive(Clone, Debug)]
+pub struct Bottlenecks {
+    seed: u64,
+    /// Beginning and length of the bins.
+    origin: Time,
+    bin: Duration,
+    /// The swing that is under way, and the coins of its pair, one for each slot.
+    swing: u64,
+    coins: u64,
+    /// Some paths may share a bottleneck, or too little is known; and in which pairs, modulo 64, anything swung.
+    curious: bool,
+    tried: u64,
+    /// The next pair to be looked at.
+    next: u64,
+    tracks: Vec<Track>,
+}
+
+impl Bottlenecks {
+    /// Nothing is known yet; `rng` tosses the coins.
+    pub fn new(mut rng: Rng) -> Self {
+        let seed = rng.next_u64();
+        let (origin, bin) = (Time::ZERO, Duration::from_secs(1));
+        let tracks = Vec::new();
+        Bottlenecks {
+            seed,
+            origin,
+            bin,
+            swing: 0,
+            coins: 0,
+            curious: true,
+            tried: 0,
+            next: 0,
+            tracks,
+        }
+    }
+
+    /// The path in `slot` acknowledged a packet that left at `sent`; the snapshots of all paths, by slot, are up to
+    /// date. True if [`factor`](Self::factor) and [`shares`](Self::shares) may have changed.
+    pub fn on_ack(&mut self, now: Time, sent: Time, slot: u8, paths: &[PathView]) -> bool {
+        let slot = usize::from(slot);
+        let Some(path) = paths.get(slot).filter(|_| slot < MAX_PATHS) else { return false };
+        let is_new = self.expect(slot, path);
+        if is_new && sent > self.origin {
+            let number = self.number(sent);
+            self.tracks[slot].add(number, path.rtt.queue.as_secs_f64());
+        }
+        let swing = self.number(now) / SWING_BINS;
+        if swing == self.swing && self.origin > Time::ZERO {
+            return false;
+        }
+        self.swing = swing;
+        self.resize(now, paths);
+        self.evaluate(now, paths);
+        self.toss(self.swing / 2);
+        true
+    }
+
+    /// What the sending of the path in `slot` is to be multiplied with.
+    pub fn factor(&self, slot: u8) -> f64 {
+        if self.tried >> (self.swing / 2 % 64) & 1 == 0 {
+            return 1.0;
+        }
+        let first = self.swing.is_multiple_of(2);
+        1.0 + if first { SWING } else { -SWING } * coin(self.coins, slot.into())
+    }
+
+    /// The slots of the paths that share a bottleneck with the one in `slot`, bit by bit.
+    pub fn shares(&self, slot: u8) -> u16 {
+        self.tracks.get(usize::from(slot)).map_or(0, |track| track.shares)
+    }
+
+    fn number(&self, time: Time) -> u64 {
+        (time.since(self.origin).as_nanos() / self.bin.as_nanos().max(1)) as u64
+    }
+
+    /// The coins of a pair.
+    fn coins(&self, pair: u64) -> u64 {
+        Rng::new(self.seed.wrapping_add(pair)).next_u64()
+    }
+
+    /// Begins a pair, if it has not begun.
+    fn toss(&mut self, pair: u64) {
+        let coins = self.coins(pair);
+        if coins != self.coins {
+            self.coins = coins;
+            let due = pair % (TRIED_PAIRS + RESTED_PAIRS) < TRIED_PAIRS;
+            let bit = pair % 64;
+            self.tried = self.tried & !(1 << bit) | u64::from(self.curious || due) << bit;
+        }
+    }
+
+    /// Forgets what was known of another path in the slot, or of another way of the same. True if the path's newest
+    /// delay has not been seen yet.
+    fn expect(&mut self, slot: usize, path: &PathView) -> bool {
+        while self.tracks.len() <= slot {
+            self.tracks.push(Track::new(path.id));
+        }
+        let track = &mut self.tracks[slot];
+        if track.id != path.id || path.rtt.samples < track.samples {
+            *track = Track::new(path.id);
+            for other in &mut self.tracks {
+                other.follows[slot] = Default::default();
+                other.shares &= !(1 << slot);
+            }
+        }
+        let before = core::mem::replace(&mut self.tracks[slot].samples, path.rtt.samples);
+        before < path.rtt.samples
+    }
+
+    /// Begins again with swings of another length if the paths need it.
+    fn resize(&mut self, now: Time, paths: &[PathView]) {
+        let length = swing_length(paths);
+        let present = self.bin.as_secs_f64() * SWING_BINS as f64;
+        if length > RESIZE * present || length * RESIZE < present || self.origin == Time::ZERO {
+            self.bin = Duration::from_secs_f64(length / SWING_BINS as f64);
+            (self.origin, self.swing, self.next) = (now, 0, 1);
+            self.tracks.iter_mut().for_each(|track| track.bins.fill(Bin::default()));
+        }
+    }
+
+    /// Looks at the pairs whose packets have been acknowledged by now.
+    fn evaluate(&mut self, now: Time, paths: &[PathView]) {
+        let usable = paths.iter().filter(|path| path.usable());
+        let latest = usable.map(|path| path.rtt.smoothed).max().unwrap_or_default();
+        let wait = self.number(self.origin + latest).min(LATEST * SWING_BINS) + SWING_BINS;
+        let over = self.number(now).saturating_sub(wait) / PAIR_BINS;
+        // What is older is not kept.
+        self.next = self.next.max(over.saturating_sub(2));
+        while self.next < over {
+            if self.tried >> (self.next % 64) & 1 == 1 {
+                self.score(self.next, paths);
+            }
+            self.next += 1;
+        }
+        self.curious = false;
+        let count = self.tracks.len();
+        for a in 0..count {
+            for b in a + 1..count {
+                self.judge(a, b);
+            }
+        }
+    }
+
+    fn score(&mut self, pair: u64, paths: &[PathView]) {
+        let coins = self.coins(pair);
+        for (to, track) in self.tracks.iter_mut().enumerate().take(paths.len()) {
+            for from in (0..paths.len().min(MAX_PATHS)).filter(|from| *from != to) {
+                // Packets that meet near the receiver have left at different times.
+                let lag = lag(&paths[from], &paths[to]) / self.bin.as_secs_f64();
+                for (near, bins) in [0.0, lag].into_iter().enumerate() {
+                    let start = (pair * PAIR_BINS).saturating_add_signed(bins.round() as i64);
+                    if let Some(bump) = track.bump(start) {
+                        track.follows[from][near].add(bump, coin(coins, from), coin(coins, to));
+                    }
+                }
+            }
+        }
+    }
+
+    fn judge(&mut self, a: usize, b: usize) {
+        let (there, back) = (&self.tracks[b].follows[a], &self.tracks[a].follows[b]);
+        let known = there[0].variance.min(back[0].variance) >= LEAST_VOTES;
+        let both = there.iter().zip(back).map(|(there, back)| there.z() + back.z());
+        let z = both.fold(f64::NEG_INFINITY, f64::max) / core::f64::consts::SQRT_2;
+        let shared = self.tracks[a].shares >> b & 1 == 1;
+        let shared = z > if shared { PARTED } else { SHARED };
+        self.curious |= z > PARTED || !known;
+        for (slot, other) in [(a, b), (b, a)] {
+            let shares = &mut self.tracks[slot].shares;
+            *shares = *shares & !(1 << other) | u16::from(shared) << other;
+        }
+    }
+}
+
+/// Of the coins of a pair that of one slot: 1 or −1.
+fn coin(coins: u64, slot: usize) -> f64 {
+    if coins >> slot & 1 == 1 { 1.0 } else { -1.0 }
+}
+
+/// By how much later than a packet on `from` one on `to` must leave to meet it near the receiver, s.
+fn lag(from: &PathView, to: &PathView) -> f64 {
+    to.rtt.forward_lead(&from.rtt).as_secs_f64() - from.rtt.forward_lead(&to.rtt).as_secs_f64()
+}
+
+/// How long a swing should last, s: the longest round trip, since that is also more than the packets of two
+/// paths that meet can have left apart.
+fn swing_length(paths: &[PathView]) -> f64 {
+    let needed = paths.iter().filter(|path| path.usable()).map(|path| {
+        let packet = path.packet_size as f64 * 8.0 / (path.rate.as_bps() as f64).max(1.0);
+        let late = path.rtt.smoothed.as_secs_f64() / LATEST as f64;
+        path.rtt.min.as_secs_f64().max(late).max(LEAST_PACKETS * packet)
+    });
+    needed.fold(SHORTEST, f64::max).min(LONGEST)
+}
+
+#[cfg(test)]
+mod tests;
