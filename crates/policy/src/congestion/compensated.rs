@@ -17,6 +17,7 @@ mod rival;
 use anabranch_types::{Bitrate, Time};
 use core::time::Duration;
 
+use crate::congestion::coupling::flow_share;
 use crate::congestion::cwnd::MAX_CWND;
 use crate::congestion::marked::MarkBound;
 use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
@@ -375,10 +376,11 @@ impl Compensated {
 }
 
 impl CongestionController for Compensated {
-    fn on_ack(&mut self, event: &AckEvent, _siblings: &[PathView]) {
+    fn on_ack(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let starting = self.phase == Phase::Startup;
         let round_over = self.rate.on_ack(event, self.rival.random(), starting);
         self.delay.on_ack(event);
+        self.rival.set_share(flow_share(event, siblings));
         self.answer_congestion(event, round_over);
         self.advance(event, round_over);
         self.update_cwnd();
@@ -422,6 +424,10 @@ impl CongestionController for Compensated {
     fn own_queue(&self) -> Option<Duration> {
         let above = self.delay.level() - self.delay.floor();
         Some(Duration::try_from_secs_f64(above).unwrap_or_default())
+    }
+
+    fn couples(&self) -> bool {
+        true
     }
 
     fn phase(&self) -> &'static str {

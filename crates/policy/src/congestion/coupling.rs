@@ -1,5 +1,6 @@
 //! What the coupled controllers read of all paths together.
 
+use crate::congestion::AckEvent;
 use crate::view::PathView;
 
 /// The paths that count.
@@ -27,4 +28,13 @@ pub(super) fn linked_gain(siblings: &[PathView]) -> f64 {
     let best = cwnds(siblings).map(|(cwnd, rtt)| cwnd / (rtt * rtt)).fold(0.0, f64::max);
     let total = total_rate(siblings);
     if total > 0.0 { best / (total * total) } else { f64::INFINITY }
+}
+
+/// How much of one flow's share is the path's: all of it, or the same part as of each other path that shares its
+/// bottleneck.
+pub(super) fn flow_share(event: &AckEvent, siblings: &[PathView]) -> f64 {
+    let own = paths(siblings).find(|path| Some(path.id) == event.path);
+    let shares = own.map_or(0, |own| own.shares);
+    let others = paths(siblings).filter(|path| shares >> path.slot & 1 == 1).count();
+    1.0 / (1 + others) as f64
 }

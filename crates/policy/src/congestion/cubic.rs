@@ -42,6 +42,9 @@ pub struct Cubic {
     last_ack: Time,
     last_cut: LastCut,
     collapse: u32,
+    /// C, and Reno's increase, packets per window.
+    scale: f64,
+    increase: f64,
 }
 
 /// Makes it from its options.
@@ -69,7 +72,16 @@ impl Cubic {
             last_ack: Time::ZERO,
             last_cut: LastCut::default(),
             collapse: 1,
+            scale: SCALE,
+            increase: 1.0,
         }
+    }
+
+    /// Grows so that at the same loss its window is this share of one flow's: windows go with C^¼ (RFC 9438 §5.1), and
+    /// below that with the root of Reno's increase, as in RFC 6356.
+    pub(super) fn set_share(&mut self, share: f64) {
+        let squared = share * share;
+        (self.scale, self.increase) = (SCALE * squared * squared, squared);
     }
 
     fn to_bytes(&self, packets: f64) -> u64 {
@@ -104,18 +116,18 @@ impl Cubic {
         };
         let t = now.since(epoch).as_secs_f64() + rtt.as_secs_f64();
         let x = t - self.k;
-        let cubic = SCALE * x * x * x + self.w_max;
+        let cubic = self.scale * x * x * x + self.w_max;
         let target = cubic.clamp(self.cwnd, 1.5 * self.cwnd);
         let fair = 3.0 * (1.0 - BETA) / (1.0 + BETA);
         let alpha = if self.w_est >= self.prior { 1.0 } else { fair };
-        self.w_est += alpha * acked / self.cwnd;
+        self.w_est += self.increase * alpha * acked / self.cwnd;
         self.cwnd += (target - self.cwnd) * (acked / self.cwnd).min(1.0);
         self.cwnd = self.cwnd.max(self.w_est);
     }
 
     fn start_epoch(&mut self, now: Time) -> Time {
         if self.cwnd < self.w_max {
-            self.k = math::cbrt((self.w_max - self.cwnd) / SCALE);
+            self.k = math::cbrt((self.w_max - self.cwnd) / self.scale);
         } else {
             self.k = 0.0;
             self.w_max = self.cwnd;

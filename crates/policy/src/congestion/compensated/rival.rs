@@ -150,6 +150,13 @@ impl Rival {
         cubic.on_ack(&quiet, &[]);
     }
 
+    /// The window is for this share of one flow.
+    pub(super) fn set_share(&mut self, share: f64) {
+        if let Some(window) = &mut self.window {
+            window.cubic.set_share(share);
+        }
+    }
+
     /// A full queue dropped packets: the window shrinks, or begins with most of what was in flight.
     pub(super) fn cut(&mut self, event: &AckEvent, packet: u64) {
         let peak = self.peak;

@@ -3,7 +3,9 @@
 use anabranch_types::PathId;
 
 use super::*;
-use crate::view::{InterLoss, PathView};
+use crate::congestion::coupling::flow_share;
+use crate::congestion::cubic::Cubic;
+use crate::view::{InterLoss, PathState, PathView};
 
 /// An open path with a window in packets and a round-trip time.
 fn sibling(id: u32, packets: u64, millis: u64) -> PathView {
@@ -119,4 +121,47 @@ fn weighted_vegas_keeps_its_share_of_the_total() {
     assert_eq!(after(160), 33);
     // 33·60/160 = 12.4 is above. The queueing delay has more than doubled from 20 ms: half of 32·100/160.
     assert_eq!(after(100), 10);
+}
+
+#[test]
+fn paths_at_one_bottleneck_have_equal_parts_of_a_flows_share() {
+    let mut paths = [0, 1, 2, 3].map(|id| sibling(id, 20, 100));
+    let share = |path, paths: &[PathView]| {
+        flow_share(&AckEvent { path: Some(PathId(path)), ..AckEvent::default() }, paths)
+    };
+    assert_eq!(share(0, &paths), 1.0);
+    (paths[0].shares, paths[1].shares, paths[3].shares) = (0b1010, 0b1001, 0b0011);
+    assert_eq!(
+        [0, 1, 2, 3].map(|path| share(path, &paths)),
+        [1.0 / 3.0, 1.0 / 3.0, 1.0, 1.0 / 3.0]
+    );
+    // What is not used takes nothing.
+    paths[3].state = PathState::Suspect;
+    assert_eq!(share(0, &paths), 0.5);
+    assert_eq!(flow_share(&AckEvent::default(), &paths), 1.0);
+}
+
+/// Mean window, in packets, over 2,000 round trips of 100 ms in which every `nth` packet is lost.
+fn mean_window(share: f64, nth: f64) -> f64 {
+    let mut cubic = Cubic::at(20 * PACKET, PACKET);
+    cubic.set_share(share);
+    let (mut sent, mut sum) = (0.0, 0.0);
+    for round in 1..=2_000 {
+        let (now, packets) = (100 * round, cubic.cwnd() as f64 / PACKET as f64);
+        let lost = (sent + packets) % nth < packets;
+        let event = if lost { loss } else { ack };
+        cubic.on_ack(&event(now, now - 99, packets as u32), &[]);
+        sent += packets;
+        sum += packets;
+    }
+    sum / 2_000.0
+}
+
+#[test]
+fn a_share_of_cubic_has_that_share_of_its_window_at_the_same_loss() {
+    // Few losses, where the cubic decides, and many, where it is as Reno.
+    for nth in [20_000.0, 300.0] {
+        let ratio = mean_window(0.5, nth) / mean_window(1.0, nth);
+        assert!((0.42..0.58).contains(&ratio), "{ratio} with a loss in {nth}");
+    }
 }

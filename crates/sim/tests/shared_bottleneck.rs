@@ -1,0 +1,125 @@
+//! Paths of one connection that share a bottleneck, and paths that do not: the first are to be found and to take one
+//! flow's share together, the others to be left alone.
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use anabranch_sim::report::RunReport;
+use anabranch_sim::scenario::{Plan, Scenario};
+
+const SEEDS: [u64; 3] = [1, 2, 3];
+
+/// The first point of a scenario with `assignments`.
+fn plan(file: &str, assignments: &[&str]) -> Plan {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let text = fs::read_to_string(folder.join(file)).expect("a scenario");
+    let mut read = |name: &str| fs::read_to_string(folder.join(name)).map_err(|e| e.to_string());
+    let assignments: Vec<String> = assignments.iter().map(|text| (*text).to_owned()).collect();
+    let scenario = Scenario::load(&text, file, &assignments, &mut read)
+        .unwrap_or_else(|errors| panic!("{file} {assignments:?}: {errors:#?}"));
+    scenario.plan(&scenario.points()[0]).unwrap_or_else(|errors| panic!("{errors:#?}"))
+}
+
+/// Whether the two paths of the first flow are taken to share a bottleneck when the run ends.
+fn shared(report: &RunReport) -> bool {
+    let paths = &report.flows[0].sender.as_ref().expect("a core endpoint").paths;
+    assert_eq!(paths.len(), 2);
+    paths[0].shares == 2 && paths[1].shares == 1
+}
+
+fn goodput(report: &RunReport, of: &str) -> f64 {
+    report.scalar(of, "goodput_mbps").unwrap_or(0.0)
+}
+
+/// What the paths take beside a flow with CUBIC, the middle of three seeds, and in how many of these they were found.
+fn beside_cubic(assignments: &[&str]) -> (f64, usize) {
+    let plan = plan("shared-bottleneck.toml", assignments);
+    let reports = SEEDS.map(|seed| plan.run(seed).unwrap());
+    let found = reports.iter().filter(|report| shared(report)).count();
+    let mut shares = reports.map(|report| {
+        let (ours, cubic) = (goodput(&report, "ours"), goodput(&report, "cubic"));
+        ours / (ours + cubic)
+    });
+    shares.sort_by(f64::total_cmp);
+    println!("{assignments:?}: {shares:.2?}, found {found} times");
+    (shares[1], found)
+}
+
+#[test]
+fn paths_that_share_take_one_flows_share_together() {
+    for variant in ["one", "three", "unequal", "fast"] {
+        let (share, found) = beside_cubic(&[&format!("variants={variant}")]);
+        assert_eq!(found, 3, "{variant}");
+        assert!((0.25..0.66).contains(&share), "{variant}: {share}");
+    }
+}
+
+#[test]
+fn paths_that_share_fill_a_link_that_nobody_else_uses() {
+    let alone = |paths: &str| {
+        let paths = format!("flow.ours.paths={paths}");
+        let settings = ["variants=alone", &paths, "duration=30s", "warm-up=10s"];
+        let report = plan("shared-bottleneck.toml", &settings).run(1).unwrap();
+        (goodput(&report, "ours"), report)
+    };
+    let ((one, _), (both, report)) = (alone("[\"a\"]"), alone("[\"a\", \"b\"]"));
+    assert!(shared(&report) && both > 0.95 * one, "{both} Mb/s, one path {one}");
+}
+
+#[test]
+fn paths_that_do_not_share_are_not_taken_to() {
+    let pairs =
+        ["equal", "delays", "one-lossy", "normal-5", "normal-20-loss", "two-lte", "wifi-lte"];
+    for pair in pairs {
+        let variant = format!("variants={pair}");
+        for end in ["duration=10s", "duration=20s"] {
+            let report = plan("roads/pairs.toml", &[&variant, end]).run(1).unwrap();
+            assert!(!shared(&report), "{pair} {end}");
+        }
+    }
+}
+
+#[test]
+fn paths_that_meet_cross_traffic_each_are_not_taken_to_share() {
+    // Two equal ways, each with a CUBIC flow of its own: both queues are sawteeth of the same period.
+    let mut text = support::links(&["rate=20mbit,delay=20ms", "rate=20mbit,delay=20ms"]);
+    for (name, link) in ["a", "b"].into_iter().zip(&mut text) {
+        link.name = name.to_owned();
+    }
+    let plan = Plan::parallel(text).within(core::time::Duration::from_secs(30));
+    let mut plan = plan.flow(support::bulk("anabranch", 30));
+    for path in 0..2 {
+        let mut cubic = support::bulk("uncoded", 30);
+        (cubic.group, cubic.subject) = (format!("cubic-{path}"), format!("cubic-{path}"));
+        cubic.paths = vec![plan.paths[path].clone()];
+        plan = plan.flow(cubic);
+    }
+    plan.stop_when_done = None;
+    for seed in SEEDS {
+        assert!(!shared(&plan.run(seed).unwrap()), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_bottleneck_that_moves_to_the_ways_to_it_is_no_longer_shared() {
+    // After 15 s the uplink carries more than both ways to it, which are the bottlenecks then.
+    let moving = |duration: &str, warm_up: &str| {
+        let duration = format!("duration={duration}");
+        let warm_up = format!("warm-up={warm_up}");
+        let settings = [
+            "variants=alone",
+            "vars.rate=20mbit/100mbit@15s",
+            "vars.access_a=15mbit",
+            "vars.access_b=15mbit",
+            &duration,
+            &warm_up,
+        ];
+        plan("shared-bottleneck.toml", &settings).run(1).unwrap()
+    };
+    assert!(shared(&moving("15s", "5s")));
+    let later = moving("40s", "25s");
+    assert!(!shared(&later));
+    assert!(goodput(&later, "ours") > 26.0, "{} Mb/s of 30", goodput(&later, "ours"));
+}
