@@ -19,6 +19,7 @@ pub(crate) mod swing;
 pub mod turn;
 pub mod validation;
 
+use core::time::Duration;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -450,6 +451,8 @@ impl Path {
 
     /// The snapshot that policies see.
     pub fn view(&self, now: Time, slot: u8) -> PathView {
+        let idle = self.sent.packets_in_flight == 0;
+        let idle = if idle { now.since(self.liveness.last_active()) } else { Duration::ZERO };
         PathView {
             id: self.id,
             slot,
@@ -467,7 +470,7 @@ impl Path {
                 let rtt = self.rtt.view().smoothed;
                 Bitrate::from_transfer(self.congestion.cwnd(), rtt)
             }),
-            rtt: self.rtt.view(),
+            rtt: self.rtt.view_after(idle),
             rto: self.liveness.timeout(self.base_timeout()),
             oldest_unacked: self.sent.oldest_open(),
             loss: self.loss,

@@ -100,6 +100,12 @@ impl RttEstimator {
         self.view
     }
 
+    /// The values once the path has been idle for so long: the queue drains meanwhile, of which no
+    /// acknowledgement tells.
+    pub fn view_after(&self, idle: Duration) -> RttView {
+        RttView { queue: self.view.queue.saturating_sub(idle), ..self.view }
+    }
+
     /// A packet sent at `sent` was acknowledged now; the receiver held the acknowledgement for `delay`.
     pub fn on_sample(&mut self, now: Time, sent: Time, delay: Duration) {
         let latest = now.since(sent);
@@ -176,6 +182,11 @@ mod tests {
             rtt.on_forward(sent + Duration::from_millis(50), sent, received);
         }
         assert_eq!(rtt.view().queue, Duration::from_millis(13));
+        let after = |millis| rtt.view_after(Duration::from_millis(millis)).queue;
+        assert_eq!(
+            (after(0), after(5), after(20)),
+            (rtt.view().queue, Duration::from_millis(8), Duration::ZERO)
+        );
     }
 
     #[test]
