@@ -2,6 +2,7 @@
 
 pub mod balia;
 pub mod bbr;
+pub mod c4;
 pub mod compensated;
 mod coupling;
 pub mod cubic;
@@ -179,6 +180,7 @@ pub const TABLE: &[Row<dyn CongestionController>] = &[
     (&cubic::ENTRY, cubic::build),
     (&ecn_reno::ENTRY, ecn_reno::build),
     (&bbr::ENTRY, bbr::build),
+    (&c4::ENTRY, c4::build),
     (&compensated::ENTRY, compensated::build),
     (&vegas::ENTRY, vegas::build),
     (&veno::ENTRY, veno::build),

@@ -1,5 +1,6 @@
 //! Scripted trajectories of the controllers, as integers, and closed loops over a model pipe.
 
+mod c4;
 mod coupled;
 mod delay_based;
 mod pipe;

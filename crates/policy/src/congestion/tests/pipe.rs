@@ -231,7 +231,7 @@ fn broadband(loss: f64) -> Pipe {
 
 #[test]
 fn clean_pipes_are_filled() {
-    for spec in ["reno", "cubic", "bbr"] {
+    for spec in ["reno", "cubic", "bbr", "c4"] {
         let outcome = run(&broadband(0.0), &mut *controller(spec), 60);
         assert!(outcome.utilisation > 950, "{spec}: {outcome:?}");
     }
