@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use crate::coding::MAX_BLOCK;
 use crate::path::UDP_OVERHEAD;
+use crate::path::sent::{MOST_UNWATCHED, SentPacket};
 use crate::stream::StreamLimits;
 use crate::wire::TransportParameters;
 
@@ -43,6 +44,9 @@ pub struct TransportConfig {
 /// decoder, policies.
 const FIXED_MEMORY: u64 = 8 << 20;
 
+/// What a path takes: its tables, and the packets that it remembers though no news of them is awaited.
+const PATH_MEMORY: u64 = (16 << 10) + 3 * (MOST_UNWATCHED * size_of::<SentPacket>()) as u64;
+
 impl Default for TransportConfig {
     fn default() -> Self {
         TransportConfig {
@@ -81,7 +85,7 @@ impl TransportConfig {
             limits.most_room(streams).saturating_add(limits.max_stream_data.saturating_mul(4)),
             streams.saturating_mul(limits.send_buffer.saturating_mul(3).saturating_add(8192)),
             (limits.datagram_buffer as u64).saturating_mul(4 * 3 * 2),
-            u64::from(self.max_paths) * (16 << 10),
+            u64::from(self.max_paths) * PATH_MEMORY,
             FIXED_MEMORY,
         ];
         parts.into_iter().fold(0, u64::saturating_add)

@@ -263,3 +263,20 @@ fn much_is_sent_and_a_part_of_it_acknowledged() {
         }
     });
 }
+
+/// A peer asks questions whose answers it never acknowledges: neither they nor the reports beside them pile up.
+#[test]
+fn questions_without_end_whose_answers_are_not_acknowledged() {
+    measure(0, |abuser| {
+        let mut ask = |rounds: u64| {
+            for round in 0..rounds {
+                abuser.control(ControlFrame::PathChallenge { data: round.to_be_bytes() });
+                abuser.rest(Duration::from_micros(100));
+            }
+            LIVE.get()
+        };
+        let before = ask(20_000);
+        let growth = ask(100_000) - before;
+        assert!(growth < 100_000, "{growth} bytes more");
+    });
+}

@@ -262,17 +262,18 @@ impl Connection {
     /// A packet's control frames are not waited for any longer.
     pub(super) fn control_written_off(&mut self, slot: PathIndex, number: u64) {
         while let Some(frame) = self.paths[slot].control.take(number) {
-            self.control_lost(slot, frame);
+            self.control_lost(frame);
         }
     }
 
     /// A control frame was lost: send it again, or what has replaced it.
-    fn control_lost(&mut self, slot: PathIndex, frame: ControlFrame) {
+    fn control_lost(&mut self, frame: ControlFrame) {
         match frame {
             ControlFrame::Ping
             | ControlFrame::AckFloor { .. }
-            | ControlFrame::PathChallenge { .. } => {}
-            ControlFrame::PathResponse { .. } => self.paths[slot].control_queue.push_back(frame),
+            | ControlFrame::PathChallenge { .. }
+            // Who misses the answer asks again (RFC 9000 §13.3).
+            | ControlFrame::PathResponse { .. } => {}
             ControlFrame::MaxSymbols { .. } => {
                 let limit = self.receive.limit();
                 self.control.push_back(ControlFrame::MaxSymbols { limit });

@@ -98,6 +98,9 @@ impl Connection {
         let (ack_eliciting, ce) = (eliciting, ecn == Ecn::Ce);
         let event = ReceivedEvent { now, path, ack_eliciting, out_of_order, ce, pending };
         self.schedule_ack(slot, event);
+        if self.paths[slot].sent.is_clogged() {
+            self.lose_flight(now, slot);
+        }
         self.note_drained();
     }
 

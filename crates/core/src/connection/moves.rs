@@ -21,6 +21,8 @@ use crate::wire::{ControlFrame, HEADER_LEN, Role};
 const LONGEST_CHALLENGE_WAIT: Duration = Duration::from_millis(200);
 /// A packet to an address that is asked: a challenge and a response.
 const INQUIRY_LEN: usize = HEADER_LEN + 2 * 9 + TAG_LEN;
+/// Answers to challenges in flight on a path, at most; what is asked beyond that is asked again.
+const MOST_RESPONSES: usize = 64;
 /// Timeouts in a row after which the address before this one is asked whether the peer is there again.
 const SILENT: u32 = 2;
 
@@ -103,8 +105,8 @@ impl Connection {
         if path.address != from && path.candidates.on_challenge(from, data) {
             return;
         }
-        // Answers are kept few: a flood of challenges must not grow the queue.
-        if path.control_queue.len() < 8 {
+        // A flood of challenges fills neither the queue nor, if the answers are not acknowledged, the memory.
+        if path.control_queue.len() < 8 && path.control.responses() < MOST_RESPONSES {
             path.control_queue.push_back(ControlFrame::PathResponse { data });
         }
     }

@@ -127,7 +127,7 @@ impl Connection {
     }
 
     /// Declares everything in flight on a path lost.
-    fn lose_flight(&mut self, now: Time, slot: PathIndex) {
+    pub(super) fn lose_flight(&mut self, now: Time, slot: PathIndex) {
         let mut numbers = core::mem::take(&mut self.scratch.numbers);
         numbers.clear();
         numbers.extend(self.paths[slot].sent.open().map(|(number, _)| number));

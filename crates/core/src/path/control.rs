@@ -9,12 +9,20 @@ use crate::wire::ControlFrame;
 pub struct ControlInFlight {
     /// Numbers never fall.
     frames: VecDeque<(u64, ControlFrame)>,
+    /// How many of them answer challenges.
+    responses: usize,
 }
 
 impl ControlInFlight {
     /// A frame leaves in packet `number`, which is not below any before.
     pub fn push(&mut self, number: u64, frame: ControlFrame) {
+        self.responses += usize::from(is_response(&frame));
         self.frames.push_back((number, frame));
+    }
+
+    /// Answers to challenges of which nothing is known yet.
+    pub fn responses(&self) -> usize {
+        self.responses
     }
 
     /// Takes the next frame of a packet whose fate is known; `None` when there is none left.
@@ -23,8 +31,14 @@ impl ControlInFlight {
         if self.frames.get(at)?.0 != number {
             return None;
         }
-        self.frames.remove(at).map(|(_, frame)| frame)
+        let (_, frame) = self.frames.remove(at)?;
+        self.responses -= usize::from(is_response(&frame));
+        Some(frame)
     }
+}
+
+fn is_response(frame: &ControlFrame) -> bool {
+    matches!(frame, ControlFrame::PathResponse { .. })
 }
 
 #[cfg(test)]

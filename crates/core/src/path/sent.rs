@@ -4,6 +4,10 @@ use anabranch_policy::view::{BlockId, SymbolId};
 use anabranch_types::Time;
 use std::collections::VecDeque;
 
+/// Packets remembered at most where fewer than one in [`OPEN_SHARE`] of them is open.
+pub const MOST_UNWATCHED: usize = 4096;
+const OPEN_SHARE: usize = 16;
+
 /// A symbol that a packet carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {
@@ -159,6 +163,13 @@ impl SentPackets {
             return;
         }
         self.packets.push_back(packet);
+    }
+
+    /// Whether nearly all that is remembered is of no interest, but for a few packets before it whose fate stays open:
+    /// a peer that acknowledges nothing keeps asking for answers.
+    pub fn is_clogged(&self) -> bool {
+        let many = self.packets.len() > MOST_UNWATCHED;
+        many && self.packets.len() / OPEN_SHARE > self.packets_in_flight as usize
     }
 
     /// The next packet carries this symbol too, beside the one that [`push`](Self::push) will name.
