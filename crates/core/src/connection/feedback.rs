@@ -266,13 +266,12 @@ impl Connection {
         }
     }
 
-    /// A control frame was lost: send it again, or what has replaced it.
+    /// A control frame was lost: send it again, or what has replaced it. Who misses an answer asks again.
     fn control_lost(&mut self, frame: ControlFrame) {
         match frame {
             ControlFrame::Ping
             | ControlFrame::AckFloor { .. }
             | ControlFrame::PathChallenge { .. }
-            // Who misses the answer asks again (RFC 9000 §13.3).
             | ControlFrame::PathResponse { .. } => {}
             ControlFrame::MaxSymbols { .. } => {
                 let limit = self.receive.limit();
