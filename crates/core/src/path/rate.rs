@@ -81,7 +81,8 @@ impl RateSampler {
         Some(RateSample {
             delivered,
             lost: span - delivered,
-            interval: arrival.max(departure),
+            departure,
+            arrival,
             app_limited: snapshot.app_limited,
             prior_delivered: snapshot.delivered,
         })

@@ -227,6 +227,7 @@ impl Compensated {
             }
         }
         if self.rounds >= self.cruise_rounds {
+            self.rate.confirm();
             self.enter(event, Phase::Up);
         }
     }
@@ -279,9 +280,12 @@ impl Compensated {
     /// others take what we leave, or the road has become longer.
     fn unresponsive(&mut self, event: &AckEvent) {
         let sent = if self.phase == Phase::Drain { DRAIN_GAIN } else { DOWN_GAIN };
-        if self.rate.last() < ARRIVES * sent * self.rate.bps() {
+        let less = self.rate.last_two().map(|rate| rate < ARRIVES * sent * self.rate.bps());
+        if less == [true, true] {
             self.rate.fall_to_last();
             self.rounds = 0;
+        } else if less[0] {
+            // While the road becomes longer, less arrives for one round trip.
         } else if self.delay.is_queue(event) {
             self.enter(event, Phase::Compete);
         } else {
@@ -356,9 +360,8 @@ impl Compensated {
 
     /// Answers full queues and marks: what grows stops to.
     fn answer_congestion(&mut self, event: &AckEvent, round_over: bool) {
-        let clear = self.delay.clear_since(event);
         let starting = self.phase == Phase::Startup;
-        let dropped = self.rival.on_ack(event, round_over, self.delay.floor(), clear);
+        let dropped = self.rival.on_ack(event, round_over, &self.delay);
         if dropped && !starting {
             self.rival.cut(event, self.packet);
         }

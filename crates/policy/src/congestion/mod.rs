@@ -34,8 +34,10 @@ pub struct RateSample {
     pub delivered: u64,
     /// Bytes declared lost during the sample.
     pub lost: u64,
-    /// The longer of the send and the acknowledgement interval.
-    pub interval: core::time::Duration,
+    /// Time in which they were sent.
+    pub departure: core::time::Duration,
+    /// Time in which they were acknowledged; not zero, unless the other is.
+    pub arrival: core::time::Duration,
     /// The sender had nothing to send during part of it, so the sample is a lower bound.
     pub app_limited: bool,
     /// Total bytes delivered on the path when the sampled packet was sent: a round trip ends when
@@ -44,14 +46,20 @@ pub struct RateSample {
 }
 
 impl RateSample {
+    /// The longer of the two intervals: neither can be shorter than what the bottleneck takes, but for packets
+    /// that waited beyond it.
+    pub fn interval(&self) -> core::time::Duration {
+        self.departure.max(self.arrival)
+    }
+
     /// Bytes that crossed the bottleneck, delivered or lost after it, per second.
     pub fn resolved_rate(&self) -> Bitrate {
-        Bitrate::from_transfer(self.delivered + self.lost, self.interval)
+        Bitrate::from_transfer(self.delivered + self.lost, self.interval())
     }
 
     /// Bytes delivered per second.
     pub fn delivery_rate(&self) -> Bitrate {
-        Bitrate::from_transfer(self.delivered, self.interval)
+        Bitrate::from_transfer(self.delivered, self.interval())
     }
 }
 

@@ -78,11 +78,13 @@ impl RateSampler {
         self.delivered_at = now;
         let stamp = stamp?;
         self.first_sent = stamp.sent;
-        let interval = stamp.sent.since(stamp.first_sent).max(now.since(stamp.delivered_at));
-        (!interval.is_zero()).then_some(RateSample {
+        let departure = stamp.sent.since(stamp.first_sent);
+        let arrival = now.since(stamp.delivered_at);
+        (!departure.max(arrival).is_zero()).then_some(RateSample {
             delivered: self.delivered - stamp.delivered,
             lost: self.lost - stamp.lost,
-            interval,
+            departure,
+            arrival,
             app_limited: stamp.app_limited,
             prior_delivered: stamp.delivered,
         })

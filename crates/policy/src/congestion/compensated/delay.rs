@@ -14,6 +14,8 @@ const FIRST_SAMPLES: u64 = 16;
 const LEAST_PACKETS: f64 = 4.0;
 /// What is left of the floor's spread when a measurement shows less.
 const SPREAD_KEPT: f64 = 0.75;
+/// Most of the floor's spread, in round-trip times: more is a bottleneck whose rate varies.
+const MOST_SPREAD: f64 = 2.5;
 /// How many spreads above the floor a delay stands that does not come from the road's own variation.
 const STEADY: f64 = 4.0;
 
@@ -96,14 +98,14 @@ impl Delay {
             let mean = sum / packets;
             // Single measurements miss the longest delays.
             let spread = (high - mean).max(SPREAD_KEPT * self.spread());
-            (self.mean, self.high) = (mean, mean + spread);
+            (self.mean, self.high) = (mean, mean + spread.min(MOST_SPREAD * self.rest));
         }
     }
 
-    /// Since when the packets that are acknowledged now left while nothing of ours waited, if they did.
-    pub(super) fn clear_since(&self, event: &AckEvent) -> Option<Time> {
-        let measurement = self.measurement.as_ref()?;
-        (event.largest_acked_sent < measurement.until).then_some(measurement.since)
+    /// Whether a packet acknowledged now left, at `sent`, while nothing of ours waited.
+    pub(super) fn is_clear(&self, sent: Time) -> bool {
+        self.measurement
+            .is_some_and(|measurement| measurement.since <= sent && sent < measurement.until)
     }
 
     fn spread(&self) -> f64 {

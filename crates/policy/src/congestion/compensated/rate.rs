@@ -6,31 +6,44 @@ use crate::congestion::{AckEvent, RateSample};
 /// Round trips whose rates are kept to fall back on.
 const ROUNDS: usize = 3;
 
-/// Mean rates of one round trip's samples, bits per second. The mean, since single samples are as noisy as
-/// the delay is; while the rate doubles every round trip, the largest instead.
+/// How much less than a path carries may be measured on it all the time: where packets arrive in clumps, most samples
+/// end within one.
+const DOUBT: f64 = 1.15;
+
+/// What the samples of one round trip add up to, bytes and seconds. Single samples are as noisy as the delay is,
+/// and the mean of their rates would be too low: each is of the longer of its two intervals.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    samples: f64,
     passed: f64,
     delivered: f64,
+    departure: f64,
+    arrival: f64,
 }
 
 impl Round {
-    fn add(&mut self, passed: f64, delivered: f64, largest: bool) {
-        self.samples += 1.0;
-        if largest {
-            self.passed = self.passed.max(passed);
-            self.delivered = self.delivered.max(delivered);
-        } else {
-            self.passed += (passed - self.passed) / self.samples;
-            self.delivered += (delivered - self.delivered) / self.samples;
-        }
+    fn add(&mut self, sample: &RateSample) {
+        self.passed += (sample.delivered + sample.lost) as f64;
+        self.delivered += sample.delivered as f64;
+        self.departure += sample.departure.as_secs_f64();
+        self.arrival += sample.arrival.as_secs_f64();
+    }
+
+    fn seconds(&self) -> f64 {
+        self.departure.max(self.arrival)
+    }
+
+    fn per_second(&self, bytes: f64) -> f64 {
+        if self.seconds() > 0.0 { 8.0 * bytes / self.seconds() } else { 0.0 }
+    }
+
+    fn delivery(&self) -> f64 {
+        self.per_second(self.delivered)
     }
 
     /// Lost packets count as passed as far as random loss, a share, explains them: those that a full queue
     /// dropped never passed it.
     fn rate(&self, random: f64) -> f64 {
-        self.passed.min(self.delivered / (1.0 - random.clamp(0.0, 0.95)))
+        self.per_second(self.passed.min(self.delivered / (1.0 - random.clamp(0.0, 0.95))))
     }
 }
 
@@ -39,9 +52,11 @@ impl Round {
 pub(super) struct Rate {
     /// What is believed, bits per second.
     kept: f64,
+    /// The largest rate of a round trip since it was last confirmed.
+    best: f64,
     now: Round,
     /// Finished round trips, the newest first: their rates, and what was delivered.
-    rates: [f64; ROUNDS],
+    pub(super) rates: [f64; ROUNDS],
     deliveries: [f64; ROUNDS],
     /// A round trip ends when a packet is acknowledged that was sent after this many delivered bytes.
     round_end: u64,
@@ -62,22 +77,24 @@ impl Rate {
 
     fn end_round(&mut self, random: f64) {
         let round = core::mem::take(&mut self.now);
-        if round.samples > 0.0 {
+        if round.seconds() > 0.0 {
             self.rates = [round.rate(random), self.rates[0], self.rates[1]];
-            self.deliveries = [round.delivered, self.deliveries[0], self.deliveries[1]];
+            self.deliveries = [round.delivery(), self.deliveries[0], self.deliveries[1]];
             self.kept = self.kept.max(self.rates[0]);
+            self.best = self.best.max(self.rates[0]);
         }
     }
 
     fn add(&mut self, sample: &RateSample, random: f64, starting: bool) {
-        let passed = sample.resolved_rate().as_bps() as f64;
-        let delivered = sample.delivery_rate().as_bps() as f64;
-        let alone = Round { samples: 1.0, passed, delivered }.rate(random);
+        let mut alone = Round::default();
+        alone.add(sample);
+        let alone = alone.rate(random);
         if sample.app_limited && alone <= self.kept {
             return;
         }
-        self.now.add(passed, delivered, starting);
+        self.now.add(sample);
         if starting {
+            // While it doubles every round trip, the mean of one is late.
             self.kept = self.kept.max(alone);
         }
     }
@@ -89,12 +106,12 @@ impl Rate {
 
     /// Most that was delivered in one of the last round trips, bits per second.
     pub(super) fn delivery(&self) -> f64 {
-        self.deliveries.iter().copied().fold(self.now.delivered, f64::max)
+        self.deliveries.iter().copied().fold(self.now.delivery(), f64::max)
     }
 
-    /// The larger rate of the two round trips that ended last.
-    pub(super) fn last(&self) -> f64 {
-        self.rates[0].max(self.rates[1])
+    /// The rates of the two round trips that ended last.
+    pub(super) fn last_two(&self) -> [f64; 2] {
+        [self.rates[0], self.rates[1]]
     }
 
     /// The path carries less than was believed: takes the largest of the last rates.
@@ -104,7 +121,15 @@ impl Rate {
 
     /// It carries what it did in the last two round trips.
     pub(super) fn fall_to_last(&mut self) {
-        self.rates = [self.last(); ROUNDS];
+        self.rates = [self.rates[0].max(self.rates[1]); ROUNDS];
         self.fall();
+    }
+
+    /// Holds on to little more than what was measured since the last time, if anything was.
+    pub(super) fn confirm(&mut self) {
+        let best = core::mem::take(&mut self.best);
+        if best > 0.0 {
+            self.kept = self.kept.min(best * DOUBT);
+        }
     }
 }

@@ -5,7 +5,9 @@
 //! delay is near its longest is congestion's.
 
 use anabranch_types::Time;
+use core::time::Duration;
 
+use super::delay::Delay;
 use crate::congestion::cubic::Cubic;
 use crate::congestion::{AckEvent, CongestionController};
 
@@ -16,6 +18,9 @@ const TOP: f64 = 0.7;
 const BOTTOM: f64 = 0.3;
 /// Packets that the estimate of random loss remembers.
 const MEMORY: f64 = 1024.0;
+/// Stretches of departures that are remembered, of a round trip each at most: losses are declared later only
+/// where packets overtake one another by several round trips.
+const STRETCHES: usize = 4;
 /// Share of the window that must be in flight for it to be what limits us: pacing and acknowledgements that
 /// come in clumps leave up to an eighth of it unused.
 const FULL: (u64, u64) = (7, 8);
@@ -39,16 +44,59 @@ pub(super) struct Rival {
     /// Range of the forward delay lately, from the floor to the longest, s.
     low: f64,
     high: f64,
-    /// Packets sent while nothing of ours waited, the squares of their losses by round trip, and those
-    /// of this round trip.
+    /// Packets sent while nothing of ours waited, in how many stretches, and the squares of their losses.
     clear: Tally,
+    count: f64,
     squares: f64,
-    clear_lost: f64,
-    /// Packets of this round trip that met a delay near the longest.
-    top: Tally,
+    clear_stretches: Stretches,
+    /// Packets that met a delay near the longest.
+    top_stretches: Stretches,
     /// Most bytes in flight lately.
     peak: u64,
     window: Option<Window>,
+}
+
+/// Packets that left one after the other and met a queue of one kind.
+///
+/// A packet is declared lost some time after those that it left among were acknowledged, the longer the more
+/// the path reorders. It met the queue that they met.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stretch {
+    since: Time,
+    until: Time,
+    packets: Tally,
+}
+
+/// The last stretches, the newest first.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stretches {
+    last: [Stretch; STRETCHES],
+    is_open: bool,
+}
+
+impl Stretches {
+    /// Packets are acknowledged that left at `sent`, and met such a queue or not. True if a stretch begins.
+    fn acked(&mut self, sent: Time, packets: f64, met: bool, longest: Duration) -> bool {
+        let goes_on = self.is_open && sent.since(self.last[0].since) <= longest;
+        self.is_open = met;
+        if !met {
+            return false;
+        }
+        if !goes_on {
+            self.last.rotate_right(1);
+            self.last[0] = Stretch { since: sent, until: sent, packets: Tally::default() };
+        }
+        self.last[0].until = sent.max(self.last[0].until);
+        self.last[0].packets.acked += packets;
+        !goes_on
+    }
+
+    /// Packets are lost that left at `sent`: the packets of their stretch, if they left in one.
+    fn lost(&mut self, sent: Time, packets: f64) -> Option<&Tally> {
+        let stretch = self.last.iter_mut().find(|one| one.since <= sent && sent <= one.until)?;
+        stretch.packets.lost += packets;
+        Some(&stretch.packets)
+    }
 }
 
 /// The bound on bytes in flight.
@@ -66,39 +114,36 @@ impl Window {
 }
 
 impl Rival {
-    /// Takes in an acknowledgement: `floor` is the forward delay when nothing of ours waits, and packets
-    /// sent since `clear` met no queue of ours. True if it shows that a full queue dropped packets.
-    pub(super) fn on_ack(
-        &mut self,
-        event: &AckEvent,
-        round_over: bool,
-        floor: f64,
-        clear: Option<Time>,
-    ) -> bool {
+    /// Takes in an acknowledgement. True if it shows that a full queue dropped packets.
+    pub(super) fn on_ack(&mut self, event: &AckEvent, round_over: bool, delay: &Delay) -> bool {
         if round_over {
             self.end_round();
         }
         self.peak = self.peak.max(event.prior_in_flight);
-        let delay = event.rtt.queue.as_secs_f64();
-        (self.low, self.high) = (self.low.min(floor), self.high.max(delay));
-        let place = self.place(delay);
+        let queue = event.rtt.queue.as_secs_f64();
+        (self.low, self.high) = (self.low.min(delay.floor()), self.high.max(queue));
+        let place = self.place(queue);
         let (acked, lost) = (f64::from(event.acked_packets), f64::from(event.lost_packets));
-        if let Some(clear) = clear.filter(|_| place < BOTTOM) {
-            if event.largest_acked_sent >= clear {
-                self.clear.acked += acked;
-            }
-            if lost > 0.0 && event.largest_lost_sent >= clear {
-                self.clear.lost += lost;
-                self.clear_lost += lost;
-            }
+        let (sent, longest) = (event.largest_acked_sent, event.rtt.smoothed);
+        if acked > 0.0 {
+            let is_clear = place < BOTTOM && delay.is_clear(sent);
+            self.clear.acked += if is_clear { acked } else { 0.0 };
+            let begins = self.clear_stretches.acked(sent, acked, is_clear, longest);
+            self.count += f64::from(u8::from(begins));
+            self.top_stretches.acked(sent, acked, place > TOP, longest);
         }
-        if place > TOP {
-            self.top.acked += acked;
-            self.top.lost += lost;
-        }
-        let dropped = place > TOP && lost > 0.0 && self.is_excessive();
         self.grow(event);
-        dropped
+        lost > 0.0 && self.on_loss(event.largest_lost_sent, lost)
+    }
+
+    /// Takes in that `lost` packets are lost that left at `sent`, and says whether a full queue dropped them.
+    fn on_loss(&mut self, sent: Time, lost: f64) -> bool {
+        if let Some(packets) = self.clear_stretches.lost(sent, lost) {
+            self.clear.lost += lost;
+            self.squares += lost * (2.0 * packets.lost - lost);
+        }
+        let top = self.top_stretches.lost(sent, lost).copied();
+        top.is_some_and(|top| self.is_excessive(&top))
     }
 
     /// Where a forward delay lies within their range, 0 to 1; the middle if there is none.
@@ -117,24 +162,28 @@ impl Rival {
         let range = (self.high - self.low).max(0.0);
         self.high -= range / 16.0;
         self.low += range / 32.0;
-        self.squares += self.clear_lost * self.clear_lost;
         let kept = (MEMORY / self.clear.total().max(1.0)).min(1.0);
         self.clear = Tally { acked: self.clear.acked * kept, lost: self.clear.lost * kept };
         self.squares *= kept;
+        self.count *= kept;
         self.peak -= self.peak / 8;
-        (self.top, self.clear_lost) = Default::default();
     }
 
     /// Whether more was lost near the longest delay than random loss takes: more than three standard
     /// deviations, of a count whose variance is its mean, times how much losses come in bursts, and more for
     /// how few packets the estimate is of. Random losses look so in a twentieth of a queue's sawteeth at most.
-    fn is_excessive(&self) -> bool {
+    fn is_excessive(&self, top: &Tally) -> bool {
         let known = self.clear.total() + 1.0;
-        let bursts = if self.clear.lost < 1.0 { 1.0 } else { self.squares / self.clear.lost };
-        let bursts = bursts.max(1.0);
-        let expected = (self.clear.lost + 0.5) / known * self.top.total();
-        let variance = expected * (1.0 + self.top.total() / known) * bursts;
-        self.top.lost >= expected + 3.0 * variance.sqrt() + 0.6 * bursts
+        let bursts = self.bursts();
+        let expected = (self.clear.lost + 0.5) / known * top.total();
+        let variance = expected * (1.0 + top.total() / known) * bursts;
+        top.lost >= expected + 3.0 * variance.sqrt() + 0.6 * bursts
+    }
+
+    /// How much random losses come in bursts: the variance of their number in a stretch over its mean, at least 1.
+    fn bursts(&self) -> f64 {
+        let mean = self.clear.lost / self.count.max(1.0);
+        (self.squares / self.clear.lost.max(1.0) - mean).max(1.0)
     }
 
     /// Random loss, a share.

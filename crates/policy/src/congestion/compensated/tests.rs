@@ -41,7 +41,8 @@ fn round(number: u64, lost: u64) -> AckEvent {
     let sample = RateSample {
         delivered: (40 - lost) * PACKET,
         lost: lost * PACKET,
-        interval: RTT,
+        departure: RTT,
+        arrival: RTT,
         app_limited: false,
         prior_delivered: number,
     };
@@ -116,21 +117,31 @@ fn a_road_that_becomes_longer_has_a_new_floor() {
 }
 
 /// Sawteeth of a queue, 0 to 30 ms in 300 packets, whose packets are lost with `loss` and, above 28 ms,
-/// with `full`; the first tenth of each counts as sent while nothing of ours waited. Gives the rounds
-/// in which a full queue was seen.
-fn sawteeth(loss: f64, full: f64) -> u32 {
-    let (mut rival, mut rng) = (Rival::default(), Rng::new(3));
+/// with `full` and declared so `late`; what leaves in a round trip and a half of the first quarter of each
+/// counts as sent while nothing of ours waited. Gives the times that a full queue was seen.
+fn sawteeth(loss: f64, full: f64, late: Duration) -> u32 {
+    let (mut rival, mut delay, mut rng) = (Rival::default(), Delay::default(), Rng::new(3));
+    let mut losses = std::collections::VecDeque::new();
     let mut seen = 0;
     for packet in 0..60_000_u32 {
         let place = packet % 300;
         let queue = f64::from(place) / 10.0;
         let mut event = ack(1000.0 + f64::from(packet), queue);
+        if place == 260 {
+            delay.measure_floor(&event);
+        }
         if rng.chance(if queue > 28.0 { loss + full } else { loss }) {
-            (event.lost_packets, event.lost_bytes) = (1, PACKET);
+            losses.push_back(event.largest_acked_sent);
             (event.acked_packets, event.acked_bytes) = (0, 0);
         }
-        let clear = (place < 30).then_some(Time::ZERO);
-        seen += u32::from(rival.on_ack(&event, packet % 40 == 0, 0.0, clear));
+        if losses.front().is_some_and(|&sent| event.now - RTT - late > sent) {
+            (event.lost_packets, event.lost_bytes) = (1, PACKET);
+            event.largest_lost_sent = losses.pop_front().unwrap();
+        }
+        delay.on_ack(&event);
+        let dropped = rival.on_ack(&event, packet % 40 == 0, &delay);
+        // The first sawtooth shows what random loss is.
+        seen += u32::from(dropped && packet > 600);
     }
     assert!((rival.random() - loss).abs() < 0.3 * loss + 0.01, "{}", rival.random());
     seen
@@ -139,17 +150,21 @@ fn sawteeth(loss: f64, full: f64) -> u32 {
 #[test]
 fn random_losses_are_no_rivals() {
     for loss in [0.0, 0.01, 0.05, 0.3] {
-        let seen = sawteeth(loss, 0.0);
-        // Of 200 sawteeth, each of which asks in some three round trips.
-        assert!(seen <= 12, "{seen} at {loss}");
+        for late in [3, 100] {
+            let seen = sawteeth(loss, 0.0, Duration::from_millis(late));
+            // Of 200 sawteeth, each of which asks in some three round trips.
+            assert!(seen <= 12, "{seen} at {loss}, {late} ms");
+        }
     }
 }
 
 #[test]
 fn losses_of_full_queues_are_seen_beside_random_ones() {
     for loss in [0.0, 0.01, 0.05] {
-        let seen = sawteeth(loss, 0.6);
-        assert!(seen >= 180, "{seen} at {loss}");
+        for late in [3, 100] {
+            let seen = sawteeth(loss, 0.6, Duration::from_millis(late));
+            assert!(seen >= 180, "{seen} at {loss}, {late} ms");
+        }
     }
 }
 
@@ -162,7 +177,7 @@ fn the_window_beside_rivals_shrinks_on_their_losses_and_grows_between() {
     rival.cut(&event, PACKET);
     assert_eq!(rival.bytes(), Some(28 * PACKET));
     for step in 0..4000 {
-        rival.on_ack(&ack(1040.0 + f64::from(step), 5.0), step % 40 == 0, 0.0, None);
+        rival.on_ack(&ack(1040.0 + f64::from(step), 5.0), step % 40 == 0, &Delay::default());
     }
     assert!(rival.bytes().is_some_and(|bytes| bytes > 40 * PACKET));
     rival.release_above(40 * PACKET);

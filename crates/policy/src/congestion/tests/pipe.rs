@@ -105,13 +105,14 @@ impl Run<'_> {
         self.delivered += PACKET;
         let sample = self.now.since(packet.sent);
         self.min_rtt = self.min_rtt.min(sample);
-        let interval =
-            self.now.since(packet.delivered_at).max(packet.sent.since(packet.delivered_at));
+        let departure = packet.sent.since(packet.delivered_at);
+        let arrival = self.now.since(packet.delivered_at);
         self.delivered_at = self.now;
         let rate = RateSample {
             delivered: self.delivered - packet.delivered,
             lost: 0,
-            interval,
+            departure,
+            arrival,
             app_limited: false,
             prior_delivered: packet.delivered,
         };

@@ -63,7 +63,8 @@ fn apply(control: &mut dyn CongestionController, now: Time, happening: &Happenin
             let rate = rate.map(|(delivered, nanos)| RateSample {
                 delivered,
                 lost: 0,
-                interval: Duration::from_nanos(nanos),
+                departure: Duration::from_nanos(nanos),
+                arrival: Duration::ZERO,
                 app_limited: delivered % 3 == 0,
                 prior_delivered: delivered / 2,
             });

@@ -231,7 +231,8 @@ fn round(bbr: &mut dyn CongestionController, number: u64, millis: u64) {
         rate: Some(RateSample {
             delivered,
             lost: 0,
-            interval: Duration::from_millis(100),
+            departure: Duration::ZERO,
+            arrival: Duration::from_millis(100),
             app_limited: false,
             prior_delivered: (number - 1) * delivered,
         }),
