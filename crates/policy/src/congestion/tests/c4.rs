@@ -27,7 +27,8 @@ impl Rounds {
         let sample = RateSample {
             delivered: arrived,
             lost: 0,
-            interval: Duration::from_millis(100),
+            departure: Duration::from_millis(100),
+            arrival: Duration::from_millis(100),
             app_limited: false,
             prior_delivered: 0,
         };
