@@ -95,6 +95,10 @@ impl CongestionController for Watched<dyn CongestionController> {
         self.inner.own_queue()
     }
 
+    fn couples(&self) -> bool {
+        self.inner.couples()
+    }
+
     fn phase(&self) -> &'static str {
         self.inner.phase()
     }
