@@ -25,8 +25,7 @@ fn plan(file: &str, assignments: &[&str]) -> Plan {
 /// Whether the two paths of the first flow are taken to share a bottleneck when the run ends.
 fn shared(report: &RunReport) -> bool {
     let paths = &report.flows[0].sender.as_ref().expect("a core endpoint").paths;
-    assert_eq!(paths.len(), 2);
-    paths[0].shares == 2 && paths[1].shares == 1
+    paths.len() == 2 && paths[0].shares == 2 && paths[1].shares == 1
 }
 
 fn goodput(report: &RunReport, of: &str) -> f64 {
@@ -50,9 +49,12 @@ fn beside_cubic(assignments: &[&str]) -> (f64, usize) {
 #[test]
 fn paths_that_share_take_one_flows_share_together() {
     for variant in ["one", "three", "unequal", "fast"] {
-        let (share, found) = beside_cubic(&[&format!("variants={variant}")]);
+        let variant = format!("variants={variant}");
+        let (share, found) = beside_cubic(&[&variant]);
         assert_eq!(found, 3, "{variant}");
-        assert!((0.25..0.66).contains(&share), "{variant}: {share}");
+        let (one, _) = beside_cubic(&[&variant, "flow.ours.paths=[\"a\"]"]);
+        // What one path takes differs by as much from seed to seed.
+        assert!((0.25..one + 0.08).contains(&share), "{variant}: {share}, one path {one}");
     }
 }
 
