@@ -4,9 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Files in which the reproducible generator is made, and from what. The seeds are drawn from `Crypto`, and
-/// what the generator decides may be known to all: which path a report takes, when a message is repeated.
-const PERMITTED: [(&str, &str); 2] = [
+/// what the generator decides may be known to all: which path a report takes, when a message is repeated, which
+/// path sends more for a moment.
+const PERMITTED: [(&str, &str); 3] = [
     ("core/src/connection/setup.rs", "Rng::new(random.next_u64())"),
+    ("core/src/connection/sharing.rs", "Rng::new(rng.next_u64())"),
     ("core/src/handshake/initiator.rs", "Rng::new(crypto.randomness().next_u64())"),
 ];
 

@@ -11,8 +11,11 @@ use super::delay::Delay;
 use crate::congestion::cubic::Cubic;
 use crate::congestion::{AckEvent, CongestionController};
 
-/// Least range of delays, s, whose ends differ.
+/// Delays that differ by less, s, are the same.
 const LEAST_RANGE: f64 = 0.001;
+/// Least range of delays whose lower end is an empty queue, in round-trip times and at most s: what probing up makes
+/// of an empty one. Where several fill a queue and it stays full, the delay varies less.
+const FULL_RANGE: (f64, f64) = (0.125, 0.006);
 /// Where the upper end of the range begins, and where the lower one ends.
 const TOP: f64 = 0.7;
 const BOTTOM: f64 = 0.3;
@@ -122,7 +125,7 @@ impl Rival {
         self.peak = self.peak.max(event.prior_in_flight);
         let queue = event.rtt.queue.as_secs_f64();
         (self.low, self.high) = (self.low.min(delay.floor()), self.high.max(queue));
-        let place = self.place(queue);
+        let place = self.place(queue, delay);
         let (acked, lost) = (f64::from(event.acked_packets), f64::from(event.lost_packets));
         let (sent, longest) = (event.largest_acked_sent, event.rtt.smoothed);
         if acked > 0.0 {
@@ -146,15 +149,16 @@ impl Rival {
         top.is_some_and(|top| self.is_excessive(&top))
     }
 
-    /// Where a forward delay lies within their range, 0 to 1; the middle if there is none.
-    fn place(&self, delay: f64) -> f64 {
+    /// Where a forward delay lies between that of an empty queue, 0, and that of a full one, 1.
+    fn place(&self, queue: f64, delay: &Delay) -> f64 {
         let range = self.high - self.low;
-        if delay < LEAST_RANGE {
+        let (share, most) = FULL_RANGE;
+        if queue < LEAST_RANGE {
             0.0
-        } else if range > LEAST_RANGE {
-            (delay - self.low) / range
+        } else if range > LEAST_RANGE.max((share * delay.typical()).min(most)) {
+            (queue - self.low) / range
         } else {
-            0.5
+            1.0
         }
     }
 
