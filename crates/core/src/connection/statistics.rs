@@ -58,7 +58,7 @@ pub struct PathStats {
     pub rtt: RttView,
     /// Loss estimate.
     pub loss: LossView,
-    /// Congestion window, bytes.
+    /// Congestion window that holds now, bytes: with what it swings by while shared bottlenecks are sought.
     pub cwnd: u64,
     /// Bytes in flight.
     pub bytes_in_flight: u64,
@@ -107,7 +107,7 @@ impl Connection {
             mtu: path.ip_mtu(),
             rtt: path.rtt.view(),
             loss: path.loss,
-            cwnd: path.congestion.cwnd(),
+            cwnd: path.swing.window(path.congestion.cwnd()),
             bytes_in_flight: path.sent.bytes_in_flight,
             pacing_rate: path.congestion.pacing_rate().unwrap_or(Bitrate::ZERO),
             phase: path.congestion.phase(),

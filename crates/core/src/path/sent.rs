@@ -4,7 +4,7 @@ use anabranch_policy::view::{BlockId, SymbolId};
 use anabranch_types::Time;
 use std::collections::VecDeque;
 
-/// Packets remembered at most where fewer than one in [`OPEN_SHARE`] of them is open.
+/// Packets remembered at most where fewer than one in `OPEN_SHARE` of them is open.
 pub const MOST_UNWATCHED: usize = 4096;
 const OPEN_SHARE: usize = 16;
 

@@ -28,7 +28,7 @@ fn old_blocks_are_repaired_on_the_better_half() {
         rig.lose(random(&[0.1; 4]));
         transfer(&mut rig, 200);
         rig.observed();
-        transfer(&mut rig, 600);
+        transfer(&mut rig, 6000);
         let sent = departures(&rig.observed());
         ["repair", "source"].map(|what| {
             let all = sent.iter().filter(|sent| sent.what == what);
