@@ -15,7 +15,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use anabranch::crypto::keys::format_public_key;
-use anabranch::{Config, Connection, PathEvent, TransportConfig};
+use anabranch::{Config, Connection, PathEvent, Schedule, TransportConfig};
 
 use crate::failure::Failure;
 use crate::keys;
@@ -25,6 +25,14 @@ use events::{Reporter, TunnelEvent};
 
 /// A standing connection outlives long outages: trains in tunnels, routers that start again.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+/// How often a server that does not answer is asked again: one that comes back is to be found within a second.
+const SCHEDULE: Schedule = Schedule {
+    first: Duration::from_millis(200),
+    longest: Duration::from_millis(600),
+    give_up: Duration::from_secs(30),
+};
+/// Silence of a peer that is worth telling.
+const SILENCE: Duration = Duration::from_secs(1);
 /// Time to tell peers that this side ends.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -76,10 +84,42 @@ fn endpoint_config(common: &Common) -> Result<Config, Failure> {
         keepalive: common.keepalive,
         ..config.transport
     };
+    config.schedule = SCHEDULE;
     Ok(config)
 }
 
-/// Says what happens to a connection's paths, for as long as it lives.
+/// Says what happens to a connection's paths, and when its peer falls silent, for as long as it lives.
+async fn tell_news(connection: Connection, reporter: Reporter) {
+    tokio::join!(tell_paths(connection.clone(), reporter), tell_silence(connection, reporter));
+}
+
+/// Says when nothing is heard of the peer, and when it is heard again.
+async fn tell_silence(connection: Connection, reporter: Reporter) {
+    let peer = format_public_key(&connection.peer());
+    loop {
+        connection.silence_changed(false).await;
+        let Some(silence) = connection.silence() else {
+            if connection.is_over() {
+                return;
+            }
+            continue;
+        };
+        if let Some(rest) = SILENCE.checked_sub(silence) {
+            // Mostly it is heard of before, or known to be gone.
+            let _ = tokio::time::timeout(rest, connection.silence_changed(true)).await;
+        }
+        if let Some(silence) = connection.silence() {
+            let seconds = silence.as_secs_f64();
+            reporter.say(&TunnelEvent::Silent { peer: &peer, seconds });
+            connection.silence_changed(true).await;
+            if !connection.is_over() {
+                reporter.say(&TunnelEvent::Heard { peer: &peer });
+            }
+        }
+    }
+}
+
+/// Says what happens to a connection's paths.
 async fn tell_paths(connection: Connection, reporter: Reporter) {
     let peer = format_public_key(&connection.peer());
     while let Some(event) = connection.path_event().await {

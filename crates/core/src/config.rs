@@ -36,6 +36,13 @@ pub struct TransportConfig {
     /// Idle time after which a path is asked for a sign of life, so that address translators keep its
     /// entry and its death is noticed; `None`: never.
     pub keepalive: Option<Duration>,
+    /// Silence of the peer after which it is asked for a sign of life, so that its end is noticed a few round
+    /// trips later; `None`: only what is sent anyway tells.
+    pub heartbeat: Option<Duration>,
+    /// Whether silence on one path has the others asked for a sign of life, and silence on all of them the peer
+    /// whether it still has the connection. Over sockets it always is so; simulated protocols are left to
+    /// themselves.
+    pub notice_silence: bool,
     /// Whether packets are marked ECN-capable.
     pub ecn: bool,
 }
@@ -59,6 +66,8 @@ impl Default for TransportConfig {
             max_ack_delay: Duration::from_millis(25),
             idle_timeout: Some(Duration::from_secs(30)),
             keepalive: None,
+            heartbeat: None,
+            notice_silence: false,
             ecn: true,
         }
     }
@@ -106,6 +115,7 @@ impl TransportConfig {
             idle_timeout: self.idle_timeout,
             ack_profile: Some(ack_profile.to_owned()),
             codes: None,
+            check: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod accept;
 mod admission;
+mod check;
 mod router;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -10,6 +11,7 @@ use anabranch_policy::PolicyError;
 use anabranch_types::Time;
 use core::fmt;
 
+pub use self::check::Check;
 pub use self::router::{Router, RouterEvent};
 use crate::config::TransportConfig;
 use crate::connection::{Connection, Earliest, Event, TimeoutReason, Transmit};
@@ -146,6 +148,8 @@ pub struct Endpoint {
     router: Router,
     connections: BTreeMap<u32, Connection>,
     events: VecDeque<EndpointEvent>,
+    /// Peers that are silent, and have not been asked yet.
+    silent: Vec<Check>,
     /// Connection that was served last, for fairness.
     last_served: u32,
 }
@@ -157,6 +161,7 @@ impl Endpoint {
             router: Router::new(config, crypto, now),
             connections: BTreeMap::new(),
             events: VecDeque::new(),
+            silent: Vec::new(),
             last_served: 0,
         }
     }
@@ -203,12 +208,12 @@ impl Endpoint {
                     connection.path_answered(now, address, payload);
                 }
             }
-            None => self.take_events(),
+            None => self.take_events(now),
         }
     }
 
     /// Adds and removes connections according to what became of handshakes.
-    fn take_events(&mut self) {
+    fn take_events(&mut self, now: Time) {
         while let Some(event) = self.router.poll_event() {
             let event = match event {
                 RouterEvent::Begun(Handle(id), connection) => {
@@ -224,6 +229,12 @@ impl Endpoint {
                 RouterEvent::GivenUp(Handle(id)) => {
                     self.connections.remove(&id);
                     EndpointEvent::Gone(Handle(id))
+                }
+                RouterEvent::Checked(Handle(id), known) => {
+                    if let Some(connection) = self.connections.get_mut(&id) {
+                        connection.on_check(now, known);
+                    }
+                    continue;
                 }
                 // Unread refusals are capped, so that unauthenticated senders cannot grow the queue.
                 RouterEvent::Refused(..) if self.events.len() >= MAX_REFUSED => continue,
@@ -294,14 +305,17 @@ impl Endpoint {
     /// Lets everything happen that is due by `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         self.router.drop_attempts(now);
-        self.take_events();
+        self.take_events(now);
         for connection in self.connections.values_mut() {
             connection.handle_timeout(now);
         }
         // Whoever has just shown its keys is half open no more.
         self.collect_events();
+        for check in self.silent.drain(..) {
+            self.router.check(now, check);
+        }
         self.router.drop_half_open(now);
-        self.take_events();
+        self.take_events(now);
         let (events, router) = (&mut self.events, &mut self.router);
         self.connections.retain(|id, connection| {
             let gone = connection.is_gone(now);
@@ -316,6 +330,9 @@ impl Endpoint {
     fn collect_events(&mut self) {
         for (id, connection) in &mut self.connections {
             while let Some(event) = connection.poll_event() {
+                if event == Event::Silent {
+                    self.silent.extend(Check::of(Handle(*id), connection));
+                }
                 if event == Event::Established && connection.role() == Role::Responder {
                     self.router.on_established(Handle(*id), Role::Responder, connection.peer());
                     self.events.push_back(EndpointEvent::Accepted(Handle(*id)));

@@ -9,8 +9,15 @@ use anabranch_core::stream::{StreamError, StreamId};
 use anabranch_policy::view::TrafficClass;
 use anabranch_policy::{PolicyError, PolicySpec};
 use anabranch_types::{PathId, Time};
+use core::time::Duration;
 use std::net::SocketAddr;
 use std::sync::Arc;
+
+/// How often it is looked whether a peer that was asked for a sign of life has given one, and at most how often.
+const ALIVE_TURN: Duration = Duration::from_millis(10);
+const ALIVE_TURNS: u32 = 1000;
+/// Time that a peer has to give a sign of life, at least.
+const LEAST_PATIENCE: Duration = Duration::from_millis(100);
 
 /// Where a path begins and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +62,11 @@ impl Connection {
 
     pub(crate) fn shared(&self) -> &Arc<ConnectionShared> {
         &self.0.shared
+    }
+
+    /// Whether both are the same connection.
+    pub(crate) fn is_same(&self, other: &Connection) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// The peer's public key, which it has proven to hold.
@@ -210,6 +222,63 @@ impl Connection {
         changes.await
     }
 
+    /// For how long nothing has been heard of the peer, if every path has been asked for a sign of life in vain.
+    /// The connection goes on where it was when the peer is heard again.
+    pub fn silence(&self) -> Option<Duration> {
+        let state = self.shared().lock();
+        let since = state.connection.as_ref()?.silent_since()?;
+        Some(self.now().since(since))
+    }
+
+    /// Whether the connection is over.
+    pub fn is_over(&self) -> bool {
+        self.shared().lock().error().is_some()
+    }
+
+    /// Waits until [`Connection::silence`] changes between something and nothing, or the connection is over.
+    pub async fn silence_changed(&self, silent: bool) {
+        let wait = &self.shared().wait.hearing;
+        let changed = self.shared().until(wait, |state| {
+            let connection = state.connection.as_ref();
+            let now = connection.is_some_and(|connection| connection.silent_since().is_some());
+            (state.error().is_some() || now != silent).then_some(())
+        });
+        changed.await;
+    }
+
+    /// Asks the peer for a sign of life whenever nothing was heard of it for so long, so that its end is noticed a
+    /// few round trips later: one packet and its answer. `None`: only what is sent anyway tells.
+    pub fn set_heartbeat(&self, interval: Option<Duration>) {
+        self.shared().act(|connection| connection.set_heartbeat(interval));
+    }
+
+    /// Asks the peer for a sign of life on every path, and waits for one: for some timeouts of the paths, and ten
+    /// seconds at most. Whether one came.
+    pub async fn is_alive(&self) -> bool {
+        let asked = self.now();
+        // Who was silent before gets the time of an answer.
+        let patience = self.shared().act(|connection| {
+            connection.ask_for_signs(asked);
+            let paths = connection.stats().paths;
+            paths.iter().map(|path| path.rtt.smoothed * 3).max().unwrap_or_default()
+        });
+        let patience = patience.unwrap_or_default().max(LEAST_PATIENCE);
+        for _ in 0..ALIVE_TURNS {
+            tokio::time::sleep(ALIVE_TURN).await;
+            let now = self.now();
+            let state = self.shared().lock();
+            let Some(connection) = &state.connection else { return false };
+            if connection.last_heard() > asked {
+                return true;
+            }
+            let silent = connection.silent_since().is_some() && now.since(asked) >= patience;
+            if connection.is_closed() || silent {
+                return false;
+            }
+        }
+        false
+    }
+
     /// Asks for so many signs of life on a path, each by a packet of its own, at once. The answers show in
     /// [`Connection::stats`].
     pub fn ping(&self, path: PathId, count: u8) {
@@ -279,9 +348,17 @@ impl Drop for ConnectionRef {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         state.referenced = false;
-        if state.phase == Phase::Open {
-            state.close(self.shared.endpoint.clock.now(), 0, "");
-            self.shared.mailbox.ring();
+        match state.phase {
+            Phase::Open => {
+                state.close(self.shared.endpoint.clock.now(), 0, "");
+                self.shared.mailbox.ring();
+            }
+            Phase::Connecting if state.connection.is_none() => {
+                self.shared.endpoint.lock().router.abandon(self.shared.handle);
+                self.shared.end(&mut state);
+                return;
+            }
+            _ => {}
         }
         self.shared.forget_if_unused(&state);
     }

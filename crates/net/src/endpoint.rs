@@ -53,7 +53,7 @@ impl Config {
 
     fn core(self) -> EndpointConfig {
         EndpointConfig {
-            transport: self.transport,
+            transport: TransportConfig { notice_silence: true, ..self.transport },
             responder: ResponderConfig { permitted: self.permitted, ..ResponderConfig::default() },
             schedule: self.schedule,
             max_connections: self.max_connections,
@@ -190,6 +190,7 @@ impl Endpoint {
         }
         let now = shared.clock.now();
         let mut endpoint = shared.lock();
+        endpoint.router.set_wall_clock(now, wall_clock());
         let handle =
             endpoint.router.connect(now, ConnectConfig { peer, paths: addresses, profile })?;
         let span = log::connection(handle, &peer, "client");

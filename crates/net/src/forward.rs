@@ -5,6 +5,7 @@
 
 mod listen;
 mod permit;
+mod ports;
 mod serve;
 mod splice;
 mod target;
@@ -15,6 +16,7 @@ mod tests;
 
 pub use listen::{Link, Listener, listen_here, listen_there};
 pub use permit::{ParsePermitError, Permit};
+pub use ports::Ports;
 pub use serve::{ForwardEvent, serve};
 pub use splice::splice;
 pub use target::{Forward, ParseForwardError, Target};

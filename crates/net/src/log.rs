@@ -4,12 +4,12 @@
 use crate::connection::{PathEvent, PathSpec};
 use crate::crypto::keys::format_public_key;
 use crate::shared::ConnectionState;
-use anabranch_core::connection::CloseReason;
+use anabranch_core::connection::{CloseReason, Connection};
 use anabranch_core::crypto::PublicKey;
 use anabranch_core::endpoint::Handle;
 use anabranch_core::handshake::DropReason;
 use anabranch_core::path::SocketId;
-use anabranch_types::PathId;
+use anabranch_types::{PathId, Time};
 use std::net::SocketAddr;
 use tracing::field::display;
 use tracing::{Span, debug, info, info_span};
@@ -36,6 +36,16 @@ pub(crate) fn unanswered(span: &Span) {
 pub(crate) fn closed(span: &Span, reason: &CloseReason) {
     let CloseReason { code, by_peer, reason } = reason;
     info!(parent: span, by_peer, code = code.0, reason, "closed");
+}
+
+/// Nothing is heard of the peer any more.
+pub(crate) fn silent(span: &Span, connection: &Connection, now: Time) {
+    let seconds = now.since(connection.last_heard()).as_secs_f64();
+    info!(parent: span, seconds, "the peer is silent");
+}
+
+pub(crate) fn heard(span: &Span) {
+    info!(parent: span, "the peer is heard again");
 }
 
 /// What happened to a path, with its addresses; `local_of` knows those of sockets.

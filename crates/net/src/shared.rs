@@ -10,11 +10,11 @@ pub(crate) use self::connection::{ConnectionShared, ConnectionState, Phase, Rest
 pub(crate) use self::mailbox::{Letters, Mailbox};
 
 use crate::buffers::Buffers;
-use crate::clock::Clock;
+use crate::clock::{Clock, wall_clock};
 use crate::log;
 use crate::socket::Socket;
 use crate::sockets::Sockets;
-use anabranch_core::endpoint::{Handle, Router, RouterEvent};
+use anabranch_core::endpoint::{Check, Handle, Router, RouterEvent};
 use anabranch_core::wire::Role;
 use anabranch_types::Time;
 use std::collections::{BTreeMap, VecDeque};
@@ -144,6 +144,11 @@ impl Shared {
                         connection.give_up();
                     }
                 }
+                Some(RouterEvent::Checked(handle, known)) => {
+                    if let Some(connection) = self.connection(handle) {
+                        connection.act(|connection| connection.on_check(now, known));
+                    }
+                }
                 Some(RouterEvent::Refused(remote, why)) => log::refused(remote, why),
             }
         }
@@ -175,6 +180,15 @@ impl Shared {
         if endpoint.live == 0 {
             self.idle.notify_waiters();
         }
+    }
+
+    /// Asks the peer of a connection whether it still has it.
+    pub(crate) fn check(&self, now: Time, check: Check) {
+        let mut endpoint = self.lock();
+        endpoint.router.set_wall_clock(now, wall_clock());
+        endpoint.router.check(now, check);
+        drop(endpoint);
+        self.mailbox.ring();
     }
 
     /// Drops what is known of a connection, which neither its task nor the application needs.

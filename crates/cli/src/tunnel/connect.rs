@@ -1,5 +1,6 @@
 //! The side that connects, again and again.
 
+use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,17 +11,25 @@ use anabranch::forward::{Link, Target, listen_here, listen_there, splice};
 use anabranch::paths::connect_managed;
 use anabranch::{Connection, Endpoint};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::config::Connect;
 use super::events::{Reporter, TunnelEvent};
 use super::metrics::Metrics;
-use super::{FAREWELL, endpoint_config, tell_paths};
+use super::{FAREWELL, endpoint_config, tell_news};
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
 use crate::paths::{self, Route};
 
-/// Pause after a connection ended or could not be made.
+/// Pause after a connection could not be made.
 const RETRY: Duration = Duration::from_secs(1);
+/// A connection that ended sooner is not made anew at once.
+const SHORT: Duration = Duration::from_millis(500);
+/// Silence of the peer after which one whose ports this side has asked for is asked for a sign of life.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// When it is first told that the server does not answer, and how often at least from then on.
+const FIRST_WORD: Duration = Duration::from_secs(2);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// Time for a first answer with `--stdio`, where somebody waits.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -30,7 +39,12 @@ pub(super) async fn run(
     reporter: Reporter,
 ) -> Result<(), Failure> {
     let none: [SocketAddr; 0] = [];
-    let endpoint = Endpoint::bind(endpoint_config(&settings.common)?, none)
+    let mut config = endpoint_config(&settings.common)?;
+    if !settings.remote.is_empty() {
+        // Nothing but this tells that the server has to be asked for the ports again.
+        config.transport.heartbeat = Some(HEARTBEAT);
+    }
+    let endpoint = Endpoint::bind(config, none)
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
     let metrics = Metrics::default();
     metrics.listen(settings.common.metrics).await?;
@@ -77,41 +91,82 @@ async fn stay_connected(
     lack: &watch::Sender<String>,
 ) -> Failure {
     let peer = format_public_key(&settings.peer);
+    let mut waiting = Waiting::new(&peer, reporter);
     loop {
-        let reason = match attempt(endpoint, settings).await {
+        let begun = Instant::now();
+        let pause = match attempt(endpoint, settings, &mut waiting).await {
             Ok((connection, kept)) => {
+                waiting = Waiting::new(&peer, reporter);
                 settings.common.qlogs.follow(&connection, "client");
                 reporter.say(&TunnelEvent::Connected { peer: &peer });
                 let watched = metrics.watch(&connection);
-                let paths = tokio::spawn(tell_paths(connection.clone(), reporter));
+                let news = tokio::spawn(tell_news(connection.clone(), reporter));
                 let reason = link.carry(connection).await.to_string();
-                paths.abort();
+                news.abort();
                 metrics.forget(watched);
                 drop(kept);
                 lack.send_replace(String::new());
                 reporter.say(&TunnelEvent::Disconnected { peer: &peer, reason });
-                String::new()
+                if begun.elapsed() < SHORT { RETRY } else { Duration::ZERO }
             }
             Err(Attempt::Hopeless(failure)) => return failure,
-            Err(Attempt::Again(reason)) => reason,
+            Err(Attempt::Again(reason)) => {
+                // The same reason is given once.
+                if reason != *lack.borrow() {
+                    lack.send_replace(reason.clone());
+                    reporter.say(&TunnelEvent::Retrying { peer: &peer, reason });
+                }
+                RETRY
+            }
+            // It was told how long it has been.
+            Err(Attempt::Unanswered(reason)) => {
+                lack.send_replace(reason);
+                Duration::ZERO
+            }
         };
-        // The same reason is given once.
-        if !reason.is_empty() && reason != *lack.borrow() {
-            lack.send_replace(reason.clone());
-            reporter.say(&TunnelEvent::Disconnected { peer: &peer, reason });
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Says that the server is being waited for, in ever longer intervals.
+struct Waiting<'a> {
+    peer: &'a str,
+    reporter: Reporter,
+    since: Instant,
+    next: Duration,
+    remote: Option<SocketAddr>,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(peer: &'a str, reporter: Reporter) -> Self {
+        Waiting { peer, reporter, since: Instant::now(), next: FIRST_WORD, remote: None }
+    }
+
+    /// Says where this side connects to, if it is news, and then for how long it has waited; for ever.
+    async fn tell(&mut self, remote: SocketAddr) -> Infallible {
+        let Waiting { peer, reporter, since, .. } = *self;
+        if self.remote.replace(remote) != Some(remote) {
+            reporter.say(&TunnelEvent::Connecting { peer, remote: remote.to_string() });
         }
-        tokio::time::sleep(RETRY).await;
+        loop {
+            tokio::time::sleep_until(since + self.next).await;
+            let seconds = since.elapsed().as_secs();
+            reporter.say(&TunnelEvent::Waiting { peer, remote: remote.to_string(), seconds });
+            self.next += self.next.min(LONGEST_WAIT);
+        }
     }
 }
 
 enum Attempt {
     Again(String),
+    Unanswered(String),
     Hopeless(Failure),
 }
 
 async fn attempt(
     endpoint: &Endpoint,
     settings: &Connect,
+    waiting: &mut Waiting<'_>,
 ) -> Result<(Connection, anabranch::paths::PathManager), Attempt> {
     // Anew every time: names may lead elsewhere by now, and interfaces be others.
     let route = paths::to_host(&settings.endpoint.to_string(), &settings.paths).await;
@@ -121,13 +176,17 @@ async fn attempt(
     })?;
     let profile = settings.common.profile.clone();
     let dialling = connect_managed(endpoint, settings.peer, remote, &requests, profile);
-    match tokio::time::timeout(PATIENCE, dialling).await {
+    let outcome = tokio::select! {
+        outcome = tokio::time::timeout(PATIENCE, dialling) => outcome,
+        never = waiting.tell(remote) => match never {},
+    };
+    match outcome {
         Ok(Ok(both)) => Ok(both),
         Ok(Err(error @ anabranch::ConnectError::Refused(_))) => {
             Err(Attempt::Hopeless(Failure::failed(error)))
         }
         Ok(Err(error)) => Err(Attempt::Again(error.to_string())),
-        Err(_) => Err(Attempt::Again(format!(
+        Err(_) => Err(Attempt::Unanswered(format!(
             "{remote} does not answer; see that it runs, permits this key and is reachable by UDP"
         ))),
     }

@@ -17,6 +17,16 @@ pub(super) enum TunnelEvent<'a> {
     Connected { peer: &'a str },
     /// It is not any more.
     Disconnected { peer: &'a str, reason: String },
+    /// The peer is being connected to.
+    Connecting { peer: &'a str, remote: String },
+    /// It has not answered yet, for so long.
+    Waiting { peer: &'a str, remote: String, seconds: u64 },
+    /// It cannot be connected to at present.
+    Retrying { peer: &'a str, reason: String },
+    /// Nothing is heard of a connected peer.
+    Silent { peer: &'a str, seconds: f64 },
+    /// A silent peer is heard again.
+    Heard { peer: &'a str },
     /// A path of a peer came up, went down or was closed.
     Path { peer: &'a str, path: u32, state: &'a str },
     /// A TCP connection is carried.
@@ -36,6 +46,16 @@ impl TunnelEvent<'_> {
             TunnelEvent::Listening { address, target } => format!("{address} leads to {target}"),
             TunnelEvent::Connected { peer } => format!("{peer} connected"),
             TunnelEvent::Disconnected { peer, reason } => format!("{peer} gone: {reason}"),
+            TunnelEvent::Connecting { remote, .. } => format!("connecting to {remote}"),
+            TunnelEvent::Waiting { remote, seconds, .. } => format!(
+                "{remote} has not answered for {seconds} s; trying on: see that it runs, permits this key and is \
+                 reachable by UDP"
+            ),
+            TunnelEvent::Retrying { reason, .. } => format!("cannot connect: {reason}; trying on"),
+            TunnelEvent::Silent { peer, seconds } => {
+                format!("{peer} silent: nothing heard for {seconds:.1} s; waiting for it")
+            }
+            TunnelEvent::Heard { peer } => format!("{peer} heard again"),
             TunnelEvent::Path { peer, path, state } => format!("{peer} path {path} {state}"),
             TunnelEvent::Opened { target } => format!("opened {target}"),
             TunnelEvent::Closed { target, sent, received } => {

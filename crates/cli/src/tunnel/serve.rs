@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use anabranch::crypto::keys::format_public_key;
-use anabranch::forward::{self, Permit};
+use anabranch::forward::{self, Permit, Ports};
 use anabranch::{Connection, Endpoint, Permitted};
 
 use super::config::Serve;
 use super::events::{Reporter, TunnelEvent};
 use super::metrics::Metrics;
-use super::{FAREWELL, endpoint_config, privileges, tell_paths};
+use super::{FAREWELL, endpoint_config, privileges, tell_news};
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
 
@@ -29,6 +29,7 @@ pub(super) async fn run(
     let addresses = endpoint.local_addrs().iter().map(ToString::to_string).collect();
     let public_key = format_public_key(&endpoint.public_key());
     reporter.say(&TunnelEvent::Serving { addresses, public_key: &public_key });
+    let ports = Ports::default();
     loop {
         let connection = tokio::select! {
             connection = endpoint.accept() => connection,
@@ -39,7 +40,8 @@ pub(super) async fn run(
         let permits = peers.iter().find(|(key, _)| *key == peer).map(|(_, permits)| permits);
         common.qlogs.follow(&connection, "server");
         let permits = permits.cloned().unwrap_or_else(|| [].into());
-        tokio::spawn(attend(connection, permits, metrics.clone(), reporter));
+        let attending = Attending { connection, permits, ports: ports.clone() };
+        tokio::spawn(attending.run(metrics.clone(), reporter));
     }
     endpoint.close(0, "the server ends");
     // Peers that cannot be told find out by themselves.
@@ -47,20 +49,25 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Serves one connection to its end.
-async fn attend(
+/// A connection to be served, and what its peer may do.
+struct Attending {
     connection: Connection,
     permits: Arc<[Permit]>,
-    metrics: Metrics,
-    reporter: Reporter,
-) {
-    let peer = format_public_key(&connection.peer());
-    reporter.say(&TunnelEvent::Connected { peer: &peer });
-    let watched = metrics.watch(&connection);
-    let paths = tokio::spawn(tell_paths(connection.clone(), reporter));
-    let tell = Arc::new(move |event| reporter.forward(event));
-    let reason = forward::serve(connection, permits, tell).await.to_string();
-    paths.abort();
-    metrics.forget(watched);
-    reporter.say(&TunnelEvent::Disconnected { peer: &peer, reason });
+    ports: Ports,
+}
+
+impl Attending {
+    /// Serves the connection to its end.
+    async fn run(self, metrics: Metrics, reporter: Reporter) {
+        let Attending { connection, permits, ports } = self;
+        let peer = format_public_key(&connection.peer());
+        reporter.say(&TunnelEvent::Connected { peer: &peer });
+        let watched = metrics.watch(&connection);
+        let news = tokio::spawn(tell_news(connection.clone(), reporter));
+        let tell = Arc::new(move |event| reporter.forward(event));
+        let reason = forward::serve(connection, permits, ports, tell).await.to_string();
+        news.abort();
+        metrics.forget(watched);
+        reporter.say(&TunnelEvent::Disconnected { peer: &peer, reason });
+    }
 }

@@ -22,6 +22,11 @@ pub enum Event {
     PeerAddresses,
     /// A path was taken out of use for good, by either side.
     PathClosed(PathId),
+    /// Nothing is heard of the peer on any path; repeated as long as it is so. Of a connection that was opened here,
+    /// the peer is to be asked whether it still has it.
+    Silent,
+    /// The peer is heard again.
+    Heard,
     /// Everything written so far is at the peer.
     Drained,
     /// The connection is over.

@@ -80,7 +80,7 @@ impl Connection {
         if again {
             return;
         }
-        self.last_received = now;
+        self.on_heard(now);
         if !self.established {
             self.established = true;
             self.emit(Event::Established);

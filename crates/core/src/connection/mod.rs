@@ -25,6 +25,7 @@ mod recover;
 mod reports;
 mod setup;
 mod sharing;
+mod silence;
 mod statistics;
 mod symbols;
 mod timers;
@@ -59,6 +60,7 @@ pub use egress::Transmit;
 pub use events::Event;
 pub use lifecycle::AddPathError;
 pub(crate) use setup::Setup;
+pub(crate) use silence::CHECK_AGAIN;
 pub use statistics::{ConnectionStats, EcnStats, PathStats};
 pub(crate) use timers::Earliest;
 pub use timers::TimeoutReason;
@@ -105,6 +107,7 @@ pub struct Connection {
     established: bool,
     started: Time,
     last_received: Time,
+    silence: silence::Silence,
     was_drained: bool,
     /// For what nobody may guess.
     random: Box<dyn Randomness>,

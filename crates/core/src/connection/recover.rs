@@ -117,6 +117,7 @@ impl Connection {
             self.suspect(now, slot, "nothing heard for a probe timeout");
         }
         self.look_elsewhere(slot);
+        self.note_silence(now, slot);
         self.tell_scheduler(now, [SchedulerEvent::Timeout(id)]);
     }
 

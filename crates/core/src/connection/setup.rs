@@ -12,6 +12,7 @@ use super::attention::Attention;
 use super::credit::SymbolCredit;
 use super::keys::Keys;
 use super::paths::PathTable;
+use super::silence::Silence;
 use super::{Connection, Scratch, close, mtu, statistics};
 use crate::coding::code;
 use crate::coding::receive::ReceiveBlocks;
@@ -105,6 +106,7 @@ impl Connection {
         let asked_for = peer_parameters.ack_profile.as_deref().and_then(Profile::named);
         let policies = Policies::build(&profile, asked_for.as_ref().unwrap_or(&profile))?;
         let (send, receive) = coding(&config, &profile, &peer_parameters)?;
+        let silence = Silence::new(config.heartbeat);
         Ok(Connection {
             identity: Identity { role, peer, local_id, remote_id },
             keys: Keys::new(setup.session),
@@ -127,6 +129,7 @@ impl Connection {
             established: false,
             started: now,
             last_received: now,
+            silence,
             was_drained: true,
             rng: Rng::new(random.next_u64()),
             random,

@@ -82,6 +82,7 @@ impl Connection {
         }
         earliest.add(self.wakeup(), TimeoutReason::Scheduler);
         earliest.add(self.blocked_probe_at(), TimeoutReason::Probe);
+        earliest.add(self.heartbeat_at(), TimeoutReason::KeepAlive);
         let idle = self.config.idle_timeout.map(|timeout| self.last_received + timeout);
         earliest.add(idle, TimeoutReason::Idle);
         earliest.get()
@@ -133,6 +134,9 @@ impl Connection {
             for path in self.paths.iter_mut().filter(|path| may_answer(path)) {
                 path.liveness.ask_for_sign(now);
             }
+        }
+        if self.heartbeat_at().is_some_and(|at| at <= now) {
+            self.beat(now);
         }
         self.keys.discard_old(now);
         self.note_drained();

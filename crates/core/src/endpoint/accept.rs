@@ -30,7 +30,7 @@ impl Router {
         }
     }
 
-    fn reply(&mut self, address: PathAddress, bytes: Vec<u8>) {
+    pub(super) fn reply(&mut self, address: PathAddress, bytes: Vec<u8>) {
         if self.replies.len() < MAX_REPLIES {
             self.replies.push((address, bytes));
         }
@@ -38,6 +38,10 @@ impl Router {
 
     fn accept(&mut self, now: Time, address: PathAddress, candidate: Candidate) {
         let Ok(parameters) = TransportParameters::decode(&candidate.parameters) else { return };
+        if let Some(id) = parameters.check {
+            self.answer_check(now, address, candidate, id);
+            return;
+        }
         let (peer, remote_id) = (candidate.peer, ConnectionId(candidate.remote_id));
         let of_peer = |connection: &&(Role, PublicKey)| **connection == (Role::Responder, peer);
         let source = Source::of(address.remote);

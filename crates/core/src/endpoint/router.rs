@@ -10,7 +10,9 @@ use super::{ConnectConfig, ConnectError, EndpointConfig, Handle};
 use crate::connection::{Connection, Earliest, Setup, TimeoutReason, Transmit};
 use crate::crypto::{Crypto, PublicKey, Randomness};
 use crate::handshake::message::{CookieReply, Response};
-use crate::handshake::{DropReason, Established, Initiator, Opening, Permitted, Responder};
+use crate::handshake::{
+    DropReason, Established, HandshakeError, Initiator, Opening, Permitted, Responder, Schedule,
+};
 use crate::path::received::Ecn;
 use crate::path::{PathAddress, SocketId};
 use crate::wire::{ConnectionId, PacketKind, Role, TransportParameters};
@@ -26,15 +28,19 @@ pub enum RouterEvent {
     /// A half-open connection is given up and its id free again. Should it be established all the same,
     /// [`Router::on_established`] takes it back.
     GivenUp(Handle),
+    /// The peer of this connection was asked whether it still has it: whether it does.
+    Checked(Handle, bool),
     /// A handshake that somebody began from this address got no answer, and why.
     Refused(SocketAddr, DropReason),
 }
 
 #[derive(Debug)]
-struct Attempt {
-    initiator: Initiator,
-    config: ConnectConfig,
-    next_path: usize,
+pub(super) struct Attempt {
+    pub(super) initiator: Initiator,
+    pub(super) config: ConnectConfig,
+    pub(super) next_path: usize,
+    /// The connection that is asked about; none is wanted then.
+    pub(super) about: Option<Handle>,
 }
 
 /// One identity: it begins connections, lets those of others begin, and knows which datagram belongs to
@@ -45,7 +51,7 @@ pub struct Router {
     pub(super) crypto: Box<dyn Crypto>,
     random: Box<dyn Randomness>,
     pub(super) responder: Responder,
-    attempts: BTreeMap<u32, Attempt>,
+    pub(super) attempts: BTreeMap<u32, Attempt>,
     /// Who asked for each connection, and with whom it is.
     pub(super) connections: BTreeMap<u32, (Role, PublicKey)>,
     pub(super) half_open: HalfOpen,
@@ -95,17 +101,41 @@ impl Router {
         }
         let id = self.free_id().ok_or(ConnectError::TooManyConnections)?;
         let parameters = config.profile.parameters(&self.config.transport).encode();
+        let initiator = self
+            .initiate(now, id, &config, &parameters, self.config.schedule)
+            .map_err(|_| ConnectError::Crypto)?;
+        self.attempts.insert(id, Attempt { initiator, config, next_path: 0, about: None });
+        Ok(Handle(id))
+    }
+
+    /// Gives up connecting, as nobody wants the connection any more; nothing else is told of it.
+    pub fn abandon(&mut self, handle: Handle) {
+        self.attempts.remove(&handle.0);
+    }
+
+    /// A first message under the connection id `id`, to be sent on the paths of `config`.
+    #[expect(clippy::too_many_arguments, reason = "whom to ask for what, and how often")]
+    pub(super) fn initiate(
+        &mut self,
+        now: Time,
+        id: u32,
+        config: &ConnectConfig,
+        parameters: &[u8],
+        schedule: Schedule,
+    ) -> Result<Initiator, HandshakeError> {
         let timestamp = self.timestamp(now);
-        let opening =
-            Opening { peer: config.peer, local_id: id, timestamp, parameters: &parameters };
-        let mut initiator =
-            Initiator::new(self.crypto.as_mut(), opening, self.config.schedule, now)
-                .map_err(|_| ConnectError::Crypto)?;
+        let opening = Opening { peer: config.peer, local_id: id, timestamp, parameters };
+        let mut initiator = Initiator::new(self.crypto.as_mut(), opening, schedule, now)?;
         for index in 0..config.paths.len() {
             initiator.add_path(PathId(index as u32), now);
         }
-        self.attempts.insert(id, Attempt { initiator, config, next_path: 0 });
-        Ok(Handle(id))
+        Ok(initiator)
+    }
+
+    /// The wall clock shows so many nanoseconds since 1970: it need not go as time does, which may stand still while
+    /// the machine sleeps.
+    pub fn set_wall_clock(&mut self, now: Time, nanos: u64) {
+        self.config.wall_clock = nanos.saturating_sub(now.as_nanos());
     }
 
     /// Nanoseconds since 1970, rising with every attempt: an equal one would count as a replay.
@@ -120,13 +150,15 @@ impl Router {
     }
 
     pub(super) fn free_id(&mut self) -> Option<u32> {
-        if self.is_full() {
-            return None;
-        }
+        if self.is_full() { None } else { Some(self.unused_id()) }
+    }
+
+    /// A connection id that nothing has.
+    pub(super) fn unused_id(&mut self) -> u32 {
         loop {
             let id = self.random.next_u64() as u32;
             if !self.connections.contains_key(&id) && !self.attempts.contains_key(&id) {
-                return Some(id);
+                return id;
             }
         }
     }
@@ -158,6 +190,10 @@ impl Router {
         };
         let established = attempt.initiator.on_response(self.crypto.as_ref(), payload).ok()?;
         let attempt = self.attempts.remove(&id)?;
+        if let Some(about) = attempt.about {
+            self.on_check_answer(about, &established);
+            return None;
+        }
         match self.establish(now, id, attempt, established) {
             Some(mut connection) => {
                 connection.remember_response(payload);
@@ -278,7 +314,7 @@ impl Router {
         let events = &mut self.events;
         self.attempts.retain(|id, attempt| {
             let expired = attempt.initiator.has_expired(now);
-            if expired {
+            if expired && attempt.about.is_none() {
                 events.push_back(RouterEvent::Failed(Handle(*id)));
             }
             !expired
@@ -293,6 +329,7 @@ impl Router {
 
     /// A connection is over: its id is free again.
     pub fn forget(&mut self, handle: Handle) {
+        self.attempts.retain(|_, attempt| attempt.about != Some(handle));
         self.half_open.remove(handle.0);
         self.connections.remove(&handle.0);
     }

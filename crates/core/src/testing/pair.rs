@@ -315,7 +315,9 @@ impl<N: Network> Pair<N> {
             }
             EndpointEvent::Connection(handle, Event::Closed(reason)) => {
                 // Honest endpoints find no fault with each other: they end by choice or in silence.
-                let silent = [CloseCode::IDLE, CloseCode::ALL_PATHS_DOWN].contains(&reason.code);
+                let silent =
+                    [CloseCode::IDLE, CloseCode::ALL_PATHS_DOWN, CloseCode::UNKNOWN_TO_PEER]
+                        .contains(&reason.code);
                 assert!(silent || reason.code >= CloseCode::FIRST_APPLICATION, "{reason:?}");
                 if end.handle == Some(handle) {
                     end.closed = Some(reason);

@@ -37,6 +37,8 @@ impl CloseCode {
     pub const KEY_LIMIT: CloseCode = CloseCode(11);
     /// A packet number was acknowledged that was left out (RFC 9000 §21.4).
     pub const OPTIMISTIC_ACK: CloseCode = CloseCode(14);
+    /// The peer has said, in a handshake of its own, that it does not have the connection. Never sent.
+    pub const UNKNOWN_TO_PEER: CloseCode = CloseCode(15);
     /// Nothing was heard for the idle timeout.
     pub const IDLE: CloseCode = CloseCode(12);
     /// No path was left.

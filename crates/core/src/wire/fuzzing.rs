@@ -161,6 +161,7 @@ pub fn transport_parameter_seeds() -> Vec<Vec<u8>> {
         idle_timeout: Some(core::time::Duration::from_secs(30)),
         ack_profile: Some("named".to_owned()),
         codes: None,
+        check: Some(77),
     };
     let list = parameters.encode();
     with_mutants(vec![list.clone(), [list.as_slice(), &list].concat(), Vec::new()])

@@ -32,6 +32,7 @@ mod id {
     pub(super) const IDLE_TIMEOUT: u64 = 9;
     pub(super) const ACK_PROFILE: u64 = 10;
     pub(super) const CODES: u64 = 11;
+    pub(super) const CHECK: u64 = 12;
 }
 
 /// Transport parameters of one side. The defaults are what their absence means.
@@ -62,6 +63,9 @@ pub struct TransportParameters {
     /// Names of the erasure codes that this side decodes, between single spaces, the one of its own
     /// repairs first; at most 256 bytes. `None`: all of the specification, Reed–Solomon first.
     pub codes: Option<String>,
+    /// Of an initiator: the responder's id of a connection of which nothing more is wanted than to know whether
+    /// the responder still has it. Of a responder: 1 if it has, 0 if not.
+    pub check: Option<u32>,
 }
 
 impl Default for TransportParameters {
@@ -78,6 +82,7 @@ impl Default for TransportParameters {
             idle_timeout: None,
             ack_profile: None,
             codes: None,
+            check: None,
         }
     }
 }
@@ -112,6 +117,11 @@ impl TransportParameters {
         }
         put_text(&mut out, id::ACK_PROFILE, self.ack_profile.as_deref(), MAX_PROFILE_NAME);
         put_text(&mut out, id::CODES, self.codes.as_deref(), MAX_CODE_NAMES);
+        if let Some(check) = self.check {
+            put_varint(&mut out, id::CHECK);
+            put_varint(&mut out, varint_len(check.into()) as u64);
+            put_varint(&mut out, check.into());
+        }
         out
     }
 
@@ -124,7 +134,7 @@ impl TransportParameters {
         while !list.is_empty() {
             let id = list.varint()?;
             let mut value = Reader::new(list.prefixed()?);
-            if id == 0 || id > id::CODES {
+            if id == 0 || id > id::CHECK {
                 continue;
             }
             if seen & 1 << id != 0 {
@@ -171,7 +181,11 @@ impl TransportParameters {
                 self.idle_timeout = (timeout > 0).then(|| Duration::from_millis(timeout));
             }
             id::ACK_PROFILE => self.ack_profile = Some(text(value, MAX_PROFILE_NAME)?),
-            _ => self.codes = Some(text(value, MAX_CODE_NAMES)?),
+            id::CODES => self.codes = Some(text(value, MAX_CODE_NAMES)?),
+            _ => {
+                let id = value.varint_up_to(u32::MAX.into(), "checked connection")?;
+                self.check = u32::try_from(id).ok();
+            }
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::permit::Permit;
+use super::ports::Ports;
 use super::serve::{Context, ForwardEvent, Listeners, ask, carry, take_streams};
 use super::target::{Forward, Target};
 use super::wire::{Answer, Request};
@@ -53,7 +54,9 @@ impl Link {
 
     fn context(&self, connection: Connection, permits: Arc<[Permit]>) -> Context {
         let (listeners, tell) = (self.listeners.clone(), Arc::clone(&self.tell));
-        Context { connection, permits, listeners, tell }
+        // The peer has nothing listened for here.
+        let ports = Ports::default();
+        Context { connection, permits, ports, listeners, tell }
     }
 
     /// The current connection, as soon as there is one.
@@ -63,21 +66,52 @@ impl Link {
         found.clone()
     }
 
-    /// Opens a stream to `target` beyond the peer.
+    /// Ready when `connection` is not the current one any more.
+    async fn replaced(&self, connection: &Connection) {
+        let mut current = self.current.subscribe();
+        let other =
+            |now: &Option<Connection>| !now.as_ref().is_some_and(|now| now.is_same(connection));
+        // The sender lives as long as this does.
+        let _ = current.wait_for(other).await;
+    }
+
+    /// Opens a stream to `target` beyond the peer; over the next connection if the current one ends before the
+    /// peer has answered.
     ///
     /// # Errors
     /// If there is no connection for 30 s, or the peer refuses.
     pub async fn open(&self, target: &Target) -> io::Result<(SendStream, RecvStream)> {
-        let connection = tokio::time::timeout(WAIT, self.connection()).await.ok().flatten();
-        let connection = connection.ok_or_else(|| {
-            io::Error::new(io::ErrorKind::NotConnected, "the peer is not connected")
-        })?;
-        let (mut send, mut receive) = connection.open_stream(TrafficClass::Bulk).await?;
-        match ask(&Request::Connect(target.clone()), &mut send, &mut receive).await? {
-            Answer::Done { .. } => Ok((send, receive)),
-            Answer::Refused(why) => Err(io::Error::other(why)),
+        let opening = async {
+            loop {
+                let connection = self.connection().await?;
+                match connect_over(&connection, target).await {
+                    Err(error) if is_over(&error) => self.replaced(&connection).await,
+                    outcome => return Some(outcome),
+                }
+            }
+        };
+        match tokio::time::timeout(WAIT, opening).await {
+            Ok(Some(outcome)) => outcome,
+            _ => Err(io::Error::new(io::ErrorKind::NotConnected, "the peer is not connected")),
         }
     }
+}
+
+/// Asks the peer for a connection to `target`.
+async fn connect_over(
+    connection: &Connection,
+    target: &Target,
+) -> io::Result<(SendStream, RecvStream)> {
+    let (mut send, mut receive) = connection.open_stream(TrafficClass::Bulk).await?;
+    match ask(&Request::Connect(target.clone()), &mut send, &mut receive).await? {
+        Answer::Done { .. } => Ok((send, receive)),
+        Answer::Refused(why) => Err(io::Error::other(why)),
+    }
+}
+
+/// Whether the error is that the connection is over.
+fn is_over(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<ConnectionError>())
 }
 
 /// A local listener whose connections lead beyond the peer.
@@ -140,18 +174,24 @@ async fn take(link: Link, target: Target, tcp: TcpStream) {
 /// Has the peer listen at the far end of a forward (ssh's `-R`), on every connection of the link, for
 /// ever. The peer's address in use, or its refusal, is told.
 pub async fn listen_there(link: Link, forward: Forward) {
+    // The same reason is told once.
+    let mut told = String::new();
     loop {
         let Some(connection) = link.connection().await else { return };
         match request(&link, &connection, &forward).await {
             Ok((_send, mut receive)) => {
+                told.clear();
                 // Nothing more is said: it ends with the connection, or when the peer gives up.
                 let _ = receive.read(&mut [0]).await;
             }
+            Err(error) if is_over(&error) || error.to_string() == told => {}
             Err(error) => {
-                (link.tell)(ForwardEvent::Failed(forward.bind.clone(), error.to_string()));
+                told = error.to_string();
+                (link.tell)(ForwardEvent::Failed(forward.bind.clone(), told.clone()));
             }
         }
-        tokio::time::sleep(RETRY).await;
+        // The next connection is asked at once, the same one again after a pause.
+        let _ = tokio::time::timeout(RETRY, link.replaced(&connection)).await;
     }
 }
 

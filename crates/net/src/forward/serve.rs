@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_policy::view::TrafficClass;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
 use super::permit::Permit;
+use super::ports::{Held, Ports};
 use super::splice::{BROKEN, splice_tcp};
 use super::target::Target;
 use super::wire::{Answer, HEAD_LEN, Head, Request};
@@ -56,19 +57,21 @@ impl Listeners {
 pub(super) struct Context {
     pub(super) connection: Connection,
     pub(super) permits: Arc<[Permit]>,
+    pub(super) ports: Ports,
     pub(super) listeners: Listeners,
     pub(super) tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>,
 }
 
 /// Serves the forwards that the peer asks for, within `permits`, until the connection is over; returns
-/// why it is. What happens is told to `tell`.
+/// why it is. `ports` are those of all connections of the endpoint. What happens is told to `tell`.
 pub async fn serve(
     connection: Connection,
     permits: Arc<[Permit]>,
+    ports: Ports,
     tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>,
 ) -> ConnectionError {
     let listeners = Listeners::default();
-    take_streams(Context { connection, permits, listeners, tell }).await
+    take_streams(Context { connection, permits, ports, listeners, tell }).await
 }
 
 pub(super) async fn take_streams(context: Context) -> ConnectionError {
@@ -218,28 +221,29 @@ async fn listen(
     mut send: SendStream,
     mut receive: RecvStream,
 ) {
-    let listener = match bind_for(context, &bind).await {
-        Ok(listener) => listener,
+    let held = match bind_for(context, &bind).await {
+        Ok(held) => held,
         Err(error) => {
             refuse(&mut send, &format!("{bind}: {error}")).await;
             (context.tell)(ForwardEvent::Failed(bind, error.to_string()));
             return;
         }
     };
-    let Ok(local) = listener.local_addr() else { return };
-    let done = Answer::Done { port: local.port(), listener: number }.encode();
+    let done = Answer::Done { port: held.local.port(), listener: number }.encode();
     if send.write_all(&done).await.is_err() {
         return;
     }
-    (context.tell)(ForwardEvent::Listening(local));
+    (context.tell)(ForwardEvent::Listening(held.local));
     let mut tasks = tokio::task::JoinSet::new();
     let mut end = [0];
     loop {
         tokio::select! {
             // The request's stream carries nothing more: whatever comes is its end.
             _ = receive.read(&mut end) => return,
-            accepted = listener.accept() => match accepted {
-                Ok((tcp, _)) => {
+            // Its TCP connections go on: they may yet be heard of.
+            () = held.is_to_let_go() => return tasks.detach_all(),
+            accepted = held.accept() => match accepted {
+                Ok(tcp) => {
                     let (context, bind) = (context.clone(), bind.clone());
                     tasks.spawn(async move {
                         let stream = context.connection.open_stream(TrafficClass::Bulk).await;
@@ -258,7 +262,7 @@ async fn listen(
 }
 
 /// Binds where the peer wants this side to listen, if it may.
-async fn bind_for(context: &Context, bind: &Target) -> io::Result<TcpListener> {
+async fn bind_for(context: &Context, bind: &Target) -> io::Result<Held> {
     let mut addresses = tokio::net::lookup_host((bind.host.as_str(), bind.port)).await?;
     let permitted =
         |address: &SocketAddr| context.permits.iter().any(|permit| permit.covers(bind, *address));
@@ -266,5 +270,5 @@ async fn bind_for(context: &Context, bind: &Target) -> io::Result<TcpListener> {
         let why = "listening there is not permitted; the other side's --permit decides";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     };
-    TcpListener::bind(address).await
+    context.ports.bind(address, &context.connection).await
 }

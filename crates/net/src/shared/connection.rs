@@ -5,7 +5,7 @@ use crate::connection::PathEvent;
 use crate::error::ConnectionError;
 use crate::log;
 use anabranch_core::connection::{CloseReason, Connection, ConnectionStats, Event};
-use anabranch_core::endpoint::Handle;
+use anabranch_core::endpoint::{Check, Handle};
 use anabranch_core::path::PathAddress;
 use anabranch_core::stream::{StreamEvent, StreamId};
 use anabranch_core::wire::Role;
@@ -44,6 +44,8 @@ pub(crate) struct Wait {
     pub(crate) incoming: Notify,
     /// News of a path.
     pub(crate) paths: Notify,
+    /// That the peer falls silent, or is heard again.
+    pub(crate) hearing: Notify,
     /// That everything written has arrived.
     pub(crate) drained: Notify,
     /// A datagram to read.
@@ -59,6 +61,7 @@ impl Wait {
             &self.openable,
             &self.incoming,
             &self.paths,
+            &self.hearing,
             &self.drained,
             &self.datagram,
             &self.datagram_space,
@@ -190,6 +193,12 @@ impl ConnectionShared {
                 Event::PathUp(path) => self.on_path_event(state, PathEvent::Up(path)),
                 Event::PathDown(path) => self.on_path_event(state, PathEvent::Down(path)),
                 Event::PathMoved(path) => self.on_path_event(state, PathEvent::Moved(path)),
+                Event::Silent => self.on_silent(state, now),
+                Event::Heard => {
+                    state.silent = false;
+                    log::heard(&state.span);
+                    self.wait.hearing.notify_waiters();
+                }
                 Event::PeerAddresses => self.wait.paths.notify_waiters(),
                 Event::PathClosed(path) => self.on_path_event(state, PathEvent::Closed(path)),
             }
@@ -209,6 +218,18 @@ impl ConnectionShared {
         if !state.referenced {
             state.close(now, 0, "the endpoint accepts no more connections");
         }
+    }
+
+    /// Nothing is heard of the peer: if this side asked for the connection, it asks whether the peer has it still.
+    fn on_silent(&self, state: &mut ConnectionState, now: Time) {
+        let Some(connection) = &state.connection else { return };
+        if !core::mem::replace(&mut state.silent, true) {
+            log::silent(&state.span, connection, now);
+        }
+        if let Some(check) = Check::of(self.handle, connection) {
+            self.endpoint.check(now, check);
+        }
+        self.wait.hearing.notify_waiters();
     }
 
     fn on_path_event(&self, state: &mut ConnectionState, event: PathEvent) {
@@ -249,6 +270,8 @@ pub(crate) struct ConnectionState {
     pub(crate) gone: bool,
     /// No task looks after it any more.
     stopped: bool,
+    /// It was logged that the peer is silent.
+    silent: bool,
     pub(crate) streams: BTreeMap<StreamId, StreamState>,
     /// Streams of the peer that the application has not taken yet.
     pub(crate) incoming: VecDeque<StreamId>,
@@ -271,6 +294,7 @@ impl ConnectionState {
             referenced: false,
             gone: false,
             stopped: false,
+            silent: false,
             streams: BTreeMap::new(),
             incoming: VecDeque::new(),
             last_stats: None,

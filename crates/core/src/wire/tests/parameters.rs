@@ -5,20 +5,20 @@ fn parameters() -> impl Strategy<Value = TransportParameters> {
     let sizes = (1200..=u16::MAX, varint(), 1..=16_u8);
     let times = (0..1_u64 << 24, prop::option::of(1..=MAX_VARINT));
     let names = (prop::option::of("[a-z:é,]{0,32}"), prop::option::of("[a-z -]{0,256}"));
-    (credits, sizes, times, names).prop_map(|(credits, sizes, times, (ack_profile, codes))| {
-        TransportParameters {
-            max_data: credits.0,
-            max_stream_data: credits.1,
-            max_streams: credits.2,
-            max_symbols: credits.3,
-            max_udp_payload: sizes.0,
-            max_block: sizes.1,
-            max_paths: sizes.2,
-            max_ack_delay: Duration::from_micros(times.0),
-            idle_timeout: times.1.map(Duration::from_millis),
-            ack_profile,
-            codes,
-        }
+    let all = (credits, sizes, times, names, any::<Option<u32>>());
+    all.prop_map(|(credits, sizes, times, (ack_profile, codes), check)| TransportParameters {
+        max_data: credits.0,
+        max_stream_data: credits.1,
+        max_streams: credits.2,
+        max_symbols: credits.3,
+        max_udp_payload: sizes.0,
+        max_block: sizes.1,
+        max_paths: sizes.2,
+        max_ack_delay: Duration::from_micros(times.0),
+        idle_timeout: times.1.map(Duration::from_millis),
+        ack_profile,
+        codes,
+        check,
     })
 }
 

@@ -1,0 +1,158 @@
+//! Running the program, and killing it.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// What has not happened by then never will.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The program, or another build of it that `ANABRANCH_PROGRAM` names.
+fn program() -> String {
+    std::env::var("ANABRANCH_PROGRAM").unwrap_or(env!("CARGO_BIN_EXE_anabranch").to_owned())
+}
+
+/// A running `anabranch`, killed when dropped.
+pub struct Running {
+    child: Child,
+    events: Receiver<Value>,
+    stderr: Arc<Mutex<String>>,
+}
+
+impl Running {
+    /// Starts it with these words. Each line of its standard output has to be JSON. State that it keeps goes
+    /// below `home`.
+    pub fn start(home: &Path, words: &[&str]) -> Self {
+        let mut child = Command::new(program())
+            .args(words)
+            .env("XDG_STATE_HOME", home.join("state"))
+            .env("HOME", home)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (send, events) = channel();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                let event = serde_json::from_str(&line).unwrap_or(Value::String(line));
+                let _ = send.send(event);
+            }
+        });
+        let stderr = Arc::new(Mutex::new(String::new()));
+        let (mut err, said) = (child.stderr.take().unwrap(), Arc::clone(&stderr));
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = err.read(&mut bytes) {
+                let text = String::from_utf8_lossy(&bytes[..count]);
+                said.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
+            }
+        });
+        Running { child, events, stderr }
+    }
+
+    /// The next event of this kind.
+    pub fn wait_for(&self, event: &str) -> Value {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.events.recv_timeout(left) {
+                Ok(value) if value["event"] == event => return value,
+                Ok(_) => {}
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    panic!("no event {event}; {}", self.said())
+                }
+            }
+        }
+    }
+
+    /// What it has written to standard error.
+    pub fn said(&self) -> String {
+        self.stderr.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// `kill -9`.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended long ago.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits for something, but not for ever.
+pub fn wait_until(mut happened: impl FnMut() -> bool, otherwise: impl FnOnce() -> String) {
+    let deadline = Instant::now() + PATIENCE;
+    let mut happened = std::iter::repeat_with(|| {
+        std::thread::sleep(Duration::from_millis(2));
+        happened()
+    });
+    let done = happened.by_ref().find(|done| *done || Instant::now() > deadline);
+    assert!(done == Some(true), "{}", otherwise());
+}
+
+/// A directory for one test, with two keys.
+pub struct Home {
+    directory: tempfile::TempDir,
+    /// Key files and public keys of the server and the client.
+    pub server: (String, String),
+    pub client: (String, String),
+}
+
+impl Home {
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let key = |name: &str| {
+            let file = directory.path().join(name).to_str().unwrap().to_owned();
+            let made = Command::new(program()).args(["keygen", "--out", &file]).output().unwrap();
+            assert!(made.status.success());
+            (file, String::from_utf8(made.stdout).unwrap().trim().to_owned())
+        };
+        let (server, client) = (key("server.key"), key("client.key"));
+        Home { directory, server, client }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+/// A UDP address that is free now.
+pub fn free_address() -> String {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+/// Moments at which something is killed: the same in every run.
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        Dice(seed)
+    }
+
+    /// A time below `most`.
+    pub fn time(&mut self, most: Duration) -> Duration {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        most.mul_f64((self.0 >> 33) as f64 / (1_u64 << 31) as f64)
+    }
+}
+
+/// How many instants each test tries: few, or as many as `ANABRANCH_KILLS` says.
+pub fn instants(few: usize) -> usize {
+    let asked = std::env::var("ANABRANCH_KILLS").ok();
+    asked.map_or(few, |text| text.parse().expect("ANABRANCH_KILLS is a number"))
+}

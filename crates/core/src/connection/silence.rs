@@ -1,0 +1,156 @@
+//! Whether the peer is heard at all, and how it is found out that it has restarted.
+//!
+//! A path that is silent is a matter for recovery; this is about a peer of which nothing is heard on any path.
+//! The side that opened the connection then asks it, by a handshake beside the connection, whether it still has
+//! it (`docs/spec/wire-0.md`, Checks): only the holder of the peer's key can answer that.
+
+use anabranch_policy::view::PathState;
+use anabranch_types::Time;
+use core::time::Duration;
+
+use super::paths::PathIndex;
+use super::{Connection, Event};
+use crate::path::{Path, PathAddress};
+use crate::wire::CloseCode;
+
+/// Time after which a silent peer is asked once more, over the paths that there are by then.
+pub(crate) const CHECK_AGAIN: Duration = Duration::from_secs(4);
+/// Least time between two checks, where the peer is heard in between.
+const LEAST_PAUSE: Duration = Duration::from_millis(500);
+/// Timeouts in a row after which a path counts as silent: three packets were not answered. A peer that is asked
+/// in vain whether it still has the connection costs little.
+const SILENT_TIMEOUTS: u32 = 2;
+/// Timeouts without any packet of the peer after which it is silent, if all paths are.
+const PATIENCE: u32 = 3;
+
+/// What is known of the peer's silence.
+#[derive(Debug, Default)]
+pub(super) struct Silence {
+    /// Since when nothing has been heard, once every path has been asked in vain.
+    since: Option<Time>,
+    /// When the last check began.
+    checked: Option<Time>,
+    /// Nothing heard for so long makes this side ask for a sign of life.
+    heartbeat: Option<Duration>,
+}
+
+impl Silence {
+    pub(super) fn new(heartbeat: Option<Duration>) -> Self {
+        Silence { heartbeat, ..Silence::default() }
+    }
+}
+
+impl Connection {
+    /// Since when nothing has been heard of the peer, if every path has been asked for a sign of life in vain.
+    pub fn silent_since(&self) -> Option<Time> {
+        self.silence.since
+    }
+
+    /// When a packet of the peer last arrived.
+    pub fn last_heard(&self) -> Time {
+        self.last_received
+    }
+
+    /// Asks the peer for a sign of life whenever nothing was heard of it for so long, so that its end is noticed
+    /// a few round trips later; `None`: only what is sent anyway tells.
+    pub fn set_heartbeat(&mut self, interval: Option<Duration>) {
+        self.silence.heartbeat = interval;
+    }
+
+    /// Asks for a sign of life on every path at once.
+    pub fn ask_for_signs(&mut self, now: Time) {
+        for path in self.paths.iter_mut().filter(|path| is_open(path)) {
+            path.liveness.ask_for_sign(now);
+        }
+    }
+
+    /// The addresses of the paths that are open.
+    pub(crate) fn open_addresses(&self) -> Vec<PathAddress> {
+        let open = self.paths.iter().filter(|path| is_open(path));
+        open.map(|path| path.address).collect()
+    }
+
+    /// The peer has answered whether it still has this connection.
+    pub fn on_check(&mut self, now: Time, known: bool) {
+        if self.is_closed() || self.silence.since.is_none() {
+            // It was heard meanwhile, by whoever it is that answers on the paths now.
+            return;
+        }
+        if known {
+            self.ask_for_signs(now);
+        } else {
+            let reason = "the peer has restarted and does not know the connection";
+            self.vanish(now, CloseCode::UNKNOWN_TO_PEER, reason);
+        }
+    }
+
+    /// A packet of the peer arrived.
+    pub(super) fn on_heard(&mut self, now: Time) {
+        self.last_received = now;
+        if self.silence.since.take().is_some() {
+            self.emit(Event::Heard);
+        }
+    }
+
+    /// A path's timeout has passed while nothing was heard of the peer: the other paths are asked, and if none
+    /// of them answers for some timeouts, the peer is silent.
+    pub(super) fn note_silence(&mut self, now: Time, slot: PathIndex) {
+        let base = self.paths[slot].base_timeout().base;
+        let silence = now.since(self.last_received);
+        if !self.config.notice_silence || silence < base {
+            return;
+        }
+        // The timeouts of a path that has been dead for longer are no news.
+        if self.paths[slot].liveness.timeouts() <= SILENT_TIMEOUTS {
+            for path in self.paths.iter_mut().filter(|path| is_open(path) && !is_asked(path)) {
+                path.liveness.ask_for_sign(now);
+            }
+        }
+        let silent = self.paths.iter().filter(|path| is_open(path)).all(is_silent);
+        if silent && silence >= base * PATIENCE {
+            self.on_silent(now);
+        }
+    }
+
+    fn on_silent(&mut self, now: Time) {
+        let pause = if self.silence.since.is_some() { CHECK_AGAIN } else { LEAST_PAUSE };
+        self.silence.since = Some(self.last_received);
+        if self.silence.checked.is_none_or(|checked| now.since(checked) >= pause) {
+            self.silence.checked = Some(now);
+            self.emit(Event::Silent);
+        }
+    }
+
+    /// When to ask for a sign of life because nothing was heard for the heartbeat.
+    pub(super) fn heartbeat_at(&self) -> Option<Time> {
+        let interval = self.silence.heartbeat.filter(|_| self.established)?;
+        let mut alive =
+            self.paths.iter().filter(|path| is_open(path) && !is_silent(path)).peekable();
+        alive.peek()?;
+        if alive.any(is_asked) { None } else { Some(self.last_received + interval) }
+    }
+
+    /// Asks for a sign of life on the path that answers soonest.
+    pub(super) fn beat(&mut self, now: Time) {
+        let alive = self.paths.indexed().filter(|(_, path)| is_open(path) && !is_silent(path));
+        let best = alive
+            .min_by_key(|(_, path)| (!path.is_usable(), path.backup, path.rtt.view().smoothed));
+        if let Some((slot, _)) = best {
+            self.paths[slot].liveness.ask_for_sign(now);
+        }
+    }
+}
+
+fn is_open(path: &Path) -> bool {
+    path.state() != PathState::Closed
+}
+
+/// Whether the path has asked the peer for an answer, or is about to.
+fn is_asked(path: &Path) -> bool {
+    path.sent.packets_in_flight > 0 || path.liveness.probes() > 0
+}
+
+/// Whether the path has had no answer for some timeouts.
+fn is_silent(path: &Path) -> bool {
+    path.liveness.timeouts() >= SILENT_TIMEOUTS
+}

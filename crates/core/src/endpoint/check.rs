@@ -1,0 +1,93 @@
+//! Checks: handshakes that ask whether the peer still has a connection, and open none.
+
+use anabranch_types::Time;
+use core::time::Duration;
+
+use super::router::Attempt;
+use super::{ConnectConfig, Handle, Router, RouterEvent};
+use crate::connection::{CHECK_AGAIN, Connection};
+use crate::crypto::PublicKey;
+use crate::handshake::{Candidate, Established, Schedule};
+use crate::path::PathAddress;
+use crate::wire::{ConnectionId, Role, TransportParameters};
+
+/// A peer that has restarted is to be noticed soon: its copies wait half a second at most.
+const SCHEDULE: Schedule = Schedule {
+    first: Duration::from_millis(250),
+    longest: Duration::from_millis(400),
+    give_up: CHECK_AGAIN,
+};
+
+/// A question to a peer that is silent.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// The connection that it is about, which was opened here.
+    pub about: Handle,
+    /// The peer.
+    pub peer: PublicKey,
+    /// The peer's id of the connection.
+    pub remote_id: ConnectionId,
+    /// Where to ask: the connection's paths.
+    pub paths: Vec<PathAddress>,
+}
+
+impl Check {
+    /// The question about `connection`, which is called `about`; none if the peer opened it, who asks then.
+    pub fn of(about: Handle, connection: &Connection) -> Option<Self> {
+        (connection.role() == Role::Initiator).then(|| Check {
+            about,
+            peer: connection.peer(),
+            remote_id: connection.remote_id(),
+            paths: connection.open_addresses(),
+        })
+    }
+}
+
+impl Router {
+    /// Asks a peer whether it still has a connection. [`RouterEvent::Checked`] tells what it says, if it answers
+    /// within four seconds. A further question about the same connection takes the place of the one before.
+    pub fn check(&mut self, now: Time, check: Check) {
+        let Check { about, peer, remote_id, paths } = check;
+        self.attempts.retain(|_, attempt| attempt.about != Some(about));
+        if paths.is_empty() {
+            return;
+        }
+        let id = self.unused_id();
+        let parameters =
+            TransportParameters { check: Some(remote_id.0), ..TransportParameters::default() };
+        let profile = self.config.profile.clone();
+        let config = ConnectConfig { peer, paths, profile };
+        // Without randomness or memory for a handshake there is no answer, as without a peer.
+        if let Ok(initiator) = self.initiate(now, id, &config, &parameters.encode(), SCHEDULE) {
+            let attempt = Attempt { initiator, config, next_path: 0, about: Some(about) };
+            self.attempts.insert(id, attempt);
+        }
+    }
+
+    /// A check was answered.
+    pub(super) fn on_check_answer(&mut self, about: Handle, established: &Established) {
+        let answer = TransportParameters::decode(&established.parameters).ok();
+        // A peer that does not say is one that does not know of checks: nothing is learnt.
+        if let Some(known) = answer.and_then(|parameters| parameters.check) {
+            self.events.push_back(RouterEvent::Checked(about, known != 0));
+        }
+    }
+
+    /// A peer asks whether there is still a connection with it that this side accepted.
+    pub(super) fn answer_check(
+        &mut self,
+        now: Time,
+        address: PathAddress,
+        candidate: Candidate,
+        id: u32,
+    ) {
+        let known = self.connections.get(&id) == Some(&(Role::Responder, candidate.peer));
+        let answer =
+            TransportParameters { check: Some(known.into()), ..TransportParameters::default() };
+        let parameters = answer.encode();
+        let accepted = self.responder.accept(self.crypto.as_ref(), now, candidate, id, &parameters);
+        if let Ok(accepting) = accepted {
+            self.reply(address, accepting.response);
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Peers that restart, or only seem to: the client notices the one within a few round trips, and nobody makes it
+//! believe the other.
+
+use anabranch_core::connection::TimeoutReason;
+use anabranch_core::endpoint::EndpointConfig;
+use anabranch_core::handshake::Permitted;
+use anabranch_core::path::received::Ecn;
+use anabranch_core::profiles::Profile;
+use anabranch_core::testing::{Network, Pair, Sent, endpoint};
+use anabranch_core::wire::CloseCode;
+use anabranch_types::Time;
+use core::time::Duration;
+
+const STEP: Duration = Duration::from_millis(1);
+const DELAY: Duration = Duration::from_millis(20);
+/// First bytes of handshake messages and of data packets.
+const INITIATION: u8 = 1;
+const RESPONSE: u8 = 2;
+
+/// A network that loses what `loses` says, and keeps copies of handshake messages.
+struct Road {
+    loses: fn(&Sent<'_>) -> bool,
+    handshakes: Vec<(usize, Vec<u8>)>,
+}
+
+impl Network for Road {
+    fn carry(&mut self, sent: &Sent<'_>) -> Option<(Time, Ecn)> {
+        if [INITIATION, RESPONSE].contains(&sent.payload[0]) {
+            self.handshakes.push((sent.side, sent.payload.to_vec()));
+        }
+        (!(self.loses)(sent)).then(|| (sent.now + DELAY, sent.ecn))
+    }
+}
+
+fn config() -> EndpointConfig {
+    let mut config = EndpointConfig::new(Profile::named("anabranch").unwrap());
+    config.transport.notice_silence = true;
+    config.transport.idle_timeout = Some(Duration::from_secs(300));
+    config.responder.permitted = Permitted::Anyone;
+    config
+}
+
+/// A client that has sent something to a server over two paths, and been answered.
+fn pair() -> Pair<Road> {
+    let network = Road { loses: |_| false, handshakes: Vec::new() };
+    let mut pair = Pair::with(config(), 2, network);
+    pair.ends[0].unwritten = 100_000;
+    run(&mut pair, 1000);
+    assert_eq!(pair.ends[1].read, 100_000);
+    pair
+}
+
+fn run(pair: &mut Pair<Road>, millis: u64) {
+    for _ in 0..millis {
+        pair.round(STEP);
+    }
+}
+
+/// The server's process is another one from now on: it has the key, and knows nobody.
+fn restart(pair: &mut Pair<Road>) {
+    let end = &mut pair.ends[1];
+    end.endpoint = endpoint(2, EndpointConfig { wall_clock: 1, ..config() });
+    (end.handle, end.stream, end.closed) = (None, None, None);
+}
+
+/// Runs until the client's connection is over; how long that took.
+fn until_closed(pair: &mut Pair<Road>, most: u64) -> Option<Duration> {
+    let begun = pair.now;
+    for _ in 0..most {
+        pair.round(STEP);
+        if let Some(closed) = &pair.ends[0].closed {
+            assert_eq!((closed.code, closed.by_peer), (CloseCode::UNKNOWN_TO_PEER, false));
+            return Some(pair.now.since(begun));
+        }
+    }
+    None
+}
+
+#[test]
+fn a_restart_is_noticed_within_a_few_round_trips() {
+    let mut pair = pair();
+    restart(&mut pair);
+    pair.ends[0].unwritten = 1000;
+    let took = until_closed(&mut pair, 5000).expect("it is noticed");
+    assert!(took < Duration::from_millis(800), "{took:?}");
+    assert_eq!(pair.ends[1].endpoint.handles().count(), 0, "asking opens no connection");
+}
+
+#[test]
+fn a_server_that_comes_back_after_minutes_is_found_within_a_second() {
+    let mut pair = pair();
+    pair.network.loses = |_| true;
+    pair.ends[0].unwritten = 1000;
+    run(&mut pair, 120_000);
+    restart(&mut pair);
+    pair.network.loses = |_| false;
+    let took = until_closed(&mut pair, 5000).expect("it is noticed");
+    assert!(took < Duration::from_secs(1), "{took:?}");
+}
+
+#[test]
+fn an_idle_client_with_a_heartbeat_notices_by_itself() {
+    let mut pair = pair();
+    let client = pair.ends[0].connection().unwrap();
+    client.set_heartbeat(Some(Duration::from_secs(1)));
+    run(&mut pair, 60_000);
+    restart(&mut pair);
+    let took = until_closed(&mut pair, 5000).expect("it is noticed");
+    assert!(took < Duration::from_millis(1800), "{took:?}");
+}
+
+#[test]
+fn a_heartbeat_costs_one_packet_and_its_answer() {
+    let mut pair = pair();
+    pair.ends[0].connection().unwrap().set_heartbeat(Some(Duration::from_secs(1)));
+    run(&mut pair, 10_000);
+    let before = [pair.ends[0].packets, pair.ends[1].packets];
+    run(&mut pair, 60_000);
+    let after = [pair.ends[0].packets, pair.ends[1].packets];
+    for side in 0..2 {
+        let beats = after[side] - before[side];
+        assert!((50..=130).contains(&beats), "end {side}: {beats} packets in 60 s");
+    }
+}
+
+#[test]
+fn an_outage_breaks_nothing() {
+    let mut pair = pair();
+    pair.network.loses = |_| true;
+    pair.ends[0].unwritten = 1_000_000;
+    run(&mut pair, 30_000);
+    assert!(pair.ends[0].connection().unwrap().silent_since().is_some());
+    pair.network.loses = |_| false;
+    run(&mut pair, 3000);
+    assert_eq!(pair.ends[1].read, 1_100_000, "the connection goes on");
+    assert_eq!(pair.ends[0].closed, None);
+    assert_eq!(pair.ends[0].connection().unwrap().silent_since(), None);
+    assert_eq!(pair.ends[1].endpoint.handles().count(), 1);
+}
+
+/// Whoever drops every packet of the connection and lets handshakes through learns nothing and breaks nothing:
+/// the server says that it still has the connection.
+#[test]
+fn who_drops_packets_makes_nobody_believe_in_a_restart() {
+    let mut pair = pair();
+    pair.network.loses = |sent| ![INITIATION, RESPONSE].contains(&sent.payload[0]);
+    pair.ends[0].unwritten = 1000;
+    run(&mut pair, 60_000);
+    let checks = pair.network.handshakes.iter().filter(|(side, _)| *side == 1).count();
+    assert!(checks > 10, "{checks} answers");
+    pair.network.loses = |_| false;
+    run(&mut pair, 2000);
+    assert_eq!((pair.ends[1].read, &pair.ends[0].closed), (101_000, &None));
+}
+
+/// Copies of all that was ever said in handshakes, thrown at a silent client and at the server, change nothing.
+#[test]
+fn who_repeats_old_handshakes_makes_nobody_believe_in_a_restart() {
+    let mut pair = pair();
+    // A true restart first, so that there is an answer "unknown" to copy.
+    restart(&mut pair);
+    pair.ends[0].unwritten = 1000;
+    until_closed(&mut pair, 5000).expect("it is noticed");
+    let end = &mut pair.ends[0];
+    (end.closed, end.handle, end.stream, end.written) = (None, None, None, 0);
+    pair.ends[1].read = 0;
+    pair.connect(2);
+    run(&mut pair, 1000);
+    assert!(pair.ends[0].closed.is_none() && pair.ends[0].connection().is_some());
+    pair.network.loses = |_| true;
+    pair.ends[0].unwritten = 1000;
+    run(&mut pair, 10_000);
+    assert!(pair.ends[0].connection().unwrap().silent_since().is_some());
+    let known = pair.network.handshakes.clone();
+    for _ in 0..20 {
+        for (side, bytes) in &known {
+            let from = pair.network.source(*side, 0);
+            pair.inject(1 - side, 0, from, Ecn::NotEct, &mut bytes.clone());
+        }
+        run(&mut pair, 100);
+    }
+    assert_eq!(pair.ends[0].closed, None);
+    pair.network.loses = |_| false;
+    run(&mut pair, 2000);
+    assert_eq!(pair.ends[0].closed, None);
+}
+
+#[test]
+fn nothing_is_asked_of_a_peer_that_is_heard() {
+    let mut pair = pair();
+    // One path is dead, the other loses a third.
+    pair.network.loses = |sent| {
+        let byte = sent.payload.last().copied().unwrap_or_default();
+        sent.path == 1 || byte % 3 == 0
+    };
+    let before = pair.network.handshakes.len();
+    pair.ends[0].unwritten = 3_000_000;
+    run(&mut pair, 20_000);
+    assert_eq!(pair.network.handshakes.len(), before);
+    let due = pair.ends[0].endpoint.next_timeout();
+    assert!(due.is_some_and(|(_, reason)| reason != TimeoutReason::Handshake), "{due:?}");
+}

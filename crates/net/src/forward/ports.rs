@@ -1,0 +1,122 @@
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+
+use crate::connection::Connection;
+
+/// How long a listener that is to let its port go may take.
+const LET_GO: Duration = Duration::from_secs(1);
+
+/// The ports that an endpoint listens on for its peers: one for all connections, so that a peer that has crashed
+/// and comes back gets its ports again at once.
+///
+/// A port passes from one connection to another of the same key when the first does not answer any more. Of two
+/// clients that share a key and are both alive, the one that listens keeps its port.
+#[derive(Clone, Debug, Default)]
+pub struct Ports(Arc<Mutex<BTreeMap<SocketAddr, Holder>>>);
+
+/// For whom a port is held.
+#[derive(Clone, Debug)]
+struct Holder {
+    connection: Connection,
+    /// Tells the listener to let go, and those who wait that it has.
+    let_go: Arc<Notify>,
+    gone: Arc<Notify>,
+}
+
+/// A port that is listened on, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// There until it is let go.
+    listener: Option<TcpListener>,
+    pub(super) local: SocketAddr,
+    ports: Ports,
+    holder: Holder,
+}
+
+impl Ports {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, Holder>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Listens on `address` for the peer of `connection`.
+    pub(super) async fn bind(
+        &self,
+        address: SocketAddr,
+        connection: &Connection,
+    ) -> io::Result<Held> {
+        match TcpListener::bind(address).await {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                let holder = self.holder_before(address, connection).ok_or(error)?;
+                if holder.connection.is_alive().await {
+                    let why =
+                        "another connection of this key has this side listen there, and is alive";
+                    return Err(io::Error::new(io::ErrorKind::AddrInUse, why));
+                }
+                let gone = holder.gone.notified();
+                tokio::pin!(gone);
+                gone.as_mut().enable();
+                holder.let_go.notify_one();
+                // Should it have gone before, there is nothing to wait for.
+                if self.holder_before(address, connection).is_some() {
+                    let _ = tokio::time::timeout(LET_GO, gone).await;
+                }
+                self.hold(TcpListener::bind(address).await?, connection)
+            }
+            bound => self.hold(bound?, connection),
+        }
+    }
+
+    /// Another connection of the same peer that `address` is held for.
+    fn holder_before(&self, address: SocketAddr, connection: &Connection) -> Option<Holder> {
+        let overlaps = |held: &SocketAddr| {
+            let any = held.ip().is_unspecified() || address.ip().is_unspecified();
+            held.port() == address.port() && (held.ip() == address.ip() || any)
+        };
+        let ports = self.lock();
+        let (_, holder) = ports.iter().find(|(held, _)| overlaps(held))?;
+        let other = &holder.connection;
+        let same_peer = other.peer() == connection.peer() && !other.is_same(connection);
+        same_peer.then(|| holder.clone())
+    }
+
+    fn hold(&self, listener: TcpListener, connection: &Connection) -> io::Result<Held> {
+        let local = listener.local_addr()?;
+        let holder =
+            Holder { connection: connection.clone(), let_go: Arc::default(), gone: Arc::default() };
+        self.lock().insert(local, holder.clone());
+        Ok(Held { listener: Some(listener), local, ports: self.clone(), holder })
+    }
+}
+
+impl Held {
+    /// Ready when the port is wanted by another connection of the same peer.
+    pub(super) async fn is_to_let_go(&self) {
+        self.holder.let_go.notified().await;
+    }
+
+    /// The next TCP connection.
+    pub(super) async fn accept(&self) -> io::Result<TcpStream> {
+        let Some(listener) = &self.listener else { return core::future::pending().await };
+        listener.accept().await.map(|(tcp, _)| tcp)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // The port is free before anybody is told.
+        self.listener = None;
+        let mut held = self.ports.lock();
+        // Somebody else may have bound it already.
+        if held.get(&self.local).is_some_and(|now| Arc::ptr_eq(&now.gone, &self.holder.gone)) {
+            held.remove(&self.local);
+        }
+        drop(held);
+        self.holder.gone.notify_waiters();
+    }
+}
