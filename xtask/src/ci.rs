@@ -33,6 +33,11 @@ const STEPS: &[Step] = &[
     Step { name: "doc", about: "the documentation builds without a warning", run: doc },
     Step { name: "wasm", about: "the I/O-free crates build for wasm32", run: wasm::build },
     Step { name: "digest", about: "wasm and native runs agree bit for bit", run: wasm::digest },
+    Step {
+        name: "work",
+        about: "hostile packets make little more work than honest ones",
+        run: work,
+    },
     Step { name: "golden", about: "golden traces hold, twice", run: golden::check },
     Step { name: "demo", about: "the demo carries a file over lossy paths", run: demo::check },
 ];
@@ -156,6 +161,11 @@ fn deny(workspace: &Workspace) -> Result<String, String> {
     let mut command = workspace.cargo(&args);
     command.args(["licenses", "bans", "sources"]);
     process::run(&mut command).map(|()| String::new())
+}
+
+fn work(workspace: &Workspace) -> Result<String, String> {
+    let build = ["run", "--quiet", "--release", "--locked", "--package=xtask", "--features=work"];
+    process::run(workspace.cargo(&build).args(["--bin=work"])).map(|()| String::new())
 }
 
 fn doc(workspace: &Workspace) -> Result<String, String> {

@@ -30,6 +30,7 @@ Usage: cargo xtask <command>
   roads [ARGS]            links as on the road with several congestion controls; `roads --help`
   parity [ARGS]           the demo over real sockets beside itself in virtual time; `parity --help`
   abuse [ARGS]            floods of forged first messages beside a transfer over loopback; `abuse --help`
+  work [CASE]...          what a packet of an honest and of a hostile peer costs; `work --help`
   soak [--connections N]  run N (100,000) random fault schedules in virtual time, in a release build
   dist                    pack a static program for Linux, its pages and units, in one archive
   bless                   rewrite the golden traces from the present behaviour
@@ -59,6 +60,7 @@ fn dispatch(args: &[String]) -> Result<ExitCode, String> {
         }
         "test" => suite::test(&Workspace::locate()?, rest),
         "abuse" => process::program(&Workspace::locate()?, "abuse", rest),
+        "work" => process::program(&Workspace::locate()?, "work", rest),
         "soak" => suite::soak(&Workspace::locate()?, rest),
         "bless" if rest.is_empty() => golden::bless(&Workspace::locate()?),
         "bless" => Err("`bless` takes no arguments".into()),

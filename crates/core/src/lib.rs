@@ -15,6 +15,7 @@ pub mod handshake;
 pub mod observe;
 pub mod path;
 pub mod profiles;
+mod runs;
 pub mod stream;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -16,7 +16,6 @@
 //!
 //! Buffers start empty and grow by doubling; in steady state nothing is allocated.
 
-mod assembler;
 mod control;
 mod datagrams;
 mod egress;

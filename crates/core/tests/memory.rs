@@ -5,9 +5,9 @@ mod allocator;
 
 use allocator::{LIVE, MOST};
 use anabranch_core::config::TransportConfig;
-use anabranch_core::testing::{Heard, Rogue, written};
+use anabranch_core::testing::{Heard, Rogue, rogue_address, written};
 use anabranch_core::wire::{
-    AckHeader, ControlFrame, RepairFrame, SourceFrame, StreamId, SymbolFrame,
+    AckHeader, ControlFrame, Frame, Frames, RepairFrame, SourceFrame, StreamId, SymbolFrame,
 };
 use anabranch_policy::view::{SymbolId, TrafficClass};
 use anabranch_types::PathId;
@@ -101,8 +101,16 @@ impl Abuser {
         self.next += 1;
     }
 
-    /// The application reads all there is of a stream.
+    /// The application reads all there is of a stream, and the peer acknowledges what it hears.
     fn read(&mut self, stream: StreamId) -> usize {
+        let count = self.read_unacknowledged(stream);
+        self.rogue.acknowledge(0);
+        self.rest(Duration::from_millis(1));
+        count
+    }
+
+    /// The application reads all there is of a stream.
+    fn read_unacknowledged(&mut self, stream: StreamId) -> usize {
         let (mut buffer, mut count) = (vec![0; 4096], 0);
         let connection = self.rogue.connection().unwrap();
         while let Ok(outcome) = connection.read(stream, &mut buffer)
@@ -110,7 +118,6 @@ impl Abuser {
         {
             count += outcome.n;
         }
-        self.rest(Duration::from_millis(1));
         count
     }
 }
@@ -278,5 +285,86 @@ fn questions_without_end_whose_answers_are_not_acknowledged() {
         let before = ask(20_000);
         let growth = ask(100_000) - before;
         assert!(growth < 100_000, "{growth} bytes more");
+    });
+}
+
+/// What a peer makes this side tell it, and never acknowledges, does not pile up: neither credit for its streams
+/// nor resets of streams that it opens and stops.
+#[test]
+fn control_frames_that_are_never_acknowledged() {
+    let mut theirs = TransportConfig::default().parameters("anabranch");
+    theirs.max_symbols = 1 << 40;
+    let mut ours = transport();
+    ours.streams.max_stream_data = 64;
+    let rogue = Rogue::connect(ours, "anabranch", &theirs);
+    let mut abuser = Abuser { rogue, next: 0, packets: 0 };
+    let (mut next, mut granted) = (0, STREAMS);
+    let mut go = |rounds: u64| {
+        for _ in 0..rounds {
+            abuser.rogue.advance(Duration::from_millis(1));
+            while let Some(heard) = abuser.rogue.take() {
+                for frame in Frames::new(&heard.frames) {
+                    if let Ok(Frame::Control(ControlFrame::MaxStreams { count })) = frame {
+                        granted = granted.max(count);
+                    }
+                }
+            }
+            if next >= granted {
+                abuser.control(ControlFrame::Ping);
+                continue;
+            }
+            let stream = stream_of_peer(next);
+            abuser.pieces(stream, [0].into_iter(), &[1; 60]);
+            abuser.read_unacknowledged(stream);
+            abuser.control(ControlFrame::ResetStream { stream, code: 0, final_size: 60 });
+            abuser.control(ControlFrame::StopSending { stream, code: 0 });
+            let _ = abuser.rogue.connection().unwrap().read(stream, &mut [0; 10]);
+            next += 1;
+        }
+        LIVE.get()
+    };
+    let before = go(10_000);
+    let growth = go(50_000) - before;
+    println!("{growth} bytes more");
+    assert!(growth < 600_000, "{growth} bytes more");
+}
+
+/// Every second symbol given up, and then the others.
+#[test]
+fn symbols_given_up_one_by_one() {
+    measure(0, |abuser| {
+        for first in (1..SYMBOLS).step_by(2).chain((0..SYMBOLS).step_by(2)) {
+            abuser.control(ControlFrame::Abandon { first: SymbolId(first), count: 1 });
+        }
+    });
+}
+
+/// Paths come and go, and each moves to further addresses, of which some are proven.
+#[test]
+fn paths_without_end_at_addresses_without_end() {
+    let churn = |abuser: &mut Abuser, ids: core::ops::Range<u32>| {
+        for id in ids {
+            let before = ControlFrame::PathAbandon { path: PathId(id - 1), reason: 0 };
+            abuser.rogue.send(id, &written(|writer| before.encode(writer).unwrap()));
+            for from in 0..10 {
+                abuser.rogue.send_from(id, rogue_address(40 + (id + from) % 5000), &[0x01]);
+                abuser.rogue.advance(Duration::from_micros(200));
+                while let Some(heard) = abuser.rogue.take() {
+                    for data in heard.challenges() {
+                        let answer = ControlFrame::PathResponse { data };
+                        let answer = written(|writer| answer.encode(writer).unwrap());
+                        abuser.rogue.send_from(heard.path.0, heard.remote, &answer);
+                    }
+                }
+            }
+        }
+        LIVE.get()
+    };
+    measure(0, |abuser| {
+        let before = churn(abuser, 1..500);
+        let growth = churn(abuser, 500..3000) - before;
+        // What the rogue itself notes of addresses and numbers grows as well.
+        println!("{growth} bytes more");
+        assert!(growth < 2_000_000, "{growth} bytes more");
     });
 }

@@ -98,6 +98,27 @@ fn repairs_that_contradict_close() {
 }
 
 #[test]
+fn packets_of_more_frames_than_they_may_hold_close() {
+    let code = CloseCode::FRAME_ENCODING;
+    // Of PADDING, a run counts as one.
+    let fullest = [vec![0x01; 127], vec![0; 100]].concat();
+    closes(&[fullest.clone(), vec![0x01; 128], [fullest, vec![0x01]].concat()], code);
+    closes(
+        &[
+            (0..8).flat_map(|key| repair(0, 40, key, &[1])).collect(),
+            repair(0, 40, 20, &[1]),
+            (0..9).flat_map(|key| repair(0, 40, key, &[1])).collect(),
+        ],
+        code,
+    );
+    let rank = written(|writer| {
+        RankFrame::encode_entries(SymbolId(0), [], writer).unwrap();
+    });
+    closes(&[rank.clone(), rank.repeat(2)], code);
+    closes(&[ack(0, 0..=0), ack(0, 0..=0).repeat(2)], code);
+}
+
+#[test]
 fn frames_that_do_not_parse_close() {
     closes(&[vec![0x7f]], CloseCode::FRAME_ENCODING);
     closes(&[vec![0x02, 0x00]], CloseCode::FRAME_ENCODING);

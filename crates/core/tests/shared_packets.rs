@@ -78,6 +78,16 @@ fn symbols_of_several_blocks_share_packets() {
     assert!(packets * 5 < symbols, "{packets} packets of {symbols} symbols");
 }
 
+/// However short the symbols are, no packet holds more of them than it may, or the peer would close.
+#[test]
+fn many_short_symbols_keep_to_what_a_packet_may_hold() {
+    for share in ["0", "1", "8"] {
+        let redundancy = format!("fixed:share={share},sources=8,symbol=64,together=64");
+        let (packets, symbols) = packets_for(&redundancy, 20_000);
+        assert!(symbols > packets, "share {share}: {packets} packets of {symbols} symbols");
+    }
+}
+
 /// One datagram with five symbols is lost: five symbols are sent again, one packet counts as lost.
 #[test]
 fn all_symbols_of_a_lost_packet_are_lost() {

@@ -1,7 +1,8 @@
 //! The receiver's coding blocks: source symbols pass through at once, repairs wait until a block's
 //! symbols suffice, and decoding fills the holes.
 
-use std::collections::VecDeque;
+use core::ops::Range;
+use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_policy::code::{
     CodeLimits, Coverage, Decoder, ErasureCode, SlidingDecoder, Workspace,
@@ -10,6 +11,7 @@ use anabranch_policy::view::SymbolId;
 
 use super::pool::{Buffer, Pool};
 use super::{MAX_BLOCK, most_sources};
+use crate::runs::Runs;
 
 mod groups;
 mod sink;
@@ -105,7 +107,7 @@ pub struct ReceiveBlocks {
     /// Lowest symbol not held.
     first_missing: u64,
     /// Blocks known from repairs and not yet decoded, by first symbol.
-    groups: Vec<Group>,
+    groups: BTreeMap<u64, Group>,
     spare: Vec<Follower>,
     /// What follows all symbols of a code whose repairs overlap; there are no groups then.
     sliding: Option<Box<dyn SlidingDecoder>>,
@@ -119,6 +121,10 @@ pub struct ReceiveBlocks {
     limit: u64,
     decoded: u64,
     out_of_order: u64,
+    /// What the sender has given up, from the first symbol that is not held on.
+    given_up: Runs,
+    /// Parts of what is given up just now, reused.
+    fresh: Vec<Range<u64>>,
 }
 
 impl ReceiveBlocks {
@@ -132,7 +138,7 @@ impl ReceiveBlocks {
             floor: 0,
             slots: VecDeque::new(),
             first_missing: 0,
-            groups: Vec::new(),
+            groups: BTreeMap::new(),
             spare: Vec::new(),
             recovered: Vec::new(),
             work: Workspace::default(),
@@ -141,6 +147,8 @@ impl ReceiveBlocks {
             limit: credit,
             decoded: 0,
             out_of_order: 0,
+            given_up: Runs::default(),
+            fresh: Vec::new(),
         }
     }
 
@@ -164,7 +172,7 @@ impl ReceiveBlocks {
         let sliding = self.sliding.as_ref().map(|decoder| decoder.deficit());
         let sliding = sliding.filter(|missing| *missing > 0);
         let sliding = sliding.map(|missing| (self.first_missing(), missing));
-        let groups = self.groups.iter().map(|group| (group.coverage.first, group.deficit()));
+        let groups = self.groups.values().map(|group| (group.coverage.first, group.deficit()));
         sliding.into_iter().chain(groups)
     }
 
@@ -222,7 +230,7 @@ impl ReceiveBlocks {
 
     fn forget_below(&mut self, floor: u64, sink: &mut dyn SymbolSink) {
         // Only what has been delivered is forgotten: a floor above a hole is a lie or an abandonment.
-        let waiting = self.groups.first().map_or(u64::MAX, |group| group.coverage.first.0);
+        let waiting = self.groups.first_key_value().map_or(u64::MAX, |(first, _)| *first);
         let floor = floor.min(self.first_missing).min(waiting);
         while self.base < floor {
             if let Some(slot) = self.slots.pop_front() {
@@ -240,31 +248,39 @@ impl ReceiveBlocks {
         let most = if from == self.first_missing { u64::MAX } else { MAX_BLOCK as u64 };
         let end = end.min(from.saturating_add(most));
         if from < end {
-            self.groups.retain_mut(|group| {
-                let apart = group.coverage.end() <= from || group.coverage.first.0 >= end;
-                if !apart {
-                    group.follower.repairs.drain(..).for_each(|(_, bytes)| self.pool.put(bytes));
-                }
-                apart
-            });
-            self.reach(end - 1);
-            for id in from..end {
-                if self.is_missing(id)
-                    && let Some(decoder) = &mut self.sliding
-                {
-                    decoder.give_up(SymbolId(id));
-                }
-            }
-            self.finish(from..end, sink);
-            self.advance(sink);
+            self.give_up(from, end, sink);
         }
         if first.0 <= self.base {
             self.raise_floor(end, sink);
         }
     }
 
+    /// Nobody waits any more for those of the symbols that were not given up before.
+    fn give_up(&mut self, from: u64, end: u64, sink: &mut dyn SymbolSink) {
+        self.given_up.raise(self.first_missing);
+        let mut fresh = core::mem::take(&mut self.fresh);
+        self.given_up.insert(from, end, |from, end| fresh.push(from..end));
+        let news = !fresh.is_empty();
+        for ids in fresh.drain(..) {
+            self.take_apart(&ids);
+            self.reach(ids.end - 1);
+            for id in ids.clone() {
+                if self.is_missing(id)
+                    && let Some(decoder) = &mut self.sliding
+                {
+                    decoder.give_up(SymbolId(id));
+                }
+            }
+            self.finish(ids, sink);
+        }
+        self.fresh = fresh;
+        if news {
+            self.advance(sink);
+        }
+    }
+
     /// The symbols of these ids are not needed for decoding any more, and none of them is waited for.
-    fn finish(&mut self, ids: core::ops::Range<u64>, sink: &mut dyn SymbolSink) {
+    fn finish(&mut self, ids: Range<u64>, sink: &mut dyn SymbolSink) {
         for id in ids {
             let Some(offset) = self.reach(id) else { continue };
             let slot = core::mem::replace(&mut self.slots[offset], Slot::Done);
@@ -303,11 +319,11 @@ impl ReceiveBlocks {
             decoder.source(id, payload);
             self.take_recovered(sink);
         }
-        if let Some(index) = self.group_of(id.0) {
-            let group = &mut self.groups[index];
+        if let Some(group) = self.group_of(id.0) {
             group.missing -= 1;
-            group.follower.decoder.source((id.0 - group.coverage.first.0) as u16);
-            self.try_decode(index, sink);
+            let first = group.coverage.first.0;
+            group.follower.decoder.source((id.0 - first) as u16);
+            self.try_decode(first, sink);
         }
         self.advance(sink);
         Ok(Arrival::New)
@@ -346,11 +362,14 @@ impl ReceiveBlocks {
         if coverage.first.0 < self.base && end <= self.floor {
             return Ok(Arrival::Redundant);
         }
-        let Some(index) = self.group_for(coverage, payload.len() as u16)? else {
+        if !self.group_exists(coverage, payload.len() as u16)? {
             self.note_recovered(coverage);
             return Ok(Arrival::Redundant);
+        }
+        let Some(group) = self.groups.get_mut(&coverage.first.0) else {
+            return Ok(Arrival::Redundant);
         };
-        let Follower { decoder, repairs } = &mut self.groups[index].follower;
+        let Follower { decoder, repairs } = &mut group.follower;
         let room = repairs.len() < usize::from(coverage.count + self.limits.surplus);
         let held = repairs.iter().any(|(held, _)| *held == key);
         if held || !room || !decoder.repair(key) {
@@ -359,7 +378,7 @@ impl ReceiveBlocks {
         let mut bytes = self.pool.take();
         bytes[..payload.len()].copy_from_slice(payload);
         repairs.push((key, bytes));
-        self.try_decode(index, sink);
+        self.try_decode(coverage.first.0, sink);
         self.advance(sink);
         Ok(Arrival::New)
     }

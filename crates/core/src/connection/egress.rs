@@ -15,6 +15,9 @@ use crate::wire::{CloseCode, CloseFrame, ControlFrame, HEADER_LEN};
 /// Room without which no packet is begun: one challenge and its answer fit.
 const SMALLEST_PACKET: usize = HEADER_LEN + 24 + TAG_LEN;
 
+/// Control frames that wait for a packet, at most, while streams have more of them.
+const MOST_WAITING: usize = 256;
+
 /// A datagram to be sent, or a train of them; the payloads are in the caller's buffer, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
@@ -88,7 +91,10 @@ impl Connection {
 
     /// Control frames that streams and the decoder want sent.
     fn collect_control(&mut self) {
-        while let Some(frame) = self.streams.poll_control() {
+        // Where many wait, what is due is asked for when they have left: it says what holds then.
+        while self.control.len() < MOST_WAITING
+            && let Some(frame) = self.streams.poll_control()
+        {
             self.control.push_back(frame);
         }
         if let Some(limit) = self.receive.new_limit() {

@@ -5,9 +5,9 @@ use anabranch_policy::loss::{DetectionView, InFlight, LossVerdict, Resolved};
 use anabranch_policy::scheduler::SchedulerEvent;
 use anabranch_policy::view::BlockId;
 use anabranch_types::Time;
-use core::time::Duration;
 
 use super::Connection;
+use super::allowance::Allowance;
 use super::ingress::Broken;
 use super::paths::PathIndex;
 use crate::observe::Observation;
@@ -69,9 +69,15 @@ impl AckOutcome {
 }
 
 impl Connection {
-    pub(super) fn on_ack(&mut self, now: Time, ack: &AckFrame<'_>) -> Result<(), Broken> {
+    pub(super) fn on_ack(
+        &mut self,
+        now: Time,
+        ack: &AckFrame<'_>,
+        allowance: &mut Allowance,
+    ) -> Result<(), Broken> {
         let Some(slot) = self.paths.open(ack.path) else { return Ok(()) };
         let Some(highest) = ack.ranges().next().map(|range| *range.end()) else { return Ok(()) };
+        allowance.take_ack(slot)?;
         if highest >= self.paths[slot].sent.next_number() {
             let what = "an acknowledgement of a packet that was never sent";
             return Err(Broken { code: CloseCode::PROTOCOL_VIOLATION, what });
@@ -94,107 +100,6 @@ impl Connection {
         }
         self.settle(now, slot, &outcome);
         Ok(())
-    }
-
-    /// Marks what the frame acknowledges.
-    fn take_acked(
-        &mut self,
-        now: Time,
-        slot: PathIndex,
-        ack: &AckFrame<'_>,
-        outcome: &mut AckOutcome,
-    ) {
-        let oldest = self.paths[slot].sent.oldest();
-        for range in ack.ranges() {
-            if *range.end() < oldest {
-                break;
-            }
-            for number in (oldest.max(*range.start())..=*range.end()).rev() {
-                let resolved = self.paths[slot].sent.resolve(number, Fate::Acked);
-                let Some(packet) = resolved.filter(|packet| packet.ack_eliciting) else { continue };
-                outcome.newest = outcome.newest.or(Some(number));
-                self.packet_acked(now, slot, (number, &packet), outcome);
-            }
-        }
-        self.tell_estimator(now, slot);
-    }
-
-    /// A packet is acknowledged for the first time.
-    #[inline]
-    fn packet_acked(
-        &mut self,
-        now: Time,
-        slot: PathIndex,
-        (number, packet): (u64, &SentPacket),
-        outcome: &mut AckOutcome,
-    ) {
-        let path = &mut self.paths[slot];
-        let payload = (u64::from(packet.bytes) - UDP_OVERHEAD) as u16;
-        path.sent.on_acked(now, number);
-        path.counters.acked_packets += 1;
-        path.ecn.on_acked(number);
-        path.rate.on_delivered(u64::from(packet.bytes));
-        path.mtu.on_acked(payload, packet.sent);
-        if path.note_lateness(now, number, packet) {
-            outcome.late.add(now.since(packet.sent), path.rtt.view().smoothed);
-        }
-        outcome.largest_acked_sent = outcome.largest_acked_sent.max(packet.sent);
-        if packet.fate == Fate::Lost && !packet.mtu_probe {
-            path.counters.spurious_losses += 1;
-            if packet.counted_lost {
-                let event = self.resolution(now, slot, packet.block(), (0, 1));
-                self.policies.estimator.on_spurious(&event);
-            }
-        } else {
-            outcome.acked_bytes += u64::from(packet.bytes);
-            outcome.acked_packets += 1;
-        }
-        if packet.mtu_probe {
-            self.mtu_probe_acked(now, slot, payload);
-        }
-        self.packet_resolved(now, slot, (number, packet), true);
-        if packet.has_control {
-            while self.paths[slot].control.take(number).is_some() {}
-        }
-    }
-
-    /// Round-trip, forward-delay and rate samples from the newest packet acknowledged and from those that came
-    /// late. Without these the delay would be that of the packets that overtake others.
-    fn sample(
-        &mut self,
-        now: Time,
-        slot: PathIndex,
-        ack: &AckFrame<'_>,
-        outcome: &AckOutcome,
-    ) -> Option<RateSample> {
-        let path = &mut self.paths[slot];
-        let number = outcome.newest?;
-        let packet = *path.sent.get(number)?;
-        let mut late = outcome.late;
-        if !late.is_empty() {
-            if packet.overtaken.is_none() {
-                late.add(now.since(packet.sent), path.rtt.view().smoothed);
-            }
-            let sent = path.rtt.on_late(now, &late);
-            // What comes late is reported at once: it was received when the report was made.
-            path.rtt.on_forward(now, sent, ack.received_at.wrapping_add(ack.delay_us as u32));
-        } else if number == ack.largest {
-            let delay = Duration::from_micros(ack.delay_us).min(self.peer_parameters.max_ack_delay);
-            path.rtt.on_sample(now, packet.sent, delay);
-            path.rtt.on_forward(now, packet.sent, ack.received_at);
-        }
-        if number < ack.largest {
-            return None;
-        }
-        let received_at = path.peer_clock.unwrap(ack.received_at);
-        path.rate.sample(&packet, received_at)
-    }
-
-    fn take_ecn(&mut self, slot: PathIndex, ack: &AckFrame<'_>, outcome: &mut AckOutcome) {
-        let path = &mut self.paths[slot];
-        let marks = path.ecn.on_report(ack.ect0, ack.ce).min(u64::from(u32::MAX));
-        path.counters.ce_marks += marks;
-        outcome.ce_packets = marks as u32;
     }
 
     /// Declares packets lost by the detector's judgement.
@@ -292,7 +197,7 @@ impl Connection {
     /// The fate of a packet is known: the estimator hears of it, and of each of its symbols the block and
     /// recovery do.
     #[inline(always)] // once for each packet
-    fn packet_resolved(
+    pub(super) fn packet_resolved(
         &mut self,
         now: Time,
         slot: PathIndex,
@@ -314,7 +219,7 @@ impl Connection {
     }
 
     /// The estimator hears of the packets of the path whose fates became known.
-    fn tell_estimator(&mut self, now: Time, slot: PathIndex) {
+    pub(super) fn tell_estimator(&mut self, now: Time, slot: PathIndex) {
         let ResolvedRun { block, received, count } = core::mem::take(&mut self.scratch.resolved);
         if count == 0 {
             return;
@@ -325,7 +230,7 @@ impl Connection {
     }
 
     /// What the estimator is told of packets of the path.
-    fn resolution(
+    pub(super) fn resolution(
         &self,
         now: Time,
         slot: PathIndex,

@@ -5,6 +5,7 @@ use anabranch_policy::code::Coverage;
 use anabranch_policy::view::SymbolId;
 use anabranch_types::{PathId, Time};
 
+use super::allowance::Allowance;
 use super::inflow::Inflow;
 use super::paths::PathIndex;
 use super::{Connection, Event};
@@ -152,12 +153,14 @@ impl Connection {
         payload: &[u8],
     ) -> Result<bool, Broken> {
         let mut eliciting = false;
+        let mut allowance = Allowance::default();
         for frame in Frames::new(payload) {
             let frame = frame?;
+            allowance.take(&frame)?;
             eliciting |= frame.is_ack_eliciting();
             match frame {
                 Frame::Padding { .. } => {}
-                Frame::Ack(ack) => self.on_ack(now, &ack)?,
+                Frame::Ack(ack) => self.on_ack(now, &ack, &mut allowance)?,
                 Frame::Rank(rank) => self.on_rank(now, &rank),
                 Frame::Symbol(symbol) => self.receive(symbol.floor, |blocks, sink| {
                     blocks.on_source(symbol.symbol, symbol.payload, sink)

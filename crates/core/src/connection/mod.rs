@@ -3,7 +3,9 @@
 //! This file holds the state and the application's verbs; packets come in through `ingress`, leave
 //! through `egress`, time passes in `timers`, and `feedback` digests acknowledgements.
 
+mod acknowledged;
 mod addresses;
+mod allowance;
 mod attention;
 mod close;
 mod credit;
@@ -75,6 +77,8 @@ struct Scratch {
     touched: Vec<BlockId>,
     recovered: Vec<BlockId>,
     numbers: Vec<u64>,
+    /// Packet numbers acknowledged for the first time.
+    runs: Vec<core::ops::Range<u64>>,
     /// Packets that the estimator is told of together; none between acknowledgements.
     resolved: feedback::ResolvedRun,
 }

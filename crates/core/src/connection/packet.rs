@@ -3,6 +3,7 @@
 use anabranch_types::Time;
 
 use super::Connection;
+use super::allowance::{MAX_FRAMES, MAX_REPAIRS};
 use super::egress::Transmit;
 use super::paths::PathIndex;
 use crate::crypto::TAG_LEN;
@@ -33,6 +34,9 @@ pub(super) struct PacketBuilder<'a> {
     /// It belongs to a train: what the scheduler gives this path goes into the packet, without the path's queue.
     pub(super) in_train: bool,
     buffer: &'a mut [u8],
+    /// Frames that may still join, and how many of them may be repairs.
+    frames_left: u16,
+    repairs_left: u16,
     /// Where the frames written so far end, counted from the start of the header.
     end: usize,
     /// Where the frames of the longest packet end.
@@ -51,6 +55,8 @@ impl<'a> PacketBuilder<'a> {
             carried: None,
             symbols_left: 1,
             in_train: false,
+            frames_left: MAX_FRAMES,
+            repairs_left: MAX_REPAIRS,
             end: HEADER_LEN,
             limit: usize::from(size).min(buffer.len()).saturating_sub(TAG_LEN),
             buffer,
@@ -79,6 +85,16 @@ impl<'a> PacketBuilder<'a> {
         write: impl FnOnce(&mut Writer<'_>) -> Result<T, NoSpace>,
     ) -> Result<T, NoSpace> {
         self.append_up_to(self.small_limit(), write)
+    }
+
+    /// Whether one more repair may join.
+    pub(super) fn takes_repair(&self) -> bool {
+        self.repairs_left > 0
+    }
+
+    /// A repair has joined.
+    pub(super) fn count_repair(&mut self) {
+        self.repairs_left = self.repairs_left.saturating_sub(1);
     }
 
     /// Bytes of the packet as it is, header and tag included.
@@ -112,8 +128,12 @@ impl<'a> PacketBuilder<'a> {
         limit: usize,
         write: impl FnOnce(&mut Writer<'_>) -> Result<T, NoSpace>,
     ) -> Result<T, NoSpace> {
+        if self.frames_left == 0 {
+            return Err(NoSpace);
+        }
         let mut writer = Writer::new(self.buffer.get_mut(self.end..limit).ok_or(NoSpace)?);
         let written = write(&mut writer)?;
+        self.frames_left -= 1;
         self.end += writer.position();
         Ok(written)
     }

@@ -11,6 +11,9 @@ use crate::wire::{AckHeader, ControlFrame, RankEntry, RankFrame};
 const ROOM_AFTER_ACKS: usize = 300;
 /// Most blocks of either kind, lacking or recovered, that a report names.
 const MAX_RANKS: usize = 8;
+/// Control frames of which nothing is known yet, at most, on a path; further ones wait. A peer that acknowledges
+/// has some thousands of bytes of credit or some streams for each, so that it never keeps so many open.
+const MOST_IN_FLIGHT: usize = 512;
 /// Numbers resolved since the last announced floor that make a new one worth its bytes.
 const FLOOR_STEP: u64 = 64;
 
@@ -92,7 +95,7 @@ impl Connection {
     fn write_control(&mut self, packet: &mut PacketBuilder<'_>) {
         let slot = packet.slot;
         let usable = self.may_carry_data(slot) && self.is_quickest(slot);
-        loop {
+        while self.paths[slot].control.len() < MOST_IN_FLIGHT {
             let own = self.paths[slot].control_queue.front();
             let frame = match own.or(if usable { self.control.front() } else { None }) {
                 Some(frame) if packet.append_small(|w| frame.encode(w)).is_ok() => *frame,

@@ -240,6 +240,10 @@ impl Connection {
         symbol: &OutgoingSymbol,
         packet: &mut PacketBuilder<'_>,
     ) -> bool {
+        let is_repair = matches!(symbol.carried, Carried::Repair(..));
+        if is_repair && !packet.takes_repair() {
+            return false;
+        }
         let length = usize::from(symbol.length);
         // Without its length, a symbol is the packet's last frame.
         let least_room = SYMBOL_HEAD + length + LEAST_ROOM;
@@ -263,6 +267,9 @@ impl Connection {
         });
         let Ok(written) = written else { return false };
         self.credit.on_told(floor);
+        if is_repair {
+            packet.count_repair();
+        }
         packet.ack_eliciting = true;
         packet.symbols_left = if prefix { packet.symbols_left - 1 } else { 0 };
         match packet.carried {

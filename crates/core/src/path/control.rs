@@ -20,6 +20,16 @@ impl ControlInFlight {
         self.frames.push_back((number, frame));
     }
 
+    /// Frames of which nothing is known yet.
+    pub fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Whether nothing is unknown.
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
     /// Answers to challenges of which nothing is known yet.
     pub fn responses(&self) -> usize {
         self.responses

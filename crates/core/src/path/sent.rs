@@ -2,7 +2,10 @@
 
 use anabranch_policy::view::{BlockId, SymbolId};
 use anabranch_types::Time;
+use core::ops::{Range, RangeInclusive};
 use std::collections::VecDeque;
+
+use crate::runs::Runs;
 
 /// Packets remembered at most where fewer than one in `OPEN_SHARE` of them is open.
 pub const MOST_UNWATCHED: usize = 4096;
@@ -118,6 +121,8 @@ pub struct SentPackets {
     pub packets_in_flight: u32,
     /// Largest acknowledged number.
     largest_acked: Option<u64>,
+    /// Everything acknowledged, or forgotten.
+    acked: Runs,
     /// Numbers below this are resolved or not ack-eliciting.
     scan_from: u64,
     /// Highest floor announced to the peer.
@@ -207,6 +212,13 @@ impl SentPackets {
 
     fn get_mut(&mut self, number: u64) -> Option<&mut SentPacket> {
         self.packets.get_mut(usize::try_from(number.checked_sub(self.base)?).ok()?)
+    }
+
+    /// The peer acknowledges these numbers; `news` hears of those that it did not before, in rising order.
+    pub fn acknowledge(&mut self, numbers: RangeInclusive<u64>, mut news: impl FnMut(Range<u64>)) {
+        self.acked.raise(self.base);
+        let end = numbers.end().saturating_add(1);
+        self.acked.insert(*numbers.start(), end, |from, to| news(from..to));
     }
 
     /// Changes an open packet's fate; returns the packet as it was if that changes anything.

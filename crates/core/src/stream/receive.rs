@@ -1,9 +1,9 @@
 //! The receiving side of one stream.
 
-use super::assembler::Assembler;
 use super::error::Violation;
 use super::lent::{HeldSymbols, Lent, Place};
 use super::ring::Ring;
+use crate::runs::Runs;
 use crate::wire::StreamId;
 use anabranch_policy::view::SymbolId;
 
@@ -13,7 +13,7 @@ pub(super) struct ReceiveSide {
     ring: Ring,
     /// Pieces that are not in the ring, all of them in what arrived without a hole.
     lent: Lent,
-    assembler: Assembler,
+    arrived: Runs,
     /// Offset of the next byte for the application.
     pub(super) read: u64,
     /// Offset after the highest byte that arrived or that a reset accounts for.
@@ -35,7 +35,7 @@ impl ReceiveSide {
         ReceiveSide {
             ring: Ring::default(),
             lent: Lent::default(),
-            assembler: Assembler::default(),
+            arrived: Runs::default(),
             read: 0,
             highest: 0,
             limit,
@@ -48,17 +48,17 @@ impl ReceiveSide {
 
     /// Bytes that can be read now.
     pub(super) const fn readable(&self) -> u64 {
-        if self.discards() { 0 } else { self.assembler.contiguous() - self.read }
+        if self.discards() { 0 } else { self.arrived.contiguous() - self.read }
     }
 
     /// Everything below this offset has arrived.
     pub(super) const fn arrived(&self) -> u64 {
-        self.assembler.contiguous()
+        self.arrived.contiguous()
     }
 
     /// Whether all bytes of `range` have arrived.
     pub(super) fn holds(&self, range: core::ops::Range<u64>) -> bool {
-        self.assembler.holds(range)
+        self.arrived.holds(range)
     }
 
     /// Bytes that the buffer has room for.
@@ -68,17 +68,18 @@ impl ReceiveSide {
 
     /// Gives back what the buffer does not need for what it holds.
     pub(super) fn fit(&mut self) {
-        self.ring.fit(self.read..self.highest);
+        let needed = self.highest - self.read;
+        self.ring.fit(self.read, self.arrived.from(self.read), needed);
     }
 
     /// Pieces kept beyond the first hole.
     pub(super) fn pieces(&self) -> usize {
-        self.assembler.pieces()
+        self.arrived.pieces()
     }
 
     /// Whether every byte up to the end has arrived.
     pub(super) fn is_complete(&self) -> bool {
-        self.final_size == Some(self.assembler.contiguous())
+        self.final_size == Some(self.arrived.contiguous())
     }
 
     /// Whether arriving bytes have no reader any more.
@@ -113,14 +114,14 @@ impl ReceiveSide {
     /// yet, and they can be read at once.
     #[inline]
     pub(super) fn lends(&self, offset: u64, data: &[u8]) -> bool {
-        let next = self.assembler.contiguous() == offset && self.assembler.pieces() == 0;
+        let next = self.arrived.contiguous() == offset && self.arrived.pieces() == 0;
         next && Lent::takes(data.len()) && !self.discards()
     }
 
     /// Notes the bytes of a frame that [`check`](Self::check) has passed and that stay where they are.
     pub(super) fn leave(&mut self, offset: u64, data: &[u8], place: Place, fin: bool) {
         let end = offset + data.len() as u64;
-        self.assembler.insert(offset, end, |_, _| {});
+        self.arrived.insert(offset, end, |_, _| {});
         self.lent.push(offset, data.len(), place);
         self.highest = self.highest.max(end);
         if fin {
@@ -133,7 +134,8 @@ impl ReceiveSide {
     pub(super) fn keep(&mut self, offset: u64, symbol: SymbolId, payload: &[u8]) {
         let Some(piece) = self.lent.take(offset, symbol) else { return };
         let from = piece.offset.max(self.read);
-        self.ring.ensure(self.read..self.highest, piece.end() - self.read);
+        let needed = piece.end() - self.read;
+        self.ring.ensure(self.read, self.arrived.from(self.read), needed);
         self.ring.write(from, piece.bytes(from, payload));
     }
 
@@ -141,11 +143,11 @@ impl ReceiveSide {
     /// news for the reader. A byte that is already there stays as it was.
     pub(super) fn store(&mut self, offset: u64, data: &[u8], fin: bool) -> bool {
         let end = offset + data.len() as u64;
-        let before = self.assembler.contiguous();
+        let before = self.arrived.contiguous();
         if !self.discards() && end > before {
-            self.ring.ensure(self.read..self.highest, end - self.read);
+            self.ring.ensure(self.read, self.arrived.from(self.read), end - self.read);
             let ring = &mut self.ring;
-            self.assembler.insert(offset, end, |from, to| {
+            self.arrived.insert(offset, end, |from, to| {
                 let part = (from - offset) as usize..(to - offset) as usize;
                 ring.write(from, data.get(part).unwrap_or_default());
             });
@@ -158,7 +160,7 @@ impl ReceiveSide {
         if self.stopped.is_some() && self.final_size.is_some() {
             self.done = true;
         }
-        !self.discards() && (self.assembler.contiguous() > before || news && self.is_complete())
+        !self.discards() && (self.arrived.contiguous() > before || news && self.is_complete())
     }
 
     /// Copies readable bytes into `out`; returns how many.
@@ -198,7 +200,7 @@ impl ReceiveSide {
         self.read = self.highest;
         self.ring.release();
         self.lent.clear();
-        self.assembler.clear();
+        self.arrived.clear();
         dropped
     }
 }

@@ -22,35 +22,41 @@ impl Ring {
         self.bytes.len() as u64
     }
 
-    /// Makes room for `needed` bytes from `live.start` on and keeps the bytes of `live`.
-    pub(super) fn ensure(&mut self, live: Range<u64>, needed: u64) {
+    /// Makes room for `needed` bytes from `start` on and keeps those that are `live`.
+    #[inline]
+    pub(super) fn ensure(
+        &mut self,
+        start: u64,
+        live: impl Iterator<Item = Range<u64>>,
+        needed: u64,
+    ) {
         if needed > self.capacity() {
-            self.resize(live, needed);
+            self.resize(start, live, needed);
         }
     }
 
-    /// Gives back the memory that the bytes of `live` do not need, and keeps these.
-    pub(super) fn fit(&mut self, live: Range<u64>) {
-        let needed = live.end - live.start;
+    /// Gives back the memory that `needed` bytes from `start` on do not need, and keeps those that are `live`.
+    pub(super) fn fit(&mut self, start: u64, live: impl Iterator<Item = Range<u64>>, needed: u64) {
         if needed == 0 {
             self.release();
         } else if room_for(needed) < self.capacity() {
-            self.resize(live, needed);
+            self.resize(start, live, needed);
         }
     }
 
-    fn resize(&mut self, live: Range<u64>, needed: u64) {
+    /// Copies what is `live` and nothing else: a peer may leave holes as long as its credit, at no cost.
+    fn resize(&mut self, start: u64, live: impl Iterator<Item = Range<u64>>, needed: u64) {
         let bytes = vec![0; usize::try_from(room_for(needed)).unwrap_or(usize::MAX)];
-        let other = Ring { bytes, origin: live.start };
-        let old = core::mem::replace(self, other);
+        let old = core::mem::replace(self, Ring { bytes, origin: start });
         if old.bytes.is_empty() {
             return;
         }
-        let mut offset = live.start;
-        while offset < live.end {
-            let run = old.run(offset, live.end - offset);
-            self.write(offset, run);
-            offset += run.len().max(1) as u64;
+        for Range { start: mut offset, end } in live {
+            while offset < end {
+                let run = old.run(offset, end - offset);
+                self.write(offset, run);
+                offset += run.len().max(1) as u64;
+            }
         }
     }
 

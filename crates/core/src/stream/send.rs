@@ -111,7 +111,8 @@ impl SendSide {
     pub(super) fn write(&mut self, data: &[u8], capacity: u64) -> usize {
         let space = usize::try_from(self.space(capacity)).unwrap_or(usize::MAX);
         let taken = data.get(..space).unwrap_or(data);
-        self.ring.ensure(self.sent..self.written, self.unsent() + taken.len() as u64);
+        let needed = self.unsent() + taken.len() as u64;
+        self.ring.ensure(self.sent, core::iter::once(self.sent..self.written), needed);
         self.ring.write(self.written, taken);
         self.written += taken.len() as u64;
         self.has_more = taken.len() < data.len();

@@ -21,7 +21,7 @@ use crate::wire::header::{protect, sample, unprotect};
 use crate::wire::reports::MAX_ACK_RANGES;
 use crate::wire::{
     AckHeader, ConnectionId, ControlFrame, DataHeader, Frame, Frames, HEADER_LEN,
-    TransportParameters, Writer, expand_number,
+    TransportParameters, Writer, expand_number, expand_path,
 };
 
 /// A victim endpoint with one accepted connection, and the keys of the other end of it.
@@ -199,6 +199,17 @@ impl Rogue {
     }
 
     fn send_packet(&mut self, path: u32, number: u64, from: SocketAddr, frames: &[u8]) {
+        let mut packet = self.seal(path, number, frames);
+        self.deliver_from(from, &mut packet);
+    }
+
+    /// The packet with these frames and the next number of the path, to be delivered later.
+    pub fn prepare(&mut self, path: u32, frames: &[u8]) -> Vec<u8> {
+        let number = self.next_number.get(&path).copied().unwrap_or(0);
+        self.seal(path, number, frames)
+    }
+
+    fn seal(&mut self, path: u32, number: u64, frames: &[u8]) -> Vec<u8> {
         self.next_number.insert(path, number + 1);
         let mut packet = vec![0; HEADER_LEN];
         let header = DataHeader {
@@ -213,8 +224,16 @@ impl Rogue {
         self.session.sealer.seal(PathId(path), number, &mut packet, HEADER_LEN);
         let mask = sample(&packet).map(|bytes| self.session.sealer.mask(bytes));
         protect(&mut packet, mask.expect("the packet is long enough"));
-        self.traffic.entry(from).or_default().to_victim.add(packet.len());
-        let payload = packet.as_mut_slice();
+        packet
+    }
+
+    /// Hands a packet to the victim, from the path's address.
+    pub fn deliver(&mut self, path: u32, packet: &mut [u8]) {
+        self.deliver_from(address(path), packet);
+    }
+
+    fn deliver_from(&mut self, from: SocketAddr, payload: &mut [u8]) {
+        self.traffic.entry(from).or_default().to_victim.add(payload.len());
         let (socket, remote, ecn) = (SocketId(0), from, Ecn::Ect0);
         self.victim.handle_datagram(self.now, Datagram { socket, remote, ecn, payload });
         self.note_events();
@@ -255,7 +274,8 @@ impl Rogue {
         };
         unprotect(packet, mask);
         let Ok(header) = DataHeader::decode(packet) else { return };
-        let path = PathId(header.path.into());
+        let highest = self.next_number.last_key_value().map_or(0, |(path, _)| *path);
+        let path = PathId(expand_path(header.path, highest));
         let newest = self.heard.get(&path.0).and_then(|runs| runs.first());
         let expected = newest.map_or(0, |run| run.end() + 1);
         let number = expand_number(header.number, expected);

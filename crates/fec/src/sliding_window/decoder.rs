@@ -55,8 +55,17 @@ impl Equation {
         }
     }
 
-    fn unknowns(&self) -> usize {
-        self.factors.iter().filter(|factor| **factor != 0).count()
+    /// Whether no unknown is in it but its pivot.
+    fn is_solved(&self) -> bool {
+        let at = self.pivot as usize % SPAN;
+        let words = self.factors.chunks_exact(8).enumerate();
+        words.into_iter().all(|(index, word)| {
+            let mut word: [u8; 8] = word.try_into().unwrap_or_default();
+            if index == at / 8 {
+                word[at % 8] = 0;
+            }
+            u64::from_ne_bytes(word) == 0
+        })
     }
 }
 
@@ -119,7 +128,10 @@ impl Decoder {
         let coefficients = repair.coefficients();
         for (number, coefficient) in (repair.first..end).zip(coefficients) {
             match known(number) {
-                Some(source) => equation.add_bytes(coefficient, source),
+                // A repair is as long as the longest source in it: the rest is zero, or contradicts it.
+                Some(source) => {
+                    equation.add_bytes(coefficient, source.get(..bytes.len()).unwrap_or(source));
+                }
                 None if number >= self.base => {
                     equation.factors[number as usize % SPAN] = coefficient;
                 }
@@ -146,7 +158,7 @@ impl Decoder {
     /// Takes out a source that the equations determine; returns its number. Its bytes are written to `out`,
     /// as far as they are not zero, and the rest of `out` is cleared. To be called until it has no more.
     pub fn take_recovered(&mut self, out: &mut [u8]) -> Option<(u64, usize)> {
-        let at = self.equations.iter().position(|equation| equation.unknowns() == 1)?;
+        let at = self.equations.iter().position(Equation::is_solved)?;
         let equation = self.equations.swap_remove(at);
         let (number, length) = (equation.pivot, equation.length.min(out.len()));
         let (used, rest) = out.split_at_mut(length);

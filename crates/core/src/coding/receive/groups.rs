@@ -1,6 +1,7 @@
 //! Blocks of which a repair has arrived and that miss symbols: what decodes them, and when.
 
 use anabranch_policy::code::{Coverage, HeldRepair, HeldSource};
+use core::ops::Range;
 
 use super::super::{MAX_BLOCK, USUAL_BLOCK};
 use super::{
@@ -8,40 +9,51 @@ use super::{
 };
 
 impl ReceiveBlocks {
-    pub(super) fn group_of(&self, id: u64) -> Option<usize> {
-        let after = self.groups.partition_point(|group| group.coverage.first.0 <= id);
-        let index = after.checked_sub(1)?;
-        (id < self.groups[index].coverage.end()).then_some(index)
+    /// The group that waits for this symbol.
+    pub(super) fn group_of(&mut self, id: u64) -> Option<&mut Group> {
+        let (_, group) = self.groups.range_mut(..=id).next_back()?;
+        (id < group.coverage.end()).then_some(group)
     }
 
-    /// The group with exactly this coverage, made if need be; `None` if nothing of it is missing.
-    pub(super) fn group_for(
+    /// Forgets the groups that wait for any of these symbols.
+    pub(super) fn take_apart(&mut self, ids: &Range<u64>) {
+        let first = self.group_of(ids.start).map_or(ids.start, |group| group.coverage.first.0);
+        while let Some((&first, _)) = self.groups.range(first..ids.end).next()
+            && let Some(mut group) = self.groups.remove(&first)
+        {
+            group.follower.repairs.drain(..).for_each(|(_, bytes)| self.pool.put(bytes));
+        }
+    }
+
+    /// Whether there is a group with exactly this coverage, made if need be; false if nothing of it is missing.
+    pub(super) fn group_exists(
         &mut self,
         coverage: Coverage,
         length: u16,
-    ) -> Result<Option<usize>, CodingViolation> {
-        let first = coverage.first.0;
-        let at = self.groups.partition_point(|group| group.coverage.first.0 < first);
-        if let Some(group) = self.groups.get(at)
-            && group.coverage == coverage
-        {
-            return if group.length == length {
-                Ok(Some(at))
-            } else {
+    ) -> Result<bool, CodingViolation> {
+        match self.groups.get(&coverage.first.0) {
+            Some(group) if group.coverage == coverage && group.length != length => {
                 Err(CodingViolation::Length)
-            };
+            }
+            Some(group) if group.coverage == coverage => Ok(true),
+            _ => self.begin_group(coverage, length),
         }
+    }
+
+    /// Makes a group; false if nothing of it is missing.
+    fn begin_group(&mut self, coverage: Coverage, length: u16) -> Result<bool, CodingViolation> {
+        let first = coverage.first.0;
         let end = first + u64::from(coverage.count);
-        let overlaps_next = self.groups.get(at).is_some_and(|g| g.coverage.first.0 < end);
-        let overlaps_previous = at > 0 && self.groups[at - 1].coverage.end() > first;
+        let before_end = self.groups.range(..end).next_back();
+        let overlaps = before_end.is_some_and(|(_, group)| group.coverage.end() > first);
         // Part of it lies below the floor: its bytes are forgotten, so it cannot be decoded here.
-        if overlaps_next || overlaps_previous || first < self.base {
+        if overlaps || first < self.base {
             return Err(CodingViolation::Coverage);
         }
         self.reach(end - 1);
         let held = (first..end).filter(|id| !self.is_missing(*id)).count() as u16;
         if held == coverage.count {
-            return Ok(None);
+            return Ok(false);
         }
         // A block decoded earlier may be asked for again only if it was complete; mixed states of
         // forgotten and missing bytes cannot be decoded.
@@ -50,8 +62,8 @@ impl ReceiveBlocks {
         }
         let follower = self.follow(coverage);
         let missing = coverage.count - held;
-        self.groups.insert(at, Group { coverage, missing, length, follower });
-        Ok(Some(at))
+        self.groups.insert(first, Group { coverage, missing, length, follower });
+        Ok(true)
     }
 
     /// A decoder that knows which sources are held.
@@ -68,14 +80,15 @@ impl ReceiveBlocks {
         follower
     }
 
-    pub(super) fn try_decode(&mut self, index: usize, sink: &mut dyn SymbolSink) {
-        let group = &self.groups[index];
+    /// Decodes the group that begins with `first`, if its symbols suffice.
+    pub(super) fn try_decode(&mut self, first: u64, sink: &mut dyn SymbolSink) {
+        let Some(group) = self.groups.get(&first) else { return };
         let ready = group.missing == 0
-            || (group.follower.decoder.deficit() == 0 && self.decode(index, sink));
+            || (group.follower.decoder.deficit() == 0 && self.decode(first, sink));
         if !ready {
             return;
         }
-        let Group { coverage, mut follower, .. } = self.groups.remove(index);
+        let Some(Group { coverage, mut follower, .. }) = self.groups.remove(&first) else { return };
         for (_, bytes) in follower.repairs.drain(..) {
             self.pool.put(bytes);
         }
@@ -100,18 +113,20 @@ impl ReceiveBlocks {
 
     /// Decodes a group that may have enough symbols. False if they turn out not to suffice, or contradict
     /// each other (possible only with a peer that does not follow the code): it then waits for more.
-    fn decode(&mut self, index: usize, sink: &mut dyn SymbolSink) -> bool {
+    fn decode(&mut self, first: u64, sink: &mut dyn SymbolSink) -> bool {
+        let Some(group) = self.groups.get(&first) else { return false };
         // Long lists of symbols would take longer to clear than a short block to decode.
-        let symbols = usize::from(self.groups[index].coverage.count + self.limits.surplus);
+        let symbols = usize::from(group.coverage.count + self.limits.surplus);
         if symbols <= USUAL_BLOCK {
-            self.decode_up_to::<USUAL_BLOCK>(index, sink)
+            self.decode_up_to::<USUAL_BLOCK>(first, sink)
         } else {
-            self.decode_up_to::<MAX_BLOCK>(index, sink)
+            self.decode_up_to::<MAX_BLOCK>(first, sink)
         }
     }
 
-    fn decode_up_to<const MAX: usize>(&mut self, index: usize, sink: &mut dyn SymbolSink) -> bool {
-        let Group { coverage, length, follower, .. } = &mut self.groups[index];
+    fn decode_up_to<const MAX: usize>(&mut self, first: u64, sink: &mut dyn SymbolSink) -> bool {
+        let Some(group) = self.groups.get_mut(&first) else { return false };
+        let Group { coverage, length, follower, .. } = group;
         let length = usize::from(*length);
         let offset = (coverage.first.0 - self.base) as usize;
         let mut known = [HeldSource::default(); MAX];

@@ -2,18 +2,18 @@
 
 use proptest::prelude::*;
 
-use super::super::assembler::Assembler;
 use super::super::datagrams::DatagramQueue;
 use super::super::ring::Ring;
+use crate::runs::Runs;
 
 proptest! {
     #[test]
-    fn assembler_against_a_bitmap(ranges in prop::collection::vec((0..200_u64, 0..40_u64), 0..60)) {
-        let mut assembler = Assembler::default();
+    fn runs_against_a_bitmap(ranges in prop::collection::vec((0..200_u64, 0..40_u64), 0..60)) {
+        let mut runs = Runs::default();
         let mut model = [false; 240];
         for (start, length) in ranges {
             let mut fresh = Vec::new();
-            assembler.insert(start, start + length, |from, to| fresh.extend(from..to));
+            runs.insert(start, start + length, |from, to| fresh.extend(from..to));
             let mut expected = Vec::new();
             for at in start..start + length {
                 if !core::mem::replace(&mut model[at as usize], true) {
@@ -22,12 +22,12 @@ proptest! {
             }
             prop_assert_eq!(fresh, expected);
             let contiguous = model.iter().position(|present| !present).unwrap_or(model.len());
-            prop_assert_eq!(assembler.contiguous(), contiguous as u64);
+            prop_assert_eq!(runs.contiguous(), contiguous as u64);
             let edges = model[contiguous..].windows(2).filter(|pair| !pair[0] && pair[1]).count();
-            prop_assert_eq!(assembler.pieces(), edges);
+            prop_assert_eq!(runs.pieces(), edges);
             for (from, to) in [(0, 5), (start, start + length), (start, 239), (50, 60)] {
                 let present = model[from as usize..to.max(from) as usize].iter().all(|here| *here);
-                prop_assert_eq!(assembler.holds(from..to), present);
+                prop_assert_eq!(runs.holds(from..to), present);
             }
         }
     }
@@ -39,7 +39,7 @@ proptest! {
         let (mut head, mut tail) = (0_u64, 0_u64);
         for (write, read) in chunks {
             let data: Vec<u8> = (0..write).map(|n| (model.len() + n * 7) as u8).collect();
-            ring.ensure(head..tail, tail - head + write as u64);
+            ring.ensure(head, core::iter::once(head..tail), tail - head + write as u64);
             ring.write(tail, &data);
             tail += write as u64;
             model.extend(&data);

@@ -1,45 +1,52 @@
-//! Which bytes of a stream have arrived.
+//! Which of the numbers 0, 1, 2 … have been seen: bytes of a stream that arrived, packets that were acknowledged.
 
 use std::collections::VecDeque;
 
 /// Pieces that there is always room for once there were as many.
 const SPARE: usize = 256;
 
-/// The stretch that arrived without a hole, and the pieces beyond it.
+/// The stretch that was seen without a hole, and the pieces beyond it. What is seen again costs next to nothing,
+/// however long it is.
 #[derive(Debug, Default)]
-pub(super) struct Assembler {
+pub(crate) struct Runs {
     contiguous: u64,
     /// Disjoint `(start, end)`, rising, none touching another or the contiguous stretch.
     beyond: VecDeque<(u64, u64)>,
 }
 
-impl Assembler {
-    /// Everything below this offset has arrived.
-    pub(super) const fn contiguous(&self) -> u64 {
+impl Runs {
+    /// Everything below this has been seen.
+    pub(crate) const fn contiguous(&self) -> u64 {
         self.contiguous
     }
 
     /// Pieces beyond the first hole.
-    pub(super) fn pieces(&self) -> usize {
+    pub(crate) fn pieces(&self) -> usize {
         self.beyond.len()
     }
 
-    /// Whether all bytes of `range` have arrived.
-    pub(super) fn holds(&self, range: core::ops::Range<u64>) -> bool {
+    /// Whether all of `range` has been seen.
+    pub(crate) fn holds(&self, range: core::ops::Range<u64>) -> bool {
         let start = range.start.max(self.contiguous);
         let behind = self.beyond.partition_point(|piece| piece.1 <= start);
         let covers = |piece: &(u64, u64)| piece.0 <= start && range.end <= piece.1;
         range.end <= start || self.beyond.get(behind).is_some_and(covers)
     }
 
+    /// What has been seen from `start` on, in rising order.
+    pub(crate) fn from(&self, start: u64) -> impl Iterator<Item = core::ops::Range<u64>> + '_ {
+        let pieces = self.beyond.iter().map(|piece| piece.0..piece.1);
+        core::iter::once(start..self.contiguous.max(start)).chain(pieces)
+    }
+
     /// Forgets the pieces.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.beyond = VecDeque::new();
     }
 
-    /// Marks `start..end` as arrived; `fresh` is called with every part of it that had not, rising.
+    /// Marks `start..end` as seen; `fresh` is called with every part of it that was not, rising.
     #[inline]
-    pub(super) fn insert(&mut self, start: u64, end: u64, mut fresh: impl FnMut(u64, u64)) {
+    pub(crate) fn insert(&mut self, start: u64, end: u64, mut fresh: impl FnMut(u64, u64)) {
         let start = start.max(self.contiguous);
         if start >= end {
             return;
@@ -67,6 +74,13 @@ impl Assembler {
             fresh(cursor, end);
         }
         self.replace(first, last, merged);
+    }
+
+    /// Everything below `start` counts as seen.
+    pub(crate) fn raise(&mut self, start: u64) {
+        if start > self.contiguous {
+            self.insert(self.contiguous, start, |_, _| {});
+        }
     }
 
     /// Puts `merged` in the place of the pieces `first..last`, which it covers.

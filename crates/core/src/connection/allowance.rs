@@ -1,0 +1,46 @@
+//! What one packet may hold, so that none makes more work than its length is worth (`docs/spec/wire-0.md`, Frames).
+
+use super::ingress::Broken;
+use super::paths::PathIndex;
+use crate::wire::{CloseCode, Frame};
+
+/// Most frames of a packet, a run of PADDING counted as one.
+pub(super) const MAX_FRAMES: u16 = 128;
+/// Most of them that are repairs: what each says has to be compared with all that is known of its block.
+pub(super) const MAX_REPAIRS: u16 = 8;
+
+/// What a packet has held so far.
+#[derive(Debug, Default)]
+pub(super) struct Allowance {
+    frames: u16,
+    repairs: u16,
+    ranked: bool,
+    /// The slots of the paths that an ACK was about, bit by bit.
+    acknowledged: u16,
+}
+
+impl Allowance {
+    /// Counts a frame.
+    pub(super) fn take(&mut self, frame: &Frame<'_>) -> Result<(), Broken> {
+        self.frames += 1;
+        let again = match frame {
+            Frame::Repair(_) => {
+                self.repairs += 1;
+                self.repairs > MAX_REPAIRS
+            }
+            Frame::Rank(_) => core::mem::replace(&mut self.ranked, true),
+            _ => false,
+        };
+        if again || self.frames > MAX_FRAMES { Err(TOO_MANY) } else { Ok(()) }
+    }
+
+    /// Counts a report about a path.
+    pub(super) fn take_ack(&mut self, about: PathIndex) -> Result<(), Broken> {
+        let again = self.acknowledged & about.bit() != 0;
+        self.acknowledged |= about.bit();
+        if again { Err(TOO_MANY) } else { Ok(()) }
+    }
+}
+
+const TOO_MANY: Broken =
+    Broken { code: CloseCode::FRAME_ENCODING, what: "a packet holds more frames than it may" };

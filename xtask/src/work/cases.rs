@@ -1,0 +1,331 @@
+//! Honest packets, and what hostile peers have tried.
+
+use anabranch_core::testing::Rogue;
+use anabranch_core::wire::{AckHeader, ControlFrame, RankEntry, RankFrame, StreamId};
+use anabranch_policy::view::{SymbolId, TrafficClass};
+use anabranch_types::PathId;
+use core::time::Duration;
+
+use crate::peer::{
+    Frames, MOST_REPAIRS, after, connect, control, full, full_of_repairs, pieces, repair, source,
+};
+use crate::prepared::Prepared;
+
+/// Who sends the packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A peer that keeps to the rules.
+    Honest,
+    /// One that wants to make much work.
+    Hostile,
+}
+
+/// Packets of one kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    /// Its name.
+    pub name: &'static str,
+    /// Who sends them.
+    pub kind: Kind,
+    /// The honest packet that they are compared with.
+    pub like: &'static str,
+    /// How many of the packets are counted.
+    pub packets: u32,
+    /// Makes everything ready.
+    pub prepare: fn() -> Prepared,
+}
+
+const fn honest(name: &'static str, prepare: fn() -> Prepared) -> Case {
+    Case { name, kind: Kind::Honest, like: DATA, packets: 4, prepare }
+}
+
+const fn hostile(name: &'static str, prepare: fn() -> Prepared) -> Case {
+    Case { name, kind: Kind::Hostile, like: DATA, packets: 4, prepare }
+}
+
+/// Repairs are compared with an honest one of the same code: that costs a symbol's length for each that it covers.
+const fn repairs(name: &'static str, like: &'static str, prepare: fn() -> Prepared) -> Case {
+    Case { name, kind: Kind::Hostile, like, packets: 1, prepare }
+}
+
+const DATA: &str = "stream data in order";
+const LINEAR: &str = "a repair, random linear";
+const SLIDING: &str = "a repair of a sliding window";
+
+/// All of them. The first is what the others are compared with.
+pub const CASES: &[Case] = &[
+    honest(DATA, data_in_order),
+    honest("a repair, Reed-Solomon", || honest_repairs(None)),
+    honest(LINEAR, || honest_repairs(Some("random-linear"))),
+    Case { packets: 1, ..honest(SLIDING, || honest_repairs(Some("sliding-window"))) },
+    honest("an acknowledgement of two packets", acknowledgements),
+    hostile("ABANDON of single symbols beside many blocks", abandon_singles),
+    hostile("ABANDON of long runs, again and again", abandon_runs),
+    hostile("repairs that each begin a block", repairs_of_new_blocks),
+    hostile("short repairs of one block, Reed-Solomon", || short_repairs("reed-solomon", 200, 5)),
+    repairs("short repairs of one block, random linear", LINEAR, || {
+        short_repairs("random-linear", 1000, 5)
+    }),
+    repairs("short repairs of one window", SLIDING, short_repairs_of_a_window),
+    hostile("pieces of a stream before many others", pieces_before_others),
+    hostile("pieces that make one buffer after the other grow", growing_buffers),
+    hostile("buffers that double, with nothing in them", doubling_buffers),
+    hostile("empty pieces", empty_pieces),
+    hostile("tiny symbols with a hole before each", tiny_symbols),
+    hostile("copies of symbols", copied_symbols),
+    hostile("RANK, again and again", ranks),
+    hostile("ACK, again and again", acks),
+    hostile("ACK of many ranges", ack_ranges),
+    hostile("limits that rise", limits),
+    hostile("streams opened and reset", resets),
+    hostile("questions", questions),
+    hostile("path states", path_states),
+    hostile("acknowledgement floors", floors),
+    hostile("paths opened and abandoned", path_churn),
+];
+
+const CREDIT: u64 = 16_384;
+
+fn data_in_order() -> Prepared {
+    let rogue = connect(None);
+    let symbol = |n: usize| full([source(n as u64, pieces(0, [n as u64 * 1370], 1370))]);
+    after(rogue, (0..4).map(symbol), |n| symbol(n + 4)).reading(0)
+}
+
+/// Of a block of which a tenth is missing, the repairs.
+fn honest_repairs(code: Option<&str>) -> Prepared {
+    let rogue = connect(code);
+    let symbol = |n: u64| full([source(n, pieces(0, [n * 1200], 1200))]);
+    let held = (0..250).filter(|n| n % 8 != 0).map(symbol);
+    after(rogue, held, |n| full([repair(0, 250, n as u32 % 5, 1220)]))
+}
+
+/// A victim that writes as much as it may.
+fn busy_sender(profile_streams: usize) -> Rogue {
+    let mut rogue = connect(None);
+    if let Some(connection) = rogue.connection() {
+        for _ in 0..profile_streams {
+            let _ = connection.open_stream(TrafficClass::Bulk);
+        }
+    }
+    rogue
+}
+
+fn write_all(rogue: &mut Rogue) {
+    let Some(connection) = rogue.connection() else { return };
+    while connection.write(StreamId(1), &[7; 4096]).is_ok_and(|count| count > 0) {}
+}
+
+/// The victim's window opens, packet by packet acknowledged.
+fn open_window(rogue: &mut Rogue, rounds: usize) {
+    for _ in 0..rounds {
+        write_all(rogue);
+        rogue.advance(Duration::from_millis(10));
+        while rogue.take().is_some() {}
+        rogue.acknowledge(0);
+    }
+    write_all(rogue);
+    rogue.advance(Duration::from_millis(10));
+    rogue.listen();
+}
+
+fn ack(ranges: &[(u64, u64)]) -> Frames {
+    let header = AckHeader { path: PathId(0), received_at: 1, ..AckHeader::default() };
+    anabranch_core::testing::written(|writer| {
+        let ranges = ranges.iter().map(|(low, high)| *low..=*high);
+        header.encode(ranges, writer).map(drop).expect("the ranges fit");
+    })
+}
+
+/// The numbers of the packets in flight, the last of them at the end.
+fn in_flight(rogue: &mut Rogue) -> Vec<u64> {
+    core::iter::from_fn(|| rogue.take()).map(|heard| heard.number).collect()
+}
+
+fn acknowledgements() -> Prepared {
+    let mut rogue = busy_sender(1);
+    open_window(&mut rogue, 60);
+    let flight = in_flight(&mut rogue);
+    let from = flight.first().copied().unwrap_or_default();
+    after(rogue, [], |n| ack(&[(from, from + 2 * n as u64 + 1)]))
+}
+
+fn abandon_singles() -> Prepared {
+    let rogue = connect(None);
+    let blocks: Vec<u64> = (1..CREDIT / 2).map(|n| 2 * n).collect();
+    let packet =
+        |firsts: &[u64]| full_of_repairs(firsts.iter().map(|first| repair(*first, 2, 0, 1)));
+    after(rogue, blocks.chunks(MOST_REPAIRS).map(packet), |_| full((0..).map(|_| abandon(1, 1))))
+}
+
+fn abandon(first: u64, count: u64) -> crate::peer::Written<'static> {
+    control(ControlFrame::Abandon { first: SymbolId(first), count })
+}
+
+fn abandon_runs() -> Prepared {
+    after(connect(None), [], |_| full((0..).map(|_| abandon(40, 1000))))
+}
+
+fn repairs_of_new_blocks() -> Prepared {
+    let rogue = connect(None);
+    let block = |n: usize| (CREDIT - 2 - 2 * n as u64).max(2);
+    let packet = |from: usize| full_of_repairs((from..).map(|n| repair(block(n), 2, 0, 1)));
+    after(rogue, (0..880).map(|n| packet(n * 8)), |n| packet(7040 + n * 8))
+}
+
+fn short_repairs(code: &str, count: u16, held: u64) -> Prepared {
+    let rogue = connect(Some(code));
+    let symbol = |n: u64| full([source(n, pieces(0, [n * 1200], 1200))]);
+    let held = (1..=held).map(symbol);
+    after(rogue, held, |n| {
+        full_of_repairs((0..).map(|k| repair(0, count, (n * 8 + k) as u32 % 55, 1)))
+    })
+}
+
+/// So few that no source is recovered.
+fn short_repairs_of_a_window() -> Prepared {
+    let rogue = connect(Some("sliding-window"));
+    let frame = |n: u64| repair(n % 2 * 250, 250, n as u32, 1);
+    let packet = |n: usize| full_of_repairs((0..).map(|k| frame(n as u64 * 8 + k)));
+    after(rogue, (0..52).map(packet), |n| packet(52 + n))
+}
+
+/// Every second byte, the last first.
+fn pieces_before_others() -> Prepared {
+    let rogue = connect(None);
+    let from = |n: usize| (60_000_u64).saturating_sub(n as u64 * 200);
+    let symbol = |n: usize| {
+        let offsets = (0..200).map(|k| 2 * (from(n) - k) + 1);
+        full([source(n as u64, pieces(0, offsets, 1))])
+    };
+    after(rogue, (0..200).map(symbol), |n| symbol(n + 200))
+}
+
+/// Pieces far from the beginning of a hundred streams, in turn.
+fn growing_buffers() -> Prepared {
+    let rogue = connect(None);
+    let symbol = |n: usize| {
+        let mut payload = Vec::new();
+        for k in 0..150_u64 {
+            let stream = 4 * ((n as u64 * 150 + k) % 100);
+            let offset = 1000 + (n as u64 * 150 + k) / 100 * 500;
+            let piece = pieces(stream, [offset], 1);
+            if payload.len() + piece.len() < 1350 {
+                payload.extend(piece);
+            }
+        }
+        full([source(n as u64, payload)])
+    };
+    after(rogue, (0..100).map(symbol), |n| symbol(n + 100))
+}
+
+/// A byte twice as far from the beginning of a stream each time.
+fn doubling_buffers() -> Prepared {
+    let symbol = |n: usize| {
+        let offsets = (10..22).map(|power| (1_u64 << power) + 1);
+        full([source(n as u64, pieces(4 * n as u64, offsets, 1))])
+    };
+    after(connect(None), [], |n| if n < 3 { symbol(n) } else { Vec::new() })
+}
+
+fn empty_pieces() -> Prepared {
+    let payload = || pieces(0, (0..).map(|_| 0), 0);
+    after(connect(None), [], |n| full([source(n as u64, payload())]))
+}
+
+fn tiny_symbols() -> Prepared {
+    let symbols = |n: u64| (0..200).map(move |k| source(2 * (n * 200 + k) + 1, Vec::new()));
+    after(connect(None), [], |n| full(symbols(n as u64)))
+}
+
+fn copied_symbols() -> Prepared {
+    let symbols = || (0..500).map(|k| source(k % 60, Vec::new()));
+    after(connect(None), [full(symbols())], |_| full(symbols()))
+}
+
+fn ranks() -> Prepared {
+    let mut rogue = busy_sender(1);
+    open_window(&mut rogue, 60);
+    let rank = |first: u64| -> crate::peer::Written<'static> {
+        Box::new(move |writer| {
+            let entries = (0..32).map(|n| RankEntry { first: SymbolId(first + n), missing: 3 });
+            RankFrame::encode_entries(SymbolId(first), entries, writer).map(drop)
+        })
+    };
+    after(rogue, [], |n| full([rank(n as u64)]))
+}
+
+fn acks() -> Prepared {
+    let mut rogue = busy_sender(1);
+    open_window(&mut rogue, 60);
+    let flight = in_flight(&mut rogue);
+    let from = flight.first().copied().unwrap_or_default();
+    let last = flight.last().copied().unwrap_or_default();
+    after(rogue, [ack(&[(from + 1, last)])], |_| ack(&[(from + 1, last)]))
+}
+
+fn ack_ranges() -> Prepared {
+    let mut rogue = busy_sender(1);
+    open_window(&mut rogue, 60);
+    let flight = in_flight(&mut rogue);
+    let last = flight.last().copied().unwrap_or_default();
+    let ranges: Vec<(u64, u64)> = (0..64).map(|n| (last - 2 * n, last - 2 * n)).collect();
+    // What the first one sets off is the victim's own sending.
+    after(rogue, [ack(&ranges)], |_| ack(&ranges))
+}
+
+fn limits() -> Prepared {
+    let mut rogue = busy_sender(100);
+    write_all(&mut rogue);
+    let frame = |n: u64| {
+        control(ControlFrame::MaxStreamData { stream: StreamId(1 + 4 * (n % 100)), limit: 60 + n })
+    };
+    after(rogue, [], |n| full((0..500).map(|k| frame(n as u64 * 500 + k))))
+}
+
+fn resets() -> Prepared {
+    let frame = |n: u64| {
+        let stream = StreamId(4 * (n % 100));
+        if n / 100 % 2 == 0 {
+            control(ControlFrame::ResetStream { stream, code: 1, final_size: 0 })
+        } else {
+            control(ControlFrame::StopSending { stream, code: 1 })
+        }
+    };
+    after(connect(None), [], |n| full((0..300).map(|k| frame(n as u64 * 300 + k))))
+}
+
+fn questions() -> Prepared {
+    let frame = |n: u64| control(ControlFrame::PathChallenge { data: n.to_be_bytes() });
+    after(connect(None), [], |n| full((0..300).map(|k| frame(n as u64 * 300 + k))))
+}
+
+fn path_states() -> Prepared {
+    let frame = |n: u64| {
+        let status =
+            [anabranch_core::wire::PathUse::Backup, anabranch_core::wire::PathUse::Available];
+        control(ControlFrame::PathStatus {
+            path: PathId(0),
+            sequence: n,
+            status: status[n as usize % 2],
+        })
+    };
+    after(connect(None), [], |n| full((0..500).map(|k| frame(n as u64 * 500 + k))))
+}
+
+fn floors() -> Prepared {
+    let frame = |floor: u64| control(ControlFrame::AckFloor { path: PathId(0), floor });
+    after(connect(None), [], |n| full((0..500).map(|k| frame(n as u64 * 500 + k))))
+}
+
+/// Each packet opens a path and abandons the one before.
+fn path_churn() -> Prepared {
+    let mut rogue = connect(None);
+    let packets = (1..33_u32)
+        .map(|id| {
+            let abandon = ControlFrame::PathAbandon { path: PathId(id - 1), reason: 0 };
+            (id, rogue.prepare(id, &full([control(abandon)])))
+        })
+        .collect();
+    Prepared::new(rogue, packets)
+}

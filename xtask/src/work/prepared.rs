@@ -1,0 +1,46 @@
+//! A connection, and packets for it.
+
+use std::collections::VecDeque;
+
+use anabranch_core::testing::Rogue;
+
+/// A victim, and packets that have not been delivered yet.
+#[derive(Debug)]
+pub struct Prepared {
+    rogue: Rogue,
+    packets: VecDeque<(u32, Vec<u8>)>,
+    /// The application reads this stream after each packet.
+    reads: Option<u64>,
+}
+
+impl Prepared {
+    /// Packets of one path each.
+    pub fn new(rogue: Rogue, packets: Vec<(u32, Vec<u8>)>) -> Self {
+        Prepared { rogue, packets: packets.into(), reads: None }
+    }
+
+    /// The application reads what this stream brings.
+    pub fn reading(self, stream: u64) -> Self {
+        Prepared { reads: Some(stream), ..self }
+    }
+
+    /// Keeps so many packets of each run of packets that are alike.
+    pub fn shorten(&mut self, most: usize) {
+        self.packets.truncate(most);
+    }
+
+    /// Delivers all packets, and lets the victim send what it wants to after each. Returns whether it keeps
+    /// the connection.
+    pub fn deliver(&mut self) -> bool {
+        let mut buffer = [0; 2048];
+        while let Some((path, mut packet)) = self.packets.pop_front() {
+            self.rogue.deliver(path, &mut packet);
+            if let (Some(stream), Some(connection)) = (self.reads, self.rogue.connection()) {
+                let _ = connection.read(anabranch_core::wire::StreamId(stream), &mut buffer);
+            }
+            let now = self.rogue.now;
+            while self.rogue.victim.poll_transmit(now, &|_| true, &mut buffer).is_some() {}
+        }
+        self.rogue.closed().is_none()
+    }
+}
