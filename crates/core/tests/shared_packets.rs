@@ -83,7 +83,10 @@ fn symbols_of_several_blocks_share_packets() {
 fn many_short_symbols_keep_to_what_a_packet_may_hold() {
     for share in ["0", "1", "8"] {
         let redundancy = format!("fixed:share={share},sources=8,symbol=64,together=64");
-        let (packets, symbols) = packets_for(&redundancy, 20_000);
+        let mut pair = Pair::new(&profile(&[(Axis::Redundancy, &redundancy)]), 1, perfect);
+        let stats = transfer(&mut pair, 20_000);
+        let (packets, symbols) =
+            (stats.paths[0].counters.sent_packets, stats.sent.sources + stats.sent.repairs);
         assert!(symbols > packets, "share {share}: {packets} packets of {symbols} symbols");
     }
 }
