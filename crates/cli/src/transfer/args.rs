@@ -138,9 +138,10 @@ pub struct ConnectArgs {
     /// An interface or address to use, once for each path; @HOST:PORT for its own destination
     #[arg(long = "path", value_name = "LOCAL[@REMOTE][,backup|,metered][,cc=POLICY]")]
     pub paths: Vec<PathArg>,
-    /// Keep connecting again for so long without a new byte, after the connection was lost
-    #[arg(long, value_name = "TIME", value_parser = time, default_value = "5m")]
-    pub patience: Duration,
+    /// Keep connecting again for so long without a new byte, after the connection was lost [default: 5m, and
+    /// with a ticket until it expires]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub patience: Option<Duration>,
 }
 
 /// Options of the side that listens.
@@ -158,6 +159,9 @@ pub struct ListenArgs {
     /// End after one transfer, as with a ticket
     #[arg(long, requires = "allow")]
     pub once: bool,
+    /// Make a new ticket, also if one that the same command made before is still good
+    #[arg(long, conflicts_with = "allow")]
+    pub new_ticket: bool,
     /// How long a ticket is good
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "1h")]
     pub expires: Duration,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch::paths::{PathManager, connect_managed};
-use anabranch::{Config, Connection, Endpoint, Profile, PublicKey, SecretKey, SocketSpec};
+use anabranch::{Connection, Endpoint, Profile, PublicKey, SecretKey, SocketSpec};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::args::CommonArgs;
@@ -13,7 +13,8 @@ use super::progress::Progress;
 use super::report::Report;
 use super::screen::Screen;
 use super::session::{self, Side};
-use super::setup::{FLUSH, transport};
+use super::setup::{FLUSH, endpoint_config};
+use super::waiting::Waiting;
 use crate::catalog::profile;
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
@@ -21,8 +22,9 @@ use crate::machine;
 use crate::paths::Route;
 use crate::qlog::Qlogs;
 
-/// Pause before connecting again.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Pause before connecting again after a connection that did not last long.
+const PAUSE: Duration = Duration::from_millis(250);
+const SHORT: Duration = Duration::from_secs(1);
 
 /// Whom to connect to, and how.
 #[derive(Debug)]
@@ -52,16 +54,16 @@ pub(super) async fn run(
         report,
         qlogs,
         progress: Arc::default(),
-        bound: None,
         started: Instant::now(),
         last_byte: Instant::now(),
         connected: false,
     };
     let result = tokio::select! {
         result = transfer.run() => result,
-        () = asked_to_end() => Err(TransferError::Interrupted.into()),
+        () = asked_to_end() => Err(TransferError::Interrupted(side.can_go_on()).into()),
     };
     if let Some(endpoint) = &transfer.endpoint {
+        endpoint.close(0, "");
         // The peer should hear of the end; if it cannot, it will notice.
         let _ = timeout(FLUSH, endpoint.wait_idle()).await;
     }
@@ -89,7 +91,6 @@ struct Transfer<'a> {
     report: Report,
     qlogs: &'a Qlogs,
     progress: Arc<Progress>,
-    bound: Option<[u8; 32]>,
     started: Instant,
     last_byte: Instant,
     connected: bool,
@@ -98,6 +99,7 @@ struct Transfer<'a> {
 impl Transfer<'_> {
     async fn run(&mut self) -> Result<(), Failure> {
         loop {
+            let begun = Instant::now();
             let error = match self.once().await {
                 Ok(connection) => {
                     let counts = self.progress.counts();
@@ -114,7 +116,9 @@ impl Transfer<'_> {
                 return Err(error.into());
             }
             eprintln!("anabranch: {error}; connecting again");
-            sleep(PAUSE).await;
+            if begun.elapsed() < SHORT {
+                sleep(PAUSE).await;
+            }
         }
     }
 
@@ -127,7 +131,7 @@ impl Transfer<'_> {
         let role = self.side.role();
         let screen = Screen::open(&connection, role, &self.progress, self.common.quiet);
         let side = self.side;
-        let result = session::run(&connection, true, side, &mut self.bound, &self.progress).await;
+        let result = session::run(&connection, true, side, None, &self.progress).await;
         drop(screen);
         if self.progress.counts().moved > 0 {
             self.last_byte = Instant::now();
@@ -137,14 +141,13 @@ impl Transfer<'_> {
 
     async fn dial(&mut self) -> Result<(Connection, PathManager), TransferError> {
         let Connecting { key, peer, route, .. } = self.connecting;
-        let config = Config {
-            transport: transport(self.common.timeout),
-            ..Config::new(key.clone(), self.profile.clone())
-        };
+        let config = endpoint_config(key.clone(), self.profile.clone(), self.common.timeout);
         let endpoint = Endpoint::bind(config, std::iter::empty::<SocketSpec>())
             .map_err(|error| TransferError::lost(format!("cannot open sockets: {error}")))?;
         let endpoint = self.endpoint.insert(endpoint);
         let profile = self.profile.clone();
+        let what = format!("{} to answer", route.remote);
+        let _waiting = Waiting::open(what, self.common.quiet);
         let dialing = connect_managed(endpoint, *peer, route.remote, &route.requests, profile);
         match timeout(self.common.timeout, dialing).await {
             Ok(dialed) => Ok(dialed?),

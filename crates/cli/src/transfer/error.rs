@@ -3,10 +3,13 @@
 use std::io;
 
 use anabranch::transfer::{Code, FrameError, ManifestError};
-use anabranch::{ConnectError, ConnectionError};
+use anabranch::{CloseCode, ConnectError, ConnectionError};
 use thiserror::Error;
 
 use crate::failure::Failure;
+
+/// A connection is closed with this code where another transfer with the same ticket is under way.
+pub(super) const IN_USE: CloseCode = CloseCode(256);
 
 /// What went wrong, sorted by who can do something about it.
 #[derive(Clone, Debug, Error)]
@@ -23,9 +26,9 @@ pub(super) enum TransferError {
     /// The peer said something that it must not.
     #[error("the other side broke the protocol: {0}")]
     Protocol(String),
-    /// Somebody pressed Ctrl-C here.
-    #[error("interrupted; the same command again continues where this one stopped")]
-    Interrupted,
+    /// Somebody pressed Ctrl-C here; whether the same command can go on.
+    #[error("interrupted{}", if *.0 { "; the same command again continues where this one stopped" } else { "" })]
+    Interrupted(bool),
 }
 
 impl TransferError {
@@ -42,7 +45,9 @@ impl TransferError {
         match self {
             TransferError::Local(code, text) => Some((*code, text.clone())),
             TransferError::Protocol(text) => Some((Code::Protocol, text.clone())),
-            TransferError::Lost(_) | TransferError::Peer(..) | TransferError::Interrupted => None,
+            TransferError::Lost(_) | TransferError::Peer(..) | TransferError::Interrupted(_) => {
+                None
+            }
         }
     }
 }
@@ -52,6 +57,12 @@ impl From<ConnectionError> for TransferError {
         match &error {
             ConnectionError::Closed(reason) if reason.by_peer && reason.reason.is_empty() => {
                 TransferError::lost("the other side ended before the transfer was complete")
+            }
+            ConnectionError::Closed(reason) if reason.by_peer && reason.code == IN_USE => {
+                TransferError::Peer(Code::Refused, reason.reason.clone())
+            }
+            ConnectionError::Closed(reason) if reason.code == CloseCode::UNKNOWN_TO_PEER => {
+                TransferError::lost("the other side has restarted")
             }
             ConnectionError::Closed(reason) if !reason.by_peer => {
                 TransferError::lost("the connection was lost: no path carries anything any more")
@@ -109,7 +120,7 @@ impl From<TransferError> for Failure {
     fn from(error: TransferError) -> Self {
         match error {
             TransferError::Lost(_) => Failure::unreached(error),
-            TransferError::Interrupted => Failure::interrupted(error),
+            TransferError::Interrupted(_) => Failure::interrupted(error),
             error => Failure::failed(error),
         }
     }

@@ -2,11 +2,12 @@
 
 use std::future::pending;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use anabranch::transfer::Ticket;
 use anabranch::transfer::ticket::MAX_ADDRESSES;
-use anabranch::transfer::{Role, Ticket};
 use anabranch::{
     Config, Connection, Endpoint, Permitted, SecretKey, SocketSpec, format_public_key,
 };
@@ -14,12 +15,15 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::args::{CommonArgs, ListenArgs};
-use super::error::TransferError;
+use super::error::{IN_USE, TransferError};
+use super::kept::{Kept, Place};
 use super::progress::Progress;
 use super::report::Report;
 use super::screen::Screen;
 use super::session::{self, Side};
-use super::setup::{FLUSH, transport};
+use super::sessions::Sessions;
+use super::setup::{FLUSH, endpoint_config};
+use super::waiting::Waiting;
 use crate::catalog::profile;
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
@@ -32,173 +36,274 @@ const COME_BACK: Duration = Duration::from_secs(300);
 /// Transfers at a time with allowed peers.
 const MAX_SESSIONS: usize = 64;
 
-/// An endpoint that waits to be connected to.
-struct Listener {
-    endpoint: Endpoint,
-    /// Who may connect.
-    permitted: Permitted,
-    ticket: Option<Ticket>,
+/// What the command line chose for a side that listens.
+pub(super) struct Listening<'a> {
+    pub(super) args: &'a ListenArgs,
+    pub(super) common: &'a CommonArgs,
+    pub(super) side: &'a Side,
+    pub(super) report: Report,
+    pub(super) qlogs: &'a Qlogs,
+    /// What makes another command the same as this one.
+    pub(super) words: Vec<String>,
 }
 
-/// Waits for whoever may connect, and does its part with them.
-pub(super) async fn run(
-    args: &ListenArgs,
-    side: &Side,
-    common: &CommonArgs,
-    report: Report,
-    qlogs: &Qlogs,
-) -> Result<(), Failure> {
-    let listener = Listener::bind(args, side.role(), common)?;
-    match &listener.ticket {
-        Some(ticket) => report.ticket(ticket, args.expires)?,
-        None => {
-            let addresses = listener.endpoint.local_addrs();
-            report.listening(&addresses, &listener.endpoint.public_key())?;
-        }
-    }
-    let serving = async {
-        if listener.ticket.is_some() || args.once {
-            listener.serve_once(args, side, common, report, qlogs).await
-        } else {
-            listener.serve(side, common, report, qlogs).await
-        }
-    };
-    let standing = listener.ticket.is_none() && !args.once;
-    let result = tokio::select! {
-        result = serving => result,
-        () = asked_to_end() => {
-            if standing { Ok(()) } else { Err(TransferError::Interrupted.into()) }
-        }
-    };
-    listener.endpoint.close(0, "");
-    // Peers should hear of the end; if they cannot, they will notice.
-    let _ = timeout(FLUSH, listener.endpoint.wait_idle()).await;
-    result
-}
-
-impl Listener {
-    fn bind(args: &ListenArgs, role: Role, common: &CommonArgs) -> Result<Self, Failure> {
-        let key = match &args.key {
-            Some(_) if args.allow.is_empty() => {
-                return Err(Failure::usage(
-                    "--key needs --allow PUBKEY, to say who may connect; without --key there is a \
-                     ticket instead",
-                ));
+impl Listening<'_> {
+    /// Waits for whoever may connect, and does its part with them.
+    pub(super) async fn run(&self) -> Result<(), Failure> {
+        let (endpoint, mut kept) = self.bind()?;
+        let serving = async {
+            match &kept {
+                Some(kept) => {
+                    let good = kept.ticket.expires.saturating_sub(wall_clock());
+                    self.report.ticket(&kept.ticket, Duration::from_secs(good))?;
+                }
+                None => self.report.listening(&endpoint.local_addrs(), &endpoint.public_key())?,
             }
-            Some(path) => keys::load(path)?,
-            // Nobody but the holder of the ticket ever learns the public key of this one.
-            None => SecretKey::generate().map_err(Failure::failed)?,
+            if kept.is_some() || self.args.once {
+                self.serve_once(&endpoint, &mut kept).await
+            } else {
+                self.serve(&endpoint).await
+            }
         };
-        let config = Config {
-            transport: transport(common.timeout),
-            ..Config::new(key, profile(&common.profile, &[])?)
+        // Ctrl-C is heard from before the ticket is told.
+        let interrupted = tokio::select! {
+            biased;
+            () = asked_to_end() => Ok(()),
+            result = serving => Err(result),
         };
-        let endpoint = bind(config, &args.listen)?;
-        let (ticket, permitted) = if args.allow.is_empty() {
-            let expires = wall_clock().saturating_add(args.expires.as_secs());
-            let addresses = addresses(&endpoint)?;
-            let ticket = Ticket::new(role, endpoint.public_key(), expires, addresses);
-            let ticket = ticket.map_err(Failure::failed)?;
-            let holder = ticket.holder().public_key();
-            (Some(ticket), Permitted::Only([holder].into()))
-        } else {
-            (None, Permitted::Only(args.allow.iter().copied().collect()))
-        };
-        endpoint.set_permitted(permitted.clone());
-        Ok(Listener { endpoint, permitted, ticket })
+        endpoint.close(0, "");
+        // Peers should hear of the end; if they cannot, they will notice.
+        let _ = timeout(FLUSH, endpoint.wait_idle()).await;
+        match (interrupted, kept) {
+            (Err(result), _) => result,
+            (Ok(()), None) if !self.args.once => Ok(()),
+            (Ok(()), None) => Err(TransferError::Interrupted(self.side.can_go_on()).into()),
+            (Ok(()), Some(kept)) => Err(TransferError::Interrupted(kept.is_kept()).into()),
+        }
     }
 
-    async fn accept(&self, qlogs: &Qlogs) -> Result<Connection, Failure> {
-        let connection = self.endpoint.accept().await.ok_or_else(stopped)?;
-        qlogs.follow(&connection, "server");
+    /// The endpoint, and the ticket if there is to be one.
+    fn bind(&self) -> Result<(Endpoint, Option<Kept>), Failure> {
+        let ListenArgs { key, allow, .. } = self.args;
+        if !allow.is_empty() {
+            let key = key.as_deref().ok_or_else(|| Failure::usage("--allow needs --key FILE"))?;
+            let endpoint = bind(self.config(keys::load(key)?)?, &self.args.listen)?;
+            endpoint.set_permitted(Permitted::Only(allow.iter().copied().collect()));
+            return Ok((endpoint, None));
+        }
+        if key.is_some() {
+            return Err(Failure::usage(
+                "--key needs --allow PUBKEY, to say who may connect; without --key there is a \
+                 ticket instead",
+            ));
+        }
+        let (endpoint, kept) = self.ticket()?;
+        endpoint.set_permitted(Permitted::Only([kept.ticket.holder().public_key()].into()));
+        Ok((endpoint, Some(kept)))
+    }
+
+    /// The ticket that the same command made before, if it is still good, or a new one.
+    fn ticket(&self) -> Result<(Endpoint, Kept), Failure> {
+        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        let mut place = if self.side.can_go_on() { Place::of(&words) } else { None };
+        if !self.args.new_ticket {
+            match Kept::take_up(place, wall_clock()) {
+                Ok(kept) => match Endpoint::bind(
+                    self.config(kept.key.clone())?,
+                    kept.listen.iter().copied(),
+                ) {
+                    Ok(endpoint) => {
+                        eprintln!(
+                            "The ticket that this command made before goes on; --new-ticket makes another."
+                        );
+                        return Ok((endpoint, kept));
+                    }
+                    Err(error) => {
+                        let error = Failure::cannot_listen_on(&kept.listen, &error);
+                        eprintln!("anabranch: the ticket of before cannot go on: {error}");
+                        place = kept.into_place();
+                    }
+                },
+                Err(free) => place = free,
+            }
+        }
+        // Nobody but the holder of the ticket ever learns the public key of this one.
+        let key = SecretKey::generate().map_err(Failure::failed)?;
+        let endpoint = bind(self.config(key.clone())?, &self.args.listen)?;
+        let expires = wall_clock().saturating_add(self.args.expires.as_secs());
+        let ticket =
+            Ticket::new(self.side.role(), endpoint.public_key(), expires, addresses(&endpoint)?);
+        let ticket = ticket.map_err(Failure::failed)?;
+        let listen = endpoint.local_addrs();
+        Ok((endpoint, Kept::new(ticket, key, listen, place)))
+    }
+
+    fn config(&self, key: SecretKey) -> Result<Config, Failure> {
+        let profile = profile(&self.common.profile, &[])?;
+        Ok(endpoint_config(key, profile, self.common.timeout))
+    }
+
+    async fn accept(&self, endpoint: &Endpoint) -> Result<Connection, Failure> {
+        let connection = endpoint.accept().await.ok_or_else(stopped)?;
+        self.qlogs.follow(&connection, "server");
         Ok(connection)
     }
 
     /// One transfer, over as many connections as it takes.
-    #[expect(clippy::too_many_arguments, reason = "what the command line chose, part by part")]
     async fn serve_once(
         &self,
-        args: &ListenArgs,
-        side: &Side,
-        common: &CommonArgs,
-        report: Report,
-        qlogs: &Qlogs,
+        endpoint: &Endpoint,
+        kept: &mut Option<Kept>,
     ) -> Result<(), Failure> {
-        let mut deadline = self.ticket.as_ref().map(|_| Instant::now() + args.expires);
-        let (mut bound, mut started, progress) = (None, None, Arc::default());
+        let mut deadline = kept.as_ref().map(|kept| {
+            let left = kept.ticket.expires.saturating_sub(wall_clock());
+            Instant::now() + Duration::from_secs(left)
+        });
+        let (mut started, progress, mut next) = (None, Arc::default(), None);
         loop {
-            let connection = tokio::select! {
-                connection = self.accept(qlogs) => connection?,
-                () = until(deadline) => {
-                    return Err(Failure::unreached("nobody used the ticket before it expired"));
+            let connection = match next.take() {
+                Some(connection) => connection,
+                None => {
+                    let back = "the other side to come back".to_owned();
+                    let _waiting = started.map(|_: Instant| Waiting::open(back, self.common.quiet));
+                    tokio::select! {
+                        connection = self.accept(endpoint) => connection?,
+                        () = until(deadline) => {
+                            kept.iter().for_each(Kept::forget);
+                            let why = "nobody used the ticket before it expired";
+                            return Err(Failure::unreached(why));
+                        }
+                    }
                 }
             };
-            // One at a time; whoever else comes hears nothing.
-            self.endpoint.set_permitted(Permitted::Nobody);
             let started = *started.get_or_insert_with(Instant::now);
-            let result = serve_connection(&connection, side, &mut bound, &progress, common).await;
+            let served =
+                self.serve_unless_replaced(endpoint, &connection, kept.as_mut(), &progress);
+            let result = match served.await {
+                Ended(result) => result,
+                Replaced(connection) if self.side.can_go_on() => {
+                    eprintln!("anabranch: the other side has come back");
+                    next = Some(connection?);
+                    continue;
+                }
+                Replaced(_) => Err(TransferError::lost("the other side has restarted")),
+            };
             match result {
                 Ok(()) => {
-                    report.finished(side.role(), &connection, progress.counts(), started.elapsed());
+                    kept.iter().for_each(Kept::forget);
+                    let (role, counts) = (self.side.role(), progress.counts());
+                    self.report.finished(role, &connection, counts, started.elapsed());
                     return Ok(());
                 }
-                Err(error @ TransferError::Lost(_)) if side.can_go_on() => {
+                Err(error @ TransferError::Lost(_)) if self.side.can_go_on() => {
                     eprintln!("anabranch: {error}; waiting for the other side to come back");
                     deadline = deadline.map(|time| time.max(Instant::now() + COME_BACK));
-                    self.endpoint.set_permitted(self.permitted.clone());
                 }
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    /// Transfers with allowed peers, one after another and at the same time, until interrupted.
-    async fn serve(
+    /// One connection's part of a transfer, unless another connection of the same peer takes its place, because
+    /// this one does not answer any more.
+    async fn serve_unless_replaced(
         &self,
-        side: &Side,
-        common: &CommonArgs,
-        report: Report,
-        qlogs: &Qlogs,
-    ) -> Result<(), Failure> {
-        let mut sessions = JoinSet::new();
+        endpoint: &Endpoint,
+        connection: &Connection,
+        ticket: Option<&mut Kept>,
+        progress: &Arc<Progress>,
+    ) -> Served {
+        let mut serving = pin!(self.serve_connection(connection, ticket, progress));
+        tokio::select! {
+            result = &mut serving => Ended(result),
+            next = self.successor(endpoint, connection) => {
+                connection.close(0, "");
+                // It lets its files go; why it ended is known.
+                let _ = serving.await;
+                Replaced(next)
+            }
+        }
+    }
+
+    /// The next connection, once the one that is being served does not answer any more. Until then, whoever comes
+    /// is told that it is too late.
+    async fn successor(
+        &self,
+        endpoint: &Endpoint,
+        served: &Connection,
+    ) -> Result<Connection, Failure> {
+        loop {
+            let next = self.accept(endpoint).await?;
+            if !served.is_alive().await {
+                return Ok(next);
+            }
+            next.close(IN_USE.0, "the ticket is in use by another transfer, which is alive");
+        }
+    }
+
+    async fn serve_connection(
+        &self,
+        connection: &Connection,
+        ticket: Option<&mut Kept>,
+        progress: &Arc<Progress>,
+    ) -> Result<(), TransferError> {
+        progress.begin(0, 0);
+        let _screen = Screen::open(connection, self.side.role(), progress, self.common.quiet);
+        session::run(connection, false, self.side, ticket, progress).await
+    }
+
+    /// Transfers with allowed peers, one after another and at the same time, until interrupted.
+    async fn serve(&self, endpoint: &Endpoint) -> Result<(), Failure> {
+        let (mut tasks, sessions) = (JoinSet::new(), Sessions::default());
         loop {
             tokio::select! {
-                connection = self.accept(qlogs), if sessions.len() < MAX_SESSIONS => {
-                    let connection = connection?;
-                    let (side, common) = (side.clone(), common.clone());
-                    sessions.spawn(async move {
-                        let peer = format_public_key(&connection.peer());
-                        let (progress, started) = (Arc::default(), Instant::now());
-                        let (role, mut bound) = (side.role(), None);
-                        let result =
-                            serve_connection(&connection, &side, &mut bound, &progress, &common);
-                        match result.await {
-                            Ok(()) => report.finished(
-                                role,
-                                &connection,
-                                progress.counts(),
-                                started.elapsed(),
-                            ),
-                            Err(error) => eprintln!("anabranch: peer {peer}: {error}"),
-                        }
-                    });
+                connection = self.accept(endpoint), if tasks.len() < MAX_SESSIONS => {
+                    let standing = Standing {
+                        connection: connection?,
+                        side: self.side.clone(),
+                        report: self.report,
+                        quiet: self.common.quiet,
+                    };
+                    tasks.spawn(standing.run(sessions.clone()));
                 }
-                Some(_) = sessions.join_next() => {}
+                Some(_) = tasks.join_next() => {}
             }
         }
     }
 }
 
-async fn serve_connection(
-    connection: &Connection,
-    side: &Side,
-    bound: &mut Option<[u8; 32]>,
-    progress: &Arc<Progress>,
-    common: &CommonArgs,
-) -> Result<(), TransferError> {
-    progress.begin(0, 0);
-    let _screen = Screen::open(connection, side.role(), progress, common.quiet);
-    session::run(connection, false, side, bound, progress).await
+/// How serving a connection ended.
+enum Served {
+    Ended(Result<(), TransferError>),
+    /// By this connection, which takes its place.
+    Replaced(Result<Connection, Failure>),
+}
+use Served::{Ended, Replaced};
+
+/// A transfer with an allowed peer, beside others.
+struct Standing {
+    connection: Connection,
+    side: Side,
+    report: Report,
+    quiet: bool,
+}
+
+impl Standing {
+    async fn run(self, sessions: Sessions) {
+        let Standing { connection, side, report, quiet } = self;
+        let _under_way = sessions.begin(&connection).await;
+        let peer = format_public_key(&connection.peer());
+        let (progress, started): (Arc<Progress>, _) = (Arc::default(), Instant::now());
+        let role = side.role();
+        progress.begin(0, 0);
+        let screen = Screen::open(&connection, role, &progress, quiet);
+        let result = session::run(&connection, false, &side, None, &progress).await;
+        drop(screen);
+        match result {
+            Ok(()) => report.finished(role, &connection, progress.counts(), started.elapsed()),
+            Err(error) => eprintln!("anabranch: peer {peer}: {error}"),
+        }
+    }
 }
 
 async fn until(deadline: Option<Instant>) {
@@ -262,6 +367,6 @@ fn rank(ip: IpAddr) -> bool {
 
 /// Seconds since 1970, for people and for the ticket; whether it has expired is not decided by it.
 #[expect(clippy::disallowed_methods, reason = "a ticket names its end in wall-clock time")]
-fn wall_clock() -> u64 {
+pub(super) fn wall_clock() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
 }

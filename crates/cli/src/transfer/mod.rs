@@ -8,6 +8,7 @@ mod channel;
 mod connect;
 mod error;
 mod hash;
+mod kept;
 mod listen;
 mod offer;
 mod partial;
@@ -15,6 +16,7 @@ mod progress;
 mod report;
 mod screen;
 mod session;
+mod sessions;
 mod setup;
 mod shares;
 mod source;
@@ -23,6 +25,7 @@ mod take;
 mod target;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use std::future::Future;
 use std::path::Path;
@@ -33,8 +36,9 @@ use anabranch::transfer::{Name, Role, Ticket};
 use crate::failure::Failure;
 use crate::qlog::Qlogs;
 use crate::{keys, paths};
-use args::{ConnectArgs, GetArgs, RecvArgs, SendArgs, StoreArgs};
+use args::{ConnectArgs, GetArgs, ListenArgs, RecvArgs, SendArgs, StoreArgs};
 use connect::Connecting;
+use listen::Listening;
 use report::Report;
 use session::Side;
 use source::Source;
@@ -42,6 +46,8 @@ use store::Out;
 use take::Taking;
 use target::Root;
 
+/// How long to go on without a new byte after a connection was lost, where nothing else is said.
+const PATIENCE: Duration = Duration::from_secs(300);
 /// How long threads that read and write files may take to end; one that waits for standard input never
 /// does.
 const SHUTDOWN: Duration = Duration::from_secs(2);
@@ -75,21 +81,30 @@ pub fn send(args: &SendArgs) -> Result<(), Failure> {
                 }
                 connect::run(connecting, &side, &args.common, report, &qlogs).await
             }
-            None => listen::run(&args.listen, &side, &args.common, report, &qlogs).await,
+            None => {
+                let words = words("send", &args.listen, &args.files);
+                let (args, common) = (&args.listen, &args.common);
+                let listening =
+                    Listening { args, common, side: &side, report, qlogs: &qlogs, words };
+                listening.run().await
+            }
         }
     })
 }
 
 /// Receives what is sent here.
 pub fn recv(args: &RecvArgs) -> Result<(), Failure> {
-    let bind = args.listen.allow.is_empty();
-    let side = Side::Takes(taking(&args.store, Vec::new(), bind)?);
+    let by_ticket = args.listen.allow.is_empty();
+    let side = Side::Takes(taking(&args.store, Vec::new())?);
     let report = Report { json: args.common.json, on_stderr: is_stdout(&args.store.out) };
-    if report.on_stderr && !bind && !args.listen.once {
+    if report.on_stderr && !by_ticket && !args.listen.once {
         return Err(Failure::usage("standard output takes one file: add --once"));
     }
     let qlogs = Qlogs::new(args.common.qlog.as_deref(), "recv")?;
-    on_runtime(&qlogs, listen::run(&args.listen, &side, &args.common, report, &qlogs))
+    let words = words("recv", &args.listen, &[args.store.out.display().to_string()]);
+    let (args, common) = (&args.listen, &args.common);
+    let listening = Listening { args, common, side: &side, report, qlogs: &qlogs, words };
+    on_runtime(&qlogs, listening.run())
 }
 
 /// Fetches what is offered somewhere.
@@ -99,7 +114,7 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
         Name::new(text.trim_end_matches('/'))
             .map_err(|error| Failure::usage(format!("{text} cannot be fetched: {error}")))
     });
-    let side = Side::Takes(taking(&args.store, wanted.collect::<Result<_, _>>()?, false)?);
+    let side = Side::Takes(taking(&args.store, wanted.collect::<Result<_, _>>()?)?);
     let report = Report { json: args.common.json, on_stderr: is_stdout(&args.store.out) };
     let qlogs = Qlogs::new(args.common.qlog.as_deref(), "get")?;
     on_runtime(&qlogs, async {
@@ -111,13 +126,25 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
     })
 }
 
-fn taking(args: &StoreArgs, wanted: Vec<Name>, bind: bool) -> Result<Taking, Failure> {
+/// What makes a command the same as another: what it does, with which files, from where and until when.
+fn words(command: &str, args: &ListenArgs, files: &[String]) -> Vec<String> {
+    let absolute = |file: &String| {
+        let path = std::path::absolute(file);
+        path.map_or_else(|_| file.clone(), |path| path.display().to_string())
+    };
+    let mut words = vec![command.to_owned(), args.expires.as_secs().to_string()];
+    words.extend(args.listen.iter().map(|listen| format!("on {listen}")));
+    words.extend(files.iter().map(absolute));
+    words
+}
+
+fn taking(args: &StoreArgs, wanted: Vec<Name>) -> Result<Taking, Failure> {
     let out = if is_stdout(&args.out) {
         Out::Stdout
     } else {
         Out::Directory(Root::open(&args.out).map_err(Failure::from)?)
     };
-    Ok(Taking { wanted, out, overwrite: args.overwrite, bind })
+    Ok(Taking { wanted, out, overwrite: args.overwrite })
 }
 
 fn is_stdout(out: &Path) -> bool {
@@ -153,7 +180,7 @@ async fn connecting(
     key: Option<&Path>,
     args: &ConnectArgs,
 ) -> Result<Option<Connecting>, Failure> {
-    let patience = args.patience;
+    let patience = args.patience.unwrap_or(PATIENCE);
     if let Some(ticket) = ticket {
         if host.is_some() || args.peer.is_some() || key.is_some() {
             return Err(Failure::usage(
@@ -162,6 +189,9 @@ async fn connecting(
         }
         let route = paths::to_addresses(&ticket.addresses, &args.paths).await?;
         let (key, peer) = (ticket.holder(), ticket.peer);
+        // The maker's clock decides; this one's only tells when to give up.
+        let left = Duration::from_secs(ticket.expires.saturating_sub(listen::wall_clock()));
+        let patience = args.patience.unwrap_or(PATIENCE.max(left));
         return Ok(Some(Connecting { key, peer, route, patience }));
     }
     let Some(host) = host else {

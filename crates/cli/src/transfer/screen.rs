@@ -17,6 +17,8 @@ use crate::format;
 
 /// Time over which the rate is taken.
 const SPAN: Duration = Duration::from_secs(4);
+/// Silence of the other side that is worth telling.
+const SILENCE: Duration = Duration::from_secs(1);
 /// Steps of the bar.
 const STEPS: u64 = 1000;
 
@@ -71,8 +73,14 @@ async fn show(
     loop {
         let now = ticks.tick().await;
         let counts = progress.counts();
-        let text = text(counts, rate.at(now, counts.moved));
-        let text = format!("{text}; {}", line(&shares(&connection, role)));
+        let mut text = text(counts, rate.at(now, counts.moved));
+        match connection.silence() {
+            Some(silence) if silence >= SILENCE => {
+                let seconds = silence.as_secs();
+                text = format!("{text}; nothing heard for {seconds} s, waiting for the other side");
+            }
+            _ => text = format!("{text}; {}", line(&shares(&connection, role))),
+        }
         match &bar {
             Some(bar) => {
                 bar.set_position((fraction(counts) * STEPS as f64) as u64);

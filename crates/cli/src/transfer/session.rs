@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use super::channel;
 use super::error::TransferError;
+use super::kept::Kept;
 use super::offer::offer;
 use super::progress::Progress;
 use super::source::Source;
@@ -43,20 +44,20 @@ impl Side {
     }
 }
 
-/// Does this side's part over `connection`, and closes it. `bound` remembers the offer that a ticket
-/// was used for.
+/// Does this side's part over `connection`, and closes it. `ticket` is the one that it was made with, if this side
+/// made one.
 pub(super) async fn run(
     connection: &Connection,
     initiator: bool,
     side: &Side,
-    bound: &mut Option<[u8; 32]>,
+    ticket: Option<&mut Kept>,
     progress: &Arc<Progress>,
 ) -> Result<(), TransferError> {
     let closing = Closing(connection);
     let (reader, mut writer) = channel::open(connection, initiator, side.role()).await?;
     let result = match side {
         Side::Offers(source) => offer(source, reader, &mut writer, progress).await,
-        Side::Takes(taking) => take(taking, reader, &mut writer, bound, progress).await,
+        Side::Takes(taking) => take(taking, reader, &mut writer, ticket, progress).await,
     };
     match &result {
         Err(error) => writer.fail(error).await,

@@ -2,12 +2,28 @@
 
 use std::time::Duration;
 
-use anabranch::TransportConfig;
+use anabranch::{Config, Profile, Schedule, SecretKey, TransportConfig};
 
 /// How long the news of a connection's end may take.
 pub(super) const FLUSH: Duration = Duration::from_secs(3);
 
-/// Limits of a connection that is lost after so long a silence.
-pub(super) fn transport(silence: Duration) -> TransportConfig {
-    TransportConfig { idle_timeout: Some(silence), ..TransportConfig::default() }
+/// Silence after which the other side is asked for a sign of life: a screen is to tell soon that nobody is there.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+/// How often somebody who does not answer is asked again: one who comes back is to be found within a second.
+const SCHEDULE: Schedule = Schedule {
+    first: Duration::from_millis(200),
+    longest: Duration::from_millis(600),
+    give_up: Duration::from_secs(30),
+};
+
+/// An endpoint whose connections are lost after so long a silence.
+pub(super) fn endpoint_config(key: SecretKey, profile: Profile, silence: Duration) -> Config {
+    let mut config = Config::new(key, profile);
+    config.transport = TransportConfig {
+        idle_timeout: Some(silence),
+        heartbeat: Some(HEARTBEAT),
+        ..config.transport
+    };
+    config.schedule = SCHEDULE;
+    config
 }

@@ -10,6 +10,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::channel::{Incoming, Reader, Writer, unexpected};
 use super::error::TransferError;
+use super::kept::Kept;
 use super::progress::Progress;
 use super::store::{Out, Store};
 
@@ -27,8 +28,6 @@ pub(super) struct Taking {
     pub(super) out: Out,
     /// Whether files that differ are replaced.
     pub(super) overwrite: bool,
-    /// Whether a later connection must bring the same offer as the first, as with a ticket.
-    pub(super) bind: bool,
 }
 
 impl Taking {
@@ -38,12 +37,12 @@ impl Taking {
     }
 }
 
-/// Takes what the peer offers. `bound` is the offer that this must be, if there is one.
+/// Takes what the peer offers, which has to be what the ticket was used for first if there is one.
 pub(super) async fn take(
     taking: &Taking,
     mut reader: Reader,
     writer: &mut Writer,
-    bound: &mut Option<[u8; 32]>,
+    ticket: Option<&mut Kept>,
     progress: &Arc<Progress>,
 ) -> Result<(), TransferError> {
     for name in &taking.wanted {
@@ -51,12 +50,11 @@ pub(super) async fn take(
     }
     writer.frame(&Frame::WantEnd).await?;
     let manifest = offer(&mut reader).await?;
-    if taking.bind {
-        let identity = manifest.identity();
-        if *bound.get_or_insert(identity) != identity {
-            let why = "this ticket is for the files that were offered with it first".to_owned();
-            return Err(TransferError::Local(Code::Refused, why));
-        }
+    if let Some(ticket) = ticket
+        && !ticket.admits(manifest.identity())
+    {
+        let why = "this ticket is for the files that were offered with it first".to_owned();
+        return Err(TransferError::Local(Code::Refused, why));
     }
     let store = Store::new(taking.out.clone(), taking.overwrite, manifest, Arc::clone(progress))?;
     let (to_store, from_peer) = mpsc::channel(WAITING);

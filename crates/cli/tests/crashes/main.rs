@@ -4,4 +4,5 @@
 #![expect(clippy::disallowed_methods, reason = "processes are timed by the clock on the wall")]
 
 mod process;
+mod transfer;
 mod tunnel;

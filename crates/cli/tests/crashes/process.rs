@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -78,10 +78,46 @@ impl Running {
         self.stderr.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Waits until it has said something about this; how long that took.
+    pub fn wait_until_said(&self, part: &str) -> Duration {
+        let begun = Instant::now();
+        wait_until(
+            || self.said().contains(part),
+            || format!("never said `{part}`: {}", self.said()),
+        );
+        begun.elapsed()
+    }
+
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
     /// `kill -9`.
-    pub fn kill(mut self) {
+    pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Sends it SIGINT, as Ctrl-C does.
+    pub fn interrupt(&self) {
+        use nix::sys::signal::{Signal, kill};
+        let id = nix::unistd::Pid::from_raw(self.child.id().try_into().unwrap());
+        kill(id, Signal::SIGINT).unwrap();
+    }
+
+    /// Waits for its end: its exit code, and what it said on standard error.
+    pub fn end(mut self) -> (Option<i32>, String) {
+        wait_until(|| !self.is_running(), || "it does not end".to_owned());
+        let code = self.child.wait().unwrap().code();
+        // What it said last may be on its way yet.
+        std::thread::sleep(Duration::from_millis(20));
+        (code, self.said())
+    }
+
+    /// Waits for its successful end.
+    pub fn succeeded(self) {
+        let (code, said) = self.end();
+        assert_eq!(code, Some(0), "{said}");
     }
 }
 
@@ -127,6 +163,10 @@ impl Home {
 
     pub fn path(&self) -> &Path {
         self.directory.path()
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
     }
 }
 

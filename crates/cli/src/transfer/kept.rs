@@ -1,0 +1,267 @@
+//! Tickets that outlive the process that made them, so that the same command takes its ticket up again after a
+//! crash, a restart or Ctrl-C, until the ticket expires.
+//!
+//! A ticket and the secret key behind it are kept in a file that only its owner may read, in
+//! `$XDG_STATE_HOME/anabranch/tickets` (`~/.local/state` without that variable), named by what the command does
+//! and where. The file is removed when the transfer is complete or the ticket has expired. Where no such file can
+//! be written, a ticket is good for one process.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anabranch::SecretKey;
+use anabranch::transfer::Ticket;
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+
+use crate::format;
+
+/// Version of the file.
+const VERSION: u8 = 1;
+/// Longest file that is read, bytes.
+const MAX_LEN: u64 = 1 << 14;
+
+/// What the file says.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    version: u8,
+    ticket: String,
+    secret_key: String,
+    /// What the sockets were bound to.
+    listen: Vec<SocketAddr>,
+    /// The offer that the ticket was used for first.
+    offer: Option<String>,
+}
+
+/// The place of a command's ticket, which no other process uses as long as this lives.
+#[derive(Debug)]
+pub(super) struct Place {
+    file: PathBuf,
+    /// Locked.
+    _lock: File,
+}
+
+/// A ticket, the key behind it, and where its maker listened.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) ticket: Ticket,
+    pub(super) key: SecretKey,
+    pub(super) listen: Vec<SocketAddr>,
+    /// The offer that the ticket was used for first.
+    offer: Option<[u8; 32]>,
+    /// Where all this is kept, if it is.
+    place: Option<Place>,
+}
+
+impl Place {
+    /// The place for a command of which `words` are what makes it the same as another; `None` if there is none to
+    /// be had, or another process has it.
+    pub(super) fn of(words: &[&str]) -> Option<Self> {
+        let below = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+        let below = below.filter(|path| path.is_absolute()).or_else(|| {
+            let home = PathBuf::from(std::env::var_os("HOME")?);
+            home.is_absolute().then(|| home.join(".local/state"))
+        })?;
+        Place::within(&below.join("anabranch/tickets"), words)
+    }
+
+    fn within(directory: &Path, words: &[&str]) -> Option<Self> {
+        make_directory(directory).ok()?;
+        // Lengths keep words apart that would be the same written one after the other.
+        let told: String = words.iter().map(|word| format!("{} {word}\n", word.len())).collect();
+        let name = format::hex(&digest(&SHA256, told.as_bytes()).as_ref()[..16]);
+        let mut options = private();
+        options.create(true).truncate(false).write(true);
+        let lock = options.open(directory.join(format!("{name}.lock"))).ok()?;
+        lock.try_lock().ok()?;
+        Some(Place { file: directory.join(format!("{name}.json")), _lock: lock })
+    }
+
+    /// The ticket that is here, if it is good for longer than until `now`, seconds since 1970.
+    fn read(&self, now: u64) -> Option<(Record, Ticket, SecretKey)> {
+        let mut text = String::new();
+        File::open(&self.file).ok()?.take(MAX_LEN).read_to_string(&mut text).ok()?;
+        let record: Record = serde_json::from_str(&text).ok()?;
+        let ticket = Ticket::parse(&record.ticket).ok()?;
+        let key = SecretKey::from_base64(&record.secret_key).ok()?;
+        let good = record.version == VERSION
+            && ticket.expires > now
+            && ticket.peer == key.public_key()
+            && !record.listen.is_empty();
+        good.then_some((record, ticket, key))
+    }
+
+    fn write(&self, record: &Record) -> std::io::Result<()> {
+        let new = self.file.with_extension("new");
+        // What a crash left of an earlier one is nobody's.
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = private().create_new(true).write(true).open(&new)?;
+        file.write_all(&serde_json::to_vec(record)?)?;
+        file.sync_all()?;
+        fs::rename(&new, &self.file)
+    }
+}
+
+impl Kept {
+    /// The ticket that is kept at `place`, if it is still good.
+    pub(super) fn take_up(place: Option<Place>, now: u64) -> Result<Self, Option<Place>> {
+        let Some(place) = place else { return Err(None) };
+        let Some((record, ticket, key)) = place.read(now) else { return Err(Some(place)) };
+        let offer = record.offer.as_deref().and_then(from_hex);
+        if record.offer.is_some() && offer.is_none() {
+            return Err(Some(place));
+        }
+        Ok(Kept { ticket, key, listen: record.listen, offer, place: Some(place) })
+    }
+
+    /// A new ticket; `place` is where it is kept.
+    pub(super) fn new(
+        ticket: Ticket,
+        key: SecretKey,
+        listen: Vec<SocketAddr>,
+        place: Option<Place>,
+    ) -> Self {
+        let kept = Kept { ticket, key, listen, offer: None, place };
+        kept.write();
+        kept
+    }
+
+    /// Another one instead of it is to be made: gives the place back.
+    pub(super) fn into_place(self) -> Option<Place> {
+        self.place
+    }
+
+    /// Whether the same command takes this ticket up again.
+    pub(super) fn is_kept(&self) -> bool {
+        self.place.as_ref().is_some_and(|place| place.file.exists())
+    }
+
+    /// Whether an offer may be brought with this ticket: the first one, and no other after it.
+    pub(super) fn admits(&mut self, offer: [u8; 32]) -> bool {
+        if self.offer.is_none() {
+            self.offer = Some(offer);
+            self.write();
+        }
+        self.offer == Some(offer)
+    }
+
+    /// The transfer is complete, or the ticket has expired.
+    pub(super) fn forget(&self) {
+        if let Some(place) = &self.place {
+            // What cannot be removed expires.
+            let _ = fs::remove_file(&place.file);
+        }
+    }
+
+    fn write(&self) {
+        let Some(place) = &self.place else { return };
+        let record = Record {
+            version: VERSION,
+            ticket: self.ticket.to_text().to_string(),
+            secret_key: self.key.to_base64().to_string(),
+            listen: self.listen.clone(),
+            offer: self.offer.map(|offer| format::hex(&offer)),
+        };
+        // A ticket that cannot be kept is good for this process.
+        let _ = place.write(&record);
+    }
+}
+
+/// Files that only their owner may read.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn make_directory(path: &Path) -> std::io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch::transfer::Role;
+
+    const NOW: u64 = 1000;
+
+    fn ticket(expires: u64) -> (Ticket, SecretKey, Vec<SocketAddr>) {
+        let key = SecretKey::generate().unwrap();
+        let address = SocketAddr::from(([192, 0, 2, 1], 4433));
+        let ticket = Ticket::new(Role::Takes, key.public_key(), expires, vec![address]).unwrap();
+        (ticket, key, vec![address])
+    }
+
+    #[test]
+    fn a_ticket_is_taken_up_by_the_same_command_until_it_expires() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |words: &[&str]| Place::within(directory.path(), words);
+        let (ticket, key, listen) = ticket(NOW + 10);
+        let mut kept = Kept::new(ticket.clone(), key, listen, place(&["recv", "a"]));
+        assert!(place(&["recv", "a"]).is_none(), "another process has it");
+        assert!(kept.admits([7; 32]) && !kept.admits([8; 32]));
+        drop(kept);
+        let mut again = Kept::take_up(place(&["recv", "a"]), NOW).unwrap();
+        assert_eq!(again.ticket, ticket);
+        assert!(!again.admits([8; 32]), "it was used for another offer before");
+        drop(again);
+        assert!(Kept::take_up(place(&["recv", "b"]), NOW).is_err());
+        assert!(Kept::take_up(place(&["recv", "a"]), NOW + 10).is_err(), "it has expired");
+        Kept::take_up(place(&["recv", "a"]), NOW).unwrap().forget();
+        assert!(Kept::take_up(place(&["recv", "a"]), NOW).is_err());
+    }
+
+    #[test]
+    fn what_is_damaged_counts_as_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = || Place::within(directory.path(), &["recv"]);
+        let (ticket, key, listen) = ticket(NOW + 10);
+        drop(Kept::new(ticket, key, listen, place()));
+        let file = place().unwrap().file;
+        let whole = fs::read_to_string(&file).unwrap();
+        for damaged in
+            ["", "{}", &whole[..whole.len() / 2], &whole.replace("\"version\":1", "\"version\":2")]
+        {
+            fs::write(&file, damaged).unwrap();
+            assert!(matches!(Kept::take_up(place(), NOW), Err(Some(_))), "{damaged}");
+        }
+        fs::write(&file, whole).unwrap();
+        assert!(Kept::take_up(place(), NOW).is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_its_owner_may_read_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let inner = directory.path().join("x/tickets");
+        let (ticket, key, listen) = ticket(NOW + 10);
+        let _kept = Kept::new(ticket, key, listen, Place::within(&inner, &["recv"]));
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&inner), 0o700);
+        for item in fs::read_dir(&inner).unwrap() {
+            assert_eq!(mode(&item.unwrap().path()), 0o600);
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Transfers with allowed peers that go on at the same time.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anabranch::Connection;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// How long a transfer whose peer is gone may take to let its files go.
+const LET_GO: Duration = Duration::from_secs(10);
+
+/// The transfers under way.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sessions(Arc<Mutex<Vec<Session>>>);
+
+#[derive(Clone, Debug)]
+struct Session {
+    connection: Connection,
+    /// Its sender is there as long as the transfer goes on.
+    under_way: watch::Receiver<()>,
+}
+
+/// A transfer is under way as long as this lives.
+#[derive(Debug)]
+pub(super) struct UnderWay {
+    _going: watch::Sender<()>,
+}
+
+impl Sessions {
+    /// A transfer begins over `connection`. Others with the same peer that does not answer there any more, as it has
+    /// crashed and come back, are ended first, so that they let their files go.
+    pub(super) async fn begin(&self, connection: &Connection) -> UnderWay {
+        let (going, under_way) = watch::channel(());
+        let earlier = self.add(Session { connection: connection.clone(), under_way });
+        for mut session in earlier {
+            if !session.connection.is_alive().await {
+                session.connection.close(0, "");
+                // An error says that the sender is gone, which is what is waited for.
+                let _ = timeout(LET_GO, session.under_way.changed()).await;
+            }
+        }
+        UnderWay { _going: going }
+    }
+
+    /// Adds a transfer; returns those with the same peer that are under way.
+    fn add(&self, session: Session) -> Vec<Session> {
+        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|session| session.under_way.has_changed().is_ok());
+        let peer = session.connection.peer();
+        let same = sessions.iter().filter(|other| other.connection.peer() == peer);
+        let earlier = same.cloned().collect();
+        sessions.push(session);
+        earlier
+    }
+}

@@ -1,0 +1,61 @@
+//! Saying, again and again, what is being waited for.
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+/// Time after which it is first said, and until it is said again where lines stay.
+const PAUSE: Duration = Duration::from_secs(2);
+/// How often a line on a terminal is brought up to date.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Says what is being waited for, for as long as it is kept.
+#[derive(Debug)]
+pub(super) struct Waiting(Option<JoinHandle<()>>, Option<ProgressBar>);
+
+impl Waiting {
+    /// Says that it is waited for `what`, and how long that has been.
+    pub(super) fn open(what: String, quiet: bool) -> Self {
+        if quiet {
+            return Waiting(None, None);
+        }
+        let bar = io::stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template("{spinner} {wide_msg}");
+            ProgressBar::new_spinner()
+                .with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+        });
+        Waiting(Some(tokio::spawn(say(what, bar.clone()))), bar)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
+        if let Some(bar) = &self.1 {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+async fn say(what: String, bar: Option<ProgressBar>) {
+    let since = Instant::now();
+    let (first, period) = if bar.is_some() { (TICK, TICK) } else { (PAUSE, PAUSE) };
+    let mut ticks = interval_at(since + first, period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let seconds = since.elapsed().as_secs();
+        match &bar {
+            Some(bar) => {
+                bar.set_message(format!("waiting for {what}, {seconds} s"));
+                bar.tick();
+            }
+            None => eprintln!("waiting for {what}, {seconds} s"),
+        }
+    }
+}
