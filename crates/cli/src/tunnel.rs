@@ -84,6 +84,7 @@ fn endpoint_config(common: &Common) -> Result<Config, Failure> {
         keepalive: common.keepalive,
         ..config.transport
     };
+    config.transport.streams.max_streams = common.max_forwarded.into();
     config.schedule = SCHEDULE;
     Ok(config)
 }

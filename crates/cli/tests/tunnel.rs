@@ -149,6 +149,37 @@ fn forwards_lead_both_ways_over_two_paths_and_figures_are_told() {
     assert!(get(&metrics, "/").starts_with(b"HTTP/1.1 404"));
 }
 
+/// With the limit reached, a further connection waits until one closes, and is told of.
+#[test]
+fn connections_beyond_the_limit_wait_and_are_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let (_server, address, public, key) = serving(directory.path(), &["--max-forwarded", "70"]);
+    let (forward, metrics) = (format!("0:127.0.0.1:{}", echo().port()), free_port());
+    let mut args = vec!["connect", &address, "--peer", &public, "--key", &key, "--json"];
+    args.extend(["-L", &forward, "--metrics", &metrics]);
+    let client = Running::start(&args);
+    let near = client.wait_for("listening", "address");
+    let near = near.as_str().unwrap();
+    // Many that come and go beside many that stay: none has to wait.
+    let mut open: Vec<TcpStream> = (0..69).map(|_| TcpStream::connect(near).unwrap()).collect();
+    for _ in 0..20 {
+        assert_eq!(exchange(near, b"there and back"), b"there and back");
+    }
+    open.push(TcpStream::connect(near).unwrap());
+    let mut late = TcpStream::connect(near).unwrap();
+    late.write_all(b"late").unwrap();
+    client.wait_for("stream-limit", "target");
+    let figures = String::from_utf8(get(&metrics, "/metrics")).unwrap();
+    let line = figures.lines().find(|line| line.starts_with("anabranch_streams_waiting{"));
+    assert!(line.is_some_and(|line| line.ends_with("} 1")), "{figures}");
+    open.pop();
+    late.shutdown(Shutdown::Write).unwrap();
+    late.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut back = Vec::new();
+    late.read_to_end(&mut back).unwrap();
+    assert_eq!(back, b"late");
+}
+
 fn free_port() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }

@@ -1,5 +1,5 @@
 use crate::error::{ConnectionError, DatagramError, PathError};
-use crate::shared::{ConnectionShared, ConnectionState, Phase};
+use crate::shared::{ConnectionShared, ConnectionState, Phase, StreamWait, StreamWaits};
 use crate::stream::{RecvStream, SendStream};
 use anabranch_core::connection::{CloseReason, ConnectionStats};
 use anabranch_core::crypto::PublicKey;
@@ -81,17 +81,26 @@ impl Connection {
         class: TrafficClass,
     ) -> Result<(SendStream, RecvStream), ConnectionError> {
         let wait = &self.shared().wait.openable;
+        let mut waits = None;
         let id = self.shared().until(wait, |state| {
             let id = match state.usable() {
                 Ok(connection) => connection.open_stream(class),
                 Err(error) => return Some(Err(error)),
             };
-            // `Limit`: an event follows when there is room.
-            let id = id.ok()?;
+            let Ok(id) = id else {
+                // `Limit`: an event follows when there is room.
+                waits.get_or_insert_with(|| StreamWait::begin(self.shared(), &state.span));
+                return None;
+            };
             state.streams.entry(id).or_default();
             Some(Ok(id))
         });
         Ok(self.halves(id.await?))
+    }
+
+    /// How often opening a stream had to wait because the peer allows no more at a time.
+    pub fn stream_waits(&self) -> StreamWaits {
+        self.shared().stream_waits.counts()
     }
 
     /// The next stream that the peer opens.

@@ -70,6 +70,7 @@ pub use crypto::PresharedKey;
 pub use crypto::keys::{KeyError, SecretKey, format_public_key, parse_public_key};
 pub use endpoint::{Config, Endpoint};
 pub use error::{ConnectError, ConnectionError, DatagramError, PathError};
+pub use shared::StreamWaits;
 pub use socket::{SocketAbilities, SocketSpec};
 pub use stream::{RecvStream, SendStream};
 

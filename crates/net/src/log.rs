@@ -38,6 +38,11 @@ pub(crate) fn closed(span: &Span, reason: &CloseReason) {
     info!(parent: span, by_peer, code = code.0, reason, "closed");
 }
 
+/// A stream has to wait.
+pub(crate) fn stream_waits(span: &Span) {
+    info!(parent: span, "a new stream waits: the peer allows no more at a time");
+}
+
 /// Nothing is heard of the peer any more.
 pub(crate) fn silent(span: &Span, connection: &Connection, now: Time) {
     let seconds = now.since(connection.last_heard()).as_secs_f64();

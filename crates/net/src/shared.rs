@@ -5,9 +5,12 @@
 
 mod connection;
 mod mailbox;
+mod stream_waits;
 
 pub(crate) use self::connection::{ConnectionShared, ConnectionState, Phase, Rest};
 pub(crate) use self::mailbox::{Letters, Mailbox};
+pub use self::stream_waits::StreamWaits;
+pub(crate) use self::stream_waits::{StreamWait, StreamWaitCounts};
 
 use crate::buffers::Buffers;
 use crate::clock::{Clock, wall_clock};

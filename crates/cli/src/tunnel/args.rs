@@ -28,6 +28,7 @@ The file:
   private-key-file = \"server.key\"
   listen = [\"0.0.0.0:4433\"]
   metrics = \"127.0.0.1:9469\"
+  max-forwarded = 1000
   [[peer]]
   public-key = \"0gVqE…Yw0=\"
   permit = [\"loopback\", \"db.internal:5432\"]
@@ -121,6 +122,10 @@ pub struct CommonArgs {
     /// [default: 15]
     #[arg(long, value_name = "SECONDS")]
     pub persistent_keepalive: Option<u16>,
+    /// Most TCP connections that each peer may have open through this side at a time; more have to wait. Each
+    /// takes memory where it is slow, 0.8 MB at most [default: 256]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub max_forwarded: Option<u16>,
     /// Serve figures for Prometheus on this address, under /metrics
     #[arg(long, value_name = "ADDR:PORT")]
     pub metrics: Option<SocketAddr>,

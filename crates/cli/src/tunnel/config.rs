@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,9 @@ use crate::qlog::Qlogs;
 /// UDP entries for 30 s and more (RFC 4787 §4.3 asks for two minutes; many do not).
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
+/// Most TCP connections that a peer may have open at a time unless said otherwise.
+const MAX_FORWARDED: u16 = 256;
+
 /// What both commands need.
 #[derive(Debug)]
 pub(super) struct Common {
@@ -28,6 +32,8 @@ pub(super) struct Common {
     pub(super) profile: Profile,
     pub(super) metrics: Option<SocketAddr>,
     pub(super) keepalive: Option<Duration>,
+    /// Most TCP connections that a peer may have open at a time.
+    pub(super) max_forwarded: u16,
     pub(super) qlogs: Qlogs,
 }
 
@@ -144,7 +150,10 @@ fn common(
         (name, _) => catalog::profile(name.as_deref().unwrap_or("anabranch"), &[])?,
     };
     let qlogs = Qlogs::new(args.qlog.as_deref(), command)?;
-    Ok(Common { key, profile, metrics: args.metrics.or(file.metrics), keepalive, qlogs })
+    let max_forwarded = args.max_forwarded.or(file.max_forwarded.map(NonZero::get));
+    let max_forwarded = max_forwarded.unwrap_or(MAX_FORWARDED);
+    let metrics = args.metrics.or(file.metrics);
+    Ok(Common { key, profile, metrics, keepalive, max_forwarded, qlogs })
 }
 
 fn plain<T>(texts: Vec<Text<T>>) -> Vec<T> {

@@ -29,6 +29,8 @@ pub(super) enum TunnelEvent<'a> {
     Heard { peer: &'a str },
     /// A path of a peer came up, went down or was closed.
     Path { peer: &'a str, path: u32, state: &'a str },
+    /// A TCP connection waits, as the other side carries as many as it allows.
+    StreamLimit { target: String },
     /// A TCP connection is carried.
     Opened { target: String },
     /// It has ended.
@@ -57,6 +59,9 @@ impl TunnelEvent<'_> {
             }
             TunnelEvent::Heard { peer } => format!("{peer} heard again"),
             TunnelEvent::Path { peer, path, state } => format!("{peer} path {path} {state}"),
+            TunnelEvent::StreamLimit { target } => format!(
+                "{target} waits: the other side carries as many connections as its --max-forwarded allows"
+            ),
             TunnelEvent::Opened { target } => format!("opened {target}"),
             TunnelEvent::Closed { target, sent, received } => {
                 format!("closed {target}: {sent} B sent, {received} B received")
@@ -89,6 +94,9 @@ impl Reporter {
     /// What the library tells of forwards.
     pub(super) fn forward(self, event: ForwardEvent) {
         match event {
+            ForwardEvent::Waiting(target) => {
+                self.say(&TunnelEvent::StreamLimit { target: target.to_string() });
+            }
             ForwardEvent::Opened(target) => {
                 self.say(&TunnelEvent::Opened { target: target.to_string() })
             }

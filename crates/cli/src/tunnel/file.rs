@@ -4,6 +4,7 @@
 use std::fmt::Display;
 use std::io::Read;
 use std::net::SocketAddr;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -40,6 +41,7 @@ pub(super) struct Interface {
     #[serde(default)]
     pub(super) listen: Vec<SocketAddr>,
     pub(super) metrics: Option<SocketAddr>,
+    pub(super) max_forwarded: Option<NonZero<u16>>,
     #[serde(default, deserialize_with = "profile")]
     pub(super) profile: Option<Profile>,
 }

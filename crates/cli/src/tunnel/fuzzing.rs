@@ -68,6 +68,7 @@ fn common_options(File { interface, peers, .. }: &File) -> Vec<OsString> {
     let mut options = Vec::new();
     options.extend(interface.private_key_file.iter().map(|file| option("--key", file.display())));
     options.extend(interface.metrics.iter().map(|address| option("--metrics", address)));
+    options.extend(interface.max_forwarded.iter().map(|most| option("--max-forwarded", most)));
     let keepalive = peers.iter().find_map(|peer| peer.persistent_keepalive);
     options.extend(keepalive.map(|seconds| option("--persistent-keepalive", seconds)));
     options.extend(interface.profile.iter().map(|profile| option("--profile", &profile.name)));
@@ -119,7 +120,7 @@ pub fn config_seeds() -> Vec<Vec<u8>> {
         [
             format!(
                 "[interface]\nprivate-key-file = \"a.key\"\nlisten = [\"0.0.0.0:4433\", \"[::1]:1\"]\n\
-                 metrics = \"127.0.0.1:9469\"\nprofile = \"uncoded\"\n{peer}\
+                 metrics = \"127.0.0.1:9469\"\nmax-forwarded = 9\nprofile = \"uncoded\"\n{peer}\
                  permit = [\"loopback\", \"any\", \"db.internal:5432\", \"[2001:db8::1]:*\"]\n\
                  [[peer]]\npublic-key = \"{other}\"\n"
             ),

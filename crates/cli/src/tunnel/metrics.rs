@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anabranch::crypto::keys::format_public_key;
-use anabranch::{Connection, ConnectionStats, PathStats};
+use anabranch::{Connection, ConnectionStats, PathStats, StreamWaits};
 use anabranch_policy::view::PathState;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -66,11 +66,13 @@ impl Metrics {
 
     fn text(&self) -> String {
         let watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let stats: Vec<(u64, String, ConnectionStats)> = watched
+        let stats: Vec<Figures> = watched
             .connections
             .iter()
             .filter_map(|(number, connection)| {
-                Some((*number, format_public_key(&connection.peer()), connection.stats()?))
+                let peer = format_public_key(&connection.peer());
+                let (stats, waits) = (connection.stats()?, connection.stream_waits());
+                Some(Figures { number: *number, peer, stats, waits })
             })
             .collect();
         drop(watched);
@@ -153,15 +155,46 @@ const PATH_FIGURES: &[PathFigure] = &[
     }),
 ];
 
+/// What is known of a connection.
+struct Figures {
+    /// Its own, so that two of one peer stay apart.
+    number: u64,
+    peer: String,
+    stats: ConnectionStats,
+    waits: StreamWaits,
+}
+
+/// Name, kind and help of a figure about a connection, and what it is.
+type ConnectionFigure = (&'static str, &'static str, &'static str, fn(&Figures) -> u64);
+
+const CONNECTION_FIGURES: &[ConnectionFigure] = &[
+    ("decoded_symbols_total", "counter", "Symbols recovered without being sent again.", |of| {
+        of.stats.decoded
+    }),
+    (
+        "refused_packets_total",
+        "counter",
+        "Packets that did not authenticate or were not due.",
+        |of| of.stats.dropped.unopened + of.stats.dropped.refused,
+    ),
+    (
+        "streams_waiting",
+        "gauge",
+        "Streams that wait, as the peer allows no more at a time.",
+        |of| of.waits.waiting,
+    ),
+    ("stream_waits_total", "counter", "Streams that had to wait for that.", |of| of.waits.total),
+];
+
 /// The figures of all connections. Each has a number, so that two of one peer stay apart.
-fn exposition(stats: &[(u64, String, ConnectionStats)]) -> String {
+fn exposition(stats: &[Figures]) -> String {
     let mut out = String::new();
     let gauge =
         "# HELP anabranch_connections Connections open.\n# TYPE anabranch_connections gauge\n";
     let _ = writeln!(out, "{gauge}anabranch_connections {}", stats.len());
     for (name, kind, help, figure) in PATH_FIGURES {
         let _ = write!(out, "# HELP anabranch_{name} {help}\n# TYPE anabranch_{name} {kind}\n");
-        for (number, peer, stats) in stats {
+        for Figures { number, peer, stats, .. } in stats {
             for path in &stats.paths {
                 for (direction, value) in figure(path) {
                     let id = path.id.0;
@@ -177,17 +210,10 @@ fn exposition(stats: &[(u64, String, ConnectionStats)]) -> String {
             }
         }
     }
-    type Total = fn(&ConnectionStats) -> u64;
-    let totals: [(&str, &str, Total); 2] = [
-        ("decoded_symbols_total", "Symbols recovered without being sent again.", |s| s.decoded),
-        ("refused_packets_total", "Packets that did not authenticate or were not due.", |s| {
-            s.dropped.unopened + s.dropped.refused
-        }),
-    ];
-    for (name, help, figure) in totals {
-        let _ = write!(out, "# HELP anabranch_{name} {help}\n# TYPE anabranch_{name} counter\n");
-        for (number, peer, stats) in stats {
-            let value = figure(stats);
+    for (name, kind, help, figure) in CONNECTION_FIGURES {
+        let _ = write!(out, "# HELP anabranch_{name} {help}\n# TYPE anabranch_{name} {kind}\n");
+        for figures @ Figures { number, peer, .. } in stats {
+            let value = figure(figures);
             let _ = writeln!(
                 out,
                 "anabranch_{name}{{peer=\"{peer}\",connection=\"{number}\"}} {value}"

@@ -223,10 +223,14 @@ impl Streams {
         }
     }
 
-    /// Queues a MAX_STREAMS if enough streams were closed since the last.
+    /// Queues a MAX_STREAMS if enough streams were closed since the last: half of the limit, or, once less than that
+    /// is left, a quarter of what is. A peer that has many open for long is told of each that closes in the end.
     pub(super) fn refresh_max_streams(&mut self) {
-        let announced = self.control.max_streams.announced;
-        if worth_telling(self.new_max_streams(), announced, self.limits.max_streams) {
+        let (limit, announced) = (self.new_max_streams(), self.control.max_streams.announced);
+        let left = announced.saturating_sub(self.peer_opened);
+        let few = left < self.limits.max_streams.div_ceil(2) && limit > announced;
+        let soon = few && (limit - announced).saturating_mul(4) >= left;
+        if soon || worth_telling(limit, announced, self.limits.max_streams) {
             self.control.max_streams.due = true;
         }
     }

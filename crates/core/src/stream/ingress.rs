@@ -181,11 +181,15 @@ impl Streams {
         if id.ordinal() >= self.control.max_streams() {
             return Err(Violation::StreamLimit(id));
         }
+        let before = self.peer_opened;
         while self.peer_opened <= id.ordinal() {
             let new = StreamId::bidirectional(self.role.peer(), self.peer_opened);
             self.peer_opened += 1;
             self.insert(new, TrafficClass::default());
             self.notify(new, EventSet::OPENED);
+        }
+        if self.peer_opened > before {
+            self.refresh_max_streams();
         }
         Ok(())
     }

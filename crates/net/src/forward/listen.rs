@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::permit::Permit;
 use super::ports::Ports;
-use super::serve::{Context, ForwardEvent, Listeners, ask, carry, take_streams};
+use super::serve::{Context, ForwardEvent, Listeners, ask, carry, open, take_streams};
 use super::target::{Forward, Target};
 use super::wire::{Answer, Request};
 use crate::connection::Connection;
@@ -79,12 +79,13 @@ impl Link {
     /// peer has answered.
     ///
     /// # Errors
-    /// If there is no connection for 30 s, or the peer refuses.
+    /// If there is no connection for 30 s, or no room on it, or the peer refuses.
     pub async fn open(&self, target: &Target) -> io::Result<(SendStream, RecvStream)> {
         let opening = async {
             loop {
                 let connection = self.connection().await?;
-                match connect_over(&connection, target).await {
+                let context = self.context(connection.clone(), [].into());
+                match connect_over(&context, target).await {
                     Err(error) if is_over(&error) => self.replaced(&connection).await,
                     outcome => return Some(outcome),
                 }
@@ -92,17 +93,18 @@ impl Link {
         };
         match tokio::time::timeout(WAIT, opening).await {
             Ok(Some(outcome)) => outcome,
+            _ if self.current.borrow().is_some() => {
+                let why = "the peer did not answer, or carries as many connections as it allows";
+                Err(io::Error::new(io::ErrorKind::TimedOut, why))
+            }
             _ => Err(io::Error::new(io::ErrorKind::NotConnected, "the peer is not connected")),
         }
     }
 }
 
 /// Asks the peer for a connection to `target`.
-async fn connect_over(
-    connection: &Connection,
-    target: &Target,
-) -> io::Result<(SendStream, RecvStream)> {
-    let (mut send, mut receive) = connection.open_stream(TrafficClass::Bulk).await?;
+async fn connect_over(context: &Context, target: &Target) -> io::Result<(SendStream, RecvStream)> {
+    let (mut send, mut receive) = open(context, target).await?;
     match ask(&Request::Connect(target.clone()), &mut send, &mut receive).await? {
         Answer::Done { .. } => Ok((send, receive)),
         Answer::Refused(why) => Err(io::Error::other(why)),

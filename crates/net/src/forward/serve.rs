@@ -1,3 +1,4 @@
+use core::pin::pin;
 use core::time::Duration;
 use std::collections::BTreeMap;
 use std::io;
@@ -21,6 +22,8 @@ use crate::stream::{RecvStream, SendStream};
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Time for a target to accept a connection.
 const CONNECT: Duration = Duration::from_secs(10);
+/// Time that opening a stream may take without a word.
+const SOON: Duration = Duration::from_millis(500);
 /// Pause after the system refused to accept a connection, as when files run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -34,6 +37,8 @@ pub enum ForwardEvent {
     Closed(Target, u64, u64),
     /// It was not opened, or it broke.
     Failed(Target, String),
+    /// A TCP connection to this target, or one accepted there, waits: the peer carries as many as it allows.
+    Waiting(Target),
     /// The peer has this side listen on its behalf.
     Listening(SocketAddr),
 }
@@ -103,6 +108,21 @@ async fn take_stream(context: Context, mut send: SendStream, mut receive: RecvSt
         },
         Ok(Err(error)) => refuse(&mut send, &error.to_string()).await,
         Err(_) => send.reset(BROKEN),
+    }
+}
+
+/// Opens a stream for a TCP connection to `target`; tells if it has to wait for that.
+pub(super) async fn open(
+    context: &Context,
+    target: &Target,
+) -> Result<(SendStream, RecvStream), ConnectionError> {
+    let mut opening = pin!(context.connection.open_stream(TrafficClass::Bulk));
+    match tokio::time::timeout(SOON, &mut opening).await {
+        Ok(opened) => opened,
+        Err(_) => {
+            (context.tell)(ForwardEvent::Waiting(target.clone()));
+            opening.await
+        }
     }
 }
 
@@ -246,8 +266,7 @@ async fn listen(
                 Ok(tcp) => {
                     let (context, bind) = (context.clone(), bind.clone());
                     tasks.spawn(async move {
-                        let stream = context.connection.open_stream(TrafficClass::Bulk).await;
-                        let Ok((mut send, receive)) = stream else { return };
+                        let Ok((mut send, receive)) = open(&context, &bind).await else { return };
                         let request = Request::Accepted(number).encode();
                         if send.write_all(&request).await.is_ok() {
                             carry(&context, bind, tcp, send, receive).await;

@@ -1,6 +1,6 @@
 //! The state of a connection under its lock, and what the application can wait for.
 
-use super::{Mailbox, Shared};
+use super::{Mailbox, Shared, StreamWaitCounts};
 use crate::connection::PathEvent;
 use crate::error::ConnectionError;
 use crate::log;
@@ -31,6 +31,7 @@ pub(crate) struct ConnectionShared {
     /// Packets for the connection's task, and its bell.
     pub(crate) mailbox: Mailbox,
     pub(crate) wait: Wait,
+    pub(crate) stream_waits: StreamWaitCounts,
 }
 
 /// What the application can wait for; all of it is notified when the connection ends.
@@ -79,6 +80,7 @@ impl ConnectionShared {
             state: Mutex::new(state),
             mailbox: Mailbox::default(),
             wait: Wait::default(),
+            stream_waits: StreamWaitCounts::default(),
         }
     }
 

@@ -141,6 +141,38 @@ fn closed_streams_make_room_for_new_ones() {
     }
 }
 
+/// Whoever keeps some streams open, and opens and closes others, never comes to the limit unless he has as many
+/// open as it says; and is told little as long as he is far from it.
+#[test]
+fn streams_that_come_and_go_are_granted_again_early() {
+    let limits = StreamLimits { max_streams: 100, ..LIMITS };
+    for open in [0, 40, 65, 90, 99] {
+        let mut streams = Streams::new(Role::Responder, limits);
+        let (mut granted, mut told) = (limits.max_streams, 0);
+        let arrive = |streams: &mut Streams, ordinal, granted| {
+            assert!(ordinal < granted, "{open} open: no grant for stream {ordinal}");
+            let id = StreamId::bidirectional(Role::Initiator, ordinal);
+            streams.on_symbol(&stream_symbol(id.0, 0, true, b"")).unwrap();
+            id
+        };
+        for ordinal in 0..open {
+            arrive(&mut streams, ordinal, granted);
+        }
+        for ordinal in open..open + 1000 {
+            let id = arrive(&mut streams, ordinal, granted);
+            read(&mut streams, id);
+            streams.reset(id, 0).unwrap();
+            events(&mut streams);
+            for frame in controls(&mut streams) {
+                if let ControlFrame::MaxStreams { count } = frame {
+                    (granted, told) = (count, told + 1);
+                }
+            }
+        }
+        assert!(open >= 90 || told <= 250, "{open} open: told {told} times in 1000");
+    }
+}
+
 #[test]
 fn opening_waits_for_the_peer() {
     let mut streams = Streams::new(Role::Initiator, LIMITS);

@@ -1,0 +1,49 @@
+//! How often opening a stream had to wait.
+
+use super::ConnectionShared;
+use crate::log;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tracing::Span;
+
+/// How often opening a stream had to wait because the peer allows no more at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamWaits {
+    /// Streams that wait now.
+    pub waiting: u64,
+    /// Streams that have waited since the connection began, those that wait now included.
+    pub total: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct StreamWaitCounts {
+    waiting: AtomicU64,
+    total: AtomicU64,
+}
+
+impl StreamWaitCounts {
+    pub(crate) fn counts(&self) -> StreamWaits {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        StreamWaits { waiting: read(&self.waiting), total: read(&self.total) }
+    }
+}
+
+/// A stream waits as long as this lives.
+pub(crate) struct StreamWait<'a>(&'a StreamWaitCounts);
+
+impl<'a> StreamWait<'a> {
+    pub(crate) fn begin(connection: &'a ConnectionShared, span: &Span) -> Self {
+        let counts = &connection.stream_waits;
+        counts.total.fetch_add(1, Ordering::Relaxed);
+        // Of those that wait at the same time, the first is told.
+        if counts.waiting.fetch_add(1, Ordering::Relaxed) == 0 {
+            log::stream_waits(span);
+        }
+        StreamWait(counts)
+    }
+}
+
+impl Drop for StreamWait<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
