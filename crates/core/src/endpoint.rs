@@ -43,7 +43,8 @@ pub struct EndpointConfig {
     /// has the keys. Further ones take the place of the oldest, which is safe from that for two seconds, or
     /// for the time in which the responder's `burst` and `rate` let in so many, if that is less.
     pub max_half_open: usize,
-    /// Most half-open connections of a single source: an IPv4 address or an IPv6 prefix of 56 bits.
+    /// Most half-open connections of a single source, an IPv4 address or an IPv6 prefix of 56 bits, and of a single
+    /// key.
     pub max_half_open_per_source: usize,
     /// Most accepted connections with the holder of a single key.
     pub max_per_peer: usize,

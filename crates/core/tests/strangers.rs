@@ -4,6 +4,8 @@
 #[path = "strangers/scene.rs"]
 mod scene;
 
+use anabranch_core::crypto::Crypto;
+use anabranch_core::crypto::null::NullCrypto;
 use anabranch_core::handshake::{Permitted, message};
 use anabranch_types::{Rng, Time};
 use core::time::Duration;
@@ -182,6 +184,81 @@ fn a_crowd_that_proves_its_addresses_fills_no_more_than_the_bound() {
             }
         }
         assert!(scene.connected().is_some(), "and so does another, whose seed is {seed}");
+    }
+}
+
+/// A thousand sources prove their addresses and ask as often as each may, under keys that are not permitted. Whoever
+/// comes for the first time gets in among them, and soon.
+#[test]
+fn a_crowd_of_proven_addresses_locks_no_newcomer_out() {
+    const SOURCES: u64 = 1000;
+    for seed in 3..11 {
+        let permitted = Permitted::Only([NullCrypto::new([seed; 32]).public_key()].into());
+        let mut scene = Scene::new(permitted).with_key(seed);
+        let mut messages = Vec::new();
+        for number in 0..SOURCES {
+            let mut stranger = Stranger::new(scene.victim().public_key(), number);
+            let mut message = stranger.send(scene.pair.now).unwrap();
+            scene.throw(stranger_address(number), message.clone());
+            scene.step(Duration::from_millis(1));
+            for (_, reply) in scene.take_for_strangers() {
+                message = stranger.on_cookie(scene.pair.now, &reply).unwrap_or(message);
+            }
+            messages.push(message);
+        }
+        let mut asked = Time::MAX;
+        // Twenty a second of each.
+        for turn in 0..160_000 {
+            if scene.connected().is_some() {
+                break;
+            }
+            if turn == 20_000 {
+                scene.connect();
+                asked = scene.pair.now;
+            }
+            let number = turn % SOURCES;
+            scene.throw(stranger_address(number), messages[number as usize].clone());
+            scene.step(Duration::from_micros(50));
+        }
+        let connected = scene.connected();
+        let soon = connected.is_some_and(|at| at.since(asked) < Duration::from_secs(7));
+        assert!(soon, "seed {seed}: asked at {asked}, connected at {connected:?}");
+    }
+}
+
+/// The holder of one permitted key asks for connections from everywhere and finishes none.
+#[test]
+fn half_open_connections_of_one_key_leave_room_for_others() {
+    let mut scene = Scene::new(Permitted::Anyone);
+    for number in 0..2000 {
+        let mut stranger = Stranger::with_key(scene.victim().public_key(), [7; 32], number, 0);
+        let message = stranger.send(Time::ZERO).unwrap();
+        scene.throw(stranger_address(number), message);
+        scene.step(Duration::from_millis(20));
+        let handles = scene.victim().handles().count();
+        assert!(handles <= 16 + 1, "{handles} connections of one key");
+        if number == 1000 {
+            scene.connect();
+        }
+    }
+    assert!(scene.connected().is_some());
+}
+
+/// Two who share a key, one of whom has a clock that is an hour ahead, connect at the same time and one after the
+/// other, each for himself.
+#[test]
+fn two_holders_of_one_key_have_connections_of_their_own() {
+    const HOUR: u64 = 3_600_000_000_000;
+    let mut scene = Scene::new(Permitted::Only([NullCrypto::new([7; 32]).public_key()].into()));
+    for number in 0..7 {
+        for (holder, ahead) in [(1, HOUR), (2, 0)] {
+            let attempt = 2 * number + holder;
+            let victim = scene.victim().public_key();
+            let mut stranger = Stranger::with_key(victim, [7; 32], attempt, ahead);
+            scene.throw(stranger_address(holder), stranger.send(Time::ZERO).unwrap());
+        }
+        scene.step(Duration::from_millis(100));
+        assert_eq!(scene.victim().handles().count(), 2 * number as usize + 2);
     }
 }
 

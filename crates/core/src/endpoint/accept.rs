@@ -2,7 +2,7 @@
 
 use anabranch_types::Time;
 
-use super::admission::Room;
+use super::admission::{Asking, Room};
 use super::{Handle, MAX_REFUSED, Router, RouterEvent};
 use crate::connection::{Connection, Setup};
 use crate::crypto::PublicKey;
@@ -44,9 +44,9 @@ impl Router {
         }
         let (peer, remote_id) = (candidate.peer, ConnectionId(candidate.remote_id));
         let of_peer = |connection: &&(Role, PublicKey)| **connection == (Role::Responder, peer);
-        let source = Source::of(address.remote);
+        let asking = Asking { source: Source::of(address.remote), peer };
         if self.connections.values().filter(of_peer).count() >= self.config.max_per_peer
-            || !self.make_room(now, source)
+            || !self.make_room(now, asking)
         {
             return;
         }
@@ -69,18 +69,17 @@ impl Router {
             now,
         };
         if let Ok(connection) = Connection::new(setup) {
-            self.half_open.insert(id, now, source);
+            self.half_open.insert(id, now, asking);
             self.begin(id, connection);
             self.reply(address, accepting.response);
         }
     }
 
-    /// Whether one more half-open connection of `source` may be made; one that has waited long may be given
-    /// up for it.
-    fn make_room(&mut self, now: Time, source: Source) -> bool {
+    /// Whether one more half-open connection may be made; one that has waited long may be given up for it.
+    fn make_room(&mut self, now: Time, asking: Asking) -> bool {
         let full = self.is_full() || self.half_open.len() >= self.config.max_half_open;
         let most = self.config.max_half_open_per_source;
-        match self.half_open.room(now, source, most, full) {
+        match self.half_open.room(now, asking, most, full) {
             Room::Free => true,
             Room::InPlaceOf(id) => {
                 self.give_up(id);

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use anabranch_types::Time;
 use core::time::Duration;
 
+use crate::crypto::PublicKey;
 use crate::handshake::Source;
 
 /// A half-open connection is safe from being given up for another for this long at most: any honest peer
@@ -38,6 +39,16 @@ struct Entry {
     id: u32,
     since: Time,
     source: Source,
+    peer: PublicKey,
+}
+
+/// Who wants a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asking {
+    /// From where.
+    pub(super) source: Source,
+    /// With which key.
+    pub(super) peer: PublicKey,
 }
 
 impl HalfOpen {
@@ -57,25 +68,32 @@ impl HalfOpen {
         self.entries.len()
     }
 
-    /// Whether `source` may have one more where it may have `most`; `full` says that there is no room for
-    /// anybody.
-    pub(super) fn room(&self, now: Time, source: Source, most: usize, full: bool) -> Room {
-        let of_source = |entry: &&Entry| entry.source == source;
-        let crowded = self.entries.iter().filter(of_source).count() >= most;
-        if !crowded && !full {
+    /// Whether this one may have one more, where a source and a key may each have `most`; `full` says that there
+    /// is no room for anybody.
+    pub(super) fn room(&self, now: Time, asking: Asking, most: usize, full: bool) -> Room {
+        let of_source = |entry: &&Entry| entry.source == asking.source;
+        let of_peer = |entry: &&Entry| entry.peer == asking.peer;
+        let crowd = if self.entries.iter().filter(of_source).count() >= most {
+            self.entries.iter().find(of_source)
+        } else if self.entries.iter().filter(of_peer).count() >= most {
+            self.entries.iter().find(of_peer)
+        } else {
+            None
+        };
+        if crowd.is_none() && !full {
             return Room::Free;
         }
-        let mut oldest = self.entries.iter();
         let (oldest, safe) =
-            if crowded { (oldest.find(of_source), GRACE) } else { (oldest.next(), self.safe) };
+            if crowd.is_some() { (crowd, GRACE) } else { (self.entries.front(), self.safe) };
         match oldest {
             Some(entry) if now.since(entry.since) >= safe => Room::InPlaceOf(entry.id),
             _ => Room::None,
         }
     }
 
-    pub(super) fn insert(&mut self, id: u32, since: Time, source: Source) {
-        self.entries.push_back(Entry { id, since, source });
+    pub(super) fn insert(&mut self, id: u32, since: Time, asking: Asking) {
+        let Asking { source, peer } = asking;
+        self.entries.push_back(Entry { id, since, source, peer });
     }
 
     /// The connection is open, or gone.

@@ -7,6 +7,8 @@ use core::time::Duration;
 
 /// Cells of a row. Two sources share an allowance only if they meet in both rows.
 const CELLS: usize = 1024;
+/// The same where a crowd is to be told from who comes for the first time.
+const CELLS_FOR_FIRST: usize = 16_384;
 
 /// Addresses that count as one source: a whole IPv4 address, or the first 56 bits of an IPv6 address,
 /// the least that is commonly given to one customer.
@@ -47,8 +49,23 @@ impl RateLimit {
     pub(super) fn new(rate: u64, burst: u64, random: &mut dyn Randomness) -> Self {
         let interval = Duration::from_nanos(1_000_000_000 / rate.max(1));
         let burst = u32::try_from(burst.max(1)).unwrap_or(u32::MAX);
-        let mut row = || Row { seed: random.next_u64(), rested: vec![Time::ZERO; CELLS].into() };
-        RateLimit { rows: [row(), row()], interval, tolerance: interval.saturating_mul(burst - 1) }
+        Self::of(CELLS, interval, interval.saturating_mul(burst - 1), random)
+    }
+
+    /// Each source may do it once in `interval`. Of those who come for the first time while a crowd of 1,000 does
+    /// it whenever it may, one in 250 is taken for one of the crowd.
+    pub(super) fn once(interval: Duration, random: &mut dyn Randomness) -> Self {
+        Self::of(CELLS_FOR_FIRST, interval, Duration::ZERO, random)
+    }
+
+    fn of(
+        cells: usize,
+        interval: Duration,
+        tolerance: Duration,
+        random: &mut dyn Randomness,
+    ) -> Self {
+        let mut row = || Row { seed: random.next_u64(), rested: vec![Time::ZERO; cells].into() };
+        RateLimit { rows: [row(), row()], interval, tolerance }
     }
 
     /// Takes one from the allowance of `source`, if there is one.
@@ -56,7 +73,7 @@ impl RateLimit {
         let latest = now + self.tolerance;
         let mut taken = false;
         for row in &mut self.rows {
-            let index = spread(source.0 ^ row.seed) as usize % CELLS;
+            let index = spread(source.0 ^ row.seed) as usize % row.rested.len().max(1);
             let Some(rested) = row.rested.get_mut(index) else { continue };
             if *rested <= latest {
                 *rested = (*rested).max(now) + self.interval;
@@ -113,6 +130,21 @@ mod tests {
             while limit.take(now, source(0)) {}
             assert!(limit.take(now, source(n)), "source {n}");
         }
+    }
+
+    #[test]
+    fn who_comes_for_the_first_time_is_told_from_a_crowd() {
+        let once = Duration::from_secs(10);
+        let mut limit = RateLimit::once(once, &mut Reproducible(Rng::new(4)));
+        for second in 1..60 {
+            let now = Time::from_secs(second);
+            let taken = (0..1000).filter(|n| limit.take(now, source(*n))).count();
+            assert!(second % 10 == 1 || taken < 100, "{taken} at {second} s");
+        }
+        let now = Time::from_secs(61);
+        (0..1000).for_each(|n| drop(limit.take(now, source(n))));
+        let first = (1000..2000).filter(|n| limit.take(now, source(*n))).count();
+        assert!(first > 980, "{first}");
     }
 
     #[test]

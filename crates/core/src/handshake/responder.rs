@@ -16,6 +16,9 @@ use std::collections::BTreeSet;
 /// Bytes that may be sent to an unproven address for each byte received from it.
 const AMPLIFICATION: usize = 3;
 
+/// A source that showed no cookie for this time comes first among those who show one.
+const NEWCOMER: Duration = Duration::from_secs(10);
+
 /// Who may connect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Permitted {
@@ -44,7 +47,8 @@ impl Permitted {
 pub struct ResponderConfig {
     /// Who may connect.
     pub permitted: Permitted,
-    /// Initiations taken through Diffie–Hellman a second, in the long run.
+    /// Initiations taken through Diffie–Hellman a second, in the long run. With a cookie, half of them are for
+    /// sources that were not heard of for ten seconds: a crowd that asks as often as it may leaves them these.
     pub rate: u64,
     /// Initiations taken through Diffie–Hellman at once. Below half of it, senders must show a cookie.
     pub burst: u64,
@@ -199,6 +203,9 @@ pub struct Responder {
     source_unproven: RateLimit,
     source_proven: RateLimit,
     source_cookies: RateLimit,
+    /// Who shows a cookie for the first time in a while, and what is for all others who do.
+    newcomers: RateLimit,
+    regulars: TokenBucket,
     responses: ResponseCache,
     replays: Replays,
 }
@@ -206,11 +213,14 @@ pub struct Responder {
 impl Responder {
     /// Empty tables. `random` makes the secrets of cookies and tables.
     pub fn new(config: ResponderConfig, now: Time, mut random: Box<dyn Randomness>) -> Self {
+        let newcomers = RateLimit::once(NEWCOMER, random.as_mut());
         let mut limit = |rate, burst| RateLimit::new(rate, burst, random.as_mut());
         Responder {
             source_unproven: limit(config.source_rate, config.source_burst),
             source_proven: limit(config.source_rate, config.source_burst),
             source_cookies: limit(config.source_cookies, config.source_cookies),
+            newcomers,
+            regulars: TokenBucket::new(config.rate.div_ceil(2), config.burst.div_ceil(2), now),
             unproven: TokenBucket::new(config.unproven_rate, config.unproven_rate, now),
             cookie_replies: TokenBucket::new(config.cookies, config.cookies, now),
             permitted: config.permitted,
@@ -285,6 +295,9 @@ impl Responder {
             }
             if !self.source_proven.take(now, source) {
                 return Err(DropReason::Source);
+            }
+            if !self.newcomers.take(now, source) && !self.regulars.take(now) {
+                return Err(DropReason::Rate);
             }
         }
         if !self.bucket.take(now) {

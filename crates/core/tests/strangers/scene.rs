@@ -109,12 +109,25 @@ impl Stranger {
     pub fn new(victim: PublicKey, number: u64) -> Self {
         let mut key = [0xee; 32];
         key[..8].copy_from_slice(&number.to_be_bytes());
-        let mut crypto = NullCrypto::new(key);
+        Self::of(NullCrypto::new(key), victim, number, 0)
+    }
+
+    /// The same with this key, as the attempt of this number of a holder whose clock is so many nanoseconds ahead.
+    pub fn with_key(victim: PublicKey, key: [u8; 32], number: u64, ahead: u64) -> Self {
+        let mut crypto = NullCrypto::new(key).with_random_numbers(Rng::new(number));
+        // Each attempt has an ephemeral key of its own.
+        for _ in 0..number {
+            let _ = crypto.initiate(&victim, &[], &mut Vec::new());
+        }
+        Self::of(crypto, victim, number, ahead)
+    }
+
+    fn of(mut crypto: NullCrypto, victim: PublicKey, number: u64, ahead: u64) -> Self {
         let parameters = EndpointConfig::new(profile()).transport.parameters("anabranch").encode();
         let opening = Opening {
             peer: victim,
             local_id: number as u32,
-            timestamp: 1 << 60,
+            timestamp: (1 << 60) + ahead + number,
             parameters: &parameters,
         };
         let schedule = Schedule::default();
