@@ -193,10 +193,10 @@ impl Endpoint {
         endpoint.router.set_wall_clock(now, wall_clock());
         let handle =
             endpoint.router.connect(now, ConnectConfig { peer, paths: addresses, profile })?;
-        let span = log::connection(handle, &peer, "client");
-        log::connecting(&span, paths);
+        let voice = shared.voice(handle, &peer, "client");
+        log::connecting(&voice, paths);
         let mut state = ConnectionState::new(Phase::Connecting);
-        (state.referenced, state.span) = (true, span);
+        (state.referenced, state.voice) = (true, Some(voice));
         let connection = shared.insert(&mut endpoint, handle, state);
         let stopped = endpoint.stopped;
         drop(endpoint);

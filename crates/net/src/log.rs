@@ -1,6 +1,9 @@
 //! What is told of connections through [`tracing`]: nothing unless the application listens, and never
 //! a secret. A connection is a span; its events and those of its paths are within.
 
+mod lines;
+
+use crate::clock::Clock;
 use crate::connection::{PathEvent, PathSpec};
 use crate::crypto::keys::format_public_key;
 use crate::shared::ConnectionState;
@@ -11,31 +14,70 @@ use anabranch_core::handshake::DropReason;
 use anabranch_core::path::SocketId;
 use anabranch_types::{PathId, Time};
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
 use tracing::field::display;
 use tracing::{Span, debug, info, info_span};
 
-/// The span of a connection, of which `side` is "client" or "server".
-pub(crate) fn connection(handle: Handle, peer: &PublicKey, side: &'static str) -> Span {
-    info_span!("connection", id = handle.0, side, peer = %format_public_key(peer))
+pub(crate) use lines::Peers;
+use lines::{Lines, Verdict, locked};
+
+/// What tells of a connection: its span, and how many lines its peer may still have.
+#[derive(Debug)]
+pub(crate) struct Voice {
+    span: Span,
+    lines: Arc<Mutex<Lines>>,
+    clock: Clock,
 }
 
-pub(crate) fn connecting(span: &Span, paths: &[PathSpec]) {
-    for PathSpec { local, remote } in paths {
-        debug!(parent: span, %local, %remote, "connecting");
+impl Voice {
+    /// Of a connection of which `side` is "client" or "server".
+    pub(crate) fn new(
+        (peers, clock): (&Peers, Clock),
+        handle: Handle,
+        peer: &PublicKey,
+        side: &'static str,
+    ) -> Self {
+        let span = info_span!("connection", id = handle.0, side, peer = %format_public_key(peer));
+        Voice { span, lines: peers.of(peer, clock.now()), clock }
+    }
+
+    /// Calls `write` with the span if a line may be written.
+    fn tell(&self, write: impl FnOnce(&Span)) {
+        if self.span.is_disabled() {
+            return;
+        }
+        match locked(&self.lines, |lines| lines.take(self.clock.now())) {
+            Verdict::Write { left_out } => {
+                if left_out > 0 {
+                    info!(parent: &self.span, left_out, "lines about this peer were left out");
+                }
+                write(&self.span);
+            }
+            Verdict::FirstLeftOut => {
+                info!(parent: &self.span, "further lines about this peer are left out for a while");
+            }
+            Verdict::LeftOut => {}
+        }
     }
 }
 
-pub(crate) fn opened(span: &Span) {
-    info!(parent: span, "opened");
+pub(crate) fn connecting(voice: &Voice, paths: &[PathSpec]) {
+    for PathSpec { local, remote } in paths {
+        debug!(parent: &voice.span, %local, %remote, "connecting");
+    }
 }
 
-pub(crate) fn unanswered(span: &Span) {
-    info!(parent: span, "nobody answered");
+pub(crate) fn opened(voice: &Voice) {
+    voice.tell(|span| info!(parent: span, "opened"));
 }
 
-pub(crate) fn closed(span: &Span, reason: &CloseReason) {
+pub(crate) fn unanswered(voice: &Voice) {
+    voice.tell(|span| info!(parent: span, "nobody answered"));
+}
+
+pub(crate) fn closed(voice: &Voice, reason: &CloseReason) {
     let CloseReason { code, by_peer, reason } = reason;
-    info!(parent: span, by_peer, code = code.0, reason, "closed");
+    voice.tell(|span| info!(parent: span, by_peer, code = code.0, reason, "closed"));
 }
 
 /// A stream has to wait.
@@ -44,13 +86,13 @@ pub(crate) fn stream_waits(span: &Span) {
 }
 
 /// Nothing is heard of the peer any more.
-pub(crate) fn silent(span: &Span, connection: &Connection, now: Time) {
+pub(crate) fn silent(voice: &Voice, connection: &Connection, now: Time) {
     let seconds = now.since(connection.last_heard()).as_secs_f64();
-    info!(parent: span, seconds, "the peer is silent");
+    voice.tell(|span| info!(parent: span, seconds, "the peer is silent"));
 }
 
-pub(crate) fn heard(span: &Span) {
-    info!(parent: span, "the peer is heard again");
+pub(crate) fn heard(voice: &Voice) {
+    voice.tell(|span| info!(parent: span, "the peer is heard again"));
 }
 
 /// What happened to a path, with its addresses; `local_of` knows those of sockets.
@@ -59,30 +101,48 @@ pub(crate) fn path(
     event: PathEvent,
     local_of: impl FnOnce(SocketId) -> Option<SocketAddr>,
 ) {
-    if state.span.is_disabled() {
-        return;
-    }
+    let Some(voice) = &state.voice else { return };
     let (PathId(path), what) = match event {
         PathEvent::Up(path) => (path, "up"),
         PathEvent::Down(path) => (path, "down"),
         PathEvent::Moved(path) => (path, "moved"),
         PathEvent::Closed(path) => (path, "closed"),
     };
-    let stats = state.stats();
-    let stats = stats.iter().flat_map(|stats| &stats.paths).find(|stats| stats.id.0 == path);
-    let address = stats.map(|stats| stats.address);
-    let local = address.and_then(|address| local_of(address.socket)).map(display);
-    let remote = address.map(|address| display(address.remote));
-    info!(parent: &state.span, path, local, remote, "path {what}");
+    voice.tell(|span| {
+        let stats = state.stats();
+        let stats = stats.iter().flat_map(|stats| &stats.paths).find(|stats| stats.id.0 == path);
+        let address = stats.map(|stats| stats.address);
+        let local = address.and_then(|address| local_of(address.socket)).map(display);
+        let remote = address.map(|address| display(address.remote));
+        info!(parent: span, path, local, remote, "path {what}");
+    });
 }
 
 /// A handshake got no answer. What anybody can send without knowing this endpoint's key is of less
 /// interest than what somebody who knows it did in vain.
-pub(crate) fn refused(remote: SocketAddr, why: DropReason) {
+pub(crate) fn refused(refusals: &Refusals, now: Time, remote: SocketAddr, why: DropReason) {
     match why {
         DropReason::NotPermitted | DropReason::Replay => {
-            info!(%remote, ?why, "handshake refused");
+            match locked(&refusals.0, |lines| lines.take(now)) {
+                Verdict::Write { left_out } => {
+                    if left_out > 0 {
+                        info!(left_out, "lines about refused handshakes were left out");
+                    }
+                    info!(%remote, ?why, "handshake refused");
+                }
+                Verdict::FirstLeftOut => {
+                    info!("further lines about refused handshakes are left out for a while");
+                }
+                Verdict::LeftOut => {}
+            }
         }
         _ => debug!(%remote, ?why, "handshake refused"),
     }
 }
+
+/// How many lines handshakes that were refused may still have.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals(Mutex<Lines>);
+
+#[cfg(test)]
+mod tests;

@@ -14,9 +14,10 @@ pub(crate) use self::stream_waits::{StreamWait, StreamWaitCounts};
 
 use crate::buffers::Buffers;
 use crate::clock::{Clock, wall_clock};
-use crate::log;
+use crate::log::{self, Voice};
 use crate::socket::Socket;
 use crate::sockets::Sockets;
+use anabranch_core::crypto::PublicKey;
 use anabranch_core::endpoint::{Check, Handle, Router, RouterEvent};
 use anabranch_core::wire::Role;
 use anabranch_types::Time;
@@ -32,6 +33,9 @@ pub(crate) struct Shared {
     pub(crate) sockets: Sockets,
     pub(crate) buffers: Buffers,
     pub(crate) clock: Clock,
+    /// How much may still be told of each peer, and of whom is no peer.
+    peers: log::Peers,
+    refusals: log::Refusals,
     /// Rung when the endpoint's task has something to do.
     pub(crate) mailbox: Mailbox,
     /// A connection was accepted, or none will be any more.
@@ -75,6 +79,8 @@ impl Shared {
             sockets: Sockets::default(),
             buffers: Buffers::default(),
             clock,
+            peers: log::Peers::default(),
+            refusals: log::Refusals::default(),
             mailbox: Mailbox::default(),
             incoming: Notify::new(),
             idle: Notify::new(),
@@ -101,6 +107,11 @@ impl Shared {
     /// Whether no connection is known.
     pub(crate) fn is_empty(&self) -> bool {
         self.connections.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    /// What tells of a connection, of which `side` is "client" or "server".
+    pub(crate) fn voice(&self, handle: Handle, peer: &PublicKey, side: &'static str) -> Voice {
+        Voice::new((&self.peers, self.clock), handle, peer, side)
     }
 
     /// Makes a connection known.
@@ -152,7 +163,9 @@ impl Shared {
                         connection.act(|connection| connection.on_check(now, known));
                     }
                 }
-                Some(RouterEvent::Refused(remote, why)) => log::refused(remote, why),
+                Some(RouterEvent::Refused(remote, why)) => {
+                    log::refused(&self.refusals, now, remote, why);
+                }
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::{Mailbox, Shared, StreamWaitCounts};
 use crate::connection::PathEvent;
 use crate::error::ConnectionError;
-use crate::log;
+use crate::log::{self, Voice};
 use anabranch_core::connection::{CloseReason, Connection, ConnectionStats, Event};
 use anabranch_core::endpoint::{Check, Handle};
 use anabranch_core::path::PathAddress;
@@ -14,7 +14,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use tokio::sync::Notify;
-use tracing::Span;
 
 /// Bytes read at a time when a closed connection's streams are emptied.
 const DRAIN_STEP: usize = 1 << 16;
@@ -121,7 +120,7 @@ impl ConnectionShared {
         let asked_for_here = connection.role() == Role::Initiator;
         state.connection = Some(connection);
         if asked_for_here {
-            log::opened(&state.span);
+            state.tell(log::opened);
             state.phase = Phase::Open;
             if !state.referenced {
                 state.close(now, 0, "");
@@ -134,7 +133,7 @@ impl ConnectionShared {
     /// Nobody answered.
     pub(super) fn fail(&self) {
         let mut state = self.lock();
-        log::unanswered(&state.span);
+        state.tell(log::unanswered);
         state.phase = Phase::Failed;
         self.end(&mut state);
         drop(state);
@@ -198,7 +197,7 @@ impl ConnectionShared {
                 Event::Silent => self.on_silent(state, now),
                 Event::Heard => {
                     state.silent = false;
-                    log::heard(&state.span);
+                    state.tell(log::heard);
                     self.wait.hearing.notify_waiters();
                 }
                 Event::PeerAddresses => self.wait.paths.notify_waiters(),
@@ -214,8 +213,8 @@ impl ConnectionShared {
             return;
         }
         self.endpoint.lock().router.on_established(self.handle, role, peer);
-        state.span = log::connection(self.handle, &peer, "server");
-        log::opened(&state.span);
+        state.voice = Some(self.endpoint.voice(self.handle, &peer, "server"));
+        state.tell(log::opened);
         state.referenced = self.endpoint.on_accepted(self);
         if !state.referenced {
             state.close(now, 0, "the endpoint accepts no more connections");
@@ -226,7 +225,8 @@ impl ConnectionShared {
     fn on_silent(&self, state: &mut ConnectionState, now: Time) {
         let Some(connection) = &state.connection else { return };
         if !core::mem::replace(&mut state.silent, true) {
-            log::silent(&state.span, connection, now);
+            let Some(connection) = &state.connection else { return };
+            state.tell(|voice| log::silent(voice, connection, now));
         }
         if let Some(check) = Check::of(self.handle, connection) {
             self.endpoint.check(now, check);
@@ -282,8 +282,8 @@ pub(crate) struct ConnectionState {
     pub(crate) path_events: VecDeque<PathEvent>,
     /// How many there have been.
     pub(crate) path_changes: u64,
-    /// The tracing span of its events.
-    pub(crate) span: Span,
+    /// What tells of its events.
+    pub(crate) voice: Option<Voice>,
     /// Room for one datagram of any length, once one has been read.
     datagram: Vec<u8>,
 }
@@ -302,7 +302,7 @@ impl ConnectionState {
             last_stats: None,
             path_events: VecDeque::new(),
             path_changes: 0,
-            span: Span::none(),
+            voice: None,
             datagram: Vec::new(),
         }
     }
@@ -371,6 +371,13 @@ impl ConnectionState {
         }
     }
 
+    /// Tells something, once it is known of whom.
+    fn tell(&self, what: impl FnOnce(&Voice)) {
+        if let Some(voice) = &self.voice {
+            what(voice);
+        }
+    }
+
     fn with_stream(&mut self, id: StreamId, act: impl FnOnce(&mut StreamState)) {
         if let Some(stream) = self.streams.get_mut(&id) {
             act(stream);
@@ -379,7 +386,7 @@ impl ConnectionState {
 
     /// Keeps what outlives the core's memory of the connection: figures, and bytes not read yet.
     fn on_closed(&mut self, reason: CloseReason) {
-        log::closed(&self.span, &reason);
+        self.tell(|voice| log::closed(voice, &reason));
         self.phase = Phase::Closed(reason);
         if let Some(connection) = &mut self.connection {
             self.last_stats = Some(connection.stats());
