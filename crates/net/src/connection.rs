@@ -89,7 +89,7 @@ impl Connection {
             };
             let Ok(id) = id else {
                 // `Limit`: an event follows when there is room.
-                waits.get_or_insert_with(|| StreamWait::begin(self.shared(), &state.span));
+                waits.get_or_insert_with(|| StreamWait::begin(self.shared(), state.voice.as_ref()));
                 return None;
             };
             state.streams.entry(id).or_default();

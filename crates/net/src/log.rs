@@ -81,8 +81,8 @@ pub(crate) fn closed(voice: &Voice, reason: &CloseReason) {
 }
 
 /// A stream has to wait.
-pub(crate) fn stream_waits(span: &Span) {
-    info!(parent: span, "a new stream waits: the peer allows no more at a time");
+pub(crate) fn stream_waits(voice: &Voice) {
+    voice.tell(|span| info!(parent: span, "a new stream waits: the peer allows no more at a time"));
 }
 
 /// Nothing is heard of the peer any more.

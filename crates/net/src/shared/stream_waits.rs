@@ -1,9 +1,8 @@
 //! How often opening a stream had to wait.
 
 use super::ConnectionShared;
-use crate::log;
+use crate::log::{self, Voice};
 use std::sync::atomic::{AtomicU64, Ordering};
-use tracing::Span;
 
 /// How often opening a stream had to wait because the peer allows no more at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,12 +30,13 @@ impl StreamWaitCounts {
 pub(crate) struct StreamWait<'a>(&'a StreamWaitCounts);
 
 impl<'a> StreamWait<'a> {
-    pub(crate) fn begin(connection: &'a ConnectionShared, span: &Span) -> Self {
+    pub(crate) fn begin(connection: &'a ConnectionShared, voice: Option<&Voice>) -> Self {
         let counts = &connection.stream_waits;
         counts.total.fetch_add(1, Ordering::Relaxed);
         // Of those that wait at the same time, the first is told.
-        if counts.waiting.fetch_add(1, Ordering::Relaxed) == 0 {
-            log::stream_waits(span);
+        let first = counts.waiting.fetch_add(1, Ordering::Relaxed) == 0;
+        if let Some(voice) = voice.filter(|_| first) {
+            log::stream_waits(voice);
         }
         StreamWait(counts)
     }
