@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 use anabranch::interfaces::{self, Interface, is_link_local};
+pub use anabranch::paths::{are_neighbours, is_private};
 
 use crate::failure::Failure;
 
@@ -50,32 +51,6 @@ pub fn has_route(local: Option<IpAddr>, remote: SocketAddr) -> bool {
     socket.is_ok_and(|socket| socket.connect(remote).is_ok())
 }
 
-/// Addresses that the internet does not route.
-pub fn is_private(ip: IpAddr) -> bool {
-    match ip {
-        // 100.64.0.0/10 is shared by the customers of a provider (RFC 6598).
-        IpAddr::V4(ip) => {
-            ip.is_private() || ip.is_loopback() || shared_bits(ip) == shared_bits(CGN)
-        }
-        IpAddr::V6(ip) => ip.is_unique_local() || ip.is_loopback(),
-    }
-}
-
-const CGN: Ipv4Addr = Ipv4Addr::new(100, 64, 0, 0);
-
-fn shared_bits(ip: Ipv4Addr) -> u32 {
-    u32::from(ip) >> 22
-}
-
-/// Whether the two are likely on one link: the same /24, or the same /64.
-pub fn are_neighbours(a: IpAddr, b: IpAddr) -> bool {
-    match (a, b) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => u32::from(a) >> 8 == u32::from(b) >> 8,
-        (IpAddr::V6(a), IpAddr::V6(b)) => u128::from(a) >> 64 == u128::from(b) >> 64,
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,20 +76,6 @@ mod tests {
         assert_eq!(interface_of(&list, ip("192.168.1.6")).unwrap().name, "eth0");
         assert_eq!(interface_of(&list, ip("127.0.0.9")).unwrap().name, "lo");
         assert!(interface_of(&list, ip("8.8.8.8")).is_none());
-    }
-
-    #[test]
-    fn private_addresses_and_neighbours_are_known() {
-        for private in ["10.1.2.3", "100.64.0.1", "100.127.255.255", "192.168.0.1", "fd00::1"] {
-            assert!(is_private(ip(private)), "{private}");
-        }
-        for public in ["100.128.0.1", "100.63.0.1", "8.8.8.8", "2001:db8::1"] {
-            assert!(!is_private(ip(public)), "{public}");
-        }
-        assert!(are_neighbours(ip("192.168.1.5"), ip("192.168.1.200")));
-        assert!(!are_neighbours(ip("192.168.1.5"), ip("192.168.2.5")));
-        assert!(are_neighbours(ip("2001:db8::5"), ip("2001:db8::9")));
-        assert!(!are_neighbours(ip("2001:db8::5"), ip("10.0.0.1")));
     }
 
     #[test]

@@ -11,11 +11,6 @@ use tokio::net::lookup_host;
 use crate::failure::Failure;
 use crate::machine;
 
-/// Paths asked for by themselves at most: as many as a connection has by default.
-const MAX_PATHS: usize = 8;
-/// Destinations tried from one interface at most, when none is a neighbour.
-const MAX_REMOTES: usize = 2;
-
 /// `--path LOCAL[@REMOTE][,backup|,metered][,cc=POLICY]`, where REMOTE may be a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathArg {
@@ -76,6 +71,15 @@ impl Route {
             }
         }
         missing
+    }
+}
+
+/// Names on standard error what was asked for and is not there, as it may come yet.
+pub fn tell_missing(route: &Route) {
+    let missing = machine::interfaces().map(|list| route.missing(&list)).unwrap_or_default();
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        eprintln!("anabranch: waiting for {missing}, which this machine does not have now");
     }
 }
 
@@ -140,40 +144,11 @@ fn itself(list: &[Interface], remote: SocketAddr) -> Option<PathRequest> {
     Some(PathRequest { remote: Some(remote), ..PathRequest::from(local) })
 }
 
-/// Every interface that has a way to some of `remotes`, with the destinations worth trying from it.
+/// Every interface that has a way to some of `remotes`, whether it is there now or comes later.
 fn automatic(list: &[Interface], remotes: &[SocketAddr], remote: SocketAddr) -> Route {
-    if let Some(request) = remotes.iter().find_map(|remote| itself(list, *remote)) {
-        return Route { remote, requests: vec![request] };
-    }
-    let mut requests: Vec<PathRequest> = Vec::new();
-    for interface in list.iter().filter(|interface| interface.running && !interface.loopback) {
-        let source = |remote: &SocketAddr| interface.source_for(remote.ip());
-        let routed = remotes
-            .iter()
-            .filter_map(|remote| Some((source(remote)?, *remote)))
-            .filter(|(source, remote)| machine::has_route(Some(*source), *remote));
-        requests.extend(chosen(routed.collect()).into_iter().map(|remote| PathRequest {
-            remote: Some(remote),
-            ..PathRequest::from(LocalRequest::Interface(interface.name.clone()))
-        }));
-    }
-    requests.truncate(MAX_PATHS);
-    if requests.is_empty() {
-        // Nothing yet: whichever interface comes up first.
-        requests.push(PathRequest { remote: Some(remote), ..PathRequest::ANY });
-    }
-    Route { remote, requests }
-}
-
-/// The destinations worth trying: a neighbour if there is one, else public ones first.
-fn chosen(mut routed: Vec<(IpAddr, SocketAddr)>) -> Vec<SocketAddr> {
-    let near =
-        |(source, remote): &&(IpAddr, SocketAddr)| machine::are_neighbours(*source, remote.ip());
-    if let Some((_, remote)) = routed.iter().find(near) {
-        return vec![*remote];
-    }
-    routed.sort_by_key(|(_, remote)| machine::is_private(remote.ip()));
-    routed.into_iter().map(|(_, remote)| remote).take(MAX_REMOTES).collect()
+    let itself = remotes.iter().find_map(|remote| itself(list, *remote));
+    let any = || PathRequest { choice: remotes.to_vec(), ..PathRequest::ANY };
+    Route { remote, requests: vec![itself.unwrap_or_else(any)] }
 }
 
 /// The addresses of `HOST:PORT`, or of `HOST` with `port`: the first of each family.

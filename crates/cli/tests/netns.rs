@@ -153,6 +153,21 @@ fn the_first_link_comes_later() {
     transfer.finish();
 }
 
+/// With a ticket and without `--path`, a link that comes later joins the transfer.
+#[test]
+fn a_later_link_joins_a_transfer_by_ticket() {
+    let Some(lab) = Lab::new("join", 2, 80) else { return };
+    lab.unplug(2);
+    let (source, out) = (lab.file("film", 60 * MEGABYTE), lab.path("out"));
+    let mut recv = lab.run("s", &["recv", "--out", &out, "--quiet"]);
+    let ticket = recv.line();
+    let send = lab.run("c", &["send", &source, &ticket, "--quiet"]);
+    lab.wait_until_moved(1, 2 * MEGABYTE);
+    lab.plug(2);
+    lab.wait_until_moved_aiming_at(2, MEGABYTE, Duration::from_secs(2));
+    Transfer { send, recv, source, out }.finish();
+}
+
 #[test]
 fn the_only_link_gets_another_address() {
     let Some(lab) = Lab::new("roam", 1, 80) else { return };

@@ -4,8 +4,10 @@
 //! one if there is none, and from then on adds, moves and removes paths as interfaces come, change their
 //! address and go.
 
+mod destinations;
 mod manager;
 mod request;
 
+pub use destinations::{are_neighbours, is_private};
 pub use manager::{PathManager, connect_managed};
 pub use request::{LocalRequest, ParsePathError, PathRequest, PathUsage, parse_congestion};

@@ -28,17 +28,6 @@ fn paths_are_written_as_documented() {
     }
 }
 
-#[test]
-fn a_neighbour_is_reached_directly_and_others_by_public_addresses() {
-    let remotes = ["192.168.1.9:5", "203.0.113.5:5", "10.9.9.9:5", "8.8.8.8:5"].map(address);
-    let from = |ip: &str| {
-        let ip: IpAddr = ip.parse().unwrap();
-        chosen(remotes.iter().map(|remote| (ip, *remote)).collect())
-    };
-    assert_eq!(from("192.168.1.5"), remotes[..1]);
-    assert_eq!(from("172.16.0.5"), [remotes[1], remotes[3]]);
-}
-
 #[tokio::test]
 async fn hosts_need_a_port() {
     for (host, port, expected) in [
@@ -77,6 +66,7 @@ fn this_machine_is_reached_through_itself() {
     let remotes = [address("203.0.113.1:9")];
     let nowhere = automatic(&list[..1], &remotes, remotes[0]);
     assert_eq!(nowhere.requests[0].local, LocalRequest::Any);
+    assert_eq!(nowhere.requests[0].choice, remotes, "whichever interface comes");
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::catalog::profile;
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
 use crate::machine;
-use crate::paths::Route;
+use crate::paths::{Route, tell_missing};
 use crate::qlog::Qlogs;
 
 /// Pause before connecting again after a connection that did not last long.
@@ -44,7 +44,7 @@ pub(super) async fn run(
     report: Report,
     qlogs: &Qlogs,
 ) -> Result<(), Failure> {
-    warn(&connecting.route);
+    tell_missing(&connecting.route);
     let mut transfer = Transfer {
         endpoint: None,
         profile: profile(&common.profile, &[])?,
@@ -68,17 +68,6 @@ pub(super) async fn run(
         let _ = timeout(FLUSH, endpoint.wait_idle()).await;
     }
     result
-}
-
-/// Names what was asked for and is not there, as it may come yet.
-fn warn(route: &Route) {
-    let missing = machine::interfaces().map(|list| route.missing(&list)).unwrap_or_default();
-    if !missing.is_empty() {
-        eprintln!(
-            "anabranch: waiting for {}, which this machine does not have now",
-            missing.join(", ")
-        );
-    }
 }
 
 struct Transfer<'a> {

@@ -20,6 +20,8 @@ use crate::format;
 
 /// Version of the file.
 const VERSION: u8 = 1;
+/// The ending of the file that is locked while a command runs.
+const LOCK: &str = "lock";
 /// Longest file that is read, bytes.
 const MAX_LEN: u64 = 1 << 14;
 
@@ -57,33 +59,33 @@ pub(super) struct Kept {
 
 impl Place {
     /// The place for a command of which `words` are what makes it the same as another; `None` if there is none to
-    /// be had, or another process has it.
-    pub(super) fn of(words: &[&str]) -> Option<Self> {
+    /// be had, or another process has it. Others' tickets that have expired by `now` are removed.
+    pub(super) fn of(words: &[&str], now: u64) -> Option<Self> {
         let below = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
         let below = below.filter(|path| path.is_absolute()).or_else(|| {
             let home = PathBuf::from(std::env::var_os("HOME")?);
             home.is_absolute().then(|| home.join(".local/state"))
         })?;
-        Place::within(&below.join("anabranch/tickets"), words)
+        Place::within(&below.join("anabranch/tickets"), words, now)
     }
 
-    fn within(directory: &Path, words: &[&str]) -> Option<Self> {
+    fn within(directory: &Path, words: &[&str], now: u64) -> Option<Self> {
         make_directory(directory).ok()?;
+        remove_expired(directory, now);
         // Lengths keep words apart that would be the same written one after the other.
         let told: String = words.iter().map(|word| format!("{} {word}\n", word.len())).collect();
         let name = format::hex(&digest(&SHA256, told.as_bytes()).as_ref()[..16]);
         let mut options = private();
         options.create(true).truncate(false).write(true);
-        let lock = options.open(directory.join(format!("{name}.lock"))).ok()?;
+        let file = directory.join(format!("{name}.json"));
+        let lock = options.open(file.with_extension(LOCK)).ok()?;
         lock.try_lock().ok()?;
-        Some(Place { file: directory.join(format!("{name}.json")), _lock: lock })
+        Some(Place { file, _lock: lock })
     }
 
     /// The ticket that is here, if it is good for longer than until `now`, seconds since 1970.
     fn read(&self, now: u64) -> Option<(Record, Ticket, SecretKey)> {
-        let mut text = String::new();
-        File::open(&self.file).ok()?.take(MAX_LEN).read_to_string(&mut text).ok()?;
-        let record: Record = serde_json::from_str(&text).ok()?;
+        let record = read(&self.file)?;
         let ticket = Ticket::parse(&record.ticket).ok()?;
         let key = SecretKey::from_base64(&record.secret_key).ok()?;
         let good = record.version == VERSION
@@ -172,6 +174,29 @@ impl Kept {
     }
 }
 
+fn read(file: &Path) -> Option<Record> {
+    let mut text = String::new();
+    File::open(file).ok()?.take(MAX_LEN).read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+/// Removes the tickets that have expired, of commands that are not running.
+fn remove_expired(directory: &Path, now: u64) {
+    let items = fs::read_dir(directory).into_iter().flatten().filter_map(Result::ok);
+    for file in
+        items.map(|item| item.path()).filter(|file| file.extension() == Some("json".as_ref()))
+    {
+        let ticket = read(&file).and_then(|record| Ticket::parse(&record.ticket).ok());
+        let lock = file.with_extension(LOCK);
+        let unused = || File::open(&lock).is_ok_and(|lock| lock.try_lock().is_ok());
+        if ticket.is_some_and(|ticket| ticket.expires <= now) && unused() {
+            // What cannot be removed does no harm.
+            let _ = fs::remove_file(&file);
+            let _ = fs::remove_file(&lock);
+        }
+    }
+}
+
 /// Files that only their owner may read.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
@@ -216,7 +241,7 @@ mod tests {
     #[test]
     fn a_ticket_is_taken_up_by_the_same_command_until_it_expires() {
         let directory = tempfile::tempdir().unwrap();
-        let place = |words: &[&str]| Place::within(directory.path(), words);
+        let place = |words: &[&str]| Place::within(directory.path(), words, NOW);
         let (ticket, key, listen) = ticket(NOW + 10);
         let mut kept = Kept::new(ticket.clone(), key, listen, place(&["recv", "a"]));
         assert!(place(&["recv", "a"]).is_none(), "another process has it");
@@ -233,9 +258,26 @@ mod tests {
     }
 
     #[test]
+    fn tickets_that_have_expired_are_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |words: &[&str], now| Place::within(directory.path(), words, now);
+        for expires in [NOW + 10, NOW + 20] {
+            let (ticket, key, listen) = ticket(expires);
+            drop(Kept::new(ticket, key, listen, place(&[&expires.to_string()], NOW)));
+        }
+        let (ticket, key, listen) = ticket(NOW + 10);
+        let _running = Kept::new(ticket, key, listen, place(&["running"], NOW));
+        drop(place(&["another"], NOW + 15));
+        let names = fs::read_dir(directory.path()).unwrap();
+        let is_ticket = |path: &Path| path.extension() == Some("json".as_ref());
+        let tickets = names.filter(|item| is_ticket(&item.as_ref().unwrap().path()));
+        assert_eq!(tickets.count(), 2, "one is good, and one is of a command that runs");
+    }
+
+    #[test]
     fn what_is_damaged_counts_as_nothing() {
         let directory = tempfile::tempdir().unwrap();
-        let place = || Place::within(directory.path(), &["recv"]);
+        let place = || Place::within(directory.path(), &["recv"], NOW);
         let (ticket, key, listen) = ticket(NOW + 10);
         drop(Kept::new(ticket, key, listen, place()));
         let file = place().unwrap().file;
@@ -257,7 +299,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let inner = directory.path().join("x/tickets");
         let (ticket, key, listen) = ticket(NOW + 10);
-        let _kept = Kept::new(ticket, key, listen, Place::within(&inner, &["recv"]));
+        let _kept = Kept::new(ticket, key, listen, Place::within(&inner, &["recv"], NOW));
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(&inner), 0o700);
         for item in fs::read_dir(&inner).unwrap() {

@@ -105,7 +105,7 @@ impl Listening<'_> {
     /// The ticket that the same command made before, if it is still good, or a new one.
     fn ticket(&self) -> Result<(Endpoint, Kept), Failure> {
         let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
-        let mut place = if self.side.can_go_on() { Place::of(&words) } else { None };
+        let mut place = if self.side.can_go_on() { Place::of(&words, wall_clock()) } else { None };
         if !self.args.new_ticket {
             match Kept::take_up(place, wall_clock()) {
                 Ok(kept) => match Endpoint::bind(

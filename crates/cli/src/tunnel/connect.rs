@@ -142,6 +142,13 @@ impl<'a> Waiting<'a> {
         Waiting { peer, reporter, since: Instant::now(), next: FIRST_WORD, remote: None }
     }
 
+    /// Names once the interfaces and addresses that were asked for and are not there.
+    fn missing(&mut self, route: &Route) {
+        if self.remote.is_none() && !self.reporter.quiet {
+            paths::tell_missing(route);
+        }
+    }
+
     /// Says where this side connects to, if it is news, and then for how long it has waited; for ever.
     async fn tell(&mut self, remote: SocketAddr) -> Infallible {
         let Waiting { peer, reporter, since, .. } = *self;
@@ -174,6 +181,7 @@ async fn attempt(
         Failure::Usage(_) => Attempt::Hopeless(failure),
         failure => Attempt::Again(failure.to_string()),
     })?;
+    waiting.missing(&Route { remote, requests: requests.clone() });
     let profile = settings.common.profile.clone();
     let dialling = connect_managed(endpoint, settings.peer, remote, &requests, profile);
     let outcome = tokio::select! {

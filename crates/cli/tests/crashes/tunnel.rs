@@ -156,3 +156,24 @@ fn a_client_that_lives_keeps_its_port_from_another_with_its_key() {
     assert!(failed["reason"].as_str().unwrap().contains("is alive"), "{failed}");
     assert!(carries(tunnel.far));
 }
+
+/// `connect` says within three seconds that nobody answers, and which interface is missing, and ends when asked.
+#[test]
+fn who_connects_to_nobody_says_so() {
+    let tunnel = Tunnel::new();
+    let Home { server, client, .. } = &tunnel.home;
+    let near = format!("{}:127.0.0.1:9", tunnel.near.port());
+    let words = ["connect", &tunnel.listen, "--peer", &server.1, "--key", &client.0, "-L", &near];
+    let paths = ["--path", "127.0.0.1", "--path", "nosuch0"];
+    let connect = Running::start(tunnel.home.path(), &[&words[..], &paths].concat());
+    let begun = Instant::now();
+    connect.wait_until_said("waiting for nosuch0");
+    connect.wait_until_said(&format!("{} has not answered", tunnel.listen));
+    assert!(begun.elapsed() <= Duration::from_secs(3), "{:?}", begun.elapsed());
+    assert!(!connect.said().contains("gone"), "{}", connect.said());
+    let begun = Instant::now();
+    connect.interrupt();
+    let (code, said) = connect.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+}

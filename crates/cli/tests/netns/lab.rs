@@ -193,6 +193,7 @@ impl Lab {
         let child = Command::new("ip")
             .args(["netns", "exec", &space, PROGRAM])
             .args(args)
+            .env("XDG_STATE_HOME", self.directory.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -274,6 +275,14 @@ impl Drop for Lab {
 pub struct Running(Option<Child>);
 
 impl Running {
+    /// The next line that it prints.
+    pub fn line(&mut self) -> String {
+        let out = self.0.as_mut().unwrap().stdout.as_mut().unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
     /// Waits for its end; what it printed, and how it ended.
     pub fn output(mut self) -> Output {
         self.0.take().unwrap().wait_with_output().unwrap()

@@ -40,6 +40,7 @@ impl Running {
     /// Starts any command.
     pub fn spawn(mut command: Command) -> Self {
         let mut child = command
+            .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -11,6 +11,7 @@ use anabranch_types::PathId;
 use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
+use super::destinations::chosen;
 use super::request::{LocalRequest, PathRequest, PathUsage};
 use crate::connection::{Connection, PathSpec};
 use crate::endpoint::Endpoint;
@@ -22,6 +23,9 @@ use crate::socket::SocketSpec;
 const TICK: Duration = Duration::from_millis(250);
 /// For how many ticks a path of normal usage has to have worked again before a metered one is let go.
 const METERED_REST: u32 = 40;
+
+/// Paths to connect over at first, at most: every connection allows so many.
+const MOST_FIRST: usize = 8;
 
 /// Keeps a connection's paths in line with the machine's interfaces for as long as it lives.
 #[derive(Debug)]
@@ -71,8 +75,8 @@ pub async fn connect_managed(
     }
 }
 
-/// One path on one interface.
-type Key = (usize, String);
+/// One path on one interface: the number of its request, the interface's name, and the number of the destination.
+type Key = (usize, String, usize);
 
 /// Where a path begins at the moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,26 +119,51 @@ impl Manager {
             if request.usage == PathUsage::Metered && !metered {
                 continue;
             }
-            let remote = request.remote.unwrap_or(self.remote);
             for interface in list {
-                let Some(address) = request.source(interface, remote.ip()) else { continue };
-                let by_address = matches!(request.local, LocalRequest::Address(_));
-                let device = (!by_address && !interface.loopback).then(|| interface.name.clone());
-                let usage = request.usage;
-                let from = LocalEndpoint { address, index: interface.index, device, remote, usage };
-                if request.local != LocalRequest::Any || leads_to(&from, remote) {
-                    endpoints.insert((number, interface.name.clone()), from);
+                for (nth, from) in self.beginnings(request, interface) {
+                    endpoints.insert((number, interface.name.clone(), nth), from);
                 }
             }
         }
         endpoints
     }
 
+    /// Where a request's paths can begin on an interface, by the number of their destination.
+    fn beginnings(
+        &self,
+        request: &PathRequest,
+        interface: &Interface,
+    ) -> Vec<(usize, LocalEndpoint)> {
+        let usual = [request.remote.unwrap_or(self.remote)];
+        let remotes = if request.choice.is_empty() { &usual[..] } else { &request.choice };
+        let begin = |(nth, remote): (usize, &SocketAddr)| {
+            let address = request.source(interface, remote.ip())?;
+            let by_address = matches!(request.local, LocalRequest::Address(_));
+            let device = (!by_address && !interface.loopback).then(|| interface.name.clone());
+            let (index, usage, remote) = (interface.index, request.usage, *remote);
+            let from = LocalEndpoint { address, index, device, remote, usage };
+            let leads = request.local != LocalRequest::Any || leads_to(&from, remote);
+            leads.then_some((nth, from))
+        };
+        let mut found: Vec<_> = remotes.iter().enumerate().filter_map(begin).collect();
+        if !request.choice.is_empty() {
+            let routed: Vec<_> =
+                found.iter().map(|(_, from)| (from.address, from.remote)).collect();
+            let chosen = chosen(&routed);
+            let mut place = 0..;
+            found.retain(|_| place.next().is_some_and(|place| chosen.contains(&place)));
+        }
+        found
+    }
+
     /// Where paths to connect over begin, all of normal usage, or failing that any.
     fn first_endpoints(&self) -> BTreeMap<Key, LocalEndpoint> {
         let list = interfaces::list().unwrap_or_default();
         let endpoints = self.local_endpoints(&list, false);
-        if endpoints.is_empty() { self.local_endpoints(&list, true) } else { endpoints }
+        let first =
+            if endpoints.is_empty() { self.local_endpoints(&list, true) } else { endpoints };
+        // Others follow as far as the connection allows.
+        first.into_iter().take(MOST_FIRST).collect()
     }
 
     /// Sockets for the paths to connect over.

@@ -17,6 +17,9 @@ pub struct PathRequest {
     pub local: LocalRequest,
     /// The peer's address on this path, if not the usual one.
     pub remote: Option<SocketAddr>,
+    /// Where the peer can be reached, as far as it is known, if not at a single address: of these, one or two that
+    /// are worth trying are chosen for each interface when it comes.
+    pub choice: Vec<SocketAddr>,
     /// When it is used.
     pub usage: PathUsage,
     /// What controls congestion on it, if not the profile's choice.
@@ -53,7 +56,8 @@ impl PathRequest {
 
     /// Beginning there, always, to the usual destination, under the profile's congestion control.
     pub const fn from(local: LocalRequest) -> Self {
-        PathRequest { local, remote: None, usage: PathUsage::Normal, congestion: None }
+        let usage = PathUsage::Normal;
+        PathRequest { local, remote: None, choice: Vec::new(), usage, congestion: None }
     }
 
     /// Whether the path may begin on `interface`, and from which address to reach `remote`.
@@ -148,7 +152,7 @@ impl FromStr for PathRequest {
             }
             Err(_) => return Err(wrong(local, LOCAL)),
         };
-        Ok(PathRequest { local, remote, usage, congestion })
+        Ok(PathRequest { local, remote, choice: Vec::new(), usage, congestion })
     }
 }
 

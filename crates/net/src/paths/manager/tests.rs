@@ -87,12 +87,35 @@ fn places_follow_the_interfaces() {
     ];
     let keys =
         |metered| -> Vec<Key> { manager.local_endpoints(&list, metered).into_keys().collect() };
-    assert_eq!(keys(false), [(1, "wlan0".to_owned()), (2, "eth0".to_owned())]);
+    assert_eq!(keys(false), [(1, "wlan0".to_owned(), 0), (2, "eth0".to_owned(), 0)]);
     assert_eq!(keys(true).len(), 3);
     // An interface that is plugged in again has a new index, so its local endpoint is a new one.
     let again = [interface("wlan0", 7, "192.0.2.10")];
     assert_ne!(
-        manager.local_endpoints(&list, false)[&(1, "wlan0".into())],
-        manager.local_endpoints(&again, false)[&(1, "wlan0".into())]
+        manager.local_endpoints(&list, false)[&(1, "wlan0".into(), 0)],
+        manager.local_endpoints(&again, false)[&(1, "wlan0".into(), 0)]
     );
+}
+
+#[test]
+fn of_several_destinations_those_worth_trying_are_chosen_as_interfaces_come() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let _entered = runtime.enter();
+    let choice = ["192.0.2.9:5", "198.51.100.9:5", "10.9.9.9:5"].map(|text| text.parse().unwrap());
+    let request = |local| PathRequest { choice: choice.to_vec(), ..PathRequest::from(local) };
+    let by_name = LocalRequest::Interface("eth1".into());
+    let manager = Manager::new(endpoint(&[]), choice[0], vec![request(by_name)]);
+    let interface = |name: &str, address: &str| Interface {
+        name: name.into(),
+        index: 2,
+        addresses: vec![address.parse().unwrap()],
+        running: true,
+        loopback: false,
+    };
+    let remotes = |list: &[Interface]| -> Vec<SocketAddr> {
+        manager.local_endpoints(list, false).into_values().map(|from| from.remote).collect()
+    };
+    assert!(remotes(&[interface("eth0", "192.0.2.1")]).is_empty());
+    assert_eq!(remotes(&[interface("eth1", "192.0.2.1")]), choice[..1], "a neighbour");
+    assert_eq!(remotes(&[interface("eth1", "203.0.113.1")]), choice[..2], "public ones");
 }
