@@ -38,6 +38,7 @@ const STEPS: &[Step] = &[
         about: "hostile packets make little more work than honest ones",
         run: work,
     },
+    Step { name: "abuse", about: "hostile peers take nothing from others", run: abuse },
     Step { name: "golden", about: "golden traces hold, twice", run: golden::check },
     Step { name: "demo", about: "the demo carries a file over lossy paths", run: demo::check },
 ];
@@ -161,6 +162,13 @@ fn deny(workspace: &Workspace) -> Result<String, String> {
     let mut command = workspace.cargo(&args);
     command.args(["licenses", "bans", "sources"]);
     process::run(&mut command).map(|()| String::new())
+}
+
+/// Each attack for two seconds; `cargo xtask abuse --peers 60` is the measurement.
+fn abuse(workspace: &Workspace) -> Result<String, String> {
+    let build = ["run", "--quiet", "--release", "--locked", "--package=xtask", "--features=abuse"];
+    let arguments = ["--bin=abuse", "--", "--peers", "2"];
+    process::run(workspace.cargo(&build).args(arguments)).map(|()| String::new())
 }
 
 fn work(workspace: &Workspace) -> Result<String, String> {

@@ -29,7 +29,7 @@ Usage: cargo xtask <command>
   perf sim [ARGS]         the simulator's speed beside ns-2's and ns-3's; `perf sim --help`
   roads [ARGS]            links as on the road with several congestion controls; `roads --help`
   parity [ARGS]           the demo over real sockets beside itself in virtual time; `parity --help`
-  abuse [ARGS]            floods of forged first messages beside a transfer over loopback; `abuse --help`
+  abuse [ARGS]            floods of forged first messages, or a hostile peer, beside a transfer; `abuse --help`
   work [CASE]...          what a packet of an honest and of a hostile peer costs; `work --help`
   soak [--connections N]  run N (100,000) random fault schedules in virtual time, in a release build
   dist                    pack a static program for Linux, its pages and units, in one archive

@@ -46,7 +46,7 @@ pub struct EndpointConfig {
     /// Most half-open connections of a single source, an IPv4 address or an IPv6 prefix of 56 bits, and of a single
     /// key.
     pub max_half_open_per_source: usize,
-    /// Most accepted connections with the holder of a single key.
+    /// Most accepted connections with the holder of a single key; never more than half of `max_connections`.
     pub max_per_peer: usize,
     /// Wall-clock nanoseconds since 1970 at [`Time::ZERO`]; handshake timestamps are made from it.
     pub wall_clock: u64,

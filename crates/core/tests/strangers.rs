@@ -276,6 +276,19 @@ fn one_key_has_so_many_connections_and_no_more() {
     assert_eq!(scene.victim().handles().count(), 6);
 }
 
+#[test]
+fn one_key_takes_half_of_the_connections_at_most() {
+    let mut scene = Scene::with(Permitted::Anyone, |config| config.max_connections = 8);
+    for _ in 0..12 {
+        scene.connect();
+        scene.step(Duration::from_millis(100));
+    }
+    assert_eq!(scene.victim().handles().count(), 4);
+    let message = unknown_keys(&mut scene, 1);
+    scene.throw(stranger_address(1), message);
+    assert_eq!(scene.victim().handles().count(), 5);
+}
+
 /// Bytes of every length and kind, to an endpoint that serves somebody.
 #[test]
 fn no_datagram_of_a_stranger_leaves_a_trace() {

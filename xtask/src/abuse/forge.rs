@@ -97,7 +97,7 @@ fn initiation(
 
 /// Nanoseconds since 1970, as timestamps in messages are.
 #[allow(clippy::disallowed_methods, reason = "an attack runs in real time")]
-fn wall_clock() -> u64 {
+pub fn wall_clock() -> u64 {
     let now = std::time::SystemTime::now();
     now.duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_nanos() as u64)
 }

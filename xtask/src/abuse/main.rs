@@ -1,11 +1,17 @@
-//! `cargo xtask abuse`: what floods of forged first messages cost a running transfer.
+//! `cargo xtask abuse`: what floods of forged first messages, and what a hostile peer with a permitted key, cost a
+//! running transfer.
 //!
 //! A receiver in a process of its own, a sender, and an attacker, all on loopback. The attacker floods the
 //! receiver and, in turn, a socket that nobody reads: making and sending datagrams costs the machine
 //! the same both times, so the difference in goodput is what the receiver does about them.
 
 mod attacker;
+mod attacks;
 mod forge;
+#[path = "../frames.rs"]
+mod frames;
+mod hostile;
+mod peers;
 mod receiver;
 mod report;
 mod sender;
@@ -23,10 +29,13 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const HELP: &str = "\
 Usage: cargo xtask abuse [--messages N] [--rate N] [--rounds N]
+       cargo xtask abuse --peers SECONDS [--rate N]
 
   --messages N   forged messages to the receiver, all kinds together (default 1000000)
   --rate N       forged messages a second (default 20000)
   --rounds N     rounds, each with every kind of flood (default 5)
+  --peers S      a hostile peer with a permitted key instead, each attack for S seconds, 60 for a verdict;
+                 --rate is its packets a second then (default 1000)
 ";
 
 /// What the command line asks for.
@@ -35,12 +44,13 @@ struct Options {
     messages: u64,
     rate: u64,
     rounds: u64,
+    peers: Option<u64>,
 }
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1).peekable();
     let outcome = match args.peek().map(String::as_str) {
-        Some(receiver::ROLE) => receiver::serve(args.nth(1)),
+        Some(receiver::ROLE) => receiver::serve(args.skip(1)),
         Some("--help" | "-h") => {
             print!("{HELP}");
             Ok(())
@@ -58,9 +68,11 @@ fn main() -> ExitCode {
 
 impl Options {
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, Failure> {
-        let mut options = Options { messages: 1_000_000, rate: 20_000, rounds: 5 };
+        let mut options = Options { messages: 1_000_000, rate: 0, rounds: 5, peers: None };
         while let Some(name) = args.next() {
+            let mut seconds = 0;
             let value = match name.as_str() {
+                "--peers" => &mut seconds,
                 "--messages" => &mut options.messages,
                 "--rate" => &mut options.rate,
                 "--rounds" => &mut options.rounds,
@@ -72,6 +84,10 @@ impl Options {
                 .ok()
                 .filter(|number| *number > 0)
                 .ok_or_else(|| format!("{name} needs a number from 1 on"))?;
+            options.peers = Some(seconds).filter(|seconds| *seconds > 0).or(options.peers);
+        }
+        if options.rate == 0 {
+            options.rate = if options.peers.is_some() { 1000 } else { 20_000 };
         }
         Ok(options)
     }
@@ -84,9 +100,12 @@ impl Options {
 }
 
 fn run(options: Options) -> Result<(), Failure> {
+    if let Some(seconds) = options.peers {
+        return peers::run(seconds, options.rate);
+    }
     let secret = anabranch::SecretKey::generate()?;
-    let mut receiver = Receiver::start(&secret.public_key())?;
-    let sender = sender::start(secret.clone(), receiver.key, receiver.address)?;
+    let mut receiver = Receiver::start(&[secret.public_key()])?;
+    let sender = sender::start(secret.clone(), receiver.key, receiver.address, None)?;
     let attacker = Attacker::new(receiver.address, options.rate)?;
     let slot = options.slot();
     // What the start of a transfer allocates is no work of the attacker's.

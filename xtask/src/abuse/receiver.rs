@@ -7,13 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anabranch::{
-    Config, Endpoint, Permitted, Profile, PublicKey, SecretKey, format_public_key, parse_public_key,
+    Config, Endpoint, Permitted, Profile, PublicKey, RecvStream, SecretKey, TransportConfig,
+    format_public_key, parse_public_key,
 };
 use tokio::io::AsyncReadExt;
 
 use crate::Failure;
 
-/// The argument that makes this program a receiver; the next one is the sender's key.
+/// The argument that makes this program a receiver; the next ones are the keys that it permits, of which the first is
+/// that of the sender whose bytes count.
 pub const ROLE: &str = "--receiver";
 
 /// Bytes read at a time.
@@ -44,10 +46,11 @@ pub struct State {
 }
 
 impl Receiver {
-    /// Starts one that serves the holder of `sender`.
-    pub fn start(sender: &PublicKey) -> Result<Self, Failure> {
+    /// Starts one that serves the holders of these keys.
+    pub fn start(permitted: &[PublicKey]) -> Result<Self, Failure> {
         let mut child = Command::new(std::env::current_exe()?)
-            .args([ROLE, &format_public_key(sender)])
+            .arg(ROLE)
+            .args(permitted.iter().map(format_public_key))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -92,9 +95,27 @@ fn of_process(id: u32) -> Result<(u64, f64), Failure> {
     Ok((resident.trim().parse()?, ticks as f64 / 100.0))
 }
 
+/// Limits of its connections: what a server can spare for each of many peers.
+fn limits() -> TransportConfig {
+    let mut limits =
+        TransportConfig { receive_symbols: 2048, send_symbols: 2048, ..TransportConfig::default() };
+    limits.streams.max_data = 4 << 20;
+    limits.streams.max_stream_data = 2 << 20;
+    limits
+}
+
+/// The most memory, in bytes, that the connections of one peer take, who may have half of all.
+pub fn most_memory() -> u64 {
+    limits().most_memory(0) * (CONNECTIONS as u64 / 2)
+}
+
+/// Most connections at a time.
+const CONNECTIONS: usize = 64;
+
 /// The receiver's process.
-pub fn serve(sender: Option<String>) -> Result<(), Failure> {
-    let sender = parse_public_key(&sender.ok_or("no key of the sender")?)?;
+pub fn serve(permitted: impl Iterator<Item = String>) -> Result<(), Failure> {
+    let permitted: Result<Vec<PublicKey>, _> =
+        permitted.map(|text| parse_public_key(&text)).collect();
     let counts: Arc<[AtomicU64; 2]> = Arc::default();
     let shown = Arc::clone(&counts);
     std::thread::spawn(move || {
@@ -105,30 +126,37 @@ pub fn serve(sender: Option<String>) -> Result<(), Failure> {
         std::process::exit(0);
     });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(receive(sender, counts))
+    runtime.block_on(receive(permitted?, counts))
 }
 
-async fn receive(sender: PublicKey, counts: Arc<[AtomicU64; 2]>) -> Result<(), Failure> {
+async fn receive(permitted: Vec<PublicKey>, counts: Arc<[AtomicU64; 2]>) -> Result<(), Failure> {
+    let sender = *permitted.first().ok_or("no key of the sender")?;
     let profile = Profile::named("anabranch").ok_or("the default profile is missing")?;
     let mut config = Config::new(SecretKey::generate()?, profile);
-    config.permitted = Permitted::Only([sender].into());
+    config.permitted = Permitted::Only(permitted.into_iter().collect());
+    config.transport = limits();
+    config.max_connections = CONNECTIONS;
     let endpoint = Endpoint::bind(config, [SocketAddr::from((Ipv4Addr::LOCALHOST, 0))])?;
     let address = *endpoint.local_addrs().first().ok_or("no socket")?;
     println!("{address} {}", format_public_key(&endpoint.public_key()));
-    let connection = endpoint.accept().await.ok_or("the endpoint ended")?;
-    counts[1].fetch_add(1, Ordering::Relaxed);
-    let others = Arc::clone(&counts);
-    tokio::spawn(async move {
-        while endpoint.accept().await.is_some() {
-            others[1].fetch_add(1, Ordering::Relaxed);
-        }
-    });
-    let (_back, mut stream) = connection.accept_stream().await?;
+    while let Some(connection) = endpoint.accept().await {
+        counts[1].fetch_add(1, Ordering::Relaxed);
+        let counts = (connection.peer() == sender).then(|| Arc::clone(&counts));
+        tokio::spawn(async move {
+            // The other peer's streams are read as well, and nobody asks what they bring.
+            while let Ok((_back, stream)) = connection.accept_stream().await {
+                tokio::spawn(read(stream, counts.clone()));
+            }
+        });
+    }
+    Ok(())
+}
+
+async fn read(mut stream: RecvStream, counts: Option<Arc<[AtomicU64; 2]>>) {
     let mut piece = vec![0; PIECE];
-    loop {
-        match stream.read(&mut piece).await? {
-            0 => return Ok(()),
-            count => counts[0].fetch_add(count as u64, Ordering::Relaxed),
-        };
+    while let Ok(count @ 1..) = stream.read(&mut piece).await {
+        if let Some(counts) = &counts {
+            counts[0].fetch_add(count as u64, Ordering::Relaxed);
+        }
     }
 }

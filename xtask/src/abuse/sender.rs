@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anabranch::{Config, Endpoint, PathSpec, Profile, PublicKey, SecretKey, TrafficClass};
 use tokio::io::AsyncWriteExt;
@@ -12,22 +12,28 @@ use crate::Failure;
 /// Bytes written at a time.
 const PIECE: usize = 128 << 10;
 
-/// Connects, and sends until the program ends.
+/// Connects, and sends until the program ends, `rate` bytes a second or as fast as it may.
 pub fn start(
     secret: SecretKey,
     receiver: PublicKey,
     remote: SocketAddr,
+    rate: Option<u64>,
 ) -> Result<JoinHandle<()>, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let run = move || {
-        if let Err(error) = runtime.block_on(send(secret, receiver, remote)) {
+        if let Err(error) = runtime.block_on(send(secret, receiver, remote, rate)) {
             eprintln!("abuse: the sender failed: {error}");
         }
     };
     Ok(std::thread::Builder::new().name("sender".into()).spawn(run)?)
 }
 
-async fn send(secret: SecretKey, receiver: PublicKey, remote: SocketAddr) -> Result<(), Failure> {
+async fn send(
+    secret: SecretKey,
+    receiver: PublicKey,
+    remote: SocketAddr,
+    rate: Option<u64>,
+) -> Result<(), Failure> {
     let profile = Profile::named("anabranch").ok_or("the default profile is missing")?;
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let endpoint = Endpoint::bind(Config::new(secret, profile.clone()), [any])?;
@@ -35,8 +41,14 @@ async fn send(secret: SecretKey, receiver: PublicKey, remote: SocketAddr) -> Res
     let connection = endpoint.connect(receiver, &[PathSpec { local, remote }], profile).await?;
     let (mut stream, _back) = connection.open_stream(TrafficClass::Bulk).await?;
     let piece = vec![7; PIECE];
+    let (start, mut sent) = (now(), 0);
     loop {
         stream.write_all(&piece).await?;
+        sent += PIECE as u64;
+        if let Some(rate) = rate {
+            let due = Duration::from_secs_f64(sent as f64 / rate as f64);
+            tokio::time::sleep(due.saturating_sub(start.elapsed())).await;
+        }
     }
 }
 

@@ -5,6 +5,8 @@
 //! many times what an honest one with data costs. To add an attack, add a `Case` to `cases.rs`.
 
 mod cases;
+#[path = "../frames.rs"]
+mod frames;
 mod peer;
 mod prepared;
 mod steps;

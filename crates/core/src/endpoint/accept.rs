@@ -45,8 +45,9 @@ impl Router {
         let (peer, remote_id) = (candidate.peer, ConnectionId(candidate.remote_id));
         let of_peer = |connection: &&(Role, PublicKey)| **connection == (Role::Responder, peer);
         let asking = Asking { source: Source::of(address.remote), peer };
-        if self.connections.values().filter(of_peer).count() >= self.config.max_per_peer
-            || !self.make_room(now, asking)
+        // However few there may be, nobody has them all.
+        let most = self.config.max_per_peer.min(self.config.max_connections.div_ceil(2));
+        if self.connections.values().filter(of_peer).count() >= most || !self.make_room(now, asking)
         {
             return;
         }

@@ -1,0 +1,83 @@
+//! What a hostile peer with a permitted key does.
+
+use anabranch_core::wire::{ControlFrame, StreamId};
+use anabranch_policy::view::SymbolId;
+use anabranch_types::PathId;
+
+use crate::Failure;
+use crate::frames::{Frames, control, full, full_of_repairs, pieces, repair, source};
+use crate::hostile::Hostile;
+
+/// An attack: what it is called, and its packet of a number.
+pub struct Attack {
+    /// In a few words.
+    pub name: &'static str,
+    /// Sends one packet, or a few.
+    pub strike: fn(&mut Hostile, u64) -> Result<(), Failure>,
+    /// Packets after which it opens another connection, because it has used up its credit.
+    pub lasts: u64,
+}
+
+/// All of them.
+pub const ATTACKS: &[Attack] = &[
+    Attack { name: "symbols given up again and again", strike: give_up, lasts: u64::MAX },
+    Attack { name: "blocks begun", strike: begin_blocks, lasts: 1000 },
+    Attack { name: "pieces of a stream", strike: leave_pieces, lasts: 200 },
+    Attack { name: "streams opened and reset", strike: reset_streams, lasts: 2 },
+    Attack { name: "questions", strike: ask_questions, lasts: u64::MAX },
+    Attack { name: "paths opened and abandoned", strike: churn_paths, lasts: u64::MAX },
+    Attack { name: "packets from many addresses", strike: move_about, lasts: u64::MAX },
+    Attack { name: "pings to be acknowledged", strike: ping, lasts: u64::MAX },
+    Attack { name: "connections half open", strike: |hostile, _| hostile.ask(), lasts: u64::MAX },
+];
+
+fn on_path_0(hostile: &mut Hostile, frames: Frames) -> Result<(), Failure> {
+    hostile.send(0, 0, &frames)
+}
+
+fn give_up(hostile: &mut Hostile, _: u64) -> Result<(), Failure> {
+    let frame = || control(ControlFrame::Abandon { first: SymbolId(9), count: 1000 });
+    on_path_0(hostile, full((0..).map(|_| frame())))
+}
+
+fn begin_blocks(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
+    let first = |k: u64| (16_382 - 2 * (8 * n + k) % 16_000).max(2);
+    on_path_0(hostile, full_of_repairs((0..).map(|k| repair(first(k), 2, 0, 1))))
+}
+
+fn leave_pieces(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
+    let from = 60_000_u64.saturating_sub(n * 200);
+    let offsets = (0..200).map(|k| 2 * from.saturating_sub(k) + 1);
+    on_path_0(hostile, full([source(n, pieces(0, offsets, 1))]))
+}
+
+fn reset_streams(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
+    let reset = |k: u64| {
+        let stream = StreamId(4 * k);
+        if n % 2 == 0 {
+            control(ControlFrame::ResetStream { stream, code: 1, final_size: 0 })
+        } else {
+            control(ControlFrame::StopSending { stream, code: 1 })
+        }
+    };
+    on_path_0(hostile, full((0..100).map(reset)))
+}
+
+fn ask_questions(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
+    let frame = |k: u64| control(ControlFrame::PathChallenge { data: (n * 200 + k).to_be_bytes() });
+    on_path_0(hostile, full((0..).map(frame)))
+}
+
+fn churn_paths(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
+    let id = n as u32 + 1;
+    let abandon = ControlFrame::PathAbandon { path: PathId(id - 1), reason: 0 };
+    hostile.send(0, id, &full([control(abandon)]))
+}
+
+fn move_about(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
+    hostile.send(n as usize % 16, 0, &[0x01])
+}
+
+fn ping(hostile: &mut Hostile, _: u64) -> Result<(), Failure> {
+    on_path_0(hostile, vec![0x01; 128])
+}
