@@ -54,7 +54,7 @@ fn leave_pieces(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
 fn reset_streams(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
     let reset = |k: u64| {
         let stream = StreamId(4 * k);
-        if n % 2 == 0 {
+        if n.is_multiple_of(2) {
             control(ControlFrame::ResetStream { stream, code: 1, final_size: 0 })
         } else {
             control(ControlFrame::StopSending { stream, code: 1 })

@@ -286,7 +286,7 @@ fn limits() -> Prepared {
 fn resets() -> Prepared {
     let frame = |n: u64| {
         let stream = StreamId(4 * (n % 100));
-        if n / 100 % 2 == 0 {
+        if (n / 100).is_multiple_of(2) {
             control(ControlFrame::ResetStream { stream, code: 1, final_size: 0 })
         } else {
             control(ControlFrame::StopSending { stream, code: 1 })
