@@ -70,6 +70,8 @@ pub enum Command {
     Keygen(KeygenArgs),
     /// Print the public key of a secret key
     Pubkey(PubkeyArgs),
+    /// Make a secret that two peers share beside their keys
+    Genpsk(GenpskArgs),
     /// List the profiles: named protocols, each a choice on every policy axis
     Profiles(ProfilesArgs),
     /// List the policies that --set accepts, axis by axis
@@ -184,6 +186,31 @@ pub struct KeygenArgs {
     pub force: bool,
     /// Print JSON
     #[arg(long)]
+    pub json: bool,
+}
+
+const GENPSK_HELP: &str = "\
+Both machines need the same file: `--preshared-key FILE`, or `preshared-key-file` in a configuration. It
+protects what is recorded today from whoever breaks the exchange of keys one day. `wg genpsk` makes the same.
+
+Examples:
+  anabranch genpsk --out laptop.psk     only the owner may read it
+  anabranch genpsk | ssh home 'umask 077 && cat > laptop.psk'
+
+Exit codes: 0 done, 1 failed, 2 asked wrongly";
+
+/// Options of `genpsk`.
+#[derive(Args, Debug)]
+#[command(after_help = GENPSK_HELP)]
+pub struct GenpskArgs {
+    /// Save the secret in this file and print nothing
+    #[arg(long, short, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long, requires = "out")]
+    pub force: bool,
+    /// Print JSON
+    #[arg(long, conflicts_with = "out")]
     pub json: bool,
 }
 

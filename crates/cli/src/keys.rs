@@ -1,12 +1,13 @@
-//! `keygen` and `pubkey`: keys as text, as `wg` writes them.
+//! `keygen`, `pubkey` and `genpsk`: keys as text, as `wg` writes them.
 
 use std::io::{self, Read};
 use std::path::Path;
 
+use anabranch::PresharedKey;
 use anabranch::crypto::keys::{KeyError, SecretKey, format_public_key};
 use serde::Serialize;
 
-use crate::args::{KeygenArgs, PubkeyArgs};
+use crate::args::{GenpskArgs, KeygenArgs, PubkeyArgs};
 use crate::failure::Failure;
 use crate::output;
 
@@ -20,6 +21,11 @@ struct Keys<'a> {
     public_key: &'a str,
 }
 
+#[derive(Serialize)]
+struct Preshared<'a> {
+    preshared_key: &'a str,
+}
+
 /// Reads this machine's secret key from a file.
 pub fn load(path: &Path) -> Result<SecretKey, Failure> {
     SecretKey::load(path).map_err(|error| {
@@ -30,18 +36,45 @@ pub fn load(path: &Path) -> Result<SecretKey, Failure> {
     })
 }
 
+/// Reads a secret that is shared with a peer from a file.
+pub fn load_preshared(path: &Path) -> Result<PresharedKey, Failure> {
+    PresharedKey::load(path).map_err(|error| {
+        Failure::failed(format!(
+            "{}: {error}; `anabranch genpsk --out FILE` makes a secret for both machines",
+            path.display()
+        ))
+    })
+}
+
+/// Makes a secret for two peers; prints or saves it.
+pub fn genpsk(args: &GenpskArgs) -> Result<(), Failure> {
+    let key = PresharedKey::generate().map_err(Failure::failed)?;
+    if let Some(path) = &args.out {
+        return key.save(path, args.force).map_err(|error| not_saved(path, error));
+    }
+    let text = key.to_base64();
+    if args.json {
+        return output::print_json(&Preshared { preshared_key: &text });
+    }
+    output::print(&format!("{}\n", &*text))
+}
+
+fn not_saved(path: &Path, error: KeyError) -> Failure {
+    match error {
+        KeyError::Exists => Failure::failed(format!(
+            "{} exists already; name another file, or give --force to replace it",
+            path.display()
+        )),
+        error => Failure::failed(format!("cannot write {}: {error}", path.display())),
+    }
+}
+
 /// Makes a secret key; prints it, or saves it and prints the public one.
 pub fn keygen(args: &KeygenArgs) -> Result<(), Failure> {
     let key = SecretKey::generate().map_err(Failure::failed)?;
     let public = format_public_key(&key.public_key());
     if let Some(path) = &args.out {
-        key.save(path, args.force).map_err(|error| match error {
-            KeyError::Exists => Failure::failed(format!(
-                "{} exists already; name another file, or give --force to replace it",
-                path.display()
-            )),
-            error => Failure::failed(format!("cannot write {}: {error}", path.display())),
-        })?;
+        key.save(path, args.force).map_err(|error| not_saved(path, error))?;
         return print_keys(args.json, None, &public);
     }
     let secret = key.to_base64();

@@ -63,6 +63,7 @@ fn run() -> Result<(), Failure> {
         Command::Recv(args) => transfer::recv(&args),
         Command::Get(args) => transfer::get(&args),
         Command::Keygen(args) => keys::keygen(&args),
+        Command::Genpsk(args) => keys::genpsk(&args),
         Command::Pubkey(args) => keys::pubkey(&args),
         Command::Profiles(args) => catalog::profiles(&args),
         Command::Policies(args) => catalog::policies(&args),

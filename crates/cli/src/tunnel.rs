@@ -86,6 +86,9 @@ fn endpoint_config(common: &Common) -> Result<Config, Failure> {
     };
     config.transport.streams.max_streams = common.max_forwarded.into();
     config.schedule = SCHEDULE;
+    for (peer, file) in &common.preshared {
+        config.preshared.insert(*peer, keys::load_preshared(file)?);
+    }
     Ok(config)
 }
 

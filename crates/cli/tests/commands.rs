@@ -96,9 +96,10 @@ fn every_command_has_a_manual_page() {
 
 #[test]
 fn every_command_has_help_with_an_example_or_exit_codes() {
-    for command in
-        ["", "demo", "send", "recv", "get", "keygen", "pubkey", "profiles", "policies", "why"]
-    {
+    for command in [
+        "", "demo", "send", "recv", "get", "keygen", "pubkey", "genpsk", "profiles", "policies",
+        "why",
+    ] {
         let help = anabranch(&format!("{command} --help")).succeeded();
         assert!(help.contains("Examples:"), "{command}");
         assert!(help.contains("Exit codes"), "{command}");

@@ -297,6 +297,57 @@ fn who_waits_for_standard_output_is_told_what_was_missing() {
     assert!(text.contains("cannot find nosuch.invalid") && text.lines().count() == 1, "{text}");
 }
 
+/// A secret shared beside the keys, as an option here and in a file there: with it the peers connect, and with
+/// another or with none they do not.
+#[test]
+fn a_shared_secret_lets_in_who_has_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (server_file, server) = key(directory.path(), "server.key");
+    let (client_file, client) = key(directory.path(), "client.key");
+    let secret = |name: &str| {
+        let file = directory.path().join(name).to_str().unwrap().to_owned();
+        assert!(run(&["genpsk", "--out", &file]).status.success());
+        file
+    };
+    let (shared, other) = (secret("shared.psk"), secret("other.psk"));
+    let config = directory.path().join("serve.toml");
+    let text = format!(
+        "[interface]\nprivate-key-file = \"server.key\"\nlisten = [\"127.0.0.1:0\"]\n[[peer]]\n\
+         public-key = \"{client}\"\npreshared-key-file = \"shared.psk\"\n"
+    );
+    std::fs::write(&config, text).unwrap();
+    assert!(Path::new(&server_file).exists());
+    let serve = Running::start(&["serve", "--config", config.to_str().unwrap(), "--json"]);
+    let to = serve.wait_for("serving", "addresses");
+    let to = to[0].as_str().unwrap();
+    let echo = echo().to_string();
+    let ask = |rest: &[&str], patience: u64| {
+        let usual = ["connect", to, "--peer", &server, "--key", &client_file, "--stdio", &echo];
+        let mut child = Command::new(PROGRAM)
+            .args(usual.iter().chain(rest))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(b"psst").unwrap();
+        let mut out = child.stdout.take().unwrap();
+        let (send, said) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            let _ = out.read_to_string(&mut text);
+            let _ = send.send(text);
+        });
+        let text = said.recv_timeout(Duration::from_secs(patience)).unwrap_or_default();
+        let _ = child.kill();
+        let _ = child.wait();
+        text
+    };
+    assert_eq!(ask(&["--preshared-key", &other], 2), "");
+    assert_eq!(ask(&[], 2), "");
+    assert_eq!(ask(&["--preshared-key", &shared], PATIENCE.as_secs()), "psst");
+}
+
 #[test]
 fn wrong_input_is_one_line_that_says_what_to_do() {
     let directory = tempfile::tempdir().unwrap();
@@ -324,6 +375,12 @@ fn wrong_input_is_one_line_that_says_what_to_do() {
             "name",
         ),
         (&["connect", "host:1", "--peer", &public, "--key", &file, "-L", &forward], 1, "name"),
+        (
+            &["connect", "host:1", "--peer", &public, "--key", &file, "--preshared-key", "/none"],
+            1,
+            "genpsk",
+        ),
+        (&["serve", "--listen", any, "--preshared-key", &file, "--key", &file], 2, "--allow"),
         (&["serve", "--config", "/dev/zero"], 2, "too long"),
         (&["serve", "--config", config], 2, ":2:1: unknown field `lissten`"),
         (&["serve", "--config", "/nonexistent/c.toml"], 1, "/nonexistent/c.toml"),

@@ -31,6 +31,7 @@ The file:
   max-forwarded = 1000
   [[peer]]
   public-key = \"0gVqE…Yw0=\"
+  preshared-key-file = \"laptop.psk\"
   permit = [\"loopback\", \"db.internal:5432\"]
 ";
 
@@ -50,6 +51,7 @@ The file:
   private-key-file = \"laptop.key\"
   [[peer]]
   public-key = \"hSDwCY…qTbmo=\"
+  preshared-key-file = \"laptop.psk\"
   endpoint = \"home.example:4433\"
   persistent-keepalive = 15
   local-forward = [\"5432:db:5432\"]
@@ -115,6 +117,10 @@ pub struct CommonArgs {
     /// File with this machine's secret key, as `anabranch keygen --out FILE` makes it
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
+    /// File with a secret that is shared with the peer beside the keys, as `anabranch genpsk --out FILE` and `wg
+    /// genpsk` make it; with `serve`, by all peers that --allow names
+    #[arg(long, value_name = "FILE")]
+    pub preshared_key: Option<PathBuf>,
     /// Read the file's settings first
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,

@@ -1,6 +1,6 @@
 //! The settings of `serve` and `connect`, from a file and from options.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -29,6 +29,8 @@ const MAX_FORWARDED: u16 = 256;
 pub(super) struct Common {
     /// File with the secret key.
     pub(super) key: PathBuf,
+    /// Files with the secrets that are shared with peers.
+    pub(super) preshared: BTreeMap<PublicKey, PathBuf>,
     pub(super) profile: Profile,
     pub(super) metrics: Option<SocketAddr>,
     pub(super) keepalive: Option<Duration>,
@@ -70,6 +72,15 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
         if args.permit.is_empty() { [Permit::Loopback].into() } else { args.permit.clone().into() };
     let mut peers: Vec<(PublicKey, Arc<[Permit]>)> =
         args.allow.iter().map(|key| (*key, default.clone())).collect();
+    let shared = args.common.preshared_key.as_ref();
+    let mut preshared: BTreeMap<PublicKey, PathBuf> =
+        args.allow.iter().filter_map(|key| Some((*key, shared?.clone()))).collect();
+    if shared.is_some() && args.allow.is_empty() {
+        return Err(Failure::usage(
+            "--preshared-key is for peers that --allow names; a peer of the file has its \
+             preshared-key-file there",
+        ));
+    }
     let mut named = BTreeSet::new();
     for peer in file.peers {
         if !named.insert(peer.public_key) {
@@ -79,12 +90,15 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
         let own = plain(peer.permit);
         let permits = if own.is_empty() { default.clone() } else { own.into() };
         peers.push((peer.public_key, permits));
+        if let Some(file) = peer.preshared_key_file {
+            preshared.entry(peer.public_key).or_insert(file);
+        }
     }
     if peers.is_empty() {
         return Err(Failure::usage("nobody may connect: name a peer with --allow PUBKEY"));
     }
     let common = common("serve", &args.common, file.interface, keepalive)?;
-    Ok(Serve { common, listen, peers })
+    Ok(Serve { common: Common { preshared, ..common }, listen, peers })
 }
 
 /// How often an idle path is asked for a sign of life, if at all: as the option says, or all peers that
@@ -118,7 +132,10 @@ pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Fai
         peer.ok_or_else(|| Failure::usage("the peer's public key is needed: --peer PUBKEY"))?;
     let (mut local, mut remote) = (args.local.clone(), args.remote.clone());
     let mut endpoint = args.to.clone();
+    let mut shared = args.common.preshared_key.clone();
     if let Some(section) = section {
+        // Another peer, named by an option, does not share the secret of the file's.
+        shared = shared.or(section.preshared_key_file.filter(|_| peer == section.public_key));
         endpoint = endpoint.or(section.endpoint.map(|Text(endpoint)| endpoint));
         if args.stdio.is_none() {
             local.extend(plain(section.local_forward));
@@ -131,7 +148,8 @@ pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Fai
         paths.extend(file.paths.into_iter().map(|path| path.0));
     }
     let common = common("connect", &args.common, file.interface, keepalive)?;
-    Ok(Connect { common, peer, endpoint, paths, local, remote })
+    let preshared = shared.map(|file| (peer, file)).into_iter().collect();
+    Ok(Connect { common: Common { preshared, ..common }, peer, endpoint, paths, local, remote })
 }
 
 fn common(
@@ -153,7 +171,8 @@ fn common(
     let max_forwarded = args.max_forwarded.or(file.max_forwarded.map(NonZero::get));
     let max_forwarded = max_forwarded.unwrap_or(MAX_FORWARDED);
     let metrics = args.metrics.or(file.metrics);
-    Ok(Common { key, profile, metrics, keepalive, max_forwarded, qlogs })
+    let preshared = BTreeMap::new();
+    Ok(Common { key, preshared, profile, metrics, keepalive, max_forwarded, qlogs })
 }
 
 fn plain<T>(texts: Vec<Text<T>>) -> Vec<T> {

@@ -52,6 +52,8 @@ pub(super) struct Interface {
 pub(super) struct Peer {
     #[serde(deserialize_with = "public_key")]
     pub(super) public_key: PublicKey,
+    /// A secret that is shared with it beside the keys: WireGuard's `PresharedKey`, in a file of its own.
+    pub(super) preshared_key_file: Option<PathBuf>,
     pub(super) endpoint: Option<Text<Target>>,
     pub(super) persistent_keepalive: Option<u16>,
     #[serde(default)]
@@ -95,9 +97,11 @@ pub(super) fn read(path: Option<&Path>) -> Result<File, Failure> {
     Ok(rooted(file, path))
 }
 
-/// The key's file is named from the place of the configuration.
+/// Files with keys are named from the place of the configuration.
 fn rooted(mut file: File, config: &Path) -> File {
-    if let (Some(key), Some(directory)) = (&mut file.interface.private_key_file, config.parent()) {
+    let Some(directory) = config.parent() else { return file };
+    let shared = file.peers.iter_mut().map(|peer| &mut peer.preshared_key_file);
+    for key in shared.chain([&mut file.interface.private_key_file]).flatten() {
         *key = directory.join(&*key);
     }
     file
@@ -157,6 +161,7 @@ mod tests {
     fn the_example_of_the_help_is_read() {
         let text = format!(
             "[interface]\nprivate-key-file = \"laptop.key\"\n[[peer]]\npublic-key = \"{KEY}\"\n\
+             preshared-key-file = \"laptop.psk\"\n\
              endpoint = \"home.example:4433\"\npersistent-keepalive = 15\n\
              local-forward = [\"5432:db:5432\"]\n[[path]]\nlocal = \"wwan0\"\nusage = \"metered\"\ncongestion = \"bbr\"\n"
         );
@@ -166,6 +171,8 @@ mod tests {
         let file = rooted(file, Path::new("/etc/anabranch/home.toml"));
         let key = file.interface.private_key_file.unwrap();
         assert_eq!(key, Path::new("/etc/anabranch/laptop.key"));
+        let shared = file.peers[0].preshared_key_file.as_deref();
+        assert_eq!(shared, Some(Path::new("/etc/anabranch/laptop.psk")));
     }
 
     #[test]
