@@ -150,6 +150,12 @@ impl Endpoint {
         self.0.shared.lock().router.public_key()
     }
 
+    /// How often a peer that is being connected to has said that it is there and busy, so that it is worth waiting
+    /// for longer. Whoever knows the peer's public key can say so.
+    pub fn times_busy(&self) -> u64 {
+        self.0.shared.lock().router.cookies_taken()
+    }
+
     /// Replaces the list of who may connect. Existing connections go on.
     pub fn set_permitted(&self, permitted: Permitted) {
         self.0.shared.lock().router.set_permitted(permitted);

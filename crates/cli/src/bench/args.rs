@@ -73,7 +73,7 @@ Examples:
   anabranch bench client nas.example:4433 --peer hSDwCY…qTbmo= --path wlan0 --path wwan0 --time 20
   anabranch bench client 192.0.2.1:4433 --peer hSDwCY…qTbmo= --reverse --json
 
-Exit codes: 0 done, 1 failed, 2 asked wrongly";
+Exit codes: 0 done, 1 failed, 2 asked wrongly, 3 the server does not answer or has no time";
 
 /// Options of `bench client`.
 #[derive(Args, Debug)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anabranch::paths::connect_managed;
 use anabranch::{Connection, Endpoint, Permitted, TrafficClass};
 use tokio::io::AsyncWriteExt;
-use tokio::time::{Instant, interval_at, timeout};
+use tokio::time::{Instant, interval_at, sleep, timeout};
 
 use super::args::ClientArgs;
 use super::protocol::{
@@ -24,6 +24,8 @@ use crate::qlog::Qlogs;
 
 /// How long the server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a server may take that has said that it is busy.
+const PATIENCE_IF_BUSY: Duration = Duration::from_secs(60);
 /// How long a measurement lasts that is told neither time nor bytes.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
 /// Reports while it runs, at most.
@@ -44,10 +46,11 @@ pub(super) async fn run(args: &ClientArgs) -> Result<(), Failure> {
     let none: [SocketAddr; 0] = [];
     let endpoint = Endpoint::bind(config, none).map_err(Failure::failed)?;
     let dialling = connect_managed(&endpoint, peer, route.remote, &route.requests, profile);
-    let connected = timeout(PATIENCE, dialling).await;
-    let (connection, _kept) = connected
-        .map_err(|_| Failure::failed(format!("{to} does not answer; are address and key right?")))?
-        .map_err(Failure::failed)?;
+    let connected = tokio::select! {
+        connected = dialling => connected,
+        failure = give_up(&endpoint, to) => return Err(failure),
+    };
+    let (connection, _kept) = connected.map_err(Failure::failed)?;
     let qlogs = Qlogs::new(args.qlog.as_deref(), "bench-client")?;
     qlogs.follow(&connection, "client");
     let result = tokio::select! {
@@ -58,6 +61,20 @@ pub(super) async fn run(args: &ClientArgs) -> Result<(), Failure> {
     endpoint.wait_idle().await;
     qlogs.finish();
     result
+}
+
+/// Ready when the server has been waited for long enough: longer if it has said that it is busy.
+async fn give_up(endpoint: &Endpoint, to: &str) -> Failure {
+    sleep(PATIENCE).await;
+    if endpoint.times_busy() == 0 {
+        return Failure::unreached(format!("{to} does not answer; are address and key right?"));
+    }
+    eprintln!("anabranch: {to} is there and busy with others; waiting for it");
+    sleep(PATIENCE_IF_BUSY - PATIENCE).await;
+    let seconds = PATIENCE_IF_BUSY.as_secs();
+    Failure::unreached(format!(
+        "{to} is busy with others and had no time within {seconds} s; try again later"
+    ))
 }
 
 /// Asks the server at the other end of `connection`, takes part, and reports.

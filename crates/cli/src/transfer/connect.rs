@@ -155,6 +155,11 @@ impl Transfer<'_> {
                 names.join(", ")
             ));
         }
+        if self.endpoint.as_ref().is_some_and(|endpoint| endpoint.times_busy() > 0) {
+            return TransferError::lost(
+                "the other side is there and busy with others; try again later",
+            );
+        }
         anabranch::ConnectError::NoAnswer.into()
     }
 }

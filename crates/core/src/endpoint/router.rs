@@ -59,6 +59,7 @@ pub struct Router {
     pub(super) events: VecDeque<RouterEvent>,
     attempt_packet: Vec<u8>,
     last_timestamp: u64,
+    cookies_taken: u64,
 }
 
 impl Router {
@@ -78,6 +79,7 @@ impl Router {
             events: VecDeque::new(),
             attempt_packet: Vec::new(),
             last_timestamp: 0,
+            cookies_taken: 0,
         }
     }
 
@@ -249,7 +251,8 @@ impl Router {
         };
         // A refused cookie changes nothing: the message is simply repeated on its timer.
         let path = PathId(index as u32);
-        let _ = attempt.initiator.on_cookie_reply(self.crypto.as_ref(), path, now, payload);
+        let taken = attempt.initiator.on_cookie_reply(self.crypto.as_ref(), path, now, payload);
+        self.cookies_taken += u64::from(taken.is_ok());
     }
 
     /// The next datagram of a handshake to send; its payload is put into `buffer`, which must hold 1500
@@ -332,6 +335,11 @@ impl Router {
         self.attempts.retain(|_, attempt| attempt.about != Some(handle));
         self.half_open.remove(handle.0);
         self.connections.remove(&handle.0);
+    }
+
+    /// How often a peer that is being connected to has asked for a cookie: it is there, and busy.
+    pub fn cookies_taken(&self) -> u64 {
+        self.cookies_taken
     }
 
     /// The next piece of news, oldest first.

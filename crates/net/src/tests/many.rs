@@ -90,3 +90,38 @@ async fn tasks_are_woken_for_what_they_wait_for_alone() {
     send.write_all(b"stream").await.unwrap();
     soon(&mut accept).await.unwrap();
 }
+
+/// More clients than a server serves at once from one address: who has to wait learns that the server is there, and
+/// all of them get through.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_is_told_that_the_server_is_busy() {
+    let server =
+        Endpoint::bind(Config { permitted: Permitted::Anyone, ..config(2) }, [local(1)]).unwrap();
+    let (remote, key) = (server.local_addrs()[0], server.public_key());
+    let accepting = tokio::spawn(async move {
+        let mut all = Vec::new();
+        while let Some(connection) = server.accept().await {
+            all.push(connection);
+        }
+    });
+    let mut crowd = tokio::task::JoinSet::new();
+    for number in 0..300_u16 {
+        crowd.spawn(async move {
+            let mut secret = [7; 32];
+            secret[..2].copy_from_slice(&number.to_be_bytes());
+            let config = Config::new(SecretKey::from_bytes(secret), profile());
+            let client = Endpoint::bind(config, [local(1)]).unwrap();
+            let path = PathSpec { local: client.local_addrs()[0], remote };
+            let connected = client.connect(key, &[path], profile()).await;
+            (connected.is_ok(), client.times_busy())
+        });
+    }
+    let mut busy = 0;
+    while let Some(outcome) = soon(crowd.join_next()).await {
+        let (connected, times_busy) = outcome.unwrap();
+        assert!(connected, "one was told {times_busy} times that the server is busy");
+        busy += usize::from(times_busy > 0);
+    }
+    assert!(busy > 10, "{busy} of 300 were told");
+    accepting.abort();
+}
