@@ -200,3 +200,23 @@ fn nothing_is_asked_of_a_peer_that_is_heard() {
     let due = pair.ends[0].endpoint.next_timeout();
     assert!(due.is_some_and(|(_, reason)| reason != TimeoutReason::Handshake), "{due:?}");
 }
+
+/// What the peer sent before it was asked is no sign of life, however late it is read.
+#[test]
+fn only_an_answer_is_a_sign_of_life() {
+    let mut pair = pair();
+    pair.ends[0].unwritten = 10_000_000;
+    run(&mut pair, 100);
+    let now = pair.now;
+    let server = pair.ends[1].connection().unwrap();
+    server.ask_for_signs(now);
+    let before = server.last_heard();
+    // The client is gone; what it has sent is still under way.
+    pair.network.loses = |sent| sent.side == 0 || sent.payload[0] == INITIATION;
+    run(&mut pair, 15);
+    let server = pair.ends[1].connection().unwrap();
+    assert!(server.last_heard() > before && !server.has_given_sign());
+    pair.network.loses = |_| false;
+    run(&mut pair, 1000);
+    assert!(pair.ends[1].connection().unwrap().has_given_sign());
+}

@@ -277,7 +277,7 @@ impl Connection {
             let now = self.now();
             let state = self.shared().lock();
             let Some(connection) = &state.connection else { return false };
-            if connection.last_heard() > asked {
+            if connection.has_given_sign() {
                 return true;
             }
             let silent = connection.silent_since().is_some() && now.since(asked) >= patience;

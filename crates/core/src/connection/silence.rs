@@ -57,11 +57,21 @@ impl Connection {
         self.silence.heartbeat = interval;
     }
 
-    /// Asks for a sign of life on every path at once.
+    /// Asks for a sign of life on every path at once; [`has_given_sign`](Self::has_given_sign) tells of the answer.
     pub fn ask_for_signs(&mut self, now: Time) {
         for path in self.paths.iter_mut().filter(|path| is_open(path)) {
-            path.liveness.ask_for_sign(now);
+            let next = path.sent.next_number();
+            path.liveness.ask_from(now, next);
         }
+    }
+
+    /// Whether the peer has answered since it was asked last: packets that it sent before do not count, however late
+    /// they are read.
+    pub fn has_given_sign(&self) -> bool {
+        let mut open = self.paths.iter().filter(|path| is_open(path));
+        open.any(|path| {
+            path.sent.largest_acked().is_some_and(|acked| path.liveness.is_answer(acked))
+        })
     }
 
     /// The addresses of the paths that are open.

@@ -37,6 +37,8 @@ pub struct Liveness {
     last_sent: Time,
     /// Last time that the peer was asked for an answer only to measure the round trip.
     asked: Time,
+    /// Packets from this number on left after a sign of life was asked for.
+    asked_from: u64,
 }
 
 impl Liveness {
@@ -49,6 +51,7 @@ impl Liveness {
             last_feedback: now,
             last_sent: now,
             asked: now,
+            asked_from: 0,
         }
     }
 
@@ -103,6 +106,17 @@ impl Liveness {
     pub fn ask_for_sign(&mut self, now: Time) {
         self.probes = self.probes.max(1);
         self.last_sent = now;
+    }
+
+    /// The same, and remembers that the answer is to a packet from number `next` on, whatever arrives before.
+    pub fn ask_from(&mut self, now: Time, next: u64) {
+        self.ask_for_sign(now);
+        self.asked_from = next;
+    }
+
+    /// Whether an answer to this packet is one to the latest question.
+    pub fn is_answer(&self, acked: u64) -> bool {
+        acked >= self.asked_from
     }
 
     /// A probe is being sent; returns how many are left.
