@@ -1,9 +1,10 @@
 //! Files that are there whole or not at all.
 
-use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
+
+use anabranch_files::Atomic;
 
 use crate::ResultsError;
 
@@ -11,18 +12,14 @@ use crate::ResultsError;
 #[derive(Debug)]
 pub(crate) struct Whole {
     path: PathBuf,
-    partial: PathBuf,
-    file: Option<File>,
+    file: Atomic,
 }
 
 impl Whole {
     /// Begins the file that will be `path`.
     pub(crate) fn begin(path: &Path) -> Result<Self, ResultsError> {
-        let mut name = path.file_name().map(OsString::from).unwrap_or_default();
-        name.push(".partial");
-        let partial = path.with_file_name(name);
-        let file = File::create(&partial).map_err(ResultsError::io(path, "write"))?;
-        Ok(Whole { path: path.to_owned(), partial, file: Some(file) })
+        let file = Atomic::begin(path, 0o666).map_err(ResultsError::io(path, "write"))?;
+        Ok(Whole { path: path.to_owned(), file })
     }
 
     /// Where it will be.
@@ -32,26 +29,12 @@ impl Whole {
 
     /// The file to write to.
     pub(crate) fn writer(&self) -> Result<File, ResultsError> {
-        let file = self.file.as_ref().map(File::try_clone);
-        let closed = || Err(std::io::ErrorKind::BrokenPipe.into());
-        file.unwrap_or_else(closed).map_err(ResultsError::io(&self.path, "write"))
+        self.file.file().try_clone().map_err(ResultsError::io(&self.path, "write"))
     }
 
     /// Gives it its name; `durable` waits until the disk has it.
-    pub(crate) fn finish(mut self, durable: bool) -> Result<(), ResultsError> {
-        if let Some(file) = self.file.take()
-            && durable
-        {
-            file.sync_all().map_err(ResultsError::io(&self.path, "write"))?;
-        }
-        fs::rename(&self.partial, &self.path).map_err(ResultsError::io(&self.path, "write"))
-    }
-}
-
-impl Drop for Whole {
-    fn drop(&mut self) {
-        // After `finish` there is nothing of that name; otherwise nothing better can be done.
-        let _ = fs::remove_file(&self.partial);
+    pub(crate) fn finish(self, durable: bool) -> Result<(), ResultsError> {
+        self.file.replace(durable).map_err(ResultsError::io(&self.path, "write"))
     }
 }
 

@@ -1,9 +1,10 @@
 //! Finished runs, kept one by one so that an interruption costs only the runs under way.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use anabranch_files::Directory;
 use anabranch_sim::report::RunReport;
 
 use crate::file::{self, Checksum};
@@ -30,7 +31,7 @@ pub struct Journal {
     directory: PathBuf,
     provenance: Provenance,
     /// Holds the lock.
-    _lock: File,
+    _lock: Option<File>,
 }
 
 impl Journal {
@@ -167,13 +168,17 @@ fn is_in_use(directory: &Path) -> Result<bool, ResultsError> {
     }
 }
 
-fn lock(directory: &Path, runs: &Path) -> Result<File, ResultsError> {
-    let path = runs.join("lock");
-    let lock = File::create(&path).map_err(ResultsError::io(&path, "write"))?;
-    match lock.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(ResultsError::Busy { path: directory.to_owned() }),
+fn lock(directory: &Path, runs: &Path) -> Result<Option<File>, ResultsError> {
+    let failed = |error| ResultsError::io(&runs.join("lock"), "write")(error);
+    let held = Directory::open(runs).map_err(failed)?;
+    match held.lock("lock") {
+        Ok(lock) => Ok(Some(lock)),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            Err(ResultsError::Busy { path: directory.to_owned() })
+        }
         // A file system without locks takes the user's word that nobody else is there.
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(lock),
+        Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
+        Err(error) => Err(failed(error)),
     }
 }
 

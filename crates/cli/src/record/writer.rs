@@ -98,7 +98,7 @@ fn write_all(
                 let line = Line { t: last.as_nanos(), entry: Entry::End { missed } };
                 write_line(&mut writer, &line)?;
                 writer.flush()?;
-                return target.commit(writer.get_ref());
+                return target.commit();
             }
         }
     }

@@ -117,7 +117,8 @@ fn save(report: &Report, quick: bool, dir: &Path) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(report).map_err(Failure::failed)? + "\n";
     for (name, text) in [("report.json", json), ("report.html", html::page(report, &origin))] {
         let path = dir.join(name);
-        fs::write(&path, text).map_err(|error| unwritable(&path, &error))?;
+        anabranch_files::write(&path, text.as_bytes(), 0o666)
+            .map_err(|error| unwritable(&path, &error))?;
     }
     Ok(())
 }

@@ -138,7 +138,7 @@ fn save(out: &Path, name: &str, figure: &Figure) -> Result<PathBuf, Failure> {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let name: String = name.chars().map(plain).collect();
     let path = out.join(format!("{name}.svg"));
-    fs::write(&path, figure.to_svg()).map_err(|error| {
+    anabranch_files::write(&path, figure.to_svg().as_bytes(), 0o666).map_err(|error| {
         Failure::failed(format!("{}: cannot be written: {error}", path.display()))
     })?;
     Ok(path)

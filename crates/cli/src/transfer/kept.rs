@@ -6,13 +6,14 @@
 //! and where. The file is removed when the transfer is complete or the ticket has expired. Where no such file can
 //! be written, a ticket is good for one process.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::fs::{self, File};
+use std::io::Read;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anabranch::SecretKey;
 use anabranch::transfer::Ticket;
+use anabranch_files::Directory;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
@@ -75,11 +76,8 @@ impl Place {
         // Lengths keep words apart that would be the same written one after the other.
         let told: String = words.iter().map(|word| format!("{} {word}\n", word.len())).collect();
         let name = format::hex(&digest(&SHA256, told.as_bytes()).as_ref()[..16]);
-        let mut options = private();
-        options.create(true).truncate(false).write(true);
         let file = directory.join(format!("{name}.json"));
-        let lock = options.open(file.with_extension(LOCK)).ok()?;
-        lock.try_lock().ok()?;
+        let lock = Directory::open(directory).ok()?.lock(format!("{name}.{LOCK}")).ok()?;
         Some(Place { file, _lock: lock })
     }
 
@@ -96,16 +94,7 @@ impl Place {
     }
 
     fn write(&self, record: &Record) -> std::io::Result<()> {
-        let new = self.file.with_extension("new");
-        // What a crash left of an earlier one is nobody's.
-        match fs::remove_file(&new) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = private().create_new(true).write(true).open(&new)?;
-        file.write_all(&serde_json::to_vec(record)?)?;
-        file.sync_all()?;
-        fs::rename(&new, &self.file)
+        anabranch_files::write(&self.file, &serde_json::to_vec(record)?, 0o600)
     }
 }
 
@@ -195,14 +184,6 @@ fn remove_expired(directory: &Path, now: u64) {
             let _ = fs::remove_file(&lock);
         }
     }
-}
-
-/// Files that only their owner may read.
-fn private() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
 }
 
 fn make_directory(path: &Path) -> std::io::Result<()> {

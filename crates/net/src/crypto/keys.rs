@@ -1,12 +1,13 @@
 //! Static X25519 keys: text, files, generation. Written as WireGuard writes them, 44 characters of base64.
 
 use anabranch_core::crypto::PublicKey;
+use anabranch_files::Atomic;
 use base64::engine::Engine;
 use base64::engine::general_purpose::STANDARD;
 use base64::{DecodeError, DecodeSliceError};
 use ring::rand::{SecureRandom, SystemRandom};
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
 use std::path::Path;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
@@ -96,34 +97,16 @@ impl SecretKey {
     /// Writes a key file that only its owner may read. An existing file is an error unless
     /// `overwrite`, and then replaced as a whole.
     pub fn save(&self, path: &Path, overwrite: bool) -> Result<(), KeyError> {
-        if !overwrite {
-            return self.create(path);
-        }
-        let mut name = path.file_name().unwrap_or_default().to_os_string();
-        name.push(format!(".new-{}", std::process::id()));
-        let new = path.with_file_name(name);
-        self.create(&new)?;
-        std::fs::rename(&new, path).map_err(|error| {
-            // The rename's error is the one to report; the new file must not stay either way.
-            let _ = std::fs::remove_file(&new);
-            KeyError::Io(error)
-        })
-    }
-
-    fn create(&self, path: &Path) -> Result<(), KeyError> {
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => KeyError::Exists,
-            _ => KeyError::Io(error),
-        })?;
         let text = self.to_base64();
-        file.write_all(text.as_bytes())
-            .and_then(|()| file.write_all(b"\n"))
-            .and_then(|()| file.sync_all())
-            .map_err(KeyError::Io)
+        let saved = Atomic::begin(path, 0o600).and_then(|whole| {
+            whole.file().write_all(text.as_bytes())?;
+            whole.file().write_all(b"\n")?;
+            if overwrite { whole.replace(true) } else { whole.keep(true) }
+        });
+        saved.map_err(|error| match error.kind() {
+            ErrorKind::AlreadyExists => KeyError::Exists,
+            _ => KeyError::Io(error),
+        })
     }
 }
 

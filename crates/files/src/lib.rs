@@ -1,0 +1,16 @@
+//! How this project writes files: each appears whole or not at all, and what others have planted is
+//! neither followed nor trusted.
+//!
+//! A [`Directory`] is held open, and names in it are looked up relative to it (`openat(2)` and its
+//! like) without following symbolic links; so a path cannot be made to lead elsewhere between two
+//! steps. An [`Atomic`] is a file under another name until it is complete.
+
+mod atomic;
+mod directory;
+mod facts;
+#[cfg(test)]
+mod tests;
+
+pub use atomic::{Atomic, write};
+pub use directory::Directory;
+pub use facts::Facts;
