@@ -77,7 +77,7 @@ pub(crate) fn unanswered(voice: &Voice) {
 
 pub(crate) fn closed(voice: &Voice, reason: &CloseReason) {
     let CloseReason { code, by_peer, reason } = reason;
-    voice.tell(|span| info!(parent: span, by_peer, code = code.0, reason, "closed"));
+    voice.tell(|span| info!(parent: span, by_peer, code = code.0, %reason, "closed"));
 }
 
 /// A stream has to wait.

@@ -6,12 +6,14 @@
 mod ecn;
 mod id;
 pub mod math;
+mod peer_text;
 mod rng;
 mod time;
 mod units;
 
 pub use ecn::Ecn;
 pub use id::PathId;
+pub use peer_text::{PeerText, escaped};
 pub use rng::Rng;
 pub use time::Time;
 pub use units::{Bitrate, DataSize, ParseUnitError, Probability, parse_duration};

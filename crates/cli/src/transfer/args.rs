@@ -43,6 +43,10 @@ Without arguments: listens on every usable address and prints a ticket, good for
 `anabranch send FILE TICKET` on another machine. With --key and --allow: receives from those peers
 until interrupted, or once with --once.
 
+On a terminal it shows what is offered, and asks. Elsewhere, or with --yes, it takes plain files
+without a question. Names that begin with a dot need --allow-hidden, replacing needs --overwrite,
+and without --yes no file is executable.
+
 A file gets its name when it is complete and its checksum holds; until then it is in a file
 `.anabranch-….part` beside, from which the same command later continues.
 
@@ -50,11 +54,12 @@ Examples:
   anabranch recv
   anabranch recv --out incoming --expires 10m
   anabranch recv --out - | tar x
-  anabranch recv --listen 0.0.0.0:4433 --key key --allow 0gVqE…Yw0= --out incoming
+  anabranch recv --listen 0.0.0.0:4433 --key key --allow 0gVqE…Yw0= --out incoming --yes
 ";
 
 const GET_HELP: &str = "\
-Names are those that the other side offers; without any, all of it is fetched.
+Names are those that the other side offers; without any, all of it is fetched. On a terminal it
+asks first, unless plain files were named or --yes is given; `anabranch recv --help` has the rules.
 
 Examples:
   anabranch get anabranch1AP…
@@ -171,8 +176,15 @@ pub struct ListenArgs {
 #[derive(Args, Clone, Debug)]
 pub struct StoreArgs {
     /// Put what arrives into this directory; `-` writes a single file to standard output
-    #[arg(long, short, value_name = "DIR", default_value = ".")]
-    pub out: PathBuf,
+    /// [default: anabranch-received in the present directory]
+    #[arg(long, short, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Do not ask: take what is offered, executables as such; not what needs the options below
+    #[arg(long, short)]
+    pub yes: bool,
+    /// Take names that begin with a dot
+    #[arg(long)]
+    pub allow_hidden: bool,
     /// Replace files that exist and differ
     #[arg(long)]
     pub overwrite: bool,

@@ -139,7 +139,8 @@ impl Writer {
     pub(super) async fn fail(&mut self, error: &TransferError) {
         if let Some((code, text)) = error.for_peer() {
             // What cannot be said in time is not said.
-            let said = timeout(FAREWELL, self.frame(&Frame::Failed { code, text })).await;
+            let said =
+                timeout(FAREWELL, self.frame(&Frame::Failed { code, text: text.into() })).await;
             if said.is_ok() {
                 self.finish().await;
             }

@@ -1,8 +1,10 @@
 //! Why a transfer ended early.
 
 use std::io;
+use std::path::Path;
 
-use anabranch::transfer::{Code, FrameError, ManifestError};
+use anabranch::transfer::{Code, FrameError, ManifestError, Name};
+use anabranch::types::PeerText;
 use anabranch::{CloseCode, ConnectError, ConnectionError};
 use thiserror::Error;
 
@@ -20,9 +22,19 @@ pub(super) enum TransferError {
     /// Something here: a file, the disk. The peer is told the code.
     #[error("{1}")]
     Local(Code, String),
+    /// The same about one file. The peer is not told where it lies.
+    #[error("{here}")]
+    File {
+        /// What the peer is told.
+        code: Code,
+        /// With the file's whole path.
+        here: String,
+        /// With its name in the offer.
+        there: String,
+    },
     /// The peer said why it cannot go on.
     #[error("the other side says: {1}")]
-    Peer(Code, String),
+    Peer(Code, PeerText),
     /// The peer said something that it must not.
     #[error("the other side broke the protocol: {0}")]
     Protocol(String),
@@ -40,10 +52,22 @@ impl TransferError {
         TransferError::Protocol(why.to_string())
     }
 
+    /// Something about the file `name` below `root`; `text` makes a sentence of what it is called.
+    pub(super) fn about(
+        code: Code,
+        root: &Path,
+        name: &Name,
+        text: impl Fn(&str) -> String,
+    ) -> Self {
+        let here = text(&format!("{}/{name}", root.display()));
+        TransferError::File { code, here, there: text(&name.to_string()) }
+    }
+
     /// What to tell the peer; nothing if it knows, or cannot be told.
     pub(super) fn for_peer(&self) -> Option<(Code, String)> {
         match self {
             TransferError::Local(code, text) => Some((*code, text.clone())),
+            TransferError::File { code, there, .. } => Some((*code, there.clone())),
             TransferError::Protocol(text) => Some((Code::Protocol, text.clone())),
             TransferError::Lost(_) | TransferError::Peer(..) | TransferError::Interrupted(_) => {
                 None

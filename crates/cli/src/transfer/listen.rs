@@ -21,7 +21,7 @@ use super::progress::Progress;
 use super::report::Report;
 use super::screen::Screen;
 use super::session::{self, Side};
-use super::sessions::Sessions;
+use super::sessions::{MAX_PER_PEER, Sessions};
 use super::setup::{FLUSH, endpoint_config};
 use super::waiting::Waiting;
 use crate::catalog::profile;
@@ -33,8 +33,8 @@ use crate::{keys, machine};
 
 /// How long the holder of a ticket may take to come back after a connection was lost.
 const COME_BACK: Duration = Duration::from_secs(300);
-/// Transfers at a time with allowed peers.
-const MAX_SESSIONS: usize = 64;
+/// Connections of an allowed peer at a time that are being looked at beside those with a transfer.
+const MORE: usize = 4;
 
 /// What the command line chose for a side that listens.
 pub(super) struct Listening<'a> {
@@ -255,9 +255,11 @@ impl Listening<'_> {
     /// Transfers with allowed peers, one after another and at the same time, until interrupted.
     async fn serve(&self, endpoint: &Endpoint) -> Result<(), Failure> {
         let (mut tasks, sessions) = (JoinSet::new(), Sessions::default());
+        // As many for each peer, so that none takes another's place.
+        let most = (MAX_PER_PEER + MORE).saturating_mul(self.args.allow.len());
         loop {
             tokio::select! {
-                connection = self.accept(endpoint), if tasks.len() < MAX_SESSIONS => {
+                connection = self.accept(endpoint), if tasks.len() < most => {
                     let standing = Standing {
                         connection: connection?,
                         side: self.side.clone(),
@@ -291,7 +293,10 @@ struct Standing {
 impl Standing {
     async fn run(self, sessions: Sessions) {
         let Standing { connection, side, report, quiet } = self;
-        let _under_way = sessions.begin(&connection).await;
+        let Some(_under_way) = sessions.begin(&connection).await else {
+            connection.close(IN_USE.0, "you have too many transfers at a time");
+            return;
+        };
         let peer = format_public_key(&connection.peer());
         let (progress, started): (Arc<Progress>, _) = (Arc::default(), Instant::now());
         let role = side.role();

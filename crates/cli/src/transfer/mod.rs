@@ -3,9 +3,12 @@
 //! Either side of a connection may have the files. `send` and `get` connect, or are connected to by the
 //! holder of a ticket; `recv` is connected to. The protocol is `docs/spec/transfer-0.md`.
 
+mod accounts;
+mod agreement;
 pub mod args;
 mod channel;
 mod connect;
+mod consent;
 mod error;
 mod hash;
 mod kept;
@@ -23,6 +26,7 @@ mod source;
 mod store;
 mod take;
 mod target;
+mod terminal;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -36,15 +40,16 @@ use anabranch::transfer::{Name, Role, Ticket};
 use crate::failure::Failure;
 use crate::qlog::Qlogs;
 use crate::{keys, paths};
-use args::{ConnectArgs, GetArgs, ListenArgs, RecvArgs, SendArgs, StoreArgs};
+use args::{CommonArgs, ConnectArgs, GetArgs, ListenArgs, RecvArgs, SendArgs, StoreArgs};
 use connect::Connecting;
+use consent::Rules;
 use listen::Listening;
 use report::Report;
 use session::Side;
 use source::Source;
 use store::Out;
 use take::Taking;
-use target::Root;
+use target::{Root, USUAL};
 
 /// How long to go on without a new byte after a connection was lost, where nothing else is said.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -95,13 +100,16 @@ pub fn send(args: &SendArgs) -> Result<(), Failure> {
 /// Receives what is sent here.
 pub fn recv(args: &RecvArgs) -> Result<(), Failure> {
     let by_ticket = args.listen.allow.is_empty();
-    let side = Side::Takes(taking(&args.store, Vec::new())?);
-    let report = Report { json: args.common.json, on_stderr: is_stdout(&args.store.out) };
+    let mut taking = taking(&args.store, &args.common, Vec::new())?;
+    taking.keyed = !by_ticket;
+    let side = Side::Takes(taking);
+    let report = Report { json: args.common.json, on_stderr: is_stdout(&args.store) };
     if report.on_stderr && !by_ticket && !args.listen.once {
         return Err(Failure::usage("standard output takes one file: add --once"));
     }
     let qlogs = Qlogs::new(args.common.qlog.as_deref(), "recv")?;
-    let words = words("recv", &args.listen, &[args.store.out.display().to_string()]);
+    let out = args.store.out.as_deref().unwrap_or(Path::new(USUAL)).display().to_string();
+    let words = words("recv", &args.listen, &[out]);
     let (args, common) = (&args.listen, &args.common);
     let listening = Listening { args, common, side: &side, report, qlogs: &qlogs, words };
     on_runtime(&qlogs, listening.run())
@@ -114,8 +122,10 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
         Name::new(text.trim_end_matches('/'))
             .map_err(|error| Failure::usage(format!("{text} cannot be fetched: {error}")))
     });
-    let side = Side::Takes(taking(&args.store, wanted.collect::<Result<_, _>>()?)?);
-    let report = Report { json: args.common.json, on_stderr: is_stdout(&args.store.out) };
+    let mut taking = taking(&args.store, &args.common, wanted.collect::<Result<_, _>>()?)?;
+    taking.keyed = ticket.is_none();
+    let side = Side::Takes(taking);
+    let report = Report { json: args.common.json, on_stderr: is_stdout(&args.store) };
     let qlogs = Qlogs::new(args.common.qlog.as_deref(), "get")?;
     on_runtime(&qlogs, async {
         let from = args.from.as_deref();
@@ -138,17 +148,21 @@ fn words(command: &str, args: &ListenArgs, files: &[String]) -> Vec<String> {
     words
 }
 
-fn taking(args: &StoreArgs, wanted: Vec<Name>) -> Result<Taking, Failure> {
-    let out = if is_stdout(&args.out) {
-        Out::Stdout
-    } else {
-        Out::Directory(Root::open(&args.out).map_err(Failure::from)?)
+fn taking(args: &StoreArgs, common: &CommonArgs, wanted: Vec<Name>) -> Result<Taking, Failure> {
+    let out = match &args.out {
+        _ if is_stdout(args) => Out::Stdout,
+        Some(path) => Out::Directory(Root::open(path).map_err(Failure::from)?),
+        None => Out::Directory(Root::open_usual().map_err(Failure::from)?),
     };
-    Ok(Taking { wanted, out, overwrite: args.overwrite })
+    let StoreArgs { yes, allow_hidden: hidden, overwrite, .. } = *args;
+    let mut taking = Taking::new(wanted, out, Rules { yes, hidden, overwrite });
+    // What reads the JSON is no person.
+    taking.asks = !common.json && terminal::is_there();
+    Ok(taking)
 }
 
-fn is_stdout(out: &Path) -> bool {
-    out == Path::new("-")
+fn is_stdout(args: &StoreArgs) -> bool {
+    args.out.as_deref() == Some(Path::new("-"))
 }
 
 /// Takes the ticket from among `words`: the first for `get`, the last for `send`. A file of a name

@@ -1,27 +1,30 @@
 //! The offering side of a transfer: frames between the peer and the thread that reads the files.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anabranch::transfer::frame::MAX_FETCHES;
-use anabranch::transfer::{Frame, Kind, Name};
+use anabranch::transfer::{Frame, Name};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::channel::{Reader, Writer, unexpected};
 use super::error::TransferError;
-use super::progress::Progress;
-use super::source::{Fetch, Offer, Outgoing, Source};
+use super::progress::{Asked, Progress};
+use super::source::{Offer, Outgoing, Reading, Request, Source};
 use super::take::ALIVE;
 
 /// Pieces of files that may wait for the connection: 1 MiB.
 const WAITING: usize = 16;
 /// How long a peer that takes nothing any more may take to say why.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Names that a peer may ask for.
-const MAX_WANTED: usize = 10_000;
+/// Names that a peer may ask for, and their bytes together.
+const MAX_WANTED: (usize, usize) = (10_000, 1 << 20);
+/// How long it may take to say what it wants.
+const WANTING: Duration = Duration::from_secs(60);
 
 /// Offers `source` and sends what the peer asks for, until it has all it wants.
 pub(super) async fn offer(
@@ -30,14 +33,14 @@ pub(super) async fn offer(
     writer: &mut Writer,
     progress: &Arc<Progress>,
 ) -> Result<(), TransferError> {
-    let names = wanted(&mut reader).await?;
+    let silent = |_| TransferError::lost("the other side did not say what it wants");
+    let names = timeout(WANTING, wanted(&mut reader)).await.map_err(silent)??;
     let source = source.clone();
     let collecting = spawn_blocking(move || source.collect());
     let broken = |_| TransferError::lost("an internal task broke down");
     let offer = collecting.await.map_err(broken)??.wanted(&names)?;
     announce(&offer, writer).await?;
-    let files = offer.manifest.entries().iter().filter(|entry| entry.kind != Kind::Directory);
-    progress.begin(offer.manifest.total(), files.count() as u64);
+    progress.begin(offer.manifest.total(), offer.manifest.files() as u64);
 
     let (to_peer, outgoing) = mpsc::channel(WAITING);
     let (ask, asked) = mpsc::unbounded_channel();
@@ -66,36 +69,41 @@ pub(super) async fn offer(
 
 /// What the peer wants.
 async fn wanted(reader: &mut Reader) -> Result<Vec<Name>, TransferError> {
-    let mut names = Vec::new();
+    let (mut names, mut bytes) = (Vec::new(), 0);
     loop {
         match reader.frame().await? {
-            Frame::Want(name) if names.len() < MAX_WANTED => names.push(name),
-            Frame::Want(_) => return Err(TransferError::protocol("too many names")),
+            Frame::Want(name) => {
+                bytes += name.as_str().len();
+                names.push(name);
+                if names.len() > MAX_WANTED.0 || bytes > MAX_WANTED.1 {
+                    return Err(TransferError::protocol("too many names"));
+                }
+            }
             Frame::WantEnd => return Ok(names),
             Frame::Alive => {}
-            frame => return Err(unexpected(format!("{frame:?}"))),
+            frame => return Err(unexpected(frame.name())),
         }
     }
 }
 
 async fn announce(offer: &Offer, writer: &mut Writer) -> Result<(), TransferError> {
-    let entries = offer.manifest.entries();
-    for entry in entries {
-        writer.frame(&Frame::Entry(entry.clone())).await?;
+    for entry in offer.manifest.entries() {
+        writer.frame(&Frame::Entry(entry)).await?;
     }
-    let entries = u32::try_from(entries.len()).map_err(TransferError::protocol)?;
+    let entries = u32::try_from(offer.manifest.len()).map_err(TransferError::protocol)?;
     writer.frame(&Frame::OfferEnd { entries }).await
 }
 
 /// Reads files as they are asked for, until nobody asks or listens any more.
 fn read(
     offer: &Offer,
-    mut asked: mpsc::UnboundedReceiver<Fetch>,
+    mut asked: mpsc::UnboundedReceiver<Request>,
     to_peer: &mpsc::Sender<Outgoing>,
     unanswered: &AtomicUsize,
 ) -> Result<(), TransferError> {
-    while let Some(fetch) = asked.blocking_recv() {
-        offer.read(fetch, &mut |outgoing| to_peer.blocking_send(outgoing).is_ok())?;
+    let mut reading = Reading::new(offer);
+    while let Some(request) = asked.blocking_recv() {
+        reading.read(request, &mut |outgoing| to_peer.blocking_send(outgoing).is_ok())?;
         unanswered.fetch_sub(1, Ordering::Relaxed);
     }
     Ok(())
@@ -104,24 +112,38 @@ fn read(
 /// Listens until the peer has all it wants.
 async fn hear(
     mut reader: Reader,
-    ask: mpsc::UnboundedSender<Fetch>,
+    ask: mpsc::UnboundedSender<Request>,
     unanswered: &AtomicUsize,
     progress: &Progress,
 ) -> Result<(), TransferError> {
+    // Files of which the peer knows the sum of all bytes, and has not asked for any.
+    let mut known = BTreeMap::new();
     loop {
-        match reader.frame().await? {
-            Frame::Fetch { index, offset, prefix } => {
+        let frame = reader.frame().await?;
+        match frame {
+            Frame::Fetch { index, offset } | Frame::Check { index, offset } => {
+                let sum = matches!(frame, Frame::Check { .. });
+                progress.ask(Asked::Nobody);
+                if sum {
+                    known.insert(index, offset)
+                } else {
+                    known.remove(&index)
+                };
                 // One more than may be pending is being sent.
                 if unanswered.fetch_add(1, Ordering::Relaxed) > MAX_FETCHES {
                     return Err(TransferError::protocol("too many requests at a time"));
                 }
                 // If the thread has stopped, its error is the one to report.
-                let _ = ask.send(Fetch { index, offset, prefix });
+                let _ = ask.send(Request { index, offset, sum });
             }
-            Frame::Stored { .. } => progress.add_stored(),
+            Frame::Stored { index } => {
+                known.remove(&index).into_iter().for_each(|bytes| progress.add_kept(bytes));
+                progress.add_stored();
+            }
+            Frame::Asking => progress.ask(Asked::There),
             Frame::Durable { .. } | Frame::Alive => {}
             Frame::Done => return Ok(()),
-            frame => return Err(unexpected(format!("{frame:?}"))),
+            frame => return Err(unexpected(frame.name())),
         }
     }
 }

@@ -3,28 +3,27 @@
 //! Beside the place of `film.mp4` lies `.anabranch-<hash>.part` with the bytes and `….state` with a
 //! note of whose bytes they are and how many of them are safe. The note is written anew every second,
 //! after the bytes it speaks of; what it speaks of survives the death of the process and of the machine.
+//! Files of these names that another user owns, that are links or have other names beside are not ours.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anabranch::transfer::{Code, Entry, Modified};
-use ring::digest::{SHA256, digest};
+use anabranch_files::{Atomic, Directory, Facts};
+use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::error::TransferError;
 use super::hash::{Hash, Sum};
-use super::target::{Fingerprint, look, storage, sync_parent};
+use super::target::Place;
 use crate::format;
 
 /// Bytes after which the note is written anew, at the latest.
 const NOTE_BYTES: u64 = 64 << 20;
 /// Time after which the note is written anew, at the latest.
 const NOTE_TIME: Duration = Duration::from_secs(1);
-/// The ending of a note that is being written.
-const NEW: &str = "new";
 /// Longest note that is read, bytes.
 const MAX_NOTE: u64 = 1 << 16;
 
@@ -40,12 +39,21 @@ struct Note {
     sha256: String,
 }
 
+/// Names of the files beside.
+#[derive(Debug)]
+struct Beside {
+    part: String,
+    note: String,
+    /// The note that is being written.
+    new: String,
+}
+
 /// A partial file, open and locked.
 #[derive(Debug)]
 pub(super) struct Partial {
     entry: Entry,
-    part: PathBuf,
-    note: PathBuf,
+    place: Place,
+    beside: Beside,
     file: File,
     hash: Hash,
     written: u64,
@@ -54,39 +62,40 @@ pub(super) struct Partial {
 }
 
 impl Partial {
-    /// Goes on where an earlier transfer of `entry` to `target` stopped; `None` if there was none, or
-    /// one of another version of the file.
+    /// How many bytes an earlier transfer of `entry` to `place` has left; 0 if there was none, or one of another
+    /// version of the file.
+    pub(super) fn left(place: &Place, entry: &Entry) -> Result<u64, TransferError> {
+        let beside = Beside::new(place);
+        let found = place.directory.look(&beside.part).map_err(|error| place.failed(&error))?;
+        let ours = found.as_ref().is_some_and(is_ours);
+        Ok(read_note(place, &beside, entry).filter(|_| ours).map_or(0, |note| note.offset))
+    }
+
+    /// Goes on where that transfer stopped; `None` if there is nothing to go on with.
     ///
     /// # Errors
-    /// If the bytes are not those that were received.
-    pub(super) fn resume(target: &Path, entry: &Entry) -> Result<Option<Self>, TransferError> {
-        let (part, note_path) = paths(target, entry);
-        let found = look(&part)?.filter(|metadata| metadata.is_file());
-        let note = read_note(&note_path);
-        let (Some(metadata), Some(note)) = (found, note) else { return Ok(None) };
-        let modified = (entry.modified.seconds, entry.modified.nanos);
-        let ours = note.name == entry.name.as_str()
-            && (note.size, note.modified) == (entry.size, modified)
-            && note.offset <= entry.size;
-        if !ours || has_other_names(&metadata) {
+    /// If the bytes are not those that were received, or another process has the file.
+    pub(super) fn resume(place: &Place, entry: &Entry) -> Result<Option<Self>, TransferError> {
+        let failed = |error: io::Error| place.failed(&error);
+        let beside = Beside::new(place);
+        let Some(note) = read_note(place, &beside, entry) else { return Ok(None) };
+        let Ok(mut file) = place.directory.edit(&beside.part) else { return Ok(None) };
+        if !is_ours(&Facts::of(&file).map_err(failed)?) {
             return Ok(None);
         }
-        let file = OpenOptions::new().read(true).write(true).open(&part);
-        let mut file = file.map_err(|error| storage(&part, &error))?;
-        lock(&file, &part)?;
-        let (hash, count) =
-            Hash::of_start(&mut file, note.offset).map_err(|error| storage(&part, &error))?;
+        lock(&file, place)?;
+        let (hash, count) = Hash::of_start(&mut file, note.offset).map_err(failed)?;
         if count < note.offset || format::hex(&hash.sum()) != note.sha256 {
-            return Err(changed(&part));
+            return Err(changed(place, Some(&beside.part)));
         }
         // What came after the note may be anything.
         file.set_len(note.offset)
             .and_then(|()| file.seek(SeekFrom::Start(note.offset)))
-            .map_err(|error| storage(&part, &error))?;
+            .map_err(failed)?;
         Ok(Some(Partial {
             entry: entry.clone(),
-            part,
-            note: note_path,
+            place: place.clone(),
+            beside,
             file,
             hash,
             written: note.offset,
@@ -95,29 +104,29 @@ impl Partial {
         }))
     }
 
-    /// Begins anew; what an earlier transfer left is removed.
-    pub(super) fn create(target: &Path, entry: &Entry) -> Result<Self, TransferError> {
-        let (part, note) = paths(target, entry);
-        if look(&part)?.is_some_and(|metadata| metadata.is_file()) {
-            let old = OpenOptions::new().write(true).open(&part);
-            if let Ok(old) = &old {
-                lock(old, &part)?;
-            }
+    /// Begins anew, with the entry's permissions; what an earlier transfer left is removed.
+    pub(super) fn create(
+        place: &Place,
+        entry: &Entry,
+        executable: bool,
+    ) -> Result<Self, TransferError> {
+        let failed = |error: io::Error| place.failed(&error);
+        let beside = Beside::new(place);
+        if let Ok(old) = place.directory.edit(&beside.part)
+            && is_ours(&Facts::of(&old).map_err(failed)?)
+        {
+            lock(&old, place)?;
         }
-        remove_note(&note)?;
-        remove(&part)?;
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true);
-        #[cfg(unix)]
-        if entry.executable {
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o777);
-        }
-        let file = options.open(&part).map_err(|error| storage(&part, &error))?;
-        lock(&file, &part)?;
+        beside.remove_note(&place.directory).map_err(failed)?;
+        let allowed = if executable { 0o777 } else { 0o666 };
+        // Its owner can go on with it; what the sender's owner could not do is taken away at the end.
+        let mode = u32::from(entry.mode) & allowed | 0o600;
+        let file = place.directory.create_anew(&beside.part, mode).map_err(failed)?;
+        lock(&file, place)?;
         Ok(Partial {
             entry: entry.clone(),
-            part,
-            note,
+            place: place.clone(),
+            beside,
             file,
             hash: Hash::new(),
             written: 0,
@@ -133,7 +142,7 @@ impl Partial {
 
     /// Appends bytes; says how many from the start are safe now, if that is news.
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<Option<u64>, TransferError> {
-        self.file.write_all(bytes).map_err(|error| storage(&self.part, &error))?;
+        self.file.write_all(bytes).map_err(|error| self.place.failed(&error))?;
         self.hash.update(bytes);
         self.written += bytes.len() as u64;
         let due = self.written - self.noted >= NOTE_BYTES || self.noted_at.elapsed() >= NOTE_TIME;
@@ -142,7 +151,7 @@ impl Partial {
 
     /// Makes what is there survive, and notes it; says how many bytes that are.
     pub(super) fn write_note(&mut self) -> Result<u64, TransferError> {
-        self.file.sync_data().map_err(|error| storage(&self.part, &error))?;
+        let (directory, beside) = (&self.place.directory, &self.beside);
         let note = Note {
             version: 0,
             name: self.entry.name.as_str().to_owned(),
@@ -151,19 +160,16 @@ impl Partial {
             offset: self.written,
             sha256: format::hex(&self.hash.sum()),
         };
-        let text =
-            serde_json::to_vec(&note).map_err(|e| storage(&self.note, &io::Error::from(e)))?;
-        let new = self.note.with_extension(NEW);
-        File::create(&new)
-            .and_then(|mut file| {
-                file.write_all(&text)?;
-                file.sync_data()
-            })
-            .and_then(|()| fs::rename(&new, &self.note))
-            .map_err(|error| storage(&self.note, &error))?;
-        if self.noted == 0 {
-            sync_parent(&self.part)?;
-        }
+        let first = self.noted == 0;
+        let write = || {
+            self.file.sync_data()?;
+            let whole = Atomic::within(directory, &beside.note, &beside.new, 0o600)?;
+            whole.file().write_all(&serde_json::to_vec(&note)?)?;
+            whole.file().sync_data()?;
+            whole.replace(false)?;
+            if first { directory.sync() } else { Ok(()) }
+        };
+        write().map_err(|error| self.place.failed(&error))?;
         (self.noted, self.noted_at) = (self.written, Instant::now());
         Ok(self.written)
     }
@@ -171,10 +177,9 @@ impl Partial {
     /// Gives the file its name, if it is what was sent. `replaced` is the file that may be replaced.
     pub(super) fn publish(
         mut self,
-        target: &Path,
         size: u64,
         sum: &Sum,
-        replaced: Option<&Fingerprint>,
+        replaced: Option<&Facts>,
     ) -> Result<(), TransferError> {
         if self.written != size || self.hash.sum() != *sum {
             // Bytes that are wrong somewhere cannot be gone on from.
@@ -182,18 +187,20 @@ impl Partial {
             let why = format!("{}: what arrived is not what was sent", self.entry.name);
             return Err(TransferError::Local(Code::Checksum, why));
         }
-        let failed = |error: io::Error| storage(&self.part, &error);
-        let there = fs::symlink_metadata(&self.part).map_err(failed)?;
-        let own = self.file.metadata().map_err(failed)?;
-        if Fingerprint::of(&there) != Fingerprint::of(&own) || own.len() != size {
-            return Err(changed(&self.part));
+        let Partial { entry, place, beside, file, .. } = &self;
+        let failed = |error: io::Error| place.failed(&error);
+        let own = Facts::of(file).map_err(failed)?;
+        let there = place.directory.look(&beside.part).map_err(failed)?;
+        if there.as_ref() != Some(&own) || own.len != size {
+            return Err(changed(place, Some(&beside.part)));
         }
+        restrict(file, &own, entry, replaced).map_err(failed)?;
         // Some file systems keep no times; the file is no worse for it.
-        let _ = self.file.set_modified(system_time(self.entry.modified));
-        self.file.sync_all().map_err(failed)?;
-        give_name(&self.part, target, replaced)?;
-        remove_note(&self.note)?;
-        sync_parent(target)
+        let _ = file.set_modified(system_time(entry.modified));
+        file.sync_all().map_err(failed)?;
+        give_name(place, beside, replaced)?;
+        beside.remove_note(&place.directory).map_err(failed)?;
+        place.directory.sync().map_err(failed)
     }
 
     /// Removes a file that nothing has been put into, and whose note nobody needs.
@@ -204,99 +211,108 @@ impl Partial {
     }
 
     fn remove(&mut self) {
-        // What cannot be removed is removed when the next transfer begins.
-        let _ = remove_note(&self.note);
-        let _ = remove(&self.part);
+        tidy(&self.place);
     }
 }
 
-/// Removes what an earlier transfer of `entry` left, now that the file is in its place.
-pub(super) fn tidy(target: &Path, entry: &Entry) {
-    let (part, note) = paths(target, entry);
-    // Leftovers do no harm.
-    let _ = remove(&part);
-    let _ = remove_note(&note);
+/// Removes what an earlier transfer to `place` left.
+pub(super) fn tidy(place: &Place) {
+    let beside = Beside::new(place);
+    // What cannot be removed does no harm, and is removed when the next transfer begins.
+    let _ = beside.remove_note(&place.directory);
+    let _ = place.directory.remove(&beside.part);
 }
 
-fn paths(target: &Path, entry: &Entry) -> (PathBuf, PathBuf) {
-    let sum = digest(&SHA256, entry.name.as_str().as_bytes());
-    let short = format::hex(sum.as_ref().get(..8).unwrap_or_default());
-    let beside = |ending: &str| target.with_file_name(format!(".anabranch-{short}.{ending}"));
-    (beside("part"), beside("state"))
+impl Beside {
+    fn new(place: &Place) -> Self {
+        let mut sum = Context::new(&SHA256);
+        // Two senders do not get at each other's partial files.
+        sum.update(place.sender.map(|key| key.0).as_ref().map_or(&[], |key| key));
+        sum.update(place.offered.as_str().as_bytes());
+        let short = format::hex(sum.finish().as_ref().get(..8).unwrap_or_default());
+        let name = |ending: &str| format!(".anabranch-{short}.{ending}");
+        Beside { part: name("part"), note: name("state"), new: name("new") }
+    }
+
+    /// Removes the note, and one that was being written when the process was killed.
+    fn remove_note(&self, directory: &Directory) -> io::Result<()> {
+        directory.remove(&self.new)?;
+        directory.remove(&self.note)
+    }
 }
 
-fn read_note(path: &Path) -> Option<Note> {
+/// Of one name and owned by nobody else. It has its final name too if the process was killed between giving that
+/// and taking this one.
+fn is_ours(facts: &Facts) -> bool {
+    facts.is_file && facts.is_ours() && facts.names == 1
+}
+
+/// The note, if it is about this version of the file.
+fn read_note(place: &Place, beside: &Beside, entry: &Entry) -> Option<Note> {
+    let file = place.directory.read(&beside.note).ok()?;
+    if !is_ours(&Facts::of(&file).ok()?) {
+        return None;
+    }
     let mut text = Vec::new();
-    File::open(path).ok()?.take(MAX_NOTE).read_to_end(&mut text).ok()?;
+    file.take(MAX_NOTE).read_to_end(&mut text).ok()?;
     // A note that cannot be read is no note: the file begins anew.
-    serde_json::from_slice(&text).ok().filter(|note: &Note| note.version == 0)
+    let note: Note = serde_json::from_slice(&text).ok()?;
+    let modified = (entry.modified.seconds, entry.modified.nanos);
+    let same = note.version == 0
+        && note.name == entry.name.as_str()
+        && (note.size, note.modified) == (entry.size, modified)
+        && note.offset <= entry.size;
+    same.then_some(note)
 }
 
-fn lock(file: &File, path: &Path) -> Result<(), TransferError> {
+fn lock(file: &File, place: &Place) -> Result<(), TransferError> {
     match file.try_lock() {
-        Err(TryLockError::WouldBlock) => {
-            let why = format!("{} is in use: the same file is being received", path.display());
-            Err(TransferError::Local(Code::Refused, why))
-        }
+        Err(TryLockError::WouldBlock) => Err(place
+            .wrong(Code::Refused, |what| format!("{what} is being received by another process"))),
         // File systems without locks have to do without.
         Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
     }
 }
 
-/// Under its final name too: the process was killed between giving that and taking this one.
-#[cfg(unix)]
-fn has_other_names(metadata: &fs::Metadata) -> bool {
-    std::os::unix::fs::MetadataExt::nlink(metadata) > 1
-}
-
-#[cfg(not(unix))]
-fn has_other_names(_: &fs::Metadata) -> bool {
-    false
+/// Takes away what nobody could do with the sender's file, nor with the one that is replaced.
+fn restrict(file: &File, own: &Facts, entry: &Entry, replaced: Option<&Facts>) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    // A file whose owner cannot read it is of no use to anybody.
+    let kept = replaced.map_or(0o777, |old| old.mode | 0o700);
+    let mode = own.mode & (u32::from(entry.mode) | 0o400) & kept;
+    if mode == own.mode {
+        return Ok(());
+    }
+    file.set_permissions(std::fs::Permissions::from_mode(mode))
 }
 
 /// Gives the partial file its name: atomically, and over nothing but what may be replaced.
 fn give_name(
-    part: &Path,
-    target: &Path,
-    replaced: Option<&Fingerprint>,
+    place: &Place,
+    beside: &Beside,
+    replaced: Option<&Facts>,
 ) -> Result<(), TransferError> {
-    let rename = || fs::rename(part, target).map_err(|error| storage(target, &error));
-    if replaced.is_none() {
-        // Unlike renaming, linking never replaces.
-        match fs::hard_link(part, target) {
-            Ok(()) => return remove(part),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                return Err(changed(target));
-            }
-            // Not every file system can; then what is left is to look first.
-            Err(_) => {}
-        }
-    }
-    let now = look(target)?.as_ref().map(Fingerprint::of);
-    if now.as_ref() == replaced { rename() } else { Err(changed(target)) }
+    let Place { directory, name, .. } = place;
+    let renamed = match replaced {
+        None => directory.rename_new(&beside.part, name),
+        Some(old) if place.look()?.as_ref() == Some(old) => directory.rename(&beside.part, name),
+        Some(_) => return Err(changed(place, None)),
+    };
+    renamed.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => changed(place, None),
+        _ => place.failed(&error),
+    })
 }
 
-/// Removes a note, and one that was being written when the process was killed.
-fn remove_note(note: &Path) -> Result<(), TransferError> {
-    remove(&note.with_extension(NEW))?;
-    remove(note)
-}
-
-fn remove(path: &Path) -> Result<(), TransferError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(storage(path, &error)),
-        _ => Ok(()),
-    }
-}
-
-fn changed(path: &Path) -> TransferError {
-    TransferError::Local(
-        Code::TargetChanged,
+/// Somebody else has changed the file, or the one beside it.
+fn changed(place: &Place, beside: Option<&str>) -> TransferError {
+    place.wrong(Code::TargetChanged, |what| {
+        let what =
+            beside.map_or_else(|| what.to_owned(), |beside| format!("{beside} beside {what}"));
         format!(
-            "{} was changed by somebody else; remove it, and the same command again starts over",
-            path.display()
-        ),
-    )
+            "{what} was changed by somebody else; remove it, and the same command again starts over"
+        )
+    })
 }
 
 fn system_time(time: Modified) -> SystemTime {

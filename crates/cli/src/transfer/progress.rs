@@ -1,6 +1,6 @@
 //! How far a transfer is; counted by those who move bytes, read by those who show it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Counters of one transfer.
 #[derive(Debug, Default)]
@@ -11,6 +11,18 @@ pub(super) struct Progress {
     moved: AtomicU64,
     moved_before: AtomicU64,
     stored: AtomicU64,
+    asked: AtomicU8,
+}
+
+/// Who is being asked whether the files are welcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    /// Nobody, or not any more.
+    Nobody,
+    /// The person at this terminal.
+    Here,
+    /// The person at the other side.
+    There,
 }
 
 /// The counters at one moment.
@@ -31,9 +43,22 @@ pub(super) struct Counts {
 }
 
 impl Progress {
+    /// From now on this one is asked.
+    pub(super) fn ask(&self, asked: Asked) {
+        self.asked.store(asked as u8, Ordering::Relaxed);
+    }
+
+    /// Who is asked now.
+    pub(super) fn asked(&self) -> Asked {
+        let asked = self.asked.load(Ordering::Relaxed);
+        let all = [Asked::Here, Asked::There];
+        all.into_iter().find(|other| *other as u8 == asked).unwrap_or(Asked::Nobody)
+    }
+
     /// Begins to count anew, as a new connection does.
     pub(super) fn begin(&self, total: u64, files: u64) {
         self.moved_before.fetch_add(self.moved.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.ask(Asked::Nobody);
         self.total.store(total, Ordering::Relaxed);
         self.files.store(files, Ordering::Relaxed);
         for counter in [&self.kept, &self.moved, &self.stored] {

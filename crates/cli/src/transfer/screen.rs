@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::progress::{Counts, Progress};
+use super::progress::{Asked, Counts, Progress};
 use super::shares::{line, shares};
 use crate::format;
 
@@ -19,6 +19,8 @@ use crate::format;
 const SPAN: Duration = Duration::from_secs(4);
 /// Silence of the other side that is worth telling.
 const SILENCE: Duration = Duration::from_secs(1);
+/// How often a line on a terminal is brought up to date.
+pub(super) const REDRAW: Duration = Duration::from_millis(250);
 /// Steps of the bar.
 const STEPS: u64 = 1000;
 
@@ -66,15 +68,23 @@ async fn show(
     progress: Arc<Progress>,
     bar: Option<ProgressBar>,
 ) {
-    let period = Duration::from_millis(if bar.is_some() { 250 } else { 1000 });
+    let period = if bar.is_some() { REDRAW } else { Duration::from_secs(1) };
     let mut ticks = interval_at(Instant::now() + period, period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut rate = Rate::default();
     loop {
         let now = ticks.tick().await;
+        if progress.asked() == Asked::Here {
+            // The line belongs to the question.
+            bar.iter().for_each(ProgressBar::finish_and_clear);
+            continue;
+        }
         let counts = progress.counts();
         let mut text = text(counts, rate.at(now, counts.moved));
         match connection.silence() {
+            _ if progress.asked() == Asked::There => {
+                text = "waiting for the other side to say yes to the files".to_owned();
+            }
             Some(silence) if silence >= SILENCE => {
                 let seconds = silence.as_secs();
                 text = format!("{text}; nothing heard for {seconds} s, waiting for the other side");
@@ -83,6 +93,9 @@ async fn show(
         }
         match &bar {
             Some(bar) => {
+                if bar.is_finished() {
+                    bar.reset();
+                }
                 bar.set_position((fraction(counts) * STEPS as f64) as u64);
                 bar.set_message(text);
             }

@@ -57,7 +57,9 @@ pub(super) async fn run(
     let (reader, mut writer) = channel::open(connection, initiator, side.role()).await?;
     let result = match side {
         Side::Offers(source) => offer(source, reader, &mut writer, progress).await,
-        Side::Takes(taking) => take(taking, reader, &mut writer, ticket, progress).await,
+        Side::Takes(taking) => {
+            take(taking, connection.peer(), reader, &mut writer, ticket, progress).await
+        }
     };
     match &result {
         Err(error) => writer.fail(error).await,

@@ -10,6 +10,9 @@ use tokio::time::timeout;
 /// How long a transfer whose peer is gone may take to let its files go.
 const LET_GO: Duration = Duration::from_secs(10);
 
+/// Transfers with one peer at a time.
+pub(super) const MAX_PER_PEER: usize = 16;
+
 /// The transfers under way.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sessions(Arc<Mutex<Vec<Session>>>);
@@ -30,17 +33,21 @@ pub(super) struct UnderWay {
 impl Sessions {
     /// A transfer begins over `connection`. Others with the same peer that does not answer there any more, as it has
     /// crashed and come back, are ended first, so that they let their files go.
-    pub(super) async fn begin(&self, connection: &Connection) -> UnderWay {
+    /// `None` if the peer has too many that are alive.
+    pub(super) async fn begin(&self, connection: &Connection) -> Option<UnderWay> {
         let (going, under_way) = watch::channel(());
         let earlier = self.add(Session { connection: connection.clone(), under_way });
+        let mut alive = 0;
         for mut session in earlier {
             if !session.connection.is_alive().await {
                 session.connection.close(0, "");
                 // An error says that the sender is gone, which is what is waited for.
                 let _ = timeout(LET_GO, session.under_way.changed()).await;
+            } else {
+                alive += 1;
             }
         }
-        UnderWay { _going: going }
+        (alive < MAX_PER_PEER).then_some(UnderWay { _going: going })
     }
 
     /// Adds a transfer; returns those with the same peer that are under way.

@@ -1,18 +1,25 @@
 //! The offering side's files: what there is, and its bytes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::{self, File, Metadata};
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::UNIX_EPOCH;
 
-use anabranch::transfer::frame::MAX_DATA;
-use anabranch::transfer::{Code, Entry, Frame, Kind, Manifest, Modified, Name};
+use anabranch::transfer::frame::{MAX_DATA, MAX_FETCHES};
+use anabranch::transfer::manifest::MODE;
+use anabranch::transfer::{Code, Entry, Frame, Kind, Manifest, ManifestError, Modified, Name};
+use anabranch::types::escaped;
+use anabranch_files::Directory;
 
 use super::error::TransferError;
-use super::hash::{Hash, Sum};
+use super::hash::Hash;
+
+/// Permissions of what comes from a pipe, which has none: what the receiver's mask lets.
+const PIPE: u16 = 0o666;
 
 /// What was asked to be sent.
 #[derive(Clone, Debug)]
@@ -54,7 +61,7 @@ impl Source {
                 let entry = Entry {
                     name: name(&self.stdin_name, Path::new(file))?,
                     kind: Kind::Stream,
-                    executable: false,
+                    mode: PIPE,
                     size: 0,
                     modified: Modified::default(),
                 };
@@ -63,6 +70,7 @@ impl Source {
                 offer.add_path(Path::new(file))?;
             }
         }
+        offer.manifest.check().map_err(refused)?;
         Ok(offer)
     }
 }
@@ -74,25 +82,28 @@ impl Offer {
             return Ok(self);
         }
         let mut part = Offer { stdin_read: self.stdin_read, ..Offer::default() };
+        let names: BTreeSet<&str> = names.iter().map(Name::as_str).collect();
         let mut found = BTreeSet::new();
-        for (entry, origin) in self.manifest.entries().iter().zip(self.origins) {
-            if let Some(name) = names.iter().find(|name| entry.name.is_within(name.as_str())) {
-                found.insert(name);
-                part.add(entry.clone(), origin)?;
+        for (entry, origin) in self.manifest.entries().zip(self.origins) {
+            let itself_and_above = entry.name.ancestors().chain([entry.name.as_str()]);
+            let asked: Vec<&str> =
+                itself_and_above.filter_map(|name| names.get(name).copied()).collect();
+            if !asked.is_empty() {
+                found.extend(asked);
+                part.add(entry, origin)?;
             }
         }
-        match names.iter().find(|name| !found.contains(name)) {
+        match names.iter().find(|name| !found.contains(*name)) {
             Some(name) => {
-                Err(TransferError::Local(Code::NotFound, format!("nothing here is called {name}")))
+                let why = format!("nothing here is called {}", escaped(name));
+                Err(TransferError::Local(Code::NotFound, why))
             }
             None => Ok(part),
         }
     }
 
     fn add(&mut self, entry: Entry, origin: Option<PathBuf>) -> Result<(), TransferError> {
-        let refused =
-            |error| TransferError::Local(Code::Unreadable, format!("cannot send: {error}"));
-        self.manifest.push(entry).map_err(refused)?;
+        self.manifest.push(&entry).map_err(refused)?;
         self.origins.push(origin);
         Ok(())
     }
@@ -157,37 +168,51 @@ pub(super) enum Outgoing {
 /// How it leaves; false if nobody wants it any more.
 pub(super) type Send<'a> = &'a mut dyn FnMut(Outgoing) -> bool;
 
-/// A file that the peer asks for.
+/// What the peer asks for: the bytes of a file from a place on, or the sum of those before it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fetch {
+pub(super) struct Request {
     pub(super) index: u32,
     pub(super) offset: u64,
-    pub(super) prefix: Sum,
+    /// Only the sum.
+    pub(super) sum: bool,
 }
 
-impl Offer {
+/// Reads an offer's files as they are asked for.
+#[derive(Debug)]
+pub(super) struct Reading<'a> {
+    offer: &'a Offer,
+    /// Starts of files of which the sum was told: index, length and hash. Their rest is probably wanted next.
+    told: VecDeque<(u32, u64, Hash)>,
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(offer: &'a Offer) -> Self {
+        Reading { offer, told: VecDeque::new() }
+    }
+
     /// Reads what is asked for.
-    pub(super) fn read(&self, fetch: Fetch, send: Send<'_>) -> Result<(), TransferError> {
-        let index = fetch.index as usize;
-        let (Some(entry), Some(origin)) =
-            (self.manifest.entries().get(index), self.origins.get(index))
+    pub(super) fn read(&mut self, request: Request, send: Send<'_>) -> Result<(), TransferError> {
+        let (index, offer) = (request.index as usize, self.offer);
+        let (Some(entry), Some(origin)) = (offer.manifest.entry(index), offer.origins.get(index))
         else {
-            return Err(TransferError::protocol("a request for what was not offered"));
+            return Err(not_offered());
         };
         match (entry.kind, origin) {
-            (Kind::File, Some(path)) if fetch.offset <= entry.size => {
-                self.read_file(entry, path, fetch, send)
+            (Kind::File, Some(path)) if request.offset <= entry.size => {
+                self.read_file(&entry, path, request, send)
             }
-            (Kind::Stream, None) if fetch.offset == 0 => self.read_stdin(fetch.index, send),
-            _ => Err(TransferError::protocol("a request for what was not offered")),
+            (Kind::Stream, None) if request.offset == 0 && !request.sum => {
+                offer.read_stdin(request.index, send)
+            }
+            _ => Err(not_offered()),
         }
     }
 
     fn read_file(
-        &self,
+        &mut self,
         entry: &Entry,
         path: &Path,
-        fetch: Fetch,
+        Request { index, offset, sum }: Request,
         send: Send<'_>,
     ) -> Result<(), TransferError> {
         let failed = |error: io::Error| unreadable(path, &error);
@@ -196,12 +221,14 @@ impl Offer {
             let same = now.len() == entry.size && modified(&now) == entry.modified;
             if same { Ok(()) } else { Err(changed(entry)) }
         };
-        let mut file = File::open(path).map_err(failed)?;
+        let mut file = open(path).map_err(failed)?;
         same(&file)?;
-        let (mut hash, count) = Hash::of_start(&mut file, fetch.offset).map_err(failed)?;
-        let Fetch { index, offset, prefix } = fetch;
-        if offset > 0 && (count < offset || hash.sum() != prefix) {
-            send(Outgoing::Frame(Frame::Differs { index }));
+        let mut hash =
+            self.start(&mut file, index, offset).map_err(failed)?.ok_or_else(|| changed(entry))?;
+        if sum {
+            send(Outgoing::Frame(Frame::Sum { index, offset, sum: hash.sum() }));
+            self.told.truncate(MAX_FETCHES - 1);
+            self.told.push_front((index, offset, hash));
             return Ok(());
         }
         if !send(Outgoing::Frame(Frame::File { index, offset })) {
@@ -219,6 +246,19 @@ impl Offer {
         Ok(())
     }
 
+    /// The hash of a file's first bytes, and the file's position after them; `None` if there are fewer.
+    fn start(&self, file: &mut File, index: u32, offset: u64) -> io::Result<Option<Hash>> {
+        let told = self.told.iter().find(|told| (told.0, told.1) == (index, offset));
+        if let Some((.., hash)) = told {
+            file.seek(SeekFrom::Start(offset))?;
+            return Ok(Some(hash.clone()));
+        }
+        let (hash, count) = Hash::of_start(file, offset)?;
+        Ok((count == offset).then_some(hash))
+    }
+}
+
+impl Offer {
     fn read_stdin(&self, index: u32, send: Send<'_>) -> Result<(), TransferError> {
         if self.stdin_read.swap(true, Ordering::Relaxed) {
             let why = "standard input can be sent only once".to_owned();
@@ -258,19 +298,23 @@ fn pump(mut input: impl Read, hash: &mut Hash, send: Send<'_>) -> io::Result<Opt
 
 fn entry(name: Name, kind: Kind, metadata: &Metadata) -> Entry {
     let size = if kind == Kind::File { metadata.len() } else { 0 };
-    let executable = kind == Kind::File && is_executable(metadata);
-    Entry { name, kind, executable, size, modified: modified(metadata) }
+    let mode = (metadata.permissions().mode() & u32::from(MODE)) as u16;
+    Entry { name, kind, mode, size, modified: modified(metadata) }
 }
 
-#[cfg(unix)]
-fn is_executable(metadata: &Metadata) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    metadata.permissions().mode() & 0o100 != 0
+/// Opens a file that was offered, unless it has become something else.
+fn open(path: &Path) -> io::Result<File> {
+    let (parent, name) = (path.parent(), path.file_name());
+    let (Some(parent), Some(name)) = (parent, name) else { return Err(ErrorKind::NotFound.into()) };
+    Directory::open(parent)?.read(name)
 }
 
-#[cfg(not(unix))]
-fn is_executable(_: &Metadata) -> bool {
-    false
+fn not_offered() -> TransferError {
+    TransferError::protocol("a request for what was not offered")
+}
+
+fn refused(error: ManifestError) -> TransferError {
+    TransferError::Local(Code::Unreadable, format!("cannot send: {error}"))
 }
 
 /// When it was changed; zero where the system does not tell.
@@ -295,9 +339,10 @@ fn modified(metadata: &Metadata) -> Modified {
 }
 
 fn name(text: &str, path: &Path) -> Result<Name, TransferError> {
-    let refused = |why: String| {
-        let why = format!("cannot send {} under its name: {why}", path.display());
-        TransferError::Local(Code::Unreadable, why)
+    let refused = |why: String| TransferError::File {
+        code: Code::Unreadable,
+        here: format!("cannot send {} under its name: {why}", path.display()),
+        there: format!("cannot send a file under its name: {why}"),
     };
     if text.is_empty() {
         return Err(refused("it has none, or none in UTF-8".to_owned()));
@@ -306,7 +351,13 @@ fn name(text: &str, path: &Path) -> Result<Name, TransferError> {
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> TransferError {
-    TransferError::Local(Code::Unreadable, format!("cannot read {}: {error}", path.display()))
+    // Where the files lie is nobody's business but the sender's.
+    let last = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    TransferError::File {
+        code: Code::Unreadable,
+        here: format!("cannot read {}: {error}", path.display()),
+        there: format!("cannot read {}: {error}", escaped(&last.unwrap_or_default())),
+    }
 }
 
 fn changed(entry: &Entry) -> TransferError {

@@ -1,22 +1,23 @@
 //! The taking side's files: what to ask for, and what to do with what comes.
 //!
-//! No network here: frames in, frames out, files on the side.
+//! No network here: frames in, frames out, files on the side. No hash of what is here leaves: of what may be here
+//! already, the peer is asked for the hash of its own.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anabranch::transfer::frame::MAX_FETCHES;
 use anabranch::transfer::{Code, Entry, Frame, Kind, Manifest};
+use anabranch_files::Facts;
 
 use super::channel::{Incoming, unexpected};
+use super::consent::Grant;
 use super::error::TransferError;
 use super::hash::{Hash, Sum};
 use super::partial::{Partial, tidy};
 use super::progress::Progress;
-use super::target::{Fingerprint, Root, look, storage};
+use super::target::{Place, Root};
 
 /// Where files go.
 #[derive(Clone, Debug)]
@@ -31,7 +32,7 @@ pub(super) enum Out {
 #[derive(Debug)]
 pub(super) struct Store {
     out: Out,
-    overwrite: bool,
+    grant: Grant,
     manifest: Manifest,
     progress: Arc<Progress>,
     /// The first entry that has not been looked at.
@@ -41,26 +42,27 @@ pub(super) struct Store {
     current: Option<Current>,
 }
 
-/// A file that was asked for.
+/// Something that was asked for.
 #[derive(Debug)]
 struct Pending {
     index: u32,
     offset: u64,
-    target: PathBuf,
     /// The file that may be replaced.
-    replaced: Option<Fingerprint>,
+    replaced: Option<Facts>,
     plan: Plan,
 }
 
 #[derive(Debug)]
 enum Plan {
-    /// From the first byte.
+    /// Which sum the whole file has: one of that size is here.
+    SumOfAll,
+    /// Which sum the first bytes have: an earlier transfer has left as many.
+    SumOfStart,
+    /// All bytes.
     Whole,
-    /// From where an earlier transfer stopped.
+    /// Those after what an earlier transfer has left.
     Rest(Box<Partial>),
-    /// The file exists and may be the same: nothing is to come.
-    Compare(Sum),
-    /// To standard output.
+    /// All bytes, to standard output.
     Stdout,
 }
 
@@ -68,17 +70,17 @@ enum Plan {
 #[derive(Debug)]
 struct Current {
     index: u32,
-    target: PathBuf,
-    replaced: Option<Fingerprint>,
+    replaced: Option<Facts>,
     received: u64,
+    /// Bytes that it may have.
+    most: u64,
     sink: Sink,
 }
 
 #[derive(Debug)]
 enum Sink {
     Partial(Box<Partial>),
-    Compare(Sum),
-    Stdout(Hash),
+    Stdout(Box<Hash>),
 }
 
 /// How frames to the peer leave.
@@ -91,12 +93,11 @@ impl Store {
     /// If the offer cannot go to standard output.
     pub(super) fn new(
         out: Out,
-        overwrite: bool,
+        grant: Grant,
         manifest: Manifest,
         progress: Arc<Progress>,
     ) -> Result<Self, TransferError> {
-        let files = manifest.entries().iter().filter(|entry| entry.kind != Kind::Directory);
-        let count = files.count() as u64;
+        let count = manifest.files() as u64;
         if matches!(out, Out::Stdout) && count != 1 {
             let why = format!("only a single file can go to standard output, not {count}");
             return Err(TransferError::Local(Code::Refused, why));
@@ -104,7 +105,7 @@ impl Store {
         progress.begin(manifest.total(), count);
         Ok(Store {
             out,
-            overwrite,
+            grant,
             manifest,
             progress,
             next: 0,
@@ -116,20 +117,20 @@ impl Store {
     /// Asks for as much as may be asked for.
     pub(super) fn fill(&mut self, say: Say<'_>) -> Result<(), TransferError> {
         while self.pending.len() < MAX_FETCHES {
-            let Some(entry) = self.manifest.entries().get(self.next).cloned() else { break };
+            let Some(entry) = self.manifest.entry(self.next) else { break };
             let index = u32::try_from(self.next).map_err(TransferError::protocol)?;
             self.next += 1;
-            match (&self.out, entry.kind) {
+            match (&mut self.out, entry.kind) {
                 (Out::Stdout, Kind::Directory) => {}
                 (Out::Stdout, _) => {
-                    let (target, plan) = (PathBuf::from("standard output"), Plan::Stdout);
-                    self.ask(Pending { index, offset: 0, target, replaced: None, plan }, say);
+                    self.ask(Pending { index, offset: 0, replaced: None, plan: Plan::Stdout }, say);
                 }
-                (Out::Directory(root), Kind::Directory) => root.make_directory(&entry.name)?,
+                (Out::Directory(root), Kind::Directory) => {
+                    root.make_directory(&entry.name, entry.mode)?;
+                }
                 (Out::Directory(root), _) => {
-                    let target = root.place(&entry.name)?;
-                    let pending = self.prepare(index, &entry, target)?;
-                    self.ask(pending, say);
+                    let place = root.place(&entry.name)?;
+                    self.prepare(index, &entry, &place, say)?;
                 }
             }
         }
@@ -138,9 +139,7 @@ impl Store {
 
     /// Whether everything is in its place.
     pub(super) fn is_done(&self) -> bool {
-        self.next >= self.manifest.entries().len()
-            && self.pending.is_empty()
-            && self.current.is_none()
+        self.next >= self.manifest.len() && self.pending.is_empty() && self.current.is_none()
     }
 
     /// Takes what the peer said.
@@ -150,13 +149,14 @@ impl Store {
             Incoming::Frame(Frame::File { index, offset }) => self.begin(index, offset),
             Incoming::Frame(Frame::FileEnd { index, size, sum }) => {
                 self.end(index, size, &sum)?;
-                self.progress.add_stored();
-                say(Frame::Stored { index });
+                self.stored(index, say);
                 Ok(())
             }
-            Incoming::Frame(Frame::Differs { index }) => self.differs(index, say),
+            Incoming::Frame(Frame::Sum { index, offset, sum }) => {
+                self.sum(index, offset, &sum, say)
+            }
             Incoming::Frame(Frame::Alive) => Ok(()),
-            Incoming::Frame(frame) => Err(unexpected(format!("{frame:?}"))),
+            Incoming::Frame(frame) => Err(unexpected(frame.name())),
         }
     }
 
@@ -169,61 +169,121 @@ impl Store {
         }
     }
 
-    fn entry(&self, index: u32) -> Result<&Entry, TransferError> {
-        let entry = self.manifest.entries().get(index as usize);
+    fn entry(&self, index: u32) -> Result<Entry, TransferError> {
+        let entry = self.manifest.entry(index as usize);
         entry.ok_or_else(|| TransferError::protocol("a file that was not offered"))
     }
 
+    fn place(&mut self, entry: &Entry) -> Result<Place, TransferError> {
+        match &mut self.out {
+            Out::Directory(root) => root.place(&entry.name),
+            Out::Stdout => Err(unexpected("a file")),
+        }
+    }
+
     fn ask(&mut self, pending: Pending, say: Say<'_>) {
-        let prefix = match &pending.plan {
-            Plan::Whole | Plan::Stdout => Sum::default(),
-            Plan::Rest(partial) => partial.so_far().1,
-            Plan::Compare(sum) => *sum,
-        };
-        say(Frame::Fetch { index: pending.index, offset: pending.offset, prefix });
+        let Pending { index, offset, .. } = pending;
+        say(match pending.plan {
+            Plan::SumOfAll | Plan::SumOfStart => Frame::Check { index, offset },
+            Plan::Whole | Plan::Rest(_) | Plan::Stdout => Frame::Fetch { index, offset },
+        });
         self.pending.push_back(pending);
+    }
+
+    fn stored(&self, index: u32, say: Say<'_>) {
+        self.progress.add_stored();
+        say(Frame::Stored { index });
     }
 
     /// What to ask for, given what is there.
     fn prepare(
-        &self,
+        &mut self,
         index: u32,
         entry: &Entry,
-        target: PathBuf,
-    ) -> Result<Pending, TransferError> {
-        let existing = look(&target)?;
-        if let Some(metadata) = &existing {
-            if metadata.is_file() && entry.kind == Kind::File && metadata.len() == entry.size {
-                let sum = sum_of(&target)?;
-                let (offset, plan) = (entry.size, Plan::Compare(sum));
-                let replaced = Some(Fingerprint::of(metadata));
-                return Ok(Pending { index, offset, target, replaced, plan });
+        place: &Place,
+        say: Say<'_>,
+    ) -> Result<(), TransferError> {
+        let existing = place.look()?;
+        if let Some(facts) = &existing {
+            if facts.is_file && entry.kind == Kind::File && facts.len == entry.size {
+                if entry.size == 0 {
+                    self.stored(index, say);
+                    return Ok(());
+                }
+                let (offset, plan) = (entry.size, Plan::SumOfAll);
+                self.ask(Pending { index, offset, replaced: existing, plan }, say);
+                return Ok(());
             }
-            if !self.overwrite || metadata.is_dir() {
-                return Err(exists(&target));
+            if !self.grant.overwrite || facts.is_directory {
+                return Err(exists(place));
             }
         }
-        partly(index, entry, target, existing.as_ref().map(Fingerprint::of))
+        let (offset, plan) = partly(entry, place)?;
+        self.ask(Pending { index, offset, replaced: existing, plan }, say);
+        Ok(())
+    }
+
+    /// The peer has said which sum the first bytes of its file have.
+    fn sum(
+        &mut self,
+        index: u32,
+        offset: u64,
+        theirs: &Sum,
+        say: Say<'_>,
+    ) -> Result<(), TransferError> {
+        let asked = |pending: &mut Pending| (pending.index, pending.offset) == (index, offset);
+        let Some(pending) = self.pending.pop_front_if(asked) else {
+            return Err(unexpected("a sum"));
+        };
+        let entry = self.entry(index)?;
+        let place = self.place(&entry)?;
+        match pending.plan {
+            Plan::SumOfAll if sum_of(&place)? == *theirs => {
+                tidy(&place);
+                self.progress.add_kept(offset);
+                self.stored(index, say);
+                Ok(())
+            }
+            Plan::SumOfAll if self.grant.overwrite => {
+                let (offset, plan) = partly(&entry, &place)?;
+                self.ask(Pending { offset, plan, ..pending }, say);
+                Ok(())
+            }
+            Plan::SumOfAll => Err(exists(&place)),
+            Plan::SumOfStart => {
+                let partial = Partial::resume(&place, &entry)?
+                    .filter(|partial| partial.so_far() == (offset, *theirs));
+                let (offset, plan) = match partial {
+                    Some(partial) => (offset, Plan::Rest(Box::new(partial))),
+                    None => (0, Plan::Whole),
+                };
+                self.ask(Pending { offset, plan, ..pending }, say);
+                Ok(())
+            }
+            Plan::Whole | Plan::Rest(_) | Plan::Stdout => Err(unexpected("a sum")),
+        }
     }
 
     fn begin(&mut self, index: u32, offset: u64) -> Result<(), TransferError> {
-        let asked = self.pending.front().is_some_and(|p| (p.index, p.offset) == (index, offset));
-        if self.current.is_some() || !asked {
-            return Err(unexpected("a file"));
-        }
-        let Some(pending) = self.pending.pop_front() else { return Err(unexpected("a file")) };
+        let asked = |pending: &mut Pending| (pending.index, pending.offset) == (index, offset);
+        let pending = match self.pending.pop_front_if(asked) {
+            Some(pending) if self.current.is_none() => pending,
+            _ => return Err(unexpected("a file")),
+        };
+        let entry = self.entry(index)?;
         let sink = match pending.plan {
             Plan::Whole => {
-                let entry = self.entry(index)?;
-                Sink::Partial(Box::new(Partial::create(&pending.target, entry)?))
+                let (place, executable) = (self.place(&entry)?, self.grant.executable);
+                Sink::Partial(Box::new(Partial::create(&place, &entry, executable)?))
             }
             Plan::Rest(partial) => Sink::Partial(partial),
-            Plan::Compare(sum) => Sink::Compare(sum),
-            Plan::Stdout => Sink::Stdout(Hash::new()),
+            Plan::Stdout => Sink::Stdout(Box::new(Hash::new())),
+            Plan::SumOfAll | Plan::SumOfStart => return Err(unexpected("a file")),
         };
         self.progress.add_kept(offset);
-        let (target, replaced) = (pending.target, pending.replaced);
-        self.current = Some(Current { index, target, replaced, received: offset, sink });
+        let most = if entry.kind == Kind::File { entry.size } else { u64::MAX };
+        let replaced = pending.replaced;
+        self.current = Some(Current { index, replaced, received: offset, most, sink });
         Ok(())
     }
 
@@ -231,8 +291,7 @@ impl Store {
         let Some(current) = &mut self.current else { return Err(unexpected("bytes of a file")) };
         let index = current.index;
         let received = current.received.saturating_add(bytes.len() as u64);
-        let entry = self.manifest.entries().get(index as usize);
-        if entry.is_some_and(|entry| entry.kind == Kind::File && received > entry.size) {
+        if received > current.most {
             return Err(TransferError::protocol("more bytes than the file was said to have"));
         }
         match &mut current.sink {
@@ -241,12 +300,9 @@ impl Store {
                     say(Frame::Durable { index, offset });
                 }
             }
-            Sink::Compare(_) => return Err(unexpected("bytes of a file")),
             Sink::Stdout(hash) => {
                 hash.update(bytes);
-                let mut out = io::stdout().lock();
-                out.write_all(bytes)
-                    .map_err(|error| storage(Path::new("to standard output"), &error))?;
+                io::stdout().lock().write_all(bytes).map_err(|error| full(&error))?;
             }
         }
         current.received = received;
@@ -264,74 +320,40 @@ impl Store {
             return Err(TransferError::protocol("fewer bytes than the file was said to have"));
         }
         match current.sink {
-            Sink::Partial(partial) => {
-                partial.publish(&current.target, size, sum, current.replaced.as_ref())
+            Sink::Partial(partial) => partial.publish(size, sum, current.replaced.as_ref()),
+            Sink::Stdout(hash) if hash.sum() == *sum => {
+                io::stdout().lock().flush().map_err(|error| full(&error))
             }
-            Sink::Compare(own) if own == *sum => {
-                tidy(&current.target, entry);
-                Ok(())
-            }
-            Sink::Stdout(hash) if hash.sum() == *sum => io::stdout()
-                .lock()
-                .flush()
-                .map_err(|error| storage(Path::new("to standard output"), &error)),
-            Sink::Compare(_) | Sink::Stdout(_) => {
+            Sink::Stdout(_) => {
                 let why = format!("{}: what arrived is not what was sent", entry.name);
                 Err(TransferError::Local(Code::Checksum, why))
             }
         }
     }
-
-    /// What is here is not how the peer's file begins.
-    fn differs(&mut self, index: u32, say: Say<'_>) -> Result<(), TransferError> {
-        let asked = self.pending.front().is_some_and(|pending| pending.index == index);
-        let Some(pending) = self.pending.pop_front().filter(|_| asked) else {
-            return Err(unexpected("a difference"));
-        };
-        let entry = self.entry(index)?.clone();
-        let again = match pending.plan {
-            Plan::Compare(_) if !self.overwrite => return Err(exists(&pending.target)),
-            Plan::Compare(_) => partly(index, &entry, pending.target, pending.replaced)?,
-            Plan::Rest(_) => Pending { offset: 0, plan: Plan::Whole, ..pending },
-            Plan::Whole | Plan::Stdout => return Err(unexpected("a difference")),
-        };
-        self.ask(again, say);
-        Ok(())
-    }
 }
 
-/// Asks for what an earlier transfer did not bring, or for everything.
-fn partly(
-    index: u32,
-    entry: &Entry,
-    target: PathBuf,
-    replaced: Option<Fingerprint>,
-) -> Result<Pending, TransferError> {
-    let partial = match entry.kind {
-        Kind::File => Partial::resume(&target, entry)?,
-        Kind::Directory | Kind::Stream => None,
-    };
-    let (offset, plan) = match partial {
-        Some(partial) => (partial.so_far().0, Plan::Rest(Box::new(partial))),
-        None => (0, Plan::Whole),
-    };
-    // A rest from the first byte on is the whole.
-    let plan = if offset == 0 { Plan::Whole } else { plan };
-    Ok(Pending { index, offset, target, replaced, plan })
+/// To ask for what an earlier transfer did not bring, or for everything.
+fn partly(entry: &Entry, place: &Place) -> Result<(u64, Plan), TransferError> {
+    let left = if entry.kind == Kind::File { Partial::left(place, entry)? } else { 0 };
+    Ok((left, if left > 0 { Plan::SumOfStart } else { Plan::Whole }))
 }
 
-fn sum_of(path: &Path) -> Result<Sum, TransferError> {
-    let unreadable = |error: io::Error| {
-        let why = format!("cannot read {}, which exists already: {error}", path.display());
-        TransferError::Local(Code::Exists, why)
-    };
-    let mut file = File::open(path).map_err(unreadable)?;
-    Hash::of_file(&mut file).map_err(unreadable)
+/// The sum of a file that exists; it is told to nobody.
+fn sum_of(place: &Place) -> Result<Sum, TransferError> {
+    let sum = place.directory.read(&place.name).and_then(|mut file| Hash::of_file(&mut file));
+    sum.map_err(|error| {
+        place.wrong(Code::Exists, |what| {
+            format!("cannot read {what}, which exists already: {error}")
+        })
+    })
 }
 
-fn exists(target: &Path) -> TransferError {
-    TransferError::Local(
-        Code::Exists,
-        format!("{} exists already and differs; --overwrite replaces it", target.display()),
-    )
+fn full(error: &io::Error) -> TransferError {
+    TransferError::Local(Code::Storage, format!("cannot write to standard output: {error}"))
+}
+
+fn exists(place: &Place) -> TransferError {
+    place.wrong(Code::Exists, |what| {
+        format!("{what} exists already and differs; --overwrite replaces it")
+    })
 }

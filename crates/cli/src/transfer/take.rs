@@ -3,12 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anabranch::PublicKey;
 use anabranch::transfer::{Code, Frame, Manifest, Name};
 use tokio::sync::mpsc;
 use tokio::task::{JoinHandle, spawn_blocking};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
+use super::accounts::{Account, Accounts};
+use super::agreement::{Agreed, consent};
 use super::channel::{Incoming, Reader, Writer, unexpected};
+use super::consent::Rules;
 use super::error::TransferError;
 use super::kept::Kept;
 use super::progress::Progress;
@@ -16,8 +20,10 @@ use super::store::{Out, Store};
 
 /// How often the peer is told that this side still works, as while it reads a long file again.
 pub(super) const ALIVE: Duration = Duration::from_secs(5);
-/// Frames that may wait for the files: as many as hold 4 MiB.
-const WAITING: usize = 64;
+/// Frames that may wait for the files: as many as hold 1 MiB.
+const WAITING: usize = 16;
+/// How long an offer may take to be complete: the peer has directories to look at.
+const OFFER: Duration = Duration::from_secs(300);
 
 /// What to take, and where to put it.
 #[derive(Clone, Debug)]
@@ -26,11 +32,34 @@ pub(super) struct Taking {
     pub(super) wanted: Vec<Name>,
     /// Where files go.
     pub(super) out: Out,
-    /// Whether files that differ are replaced.
-    pub(super) overwrite: bool,
+    /// What the options allow.
+    pub(super) rules: Rules,
+    /// A person can be asked.
+    pub(super) asks: bool,
+    /// Peers are known by their keys from one transfer to the next, not only for a ticket.
+    pub(super) keyed: bool,
+    /// What a person has said yes to, as far as that has not been forgotten.
+    pub(super) agreed: Agreed,
+    /// What the offers that are being taken cost.
+    accounts: Accounts,
 }
 
 impl Taking {
+    /// To take what is `wanted`, or everything.
+    pub(super) fn new(wanted: Vec<Name>, out: Out, rules: Rules) -> Self {
+        let (agreed, accounts) = (Agreed::default(), Accounts::default());
+        Taking { wanted, out, rules, asks: false, keyed: false, agreed, accounts }
+    }
+
+    /// The same from one peer, whose partial files are kept apart from others' if it is known by its key.
+    fn of_peer(&self, peer: PublicKey) -> Self {
+        let out = match &self.out {
+            Out::Directory(root) if self.keyed => Out::Directory(root.of_sender(peer)),
+            out => out.clone(),
+        };
+        Taking { out, ..self.clone() }
+    }
+
     /// Whether another connection can go on where one was lost: not if the bytes are gone already.
     pub(super) fn can_go_on(&self) -> bool {
         matches!(self.out, Out::Directory(_))
@@ -38,29 +67,35 @@ impl Taking {
 }
 
 /// Takes what the peer offers, which has to be what the ticket was used for first if there is one.
+#[expect(clippy::too_many_arguments, reason = "a connection's two directions, and what it is for")]
 pub(super) async fn take(
     taking: &Taking,
+    peer: PublicKey,
     mut reader: Reader,
     writer: &mut Writer,
     ticket: Option<&mut Kept>,
     progress: &Arc<Progress>,
 ) -> Result<(), TransferError> {
+    let taking = taking.of_peer(peer);
     for name in &taking.wanted {
         writer.frame(&Frame::Want(name.clone())).await?;
     }
     writer.frame(&Frame::WantEnd).await?;
-    let manifest = offer(&mut reader).await?;
+    let mut account = taking.accounts.open(peer);
+    let late = |_| TransferError::lost("the other side did not say what it has");
+    let manifest = timeout(OFFER, offer(&mut reader, &mut account)).await.map_err(late)??;
+    let (manifest, grant) = consent(&taking, peer, manifest, writer, progress).await?;
     if let Some(ticket) = ticket
         && !ticket.admits(manifest.identity())
     {
         let why = "this ticket is for the files that were offered with it first".to_owned();
         return Err(TransferError::Local(Code::Refused, why));
     }
-    let store = Store::new(taking.out.clone(), taking.overwrite, manifest, Arc::clone(progress))?;
-    let (to_store, from_peer) = mpsc::channel(WAITING);
+    let store = Store::new(taking.out, grant, manifest, Arc::clone(progress))?;
+    let (to_store, of_peer) = mpsc::channel(WAITING);
     let (say, said) = mpsc::unbounded_channel();
     let feeding = Aborting(tokio::spawn(feed(reader, to_store)));
-    let storing = spawn_blocking(move || keep(store, from_peer, &say));
+    let storing = spawn_blocking(move || keep(store, of_peer, &say));
     let spoken = speak(writer, said).await;
     if spoken.is_err() {
         feeding.0.abort();
@@ -83,19 +118,23 @@ pub(super) async fn take(
 }
 
 /// Reads the offer.
-async fn offer(reader: &mut Reader) -> Result<Manifest, TransferError> {
+async fn offer(reader: &mut Reader, account: &mut Account) -> Result<Manifest, TransferError> {
     let mut manifest = Manifest::default();
     loop {
         match reader.frame().await? {
-            Frame::Entry(entry) => manifest.push(entry)?,
-            Frame::OfferEnd { entries } if entries as usize == manifest.entries().len() => {
+            Frame::Entry(entry) => {
+                manifest.push(&entry)?;
+                account.charge(manifest.cost())?;
+            }
+            Frame::OfferEnd { entries } if entries as usize == manifest.len() => {
+                manifest.check()?;
                 return Ok(manifest);
             }
             Frame::OfferEnd { .. } => {
                 return Err(TransferError::protocol("the offer is not complete"));
             }
             Frame::Alive => {}
-            frame => return Err(unexpected(format!("{frame:?}"))),
+            frame => return Err(unexpected(frame.name())),
         }
     }
 }
@@ -131,7 +170,7 @@ async fn feed(mut reader: Reader, to_store: mpsc::Sender<Incoming>) -> Result<()
 /// Keeps the files until all are in place; `Err(None)` if no more comes.
 fn keep(
     mut store: Store,
-    mut from_peer: mpsc::Receiver<Incoming>,
+    mut of_peer: mpsc::Receiver<Incoming>,
     say: &mpsc::UnboundedSender<Frame>,
 ) -> Result<(), Option<TransferError>> {
     // Nobody hears it when the connection is gone, which is noticed elsewhere.
@@ -141,7 +180,7 @@ fn keep(
         if store.is_done() {
             return Ok(());
         }
-        let Some(incoming) = from_peer.blocking_recv() else {
+        let Some(incoming) = of_peer.blocking_recv() else {
             store.suspend();
             return Err(None);
         };

@@ -1,113 +1,191 @@
 //! The directory that files are put into, and nothing outside of it.
 
-use std::fs::{self, File, Metadata};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
+use anabranch::PublicKey;
 use anabranch::transfer::{Code, Name};
+use anabranch_files::{Directory, Facts};
 
 use super::error::TransferError;
 
+/// Where files go unless another place is named.
+pub(super) const USUAL: &str = "anabranch-received";
+
 /// A directory to put files into.
 #[derive(Clone, Debug)]
-pub(super) struct Root(PathBuf);
-
-/// What tells a file from another that has taken its place, or from itself after a change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Fingerprint {
-    pub(super) len: u64,
-    modified: Option<SystemTime>,
-    inode: u64,
+pub(super) struct Root {
+    directory: Directory,
+    /// As it is called here.
+    path: PathBuf,
+    /// Whose files these are, if that is known from one connection to the next.
+    sender: Option<PublicKey>,
+    /// The directory that the last file went to: the next one often goes there too.
+    last: Option<(String, Directory)>,
 }
 
-impl Fingerprint {
-    pub(super) fn of(metadata: &Metadata) -> Self {
-        Fingerprint {
-            len: metadata.len(),
-            modified: metadata.modified().ok(),
-            inode: inode(metadata),
-        }
-    }
-}
-
-#[cfg(unix)]
-fn inode(metadata: &Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(metadata)
-}
-
-#[cfg(not(unix))]
-fn inode(_: &Metadata) -> u64 {
-    0
+/// Where one file belongs: the directory that it is in, and its name there.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) directory: Directory,
+    pub(super) name: String,
+    /// As it is called in the offer.
+    pub(super) offered: Name,
+    pub(super) sender: Option<PublicKey>,
+    root: PathBuf,
 }
 
 impl Root {
-    /// Opens the directory, and makes it if it is not there.
+    /// Opens the directory that was named, and makes it if it is not there.
     pub(super) fn open(path: &Path) -> Result<Self, TransferError> {
-        fs::create_dir_all(path).map_err(|error| storage(path, &error))?;
-        // A relative path would mean another directory if this process ever changed its own.
-        path.canonicalize().map(Root).map_err(|error| storage(path, &error))
+        let failed = |error: io::Error| cannot_write(path, "the directory", &error);
+        fs::create_dir_all(path)
+            .and_then(|()| Directory::open(path))
+            .map(|d| Root::new(d, path))
+            .map_err(failed)
     }
 
-    /// Makes a directory.
-    pub(super) fn make_directory(&self, name: &Name) -> Result<(), TransferError> {
-        self.descend(name.parts()).map(|_| ())
+    /// Opens the [usual](USUAL) directory in the present one, and makes it if it is not there. Nobody has named
+    /// it, so it must not be somebody else's idea of where files go.
+    pub(super) fn open_usual() -> Result<Self, TransferError> {
+        let path = std::path::absolute(USUAL).unwrap_or_else(|_| PathBuf::from(USUAL));
+        let failed = |error: io::Error| cannot_write(&path, "the directory", &error);
+        match fs::create_dir(&path) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
+            _ => {}
+        }
+        let refused = |why: &str| {
+            let path = path.display();
+            let why = format!("{path} {why}; name the directory that you mean with --out");
+            TransferError::Local(Code::Storage, why)
+        };
+        let directory = Directory::open_itself(&path)
+            .map_err(|error| refused(&format!("is a link, or cannot be opened: {error}")))?;
+        if !directory.facts().map_err(failed)?.is_ours() {
+            return Err(refused("belongs to another user"));
+        }
+        Ok(Root::new(directory, &path))
+    }
+
+    fn new(directory: Directory, path: &Path) -> Self {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Root { directory, path, sender: None, last: None }
+    }
+
+    /// The same for the files of one sender, whose partial files are kept apart from others'.
+    pub(super) fn of_sender(&self, sender: PublicKey) -> Self {
+        Root { sender: Some(sender), ..self.clone() }
+    }
+
+    /// As it is called here.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes a directory with these permissions, as far as the process's mask lets them.
+    pub(super) fn make_directory(&mut self, name: &Name, mode: u16) -> Result<(), TransferError> {
+        self.descend(name, name.as_str(), u32::from(mode)).map(|_| ())
     }
 
     /// Where a file belongs; makes the directories that it is in.
-    pub(super) fn place(&self, name: &Name) -> Result<PathBuf, TransferError> {
+    pub(super) fn place(&mut self, name: &Name) -> Result<Place, TransferError> {
+        let (above, last) = name.as_str().rsplit_once('/').unwrap_or(("", name.as_str()));
+        Ok(Place {
+            directory: self.descend(name, above, 0o777)?,
+            name: last.to_owned(),
+            offered: name.clone(),
+            sender: self.sender,
+            root: self.path.clone(),
+        })
+    }
+
+    /// What has this name; `None` if nothing has, or it cannot be seen.
+    pub(super) fn look(&self, name: &Name) -> Option<Facts> {
         let mut parts: Vec<&str> = name.parts().collect();
-        let last = parts.pop().unwrap_or_default();
-        Ok(self.descend(parts.into_iter())?.join(last))
-    }
-
-    /// Goes down, making what is not there and following no symbolic link: one that leads elsewhere
-    /// would take the files along.
-    fn descend<'a>(&self, parts: impl Iterator<Item = &'a str>) -> Result<PathBuf, TransferError> {
-        let mut path = self.0.clone();
+        let last = parts.pop()?;
+        let mut directory = self.directory.clone();
         for part in parts {
-            path.push(part);
-            match fs::symlink_metadata(&path) {
-                Ok(metadata) if metadata.is_dir() => {}
-                Ok(_) => {
-                    let why = format!("{} is in the way: it is no directory", path.display());
-                    return Err(TransferError::Local(Code::Exists, why));
-                }
-                Err(error) if error.kind() == ErrorKind::NotFound => {
-                    fs::create_dir(&path).map_err(|error| storage(&path, &error))?;
-                    sync_parent(&path)?;
-                }
-                Err(error) => return Err(storage(&path, &error)),
-            }
+            directory = directory.below(part).ok()?;
         }
-        Ok(path)
+        directory.look(last).ok()?
+    }
+
+    /// Goes down to `path` on the way to `name`, making what is not there and following no link: one that leads
+    /// elsewhere would take the files along. The last directory gets these permissions, those on the way the usual
+    /// ones.
+    fn descend(&mut self, name: &Name, path: &str, mode: u32) -> Result<Directory, TransferError> {
+        if path.is_empty() {
+            return Ok(self.directory.clone());
+        }
+        if let Some((last, directory)) = &self.last
+            && last == path
+        {
+            return Ok(directory.clone());
+        }
+        let mut directory = self.directory.clone();
+        let mut parts = path.split('/').peekable();
+        while let Some(part) = parts.next() {
+            let mode = if parts.peek().is_none() { mode } else { 0o777 };
+            let failed = |error: io::Error| self.failed(name, &error);
+            match directory.make(part, mode) {
+                Ok(()) => directory.sync().map_err(failed)?,
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(failed(error)),
+            }
+            directory = directory.below(part).map_err(|error| match error.kind() {
+                ErrorKind::PermissionDenied => failed(error),
+                _ => TransferError::about(Code::Exists, &self.path, name, |what| {
+                    format!("{part} is in the way of {what}: it is no directory, or a link")
+                }),
+            })?;
+        }
+        self.last = Some((path.to_owned(), directory.clone()));
+        Ok(directory)
+    }
+
+    fn failed(&self, name: &Name, error: &io::Error) -> TransferError {
+        storage(&self.path, name, error)
     }
 }
 
-/// What is at `path`, links not followed; `None` if nothing is.
-pub(super) fn look(path: &Path) -> Result<Option<Metadata>, TransferError> {
-    match fs::symlink_metadata(path) {
-        Ok(metadata) => Ok(Some(metadata)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(storage(path, &error)),
+impl Place {
+    /// What is there; `None` if nothing is.
+    pub(super) fn look(&self) -> Result<Option<Facts>, TransferError> {
+        self.directory.look(&self.name).map_err(|error| self.failed(&error))
+    }
+
+    /// Writing failed.
+    pub(super) fn failed(&self, error: &io::Error) -> TransferError {
+        storage(&self.root, &self.offered, error)
+    }
+
+    /// Something is wrong with the file; `text` makes a sentence of what it is called.
+    pub(super) fn wrong(&self, code: Code, text: impl Fn(&str) -> String) -> TransferError {
+        TransferError::about(code, &self.root, &self.offered, text)
     }
 }
 
-/// Makes a new name in a directory survive a power cut.
-pub(super) fn sync_parent(path: &Path) -> Result<(), TransferError> {
-    let Some(parent) = path.parent() else { return Ok(()) };
-    if cfg!(unix) {
-        File::open(parent)
-            .and_then(|dir| dir.sync_all())
-            .map_err(|error| storage(parent, &error))?;
-    }
-    Ok(())
+fn storage(root: &Path, name: &Name, error: &io::Error) -> TransferError {
+    let advice = advice(error);
+    TransferError::about(Code::Storage, root, name, |what| {
+        format!("cannot write {what}: {error}{advice}")
+    })
 }
 
-/// Writing failed.
-pub(super) fn storage(path: &Path, error: &io::Error) -> TransferError {
-    let what = path.display();
-    let advice = match error.kind() {
+/// Something that is not in the offer cannot be written; the peer is told what it is to it.
+pub(super) fn cannot_write(path: &Path, to_peer: &str, error: &io::Error) -> TransferError {
+    let advice = advice(error);
+    let text = |what: &str| format!("cannot write {what}: {error}{advice}");
+    TransferError::File {
+        code: Code::Storage,
+        here: text(&path.display().to_string()),
+        there: text(to_peer),
+    }
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
             "; what has arrived is kept: make room, and the same command again continues"
         }
@@ -116,6 +194,5 @@ pub(super) fn storage(path: &Path, error: &io::Error) -> TransferError {
             "; name a directory that you may write to with --out"
         }
         _ => "",
-    };
-    TransferError::Local(Code::Storage, format!("cannot write {what}: {error}{advice}"))
+    }
 }

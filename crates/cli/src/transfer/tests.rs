@@ -8,11 +8,14 @@ use anabranch::transfer::{Code, Entry, Frame, Kind, Manifest, Modified, Name};
 use ring::digest::{SHA256, digest};
 use tempfile::TempDir;
 
+use anabranch::PublicKey;
+
 use super::channel::Incoming;
+use super::consent::Grant;
 use super::error::TransferError;
 use super::hash::Sum;
 use super::progress::Progress;
-use super::source::{Fetch, Outgoing, Source};
+use super::source::{Outgoing, Reading, Request, Source};
 use super::store::{Out, Store};
 use super::target::Root;
 
@@ -23,7 +26,7 @@ fn sum(bytes: &[u8]) -> Sum {
 fn file(name: &str, size: u64) -> Entry {
     let modified = Modified { seconds: 1_000_000_000, nanos: 500_000_000 };
     let name = Name::new(name).unwrap();
-    Entry { name, kind: Kind::File, executable: false, size, modified }
+    Entry { name, kind: Kind::File, mode: 0o644, size, modified }
 }
 
 fn directory(name: &str) -> Entry {
@@ -48,10 +51,11 @@ impl Place {
     fn store(&self, entries: &[Entry]) -> Store {
         let mut manifest = Manifest::default();
         for entry in entries {
-            manifest.push(entry.clone()).unwrap();
+            manifest.push(entry).unwrap();
         }
         let out = Out::Directory(Root::open(self.dir.path()).unwrap());
-        Store::new(out, self.overwrite, manifest, Arc::<Progress>::default()).unwrap()
+        let grant = Grant { overwrite: self.overwrite, executable: false };
+        Store::new(out, grant, manifest, Arc::<Progress>::default()).unwrap()
     }
 
     /// Names of everything below, the receiver's own files included.
@@ -106,10 +110,23 @@ fn bring(
 
 fn code(error: TransferError) -> Code {
     match error {
-        TransferError::Local(code, _) => code,
+        TransferError::Local(code, _) | TransferError::File { code, .. } => code,
         TransferError::Protocol(_) => Code::Protocol,
         other => panic!("{other}"),
     }
+}
+
+/// The peer says which sum the first bytes of its file have; what is said to that.
+fn tell(store: &mut Store, offset: u64, bytes: &[u8]) -> Result<Vec<Frame>, TransferError> {
+    hand(store, Incoming::Frame(Frame::Sum { index: 0, offset, sum: sum(bytes) }))
+}
+
+fn check(offset: u64) -> Frame {
+    Frame::Check { index: 0, offset }
+}
+
+fn fetch(offset: u64) -> Frame {
+    Frame::Fetch { index: 0, offset }
 }
 
 /// A file of which `arrived` bytes came before the connection broke.
@@ -121,11 +138,13 @@ fn interrupted(place: &Place, entry: &Entry, bytes: &[u8], arrived: usize) {
     store.suspend();
 }
 
+mod planted;
+
 #[test]
 fn files_get_their_names_when_they_are_complete() {
     let place = Place::new();
     let mut store = place.store(&[directory("d/empty"), file("d/a", 2500), file("b", 0)]);
-    let whole = |index| Frame::Fetch { index, offset: 0, prefix: [0; 32] };
+    let whole = |index| Frame::Fetch { index, offset: 0 };
     assert_eq!(fill(&mut store).unwrap(), [whole(1), whole(2)]);
     let bytes = vec![7; 2500];
     hand(&mut store, Incoming::Frame(Frame::File { index: 1, offset: 0 })).unwrap();
@@ -150,8 +169,8 @@ fn a_lost_transfer_goes_on_where_it_stopped() {
     let entry = file("film", 5000);
     interrupted(&place, &entry, &bytes, 3000);
     let mut store = place.store(std::slice::from_ref(&entry));
-    let rest = Frame::Fetch { index: 0, offset: 3000, prefix: sum(&bytes[..3000]) };
-    assert_eq!(fill(&mut store).unwrap(), [rest]);
+    assert_eq!(fill(&mut store).unwrap(), [check(3000)]);
+    assert_eq!(tell(&mut store, 3000, &bytes[..3000]).unwrap(), [fetch(3000)]);
     // As if killed while it wrote a note.
     fs::write(place.own_file("state").with_extension("new"), "{").unwrap();
     bring(&mut store, 0, &bytes, 3000).unwrap();
@@ -168,7 +187,8 @@ fn bytes_after_the_last_note_do_not_count() {
     let part = place.own_file("part");
     File::options().append(true).open(&part).unwrap().write_all(b"torn").unwrap();
     let mut store = place.store(&[entry]);
-    assert!(matches!(fill(&mut store).unwrap()[..], [Frame::Fetch { offset: 3000, .. }]));
+    assert_eq!(fill(&mut store).unwrap(), [check(3000)]);
+    assert_eq!(tell(&mut store, 3000, &[1; 3000]).unwrap(), [fetch(3000)]);
     assert_eq!(fs::metadata(part).unwrap().len(), 3000);
 }
 
@@ -178,16 +198,15 @@ fn another_version_of_the_file_begins_anew() {
     interrupted(&place, &file("film", 5000), &[1; 5000], 3000);
     let newer = Entry { modified: Modified::default(), ..file("film", 5000) };
     let mut store = place.store(&[newer]);
-    assert!(matches!(fill(&mut store).unwrap()[..], [Frame::Fetch { offset: 0, .. }]));
+    assert_eq!(fill(&mut store).unwrap(), [fetch(0)]);
     bring(&mut store, 0, &[2; 5000], 0).unwrap();
     assert_eq!(fs::read(place.path("film")).unwrap(), [2; 5000]);
-    // The same name, size and time, and other contents: the sender notices.
+    // The same name, size and time, and other contents: its sum tells.
     let entry = file("film2", 5000);
     interrupted(&place, &entry, &[1; 5000], 3000);
     let mut store = place.store(&[entry]);
-    assert!(matches!(fill(&mut store).unwrap()[..], [Frame::Fetch { offset: 3000, .. }]));
-    let again = hand(&mut store, Incoming::Frame(Frame::Differs { index: 0 })).unwrap();
-    assert!(matches!(again[..], [Frame::Fetch { index: 0, offset: 0, .. }]), "{again:?}");
+    assert_eq!(fill(&mut store).unwrap(), [check(3000)]);
+    assert_eq!(tell(&mut store, 3000, &[3; 3000]).unwrap(), [fetch(0)]);
     bring(&mut store, 0, &[3; 5000], 0).unwrap();
     assert_eq!(place.names(), ["film", "film2"]);
 }
@@ -199,7 +218,9 @@ fn a_partial_file_that_somebody_changed_is_refused() {
     for damage in [vec![9; 3000], vec![1; 2999]] {
         interrupted(&place, &entry, &[1; 5000], 3000);
         fs::write(place.own_file("part"), damage).unwrap();
-        let error = fill(&mut place.store(std::slice::from_ref(&entry))).unwrap_err();
+        let mut store = place.store(std::slice::from_ref(&entry));
+        fill(&mut store).unwrap();
+        let error = tell(&mut store, 3000, &[1; 3000]).unwrap_err();
         assert!(error.to_string().contains(".part"), "{error}");
         assert_eq!(code(error), Code::TargetChanged);
         fs::remove_file(place.own_file("part")).unwrap();
@@ -212,20 +233,18 @@ fn a_file_that_is_there_is_compared() {
     let mut place = Place::new();
     fs::write(place.path("a"), b"same").unwrap();
     let mut store = place.store(&[file("a", 4)]);
-    let compare = Frame::Fetch { index: 0, offset: 4, prefix: sum(b"same") };
-    assert_eq!(fill(&mut store).unwrap(), std::slice::from_ref(&compare));
-    bring(&mut store, 0, b"same", 4).unwrap();
+    assert_eq!(fill(&mut store).unwrap(), [check(4)]);
+    assert_eq!(tell(&mut store, 4, b"same").unwrap(), [Frame::Stored { index: 0 }]);
     assert!(store.is_done());
     // It differs: refused, or replaced if that was asked for.
     let mut store = place.store(&[file("a", 4)]);
     fill(&mut store).unwrap();
-    let differs = || Incoming::Frame(Frame::Differs { index: 0 });
-    assert_eq!(code(hand(&mut store, differs()).unwrap_err()), Code::Exists);
+    assert_eq!(code(tell(&mut store, 4, b"else").unwrap_err()), Code::Exists);
     assert_eq!(code(fill(&mut place.store(&[file("a", 5)])).unwrap_err()), Code::Exists);
     place.overwrite = true;
     let mut store = place.store(&[file("a", 4)]);
-    assert_eq!(fill(&mut store).unwrap(), [compare]);
-    assert_eq!(hand(&mut store, differs()).unwrap().len(), 1);
+    assert_eq!(fill(&mut store).unwrap(), [check(4)]);
+    assert_eq!(tell(&mut store, 4, b"else").unwrap(), [fetch(0)]);
     bring(&mut store, 0, b"else", 0).unwrap();
     assert_eq!(fs::read(place.path("a")).unwrap(), b"else");
     let mut store = place.store(&[file("a", 6)]);
@@ -259,7 +278,8 @@ fn wrong_bytes_get_no_name() {
         (Frame::FileEnd { index: 1, size: 4, sum: sum(b"sent") }, Code::Protocol),
         (Frame::FileEnd { index: 9, size: 4, sum: sum(b"sent") }, Code::Protocol),
         (Frame::File { index: 0, offset: 0 }, Code::Protocol),
-        (Frame::Differs { index: 0 }, Code::Protocol),
+        (Frame::Sum { index: 0, offset: 0, sum: sum(&[]) }, Code::Protocol),
+        (Frame::Sum { index: 1, offset: 0, sum: sum(&[]) }, Code::Protocol),
         (Frame::Done, Code::Protocol),
     ] {
         let place = Place::new();
@@ -281,7 +301,6 @@ fn wrong_bytes_get_no_name() {
     assert_eq!(code(hand(&mut store, Incoming::Frame(fewer)).unwrap_err()), Code::Protocol);
 }
 
-#[cfg(unix)]
 #[test]
 fn links_are_not_followed() {
     use std::os::unix::fs::symlink;
@@ -297,7 +316,6 @@ fn links_are_not_followed() {
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
 }
 
-#[cfg(unix)]
 #[test]
 fn a_process_killed_between_two_names_did_no_harm() {
     let place = Place::new();
@@ -306,14 +324,14 @@ fn a_process_killed_between_two_names_did_no_harm() {
     let part = place.own_file("part");
     fs::hard_link(&part, place.path("a")).unwrap();
     let mut store = place.store(std::slice::from_ref(&entry));
-    assert!(matches!(fill(&mut store).unwrap()[..], [Frame::Fetch { offset: 4, .. }]));
-    bring(&mut store, 0, b"sent", 4).unwrap();
+    assert_eq!(fill(&mut store).unwrap(), [check(4)]);
+    assert_eq!(tell(&mut store, 4, b"sent").unwrap(), [Frame::Stored { index: 0 }]);
     assert_eq!(place.names(), ["a"]);
     // Replacing the file must not go through the leftover that shares its bytes.
     interrupted(&place, &file("b", 4), b"sent", 2);
     fs::hard_link(place.own_file("part"), place.path("c")).unwrap();
     let mut store = place.store(&[file("b", 4)]);
-    assert!(matches!(fill(&mut store).unwrap()[..], [Frame::Fetch { offset: 0, .. }]));
+    assert_eq!(fill(&mut store).unwrap(), [fetch(0)]);
     bring(&mut store, 0, b"more", 0).unwrap();
     assert_eq!(fs::read(place.path("c")).unwrap(), b"se");
 }
@@ -336,9 +354,12 @@ fn two_receivers_do_not_share_a_partial_file() {
     assert_eq!(place.names(), ["a"]);
 }
 
-fn read(source: &Source, fetch: Fetch) -> Result<(Vec<Frame>, Vec<u8>), TransferError> {
+fn read(
+    reading: &mut Reading<'_>,
+    request: Request,
+) -> Result<(Vec<Frame>, Vec<u8>), TransferError> {
     let (mut frames, mut bytes) = (Vec::new(), Vec::new());
-    source.collect()?.read(fetch, &mut |outgoing| {
+    reading.read(request, &mut |outgoing| {
         match outgoing {
             Outgoing::Frame(frame) => frames.push(frame),
             Outgoing::Data(data) => bytes.extend(data),
@@ -361,11 +382,10 @@ fn directories_are_offered_whole_and_in_order() {
         fs::write(place.path(name), name).unwrap();
     }
     fs::write(place.path("d/.anabranch-x.part"), "").unwrap();
-    #[cfg(unix)]
     std::os::unix::fs::symlink("a", place.path("d/link")).unwrap();
     let offer = source(&[&place.path("d"), &place.path("e")]).collect().unwrap();
     let names = |offer: &super::source::Offer| -> Vec<String> {
-        offer.manifest.entries().iter().map(|entry| entry.name.to_string()).collect()
+        offer.manifest.entries().map(|entry| entry.name.to_string()).collect()
     };
     assert_eq!(names(&offer), ["d", "d/a", "d/b", "d/b/10", "d/b/2", "e"]);
     assert_eq!(offer.skipped.len(), usize::from(cfg!(unix)));
@@ -385,18 +405,29 @@ fn a_file_is_sent_from_where_it_was_asked_for() {
     let bytes: Vec<u8> = (0..200_000_u32).map(|i| (i % 249) as u8).collect();
     fs::write(place.path("a"), &bytes).unwrap();
     let source = source(&[&place.path("a")]);
-    let fetch = |offset: usize, prefix| Fetch { index: 0, offset: offset as u64, prefix };
-    for offset in [0, 1, 70_000, 200_000] {
-        let (frames, rest) = read(&source, fetch(offset, sum(&bytes[..offset]))).unwrap();
+    let request = |offset: u64, sum| Request { index: 0, offset, sum };
+    let offer = source.collect().unwrap();
+    let mut reading = Reading::new(&offer);
+    for (at, told) in [(0, false), (1, true), (70_000, true), (70_001, false), (200_000, true)] {
+        let offset = at as u64;
+        if told {
+            let (frames, rest) = read(&mut reading, request(offset, true)).unwrap();
+            let sum = sum(&bytes[..at]);
+            assert_eq!((frames, rest.len()), (vec![Frame::Sum { index: 0, offset, sum }], 0));
+        }
+        let (frames, rest) = read(&mut reading, request(offset, false)).unwrap();
         let end = Frame::FileEnd { index: 0, size: 200_000, sum: sum(&bytes) };
-        assert_eq!(frames, [Frame::File { index: 0, offset: offset as u64 }, end]);
-        assert!(rest == bytes[offset..]);
+        assert_eq!(frames, [Frame::File { index: 0, offset }, end]);
+        assert!(rest == bytes[at..]);
     }
-    let (frames, rest) = read(&source, fetch(9, [9; 32])).unwrap();
-    assert_eq!((frames, rest.len()), (vec![Frame::Differs { index: 0 }], 0));
-    assert_eq!(code(read(&source, fetch(200_001, [0; 32])).unwrap_err()), Code::Protocol);
-    let other = Fetch { index: 1, offset: 0, prefix: [0; 32] };
-    assert_eq!(code(read(&source, other).unwrap_err()), Code::Protocol);
+    for wrong in [
+        request(200_001, false),
+        request(200_001, true),
+        Request { index: 1, ..request(0, false) },
+        Request { index: 1, ..request(0, true) },
+    ] {
+        assert_eq!(code(read(&mut reading, wrong).unwrap_err()), Code::Protocol);
+    }
 }
 
 #[test]
@@ -405,9 +436,10 @@ fn a_file_that_changes_while_it_is_sent_is_noticed() {
     let place = Place::new();
     fs::write(place.path("a"), vec![1; 300_000]).unwrap();
     let offer = source(&[&place.path("a")]).collect().unwrap();
-    let fetch = Fetch { index: 0, offset: 0, prefix: [0; 32] };
+    let request = Request { index: 0, offset: 0, sum: false };
+    let mut reading = Reading::new(&offer);
     let mut grown = false;
-    let error = offer.read(fetch, &mut |_| {
+    let error = reading.read(request, &mut |_| {
         if !grown {
             let mut file = File::options().append(true).open(place.path("a")).unwrap();
             file.write_all(b"more").unwrap();
@@ -416,5 +448,7 @@ fn a_file_that_changes_while_it_is_sent_is_noticed() {
         true
     });
     assert_eq!(code(error.unwrap_err()), Code::SourceChanged);
-    assert_eq!(code(offer.read(fetch, &mut |_| true).unwrap_err()), Code::SourceChanged);
+    assert_eq!(code(reading.read(request, &mut |_| true).unwrap_err()), Code::SourceChanged);
+    let sum = Request { sum: true, ..request };
+    assert_eq!(code(reading.read(sum, &mut |_| true).unwrap_err()), Code::SourceChanged);
 }

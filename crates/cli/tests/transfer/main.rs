@@ -2,7 +2,10 @@
 //! machine may be busy.
 #![cfg(target_os = "linux")]
 
+mod asked;
 mod bad_input;
+mod consent;
+mod hostile;
 mod interrupted;
 mod process;
 mod strangers;

@@ -94,6 +94,13 @@ impl Running {
         self.child.try_wait().unwrap().is_none()
     }
 
+    /// Ends it by Ctrl-C.
+    pub fn interrupted(self) -> Ended {
+        let pid = self.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        self.end()
+    }
+
     /// `kill -9`.
     pub fn kill(mut self) {
         self.child.kill().unwrap();

@@ -90,7 +90,7 @@ fn frames(frames: &[Frame]) -> Vec<u8> {
 
 fn offer(size: u64) -> [Frame; 2] {
     let (name, modified) = (Name::new("a").unwrap(), Modified::default());
-    let entry = Entry { name, kind: Kind::File, executable: false, size, modified };
+    let entry = Entry { name, kind: Kind::File, mode: 0o644, size, modified };
     [Frame::Entry(entry), Frame::OfferEnd { entries: 1 }]
 }
 
@@ -127,7 +127,10 @@ fn a_holder_who_breaks_the_protocol_leaves_nothing_behind() {
         ([frames(&[]), long].concat(), "length"),
         ([frames(&[]), vec![0xee, 0, 0, 0, 0]].concat(), "type 238"),
         (escape, "name"),
-        (frames(&[&offer(5)[..1], &offer(5)[..1]].concat()), "twice"),
+        (
+            frames(&[&offer(5)[..1], &offer(5)[..1], &[Frame::OfferEnd { entries: 2 }]].concat()),
+            "twice",
+        ),
         (frames(&[Frame::OfferEnd { entries: 7 }]), "not complete"),
         (offered(&[data(b"early")]), "wrong time"),
         (offered(&[start.clone(), data(b"too long")]), "more bytes"),

@@ -14,7 +14,7 @@ fn number(value: &Value, key: &str) -> u64 {
 
 /// A receiver on two loopback addresses, with the `--path`s that lead to each of them.
 fn receiver(sides: &Sides) -> (Running, String, String) {
-    let line = "recv --json --listen 127.0.0.1 --listen 127.0.0.2 --out";
+    let line = "recv --json --yes --listen 127.0.0.1 --listen 127.0.0.2 --out";
     let mut receiver = Running::start(line, &[&sides.to()]);
     let (ticket, event) = receiver.ticket();
     let addresses = event["addresses"].as_array().unwrap();

@@ -1,6 +1,6 @@
 //! The end of a connection.
 
-use anabranch_types::Time;
+use anabranch_types::{PeerText, Time};
 use core::time::Duration;
 
 use super::paths::PathIndex;
@@ -18,14 +18,14 @@ pub struct CloseReason {
     /// A close code of the wire format; 256 and above are the application's.
     pub code: CloseCode,
     /// For people.
-    pub reason: String,
+    pub reason: PeerText,
     /// The peer closed it.
     pub by_peer: bool,
 }
 
 impl CloseReason {
     pub(super) fn local(code: CloseCode, reason: &str) -> Self {
-        CloseReason { code, reason: reason.to_owned(), by_peer: false }
+        CloseReason { code, reason: reason.into(), by_peer: false }
     }
 }
 
@@ -84,7 +84,7 @@ impl Connection {
         if self.is_closed() {
             return;
         }
-        let reason = CloseReason { code, reason: reason.to_owned(), by_peer: true };
+        let reason = CloseReason { code, reason: reason.into(), by_peer: true };
         self.closing.until = Some(now + LINGER);
         self.emit(Event::Closed(reason.clone()));
         self.closing.reason = Some(reason);

@@ -140,7 +140,8 @@ impl Connection {
         // What arrived is acknowledged with the last word, or the peer could not know.
         self.write_acks(u16::MAX, &mut packet);
         let application = reason.code >= CloseCode::FIRST_APPLICATION;
-        let frame = CloseFrame { code: reason.code, application, reason: &reason.reason };
+        let frame =
+            CloseFrame { code: reason.code, application, reason: reason.reason.as_untrusted() };
         let bare = CloseFrame { reason: "", ..frame };
         packet
             .append_small(|writer| frame.encode(writer))

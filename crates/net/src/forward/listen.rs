@@ -107,7 +107,7 @@ async fn connect_over(context: &Context, target: &Target) -> io::Result<(SendStr
     let (mut send, mut receive) = open(context, target).await?;
     match ask(&Request::Connect(target.clone()), &mut send, &mut receive).await? {
         Answer::Done { .. } => Ok((send, receive)),
-        Answer::Refused(why) => Err(io::Error::other(why)),
+        Answer::Refused(why) => Err(io::Error::other(why.to_string())),
     }
 }
 
@@ -208,6 +208,6 @@ async fn request(
             link.listeners.set(listener, forward.target.clone());
             Ok((send, receive))
         }
-        Answer::Refused(why) => Err(io::Error::other(why)),
+        Answer::Refused(why) => Err(io::Error::other(why.to_string())),
     }
 }

@@ -155,7 +155,7 @@ pub(super) async fn ask(
 
 async fn refuse(send: &mut SendStream, why: &str) {
     // If it cannot be told, the peer will see the stream end.
-    let _ = send.write_all(&Answer::Refused(why.to_owned()).encode()).await;
+    let _ = send.write_all(&Answer::Refused(why.into()).encode()).await;
     let _ = send.finish();
 }
 

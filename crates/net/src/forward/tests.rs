@@ -55,7 +55,7 @@ proptest! {
             let head = Head::decode(bytes[..HEAD_LEN].try_into().unwrap()).unwrap();
             prop_assert_eq!(Request::decode(head, &bytes[HEAD_LEN..]), Ok(request));
         }
-        for answer in [Answer::Done { port, listener: 7 }, Answer::Refused(host)] {
+        for answer in [Answer::Done { port, listener: 7 }, Answer::Refused(host.into())] {
             let bytes = answer.encode();
             let head = Head::decode(bytes[..HEAD_LEN].try_into().unwrap()).unwrap();
             prop_assert_eq!(Answer::decode(head, &bytes[HEAD_LEN..]), Ok(answer));

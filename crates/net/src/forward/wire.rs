@@ -1,6 +1,7 @@
 //! What is said at the beginning of a stream, before the bytes of the TCP connection.
 
 use super::target::{MAX_HOST, Target};
+use anabranch_types::PeerText;
 
 /// Version of the forwarding protocol.
 pub const VERSION: u8 = 0;
@@ -33,7 +34,7 @@ pub enum Answer {
         listener: u16,
     },
     /// It is not, and why, for people.
-    Refused(String),
+    Refused(PeerText),
 }
 
 /// What is wrong with what the peer said.
@@ -128,7 +129,7 @@ impl Answer {
         match self {
             Answer::Done { port, listener } if *listener == 0 => encode(4, *port, ""),
             Answer::Done { port, listener } => encode(4, *port, &listener.to_string()),
-            Answer::Refused(why) => encode(5, 0, why),
+            Answer::Refused(why) => encode(5, 0, why.as_untrusted()),
         }
     }
 
@@ -144,7 +145,7 @@ impl Answer {
                 let listener = text.parse().map_err(|_| WireError::Value)?;
                 Ok(Answer::Done { port: head.number, listener })
             }
-            5 => Ok(Answer::Refused(text.to_owned())),
+            5 => Ok(Answer::Refused(text.into())),
             _ => Err(WireError::Value),
         }
     }

@@ -37,7 +37,7 @@ impl Subscriber for Count {
 fn nobody_fills_the_log() {
     let events: Arc<AtomicU64> = Arc::default();
     let (peers, refusals, clock) = (Peers::default(), Refusals::default(), Clock::start());
-    let reason = CloseReason { code: CloseCode(0), reason: String::new(), by_peer: true };
+    let reason = CloseReason { code: CloseCode(0), reason: "".into(), by_peer: true };
     tracing::subscriber::with_default(Count(Arc::clone(&events)), || {
         for id in 0..1000 {
             let voice = Voice::new((&peers, clock), Handle(id), &PublicKey([1; 32]), "server");

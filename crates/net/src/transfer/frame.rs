@@ -5,6 +5,7 @@
 use super::manifest::Entry;
 use super::name::{Name, NameError};
 use super::wire::Fields;
+use anabranch_types::PeerText;
 
 /// Version of the transfer protocol.
 pub const VERSION: u8 = 0;
@@ -16,7 +17,7 @@ pub const HEADER_LEN: usize = 5;
 pub const MAX_DATA: usize = 1 << 16;
 /// Bytes of any other payload at most.
 pub const MAX_PAYLOAD: usize = 1 << 13;
-/// Fetches that may be unanswered at a time.
+/// Fetches and checks that may be unanswered at a time.
 pub const MAX_FETCHES: usize = 64;
 /// Longest text of a [`Frame::Failed`], bytes.
 pub const MAX_TEXT: usize = 1024;
@@ -156,10 +157,24 @@ pub enum Frame {
     Fetch {
         /// Which entry.
         index: u32,
-        /// Bytes that the taker has; may be all.
+        /// Bytes that the taker has.
         offset: u64,
-        /// SHA-256 of those; zero if there are none.
-        prefix: [u8; 32],
+    },
+    /// Taker: what is the SHA-256 of this file's bytes before `offset`?
+    Check {
+        /// Which entry.
+        index: u32,
+        /// At least 1; at most the file's size.
+        offset: u64,
+    },
+    /// Offerer: it is this.
+    Sum {
+        /// Which entry.
+        index: u32,
+        /// As it was asked.
+        offset: u64,
+        /// SHA-256 of the bytes before `offset`.
+        sum: [u8; 32],
     },
     /// Offerer: the bytes that follow are this file's, from `offset` on.
     File {
@@ -167,11 +182,6 @@ pub enum Frame {
         index: u32,
         /// As it was fetched.
         offset: u64,
-    },
-    /// Offerer: what the taker has is not how this file begins. Nothing follows.
-    Differs {
-        /// Which entry.
-        index: u32,
     },
     /// Offerer: the file has ended.
     FileEnd {
@@ -201,10 +211,12 @@ pub enum Frame {
         /// Why, for programs.
         code: Code,
         /// Why, for people; at most [`MAX_TEXT`] bytes.
-        text: String,
+        text: PeerText,
     },
     /// Either: still there, as while a long file is read again.
     Alive,
+    /// Taker: a person is being asked whether the offer is welcome.
+    Asking,
 }
 
 /// Why a transfer failed.
@@ -262,6 +274,27 @@ impl Code {
 }
 
 impl Frame {
+    /// What it is called in the protocol.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Frame::Want(_) => "WANT",
+            Frame::WantEnd => "WANT_END",
+            Frame::Entry(_) => "ENTRY",
+            Frame::OfferEnd { .. } => "OFFER_END",
+            Frame::Fetch { .. } => "FETCH",
+            Frame::Check { .. } => "CHECK",
+            Frame::Sum { .. } => "SUM",
+            Frame::File { .. } => "FILE",
+            Frame::FileEnd { .. } => "FILE_END",
+            Frame::Durable { .. } => "DURABLE",
+            Frame::Stored { .. } => "STORED",
+            Frame::Done => "DONE",
+            Frame::Failed { .. } => "FAILED",
+            Frame::Alive => "ALIVE",
+            Frame::Asking => "ASKING",
+        }
+    }
+
     fn kind(&self) -> u8 {
         match self {
             Frame::Want(_) => 0x01,
@@ -270,13 +303,15 @@ impl Frame {
             Frame::OfferEnd { .. } => 0x04,
             Frame::Fetch { .. } => 0x05,
             Frame::File { .. } => 0x06,
-            Frame::Differs { .. } => 0x07,
+            Frame::Check { .. } => 0x07,
             Frame::FileEnd { .. } => 0x09,
             Frame::Durable { .. } => 0x0a,
             Frame::Stored { .. } => 0x0b,
             Frame::Done => 0x0c,
             Frame::Failed { .. } => 0x0d,
             Frame::Alive => 0x0e,
+            Frame::Sum { .. } => 0x0f,
+            Frame::Asking => 0x10,
         }
     }
 
@@ -294,28 +329,27 @@ impl Frame {
     fn encode_payload(&self, out: &mut Vec<u8>) {
         match self {
             Frame::Want(name) => out.extend_from_slice(name.as_str().as_bytes()),
-            Frame::WantEnd | Frame::Done | Frame::Alive => {}
+            Frame::WantEnd | Frame::Done | Frame::Alive | Frame::Asking => {}
             Frame::Entry(entry) => entry.encode(out),
-            Frame::OfferEnd { entries: number }
-            | Frame::Differs { index: number }
-            | Frame::Stored { index: number } => out.extend_from_slice(&number.to_be_bytes()),
-            Frame::Fetch { index, offset, prefix } => {
-                out.extend_from_slice(&index.to_be_bytes());
-                out.extend_from_slice(&offset.to_be_bytes());
-                out.extend_from_slice(prefix);
+            Frame::OfferEnd { entries: number } | Frame::Stored { index: number } => {
+                out.extend_from_slice(&number.to_be_bytes());
             }
-            Frame::File { index, offset } | Frame::Durable { index, offset } => {
+            Frame::Fetch { index, offset }
+            | Frame::Check { index, offset }
+            | Frame::File { index, offset }
+            | Frame::Durable { index, offset } => {
                 out.extend_from_slice(&index.to_be_bytes());
                 out.extend_from_slice(&offset.to_be_bytes());
             }
-            Frame::FileEnd { index, size, sum } => {
+            Frame::Sum { index, offset: count, sum }
+            | Frame::FileEnd { index, size: count, sum } => {
                 out.extend_from_slice(&index.to_be_bytes());
-                out.extend_from_slice(&size.to_be_bytes());
+                out.extend_from_slice(&count.to_be_bytes());
                 out.extend_from_slice(sum);
             }
             Frame::Failed { code, text } => {
                 out.extend_from_slice(&code.number().to_be_bytes());
-                out.extend_from_slice(shortened(text).as_bytes());
+                out.extend_from_slice(shortened(text.as_untrusted()).as_bytes());
             }
         }
     }
@@ -331,13 +365,9 @@ impl Frame {
             0x02 => Frame::WantEnd,
             0x03 => Frame::Entry(Entry::decode(&mut fields)?),
             0x04 => Frame::OfferEnd { entries: fields.u32()? },
-            0x05 => Frame::Fetch {
-                index: fields.u32()?,
-                offset: fields.u64()?,
-                prefix: fields.array()?,
-            },
+            0x05 => Frame::Fetch { index: fields.u32()?, offset: fields.u64()? },
             0x06 => Frame::File { index: fields.u32()?, offset: fields.u64()? },
-            0x07 => Frame::Differs { index: fields.u32()? },
+            0x07 => Frame::Check { index: fields.u32()?, offset: fields.u64()? },
             0x09 => {
                 Frame::FileEnd { index: fields.u32()?, size: fields.u64()?, sum: fields.array()? }
             }
@@ -350,9 +380,13 @@ impl Frame {
                 if text.len() > MAX_TEXT {
                     return Err(FrameError::Length);
                 }
-                Frame::Failed { code, text: text.to_owned() }
+                Frame::Failed { code, text: text.into() }
             }
             0x0e => Frame::Alive,
+            0x0f => {
+                Frame::Sum { index: fields.u32()?, offset: fields.u64()?, sum: fields.array()? }
+            }
+            0x10 => Frame::Asking,
             _ => return Err(FrameError::Type(kind)),
         };
         fields.end()?;

@@ -39,21 +39,31 @@ pub fn frames(data: &[u8]) {
             add(&mut manifest, entry);
         }
     }
+    agrees(&manifest);
 }
 
 fn add(manifest: &mut Manifest, entry: Entry) {
     let target = std::path::Path::new("/out").join(entry.name.as_str());
     assert!(target.starts_with("/out") && !target.components().any(|c| c.as_os_str() == ".."));
-    let (before, size) = ((manifest.entries().len(), manifest.total()), entry.size);
-    match manifest.push(entry) {
+    let before = (manifest.len(), manifest.total());
+    match manifest.push(&entry) {
         Ok(()) => {
-            assert_eq!(
-                (manifest.entries().len(), manifest.total()),
-                (before.0 + 1, before.1 + size)
-            );
+            assert_eq!((manifest.len(), manifest.total()), (before.0 + 1, before.1 + entry.size));
+            assert_eq!(manifest.entry(before.0), Some(entry));
         }
-        Err(_) => assert_eq!((manifest.entries().len(), manifest.total()), before),
+        Err(_) => assert_eq!((manifest.len(), manifest.total()), before),
     }
+}
+
+/// An offer passes if and only if each of its names stands for one thing.
+fn agrees(manifest: &Manifest) {
+    let mut names = std::collections::BTreeMap::new();
+    let twice = manifest.entries().any(|entry| names.insert(entry.name, entry.kind).is_some());
+    let file_above = |name: &Name| {
+        let mut above = name.ancestors().filter_map(|up| Name::new(up).ok());
+        above.any(|up| names.get(&up).is_some_and(|kind| *kind != Kind::Directory))
+    };
+    assert_eq!(manifest.check().is_err(), twice || names.keys().any(file_above));
 }
 
 /// Reads a ticket. What parses must be written as it was read, but for blank space.
@@ -71,7 +81,7 @@ pub fn frame_seeds() -> Vec<Vec<u8>> {
     let name = |text: &str| Name::new(text).ok();
     let entry = |text: &str, kind, size| {
         let modified = Modified { seconds: 1_763_800_000, nanos: 5 };
-        name(text).map(|name| Entry { name, kind, executable: true, size, modified })
+        name(text).map(|name| Entry { name, kind, mode: 0o755, size, modified })
     };
     let mut offer = Preface { role: Role::Offers }.encode().to_vec();
     let entries = [
@@ -87,18 +97,20 @@ pub fn frame_seeds() -> Vec<Vec<u8>> {
     offer.extend_from_slice(&Header::of_data(5));
     offer.extend_from_slice(b"bytes");
     Frame::FileEnd { index: 0, size: 8, sum: [7; 32] }.encode(&mut offer);
-    Frame::Differs { index: 2 }.encode(&mut offer);
+    Frame::Sum { index: 2, offset: 7, sum: [9; 32] }.encode(&mut offer);
     let mut take = Preface { role: Role::Takes }.encode().to_vec();
     let mut takes: Vec<Frame> = name("a").map(Frame::Want).into_iter().collect();
     takes.extend([
         Frame::WantEnd,
-        Frame::Fetch { index: 0, offset: 3, prefix: [9; 32] },
+        Frame::Fetch { index: 0, offset: 3 },
+        Frame::Check { index: 2, offset: 7 },
+        Frame::Asking,
         Frame::Durable { index: 0, offset: 6 },
         Frame::Alive,
         Frame::Stored { index: 0 },
         Frame::Done,
-        Frame::Failed { code: Code::Storage, text: "no space left".to_owned() },
-        Frame::Failed { code: Code::Other(999), text: String::new() },
+        Frame::Failed { code: Code::Storage, text: "no space left".into() },
+        Frame::Failed { code: Code::Other(999), text: "".into() },
     ]);
     takes.iter().for_each(|frame| frame.encode(&mut take));
     let escape =

@@ -4,12 +4,16 @@ use super::frame::FrameError;
 use super::name::Name;
 use super::wire::Fields;
 use ring::digest::{Context, SHA256};
-use std::collections::BTreeMap;
 
 /// Entries of an offer at most.
 pub const MAX_ENTRIES: usize = 1_000_000;
-/// Bytes of all names of an offer at most, which bounds what a peer makes the receiver keep.
-pub const MAX_NAMES: usize = 64 << 20;
+/// What an offer costs at most, which bounds what a peer makes the receiver keep: the bytes of all
+/// names, and [`ENTRY_COST`] for each entry.
+pub const MAX_COST: usize = 32 << 20;
+/// What an entry costs beside the bytes of its name: its record, and its place in the order of names.
+pub const ENTRY_COST: usize = size_of::<Record>() + size_of::<u32>();
+/// The bits of permissions that an entry can have.
+pub const MODE: u16 = 0o777;
 
 /// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,24 +42,27 @@ pub struct Entry {
     pub name: Name,
     /// What it is.
     pub kind: Kind,
-    /// Whether it may be executed.
-    pub executable: bool,
+    /// The nine bits of its permissions, as on Unix: read, write, execute for owner, group and others.
+    pub mode: u16,
     /// Bytes; 0 for what is not a [`Kind::File`].
     pub size: u64,
     /// When it was last changed; zero for a [`Kind::Stream`].
     pub modified: Modified,
 }
 
-const EXECUTABLE: u8 = 1;
-
 impl Entry {
+    /// It is a file that somebody may execute.
+    pub fn is_executable(&self) -> bool {
+        self.kind != Kind::Directory && self.mode & 0o111 != 0
+    }
+
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
         out.push(match self.kind {
             Kind::File => 0,
             Kind::Directory => 1,
             Kind::Stream => 2,
         });
-        out.push(if self.executable { EXECUTABLE } else { 0 });
+        out.extend_from_slice(&self.mode.to_be_bytes());
         out.extend_from_slice(&self.size.to_be_bytes());
         out.extend_from_slice(&self.modified.seconds.to_be_bytes());
         out.extend_from_slice(&self.modified.nanos.to_be_bytes());
@@ -69,18 +76,15 @@ impl Entry {
             2 => Kind::Stream,
             _ => return Err(FrameError::Value),
         };
-        let executable = match fields.u8()? {
-            0 => false,
-            EXECUTABLE => true,
-            _ => return Err(FrameError::Value),
-        };
+        let mode = fields.u16()?;
         let size = fields.u64()?;
         let modified = Modified { seconds: fields.i64()?, nanos: fields.u32()? };
-        if modified.nanos >= 1_000_000_000 || (kind != Kind::File && size != 0) {
+        let possible = mode & !MODE == 0 && modified.nanos < 1_000_000_000;
+        if !possible || (kind != Kind::File && size != 0) {
             return Err(FrameError::Value);
         }
         let name = Name::new(fields.text()?).map_err(FrameError::Name)?;
-        Ok(Entry { name, kind, executable, size, modified })
+        Ok(Entry { name, kind, mode, size, modified })
     }
 }
 
@@ -88,27 +92,38 @@ impl Entry {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManifestError {
-    /// There are more than [`MAX_ENTRIES`], or their names take more than [`MAX_NAMES`] bytes.
-    #[error("there are too many files")]
+    /// There are more than [`MAX_ENTRIES`], or they cost more than [`MAX_COST`].
+    #[error("there are too many files for one offer; send them in parts, or packed into one")]
     TooMany,
     /// Two entries have this name.
     #[error("{0} is there twice")]
     Twice(Name),
     /// The file of this name would have to be a directory as well.
     #[error("{0} would be a file and a directory")]
-    FileAndDirectory(String),
+    FileAndDirectory(Name),
     /// The sizes add up to more than 2⁶⁴ bytes.
     #[error("the sizes add up to more than can be counted")]
     TooLarge,
 }
 
+/// An entry without its name. 32 bytes, as there may be many.
+#[derive(Clone, Copy, Debug)]
+struct Record {
+    size: u64,
+    seconds: i64,
+    nanos: u32,
+    /// Where its name ends in the text of all names; it begins where the one before ends.
+    end: u32,
+    mode: u16,
+    kind: Kind,
+}
+
 /// An offer, as far as it is known.
 #[derive(Clone, Debug, Default)]
 pub struct Manifest {
-    entries: Vec<Entry>,
-    /// Every name, and whether it is a directory's.
-    names: BTreeMap<String, bool>,
-    name_bytes: usize,
+    records: Vec<Record>,
+    /// All names, one after the other.
+    names: String,
     total: u64,
 }
 
@@ -116,35 +131,83 @@ impl Manifest {
     /// Adds an entry.
     ///
     /// # Errors
-    /// If it cannot stand beside those before it, or there are too many; the offer stays as it was.
-    pub fn push(&mut self, entry: Entry) -> Result<(), ManifestError> {
+    /// If there are too many; the offer stays as it was.
+    pub fn push(&mut self, entry: &Entry) -> Result<(), ManifestError> {
         let name = entry.name.as_str();
-        let name_bytes = self.name_bytes.saturating_add(name.len());
-        if self.entries.len() >= MAX_ENTRIES || name_bytes > MAX_NAMES {
+        let cost = self.cost().saturating_add(name.len() + ENTRY_COST);
+        if self.records.len() >= MAX_ENTRIES || cost > MAX_COST {
             return Err(ManifestError::TooMany);
         }
-        if self.names.contains_key(name) {
-            return Err(ManifestError::Twice(entry.name));
-        }
-        if let Some(file) = entry.name.ancestors().find(|up| self.names.get(*up) == Some(&false)) {
-            return Err(ManifestError::FileAndDirectory(file.to_owned()));
-        }
-        let directory = entry.kind == Kind::Directory;
-        let below = format!("{name}/");
-        let next = self.names.range(below.clone()..).next();
-        if !directory && next.is_some_and(|(other, _)| other.starts_with(&below)) {
-            return Err(ManifestError::FileAndDirectory(name.to_owned()));
-        }
         self.total = self.total.checked_add(entry.size).ok_or(ManifestError::TooLarge)?;
-        self.name_bytes = name_bytes;
-        self.names.insert(name.to_owned(), directory);
-        self.entries.push(entry);
+        // Growing by a quarter, not by doubling: large offers are to cost what is in them.
+        if self.names.capacity() - self.names.len() < name.len() {
+            self.names.reserve_exact(name.len().max(self.names.len() / 4));
+        }
+        if self.records.capacity() == self.records.len() {
+            self.records.reserve_exact((self.records.len() / 4).max(4));
+        }
+        self.names.push_str(name);
+        let Entry { kind, mode, size, modified: Modified { seconds, nanos }, .. } = *entry;
+        // The bound on the cost is far below 2³².
+        let end = u32::try_from(self.names.len()).map_err(|_| ManifestError::TooMany)?;
+        self.records.push(Record { size, seconds, nanos, end, mode, kind });
         Ok(())
     }
 
+    /// Sees that the entries can stand beside each other, now that all are there.
+    ///
+    /// # Errors
+    /// If two have the same name, or a file would have to be a directory.
+    pub fn check(&self) -> Result<(), ManifestError> {
+        let mut order: Vec<u32> = (0u32..).take(self.records.len()).collect();
+        let name = |index: &u32| self.name(*index as usize);
+        order.sort_unstable_by(|a, b| in_order(name(a)).cmp(in_order(name(b))));
+        for pair in order.windows(2) {
+            let [first, second] = pair else { continue };
+            let (above, below) = (name(first), name(second));
+            if above == below {
+                return Err(ManifestError::Twice(Name::known(above)));
+            }
+            // In this order, all that is within an entry follows it at once.
+            let within = below.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'));
+            let kind = self.records.get(*first as usize).map(|record| record.kind);
+            if within && kind != Some(Kind::Directory) {
+                return Err(ManifestError::FileAndDirectory(Name::known(above)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// What it costs to keep, as [`MAX_COST`] bounds it.
+    pub fn cost(&self) -> usize {
+        self.names.len() + self.records.len() * ENTRY_COST
+    }
+
+    /// An entry, by its position.
+    pub fn entry(&self, index: usize) -> Option<Entry> {
+        let Record { size, seconds, nanos, mode, kind, .. } = *self.records.get(index)?;
+        let (name, modified) = (Name::known(self.name(index)), Modified { seconds, nanos });
+        Some(Entry { name, kind, mode, size, modified })
+    }
+
     /// The entries, in order; an entry's index is its position.
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
+    pub fn entries(&self) -> impl Iterator<Item = Entry> {
+        (0..self.records.len()).filter_map(|index| self.entry(index))
+    }
+
+    /// How many entries are not directories.
+    pub fn files(&self) -> usize {
+        self.records.iter().filter(|record| record.kind != Kind::Directory).count()
     }
 
     /// Bytes of all files.
@@ -156,7 +219,7 @@ impl Manifest {
     pub fn identity(&self) -> [u8; 32] {
         let mut context = Context::new(&SHA256);
         let mut bytes = Vec::new();
-        for entry in &self.entries {
+        for entry in self.entries() {
             bytes.clear();
             entry.encode(&mut bytes);
             context.update(&(bytes.len() as u64).to_be_bytes());
@@ -166,4 +229,15 @@ impl Manifest {
         identity.copy_from_slice(context.finish().as_ref());
         identity
     }
+
+    fn name(&self, index: usize) -> &str {
+        let end = |index: usize| self.records.get(index).map_or(0, |record| record.end as usize);
+        let start = index.checked_sub(1).map_or(0, end);
+        self.names.get(start..end(index)).unwrap_or_default()
+    }
+}
+
+/// The bytes of a name, with the slash before all others.
+fn in_order(name: &str) -> impl Iterator<Item = u8> {
+    name.bytes().map(|byte| if byte == b'/' { 0 } else { byte })
 }

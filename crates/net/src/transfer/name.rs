@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use anabranch_types::escaped;
+
 /// Longest name, bytes.
 pub const MAX_NAME: usize = 4096;
 /// Longest part of a name between slashes, bytes: what common file systems take.
@@ -51,7 +53,12 @@ impl Name {
         Ok(Name(text))
     }
 
-    /// The name as text.
+    /// A name that was checked before.
+    pub(super) fn known(text: &str) -> Self {
+        Name(text.to_owned())
+    }
+
+    /// The name as it is. To show it, use `Display`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -73,9 +80,10 @@ impl Name {
     }
 }
 
+/// As it may be shown, whoever chose it: see [`escaped`]. Files are opened by [`Name::as_str`].
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        escaped(&self.0).fmt(f)
     }
 }
 

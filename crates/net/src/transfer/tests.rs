@@ -1,5 +1,5 @@
 use super::frame::{MAX_PAYLOAD, MAX_TEXT};
-use super::manifest::MAX_ENTRIES;
+use super::manifest::{MAX_COST, MAX_ENTRIES};
 use super::*;
 use crate::SecretKey;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ fn name(text: &str) -> Name {
 }
 
 fn entry(text: &str, kind: Kind, size: u64) -> Entry {
-    Entry { name: name(text), kind, executable: false, size, modified: Modified::default() }
+    Entry { name: name(text), kind, mode: 0o644, size, modified: Modified::default() }
 }
 
 fn file(text: &str, size: u64) -> Entry {
@@ -49,40 +49,59 @@ fn names_stay_in_their_directory() {
     assert_eq!(name("a/b/c").ancestors().collect::<Vec<_>>(), ["a", "a/b"]);
 }
 
+fn manifest(entries: &[Entry]) -> Manifest {
+    let mut manifest = Manifest::default();
+    entries.iter().for_each(|entry| manifest.push(entry).unwrap());
+    manifest
+}
+
 #[test]
 fn an_offer_is_consistent() {
-    let mut manifest = Manifest::default();
-    for good in [entry("d", Kind::Directory, 0), file("d/a", 5), file("e/f", 7), file("d-b", 1)] {
-        manifest.push(good).unwrap();
-    }
-    let identity = manifest.identity();
-    let clash = |text: &str| ManifestError::FileAndDirectory(text.to_owned());
+    let good = [
+        entry("d", Kind::Directory, 0),
+        file("d/a", 5),
+        file("e/f", 7),
+        file("d-b", 1),
+        file("d!", 0),
+    ];
+    let offer = manifest(&good);
+    assert_eq!(offer.check(), Ok(()));
+    assert_eq!((offer.len(), offer.files(), offer.total()), (5, 4, 13));
+    assert_eq!(offer.entries().collect::<Vec<_>>(), good);
+    assert_eq!((offer.entry(2), offer.entry(5)), (Some(good[2].clone()), None));
+    let clash = |text: &str| ManifestError::FileAndDirectory(name(text));
     for (bad, error) in [
         (file("d/a", 5), ManifestError::Twice(name("d/a"))),
+        (entry("d", Kind::Directory, 0), ManifestError::Twice(name("d"))),
         (file("d/a/x", 5), clash("d/a")),
+        (file("d/a/x/y", 5), clash("d/a")),
         (file("e", 1), clash("e")),
-        (file("f", u64::MAX), ManifestError::TooLarge),
+        (entry("e", Kind::Stream, 0), clash("e")),
     ] {
-        assert_eq!(manifest.push(bad), Err(error));
+        let mut offer = offer.clone();
+        offer.push(&bad).unwrap();
+        assert_eq!(offer.check(), Err(error));
     }
-    assert_eq!((manifest.entries().len(), manifest.total()), (4, 13));
-    assert_eq!(manifest.identity(), identity);
-    manifest.push(entry("e", Kind::Directory, 0)).unwrap();
-    assert_ne!(manifest.identity(), identity);
+    let mut offer = offer.clone();
+    let identity = offer.identity();
+    assert_eq!(offer.push(&file("f", u64::MAX)), Err(ManifestError::TooLarge));
+    assert_eq!((offer.len(), offer.identity()), (5, identity));
+    offer.push(&entry("e", Kind::Directory, 0)).unwrap();
+    assert_eq!(offer.check(), Ok(()));
+    assert_ne!(offer.identity(), identity);
 }
 
 #[test]
 fn an_offer_is_bounded() {
-    let mut manifest = Manifest::default();
-    for number in 0..MAX_ENTRIES {
-        manifest.push(file(&format!("{number}"), 0)).unwrap();
+    let long = vec!["x".repeat(255); 15].join("/") + "/";
+    for part in ["", "a-directory-of-some-length/", long.as_str()] {
+        let mut manifest = Manifest::default();
+        let full = |number: &u32| manifest.push(&file(&format!("{part}{number}"), 0)).is_err();
+        let count = (0..u32::MAX).find(full).unwrap() as usize;
+        assert_eq!(manifest.len(), count);
+        assert!(count <= MAX_ENTRIES && manifest.cost() <= MAX_COST, "{count}");
+        assert!(manifest.cost() > MAX_COST - 5000 || count == MAX_ENTRIES, "{count}");
     }
-    assert_eq!(manifest.push(file("more", 0)), Err(ManifestError::TooMany));
-    let mut manifest = Manifest::default();
-    let long = vec!["x".repeat(255); 15].join("/");
-    let refused =
-        (0..MAX_ENTRIES).find(|n| manifest.push(file(&format!("{long}/{n}"), 0)).is_err());
-    assert!(refused.is_some_and(|count| count < 20_000), "{refused:?}");
 }
 
 #[test]
@@ -115,7 +134,9 @@ fn wrong_frames_are_named() {
     for (kind, payload, error) in [
         (0x00, vec![], FrameError::Type(0)),
         (0x08, vec![1], FrameError::Type(8)),
-        (0x0f, vec![], FrameError::Type(15)),
+        (0x0f, vec![], FrameError::Length),
+        (0x11, vec![], FrameError::Type(17)),
+        (0x10, vec![0], FrameError::Length),
         (0x0b, vec![0; 3], FrameError::Length),
         (0x0b, vec![0; 5], FrameError::Length),
         (0x02, vec![0], FrameError::Length),
@@ -128,9 +149,9 @@ fn wrong_frames_are_named() {
     }
     let mut bytes = Vec::new();
     let text = "ü".repeat(MAX_TEXT);
-    Frame::Failed { code: Code::Storage, text }.encode(&mut bytes);
+    Frame::Failed { code: Code::Storage, text: text.into() }.encode(&mut bytes);
     let Ok(Frame::Failed { code, text }) = Frame::decode(0x0d, &bytes[5..]) else { panic!() };
-    assert_eq!((code, text.len()), (Code::Storage, MAX_TEXT));
+    assert_eq!((code, text.as_untrusted().len()), (Code::Storage, MAX_TEXT));
     for number in 0..20 {
         assert_eq!(Code::from_number(number).number(), number);
     }
@@ -185,7 +206,7 @@ proptest! {
     fn no_bytes_do_harm(mut data in prop::collection::vec(any::<u8>(), 0..300), whole in any::<bool>()) {
         if whole && data.len() > 13 {
             data[..8].copy_from_slice(b"abtf\0\0\0\0");
-            data[8] %= 16;
+            data[8] %= 18;
             let len = (data.len() - 13) as u32;
             data[9..13].copy_from_slice(&len.to_be_bytes());
         }

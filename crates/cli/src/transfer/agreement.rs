@@ -1,0 +1,111 @@
+//! Coming to an agreement with the person about an offer, where one is needed.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anabranch::transfer::{Code, Frame, Manifest};
+use anabranch::{PublicKey, format_public_key};
+use tokio::task::spawn_blocking;
+use tokio::time::{interval, sleep};
+
+use super::channel::Writer;
+use super::consent::{Grant, Survey, Verdict};
+use super::error::TransferError;
+use super::hash::{Hash, Sum};
+use super::progress::{Asked, Progress};
+use super::screen::REDRAW;
+use super::store::Out;
+use super::take::Taking;
+use super::terminal;
+
+/// How often the peer is told that a person is being asked.
+const ASKING: Duration = Duration::from_secs(1);
+/// Offers that are remembered.
+const MOST: usize = 64;
+
+/// What a person has said yes to, for when the peer comes back with it. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Agreed(Arc<Mutex<VecDeque<Offered>>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Offered {
+    sum: Sum,
+    grant: Grant,
+}
+
+impl Agreed {
+    fn find(&self, sum: Sum) -> Option<Grant> {
+        let offers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        offers.iter().find(|offered| offered.sum == sum).map(|offered| offered.grant)
+    }
+
+    fn add(&self, sum: Sum, grant: Grant) {
+        let mut offers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        offers.truncate(MOST - 1);
+        offers.push_front(Offered { sum, grant });
+    }
+}
+
+/// Sees whether the offer may be taken, by asking a person if need be.
+pub(super) async fn consent(
+    taking: &Taking,
+    peer: PublicKey,
+    manifest: Manifest,
+    writer: &mut Writer,
+    progress: &Progress,
+) -> Result<(Manifest, Grant), TransferError> {
+    let surveyed = taking.clone();
+    let looking = spawn_blocking(move || (Survey::of(&manifest, &surveyed), manifest));
+    let broken = |_| TransferError::lost("an internal task broke down");
+    let (survey, manifest) = looking.await.map_err(broken)?;
+    let offer = of_both(peer, &manifest);
+    if let Some(grant) = taking.agreed.find(offer) {
+        return Ok((manifest, grant));
+    }
+    let Out::Directory(root) = &taking.out else { return Ok((manifest, Grant::default())) };
+    match survey.judge(taking.rules, !taking.wanted.is_empty(), taking.asks)? {
+        Verdict::Take(grant, told) => {
+            told.iter().for_each(|told| eprintln!("anabranch: {told}"));
+            return Ok((manifest, grant));
+        }
+        Verdict::Ask => {}
+    }
+    let sender = if taking.keyed { format_public_key(&peer) } else { "The other side".to_owned() };
+    progress.ask(Asked::Here);
+    let yes = ask(|all| survey.question(&sender, &manifest, root, all), writer).await;
+    progress.ask(Asked::Nobody);
+    if !yes? {
+        let why = "the receiver does not want these files".to_owned();
+        return Err(TransferError::Local(Code::Refused, why));
+    }
+    let grant = survey.granted(taking.rules);
+    taking.agreed.add(offer, grant);
+    Ok((manifest, grant))
+}
+
+/// Asks the person, and tells the peer meanwhile that it has to wait.
+async fn ask(
+    question: impl Fn(bool) -> String,
+    writer: &mut Writer,
+) -> Result<bool, TransferError> {
+    // By then the line that shows progress has gone.
+    sleep(2 * REDRAW).await;
+    let asking = terminal::ask(question);
+    tokio::pin!(asking);
+    let mut ticks = interval(ASKING);
+    loop {
+        tokio::select! {
+            yes = &mut asking => return Ok(yes),
+            _ = ticks.tick() => writer.frame(&Frame::Asking).await?,
+        }
+    }
+}
+
+/// What tells offers apart, also like ones of different peers.
+fn of_both(peer: PublicKey, manifest: &Manifest) -> [u8; 32] {
+    let mut both = Hash::new();
+    both.update(&peer.0);
+    both.update(&manifest.identity());
+    both.sum()
+}

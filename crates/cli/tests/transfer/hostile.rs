@@ -1,0 +1,132 @@
+//! What peers say is data, and what they may learn is bounded.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anabranch::transfer::{Code, Entry, Frame, Kind, Modified, Name, Preface, Role, Ticket};
+use anabranch::{Config, Endpoint, PathSpec, Profile, PublicKey, SecretKey, TrafficClass};
+use ring::digest::{SHA256, digest};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::timeout;
+
+use super::Sides;
+use super::process::Running;
+
+/// Escape sequences, a line of its own, an override of direction, a C1 control, and a lot of text.
+fn nasty() -> String {
+    let text = "\u{1b}]0;owned\u{7}\r\nanabranch: all is well \u{202e}gpj.exe\u{2066}\u{9b}31m";
+    text.to_owned() + &"A".repeat(900)
+}
+
+/// What may stand on a terminal: no control but line ends, nothing that is not seen.
+fn is_plain(text: &str) -> bool {
+    let hidden = |c: char| matches!(c, '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    !text.chars().any(|c| (c.is_control() && c != '\n') || hidden(c))
+}
+
+/// Connects, says `bytes`, and closes with `reason` if there is one; what was heard meanwhile.
+async fn say(
+    key: SecretKey,
+    (peer, remote): (PublicKey, SocketAddr),
+    bytes: Vec<u8>,
+    reason: Option<&str>,
+) -> Vec<u8> {
+    let profile = Profile::named("anabranch").unwrap();
+    let local: SocketAddr = "127.0.0.1:0".parse().unwrap();
+    let endpoint = Endpoint::bind(Config::new(key, profile.clone()), [local]).unwrap();
+    let paths = [PathSpec { local, remote }];
+    let connection = endpoint.connect(peer, &paths, profile).await.unwrap();
+    let (mut send, mut receive) = connection.open_stream(TrafficClass::Bulk).await.unwrap();
+    send.write_all(&bytes).await.unwrap();
+    let mut heard = Vec::new();
+    let mut buffer = [0; 4096];
+    // Until it has said nothing for a while.
+    while let Ok(Ok(count @ 1..)) = timeout(Duration::from_secs(2), receive.read(&mut buffer)).await
+    {
+        heard.extend_from_slice(&buffer[..count]);
+    }
+    if let Some(reason) = reason {
+        connection.close(7, reason);
+    }
+    let _ = timeout(Duration::from_secs(5), connection.closed()).await;
+    let _ = timeout(Duration::from_secs(2), endpoint.wait_idle()).await;
+    heard
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+fn frames(frames: &[Frame]) -> Vec<u8> {
+    let mut bytes = Preface { role: Role::Offers }.encode().to_vec();
+    frames.iter().for_each(|frame| frame.encode(&mut bytes));
+    bytes
+}
+
+fn offer(name: &str, size: u64) -> Vec<u8> {
+    let (name, modified) = (Name::new(name).unwrap(), Modified::default());
+    let entry = Entry { name, kind: Kind::File, mode: 0o644, size, modified };
+    frames(&[Frame::Entry(entry), Frame::OfferEnd { entries: 1 }])
+}
+
+fn ticket(sides: &Sides) -> (Running, Ticket) {
+    let mut receiver = Running::start("recv --json --listen 127.0.0.1 --out", &[&sides.to()]);
+    let (text, _) = receiver.ticket();
+    (receiver, Ticket::parse(&text).unwrap())
+}
+
+#[test]
+fn no_hash_of_what_is_here_is_sent() {
+    let sides = Sides::new();
+    std::fs::write(sides.to().join("diary"), b"dear diary").unwrap();
+    let (receiver, ticket) = ticket(&sides);
+    let to = (ticket.peer, ticket.addresses[0]);
+    let heard = run(say(ticket.holder(), to, offer("diary", 10), None));
+    receiver.kill();
+    assert!(heard.len() > 8, "{heard:?}");
+    let sum = digest(&SHA256, b"dear diary");
+    assert!(!heard.windows(32).any(|window| window == sum.as_ref()), "the hash was told");
+}
+
+#[test]
+fn a_failure_that_a_peer_tells_is_one_plain_line() {
+    let sides = Sides::new();
+    let (server_key, server) = sides.key("server");
+    let (client_key, client) = sides.key("client");
+    let line = format!("recv --json --quiet --listen 127.0.0.1 --allow {client} --key");
+    let mut receiver = Running::start(&line, &[&server_key, "--out".as_ref(), &sides.to()]);
+    let event = receiver.event();
+    let remote = event["addresses"][0].as_str().unwrap().parse().unwrap();
+    let peer = anabranch::crypto::keys::parse_public_key(&server).unwrap();
+    let key = SecretKey::load(&client_key).unwrap();
+    let failed = Frame::Failed { code: Code::Storage, text: nasty().into() };
+    run(say(key, (peer, remote), frames(&[failed]), None));
+    let stderr = receiver.interrupted().stderr;
+    assert!(is_plain(&stderr), "{stderr:?}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr:?}");
+    assert!(stderr.contains("all is well") && stderr.contains("\\u{202e}"), "{stderr:?}");
+}
+
+#[test]
+fn a_reason_to_close_is_one_plain_line() {
+    let sides = Sides::new();
+    let (receiver, ticket) = ticket(&sides);
+    let to = (ticket.peer, ticket.addresses[0]);
+    run(say(ticket.holder(), to, offer("a", 5), Some(&nasty())));
+    let stderr = receiver.interrupted().stderr;
+    assert!(is_plain(&stderr), "{stderr:?}");
+    assert!(stderr.contains("all is well"), "{stderr:?}");
+    assert!(!stderr.lines().any(|line| line.starts_with("anabranch: all is well")), "{stderr:?}");
+}
+
+#[test]
+fn a_name_is_shown_as_data() {
+    let sides = Sides::new();
+    std::fs::write(sides.to().join("a\u{202e}gpj.exe"), b"mine").unwrap();
+    let (receiver, ticket) = ticket(&sides);
+    let to = (ticket.peer, ticket.addresses[0]);
+    run(say(ticket.holder(), to, offer("a\u{202e}gpj.exe", 5), None));
+    let ended = receiver.end();
+    assert!(is_plain(&ended.stderr), "{:?}", ended.stderr);
+    assert!(ended.failed(1).contains("a\\u{202e}gpj.exe"));
+}
