@@ -166,7 +166,8 @@ fn a_directory_that_may_not_be_written_is_named() {
     let sides = Sides::new();
     let file = sides.write("a", b"bytes");
     // Even root may not write there.
-    let mut receiver = Running::start("recv --json --listen 127.0.0.1 --out /proc", &[]);
+    let mut receiver =
+        Running::start("recv --json --new-ticket --listen 127.0.0.1 --out /proc", &[]);
     let (ticket, _) = receiver.ticket();
     let sent = run(&format!("send {} {ticket}", text(&file)), &[]);
     let (here, there) = (receiver.end().failed(1), sent.failed(1));
