@@ -101,6 +101,8 @@ impl Connection {
         self.schedule_ack(slot, event);
         if self.paths[slot].sent.is_clogged() {
             self.lose_flight(now, slot);
+            // Nothing of it is kept for late acknowledgements: that is what filled the memory.
+            self.paths[slot].sent.prune(now);
         }
         self.note_drained();
     }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use crate::runs::Runs;
 
-/// Packets remembered at most where fewer than one in `OPEN_SHARE` of them is open.
+/// Unwatched packets remembered at most where there are more than `OPEN_SHARE` of them for each that is open.
 pub const MOST_UNWATCHED: usize = 4096;
 const OPEN_SHARE: usize = 16;
 
@@ -125,6 +125,8 @@ pub struct SentPackets {
     acked: Runs,
     /// Numbers below this are resolved or not ack-eliciting.
     scan_from: u64,
+    /// Packets from there on that are not ack-eliciting.
+    unwatched: usize,
     /// Highest floor announced to the peer.
     announced: u64,
 }
@@ -165,16 +167,19 @@ impl SentPackets {
             self.packets.clear();
             self.beside.clear();
             self.scan_from = self.base;
+            self.unwatched = 0;
             return;
+        } else {
+            self.unwatched += 1;
         }
         self.packets.push_back(packet);
     }
 
-    /// Whether nearly all that is remembered is of no interest, but for a few packets before it whose fate stays open:
-    /// a peer that acknowledges nothing keeps asking for answers.
+    /// Whether nearly all that is remembered is unwatched, and kept only because older packets are open: a peer
+    /// that acknowledges nothing keeps asking for answers. Lost packets do not count, however many they are.
     pub fn is_clogged(&self) -> bool {
-        let many = self.packets.len() > MOST_UNWATCHED;
-        many && self.packets.len() / OPEN_SHARE > self.packets_in_flight as usize
+        let many = self.unwatched > MOST_UNWATCHED;
+        many && self.unwatched / OPEN_SHARE > self.packets_in_flight as usize
     }
 
     /// The next packet carries this symbol too, beside the one that [`push`](Self::push) will name.
@@ -310,7 +315,9 @@ impl SentPackets {
             if packet.ack_eliciting && open {
                 break;
             }
+            let watched = packet.ack_eliciting;
             self.scan_from += 1;
+            self.unwatched -= usize::from(!watched);
         }
         while self.base < self.scan_from {
             match self.packets.front() {

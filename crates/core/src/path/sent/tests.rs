@@ -122,3 +122,32 @@ fn only_losses_of_packets_in_flight_are_counted() {
     let counted = |number| sent.get(number).unwrap().counted_lost;
     assert_eq!([counted(0), counted(1), counted(2)], [true, false, false]);
 }
+
+#[test]
+fn losses_of_many_packets_do_not_clog_a_path() {
+    let mut sent = SentPackets::default();
+    for number in 0..3 * MOST_UNWATCHED as u64 {
+        sent.push(packet(number, true));
+        if number % 32 != 0 {
+            sent.resolve(number, Fate::Lost);
+        }
+        sent.prune(Time::ZERO);
+        assert!(!sent.is_clogged(), "{number}");
+    }
+}
+
+#[test]
+fn answers_after_an_open_packet_clog_a_path_until_it_is_given_up() {
+    let mut sent = SentPackets::default();
+    sent.push(packet(0, true));
+    for number in 1..=MOST_UNWATCHED as u64 {
+        sent.push(packet(number, false));
+        assert!(!sent.is_clogged(), "{number}");
+    }
+    sent.push(packet(MOST_UNWATCHED as u64 + 1, false));
+    assert!(sent.is_clogged());
+    sent.resolve(0, Fate::Lost);
+    sent.prune(Time::from_nanos(u64::MAX));
+    assert!(!sent.is_clogged());
+    assert_eq!(sent.oldest(), sent.next_number());
+}
