@@ -23,8 +23,13 @@ fn loopback_moves_every_byte_and_counts_repairs() {
     assert_eq!(report["end"]["sum_received"]["bytes"], 5_000_000);
     assert_eq!(report["end"]["streams"].as_array().unwrap().len(), 2);
     assert!(report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap() > 0.0);
-    let share = report["end"]["upload"]["repair_share"].as_f64().unwrap();
-    assert!((0.3..=0.5).contains(&share), "{share}");
+    let upload = &report["end"]["upload"];
+    let share = upload["repair_share"].as_f64().unwrap();
+    let lost = upload["lost_packets"].as_u64().unwrap();
+    // On a busy machine a socket's buffer overflows. Each lost packet costs a repair at most: of n symbols
+    // and n + lost repairs, the repairs are .5 + lost / (4 n) or less, and no symbol has over 1500 bytes.
+    let most = 0.5 + lost as f64 / (4.0 * 5e6 / 1500.0);
+    assert!((0.3..=most).contains(&share), "{share}, {lost} lost");
     assert!(report["end"]["paths"][0]["sent_bytes"].as_u64().unwrap() > 5_000_000);
     assert!(report["end"].get("download").is_none());
 }
