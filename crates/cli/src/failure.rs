@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
+use anabranch_types::escaped;
 use clap::error::ErrorKind;
 use thiserror::Error;
 
@@ -98,10 +99,11 @@ impl Failure {
     }
 }
 
-/// Whatever an error says, on one line and without control characters.
+/// Whatever an error says, on one line. What others have said is escaped before; this is for what is overlooked.
 fn one_line(text: &str) -> String {
     let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    clean.split_whitespace().collect::<Vec<_>>().join(" ")
+    let words = clean.split_whitespace().collect::<Vec<_>>().join(" ");
+    escaped(&words).to_string()
 }
 
 #[cfg(test)]
@@ -110,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_one_line() {
-        let failure = Failure::failed("no\nsuch\t\u{1b}[31mfile");
-        assert_eq!(failure.to_string(), "no such [31mfile");
+        let failure = Failure::failed("no\nsuch\t\u{1b}[31mfi\u{202e}le");
+        assert_eq!(failure.to_string(), "no such [31mfi\\u{202e}le");
     }
 }

@@ -102,7 +102,8 @@ fn serving(directory: &Path, extra: &[&str]) -> (Running, String, String, String
 #[test]
 fn forwards_lead_both_ways_over_two_paths_and_figures_are_told() {
     let directory = tempfile::tempdir().unwrap();
-    let (server, address, public, key) = serving(directory.path(), &[]);
+    let (server, address, public, key) =
+        serving(directory.path(), &["--permit-listen", "loopback"]);
     let echo = echo().port();
     let local = format!("0:127.0.0.1:{echo}");
     let metrics = free_port();

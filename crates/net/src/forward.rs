@@ -15,7 +15,7 @@ pub mod wire;
 mod tests;
 
 pub use listen::{Link, Listener, listen_here, listen_there};
-pub use permit::{ParsePermitError, Permit};
+pub use permit::{ParsePermitError, Permit, Permits};
 pub use ports::Ports;
 pub use serve::{ForwardEvent, serve};
 pub use splice::splice;

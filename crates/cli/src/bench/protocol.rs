@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use anabranch_types::PeerText;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -40,7 +41,22 @@ pub enum Answer {
     /// It will do so.
     Ready,
     /// It will not, and why.
-    Refused(String),
+    #[serde(with = "peer_text")]
+    Refused(PeerText),
+}
+
+/// What the other side says, as JSON has it.
+mod peer_text {
+    use super::{Deserialize, PeerText};
+    use serde::{Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(text: &PeerText, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(text.as_untrusted())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PeerText, D::Error> {
+        String::deserialize(from).map(PeerText::from)
+    }
 }
 
 /// One side's figures.

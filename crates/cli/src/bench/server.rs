@@ -70,7 +70,7 @@ pub(super) async fn serve(connection: &Connection) -> Result<(), ExchangeError> 
     let asked = timeout(PATIENCE, asked(connection)).await.map_err(std::io::Error::from)?;
     let (mut back, request) = asked?;
     if let Some(reason) = request.objection() {
-        write_message(&mut back, &Answer::Refused(reason)).await?;
+        write_message(&mut back, &Answer::Refused(reason.into())).await?;
         back.finish()?;
         back.acked().await?;
         return Ok(());

@@ -15,7 +15,7 @@ Exit codes: 0 ended on request, 1 failed, 2 asked wrongly, 3 nobody answered or 
 
 const SERVE_HELP: &str = "\
 Peers may reach this machine's loopback addresses unless --permit says otherwise, and may have it
-listen there. The file given with --config says the same things as the options; options count more.
+listen only where --permit-listen says. The file given with --config says the same things as the options; options count more.
 
 Examples:
   anabranch keygen --out server.key
@@ -33,6 +33,7 @@ The file:
   public-key = \"0gVqE…Yw0=\"
   preshared-key-file = \"laptop.psk\"
   permit = [\"loopback\", \"db.internal:5432\"]
+  permit-listen = [\"127.0.0.1:2222\"]
 ";
 
 const CONNECT_HELP: &str = "\
@@ -75,9 +76,12 @@ pub struct ServeArgs {
     /// Public key of a peer that may connect; once for each
     #[arg(long, value_name = "PUBKEY", value_parser = public_key)]
     pub allow: Vec<PublicKey>,
-    /// Where peers' forwards may lead and where they may listen: loopback, any, HOST:PORT or HOST:*
+    /// Where peers' forwards (-L) may lead: loopback, any, none, HOST:PORT or HOST:* [default: loopback]
     #[arg(long, value_name = "WHERE")]
     pub permit: Vec<Permit>,
+    /// Where peers may have this side listen (-R): the same, loopback without ports below 1024 [default: none]
+    #[arg(long, value_name = "WHERE")]
+    pub permit_listen: Vec<Permit>,
     /// Once the sockets are bound, become this user (only if started as root; else it is an error)
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch::forward::{Forward, Permit, Target};
+use anabranch::forward::{Forward, Permit, Permits, Target};
 use anabranch::{Profile, PublicKey, format_public_key};
 
 use super::args::{CommonArgs, ConnectArgs, ServeArgs};
@@ -46,7 +46,7 @@ pub(super) struct Serve {
     /// At least one.
     pub(super) listen: Vec<SocketAddr>,
     /// Who may connect, and where to; at least one.
-    pub(super) peers: Vec<(PublicKey, Arc<[Permit]>)>,
+    pub(super) peers: Vec<(PublicKey, Arc<Permits>)>,
 }
 
 /// What `connect` does.
@@ -68,9 +68,9 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
     if listen.is_empty() {
         return Err(Failure::usage("an address to listen on is needed: --listen 0.0.0.0:4433"));
     }
-    let default: Arc<[Permit]> =
-        if args.permit.is_empty() { [Permit::Loopback].into() } else { args.permit.clone().into() };
-    let mut peers: Vec<(PublicKey, Arc<[Permit]>)> =
+    let connect = if args.permit.is_empty() { vec![Permit::Loopback] } else { args.permit.clone() };
+    let default = Arc::new(Permits { connect, listen: args.permit_listen.clone() });
+    let mut peers: Vec<(PublicKey, Arc<Permits>)> =
         args.allow.iter().map(|key| (*key, default.clone())).collect();
     let shared = args.common.preshared_key.as_ref();
     let mut preshared: BTreeMap<PublicKey, PathBuf> =
@@ -87,9 +87,12 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
             let key = format_public_key(&peer.public_key);
             return Err(Failure::usage(format!("the file has two peers with the key {key}")));
         }
-        let own = plain(peer.permit);
-        let permits = if own.is_empty() { default.clone() } else { own.into() };
-        peers.push((peer.public_key, permits));
+        let or = |own: Vec<Permit>, other: &[Permit]| {
+            if own.is_empty() { other.to_vec() } else { own }
+        };
+        let connect = or(plain(peer.permit), &default.connect);
+        let listen = or(plain(peer.permit_listen), &default.listen);
+        peers.push((peer.public_key, Arc::new(Permits { connect, listen })));
         if let Some(file) = peer.preshared_key_file {
             preshared.entry(peer.public_key).or_insert(file);
         }

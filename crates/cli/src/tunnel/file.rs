@@ -59,6 +59,8 @@ pub(super) struct Peer {
     #[serde(default)]
     pub(super) permit: Vec<Text<Permit>>,
     #[serde(default)]
+    pub(super) permit_listen: Vec<Text<Permit>>,
+    #[serde(default)]
     pub(super) local_forward: Vec<Text<Forward>>,
     #[serde(default)]
     pub(super) remote_forward: Vec<Text<Forward>>,

@@ -34,7 +34,7 @@ pub fn config(data: &[u8]) {
     }
     if let Ok(settings) = serve(&parsed([].into()), file) {
         assert!(!settings.listen.is_empty() && !settings.peers.is_empty());
-        assert!(settings.peers.iter().all(|(_, permits)| !permits.is_empty()));
+        assert!(settings.peers.iter().all(|(_, permits)| !permits.connect.is_empty()));
     }
 }
 
@@ -78,9 +78,11 @@ fn common_options(File { interface, peers, .. }: &File) -> Vec<OsString> {
 fn serve_options(file: &File) -> Vec<OsString> {
     let mut options = common_options(file);
     options.extend(file.interface.listen.iter().map(|address| option("--listen", address)));
-    for Peer { public_key, permit, .. } in &file.peers {
+    for Peer { public_key, permit, permit_listen, .. } in &file.peers {
         options.push(option("--allow", format_public_key(public_key)));
         options.extend(permit.iter().map(|Text(permit)| option("--permit", as_given(permit))));
+        let listen = |Text(permit): &Text<Permit>| option("--permit-listen", as_given(permit));
+        options.extend(permit_listen.iter().map(listen));
     }
     options
 }
@@ -106,6 +108,7 @@ fn as_given(permit: &Permit) -> String {
     match permit {
         Permit::Loopback => "loopback".to_owned(),
         Permit::Any => "any".to_owned(),
+        Permit::Nothing => "none".to_owned(),
         Permit::Only(host, None) => format!("{host}:*"),
         Permit::Only(host, Some(port)) => Target { host: host.clone(), port: *port }.to_string(),
     }
@@ -130,7 +133,7 @@ pub fn config_seeds() -> Vec<Vec<u8>> {
                  remote-forward = [\"0:localhost:22\"]\n[[path]]\nlocal = \"wlan0\"\n\
                  [[path]]\nlocal = \"192.0.2.7\"\nremote = \"other.example\"\nusage = \"metered\"\n"
             ),
-            format!("{peer}endpoint = \"-x:1\"\npermit = [\"=:2\", \"-:*\"]\n"),
+            format!("{peer}endpoint = \"-x:1\"\npermit = [\"=:2\", \"-:*\", \"none\"]\npermit-listen = [\"loopback\", \"-:1\"]\n"),
             "interface = { listen = ['127.0.0.1:1'] }\npeer = []".to_owned(),
         ]
         .map(String::into_bytes)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch::crypto::keys::format_public_key;
-use anabranch::forward::{self, Permit, Ports};
+use anabranch::forward::{self, Permits, Ports};
 use anabranch::{Connection, Endpoint, Permitted};
 
 use super::config::Serve;
@@ -39,7 +39,7 @@ pub(super) async fn run(
         let peer = connection.peer();
         let permits = peers.iter().find(|(key, _)| *key == peer).map(|(_, permits)| permits);
         common.qlogs.follow(&connection, "server");
-        let permits = permits.cloned().unwrap_or_else(|| [].into());
+        let permits = permits.cloned().unwrap_or_default();
         let attending = Attending { connection, permits, ports: ports.clone() };
         tokio::spawn(attending.run(metrics.clone(), reporter));
     }
@@ -52,7 +52,7 @@ pub(super) async fn run(
 /// A connection to be served, and what its peer may do.
 struct Attending {
     connection: Connection,
-    permits: Arc<[Permit]>,
+    permits: Arc<Permits>,
     ports: Ports,
 }
 

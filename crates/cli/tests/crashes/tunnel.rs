@@ -69,8 +69,8 @@ impl Tunnel {
 
     fn serve(&self) -> Running {
         let Home { server, client, .. } = &self.home;
-        let words =
-            ["serve", "--listen", &self.listen, "--key", &server.0, "--allow", &client.1, "--json"];
+        let mut words = vec!["serve", "--listen", &self.listen, "--key", &server.0, "--json"];
+        words.extend(["--allow", &client.1, "--permit-listen", "loopback"]);
         let running = Running::start(self.home.path(), &words);
         running.wait_for("serving");
         running

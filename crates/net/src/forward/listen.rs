@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::permit::Permit;
+use super::permit::Permits;
 use super::ports::Ports;
 use super::serve::{Context, ForwardEvent, Listeners, ask, carry, open, take_streams};
 use super::target::{Forward, Target};
@@ -47,12 +47,12 @@ impl Link {
     pub async fn carry(&self, connection: Connection) -> ConnectionError {
         self.current.send_replace(Some(connection.clone()));
         // The peer may only bring connections that it accepted for us.
-        let over = take_streams(self.context(connection, [].into())).await;
+        let over = take_streams(self.context(connection, Arc::default())).await;
         self.current.send_replace(None);
         over
     }
 
-    fn context(&self, connection: Connection, permits: Arc<[Permit]>) -> Context {
+    fn context(&self, connection: Connection, permits: Arc<Permits>) -> Context {
         let (listeners, tell) = (self.listeners.clone(), Arc::clone(&self.tell));
         // The peer has nothing listened for here.
         let ports = Ports::default();
@@ -84,7 +84,7 @@ impl Link {
         let opening = async {
             loop {
                 let connection = self.connection().await?;
-                let context = self.context(connection.clone(), [].into());
+                let context = self.context(connection.clone(), Arc::default());
                 match connect_over(&context, target).await {
                     Err(error) if is_over(&error) => self.replaced(&connection).await,
                     outcome => return Some(outcome),
@@ -162,7 +162,7 @@ async fn take(link: Link, target: Target, tcp: TcpStream) {
     match link.open(&target).await {
         Ok((send, receive)) => {
             let Some(connection) = link.current.borrow().clone() else { return };
-            let context = link.context(connection, [].into());
+            let context = link.context(connection, Arc::default());
             carry(&context, target, tcp, send, receive).await;
         }
         Err(error) => {

@@ -1,32 +1,109 @@
 use core::fmt;
 use core::str::FromStr;
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use super::target::Target;
 
+/// Ports below it are for services of the system.
+const FIRST_UNPRIVILEGED: u16 = 1024;
+
+/// What a peer may have this side do; nothing by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permits {
+    /// Where its forwards may lead.
+    pub connect: Vec<Permit>,
+    /// Where it may have this side listen.
+    pub listen: Vec<Permit>,
+}
+
 /// Where a peer's forwards may lead, or where it may listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Permit {
-    /// Anything on this machine's loopback addresses: what is permitted unless said otherwise.
+    /// This machine's loopback addresses, by address or as `localhost`. For listening, not on ports below 1024.
     Loopback,
     /// Anything at all.
     Any,
     /// This host, as the peer writes it, at this port, or at any port.
     Only(String, Option<u16>),
+    /// Nothing: where a list must not be empty.
+    Nothing,
+}
+
+impl Permits {
+    /// The addresses of `target` that the peer may be connected to, at least one. What it may not name is not
+    /// looked up.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(super) async fn to_connect(&self, target: &Target) -> io::Result<Vec<SocketAddr>> {
+        let why = format!("{target} is not permitted; the other side's --permit decides");
+        addresses(target, &self.connect, |_| true, why).await
+    }
+
+    /// An address to listen on as the peer wants it.
+    ///
+    /// # Errors
+    /// If it may not.
+    pub(super) async fn to_listen(&self, bind: &Target) -> io::Result<SocketAddr> {
+        let why = "listening there is not permitted; the other side's --permit-listen decides";
+        let port = bind.port;
+        let usual = |permit: &Permit| {
+            *permit != Permit::Loopback || port == 0 || port >= FIRST_UNPRIVILEGED
+        };
+        let found = addresses(bind, &self.listen, usual, why.to_owned()).await?;
+        found.into_iter().next().ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+    }
+}
+
+/// What `target` leads to, as far as `permits` that are `good` cover it.
+async fn addresses(
+    target: &Target,
+    permits: &[Permit],
+    good: impl Fn(&Permit) -> bool,
+    why: String,
+) -> io::Result<Vec<SocketAddr>> {
+    let permits: Vec<&Permit> =
+        permits.iter().filter(|permit| good(permit) && permit.may_name(target)).collect();
+    let refused = || io::Error::new(io::ErrorKind::PermissionDenied, why);
+    if permits.is_empty() {
+        return Err(refused());
+    }
+    let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await?;
+    let covered =
+        |address: &SocketAddr| permits.iter().any(|permit| permit.covers(target, *address));
+    let found: Vec<SocketAddr> = found.filter(covered).collect();
+    if found.is_empty() { Err(refused()) } else { Ok(found) }
 }
 
 impl Permit {
-    /// Whether a forward to `target`, which was resolved to `address`, is covered.
-    pub fn covers(&self, target: &Target, address: SocketAddr) -> bool {
+    /// Whether a target of this name can be covered at all, whatever it leads to.
+    fn may_name(&self, target: &Target) -> bool {
         match self {
             Permit::Any => true,
-            Permit::Loopback => is_loopback(address.ip()),
+            Permit::Nothing => false,
+            Permit::Loopback => match target.host.parse::<IpAddr>() {
+                Ok(address) => is_loopback(address),
+                Err(_) => is_localhost(&target.host),
+            },
             Permit::Only(host, port) => {
                 host.eq_ignore_ascii_case(&target.host)
                     && port.is_none_or(|port| port == target.port)
             }
         }
     }
+
+    /// Whether a forward to `target`, which was resolved to `address`, is covered.
+    pub fn covers(&self, target: &Target, address: SocketAddr) -> bool {
+        // It is the address that counts: a name may be made to lead anywhere.
+        self.may_name(target) && (*self != Permit::Loopback || is_loopback(address.ip()))
+    }
+}
+
+/// `localhost` and names below it (RFC 6761 §6.3).
+fn is_localhost(host: &str) -> bool {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    host.rsplit('.').next().is_some_and(|last| last.eq_ignore_ascii_case("localhost"))
 }
 
 /// Also of an IPv4 address in IPv6 form.
@@ -40,7 +117,7 @@ pub struct ParsePermitError(String);
 
 impl fmt::Display for ParsePermitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is not accepted; allowed: loopback, any, HOST:PORT or HOST:*", self.0)
+        write!(f, "'{}' is not accepted; allowed: loopback, any, none, HOST:PORT or HOST:*", self.0)
     }
 }
 
@@ -54,6 +131,7 @@ impl FromStr for Permit {
         match text {
             "loopback" => Ok(Permit::Loopback),
             "any" => Ok(Permit::Any),
+            "none" => Ok(Permit::Nothing),
             _ => match text.strip_suffix(":*") {
                 Some(host) => {
                     let target = Target::new(host, 1).ok_or_else(error)?;

@@ -9,7 +9,7 @@ use anabranch_policy::view::TrafficClass;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::permit::Permit;
+use super::permit::Permits;
 use super::ports::{Held, Ports};
 use super::splice::{BROKEN, splice_tcp};
 use super::target::Target;
@@ -61,7 +61,7 @@ impl Listeners {
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) connection: Connection,
-    pub(super) permits: Arc<[Permit]>,
+    pub(super) permits: Arc<Permits>,
     pub(super) ports: Ports,
     pub(super) listeners: Listeners,
     pub(super) tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>,
@@ -71,7 +71,7 @@ pub(super) struct Context {
 /// why it is. `ports` are those of all connections of the endpoint. What happens is told to `tell`.
 pub async fn serve(
     connection: Connection,
-    permits: Arc<[Permit]>,
+    permits: Arc<Permits>,
     ports: Ports,
     tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>,
 ) -> ConnectionError {
@@ -176,15 +176,8 @@ async fn connect(context: &Context, target: Target, mut send: SendStream, receiv
 
 /// Connects to a target that the peer named, if it may.
 async fn reach(context: &Context, target: &Target) -> io::Result<TcpStream> {
-    let addresses: Vec<SocketAddr> =
-        tokio::net::lookup_host((target.host.as_str(), target.port)).await?.collect();
-    let permitted =
-        |address: &SocketAddr| context.permits.iter().any(|permit| permit.covers(target, *address));
-    let mut last = io::Error::new(
-        io::ErrorKind::PermissionDenied,
-        format!("{target} is not permitted; the other side's --permit decides"),
-    );
-    for address in addresses.into_iter().filter(permitted) {
+    let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+    for address in context.permits.to_connect(target).await? {
         match dial_tcp(address).await {
             Ok(tcp) => return Ok(tcp),
             Err(error) => last = error,
@@ -282,12 +275,6 @@ async fn listen(
 
 /// Binds where the peer wants this side to listen, if it may.
 async fn bind_for(context: &Context, bind: &Target) -> io::Result<Held> {
-    let mut addresses = tokio::net::lookup_host((bind.host.as_str(), bind.port)).await?;
-    let permitted =
-        |address: &SocketAddr| context.permits.iter().any(|permit| permit.covers(bind, *address));
-    let Some(address) = addresses.find(permitted) else {
-        let why = "listening there is not permitted; the other side's --permit decides";
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
-    };
+    let address = context.permits.to_listen(bind).await?;
     context.ports.bind(address, &context.connection).await
 }

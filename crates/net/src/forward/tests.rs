@@ -43,6 +43,10 @@ fn permissions_cover_what_they_say() {
     assert!(covers("any", "a:1", "192.0.2.1"));
     assert!(covers("db:5432", "DB:5432", "192.0.2.1") && !covers("db:5432", "db:1", "192.0.2.1"));
     assert!(covers("db:*", "db:1", "192.0.2.1") && !covers("db:*", "dc:1", "192.0.2.1"));
+    assert!(covers("loopback", "127.8.9.1:22", "127.8.9.1"));
+    assert!(covers("loopback", "a.Localhost.:22", "127.0.0.1"));
+    assert!(!covers("loopback", "localhost.example:22", "127.0.0.1"));
+    assert!(!covers("none", "localhost:22", "127.0.0.1"));
     assert!("db".parse::<Permit>().is_err());
 }
 
@@ -93,6 +97,35 @@ async fn connected() -> (Endpoint, Endpoint, Connection, Connection) {
     (client, server, near, far)
 }
 
+fn permits(connect: &[&str], listen: &[&str]) -> Arc<Permits> {
+    let all = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+    Arc::new(Permits { connect: all(connect), listen: all(listen) })
+}
+
+#[tokio::test]
+async fn to_listen_is_another_permission() {
+    let listen = |permits: Arc<Permits>, bind: &'static str| async move {
+        let (host, port) = bind.rsplit_once(':').unwrap();
+        permits.to_listen(&Target::new(host, port.parse().unwrap()).unwrap()).await.is_ok()
+    };
+    let connect_only = permits(&["loopback", "any"], &[]);
+    assert!(!listen(connect_only, "127.0.0.1:8000").await);
+    let loopback = permits(&[], &["loopback"]);
+    for (bind, good) in [
+        ("127.0.0.1:8000", true),
+        ("localhost:0", true),
+        ("127.0.0.1:80", false),
+        ("0.0.0.0:8000", false),
+        ("nosuch.invalid:8000", false),
+    ] {
+        assert_eq!(listen(loopback.clone(), bind).await, good, "{bind}");
+    }
+    assert!(listen(permits(&[], &["127.0.0.1:80"]), "127.0.0.1:80").await);
+    assert!(listen(permits(&[], &["any"]), "0.0.0.0:80").await);
+    let target = "127.0.0.1:8000".parse().unwrap();
+    assert!(loopback.to_connect(&target).await.is_err());
+}
+
 fn quiet() -> Arc<dyn Fn(ForwardEvent) + Send + Sync> {
     Arc::new(|_| {})
 }
@@ -128,7 +161,7 @@ async fn ask_echo(address: SocketAddr, bytes: Vec<u8>) -> Vec<u8> {
 async fn local_forwards_carry_many_connections_and_half_closes() {
     let (_client, _server, near, far) = connected().await;
     let echo = echo().await;
-    tokio::spawn(serve(far, [Permit::Loopback].into(), Ports::default(), quiet()));
+    tokio::spawn(serve(far, permits(&["loopback"], &["loopback"]), Ports::default(), quiet()));
     let link = Link::new(quiet());
     let forward: Forward = format!("0:127.0.0.1:{}", echo.port()).parse().unwrap();
     let listener = listen_here(&forward).await.unwrap();
@@ -153,7 +186,7 @@ async fn remote_forwards_lead_back() {
             let _ = told.send(address);
         }
     });
-    tokio::spawn(serve(far, [Permit::Loopback].into(), Ports::default(), tell));
+    tokio::spawn(serve(far, permits(&["loopback"], &["loopback"]), Ports::default(), tell));
     let link = Link::new(quiet());
     let forward: Forward = format!("0:127.0.0.1:{}", echo.port()).parse().unwrap();
     tokio::spawn(listen_there(link.clone(), forward));
@@ -165,8 +198,7 @@ async fn remote_forwards_lead_back() {
 #[tokio::test]
 async fn what_is_not_permitted_or_not_there_is_refused_with_the_reason() {
     let (_client, _server, near, far) = connected().await;
-    let only: Permit = "127.0.0.1:9".parse().unwrap();
-    tokio::spawn(serve(far, [only].into(), Ports::default(), quiet()));
+    tokio::spawn(serve(far, permits(&["127.0.0.1:9", "loopback"], &[]), Ports::default(), quiet()));
     let link = Link::new(quiet());
     let carrying = link.clone();
     tokio::spawn(async move { carrying.carry(near).await });
@@ -174,7 +206,9 @@ async fn what_is_not_permitted_or_not_there_is_refused_with_the_reason() {
         let (link, target) = (link.clone(), target.parse::<Target>().unwrap());
         async move { soon(link.open(&target)).await.unwrap_err().to_string() }
     };
-    assert!(refused("127.0.0.1:10").await.contains("--permit"));
+    assert!(refused("192.0.2.1:10").await.contains("--permit"));
+    // A name that may not be reached is not even looked up, which would tell who answers for it.
+    assert!(refused("nosuch.invalid:10").await.contains("--permit"));
     assert!(refused("127.0.0.1:9").await.contains("refused"), "nothing listens on port 9");
 }
 
@@ -183,7 +217,7 @@ async fn a_reset_is_passed_on() {
     let (_client, _server, near, far) = connected().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    tokio::spawn(serve(far, [Permit::Loopback].into(), Ports::default(), quiet()));
+    tokio::spawn(serve(far, permits(&["loopback"], &["loopback"]), Ports::default(), quiet()));
     let link = Link::new(quiet());
     let carrying = link.clone();
     tokio::spawn(async move { carrying.carry(near).await });
