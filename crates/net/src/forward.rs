@@ -7,6 +7,7 @@ mod listen;
 mod permit;
 mod ports;
 mod serve;
+mod served;
 mod splice;
 mod target;
 pub mod wire;
@@ -16,7 +17,6 @@ mod tests;
 
 pub use listen::{Link, Listener, listen_here, listen_there};
 pub use permit::{ParsePermitError, Permit, Permits};
-pub use ports::Ports;
-pub use serve::{ForwardEvent, serve};
+pub use serve::{ForwardEvent, Service, serve};
 pub use splice::splice;
 pub use target::{Forward, ParseForwardError, Target};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anabranch::crypto::keys::format_public_key;
-use anabranch::forward::{self, Permits, Ports};
+use anabranch::forward::{self, Permits, Service};
 use anabranch::{Connection, Endpoint, Permitted};
 
 use super::config::Serve;
@@ -29,7 +29,7 @@ pub(super) async fn run(
     let addresses = endpoint.local_addrs().iter().map(ToString::to_string).collect();
     let public_key = format_public_key(&endpoint.public_key());
     reporter.say(&TunnelEvent::Serving { addresses, public_key: &public_key });
-    let ports = Ports::default();
+    let service = Service::default();
     loop {
         let connection = tokio::select! {
             connection = endpoint.accept() => connection,
@@ -40,7 +40,7 @@ pub(super) async fn run(
         let permits = peers.iter().find(|(key, _)| *key == peer).map(|(_, permits)| permits);
         common.qlogs.follow(&connection, "server");
         let permits = permits.cloned().unwrap_or_default();
-        let attending = Attending { connection, permits, ports: ports.clone() };
+        let attending = Attending { connection, permits, service: service.clone() };
         tokio::spawn(attending.run(metrics.clone(), reporter));
     }
     endpoint.close(0, "the server ends");
@@ -53,19 +53,19 @@ pub(super) async fn run(
 struct Attending {
     connection: Connection,
     permits: Arc<Permits>,
-    ports: Ports,
+    service: Service,
 }
 
 impl Attending {
     /// Serves the connection to its end.
     async fn run(self, metrics: Metrics, reporter: Reporter) {
-        let Attending { connection, permits, ports } = self;
+        let Attending { connection, permits, service } = self;
         let peer = format_public_key(&connection.peer());
         reporter.say(&TunnelEvent::Connected { peer: &peer });
         let watched = metrics.watch(&connection);
         let news = tokio::spawn(tell_news(connection.clone(), reporter));
         let tell = Arc::new(move |event| reporter.forward(event));
-        let reason = forward::serve(connection, permits, ports, tell).await.to_string();
+        let reason = forward::serve(connection, permits, service, tell).await.to_string();
         news.abort();
         metrics.forget(watched);
         reporter.say(&TunnelEvent::Disconnected { peer: &peer, reason });

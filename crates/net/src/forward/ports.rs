@@ -12,13 +12,13 @@ use crate::connection::Connection;
 /// How long a listener that is to let its port go may take.
 const LET_GO: Duration = Duration::from_secs(1);
 
-/// The ports that an endpoint listens on for its peers: one for all connections, so that a peer that has crashed
+/// The ports that an endpoint listens on for its peers, for all connections, so that a peer that has crashed
 /// and comes back gets its ports again at once.
 ///
 /// A port passes from one connection to another of the same key when the first does not answer any more. Of two
 /// clients that share a key and are both alive, the one that listens keeps its port.
 #[derive(Clone, Debug, Default)]
-pub struct Ports(Arc<Mutex<BTreeMap<SocketAddr, Holder>>>);
+pub(super) struct Ports(Arc<Mutex<BTreeMap<SocketAddr, Holder>>>);
 
 /// For whom a port is held.
 #[derive(Clone, Debug)]

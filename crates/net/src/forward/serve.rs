@@ -11,6 +11,7 @@ use tokio::net::TcpStream;
 
 use super::permit::Permits;
 use super::ports::{Held, Ports};
+use super::served::Served;
 use super::splice::{BROKEN, splice_tcp};
 use super::target::Target;
 use super::wire::{Answer, HEAD_LEN, Head, Request};
@@ -57,6 +58,14 @@ impl Listeners {
     }
 }
 
+/// What the connections that an endpoint serves have in common: the ports that it listens on for its peers, and which
+/// of them are of one peer, so that those that a crash has left behind end soon after the peer is back.
+#[derive(Clone, Debug, Default)]
+pub struct Service {
+    ports: Ports,
+    served: Served,
+}
+
 /// What every task of one connection needs.
 #[derive(Clone)]
 pub(super) struct Context {
@@ -68,14 +77,15 @@ pub(super) struct Context {
 }
 
 /// Serves the forwards that the peer asks for, within `permits`, until the connection is over; returns
-/// why it is. `ports` are those of all connections of the endpoint. What happens is told to `tell`.
+/// why it is. `service` is common to all connections of the endpoint. What happens is told to `tell`.
 pub async fn serve(
     connection: Connection,
     permits: Arc<Permits>,
-    ports: Ports,
+    service: Service,
     tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>,
 ) -> ConnectionError {
-    let listeners = Listeners::default();
+    let _entry = service.served.enter(&connection);
+    let (listeners, ports) = (Listeners::default(), service.ports);
     take_streams(Context { connection, permits, ports, listeners, tell }).await
 }
 

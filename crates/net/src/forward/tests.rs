@@ -161,7 +161,7 @@ async fn ask_echo(address: SocketAddr, bytes: Vec<u8>) -> Vec<u8> {
 async fn local_forwards_carry_many_connections_and_half_closes() {
     let (_client, _server, near, far) = connected().await;
     let echo = echo().await;
-    tokio::spawn(serve(far, permits(&["loopback"], &["loopback"]), Ports::default(), quiet()));
+    tokio::spawn(serve(far, permits(&["loopback"], &["loopback"]), Service::default(), quiet()));
     let link = Link::new(quiet());
     let forward: Forward = format!("0:127.0.0.1:{}", echo.port()).parse().unwrap();
     let listener = listen_here(&forward).await.unwrap();
@@ -186,7 +186,7 @@ async fn remote_forwards_lead_back() {
             let _ = told.send(address);
         }
     });
-    tokio::spawn(serve(far, permits(&["loopback"], &["loopback"]), Ports::default(), tell));
+    tokio::spawn(serve(far, permits(&["loopback"], &["loopback"]), Service::default(), tell));
     let link = Link::new(quiet());
     let forward: Forward = format!("0:127.0.0.1:{}", echo.port()).parse().unwrap();
     tokio::spawn(listen_there(link.clone(), forward));
@@ -198,7 +198,12 @@ async fn remote_forwards_lead_back() {
 #[tokio::test]
 async fn what_is_not_permitted_or_not_there_is_refused_with_the_reason() {
     let (_client, _server, near, far) = connected().await;
-    tokio::spawn(serve(far, permits(&["127.0.0.1:9", "loopback"], &[]), Ports::default(), quiet()));
+    tokio::spawn(serve(
+        far,
+        permits(&["127.0.0.1:9", "loopback"], &[]),
+        Service::default(),
+        quiet(),
+    ));
     let link = Link::new(quiet());
     let carrying = link.clone();
     tokio::spawn(async move { carrying.carry(near).await });
@@ -217,7 +222,7 @@ async fn a_reset_is_passed_on() {
     let (_client, _server, near, far) = connected().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
-    tokio::spawn(serve(far, permits(&["loopback"], &["loopback"]), Ports::default(), quiet()));
+    tokio::spawn(serve(far, permits(&["loopback"], &["loopback"]), Service::default(), quiet()));
     let link = Link::new(quiet());
     let carrying = link.clone();
     tokio::spawn(async move { carrying.carry(near).await });
