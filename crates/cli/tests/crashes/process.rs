@@ -8,13 +8,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 /// What has not happened by then never will.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The program, or another build of it that `ANABRANCH_PROGRAM` names.
-fn program() -> String {
+pub fn program() -> String {
     std::env::var("ANABRANCH_PROGRAM").unwrap_or(env!("CARGO_BIN_EXE_anabranch").to_owned())
 }
 
@@ -26,11 +27,17 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts it with these words. Each line of its standard output has to be JSON. State that it keeps goes
-    /// below `home`.
+    /// Starts it with these words.
     pub fn start(home: &Path, words: &[&str]) -> Self {
-        let mut child = Command::new(program())
-            .args(words)
+        let mut command = Command::new(program());
+        command.args(words);
+        Running::run(command, home)
+    }
+
+    /// Runs a command that becomes the program. Each line of its standard output has to be JSON. State that it
+    /// keeps goes below `home`.
+    pub fn run(mut command: Command, home: &Path) -> Self {
+        let mut child = command
             .env("XDG_STATE_HOME", home.join("state"))
             .env("HOME", home)
             .stdin(Stdio::null())
@@ -100,9 +107,13 @@ impl Running {
 
     /// Sends it SIGINT, as Ctrl-C does.
     pub fn interrupt(&self) {
-        use nix::sys::signal::{Signal, kill};
+        self.signal(Signal::SIGINT);
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: Signal) {
         let id = nix::unistd::Pid::from_raw(self.child.id().try_into().unwrap());
-        kill(id, Signal::SIGINT).unwrap();
+        nix::sys::signal::kill(id, signal).unwrap();
     }
 
     /// Waits for its end: its exit code, and what it said on standard error.

@@ -62,7 +62,8 @@ impl Lab {
         Some(lab)
     }
 
-    fn space(&self, side: &str) -> String {
+    /// The namespace of a side.
+    pub fn space(&self, side: &str) -> String {
         format!("{}{side}", self.name)
     }
 

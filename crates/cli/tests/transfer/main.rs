@@ -5,6 +5,7 @@
 mod asked;
 mod bad_input;
 mod consent;
+mod contested;
 mod hostile;
 mod interrupted;
 mod process;

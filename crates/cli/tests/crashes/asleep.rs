@@ -1,0 +1,70 @@
+//! A client that is stopped for longer than its server remembers it, as a laptop whose lid is closed.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anabranch::forward::{Permits, Service, serve};
+use anabranch::{
+    Config, Endpoint, Permitted, Profile, SecretKey, format_public_key, parse_public_key,
+};
+use nix::sys::signal::Signal;
+use tokio::runtime::Runtime;
+
+use super::process::{Home, PATIENCE, Running, wait_until};
+use super::tunnel::{carries, echo, free_port};
+
+/// How long a connection lasts of which nothing is heard.
+const IDLE: Duration = Duration::from_secs(3);
+/// From when it goes on until connections are carried again, at most.
+const RECOVERED: Duration = Duration::from_secs(2);
+
+/// Serves the client on loopback until the runtime ends, and counts in `over` the connections that have ended; where,
+/// and under which key.
+fn server(runtime: &Runtime, client: &str, over: &Arc<AtomicUsize>) -> (SocketAddr, String) {
+    let _inside = runtime.enter();
+    let profile = Profile::named("anabranch").unwrap();
+    let mut config = Config::new(SecretKey::generate().unwrap(), profile);
+    config.permitted = Permitted::Only(BTreeSet::from([parse_public_key(client).unwrap()]));
+    config.transport.idle_timeout = Some(IDLE);
+    let endpoint = Endpoint::bind(config, [SocketAddr::from(([127, 0, 0, 1], 0))]).unwrap();
+    let (address, key) = (endpoint.local_addrs()[0], format_public_key(&endpoint.public_key()));
+    let (service, over) = (Service::default(), Arc::clone(over));
+    let connect = vec!["loopback".parse().unwrap()];
+    let permits = Arc::new(Permits { connect, ..Permits::default() });
+    runtime.spawn(async move {
+        while let Some(connection) = endpoint.accept().await {
+            let serving =
+                serve(connection, Arc::clone(&permits), service.clone(), Arc::new(|_| {}));
+            let over = Arc::clone(&over);
+            tokio::spawn(async move {
+                serving.await;
+                over.fetch_add(1, Ordering::Relaxed);
+            });
+        }
+    });
+    (address, key)
+}
+
+#[test]
+fn a_client_that_slept_for_longer_than_connections_last_is_back_at_once() {
+    let (home, runtime) = (Home::new(), Runtime::new().unwrap());
+    let over = Arc::default();
+    let (address, key) = server(&runtime, &home.client.1, &over);
+    let near = free_port();
+    let (address, forward) =
+        (address.to_string(), format!("{}:127.0.0.1:{}", near.port(), echo().port()));
+    let words = ["connect", &address, "--peer", &key, "--key", &home.client.0, "-L", &forward];
+    let options = ["--persistent-keepalive", "1", "--json"];
+    let client = Running::start(home.path(), &[&words[..], &options].concat());
+    wait_until(|| carries(near, RECOVERED), || "nothing is carried".to_owned());
+    client.signal(Signal::SIGSTOP);
+    wait_until(|| over.load(Ordering::Relaxed) > 0, || "the server does not forget it".to_owned());
+    std::thread::sleep(IDLE);
+    client.signal(Signal::SIGCONT);
+    let begun = Instant::now();
+    let carried = carries(near, PATIENCE);
+    assert!(carried && begun.elapsed() <= RECOVERED, "{carried} after {:?}", begun.elapsed());
+}

@@ -1,0 +1,90 @@
+//! Where the two sides run.
+
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use super::lab::Lab;
+use super::process::{Running, program};
+use super::slow::Slow;
+
+/// Megabits a second of each link.
+const RATE: u32 = 40;
+/// Delay each way, and packets lost of a thousand each way, of the links.
+const LINKS: [(Duration, u32); 2] =
+    [(Duration::from_millis(12), 10), (Duration::from_millis(30), 5)];
+
+/// One side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Who listens.
+    Server,
+    /// Who connects.
+    Client,
+}
+
+/// Both on loopback, or each in a network namespace of its own, with two links between them.
+pub struct Place {
+    lab: Option<(Slow, Lab)>,
+}
+
+impl Place {
+    /// Both on loopback.
+    pub fn loopback() -> Self {
+        Place { lab: None }
+    }
+
+    /// In namespaces, named after a test; `None`, and a word why, where they cannot be made.
+    pub fn apart(name: &str) -> Option<Self> {
+        let lab = Lab::new(name, LINKS.len() as u8, RATE)?;
+        let slow = Slow::new(&lab, &LINKS)?;
+        Some(Place { lab: Some((slow, lab)) })
+    }
+
+    /// Whether links lie between the sides.
+    pub fn is_apart(&self) -> bool {
+        self.lab.is_some()
+    }
+
+    /// The server's IP address.
+    pub fn server(&self) -> &'static str {
+        if self.is_apart() { Lab::SERVER } else { "127.0.0.1" }
+    }
+
+    /// A UDP address of the server that is free now.
+    pub fn free_address(&self) -> String {
+        let any = format!("{}:0", self.server());
+        self.on(Side::Server, || UdpSocket::bind(any).unwrap().local_addr().unwrap().to_string())
+    }
+
+    /// Starts the program on one side, with these words; its state goes below `home`.
+    pub fn start(&self, side: Side, home: &Path, words: &[&str]) -> Running {
+        let mut command = match &self.lab {
+            None => Command::new(program()),
+            Some((_, lab)) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", &lab.space(name(side)), &program()]);
+                command
+            }
+        };
+        command.args(words);
+        Running::run(command, home)
+    }
+
+    /// Does something on one side.
+    pub fn on<T: Send>(&self, side: Side, act: impl FnOnce() -> T + Send) -> T {
+        match &self.lab {
+            None => act(),
+            Some((_, lab)) => lab.inside(name(side), |_| act()),
+        }
+    }
+}
+
+/// Of a side's namespace.
+const fn name(side: Side) -> &'static str {
+    match side {
+        Side::Server => "s",
+        Side::Client => "c",
+    }
+}
