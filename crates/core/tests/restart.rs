@@ -123,6 +123,29 @@ fn a_heartbeat_costs_one_packet_and_its_answer() {
     }
 }
 
+/// The peer opens paths and crashes before it has proven its addresses: the question for that is repeated sooner than a
+/// timeout takes that has grown, and must not put it off for ever.
+#[test]
+fn a_path_that_was_never_proven_hides_no_silence() {
+    let network = Road { loses: |_| false, handshakes: Vec::new() };
+    let mut pair = Pair::with(config(), 2, network);
+    pair.ends[0].unwritten = 100_000;
+    let paths = |pair: &mut Pair<Road>| {
+        pair.ends[1].connection().map_or(0, |connection| connection.stats().paths.len())
+    };
+    while paths(&mut pair) < 2 {
+        assert!(pair.now < Time::from_millis(1000), "the second path does not come");
+        pair.round(STEP);
+    }
+    pair.network.loses = |_| true;
+    // What is on its way arrives.
+    run(&mut pair, 100);
+    let now = pair.now;
+    pair.ends[1].connection().unwrap().ask_for_signs(now);
+    run(&mut pair, 2000);
+    assert!(pair.ends[1].connection().unwrap().silent_since().is_some(), "it is not noticed");
+}
+
 #[test]
 fn an_outage_breaks_nothing() {
     let mut pair = pair();

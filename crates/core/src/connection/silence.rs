@@ -102,8 +102,8 @@ impl Connection {
         }
     }
 
-    /// A path's timeout has passed while nothing was heard of the peer: the other paths are asked, and if none
-    /// of them answers for some timeouts, the peer is silent.
+    /// A path's timeout has passed, or the question for its address was repeated, while nothing was heard of the peer:
+    /// the other paths are asked, and if none of them answers for some timeouts, the peer is silent.
     pub(super) fn note_silence(&mut self, now: Time, slot: PathIndex) {
         let base = self.paths[slot].base_timeout().base;
         let silence = now.since(self.last_received);
@@ -160,7 +160,8 @@ fn is_asked(path: &Path) -> bool {
     path.sent.packets_in_flight > 0 || path.liveness.probes() > 0
 }
 
-/// Whether the path has had no answer for some timeouts.
+/// Whether the path has had no answer for some timeouts. Where the peer has to prove its address, it is asked for that
+/// more often than the timeout, which each question puts off once it has passed: the first one counts.
 fn is_silent(path: &Path) -> bool {
-    path.liveness.timeouts() >= SILENT_TIMEOUTS
+    path.liveness.timeouts() >= if path.is_proven() { SILENT_TIMEOUTS } else { 1 }
 }

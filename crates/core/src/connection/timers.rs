@@ -166,6 +166,7 @@ impl Connection {
         }
         if self.paths[slot].validation.due().is_some_and(|again| again <= now) {
             self.challenge(now, slot);
+            self.note_silence(now, slot);
         }
         self.paths[slot].candidates.on_timer(now);
         if self.paths[slot].loss_time.is_some_and(|time| time <= now) {
