@@ -6,7 +6,7 @@ mod outbox;
 
 use self::connection::ConnectionDriver;
 use self::outbox::Outbox;
-use crate::clock::Clock;
+use crate::clock::{Clock, wall_clock};
 use crate::shared::{ConnectionShared, Letters, Shared};
 use crate::socket::{Message, ReceiveBuffers, Socket};
 use anabranch_core::endpoint::Handle;
@@ -236,7 +236,11 @@ impl<'a> Sorter<'a> {
             return;
         }
         let now = self.shared.clock.now();
-        let answered = self.shared.lock().router.handle_datagram(now, address, payload);
+        let mut endpoint = self.shared.lock();
+        // It may have been set since, as after a start without the network.
+        endpoint.router.set_wall_clock(now, wall_clock());
+        let answered = endpoint.router.handle_datagram(now, address, payload);
+        drop(endpoint);
         match answered {
             Some(handle) => {
                 if let Some(connection) = self.shared.connection(handle) {

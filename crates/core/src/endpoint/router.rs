@@ -67,9 +67,11 @@ impl Router {
     pub fn new(config: EndpointConfig, mut crypto: Box<dyn Crypto>, now: Time) -> Self {
         let of_responder = crypto.randomness();
         let (rate, burst) = (config.responder.rate, config.responder.burst);
+        let mut responder = Responder::new(config.responder.clone(), now, of_responder);
+        responder.set_wall_clock(config.wall_clock);
         Router {
             half_open: HalfOpen::new(config.max_half_open, rate, burst),
-            responder: Responder::new(config.responder.clone(), now, of_responder),
+            responder,
             config,
             random: crypto.randomness(),
             crypto,
@@ -138,6 +140,7 @@ impl Router {
     /// the machine sleeps.
     pub fn set_wall_clock(&mut self, now: Time, nanos: u64) {
         self.config.wall_clock = nanos.saturating_sub(now.as_nanos());
+        self.responder.set_wall_clock(self.config.wall_clock);
     }
 
     /// Nanoseconds since 1970, rising with every attempt: an equal one would count as a replay.

@@ -3,6 +3,13 @@
 use crate::crypto::PublicKey;
 use std::collections::BTreeMap;
 
+/// Timestamps further ahead of the responder's clock than this, in nanoseconds, are not compared with others: either
+/// clock is wrong. If they were remembered like the others, one holder of a key could lock out another for years; if
+/// they were refused, a responder whose clock is behind after a start would serve nobody.
+const AHEAD: u64 = 300 * 1_000_000_000;
+/// Timestamps remembered of one peer that are so far ahead, those accepted last.
+const REMEMBERED_AHEAD: usize = 8;
+
 /// Newest timestamps remembered of one peer. Connections that one key opens at nearly the same time
 /// over paths of different delay arrive out of order; up to this many may overtake one another.
 const REMEMBERED: usize = 32;
@@ -23,19 +30,35 @@ pub(super) struct Replays {
 struct Accepted {
     /// Ascending, the newest at the end; zeros where none was accepted.
     timestamps: [u64; REMEMBERED],
+    /// Those far ahead of the clock when they came, the last of them at the end.
+    ahead: [u64; REMEMBERED_AHEAD],
     used: u64,
 }
 
 impl Accepted {
-    fn is_fresh(&self, timestamp: u64) -> bool {
-        timestamp > self.timestamps[0] && !self.timestamps.contains(&timestamp)
+    fn is_fresh(&self, timestamp: u64, limit: u64) -> bool {
+        let oldest = if self.has_room(limit) { 0 } else { self.timestamps[0] };
+        let newer = timestamp > limit || timestamp > oldest;
+        newer && !self.timestamps.contains(&timestamp) && !self.ahead.contains(&timestamp)
     }
 
-    fn record(&mut self, timestamp: u64) {
-        if self.is_fresh(timestamp) {
-            self.timestamps[0] = timestamp;
-            self.timestamps.sort_unstable();
+    fn record(&mut self, timestamp: u64, limit: u64) {
+        if !self.is_fresh(timestamp, limit) {
+            return;
         }
+        if timestamp > limit {
+            self.ahead.rotate_left(1);
+            self.ahead[REMEMBERED_AHEAD - 1] = timestamp;
+            return;
+        }
+        let place = if self.has_room(limit) { REMEMBERED - 1 } else { 0 };
+        self.timestamps[place] = timestamp;
+        self.timestamps.sort_unstable();
+    }
+
+    /// Whether one is remembered that nobody can have sent yet: the clock was set back since.
+    fn has_room(&self, limit: u64) -> bool {
+        self.timestamps[REMEMBERED - 1] > limit
     }
 }
 
@@ -44,18 +67,20 @@ impl Replays {
         Replays { peers: BTreeMap::new(), by_use: BTreeMap::new(), uses: 0, capacity }
     }
 
-    /// Whether no message of `peer` with this timestamp can have been accepted before.
-    pub(super) fn is_fresh(&self, peer: &PublicKey, timestamp: u64) -> bool {
-        self.peers.get(peer).map_or(timestamp > 0, |accepted| accepted.is_fresh(timestamp))
+    /// Whether no message of `peer` with this timestamp can have been accepted before, as far as is remembered, by a
+    /// responder whose clock shows `clock`; both in nanoseconds since 1970.
+    pub(super) fn is_fresh(&self, peer: &PublicKey, timestamp: u64, clock: u64) -> bool {
+        let limit = clock.saturating_add(AHEAD);
+        self.peers.get(peer).map_or(timestamp > 0, |accepted| accepted.is_fresh(timestamp, limit))
     }
 
     /// Remembers an accepted message.
-    pub(super) fn record(&mut self, peer: PublicKey, timestamp: u64) {
+    pub(super) fn record(&mut self, peer: PublicKey, timestamp: u64, clock: u64) {
         self.uses += 1;
         let accepted = self.peers.entry(peer).or_default();
         self.by_use.remove(&accepted.used);
         accepted.used = self.uses;
-        accepted.record(timestamp);
+        accepted.record(timestamp, clock.saturating_add(AHEAD));
         self.by_use.insert(self.uses, peer);
         while self.peers.len() > self.capacity {
             let Some((_, oldest)) = self.by_use.pop_first() else { break };
@@ -73,6 +98,9 @@ impl Replays {
 mod tests {
     use super::*;
 
+    /// Later than what the tests accept.
+    const CLOCK: u64 = 1000;
+
     fn key(value: u64) -> PublicKey {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&value.to_be_bytes());
@@ -84,36 +112,67 @@ mod tests {
         let mut replays = Replays::new(4);
         let arrivals = [50, 48, 53, 49, 60, 61, 62, 63, 64, 65, 66, 67, 52];
         for timestamp in arrivals {
-            if replays.is_fresh(&key(1), timestamp) {
-                replays.record(key(1), timestamp);
+            if replays.is_fresh(&key(1), timestamp, CLOCK) {
+                replays.record(key(1), timestamp, CLOCK);
             }
-            assert!(!replays.is_fresh(&key(1), timestamp), "{timestamp}");
+            assert!(!replays.is_fresh(&key(1), timestamp, CLOCK), "{timestamp}");
         }
-        assert!(replays.is_fresh(&key(1), 68));
-        assert!(replays.is_fresh(&key(2), 1));
-        assert!(!replays.is_fresh(&key(2), 0));
+        assert!(replays.is_fresh(&key(1), 68, CLOCK));
+        assert!(replays.is_fresh(&key(2), 1, CLOCK));
+        assert!(!replays.is_fresh(&key(2), 0, CLOCK));
     }
 
     #[test]
     fn an_overtaken_message_is_still_fresh() {
         let mut replays = Replays::new(4);
-        replays.record(key(1), 100);
-        assert!(replays.is_fresh(&key(1), 99));
+        replays.record(key(1), 100, CLOCK);
+        assert!(replays.is_fresh(&key(1), 99, CLOCK));
     }
 
     #[test]
     fn the_table_forgets_the_peer_used_longest_ago() {
         let mut replays = Replays::new(3);
         for peer in 0..3 {
-            replays.record(key(peer), 10);
+            replays.record(key(peer), 10, CLOCK);
         }
-        replays.record(key(0), 11);
+        replays.record(key(0), 11, CLOCK);
         for peer in 3..5 {
-            replays.record(key(peer), 10);
+            replays.record(key(peer), 10, CLOCK);
         }
         assert_eq!(replays.len(), 3);
-        assert!(!replays.is_fresh(&key(0), 10));
-        assert!(replays.is_fresh(&key(1), 10));
-        assert!(replays.is_fresh(&key(2), 10));
+        assert!(!replays.is_fresh(&key(0), 10, CLOCK));
+        assert!(replays.is_fresh(&key(1), 10, CLOCK));
+        assert!(replays.is_fresh(&key(2), 10, CLOCK));
+    }
+
+    /// A snapshot was restored, or the clock was wrong: what is remembered is of years to come.
+    #[test]
+    fn a_clock_that_is_set_back_locks_nobody_out() {
+        let mut replays = Replays::new(4);
+        let later = 10 * AHEAD;
+        for timestamp in 0..100 {
+            replays.record(key(1), later + timestamp, later);
+        }
+        assert!(!replays.is_fresh(&key(1), later, later));
+        for timestamp in [500, 400, 300] {
+            assert!(replays.is_fresh(&key(1), timestamp, CLOCK), "{timestamp}");
+            replays.record(key(1), timestamp, CLOCK);
+            assert!(!replays.is_fresh(&key(1), timestamp, CLOCK), "{timestamp}");
+        }
+    }
+
+    #[test]
+    fn timestamps_far_ahead_are_remembered_apart() {
+        let mut replays = Replays::new(4);
+        for year in 2..2 + REMEMBERED_AHEAD as u64 {
+            assert!(replays.is_fresh(&key(1), year * AHEAD, CLOCK));
+            replays.record(key(1), year * AHEAD, CLOCK);
+        }
+        for year in 2..2 + REMEMBERED_AHEAD as u64 {
+            assert!(!replays.is_fresh(&key(1), year * AHEAD, CLOCK));
+            // Nor once the clock shows so much.
+            assert!(!replays.is_fresh(&key(1), year * AHEAD, year * AHEAD));
+        }
+        assert!(replays.is_fresh(&key(1), 1, CLOCK));
     }
 }

@@ -208,6 +208,8 @@ pub struct Responder {
     regulars: TokenBucket,
     responses: ResponseCache,
     replays: Replays,
+    /// What the clock on the wall shows at [`Time::ZERO`], in nanoseconds since 1970.
+    wall_clock: u64,
 }
 
 impl Responder {
@@ -229,7 +231,14 @@ impl Responder {
             cookies: CookieSecrets::new(random, now),
             responses: ResponseCache::new(config.copies, config.copy_lifetime),
             replays: Replays::new(config.peers),
+            wall_clock: 0,
         }
+    }
+
+    /// The clock on the wall shows so many nanoseconds since 1970 at [`Time::ZERO`], 0 if this is never said. It tells
+    /// which timestamps can be compared.
+    pub fn set_wall_clock(&mut self, nanos: u64) {
+        self.wall_clock = nanos;
     }
 
     /// Replaces the list of who may connect. Existing connections are not this table's.
@@ -267,7 +276,8 @@ impl Responder {
         if response.len() > MAX_LEN.min(AMPLIFICATION * candidate.received_len) {
             return Err(AcceptError::TooLong);
         }
-        self.replays.record(candidate.peer, candidate.timestamp);
+        let clock = self.wall_clock.saturating_add(now.as_nanos());
+        self.replays.record(candidate.peer, candidate.timestamp, clock);
         let answer = Answer::new(candidate.mac1, response.clone());
         self.responses.insert(now, candidate.ephemeral, answer);
         Ok(Accepting { response, session })
@@ -303,7 +313,7 @@ impl Responder {
         if !self.bucket.take(now) {
             return Err(DropReason::Rate);
         }
-        self.authenticate(crypto, &message, bytes.len()).map(Outcome::Candidate)
+        self.authenticate(crypto, now, &message, bytes.len()).map(Outcome::Candidate)
     }
 
     fn ask_for_cookie(
@@ -325,6 +335,7 @@ impl Responder {
     fn authenticate(
         &self,
         crypto: &mut dyn Crypto,
+        now: Time,
         message: &Initiation<'_>,
         received_len: usize,
     ) -> Result<Candidate, DropReason> {
@@ -336,7 +347,8 @@ impl Responder {
         let (timestamp, parameters) =
             accepted.payload.split_first_chunk().ok_or(DropReason::Payload)?;
         let timestamp = u64::from_be_bytes(*timestamp);
-        if !self.replays.is_fresh(&accepted.peer, timestamp) {
+        let clock = self.wall_clock.saturating_add(now.as_nanos());
+        if !self.replays.is_fresh(&accepted.peer, timestamp, clock) {
             return Err(DropReason::Replay);
         }
         Ok(Candidate {

@@ -1,0 +1,142 @@
+//! Clocks that are wrong, by accident or on purpose: whom they keep from connecting, and for how long.
+
+use anabranch_core::crypto::Crypto;
+use anabranch_core::crypto::null::NullCrypto;
+use anabranch_core::endpoint::{ConnectConfig, Datagram, Endpoint, EndpointConfig};
+use anabranch_core::handshake::Permitted;
+use anabranch_core::path::received::Ecn;
+use anabranch_core::path::{PathAddress, SocketId};
+use anabranch_core::profiles::Profile;
+use anabranch_types::Time;
+use core::time::Duration;
+use std::net::SocketAddr;
+
+/// When the tests begin, and some spans, in nanoseconds since 1970.
+const TODAY: u64 = 1_700_000_000 * SECOND;
+const SECOND: u64 = 1_000_000_000;
+const YEAR: u64 = 365 * 86_400 * SECOND;
+/// More attempts than a responder remembers timestamps of.
+const MANY: u32 = 100;
+/// Between attempts: no rate is exceeded, and half-open connections make place.
+const PAUSE: Duration = Duration::from_secs(3);
+
+/// An endpoint with the key of this seed, whose handshake is the one after so many others.
+fn end(seed: u8, handshakes: u64, wall_clock: u64) -> Endpoint {
+    let mut config = EndpointConfig::new(Profile::named("anabranch").unwrap());
+    config.responder.permitted = Permitted::Anyone;
+    config.wall_clock = wall_clock;
+    let mut crypto = NullCrypto::new([seed; 32]);
+    for _ in 0..handshakes {
+        crypto.initiate(&crypto.public_key(), &[], &mut Vec::new()).unwrap();
+    }
+    Endpoint::new(config, Box::new(crypto), Time::ZERO)
+}
+
+/// Passes on what one end sends; how many datagrams.
+fn pass(now: Time, from: &mut Endpoint, to: &mut Endpoint, last: &mut Vec<u8>) -> usize {
+    let remote = SocketAddr::from(([10, 0, 0, 1], 1));
+    let (mut buffer, mut count) = ([0; 2048], 0);
+    while let Some(transmit) = from.poll_transmit(now, &|_| true, &mut buffer) {
+        let payload = &mut buffer[..transmit.len];
+        *last = payload.to_vec();
+        let (socket, ecn) = (SocketId(0), Ecn::NotEct);
+        to.handle_datagram(now, Datagram { socket, remote, ecn, payload });
+        count += 1;
+    }
+    count
+}
+
+/// A server, and the time.
+struct Scene {
+    server: Endpoint,
+    now: Time,
+    /// The first message that arrived last.
+    message: Vec<u8>,
+}
+
+impl Scene {
+    fn new(wall_clock: u64) -> Self {
+        Scene { server: end(9, 0, wall_clock), now: Time::ZERO, message: Vec::new() }
+    }
+
+    /// Whether the server answers a holder of the one key whose clock would have shown so much when the tests began.
+    fn answers(&mut self, wall_clock: u64) -> bool {
+        self.now += PAUSE;
+        self.server.handle_timeout(self.now);
+        let mut client = end(1, self.now.as_nanos() / SECOND, wall_clock);
+        let remote = SocketAddr::from(([10, 0, 0, 2], 1));
+        let config = ConnectConfig {
+            peer: self.server.public_key(),
+            paths: vec![PathAddress { socket: SocketId(0), remote }],
+            profile: Profile::named("anabranch").unwrap(),
+        };
+        client.connect(self.now, config).unwrap();
+        assert_eq!(pass(self.now, &mut client, &mut self.server, &mut self.message), 1);
+        pass(self.now, &mut self.server, &mut client, &mut Vec::new()) > 0
+    }
+
+    /// Whether the server answers the last message once more, long after.
+    fn answers_replay(&mut self) -> bool {
+        self.now += Duration::from_secs(100);
+        self.server.handle_timeout(self.now);
+        let remote = SocketAddr::from(([10, 0, 0, 3], 1));
+        let (socket, ecn, payload) = (SocketId(0), Ecn::NotEct, &mut self.message.clone()[..]);
+        self.server.handle_datagram(self.now, Datagram { socket, remote, ecn, payload });
+        let mut buffer = [0; 2048];
+        self.server.poll_transmit(self.now, &|_| true, &mut buffer).is_some()
+    }
+}
+
+#[test]
+fn nobody_locks_out_another_holder_of_his_key_by_timestamps_of_years_to_come() {
+    let mut scene = Scene::new(TODAY);
+    for year in 1..=MANY {
+        assert!(scene.answers(TODAY + u64::from(year) * YEAR), "in {year} years");
+    }
+    assert!(scene.answers(TODAY));
+}
+
+/// Who goes as far as he may, without being taken for somebody with a wrong clock, locks the other out for minutes.
+#[test]
+fn timestamps_a_little_ahead_lock_another_out_for_minutes_and_no_longer() {
+    let mut scene = Scene::new(TODAY);
+    for _ in 0..MANY {
+        assert!(scene.answers(TODAY + 299 * SECOND));
+    }
+    assert!(!scene.answers(TODAY));
+    scene.now += Duration::from_secs(300);
+    assert!(scene.answers(TODAY));
+}
+
+/// As after a start without a clock that goes on while the power is off.
+#[test]
+fn a_server_whose_clock_is_years_behind_serves_everybody() {
+    let mut scene = Scene::new(0);
+    for _ in 0..MANY {
+        assert!(scene.answers(TODAY));
+    }
+    assert!(!scene.answers_replay());
+    // Another holder, whose clock is slow.
+    assert!(scene.answers(TODAY - 3600 * SECOND));
+}
+
+#[test]
+fn a_replay_is_dropped_whatever_its_timestamp() {
+    for ahead in [0, 200 * SECOND, 10 * YEAR] {
+        let mut scene = Scene::new(TODAY);
+        assert!(scene.answers(TODAY + ahead));
+        assert!(!scene.answers_replay(), "{ahead} ns ahead");
+    }
+}
+
+/// WireGuard's rule, and its price: a client whose clock is set back waits until it shows a later time than before.
+#[test]
+fn a_client_whose_clock_is_set_back_is_taken_for_a_replay() {
+    let mut scene = Scene::new(TODAY);
+    for _ in 0..MANY {
+        assert!(scene.answers(TODAY));
+    }
+    assert!(!scene.answers(TODAY - 3600 * SECOND));
+    scene.now += Duration::from_secs(3600);
+    assert!(scene.answers(TODAY - 3500 * SECOND));
+}
