@@ -6,6 +6,7 @@
 mod args;
 mod bench;
 mod catalog;
+mod confine;
 mod demo;
 mod doctor;
 mod failure;

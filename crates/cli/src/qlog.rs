@@ -57,6 +57,11 @@ impl Qlogs {
         }))))
     }
 
+    /// Where the files are, if any are wanted.
+    pub fn directory(&self) -> Option<&Path> {
+        self.0.as_ref().map(|directory| directory.path.as_path())
+    }
+
     /// Writes down what `connection` decides from now on, as `side` sees it, "client" or "server". The
     /// file gets its name when the connection is over.
     pub fn follow(&self, connection: &Connection, side: &'static str) {

@@ -12,11 +12,13 @@ mod privileges;
 mod serve;
 
 use std::future::Future;
+use std::path::Path;
 use std::time::Duration;
 
 use anabranch::crypto::keys::format_public_key;
 use anabranch::{Config, Connection, PathEvent, Schedule, TransportConfig};
 
+use crate::confine::{Needs, confine};
 use crate::failure::Failure;
 use crate::keys;
 use args::{ConnectArgs, ServeArgs};
@@ -44,7 +46,10 @@ pub fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let settings = config::serve(args, file::read(args.common.config.as_deref())?)?;
     let reporter = Reporter { json: args.common.json, quiet: args.common.quiet };
     let qlogs = settings.common.qlogs.clone();
-    let result = run(serve::run(settings, args.user.clone(), reporter));
+    let config = endpoint_config(&settings.common)?;
+    let other_user = args.user.is_some();
+    confine(&Needs { other_user, ..needs(&settings.common) })?;
+    let result = run(serve::run(settings, config, args.user.clone(), reporter));
     qlogs.finish();
     result
 }
@@ -59,9 +64,18 @@ pub fn connect(args: &ConnectArgs) -> Result<(), Failure> {
     let json = args.common.json && args.stdio.is_none();
     let quiet = args.common.quiet || args.stdio.is_some();
     let qlogs = settings.common.qlogs.clone();
-    let result = run(connect::run(settings, args.stdio.clone(), Reporter { json, quiet }));
+    let config = endpoint_config(&settings.common)?;
+    confine(&needs(&settings.common))?;
+    let reporter = Reporter { json, quiet };
+    let result = run(connect::run(settings, config, args.stdio.clone(), reporter));
     qlogs.finish();
     result
+}
+
+/// What both commands need once they have read their keys and settings.
+fn needs(common: &Common) -> Needs {
+    let write = common.qlogs.directory().map(Path::to_owned).into_iter().collect();
+    Needs { write, tcp: true, ..Needs::default() }
 }
 
 /// Runs a task on a runtime of its own until it ends or somebody ends the process.

@@ -87,13 +87,7 @@ impl Directory {
     }
 
     fn existing(&self, name: &OsStr, access: OFlags) -> io::Result<File> {
-        // Without NONBLOCK, opening a pipe would wait for somebody at its other end.
-        let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let file = rustix::fs::openat(self.fd(), plain(name)?, flags, Mode::empty())?;
-        if !Facts::of(&file)?.is_file {
-            return Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"));
-        }
-        Ok(File::from(file))
+        regular(self.fd(), plain(name)?, access)
     }
 
     /// Makes a file, open for reading and writing, with these permissions as far as the process's mask
@@ -196,6 +190,26 @@ impl Directory {
     fn fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Opens the regular file that `path` leads to for reading, unless the last part of the path is a link. The directory
+/// that it is in need not be readable.
+///
+/// # Errors
+/// When it is not there, is a link or no regular file, or may not be read.
+pub fn open(path: &Path) -> io::Result<File> {
+    regular(rustix::fs::CWD, path.as_os_str(), OFlags::RDONLY)
+}
+
+/// Opens a regular file that is there.
+fn regular(from: BorrowedFd<'_>, path: &OsStr, access: OFlags) -> io::Result<File> {
+    // Without NONBLOCK, opening a pipe would wait for somebody at its other end.
+    let flags = access | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+    let file = rustix::fs::openat(from, path, flags, Mode::empty())?;
+    if !Facts::of(&file)?.is_file {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    Ok(File::from(file))
 }
 
 /// The name of something directly within a directory.

@@ -12,5 +12,5 @@ mod facts;
 mod tests;
 
 pub use atomic::{Atomic, write};
-pub use directory::Directory;
+pub use directory::{Directory, open};
 pub use facts::Facts;

@@ -35,7 +35,7 @@ const MOST_INTERVALS: usize = 3600;
 ///
 /// # Errors
 /// When the server does not answer or refuses, or anything fails on the way.
-pub(super) async fn run(args: &ClientArgs) -> Result<(), Failure> {
+pub(super) async fn run(args: &ClientArgs, qlogs: &Qlogs) -> Result<(), Failure> {
     let (Some(to), Some(peer)) = (&args.to, args.peer) else {
         return Err(Failure::usage("HOST:PORT and --peer are needed without --loopback"));
     };
@@ -51,7 +51,6 @@ pub(super) async fn run(args: &ClientArgs) -> Result<(), Failure> {
         failure = give_up(&endpoint, to) => return Err(failure),
     };
     let (connection, _kept) = connected.map_err(Failure::failed)?;
-    let qlogs = Qlogs::new(args.qlog.as_deref(), "bench-client")?;
     qlogs.follow(&connection, "client");
     let result = tokio::select! {
         result = measure(args, &connection) => result,

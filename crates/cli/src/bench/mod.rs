@@ -11,14 +11,16 @@ mod server;
 mod table;
 mod traffic;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anabranch::{Config, Permitted, Profile, SecretKey, TransportConfig};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::catalog::profile;
+use crate::confine::{Needs, confine};
 use crate::failure::Failure;
 use crate::keys;
+use crate::qlog::Qlogs;
 use args::{BenchArgs, Side};
 
 /// Runs the side that `args` name.
@@ -27,10 +29,26 @@ use args::{BenchArgs, Side};
 /// When sockets, keys, the connection or the other side fail, or the profile does not exist.
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     match &args.side {
-        Side::Server(args) => runtime()?.block_on(server::run(args)),
-        Side::Client(args) if args.loopback => loopback::run(args),
-        Side::Client(args) => runtime()?.block_on(client::run(args)),
+        Side::Server(args) => {
+            let qlogs = Qlogs::new(args.qlog.as_deref(), "bench-server")?;
+            confine(&needs(args.key.as_deref(), &qlogs))?;
+            runtime()?.block_on(server::run(args, &qlogs))
+        }
+        Side::Client(args) if args.loopback => {
+            confine(&Needs::default())?;
+            loopback::run(args)
+        }
+        Side::Client(args) => {
+            let qlogs = Qlogs::new(args.qlog.as_deref(), "bench-client")?;
+            confine(&needs(args.key.as_deref(), &qlogs))?;
+            runtime()?.block_on(client::run(args, &qlogs))
+        }
     }
+}
+
+fn needs(key: Option<&Path>, qlogs: &Qlogs) -> Needs {
+    let one = |path: Option<&Path>| path.map(PathBuf::from).into_iter().collect();
+    Needs { read: one(key), write: one(qlogs.directory()), ..Needs::default() }
 }
 
 /// A side's runtime: one thread, which is also how its CPU time is told.

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// When sockets or the key fail; with `--once` also when the measurement does.
-pub(super) async fn run(args: &ServerArgs) -> Result<(), Failure> {
+pub(super) async fn run(args: &ServerArgs, qlogs: &Qlogs) -> Result<(), Failure> {
     let permitted = match args.anyone {
         true => Permitted::Anyone,
         false => Permitted::Only(args.allow.iter().copied().collect()),
@@ -35,8 +35,7 @@ pub(super) async fn run(args: &ServerArgs) -> Result<(), Failure> {
         eprintln!("listening on {address}");
     }
     eprintln!("public key {}", format_public_key(&endpoint.public_key()));
-    let qlogs = Qlogs::new(args.qlog.as_deref(), "bench-server")?;
-    let result = attend(args, &endpoint, &qlogs).await;
+    let result = attend(args, &endpoint, qlogs).await;
     qlogs.finish();
     result
 }

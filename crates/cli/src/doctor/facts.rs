@@ -4,6 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::Serialize;
 
+use crate::confine::Kernel;
+
 /// Everything that an examination found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Facts {
@@ -18,6 +20,12 @@ pub struct Facts {
 /// What concerns all links.
 #[derive(Clone, Debug, Serialize)]
 pub struct Machine {
+    /// This runs as root.
+    pub root: bool,
+    /// What the kernel can do to confine commands; `None` where nothing is known of it.
+    pub kernel: Option<Kernel>,
+    /// The user has turned confinement off.
+    pub unconfined: bool,
     /// The clock shows a time at which this program existed.
     pub clock_is_set: bool,
     /// What a UDP socket can do; `None` if none could be made.

@@ -9,6 +9,7 @@ use anabranch::interfaces::{self, Interface as Listed, is_link_local};
 use anabranch::{SocketAbilities, SocketSpec};
 
 use super::facts::{Binding, Interface, Machine, Socket, Way};
+use crate::confine::{self, is_root};
 use crate::failure::Failure;
 use crate::machine::{self, are_neighbours};
 
@@ -40,6 +41,9 @@ pub fn examine(peer: Option<IpAddr>) -> Result<(Machine, Vec<Interface>), Failur
     let targets = peer.map_or_else(|| internet.clone(), |peer| vec![peer]);
     let ipv6 = internet.iter().filter(|to| to.is_ipv6());
     let machine = Machine {
+        root: is_root(),
+        kernel: confine::kernel(),
+        unconfined: confine::is_turned_off(),
         clock_is_set: clock_is_set(),
         socket: socket(),
         ipv6: ipv6.flat_map(|to| others().filter_map(|i| way(&list, i, *to))).any(|w| w.leads_on()),

@@ -58,16 +58,22 @@ pub(super) struct Kept {
     place: Option<Place>,
 }
 
+/// Where tickets are kept. The directory is made if it is not there; `None` if it cannot be.
+pub(super) fn directory() -> Option<PathBuf> {
+    let below = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    let below = below.filter(|path| path.is_absolute()).or_else(|| {
+        let home = PathBuf::from(std::env::var_os("HOME")?);
+        home.is_absolute().then(|| home.join(".local/state"))
+    })?;
+    let directory = below.join("anabranch/tickets");
+    make_directory(&directory).ok().map(|()| directory)
+}
+
 impl Place {
     /// The place for a command of which `words` are what makes it the same as another; `None` if there is none to
     /// be had, or another process has it. Others' tickets that have expired by `now` are removed.
     pub(super) fn of(words: &[&str], now: u64) -> Option<Self> {
-        let below = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from);
-        let below = below.filter(|path| path.is_absolute()).or_else(|| {
-            let home = PathBuf::from(std::env::var_os("HOME")?);
-            home.is_absolute().then(|| home.join(".local/state"))
-        })?;
-        Place::within(&below.join("anabranch/tickets"), words, now)
+        Place::within(&directory()?, words, now)
     }
 
     fn within(directory: &Path, words: &[&str], now: u64) -> Option<Self> {

@@ -32,11 +32,12 @@ mod tests;
 mod waiting;
 
 use std::future::Future;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anabranch::transfer::{Name, Role, Ticket};
 
+use crate::confine::{Needs, confine};
 use crate::failure::Failure;
 use crate::qlog::Qlogs;
 use crate::{keys, paths};
@@ -74,7 +75,11 @@ pub fn send(args: &SendArgs) -> Result<(), Failure> {
     let side = Side::Offers(source);
     let report = Report { json: args.common.json, on_stderr: false };
     let qlogs = Qlogs::new(args.common.qlog.as_deref(), "send")?;
-    on_runtime(&qlogs, async {
+    let listens = ticket.is_none() && args.to.is_none();
+    let standing = !args.listen.allow.is_empty();
+    let mut needs = needs(&qlogs, args.listen.key.as_deref(), listens && !standing);
+    needs.read.extend(source_paths(&args.files, standing));
+    on_runtime(&qlogs, &needs, async {
         match connecting(ticket, args.to.as_deref(), args.listen.key.as_deref(), &args.connect)
             .await?
         {
@@ -112,7 +117,9 @@ pub fn recv(args: &RecvArgs) -> Result<(), Failure> {
     let words = words("recv", &args.listen, &[out]);
     let (args, common) = (&args.listen, &args.common);
     let listening = Listening { args, common, side: &side, report, qlogs: &qlogs, words };
-    on_runtime(&qlogs, listening.run())
+    let mut needs = needs(&qlogs, args.key.as_deref(), by_ticket);
+    needs.write.extend(side.directory());
+    on_runtime(&qlogs, &needs, listening.run())
 }
 
 /// Fetches what is offered somewhere.
@@ -127,7 +134,9 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
     let side = Side::Takes(taking);
     let report = Report { json: args.common.json, on_stderr: is_stdout(&args.store) };
     let qlogs = Qlogs::new(args.common.qlog.as_deref(), "get")?;
-    on_runtime(&qlogs, async {
+    let mut needs = needs(&qlogs, args.key.as_deref(), false);
+    needs.write.extend(side.directory());
+    on_runtime(&qlogs, &needs, async {
         let from = args.from.as_deref();
         match connecting(ticket, from, args.key.as_deref(), &args.connect).await? {
             Some(connecting) => connect::run(connecting, &side, &args.common, report, &qlogs).await,
@@ -221,11 +230,31 @@ async fn connecting(
     Ok(Some(Connecting { key, peer, route, patience }))
 }
 
-/// Runs `work` to its end on a runtime of its own.
+/// What every transfer needs: its key, if there is one, and the directories of its recordings and of its own ticket.
+fn needs(qlogs: &Qlogs, key: Option<&Path>, makes_ticket: bool) -> Needs {
+    let mut write: Vec<PathBuf> = qlogs.directory().map(Path::to_owned).into_iter().collect();
+    write.extend(makes_ticket.then(kept::directory).flatten());
+    let read = key.map(Path::to_owned).into_iter().collect();
+    Needs { read, write, ..Needs::default() }
+}
+
+/// What is read in order to send `files`. Programs replace a file by writing another one beside it and renaming that.
+/// While a file is on offer for long, its directory has to stay readable, so that the new file can be sent.
+fn source_paths(files: &[String], standing: bool) -> impl Iterator<Item = PathBuf> {
+    let real = files.iter().filter_map(|file| Path::new(file).canonicalize().ok());
+    real.map(move |path| match path.parent() {
+        Some(parent) if standing && path.is_file() => parent.to_owned(),
+        _ => path,
+    })
+}
+
+/// Gives up what is not needed, and runs `work` to its end on a runtime of its own.
 fn on_runtime(
     qlogs: &Qlogs,
+    needs: &Needs,
     work: impl Future<Output = Result<(), Failure>>,
 ) -> Result<(), Failure> {
+    confine(needs)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

@@ -1,5 +1,6 @@
 //! One connection's worth of a transfer.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use super::kept::Kept;
 use super::offer::offer;
 use super::progress::Progress;
 use super::source::Source;
+use super::store::Out;
 use super::take::{Taking, take};
 
 /// How long the offering side may take to close after the last word.
@@ -32,6 +34,14 @@ impl Side {
         match self {
             Side::Offers(_) => Role::Offers,
             Side::Takes(_) => Role::Takes,
+        }
+    }
+
+    /// The directory that files are put into, if there is one.
+    pub(super) fn directory(&self) -> Option<PathBuf> {
+        match self {
+            Side::Takes(Taking { out: Out::Directory(root), .. }) => Some(root.path().to_owned()),
+            Side::Takes(_) | Side::Offers(_) => None,
         }
     }
 

@@ -13,10 +13,10 @@ use anabranch::transfer::frame::{MAX_DATA, MAX_FETCHES};
 use anabranch::transfer::manifest::MODE;
 use anabranch::transfer::{Code, Entry, Frame, Kind, Manifest, ManifestError, Modified, Name};
 use anabranch::types::escaped;
-use anabranch_files::Directory;
 
 use super::error::TransferError;
 use super::hash::Hash;
+use crate::confine;
 
 /// Permissions of what comes from a pipe, which has none: what the receiver's mask lets.
 const PIPE: u16 = 0o666;
@@ -221,7 +221,7 @@ impl<'a> Reading<'a> {
             let same = now.len() == entry.size && modified(&now) == entry.modified;
             if same { Ok(()) } else { Err(changed(entry)) }
         };
-        let mut file = open(path).map_err(failed)?;
+        let mut file = anabranch_files::open(path).map_err(failed)?;
         same(&file)?;
         let mut hash =
             self.start(&mut file, index, offset).map_err(failed)?.ok_or_else(|| changed(entry))?;
@@ -302,13 +302,6 @@ fn entry(name: Name, kind: Kind, metadata: &Metadata) -> Entry {
     Entry { name, kind, mode, size, modified: modified(metadata) }
 }
 
-/// Opens a file that was offered, unless it has become something else.
-fn open(path: &Path) -> io::Result<File> {
-    let (parent, name) = (path.parent(), path.file_name());
-    let (Some(parent), Some(name)) = (parent, name) else { return Err(ErrorKind::NotFound.into()) };
-    Directory::open(parent)?.read(name)
-}
-
 fn not_offered() -> TransferError {
     TransferError::protocol("a request for what was not offered")
 }
@@ -353,9 +346,13 @@ fn name(text: &str, path: &Path) -> Result<Name, TransferError> {
 fn unreadable(path: &Path, error: &io::Error) -> TransferError {
     // Where the files lie is nobody's business but the sender's.
     let last = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let advice = match (confine::explain(path, error), error.kind()) {
+        ("", ErrorKind::PermissionDenied) => "; see its permissions, or leave it out",
+        (advice, _) => advice,
+    };
     TransferError::File {
         code: Code::Unreadable,
-        here: format!("cannot read {}: {error}", path.display()),
+        here: format!("cannot read {}: {error}{advice}", path.display()),
         there: format!("cannot read {}: {error}", escaped(&last.unwrap_or_default())),
     }
 }

@@ -9,14 +9,14 @@ use std::time::Duration;
 use anabranch::crypto::keys::format_public_key;
 use anabranch::forward::{Link, Target, listen_here, listen_there, splice};
 use anabranch::paths::connect_managed;
-use anabranch::{Connection, Endpoint};
+use anabranch::{Config, Connection, Endpoint};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::config::Connect;
 use super::events::{Reporter, TunnelEvent};
 use super::metrics::Metrics;
-use super::{FAREWELL, endpoint_config, tell_news};
+use super::{FAREWELL, tell_news};
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
 use crate::paths::{self, Route};
@@ -35,11 +35,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(
     settings: Connect,
+    mut config: Config,
     stdio: Option<Target>,
     reporter: Reporter,
 ) -> Result<(), Failure> {
     let none: [SocketAddr; 0] = [];
-    let mut config = endpoint_config(&settings.common)?;
     if !settings.remote.is_empty() {
         // Nothing but this tells that the server has to be asked for the ports again.
         config.transport.heartbeat = Some(HEARTBEAT);

@@ -1,13 +1,13 @@
-//! Giving up what is not needed once the sockets are bound.
+//! Becoming another user once the sockets are bound. What is given up before that is in `confine`.
 
 use crate::failure::Failure;
 
-/// Becomes `user` if the process is root, and makes sure that it can never be more than it is now.
+/// Becomes `user`, if one is named: the C library changes all threads.
 ///
 /// # Errors
 /// If the user is unknown or cannot be become, or one was named and the process is not root.
 #[cfg(target_os = "linux")]
-pub(super) fn drop_all(user: Option<&str>) -> Result<(), Failure> {
+pub(super) fn become_user(user: Option<&str>) -> Result<(), Failure> {
     use nix::unistd::{Uid, User, initgroups, setgid, setuid};
     use std::ffi::CString;
     if let Some(name) = user {
@@ -22,14 +22,17 @@ pub(super) fn drop_all(user: Option<&str>) -> Result<(), Failure> {
         let c_name = CString::new(name).map_err(Failure::usage)?;
         initgroups(&c_name, user.gid).and_then(|()| setgid(user.gid)).map_err(failed)?;
         setuid(user.uid).map_err(failed)?;
+        crate::confine::forbid_core_files()?;
     }
-    nix::sys::prctl::set_no_new_privs()
-        .map_err(|error| Failure::failed(format!("cannot give up privileges: {error}")))
+    Ok(())
 }
 
-/// Nothing is given up here; to name a user is an error.
+/// To name a user is an error here.
+///
+/// # Errors
+/// If one was named.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn drop_all(user: Option<&str>) -> Result<(), Failure> {
+pub(super) fn become_user(user: Option<&str>) -> Result<(), Failure> {
     match user {
         Some(_) => Err(Failure::usage("--user needs Linux; start as the user right away")),
         None => Ok(()),

@@ -4,31 +4,38 @@ use std::sync::Arc;
 
 use anabranch::crypto::keys::format_public_key;
 use anabranch::forward::{self, Permits, Service};
-use anabranch::{Connection, Endpoint, Permitted};
+use anabranch::{Config, Connection, Endpoint, Permitted};
 
 use super::config::Serve;
 use super::events::{Reporter, TunnelEvent};
 use super::metrics::Metrics;
-use super::{FAREWELL, endpoint_config, privileges, tell_news};
+use super::{FAREWELL, privileges, tell_news};
+use crate::confine::is_root;
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
 
 pub(super) async fn run(
     settings: Serve,
+    mut config: Config,
     user: Option<String>,
     reporter: Reporter,
 ) -> Result<(), Failure> {
     let Serve { common, listen, peers } = settings;
-    let mut config = endpoint_config(&common)?;
     config.permitted = Permitted::Only(peers.iter().map(|(key, _)| *key).collect());
     let endpoint = Endpoint::bind(config, listen.iter().copied())
         .map_err(|error| Failure::cannot_listen_on(&listen, &error))?;
     let metrics = Metrics::default();
     metrics.listen(common.metrics).await?;
-    privileges::drop_all(user.as_deref())?;
+    privileges::become_user(user.as_deref())?;
     let addresses = endpoint.local_addrs().iter().map(ToString::to_string).collect();
     let public_key = format_public_key(&endpoint.public_key());
     reporter.say(&TunnelEvent::Serving { addresses, public_key: &public_key });
+    if is_root() && !reporter.quiet {
+        eprintln!(
+            "anabranch: this serves as root, which it does not need: with --user NAME it becomes another user once \
+             its sockets are bound"
+        );
+    }
     let service = Service::default();
     loop {
         let connection = tokio::select! {

@@ -1,6 +1,7 @@
 //! What concerns all links.
 
 use super::Finding;
+use crate::confine::{Kernel, UNCONFINED};
 use crate::doctor::facts::{Interface, Machine, Socket, Way};
 
 const SUBJECT: &str = "machine";
@@ -20,12 +21,44 @@ pub(super) fn judge(machine: &Machine, interfaces: &[Interface]) -> Vec<Finding>
         let what = "the clock is years behind; peers take connections of the past for replays";
         Finding::problem("clock", SUBJECT, what).advise("timedatectl set-ntp true")
     });
+    if machine.root {
+        let what = "this runs as root, which no command needs";
+        findings.push(Finding::note("root", SUBJECT, what).advise(
+            "run it as yourself, and a service with `serve --user NAME` or the units of the package; where a port \
+             below 1024 or binding to an interface is denied: sudo setcap \
+             cap_net_raw,cap_net_bind_service+ep \"$(command -v anabranch)\"",
+        ));
+    }
+    findings.extend(machine.kernel.map(|kernel| confinement(kernel, machine.unconfined)));
     findings.push(if machine.ipv6 {
         Finding::ok("ipv6", SUBJECT, "IPv6 is there")
     } else {
         Finding::ok("ipv6", SUBJECT, "no IPv6 on these links, which is no harm where there is IPv4")
     });
     findings
+}
+
+/// How far commands that talk to peers can be confined.
+fn confinement(kernel: Kernel, unconfined: bool) -> Finding {
+    const CHECK: &str = "confinement";
+    if unconfined {
+        let what =
+            format!("{UNCONFINED} is set: commands keep all privileges that they start with");
+        return Finding::note(CHECK, SUBJECT, what).advise(format!("unset {UNCONFINED}"));
+    }
+    let landlock = match kernel.landlock {
+        0 => "no Landlock".to_owned(),
+        version => format!("Landlock {version} of {}", Kernel::NEWEST),
+    };
+    let seccomp = if kernel.seccomp { "seccomp" } else { "no seccomp" };
+    let what = format!("what the kernel has to confine commands: {landlock}, {seccomp}");
+    if kernel.landlock > 0 && kernel.seccomp {
+        return Finding::ok(CHECK, SUBJECT, what);
+    }
+    Finding::note(CHECK, SUBJECT, what).advise(
+        "Linux has Landlock since 5.13 (`landlock` among those of the boot parameter lsm=) and all of what is \
+         used since 6.12; a container's runtime may forbid it",
+    )
 }
 
 /// Whether there are links to choose from.

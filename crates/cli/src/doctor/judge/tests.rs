@@ -1,6 +1,7 @@
 use std::net::IpAddr;
 
 use super::*;
+use crate::confine::Kernel;
 use crate::doctor::facts::{
     Binding, Interface, Load, Machine, Measured, Outcome, Path, Peer, Socket, Way,
 };
@@ -37,7 +38,14 @@ fn sound() -> Facts {
         receive_buffer: wanted_buffer,
         wanted_buffer,
     };
-    let machine = Machine { clock_is_set: true, socket: Some(socket), ipv6: false };
+    let machine = Machine {
+        root: false,
+        kernel: Some(Kernel { landlock: 4, seccomp: true }),
+        unconfined: false,
+        clock_is_set: true,
+        socket: Some(socket),
+        ipv6: false,
+    };
     let interfaces = vec![interface("wlan0", "10.0.0.2"), interface("wwan0", "10.1.0.2")];
     Facts { machine, interfaces, peer: None }
 }
@@ -114,12 +122,35 @@ fn small_buffers_are_told_with_the_command() {
 #[test]
 fn a_machine_without_clock_sockets_or_links_is_told() {
     let mut facts = sound();
-    facts.machine = Machine { clock_is_set: false, socket: None, ipv6: false };
+    facts.machine = Machine { root: true, clock_is_set: false, socket: None, ..facts.machine };
     facts.interfaces.clear();
     let checks: Vec<_> =
         wrong(&facts).into_iter().map(|(severity, check, _)| (severity, check)).collect();
     let problem = Severity::Problem;
-    assert_eq!(checks, [(problem, "links"), (problem, "socket"), (problem, "clock")]);
+    assert_eq!(
+        checks,
+        [(problem, "links"), (problem, "socket"), (problem, "clock"), (Severity::Note, "root")]
+    );
+}
+
+#[test]
+fn what_the_kernel_lacks_to_confine_commands_is_told() {
+    let told = |kernel, unconfined| {
+        let mut facts = sound();
+        (facts.machine.kernel, facts.machine.unconfined) = (kernel, unconfined);
+        let all = judge(&facts).into_iter().find(|finding| finding.check == "confinement");
+        all.map(|finding| (finding.severity, finding.what))
+    };
+    let (severity, what) = told(Some(Kernel { landlock: 4, seccomp: true }), false).unwrap();
+    assert_eq!(severity, Severity::Ok);
+    assert!(what.contains("Landlock 4 of 6, seccomp"), "{what}");
+    let (severity, what) = told(Some(Kernel { landlock: 0, seccomp: false }), false).unwrap();
+    assert_eq!(severity, Severity::Note);
+    assert!(what.contains("no Landlock, no seccomp"), "{what}");
+    let (severity, what) = told(Some(Kernel { landlock: 6, seccomp: true }), true).unwrap();
+    assert_eq!(severity, Severity::Note);
+    assert!(what.contains("ANABRANCH_UNCONFINED is set"), "{what}");
+    assert_eq!(told(None, false), None, "nothing is known of other systems");
 }
 
 #[test]

@@ -1,0 +1,68 @@
+//! Least privilege: before a command that talks to peers starts its first further thread, it gives up what it does not
+//! need. A thread inherits the limits of the thread that starts it, so that all threads have them.
+//!
+//! A confined command cannot gain privileges, keeps no capability but those in [`capabilities`], starts no program, sees
+//! only the files that it was started for and those of the system, and leaves no core file with keys in it. Where the
+//! kernel lacks one of these limits, the others hold. [`UNCONFINED`] turns all of them off.
+
+#[cfg(target_os = "linux")]
+mod calls;
+#[cfg(target_os = "linux")]
+mod capabilities;
+#[cfg(target_os = "linux")]
+mod files;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod other;
+#[cfg(all(test, target_os = "linux"))]
+mod tests;
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+#[cfg(target_os = "linux")]
+pub use linux::{confine, explain, forbid_core_files, kernel};
+#[cfg(not(target_os = "linux"))]
+pub use other::{confine, explain, forbid_core_files, kernel};
+
+/// The environment variable that turns confinement off, if it is neither empty nor `0`.
+pub const UNCONFINED: &str = "ANABRANCH_UNCONFINED";
+
+/// What a command needs of the system once it runs.
+#[derive(Clone, Debug, Default)]
+pub struct Needs {
+    /// Files and directories that it reads, beside the system's. As root, it reads them whoever owns them.
+    pub read: Vec<PathBuf>,
+    /// Directories that it writes to. As root, it writes to them whoever owns them.
+    pub write: Vec<PathBuf>,
+    /// It connects to TCP ports or listens on some. Without this, it reaches only the TCP ports of name servers.
+    pub tcp: bool,
+    /// It becomes another user.
+    pub other_user: bool,
+}
+
+/// What this kernel can do to confine a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Kernel {
+    /// The version of Landlock, which limits files and ports; 0 without it, and never more than [`NEWEST`](Self::NEWEST).
+    pub landlock: u8,
+    /// System calls can be forbidden.
+    pub seccomp: bool,
+}
+
+impl Kernel {
+    /// The newest version of Landlock that is made use of, that of Linux 6.12.
+    pub const NEWEST: u8 = 6;
+}
+
+/// Whether the user has turned confinement off.
+pub fn is_turned_off() -> bool {
+    std::env::var_os(UNCONFINED).is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// Whether this process is root.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}

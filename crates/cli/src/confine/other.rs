@@ -1,0 +1,33 @@
+//! Systems other than Linux: nothing is given up.
+
+use std::io;
+use std::path::Path;
+
+use super::{Kernel, Needs};
+use crate::failure::Failure;
+
+/// Does nothing.
+///
+/// # Errors
+/// None.
+pub fn confine(_: &Needs) -> Result<(), Failure> {
+    Ok(())
+}
+
+/// Does nothing.
+///
+/// # Errors
+/// None.
+pub fn forbid_core_files() -> Result<(), Failure> {
+    Ok(())
+}
+
+/// Nothing: no error comes of confinement.
+pub fn explain(_: &Path, _: &io::Error) -> &'static str {
+    ""
+}
+
+/// Nothing is known of this kernel.
+pub fn kernel() -> Option<Kernel> {
+    None
+}
