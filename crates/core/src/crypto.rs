@@ -127,13 +127,42 @@ pub trait InitiatorState: fmt::Debug + Send {
     fn finish(&mut self, message: &[u8]) -> Result<(Vec<u8>, Session), CryptoError>;
 }
 
-/// Keys of an established connection.
+/// What a handshake leaves to a connection.
 #[derive(Debug)]
 pub struct Session {
+    /// Its first keys.
+    pub keys: PacketKeys,
+    /// Makes the next.
+    pub rekey: Box<dyn Rekey>,
+}
+
+/// The keys of both directions.
+#[derive(Debug)]
+pub struct PacketKeys {
     /// Protects what this side sends.
     pub sealer: Box<dyn Sealer>,
     /// Opens what the peer sends.
     pub opener: Box<dyn Opener>,
+}
+
+/// Bytes of each message of an exchange that renews keys.
+pub const REKEY_LEN: usize = 48;
+
+/// A message of an exchange that renews keys.
+pub type RekeyMessage = [u8; REKEY_LEN];
+
+/// Renews a connection's keys by a fresh Diffie–Hellman, which its two ends authenticate by their static keys again
+/// (Noise_KKpsk2). Each exchange is bound to the one before it.
+pub trait Rekey: fmt::Debug + Send {
+    /// The connection's initiator begins an exchange.
+    fn ask(&mut self) -> Result<RekeyMessage, CryptoError>;
+
+    /// The responder answers; the new keys are ready.
+    fn answer(&mut self, message: &RekeyMessage)
+    -> Result<(RekeyMessage, PacketKeys), CryptoError>;
+
+    /// The initiator reads the answer. A forged one is an error and leaves the exchange as it was.
+    fn finish(&mut self, message: &RekeyMessage) -> Result<PacketKeys, CryptoError>;
 }
 
 /// Protects outgoing packets.
@@ -155,14 +184,11 @@ pub trait Sealer: fmt::Debug + Send {
         mask[0]
     }
 
-    /// The two-bit key epoch in use.
-    fn epoch(&self) -> u8;
-
-    /// Moves to the next key.
-    fn advance(&mut self);
-
-    /// Packets that may still be sealed under the current key.
+    /// Packets of any length that the key may still seal.
     fn remaining(&self) -> u64;
+
+    /// Whether so many packets were sealed that it is time for the next key.
+    fn is_worn(&self) -> bool;
 }
 
 /// Opens incoming packets.
@@ -171,20 +197,15 @@ pub trait Opener: fmt::Debug + Send {
     fn mask(&self, sample: &[u8; TAG_LEN]) -> [u8; MASK_LEN];
 
     /// Decrypts `packet[header_len..]` in place; returns the plaintext's range end (the packet's
-    /// length less the tag). A packet of the next epoch that opens makes that epoch the current one.
-    #[expect(clippy::too_many_arguments, reason = "the inputs of authenticated decryption")]
+    /// length less the tag).
     fn open(
         &mut self,
-        epoch: u8,
         path: PathId,
         number: u64,
         packet: &mut [u8],
         header_len: usize,
     ) -> Result<usize, CryptoError>;
 
-    /// The two-bit key epoch in use.
-    fn epoch(&self) -> u8;
-
-    /// Forgets the previous epoch's key.
-    fn discard_old(&mut self);
+    /// Whether so many packets were opened that it is time for the next key.
+    fn is_worn(&self) -> bool;
 }

@@ -12,6 +12,7 @@ mod packet;
 mod preshared;
 mod random;
 mod schedule;
+mod session;
 #[cfg(test)]
 mod tests;
 
@@ -19,21 +20,22 @@ pub use keys::{KeyError, SecretKey};
 pub use preshared::PresharedKey;
 
 use anabranch_core::crypto::{
-    Accepted, Crypto, CryptoError, InitiatorState, MacPurpose, PublicKey, Randomness, Session,
+    Accepted, Crypto, CryptoError, InitiatorState, MacPurpose, PublicKey, Randomness,
 };
 use cookie::CookieBox;
 use random::SystemRandomness;
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
-use schedule::{Secret, labelled};
+use schedule::labelled;
+use session::Credentials;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 /// An endpoint's identity, doing its handshakes with Noise_IKpsk2 and its packets with AES-256-GCM.
 pub struct NoiseCrypto {
-    secret: SecretKey,
+    credentials: Arc<Credentials>,
     public: PublicKey,
-    preshared: BTreeMap<PublicKey, PresharedKey>,
     own_mac1: hmac::Key,
     cookies: CookieBox,
     /// From which sources of random bytes derive theirs if the system should ever refuse, and how many there are.
@@ -50,21 +52,15 @@ impl NoiseCrypto {
             own_mac1: mac_key(b"mac1", &public.0),
             cookies: CookieBox::new(&public),
             fallback: (mac_key(b"random", first.as_slice()), 0),
-            secret,
+            credentials: Arc::new(Credentials { secret, preshared: BTreeMap::new() }),
             public,
-            preshared: BTreeMap::new(),
         })
     }
 
     /// The same with secrets that it shares with some peers, who can do no handshake with it without them.
     pub fn with_preshared(self, preshared: BTreeMap<PublicKey, PresharedKey>) -> Self {
-        NoiseCrypto { preshared, ..self }
-    }
-}
-
-impl NoiseCrypto {
-    fn keys(&self) -> noise::Keys<'_> {
-        noise::Keys { secret: &self.secret, preshared: &self.preshared }
+        let secret = self.credentials.secret.clone();
+        NoiseCrypto { credentials: Arc::new(Credentials { secret, preshared }), ..self }
     }
 }
 
@@ -91,11 +87,11 @@ impl Crypto for NoiseCrypto {
         payload: &[u8],
         message: &mut Vec<u8>,
     ) -> Result<Box<dyn InitiatorState>, CryptoError> {
-        noise::initiate(self.keys(), peer, payload, message)
+        session::initiate(&self.credentials, peer, payload, message)
     }
 
     fn accept(&mut self, header: &[u8], message: &[u8]) -> Result<Accepted, CryptoError> {
-        noise::accept(self.keys(), header, message)
+        session::accept(&self.credentials, header, message)
     }
 
     fn mac(&self, purpose: MacPurpose<'_>, data: &[u8]) -> [u8; 16] {
@@ -132,12 +128,4 @@ fn mac_key(label: &[u8], material: &[u8]) -> hmac::Key {
 /// HMAC-SHA256, truncated to 128 bits.
 fn tag(key: &hmac::Key, data: &[u8]) -> [u8; 16] {
     hmac::sign(key, data).as_ref().first_chunk().copied().unwrap_or_default()
-}
-
-/// The keys of an established connection; `ours` protects what this side sends.
-fn session(ours: Secret, theirs: Secret) -> Result<Session, CryptoError> {
-    Ok(Session {
-        sealer: Box::new(packet::PacketSealer::new(ours)?),
-        opener: Box::new(packet::PacketOpener::new(theirs)?),
-    })
 }

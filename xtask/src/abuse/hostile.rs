@@ -110,13 +110,13 @@ impl Hostile {
         let Some((session, connection)) = &mut self.session else { return Ok(()) };
         let number = self.numbers.entry(path).or_default();
         let mut packet = vec![0; HEADER_LEN];
-        let (connection, epoch) = (*connection, session.sealer.epoch());
-        let header = DataHeader { connection, epoch, path: path as u8, number: *number as u32 };
+        let (connection, sealer) = (*connection, &mut session.keys.sealer);
+        let header = DataHeader { connection, epoch: 0, path: path as u8, number: *number as u32 };
         header.encode(&mut Writer::new(&mut packet)).map_err(|_| "no room for a header")?;
         packet.extend_from_slice(frames);
         packet.resize(packet.len() + TAG_LEN, 0);
-        session.sealer.seal(PathId(path), *number, &mut packet, HEADER_LEN);
-        if let Some(mask) = sample(&packet).map(|bytes| session.sealer.mask(bytes)) {
+        sealer.seal(PathId(path), *number, &mut packet, HEADER_LEN);
+        if let Some(mask) = sample(&packet).map(|bytes| sealer.mask(bytes)) {
             protect(&mut packet, mask);
         }
         *number += 1;

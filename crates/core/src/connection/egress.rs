@@ -60,6 +60,7 @@ impl Connection {
         buffer: &mut [u8],
         most: usize,
     ) -> Option<Transmit> {
+        self.renew_keys(now);
         if self.is_closed() {
             return self.poll_close(now, writable, buffer);
         }

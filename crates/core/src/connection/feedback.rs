@@ -185,6 +185,7 @@ impl Connection {
             ControlFrame::PathStatus { .. }
             | ControlFrame::PathAbandon { .. }
             | ControlFrame::AddAddress { .. }
+            | ControlFrame::Rekey { .. }
             | ControlFrame::Abandon { .. } => self.control.push_back(frame),
             ControlFrame::MaxData { .. }
             | ControlFrame::MaxStreamData { .. }

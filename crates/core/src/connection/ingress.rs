@@ -119,9 +119,9 @@ impl Connection {
         if again && !is_trace {
             return None;
         }
-        let (end, moved) = self.keys.open(header.epoch, path, number, packet)?;
-        if moved {
-            self.keep_old_key();
+        let (end, is_first_of_epoch) = self.keys.open(header.epoch, path, number, packet)?;
+        if is_first_of_epoch {
+            self.keep_previous_key();
         }
         Some(Opened { path, number, end, again })
     }
@@ -230,6 +230,7 @@ impl Connection {
                 }
             }
             ControlFrame::AddAddress { address } => self.on_add_address(address)?,
+            ControlFrame::Rekey { epoch, message } => self.on_rekey(now, epoch, &message)?,
             ControlFrame::ResetStream { stream, code, final_size } => {
                 self.streams.on_reset(stream, code, final_size)?;
             }

@@ -1,30 +1,102 @@
-//! The keys of a connection: every packet is sealed and opened here.
+//! The keys of a connection: every packet is sealed and opened here, and the keys are renewed.
+//!
+//! Keys are counted by *epochs*: those of the handshake are epoch 0, and each exchange (`docs/spec/wire-0.md`, Keys) makes
+//! those of the next. The initiator seals under new keys once it has the responder's answer, the responder once a packet
+//! under them has arrived, and either opens packets of the epoch before for a while. So nothing ever waits for keys.
 
 use anabranch_types::{PathId, Time};
+use core::time::Duration;
 
-use crate::crypto::{MASK_LEN, Session, TAG_LEN};
+use crate::crypto::{
+    CryptoError, MASK_LEN, Opener, PacketKeys, Rekey, RekeyMessage, Sealer, Session, TAG_LEN,
+};
 use crate::wire::header;
-use crate::wire::{ConnectionId, DataHeader, HEADER_LEN, Writer};
+use crate::wire::{ConnectionId, ControlFrame, DataHeader, HEADER_LEN, Role, Writer};
 
 /// Headers masked together: as many as the cipher's instructions keep under way.
 const MASKED_AT_ONCE: usize = 8;
+/// Age at which keys that are in use are renewed, as in WireGuard.
+const RENEW_AFTER: Duration = Duration::from_secs(120);
+/// Least time from one exchange to the next: an exchange takes four Diffie–Hellman operations of the responder.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Packets that are kept for the last words of a connection whose key may seal no more.
+const RESERVE: u64 = 64;
 
 /// The keys of both directions.
 #[derive(Debug)]
 pub(super) struct Keys {
-    session: Session,
-    /// Until when the peer's key before its present one opens stragglers.
-    old_until: Option<Time>,
+    role: Role,
+    rekey: Box<dyn Rekey>,
+    sealer: Box<dyn Sealer>,
+    /// Epoch of the sealer.
+    sealing: u64,
+    opener: Box<dyn Opener>,
+    /// Epoch of the opener.
+    opening: u64,
+    /// Opens packets of the epoch before.
+    previous: Option<Box<dyn Opener>>,
+    /// Until when it does.
+    previous_until: Option<Time>,
+    /// The epoch after the opener's, of which no packet has arrived.
+    next: Option<Next>,
+    /// The initiator waits for the answer that makes the next epoch.
+    asked: bool,
+    /// When the newest keys were made.
+    since: Time,
+    /// A packet has arrived since the epoch before was forgotten.
+    in_use: bool,
+}
+
+/// Keys that the peer has not used so far.
+#[derive(Debug)]
+struct Next {
+    opener: Box<dyn Opener>,
+    /// The responder's, until it has seen that the initiator has these keys.
+    sealer: Option<Box<dyn Sealer>>,
+}
+
+/// The peer broke the rules of an exchange, or is not who it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BadExchange;
+
+impl From<CryptoError> for BadExchange {
+    fn from(_: CryptoError) -> Self {
+        BadExchange
+    }
 }
 
 impl Keys {
-    pub(super) fn new(session: Session) -> Self {
-        Keys { session, old_until: None }
+    pub(super) fn new(role: Role, session: Session, now: Time) -> Self {
+        let Session { keys: PacketKeys { sealer, opener }, rekey } = session;
+        Keys {
+            role,
+            rekey,
+            sealer,
+            sealing: 0,
+            opener,
+            opening: 0,
+            previous: None,
+            previous_until: None,
+            next: None,
+            asked: false,
+            since: now,
+            in_use: false,
+        }
     }
 
-    /// Packets that the present key may still seal, at least 1.
+    /// Exchanges that have renewed the keys.
+    pub(super) fn renewals(&self) -> u64 {
+        self.sealing
+    }
+
+    /// Packets that the present key may still seal.
     pub(super) fn remaining(&self) -> u64 {
-        self.session.sealer.remaining()
+        self.sealer.remaining()
+    }
+
+    /// Whether the present key may seal no more packets than take leave. The peer has not answered for long.
+    pub(super) fn are_spent(&self) -> bool {
+        self.remaining() <= RESERVE
     }
 
     /// Puts headers before the frames of the packets in `train`, which have `segment` bytes each but for the
@@ -39,8 +111,8 @@ impl Keys {
         train: &mut [u8],
         segment: usize,
     ) {
-        let sealer = &mut self.session.sealer;
-        let (epoch, path_bits) = (sealer.epoch(), path.0 as u8);
+        let sealer = &mut self.sealer;
+        let (epoch, path_bits) = (self.sealing as u8, path.0 as u8);
         for (packet, number) in train.chunks_mut(segment.max(1)).zip(first..) {
             let header = DataHeader { connection, epoch, path: path_bits, number: number as u32 };
             // The packet has room for the header: its length was reserved when the frames were written.
@@ -61,20 +133,17 @@ impl Keys {
                 header::protect(packet, mask);
             }
         }
-        if sealer.remaining() == 0 {
-            sealer.advance();
-        }
     }
 
     /// Takes the mask off the header, and reads it. Nothing in it can be trusted yet.
     pub(super) fn unmask(&self, packet: &mut [u8]) -> Option<DataHeader> {
         let sample = *header::sample(packet)?;
-        header::unprotect(packet, self.session.opener.mask(&sample));
+        header::unprotect(packet, self.opener.mask(&sample));
         DataHeader::decode(packet).ok()
     }
 
-    /// Authenticates and decrypts a packet of the key epoch `epoch`; returns where its frames end, and
-    /// whether it is the first under a new key of the peer.
+    /// Authenticates and decrypts a packet of the epoch whose low two bits are `epoch`; returns where its frames
+    /// end, and whether it is the first of a new epoch.
     pub(super) fn open(
         &mut self,
         epoch: u8,
@@ -82,26 +151,227 @@ impl Keys {
         number: u64,
         packet: &mut [u8],
     ) -> Option<(usize, bool)> {
-        let Session { sealer, opener, .. } = &mut self.session;
-        let before = opener.epoch();
-        let end = opener.open(epoch, path, number, packet, HEADER_LEN).ok()?;
-        let moved = opener.epoch() != before;
-        // The peer's new key is answered with one of this side's.
-        if moved && sealer.epoch() == before {
-            sealer.advance();
+        let ahead = epoch.wrapping_sub(self.opening as u8) & 3;
+        let opener = match ahead {
+            0 => &mut self.opener,
+            1 => &mut self.next.as_mut()?.opener,
+            3 => self.previous.as_mut()?,
+            _ => return None,
+        };
+        let end = opener.open(path, number, packet, HEADER_LEN).ok()?;
+        if ahead == 1 {
+            self.enter_next();
         }
-        Some((end, moved))
+        self.in_use |= self.is_settled();
+        Some((end, ahead == 1))
     }
 
-    /// The peer's old key opens packets until this time.
-    pub(super) fn keep_old(&mut self, until: Time) {
-        self.old_until = Some(until);
+    /// The peer has the next keys.
+    fn enter_next(&mut self) {
+        let Some(Next { opener, sealer }) = self.next.take() else { return };
+        self.previous = Some(core::mem::replace(&mut self.opener, opener));
+        self.opening += 1;
+        if let Some(sealer) = sealer {
+            self.sealer = sealer;
+            self.sealing = self.opening;
+        }
     }
 
-    /// Forgets the peer's old key when its time has come.
-    pub(super) fn discard_old(&mut self, now: Time) {
-        if self.old_until.take_if(|until| *until <= now).is_some() {
-            self.session.opener.discard_old();
+    /// Packets of the epoch before are opened until this time.
+    pub(super) fn keep_previous(&mut self, until: Time) {
+        self.previous_until = Some(until);
+    }
+
+    /// Forgets the epoch before when its time has come.
+    pub(super) fn forget_previous(&mut self, now: Time) {
+        if self.previous_until.take_if(|until| *until <= now).is_some() {
+            self.previous = None;
+            self.in_use = false;
         }
+    }
+
+    /// No exchange is under way, and the last one's old keys are forgotten.
+    fn is_settled(&self) -> bool {
+        !self.asked && self.next.is_none() && self.previous.is_none()
+    }
+
+    /// Whether the initiator should begin an exchange.
+    pub(super) fn are_due(&self, now: Time) -> bool {
+        now >= self.since + PAUSE
+            && self.role == Role::Initiator
+            && self.is_settled()
+            && (self.is_worn() || self.renew_at().is_some_and(|at| at <= now))
+    }
+
+    fn is_worn(&self) -> bool {
+        self.sealer.is_worn() || self.opener.is_worn()
+    }
+
+    fn renew_at(&self) -> Option<Time> {
+        let is_waiting = self.role == Role::Initiator && self.in_use && self.is_settled();
+        is_waiting.then(|| self.since + RENEW_AFTER)
+    }
+
+    /// When keys are to be forgotten or renewed.
+    pub(super) fn next_timeout(&self) -> Option<Time> {
+        self.previous_until.or_else(|| self.renew_at())
+    }
+
+    /// Begins an exchange: what is to be sent to the responder.
+    pub(super) fn ask(&mut self) -> Result<ControlFrame, BadExchange> {
+        let message = self.rekey.ask()?;
+        self.asked = true;
+        Ok(ControlFrame::Rekey { epoch: self.sealing + 1, message })
+    }
+
+    /// A message of the exchange that makes the keys of `epoch` arrived; returns what is to be sent in return.
+    pub(super) fn on_message(
+        &mut self,
+        now: Time,
+        epoch: u64,
+        message: &RekeyMessage,
+    ) -> Result<Option<ControlFrame>, BadExchange> {
+        let newest = self.opening + u64::from(self.next.is_some());
+        if epoch <= newest {
+            // It was sent again, though it had arrived.
+            return Ok(None);
+        }
+        let is_expected = match self.role {
+            Role::Initiator => self.asked,
+            Role::Responder => self.next.is_none() && now >= self.since + PAUSE,
+        };
+        if epoch != newest + 1 || !is_expected {
+            return Err(BadExchange);
+        }
+        let reply = match self.role {
+            Role::Initiator => {
+                let PacketKeys { sealer, opener } = self.rekey.finish(message)?;
+                self.sealer = sealer;
+                self.sealing = epoch;
+                self.next = Some(Next { opener, sealer: None });
+                self.asked = false;
+                // Whatever the responder answers to this, it seals under the new keys.
+                ControlFrame::Ping
+            }
+            Role::Responder => {
+                let (message, PacketKeys { sealer, opener }) = self.rekey.answer(message)?;
+                self.next = Some(Next { opener, sealer: Some(sealer) });
+                ControlFrame::Rekey { epoch, message }
+            }
+        };
+        self.since = now;
+        Ok(Some(reply))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::crypto::Crypto;
+    use crate::crypto::null::NullCrypto;
+
+    const PATH: PathId = PathId(0);
+
+    /// An initiator's keys and a responder's, made at the start.
+    fn pair() -> [Keys; 2] {
+        let [mut client, mut server] = [1, 2].map(|seed| NullCrypto::new([seed; 32]));
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        let mut initiator = client.initiate(&server.public_key(), b"", &mut first).unwrap();
+        let accepted = server.accept(b"", &first).unwrap();
+        let responder = accepted.responder.respond(b"", &mut second).unwrap();
+        let (_, initiator) = initiator.finish(&second).unwrap();
+        [
+            Keys::new(Role::Initiator, initiator, Time::ZERO),
+            Keys::new(Role::Responder, responder, Time::ZERO),
+        ]
+    }
+
+    fn sealed(keys: &mut Keys, number: u64) -> Vec<u8> {
+        let mut packet = vec![7; 100];
+        keys.seal_train(ConnectionId(1), PATH, number, &mut packet, 100);
+        packet
+    }
+
+    /// Whether a packet is opened.
+    fn opens(keys: &mut Keys, number: u64, packet: &[u8]) -> bool {
+        let mut packet = packet.to_vec();
+        let header = keys.unmask(&mut packet).unwrap();
+        let opened = keys.open(header.epoch, PATH, number, &mut packet);
+        if opened.is_some_and(|(_, is_first)| is_first) {
+            keys.keep_previous(Time::from_secs(1000));
+        }
+        opened.is_some()
+    }
+
+    fn message(frame: ControlFrame) -> (u64, RekeyMessage) {
+        let ControlFrame::Rekey { epoch, message } = frame else { panic!("{frame:?}") };
+        (epoch, message)
+    }
+
+    const LATER: Time = Time::from_secs(120);
+
+    #[test]
+    fn each_side_moves_on_when_the_other_can_follow() {
+        let [mut client, mut server] = pair();
+        for round in 1..=9 {
+            let number = 10 * round;
+            let now = Time::from_secs(120 * round);
+            assert!(opens(&mut client, number, &sealed(&mut server, number)));
+            assert!(client.are_due(now) && !server.are_due(now));
+            assert!(!client.are_due(now - Duration::from_nanos(1)));
+            let late = sealed(&mut client, number);
+            let (epoch, question) = message(client.ask().unwrap());
+            assert_eq!(epoch, round);
+            assert!(!client.are_due(now), "one exchange at a time");
+            // Either side goes on under the old keys until the other has the new ones.
+            assert!(opens(&mut server, number + 1, &sealed(&mut client, number + 1)));
+            let reply = server.on_message(now, epoch, &question).unwrap().unwrap();
+            let (_, answer) = message(reply);
+            assert_eq!(server.on_message(now, epoch, &question), Ok(None), "a copy");
+            let old = sealed(&mut server, number + 2);
+            assert!(opens(&mut client, number + 2, &old));
+            assert_eq!(client.on_message(now, epoch, &answer), Ok(Some(ControlFrame::Ping)));
+            assert_eq!(client.on_message(now, epoch, &answer), Ok(None), "a copy");
+            assert!(opens(&mut client, number + 2, &old), "on its way meanwhile");
+            assert_eq!((client.renewals(), server.renewals()), (round, round - 1));
+            assert!(opens(&mut server, number + 3, &sealed(&mut client, number + 3)));
+            assert_eq!(server.renewals(), round);
+            assert!(opens(&mut client, number + 3, &sealed(&mut server, number + 3)));
+            assert!(opens(&mut server, number, &late) && opens(&mut client, number + 2, &old));
+            for keys in [&mut client, &mut server] {
+                assert_eq!(keys.next_timeout(), Some(Time::from_secs(1000)));
+                keys.forget_previous(Time::from_secs(1000));
+                assert_eq!(keys.next_timeout(), None, "not in use since");
+            }
+            assert!(!opens(&mut server, number, &late) && !opens(&mut client, number + 2, &old));
+        }
+    }
+
+    #[test]
+    fn keys_that_nobody_uses_are_not_renewed() {
+        let [mut client, mut server] = pair();
+        assert!(!client.are_due(Time::from_secs(1000)) && client.next_timeout().is_none());
+        assert!(opens(&mut client, 1, &sealed(&mut server, 1)));
+        assert_eq!(client.next_timeout(), Some(Time::ZERO + RENEW_AFTER));
+        assert!(opens(&mut server, 1, &sealed(&mut client, 1)));
+        assert_eq!(server.next_timeout(), None, "the initiator asks");
+    }
+
+    #[test]
+    fn messages_out_of_turn_break_the_rules() {
+        let [mut client, mut server] = pair();
+        assert!(opens(&mut client, 1, &sealed(&mut server, 1)));
+        assert_eq!(client.on_message(LATER, 1, &[0; 48]), Err(BadExchange), "nobody asked");
+        let (_, question) = message(client.ask().unwrap());
+        assert_eq!(client.on_message(LATER, 1, &question), Err(BadExchange), "no answer");
+        assert_eq!(client.on_message(LATER, 2, &question), Err(BadExchange));
+        let early = Time::ZERO + PAUSE - Duration::from_nanos(1);
+        assert_eq!(server.on_message(early, 1, &question), Err(BadExchange), "too soon");
+        assert_eq!(server.on_message(LATER, 2, &question), Err(BadExchange), "leaves one out");
+        assert_eq!(server.on_message(LATER, 1, &[0; 48]), Err(BadExchange), "a stranger's");
+        assert_eq!(server.on_message(LATER, 0, &question), Ok(None), "of the past");
+        assert!(server.on_message(LATER, 1, &question).unwrap().is_some());
+        let even_later = LATER + RENEW_AFTER;
+        assert_eq!(server.on_message(even_later, 2, &question), Err(BadExchange), "unused keys");
     }
 }

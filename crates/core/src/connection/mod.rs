@@ -24,6 +24,7 @@ mod packetize;
 mod paths;
 mod queue;
 mod recover;
+mod rekey;
 mod reports;
 mod setup;
 mod sharing;

@@ -109,7 +109,7 @@ impl Connection {
         let silence = Silence::new(config.heartbeat);
         Ok(Connection {
             identity: Identity { role, peer, local_id, remote_id },
-            keys: Keys::new(setup.session),
+            keys: Keys::new(role, setup.session, now),
             streams: streams(role, &config, &peer_parameters),
             config,
             profile,

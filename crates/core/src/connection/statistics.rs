@@ -86,6 +86,8 @@ pub struct ConnectionStats {
     pub dropped: Dropped,
     /// When the connection began.
     pub started: Time,
+    /// Exchanges that have renewed its keys.
+    pub key_renewals: u64,
 }
 
 impl Connection {
@@ -120,6 +122,7 @@ impl Connection {
             out_of_order: self.receive.out_of_order(),
             dropped: self.dropped,
             started: self.started,
+            key_renewals: self.keys.renewals(),
         }
     }
 

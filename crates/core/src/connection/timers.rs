@@ -31,6 +31,8 @@ pub enum TimeoutReason {
     Scheduler,
     /// A path has been idle for the keep-alive interval.
     KeepAlive,
+    /// Keys are to be renewed, or old ones forgotten.
+    Rekey,
     /// Nothing was heard at all for the idle timeout.
     Idle,
     /// A closed connection can be forgotten.
@@ -83,6 +85,7 @@ impl Connection {
         earliest.add(self.wakeup(), TimeoutReason::Scheduler);
         earliest.add(self.blocked_probe_at(), TimeoutReason::Probe);
         earliest.add(self.heartbeat_at(), TimeoutReason::KeepAlive);
+        earliest.add(self.keys.next_timeout(), TimeoutReason::Rekey);
         let idle = self.config.idle_timeout.map(|timeout| self.last_received + timeout);
         earliest.add(idle, TimeoutReason::Idle);
         earliest.get()
@@ -138,7 +141,7 @@ impl Connection {
         if self.heartbeat_at().is_some_and(|at| at <= now) {
             self.beat(now);
         }
-        self.keys.discard_old(now);
+        self.keys.forget_previous(now);
         self.note_drained();
     }
 
@@ -188,12 +191,6 @@ impl Connection {
             self.inform_congestion(now, slot, &outcome);
         }
         self.settle(now, slot, &outcome);
-    }
-
-    /// The peer moved to a new key: the old one opens stragglers for three timeouts more.
-    pub(super) fn keep_old_key(&mut self) {
-        let longest = self.paths.iter().map(|path| path.base_timeout().base).max();
-        self.keys.keep_old(self.last_received + longest.unwrap_or(Duration::from_secs(1)) * 3);
     }
 }
 

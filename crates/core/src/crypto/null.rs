@@ -2,8 +2,9 @@
 //! authentication tag. For the simulator and for wasm, where packets cross no network.
 
 use super::{
-    Accepted, Crypto, CryptoError, InitiatorState, MASK_LEN, MacPurpose, Opener, PublicKey,
-    Randomness, ResponderState, Sealer, Session, TAG_LEN,
+    Accepted, Crypto, CryptoError, InitiatorState, MASK_LEN, MacPurpose, Opener, PacketKeys,
+    PublicKey, REKEY_LEN, Randomness, Rekey, RekeyMessage, ResponderState, Sealer, Session,
+    TAG_LEN,
 };
 use anabranch_types::{PathId, Rng};
 
@@ -31,7 +32,7 @@ impl NullCrypto {
         NullCrypto { rng, ..self }
     }
 
-    /// This identity with keys that seal only so many packets, so that key updates happen.
+    /// This identity with keys that are worn after so many packets, and seal no more than four times as many.
     pub fn with_key_limit(self, packets: u64) -> Self {
         NullCrypto { key_limit: packets, ..self }
     }
@@ -193,32 +194,83 @@ impl ResponderState for NullResponder {
 }
 
 fn session(secret: u64, initiator: bool, limit: u64) -> Session {
-    let (ours, theirs) = if initiator { (1, 2) } else { (2, 1) };
-    let key = |direction: u64| NullKey {
-        secret: secret.wrapping_mul(direction),
-        epoch: 0,
-        limit,
-        sealed: 0,
-        old: false,
-    };
-    Session { sealer: Box::new(key(ours)), opener: Box::new(key(theirs)) }
+    let rekey = NullRekey { secret, initiator, limit, asked: None };
+    Session { keys: rekey.packet_keys(), rekey: Box::new(rekey) }
+}
+
+/// Makes of a secret, and of the messages about it, the next.
+#[derive(Debug)]
+struct NullRekey {
+    secret: u64,
+    initiator: bool,
+    limit: u64,
+    asked: Option<RekeyMessage>,
+}
+
+impl NullRekey {
+    fn packet_keys(&self) -> PacketKeys {
+        let (ours, theirs) = if self.initiator { (1, 2) } else { (2, 1) };
+        let key = |direction: u64| {
+            let secret = self.secret.wrapping_mul(direction);
+            NullKey { secret, limit: self.limit, packets: 0 }
+        };
+        PacketKeys { sealer: Box::new(key(ours)), opener: Box::new(key(theirs)) }
+    }
+
+    /// A message that only who has the secret can write.
+    fn message(&self, purpose: u64) -> RekeyMessage {
+        let mut message = [0; REKEY_LEN];
+        let (body, end) = message.split_at_mut(EPHEMERAL_LEN);
+        body[..8].copy_from_slice(&checksum(self.secret, &purpose.to_le_bytes()).to_le_bytes());
+        end.copy_from_slice(&tag(self.secret, body));
+        message
+    }
+
+    /// The keys after those that `asked` and `answer` were exchanged under.
+    fn renew(&mut self, asked: &RekeyMessage, answer: &RekeyMessage) -> PacketKeys {
+        self.secret = checksum(checksum(self.secret, asked), answer);
+        self.packet_keys()
+    }
+}
+
+impl Rekey for NullRekey {
+    fn ask(&mut self) -> Result<RekeyMessage, CryptoError> {
+        let message = self.message(4);
+        self.asked = Some(message);
+        Ok(message)
+    }
+
+    fn answer(
+        &mut self,
+        message: &RekeyMessage,
+    ) -> Result<(RekeyMessage, PacketKeys), CryptoError> {
+        if *message != self.message(4) {
+            return Err(CryptoError);
+        }
+        let answer = self.message(5);
+        Ok((answer, self.renew(message, &answer)))
+    }
+
+    fn finish(&mut self, message: &RekeyMessage) -> Result<PacketKeys, CryptoError> {
+        let asked = self.asked.filter(|_| *message == self.message(5)).ok_or(CryptoError)?;
+        self.asked = None;
+        Ok(self.renew(&asked, message))
+    }
 }
 
 #[derive(Debug)]
 struct NullKey {
     secret: u64,
-    /// As the real keys have it: without the wrap of the header's two bits.
-    epoch: u64,
+    /// Packets after which the key is worn.
     limit: u64,
-    sealed: u64,
-    /// The previous epoch still opens.
-    old: bool,
+    /// Packets sealed, or opened.
+    packets: u64,
 }
 
 impl NullKey {
-    fn seed(&self, epoch: u64, path: PathId, number: u64) -> u64 {
+    fn seed(&self, path: PathId, number: u64) -> u64 {
         // Spread, so that a damaged header does not cancel out against what it says.
-        let place = u64::from(path.0) << 8 ^ epoch;
+        let place = u64::from(path.0) << 8;
         self.secret
             ^ number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
             ^ place.wrapping_mul(0xc2b2_ae3d_27d4_eb4f)
@@ -228,26 +280,21 @@ impl NullKey {
 impl Sealer for NullKey {
     fn seal(&mut self, path: PathId, number: u64, packet: &mut [u8], _header_len: usize) {
         let Some(end) = packet.len().checked_sub(TAG_LEN) else { return };
-        let value = tag(self.seed(self.epoch, path, number), &packet[..end]);
+        let value = tag(self.seed(path, number), &packet[..end]);
         packet[end..].copy_from_slice(&value);
-        self.sealed += 1;
+        self.packets += 1;
     }
 
     fn masks(&self, _samples: &[[u8; TAG_LEN]], masks: &mut [[u8; MASK_LEN]]) {
         masks.fill([0; MASK_LEN]);
     }
 
-    fn epoch(&self) -> u8 {
-        self.epoch as u8 & 3
-    }
-
-    fn advance(&mut self) {
-        self.epoch += 1;
-        self.sealed = 0;
-    }
-
     fn remaining(&self) -> u64 {
-        self.limit.saturating_sub(self.sealed)
+        self.limit.saturating_mul(4).saturating_sub(self.packets)
+    }
+
+    fn is_worn(&self) -> bool {
+        self.packets >= self.limit
     }
 }
 
@@ -258,37 +305,21 @@ impl Opener for NullKey {
 
     fn open(
         &mut self,
-        epoch: u8,
         path: PathId,
         number: u64,
         packet: &mut [u8],
         header_len: usize,
     ) -> Result<usize, CryptoError> {
         let end = packet.len().checked_sub(TAG_LEN).ok_or(CryptoError)?;
-        // The epoch that the two bits mean: the current one, its successor, or its predecessor.
-        let epoch = match epoch.wrapping_sub(self.epoch as u8) & 3 {
-            0 => self.epoch,
-            1 => self.epoch + 1,
-            3 if self.old => self.epoch - 1,
-            _ => return Err(CryptoError),
-        };
-        if end < header_len || packet[end..] != tag(self.seed(epoch, path, number), &packet[..end])
-        {
+        if end < header_len || packet[end..] != tag(self.seed(path, number), &packet[..end]) {
             return Err(CryptoError);
         }
-        if epoch > self.epoch {
-            self.epoch = epoch;
-            self.old = true;
-        }
+        self.packets += 1;
         Ok(end)
     }
 
-    fn epoch(&self) -> u8 {
-        self.epoch as u8 & 3
-    }
-
-    fn discard_old(&mut self) {
-        self.old = false;
+    fn is_worn(&self) -> bool {
+        self.packets >= self.limit
     }
 }
 

@@ -106,8 +106,8 @@ fn crosses(sealer: &mut Session, opener: &mut Session) -> bool {
     let mut packet = b"header and body".to_vec();
     packet.extend_from_slice(&[0; TAG_LEN]);
     let path = PathId(3);
-    sealer.sealer.seal(path, 77, &mut packet, 7);
-    opener.opener.open(0, path, 77, &mut packet, 7).is_ok()
+    sealer.keys.sealer.seal(path, 77, &mut packet, 7);
+    opener.keys.opener.open(path, 77, &mut packet, 7).is_ok()
 }
 
 #[test]

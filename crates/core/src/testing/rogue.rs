@@ -33,7 +33,8 @@ pub struct Rogue {
     pub handle: Handle,
     /// The present.
     pub now: Time,
-    session: Session,
+    /// The rogue's keys.
+    pub session: Session,
     remote_id: ConnectionId,
     next_number: BTreeMap<u32, u64>,
     inbox: VecDeque<Heard>,
@@ -221,8 +222,8 @@ impl Rogue {
         header.encode(&mut Writer::new(&mut packet)).expect("the header fits");
         packet.extend_from_slice(frames);
         packet.resize(packet.len() + TAG_LEN, 0);
-        self.session.sealer.seal(PathId(path), number, &mut packet, HEADER_LEN);
-        let mask = sample(&packet).map(|bytes| self.session.sealer.mask(bytes));
+        self.session.keys.sealer.seal(PathId(path), number, &mut packet, HEADER_LEN);
+        let mask = sample(&packet).map(|bytes| self.session.keys.sealer.mask(bytes));
         protect(&mut packet, mask.expect("the packet is long enough"));
         packet
     }
@@ -269,7 +270,7 @@ impl Rogue {
     }
 
     fn open(&mut self, remote: SocketAddr, packet: &mut [u8]) {
-        let Some(mask) = sample(packet).map(|bytes| self.session.opener.mask(bytes)) else {
+        let Some(mask) = sample(packet).map(|bytes| self.session.keys.opener.mask(bytes)) else {
             return;
         };
         unprotect(packet, mask);
@@ -279,7 +280,7 @@ impl Rogue {
         let newest = self.heard.get(&path.0).and_then(|runs| runs.first());
         let expected = newest.map_or(0, |run| run.end() + 1);
         let number = expand_number(header.number, expected);
-        let opened = self.session.opener.open(header.epoch, path, number, packet, HEADER_LEN);
+        let opened = self.session.keys.opener.open(path, number, packet, HEADER_LEN);
         let end = opened.expect("the victim seals with the common keys");
         // The victim numbers its packets in order, and none is lost on the way here.
         let runs = self.heard.entry(path.0).or_default();

@@ -7,6 +7,7 @@ use core::net::{IpAddr, SocketAddr};
 use super::codec::{MAX_VARINT, NoSpace, Reader, WireError, Writer, varint_len};
 use super::frame::kind;
 use super::id::StreamId;
+use crate::crypto::{REKEY_LEN, RekeyMessage};
 
 /// Most streams a MAX_STREAMS may allow: more have no identifiers below 2^62.
 pub const MAX_STREAM_COUNT: u64 = 1 << 60;
@@ -109,6 +110,13 @@ pub enum ControlFrame {
         /// A unicast address with a port.
         address: SocketAddr,
     },
+    /// A message of an exchange that renews the keys: the initiator's question or the responder's answer.
+    Rekey {
+        /// Epoch of the keys that it makes; those of the handshake are of epoch 0.
+        epoch: u64,
+        /// A message of Noise_KKpsk2.
+        message: RekeyMessage,
+    },
 }
 
 impl ControlFrame {
@@ -137,6 +145,7 @@ impl ControlFrame {
             }
             ControlFrame::StopSending { stream, code } => varint_len(stream.0) + varint_len(code),
             ControlFrame::AddAddress { address } => 3 + if address.is_ipv4() { 4 } else { 16 },
+            ControlFrame::Rekey { epoch, .. } => varint_len(epoch) + REKEY_LEN,
         };
         1 + fields
     }
@@ -189,6 +198,10 @@ impl ControlFrame {
                 }
                 writer.bytes(&address.port().to_be_bytes())
             }
+            ControlFrame::Rekey { epoch, message } => {
+                fields(writer, kind::REKEY, &[epoch])?;
+                writer.bytes(&message)
+            }
         }
     }
 
@@ -223,6 +236,9 @@ impl ControlFrame {
                 ControlFrame::StopSending { stream: stream(reader)?, code: reader.varint()? }
             }
             kind::ADD_ADDRESS => ControlFrame::AddAddress { address: address(reader)? },
+            kind::REKEY => {
+                ControlFrame::Rekey { epoch: reader.varint()?, message: reader.array()? }
+            }
             other => return Err(WireError::UnknownFrame(other)),
         };
         Ok(frame)

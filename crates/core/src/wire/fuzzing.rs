@@ -98,6 +98,7 @@ pub fn specimens() -> Vec<Vec<u8>> {
         ControlFrame::StopSending { stream, code: 10 },
         ControlFrame::AddAddress { address: ([192, 0, 2, 7], 4433).into() },
         ControlFrame::AddAddress { address: ([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1], 4433).into() },
+        ControlFrame::Rekey { epoch: 1, message: [0x5a; 48] },
     ];
     let mut out = vec![
         written(|writer| Frame::Padding { length: 3 }.encode(writer)),

@@ -1,150 +1,185 @@
-//! `Noise_IKpsk2_25519_AESGCM_SHA256` by `snow`, as far as the transport keys.
+//! The two Noise handshakes of a connection (Noise specification, revision 34): IKpsk2 begins it, KKpsk2 renews its keys.
+//!
+//! They differ in whether the responder learns the initiator's static key from the first message or knows it. Written
+//! here, not taken from a library, so that every secret in them is erased when it has served; the tests hold the
+//! messages against those of `snow`.
 
-use super::keys::KEY_LEN;
-use super::schedule::Secret;
-use super::{PresharedKey, SecretKey, session};
-use anabranch_core::crypto::{
-    Accepted, CryptoError, InitiatorState, PublicKey, ResponderState, Session,
-};
-use snow::{Builder, HandshakeState};
-use std::collections::BTreeMap;
-use zeroize::Zeroize;
+mod symmetric;
+#[cfg(test)]
+mod tests;
 
-const PATTERN: &str = "Noise_IKpsk2_25519_AESGCM_SHA256";
-/// Both sides must mean the same protocol; what the prologue begins with.
-const PROTOCOL: &[u8] = b"anabranch 0";
-/// Where the pre-shared key is mixed in: at the end of the second message.
-const PSK_PLACE: u8 = 2;
-/// What the first message adds to its payload: two keys and two tags.
-const FIRST_OVERHEAD: usize = 32 + 48 + 16;
-/// What the second message adds to its payload: a key and a tag.
-const SECOND_OVERHEAD: usize = 32 + 16;
+use super::SecretKey;
+use super::schedule::{KEY_LEN, Secret};
+use anabranch_core::crypto::{CryptoError, PublicKey, TAG_LEN};
+use curve25519_dalek::MontgomeryPoint;
+use symmetric::Symmetric;
+use zeroize::{Zeroize, Zeroizing};
 
-/// What an endpoint brings to its handshakes.
-#[derive(Clone, Copy)]
-pub(super) struct Keys<'a> {
-    pub(super) secret: &'a SecretKey,
-    pub(super) preshared: &'a BTreeMap<PublicKey, PresharedKey>,
+/// Whether the responder knows the initiator's static key beforehand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pattern {
+    /// No: the first message has it, sealed.
+    Ik,
+    /// Yes.
+    Kk,
 }
 
-impl<'a> Keys<'a> {
-    /// The secret shared with a peer: zero where there is none, as in WireGuard.
-    fn shared_with(&self, peer: &PublicKey) -> &'a [u8; KEY_LEN] {
-        self.preshared.get(peer).map_or(&[0; KEY_LEN], PresharedKey::as_bytes)
+impl Pattern {
+    const fn name(self) -> &'static [u8; KEY_LEN] {
+        match self {
+            Pattern::Ik => b"Noise_IKpsk2_25519_AESGCM_SHA256",
+            Pattern::Kk => b"Noise_KKpsk2_25519_AESGCM_SHA256",
+        }
     }
 }
 
+/// An initiator that has sent the first message.
+#[derive(Clone)]
+pub(super) struct Initiated {
+    state: Symmetric,
+    ephemeral: SecretKey,
+}
+
+/// A responder that has read the first message.
+pub(super) struct Received {
+    state: Symmetric,
+    /// The initiator's static key.
+    pub(super) peer: PublicKey,
+    ephemeral: [u8; KEY_LEN],
+}
+
+/// What a handshake leaves.
+pub(super) struct Finished {
+    /// Protects the initiator's packets.
+    pub(super) initiator: Secret,
+    /// Protects the responder's packets.
+    pub(super) responder: Secret,
+    /// The hash of both messages.
+    pub(super) hash: [u8; KEY_LEN],
+}
+
+/// Appends the first message to `message`: e, es, (s,) ss.
+#[expect(clippy::too_many_arguments, reason = "whom to tell what, and in which handshake")]
 pub(super) fn initiate(
-    keys: Keys<'_>,
+    pattern: Pattern,
+    prologue: &[u8],
+    secret: &SecretKey,
     peer: &PublicKey,
     payload: &[u8],
     message: &mut Vec<u8>,
-) -> Result<Box<dyn InitiatorState>, CryptoError> {
-    let prologue = prologue(message);
-    let mut state = builder(keys.secret, &prologue)?
-        .remote_public_key(&peer.0)
-        .and_then(|builder| builder.psk(PSK_PLACE, keys.shared_with(peer)))
-        .and_then(Builder::build_initiator)
-        .map_err(|_| CryptoError)?;
-    write(&mut state, payload, FIRST_OVERHEAD, message)?;
-    Ok(Box::new(NoiseInitiator { state }))
-}
-
-pub(super) fn accept(
-    keys: Keys<'_>,
-    header: &[u8],
-    message: &[u8],
-) -> Result<Accepted, CryptoError> {
-    let prologue = prologue(header);
-    let mut state = builder(keys.secret, &prologue)?.build_responder().map_err(|_| CryptoError)?;
-    let payload = read(&mut state, message)?;
-    let peer = state
-        .get_remote_static()
-        .and_then(|key| key.try_into().ok())
-        .map(PublicKey)
-        .ok_or(CryptoError)?;
-    // Who the peer is, and so what it shares with this side, the first message tells.
-    let shared = keys.shared_with(&peer);
-    state.set_psk(PSK_PLACE.into(), shared).map_err(|_| CryptoError)?;
-    Ok(Accepted { peer, payload, responder: Box::new(NoiseResponder { state }) })
-}
-
-/// Who reads a message under another header, or means another protocol, finds that it does not open.
-fn prologue(header: &[u8]) -> Vec<u8> {
-    [PROTOCOL, header].concat()
-}
-
-fn builder<'a>(secret: &'a SecretKey, prologue: &'a [u8]) -> Result<Builder<'a>, CryptoError> {
-    let params = PATTERN.parse().map_err(|_| CryptoError)?;
-    Builder::new(params)
-        .prologue(prologue)
-        .and_then(|builder| builder.local_private_key(secret.as_bytes()))
-        .map_err(|_| CryptoError)
-}
-
-#[derive(Debug)]
-struct NoiseInitiator {
-    state: HandshakeState,
-}
-
-impl InitiatorState for NoiseInitiator {
-    fn finish(&mut self, message: &[u8]) -> Result<(Vec<u8>, Session), CryptoError> {
-        let payload = read(&mut self.state, message)?;
-        Ok((payload, split(&mut self.state)?))
+) -> Result<Initiated, CryptoError> {
+    let ephemeral = SecretKey::generate().map_err(|_| CryptoError)?;
+    let mut state = Symmetric::new(pattern.name(), prologue);
+    let own = secret.public_key().0;
+    if pattern == Pattern::Kk {
+        state.mix_hash(&own);
     }
+    state.mix_hash(&peer.0);
+    let public = ephemeral.public_key().0;
+    message.extend_from_slice(&public);
+    state.mix_public(&public)?;
+    state.mix_key(&*agree(&ephemeral, &peer.0)?)?;
+    if pattern == Pattern::Ik {
+        state.seal(&own, message)?;
+    }
+    state.mix_key(&*agree(secret, &peer.0)?)?;
+    state.seal(payload, message)?;
+    Ok(Initiated { state, ephemeral })
 }
 
-#[derive(Debug)]
-struct NoiseResponder {
-    state: HandshakeState,
+/// Reads the first message and its payload. `peer` is the initiator's static key, where it is known.
+pub(super) fn receive(
+    prologue: &[u8],
+    secret: &SecretKey,
+    peer: Option<PublicKey>,
+    message: &[u8],
+) -> Result<(Received, Vec<u8>), CryptoError> {
+    let pattern = if peer.is_some() { Pattern::Kk } else { Pattern::Ik };
+    let mut state = Symmetric::new(pattern.name(), prologue);
+    if let Some(peer) = peer {
+        state.mix_hash(&peer.0);
+    }
+    state.mix_hash(&secret.public_key().0);
+    let (ephemeral, mut rest) = message.split_first_chunk().ok_or(CryptoError)?;
+    state.mix_public(ephemeral)?;
+    state.mix_key(&*agree(secret, ephemeral)?)?;
+    let peer = match peer {
+        Some(peer) => peer,
+        None => {
+            let (sealed, after) =
+                rest.split_first_chunk::<{ KEY_LEN + TAG_LEN }>().ok_or(CryptoError)?;
+            rest = after;
+            PublicKey(state.open(sealed)?.try_into().map_err(|_| CryptoError)?)
+        }
+    };
+    state.mix_key(&*agree(secret, &peer.0)?)?;
+    let payload = state.open(rest)?;
+    Ok((Received { state, peer, ephemeral: *ephemeral }, payload))
 }
 
-impl ResponderState for NoiseResponder {
-    fn respond(
-        mut self: Box<Self>,
+impl Received {
+    /// Appends the second message to `message`: e, ee, se, psk.
+    pub(super) fn respond(
+        mut self,
+        preshared: &[u8; KEY_LEN],
         payload: &[u8],
         message: &mut Vec<u8>,
-    ) -> Result<Session, CryptoError> {
-        write(&mut self.state, payload, SECOND_OVERHEAD, message)?;
-        split(&mut self.state)
+    ) -> Result<Finished, CryptoError> {
+        let ephemeral = SecretKey::generate().map_err(|_| CryptoError)?;
+        let public = ephemeral.public_key().0;
+        message.extend_from_slice(&public);
+        self.state.mix_public(&public)?;
+        self.state.mix_key(&*agree(&ephemeral, &self.ephemeral)?)?;
+        self.state.mix_key(&*agree(&ephemeral, &self.peer.0)?)?;
+        self.state.mix_key_and_hash(preshared)?;
+        self.state.seal(payload, message)?;
+        finish(&self.state)
     }
 }
 
-fn write(
-    state: &mut HandshakeState,
-    payload: &[u8],
-    overhead: usize,
-    message: &mut Vec<u8>,
-) -> Result<(), CryptoError> {
-    let start = message.len();
-    message.resize(start + payload.len() + overhead, 0);
-    match state.write_message(payload, &mut message[start..]) {
-        Ok(len) => {
-            message.truncate(start + len);
-            Ok(())
-        }
-        Err(_) => {
-            message.truncate(start);
-            Err(CryptoError)
-        }
+impl Initiated {
+    /// Reads the second message and its payload. After a forged one, the true one can still be read.
+    pub(super) fn finish(
+        &self,
+        secret: &SecretKey,
+        preshared: &[u8; KEY_LEN],
+        message: &[u8],
+    ) -> Result<(Vec<u8>, Finished), CryptoError> {
+        let mut state = self.state.clone();
+        let (ephemeral, rest) = message.split_first_chunk().ok_or(CryptoError)?;
+        state.mix_public(ephemeral)?;
+        state.mix_key(&*agree(&self.ephemeral, ephemeral)?)?;
+        state.mix_key(&*agree(secret, ephemeral)?)?;
+        state.mix_key_and_hash(preshared)?;
+        let payload = state.open(rest)?;
+        Ok((payload, finish(&state)?))
     }
 }
 
-fn read(state: &mut HandshakeState, message: &[u8]) -> Result<Vec<u8>, CryptoError> {
-    let mut payload = vec![0; message.len()];
-    let len = state.read_message(message, &mut payload).map_err(|_| CryptoError)?;
-    payload.truncate(len);
-    Ok(payload)
+fn finish(state: &Symmetric) -> Result<Finished, CryptoError> {
+    let (initiator, responder) = state.split()?;
+    Ok(Finished { initiator, responder, hash: state.hash() })
 }
 
-/// The transport keys (Noise specification §5.2, `Split`): the first is the initiator's.
-fn split(state: &mut HandshakeState) -> Result<Session, CryptoError> {
-    if !state.is_handshake_finished() {
-        return Err(CryptoError);
+/// X25519. A peer whose key makes the result zero is refused (RFC 7748 §6.1).
+fn agree(
+    secret: &SecretKey,
+    public: &[u8; KEY_LEN],
+) -> Result<Zeroizing<[u8; KEY_LEN]>, CryptoError> {
+    let mut point = MontgomeryPoint(*public).mul_clamped(*secret.as_bytes());
+    let shared = Zeroizing::new(point.to_bytes());
+    point.zeroize();
+    if shared.iter().fold(0, |any, byte| any | byte) == 0 { Err(CryptoError) } else { Ok(shared) }
+}
+
+impl core::fmt::Debug for Initiated {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Initiated").finish_non_exhaustive()
     }
-    let (mut first, mut second) = state.dangerously_get_raw_split();
-    let (initiator, responder) = (Secret::new(first), Secret::new(second));
-    first.zeroize();
-    second.zeroize();
-    if state.is_initiator() { session(initiator, responder) } else { session(responder, initiator) }
+}
+
+impl core::fmt::Debug for Received {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Received").field("peer", &self.peer).finish_non_exhaustive()
+    }
 }

@@ -1,14 +1,20 @@
-//! Protection of data packets: AES-256-GCM, header protection, key epochs.
+//! Protection of data packets: AES-256-GCM and header protection.
 
-use super::schedule::Secret;
+use super::schedule::{KEY_LEN, Secret};
 use aes::cipher::{BlockEncrypt, KeyInit};
 use aes::{Aes256, Block};
 use anabranch_core::crypto::{CryptoError, MASK_LEN, Opener, Sealer, TAG_LEN};
 use anabranch_types::PathId;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use std::sync::Arc;
 
-/// Packets that one key may seal (RFC 9001 §6.6, AEAD_AES_256_GCM).
-const CONFIDENTIALITY_LIMIT: u64 = 1 << 23;
+/// Blocks of 16 bytes that one key may seal: 2^23 packets of the longest kind that UDP carries, and 2^28 of those that
+/// Ethernet does (RFC 9001 §6.6 and B.1.1).
+const CONFIDENTIALITY_LIMIT: u64 = 1 << 35;
+/// Packets that a key has sealed when it is time for the next: half of the 2^23 after which there shall be one.
+const WORN_SEALED: u64 = 1 << 22;
+/// Packets that a key has opened when it is time for the next. Some that were sealed with it were lost.
+const WORN_OPENED: u64 = 1 << 21;
 /// Forged packets that one direction may refuse before its keys are no longer trusted (RFC 9001 §6.6).
 const INTEGRITY_LIMIT: u64 = 1 << 52;
 
@@ -17,18 +23,15 @@ const AT_ONCE: usize = 8;
 
 /// Protects what this side sends.
 pub(super) struct PacketSealer {
-    header: HeaderKey,
-    secret: Secret,
-    key: LessSafeKey,
-    epoch: u8,
-    sealed: u64,
+    header: Arc<HeaderKey>,
+    key: PacketKey,
+    packets: u64,
+    blocks: u64,
 }
 
 impl PacketSealer {
-    pub(super) fn new(secret: Secret) -> Result<Self, CryptoError> {
-        let header = HeaderKey::new(&secret)?;
-        let key = packet_key(&secret)?;
-        Ok(PacketSealer { header, secret, key, epoch: 0, sealed: 0 })
+    pub(super) fn new(secret: &Secret, header: Arc<HeaderKey>) -> Result<Self, CryptoError> {
+        Ok(PacketSealer { header, key: PacketKey::new(secret)?, packets: 0, blocks: 0 })
     }
 
     fn try_seal(
@@ -37,17 +40,20 @@ impl PacketSealer {
         packet: &mut [u8],
         header_len: usize,
     ) -> Result<(), CryptoError> {
-        if self.remaining() == 0 {
+        let blocks = blocks(packet.len());
+        if self.blocks + blocks > CONFIDENTIALITY_LIMIT {
             return Err(CryptoError);
         }
         let (header, rest) = packet.split_at_mut_checked(header_len).ok_or(CryptoError)?;
         let (body, end) = rest.split_last_chunk_mut::<TAG_LEN>().ok_or(CryptoError)?;
         let tag = self
             .key
+            .0
             .seal_in_place_separate_tag(nonce, Aad::from(&*header), body)
             .map_err(|_| CryptoError)?;
         end.copy_from_slice(tag.as_ref());
-        self.sealed += 1;
+        self.packets += 1;
+        self.blocks += blocks;
         Ok(())
     }
 }
@@ -65,74 +71,26 @@ impl Sealer for PacketSealer {
         self.header.masks(samples, masks);
     }
 
-    fn epoch(&self) -> u8 {
-        self.epoch
-    }
-
-    fn advance(&mut self) {
-        let next = self.secret.next().and_then(|secret| Ok((packet_key(&secret)?, secret)));
-        match next {
-            Ok((key, secret)) => {
-                (self.key, self.secret) = (key, secret);
-                self.epoch = next_epoch(self.epoch);
-                self.sealed = 0;
-            }
-            // Not reached with these fixed lengths; the old key may go on to its limit only.
-            Err(CryptoError) => self.sealed = CONFIDENTIALITY_LIMIT,
-        }
-    }
-
     fn remaining(&self) -> u64 {
-        CONFIDENTIALITY_LIMIT.saturating_sub(self.sealed)
+        (CONFIDENTIALITY_LIMIT - self.blocks) / blocks(usize::from(u16::MAX))
+    }
+
+    fn is_worn(&self) -> bool {
+        self.packets >= WORN_SEALED
     }
 }
 
-/// Opens what the peer sends, under the previous, current and next key.
+/// Opens what the peer sends.
 pub(super) struct PacketOpener {
-    header: HeaderKey,
-    previous: Option<LessSafeKey>,
-    current: LessSafeKey,
-    next: LessSafeKey,
-    next_secret: Secret,
-    epoch: u8,
+    header: Arc<HeaderKey>,
+    key: PacketKey,
+    opened: u64,
     refused: u64,
 }
 
 impl PacketOpener {
-    pub(super) fn new(secret: Secret) -> Result<Self, CryptoError> {
-        let next_secret = secret.next()?;
-        Ok(PacketOpener {
-            header: HeaderKey::new(&secret)?,
-            previous: None,
-            current: packet_key(&secret)?,
-            next: packet_key(&next_secret)?,
-            next_secret,
-            epoch: 0,
-            refused: 0,
-        })
-    }
-
-    fn key(&self, epoch: u8) -> Option<&LessSafeKey> {
-        if epoch == self.epoch {
-            Some(&self.current)
-        } else if epoch == next_epoch(self.epoch) {
-            Some(&self.next)
-        } else if next_epoch(epoch) == self.epoch {
-            self.previous.as_ref()
-        } else {
-            None
-        }
-    }
-
-    /// Makes the next epoch the current one.
-    fn advance(&mut self) -> Result<(), CryptoError> {
-        let secret = self.next_secret.next()?;
-        let next = packet_key(&secret)?;
-        let current = core::mem::replace(&mut self.next, next);
-        self.previous = Some(core::mem::replace(&mut self.current, current));
-        self.next_secret = secret;
-        self.epoch = next_epoch(self.epoch);
-        Ok(())
+    pub(super) fn new(secret: &Secret, header: Arc<HeaderKey>) -> Result<Self, CryptoError> {
+        Ok(PacketOpener { header, key: PacketKey::new(secret)?, opened: 0, refused: 0 })
     }
 }
 
@@ -143,7 +101,6 @@ impl Opener for PacketOpener {
 
     fn open(
         &mut self,
-        epoch: u8,
         path: PathId,
         number: u64,
         packet: &mut [u8],
@@ -154,31 +111,25 @@ impl Opener for PacketOpener {
         if end < header_len || self.refused >= INTEGRITY_LIMIT {
             return Err(CryptoError);
         }
-        let key = self.key(epoch).ok_or(CryptoError)?;
-        if key.open_in_place(nonce(path, number), Aad::from(&*header), body).is_err() {
+        if self.key.0.open_in_place(nonce(path, number), Aad::from(&*header), body).is_err() {
             self.refused += 1;
             return Err(CryptoError);
         }
-        if epoch == next_epoch(self.epoch) {
-            self.advance()?;
-        }
+        self.opened += 1;
         Ok(end)
     }
 
-    fn epoch(&self) -> u8 {
-        self.epoch
-    }
-
-    fn discard_old(&mut self) {
-        self.previous = None;
+    fn is_worn(&self) -> bool {
+        self.opened >= WORN_OPENED
     }
 }
 
 /// Computes masks with AES-256 on single blocks, as RFC 9001 §5.4.3 does, but of six bytes.
-struct HeaderKey(Aes256);
+pub(super) struct HeaderKey(Aes256);
 
 impl HeaderKey {
-    fn new(secret: &Secret) -> Result<Self, CryptoError> {
+    /// The key of a direction, from the first handshake's secret.
+    pub(super) fn new(secret: &Secret) -> Result<Self, CryptoError> {
         let key = secret.header_key()?;
         Aes256::new_from_slice(key.as_slice()).map(HeaderKey).map_err(|_| CryptoError)
     }
@@ -207,26 +158,47 @@ impl HeaderKey {
 
 impl core::fmt::Debug for PacketSealer {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("PacketSealer")
-            .field("epoch", &self.epoch)
-            .field("sealed", &self.sealed)
-            .finish_non_exhaustive()
+        f.debug_struct("PacketSealer").field("packets", &self.packets).finish_non_exhaustive()
     }
 }
 
 impl core::fmt::Debug for PacketOpener {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("PacketOpener")
-            .field("epoch", &self.epoch)
+            .field("opened", &self.opened)
             .field("refused", &self.refused)
             .finish_non_exhaustive()
     }
 }
 
-fn packet_key(secret: &Secret) -> Result<LessSafeKey, CryptoError> {
-    let bytes = secret.packet_key()?;
-    let key = UnboundKey::new(&AES_256_GCM, bytes.as_slice()).map_err(|_| CryptoError)?;
-    Ok(LessSafeKey::new(key))
+/// A key of packets. It is overwritten when dropped, since `ring` does not erase its keys.
+struct PacketKey(LessSafeKey);
+
+impl PacketKey {
+    fn new(secret: &Secret) -> Result<Self, CryptoError> {
+        let bytes = secret.packet_key()?;
+        key_of(&bytes).map(PacketKey)
+    }
+}
+
+impl Drop for PacketKey {
+    fn drop(&mut self) {
+        if let Ok(zero) = key_of(&[0; KEY_LEN]) {
+            self.0 = zero;
+            // As far as the compiler knows, the key is still read: it may not leave the overwriting out.
+            core::hint::black_box(&self.0);
+        }
+    }
+}
+
+fn key_of(bytes: &[u8; KEY_LEN]) -> Result<LessSafeKey, CryptoError> {
+    UnboundKey::new(&AES_256_GCM, bytes).map(LessSafeKey::new).map_err(|_| CryptoError)
+}
+
+/// Blocks that the cipher works on for a packet of so many bytes, header and tag included, and those that it needs
+/// besides.
+const fn blocks(len: usize) -> u64 {
+    len as u64 / 16 + 3
 }
 
 /// Path, then packet number: unique under one key as long as no path repeats a number.
@@ -237,6 +209,26 @@ fn nonce(path: PathId, number: u64) -> Nonce {
     Nonce::assume_unique_for_key(bytes)
 }
 
-fn next_epoch(epoch: u8) -> u8 {
-    (epoch + 1) & 3
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_seals_no_more_than_its_limit() {
+        let secret = Secret::new([7; KEY_LEN]);
+        let header = Arc::new(HeaderKey::new(&secret).unwrap());
+        let mut sealer = PacketSealer::new(&secret, header).unwrap();
+        assert!((1 << 22..1 << 23).contains(&sealer.remaining()), "of the longest packets");
+        let mut seal = |blocks| {
+            sealer.blocks = blocks;
+            let mut packet = [1; 100];
+            sealer.seal(PathId(0), 0, &mut packet, 10);
+            (sealer.remaining(), packet)
+        };
+        let (left, packet) = seal(CONFIDENTIALITY_LIMIT - blocks(100));
+        assert_eq!(left, 0);
+        assert_ne!(packet, [0; 100]);
+        let (left, packet) = seal(CONFIDENTIALITY_LIMIT - blocks(100) + 1);
+        assert_eq!((left, packet), (0, [0; 100]), "nothing leaves in the clear");
+    }
 }

@@ -1,8 +1,8 @@
 //! The key schedule: what every key is derived from.
 //!
-//! The handshake gives one secret per direction. Epoch n + 1's secret is derived from epoch n's, in
-//! the manner of RFC 9001 §6.1, and epoch n's packet key from its secret; the header-protection key comes from
-//! epoch 0's and never changes. Derivation is HKDF-Expand with SHA-256 (RFC 5869 §2.3).
+//! Each Noise handshake of a connection, the first and those that renew its keys, gives one secret per direction. The key
+//! of that direction's packets is derived from it; the header-protection key comes from the first handshake's secret and
+//! stays. Derivation is HKDF-Expand with SHA-256 (RFC 5869 §2.3).
 
 use anabranch_core::crypto::CryptoError;
 use ring::hkdf;
@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 /// Bytes of every secret and key.
 pub(super) const KEY_LEN: usize = 32;
 
-/// One direction's secret of one epoch.
+/// One direction's secret of one epoch. Erased from memory when dropped.
 pub(super) struct Secret(Zeroizing<[u8; KEY_LEN]>);
 
 impl Secret {
@@ -19,17 +19,17 @@ impl Secret {
         Secret(Zeroizing::new(bytes))
     }
 
-    /// The secret of the next epoch.
-    pub(super) fn next(&self) -> Result<Secret, CryptoError> {
-        self.expand(b"next").map(Secret)
+    #[cfg(test)]
+    pub(super) fn as_bytes(&self) -> &[u8; KEY_LEN] {
+        &self.0
     }
 
-    /// The key of this epoch's packets.
+    /// The key of the packets.
     pub(super) fn packet_key(&self) -> Result<Zeroizing<[u8; KEY_LEN]>, CryptoError> {
         self.expand(b"packet")
     }
 
-    /// The header-protection key, if this is the secret of epoch 0.
+    /// The header-protection key, if this is the first handshake's secret.
     pub(super) fn header_key(&self) -> Result<Zeroizing<[u8; KEY_LEN]>, CryptoError> {
         self.expand(b"header")
     }

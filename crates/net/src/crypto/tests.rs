@@ -1,12 +1,14 @@
 use super::keys::{KeyError, format_public_key, parse_public_key};
 use super::{NoiseCrypto, PresharedKey, SecretKey};
-use anabranch_core::crypto::{Crypto, MacPurpose, PublicKey, Session, TAG_LEN};
+use anabranch_core::crypto::{
+    Crypto, MacPurpose, PublicKey, REKEY_LEN, RekeyMessage, Session, TAG_LEN,
+};
 use anabranch_core::handshake::{
     Arrival, Initiator, Opening, Outcome, Permitted, Responder, ResponderConfig, Schedule,
 };
 use anabranch_types::{PathId, Time};
 use proptest::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 const PATH: PathId = PathId(2);
@@ -37,13 +39,13 @@ fn sealed(from: &mut Session, path: PathId, number: u64, body: &[u8]) -> Vec<u8>
     let mut packet = vec![0x40; HEADER_LEN];
     packet.extend_from_slice(body);
     packet.extend_from_slice(&[0; TAG_LEN]);
-    from.sealer.seal(path, number, &mut packet, HEADER_LEN);
+    from.keys.sealer.seal(path, number, &mut packet, HEADER_LEN);
     packet
 }
 
-fn opened(to: &mut Session, epoch: u8, number: u64, packet: &[u8]) -> Option<Vec<u8>> {
+fn opened(to: &mut Session, number: u64, packet: &[u8]) -> Option<Vec<u8>> {
     let mut packet = packet.to_vec();
-    let end = to.opener.open(epoch, PATH, number, &mut packet, HEADER_LEN).ok()?;
+    let end = to.keys.opener.open(PATH, number, &mut packet, HEADER_LEN).ok()?;
     Some(packet[HEADER_LEN..end].to_vec())
 }
 
@@ -52,36 +54,33 @@ fn a_handshake_gives_matching_keys_both_ways() {
     let (mut client, mut server) = handshake();
     for number in [0, 1, u64::MAX] {
         let packet = sealed(&mut client, PATH, number, b"to the server");
-        assert_eq!(opened(&mut server, 0, number, &packet).unwrap(), b"to the server");
-        assert!(opened(&mut client, 0, number, &packet).is_none(), "directions have own keys");
+        assert_eq!(opened(&mut server, number, &packet).unwrap(), b"to the server");
+        assert!(opened(&mut client, number, &packet).is_none(), "directions have own keys");
         let packet = sealed(&mut server, PATH, number, b"to the client");
-        assert_eq!(opened(&mut client, 0, number, &packet).unwrap(), b"to the client");
+        assert_eq!(opened(&mut client, number, &packet).unwrap(), b"to the client");
     }
     let sample = [7; 16];
-    assert_eq!(client.sealer.mask(&sample), server.opener.mask(&sample));
-    assert_eq!(server.sealer.mask(&sample), client.opener.mask(&sample));
-    assert_ne!(client.sealer.mask(&sample), server.sealer.mask(&sample));
-    assert_ne!(client.sealer.mask(&sample), client.sealer.mask(&[8; 16]));
+    assert_eq!(client.keys.sealer.mask(&sample), server.keys.opener.mask(&sample));
+    assert_eq!(server.keys.sealer.mask(&sample), client.keys.opener.mask(&sample));
+    assert_ne!(client.keys.sealer.mask(&sample), server.keys.sealer.mask(&sample));
+    assert_ne!(client.keys.sealer.mask(&sample), client.keys.sealer.mask(&[8; 16]));
 }
 
 #[test]
-fn every_byte_of_a_packet_its_path_number_and_epoch_are_authenticated() {
+fn every_byte_of_a_packet_its_path_and_number_are_authenticated() {
     let (mut client, mut server) = handshake();
     let packet = sealed(&mut client, PATH, 5, b"some body");
     for at in 0..packet.len() {
         for bit in 0..8 {
             let mut damaged = packet.clone();
             damaged[at] ^= 1 << bit;
-            assert!(opened(&mut server, 0, 5, &damaged).is_none(), "byte {at}, bit {bit}");
+            assert!(opened(&mut server, 5, &damaged).is_none(), "byte {at}, bit {bit}");
         }
-        assert!(opened(&mut server, 0, 5, &packet[..at]).is_none(), "cut at {at}");
+        assert!(opened(&mut server, 5, &packet[..at]).is_none(), "cut at {at}");
     }
-    assert!(opened(&mut server, 0, 6, &packet).is_none());
-    assert!(server.opener.open(0, PathId(3), 5, &mut packet.clone(), HEADER_LEN).is_err());
-    for epoch in 1..4 {
-        assert!(opened(&mut server, epoch, 5, &packet).is_none());
-    }
-    assert!(opened(&mut server, 0, 5, &packet).is_some());
+    assert!(opened(&mut server, 6, &packet).is_none());
+    assert!(server.keys.opener.open(PathId(3), 5, &mut packet.clone(), HEADER_LEN).is_err());
+    assert!(opened(&mut server, 5, &packet).is_some());
 }
 
 #[test]
@@ -140,45 +139,82 @@ fn a_preshared_key_must_be_shared() {
     assert_eq!(format!("{:?}", PresharedKey::generate().unwrap()), "PresharedKey(…)");
 }
 
-#[test]
-fn epochs_advance_and_the_previous_key_stays_until_discarded() {
-    let (mut client, mut server) = handshake();
-    let late = sealed(&mut client, PATH, 1, b"late");
-    for epoch in 1..=9 {
-        client.sealer.advance();
-        assert_eq!(client.sealer.epoch(), epoch & 3);
-        let packet = sealed(&mut client, PATH, 100 + u64::from(epoch), b"new");
-        assert_eq!(server.opener.epoch(), (epoch - 1) & 3);
-        let mut forged = packet.clone();
-        forged[HEADER_LEN] ^= 1;
-        assert!(opened(&mut server, epoch & 3, 100 + u64::from(epoch), &forged).is_none());
-        assert_eq!(server.opener.epoch(), (epoch - 1) & 3, "forgeries do not advance the epoch");
-        assert!(opened(&mut server, epoch & 3, 100 + u64::from(epoch), &packet).is_some());
-        assert_eq!(server.opener.epoch(), epoch & 3);
-        if epoch == 1 {
-            assert_eq!(opened(&mut server, 0, 1, &late).unwrap(), b"late");
-            server.opener.discard_old();
-            assert!(opened(&mut server, 0, 1, &late).is_none());
-        }
-        assert!(opened(&mut server, (epoch + 2) & 3, 1, &late).is_none(), "two epochs away");
-    }
-    let mask = client.sealer.mask(&[1; 16]);
-    assert_eq!(mask, server.opener.mask(&[1; 16]), "header protection outlives epochs");
+/// Renews the keys of both; returns the messages.
+fn renew(client: &mut Session, server: &mut Session) -> (RekeyMessage, RekeyMessage) {
+    let question = client.rekey.ask().unwrap();
+    let (answer, keys) = server.rekey.answer(&question).unwrap();
+    server.keys = keys;
+    client.keys = client.rekey.finish(&answer).unwrap();
+    (question, answer)
 }
 
 #[test]
-fn a_key_seals_no_more_than_its_limit() {
-    let (mut client, _) = handshake();
-    assert_eq!(client.sealer.remaining(), 1 << 23);
-    let mut packet = [0; HEADER_LEN + TAG_LEN];
-    for number in 0..1 << 23 {
-        client.sealer.seal(PATH, number, &mut packet, HEADER_LEN);
+fn every_exchange_makes_new_keys_and_keeps_those_of_headers() {
+    let (mut client, mut server) = handshake();
+    let masks = (client.keys.sealer.mask(&[1; 16]), server.keys.sealer.mask(&[1; 16]));
+    let mut seen = BTreeSet::new();
+    for _ in 0..5 {
+        let old = sealed(&mut client, PATH, 1, b"to the server");
+        assert!(seen.insert(old.clone()), "the same bytes are sealed to others under each key");
+        renew(&mut client, &mut server);
+        assert!(opened(&mut server, 1, &old).is_none());
+        let packet = sealed(&mut client, PATH, 2, b"to the server");
+        assert_eq!(opened(&mut server, 2, &packet).unwrap(), b"to the server");
+        let packet = sealed(&mut server, PATH, 2, b"to the client");
+        assert_eq!(opened(&mut client, 2, &packet).unwrap(), b"to the client");
+        assert_eq!(masks.0, client.keys.sealer.mask(&[1; 16]));
+        assert_eq!(masks.0, server.keys.opener.mask(&[1; 16]));
+        assert_eq!(masks.1, server.keys.sealer.mask(&[1; 16]));
     }
-    assert_eq!(client.sealer.remaining(), 0);
-    assert_eq!(sealed(&mut client, PATH, 1 << 23, b"secret"), [0; HEADER_LEN + 6 + TAG_LEN]);
-    client.sealer.advance();
-    assert_eq!(client.sealer.remaining(), 1 << 23);
-    assert_ne!(sealed(&mut client, PATH, 1 << 23, b"secret"), [0; HEADER_LEN + 6 + TAG_LEN]);
+}
+
+#[test]
+fn an_exchange_takes_no_message_but_its_own() {
+    let (mut client, mut server) = handshake();
+    // Of the same two peers, but of another connection.
+    let (mut other_client, mut other_server) = handshake();
+    let (foreign_question, foreign_answer) = renew(&mut other_client, &mut other_server);
+    let (old_question, old_answer) = renew(&mut client, &mut server);
+    let question = client.rekey.ask().unwrap();
+    for wrong in [foreign_question, old_question] {
+        assert!(server.rekey.answer(&wrong).is_err());
+    }
+    for at in 0..REKEY_LEN {
+        let mut damaged = question;
+        damaged[at] ^= 1;
+        assert!(server.rekey.answer(&damaged).is_err(), "byte {at}");
+    }
+    let (answer, keys) = server.rekey.answer(&question).unwrap();
+    server.keys = keys;
+    for wrong in [foreign_answer, old_answer] {
+        assert!(client.rekey.finish(&wrong).is_err());
+    }
+    for at in 0..REKEY_LEN {
+        let mut damaged = answer;
+        damaged[at] ^= 1;
+        assert!(client.rekey.finish(&damaged).is_err(), "byte {at}");
+    }
+    client.keys = client.rekey.finish(&answer).unwrap();
+    assert!(client.rekey.finish(&answer).is_err(), "an exchange finishes once");
+    let packet = sealed(&mut client, PATH, 7, b"to the server");
+    assert_eq!(opened(&mut server, 7, &packet).unwrap(), b"to the server");
+}
+
+#[test]
+fn worn_keys_are_told_from_fresh_ones() {
+    let (mut client, mut server) = handshake();
+    assert!(!client.keys.sealer.is_worn() && !server.keys.opener.is_worn());
+    let mut packet = [0; HEADER_LEN + TAG_LEN];
+    for number in 0..1 << 22 {
+        packet.fill(0);
+        client.keys.sealer.seal(PATH, number, &mut packet, HEADER_LEN);
+        if number < 1 << 21 {
+            server.keys.opener.open(PATH, number, &mut packet, HEADER_LEN).unwrap();
+        }
+    }
+    assert!(client.keys.sealer.is_worn() && server.keys.opener.is_worn());
+    renew(&mut client, &mut server);
+    assert!(!client.keys.sealer.is_worn() && !server.keys.opener.is_worn());
 }
 
 #[test]
@@ -199,9 +235,9 @@ fn packets_too_short_to_seal_are_zeroed_and_too_short_to_open_refused() {
     let (mut client, mut server) = handshake();
     for len in 0..HEADER_LEN + TAG_LEN {
         let mut packet = vec![9; len];
-        client.sealer.seal(PATH, 0, &mut packet, HEADER_LEN);
+        client.keys.sealer.seal(PATH, 0, &mut packet, HEADER_LEN);
         assert!(packet.iter().all(|byte| *byte == 0));
-        assert!(server.opener.open(0, PATH, 0, &mut packet, HEADER_LEN).is_err());
+        assert!(server.keys.opener.open(PATH, 0, &mut packet, HEADER_LEN).is_err());
     }
 }
 
@@ -348,7 +384,7 @@ fn the_core_connects_with_it() {
     let mut established = attempt.on_response(&client, &accepting.response).unwrap();
     assert_eq!((established.remote_id, &established.parameters[..]), (88, &b"own"[..]));
     let packet = sealed(&mut established.session, PATH, 0, b"first");
-    assert_eq!(opened(&mut accepting.session, 0, 0, &packet).unwrap(), b"first");
+    assert_eq!(opened(&mut accepting.session, 0, &packet).unwrap(), b"first");
     let elsewhere = SocketAddr::from(([127, 0, 0, 2], 4000));
     let outcome = responder.handle(&mut server, initiation(elsewhere, &first, false));
     assert!(matches!(outcome, Outcome::Reply(bytes) if bytes == accepting.response));

@@ -1,0 +1,206 @@
+//! From Noise handshakes to the keys of a connection, and on to those that come after.
+
+use super::packet::{HeaderKey, PacketOpener, PacketSealer};
+use super::schedule::KEY_LEN;
+use super::{PresharedKey, SecretKey, noise};
+use anabranch_core::crypto::{
+    Accepted, CryptoError, InitiatorState, PacketKeys, PublicKey, REKEY_LEN, Rekey, RekeyMessage,
+    ResponderState, Session,
+};
+use noise::{Finished, Initiated, Pattern, Received};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What the prologue of the handshake that begins a connection begins with; the header of the message follows.
+const PROTOCOL: &[u8] = b"anabranch 0";
+/// What the prologue of one that renews its keys begins with; the hash of the handshake before follows.
+const REKEY: &[u8] = b"anabranch 0 rekey";
+
+/// What an endpoint brings to its handshakes.
+#[derive(Debug)]
+pub(super) struct Credentials {
+    pub(super) secret: SecretKey,
+    pub(super) preshared: BTreeMap<PublicKey, PresharedKey>,
+}
+
+impl Credentials {
+    /// The secret shared with a peer: zero where there is none, as in WireGuard.
+    fn shared_with(&self, peer: &PublicKey) -> &[u8; KEY_LEN] {
+        self.preshared.get(peer).map_or(&[0; KEY_LEN], PresharedKey::as_bytes)
+    }
+}
+
+/// Appends a first message after the header in `message`.
+pub(super) fn initiate(
+    own: &Arc<Credentials>,
+    peer: &PublicKey,
+    payload: &[u8],
+    message: &mut Vec<u8>,
+) -> Result<Box<dyn InitiatorState>, CryptoError> {
+    let prologue = [PROTOCOL, message].concat();
+    let header_len = message.len();
+    let state = noise::initiate(Pattern::Ik, &prologue, &own.secret, peer, payload, message)
+        .inspect_err(|_| message.truncate(header_len))?;
+    Ok(Box::new(Initiator { own: Arc::clone(own), peer: *peer, state: Some(state) }))
+}
+
+/// Reads a first message that followed `header`.
+pub(super) fn accept(
+    own: &Arc<Credentials>,
+    header: &[u8],
+    message: &[u8],
+) -> Result<Accepted, CryptoError> {
+    let prologue = [PROTOCOL, header].concat();
+    let (state, payload) = noise::receive(&prologue, &own.secret, None, message)?;
+    let peer = state.peer;
+    Ok(Accepted { peer, payload, responder: Box::new(Responder { own: Arc::clone(own), state }) })
+}
+
+#[derive(Debug)]
+struct Initiator {
+    own: Arc<Credentials>,
+    peer: PublicKey,
+    /// None once the handshake has finished.
+    state: Option<Initiated>,
+}
+
+impl InitiatorState for Initiator {
+    fn finish(&mut self, message: &[u8]) -> Result<(Vec<u8>, Session), CryptoError> {
+        let state = self.state.as_ref().ok_or(CryptoError)?;
+        let shared = self.own.shared_with(&self.peer);
+        let (payload, finished) = state.finish(&self.own.secret, shared, message)?;
+        self.state = None;
+        Ok((payload, session(&self.own, self.peer, Side::Initiator, finished)?))
+    }
+}
+
+#[derive(Debug)]
+struct Responder {
+    own: Arc<Credentials>,
+    state: Received,
+}
+
+impl ResponderState for Responder {
+    fn respond(
+        self: Box<Self>,
+        payload: &[u8],
+        message: &mut Vec<u8>,
+    ) -> Result<Session, CryptoError> {
+        let Responder { own, state } = *self;
+        let peer = state.peer;
+        let start = message.len();
+        let finished = state
+            .respond(own.shared_with(&peer), payload, message)
+            .inspect_err(|_| message.truncate(start))?;
+        session(&own, peer, Side::Responder, finished)
+    }
+}
+
+/// Whose keys are which.
+#[derive(Clone, Copy, Debug)]
+enum Side {
+    Initiator,
+    Responder,
+}
+
+/// The first keys of a connection, and what makes the next.
+fn session(
+    own: &Arc<Credentials>,
+    peer: PublicKey,
+    side: Side,
+    finished: Finished,
+) -> Result<Session, CryptoError> {
+    let headers = Headers {
+        initiator: Arc::new(HeaderKey::new(&finished.initiator)?),
+        responder: Arc::new(HeaderKey::new(&finished.responder)?),
+    };
+    let own = Arc::clone(own);
+    let hash = finished.hash;
+    let keys = headers.packet_keys(side, finished)?;
+    let rekey = Box::new(NoiseRekey { own, peer, side, headers, hash, asked: None });
+    Ok(Session { keys, rekey })
+}
+
+/// The header-protection keys of both directions, which outlive the packets' keys: a header is read before it is known
+/// under which keys its packet was sealed.
+#[derive(Clone)]
+struct Headers {
+    initiator: Arc<HeaderKey>,
+    responder: Arc<HeaderKey>,
+}
+
+impl Headers {
+    fn packet_keys(&self, side: Side, finished: Finished) -> Result<PacketKeys, CryptoError> {
+        let Headers { initiator, responder } = self.clone();
+        let initiator = (finished.initiator, initiator);
+        let responder = (finished.responder, responder);
+        let (ours, theirs) = match side {
+            Side::Initiator => (initiator, responder),
+            Side::Responder => (responder, initiator),
+        };
+        Ok(PacketKeys {
+            sealer: Box::new(PacketSealer::new(&ours.0, ours.1)?),
+            opener: Box::new(PacketOpener::new(&theirs.0, theirs.1)?),
+        })
+    }
+}
+
+/// Renews the keys of one connection, by Noise KKpsk2 between the same two.
+struct NoiseRekey {
+    own: Arc<Credentials>,
+    peer: PublicKey,
+    side: Side,
+    headers: Headers,
+    /// Of the handshake before: part of the next, so that no other connection's message fits.
+    hash: [u8; KEY_LEN],
+    /// What is to be answered.
+    asked: Option<Initiated>,
+}
+
+impl NoiseRekey {
+    fn prologue(&self) -> Vec<u8> {
+        [REKEY, &self.hash].concat()
+    }
+
+    fn renewed(&mut self, finished: Finished) -> Result<PacketKeys, CryptoError> {
+        self.hash = finished.hash;
+        self.headers.packet_keys(self.side, finished)
+    }
+}
+
+impl Rekey for NoiseRekey {
+    fn ask(&mut self) -> Result<RekeyMessage, CryptoError> {
+        let mut message = Vec::with_capacity(REKEY_LEN);
+        let (secret, prologue) = (&self.own.secret, self.prologue());
+        let asked = noise::initiate(Pattern::Kk, &prologue, secret, &self.peer, &[], &mut message)?;
+        self.asked = Some(asked);
+        message.try_into().map_err(|_| CryptoError)
+    }
+
+    fn answer(
+        &mut self,
+        message: &RekeyMessage,
+    ) -> Result<(RekeyMessage, PacketKeys), CryptoError> {
+        let (secret, prologue) = (&self.own.secret, self.prologue());
+        let (received, _) = noise::receive(&prologue, secret, Some(self.peer), message)?;
+        let mut answer = Vec::with_capacity(REKEY_LEN);
+        let finished = received.respond(self.own.shared_with(&self.peer), &[], &mut answer)?;
+        let answer = answer.try_into().map_err(|_| CryptoError)?;
+        Ok((answer, self.renewed(finished)?))
+    }
+
+    fn finish(&mut self, message: &RekeyMessage) -> Result<PacketKeys, CryptoError> {
+        let asked = self.asked.as_ref().ok_or(CryptoError)?;
+        let shared = self.own.shared_with(&self.peer);
+        let (_, finished) = asked.finish(&self.own.secret, shared, message)?;
+        self.asked = None;
+        self.renewed(finished)
+    }
+}
+
+impl core::fmt::Debug for NoiseRekey {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let asked = self.asked.is_some();
+        f.debug_struct("NoiseRekey").field("asked", &asked).finish_non_exhaustive()
+    }
+}
