@@ -38,7 +38,8 @@ pub struct NoiseCrypto {
     public: PublicKey,
     own_mac1: hmac::Key,
     cookies: CookieBox,
-    /// From which sources of random bytes derive theirs if the system should ever refuse, and how many there are.
+    /// The key from which a source of random bytes derives its own, should the system ever refuse to give any; and how
+    /// many sources there are.
     fallback: (hmac::Key, u64),
 }
 

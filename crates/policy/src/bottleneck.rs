@@ -32,8 +32,8 @@ const RESIZE: f64 = 1.5;
 const KEPT: f64 = 31.0 / 32.0;
 /// Weight of the newest pair in what is known of a path's answer to its own coins.
 const LEARNT: f64 = 1.0 / 8.0;
-/// Votes that a score needs to say anything, and the rest of sending as it is allowed that follows when none looks
-/// like a common queue: swings cost a percent or two where jitter is large.
+/// How many votes a score needs to count; how many pairs of swings are tried; and how many pairs of unchanged sending
+/// follow when no score suggests a common queue, since swings cost a percent or two where jitter is large.
 const LEAST_VOTES: f64 = 12.0;
 const TRIED_PAIRS: u64 = 8;
 const RESTED_PAIRS: u64 = 24;
@@ -68,7 +68,7 @@ impl Score {
         self.size += LEARNT * (bump.abs() - self.size);
         let rest = bump - own_coin * self.own;
         self.own += LEARNT * own_coin * rest.clamp(-self.size, self.size);
-        // Signs alone: large changes decide no more than small ones, and those of the past no more than today's.
+        // Only the sign counts, so that one large change of delay does not outweigh many small ones.
         let vote = if rest == 0.0 { 0.0 } else { coin * rest.signum() };
         self.sum = KEPT * self.sum + vote;
         self.variance = KEPT * KEPT * self.variance + vote * vote;
@@ -136,7 +136,8 @@ pub struct Bottlenecks {
     /// The swing that is under way, and the coins of its pair, one for each slot.
     swing: u64,
     coins: u64,
-    /// Some paths may share a bottleneck, or too little is known; and in which pairs, modulo 64, anything swung.
+    /// Whether to go on swinging: some paths may share a bottleneck, or too little is known. Then, as bits modulo 64,
+    /// the pairs in which anything swung.
     curious: bool,
     tried: u64,
     /// The next pair to be looked at.

@@ -12,7 +12,7 @@ use crate::path::sent::{Fate, SentPacket};
 use crate::wire::AckFrame;
 
 impl Connection {
-    /// Marks what the frame acknowledges and none before it did: however often packets are acknowledged, each is
+    /// Marks the packets that this frame is the first to acknowledge. However often a packet is acknowledged, it is
     /// looked at once.
     pub(super) fn take_acked(
         &mut self,

@@ -92,7 +92,7 @@ pub struct Connection {
     config: TransportConfig,
     profile: Profile,
     policies: Policies,
-    /// Kept once there are two paths to be told apart.
+    /// Which paths share a bottleneck; `None` until there are two paths.
     bottlenecks: Option<Box<Bottlenecks>>,
     peer_parameters: TransportParameters,
     paths: PathTable,

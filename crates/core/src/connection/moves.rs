@@ -17,7 +17,7 @@ use crate::path::received::Ecn;
 use crate::path::{PathAddress, UDP_OVERHEAD};
 use crate::wire::{ControlFrame, HEADER_LEN, Role};
 
-/// A challenge without an answer is repeated after this time at the latest: a path is of no use before.
+/// A challenge that is not answered is repeated after this time at the latest, since the path carries nothing until then.
 const LONGEST_CHALLENGE_WAIT: Duration = Duration::from_millis(200);
 /// A packet to an address that is asked: a challenge and a response.
 const INQUIRY_LEN: usize = HEADER_LEN + 2 * 9 + TAG_LEN;
@@ -84,11 +84,7 @@ impl Connection {
     pub(super) fn challenge(&mut self, now: Time, slot: PathIndex) {
         let again = self.ask_again_at(now, slot);
         let random = &mut self.random;
-        let data = self.paths[slot].validation.challenge(again, || {
-            let mut data = [0; 8];
-            random.fill(&mut data);
-            data
-        });
+        let data = self.paths[slot].validation.challenge(again, || random.next_u64().to_le_bytes());
         let question = ControlFrame::PathChallenge { data };
         if !self.paths[slot].control_queue.contains(&question) {
             self.paths[slot].control_queue.push_back(question);
@@ -212,11 +208,8 @@ impl Connection {
         let (at, address) = self.paths[slot].candidates.next(wire)?;
         let again = self.ask_again_at(now, slot);
         let random = &mut self.random;
-        let inquiry = self.paths[slot].candidates.take(at, wire, again, || {
-            let mut data = [0; 8];
-            random.fill(&mut data);
-            data
-        });
+        let inquiry =
+            self.paths[slot].candidates.take(at, wire, again, || random.next_u64().to_le_bytes());
         let mut packet = PacketBuilder::new(now, slot, buffer, INQUIRY_LEN as u16);
         let challenge = inquiry.challenge.map(|data| ControlFrame::PathChallenge { data });
         let response = inquiry.response.map(|data| ControlFrame::PathResponse { data });

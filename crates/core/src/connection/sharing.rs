@@ -1,4 +1,5 @@
-//! Which paths share a bottleneck: their sending swings, and their acknowledgements show whom that delays.
+//! Finds out which paths share a bottleneck: each sends a little more or less at times, and acknowledgements show which
+//! paths that delays.
 
 use anabranch_policy::bottleneck::Bottlenecks;
 use anabranch_policy::view::PathState;

@@ -171,7 +171,7 @@ pub struct Path {
     pub packet_size: u64,
     /// The slots of the paths that share a bottleneck with it, bit by bit.
     pub(crate) shares: u16,
-    /// What it sends more or less than the controller allows.
+    /// The factor by which it sends more or less than the controller allows.
     pub(crate) swing: Swing,
     /// Acknowledgement rounds left in probation.
     probation_left: u32,
@@ -377,16 +377,13 @@ impl Path {
             Default::default()
         };
         self.sent.push(SentPacket {
-            sent: now,
-            bytes: bytes as u32,
-            overtaken: None,
             fate: if packet.ack_eliciting { Fate::InFlight } else { Fate::Acked },
             ack_eliciting: packet.ack_eliciting,
             has_control: packet.has_control,
-            counted_lost: false,
             mtu_probe: packet.mtu_probe,
             carried: packet.carried,
             snapshot,
+            ..SentPacket::unwatched(now, bytes as u32)
         });
         if packet.ack_eliciting {
             if !packet.mtu_probe {
@@ -416,8 +413,8 @@ impl Path {
         self.pacer.set_rate(now, rate, self.packet_size);
     }
 
-    /// The packet is acknowledged now. Returns whether one sent later was before, of which the loss detector
-    /// hears.
+    /// Tells the loss detector how late an acknowledged packet came, if packets sent after it were acknowledged before
+    /// it. Returns whether there were any.
     pub fn note_lateness(&mut self, now: Time, number: u64, packet: &SentPacket) -> bool {
         let (Some(overtaken), Some(largest)) = (packet.overtaken, self.sent.largest_acked()) else {
             return false;

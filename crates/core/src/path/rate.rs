@@ -116,18 +116,8 @@ mod tests {
     }
 
     fn packet(sent: Time, snapshot: RateSnapshot) -> SentPacket {
-        SentPacket {
-            sent,
-            bytes: 1250,
-            overtaken: None,
-            fate: Fate::InFlight,
-            ack_eliciting: true,
-            has_control: false,
-            counted_lost: false,
-            mtu_probe: false,
-            carried: None,
-            snapshot,
-        }
+        let (fate, ack_eliciting) = (Fate::InFlight, true);
+        SentPacket { fate, ack_eliciting, snapshot, ..SentPacket::unwatched(sent, 1250) }
     }
 
     #[test]

@@ -143,7 +143,7 @@ impl Received {
         // Newest first: almost always the first range grows, or a new first range appears.
         let at = self.ranges.partition_point(|&(low, _)| low > number);
         if at >= NEWEST {
-            self.filled[self.filled_next % FILLED] = number;
+            self.filled[self.filled_next] = number;
             self.filled_next = (self.filled_next + 1) % FILLED;
         }
         let joins_newer = at > 0 && self.ranges[at - 1].0 == number + 1;

@@ -255,7 +255,7 @@ impl SentPackets {
         self.largest_acked
     }
 
-    /// The packet with this number is acknowledged: those below that are not have been overtaken by it.
+    /// Notes that the packet with this number is acknowledged, and so has overtaken those before it that are not.
     pub fn on_acked(&mut self, now: Time, number: u64) {
         let unseen = self.largest_acked.map_or(0, |largest| largest + 1);
         if number < unseen {

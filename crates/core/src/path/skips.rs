@@ -4,10 +4,10 @@
 use core::ops::RangeInclusive;
 use std::collections::VecDeque;
 
-/// Numbers left out that are remembered: nobody ever has a reason to acknowledge one.
+/// How many of the numbers left out are remembered. An honest peer acknowledges none of them.
 const REMEMBERED: usize = 16;
-/// The first is left out among so many; each further one among twice as many as the one before, up to the longest
-/// span.
+/// One of the first 256 numbers is left out, one of the next 512, and so on: each span is twice as long as the one
+/// before it, up to the longest.
 const FIRST_SPAN: u64 = 256;
 const LONGEST_SPAN: u64 = 8192;
 

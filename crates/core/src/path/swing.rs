@@ -2,7 +2,7 @@
 
 use anabranch_types::Bitrate;
 
-/// What window and pacing rate are multiplied with.
+/// The factor by which the window and the pacing rate are multiplied.
 #[derive(Clone, Copy, Debug)]
 pub struct Swing(pub f64);
 

@@ -23,8 +23,8 @@ fn normal(rng: &mut Rng) -> f64 {
     (0..12).map(|_| rng.uniform()).sum::<f64>() - 6.0
 }
 
-/// Runs so many seconds and gives in which milliseconds the paths were taken to share; `change` may make
-/// another road of it.
+/// Returns the milliseconds, of so many seconds, in which the paths were taken to share. `change` may alter the road
+/// as time passes.
 fn run(seed: u64, seconds: u64, road: Road, change: impl Fn(u64, &mut Road)) -> Vec<u64> {
     let mut shared = Vec::new();
     drive(seed, seconds, road, change, |now, found| {
@@ -35,7 +35,7 @@ fn run(seed: u64, seconds: u64, road: Road, change: impl Fn(u64, &mut Road)) -> 
     shared
 }
 
-/// Runs so many seconds and shows in each millisecond what is known.
+/// Lets so many seconds pass, and shows what is known in each millisecond.
 fn drive(
     seed: u64,
     seconds: u64,

@@ -284,12 +284,10 @@ impl Compensated {
         if less == [true, true] {
             self.rate.fall_to_last();
             self.rounds = 0;
-        } else if less[0] {
-            // While the road becomes longer, less arrives for one round trip.
-        } else if self.delay.is_queue(event) {
-            self.enter(event, Phase::Compete);
-        } else {
-            self.enter(event, Phase::Cruise);
+        } else if !less[0] {
+            // Where less arrives for one round trip only, the road may be becoming longer: the next tells.
+            let is_queue = self.delay.is_queue(event);
+            self.enter(event, if is_queue { Phase::Compete } else { Phase::Cruise });
         }
     }
 

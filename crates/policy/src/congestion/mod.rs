@@ -35,9 +35,9 @@ pub struct RateSample {
     /// Bytes declared lost during the sample.
     pub lost: u64,
     /// Time in which they were sent.
-    pub departure: core::time::Duration,
+    pub departure: Duration,
     /// Time in which they were acknowledged; not zero, unless the other is.
-    pub arrival: core::time::Duration,
+    pub arrival: Duration,
     /// The sender had nothing to send during part of it, so the sample is a lower bound.
     pub app_limited: bool,
     /// Total bytes delivered on the path when the sampled packet was sent: a round trip ends when
@@ -48,7 +48,7 @@ pub struct RateSample {
 impl RateSample {
     /// The longer of the two intervals: neither can be shorter than what the bottleneck takes, but for packets
     /// that waited beyond it.
-    pub fn interval(&self) -> core::time::Duration {
+    pub fn interval(&self) -> Duration {
         self.departure.max(self.arrival)
     }
 

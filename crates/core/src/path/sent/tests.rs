@@ -3,18 +3,8 @@ use anabranch_types::Time;
 use super::*;
 
 fn packet(number: u64, ack_eliciting: bool) -> SentPacket {
-    SentPacket {
-        sent: Time::from_millis(number),
-        bytes: 1000,
-        overtaken: None,
-        fate: Fate::InFlight,
-        ack_eliciting,
-        has_control: false,
-        counted_lost: false,
-        mtu_probe: false,
-        carried: None,
-        snapshot: RateSnapshot::default(),
-    }
+    let sent = SentPacket::unwatched(Time::from_millis(number), 1000);
+    SentPacket { fate: Fate::InFlight, ack_eliciting, ..sent }
 }
 
 /// A generator of numbers below `n` that anyone can repeat (Knuth's MMIX constants).

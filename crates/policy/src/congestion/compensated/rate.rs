@@ -56,7 +56,7 @@ pub(super) struct Rate {
     best: f64,
     now: Round,
     /// Finished round trips, the newest first: their rates, and what was delivered.
-    pub(super) rates: [f64; ROUNDS],
+    rates: [f64; ROUNDS],
     deliveries: [f64; ROUNDS],
     /// A round trip ends when a packet is acknowledged that was sent after this many delivered bytes.
     round_end: u64,

@@ -21,8 +21,8 @@ const TOP: f64 = 0.7;
 const BOTTOM: f64 = 0.3;
 /// Packets that the estimate of random loss remembers.
 const MEMORY: f64 = 1024.0;
-/// Stretches of departures that are remembered, of a round trip each at most: losses are declared later only
-/// where packets overtake one another by several round trips.
+/// How many stretches of departures are remembered, each of a round trip at most. A loss is declared later than that
+/// only where packets overtake one another by several round trips.
 const STRETCHES: usize = 4;
 /// Share of the window that must be in flight for it to be what limits us: pacing and acknowledgements that
 /// come in clumps leave up to an eighth of it unused.
