@@ -142,7 +142,7 @@ fn a_path_that_was_never_proven_hides_no_silence() {
     run(&mut pair, 100);
     let now = pair.now;
     pair.ends[1].connection().unwrap().ask_for_signs(now);
-    run(&mut pair, 2000);
+    run(&mut pair, 1300);
     assert!(pair.ends[1].connection().unwrap().silent_since().is_some(), "it is not noticed");
 }
 

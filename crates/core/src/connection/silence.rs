@@ -22,6 +22,8 @@ const LEAST_PAUSE: Duration = Duration::from_millis(500);
 const SILENT_TIMEOUTS: u32 = 2;
 /// Timeouts without any packet of the peer after which it is silent, if all paths are.
 const PATIENCE: u32 = 3;
+/// The same where nothing is known of the round-trip times: the timeout is long enough for most paths then.
+const FIRST_PATIENCE: u32 = 2;
 
 /// What is known of the peer's silence.
 #[derive(Debug, Default)]
@@ -117,7 +119,8 @@ impl Connection {
             }
         }
         let silent = self.paths.iter().filter(|path| is_open(path)).all(is_silent);
-        if silent && silence >= base * PATIENCE {
+        let known = self.paths.iter().any(|path| path.rtt.view().samples > 0);
+        if silent && silence >= base * if known { PATIENCE } else { FIRST_PATIENCE } {
             self.on_silent(now);
         }
     }
