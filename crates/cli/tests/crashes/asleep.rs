@@ -13,13 +13,11 @@ use anabranch::{
 use nix::sys::signal::Signal;
 use tokio::runtime::Runtime;
 
-use super::process::{Home, PATIENCE, Running, wait_until};
+use super::process::{Home, PATIENCE, Running, recovered, wait_until};
 use super::tunnel::{carries, echo, free_port};
 
 /// How long a connection lasts of which nothing is heard.
 const IDLE: Duration = Duration::from_secs(3);
-/// From when it goes on until connections are carried again, at most.
-const RECOVERED: Duration = Duration::from_secs(2);
 
 /// Serves the client on loopback until the runtime ends, and counts in `over` the connections that have ended; where,
 /// and under which key.
@@ -59,12 +57,12 @@ fn a_client_that_slept_for_longer_than_connections_last_is_back_at_once() {
     let words = ["connect", &address, "--peer", &key, "--key", &home.client.0, "-L", &forward];
     let options = ["--persistent-keepalive", "1", "--json"];
     let client = Running::start(home.path(), &[&words[..], &options].concat());
-    wait_until(|| carries(near, RECOVERED), || "nothing is carried".to_owned());
+    wait_until(|| carries(near, recovered()), || "nothing is carried".to_owned());
     client.signal(Signal::SIGSTOP);
     wait_until(|| over.load(Ordering::Relaxed) > 0, || "the server does not forget it".to_owned());
     std::thread::sleep(IDLE);
     client.signal(Signal::SIGCONT);
     let begun = Instant::now();
     let carried = carries(near, PATIENCE);
-    assert!(carried && begun.elapsed() <= RECOVERED, "{carried} after {:?}", begun.elapsed());
+    assert!(carried && begun.elapsed() <= recovered(), "{carried} after {:?}", begun.elapsed());
 }

@@ -202,6 +202,14 @@ impl Dice {
     }
 }
 
+/// From the return of what was killed until bytes are carried again, at most: two seconds where that is measured
+/// (`ANABRANCH_KILLS`), five in a run of all tests, whose other programs share the processors. What these tests guard
+/// against took from ten seconds to five minutes.
+pub fn recovered() -> Duration {
+    let is_measured = std::env::var_os("ANABRANCH_KILLS").is_some();
+    Duration::from_secs(if is_measured { 2 } else { 5 })
+}
+
 /// How many instants each test tries: few, or as many as `ANABRANCH_KILLS` says.
 pub fn instants(few: usize) -> usize {
     let asked = std::env::var("ANABRANCH_KILLS").ok();

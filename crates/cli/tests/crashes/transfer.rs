@@ -5,10 +5,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::place::{Place, Side};
-use super::process::{Dice, Home, Running, free_address, instants, wait_until};
+use super::process::{Dice, Home, Running, free_address, instants, recovered, wait_until};
 
-/// From the return of what was killed until bytes are stored again, at most.
-const RECOVERED: Duration = Duration::from_secs(2);
 /// The longest that a screen may show nothing new.
 const SILENCE: Duration = Duration::from_secs(3);
 
@@ -142,7 +140,7 @@ impl<'a> Transfer<'a> {
         wait_until(|| self.stored() != before, || format!("{:?}: nothing is stored", self.kind));
         let took = begun.elapsed();
         println!("{:?} killed after {instant:?}: {took:?}", self.kind);
-        if took > RECOVERED {
+        if took > recovered() {
             println!("listener: {}\nconnector: {}", sides.0.said(), sides.1.said());
         }
         sides.1.succeeded();
@@ -177,7 +175,7 @@ fn kill(place: &Place, kind: Kind, kills_listener: bool, seed: u64) {
     let slowest = took.iter().max();
     let slowest = slowest.expect("every transfer was over before it was killed");
     println!("{kind:?}: {} killed, the slowest was back after {slowest:?}", took.len());
-    assert!(*slowest <= RECOVERED, "{kind:?}: {slowest:?}");
+    assert!(*slowest <= recovered(), "{kind:?}: {slowest:?}");
 }
 
 #[test]

@@ -5,10 +5,8 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::place::{Place, Side};
-use super::process::{Dice, Home, PATIENCE, Running, instants, wait_until};
+use super::process::{Dice, Home, PATIENCE, Running, instants, recovered, wait_until};
 
-/// From the return of what was killed until connections are carried again, at most.
-const RECOVERED: Duration = Duration::from_secs(2);
 /// How long each attempt waits.
 const ATTEMPT: Duration = Duration::from_millis(500);
 /// From the return of a client until what it had left open ends, at most.
@@ -124,7 +122,7 @@ impl<'a> Tunnel<'a> {
         wait_until(|| self.carries(forward), || format!("{who}: nothing is carried"));
         let took = begun.elapsed();
         println!("{who}: {took:?}");
-        assert!(took <= RECOVERED, "{who}: it took {took:?}");
+        assert!(took <= recovered(), "{who}: it took {took:?}");
     }
 }
 
@@ -159,7 +157,7 @@ fn the_next_connection_is_carried(place: &Place, seed: u64) {
         let carried = place.on(Side::Client, || carries(tunnel.near.at, PATIENCE));
         let took = begun.elapsed();
         println!("the first -L after serve was killed: {took:?}");
-        assert!(carried && took <= RECOVERED, "{carried} after {took:?}");
+        assert!(carried && took <= recovered(), "{carried} after {took:?}");
     }
 }
 
