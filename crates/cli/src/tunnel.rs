@@ -116,12 +116,10 @@ async fn tell_silence(connection: Connection, reporter: Reporter) {
     let peer = format_public_key(&connection.peer());
     loop {
         connection.silence_changed(false).await;
-        let Some(silence) = connection.silence() else {
-            if connection.is_over() {
-                return;
-            }
-            continue;
-        };
+        if connection.is_over() {
+            return;
+        }
+        let Some(silence) = connection.silence() else { continue };
         if let Some(rest) = SILENCE.checked_sub(silence) {
             // Mostly it is heard of before, or known to be gone.
             let _ = tokio::time::timeout(rest, connection.silence_changed(true)).await;

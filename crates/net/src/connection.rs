@@ -232,9 +232,12 @@ impl Connection {
     }
 
     /// For how long nothing has been heard of the peer, if every path has been asked for a sign of life in vain.
-    /// The connection goes on where it was when the peer is heard again.
+    /// The connection goes on where it was when the peer is heard again. `None` when the connection is over.
     pub fn silence(&self) -> Option<Duration> {
         let state = self.shared().lock();
+        if state.error().is_some() {
+            return None;
+        }
         let since = state.connection.as_ref()?.silent_since()?;
         Some(self.now().since(since))
     }

@@ -80,6 +80,11 @@ impl Running {
         }
     }
 
+    /// How many events of this kind came since the last call.
+    pub fn count(&self, event: &str) -> usize {
+        self.events.try_iter().filter(|value| value["event"] == event).count()
+    }
+
     /// What it has written to standard error.
     pub fn said(&self) -> String {
         self.stderr.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -242,20 +242,26 @@ fn what_a_killed_client_had_open_ends_once_it_is_back() {
     let mut tunnel = Tunnel::new(&place);
     let target = TcpListener::bind("127.0.0.1:0").unwrap();
     tunnel.near.echo = target.local_addr().unwrap();
-    let _server = tunnel.serve();
+    let server = tunnel.serve();
     let mut client = tunnel.connect(false);
     client.wait_for("connected");
     let open = TcpStream::connect(tunnel.near.at).unwrap();
     let (mut beyond, _) = target.accept().unwrap();
     client.kill();
     drop(open);
-    let again = tunnel.connect(false);
+    let mut again = tunnel.connect(false);
     again.wait_for("connected");
     let begun = Instant::now();
     beyond.set_read_timeout(Some(ABANDONED * 2)).unwrap();
     let end = beyond.read(&mut [0]).map_err(|error| error.kind());
     assert!(matches!(end, Ok(0) | Err(ErrorKind::ConnectionReset)), "{end:?}");
     assert!(begun.elapsed() <= ABANDONED, "{:?}", begun.elapsed());
+    // While the connection that was ended lingers, the server says once that its peer is silent, and serves on.
+    again.kill();
+    tunnel.connect(false).wait_for("connected");
+    std::thread::sleep(Duration::from_secs(2));
+    let told = server.count("silent");
+    assert!(told <= 3, "it has said {told} times that the peer is silent");
 }
 
 /// Two machines may share a key, as long as both are heard.
