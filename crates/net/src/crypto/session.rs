@@ -7,13 +7,14 @@ use anabranch_core::crypto::{
     Accepted, CryptoError, InitiatorState, PacketKeys, PublicKey, REKEY_LEN, Rekey, RekeyMessage,
     ResponderState, Session,
 };
+use anabranch_core::wire::Role;
 use noise::{Finished, Initiated, Pattern, Received};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What the prologue of the handshake that begins a connection begins with; the header of the message follows.
+/// Start of the prologue of the handshake that begins a connection; the header of the message follows.
 const PROTOCOL: &[u8] = b"anabranch 0";
-/// What the prologue of one that renews its keys begins with; the hash of the handshake before follows.
+/// Start of the prologue of a handshake that renews the keys; the hash of the handshake before follows.
 const REKEY: &[u8] = b"anabranch 0 rekey";
 
 /// What an endpoint brings to its handshakes.
@@ -70,7 +71,7 @@ impl InitiatorState for Initiator {
         let shared = self.own.shared_with(&self.peer);
         let (payload, finished) = state.finish(&self.own.secret, shared, message)?;
         self.state = None;
-        Ok((payload, session(&self.own, self.peer, Side::Initiator, finished)?))
+        Ok((payload, session(&self.own, self.peer, Role::Initiator, finished)?))
     }
 }
 
@@ -92,22 +93,15 @@ impl ResponderState for Responder {
         let finished = state
             .respond(own.shared_with(&peer), payload, message)
             .inspect_err(|_| message.truncate(start))?;
-        session(&own, peer, Side::Responder, finished)
+        session(&own, peer, Role::Responder, finished)
     }
 }
 
-/// Whose keys are which.
-#[derive(Clone, Copy, Debug)]
-enum Side {
-    Initiator,
-    Responder,
-}
-
-/// The first keys of a connection, and what makes the next.
+/// The first keys of a connection, and what renews them.
 fn session(
     own: &Arc<Credentials>,
     peer: PublicKey,
-    side: Side,
+    role: Role,
     finished: Finished,
 ) -> Result<Session, CryptoError> {
     let headers = Headers {
@@ -116,13 +110,13 @@ fn session(
     };
     let own = Arc::clone(own);
     let hash = finished.hash;
-    let keys = headers.packet_keys(side, finished)?;
-    let rekey = Box::new(NoiseRekey { own, peer, side, headers, hash, asked: None });
+    let keys = headers.packet_keys(role, finished)?;
+    let rekey = Box::new(NoiseRekey { own, peer, role, headers, hash, asked: None });
     Ok(Session { keys, rekey })
 }
 
-/// The header-protection keys of both directions, which outlive the packets' keys: a header is read before it is known
-/// under which keys its packet was sealed.
+/// The header-protection keys of both directions. They stay the same when packet keys are renewed, because the header
+/// says under which keys its packet was sealed.
 #[derive(Clone)]
 struct Headers {
     initiator: Arc<HeaderKey>,
@@ -130,13 +124,13 @@ struct Headers {
 }
 
 impl Headers {
-    fn packet_keys(&self, side: Side, finished: Finished) -> Result<PacketKeys, CryptoError> {
+    fn packet_keys(&self, role: Role, finished: Finished) -> Result<PacketKeys, CryptoError> {
         let Headers { initiator, responder } = self.clone();
         let initiator = (finished.initiator, initiator);
         let responder = (finished.responder, responder);
-        let (ours, theirs) = match side {
-            Side::Initiator => (initiator, responder),
-            Side::Responder => (responder, initiator),
+        let (ours, theirs) = match role {
+            Role::Initiator => (initiator, responder),
+            Role::Responder => (responder, initiator),
         };
         Ok(PacketKeys {
             sealer: Box::new(PacketSealer::new(&ours.0, ours.1)?),
@@ -145,15 +139,15 @@ impl Headers {
     }
 }
 
-/// Renews the keys of one connection, by Noise KKpsk2 between the same two.
+/// Renews the keys of one connection by Noise KKpsk2 between the same two peers.
 struct NoiseRekey {
     own: Arc<Credentials>,
     peer: PublicKey,
-    side: Side,
+    role: Role,
     headers: Headers,
-    /// Of the handshake before: part of the next, so that no other connection's message fits.
+    /// Hash of the handshake before. It enters the next one, so that no message of another connection fits.
     hash: [u8; KEY_LEN],
-    /// What is to be answered.
+    /// The handshake that waits for the responder's answer.
     asked: Option<Initiated>,
 }
 
@@ -164,7 +158,7 @@ impl NoiseRekey {
 
     fn renewed(&mut self, finished: Finished) -> Result<PacketKeys, CryptoError> {
         self.hash = finished.hash;
-        self.headers.packet_keys(self.side, finished)
+        self.headers.packet_keys(self.role, finished)
     }
 }
 
