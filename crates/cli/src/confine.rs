@@ -18,7 +18,7 @@ mod other;
 #[cfg(all(test, target_os = "linux"))]
 mod tests;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -30,17 +30,25 @@ pub use other::{confine, explain, forbid_core_files, kernel};
 /// The environment variable that turns confinement off, if it is neither empty nor `0`.
 pub const UNCONFINED: &str = "ANABRANCH_UNCONFINED";
 
-/// What a command needs of the system once it runs.
+/// What a command still has to do after it has been confined.
 #[derive(Clone, Debug, Default)]
 pub struct Needs {
-    /// Files and directories that it reads, beside the system's. As root, it reads them whoever owns them.
+    /// Files and directories that it reads, beside those of the system. Root reads them whoever owns them.
     pub read: Vec<PathBuf>,
-    /// Directories that it writes to. As root, it writes to them whoever owns them.
+    /// Directories that it writes to. Root writes to them whoever owns them.
     pub write: Vec<PathBuf>,
     /// It connects to TCP ports or listens on some. Without this, it reaches only the TCP ports of name servers.
     pub tcp: bool,
     /// It becomes another user.
     pub other_user: bool,
+}
+
+impl Needs {
+    /// Reads one file and writes to one directory, as far as they are given.
+    pub fn files(read: Option<&Path>, write: Option<&Path>) -> Self {
+        let one = |path: Option<&Path>| path.map(Path::to_owned).into_iter().collect();
+        Needs { read: one(read), write: one(write), ..Needs::default() }
+    }
 }
 
 /// What this kernel can do to confine a command.

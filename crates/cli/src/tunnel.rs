@@ -12,7 +12,6 @@ mod privileges;
 mod serve;
 
 use std::future::Future;
-use std::path::Path;
 use std::time::Duration;
 
 use anabranch::crypto::keys::format_public_key;
@@ -48,7 +47,7 @@ pub fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let qlogs = settings.common.qlogs.clone();
     let config = endpoint_config(&settings.common)?;
     let other_user = args.user.is_some();
-    confine(&Needs { other_user, ..needs(&settings.common) })?;
+    confine(&Needs { tcp: true, other_user, ..Needs::files(None, qlogs.directory()) })?;
     let result = run(serve::run(settings, config, args.user.clone(), reporter));
     qlogs.finish();
     result
@@ -65,17 +64,11 @@ pub fn connect(args: &ConnectArgs) -> Result<(), Failure> {
     let quiet = args.common.quiet || args.stdio.is_some();
     let qlogs = settings.common.qlogs.clone();
     let config = endpoint_config(&settings.common)?;
-    confine(&needs(&settings.common))?;
+    confine(&Needs { tcp: true, ..Needs::files(None, qlogs.directory()) })?;
     let reporter = Reporter { json, quiet };
     let result = run(connect::run(settings, config, args.stdio.clone(), reporter));
     qlogs.finish();
     result
-}
-
-/// What both commands need once they have read their keys and settings.
-fn needs(common: &Common) -> Needs {
-    let write = common.qlogs.directory().map(Path::to_owned).into_iter().collect();
-    Needs { write, tcp: true, ..Needs::default() }
 }
 
 /// Runs a task on a runtime of its own until it ends or somebody ends the process.

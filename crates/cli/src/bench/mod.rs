@@ -11,7 +11,7 @@ mod server;
 mod table;
 mod traffic;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anabranch::{Config, Permitted, Profile, SecretKey, TransportConfig};
 use tokio::runtime::{Builder, Runtime};
@@ -31,7 +31,7 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     match &args.side {
         Side::Server(args) => {
             let qlogs = Qlogs::new(args.qlog.as_deref(), "bench-server")?;
-            confine(&needs(args.key.as_deref(), &qlogs))?;
+            confine(&Needs::files(args.key.as_deref(), qlogs.directory()))?;
             runtime()?.block_on(server::run(args, &qlogs))
         }
         Side::Client(args) if args.loopback => {
@@ -40,15 +40,10 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         }
         Side::Client(args) => {
             let qlogs = Qlogs::new(args.qlog.as_deref(), "bench-client")?;
-            confine(&needs(args.key.as_deref(), &qlogs))?;
+            confine(&Needs::files(args.key.as_deref(), qlogs.directory()))?;
             runtime()?.block_on(client::run(args, &qlogs))
         }
     }
-}
-
-fn needs(key: Option<&Path>, qlogs: &Qlogs) -> Needs {
-    let one = |path: Option<&Path>| path.map(PathBuf::from).into_iter().collect();
-    Needs { read: one(key), write: one(qlogs.directory()), ..Needs::default() }
 }
 
 /// A side's runtime: one thread, which is also how its CPU time is told.

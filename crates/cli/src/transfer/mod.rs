@@ -232,10 +232,9 @@ async fn connecting(
 
 /// What every transfer needs: its key, if there is one, and the directories of its recordings and of its own ticket.
 fn needs(qlogs: &Qlogs, key: Option<&Path>, makes_ticket: bool) -> Needs {
-    let mut write: Vec<PathBuf> = qlogs.directory().map(Path::to_owned).into_iter().collect();
-    write.extend(makes_ticket.then(kept::directory).flatten());
-    let read = key.map(Path::to_owned).into_iter().collect();
-    Needs { read, write, ..Needs::default() }
+    let mut needs = Needs::files(key, qlogs.directory());
+    needs.write.extend(makes_ticket.then(kept::directory).flatten());
+    needs
 }
 
 /// What is read in order to send `files`. Programs replace a file by writing another one beside it and renaming that.
