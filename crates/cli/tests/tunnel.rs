@@ -1,11 +1,16 @@
 //! `serve` and `connect` as processes, on loopback addresses.
 
+#[path = "common/echo.rs"]
+mod echo;
+
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
+
+use echo::{echo, exchange};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_anabranch");
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -58,32 +63,6 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// A server that gives back what it read, after its end.
-fn echo() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for mut tcp in listener.incoming().map_while(Result::ok) {
-            std::thread::spawn(move || {
-                let mut all = Vec::new();
-                let _ = tcp.read_to_end(&mut all);
-                let _ = tcp.write_all(&all);
-            });
-        }
-    });
-    address
-}
-
-fn exchange(address: &str, bytes: &[u8]) -> Vec<u8> {
-    let mut tcp = TcpStream::connect(address).unwrap();
-    tcp.set_read_timeout(Some(PATIENCE)).unwrap();
-    tcp.write_all(bytes).unwrap();
-    tcp.shutdown(Shutdown::Write).unwrap();
-    let mut back = Vec::new();
-    tcp.read_to_end(&mut back).unwrap();
-    back
 }
 
 /// A server and its address and key, and a client's key file.

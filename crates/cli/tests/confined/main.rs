@@ -2,6 +2,8 @@
 //! they work all the same.
 #![cfg(target_os = "linux")]
 
+#[path = "../common/echo.rs"]
+mod echo;
 #[path = "../transfer/process.rs"]
 mod process;
 mod status;

@@ -2,42 +2,18 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use tempfile::TempDir;
 
+use super::echo::{echo, exchange};
 use super::process::{Running, run};
 use super::status::{FILES, NET, assert_confined, threads};
 use super::{is_root, key};
-
-/// Gives back what one connection after the other sends.
-fn echo() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    std::thread::spawn(move || {
-        for mut tcp in listener.incoming().map_while(Result::ok) {
-            let mut all = Vec::new();
-            let _ = tcp.read_to_end(&mut all);
-            let _ = tcp.write_all(&all);
-        }
-    });
-    port
-}
-
-fn exchange(address: &str, bytes: &[u8]) -> Vec<u8> {
-    let mut tcp = TcpStream::connect(address).unwrap();
-    tcp.set_read_timeout(Some(Duration::from_secs(40))).unwrap();
-    tcp.write_all(bytes).unwrap();
-    tcp.shutdown(Shutdown::Write).unwrap();
-    let mut back = Vec::new();
-    tcp.read_to_end(&mut back).unwrap();
-    back
-}
 
 /// The value of `key` in the next event of this kind.
 fn wait_for(running: &mut Running, event: &str, key: &str) -> serde_json::Value {
@@ -73,7 +49,7 @@ fn a_tunnel_works_with_every_thread_confined() {
     let extra = format!("--permit-listen loopback --qlog {}", qlogs.display());
     let (mut server, port, public, key) = serving(&dir, &extra);
     let metrics = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let echo = echo();
+    let echo = echo().port();
     let line = format!(
         "connect localhost:{port} --peer {public} --key {key} -L 0:localhost:{echo} -R 0:localhost:{echo} \
          --metrics {metrics} --json --qlog"
@@ -108,7 +84,7 @@ fn a_server_that_becomes_another_user_keeps_nothing_of_root() {
     let dir = tempfile::tempdir().unwrap();
     let (server, port, public, key) = serving(&dir, "--user nobody");
     let line = format!("connect 127.0.0.1:{port} --peer {public} --key {key} --json -L");
-    let mut client = Running::start(&format!("{line} 0:localhost:{}", echo()), &[]);
+    let mut client = Running::start(&format!("{line} 0:localhost:{}", echo().port()), &[]);
     let near = wait_for(&mut client, "listening", "address");
     assert_eq!(exchange(near.as_str().unwrap(), b"there and back"), b"there and back");
     assert_confined(server.id(), 3, 0);

@@ -13,8 +13,9 @@ use anabranch::{
 use nix::sys::signal::Signal;
 use tokio::runtime::Runtime;
 
+use super::echo::echo;
 use super::process::{Home, PATIENCE, Running, recovered, wait_until};
-use super::tunnel::{carries, echo, free_port};
+use super::tunnel::{carries, free_port};
 
 /// How long a connection lasts of which nothing is heard.
 const IDLE: Duration = Duration::from_secs(3);

@@ -18,9 +18,9 @@ const LINKS: [(Duration, u32); 2] =
 /// One side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Who listens.
+    /// The side that listens.
     Server,
-    /// Who connects.
+    /// The side that connects.
     Client,
 }
 
@@ -35,7 +35,7 @@ impl Place {
         Place { lab: None }
     }
 
-    /// In namespaces, named after a test; `None`, and a word why, where they cannot be made.
+    /// In namespaces, named after a test. Where these cannot be made, prints why and returns `None`.
     pub fn apart(name: &str) -> Option<Self> {
         let lab = Lab::new(name, LINKS.len() as u8, RATE)?;
         let slow = Slow::new(&lab, &LINKS)?;
@@ -72,7 +72,7 @@ impl Place {
         Running::run(command, home)
     }
 
-    /// Does something on one side.
+    /// Runs `act` in the namespace of one side.
     pub fn on<T: Send>(&self, side: Side, act: impl FnOnce() -> T + Send) -> T {
         match &self.lab {
             None => act(),
@@ -81,7 +81,7 @@ impl Place {
     }
 }
 
-/// Of a side's namespace.
+/// The name of a side's namespace in the lab.
 const fn name(side: Side) -> &'static str {
     match side {
         Side::Server => "s",

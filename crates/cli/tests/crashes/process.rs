@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-/// What has not happened by then never will.
+/// A test fails if it waits longer than this.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The program, or another build of it that `ANABRANCH_PROGRAM` names.
@@ -145,7 +145,7 @@ impl Drop for Running {
     }
 }
 
-/// Waits for something, but not for ever.
+/// Waits until something has happened, for [`PATIENCE`] at most.
 pub fn wait_until(mut happened: impl FnMut() -> bool, otherwise: impl FnOnce() -> String) {
     let deadline = Instant::now() + PATIENCE;
     let mut happened = std::iter::repeat_with(|| {
@@ -207,9 +207,9 @@ impl Dice {
     }
 }
 
-/// From the return of what was killed until bytes are carried again, at most: two seconds where that is measured
-/// (`ANABRANCH_KILLS`), five in a run of all tests, whose other programs share the processors. What these tests guard
-/// against took from ten seconds to five minutes.
+/// The longest time from the restart of what was killed until bytes are carried again: two seconds where that is measured
+/// (`ANABRANCH_KILLS`), and five in a run of all tests, where other programs share the processors. The defects that these
+/// tests guard against took between ten seconds and five minutes.
 pub fn recovered() -> Duration {
     let is_measured = std::env::var_os("ANABRANCH_KILLS").is_some();
     Duration::from_secs(if is_measured { 2 } else { 5 })

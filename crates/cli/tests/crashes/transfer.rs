@@ -19,12 +19,12 @@ enum Kind {
     GetKeys,
 }
 
-/// Bytes to be transferred: what takes about a second.
+/// Bytes to be transferred, which takes about a second.
 fn size(place: &Place) -> u32 {
     if place.is_apart() { 10_000_000 } else { 100_000_000 }
 }
 
-/// How long each life is, at most.
+/// The longest time from the start until one side is killed.
 fn life(place: &Place) -> Duration {
     Duration::from_millis(if place.is_apart() { 1200 } else { 400 })
 }
@@ -178,60 +178,55 @@ fn kill(place: &Place, kind: Kind, kills_listener: bool, seed: u64) {
     assert!(*slowest <= recovered(), "{kind:?}: {slowest:?}");
 }
 
+/// The same with tickets and with keys.
+fn kill_each(place: Option<Place>, kinds: [Kind; 2], kills_listener: bool, seed: u64) {
+    let Some(place) = place else { return };
+    for (seed, kind) in (seed..).zip(kinds) {
+        kill(&place, kind, kills_listener, seed);
+    }
+}
+
+const SEND: [Kind; 2] = [Kind::SendTicket, Kind::SendKeys];
+const GET: [Kind; 2] = [Kind::GetTicket, Kind::GetKeys];
+
 #[test]
 fn a_sender_is_killed() {
-    let place = Place::loopback();
-    kill(&place, Kind::SendTicket, false, 1);
-    kill(&place, Kind::SendKeys, false, 2);
+    kill_each(Some(Place::loopback()), SEND, false, 1);
 }
 
 #[test]
 fn a_receiver_is_killed() {
-    let place = Place::loopback();
-    kill(&place, Kind::SendTicket, true, 3);
-    kill(&place, Kind::SendKeys, true, 4);
+    kill_each(Some(Place::loopback()), SEND, true, 3);
 }
 
 #[test]
 fn a_getter_is_killed() {
-    let place = Place::loopback();
-    kill(&place, Kind::GetTicket, false, 5);
-    kill(&place, Kind::GetKeys, false, 6);
+    kill_each(Some(Place::loopback()), GET, false, 5);
 }
 
 #[test]
 fn a_sender_that_offers_is_killed() {
-    let place = Place::loopback();
-    kill(&place, Kind::GetTicket, true, 7);
-    kill(&place, Kind::GetKeys, true, 8);
+    kill_each(Some(Place::loopback()), GET, true, 7);
 }
 
 #[test]
 fn a_sender_is_killed_beyond_links() {
-    let Some(place) = Place::apart("kse") else { return };
-    kill(&place, Kind::SendTicket, false, 11);
-    kill(&place, Kind::SendKeys, false, 12);
+    kill_each(Place::apart("kse"), SEND, false, 11);
 }
 
 #[test]
 fn a_receiver_is_killed_beyond_links() {
-    let Some(place) = Place::apart("kre") else { return };
-    kill(&place, Kind::SendTicket, true, 13);
-    kill(&place, Kind::SendKeys, true, 14);
+    kill_each(Place::apart("kre"), SEND, true, 13);
 }
 
 #[test]
 fn a_getter_is_killed_beyond_links() {
-    let Some(place) = Place::apart("kge") else { return };
-    kill(&place, Kind::GetTicket, false, 15);
-    kill(&place, Kind::GetKeys, false, 16);
+    kill_each(Place::apart("kge"), GET, false, 15);
 }
 
 #[test]
 fn a_sender_that_offers_is_killed_beyond_links() {
-    let Some(place) = Place::apart("kof") else { return };
-    kill(&place, Kind::GetTicket, true, 17);
-    kill(&place, Kind::GetKeys, true, 18);
+    kill_each(Place::apart("kof"), GET, true, 17);
 }
 
 /// Both sides say within three seconds that the other one is gone, and what they wait for.

@@ -4,34 +4,16 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use super::echo::echo;
 use super::place::{Place, Side};
 use super::process::{Dice, Home, PATIENCE, Running, instants, recovered, wait_until};
 
-/// How long each attempt waits.
+/// The longest wait of one attempt to connect.
 const ATTEMPT: Duration = Duration::from_millis(500);
-/// From the return of a client until what it had left open ends, at most.
+/// The longest time from the return of a client until the connections that it had left open end.
 const ABANDONED: Duration = Duration::from_secs(15);
-/// How long each life is, at most.
+/// The longest time for which a program runs, or is gone.
 const LIFE: Duration = Duration::from_millis(800);
-
-/// A server that gives back what it read.
-pub fn echo() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || {
-        for mut tcp in listener.incoming().map_while(Result::ok) {
-            std::thread::spawn(move || {
-                let mut bytes = [0; 4096];
-                while let Ok(count @ 1..) = tcp.read(&mut bytes) {
-                    if tcp.write_all(&bytes[..count]).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-    });
-    address
-}
 
 /// A TCP address that is free now.
 pub fn free_port() -> SocketAddr {
@@ -126,53 +108,66 @@ impl<'a> Tunnel<'a> {
     }
 }
 
-fn a_server_is_found_again(place: &Place, seed: u64) {
+/// Kills `serve` several times and starts it again. `before` is called before each kill, and what it returns is kept
+/// until `after` has been called, which follows the restart.
+fn kill_servers<T>(
+    place: &Place,
+    seed: u64,
+    remote: bool,
+    before: impl Fn(&Tunnel<'_>) -> T,
+    after: impl Fn(&Tunnel<'_>),
+) {
     let (tunnel, mut dice) = (Tunnel::new(place), Dice::new(seed));
     let mut server = tunnel.serve();
-    let _client = tunnel.connect(false);
-    tunnel.begins(&tunnel.near);
+    let _client = tunnel.connect(remote);
+    tunnel.begins(if remote { &tunnel.far } else { &tunnel.near });
     for _ in 0..instants(3) {
-        // One connection is open and one comes and goes when it happens.
-        let _open = place.on(Side::Client, || TcpStream::connect(tunnel.near.at).unwrap());
+        let _kept = before(&tunnel);
         std::thread::sleep(dice.time(LIFE));
         server.kill();
         std::thread::sleep(dice.time(LIFE));
         server = tunnel.serve();
-        tunnel.recovers(&tunnel.near, "-L after serve was killed");
+        after(&tunnel);
     }
 }
 
-/// Whoever connects first after the restart, with nothing under way, has what he wants with this one attempt.
+/// One connection is open when the server is killed, and one comes and goes.
+fn a_server_is_found_again(place: &Place, seed: u64) {
+    let open = |tunnel: &Tunnel<'_>| {
+        place.on(Side::Client, || TcpStream::connect(tunnel.near.at).unwrap())
+    };
+    kill_servers(place, seed, false, open, |tunnel| {
+        tunnel.recovers(&tunnel.near, "-L after serve was killed");
+    });
+}
+
+/// The first connection after the restart, with none open before, is carried without another attempt.
 fn the_next_connection_is_carried(place: &Place, seed: u64) {
-    let (tunnel, mut dice) = (Tunnel::new(place), Dice::new(seed));
-    let mut server = tunnel.serve();
-    let _client = tunnel.connect(false);
-    tunnel.begins(&tunnel.near);
-    for _ in 0..instants(3) {
-        std::thread::sleep(dice.time(LIFE));
-        server.kill();
-        std::thread::sleep(dice.time(LIFE));
-        server = tunnel.serve();
-        let begun = Instant::now();
-        let carried = place.on(Side::Client, || carries(tunnel.near.at, PATIENCE));
-        let took = begun.elapsed();
-        println!("the first -L after serve was killed: {took:?}");
-        assert!(carried && took <= recovered(), "{carried} after {took:?}");
-    }
+    kill_servers(
+        place,
+        seed,
+        false,
+        |_| (),
+        |tunnel| {
+            let begun = Instant::now();
+            let carried = place.on(Side::Client, || carries(tunnel.near.at, PATIENCE));
+            let took = begun.elapsed();
+            println!("the first -L after serve was killed: {took:?}");
+            assert!(carried && took <= recovered(), "{carried} after {took:?}");
+        },
+    );
 }
 
 fn a_server_is_asked_for_ports_again(place: &Place, seed: u64) {
-    let (tunnel, mut dice) = (Tunnel::new(place), Dice::new(seed));
-    let mut server = tunnel.serve();
-    let _client = tunnel.connect(true);
-    tunnel.begins(&tunnel.far);
-    for _ in 0..instants(3) {
-        std::thread::sleep(dice.time(LIFE));
-        server.kill();
-        std::thread::sleep(dice.time(LIFE));
-        server = tunnel.serve();
-        tunnel.recovers(&tunnel.far, "-R after serve was killed");
-    }
+    kill_servers(
+        place,
+        seed,
+        true,
+        |_| (),
+        |tunnel| {
+            tunnel.recovers(&tunnel.far, "-R after serve was killed");
+        },
+    );
 }
 
 fn a_client_gets_its_port_back(place: &Place, seed: u64) {

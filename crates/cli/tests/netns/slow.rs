@@ -19,8 +19,8 @@ pub struct Slow {
 }
 
 impl Slow {
-    /// Gives links 1, 2, … of `lab` these delays, each way, and loses so many packets in a thousand, each way.
-    /// `None`, and a word why, where the kernel has no tunnel devices.
+    /// Gives the links of `lab`, in their order, a delay and a loss in packets of a thousand, each in both directions.
+    /// Without tunnel devices in the kernel, prints that and returns `None`.
     pub fn new(lab: &Lab, links: &[(Duration, u32)]) -> Option<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -72,7 +72,7 @@ async fn carry(device: Tun, delay: Duration, per_mille: u32, seed: u64) {
             () = tokio::time::sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
                 while held.front().is_some_and(|(due, _)| *due <= Instant::now()) {
                     let (_, packet) = held.pop_front().unwrap();
-                    // A packet that finds no room is lost, as elsewhere.
+                    // A packet for which the device has no room is lost.
                     let _ = device.try_send(&packet);
                 }
             }
