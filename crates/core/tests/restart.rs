@@ -123,8 +123,8 @@ fn a_heartbeat_costs_one_packet_and_its_answer() {
     }
 }
 
-/// The peer opens paths and crashes before it has proven its addresses: the question for that is repeated sooner than a
-/// timeout takes that has grown, and must not put it off for ever.
+/// The peer opens a path and crashes before it has proven its address there. The challenge on that path is repeated more
+/// often than a timeout that has grown; the repetitions must not postpone the timeout for ever.
 #[test]
 fn a_path_that_was_never_proven_hides_no_silence() {
     let network = Road { loses: |_| false, handshakes: Vec::new() };

@@ -1,7 +1,7 @@
-//! System calls that no command of ours makes, and that whoever has taken a command over would like to make, seccomp(2).
+//! System calls that no command makes and that would help an attacker who has taken one over are forbidden (seccomp(2)).
 //!
 //! The filter names what is forbidden, not what is allowed. C libraries and runtimes begin to use new system calls from
-//! version to version; with a list of what is allowed, each such update would stop tunnels that work, and people would
+//! version to version. With a list of what is allowed, such an update would stop tunnels that work, and their users would
 //! turn confinement off.
 
 use std::collections::BTreeMap;
@@ -90,15 +90,15 @@ const X32: Option<c_long> = None;
 /// `execve`, `ptrace`, `kexec_load`, `process_vm_readv`, `process_vm_writev` and `execveat` have other numbers in x32.
 const ONLY_X32: [c_long; 6] = [520, 521, 528, 539, 540, 545];
 
-/// Kinds of sockets that are used: of the internet, of the machine, and those that tell of interfaces and routes.
+/// Families of the sockets that commands use: IP, local ones, and those that tell of interfaces and routes.
 const FAMILIES: [i32; 4] = [libc::AF_INET, libc::AF_INET6, libc::AF_UNIX, libc::AF_NETLINK];
 /// The bits of a socket's type that are not flags.
 const SOCKET_TYPE: u64 = 0xf;
 
-/// Rules for a system call: if one holds, the call is forbidden. Without rules it always is.
+/// The rules for each system call: it is forbidden if one of them matches, or if it has none.
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
-/// Has the forbidden calls fail with `EPERM` in this thread and in those that it starts.
+/// Makes the forbidden calls fail with `EPERM`, in this thread and in those that it starts.
 pub(super) fn forbid() -> Result<(), Error> {
     let mut rules: Rules = FORBIDDEN.iter().chain(OLD).map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_clone, new_processes()?);
@@ -109,19 +109,19 @@ pub(super) fn forbid() -> Result<(), Error> {
         rules.extend(ONLY_X32.map(|call| (call | bit, Vec::new())));
     }
     apply(rules, libc::EPERM)?;
-    // A filter cannot see the flags of this call. C libraries start threads with `clone` where it is missing.
+    // A filter cannot see the flags of `clone3`. Where that call is missing, C libraries start threads with `clone`.
     let mut rules = Rules::from([(libc::SYS_clone3, Vec::new())]);
     rules.extend(X32.map(|bit| (libc::SYS_clone3 | bit, Vec::new())));
     apply(rules, libc::ENOSYS)
 }
 
-/// `clone` that starts a process, or a namespace, and not a thread.
+/// Forbids `clone` unless it starts a thread: other flags start a process or a namespace.
 fn new_processes() -> Result<Vec<SeccompRule>, Error> {
     let thread = libc::CLONE_THREAD as u64;
     Ok(vec![rule(&[(0, SeccompCmpOp::MaskedEq(thread), 0)])?])
 }
 
-/// Sockets of other families, and those that see or forge other programs' packets.
+/// Forbids sockets of families other than [`FAMILIES`], and raw ones, which read and forge packets of other programs.
 fn odd_sockets() -> Result<Vec<SeccompRule>, Error> {
     let other = FAMILIES.map(|family| (0, SeccompCmpOp::Ne, family as u64));
     let raw = |family: i32| {
@@ -131,7 +131,7 @@ fn odd_sockets() -> Result<Vec<SeccompRule>, Error> {
     Ok(vec![rule(&other)?, raw(libc::AF_INET)?, raw(libc::AF_INET6)?])
 }
 
-/// A rule that holds if all of its conditions do: the number of an argument, how it is compared, and with what.
+/// A rule that matches if all of its conditions hold: the number of an argument, how it is compared, and with what.
 fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, BackendError> {
     let conditions = conditions.iter().map(|(argument, operation, value)| {
         SeccompCondition::new(*argument, SeccompCmpArgLen::Dword, operation.clone(), *value)
@@ -139,10 +139,10 @@ fn rule(conditions: &[(u8, SeccompCmpOp, u64)]) -> Result<SeccompRule, BackendEr
     SeccompRule::new(conditions.collect::<Result<_, _>>()?)
 }
 
-/// Has calls fail with `error`.
+/// Makes the system calls that the rules match fail with `error`.
 #[allow(clippy::useless_conversion, reason = "numbers of calls have 32 bits on 32-bit processors")]
 fn apply(rules: Rules, error: i32) -> Result<(), Error> {
-    // Other processors have no filter.
+    // There are filters for a few processors only.
     let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else { return Ok(()) };
     let rules = rules.into_iter().map(|(call, rules)| (i64::from(call), rules)).collect();
     let forbidden = SeccompAction::Errno(error as u32);

@@ -1,4 +1,4 @@
-//! Privileges of root one by one, capabilities(7).
+//! Capabilities: the privileges of root, which a process can give up one by one (capabilities(7)).
 
 use std::io;
 
@@ -12,15 +12,15 @@ use super::Needs;
 /// Leaves this thread, and those that it starts, those of its capabilities that are needed.
 pub(super) fn keep(needs: &Needs) -> io::Result<()> {
     let kept = kept(needs);
-    // No program is started that could get capabilities from the bounding set or the ambient one. To lower the bounding
-    // set takes a privilege that only root has, and the ambient set is missing in old kernels.
+    // These two may fail: only root may lower the bounding set, and old kernels have no ambient set. Both matter only to
+    // programs that the process starts, and it starts none.
     for capability in CapabilitySet::all().difference(kept).iter() {
         let _ = remove_capability_from_bounding_set(capability);
     }
     let _ = clear_ambient_capability_set();
     let CapabilitySets { effective, permitted, inheritable } = capabilities(None)?;
     if kept.contains(effective | permitted) && inheritable.is_empty() {
-        // A service manager has left no more, and may have forbidden the call.
+        // There is nothing to give up. A service manager that has left no more may have forbidden the call below.
         return Ok(());
     }
     let sets = CapabilitySets {
@@ -32,7 +32,7 @@ pub(super) fn keep(needs: &Needs) -> io::Result<()> {
 }
 
 fn kept(needs: &Needs) -> CapabilitySet {
-    // Binding sockets to interfaces, which also come later, and to ports below 1024.
+    // To bind sockets to interfaces, also to those that come later, and to ports below 1024.
     let mut kept = CapabilitySet::NET_RAW | CapabilitySet::NET_BIND_SERVICE;
     if needs.other_user {
         kept |= CapabilitySet::SETUID | CapabilitySet::SETGID;

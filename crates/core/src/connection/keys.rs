@@ -19,7 +19,7 @@ const MASKED_AT_ONCE: usize = 8;
 const RENEW_AFTER: Duration = Duration::from_secs(120);
 /// Least time from one exchange to the next: an exchange takes four Diffie–Hellman operations of the responder.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Packets that are kept for the last words of a connection whose key may seal no more.
+/// Packets of a key's limit that are left for closing the connection.
 const RESERVE: u64 = 64;
 
 /// The keys of both directions.
@@ -28,18 +28,18 @@ pub(super) struct Keys {
     role: Role,
     rekey: Box<dyn Rekey>,
     sealer: Box<dyn Sealer>,
-    /// Epoch of the sealer.
+    /// Epoch of `sealer`.
     sealing: u64,
     opener: Box<dyn Opener>,
-    /// Epoch of the opener.
+    /// Epoch of `opener`.
     opening: u64,
-    /// Opens packets of the epoch before.
+    /// Opens packets of the epoch before `opening`.
     previous: Option<Box<dyn Opener>>,
-    /// Until when it does.
+    /// When `previous` is forgotten.
     previous_until: Option<Time>,
-    /// The epoch after the opener's, of which no packet has arrived.
+    /// Keys of the epoch after `opening`, under which no packet has arrived.
     next: Option<Next>,
-    /// The initiator waits for the answer that makes the next epoch.
+    /// The initiator has asked for the next keys and waits for the answer.
     asked: bool,
     /// When the newest keys were made.
     since: Time,
@@ -47,11 +47,11 @@ pub(super) struct Keys {
     in_use: bool,
 }
 
-/// Keys that the peer has not used so far.
+/// Keys that the peer has not used yet.
 #[derive(Debug)]
 struct Next {
     opener: Box<dyn Opener>,
-    /// The responder's, until it has seen that the initiator has these keys.
+    /// Seals under these keys, at a responder that has not seen yet that the initiator has them.
     sealer: Option<Box<dyn Sealer>>,
 }
 
@@ -94,7 +94,8 @@ impl Keys {
         self.sealer.remaining()
     }
 
-    /// Whether the present key may seal no more packets than take leave. The peer has not answered for long.
+    /// Whether the present key may only seal what closes the connection: the peer has long not answered a request for
+    /// new keys.
     pub(super) fn are_spent(&self) -> bool {
         self.remaining() <= RESERVE
     }
@@ -190,7 +191,7 @@ impl Keys {
         }
     }
 
-    /// No exchange is under way, and the last one's old keys are forgotten.
+    /// Whether no exchange is under way and the keys before the present ones are forgotten.
     fn is_settled(&self) -> bool {
         !self.asked && self.next.is_none() && self.previous.is_none()
     }

@@ -22,7 +22,7 @@ const LEAST_PAUSE: Duration = Duration::from_millis(500);
 const SILENT_TIMEOUTS: u32 = 2;
 /// Timeouts without any packet of the peer after which it is silent, if all paths are.
 const PATIENCE: u32 = 3;
-/// The same where nothing is known of the round-trip times: the timeout is long enough for most paths then.
+/// As [`PATIENCE`], while no path has a round-trip time: the initial timeout is longer than most paths need.
 const FIRST_PATIENCE: u32 = 2;
 
 /// What is known of the peer's silence.
@@ -104,8 +104,8 @@ impl Connection {
         }
     }
 
-    /// A path's timeout has passed, or the question for its address was repeated, while nothing was heard of the peer:
-    /// the other paths are asked, and if none of them answers for some timeouts, the peer is silent.
+    /// Called after a timeout of the path, and when its challenge was repeated. If nothing was heard of the peer
+    /// meanwhile, the other paths are probed as well; if none of them answers for some timeouts, the peer is silent.
     pub(super) fn note_silence(&mut self, now: Time, slot: PathIndex) {
         let base = self.paths[slot].base_timeout().base;
         let silence = now.since(self.last_received);
@@ -158,13 +158,13 @@ fn is_open(path: &Path) -> bool {
     path.state() != PathState::Closed
 }
 
-/// Whether the path has asked the peer for an answer, or is about to.
+/// Whether an answer of the peer is awaited on the path, or a probe is about to be sent.
 fn is_asked(path: &Path) -> bool {
     path.sent.packets_in_flight > 0 || path.liveness.probes() > 0
 }
 
-/// Whether the path has had no answer for some timeouts. Where the peer has to prove its address, it is asked for that
-/// more often than the timeout, which each question puts off once it has passed: the first one counts.
+/// Whether the path has had no answer for some timeouts. On a path whose address is not proven, one is enough: each
+/// repeated challenge postpones the next timeout, so that a second one may never come.
 fn is_silent(path: &Path) -> bool {
     path.liveness.timeouts() >= if path.is_proven() { SILENT_TIMEOUTS } else { 1 }
 }

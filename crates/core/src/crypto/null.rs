@@ -217,7 +217,7 @@ impl NullRekey {
         PacketKeys { sealer: Box::new(key(ours)), opener: Box::new(key(theirs)) }
     }
 
-    /// A message that only who has the secret can write.
+    /// A message that only a holder of the secret can write.
     fn message(&self, purpose: u64) -> RekeyMessage {
         let mut message = [0; REKEY_LEN];
         let (body, end) = message.split_at_mut(EPHEMERAL_LEN);
@@ -226,7 +226,7 @@ impl NullRekey {
         message
     }
 
-    /// The keys after those that `asked` and `answer` were exchanged under.
+    /// The keys that follow from an exchange of these two messages.
     fn renew(&mut self, asked: &RekeyMessage, answer: &RekeyMessage) -> PacketKeys {
         self.secret = checksum(checksum(self.secret, asked), answer);
         self.packet_keys()

@@ -3,11 +3,11 @@
 use crate::crypto::PublicKey;
 use std::collections::BTreeMap;
 
-/// Timestamps further ahead of the responder's clock than this, in nanoseconds, are not compared with others: either
-/// clock is wrong. If they were remembered like the others, one holder of a key could lock out another for years; if
+/// Timestamps further ahead of the responder's clock than this, in nanoseconds, are remembered apart, because one of the
+/// two clocks is wrong. If they were remembered with the others, one holder of a key could lock out another for years; if
 /// they were refused, a responder whose clock is behind after a start would serve nobody.
 const AHEAD: u64 = 300 * 1_000_000_000;
-/// Timestamps remembered of one peer that are so far ahead, those accepted last.
+/// How many of those are remembered for each peer: the ones accepted last.
 const REMEMBERED_AHEAD: usize = 8;
 
 /// Newest timestamps remembered of one peer. Connections that one key opens at nearly the same time
@@ -30,7 +30,7 @@ pub(super) struct Replays {
 struct Accepted {
     /// Ascending, the newest at the end; zeros where none was accepted.
     timestamps: [u64; REMEMBERED],
-    /// Those far ahead of the clock when they came, the last of them at the end.
+    /// Timestamps that were far ahead of the clock when they came, the latest arrival at the end.
     ahead: [u64; REMEMBERED_AHEAD],
     used: u64,
 }
@@ -56,7 +56,8 @@ impl Accepted {
         self.timestamps.sort_unstable();
     }
 
-    /// Whether one is remembered that nobody can have sent yet: the clock was set back since.
+    /// Whether the largest timestamp remembered lies beyond the limit, because the clock was set back since: it may be
+    /// replaced.
     fn has_room(&self, limit: u64) -> bool {
         self.timestamps[REMEMBERED - 1] > limit
     }
@@ -67,8 +68,8 @@ impl Replays {
         Replays { peers: BTreeMap::new(), by_use: BTreeMap::new(), uses: 0, capacity }
     }
 
-    /// Whether no message of `peer` with this timestamp can have been accepted before, as far as is remembered, by a
-    /// responder whose clock shows `clock`; both in nanoseconds since 1970.
+    /// Whether a message of `peer` with this timestamp may be accepted: it is none of those remembered, and not older than
+    /// all of them. `clock` is what the responder's clock shows; both in nanoseconds since 1970.
     pub(super) fn is_fresh(&self, peer: &PublicKey, timestamp: u64, clock: u64) -> bool {
         let limit = clock.saturating_add(AHEAD);
         self.peers.get(peer).map_or(timestamp > 0, |accepted| accepted.is_fresh(timestamp, limit))

@@ -314,8 +314,8 @@ impl<N: Network> Pair<N> {
                 end.stream = Some(stream);
             }
             EndpointEvent::Connection(handle, Event::Closed(reason)) => {
-                // Honest endpoints find no fault with each other: they end by choice, in silence, or when a test
-                // gives them keys that are soon spent.
+                // Neither endpoint breaks the protocol, so that no connection may end by an error. It may end by
+                // choice, in silence, or because a test's keys are spent.
                 let allowed = [
                     CloseCode::IDLE,
                     CloseCode::ALL_PATHS_DOWN,

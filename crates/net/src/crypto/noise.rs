@@ -1,8 +1,8 @@
 //! The two Noise handshakes of a connection (Noise specification, revision 34): IKpsk2 begins it, KKpsk2 renews its keys.
 //!
-//! They differ in whether the responder learns the initiator's static key from the first message or knows it. Written
-//! here, not taken from a library, so that every secret in them is erased when it has served; the tests hold the
-//! messages against those of `snow`.
+//! They differ in whether the responder learns the initiator's static key from the first message or knows it. They are
+//! written here, and not taken from a library, so that every secret in them is erased after use. The tests compare the
+//! messages with those of `snow`.
 
 mod symmetric;
 #[cfg(test)]
@@ -18,9 +18,9 @@ use zeroize::{Zeroize, Zeroizing};
 /// Whether the responder knows the initiator's static key beforehand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pattern {
-    /// No: the first message has it, sealed.
+    /// It does not: the first message carries that key, sealed.
     Ik,
-    /// Yes.
+    /// It does.
     Kk,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Received {
     ephemeral: [u8; KEY_LEN],
 }
 
-/// What a handshake leaves.
+/// The outcome of a handshake.
 pub(super) struct Finished {
     /// Protects the initiator's packets.
     pub(super) initiator: Secret,

@@ -11,9 +11,9 @@ use std::sync::Arc;
 /// Blocks of 16 bytes that one key may seal: 2^23 packets of the longest kind that UDP carries, and 2^28 of those that
 /// Ethernet does (RFC 9001 §6.6 and B.1.1).
 const CONFIDENTIALITY_LIMIT: u64 = 1 << 35;
-/// Packets that a key has sealed when it is time for the next: half of the 2^23 after which there shall be one.
+/// A new key is asked for after this key has sealed so many packets: half of the 2^23 that it may seal.
 const WORN_SEALED: u64 = 1 << 22;
-/// Packets that a key has opened when it is time for the next. Some that were sealed with it were lost.
+/// A new key is asked for after this key has opened so many packets. The peer has sealed more, since some were lost.
 const WORN_OPENED: u64 = 1 << 21;
 /// Forged packets that one direction may refuse before its keys are no longer trusted (RFC 9001 §6.6).
 const INTEGRITY_LIMIT: u64 = 1 << 52;
@@ -195,8 +195,8 @@ fn key_of(bytes: &[u8; KEY_LEN]) -> Result<LessSafeKey, CryptoError> {
     UnboundKey::new(&AES_256_GCM, bytes).map(LessSafeKey::new).map_err(|_| CryptoError)
 }
 
-/// Blocks that the cipher works on for a packet of so many bytes, header and tag included, and those that it needs
-/// besides.
+/// The most cipher blocks that a packet of `len` bytes takes, header and tag included: header and body are each padded to
+/// whole blocks, and the tag is encrypted as well.
 const fn blocks(len: usize) -> u64 {
     len as u64 / 16 + 3
 }

@@ -1,8 +1,8 @@
 //! The key schedule: what every key is derived from.
 //!
-//! Each Noise handshake of a connection, the first and those that renew its keys, gives one secret per direction. The key
-//! of that direction's packets is derived from it; the header-protection key comes from the first handshake's secret and
-//! stays. Derivation is HKDF-Expand with SHA-256 (RFC 5869 §2.3).
+//! Every Noise handshake of a connection, the first as well as those that renew its keys, gives one secret per direction.
+//! The packet key of that direction is derived from it. The header-protection key is derived from the secret of the first
+//! handshake and is not renewed. Derivation is HKDF-Expand with SHA-256 (RFC 5869 §2.3).
 
 use anabranch_core::crypto::CryptoError;
 use ring::hkdf;

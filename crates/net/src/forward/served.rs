@@ -6,14 +6,15 @@ use tokio::time::Instant;
 
 use crate::connection::Connection;
 
-/// How long a connection may give no sign of life, while a later one of the same key lives, before it counts as one
-/// of a peer that has crashed and come back.
+/// A connection that gives no sign of life for so long after a later one of the same key began counts as one of a peer
+/// that has crashed and come back.
 const CRASHED: Duration = Duration::from_secs(10);
-/// Pause between two questions.
+/// Pause between two probes of a connection.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
-/// The connections that an endpoint serves. A peer that has crashed and comes back has left one behind, whose TCP
-/// connections nobody will ever end: they end with it, long before it would count as idle.
+/// The connections that an endpoint serves. A peer that crashes leaves one behind, and nobody ends the TCP connections
+/// that it carries. When the peer is back, the one left behind is closed, and these end with it; without that they would
+/// last until it counts as idle.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Served(Arc<Mutex<Vec<Connection>>>);
 
@@ -21,8 +22,8 @@ pub(super) struct Served(Arc<Mutex<Vec<Connection>>>);
 pub(super) struct Entry {
     served: Served,
     connection: Connection,
-    /// What asks the earlier ones of the same peer for signs of life: for as long as the later one lives.
-    _questions: JoinSet<()>,
+    /// Tasks that probe the earlier connections of the same peer. They end when this connection does.
+    _probes: JoinSet<()>,
 }
 
 impl Served {
@@ -33,16 +34,16 @@ impl Served {
     /// Adds a connection. Earlier ones of the same peer end, unless they give a sign of life within ten seconds.
     pub(super) fn enter(&self, connection: &Connection) -> Entry {
         let mut served = self.lock();
-        let mut questions = JoinSet::new();
+        let mut probes = JoinSet::new();
         for earlier in served.iter().filter(|earlier| earlier.peer() == connection.peer()) {
-            questions.spawn(end_if_crashed(earlier.clone()));
+            probes.spawn(end_if_crashed(earlier.clone()));
         }
         served.push(connection.clone());
-        Entry { served: self.clone(), connection: connection.clone(), _questions: questions }
+        Entry { served: self.clone(), connection: connection.clone(), _probes: probes }
     }
 }
 
-/// Ends a connection that gives no sign of life for so long.
+/// Closes a connection that gives no sign of life for [`CRASHED`].
 async fn end_if_crashed(earlier: Connection) {
     let asked = Instant::now();
     while !earlier.is_alive().await && !earlier.is_over() {
