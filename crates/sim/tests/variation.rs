@@ -20,13 +20,16 @@ fn paths(report: &RunReport) -> &[PathStats] {
 fn packets_that_overtake_one_another_are_not_lost() {
     for jitter in ["5ms,jitter-law=normal", "10ms,jitter-law=gamma", "20ms,jitter-law=gamma"] {
         let road = format!("rate=50mbit,delay=20ms,buffer=666p,reorder,jitter={jitter}");
-        for seed in 1..=3 {
+        // Single runs of six seconds vary: of 48 with the last jitter, the least was 0.56 and the mean 0.87.
+        let efficiencies = (1..=8).map(|seed| {
             let report = go(&over(&[&road], 6), seed);
             let counters = paths(&report)[0].counters;
             let spurious = counters.spurious_losses as f64 / counters.sent_packets as f64;
             assert!(spurious < 0.003, "{road}, seed {seed}: {spurious}");
-            assert!(report.efficiency() > 0.8, "{road}, seed {seed}: {}", report.efficiency());
-        }
+            report.efficiency()
+        });
+        let mean = efficiencies.sum::<f64>() / 8.0;
+        assert!(mean > 0.82, "{road}: {mean}");
     }
 }
 
