@@ -116,6 +116,7 @@ impl TransportConfig {
             ack_profile: Some(ack_profile.to_owned()),
             codes: None,
             check: None,
+            connection_ids: Vec::new(),
         }
     }
 }

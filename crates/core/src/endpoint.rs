@@ -3,15 +3,20 @@
 mod accept;
 mod admission;
 mod check;
+mod connections;
+mod path_ids;
 mod router;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use anabranch_policy::PolicyError;
 use anabranch_types::Time;
 use core::fmt;
 
+use self::connections::Connections;
+
 pub use self::check::Check;
+pub use self::path_ids::IdChanges;
 pub use self::router::{Router, RouterEvent};
 use crate::config::TransportConfig;
 use crate::connection::{Connection, Earliest, Event, TimeoutReason, Transmit};
@@ -147,12 +152,10 @@ pub enum EndpointEvent {
 #[derive(Debug)]
 pub struct Endpoint {
     router: Router,
-    connections: BTreeMap<u32, Connection>,
+    connections: Connections,
     events: VecDeque<EndpointEvent>,
     /// Peers that are silent, and have not been asked yet.
     silent: Vec<Check>,
-    /// Connection that was served last, for fairness.
-    last_served: u32,
 }
 
 impl Endpoint {
@@ -160,10 +163,9 @@ impl Endpoint {
     pub fn new(config: EndpointConfig, crypto: Box<dyn Crypto>, now: Time) -> Self {
         Endpoint {
             router: Router::new(config, crypto, now),
-            connections: BTreeMap::new(),
+            connections: Connections::default(),
             events: VecDeque::new(),
             silent: Vec::new(),
-            last_served: 0,
         }
     }
 
@@ -184,12 +186,12 @@ impl Endpoint {
 
     /// The connection of a handle, once it is answered and until it is gone.
     pub fn connection(&mut self, handle: Handle) -> Option<&mut Connection> {
-        self.connections.get_mut(&handle.0)
+        self.connections.get_mut(ConnectionId(handle.0))
     }
 
     /// Handles of all connections.
     pub fn handles(&self) -> impl Iterator<Item = Handle> + '_ {
-        self.connections.keys().map(|id| Handle(*id))
+        self.connections.iter().map(handle_of)
     }
 
     /// A datagram arrived. Whatever is not understood is dropped.
@@ -197,8 +199,8 @@ impl Endpoint {
         let Datagram { socket, remote, ecn, payload } = datagram;
         let address = PathAddress { socket, remote };
         // Nearly all are packets of connections: these are not worth asking the router.
-        if let Some(ConnectionId(id)) = connection_of(payload) {
-            if let Some(connection) = self.connections.get_mut(&id) {
+        if let Some(id) = connection_of(payload) {
+            if let Some(connection) = self.connections.get_mut(id) {
                 connection.handle_packet(now, address, ecn, payload);
             }
             return;
@@ -219,7 +221,7 @@ impl Endpoint {
             let event = match event {
                 RouterEvent::Begun(Handle(id), connection) => {
                     let role = connection.role();
-                    self.connections.insert(id, *connection);
+                    self.connections.insert(connection);
                     // The other role is told when the peer has shown its keys.
                     if role == Role::Responder {
                         continue;
@@ -228,11 +230,11 @@ impl Endpoint {
                 }
                 RouterEvent::Failed(handle) => EndpointEvent::ConnectFailed(handle),
                 RouterEvent::GivenUp(Handle(id)) => {
-                    self.connections.remove(&id);
+                    self.connections.remove(ConnectionId(id));
                     EndpointEvent::Gone(Handle(id))
                 }
                 RouterEvent::Checked(Handle(id), known) => {
-                    if let Some(connection) = self.connections.get_mut(&id) {
+                    if let Some(connection) = self.connections.get_mut(ConnectionId(id)) {
                         connection.on_check(now, known);
                     }
                     continue;
@@ -267,35 +269,14 @@ impl Endpoint {
         if let Some(transmit) = self.router.poll_transmit(now, writable, buffer) {
             return Some(transmit);
         }
-        if self.connections.len() == 1 {
-            // Nobody to be fair to: no search for whose turn it is.
-            let (id, connection) = self.connections.iter_mut().next()?;
-            let transmit = connection.poll_train(now, writable, buffer, most)?;
-            self.last_served = *id;
-            return Some(transmit);
-        }
-        let start = self.last_served;
-        let later = self.connections.range_mut(start.saturating_add(1)..);
-        for (id, connection) in later {
-            if let Some(transmit) = connection.poll_train(now, writable, buffer, most) {
-                self.last_served = *id;
-                return Some(transmit);
-            }
-        }
-        for (id, connection) in self.connections.range_mut(..=start) {
-            if let Some(transmit) = connection.poll_train(now, writable, buffer, most) {
-                self.last_served = *id;
-                return Some(transmit);
-            }
-        }
-        None
+        self.connections.serve(|connection| connection.poll_train(now, writable, buffer, most))
     }
 
     /// When to call [`handle_timeout`](Self::handle_timeout) next, and why.
     pub fn next_timeout(&self) -> Option<(Time, TimeoutReason)> {
         let mut earliest = Earliest::default();
         earliest.add(self.router.next_timeout(), TimeoutReason::Handshake);
-        for connection in self.connections.values() {
+        for connection in self.connections.iter() {
             if let Some((time, reason)) = connection.next_timeout() {
                 earliest.add(Some(time), reason);
             }
@@ -307,7 +288,7 @@ impl Endpoint {
     pub fn handle_timeout(&mut self, now: Time) {
         self.router.drop_attempts(now);
         self.take_events(now);
-        for connection in self.connections.values_mut() {
+        for connection in self.connections.iter_mut() {
             connection.handle_timeout(now);
         }
         // Whoever has just shown its keys is half open no more.
@@ -317,29 +298,36 @@ impl Endpoint {
         }
         self.router.drop_half_open(now);
         self.take_events(now);
-        let (events, router) = (&mut self.events, &mut self.router);
-        self.connections.retain(|id, connection| {
-            let gone = connection.is_gone(now);
-            if gone {
-                router.forget(Handle(*id));
-                events.push_back(EndpointEvent::Gone(Handle(*id)));
-            }
-            !gone
-        });
+        let gone = self.connections.iter().filter(|connection| connection.is_gone(now));
+        for handle in gone.map(handle_of).collect::<Vec<_>>() {
+            self.router.forget(handle);
+            self.connections.remove(ConnectionId(handle.0));
+            self.events.push_back(EndpointEvent::Gone(handle));
+        }
     }
 
     fn collect_events(&mut self) {
-        for (id, connection) in &mut self.connections {
+        let mut rerouted = Vec::new();
+        for connection in self.connections.iter_mut() {
+            let handle = handle_of(connection);
             while let Some(event) = connection.poll_event() {
-                if event == Event::Silent {
-                    self.silent.extend(Check::of(Handle(*id), connection));
+                match event {
+                    Event::ConnectionIds => {
+                        rerouted.push((handle, self.router.exchange_ids(connection)));
+                        continue;
+                    }
+                    Event::Silent => self.silent.extend(Check::of(handle, connection)),
+                    Event::Established if connection.role() == Role::Responder => {
+                        self.router.on_established(connection);
+                        self.events.push_back(EndpointEvent::Accepted(handle));
+                    }
+                    _ => {}
                 }
-                if event == Event::Established && connection.role() == Role::Responder {
-                    self.router.on_established(Handle(*id), Role::Responder, connection.peer());
-                    self.events.push_back(EndpointEvent::Accepted(Handle(*id)));
-                }
-                self.events.push_back(EndpointEvent::Connection(Handle(*id), event));
+                self.events.push_back(EndpointEvent::Connection(handle, event));
             }
+        }
+        for (Handle(id), changes) in rerouted {
+            self.connections.reroute(ConnectionId(id), changes);
         }
     }
 
@@ -350,4 +338,9 @@ impl Endpoint {
         }
         self.events.pop_front()
     }
+}
+
+/// The handle of a connection: its id for path 0.
+fn handle_of(connection: &Connection) -> Handle {
+    Handle(connection.local_id().0)
 }

@@ -20,7 +20,7 @@ pub use close::{CloseCode, CloseFrame};
 pub use codec::{NoSpace, Reader, WireError, Writer, varint_len};
 pub use control::{ControlFrame, PathUse};
 pub use frame::{Frame, Frames};
-pub use header::{ConnectionId, DataHeader, HEADER_LEN, PacketKind, expand_number, expand_path};
+pub use header::{ConnectionId, DataHeader, HEADER_LEN, PacketKind, expand_number};
 pub use id::{Role, StreamId};
 pub use reports::{AckFrame, AckHeader, AckRanges, RankEntries, RankEntry, RankFrame};
 pub use symbol::{

@@ -102,8 +102,8 @@ impl World {
             }
         }
         self.rogue.listen();
-        while let Some(Heard { remote, path, frames, number }) = self.rogue.take() {
-            let heard = Heard { remote, path, frames, number };
+        while let Some(Heard { remote, id, path, frames, number }) = self.rogue.take() {
+            let heard = Heard { remote, id, path, frames, number };
             for data in heard.challenges() {
                 self.asked.insert(remote, (path.0, data));
             }

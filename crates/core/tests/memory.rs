@@ -368,3 +368,29 @@ fn paths_without_end_at_addresses_without_end() {
         assert!(growth < 2_000_000, "{growth} bytes more");
     });
 }
+
+/// Paths are opened and abandoned in a row for as long as it takes to use up a hundred thousand: nothing is left of
+/// any, neither connection ids nor anything else.
+#[test]
+fn a_hundred_thousand_paths_opened_and_abandoned() {
+    let churn = |abuser: &mut Abuser, ids: core::ops::Range<u32>| {
+        for id in ids {
+            while abuser.rogue.supplied(id).is_none() {
+                abuser.rest(Duration::from_millis(500));
+                abuser.rogue.acknowledge(0);
+            }
+            abuser.rogue.supply(id);
+            abuser.rogue.send(id, &[0x01]);
+            abuser.control(ControlFrame::PathAbandon { path: PathId(id), reason: 0 });
+            abuser.rogue.forget(id);
+        }
+        abuser.rest(Duration::from_secs(10));
+        LIVE.get()
+    };
+    measure(0, |abuser| {
+        let before = churn(abuser, 1..5000);
+        let growth = churn(abuser, 5000..100_000) - before;
+        println!("{growth} bytes more");
+        assert!(growth < 50_000, "{growth} bytes more");
+    });
+}

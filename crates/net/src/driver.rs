@@ -9,7 +9,6 @@ use self::outbox::Outbox;
 use crate::clock::{Clock, wall_clock};
 use crate::shared::{ConnectionShared, Letters, Shared};
 use crate::socket::{Message, ReceiveBuffers, Socket};
-use anabranch_core::endpoint::Handle;
 use anabranch_core::path::received::Ecn;
 use anabranch_core::path::{PathAddress, SocketId};
 use anabranch_core::wire::ConnectionId;
@@ -25,6 +24,8 @@ use tracing::debug;
 
 /// Receive batches taken from one socket before the others and the sending get their turn.
 const RECEIVE_TURN: usize = 4;
+/// Connection ids whose connections are remembered while the messages of one batch are handed on.
+const REMEMBERED: usize = 4;
 /// Rounds of a task before the other tasks of the runtime get their turn.
 const ROUNDS: usize = 16;
 /// How long a socket that reports an error is left alone.
@@ -198,13 +199,16 @@ struct Sorter<'a> {
     largest: usize,
     /// Local address of the last message and its number: mostly that of the next one too.
     port: Option<(Option<IpAddr>, SocketId)>,
-    /// Connection of the last message: mostly that of the next one too.
-    connection: Option<Arc<ConnectionShared>>,
+    /// Connections of the last ids: mostly those of the next messages too, which come on a few paths in turn.
+    connections: [Option<(ConnectionId, Arc<ConnectionShared>)>; REMEMBERED],
+    /// The place for the next.
+    place: usize,
 }
 
 impl<'a> Sorter<'a> {
     fn new(shared: &'a Arc<Shared>, socket: usize, largest: usize) -> Self {
-        Sorter { shared, socket, largest, port: None, connection: None }
+        let connections = [const { None }; REMEMBERED];
+        Sorter { shared, socket, largest, port: None, connections, place: 0 }
     }
 
     fn sort(&mut self, message: Message<'_>) {
@@ -263,11 +267,19 @@ impl<'a> Sorter<'a> {
     }
 
     fn connection(&mut self, id: ConnectionId) -> Option<&ConnectionShared> {
-        let handle = Handle(id.0);
-        if self.connection.as_ref().is_none_or(|known| known.handle != handle) {
-            self.connection = self.shared.connection(handle);
-        }
-        self.connection.as_deref()
+        let is_of =
+            |known: &Option<(ConnectionId, _)>| known.as_ref().is_some_and(|(of, _)| *of == id);
+        let known = self.connections.iter().position(is_of);
+        let place = match known {
+            Some(place) => place,
+            None => {
+                let place = self.place;
+                self.connections[place] = Some((id, self.shared.receiver(id)?));
+                self.place = (place + 1) % REMEMBERED;
+                place
+            }
+        };
+        self.connections[place].as_ref().map(|(_, connection)| connection.as_ref())
     }
 }
 

@@ -5,10 +5,12 @@
 
 mod connection;
 mod mailbox;
+mod routes;
 mod stream_waits;
 
 pub(crate) use self::connection::{ConnectionShared, ConnectionState, Phase, Rest};
 pub(crate) use self::mailbox::{Letters, Mailbox};
+use self::routes::Routes;
 pub use self::stream_waits::StreamWaits;
 pub(crate) use self::stream_waits::{StreamWait, StreamWaitCounts};
 
@@ -17,19 +19,20 @@ use crate::clock::{Clock, wall_clock};
 use crate::log::{self, Voice};
 use crate::socket::Socket;
 use crate::sockets::Sockets;
+use anabranch_core::connection::Connection;
 use anabranch_core::crypto::PublicKey;
-use anabranch_core::endpoint::{Check, Handle, Router, RouterEvent};
-use anabranch_core::wire::Role;
+use anabranch_core::endpoint::{Check, Handle, IdChanges, Router, RouterEvent};
+use anabranch_core::wire::{ConnectionId, Role};
 use anabranch_types::Time;
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// State shared by all handles of an endpoint.
 #[derive(Debug)]
 pub(crate) struct Shared {
     state: Mutex<EndpointState>,
-    connections: RwLock<BTreeMap<Handle, Arc<ConnectionShared>>>,
+    routes: Routes,
     pub(crate) sockets: Sockets,
     pub(crate) buffers: Buffers,
     pub(crate) clock: Clock,
@@ -75,7 +78,7 @@ impl Shared {
         };
         Shared {
             state: Mutex::new(state),
-            connections: RwLock::new(BTreeMap::new()),
+            routes: Routes::default(),
             sockets: Sockets::default(),
             buffers: Buffers::default(),
             clock,
@@ -94,19 +97,22 @@ impl Shared {
 
     /// The connection of a handle, as long as its task or the application needs it.
     pub(crate) fn connection(&self, handle: Handle) -> Option<Arc<ConnectionShared>> {
-        let connections = self.connections.read().unwrap_or_else(PoisonError::into_inner);
-        connections.get(&handle).cloned()
+        self.routes.of(handle)
+    }
+
+    /// The connection to which packets with this id belong.
+    pub(crate) fn receiver(&self, id: ConnectionId) -> Option<Arc<ConnectionShared>> {
+        self.routes.of_id(id)
     }
 
     /// All connections that are known.
     pub(crate) fn connections(&self) -> Vec<Arc<ConnectionShared>> {
-        let connections = self.connections.read().unwrap_or_else(PoisonError::into_inner);
-        connections.values().cloned().collect()
+        self.routes.all()
     }
 
     /// Whether no connection is known.
     pub(crate) fn is_empty(&self) -> bool {
-        self.connections.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.routes.is_empty()
     }
 
     /// What tells of a connection, of which `side` is "client" or "server".
@@ -123,8 +129,7 @@ impl Shared {
     ) -> Arc<ConnectionShared> {
         let connection = Arc::new(ConnectionShared::new(Arc::clone(self), handle, state));
         endpoint.live += 1;
-        let mut connections = self.connections.write().unwrap_or_else(PoisonError::into_inner);
-        connections.insert(handle, Arc::clone(&connection));
+        self.routes.insert(handle, Arc::clone(&connection));
         connection
     }
 
@@ -144,6 +149,8 @@ impl Shared {
                         }
                     };
                     if let Some(shared) = shared {
+                        let added = connection.local_ids().collect();
+                        self.routes.change(handle, &IdChanges { added, removed: Vec::new() });
                         shared.begin(*connection, now);
                         begun.push(shared);
                     }
@@ -188,8 +195,15 @@ impl Shared {
         self.lock().incoming.pop_front()
     }
 
-    /// A connection is over; its id may be used again.
+    /// A connection wants connection ids for further paths, or gives some back.
+    pub(crate) fn exchange_ids(&self, handle: Handle, connection: &mut Connection) {
+        let changes = self.lock().router.exchange_ids(connection);
+        self.routes.change(handle, &changes);
+    }
+
+    /// A connection is over; its ids may be used again.
     pub(crate) fn on_gone(&self, handle: Handle) {
+        self.routes.cut(handle);
         let mut endpoint = self.lock();
         endpoint.router.forget(handle);
         endpoint.live -= 1;
@@ -209,9 +223,7 @@ impl Shared {
 
     /// Drops what is known of a connection, which neither its task nor the application needs.
     pub(crate) fn forget(&self, handle: Handle) {
-        let mut connections = self.connections.write().unwrap_or_else(PoisonError::into_inner);
-        connections.remove(&handle);
-        if connections.is_empty() {
+        if self.routes.remove(handle) {
             self.mailbox.ring();
         }
     }

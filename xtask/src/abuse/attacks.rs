@@ -69,8 +69,9 @@ fn ask_questions(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
 }
 
 fn churn_paths(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
-    let id = n as u32 + 1;
-    let abandon = ControlFrame::PathAbandon { path: PathId(id - 1), reason: 0 };
+    // As far as there are connection ids: the path 0 stays, or nobody would tell of more.
+    let id = hostile.highest_path(n as u32 + 1);
+    let abandon = ControlFrame::PathAbandon { path: PathId(id.max(2) - 1), reason: 0 };
     hostile.send(0, id, &full([control(abandon)]))
 }
 

@@ -8,13 +8,17 @@ use anabranch::crypto::NoiseCrypto;
 use anabranch::{PublicKey, SecretKey, TransportConfig};
 use anabranch_core::crypto::{Session, TAG_LEN};
 use anabranch_core::handshake::{Established, Initiator, Opening, Schedule};
-use anabranch_core::wire::header::{protect, sample};
-use anabranch_core::wire::{CloseCode, CloseFrame, ConnectionId, DataHeader, HEADER_LEN, Writer};
+use anabranch_core::wire::header::{protect, sample, unprotect};
+use anabranch_core::wire::{
+    CloseCode, CloseFrame, ConnectionId, ControlFrame, DataHeader, Frame, Frames, HEADER_LEN,
+    TransportParameters, Writer, expand_number,
+};
 use anabranch_types::{PathId, Time};
 use std::collections::BTreeMap;
 
 use crate::Failure;
 use crate::forge::wall_clock;
+use crate::frames::{control, full};
 use crate::sender::now;
 
 /// Time for an answer to the first message.
@@ -26,8 +30,12 @@ pub struct Hostile {
     victim: PublicKey,
     target: SocketAddr,
     sockets: Vec<UdpSocket>,
-    session: Option<(Session, ConnectionId)>,
+    session: Option<Session>,
+    /// Under which the victim receives, by path.
+    ids: BTreeMap<u32, ConnectionId>,
     numbers: BTreeMap<u32, u64>,
+    /// The next packet number of the victim on path 0.
+    expected: u64,
 }
 
 impl Hostile {
@@ -39,14 +47,15 @@ impl Hostile {
             socket.set_nonblocking(true)?;
             sockets.push(socket);
         }
-        let (session, numbers) = (None, BTreeMap::new());
-        Ok(Hostile { secret, victim, target, sockets, session, numbers })
+        let (session, ids, numbers) = (None, BTreeMap::new(), BTreeMap::new());
+        Ok(Hostile { secret, victim, target, sockets, session, ids, numbers, expected: 0 })
     }
 
     fn begin(&self) -> Result<(NoiseCrypto, Initiator), Failure> {
         let mut crypto = NoiseCrypto::new(self.secret.clone())?;
         let mut parameters = TransportConfig::default().parameters("anabranch");
         (parameters.max_data, parameters.max_stream_data) = (1 << 40, 1 << 40);
+        parameters.connection_ids = (2..10).map(ConnectionId).collect();
         let opening = Opening {
             peer: self.victim,
             local_id: 1,
@@ -80,7 +89,7 @@ impl Hostile {
         close.encode(&mut writer).map_err(|_| "no room for a CLOSE")?;
         let length = writer.position();
         self.send(0, 0, &frame[..length])?;
-        self.drain();
+        self.drain()?;
         let (crypto, mut initiator) = self.begin()?;
         let (start, mut buffer) = (now(), [0; 2048]);
         while start.elapsed() < PATIENCE {
@@ -92,12 +101,8 @@ impl Hostile {
             while let Ok(count) = self.sockets[0].recv(&mut buffer) {
                 let bytes = &buffer[..count];
                 let _ = initiator.on_cookie_reply(&crypto, PathId(0), time, bytes);
-                if let Ok(Established { session, remote_id, .. }) =
-                    initiator.on_response(&crypto, bytes)
-                {
-                    self.session = Some((session, ConnectionId(remote_id)));
-                    self.numbers.clear();
-                    return self.send(0, 0, &[0x01]);
+                if let Ok(established) = initiator.on_response(&crypto, bytes) {
+                    return self.begin_with(established);
                 }
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -105,12 +110,29 @@ impl Hostile {
         Err("a permitted key got no connection".into())
     }
 
+    fn begin_with(&mut self, established: Established) -> Result<(), Failure> {
+        let Established { session, remote_id, parameters } = established;
+        let theirs =
+            TransportParameters::decode(&parameters).map_err(|error| format!("{error}"))?;
+        let first = core::iter::once(ConnectionId(remote_id));
+        self.ids = (0..).zip(first.chain(theirs.connection_ids)).collect();
+        (self.session, self.expected) = (Some(session), 0);
+        self.numbers.clear();
+        self.send(0, 0, &[0x01])
+    }
+
+    /// The highest path id below `end` for whose packets there is a connection id.
+    pub fn highest_path(&self, end: u32) -> u32 {
+        self.ids.range(..end).next_back().map_or(0, |(path, _)| *path)
+    }
+
     /// Sends a packet with these frames on a path from a socket.
     pub fn send(&mut self, socket: usize, path: u32, frames: &[u8]) -> Result<(), Failure> {
-        let Some((session, connection)) = &mut self.session else { return Ok(()) };
+        let Some(session) = &mut self.session else { return Ok(()) };
+        let Some(connection) = self.ids.get(&path).copied() else { return Ok(()) };
         let number = self.numbers.entry(path).or_default();
         let mut packet = vec![0; HEADER_LEN];
-        let (connection, sealer) = (*connection, &mut session.keys.sealer);
+        let sealer = &mut session.keys.sealer;
         let header = DataHeader { connection, epoch: 0, path: path as u8, number: *number as u32 };
         header.encode(&mut Writer::new(&mut packet)).map_err(|_| "no room for a header")?;
         packet.extend_from_slice(frames);
@@ -131,11 +153,38 @@ impl Hostile {
         }
     }
 
-    /// Forgets what has come back.
-    pub fn drain(&self) {
-        let mut buffer = [0; 2048];
+    /// Takes what has come back. On path 0 it proves its address and learns connection ids; all else is forgotten.
+    pub fn drain(&mut self) -> Result<(), Failure> {
+        let (mut buffer, mut answers) = ([0; 2048], Vec::new());
         for socket in &self.sockets {
-            while socket.recv(&mut buffer).is_ok() {}
+            while let Ok(count) = socket.recv(&mut buffer) {
+                let Some(session) = &mut self.session else { continue };
+                let packet = &mut buffer[..count];
+                let Some(frames) = open(session, &mut self.expected, packet) else { continue };
+                for frame in Frames::new(frames) {
+                    match frame {
+                        Ok(Frame::Control(ControlFrame::NewConnectionId { path, id })) => {
+                            self.ids.insert(path.0, id);
+                        }
+                        Ok(Frame::Control(ControlFrame::PathChallenge { data })) => {
+                            answers.push(full([control(ControlFrame::PathResponse { data })]));
+                        }
+                        _ => {}
+                    }
+                }
+            }
         }
+        answers.iter().try_for_each(|answer| self.send(0, 0, answer))
     }
+}
+
+/// The frames of a packet of the victim on path 0.
+fn open<'a>(session: &mut Session, expected: &mut u64, packet: &'a mut [u8]) -> Option<&'a [u8]> {
+    let mask = session.keys.opener.mask(sample(packet)?);
+    unprotect(packet, mask);
+    let header = DataHeader::decode(packet).ok().filter(|header| header.path == 0)?;
+    let number = expand_number(header.number, *expected);
+    let opened = session.keys.opener.open(PathId(0), number, packet, HEADER_LEN);
+    *expected = number + 1;
+    packet.get(HEADER_LEN..opened.ok()?)
 }

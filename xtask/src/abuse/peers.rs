@@ -87,7 +87,7 @@ fn strike(
             sent += 1;
             in_connection += 1;
         }
-        peer.drain();
+        peer.drain()?;
         std::thread::sleep(TICK);
     }
     Ok(())

@@ -82,6 +82,7 @@ pub const CASES: &[Case] = &[
     hostile("path states", path_states),
     hostile("acknowledgement floors", floors),
     hostile("paths opened and abandoned", path_churn),
+    hostile("connection ids", connection_ids),
 ];
 
 const CREDIT: u64 = 16_384;
@@ -321,11 +322,21 @@ fn floors() -> Prepared {
 /// Each packet opens a path and abandons the one before.
 fn path_churn() -> Prepared {
     let mut rogue = connect(None);
-    let packets = (1..33_u32)
+    // There are connection ids for so many.
+    let packets = (1..9_u32)
         .map(|id| {
             let abandon = ControlFrame::PathAbandon { path: PathId(id - 1), reason: 0 };
             (id, rogue.prepare(id, &full([control(abandon)])))
         })
         .collect();
     Prepared::new(rogue, packets)
+}
+
+/// Ids of all paths that may be opened, again and again.
+fn connection_ids() -> Prepared {
+    let frame = |k: u32| {
+        let path = k % 16 + 1;
+        control(ControlFrame::NewConnectionId { path: PathId(path), id: Rogue::id(path) })
+    };
+    after(connect(None), [], |_| full((0..300).map(frame)))
 }

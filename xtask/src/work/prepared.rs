@@ -29,7 +29,7 @@ impl Prepared {
         self.packets.truncate(most);
     }
 
-    /// Delivers all packets, and lets the victim send what it wants to after each. Returns whether it keeps
+    /// Delivers all packets, and lets the victim tell and send what it wants to after each. Returns whether it keeps
     /// the connection.
     pub fn deliver(&mut self) -> bool {
         let mut buffer = [0; 2048];
@@ -39,6 +39,7 @@ impl Prepared {
                 let _ = connection.read(anabranch_core::wire::StreamId(stream), &mut buffer);
             }
             let now = self.rogue.now;
+            while self.rogue.victim.poll_event().is_some() {}
             while self.rogue.victim.poll_transmit(now, &|_| true, &mut buffer).is_some() {}
         }
         self.rogue.closed().is_none()

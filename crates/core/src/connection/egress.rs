@@ -1,6 +1,6 @@
 //! Packets going out.
 
-use anabranch_policy::view::{PathState, SymbolId};
+use anabranch_policy::view::SymbolId;
 use anabranch_types::Time;
 use std::net::SocketAddr;
 
@@ -73,7 +73,7 @@ impl Connection {
             for step in 0..self.paths.count() {
                 let slot = self.paths.at_turn(step);
                 let path = &self.paths[slot];
-                if path.state() == PathState::Closed || !writable(path.address.socket) {
+                if !path.can_send() || !writable(path.address.socket) {
                     continue;
                 }
                 if let Some(transmit) = self.build(now, slot, buffer, most) {
@@ -122,7 +122,7 @@ impl Connection {
     ) -> Option<Transmit> {
         for slot in self.paths.indices() {
             let path = &self.paths[slot];
-            if path.state() != PathState::Closed
+            if path.can_send()
                 && writable(path.address.socket)
                 && path.may_amplify(SMALLEST_PACKET as u64 + UDP_OVERHEAD)
                 && self.closing.take_announcement(slot)

@@ -29,6 +29,9 @@ pub enum Event {
     Heard,
     /// Everything written so far is at the peer.
     Drained,
+    /// The connection wants connection ids for further paths, or has some to give back: the driver calls
+    /// [`Router::exchange_ids`](crate::endpoint::Router::exchange_ids). Endpoints do so by themselves.
+    ConnectionIds,
     /// The connection is over.
     Closed(CloseReason),
 }
@@ -36,8 +39,8 @@ pub enum Event {
 impl Connection {
     /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
-        // A first packet brings streams along; their connection is announced before them.
-        if self.events.front() == Some(&Event::Established) {
+        // A first packet brings streams along; their connection is announced before them, and what comes first with it.
+        if let Some(Event::Established | Event::ConnectionIds) = self.events.front() {
             return self.events.pop_front();
         }
         if let Some(event) = self.streams.poll_event() {

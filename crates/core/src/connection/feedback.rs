@@ -174,6 +174,7 @@ impl Connection {
     /// A control frame was lost: send it again, or what has replaced it. Who misses an answer asks again.
     fn control_lost(&mut self, frame: ControlFrame) {
         match frame {
+            ControlFrame::NewConnectionId { path, .. } if self.paths.is_over(path) => {}
             ControlFrame::Ping
             | ControlFrame::AckFloor { .. }
             | ControlFrame::PathChallenge { .. }
@@ -186,6 +187,7 @@ impl Connection {
             | ControlFrame::PathAbandon { .. }
             | ControlFrame::AddAddress { .. }
             | ControlFrame::Rekey { .. }
+            | ControlFrame::NewConnectionId { .. }
             | ControlFrame::Abandon { .. } => self.control.push_back(frame),
             ControlFrame::MaxData { .. }
             | ControlFrame::MaxStreamData { .. }

@@ -9,7 +9,7 @@ use anabranch_types::PathId;
 pub(super) struct Identifiers {
     /// The next to assign: the highest seen, and one.
     next: u32,
-    /// Everything below is closed or will never be opened.
+    /// Everything below is open, closed, or will never be opened.
     floor: u32,
     /// Closed ones from the floor on.
     closed: BTreeSet<u32>,
@@ -34,7 +34,7 @@ impl Identifiers {
         self.next = self.next.max(path.0.saturating_add(1));
     }
 
-    /// Whether a path of this identifier was closed, or given up before it was heard of.
+    /// Whether a path of this identifier, which is not open, was closed or given up before it was heard of.
     pub(super) fn is_closed(&self, path: PathId) -> bool {
         path.0 < self.floor || self.closed.contains(&path.0)
     }

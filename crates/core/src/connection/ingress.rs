@@ -14,7 +14,7 @@ use crate::path::PathAddress;
 use crate::path::received::Ecn;
 use crate::stream::Violation;
 use crate::wire::{
-    CloseCode, ControlFrame, Frame, Frames, HEADER_LEN, Role, WireError, expand_number, expand_path,
+    CloseCode, ControlFrame, Frame, Frames, HEADER_LEN, Role, WireError, expand_number,
 };
 
 /// A packet that was authenticated.
@@ -110,8 +110,14 @@ impl Connection {
     /// Authenticates and decrypts what came from an address.
     fn open(&mut self, from: PathAddress, packet: &mut [u8]) -> Option<Opened> {
         let header = self.keys.unmask(packet)?;
-        let path = PathId(expand_path(header.path, self.paths.identifiers.highest()));
-        let known = self.paths.open(path).map(|slot| &self.paths[slot]);
+        let known = self.paths.named(header.connection).map(|slot| &self.paths[slot]);
+        let path = match known {
+            Some(path) => path.id,
+            None => self.ids.path_of(header.connection)?,
+        };
+        if path.0 as u8 != header.path {
+            return None;
+        }
         let number = expand_number(header.number, known.map_or(0, |path| path.received.expected()));
         let again = known.is_some_and(|path| path.received.is_replay(number));
         // Of a packet that came from two addresses either may be the copy: both are asked.
@@ -131,11 +137,10 @@ impl Connection {
         let slot = match self.paths.open(path) {
             Some(slot) => slot,
             None => {
-                // First packets of several paths overtake one another, so ids appear in any order.
+                // First packets of several paths overtake one another, so path ids appear in any order. Only of
+                // those that may be opened has the peer learnt connection ids.
                 let room = self.paths.count_open() < usize::from(self.config.max_paths);
-                let reach = self.paths.identifiers.highest() + u32::from(self.config.max_paths);
-                let fresh = path.0 <= reach && !self.paths.identifiers.is_closed(path);
-                if self.identity.role == Role::Initiator || !room || !fresh {
+                if self.identity.role == Role::Initiator || !room {
                     return None;
                 }
                 let slot = self.new_path(now, path, address).ok()?;
@@ -224,13 +229,10 @@ impl Connection {
                     self.use_as_backup(path, status == crate::wire::PathUse::Backup);
                 }
             }
-            ControlFrame::PathAbandon { path, .. } => {
-                if let Some(about) = self.paths.open(path) {
-                    self.close_path(now, about, "the peer removed it");
-                }
-            }
+            ControlFrame::PathAbandon { path, .. } => self.on_path_abandon(now, path)?,
             ControlFrame::AddAddress { address } => self.on_add_address(address)?,
             ControlFrame::Rekey { epoch, message } => self.on_rekey(now, epoch, &message)?,
+            ControlFrame::NewConnectionId { path, id } => self.on_new_connection_id(path, id)?,
             ControlFrame::ResetStream { stream, code, final_size } => {
                 self.streams.on_reset(stream, code, final_size)?;
             }

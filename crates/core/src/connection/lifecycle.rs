@@ -7,19 +7,21 @@ use anabranch_policy::{PolicyError, PolicySpec};
 use anabranch_types::{PathId, Time};
 use core::fmt;
 
+use super::ingress::Broken;
 use super::paths::PathIndex;
 use super::{Connection, Event};
 use crate::observe::Observation;
 use crate::path::skips::Skips;
 use crate::path::{Path, PathAddress, PathPolicies, UDP_OVERHEAD};
-use crate::wire::{ControlFrame, PathUse, Role};
+use crate::wire::{CloseCode, ControlFrame, PathUse, Role};
 
 impl Connection {
     /// Adds a path from a local socket to an address of the peer. Only the initiator adds paths; the
     /// responder learns of them from the packets that arrive.
     ///
     /// # Errors
-    /// On the responder, and when as many paths are open as both sides allow.
+    /// On the responder, when as many paths are open as both sides allow, and while either side has no connection id
+    /// for the path yet.
     pub fn add_path(&mut self, now: Time, address: PathAddress) -> Result<PathId, AddPathError> {
         if self.identity.role != Role::Initiator {
             return Err(AddPathError::NotInitiator);
@@ -29,6 +31,10 @@ impl Connection {
             return Err(AddPathError::TooMany);
         }
         let id = self.paths.identifiers.next();
+        let names = self.ids.of(id);
+        if names.local.is_none() || names.remote.is_none() {
+            return Err(AddPathError::NoConnectionId);
+        }
         let slot = self.new_path(now, id, address).map_err(|_| AddPathError::TooMany)?;
         self.paths[slot].validation.trust();
         self.challenge(now, slot);
@@ -132,11 +138,13 @@ impl Connection {
         let policies = PathPolicies { congestion, detector: self.profile.make()? };
         let mut path = Path::new(id, address, policies, mtu, now);
         path.skips = Skips::new(|below| self.random.below(below));
+        path.names = self.ids.of(id);
         path.update_pacing(now);
         self.paths.identifiers.seen(id);
         let slot = self.paths.insert(path);
         self.send.forget_slot(slot.0);
         self.refresh_views(now);
+        self.tend_ids(now);
         Ok(slot)
     }
 
@@ -160,6 +168,26 @@ impl Connection {
         self.observe(now, Observation::PathState { path, state, reason });
         self.emit(Event::PathClosed(path));
         self.went_down(now, slot);
+        self.tend_ids(now);
+    }
+
+    /// The peer takes a path out of use, of which this side may never have heard.
+    pub(super) fn on_path_abandon(&mut self, now: Time, path: PathId) -> Result<(), Broken> {
+        if let Some(slot) = self.paths.open(path) {
+            self.close_path(now, slot, "the peer removed it");
+            return Ok(());
+        }
+        let known = match self.identity.role {
+            Role::Initiator => path < self.paths.identifiers.next(),
+            Role::Responder => self.ids.has_supplied(path),
+        };
+        if !known {
+            let what = "an end to a path that cannot have been opened";
+            return Err(Broken { code: CloseCode::PROTOCOL_VIOLATION, what });
+        }
+        self.paths.identifiers.close(path);
+        self.tend_ids(now);
+        Ok(())
     }
 
     /// When a path has to be kept alive: nothing was sent on it for the keep-alive interval.
@@ -178,6 +206,8 @@ pub enum AddPathError {
     NotInitiator,
     /// One side's limit is reached.
     TooMany,
+    /// Paths have come and gone so fast that a side has not got a connection id for another yet. It will soon.
+    NoConnectionId,
 }
 
 impl fmt::Display for AddPathError {
@@ -185,6 +215,9 @@ impl fmt::Display for AddPathError {
         f.write_str(match self {
             AddPathError::NotInitiator => "only the side that opened the connection adds paths",
             AddPathError::TooMany => "the connection has as many paths as both sides allow",
+            AddPathError::NoConnectionId => {
+                "there is no connection id for another path yet: try again in a moment"
+            }
         })
     }
 }

@@ -8,6 +8,7 @@ mod addresses;
 mod allowance;
 mod attention;
 mod close;
+mod connection_ids;
 mod credit;
 mod egress;
 mod events;
@@ -88,6 +89,7 @@ struct Scratch {
 #[derive(Debug)]
 pub struct Connection {
     identity: Identity,
+    ids: connection_ids::ConnectionIds,
     keys: Keys,
     config: TransportConfig,
     profile: Profile,
@@ -131,12 +133,12 @@ impl Connection {
         self.identity.peer
     }
 
-    /// The connection id under which this side receives.
+    /// The connection id under which this side receives on path 0, which is its name of the connection.
     pub fn local_id(&self) -> ConnectionId {
         self.identity.local_id
     }
 
-    /// The connection id under which the peer receives.
+    /// The connection id under which the peer receives on path 0.
     pub fn remote_id(&self) -> ConnectionId {
         self.identity.remote_id
     }

@@ -87,7 +87,8 @@ impl Connection {
         let data = self.paths[slot].validation.challenge(again, || random.next_u64().to_le_bytes());
         let question = ControlFrame::PathChallenge { data };
         if !self.paths[slot].control_queue.contains(&question) {
-            self.paths[slot].control_queue.push_back(question);
+            let introduction = self.introduction(slot);
+            self.paths[slot].control_queue.extend(introduction.into_iter().chain([question]));
         }
     }
 
@@ -224,7 +225,7 @@ impl Connection {
         let path = &mut self.paths[slot];
         let (id, number) = (path.id, path.on_sent_aside(now, packet.len()));
         let bytes = packet.into_bytes();
-        let (len, connection) = (bytes.len(), self.identity.remote_id);
+        let (len, connection) = (bytes.len(), path.remote_id());
         self.keys.seal_train(connection, id, number, bytes, len);
         let PathAddress { socket, remote } = address;
         Transmit { socket, remote, ecn: Ecn::NotEct, len, segment: len, mtu_probe: false }

@@ -170,13 +170,7 @@ impl Connection {
         let Departed { slot, number, len, ecn } = self.record(&packet);
         let path = &self.paths[slot];
         let PathAddress { socket, remote } = path.address;
-        self.keys.seal_train(
-            self.identity.remote_id,
-            path.id,
-            number,
-            &mut packet.buffer[..len],
-            len,
-        );
+        self.keys.seal_train(path.remote_id(), path.id, number, &mut packet.buffer[..len], len);
         Transmit { socket, remote, ecn, len, segment: len, mtu_probe: packet.mtu_probe }
     }
 

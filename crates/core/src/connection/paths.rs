@@ -8,6 +8,7 @@ use anabranch_types::{PathId, Time};
 use super::identifiers::Identifiers;
 use super::mtu::room_of;
 use crate::path::Path;
+use crate::wire::ConnectionId;
 
 /// The place of a path in everything that is kept per path. It is used again once the path is closed; the
 /// identifier never is, because it is part of the nonce (`docs/spec/wire-0.md`).
@@ -112,6 +113,18 @@ impl PathTable {
     #[inline]
     pub(super) fn open(&self, id: PathId) -> Option<PathIndex> {
         self.find(|path| path.id == id && path.state() != PathState::Closed)
+    }
+
+    /// The open path on which this side receives under a connection id.
+    #[inline]
+    pub(super) fn named(&self, local: ConnectionId) -> Option<PathIndex> {
+        let local = Some(local);
+        self.find(|path| path.names.local == local && path.state() != PathState::Closed)
+    }
+
+    /// Whether a path is closed, or will never be opened.
+    pub(super) fn is_over(&self, id: PathId) -> bool {
+        self.identifiers.is_closed(id) && self.open(id).is_none()
     }
 
     /// Paths that are not closed.

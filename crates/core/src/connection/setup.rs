@@ -9,6 +9,7 @@ use anabranch_types::{Rng, Time};
 
 use super::addresses::Addresses;
 use super::attention::Attention;
+use super::connection_ids::ConnectionIds;
 use super::credit::SymbolCredit;
 use super::keys::Keys;
 use super::paths::PathTable;
@@ -28,7 +29,8 @@ use crate::wire::{ConnectionId, Role, TransportParameters};
 pub(crate) struct Setup {
     pub role: Role,
     pub peer: PublicKey,
-    pub local_id: ConnectionId,
+    /// Under which this side receives on the paths 0, 1, …; at least one.
+    pub local_ids: Vec<ConnectionId>,
     pub remote_id: ConnectionId,
     pub session: Session,
     pub config: TransportConfig,
@@ -43,9 +45,9 @@ pub(crate) struct Setup {
 pub(super) struct Identity {
     pub(super) role: Role,
     pub(super) peer: PublicKey,
-    /// Under which this side receives.
+    /// Under which this side receives on path 0: its name of the connection.
     pub(super) local_id: ConnectionId,
-    /// Under which the peer receives.
+    /// Under which the peer receives on path 0.
     pub(super) remote_id: ConnectionId,
 }
 
@@ -101,7 +103,10 @@ fn streams(role: Role, config: &TransportConfig, peer: &TransportParameters) -> 
 
 impl Connection {
     pub(crate) fn new(setup: Setup) -> Result<Connection, PolicyError> {
-        let Setup { role, peer, local_id, remote_id, .. } = setup;
+        let Setup { role, peer, ref local_ids, remote_id, .. } = setup;
+        let local_id = local_ids.first().copied().unwrap_or_default();
+        let remote_ids = [&[remote_id], &setup.peer_parameters.connection_ids[..]].concat();
+        let ids = ConnectionIds::new(local_ids, &remote_ids, &setup.peer_parameters);
         let Setup { config, profile, peer_parameters, now, mut random, .. } = setup;
         let asked_for = peer_parameters.ack_profile.as_deref().and_then(Profile::named);
         let policies = Policies::build(&profile, asked_for.as_ref().unwrap_or(&profile))?;
@@ -109,6 +114,7 @@ impl Connection {
         let silence = Silence::new(config.heartbeat);
         Ok(Connection {
             identity: Identity { role, peer, local_id, remote_id },
+            ids,
             keys: Keys::new(role, setup.session, now),
             streams: streams(role, &config, &peer_parameters),
             config,

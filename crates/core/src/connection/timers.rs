@@ -33,6 +33,8 @@ pub enum TimeoutReason {
     KeepAlive,
     /// Keys are to be renewed, or old ones forgotten.
     Rekey,
+    /// Packets of a closed path are not under way any more: its connection id is free.
+    ConnectionIds,
     /// Nothing was heard at all for the idle timeout.
     Idle,
     /// A closed connection can be forgotten.
@@ -68,7 +70,7 @@ impl Connection {
             return earliest.get();
         }
         for (slot, path) in self.paths.indexed() {
-            if path.state() == PathState::Closed {
+            if !path.can_send() {
                 continue;
             }
             earliest.add(path.acks.due(), TimeoutReason::Acknowledgement);
@@ -86,6 +88,7 @@ impl Connection {
         earliest.add(self.blocked_probe_at(), TimeoutReason::Probe);
         earliest.add(self.heartbeat_at(), TimeoutReason::KeepAlive);
         earliest.add(self.keys.next_timeout(), TimeoutReason::Rekey);
+        earliest.add(self.ids.free_at(), TimeoutReason::ConnectionIds);
         let idle = self.config.idle_timeout.map(|timeout| self.last_received + timeout);
         earliest.add(idle, TimeoutReason::Idle);
         earliest.get()
@@ -125,7 +128,7 @@ impl Connection {
             return;
         }
         for slot in self.paths.indices() {
-            if self.paths[slot].state() != PathState::Closed {
+            if self.paths[slot].can_send() {
                 self.path_timers(now, slot);
             }
         }
@@ -142,6 +145,9 @@ impl Connection {
             self.beat(now);
         }
         self.keys.forget_previous(now);
+        if self.ids.free_at().is_some_and(|at| at <= now) {
+            self.tend_ids(now);
+        }
         self.note_drained();
     }
 

@@ -57,7 +57,7 @@ impl Connection {
         self.assign_granted(now, slot);
         let path = &self.paths[slot];
         let PathAddress { socket, remote } = path.address;
-        let id = self.identity.remote_id;
+        let id = path.remote_id();
         self.keys.seal_train(id, path.id, first.number, &mut buffer[..end], segment);
         Transmit { socket, remote, ecn, len: end, segment, mtu_probe: false }
     }

@@ -43,6 +43,9 @@ impl Router {
             return;
         }
         let (peer, remote_id) = (candidate.peer, ConnectionId(candidate.remote_id));
+        if parameters.connection_ids.contains(&remote_id) {
+            return;
+        }
         let of_peer = |connection: &&(Role, PublicKey)| **connection == (Role::Responder, peer);
         let asking = Asking { source: Source::of(address.remote), peer };
         // However few there may be, nobody has them all.
@@ -52,27 +55,32 @@ impl Router {
             return;
         }
         let Some(id) = self.free_id() else { return };
-        let ours = self.config.profile.parameters(&self.config.transport).encode();
+        let profile = self.config.profile.clone();
+        let ours = self.parameters(&profile, id).encode();
         let Ok(accepting) = self.responder.accept(self.crypto.as_ref(), now, candidate, id, &ours)
         else {
+            self.path_ids.release(id);
             return;
         };
         let setup = Setup {
             role: Role::Responder,
             peer,
-            local_id: ConnectionId(id),
+            local_ids: self.path_ids.of(id),
             remote_id,
             session: accepting.session,
             config: self.config.transport.clone(),
-            profile: self.config.profile.clone(),
+            profile,
             peer_parameters: parameters,
             random: self.crypto.randomness(),
             now,
         };
-        if let Ok(connection) = Connection::new(setup) {
-            self.half_open.insert(id, now, asking);
-            self.begin(id, connection);
-            self.reply(address, accepting.response);
+        match Connection::new(setup) {
+            Ok(connection) => {
+                self.half_open.insert(id, now, asking);
+                self.begin(id, connection);
+                self.reply(address, accepting.response);
+            }
+            Err(_) => self.path_ids.release(id),
         }
     }
 

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use anabranch_types::{PathId, Time};
 
 use super::admission::HalfOpen;
+use super::path_ids::PathIds;
 use super::{ConnectConfig, ConnectError, EndpointConfig, Handle};
 use crate::connection::{Connection, Earliest, Setup, TimeoutReason, Transmit};
 use crate::crypto::{Crypto, PublicKey, Randomness};
@@ -15,6 +16,7 @@ use crate::handshake::{
 };
 use crate::path::received::Ecn;
 use crate::path::{PathAddress, SocketId};
+use crate::profiles::Profile;
 use crate::wire::{ConnectionId, PacketKind, Role, TransportParameters};
 
 /// What came of handshakes.
@@ -54,6 +56,7 @@ pub struct Router {
     pub(super) attempts: BTreeMap<u32, Attempt>,
     /// Who asked for each connection, and with whom it is.
     pub(super) connections: BTreeMap<u32, (Role, PublicKey)>,
+    pub(super) path_ids: PathIds,
     pub(super) half_open: HalfOpen,
     pub(super) replies: Vec<(PathAddress, Vec<u8>)>,
     pub(super) events: VecDeque<RouterEvent>,
@@ -77,6 +80,7 @@ impl Router {
             crypto,
             attempts: BTreeMap::new(),
             connections: BTreeMap::new(),
+            path_ids: PathIds::default(),
             replies: Vec::new(),
             events: VecDeque::new(),
             attempt_packet: Vec::new(),
@@ -104,17 +108,27 @@ impl Router {
             return Err(ConnectError::TooManyPaths);
         }
         let id = self.free_id().ok_or(ConnectError::TooManyConnections)?;
-        let parameters = config.profile.parameters(&self.config.transport).encode();
-        let initiator = self
-            .initiate(now, id, &config, &parameters, self.config.schedule)
-            .map_err(|_| ConnectError::Crypto)?;
+        let parameters = self.parameters(&config.profile, id).encode();
+        let initiated = self.initiate(now, id, &config, &parameters, self.config.schedule);
+        let Ok(initiator) = initiated else {
+            self.path_ids.release(id);
+            return Err(ConnectError::Crypto);
+        };
         self.attempts.insert(id, Attempt { initiator, config, next_path: 0, about: None });
         Ok(Handle(id))
     }
 
     /// Gives up connecting, as nobody wants the connection any more; nothing else is told of it.
     pub fn abandon(&mut self, handle: Handle) {
-        self.attempts.remove(&handle.0);
+        if self.attempts.remove(&handle.0).is_some() {
+            self.path_ids.release(handle.0);
+        }
+    }
+
+    /// What this side announces under a profile; the ids of the connection's paths are reserved.
+    pub(super) fn parameters(&mut self, profile: &Profile, id: u32) -> TransportParameters {
+        let connection_ids = self.reserve(id).split_off(1);
+        TransportParameters { connection_ids, ..profile.parameters(&self.config.transport) }
     }
 
     /// A first message under the connection id `id`, to be sent on the paths of `config`.
@@ -162,7 +176,10 @@ impl Router {
     pub(super) fn unused_id(&mut self) -> u32 {
         loop {
             let id = self.random.next_u64() as u32;
-            if !self.connections.contains_key(&id) && !self.attempts.contains_key(&id) {
+            let taken = self.connections.contains_key(&id)
+                || self.attempts.contains_key(&id)
+                || self.path_ids.contains(id);
+            if !taken {
                 return id;
             }
         }
@@ -205,7 +222,10 @@ impl Router {
                 connection.path_answered(now, address, payload);
                 self.begin(id, connection);
             }
-            None => self.events.push_back(RouterEvent::Failed(Handle(id))),
+            None => {
+                self.path_ids.release(id);
+                self.events.push_back(RouterEvent::Failed(Handle(id)));
+            }
         }
         None
     }
@@ -224,11 +244,15 @@ impl Router {
         established: Established,
     ) -> Option<Connection> {
         let peer_parameters = TransportParameters::decode(&established.parameters).ok()?;
+        let remote_id = ConnectionId(established.remote_id);
+        if peer_parameters.connection_ids.contains(&remote_id) {
+            return None;
+        }
         let setup = Setup {
             role: Role::Initiator,
             peer: attempt.config.peer,
-            local_id: ConnectionId(id),
-            remote_id: ConnectionId(established.remote_id),
+            local_ids: self.path_ids.of(id),
+            remote_id,
             session: established.session,
             config: self.config.transport.clone(),
             profile: attempt.config.profile,
@@ -317,9 +341,12 @@ impl Router {
 
     /// Gives up attempts that nobody has answered for long enough.
     pub(super) fn drop_attempts(&mut self, now: Time) {
-        let events = &mut self.events;
+        let (events, path_ids) = (&mut self.events, &mut self.path_ids);
         self.attempts.retain(|id, attempt| {
             let expired = attempt.initiator.has_expired(now);
+            if expired {
+                path_ids.release(*id);
+            }
             if expired && attempt.about.is_none() {
                 events.push_back(RouterEvent::Failed(Handle(*id)));
             }
@@ -328,13 +355,16 @@ impl Router {
     }
 
     /// A connection's peer has shown that it has the keys: it is not half open any more.
-    pub fn on_established(&mut self, handle: Handle, role: Role, peer: PublicKey) {
-        self.half_open.remove(handle.0);
-        self.connections.insert(handle.0, (role, peer));
+    pub fn on_established(&mut self, connection: &Connection) {
+        let ConnectionId(id) = connection.local_id();
+        self.half_open.remove(id);
+        self.connections.insert(id, (connection.role(), connection.peer()));
+        self.keep_ids(connection);
     }
 
-    /// A connection is over: its id is free again.
+    /// A connection is over: its ids are free again.
     pub fn forget(&mut self, handle: Handle) {
+        self.path_ids.release(handle.0);
         self.attempts.retain(|_, attempt| attempt.about != Some(handle));
         self.half_open.remove(handle.0);
         self.connections.remove(&handle.0);

@@ -32,7 +32,9 @@ pub fn peer(data: &[u8]) {
     let mut transport = TransportConfig { receive_symbols: 300, ..TransportConfig::default() };
     transport.streams.max_stream_data = 4096;
     transport.streams.max_data = 8192;
-    let theirs = TransportConfig::default().parameters(profile);
+    let mut theirs = TransportConfig::default().parameters(profile);
+    // Some let the victim wait for the ids of further paths.
+    theirs.connection_ids = if choice < 128 { Vec::new() } else { vec![Rogue::id(1)] };
     let mut rogue = Rogue::connect(transport, profile, &theirs);
     let mut next_symbol = 0;
     let mut widest = BTreeMap::new();
@@ -116,5 +118,11 @@ pub fn peer_seeds() -> Vec<Vec<u8>> {
         let round = [5 << 2, 3 << 2, 4 << 2, 2 << 2, 10, 4 << 2 | 1, 3 << 2, 6 << 2, 2 << 2, 30];
         seeds.push([&[profile][..], &round.repeat(8)].concat());
     }
+    // A path is opened before its connection id is told, and abandoned.
+    let [a, b, c, d] = Rogue::id(2).0.to_be_bytes();
+    let open = [128, 2, 1, 0x01, 3 << 2];
+    let tell = [0, 6, 0x17, 2, a, b, c, d, 3 << 2, 2 << 2, 30];
+    let abandon = [0, 3, 0x11, 2, 0, 2, 1, 0x01, 3 << 2];
+    seeds.push([&open[..], &tell, &abandon].concat());
     with_mutants(seeds)
 }

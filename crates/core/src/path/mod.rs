@@ -8,6 +8,7 @@ pub mod ecn;
 pub mod learnt;
 pub mod liveness;
 pub mod mtu;
+pub mod names;
 pub mod pacer;
 pub(crate) mod queue;
 pub mod rate;
@@ -38,6 +39,7 @@ use ecn::EcnValidation;
 use learnt::Learnt;
 use liveness::{Liveness, ProbeTimeout};
 use mtu::PathMtu;
+use names::PathNames;
 use pacer::Pacer;
 use queue::PathQueue;
 use rate::RateSampler;
@@ -109,6 +111,8 @@ pub struct PathPolicies {
 pub struct Path {
     /// Its identifier.
     pub id: PathId,
+    /// Its connection ids.
+    pub names: PathNames,
     /// Its addresses.
     pub address: PathAddress,
     /// What it can be used for.
@@ -189,6 +193,7 @@ impl Path {
         let PathPolicies { congestion, detector } = policies;
         Path {
             id,
+            names: PathNames::default(),
             address,
             state: PathState::Validating,
             backup: false,
@@ -394,17 +399,6 @@ impl Path {
             self.pacer.on_sent(now, bytes, self.packet_size);
         }
         number
-    }
-
-    /// Takes the size that full packets have by now into force.
-    pub fn take_packet_size(&mut self) {
-        self.packet_size = u64::from(self.mtu.size()) + UDP_OVERHEAD;
-        self.congestion.set_packet_size(self.packet_size);
-    }
-
-    /// The longest IP packet that the path is supposed to carry, bytes.
-    pub fn ip_mtu(&self) -> u32 {
-        u32::from(self.mtu.size()) + u32::from(ip_udp_headers(&self.address))
     }
 
     /// Takes the controller's pacing rate into force.

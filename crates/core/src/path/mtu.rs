@@ -7,6 +7,7 @@
 use anabranch_types::Time;
 use core::time::Duration;
 
+use super::{Path, UDP_OVERHEAD, ip_udp_headers};
 use crate::wire::transport_parameters::MIN_UDP_PAYLOAD;
 
 /// Time after which a path that was found narrow is tried again (`PMTU_RAISE_TIMER`, RFC 8899 §5.1.1).
@@ -270,6 +271,19 @@ impl PathMtu {
         self.restart();
         self.size = size;
         Narrowing::Shrunk
+    }
+}
+
+impl Path {
+    /// Takes the size that full packets have by now into force.
+    pub fn take_packet_size(&mut self) {
+        self.packet_size = u64::from(self.mtu.size()) + UDP_OVERHEAD;
+        self.congestion.set_packet_size(self.packet_size);
+    }
+
+    /// The longest IP packet that the path is supposed to carry, bytes.
+    pub fn ip_mtu(&self) -> u32 {
+        u32::from(self.mtu.size()) + u32::from(ip_udp_headers(&self.address))
     }
 }
 

@@ -1,6 +1,6 @@
 //! A peer that holds the keys of a connection and sends whatever it likes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 
 use anabranch_types::{PathId, Time};
@@ -21,7 +21,7 @@ use crate::wire::header::{protect, sample, unprotect};
 use crate::wire::reports::MAX_ACK_RANGES;
 use crate::wire::{
     AckHeader, ConnectionId, ControlFrame, DataHeader, Frame, Frames, HEADER_LEN,
-    TransportParameters, Writer, expand_number, expand_path,
+    TransportParameters, Writer, expand_number,
 };
 
 /// A victim endpoint with one accepted connection, and the keys of the other end of it.
@@ -35,7 +35,10 @@ pub struct Rogue {
     pub now: Time,
     /// The rogue's keys.
     pub session: Session,
-    remote_id: ConnectionId,
+    /// What frames have told the victim: under which ids the rogue receives on which paths.
+    own_ids: BTreeSet<(ConnectionId, u32)>,
+    /// Under which the victim receives, by path.
+    remote_ids: BTreeMap<u32, ConnectionId>,
     next_number: BTreeMap<u32, u64>,
     inbox: VecDeque<Heard>,
     heard: BTreeMap<u32, Vec<RangeInclusive<u64>>>,
@@ -49,6 +52,8 @@ pub struct Rogue {
 pub struct Heard {
     /// Where it was sent to.
     pub remote: SocketAddr,
+    /// Under which id.
+    pub id: ConnectionId,
     /// Its path.
     pub path: PathId,
     /// Its number.
@@ -96,11 +101,12 @@ pub struct Traffic {
 
 /// The address from which a path's packets come, unless another is named.
 pub fn address(path: u32) -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::new(10, 0, 0, 1), 1000 + path as u16))
+    SocketAddr::from((Ipv4Addr::new(10, 0, 0, 1), 1000 + (path % 60_000) as u16))
 }
 
 impl Rogue {
-    /// Connects to a victim with `transport` and the profile of this name, announcing `parameters`.
+    /// Connects to a victim with `transport` and the profile of this name, announcing `parameters`, and, where they
+    /// have none, [ids](Self::id) for as many paths as they allow.
     pub fn connect(
         transport: TransportConfig,
         profile: &str,
@@ -112,9 +118,13 @@ impl Rogue {
         config.responder.permitted = Permitted::Anyone;
         let mut victim = endpoint(2, config);
         let mut ours = NullCrypto::new([1; 32]);
+        let mut parameters = parameters.clone();
+        if parameters.connection_ids.is_empty() {
+            parameters.connection_ids = (1..=parameters.max_paths.into()).map(Rogue::id).collect();
+        }
         let opening = Opening {
             peer: victim.public_key(),
-            local_id: 77,
+            local_id: Rogue::id(0).0,
             timestamp: 1 << 60,
             parameters: &parameters.encode(),
         };
@@ -134,12 +144,16 @@ impl Rogue {
         let established =
             initiator.on_response(&ours, &buffer[..response.len]).expect("a true answer");
         let handle = victim.handles().next().expect("a connection");
+        let theirs = TransportParameters::decode(&established.parameters).expect("true parameters");
+        let remote_ids =
+            [&[ConnectionId(established.remote_id)], &theirs.connection_ids[..]].concat();
         let mut rogue = Rogue {
             victim,
             handle,
             now,
             session: established.session,
-            remote_id: ConnectionId(established.remote_id),
+            own_ids: BTreeSet::new(),
+            remote_ids: (0..).zip(remote_ids).collect(),
             next_number: BTreeMap::new(),
             inbox: VecDeque::new(),
             heard: BTreeMap::new(),
@@ -199,26 +213,33 @@ impl Rogue {
         self.send_packet(path, number, address(path), frames);
     }
 
+    /// Sends a packet with these frames and the next number of the path under this id.
+    pub fn send_under(&mut self, id: ConnectionId, path: u32, frames: &[u8]) {
+        let number = self.next_number.get(&path).copied().unwrap_or(0);
+        let mut packet = self.seal(id, path, number, frames);
+        self.deliver_from(address(path), &mut packet);
+    }
+
     fn send_packet(&mut self, path: u32, number: u64, from: SocketAddr, frames: &[u8]) {
-        let mut packet = self.seal(path, number, frames);
+        let mut packet = self.seal(self.remote_id(path), path, number, frames);
         self.deliver_from(from, &mut packet);
     }
 
     /// The packet with these frames and the next number of the path, to be delivered later.
     pub fn prepare(&mut self, path: u32, frames: &[u8]) -> Vec<u8> {
         let number = self.next_number.get(&path).copied().unwrap_or(0);
-        self.seal(path, number, frames)
+        self.seal(self.remote_id(path), path, number, frames)
     }
 
-    fn seal(&mut self, path: u32, number: u64, frames: &[u8]) -> Vec<u8> {
+    fn seal(&mut self, connection: ConnectionId, path: u32, number: u64, frames: &[u8]) -> Vec<u8> {
         self.next_number.insert(path, number + 1);
+        for frame in Frames::new(frames) {
+            if let Ok(Frame::Control(ControlFrame::NewConnectionId { path, id })) = frame {
+                self.own_ids.insert((id, path.0));
+            }
+        }
         let mut packet = vec![0; HEADER_LEN];
-        let header = DataHeader {
-            connection: self.remote_id,
-            epoch: 0,
-            path: path as u8,
-            number: number as u32,
-        };
+        let header = DataHeader { connection, epoch: 0, path: path as u8, number: number as u32 };
         header.encode(&mut Writer::new(&mut packet)).expect("the header fits");
         packet.extend_from_slice(frames);
         packet.resize(packet.len() + TAG_LEN, 0);
@@ -226,6 +247,44 @@ impl Rogue {
         let mask = sample(&packet).map(|bytes| self.session.keys.sealer.mask(bytes));
         protect(&mut packet, mask.expect("the packet is long enough"));
         packet
+    }
+
+    /// The id under which the rogue receives on a path.
+    pub fn id(path: u32) -> ConnectionId {
+        ConnectionId(77 + path)
+    }
+
+    /// Tells the victim, on path 0, under which id the rogue receives on a path.
+    pub fn supply(&mut self, path: u32) {
+        let frame = ControlFrame::NewConnectionId { path: PathId(path), id: Rogue::id(path) };
+        self.send(0, &written(|writer| frame.encode(writer).expect("it fits")));
+    }
+
+    /// Notes nothing of a path any more.
+    pub fn forget(&mut self, path: u32) {
+        self.next_number.remove(&path);
+        self.heard.remove(&path);
+        self.remote_ids.remove(&path);
+        self.own_ids.remove(&(Rogue::id(path), path));
+        self.traffic.remove(&address(path));
+    }
+
+    /// The id under which the victim receives on a path, if it has told.
+    pub fn supplied(&self, path: u32) -> Option<ConnectionId> {
+        self.remote_ids.get(&path).copied()
+    }
+
+    /// The path of a packet of the victim, by the id that the rogue has told for it.
+    fn path_of(&self, header: DataHeader) -> PathId {
+        let is_of = |path: &u32| *path as u8 == header.path;
+        let of_id = self.own_ids.range((header.connection, 0)..=(header.connection, u32::MAX));
+        let told = of_id.map(|(_, path)| *path).find(is_of);
+        PathId(told.unwrap_or(header.connection.0.wrapping_sub(Rogue::id(0).0)))
+    }
+
+    /// The id for packets on a path; that of path 0 where there is none.
+    fn remote_id(&self, path: u32) -> ConnectionId {
+        self.supplied(path).or_else(|| self.supplied(0)).unwrap_or_default()
     }
 
     /// Hands a packet to the victim, from the path's address.
@@ -275,8 +334,7 @@ impl Rogue {
         };
         unprotect(packet, mask);
         let Ok(header) = DataHeader::decode(packet) else { return };
-        let highest = self.next_number.last_key_value().map_or(0, |(path, _)| *path);
-        let path = PathId(expand_path(header.path, highest));
+        let path = self.path_of(header);
         let newest = self.heard.get(&path.0).and_then(|runs| runs.first());
         let expected = newest.map_or(0, |run| run.end() + 1);
         let number = expand_number(header.number, expected);
@@ -290,7 +348,12 @@ impl Rogue {
         }
         runs.truncate(MAX_ACK_RANGES);
         let frames = packet[HEADER_LEN..end].to_vec();
-        self.inbox.push_back(Heard { remote, path, number, frames });
+        for frame in Frames::new(&frames) {
+            if let Ok(Frame::Control(ControlFrame::NewConnectionId { path, id })) = frame {
+                self.remote_ids.insert(path.0, id);
+            }
+        }
+        self.inbox.push_back(Heard { remote, id: header.connection, path, number, frames });
         if self.inbox.len() > 4096 {
             self.inbox.pop_front();
         }

@@ -6,6 +6,7 @@ use core::net::{IpAddr, SocketAddr};
 
 use super::codec::{MAX_VARINT, NoSpace, Reader, WireError, Writer, varint_len};
 use super::frame::kind;
+use super::header::ConnectionId;
 use super::id::StreamId;
 use crate::crypto::{REKEY_LEN, RekeyMessage};
 
@@ -117,6 +118,13 @@ pub enum ControlFrame {
         /// A message of Noise_KKpsk2.
         message: RekeyMessage,
     },
+    /// The id under which the sender of the frame receives on a path.
+    NewConnectionId {
+        /// Which path: above all that were opened so far, or the one that is being opened.
+        path: PathId,
+        /// Of no other path.
+        id: ConnectionId,
+    },
 }
 
 impl ControlFrame {
@@ -146,6 +154,7 @@ impl ControlFrame {
             ControlFrame::StopSending { stream, code } => varint_len(stream.0) + varint_len(code),
             ControlFrame::AddAddress { address } => 3 + if address.is_ipv4() { 4 } else { 16 },
             ControlFrame::Rekey { epoch, .. } => varint_len(epoch) + REKEY_LEN,
+            ControlFrame::NewConnectionId { path, .. } => varint_len(path.0.into()) + 4,
         };
         1 + fields
     }
@@ -202,6 +211,10 @@ impl ControlFrame {
                 fields(writer, kind::REKEY, &[epoch])?;
                 writer.bytes(&message)
             }
+            ControlFrame::NewConnectionId { path, id } => {
+                fields(writer, kind::NEW_CONNECTION_ID, &[path.0.into()])?;
+                writer.bytes(&id.0.to_be_bytes())
+            }
         }
     }
 
@@ -238,6 +251,10 @@ impl ControlFrame {
             kind::ADD_ADDRESS => ControlFrame::AddAddress { address: address(reader)? },
             kind::REKEY => {
                 ControlFrame::Rekey { epoch: reader.varint()?, message: reader.array()? }
+            }
+            kind::NEW_CONNECTION_ID => {
+                let (path, id) = (path(reader)?, u32::from_be_bytes(reader.array()?));
+                ControlFrame::NewConnectionId { path, id: ConnectionId(id) }
             }
             other => return Err(WireError::UnknownFrame(other)),
         };

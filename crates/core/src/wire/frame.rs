@@ -31,6 +31,7 @@ pub(super) mod kind {
     pub(crate) const CLOSE: u8 = 0x14;
     pub(crate) const ADD_ADDRESS: u8 = 0x15;
     pub(crate) const REKEY: u8 = 0x16;
+    pub(crate) const NEW_CONNECTION_ID: u8 = 0x17;
     pub(crate) const STREAM: u8 = 0x20;
     pub(crate) const STREAM_FINAL: u8 = 0x21;
     pub(crate) const DATAGRAM: u8 = 0x22;

@@ -121,32 +121,21 @@ pub fn unprotect(packet: &mut [u8], mask: [u8; 6]) {
     protect(packet, mask);
 }
 
-/// The packet number (at most 2^62 − 1) nearest to `expected` whose low 32 bits are `truncated`
-/// (RFC 9000 appendix A.3, with a window of 2^32).
+/// The packet number (at most 2^62 − 1) nearest to `expected` whose low 32 bits are `truncated`; of two
+/// equally near, the upper (RFC 9000 appendix A.3, with a window of 2^32).
 pub const fn expand_number(truncated: u32, expected: u64) -> u64 {
-    nearest(truncated as u64, expected, 32, MAX_VARINT)
-}
-
-/// The path id nearest to `expected` whose low 8 bits are `truncated`.
-pub const fn expand_path(truncated: u8, expected: u32) -> u32 {
-    nearest(truncated as u64, expected as u64, 8, u32::MAX as u64) as u32
-}
-
-/// Of the numbers up to `max` with the low `bits` bits `truncated`, the one nearest to `expected`; of
-/// two equally near, the upper.
-const fn nearest(truncated: u64, expected: u64, bits: u32, max: u64) -> u64 {
-    let span = 1_u64 << bits;
-    if truncated == expected & (span - 1) && expected <= max {
+    const SPAN: u64 = 1 << 32;
+    let truncated = truncated as u64;
+    if truncated == expected & (SPAN - 1) && expected <= MAX_VARINT {
         // Mostly it is the one expected.
         return expected;
     }
-    let half = span / 2;
-    let expected = if expected > max { max } else { expected };
-    let candidate = expected & !(span - 1) | truncated;
-    if candidate + half <= expected && candidate + span <= max {
-        candidate + span
-    } else if candidate > expected + half && candidate >= span {
-        candidate - span
+    let expected = if expected > MAX_VARINT { MAX_VARINT } else { expected };
+    let candidate = expected & !(SPAN - 1) | truncated;
+    if candidate + SPAN / 2 <= expected && candidate + SPAN <= MAX_VARINT {
+        candidate + SPAN
+    } else if candidate > expected + SPAN / 2 && candidate >= SPAN {
+        candidate - SPAN
     } else {
         candidate
     }

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use super::codec::{Reader, WireError, varint_len};
 use super::control::MAX_STREAM_COUNT;
+use super::header::ConnectionId;
 
 /// Least UDP payload that every endpoint accepts, bytes.
 pub const MIN_UDP_PAYLOAD: u16 = 1200;
@@ -33,6 +34,7 @@ mod id {
     pub(super) const ACK_PROFILE: u64 = 10;
     pub(super) const CODES: u64 = 11;
     pub(super) const CHECK: u64 = 12;
+    pub(super) const CONNECTION_IDS: u64 = 13;
 }
 
 /// Transport parameters of one side. The defaults are what their absence means.
@@ -66,6 +68,8 @@ pub struct TransportParameters {
     /// Of an initiator: the responder's id of a connection of which nothing more is wanted than to know whether
     /// the responder still has it. Of a responder: 1 if it has, 0 if not.
     pub check: Option<u32>,
+    /// Ids under which this side receives on the paths 1, 2, …: at most 16, each once.
+    pub connection_ids: Vec<ConnectionId>,
 }
 
 impl Default for TransportParameters {
@@ -83,6 +87,7 @@ impl Default for TransportParameters {
             ack_profile: None,
             codes: None,
             check: None,
+            connection_ids: Vec::new(),
         }
     }
 }
@@ -122,6 +127,12 @@ impl TransportParameters {
             put_varint(&mut out, varint_len(check.into()) as u64);
             put_varint(&mut out, check.into());
         }
+        if !self.connection_ids.is_empty() {
+            let ids = self.connection_ids.iter().take(MAX_PATHS.into());
+            put_varint(&mut out, id::CONNECTION_IDS);
+            put_varint(&mut out, (ids.len() * size_of::<ConnectionId>()) as u64);
+            ids.for_each(|id| out.extend_from_slice(&id.0.to_be_bytes()));
+        }
         out
     }
 
@@ -134,7 +145,7 @@ impl TransportParameters {
         while !list.is_empty() {
             let id = list.varint()?;
             let mut value = Reader::new(list.prefixed()?);
-            if id == 0 || id > id::CHECK {
+            if id == 0 || id > id::CONNECTION_IDS {
                 continue;
             }
             if seen & 1 << id != 0 {
@@ -182,13 +193,27 @@ impl TransportParameters {
             }
             id::ACK_PROFILE => self.ack_profile = Some(text(value, MAX_PROFILE_NAME)?),
             id::CODES => self.codes = Some(text(value, MAX_CODE_NAMES)?),
-            _ => {
+            id::CHECK => {
                 let id = value.varint_up_to(u32::MAX.into(), "checked connection")?;
                 self.check = u32::try_from(id).ok();
             }
+            _ => self.connection_ids = connection_ids(value)?,
         }
         Ok(())
     }
+}
+
+/// Ids to the end, of which none comes twice.
+fn connection_ids(value: &mut Reader<'_>) -> Result<Vec<ConnectionId>, WireError> {
+    let mut ids = Vec::new();
+    while !value.is_empty() {
+        let id = ConnectionId(u32::from_be_bytes(value.array()?));
+        if ids.len() == usize::from(MAX_PATHS) || ids.contains(&id) {
+            return Err(WireError::Value("connection ids"));
+        }
+        ids.push(id);
+    }
+    Ok(ids)
 }
 
 fn text(value: &mut Reader<'_>, most: usize) -> Result<String, WireError> {

@@ -290,7 +290,8 @@ impl Manager {
                 let _ = connection.move_path(path, managed.spec());
             }
             Some(_) => {}
-            // Refused while the peer still remembers too many: the next tick tries again.
+            // Refused while the peer still remembers too many, or has no connection id for another yet: the next tick
+            // tries again.
             None => {
                 managed.path = connection.add_path(managed.spec()).ok();
                 if let Some(path) = managed.path {

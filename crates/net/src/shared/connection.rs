@@ -145,8 +145,7 @@ impl ConnectionShared {
         let mut state = self.lock();
         match &state.connection {
             Some(connection) if connection.is_established() => {
-                let (role, peer) = (connection.role(), connection.peer());
-                self.endpoint.lock().router.on_established(self.handle, role, peer);
+                self.endpoint.lock().router.on_established(connection);
             }
             _ => {
                 state.connection = None;
@@ -201,6 +200,7 @@ impl ConnectionShared {
                     self.wait.hearing.notify_waiters();
                 }
                 Event::PeerAddresses => self.wait.paths.notify_waiters(),
+                Event::ConnectionIds => self.exchange_ids(state),
                 Event::PathClosed(path) => self.on_path_event(state, PathEvent::Closed(path)),
             }
         }
@@ -212,7 +212,7 @@ impl ConnectionShared {
         if role == Role::Initiator {
             return;
         }
-        self.endpoint.lock().router.on_established(self.handle, role, peer);
+        self.endpoint.lock().router.on_established(connection);
         state.voice = Some(self.endpoint.voice(self.handle, &peer, "server"));
         state.tell(log::opened);
         state.referenced = self.endpoint.on_accepted(self);
@@ -232,6 +232,14 @@ impl ConnectionShared {
             self.endpoint.check(now, check);
         }
         self.wait.hearing.notify_waiters();
+    }
+
+    fn exchange_ids(&self, state: &mut ConnectionState) {
+        if let Some(connection) = &mut state.connection {
+            self.endpoint.exchange_ids(self.handle, connection);
+            // The peer is told of new ones in a round of the task that may not be due otherwise.
+            self.mailbox.ring();
+        }
     }
 
     fn on_path_event(&self, state: &mut ConnectionState, event: PathEvent) {

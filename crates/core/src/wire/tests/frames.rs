@@ -2,7 +2,7 @@ use super::*;
 use crate::wire::reports::{MAX_ACK_RANGES, MAX_RANK_ENTRIES};
 
 /// Every frame of version 0, in the order of [`specimens`]. A change here changes the wire.
-const GOLDEN: [&str; 24] = [
+const GOLDEN: [&str; 25] = [
     "000000",
     "01",
     "020343ea0102030441f40900010202000843d700",
@@ -27,6 +27,7 @@ const GOLDEN: [&str; 24] = [
     "1504c00002071151",
     "150620010db80000000000000000000000011151",
     "16015a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a",
+    "1703deadbeef",
 ];
 
 fn hex(bytes: &[u8]) -> String {
@@ -97,7 +98,7 @@ fn a_packet_of_everything() {
 
 #[test]
 fn unknown_and_misplaced_types() {
-    for kind in (0x17..=0xff).chain([0x20, 0x21, 0x22]) {
+    for kind in (0x18..=0xff).chain([0x20, 0x21, 0x22]) {
         assert_eq!(parse(&[kind, 0, 0, 0]), [Err(WireError::UnknownFrame(kind))]);
     }
     for kind in (0x01..=0x1f).chain(0x23..=0xff) {
@@ -257,7 +258,11 @@ fn control() -> impl Strategy<Value = ControlFrame> {
             let status = if backup { PathUse::Backup } else { PathUse::Available };
             ControlFrame::PathStatus { path, sequence, status }
         }),
-        (path, varint()).prop_map(|(path, reason)| ControlFrame::PathAbandon { path, reason }),
+        (path.clone(), varint())
+            .prop_map(|(path, reason)| ControlFrame::PathAbandon { path, reason }),
+        (path, any::<u32>()).prop_map(|(path, id)| {
+            ControlFrame::NewConnectionId { path, id: ConnectionId(id) }
+        }),
         (stream.clone(), varint(), varint()).prop_map(|(stream, code, final_size)| {
             ControlFrame::ResetStream { stream, code, final_size }
         }),

@@ -5,20 +5,24 @@ fn parameters() -> impl Strategy<Value = TransportParameters> {
     let sizes = (1200..=u16::MAX, varint(), 1..=16_u8);
     let times = (0..1_u64 << 24, prop::option::of(1..=MAX_VARINT));
     let names = (prop::option::of("[a-z:é,]{0,32}"), prop::option::of("[a-z -]{0,256}"));
-    let all = (credits, sizes, times, names, any::<Option<u32>>());
-    all.prop_map(|(credits, sizes, times, (ack_profile, codes), check)| TransportParameters {
-        max_data: credits.0,
-        max_stream_data: credits.1,
-        max_streams: credits.2,
-        max_symbols: credits.3,
-        max_udp_payload: sizes.0,
-        max_block: sizes.1,
-        max_paths: sizes.2,
-        max_ack_delay: Duration::from_micros(times.0),
-        idle_timeout: times.1.map(Duration::from_millis),
-        ack_profile,
-        codes,
-        check,
+    let ids = prop::collection::btree_set(any::<u32>(), 0..=16);
+    let all = (credits, sizes, times, names, (any::<Option<u32>>(), ids));
+    all.prop_map(|(credits, sizes, times, (ack_profile, codes), (check, ids))| {
+        TransportParameters {
+            max_data: credits.0,
+            max_stream_data: credits.1,
+            max_streams: credits.2,
+            max_symbols: credits.3,
+            max_udp_payload: sizes.0,
+            max_block: sizes.1,
+            max_paths: sizes.2,
+            max_ack_delay: Duration::from_micros(times.0),
+            idle_timeout: times.1.map(Duration::from_millis),
+            ack_profile,
+            codes,
+            check,
+            connection_ids: ids.into_iter().map(ConnectionId).collect(),
+        }
     })
 }
 
@@ -46,9 +50,10 @@ fn golden() {
         max_data: 1 << 20,
         max_paths: 2,
         ack_profile: Some("named".to_owned()),
+        connection_ids: vec![ConnectionId(0x6964_2031), ConnectionId(0x6964_2032)],
         ..TransportParameters::default()
     };
-    let bytes = b"\x01\x04\x80\x10\x00\x00\x07\x01\x02\x0a\x05named";
+    let bytes = b"\x01\x04\x80\x10\x00\x00\x07\x01\x02\x0a\x05named\x0d\x08id 1id 2";
     assert_eq!(parameters.encode(), bytes);
 }
 
@@ -61,7 +66,7 @@ fn unknown_ids_are_skipped() {
 
 #[test]
 fn violations() {
-    let cases: [(&[u8], WireError); 10] = [
+    let cases: [(&[u8], WireError); 13] = [
         (&[7, 1, 4, 7, 1, 4], WireError::Value("repeated transport parameter")),
         (&[7, 1, 0], WireError::Value("max paths")),
         (&[7, 1, 17], WireError::Value("max paths")),
@@ -72,10 +77,17 @@ fn violations() {
         (&[8, 4, 0x81, 0, 0, 0], WireError::Value("max acknowledgement delay")),
         (&[3, 8, 0xd0, 0, 0, 0, 0, 0, 0, 1], WireError::Value("max streams")),
         (&[10, 1, 0xff], WireError::Value("text")),
+        (&[13, 3, 1, 2, 3], WireError::Truncated),
+        (&[13, 8, 1, 2, 3, 4, 1, 2, 3, 4], WireError::Value("connection ids")),
+        (&[13, 0, 13, 0], WireError::Value("repeated transport parameter")),
     ];
     for (bytes, error) in cases {
         assert_eq!(TransportParameters::decode(bytes), Err(error), "{bytes:02x?}");
     }
+    let ids = (0..17_u32).flat_map(u32::to_be_bytes);
+    let many: Vec<u8> = [13, 0x40, 68].into_iter().chain(ids).collect();
+    let error = WireError::Value("connection ids");
+    assert_eq!(TransportParameters::decode(&many), Err(error));
     let long = [&[10, 0x40, 65][..], &[b'a'; 65]].concat();
     let error = WireError::Value("length of a transport parameter's text");
     assert_eq!(TransportParameters::decode(&long), Err(error));

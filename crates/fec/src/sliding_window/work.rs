@@ -1,0 +1,39 @@
+//! What a decoder may spend, so that a sender cannot make more work than its bytes are worth.
+
+/// Work granted for each byte that arrives. The most that honest symbols take is a full window of them at 50 % loss:
+/// 382 additions of 1882 bytes for a source and a repair of 1370 bytes each, 262 for each byte.
+const FOR_EACH_BYTE: u64 = 512;
+/// Bytes that a symbol's frame adds to its own.
+const FRAME: u64 = 8;
+/// Work that may be saved up.
+const MOST: u64 = 16 << 20;
+/// Work of beginning an addition, however short it is.
+const CALL: usize = 64;
+
+/// Work that may still be done, in bytes that are multiplied and added.
+#[derive(Debug)]
+pub(super) struct Budget(u64);
+
+impl Budget {
+    pub(super) fn new() -> Self {
+        Budget(MOST)
+    }
+
+    /// A symbol of `bytes` bytes has arrived.
+    pub(super) fn earn(&mut self, bytes: usize) {
+        let earned = (bytes as u64).saturating_add(FRAME).saturating_mul(FOR_EACH_BYTE);
+        self.0 = self.0.saturating_add(earned).min(MOST);
+    }
+
+    /// Spends what so many additions of `bytes` bytes take; false, and nothing is spent, if too little is left.
+    #[must_use]
+    pub(super) fn spend(&mut self, additions: usize, bytes: usize) -> bool {
+        match self.0.checked_sub((additions * (bytes + CALL)) as u64) {
+            Some(left) => {
+                self.0 = left;
+                true
+            }
+            None => false,
+        }
+    }
+}
