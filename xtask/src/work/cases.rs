@@ -36,11 +36,16 @@ pub struct Case {
 }
 
 const fn honest(name: &'static str, prepare: fn() -> Prepared) -> Case {
-    Case { name, kind: Kind::Honest, like: DATA, packets: 4, prepare }
+    Case { name, kind: Kind::Honest, like: DATA, packets: 2, prepare }
 }
 
 const fn hostile(name: &'static str, prepare: fn() -> Prepared) -> Case {
-    Case { name, kind: Kind::Hostile, like: DATA, packets: 4, prepare }
+    Case { name, kind: Kind::Hostile, like: DATA, packets: 2, prepare }
+}
+
+/// Packets that cost more at first, or now and then.
+const fn uneven(name: &'static str, prepare: fn() -> Prepared) -> Case {
+    Case { packets: 4, ..hostile(name, prepare) }
 }
 
 /// Repairs are compared with an honest one of the same code: that costs a symbol's length for each that it covers.
@@ -67,9 +72,11 @@ pub const CASES: &[Case] = &[
         short_repairs("random-linear", 1000, 5)
     }),
     repairs("short repairs of one window", SLIDING, short_repairs_of_a_window),
+    repairs("short sources of one window", SLIDING, short_sources_of_a_window),
+    repairs("ABANDON of single symbols in a window", SLIDING, abandon_in_a_window),
     hostile("pieces of a stream before many others", pieces_before_others),
-    hostile("pieces that make one buffer after the other grow", growing_buffers),
-    hostile("buffers that double, with nothing in them", doubling_buffers),
+    uneven("pieces that make one buffer after the other grow", growing_buffers),
+    uneven("buffers that double, with nothing in them", doubling_buffers),
     hostile("empty pieces", empty_pieces),
     hostile("tiny symbols with a hole before each", tiny_symbols),
     hostile("copies of symbols", copied_symbols),
@@ -77,11 +84,11 @@ pub const CASES: &[Case] = &[
     hostile("ACK, again and again", acks),
     hostile("ACK of many ranges", ack_ranges),
     hostile("limits that rise", limits),
-    hostile("streams opened and reset", resets),
+    uneven("streams opened and reset", resets),
     hostile("questions", questions),
     hostile("path states", path_states),
     hostile("acknowledgement floors", floors),
-    hostile("paths opened and abandoned", path_churn),
+    uneven("paths opened and abandoned", path_churn),
     hostile("connection ids", connection_ids),
 ];
 
@@ -183,12 +190,29 @@ fn short_repairs(code: &str, count: u16, held: u64) -> Prepared {
     })
 }
 
-/// So few that no source is recovered.
+/// A window of 500 missing sources, and so many repairs of them that not one is recovered.
+fn full_window() -> (Rogue, impl Iterator<Item = Frames>) {
+    let long = |n: u64| full([repair(n % 6 * 50, 250, n as u32, 1300)]);
+    (connect(Some("sliding-window")), (0..480).map(long))
+}
+
 fn short_repairs_of_a_window() -> Prepared {
-    let rogue = connect(Some("sliding-window"));
-    let frame = |n: u64| repair(n % 2 * 250, 250, n as u32, 1);
-    let packet = |n: usize| full_of_repairs((0..).map(|k| frame(n as u64 * 8 + k)));
-    after(rogue, (0..52).map(packet), |n| packet(52 + n))
+    let (rogue, before) = full_window();
+    let frame = |n: u64| repair(n % 6 * 50, 250, 1000 + n as u32, 1);
+    after(rogue, before, |n| full_of_repairs((0..).map(|k| frame(n as u64 * 8 + k))))
+}
+
+/// Each is one that the repairs contain.
+fn short_sources_of_a_window() -> Prepared {
+    let (rogue, before) = full_window();
+    let each = |n: u64| source(499 - n, vec![0; 1]);
+    after(rogue, before, |n| full((0..50).map(|k| each(n as u64 % 10 * 50 + k))))
+}
+
+/// Each is one that the repairs contain.
+fn abandon_in_a_window() -> Prepared {
+    let (rogue, before) = full_window();
+    after(rogue, before, |n| full((0..100).map(|k| abandon(n as u64 % 2 * 200 + 2 * k + 1, 1))))
 }
 
 /// Every second byte, the last first.

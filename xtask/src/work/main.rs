@@ -20,7 +20,7 @@ use cases::{CASES, Case, Kind};
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// A hostile packet may cost at most so many times what an honest one with data costs.
-const MOST: f64 = 25.0;
+const MOST: f64 = 20.0;
 
 const HELP: &str = "\
 Usage: cargo xtask work [CASE]...

@@ -124,7 +124,9 @@ impl Streams {
             let frame = stream.control_frame(id, kind, self.limits.max_stream_data);
             if emptied {
                 self.control.streams.pop_front();
-                self.retire(id);
+                if stream.is_over() {
+                    self.retire(id);
+                }
             }
             if frame.is_some() {
                 return frame;

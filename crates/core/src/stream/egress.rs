@@ -276,16 +276,21 @@ impl Streams {
 
     /// Takes a stream out of its class's totals and turns.
     pub(super) fn dequeue(&mut self, id: StreamId) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
-        let send = &mut stream.send;
-        let queue = &mut self.classes[send.class as usize];
-        let counted = core::mem::take(&mut send.counted);
-        queue.data -= counted.data;
-        queue.lone_fins -= u64::from(counted.lone_fin);
-        queue.unwritten -= u64::from(counted.more);
-        if core::mem::take(&mut send.queued) {
-            queue.turns.retain(|turn| *turn != id);
+        if let Some(stream) = self.streams.get_mut(&id) {
+            uncount(&mut self.classes, id, &mut stream.send);
         }
+    }
+}
+
+/// The same of a stream at hand.
+pub(super) fn uncount(classes: &mut [ClassQueue; 3], id: StreamId, send: &mut SendSide) {
+    let queue = &mut classes[send.class as usize];
+    let counted = core::mem::take(&mut send.counted);
+    queue.data -= counted.data;
+    queue.lone_fins -= u64::from(counted.lone_fin);
+    queue.unwritten -= u64::from(counted.more);
+    if core::mem::take(&mut send.queued) {
+        queue.turns.retain(|turn| *turn != id);
     }
 }
 

@@ -111,7 +111,9 @@ impl Streams {
             if stream.events.is_empty() {
                 stream.listed = false;
                 self.eventful.pop_front();
-                self.retire(id);
+                if stream.is_over() {
+                    self.retire(id);
+                }
             }
             let event = match kind {
                 EventSet::OPENED => StreamEvent::Opened(id),

@@ -1,12 +1,13 @@
 //! All streams of one connection, and what the application does with them.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use anabranch_policy::view::{SymbolId, TrafficClass};
 
 use super::control::{ControlQueue, DueSet};
 use super::datagrams::DatagramQueue;
-use super::egress::ClassQueue;
+use super::egress::{ClassQueue, uncount};
 use super::error::StreamError;
 use super::events::{EventSet, Notices};
 use super::lent::HeldSymbols;
@@ -65,7 +66,8 @@ pub struct ReadOutcome {
 pub struct Streams {
     pub(super) role: Role,
     pub(super) limits: StreamLimits,
-    pub(super) streams: BTreeMap<StreamId, Stream>,
+    /// Boxed, since they come and go, and a map moves what it holds.
+    pub(super) streams: BTreeMap<StreamId, Box<Stream>>,
     /// Streams opened by this side so far.
     pub(super) opened: u64,
     /// Streams that this side may open in all.
@@ -117,6 +119,11 @@ pub(super) struct Stream {
 }
 
 impl Stream {
+    /// Whether it has ended on both sides and has nothing to tell anyone.
+    pub(super) fn is_over(&self) -> bool {
+        self.send.done && self.receive.done && self.events.is_empty() && self.due.is_empty()
+    }
+
     /// Adds an event to its set, and itself to the streams with events.
     pub(super) fn notify(
         &mut self,
@@ -350,7 +357,7 @@ impl Streams {
             listed: false,
             due: DueSet::default(),
         };
-        self.streams.insert(id, stream);
+        self.streams.insert(id, Box::new(stream));
     }
 
     /// Ends sending with `code` now.
@@ -373,13 +380,12 @@ impl Streams {
 
     /// Forgets a stream that has ended on both sides and has nothing to tell anyone.
     pub(super) fn retire(&mut self, id: StreamId) {
-        let Some(stream) = self.streams.get(&id) else { return };
-        let ended = stream.send.done && stream.receive.done;
-        if !ended || !stream.events.is_empty() || !stream.due.is_empty() {
+        let Entry::Occupied(mut stream) = self.streams.entry(id) else { return };
+        if !stream.get().is_over() {
             return;
         }
-        self.dequeue(id);
-        self.streams.remove(&id);
+        uncount(&mut self.classes, id, &mut stream.get_mut().send);
+        stream.remove();
         if id.opener() != self.role {
             self.peer_closed += 1;
             self.refresh_max_streams();
