@@ -6,6 +6,8 @@
 //! once, without waiting for a block to be complete.
 
 mod decoder;
+mod equation;
+mod work;
 
 pub use decoder::Decoder;
 

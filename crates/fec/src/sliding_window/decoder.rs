@@ -1,92 +1,44 @@
 use super::Repair;
+use super::equation::{Equation, SPAN, eliminate};
+use super::work::Budget;
 use crate::gf256;
-use crate::kernel::Kernel;
-
-/// Unknown sources that the equations reach over: from the first one on, so many numbers.
-const SPAN: usize = 512;
-
-/// A combination of missing sources: their coefficients, by number modulo [`SPAN`], and its bytes.
-#[derive(Debug)]
-struct Equation {
-    factors: [u8; SPAN],
-    /// The lowest unknown in it, whose factor is 1, and which no other equation contains.
-    pivot: u64,
-    bytes: Box<[u8]>,
-    /// Bytes that may differ from zero.
-    length: usize,
-}
-
-impl Equation {
-    fn factor(&self, number: u64) -> u8 {
-        self.factors[number as usize % SPAN]
-    }
-
-    /// Adds `factor` times the source `number`, which so falls out.
-    fn take_out(&mut self, number: u64, source: &[u8]) {
-        let factor = core::mem::take(&mut self.factors[number as usize % SPAN]);
-        self.add_bytes(factor, source);
-    }
-
-    fn add_bytes(&mut self, factor: u8, bytes: &[u8]) {
-        let length = bytes.len().min(self.bytes.len());
-        if factor == 0 || length == 0 {
-            return;
-        }
-        self.length = self.length.max(length);
-        Kernel::best().multiply_add(
-            &[&bytes[..length]],
-            &mut [&mut self.bytes[..length]],
-            |_, _| factor,
-        );
-    }
-
-    /// Adds a multiple of `other`, such that its pivot falls out.
-    fn eliminate(&mut self, other: &Equation) {
-        let factor = self.factor(other.pivot);
-        if factor != 0 {
-            Kernel::best().multiply_add(&[&other.factors], &mut [&mut self.factors], |_, _| factor);
-            self.add_bytes(factor, &other.bytes[..other.length]);
-        }
-    }
-
-    fn scale(&mut self, factor: u8) {
-        for byte in self.factors.iter_mut().chain(&mut self.bytes[..self.length]) {
-            *byte = gf256::mul(*byte, factor);
-        }
-    }
-
-    /// Whether no unknown is in it but its pivot.
-    fn is_solved(&self) -> bool {
-        let at = self.pivot as usize % SPAN;
-        let words = self.factors.chunks_exact(8).enumerate();
-        words.into_iter().all(|(index, word)| {
-            let mut word: [u8; 8] = word.try_into().unwrap_or_default();
-            if index == at / 8 {
-                word[at % 8] = 0;
-            }
-            u64::from_ne_bytes(word) == 0
-        })
-    }
-}
+use crate::kernel::MAX_INPUTS;
 
 /// The repairs that a receiver holds, as equations in the sources that it misses. No equation contains the
 /// pivot of another.
 ///
-/// Memory is bounded by 512 equations of a symbol's length and 600 bytes more; a symbol that arrives costs
-/// at most an addition of every equation to every other's place once.
+/// Memory is bounded by 512 equations of a symbol's length and 600 bytes more. Work is bounded by a multiple of the bytes
+/// that arrive: equations that would take more are dropped, as if their repairs had been lost.
 #[derive(Debug)]
 pub struct Decoder {
     /// No unknown is below.
     base: u64,
     equations: Vec<Equation>,
+    /// Rows of zeros for equations.
     spare: Vec<Box<[u8]>>,
     symbol_length: usize,
+    work: Budget,
+    /// No equation has been solved since it was looked for one.
+    searched: bool,
 }
 
 impl Decoder {
     /// Nothing has arrived yet; symbols have at most `symbol_length` bytes.
     pub fn new(symbol_length: usize) -> Self {
-        Decoder { base: 0, equations: Vec::new(), spare: Vec::new(), symbol_length }
+        Decoder {
+            base: 0,
+            equations: Vec::new(),
+            spare: Vec::new(),
+            symbol_length,
+            work: Budget::new(),
+            searched: true,
+        }
+    }
+
+    /// The same with so much work saved up, and not the most.
+    #[cfg(test)]
+    pub(super) fn with_work(self, work: u64) -> Self {
+        Decoder { work: Budget::of(work), ..self }
     }
 
     /// Sources that are missing and occur in an equation, less the equations: so many more are needed
@@ -94,8 +46,8 @@ impl Decoder {
     pub fn deficit(&self) -> usize {
         let mut occurs = [0_u8; SPAN];
         for equation in &self.equations {
-            for (entry, factor) in occurs.iter_mut().zip(equation.factors) {
-                *entry |= factor;
+            for (entry, factor) in occurs.iter_mut().zip(equation.factors()) {
+                *entry |= *factor;
             }
         }
         let unknowns = occurs.iter().filter(|entry| **entry != 0).count();
@@ -108,7 +60,7 @@ impl Decoder {
     }
 
     /// A repair has arrived. `known` gives the bytes of sources that are held. False if nothing new can be
-    /// learnt from it: the others imply it, or it reaches too far beyond the first missing source.
+    /// learnt from it: the others imply it, it reaches too far beyond the first missing source, or it takes too much work.
     pub fn repair<'a>(
         &mut self,
         repair: Repair,
@@ -123,117 +75,164 @@ impl Decoder {
         {
             return false;
         }
+        self.work.earn(bytes.len());
         let mut equation = self.blank();
-        equation.add_bytes(1, bytes);
-        let coefficients = repair.coefficients();
-        for (number, coefficient) in (repair.first..end).zip(coefficients) {
+        equation.add_known(&[1], &[bytes]);
+        let (mut factors, mut sources) = ([0; MAX_INPUTS], [&[][..]; MAX_INPUTS]);
+        let mut count = 0;
+        for (number, coefficient) in (repair.first..end).zip(repair.coefficients()) {
             match known(number) {
                 // A repair is as long as the longest source in it: the rest is zero, or contradicts it.
                 Some(source) => {
-                    equation.add_bytes(coefficient, source.get(..bytes.len()).unwrap_or(source));
+                    factors[count] = coefficient;
+                    sources[count] = source.get(..bytes.len()).unwrap_or(source);
+                    count += 1;
                 }
-                None if number >= self.base => {
-                    equation.factors[number as usize % SPAN] = coefficient;
-                }
+                None if number >= self.base => equation.add_unknown(number, coefficient),
                 // Given up, or forgotten: nothing can be made of the rest.
                 None => return self.discard(equation),
             }
         }
-        for other in &self.equations {
-            equation.eliminate(other);
+        let mut pivots = self.equations.iter().filter(|other| equation.factor(other.pivot) != 0);
+        if !self.work.spend(count, bytes.len())
+            || !pivots.all(|other| self.work.spend(1, other.size()))
+        {
+            return self.discard(equation);
         }
+        equation.add_known(&factors[..count], &sources[..count]);
+        equation.eliminate_pivots(&self.equations);
         self.insert(equation)
     }
 
     /// The source `number` is known.
     pub fn source(&mut self, number: u64, bytes: &[u8]) {
-        self.remove(number, Some(bytes));
+        self.work.earn(bytes.len());
+        if !self.reaches(number) {
+            return;
+        }
+        if let Some(mut equation) = self.take_pivot(number) {
+            if self.work.spend(1, bytes.len()) {
+                equation.take_out(number, bytes);
+                self.insert(equation);
+            } else {
+                self.discard(equation);
+            }
+            return;
+        }
+        self.retain_with(number, |work, equation| {
+            let affordable = work.spend(1, bytes.len());
+            if affordable {
+                equation.take_out(number, bytes);
+            }
+            affordable
+        });
     }
 
     /// The source `number` will never be known: what can only be said with it is not said any more.
     pub fn give_up(&mut self, number: u64) {
-        self.remove(number, None);
+        if !self.reaches(number) {
+            return;
+        }
+        if let Some(equation) = self.take_pivot(number) {
+            self.discard(equation);
+            return;
+        }
+        // One equation is spent on freeing the others of the unknown.
+        let contains = |equation: &Equation| equation.factor(number) != 0;
+        let Some(at) = self.equations.iter().position(contains) else { return };
+        let spent = self.equations.swap_remove(at);
+        if let Some(spent) = self.eliminate(spent, number) {
+            self.discard(spent);
+        } else {
+            self.retain_with(number, |_, _| false);
+        }
     }
 
     /// Takes out a source that the equations determine; returns its number. Its bytes are written to `out`,
     /// as far as they are not zero, and the rest of `out` is cleared. To be called until it has no more.
     pub fn take_recovered(&mut self, out: &mut [u8]) -> Option<(u64, usize)> {
-        let at = self.equations.iter().position(Equation::is_solved)?;
+        if self.searched {
+            return None;
+        }
+        let Some(at) = self.equations.iter().position(Equation::is_solved) else {
+            self.searched = true;
+            return None;
+        };
         let equation = self.equations.swap_remove(at);
-        let (number, length) = (equation.pivot, equation.length.min(out.len()));
+        let bytes = equation.bytes();
+        let (number, length) = (equation.pivot, bytes.len().min(out.len()));
         let (used, rest) = out.split_at_mut(length);
-        used.copy_from_slice(&equation.bytes[..length]);
+        used.copy_from_slice(&bytes[..length]);
         rest.fill(0);
         self.discard(equation);
         Some((number, length))
     }
 
     fn blank(&mut self) -> Equation {
-        let length = self.symbol_length;
-        let bytes = self.spare.pop().unwrap_or_else(|| vec![0; length].into_boxed_slice());
-        Equation { factors: [0; SPAN], pivot: 0, bytes, length: 0 }
+        let length = SPAN + self.symbol_length;
+        Equation::new(self.spare.pop().unwrap_or_else(|| vec![0; length].into_boxed_slice()))
     }
 
     /// Keeps the room of an equation; false, for callers that learnt nothing from it.
-    fn discard(&mut self, mut equation: Equation) -> bool {
-        equation.bytes[..equation.length].fill(0);
-        self.spare.push(equation.bytes);
+    fn discard(&mut self, equation: Equation) -> bool {
+        self.spare.push(equation.into_row());
         false
     }
 
-    /// Adds an equation without the pivots of the others. False if it has no unknowns.
-    fn insert(&mut self, mut equation: Equation) -> bool {
+    /// Adds an equation without the pivots of the others. False if it has no unknowns, or takes too much work.
+    fn insert(&mut self, equation: Equation) -> bool {
         let mut numbers = self.base..self.base.saturating_add(SPAN as u64);
         let Some(pivot) = numbers.find(|number| equation.factor(*number) != 0) else {
             return self.discard(equation);
         };
-        equation.pivot = pivot;
-        if let Some(inverse) = gf256::inverse(equation.factor(pivot)) {
-            equation.scale(inverse);
-        }
-        for other in &mut self.equations {
-            other.eliminate(&equation);
-        }
+        let Some(equation) = self.eliminate(equation, pivot) else { return false };
         self.equations.push(equation);
         true
     }
 
-    fn remove(&mut self, number: u64, source: Option<&[u8]>) {
-        if number < self.base || number - self.base >= SPAN as u64 {
-            return;
-        }
-        if let Some(at) = self.equations.iter().position(|equation| equation.pivot == number) {
-            // No other contains it.
-            let mut equation = self.equations.swap_remove(at);
-            match source {
-                Some(bytes) => {
-                    equation.take_out(number, bytes);
-                    self.insert(equation);
-                }
-                None => {
-                    self.discard(equation);
-                }
-            }
-            return;
-        }
-        match source {
-            Some(bytes) => {
-                self.equations.iter_mut().for_each(|equation| equation.take_out(number, bytes));
-            }
-            None => self.eliminate(number),
-        }
+    /// Makes an unknown that an equation contains its pivot, and eliminates that from the others. Drops the equation
+    /// instead if that would take too much work.
+    fn eliminate(&mut self, equation: Equation, number: u64) -> Option<Equation> {
+        let others = self.equations.iter().filter(|other| other.factor(number) != 0).count();
+        let inverse = gf256::inverse(equation.factor(number));
+        let Some(inverse) = inverse.filter(|_| self.work.spend(others + 2, equation.size())) else {
+            self.discard(equation);
+            return None;
+        };
+        let row = self.blank().into_row();
+        let scaled = equation.with_pivot(number, inverse, row);
+        self.discard(equation);
+        eliminate(&scaled, &mut self.equations);
+        self.searched = false;
+        Some(scaled)
     }
 
-    /// Spends one equation on freeing the others of an unknown.
-    fn eliminate(&mut self, number: u64) {
-        let contains = |equation: &Equation| equation.factor(number) != 0;
-        let Some(at) = self.equations.iter().position(contains) else { return };
-        let mut spent = self.equations.swap_remove(at);
-        if let Some(inverse) = gf256::inverse(spent.factor(number)) {
-            spent.scale(inverse);
+    /// Whether the equations reach to this number.
+    fn reaches(&self, number: u64) -> bool {
+        number.checked_sub(self.base).is_some_and(|ahead| ahead < SPAN as u64)
+    }
+
+    /// Takes out the equation whose pivot this is: no other contains it.
+    fn take_pivot(&mut self, number: u64) -> Option<Equation> {
+        let at = self.equations.iter().position(|equation| equation.pivot == number)?;
+        Some(self.equations.swap_remove(at))
+    }
+
+    /// Drops the equations that contain an unknown, but for those of which `keep` says otherwise.
+    fn retain_with(
+        &mut self,
+        number: u64,
+        mut keep: impl FnMut(&mut Budget, &mut Equation) -> bool,
+    ) {
+        let mut at = 0;
+        while let Some(equation) = self.equations.get_mut(at) {
+            if equation.factor(number) == 0 || keep(&mut self.work, equation) {
+                at += 1;
+            } else {
+                let equation = self.equations.swap_remove(at);
+                self.discard(equation);
+            }
         }
-        spent.pivot = number;
-        self.equations.iter_mut().for_each(|equation| equation.eliminate(&spent));
-        self.discard(spent);
+        self.searched = false;
     }
 }

@@ -151,6 +151,44 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 80, ..ProptestConfig::default() })]
+
+    /// Repairs that would take too much work are lost, and nothing else is: no source is rebuilt wrongly, and repairs are
+    /// of use again once more bytes have come.
+    #[test]
+    fn short_of_work_a_decoder_forgets_and_makes_no_mistake(seed in any::<u64>(), work in 0..400_000_u64) {
+        let mut rng = Rng::new(seed);
+        let decoder = Decoder::new(LENGTH).with_work(work);
+        let (known, repairs) = (BTreeMap::new(), Vec::new());
+        let mut receiver = Receiver { decoder, known, repairs, end: 300 };
+        let mut refused = 0;
+        for key in 0..600 {
+            let number = rng.below(300);
+            match rng.below(20) {
+                0 if !receiver.known.contains_key(&number) => receiver.source(number),
+                1 => receiver.decoder.give_up(number),
+                _ => {
+                    let first = number.min(150);
+                    refused += u32::from(!receiver.repair(Repair { first, count: 150, key }));
+                }
+            }
+        }
+        prop_assert!(refused > 100, "only {} were refused", refused);
+        for _ in 0..2000 {
+            receiver.decoder.source(1 << 40, &[0; LENGTH]);
+        }
+        let first = (0..300).find(|number| !receiver.known.contains_key(number));
+        if let Some(first) = first {
+            let count = 300_u64.min(first + 100) - first;
+            for key in 1000..1000 + count as u32 + 8 {
+                receiver.repair(Repair { first, count: count as usize, key });
+            }
+            prop_assert!((first..first + count).all(|number| receiver.known.contains_key(&number)));
+        }
+    }
+}
+
 #[test]
 fn what_is_given_up_is_not_waited_for_and_spoils_nothing() {
     let (known, repairs) = (BTreeMap::new(), Vec::new());

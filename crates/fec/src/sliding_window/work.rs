@@ -1,14 +1,14 @@
 //! What a decoder may spend, so that a sender cannot make more work than its bytes are worth.
 
-/// Work granted for each byte that arrives. The most that honest symbols take is a full window of them at 50 % loss:
-/// 382 additions of 1882 bytes for a source and a repair of 1370 bytes each, 262 for each byte.
+/// Work granted for each byte that arrives. Honest symbols take most where half of a full window is lost: 382 additions for
+/// a source and a repair of 1370 bytes each, which is 300 for each byte.
 const FOR_EACH_BYTE: u64 = 512;
 /// Bytes that a symbol's frame adds to its own.
 const FRAME: u64 = 8;
 /// Work that may be saved up.
-const MOST: u64 = 16 << 20;
+const MOST: u64 = 32 << 20;
 /// Work of beginning an addition, however short it is.
-const CALL: usize = 64;
+const CALL: usize = 256;
 
 /// Work that may still be done, in bytes that are multiplied and added.
 #[derive(Debug)]
@@ -17,6 +17,11 @@ pub(super) struct Budget(u64);
 impl Budget {
     pub(super) fn new() -> Self {
         Budget(MOST)
+    }
+
+    #[cfg(test)]
+    pub(super) fn of(work: u64) -> Self {
+        Budget(work)
     }
 
     /// A symbol of `bytes` bytes has arrived.

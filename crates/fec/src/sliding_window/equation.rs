@@ -1,0 +1,130 @@
+//! Sums of missing sources, of which the bytes are known.
+
+use crate::kernel::{Kernel, MAX_INPUTS};
+
+/// Numbers of sources that the equations of a decoder reach over.
+pub(super) const SPAN: usize = 512;
+/// Equations that an unknown is eliminated from at a time: as many rows as the kernels work on side by side.
+const AT_ONCE: usize = 12;
+
+/// A combination of missing sources.
+#[derive(Debug)]
+pub(super) struct Equation {
+    /// The coefficients of the unknowns, by number modulo [`SPAN`], and behind them the bytes of the combination.
+    row: Box<[u8]>,
+    /// Bytes of the row beyond which all are zero; at least [`SPAN`].
+    used: usize,
+    /// An unknown whose coefficient is 1 and which no other equation contains.
+    pub(super) pivot: u64,
+    /// How many coefficients are not zero.
+    unknowns: usize,
+}
+
+impl Equation {
+    /// 0 = 0, in a row of zeros.
+    pub(super) fn new(row: Box<[u8]>) -> Self {
+        Equation { row, used: SPAN, pivot: 0, unknowns: 0 }
+    }
+
+    /// The row, which is cleared.
+    pub(super) fn into_row(mut self) -> Box<[u8]> {
+        self.row[..self.used].fill(0);
+        self.row
+    }
+
+    /// The coefficient of an unknown.
+    pub(super) fn factor(&self, number: u64) -> u8 {
+        self.row[number as usize % SPAN]
+    }
+
+    /// All coefficients, by number modulo [`SPAN`].
+    pub(super) fn factors(&self) -> &[u8] {
+        &self.row[..SPAN]
+    }
+
+    /// The bytes that the combination has, without zeros at the end that are sure to be there.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.row[SPAN..self.used]
+    }
+
+    /// Bytes that are added when this is added to another.
+    pub(super) fn size(&self) -> usize {
+        self.used
+    }
+
+    /// Whether it contains only one unknown, its pivot.
+    pub(super) fn is_solved(&self) -> bool {
+        self.unknowns == 1
+    }
+
+    /// Adds an unknown that it does not contain.
+    pub(super) fn add_unknown(&mut self, number: u64, factor: u8) {
+        self.row[number as usize % SPAN] = factor;
+        self.unknowns += usize::from(factor != 0);
+    }
+
+    /// Adds multiples of known sources, each with its factor.
+    pub(super) fn add_known(&mut self, factors: &[u8], sources: &[&[u8]]) {
+        let longest = sources.iter().map(|source| source.len()).max().unwrap_or(0);
+        self.used = self.used.max(SPAN + longest);
+        let bytes = &mut self.row[SPAN..SPAN + longest];
+        Kernel::best().multiply_add(sources, &mut [bytes], |_, source| factors[source]);
+    }
+
+    /// Replaces an unknown by the source that it turned out to be.
+    pub(super) fn take_out(&mut self, number: u64, source: &[u8]) {
+        let factor = core::mem::take(&mut self.row[number as usize % SPAN]);
+        self.unknowns -= usize::from(factor != 0);
+        self.add_known(&[factor], &[source]);
+    }
+
+    /// Adds multiples of the others such that their pivots fall out. No other contains the pivot of another, so what one
+    /// is multiplied by does not depend on the rest. There are at most [`MAX_INPUTS`] pivots in it.
+    pub(super) fn eliminate_pivots(&mut self, others: &[Equation]) {
+        let (mut factors, mut rows) = ([0; MAX_INPUTS], [&[][..]; MAX_INPUTS]);
+        let pivots = others.iter().filter(|other| self.factor(other.pivot) != 0);
+        let mut count = 0;
+        for ((factor, row), other) in factors.iter_mut().zip(&mut rows).zip(pivots) {
+            (*factor, *row) = (self.factor(other.pivot), &other.row[..other.used]);
+            count += 1;
+        }
+        let (rows, used) = (&rows[..count], rows.iter().map(|row| row.len()).max());
+        self.used = self.used.max(used.unwrap_or(0));
+        let row = &mut self.row[..self.used];
+        Kernel::best().multiply_add(rows, &mut [row], |_, other| factors[other]);
+        self.count();
+    }
+
+    /// Writes to a row of zeros the equation multiplied such that the coefficient of an unknown, which becomes the pivot,
+    /// is 1.
+    pub(super) fn with_pivot(&self, number: u64, inverse: u8, mut row: Box<[u8]>) -> Self {
+        let (from, to) = (&self.row[..self.used], &mut row[..self.used]);
+        Kernel::best().multiply(&[from], &mut [to], |_, _| inverse);
+        Equation { row, pivot: number, ..*self }
+    }
+
+    fn count(&mut self) {
+        self.unknowns = self.factors().iter().filter(|factor| **factor != 0).count();
+    }
+}
+
+/// Adds multiples of an equation to others such that its pivot falls out of them.
+pub(super) fn eliminate(equation: &Equation, others: &mut [Equation]) {
+    let from = &equation.row[..equation.used];
+    for others in others.chunks_mut(AT_ONCE) {
+        let mut rows: [&mut [u8]; AT_ONCE] = Default::default();
+        let (mut factors, mut count) = ([0; AT_ONCE], 0);
+        for other in &mut *others {
+            let factor = other.factor(equation.pivot);
+            if factor != 0 {
+                other.used = other.used.max(equation.used);
+                other.unknowns = 0;
+                (factors[count], rows[count]) = (factor, &mut other.row[..equation.used]);
+                count += 1;
+            }
+        }
+        Kernel::best().multiply_add(&[from], &mut rows[..count], |row, _| factors[row]);
+        // An equation without unknowns is not kept: these are the ones that have changed.
+        others.iter_mut().filter(|other| other.unknowns == 0).for_each(Equation::count);
+    }
+}
