@@ -167,7 +167,7 @@ fn deny(workspace: &Workspace) -> Result<String, String> {
 /// Each attack for two seconds; `cargo xtask abuse --peers 60` is the measurement.
 fn abuse(workspace: &Workspace) -> Result<String, String> {
     let build = ["run", "--quiet", "--release", "--locked", "--package=xtask", "--features=abuse"];
-    let arguments = ["--bin=abuse", "--", "--peers", "2"];
+    let arguments = ["--bin=abuse", "--", "--peers", "2", "--pace", "10"];
     process::run(workspace.cargo(&build).args(arguments)).map(|()| String::new())
 }
 

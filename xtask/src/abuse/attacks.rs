@@ -14,21 +14,51 @@ pub struct Attack {
     pub name: &'static str,
     /// Sends one packet, or a few.
     pub strike: fn(&mut Hostile, u64) -> Result<(), Failure>,
+    /// The code of its repairs, if not the usual one.
+    pub code: Option<&'static str>,
     /// Packets after which it opens another connection, because it has used up its credit.
     pub lasts: u64,
 }
 
 /// All of them.
 pub const ATTACKS: &[Attack] = &[
-    Attack { name: "symbols given up again and again", strike: give_up, lasts: u64::MAX },
-    Attack { name: "blocks begun", strike: begin_blocks, lasts: 1000 },
-    Attack { name: "pieces of a stream", strike: leave_pieces, lasts: 200 },
-    Attack { name: "streams opened and reset", strike: reset_streams, lasts: 2 },
-    Attack { name: "questions", strike: ask_questions, lasts: u64::MAX },
-    Attack { name: "paths opened and abandoned", strike: churn_paths, lasts: u64::MAX },
-    Attack { name: "packets from many addresses", strike: move_about, lasts: u64::MAX },
-    Attack { name: "pings to be acknowledged", strike: ping, lasts: u64::MAX },
-    Attack { name: "connections half open", strike: |hostile, _| hostile.ask(), lasts: u64::MAX },
+    Attack {
+        name: "symbols given up again and again",
+        strike: give_up,
+        code: None,
+        lasts: u64::MAX,
+    },
+    Attack { name: "blocks begun", strike: begin_blocks, code: None, lasts: 1000 },
+    Attack {
+        name: "short repairs of a sliding window",
+        strike: slide,
+        code: Some("sliding-window"),
+        lasts: 900,
+    },
+    Attack { name: "pieces of a stream", strike: leave_pieces, code: None, lasts: 200 },
+    Attack { name: "streams opened and reset", strike: reset_streams, code: None, lasts: 2 },
+    Attack { name: "questions", strike: ask_questions, code: None, lasts: u64::MAX },
+    Attack { name: "paths opened and abandoned", strike: churn_paths, code: None, lasts: u64::MAX },
+    Attack { name: "packets from many addresses", strike: move_about, code: None, lasts: u64::MAX },
+    Attack { name: "pings to be acknowledged", strike: ping, code: None, lasts: u64::MAX },
+    Attack {
+        name: "connections half open",
+        strike: |hostile, _| hostile.ask(),
+        code: None,
+        lasts: u64::MAX,
+    },
+    Attack {
+        name: "the same from 1000 addresses",
+        strike: |hostile, _| hostile.ask_from_crowd(false),
+        code: None,
+        lasts: u64::MAX,
+    },
+    Attack {
+        name: "the same with cookies",
+        strike: |hostile, _| hostile.ask_from_crowd(true),
+        code: None,
+        lasts: u64::MAX,
+    },
 ];
 
 fn on_path_0(hostile: &mut Hostile, frames: Frames) -> Result<(), Failure> {
@@ -43,6 +73,13 @@ fn give_up(hostile: &mut Hostile, _: u64) -> Result<(), Failure> {
 fn begin_blocks(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
     let first = |k: u64| (16_382 - 2 * (8 * n + k) % 16_000).max(2);
     on_path_0(hostile, full_of_repairs((0..).map(|k| repair(first(k), 2, 0, 1))))
+}
+
+/// Every second packet has a long one, which earns the others their work; all of a window that is never recovered.
+fn slide(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
+    let length = if n.is_multiple_of(2) { 1300 } else { 1 };
+    let frame = |k: u64| repair((n + k) % 6 * 50, 250, (8 * n + k) as u32, length);
+    on_path_0(hostile, full_of_repairs((0..).map(frame)))
 }
 
 fn leave_pieces(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {

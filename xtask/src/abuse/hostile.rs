@@ -4,10 +4,9 @@ use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
-use anabranch::crypto::NoiseCrypto;
-use anabranch::{PublicKey, SecretKey, TransportConfig};
+use anabranch::{PublicKey, SecretKey};
 use anabranch_core::crypto::{Session, TAG_LEN};
-use anabranch_core::handshake::{Established, Initiator, Opening, Schedule};
+use anabranch_core::handshake::Established;
 use anabranch_core::wire::header::{protect, sample, unprotect};
 use anabranch_core::wire::{
     CloseCode, CloseFrame, ConnectionId, ControlFrame, DataHeader, Frame, Frames, HEADER_LEN,
@@ -17,7 +16,7 @@ use anabranch_types::{PathId, Time};
 use std::collections::BTreeMap;
 
 use crate::Failure;
-use crate::forge::wall_clock;
+use crate::asking::{Asking, Crowd, IDS};
 use crate::frames::{control, full};
 use crate::sender::now;
 
@@ -28,14 +27,22 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Hostile {
     secret: SecretKey,
     victim: PublicKey,
+    /// Of its repairs, if not the usual one.
+    code: Option<&'static str>,
     target: SocketAddr,
     sockets: Vec<UdpSocket>,
     session: Option<Session>,
     /// Under which the victim receives, by path.
     ids: BTreeMap<u32, ConnectionId>,
+    /// Next numbers of its packets, and of the victim's, of each path.
     numbers: BTreeMap<u32, u64>,
-    /// The next packet number of the victim on path 0.
-    expected: u64,
+    expected: BTreeMap<u32, u64>,
+    /// The victim has closed the connection.
+    closed: bool,
+    /// Connections that it has had.
+    connections: u64,
+    /// Further addresses of its own.
+    crowd: Crowd,
 }
 
 impl Hostile {
@@ -47,33 +54,36 @@ impl Hostile {
             socket.set_nonblocking(true)?;
             sockets.push(socket);
         }
-        let (session, ids, numbers) = (None, BTreeMap::new(), BTreeMap::new());
-        Ok(Hostile { secret, victim, target, sockets, session, ids, numbers, expected: 0 })
-    }
-
-    fn begin(&self) -> Result<(NoiseCrypto, Initiator), Failure> {
-        let mut crypto = NoiseCrypto::new(self.secret.clone())?;
-        let mut parameters = TransportConfig::default().parameters("anabranch");
-        (parameters.max_data, parameters.max_stream_data) = (1 << 40, 1 << 40);
-        parameters.connection_ids = (2..10).map(ConnectionId).collect();
-        let opening = Opening {
-            peer: self.victim,
-            local_id: 1,
-            timestamp: wall_clock(),
-            parameters: &parameters.encode(),
-        };
-        let mut initiator = Initiator::new(&mut crypto, opening, Schedule::default(), Time::ZERO)
-            .map_err(|error| format!("{error:?}"))?;
-        initiator.add_path(PathId(0), Time::ZERO);
-        Ok((crypto, initiator))
+        Ok(Hostile {
+            secret,
+            victim,
+            code: None,
+            target,
+            sockets,
+            session: None,
+            ids: BTreeMap::new(),
+            numbers: BTreeMap::new(),
+            expected: BTreeMap::new(),
+            closed: false,
+            connections: 0,
+            crowd: Crowd::default(),
+        })
     }
 
     /// A first message, whose answer nobody reads.
     pub fn ask(&mut self) -> Result<(), Failure> {
-        let (crypto, mut initiator) = self.begin()?;
-        let mut message = Vec::new();
-        initiator.poll(&crypto, PathId(0), Time::ZERO, &mut message);
-        self.transmit(0, &message)
+        let message = Asking::new(&self.secret, self.victim, None)?.message(Time::ZERO);
+        self.transmit(0, &message.unwrap_or_default())
+    }
+
+    /// A first message from the next of a thousand addresses, which says no more, or which proves itself by a cookie.
+    pub fn ask_from_crowd(&mut self, proves: bool) -> Result<(), Failure> {
+        self.crowd.ask(&self.secret, self.victim, self.target, proves)
+    }
+
+    /// Its further connections have repairs of this code.
+    pub fn speak(&mut self, code: Option<&'static str>) {
+        self.code = code;
     }
 
     /// Sends to another address from now on.
@@ -81,33 +91,41 @@ impl Hostile {
         self.target = target;
     }
 
-    /// Has a new connection in the place of the one before.
-    pub fn connect(&mut self) -> Result<(), Failure> {
+    /// Whether the victim has closed the connection.
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Connections that it has had so far.
+    pub fn connections(&self) -> u64 {
+        self.connections
+    }
+
+    /// Has a new connection in the place of the one before, if the victim gives it one.
+    pub fn connect(&mut self) -> Result<bool, Failure> {
         let close = CloseFrame { code: CloseCode::NO_ERROR, application: false, reason: "" };
         let mut frame = [0; 16];
         let mut writer = Writer::new(&mut frame);
         close.encode(&mut writer).map_err(|_| "no room for a CLOSE")?;
         let length = writer.position();
         self.send(0, 0, &frame[..length])?;
-        self.drain()?;
-        let (crypto, mut initiator) = self.begin()?;
+        self.listen()?;
+        let mut asking = Asking::new(&self.secret, self.victim, self.code)?;
         let (start, mut buffer) = (now(), [0; 2048]);
         while start.elapsed() < PATIENCE {
             let time = Time::ZERO + start.elapsed();
-            let mut message = Vec::new();
-            if initiator.poll(&crypto, PathId(0), time, &mut message) {
+            if let Some(message) = asking.message(time) {
                 self.transmit(0, &message)?;
             }
             while let Ok(count) = self.sockets[0].recv(&mut buffer) {
-                let bytes = &buffer[..count];
-                let _ = initiator.on_cookie_reply(&crypto, PathId(0), time, bytes);
-                if let Ok(established) = initiator.on_response(&crypto, bytes) {
-                    return self.begin_with(established);
+                if let Some(established) = asking.hear(time, &buffer[..count]) {
+                    self.begin_with(established)?;
+                    return Ok(true);
                 }
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        Err("a permitted key got no connection".into())
+        Ok(false)
     }
 
     fn begin_with(&mut self, established: Established) -> Result<(), Failure> {
@@ -116,8 +134,10 @@ impl Hostile {
             TransportParameters::decode(&parameters).map_err(|error| format!("{error}"))?;
         let first = core::iter::once(ConnectionId(remote_id));
         self.ids = (0..).zip(first.chain(theirs.connection_ids)).collect();
-        (self.session, self.expected) = (Some(session), 0);
+        self.session = Some(session);
         self.numbers.clear();
+        self.expected.clear();
+        (self.closed, self.connections) = (false, self.connections + 1);
         self.send(0, 0, &[0x01])
     }
 
@@ -153,38 +173,56 @@ impl Hostile {
         }
     }
 
-    /// Takes what has come back. On path 0 it proves its address and learns connection ids; all else is forgotten.
-    pub fn drain(&mut self) -> Result<(), Failure> {
-        let (mut buffer, mut answers) = ([0; 2048], Vec::new());
-        for socket in &self.sockets {
-            while let Ok(count) = socket.recv(&mut buffer) {
-                let Some(session) = &mut self.session else { continue };
-                let packet = &mut buffer[..count];
-                let Some(frames) = open(session, &mut self.expected, packet) else { continue };
-                for frame in Frames::new(frames) {
-                    match frame {
-                        Ok(Frame::Control(ControlFrame::NewConnectionId { path, id })) => {
-                            self.ids.insert(path.0, id);
-                        }
-                        Ok(Frame::Control(ControlFrame::PathChallenge { data })) => {
-                            answers.push(full([control(ControlFrame::PathResponse { data })]));
-                        }
-                        _ => {}
-                    }
-                }
+    /// Reads what has come back: it proves its addresses, learns connection ids, and notes whether the connection is
+    /// closed.
+    pub fn listen(&mut self) -> Result<(), Failure> {
+        let mut buffer = [0; 2048];
+        for index in 0..self.sockets.len() {
+            while let Ok(count) = self.sockets[index].recv(&mut buffer) {
+                self.hear(index, &mut buffer[..count])?;
             }
         }
-        answers.iter().try_for_each(|answer| self.send(0, 0, answer))
+        Ok(())
+    }
+
+    /// Reads one packet.
+    fn hear(&mut self, socket: usize, packet: &mut [u8]) -> Result<(), Failure> {
+        let Some(session) = &mut self.session else { return Ok(()) };
+        let Some((path, frames)) = open(session, &mut self.expected, packet) else { return Ok(()) };
+        let mut answers = Vec::new();
+        for frame in Frames::new(frames) {
+            match frame {
+                Ok(Frame::Control(ControlFrame::NewConnectionId { path, id })) => {
+                    self.ids.insert(path.0, id);
+                }
+                Ok(Frame::Control(ControlFrame::PathChallenge { data })) => {
+                    answers.push(full([control(ControlFrame::PathResponse { data })]));
+                }
+                Ok(Frame::Close(_)) => self.closed = true,
+                _ => {}
+            }
+        }
+        answers.iter().try_for_each(|answer| self.send(socket, path, answer))
     }
 }
 
-/// The frames of a packet of the victim on path 0.
-fn open<'a>(session: &mut Session, expected: &mut u64, packet: &'a mut [u8]) -> Option<&'a [u8]> {
+/// The path and the frames of a packet of the victim.
+fn open<'a>(
+    session: &mut Session,
+    expected: &mut BTreeMap<u32, u64>,
+    packet: &'a mut [u8],
+) -> Option<(u32, &'a [u8])> {
     let mask = session.keys.opener.mask(sample(packet)?);
     unprotect(packet, mask);
-    let header = DataHeader::decode(packet).ok().filter(|header| header.path == 0)?;
+    let header = DataHeader::decode(packet).ok()?;
+    let path = header
+        .connection
+        .0
+        .checked_sub(IDS.start)
+        .filter(|_| IDS.contains(&header.connection.0))?;
+    let expected = expected.entry(path).or_default();
     let number = expand_number(header.number, *expected);
-    let opened = session.keys.opener.open(PathId(0), number, packet, HEADER_LEN);
+    let opened = session.keys.opener.open(PathId(path), number, packet, HEADER_LEN).ok()?;
     *expected = number + 1;
-    packet.get(HEADER_LEN..opened.ok()?)
+    Some((path, packet.get(HEADER_LEN..opened)?))
 }

@@ -5,12 +5,14 @@
 //! receiver and, in turn, a socket that nobody reads: making and sending datagrams costs the machine
 //! the same both times, so the difference in goodput is what the receiver does about them.
 
+mod asking;
 mod attacker;
 mod attacks;
 mod forge;
 #[path = "../frames.rs"]
 mod frames;
 mod hostile;
+mod newcomer;
 mod peers;
 mod receiver;
 mod report;
@@ -29,13 +31,14 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 const HELP: &str = "\
 Usage: cargo xtask abuse [--messages N] [--rate N] [--rounds N]
-       cargo xtask abuse --peers SECONDS [--rate N]
+       cargo xtask abuse --peers SECONDS [--rate N] [--pace MB]
 
   --messages N   forged messages to the receiver, all kinds together (default 1000000)
   --rate N       forged messages a second (default 20000)
   --rounds N     rounds, each with every kind of flood (default 5)
   --peers S      a hostile peer with a permitted key instead, each attack for S seconds, 60 for a verdict;
                  --rate is its packets a second then (default 1000)
+  --pace MB      the well-behaved peer sends so many megabytes a second, and not as fast as it can
 ";
 
 /// What the command line asks for.
@@ -45,6 +48,7 @@ struct Options {
     rate: u64,
     rounds: u64,
     peers: Option<u64>,
+    pace: Option<u64>,
 }
 
 fn main() -> ExitCode {
@@ -68,11 +72,13 @@ fn main() -> ExitCode {
 
 impl Options {
     fn parse(mut args: impl Iterator<Item = String>) -> Result<Self, Failure> {
-        let mut options = Options { messages: 1_000_000, rate: 0, rounds: 5, peers: None };
+        let mut options =
+            Options { messages: 1_000_000, rate: 0, rounds: 5, peers: None, pace: None };
         while let Some(name) = args.next() {
-            let mut seconds = 0;
+            let (mut seconds, mut pace) = (0, 0);
             let value = match name.as_str() {
                 "--peers" => &mut seconds,
+                "--pace" => &mut pace,
                 "--messages" => &mut options.messages,
                 "--rate" => &mut options.rate,
                 "--rounds" => &mut options.rounds,
@@ -85,6 +91,7 @@ impl Options {
                 .filter(|number| *number > 0)
                 .ok_or_else(|| format!("{name} needs a number from 1 on"))?;
             options.peers = Some(seconds).filter(|seconds| *seconds > 0).or(options.peers);
+            options.pace = Some(pace).filter(|pace| *pace > 0).or(options.pace);
         }
         if options.rate == 0 {
             options.rate = if options.peers.is_some() { 1000 } else { 20_000 };
@@ -101,7 +108,9 @@ impl Options {
 
 fn run(options: Options) -> Result<(), Failure> {
     if let Some(seconds) = options.peers {
-        return peers::run(seconds, options.rate);
+        let (time, pace) =
+            (Duration::from_secs(seconds), options.pace.map(|mega| mega * 1_000_000));
+        return peers::run(peers::Plan { time, rate: options.rate, pace });
     }
     let secret = anabranch::SecretKey::generate()?;
     let mut receiver = Receiver::start(&[secret.public_key()])?;

@@ -3,58 +3,135 @@
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
-use anabranch::{PublicKey, SecretKey};
+use anabranch::SecretKey;
 
 use crate::Failure;
 use crate::attacks::{ATTACKS, Attack};
 use crate::hostile::Hostile;
+use crate::newcomer::Newcomer;
 use crate::receiver::{self, Receiver};
 use crate::sender::{self, now};
 
-/// Of its goodput the well-behaved peer keeps at least this.
+/// Of the goodput that it has beside a peer whose packets nobody reads, the well-behaved peer keeps at least this.
 const LEAST: f64 = 0.9;
-/// Application bytes that it sends a second.
-const RATE: u64 = 10_000_000;
+/// Whoever comes for the first time is in by then.
+const ADMITTED: Duration = Duration::from_secs(5);
 /// Packets of the hostile peer are sent in bunches at this interval.
 const TICK: Duration = Duration::from_millis(1);
+/// Time for a transfer to get going.
+const WARM_UP: Duration = Duration::from_secs(2);
 
-/// Runs each attack for `seconds`, with `rate` packets a second.
-pub fn run(seconds: u64, rate: u64) -> Result<(), Failure> {
-    let (neighbour, hostile) = (SecretKey::generate()?, SecretKey::generate()?);
-    let keys = [neighbour.public_key(), hostile.public_key()];
-    let mut receiver = Receiver::start(&keys)?;
-    let _sender = sender::start(neighbour, receiver.key, receiver.address, Some(RATE))?;
-    std::thread::sleep(Duration::from_secs(2));
-    // Half of the time the hostile peer sends the same to a socket that nobody reads.
-    let nobody = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+/// What is measured, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// How long each attack lasts.
+    pub time: Duration,
+    /// Packets of the hostile peer a second.
+    pub rate: u64,
+    /// Bytes that the well-behaved peer sends a second; as fast as it can, if `None`.
+    pub pace: Option<u64>,
+}
+
+/// What the well-behaved peer had beside whom, and the worst of it.
+struct Table {
+    plan: Plan,
+    newcomer: Newcomer,
+    /// Goodput beside a busy peer.
+    beside: f64,
+    worst: f64,
+    memory: u64,
+    longest: Duration,
+}
+
+/// Runs each attack.
+pub fn run(plan: Plan) -> Result<(), Failure> {
+    let [neighbour, hostile, busy, newcomer] = keys()?;
+    let known = [&neighbour, &hostile, &busy, &newcomer].map(SecretKey::public_key);
+    let mut receiver = Receiver::start(&known)?;
+    let _sender = sender::start(neighbour, receiver.key, receiver.address, plan.pace)?;
+    std::thread::sleep(WARM_UP);
     let bound = receiver.ask()?.resident + receiver::most_memory() / 1000;
-    let time = Duration::from_secs(seconds);
-    println!("{:<36} {:>11} {:>11} {:>6} {:>10}", "attack", "alone", "attacked", "ratio", "memory");
-    let mut worst = f64::INFINITY;
-    let mut most = 0;
+    let beside = beside_busy(&mut receiver, busy, plan)?;
+    println!("beside a busy peer that keeps to the rules: {:.1} MB/s\n", beside / 1e6);
+    println!(
+        "{:<36} {:>11} {:>11} {:>6} {:>6} {:>10} {:>9} {:>11}",
+        "attack", "alone", "attacked", "ratio", "fair", "memory", "newcomer", "connections"
+    );
+    let newcomer = Newcomer::start(newcomer, receiver.key, receiver.address)?;
+    let (worst, longest) = (f64::INFINITY, Duration::ZERO);
+    let mut table = Table { plan, newcomer, beside, worst, memory: 0, longest };
     for attack in ATTACKS {
-        let mut peer = Hostile::new(hostile.clone(), receiver.key, receiver.address)?;
-        peer.connect()?;
+        let peer = Hostile::new(hostile.clone(), receiver.key, receiver.address)?;
+        table.add(&mut receiver, peer, attack)?;
+    }
+    println!(
+        "\nRatio: beside the hostile peer over beside one that sends the same to a socket that nobody reads. Fair: over \
+         beside a busy peer. The goal is a ratio of {LEAST}. The most memory was {} kB, of {bound} kB that the limits allow; \
+         a newcomer was in within {:.1} s.",
+        table.memory,
+        table.longest.as_secs_f64()
+    );
+    if table.worst < LEAST {
+        return Err(format!("the well-behaved peer keeps {:.3} of its goodput", table.worst).into());
+    }
+    if table.memory > bound || table.longest > ADMITTED {
+        return Err("memory or newcomers suffer".into());
+    }
+    Ok(())
+}
+
+fn keys() -> Result<[SecretKey; 4], Failure> {
+    let one = SecretKey::generate;
+    Ok([one()?, one()?, one()?, one()?])
+}
+
+/// Goodput beside a peer that sends as fast as it may, and keeps to the rules.
+fn beside_busy(receiver: &mut Receiver, busy: SecretKey, plan: Plan) -> Result<f64, Failure> {
+    let busy = sender::start(busy, receiver.key, receiver.address, None)?;
+    std::thread::sleep(WARM_UP);
+    let beside = goodput(receiver, || {
+        std::thread::sleep(plan.time);
+        Ok(())
+    })?;
+    drop(busy);
+    std::thread::sleep(WARM_UP);
+    Ok(beside)
+}
+
+impl Table {
+    fn add(
+        &mut self,
+        receiver: &mut Receiver,
+        mut peer: Hostile,
+        attack: &Attack,
+    ) -> Result<(), Failure> {
+        let Table { plan, ref newcomer, .. } = *self;
+        peer.speak(attack.code);
+        if !peer.connect()? {
+            return Err("a permitted key got no connection".into());
+        }
+        // Half of the time the hostile peer sends the same to a socket that nobody reads.
+        let nobody = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         peer.turn_to(nobody.local_addr()?);
-        let alone = goodput(&mut receiver, || strike(&mut peer, attack, rate, time, None))?;
+        let alone = goodput(receiver, || strike(&mut peer, attack, plan, false))?;
         peer.turn_to(receiver.address);
-        let key = receiver.key;
-        let under = goodput(&mut receiver, || strike(&mut peer, attack, rate, time, Some(key)))?;
-        let (ratio, memory) = (under / alone, receiver.ask()?.resident);
+        newcomer.longest();
+        let under = goodput(receiver, || strike(&mut peer, attack, plan, true))?;
+        let (ratio, fair) = (under / alone, under / self.beside);
+        let (memory, longest) = (receiver.ask()?.resident, newcomer.longest());
         println!(
-            "{:<36} {:>6.1} MB/s {:>6.1} MB/s {ratio:>6.3} {memory:>7} kB",
+            "{:<36} {:>6.1} MB/s {:>6.1} MB/s {ratio:>6.3} {fair:>6.3} {memory:>7} kB {:>7.2} s {:>11}",
             attack.name,
             alone / 1e6,
             under / 1e6,
+            longest.as_secs_f64(),
+            peer.connections(),
         );
-        worst = worst.min(ratio);
-        most = most.max(memory);
+        self.worst = self.worst.min(ratio);
+        self.memory = self.memory.max(memory);
+        self.longest = self.longest.max(longest);
+        Ok(())
     }
-    println!("\nThe most memory was {most} kB, of {bound} kB that the limits allow.");
-    if worst < LEAST || most > bound {
-        return Err(format!("the well-behaved peer keeps {worst:.3} of its goodput").into());
-    }
-    Ok(())
 }
 
 fn goodput(
@@ -67,27 +144,26 @@ fn goodput(
     Ok(read as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Attacks for a time; where there is a victim, in connections of their own.
-fn strike(
-    peer: &mut Hostile,
-    attack: &Attack,
-    rate: u64,
-    time: Duration,
-    victim: Option<PublicKey>,
-) -> Result<(), Failure> {
+/// Attacks for a time. Where a victim listens, the peer connects anew whenever its connection is closed, or its
+/// credit there is used up.
+fn strike(peer: &mut Hostile, attack: &Attack, plan: Plan, listens: bool) -> Result<(), Failure> {
     let (start, mut sent, mut in_connection) = (now(), 0, 0);
-    while start.elapsed() < time {
-        let due = (start.elapsed().as_secs_f64() * rate as f64) as u64;
+    while start.elapsed() < plan.time {
+        let due = (start.elapsed().as_secs_f64() * plan.rate as f64) as u64;
         while sent < due {
-            if in_connection >= attack.lasts && victim.is_some() {
-                peer.connect()?;
+            let used_up = in_connection >= attack.lasts;
+            if used_up || peer.is_closed() {
+                in_connection = 0;
+                if listens && !peer.connect()? {
+                    // It is refused for now.
+                    break;
+                }
             }
-            in_connection = if in_connection >= attack.lasts { 0 } else { in_connection };
             (attack.strike)(peer, in_connection)?;
             sent += 1;
             in_connection += 1;
         }
-        peer.drain()?;
+        peer.listen()?;
         std::thread::sleep(TICK);
     }
     Ok(())

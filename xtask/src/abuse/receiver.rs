@@ -125,7 +125,9 @@ pub fn serve(permitted: impl Iterator<Item = String>) -> Result<(), Failure> {
         }
         std::process::exit(0);
     });
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    // As many threads as `serve` has.
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(receive(permitted?, counts))
 }
 

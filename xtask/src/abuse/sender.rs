@@ -1,31 +1,50 @@
 //! The sender: a thread that writes as fast as it may.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anabranch::{Config, Endpoint, PathSpec, Profile, PublicKey, SecretKey, TrafficClass};
 use tokio::io::AsyncWriteExt;
+use tokio::sync::Notify;
 
 use crate::Failure;
 
 /// Bytes written at a time.
 const PIECE: usize = 128 << 10;
 
-/// Connects, and sends until the program ends, `rate` bytes a second or as fast as it may.
+/// A sender that runs, until this is dropped.
+pub struct Sending(Arc<Notify>);
+
+/// Connects, and sends `rate` bytes a second or as fast as it may.
 pub fn start(
     secret: SecretKey,
     receiver: PublicKey,
     remote: SocketAddr,
     rate: Option<u64>,
-) -> Result<JoinHandle<()>, Failure> {
+) -> Result<Sending, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let stop = Arc::new(Notify::new());
+    let stopped = Arc::clone(&stop);
     let run = move || {
-        if let Err(error) = runtime.block_on(send(secret, receiver, remote, rate)) {
+        let sending = async {
+            tokio::select! {
+                outcome = send(secret, receiver, remote, rate) => outcome,
+                () = stopped.notified() => Ok(()),
+            }
+        };
+        if let Err(error) = runtime.block_on(sending) {
             eprintln!("abuse: the sender failed: {error}");
         }
     };
-    Ok(std::thread::Builder::new().name("sender".into()).spawn(run)?)
+    std::thread::Builder::new().name("sender".into()).spawn(run)?;
+    Ok(Sending(stop))
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
 }
 
 async fn send(
