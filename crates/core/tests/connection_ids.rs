@@ -1,4 +1,4 @@
-//! A connection id of its own for each path: who sees packets cannot tell by it which paths belong together.
+//! Each path has a connection id of its own, so that an observer cannot tell by it which paths belong together.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ type Seen = Rc<RefCell<BTreeMap<ConnectionId, (usize, u32)>>>;
 struct Tapped {
     seen: Seen,
     rng: Rng,
-    /// Of a hundred packets, so many are lost.
+    /// How many of a hundred packets are lost.
     loss: u64,
 }
 
@@ -42,7 +42,7 @@ impl Network for Tapped {
     }
 }
 
-/// Two ends that connected over so many paths of at most so many, with what is seen of their packets.
+/// Two ends that have connected over `paths` paths of at most `max_paths`, and what an observer sees of their packets.
 fn tapped(loss: u64, paths: u32, max_paths: u8) -> (Pair<Tapped>, Seen) {
     let seen = Seen::default();
     let network = Tapped { seen: Rc::clone(&seen), rng: Rng::new(7), loss };
@@ -259,6 +259,18 @@ fn a_path_is_mute_until_its_id_is_known() {
     assert_eq!(rogue.closed(), None);
 }
 
+fn open_and_abandon(rogue: &mut Rogue, path: u32) {
+    rogue.send(path, &[0x01]);
+    rogue.send(0, &abandon(path));
+}
+
+/// Lets time pass, acknowledges what the victim has sent, and reads none of it.
+fn rest(rogue: &mut Rogue, time: Duration) {
+    rogue.advance(time);
+    rogue.acknowledge(0);
+    while rogue.take().is_some() {}
+}
+
 /// A peer that opens and abandons paths in a row, and leaves some out, is given ids no faster than those of closed
 /// paths become free, and none while it leaves too many unused.
 #[test]
@@ -270,12 +282,9 @@ fn ids_in_use_are_few_whatever_a_peer_does() {
     for _ in 0..2900 {
         if rogue.supplied(last + 1).is_some() {
             last += 1;
-            rogue.send(last, &[0x01]);
-            rogue.send(0, &abandon(last));
+            open_and_abandon(&mut rogue, last);
         }
-        rogue.advance(Duration::from_millis(1));
-        rogue.acknowledge(0);
-        while rogue.take().is_some() {}
+        rest(&mut rogue, Duration::from_millis(1));
         let count = rogue.connection().unwrap().local_ids().count();
         assert!(count <= 96, "{count} ids");
     }
@@ -284,11 +293,8 @@ fn ids_in_use_are_few_whatever_a_peer_does() {
     // It opens every eighth only, without telling of the others.
     while rogue.supplied(last + 8).is_some() {
         last += 8;
-        rogue.send(last, &[0x01]);
-        rogue.send(0, &abandon(last));
-        rogue.advance(Duration::from_secs(5));
-        rogue.acknowledge(0);
-        while rogue.take().is_some() {}
+        open_and_abandon(&mut rogue, last);
+        rest(&mut rogue, Duration::from_secs(5));
     }
     let count = rogue.connection().unwrap().local_ids().count();
     assert!((80..=96).contains(&count) && last < 300, "{count} ids, path {last}");

@@ -25,7 +25,7 @@ pub struct Asking {
 }
 
 impl Asking {
-    /// One with the holder of `victim`, for a connection whose repairs are of this code, or of the usual one.
+    /// A handshake with the endpoint whose key is `victim`, for a connection with this code of repairs, or the usual one.
     pub fn new(secret: &SecretKey, victim: PublicKey, code: Option<&str>) -> Result<Self, Failure> {
         let mut crypto = NoiseCrypto::new(secret.clone())?;
         let mut parameters = TransportConfig::default().parameters("anabranch");
@@ -44,13 +44,13 @@ impl Asking {
         Ok(Asking { crypto, initiator })
     }
 
-    /// Its message, if it is due.
+    /// The first message, if it is time to send it or to repeat it.
     pub fn message(&mut self, time: Time) -> Option<Vec<u8>> {
         let mut message = Vec::new();
         self.initiator.poll(&self.crypto, PathId(0), time, &mut message).then_some(message)
     }
 
-    /// Takes what has come back: a cookie, or the answer that makes it a connection.
+    /// Reads what has come back: a cookie, or the answer that establishes the connection.
     pub fn hear(&mut self, time: Time, bytes: &[u8]) -> Option<Established> {
         let _ = self.initiator.on_cookie_reply(&self.crypto, PathId(0), time, bytes);
         self.initiator.on_response(&self.crypto, bytes).ok()
@@ -70,8 +70,8 @@ struct Member {
 }
 
 impl Crowd {
-    /// The next member asks for a connection. One that `proves` its address repeats its last message with the cookie
-    /// that it got, if it got one.
+    /// The next member asks for a connection. If it `proves` its address and has got a cookie, it repeats its last message
+    /// with that.
     pub fn ask(
         &mut self,
         secret: &SecretKey,
@@ -95,10 +95,15 @@ impl Crowd {
                 message
             }
         };
-        match member.socket.send_to(&message, target) {
-            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error.into()),
-            _ => Ok(()),
-        }
+        send(&member.socket, &message, target)
+    }
+}
+
+/// Sends a datagram. It is lost if the socket's buffer is full.
+pub fn send(socket: &UdpSocket, datagram: &[u8], target: SocketAddr) -> Result<(), Failure> {
+    match socket.send_to(datagram, target) {
+        Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error.into()),
+        _ => Ok(()),
     }
 }
 

@@ -75,7 +75,7 @@ fn begin_blocks(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
     on_path_0(hostile, full_of_repairs((0..).map(|k| repair(first(k), 2, 0, 1))))
 }
 
-/// Every second packet has a long one, which earns the others their work; all of a window that is never recovered.
+/// Repairs of a window that is never recovered. Every second packet has a long one, which raises the budget for the short.
 fn slide(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
     let length = if n.is_multiple_of(2) { 1300 } else { 1 };
     let frame = |k: u64| repair((n + k) % 6 * 50, 250, (8 * n + k) as u32, length);

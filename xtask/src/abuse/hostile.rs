@@ -1,6 +1,5 @@
 //! A peer that has a permitted key and sends what it likes.
 
-use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ use anabranch_types::{PathId, Time};
 use std::collections::BTreeMap;
 
 use crate::Failure;
-use crate::asking::{Asking, Crowd, IDS};
+use crate::asking::{Asking, Crowd, IDS, send};
 use crate::frames::{control, full};
 use crate::sender::now;
 
@@ -27,15 +26,16 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Hostile {
     secret: SecretKey,
     victim: PublicKey,
-    /// Of its repairs, if not the usual one.
+    /// The code of its repairs, if not the usual one.
     code: Option<&'static str>,
     target: SocketAddr,
     sockets: Vec<UdpSocket>,
     session: Option<Session>,
-    /// Under which the victim receives, by path.
+    /// The ids under which the victim receives, by path.
     ids: BTreeMap<u32, ConnectionId>,
-    /// Next numbers of its packets, and of the victim's, of each path.
+    /// The number of its next packet on each path.
     numbers: BTreeMap<u32, u64>,
+    /// The next packet number of the victim on each path.
     expected: BTreeMap<u32, u64>,
     /// The victim has closed the connection.
     closed: bool,
@@ -76,7 +76,7 @@ impl Hostile {
         self.transmit(0, &message.unwrap_or_default())
     }
 
-    /// A first message from the next of a thousand addresses, which says no more, or which proves itself by a cookie.
+    /// Sends a first message from the next of a thousand addresses, with a cookie if it `proves` its address.
     pub fn ask_from_crowd(&mut self, proves: bool) -> Result<(), Failure> {
         self.crowd.ask(&self.secret, self.victim, self.target, proves)
     }
@@ -101,7 +101,7 @@ impl Hostile {
         self.connections
     }
 
-    /// Has a new connection in the place of the one before, if the victim gives it one.
+    /// Closes the connection and opens another; tells whether the victim has answered.
     pub fn connect(&mut self) -> Result<bool, Failure> {
         let close = CloseFrame { code: CloseCode::NO_ERROR, application: false, reason: "" };
         let mut frame = [0; 16];
@@ -141,7 +141,7 @@ impl Hostile {
         self.send(0, 0, &[0x01])
     }
 
-    /// The highest path id below `end` for whose packets there is a connection id.
+    /// The highest path id below `end` for which the victim has supplied a connection id.
     pub fn highest_path(&self, end: u32) -> u32 {
         self.ids.range(..end).next_back().map_or(0, |(path, _)| *path)
     }
@@ -167,10 +167,7 @@ impl Hostile {
 
     fn transmit(&self, socket: usize, packet: &[u8]) -> Result<(), Failure> {
         let socket = self.sockets.get(socket).or(self.sockets.first()).ok_or("no socket")?;
-        match socket.send_to(packet, self.target) {
-            Err(error) if error.kind() != ErrorKind::WouldBlock => Err(error.into()),
-            _ => Ok(()),
-        }
+        send(socket, packet, self.target)
     }
 
     /// Reads what has come back: it proves its addresses, learns connection ids, and notes whether the connection is

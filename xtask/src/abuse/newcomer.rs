@@ -1,4 +1,4 @@
-//! Somebody with a key of his own who connects for the first time, again and again.
+//! Connects again and again with a key of its own, each time from an address that is new to the receiver.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};

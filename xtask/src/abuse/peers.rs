@@ -12,9 +12,10 @@ use crate::newcomer::Newcomer;
 use crate::receiver::{self, Receiver};
 use crate::sender::{self, now};
 
-/// Of the goodput that it has beside a peer whose packets nobody reads, the well-behaved peer keeps at least this.
+/// The least share of its goodput that the well-behaved peer keeps, compared with a hostile peer whose packets nobody
+/// reads.
 const LEAST: f64 = 0.9;
-/// Whoever comes for the first time is in by then.
+/// The longest time in which a newcomer is connected.
 const ADMITTED: Duration = Duration::from_secs(5);
 /// Packets of the hostile peer are sent in bunches at this interval.
 const TICK: Duration = Duration::from_millis(1);
@@ -32,7 +33,7 @@ pub struct Plan {
     pub pace: Option<u64>,
 }
 
-/// What the well-behaved peer had beside whom, and the worst of it.
+/// The measurements, and the worst of them.
 struct Table {
     plan: Plan,
     newcomer: Newcomer,
@@ -144,8 +145,8 @@ fn goodput(
     Ok(read as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Attacks for a time. Where a victim listens, the peer connects anew whenever its connection is closed, or its
-/// credit there is used up.
+/// Attacks for a time. Where the victim receives it, the peer connects anew when its connection is closed or its credit
+/// is used up.
 fn strike(peer: &mut Hostile, attack: &Attack, plan: Plan, listens: bool) -> Result<(), Failure> {
     let (start, mut sent, mut in_connection) = (now(), 0, 0);
     while start.elapsed() < plan.time {

@@ -1,8 +1,8 @@
 //! Connection ids: each path has one of its own in each direction, so that nobody can tell by them which paths
 //! belong together (`docs/spec/wire-0.md`, Connection ids).
 //!
-//! This side's come from the router, which knows of all connections. [`Event::ConnectionIds`] says that some are
-//! wanted, or that closed paths have left some behind.
+//! The router, which knows all connections, hands out the ids of this side. [`Event::ConnectionIds`] asks it for further
+//! ones, or to take back those of closed paths.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,28 +15,30 @@ use super::{Connection, Event};
 use crate::path::names::PathNames;
 use crate::wire::{CloseCode, ConnectionId, ControlFrame, Role, TransportParameters};
 
-/// Ids of this side at most: of paths that are open, that may still be opened, and that were closed a moment ago.
-/// While there are so many, no new path ids are made possible: paths come and go no faster than their ids.
+/// The most ids that this side has at a time: for paths that are open, that may still be opened, and that were closed a
+/// moment ago. Beyond that the peer is supplied with no more, so that paths come and go no faster than ids become free.
 const MOST_KEPT: usize = 96;
-/// Packets of a closed path may still be under way for this time.
+/// For so long after a path was closed its packets may still arrive, and its id is not given to another.
 const LINGER: Duration = Duration::from_secs(3);
 
 /// The ids of both sides for paths that are not closed.
 #[derive(Debug)]
 pub(super) struct ConnectionIds {
-    /// Under which this side receives.
+    /// The ids under which this side receives.
     local: BTreeMap<PathId, ConnectionId>,
-    /// Under which the peer receives, as far as it has supplied them.
+    /// The ids under which the peer receives, as far as it has supplied them.
     remote: BTreeMap<PathId, ConnectionId>,
-    /// The first path id for which this side has supplied none.
+    /// The first path id for which this side has supplied no connection id.
     next: u32,
-    /// For so many path ids ahead this side supplies ids, and the peer does.
-    ahead: (u32, u32),
-    /// This side's ids of closed paths, and when each is free.
+    /// How many path ids above the highest in use this side supplies connection ids for.
+    ahead: u32,
+    /// The same of the peer.
+    peer_ahead: u32,
+    /// This side's ids of closed paths, and when each becomes free.
     lingering: VecDeque<(Time, ConnectionId)>,
-    /// Those that are free.
+    /// Free ids that the router has not taken back yet.
     free: Vec<ConnectionId>,
-    /// The router is asked already.
+    /// [`Event::ConnectionIds`] was emitted, and the router has not answered yet.
     asked: bool,
 }
 
@@ -52,7 +54,8 @@ impl ConnectionIds {
             local: by_path(local),
             remote: by_path(remote),
             next: local.len() as u32,
-            ahead: (local.len().saturating_sub(1) as u32, peer.max_paths.into()),
+            ahead: local.len().saturating_sub(1) as u32,
+            peer_ahead: peer.max_paths.into(),
             lingering: VecDeque::new(),
             free: Vec::new(),
             asked: false,
@@ -70,17 +73,18 @@ impl ConnectionIds {
         self.local.iter().find(|(_, id)| **id == local).map(|(path, _)| *path)
     }
 
-    /// Whether this side has supplied an id for the path, sooner or later.
+    /// Whether this side has ever supplied an id for the path.
     pub(super) fn has_supplied(&self, path: PathId) -> bool {
         path.0 < self.next
     }
 
-    /// When the first id of a closed path is free.
+    /// When the next id of a closed path becomes free.
     pub(super) fn free_at(&self) -> Option<Time> {
         self.lingering.front().map(|(time, _)| *time)
     }
 
-    /// Forgets paths that are over, of which this side's ids are free after a while. The id of path 0 is the connection's name.
+    /// Forgets paths that are over. This side's ids of them become free after a while, except that of path 0, which names
+    /// the connection.
     fn forget(&mut self, now: Time, is_over: impl Fn(PathId) -> bool) {
         self.remote.retain(|path, _| !is_over(*path));
         let lingering = &mut self.lingering;
@@ -98,7 +102,7 @@ impl ConnectionIds {
 
     /// How many ids more this side should have, where `highest` is the highest path id in use.
     fn wanted(&self, highest: u32) -> usize {
-        let end = highest.saturating_add(self.ahead.0).saturating_add(1);
+        let end = highest.saturating_add(self.ahead).saturating_add(1);
         let kept = self.local.len() + self.lingering.len() + self.free.len();
         (end.saturating_sub(self.next) as usize).min(MOST_KEPT.saturating_sub(kept))
     }
@@ -108,7 +112,7 @@ impl ConnectionIds {
         if let Some(known) = self.remote.get(&path) {
             return if *known == id { Ok(()) } else { Err("another connection id for a path") };
         }
-        if path.0 >= self.next.saturating_add(self.ahead.1) {
+        if path.0 >= self.next.saturating_add(self.peer_ahead) {
             return Err("a connection id for a path that cannot be opened yet");
         }
         if self.remote.values().any(|known| *known == id) {
@@ -143,13 +147,13 @@ impl Connection {
         self.control.push_back(ControlFrame::NewConnectionId { path, id });
     }
 
-    /// Takes the ids that the connection does not need any more. The router has heard [`Event::ConnectionIds`].
+    /// Gives the router, which answers [`Event::ConnectionIds`], the ids that the connection does not need any more.
     pub(crate) fn take_free_ids(&mut self) -> Vec<ConnectionId> {
         self.ids.asked = false;
         core::mem::take(&mut self.ids.free)
     }
 
-    /// Brings the ids in line with the paths.
+    /// Frees the ids of paths that are over, and asks the router for what is missing.
     pub(super) fn tend_ids(&mut self, now: Time) {
         let paths = &self.paths;
         self.ids.forget(now, |path| paths.is_over(path));
@@ -159,7 +163,7 @@ impl Connection {
         }
     }
 
-    /// The peer receives under this id on a path.
+    /// The peer says under which id it receives on a path.
     pub(super) fn on_new_connection_id(
         &mut self,
         path: PathId,
@@ -176,10 +180,11 @@ impl Connection {
         Ok(())
     }
 
-    /// What tells the peer this side's id for a path that is being opened: what told it before may be lost or late.
+    /// The frame that tells the peer this side's id for a path that is being opened, where the frame that told it first
+    /// may be lost or late.
     pub(super) fn introduction(&self, slot: PathIndex) -> Option<ControlFrame> {
         let path = &self.paths[slot];
-        let told = path.is_proven() || path.id.0 <= self.ids.ahead.0;
+        let told = path.is_proven() || path.id.0 <= self.ids.ahead;
         let id = path.names.local.filter(|_| self.identity.role == Role::Initiator && !told)?;
         Some(ControlFrame::NewConnectionId { path: path.id, id })
     }

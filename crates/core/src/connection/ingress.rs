@@ -137,8 +137,8 @@ impl Connection {
         let slot = match self.paths.open(path) {
             Some(slot) => slot,
             None => {
-                // First packets of several paths overtake one another, so path ids appear in any order. Only of
-                // those that may be opened has the peer learnt connection ids.
+                // First packets of several paths overtake one another, so path ids appear in any order. The peer has
+                // connection ids only for paths that it may open.
                 let room = self.paths.count_open() < usize::from(self.config.max_paths);
                 if self.identity.role == Role::Initiator || !room {
                     return None;

@@ -206,7 +206,7 @@ pub enum AddPathError {
     NotInitiator,
     /// One side's limit is reached.
     TooMany,
-    /// Paths have come and gone so fast that a side has not got a connection id for another yet. It will soon.
+    /// One side has no connection id for another path yet, because many paths were closed a moment ago.
     NoConnectionId,
 }
 

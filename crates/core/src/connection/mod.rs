@@ -133,7 +133,7 @@ impl Connection {
         self.identity.peer
     }
 
-    /// The connection id under which this side receives on path 0, which is its name of the connection.
+    /// The connection id under which this side receives on path 0. It names the connection on this side.
     pub fn local_id(&self) -> ConnectionId {
         self.identity.local_id
     }

@@ -29,7 +29,7 @@ use crate::wire::{ConnectionId, Role, TransportParameters};
 pub(crate) struct Setup {
     pub role: Role,
     pub peer: PublicKey,
-    /// Under which this side receives on the paths 0, 1, …; at least one.
+    /// The ids under which this side receives on the paths 0, 1, …; at least one.
     pub local_ids: Vec<ConnectionId>,
     pub remote_id: ConnectionId,
     pub session: Session,
@@ -45,9 +45,9 @@ pub(crate) struct Setup {
 pub(super) struct Identity {
     pub(super) role: Role,
     pub(super) peer: PublicKey,
-    /// Under which this side receives on path 0: its name of the connection.
+    /// The id under which this side receives on path 0, which names the connection on this side.
     pub(super) local_id: ConnectionId,
-    /// Under which the peer receives on path 0.
+    /// The id under which the peer receives on path 0.
     pub(super) remote_id: ConnectionId,
 }
 

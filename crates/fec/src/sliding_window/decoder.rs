@@ -11,14 +11,14 @@ use crate::kernel::MAX_INPUTS;
 /// that arrive: equations that would take more are dropped, as if their repairs had been lost.
 #[derive(Debug)]
 pub struct Decoder {
-    /// No unknown is below.
+    /// All sources below this are known or given up.
     base: u64,
     equations: Vec<Equation>,
     /// Rows of zeros for equations.
     spare: Vec<Box<[u8]>>,
     symbol_length: usize,
     work: Budget,
-    /// No equation has been solved since it was looked for one.
+    /// No equation has changed since a search found none that is solved.
     searched: bool,
 }
 
@@ -35,7 +35,7 @@ impl Decoder {
         }
     }
 
-    /// The same with so much work saved up, and not the most.
+    /// The same with another budget.
     #[cfg(test)]
     pub(super) fn with_work(self, work: u64) -> Self {
         Decoder { work: Budget::of(work), ..self }
@@ -59,8 +59,8 @@ impl Decoder {
         self.base = self.base.max(base);
     }
 
-    /// A repair has arrived. `known` gives the bytes of sources that are held. False if nothing new can be
-    /// learnt from it: the others imply it, it reaches too far beyond the first missing source, or it takes too much work.
+    /// A repair has arrived. `known` gives the bytes of sources that are held. Returns whether the repair is kept. It is
+    /// not if the others imply it, if it reaches too far beyond the first missing source, or if it takes too much work.
     pub fn repair<'a>(
         &mut self,
         repair: Repair,
@@ -76,7 +76,7 @@ impl Decoder {
             return false;
         }
         self.work.earn(bytes.len());
-        let mut equation = self.blank();
+        let mut equation = Equation::new(self.row());
         equation.add_known(&[1], &[bytes]);
         let (mut factors, mut sources) = ([0; MAX_INPUTS], [&[][..]; MAX_INPUTS]);
         let mut count = 0;
@@ -128,7 +128,7 @@ impl Decoder {
         });
     }
 
-    /// The source `number` will never be known: what can only be said with it is not said any more.
+    /// The source `number` will never be known: it is eliminated, which spends one of the equations that contain it.
     pub fn give_up(&mut self, number: u64) {
         if !self.reaches(number) {
             return;
@@ -137,7 +137,6 @@ impl Decoder {
             self.discard(equation);
             return;
         }
-        // One equation is spent on freeing the others of the unknown.
         let contains = |equation: &Equation| equation.factor(number) != 0;
         let Some(at) = self.equations.iter().position(contains) else { return };
         let spent = self.equations.swap_remove(at);
@@ -168,18 +167,20 @@ impl Decoder {
         Some((number, length))
     }
 
-    fn blank(&mut self) -> Equation {
+    /// A row of zeros.
+    fn row(&mut self) -> Box<[u8]> {
         let length = SPAN + self.symbol_length;
-        Equation::new(self.spare.pop().unwrap_or_else(|| vec![0; length].into_boxed_slice()))
+        self.spare.pop().unwrap_or_else(|| vec![0; length].into_boxed_slice())
     }
 
-    /// Keeps the room of an equation; false, for callers that learnt nothing from it.
+    /// Drops an equation, and keeps its row. Returns false, for callers that tell whether it is kept.
     fn discard(&mut self, equation: Equation) -> bool {
         self.spare.push(equation.into_row());
         false
     }
 
-    /// Adds an equation without the pivots of the others. False if it has no unknowns, or takes too much work.
+    /// Keeps an equation that contains no pivot of the others. Returns false if it contains no unknowns either, or if to
+    /// keep it takes too much work.
     fn insert(&mut self, equation: Equation) -> bool {
         let mut numbers = self.base..self.base.saturating_add(SPAN as u64);
         let Some(pivot) = numbers.find(|number| equation.factor(*number) != 0) else {
@@ -190,8 +191,8 @@ impl Decoder {
         true
     }
 
-    /// Makes an unknown that an equation contains its pivot, and eliminates that from the others. Drops the equation
-    /// instead if that would take too much work.
+    /// Makes the unknown `number` the pivot of an equation, and eliminates it from the others. Drops the equation if that
+    /// takes too much work.
     fn eliminate(&mut self, equation: Equation, number: u64) -> Option<Equation> {
         let others = self.equations.iter().filter(|other| other.factor(number) != 0).count();
         let inverse = gf256::inverse(equation.factor(number));
@@ -199,8 +200,7 @@ impl Decoder {
             self.discard(equation);
             return None;
         };
-        let row = self.blank().into_row();
-        let scaled = equation.with_pivot(number, inverse, row);
+        let scaled = equation.with_pivot(number, inverse, self.row());
         self.discard(equation);
         eliminate(&scaled, &mut self.equations);
         self.searched = false;
@@ -212,13 +212,13 @@ impl Decoder {
         number.checked_sub(self.base).is_some_and(|ahead| ahead < SPAN as u64)
     }
 
-    /// Takes out the equation whose pivot this is: no other contains it.
+    /// Takes out the equation that has this pivot; no other contains it.
     fn take_pivot(&mut self, number: u64) -> Option<Equation> {
         let at = self.equations.iter().position(|equation| equation.pivot == number)?;
         Some(self.equations.swap_remove(at))
     }
 
-    /// Drops the equations that contain an unknown, but for those of which `keep` says otherwise.
+    /// Drops those equations with the unknown `number` for which `keep` returns false.
     fn retain_with(
         &mut self,
         number: u64,
