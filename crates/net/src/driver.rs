@@ -24,7 +24,7 @@ use tracing::debug;
 
 /// Receive batches taken from one socket before the others and the sending get their turn.
 const RECEIVE_TURN: usize = 4;
-/// Connection ids whose connections are remembered while the messages of one batch are handed on.
+/// How many connection ids a sorter remembers with their connections.
 const REMEMBERED: usize = 4;
 /// Rounds of a task before the other tasks of the runtime get their turn.
 const ROUNDS: usize = 16;
@@ -199,9 +199,9 @@ struct Sorter<'a> {
     largest: usize,
     /// Local address of the last message and its number: mostly that of the next one too.
     port: Option<(Option<IpAddr>, SocketId)>,
-    /// Connections of the last ids: mostly those of the next messages too, which come on a few paths in turn.
+    /// The connections of the newest ids: the next messages, which come on a few paths in turn, mostly have the same ids.
     connections: [Option<(ConnectionId, Arc<ConnectionShared>)>; REMEMBERED],
-    /// The place for the next.
+    /// The place in `connections` that is overwritten next.
     place: usize,
 }
 

@@ -202,14 +202,14 @@ fn short_repairs_of_a_window() -> Prepared {
     after(rogue, before, |n| full_of_repairs((0..).map(|k| frame(n as u64 * 8 + k))))
 }
 
-/// Each is one that the repairs contain.
+/// Sources of one byte that all repairs of the window wait for.
 fn short_sources_of_a_window() -> Prepared {
     let (rogue, before) = full_window();
     let each = |n: u64| source(499 - n, vec![0; 1]);
     after(rogue, before, |n| full((0..50).map(|k| each(n as u64 % 10 * 50 + k))))
 }
 
-/// Each is one that the repairs contain.
+/// Every second source of the window is given up.
 fn abandon_in_a_window() -> Prepared {
     let (rogue, before) = full_window();
     after(rogue, before, |n| full((0..100).map(|k| abandon(n as u64 % 2 * 200 + 2 * k + 1, 1))))

@@ -39,7 +39,7 @@ pub enum Event {
 impl Connection {
     /// The next event, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
-        // A first packet brings streams along; their connection is announced before them, and what comes first with it.
+        // A first packet brings streams along. The connection is announced before them, and it may want ids before that.
         if let Some(Event::Established | Event::ConnectionIds) = self.events.front() {
             return self.events.pop_front();
         }

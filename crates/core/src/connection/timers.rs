@@ -33,7 +33,7 @@ pub enum TimeoutReason {
     KeepAlive,
     /// Keys are to be renewed, or old ones forgotten.
     Rekey,
-    /// Packets of a closed path are not under way any more: its connection id is free.
+    /// The connection id of a closed path becomes free.
     ConnectionIds,
     /// Nothing was heard at all for the idle timeout.
     Idle,

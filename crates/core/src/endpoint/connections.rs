@@ -6,7 +6,7 @@ use super::IdChanges;
 use crate::connection::Connection;
 use crate::wire::ConnectionId;
 
-/// Connections in places, which are used again, and which connection id leads to which place.
+/// A table of connections, and the place in it that each connection id leads to. Places are used again.
 #[derive(Debug, Default)]
 pub(super) struct Connections {
     places: Vec<Option<Box<Connection>>>,
@@ -64,7 +64,7 @@ impl Connections {
         }
     }
 
-    /// The first answer of a connection, of which each is asked in turn.
+    /// Asks one connection after the other, first the one after that which answered last; returns the first answer.
     pub(super) fn serve<T>(
         &mut self,
         mut ask: impl FnMut(&mut Connection) -> Option<T>,

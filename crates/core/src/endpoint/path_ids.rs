@@ -1,4 +1,4 @@
-//! Connection ids of single paths: which are taken, and by which connection.
+//! The connection ids that are in use, and which connection has which.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,11 +7,12 @@ use crate::connection::Connection;
 use crate::wire::ConnectionId;
 use crate::wire::transport_parameters::MAX_PATHS;
 
-/// The ids of all connections and attempts for their paths, path 0's apart.
+/// The ids of all connections and attempts. Each has an id for path 0, which names it, and others for further paths.
 #[derive(Debug, Default)]
 pub(super) struct PathIds {
+    /// The ids for further paths.
     taken: BTreeSet<u32>,
-    /// By the id of path 0.
+    /// The same by the id for path 0.
     of: BTreeMap<u32, Vec<u32>>,
 }
 
@@ -50,12 +51,12 @@ impl PathIds {
     }
 }
 
-/// Which ids have come to name a connection, and which name it no more.
+/// How the ids of a connection have changed.
 #[derive(Debug, Default)]
 pub struct IdChanges {
-    /// Its driver passes packets with these on to it from now on.
+    /// Packets with these ids belong to the connection from now on.
     pub added: Vec<ConnectionId>,
-    /// And none with these.
+    /// Packets with these do no longer.
     pub removed: Vec<ConnectionId>,
 }
 
@@ -70,8 +71,8 @@ impl Router {
         self.path_ids.of(first)
     }
 
-    /// A connection has told [`Event::ConnectionIds`](crate::connection::Event::ConnectionIds): takes back the
-    /// connection ids that it needs no more, and gives it those that it wants.
+    /// Answers [`Event::ConnectionIds`](crate::connection::Event::ConnectionIds): takes back the connection ids that the
+    /// connection does not need any more, and gives it those that it wants.
     pub fn exchange_ids(&mut self, connection: &mut Connection) -> IdChanges {
         let ConnectionId(first) = connection.local_id();
         let removed = connection.take_free_ids();
@@ -86,7 +87,7 @@ impl Router {
         IdChanges { added, removed }
     }
 
-    /// The ids of an established connection are taken, also if it had been given up.
+    /// Notes the ids of an established connection as in use. They were released if it had been given up.
     pub(super) fn keep_ids(&mut self, connection: &Connection) {
         let mut ids = connection.local_ids();
         if let Some(ConnectionId(first)) = ids.next() {

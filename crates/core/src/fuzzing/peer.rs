@@ -33,7 +33,7 @@ pub fn peer(data: &[u8]) {
     transport.streams.max_stream_data = 4096;
     transport.streams.max_data = 8192;
     let mut theirs = TransportConfig::default().parameters(profile);
-    // Some let the victim wait for the ids of further paths.
+    // Some supply an id for one path only, and the victim waits for those of others.
     theirs.connection_ids = if choice < 128 { Vec::new() } else { vec![Rogue::id(1)] };
     let mut rogue = Rogue::connect(transport, profile, &theirs);
     let mut next_symbol = 0;

@@ -8,9 +8,9 @@ use crate::wire::ConnectionId;
 /// The connection ids of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathNames {
-    /// Under which this side receives.
+    /// The id under which this side receives.
     pub local: Option<ConnectionId>,
-    /// Under which the peer receives, once it has said so.
+    /// The id under which the peer receives, once it has supplied it.
     pub remote: Option<ConnectionId>,
 }
 

@@ -35,9 +35,9 @@ pub struct Rogue {
     pub now: Time,
     /// The rogue's keys.
     pub session: Session,
-    /// What frames have told the victim: under which ids the rogue receives on which paths.
+    /// The ids under which the rogue receives, as far as it has told the victim, and their paths.
     own_ids: BTreeSet<(ConnectionId, u32)>,
-    /// Under which the victim receives, by path.
+    /// The ids under which the victim receives, by path.
     remote_ids: BTreeMap<u32, ConnectionId>,
     next_number: BTreeMap<u32, u64>,
     inbox: VecDeque<Heard>,
@@ -52,7 +52,7 @@ pub struct Rogue {
 pub struct Heard {
     /// Where it was sent to.
     pub remote: SocketAddr,
-    /// Under which id.
+    /// The connection id in its header.
     pub id: ConnectionId,
     /// Its path.
     pub path: PathId,
@@ -254,13 +254,13 @@ impl Rogue {
         ConnectionId(77 + path)
     }
 
-    /// Tells the victim, on path 0, under which id the rogue receives on a path.
+    /// Supplies the victim, on path 0, with the rogue's id for a path.
     pub fn supply(&mut self, path: u32) {
         let frame = ControlFrame::NewConnectionId { path: PathId(path), id: Rogue::id(path) };
         self.send(0, &written(|writer| frame.encode(writer).expect("it fits")));
     }
 
-    /// Notes nothing of a path any more.
+    /// Forgets a path.
     pub fn forget(&mut self, path: u32) {
         self.next_number.remove(&path);
         self.heard.remove(&path);
@@ -269,7 +269,7 @@ impl Rogue {
         self.traffic.remove(&address(path));
     }
 
-    /// The id under which the victim receives on a path, if it has told.
+    /// The victim's id for a path, if it has supplied one.
     pub fn supplied(&self, path: u32) -> Option<ConnectionId> {
         self.remote_ids.get(&path).copied()
     }

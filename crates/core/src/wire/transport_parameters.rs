@@ -68,7 +68,7 @@ pub struct TransportParameters {
     /// Of an initiator: the responder's id of a connection of which nothing more is wanted than to know whether
     /// the responder still has it. Of a responder: 1 if it has, 0 if not.
     pub check: Option<u32>,
-    /// Ids under which this side receives on the paths 1, 2, …: at most 16, each once.
+    /// The connection ids under which this side receives on the paths 1, 2, …: at most 16, all different.
     pub connection_ids: Vec<ConnectionId>,
 }
 
@@ -203,7 +203,7 @@ impl TransportParameters {
     }
 }
 
-/// Ids to the end, of which none comes twice.
+/// Reads ids up to the end; none may come twice.
 fn connection_ids(value: &mut Reader<'_>) -> Result<Vec<ConnectionId>, WireError> {
     let mut ids = Vec::new();
     while !value.is_empty() {

@@ -1,16 +1,16 @@
-//! Sums of missing sources, of which the bytes are known.
+//! Equations: a repair less the sources that are known is a sum of multiples of those that are missing.
 
 use crate::kernel::{Kernel, MAX_INPUTS};
 
-/// Numbers of sources that the equations of a decoder reach over.
+/// The equations of a decoder may contain so many consecutive sources, from the first missing one on.
 pub(super) const SPAN: usize = 512;
-/// Equations that an unknown is eliminated from at a time: as many rows as the kernels work on side by side.
+/// How many equations an unknown is eliminated from at a time: as many rows as a kernel works on side by side.
 const AT_ONCE: usize = 12;
 
-/// A combination of missing sources.
+/// A sum of multiples of missing sources, the unknowns, and what it comes to.
 #[derive(Debug)]
 pub(super) struct Equation {
-    /// The coefficients of the unknowns, by number modulo [`SPAN`], and behind them the bytes of the combination.
+    /// The coefficients of the unknowns, by number modulo [`SPAN`], followed by the bytes of the sum.
     row: Box<[u8]>,
     /// Bytes of the row beyond which all are zero; at least [`SPAN`].
     used: usize,
@@ -21,7 +21,7 @@ pub(super) struct Equation {
 }
 
 impl Equation {
-    /// 0 = 0, in a row of zeros.
+    /// The equation 0 = 0, from a row of zeros.
     pub(super) fn new(row: Box<[u8]>) -> Self {
         Equation { row, used: SPAN, pivot: 0, unknowns: 0 }
     }
@@ -42,7 +42,7 @@ impl Equation {
         &self.row[..SPAN]
     }
 
-    /// The bytes that the combination has, without zeros at the end that are sure to be there.
+    /// The bytes of the sum, without the zeros beyond `used`.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.row[SPAN..self.used]
     }
@@ -71,15 +71,15 @@ impl Equation {
         Kernel::best().multiply_add(sources, &mut [bytes], |_, source| factors[source]);
     }
 
-    /// Replaces an unknown by the source that it turned out to be.
+    /// Moves an unknown, which is known by now, to the other side.
     pub(super) fn take_out(&mut self, number: u64, source: &[u8]) {
         let factor = core::mem::take(&mut self.row[number as usize % SPAN]);
         self.unknowns -= usize::from(factor != 0);
         self.add_known(&[factor], &[source]);
     }
 
-    /// Adds multiples of the others such that their pivots fall out. No other contains the pivot of another, so what one
-    /// is multiplied by does not depend on the rest. There are at most [`MAX_INPUTS`] pivots in it.
+    /// Eliminates the pivots of the others, of which it contains at most [`MAX_INPUTS`]. Since no equation contains the
+    /// pivot of another, all factors are known beforehand, and one product does it.
     pub(super) fn eliminate_pivots(&mut self, others: &[Equation]) {
         let (mut factors, mut rows) = ([0; MAX_INPUTS], [&[][..]; MAX_INPUTS]);
         let pivots = others.iter().filter(|other| self.factor(other.pivot) != 0);
@@ -95,8 +95,8 @@ impl Equation {
         self.count();
     }
 
-    /// Writes to a row of zeros the equation multiplied such that the coefficient of an unknown, which becomes the pivot,
-    /// is 1.
+    /// The equation multiplied by `inverse`, which makes the coefficient of the unknown `number` 1: that becomes the pivot.
+    /// `row` is of zeros.
     pub(super) fn with_pivot(&self, number: u64, inverse: u8, mut row: Box<[u8]>) -> Self {
         let (from, to) = (&self.row[..self.used], &mut row[..self.used]);
         Kernel::best().multiply(&[from], &mut [to], |_, _| inverse);
@@ -108,7 +108,7 @@ impl Equation {
     }
 }
 
-/// Adds multiples of an equation to others such that its pivot falls out of them.
+/// Eliminates the pivot of an equation from others.
 pub(super) fn eliminate(equation: &Equation, others: &mut [Equation]) {
     let from = &equation.row[..equation.used];
     for others in others.chunks_mut(AT_ONCE) {

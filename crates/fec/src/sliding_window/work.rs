@@ -1,16 +1,16 @@
-//! What a decoder may spend, so that a sender cannot make more work than its bytes are worth.
+//! A budget of work, which grows with the bytes that arrive: a sender cannot make a decoder do more.
 
-/// Work granted for each byte that arrives. Honest symbols take most where half of a full window is lost: 382 additions for
-/// a source and a repair of 1370 bytes each, which is 300 for each byte.
+/// Work granted for each byte that arrives. Honest symbols take most where half of a full window is lost: a source and a
+/// repair of 1370 bytes each cause 382 additions, which is 300 units of work for each byte.
 const FOR_EACH_BYTE: u64 = 512;
-/// Bytes that a symbol's frame adds to its own.
+/// Bytes of the frame around a symbol, which count as well.
 const FRAME: u64 = 8;
-/// Work that may be saved up.
+/// The most work that may be saved up.
 const MOST: u64 = 32 << 20;
-/// Work of beginning an addition, however short it is.
+/// Work of an addition beside that for its bytes.
 const CALL: usize = 256;
 
-/// Work that may still be done, in bytes that are multiplied and added.
+/// The work that may still be done. A unit is one byte that is multiplied and added.
 #[derive(Debug)]
 pub(super) struct Budget(u64);
 

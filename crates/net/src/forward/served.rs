@@ -6,8 +6,8 @@ use tokio::time::Instant;
 
 use crate::connection::Connection;
 
-/// A connection that gives no sign of life for so long after a later one of the same key began counts as one of a peer
-/// that has crashed and come back.
+/// When a peer connects anew and its earlier connection gives no sign of life for so long, the peer counts as one that
+/// has crashed and come back.
 const CRASHED: Duration = Duration::from_secs(10);
 /// Pause between two probes of a connection.
 const ASK_AGAIN: Duration = Duration::from_millis(500);

@@ -1,4 +1,4 @@
-//! Which connection is meant, by its handle or by a connection id in a packet.
+//! Finds connections by their handle, or by the connection id in a packet.
 
 use super::ConnectionShared;
 use anabranch_core::endpoint::{Handle, IdChanges};
@@ -6,7 +6,7 @@ use anabranch_core::wire::ConnectionId;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// The connections that are known, and the ids under which their packets arrive: one of each path.
+/// All connections, and the ids under which their packets arrive, one for each path.
 #[derive(Debug, Default)]
 pub(crate) struct Routes(RwLock<Tables>);
 

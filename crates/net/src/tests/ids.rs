@@ -1,4 +1,4 @@
-//! What somebody between the two ends sees of connection ids.
+//! The connection ids that an observer of the packets between two endpoints sees.
 
 use super::*;
 use anabranch_core::wire::ConnectionId;
