@@ -1,5 +1,5 @@
 use std::ffi::OsStr;
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -10,6 +10,7 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::facts::Facts;
+use crate::lock::Locked;
 
 /// A directory that is held open. Clones share it.
 ///
@@ -116,19 +117,15 @@ impl Directory {
     /// it is not there, for its owner alone, and stays.
     ///
     /// # Errors
-    /// [`ErrorKind::WouldBlock`] if another process holds the lock, [`ErrorKind::Unsupported`] where files cannot be
-    /// locked; and when what has the name is a link or no regular file.
-    pub fn lock(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+    /// [`ErrorKind::WouldBlock`] if another process holds the lock; and when what has the name is a link or no regular
+    /// file.
+    pub fn lock(&self, name: impl AsRef<OsStr>) -> io::Result<Locked> {
         let name = name.as_ref();
         let file = match self.create(name, 0o600) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => self.edit(name)?,
             other => other?,
         };
-        match file.try_lock() {
-            Ok(()) => Ok(file),
-            Err(TryLockError::WouldBlock) => Err(ErrorKind::WouldBlock.into()),
-            Err(TryLockError::Error(_)) => Err(ErrorKind::Unsupported.into()),
-        }
+        Locked::new(file)
     }
 
     /// Renames, and replaces what has the new name.

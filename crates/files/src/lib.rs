@@ -8,9 +8,11 @@
 mod atomic;
 mod directory;
 mod facts;
+mod lock;
 #[cfg(test)]
 mod tests;
 
 pub use atomic::{Atomic, write};
 pub use directory::{Directory, open};
 pub use facts::Facts;
+pub use lock::Locked;

@@ -157,8 +157,11 @@ fn a_lock_is_held_by_one_and_not_through_a_link() {
     let ((dir, directory), (elsewhere, _)) = (place(), place());
     let lock = directory.lock("lock").unwrap();
     assert_eq!(directory.lock("lock").unwrap_err().kind(), ErrorKind::WouldBlock);
+    // A process that is being started has copies of what is open, until its program runs.
+    let copy = lock.try_clone().unwrap();
     drop(lock);
     directory.lock("lock").unwrap();
+    drop(copy);
     fs::write(elsewhere.path().join("victim"), "theirs").unwrap();
     symlink(elsewhere.path().join("victim"), dir.path().join("planted")).unwrap();
     assert!(directory.lock("planted").is_err());

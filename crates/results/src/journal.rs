@@ -1,10 +1,10 @@
 //! Finished runs, kept one by one so that an interruption costs only the runs under way.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anabranch_files::Directory;
+use anabranch_files::{Directory, Locked};
 use anabranch_sim::report::RunReport;
 
 use crate::file::{self, Checksum};
@@ -31,7 +31,7 @@ pub struct Journal {
     directory: PathBuf,
     provenance: Provenance,
     /// Holds the lock.
-    _lock: Option<File>,
+    _lock: Locked,
 }
 
 impl Journal {
@@ -168,18 +168,14 @@ fn is_in_use(directory: &Path) -> Result<bool, ResultsError> {
     }
 }
 
-fn lock(directory: &Path, runs: &Path) -> Result<Option<File>, ResultsError> {
+/// A file system without locks takes the user's word that nobody else is there.
+fn lock(directory: &Path, runs: &Path) -> Result<Locked, ResultsError> {
     let failed = |error| ResultsError::io(&runs.join("lock"), "write")(error);
     let held = Directory::open(runs).map_err(failed)?;
-    match held.lock("lock") {
-        Ok(lock) => Ok(Some(lock)),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => {
-            Err(ResultsError::Busy { path: directory.to_owned() })
-        }
-        // A file system without locks takes the user's word that nobody else is there.
-        Err(error) if error.kind() == ErrorKind::Unsupported => Ok(None),
-        Err(error) => Err(failed(error)),
-    }
+    held.lock("lock").map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock => ResultsError::Busy { path: directory.to_owned() },
+        _ => failed(error),
+    })
 }
 
 fn parse_run(bytes: &[u8], hash: &str) -> Option<RunReport> {

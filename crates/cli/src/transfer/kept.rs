@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anabranch::SecretKey;
 use anabranch::transfer::Ticket;
-use anabranch_files::Directory;
+use anabranch_files::{Directory, Locked};
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ struct Record {
 pub(super) struct Place {
     file: PathBuf,
     /// Locked.
-    _lock: File,
+    _lock: Locked,
 }
 
 /// A ticket, the key behind it, and where its maker listened.
@@ -84,7 +84,7 @@ impl Place {
         let name = format::hex(&digest(&SHA256, told.as_bytes()).as_ref()[..16]);
         let file = directory.join(format!("{name}.json"));
         let lock = Directory::open(directory).ok()?.lock(format!("{name}.{LOCK}")).ok()?;
-        Some(Place { file, _lock: lock })
+        lock.is_held().then_some(Place { file, _lock: lock })
     }
 
     /// The ticket that is here, if it is good for longer than until `now`, seconds since 1970.
@@ -183,8 +183,12 @@ fn remove_expired(directory: &Path, now: u64) {
     {
         let ticket = read(&file).and_then(|record| Ticket::parse(&record.ticket).ok());
         let lock = file.with_extension(LOCK);
-        let unused = || File::open(&lock).is_ok_and(|lock| lock.try_lock().is_ok());
-        if ticket.is_some_and(|ticket| ticket.expires <= now) && unused() {
+        let expired = ticket.is_some_and(|ticket| ticket.expires <= now);
+        // The lock is held until both are gone: nobody takes up a ticket that is being removed.
+        if expired
+            && let Ok(unused) = File::open(&lock).and_then(Locked::new)
+            && unused.is_held()
+        {
             // What cannot be removed does no harm.
             let _ = fs::remove_file(&file);
             let _ = fs::remove_file(&lock);

@@ -5,12 +5,12 @@
 //! after the bytes it speaks of; what it speaks of survives the death of the process and of the machine.
 //! Files of these names that another user owns, that are links or have other names beside are not ours.
 
-use std::fs::{File, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anabranch::transfer::{Code, Entry, Modified};
-use anabranch_files::{Atomic, Directory, Facts};
+use anabranch_files::{Atomic, Directory, Facts, Locked};
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -54,7 +54,7 @@ pub(super) struct Partial {
     entry: Entry,
     place: Place,
     beside: Beside,
-    file: File,
+    file: Locked,
     hash: Hash,
     written: u64,
     noted: u64,
@@ -79,11 +79,11 @@ impl Partial {
         let failed = |error: io::Error| place.failed(&error);
         let beside = Beside::new(place);
         let Some(note) = read_note(place, &beside, entry) else { return Ok(None) };
-        let Ok(mut file) = place.directory.edit(&beside.part) else { return Ok(None) };
+        let Ok(file) = place.directory.edit(&beside.part) else { return Ok(None) };
         if !is_ours(&Facts::of(&file).map_err(failed)?) {
             return Ok(None);
         }
-        lock(&file, place)?;
+        let mut file = lock(file, place)?;
         let (hash, count) = Hash::of_start(&mut file, note.offset).map_err(failed)?;
         if count < note.offset || format::hex(&hash.sum()) != note.sha256 {
             return Err(changed(place, Some(&beside.part)));
@@ -115,14 +115,14 @@ impl Partial {
         if let Ok(old) = place.directory.edit(&beside.part)
             && is_ours(&Facts::of(&old).map_err(failed)?)
         {
-            lock(&old, place)?;
+            lock(old, place)?;
         }
         beside.remove_note(&place.directory).map_err(failed)?;
         let allowed = if executable { 0o777 } else { 0o666 };
         // Its owner can go on with it; what the sender's owner could not do is taken away at the end.
         let mode = u32::from(entry.mode) & allowed | 0o600;
         let file = place.directory.create_anew(&beside.part, mode).map_err(failed)?;
-        lock(&file, place)?;
+        let file = lock(file, place)?;
         Ok(Partial {
             entry: entry.clone(),
             place: place.clone(),
@@ -189,7 +189,7 @@ impl Partial {
         }
         let Partial { entry, place, beside, file, .. } = &self;
         let failed = |error: io::Error| place.failed(&error);
-        let own = Facts::of(file).map_err(failed)?;
+        let own = Facts::of(&**file).map_err(failed)?;
         let there = place.directory.look(&beside.part).map_err(failed)?;
         if there.as_ref() != Some(&own) || own.len != size {
             return Err(changed(place, Some(&beside.part)));
@@ -265,13 +265,13 @@ fn read_note(place: &Place, beside: &Beside, entry: &Entry) -> Option<Note> {
     same.then_some(note)
 }
 
-fn lock(file: &File, place: &Place) -> Result<(), TransferError> {
-    match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(place
-            .wrong(Code::Refused, |what| format!("{what} is being received by another process"))),
-        // File systems without locks have to do without.
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
-    }
+/// File systems without locks have to do without.
+fn lock(file: File, place: &Place) -> Result<Locked, TransferError> {
+    Locked::new(file).map_err(|error| match error.kind() {
+        ErrorKind::WouldBlock => place
+            .wrong(Code::Refused, |what| format!("{what} is being received by another process")),
+        _ => place.failed(&error),
+    })
 }
 
 /// Takes away what nobody could do with the sender's file, nor with the one that is replaced.
