@@ -5,6 +5,7 @@ mod ci;
 mod demo;
 mod dist;
 mod golden;
+mod miri;
 mod perf;
 mod process;
 mod suite;
@@ -32,6 +33,7 @@ Usage: cargo xtask <command>
   abuse [ARGS]            floods of forged first messages, or a hostile peer, beside a transfer; `abuse --help`
   work [CASE]...          what a packet of an honest and of a hostile peer costs; `work --help`
   soak [--connections N]  run N (100,000) random fault schedules in virtual time, in a release build
+  miri                    run the portable kernel and the codecs under Miri, for three processors
   dist                    pack a static program for Linux, its pages and units, in one archive
   bless                   rewrite the golden traces from the present behaviour
   help                    print this text
@@ -62,6 +64,7 @@ fn dispatch(args: &[String]) -> Result<ExitCode, String> {
         "abuse" => process::program(&Workspace::locate()?, "abuse", rest),
         "work" => process::program(&Workspace::locate()?, "work", rest),
         "soak" => suite::soak(&Workspace::locate()?, rest),
+        "miri" => miri::run(&Workspace::locate()?, rest),
         "bless" if rest.is_empty() => golden::bless(&Workspace::locate()?),
         "bless" => Err("`bless` takes no arguments".into()),
         "oracle" => process::program(&Workspace::locate()?, "oracle", rest),
