@@ -32,7 +32,8 @@ Usage: cargo xtask <command>
   parity [ARGS]           the demo over real sockets beside itself in virtual time; `parity --help`
   abuse [ARGS]            floods of forged first messages, or a hostile peer, beside a transfer; `abuse --help`
   work [CASE]...          what a packet of an honest and of a hostile peer costs; `work --help`
-  soak [--connections N]  run N (100,000) random fault schedules in virtual time, in a release build
+  soak [ARGS]             run random fault schedules in virtual time, in a release build: --connections N of them
+                          (100,000), --after the first M
   miri                    run the portable kernel and the codecs under Miri, for three processors
   dist                    pack a static program for Linux, its pages and units, in one archive
   bless                   rewrite the golden traces from the present behaviour

@@ -31,6 +31,8 @@ pub fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> {
             command.current_dir(workspace.root());
             // A few cases of each property, and their seeds from the system.
             command.env("PROPTEST_CASES", "4").env("MIRIFLAGS", "-Zmiri-disable-isolation");
+            // A benchmark's dependency has C in it, which is built, but never run: any compiler does.
+            command.env("TARGET_CC", "cc").env("TARGET_AR", "ar");
             process::run(&mut command).map_err(|error| {
                 format!("{error}\nwithout Miri: rustup toolchain install nightly --component miri")
             })?;

@@ -38,24 +38,31 @@ pub fn test(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> 
 
 /// Tests of fault schedules: networks that only lose, or lie as well, with the profiles' own codes and with
 /// others. Each runs as many schedules.
-const FAULT_TESTS: u64 = 7;
+const FAULT_TESTS: u64 = 9;
 
-/// `cargo xtask soak [--connections N]`: that many random fault schedules, in virtual time.
+/// `cargo xtask soak [--connections N] [--after M]`: that many random fault schedules, in virtual time; those after
+/// the first M, if a run of M was clean and is to be gone on from.
 ///
 /// # Errors
 /// If the arguments are wrong or `cargo` cannot be run.
 pub fn soak(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> {
-    let connections = match args {
-        [] => 100_000,
-        [option, number] if option == "--connections" => match number.parse::<u64>() {
-            Ok(number @ 1..) => number,
-            _ => return Err(format!("--connections {number}: give a number from 1 on")),
-        },
-        _ => return Err("`soak` takes --connections N".into()),
-    };
+    let (mut connections, mut after) = (100_000_u64, 0_u64);
+    let mut args = args.iter();
+    while let Some(option) = args.next() {
+        let (value, least) = match option.as_str() {
+            "--connections" => (&mut connections, 1),
+            "--after" => (&mut after, 0),
+            _ => return Err(format!("{option}: `soak` takes --connections N and --after M")),
+        };
+        let number = args.next().and_then(|number| number.parse().ok());
+        *value = number
+            .filter(|number| *number >= least)
+            .ok_or_else(|| format!("{option}: give a whole number from {least} on"))?;
+    }
     let mut command = workspace.cargo(&["test", "--locked", "--release"]);
     command.args(["-p", "anabranch-sim", "--test", "faults", "--", "--nocapture"]);
     command.env("FAULTS", connections.div_ceil(FAULT_TESTS).to_string());
+    command.env("FAULTS_AFTER", (after / FAULT_TESTS).to_string());
     let (_, success) = run(command, std::io::stdout().lock())?;
     Ok(if success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,7 +1,7 @@
 //! Random networks full of faults: whatever they do, every byte arrives once, in order and unchanged.
 //!
 //! Each schedule is made from its number. `FAULTS=1000` runs that many of each kind (`--nocapture` shows
-//! how it goes); `FAULT=17` runs number 17 alone, and tells what it is.
+//! how it goes), `FAULTS_AFTER=5000` those after number 5000; `FAULT=17` runs number 17 alone, and tells what it is.
 
 use anabranch_core::config::TransportConfig;
 use anabranch_core::profiles::Profile;
@@ -299,11 +299,12 @@ fn go_all(lying: bool, axes: Axes) {
     }
     let networks = if lying { "networks that lie as well" } else { "networks that only lose" };
     let schedules = number("FAULTS").unwrap_or(if axes.is_empty() { USUAL } else { USUAL_CODED });
+    let done = number("FAULTS_AFTER").unwrap_or(0);
     let mut tally = Tally::default();
-    for number in 1..=schedules {
-        tally.add(number, lying, axes);
-        if number.is_multiple_of(1000) || number == schedules {
-            println!("{number} of {schedules} schedules over {networks}: {tally}");
+    for count in 1..=schedules {
+        tally.add(done + count, lying, axes);
+        if count.is_multiple_of(1000) || count == schedules {
+            println!("{count} of {schedules} schedules over {networks}: {tally}");
         }
     }
     assert!(tally.is_clean(), "{tally:?}");
