@@ -40,9 +40,12 @@
 //!
 //! [`Wakeup`]: SchedulerEvent::Wakeup
 
+pub mod best;
+pub mod blest;
 pub mod blind;
 pub mod earliest;
-pub mod min_rtt;
+pub mod ecf;
+pub mod otias;
 pub mod rank;
 pub mod redundant;
 pub mod round_robin;
@@ -166,7 +169,13 @@ pub trait Scheduler: Debug + Send {
 pub const TABLE: &[Row<dyn Scheduler>] = &[
     (&earliest::ENTRY, earliest::build),
     (&rank::ENTRY, rank::build),
-    (&min_rtt::ENTRY, min_rtt::build),
+    (&best::MIN_RTT, best::min_rtt),
+    (&blest::ENTRY, blest::build),
+    (&ecf::ENTRY, ecf::build),
+    (&otias::ENTRY, otias::build),
+    (&best::HIGHEST_RATE, best::highest_rate),
+    (&best::MOST_SPACE, best::most_space),
+    (&best::LEAST_TIME_BY_SPACE, best::least_time_by_space),
     (&round_robin::ENTRY, round_robin::build),
     (&redundant::ENTRY, redundant::build),
     (&blind::ENTRY, blind::build),

@@ -1,3 +1,5 @@
+mod mptcp;
+
 use anabranch_types::PathId;
 use core::time::Duration;
 use proptest::prelude::*;
@@ -94,11 +96,14 @@ fn blind_takes_the_oldest_due_work_then_new_data() {
 fn backups_wait_until_nothing_else_is_usable() {
     let mut paths = [path(0, 10, 40), path(1, 10, 10)];
     paths[1].backup = true;
-    for spec in ["blind", "min-rtt", "round-robin", "redundant", "rank", "rank:fill=full"] {
+    let specs =
+        ["blind", "min-rtt", "hsr", "lws", "lts", "blest", "ecf", "round-robin", "redundant"];
+    let specs = specs.into_iter().chain(["rank", "rank:fill=full"]);
+    for spec in specs.clone() {
         assert_eq!(pulls(spec, &view(&paths, &[], 9)), [FRESH, None], "{spec}");
     }
     paths[0].state = PathState::Suspect;
-    for spec in ["blind", "min-rtt", "round-robin", "redundant", "rank", "rank:fill=full"] {
+    for spec in specs {
         assert_eq!(pulls(spec, &view(&paths, &[], 9)), [None, FRESH], "{spec}");
     }
 }
@@ -301,7 +306,8 @@ proptest! {
                     }
                     sent += picks.len();
                 }
-                let keeps_busy = ["rank", "min-rtt", "round-robin", "redundant", "blind"];
+                let keeps_busy =
+                    ["rank", "min-rtt", "hsr", "lws", "lts", "otias", "round-robin", "redundant", "blind"];
                 if keeps_busy.contains(&entry.name) && waiting && paths.iter().any(|p| room(&p)) {
                     prop_assert!(sent > 0, "{} leaves work and room", entry.name);
                 }

@@ -1,0 +1,154 @@
+//! The path with room that is best by one measure: the least round-trip time, the highest rate, the most space, or the
+//! least time for the space.
+
+use anabranch_types::PathId;
+
+use crate::registry::{Entry, Options, PolicyError};
+use crate::scheduler::work::{NOTHING, carrier, carriers, fresh, send};
+use crate::scheduler::{Pick, Pull, Reason, Scheduler, Work};
+use crate::view::{BlockView, PathView, SchedulerView};
+
+/// What the registry says about the least smoothed round-trip time.
+pub const MIN_RTT: Entry = Entry {
+    name: "min-rtt",
+    summary: "the path with the least smoothed RTT that has room; a loss prefers another path",
+    source: "the MPTCP implementation for Linux, its default scheduler",
+    options: &[],
+};
+
+/// What it says about the highest sending rate.
+pub const HIGHEST_RATE: Entry = Entry {
+    name: "hsr",
+    summary: "the path with the highest rate, cwnd/RTT, that has room; a loss prefers another path",
+    source: "HSR as LATE §II names it; the formula is derived from the name",
+    options: &[],
+};
+
+/// What it says about the largest window space.
+pub const MOST_SPACE: Entry = Entry {
+    name: "lws",
+    summary: "the path whose window has the most space; a loss prefers another path",
+    source: "LWS as LATE §II names it; the formula is derived from the name",
+    options: &[],
+};
+
+/// What it says about the lowest time by space.
+pub const LEAST_TIME_BY_SPACE: Entry = Entry {
+    name: "lts",
+    summary: "the path with the least RTT by space in its window; a loss prefers another path",
+    source: "LTS as LATE §II names it; the formula is derived from the name",
+    options: &[],
+};
+
+/// Fills the best path first. A symbol that a path lost goes to another one, if one has room.
+#[derive(Clone, Copy, Debug)]
+pub struct Best {
+    /// The lower, the better.
+    cost: fn(&PathView) -> f64,
+    taken: Reason,
+    yielded: Reason,
+}
+
+impl Best {
+    fn boxed(
+        cost: fn(&PathView) -> f64,
+        taken: Reason,
+        yielded: Reason,
+    ) -> Result<Box<dyn Scheduler>, PolicyError> {
+        Ok(Box::new(Best { cost, taken, yielded }))
+    }
+}
+
+/// Makes [`MIN_RTT`].
+pub fn min_rtt(_options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
+    Best::boxed(rtt, "least RTT", "a faster path has room")
+}
+
+/// Makes [`HIGHEST_RATE`].
+pub fn highest_rate(_options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
+    let cost = |path: &PathView| -(path.cwnd as f64) / rtt(path).max(1e-6);
+    Best::boxed(cost, "highest rate", "a path of higher rate has room")
+}
+
+/// Makes [`MOST_SPACE`].
+pub fn most_space(_options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
+    Best::boxed(|path| -space(path), "most space", "a path has more space")
+}
+
+/// Makes [`LEAST_TIME_BY_SPACE`].
+pub fn least_time_by_space(_options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
+    let cost = |path: &PathView| rtt(path) / space(path).max(1.0);
+    Best::boxed(cost, "least RTT by space", "a path has less RTT by space")
+}
+
+/// Smoothed round-trip time, seconds.
+fn rtt(path: &PathView) -> f64 {
+    path.rtt.smoothed.as_secs_f64()
+}
+
+/// Bytes that the window still admits.
+fn space(path: &PathView) -> f64 {
+    path.cwnd.saturating_sub(path.bytes_in_flight + path.bytes_queued) as f64
+}
+
+/// Whether `path` costs least of those with room that have not lost the symbol of `block` that is due; of all with
+/// room, if each has. Between equals the lower identifier is first.
+fn is_first(
+    block: Option<&BlockView>,
+    path: &PathView,
+    view: &SchedulerView<'_>,
+    cost: fn(&PathView) -> f64,
+) -> bool {
+    let clean = |other: &PathView| block.is_none_or(|block| !block.lost_by(other));
+    let room = || carriers(view).filter(|other| other.ready || other.id == path.id);
+    let any_clean = room().any(clean);
+    let order = |a: &&PathView, b: &&PathView| cost(a).total_cmp(&cost(b)).then(a.id.cmp(&b.id));
+    let best = room().filter(|other| !any_clean || clean(other)).min_by(order);
+    best.is_some_and(|best| best.id == path.id)
+}
+
+/// What the scheduler of least round-trip time says, but that a slower path than the fastest of all, which has no room
+/// now, is given new data only unless it `yields` to that.
+pub(super) fn fastest_unless(
+    path: PathId,
+    view: &SchedulerView<'_>,
+    picks: &mut Vec<Pick>,
+    mut yields: impl FnMut(&PathView, &PathView) -> bool,
+    yielded: Reason,
+) -> Pull {
+    let mut least = Best { cost: rtt, taken: "least RTT", yielded: "a faster path has room" };
+    let answer = least.pull(path, view, picks);
+    let fresh = picks.iter().any(|pick| pick.work == Work::Fresh);
+    let fastest = carriers(view).min_by_key(|other| (other.rtt.smoothed, other.id));
+    match (view.path(path), fastest.filter(|fastest| fresh && fastest.id != path)) {
+        (Some(slow), Some(fast)) if yields(slow, fast) => {
+            picks.clear();
+            Pull::Idle(yielded)
+        }
+        _ => answer,
+    }
+}
+
+impl Scheduler for Best {
+    fn pull(&mut self, path: PathId, view: &SchedulerView<'_>, picks: &mut Vec<Pick>) -> Pull {
+        let path = match carrier(view, path) {
+            Ok(path) => path,
+            Err(idle) => return idle,
+        };
+        let mut others = false;
+        for block in view.blocks.iter().filter(|block| block.has_work()) {
+            if is_first(Some(block), path, view, self.cost) {
+                return send(picks, path.id, Work::Block(block.id), self.taken);
+            }
+            others = true;
+        }
+        match fresh(view) {
+            Some(work) if is_first(None, path, view, self.cost) => {
+                send(picks, path.id, work, self.taken)
+            }
+            Some(_) => Pull::Idle(self.yielded),
+            None if others => Pull::Idle("a better path has room"),
+            None => NOTHING,
+        }
+    }
+}

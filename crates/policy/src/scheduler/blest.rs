@@ -1,0 +1,136 @@
+//! BLEST: a slower path is left idle if what it carries would block the receiver's buffer.
+
+use anabranch_types::{PathId, Time};
+use core::time::Duration;
+
+use crate::registry::{Entry, Options, PolicyError, option};
+use crate::scheduler::best::fastest_unless;
+use crate::scheduler::work::carriers;
+use crate::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent};
+use crate::view::{MAX_PATHS, PathView, SchedulerView};
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    name: "blest",
+    summary: "least RTT first; a slower path waits if it would block the receiver's buffer",
+    source: "Ferlin et al. 2016; the MPTCP implementation for Linux, its blest scheduler",
+    options: &[
+        option("lambda", "factor on the estimate at first, from 1.0 to 1.3", "1.2"),
+        option("up", "added to it once the buffer has been full", "0.04"),
+        option("down", "taken from it while it has not", "0.01"),
+    ],
+};
+
+/// Range of the factor.
+const LAMBDA: (f64, f64) = (1.0, 1.3);
+/// Round trips in slow start that are looked ahead, at most.
+const MOST_DOUBLINGS: f64 = 16.0;
+
+/// Least and greatest smoothed round-trip time of a path so far.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    path: PathId,
+    least: Duration,
+    greatest: Duration,
+}
+
+/// See the module's documentation.
+#[derive(Clone, Debug)]
+pub struct Blest {
+    lambda: f64,
+    up: f64,
+    down: f64,
+    /// By slot.
+    spans: [Option<Span>; MAX_PATHS],
+    /// When the factor was adapted last, and whether the receiver's buffer has been full since.
+    adapted: Time,
+    limited: bool,
+}
+
+/// Makes it from its options.
+pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
+    Ok(Box::new(Blest {
+        lambda: options.real("lambda", LAMBDA.0..=LAMBDA.1)?,
+        up: options.real("up", 0.0..=0.3)?,
+        down: options.real("down", 0.0..=0.3)?,
+        spans: [None; MAX_PATHS],
+        adapted: Time::ZERO,
+        limited: false,
+    }))
+}
+
+impl Blest {
+    /// The path's span, today's round-trip time included.
+    fn span(&mut self, path: &PathView) -> Span {
+        let now = path.rtt.smoothed;
+        let fresh = Span { path: path.id, least: now, greatest: now };
+        let Some(kept) = self.spans.get_mut(usize::from(path.slot)) else { return fresh };
+        let before = kept.filter(|span| span.path == path.id).unwrap_or(fresh);
+        let (least, greatest) = (before.least.min(now), before.greatest.max(now));
+        let span = Span { least, greatest, ..before };
+        *kept = Some(span);
+        span
+    }
+
+    /// How long a symbol given to `slow` stays in the receiver's way.
+    fn linger(&mut self, slow: &PathView) -> Duration {
+        let Span { least, greatest, .. } = self.span(slow);
+        let share = (slow.bytes_in_flight + slow.packet_size) as f64 / slow.cwnd.max(1) as f64;
+        let linger = least + (greatest - least).mul_f64(share.min(1.0));
+        linger.max(slow.rtt.smoothed)
+    }
+
+    /// Bytes that `fast` sends meanwhile, its window growing.
+    fn sends(&mut self, fast: &PathView, linger: Duration) -> f64 {
+        let Span { least, greatest, .. } = self.span(fast);
+        let round = ((least + greatest) / 2).max(Duration::from_micros(1));
+        let rounds = (linger.as_secs_f64() / round.as_secs_f64()).floor() + 1.0;
+        let cwnd = fast.cwnd_packets() as f64;
+        let packets = if fast.ssthresh == u64::MAX {
+            cwnd * (2_f64.powi(rounds.min(MOST_DOUBLINGS) as i32) - 1.0)
+        } else {
+            let ssthresh = (fast.ssthresh / fast.packet_size.max(1)) as f64;
+            (cwnd.max(ssthresh + 1.0) + (rounds - 1.0) / 2.0) * rounds
+        };
+        packets * fast.packet_size as f64
+    }
+
+    /// Whether what `slow` would carry leaves too little of the receiver's buffer to `fast`.
+    fn blocks(&mut self, slow: &PathView, fast: &PathView, view: &SchedulerView<'_>) -> bool {
+        self.adapt(slow, view.now);
+        let linger = self.linger(slow);
+        let needed = self.lambda * self.sends(fast, linger);
+        let size = f64::from(view.fresh.symbol_size);
+        let sent: u64 = carriers(view).map(|path| path.bytes_in_flight + path.bytes_queued).sum();
+        let window = f64::from(view.fresh.credit) * size + sent as f64;
+        needed > window - (size + (slow.bytes_in_flight + slow.bytes_queued) as f64)
+    }
+
+    /// Once in a round trip of the slow path: a buffer that was full asks for more caution.
+    fn adapt(&mut self, slow: &PathView, now: Time) {
+        let period = self.span(slow).least;
+        if now < self.adapted + period {
+            return;
+        }
+        let change = if self.limited { self.up } else { -self.down };
+        self.lambda = (self.lambda + change).clamp(LAMBDA.0, LAMBDA.1);
+        (self.adapted, self.limited) = (now, false);
+    }
+}
+
+impl Scheduler for Blest {
+    fn on_event(
+        &mut self,
+        event: SchedulerEvent,
+        _view: &SchedulerView<'_>,
+        _actions: &mut Vec<SchedulerAction>,
+    ) {
+        self.limited |= event == SchedulerEvent::ReceiverLimited;
+    }
+
+    fn pull(&mut self, path: PathId, view: &SchedulerView<'_>, picks: &mut Vec<Pick>) -> Pull {
+        let yields = |slow: &PathView, fast: &PathView| self.blocks(slow, fast, view);
+        let why = "would block the receiver's buffer for the faster path";
+        fastest_unless(path, view, picks, yields, why)
+    }
+}
