@@ -107,6 +107,31 @@ fn is_first(
     best.is_some_and(|best| best.id == path.id)
 }
 
+/// What is due, to a path that asks.
+pub(super) enum Due {
+    Nothing,
+    /// It is for paths that are better and have room.
+    Leave,
+    Take(Work),
+}
+
+/// The oldest due work for which `path` is the best with room.
+fn due(path: &PathView, view: &SchedulerView<'_>, cost: fn(&PathView) -> f64) -> Due {
+    let mut due = Due::Nothing;
+    for block in view.blocks.iter().filter(|block| block.has_work()) {
+        if is_first(Some(block), path, view, cost) {
+            return Due::Take(Work::Block(block.id));
+        }
+        due = Due::Leave;
+    }
+    due
+}
+
+/// The oldest due work for which `path` is the fastest with room.
+pub(super) fn due_of_fastest(path: &PathView, view: &SchedulerView<'_>) -> Due {
+    due(path, view, rtt)
+}
+
 /// What the scheduler of least round-trip time says, but that a slower path than the fastest of all, which has no room
 /// now, is given new data only unless it `yields` to that.
 pub(super) fn fastest_unless(
@@ -135,19 +160,16 @@ impl Scheduler for Best {
             Ok(path) => path,
             Err(idle) => return idle,
         };
-        let mut others = false;
-        for block in view.blocks.iter().filter(|block| block.has_work()) {
-            if is_first(Some(block), path, view, self.cost) {
-                return send(picks, path.id, Work::Block(block.id), self.taken);
-            }
-            others = true;
+        let due = due(path, view, self.cost);
+        if let Due::Take(work) = due {
+            return send(picks, path.id, work, self.taken);
         }
         match fresh(view) {
             Some(work) if is_first(None, path, view, self.cost) => {
                 send(picks, path.id, work, self.taken)
             }
             Some(_) => Pull::Idle(self.yielded),
-            None if others => Pull::Idle("a better path has room"),
+            None if matches!(due, Due::Leave) => Pull::Idle("a better path has room"),
             None => NOTHING,
         }
     }

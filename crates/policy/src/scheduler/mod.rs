@@ -45,6 +45,7 @@ pub mod blest;
 pub mod blind;
 pub mod earliest;
 pub mod ecf;
+pub mod late;
 pub mod otias;
 pub mod rank;
 pub mod redundant;
@@ -172,6 +173,7 @@ pub const TABLE: &[Row<dyn Scheduler>] = &[
     (&best::MIN_RTT, best::min_rtt),
     (&blest::ENTRY, blest::build),
     (&ecf::ENTRY, ecf::build),
+    (&late::ENTRY, late::build),
     (&otias::ENTRY, otias::build),
     (&best::HIGHEST_RATE, best::highest_rate),
     (&best::MOST_SPACE, best::most_space),

@@ -1,3 +1,4 @@
+mod late;
 mod mptcp;
 
 use anabranch_types::PathId;

@@ -1,0 +1,110 @@
+//! LATE's shares, by the golden values of its forecast.
+
+use super::*;
+
+const MS: fn(u64) -> Duration = Duration::from_millis;
+
+/// A fast path of 10 ms and a slow one of 40, windows of 5 packets at the threshold, without loss: 5 and 6 packets
+/// arrive within 20 ms.
+fn two() -> [PathView; 2] {
+    [path(0, 5, 10), path(1, 5, 40)].map(|path| PathView {
+        ssthresh: path.cwnd,
+        rto: MS(200),
+        ..path
+    })
+}
+
+/// What is given to whom when a path asks.
+fn given(late: &mut dyn Scheduler, asks: u32, view: &SchedulerView<'_>) -> Option<(u32, u16)> {
+    let mut picks = Vec::new();
+    match late.pull(PathId(asks), view, &mut picks) {
+        Pull::Send(_) => Some((picks[0].path.0, picks[0].count)),
+        _ => None,
+    }
+}
+
+fn on_acked(late: &mut dyn Scheduler, path: u32, view: &SchedulerView<'_>) -> Vec<SchedulerAction> {
+    let mut actions = Vec::new();
+    late.on_event(SchedulerEvent::Acked(PathId(path)), view, &mut actions);
+    actions
+}
+
+#[test]
+fn the_slow_path_carries_what_comes_after_the_fast_ones_deliveries() {
+    for asks in [0, 1] {
+        let (mut late, mut paths) = (scheduler("late"), two());
+        assert_eq!(given(&mut *late, asks, &view(&paths, &[], 30)), Some((0, 11)));
+        paths[0].bytes_queued = 11 * paths[0].packet_size;
+        let view = view(&paths, &[], 19);
+        assert_eq!(given(&mut *late, 1, &view), Some((1, 1)), "beyond them");
+        assert_eq!(given(&mut *late, 0, &view), Some((0, 1)), "more than was expected");
+    }
+    let mut strict = scheduler("late:spare=wait");
+    let paths = two();
+    given(&mut *strict, 0, &view(&paths, &[], 30));
+    assert_eq!(given(&mut *strict, 0, &view(&paths, &[], 19)), None, "has sent its share");
+}
+
+#[test]
+fn what_is_short_goes_on_the_fast_path_alone() {
+    let (mut late, paths) = (scheduler("late"), two());
+    assert_eq!(given(&mut *late, 1, &view(&paths, &[], 8)), Some((0, 8)));
+    assert_eq!(given(&mut *late, 1, &view(&paths, &[], 0)), None);
+    // What is written later is the rest of its share, and only then the slow path's.
+    assert_eq!(given(&mut *late, 1, &view(&paths, &[], 4)), Some((0, 3)));
+    assert_eq!(given(&mut *late, 1, &view(&paths, &[], 1)), Some((1, 1)));
+}
+
+#[test]
+fn several_fast_paths_have_their_shares_one_after_the_other() {
+    let mut paths = [path(0, 5, 20), path(1, 5, 80), path(2, 5, 10)];
+    for path in &mut paths {
+        path.ssthresh = path.cwnd;
+    }
+    let mut late = scheduler("late");
+    // Within 40 ms: 5, 6, 7 and 8 on the path of 10 ms, 5 and 6 on that of 20.
+    assert_eq!(given(&mut *late, 1, &view(&paths, &[], 99)), Some((2, 26)));
+    assert_eq!(given(&mut *late, 1, &view(&paths, &[], 73)), Some((0, 11)));
+    assert_eq!(given(&mut *late, 1, &view(&paths, &[], 62)), Some((1, 1)));
+}
+
+#[test]
+fn losses_make_a_share_smaller() {
+    let mut paths = two();
+    for (loss, share) in [(0.0, 11), (0.01, 10), (0.1, 8), (0.5, 3)] {
+        paths[0].loss.mean = loss;
+        let mut late = scheduler("late");
+        assert_eq!(given(&mut *late, 0, &view(&paths, &[], 99)), Some((0, share)), "{loss}");
+    }
+}
+
+#[test]
+fn acknowledgements_of_the_slow_path_make_the_next_plan() {
+    let (mut late, mut paths) = (scheduler("late:spare=wait"), two());
+    given(&mut *late, 0, &view(&paths, &[], 99));
+    let size = paths[0].packet_size;
+    // What is in flight and queued is part of the share; those of the fast path change nothing.
+    (paths[0].bytes_in_flight, paths[0].bytes_queued) = (5 * size, 2 * size);
+    assert_eq!(on_acked(&mut *late, 0, &view(&paths, &[], 99)), []);
+    assert_eq!(given(&mut *late, 0, &view(&paths, &[], 99)), None);
+    assert_eq!(on_acked(&mut *late, 1, &view(&paths, &[], 99)), []);
+    assert_eq!(given(&mut *late, 0, &view(&paths, &[], 99)), Some((0, 4)));
+    // A round trip later its window has shrunk: two rounds of 2 and 3 packets.
+    paths[0].cwnd = 2 * size;
+    paths[0].ssthresh = 2 * size;
+    (paths[0].bytes_in_flight, paths[0].bytes_queued) = (2 * size, 9 * size);
+    let later = SchedulerView { now: Time::from_millis(10), ..view(&paths, &[], 99) };
+    let back = SchedulerAction::TakeBack { path: PathId(0), keep: 3 };
+    assert_eq!(on_acked(&mut *late, 1, &later), [back]);
+    assert_eq!(given(&mut *late, 0, &later), None);
+}
+
+#[test]
+fn what_is_due_goes_first_and_on_the_fastest_path_with_room() {
+    let (mut late, mut paths) = (scheduler("late"), two());
+    let blocks = [block(0, 1)];
+    assert_eq!(pull(&mut *late, 0, &view(&paths, &blocks, 0)), of(0));
+    assert_eq!(pull(&mut *late, 1, &view(&paths, &blocks, 0)), None);
+    paths[0].ready = false;
+    assert_eq!(pull(&mut *late, 1, &view(&paths, &blocks, 0)), of(0));
+}
