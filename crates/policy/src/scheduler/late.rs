@@ -79,11 +79,11 @@ impl Late {
         }
     }
 
-    /// N(T, w, s) of a path; made anew after each of its round trips.
+    /// N(T, w, s) of a path; made anew when T is over. What may happen meanwhile is in it.
     fn forecast(&mut self, path: &PathView, time: Duration, view: &SchedulerView<'_>) -> f64 {
         let Some(share) = self.shares.get_mut(usize::from(path.slot)) else { return 0.0 };
         let made = share.of.filter(|(id, _)| *id == path.id).map(|(_, at)| at);
-        if made.is_some_and(|at| view.now < at + path.rtt.smoothed) {
+        if made.is_some_and(|at| view.now < at + time) {
             return share.forecast;
         }
         let packets =
@@ -118,6 +118,12 @@ impl Scheduler for Late {
         view: &SchedulerView<'_>,
         actions: &mut Vec<SchedulerAction>,
     ) {
+        if let SchedulerEvent::Timeout(id) = event
+            && let Some(path) = view.path(id)
+            && let Some(share) = self.shares.get_mut(usize::from(path.slot))
+        {
+            share.of = None;
+        }
         let plans = match event {
             SchedulerEvent::Acked(path) => slowest(view).is_some_and(|master| master.id == path),
             SchedulerEvent::PathUp(_) | SchedulerEvent::PathDown(_) => true,

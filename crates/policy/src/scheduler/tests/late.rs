@@ -89,14 +89,22 @@ fn acknowledgements_of_the_slow_path_make_the_next_plan() {
     assert_eq!(given(&mut *late, 0, &view(&paths, &[], 99)), None);
     assert_eq!(on_acked(&mut *late, 1, &view(&paths, &[], 99)), []);
     assert_eq!(given(&mut *late, 0, &view(&paths, &[], 99)), Some((0, 4)));
-    // A round trip later its window has shrunk: two rounds of 2 and 3 packets.
+    // When the 20 ms are over its window has shrunk: two rounds of 2 and 3 packets.
     paths[0].cwnd = 2 * size;
     paths[0].ssthresh = 2 * size;
     (paths[0].bytes_in_flight, paths[0].bytes_queued) = (2 * size, 9 * size);
-    let later = SchedulerView { now: Time::from_millis(10), ..view(&paths, &[], 99) };
+    let sooner = SchedulerView { now: Time::from_millis(19), ..view(&paths, &[], 99) };
+    assert_eq!(on_acked(&mut *late, 1, &sooner), [], "it is forecast once in this time");
+    let later = SchedulerView { now: Time::from_millis(20), ..view(&paths, &[], 99) };
     let back = SchedulerAction::TakeBack { path: PathId(0), keep: 3 };
     assert_eq!(on_acked(&mut *late, 1, &later), [back]);
     assert_eq!(given(&mut *late, 0, &later), None);
+    // A timeout is no part of what was expected.
+    paths[0].cwnd = size;
+    let timeout = SchedulerView { now: Time::from_millis(21), ..view(&paths, &[], 99) };
+    late.on_event(SchedulerEvent::Timeout(PathId(0)), &timeout, &mut Vec::new());
+    let back = SchedulerAction::TakeBack { path: PathId(0), keep: 1 };
+    assert_eq!(on_acked(&mut *late, 1, &timeout), [back]);
 }
 
 #[test]
