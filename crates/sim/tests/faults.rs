@@ -294,7 +294,9 @@ fn go_all(lying: bool, axes: Axes) {
     let number = |name| std::env::var(name).ok().map(|text| text.parse().unwrap());
     if let Some(one) = number("FAULT") {
         println!("{}", schedule(one, lying, axes).1);
-        println!("{:#?}", go(one, lying, axes).unwrap());
+        let report = go(one, lying, axes).unwrap();
+        println!("{report:#?}");
+        assert_eq!(unfinished(&report), None);
         return;
     }
     let networks = if lying { "networks that lie as well" } else { "networks that only lose" };
@@ -364,6 +366,23 @@ fn nothing_is_lost_when_symbols_share_packets() {
 #[test]
 fn nothing_is_believed_when_sliding_symbols_share_packets() {
     go_all(true, SHORT_SLIDING);
+}
+
+/// Packets that are held until the next one arrive later the rarer the packets are: the probe timeout grew with the
+/// time between two probes until the idle timeout was over.
+#[test]
+fn held_packets_do_not_end_connections() {
+    let with_codes: [(Axes, &[u64]); 4] = [
+        (&[], &[27645, 58658, 65917]),
+        (&[(Axis::Code, "random-linear:sources=64")], &[58370]),
+        (SLIDING, &[13271]),
+        (SHORT_SLIDING, &[16490]),
+    ];
+    for (axes, numbers) in with_codes {
+        for number in numbers {
+            assert_eq!(unfinished(&go(*number, true, axes).unwrap()), None, "schedule {number}");
+        }
+    }
 }
 
 #[test]

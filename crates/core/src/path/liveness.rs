@@ -5,6 +5,9 @@ use core::time::Duration;
 
 /// Longest probe interval of a path that does not answer: bounds how late its return is noticed.
 const MAX_PROBE_INTERVAL: Duration = Duration::from_millis(500);
+/// Longest timeout, unless the least round-trip time is more than half of it: twenty probes leave within an idle timeout
+/// of 30 s, however long the estimate of the round-trip time has become.
+const MAX_TIMEOUT: Duration = Duration::from_millis(1500);
 /// A silent path is suspected when the silence would have less than this probability by loss alone.
 const SILENCE_BY_CHANCE: f64 = 0.01;
 /// Loss supposed at least: a path that carries few packets knows little of its own.
@@ -21,6 +24,16 @@ pub struct ProbeTimeout {
     pub base: Duration,
     /// How often it may double.
     pub doublings: u32,
+}
+
+impl ProbeTimeout {
+    /// One after `estimate`, with so many doublings, on a path whose least round-trip time is `least_rtt`.
+    ///
+    /// Where packets come late by as much as the time between two probes, the estimate grows with that time, and that
+    /// with the estimate. A bound ends this.
+    pub fn new(estimate: Duration, doublings: u32, least_rtt: Duration) -> Self {
+        ProbeTimeout { base: estimate.min(MAX_TIMEOUT.max(least_rtt * 2)), doublings }
+    }
 }
 
 /// When a path was last used and heard of, and the probes that it owes.
@@ -163,5 +176,36 @@ impl Liveness {
     /// The path is closed.
     pub fn close(&mut self) {
         self.probes = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn twenty_probes_leave_within_the_idle_timeout() {
+        let least = Duration::from_millis(56);
+        let base = ProbeTimeout::new(Duration::from_secs(10), 3, least);
+        let mut liveness = Liveness::new(Time::ZERO);
+        liveness.on_sent(Time::ZERO);
+        let mut timeouts = 0;
+        loop {
+            let at = liveness.timeout_at(Time::ZERO, base);
+            if at > Time::from_secs(30) {
+                break;
+            }
+            timeouts = liveness.on_timeout(at, 2);
+        }
+        assert_eq!(timeouts, 20);
+    }
+
+    #[test]
+    fn an_answer_has_the_time_of_two_round_trips() {
+        let [short, long] = [100, 4000].map(Duration::from_millis);
+        let least = Duration::from_secs(3);
+        assert_eq!(ProbeTimeout::new(short, 0, least).base, short);
+        assert_eq!(ProbeTimeout::new(long, 0, least).base, long);
+        assert_eq!(ProbeTimeout::new(long * 2, 0, least).base, least * 2);
     }
 }

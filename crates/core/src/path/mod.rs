@@ -330,8 +330,8 @@ impl Path {
 
     /// The probe timeout, before back-off.
     pub fn base_timeout(&self) -> ProbeTimeout {
-        let base = self.detector.timeout(&self.rtt.view());
-        ProbeTimeout { base, doublings: self.detector.backoff_limit() }
+        let rtt = self.rtt.view();
+        ProbeTimeout::new(self.detector.timeout(&rtt), self.detector.backoff_limit(), rtt.min)
     }
 
     /// When the probe timer fires: no feedback for a timeout while something is in flight.
