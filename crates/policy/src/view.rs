@@ -353,6 +353,9 @@ pub struct FreshView {
     /// Symbols that may be made before the receiver grants more, by the least of its
     /// credits for symbols, for the connection and for the stream that is next.
     pub credit: u32,
+    /// Symbols that the receiver admits at a time: `credit`, and those made of which it does not say yet that it has them
+    /// in order, or their block.
+    pub window: u32,
 }
 
 /// The redundancy policy's answer to "how many more would this block need if …", for schedulers that

@@ -35,6 +35,7 @@ impl Connection {
         let class = pending.class.unwrap_or_default();
         let in_stream = self.streams.credit(class).div_ceil(u64::from(symbol_size.max(1)));
         let credit = credit.min(in_stream);
+        let unrecovered = self.send.next_symbol().0.saturating_sub(self.send.floor().0);
         FreshView {
             symbols: symbols.min(u64::from(u32::MAX)) as u32,
             more: pending.more,
@@ -42,6 +43,7 @@ impl Connection {
             symbol_size,
             blocked,
             credit: credit.min(u64::from(u32::MAX)) as u32,
+            window: credit.saturating_add(unrecovered).min(u64::from(u32::MAX)) as u32,
         }
     }
 

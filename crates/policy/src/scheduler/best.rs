@@ -4,6 +4,7 @@
 use anabranch_types::PathId;
 
 use crate::registry::{Entry, Options, PolicyError};
+use crate::scheduler::unblock;
 use crate::scheduler::work::{NOTHING, carrier, carriers, fresh, send};
 use crate::scheduler::{Pick, Pull, Reason, Scheduler, Work};
 use crate::view::{BlockView, PathView, SchedulerView};
@@ -13,7 +14,7 @@ pub const MIN_RTT: Entry = Entry {
     name: "min-rtt",
     summary: "the path with the least smoothed RTT that has room; a loss prefers another path",
     source: "the MPTCP implementation for Linux, its default scheduler",
-    options: &[],
+    options: &[unblock::OPTION],
 };
 
 /// What it says about the highest sending rate.
@@ -21,7 +22,7 @@ pub const HIGHEST_RATE: Entry = Entry {
     name: "hsr",
     summary: "the path with the highest rate, cwnd/RTT, that has room; a loss prefers another path",
     source: "HSR as LATE §II names it; the formula is derived from the name",
-    options: &[],
+    options: &[unblock::OPTION],
 };
 
 /// What it says about the largest window space.
@@ -29,7 +30,7 @@ pub const MOST_SPACE: Entry = Entry {
     name: "lws",
     summary: "the path whose window has the most space; a loss prefers another path",
     source: "LWS as LATE §II names it; the formula is derived from the name",
-    options: &[],
+    options: &[unblock::OPTION],
 };
 
 /// What it says about the lowest time by space.
@@ -37,7 +38,7 @@ pub const LEAST_TIME_BY_SPACE: Entry = Entry {
     name: "lts",
     summary: "the path with the least RTT by space in its window; a loss prefers another path",
     source: "LTS as LATE §II names it; the formula is derived from the name",
-    options: &[],
+    options: &[unblock::OPTION],
 };
 
 /// Fills the best path first. A symbol that a path lost goes to another one, if one has room.
@@ -51,34 +52,35 @@ pub struct Best {
 
 impl Best {
     fn boxed(
+        options: &Options<'_>,
         cost: fn(&PathView) -> f64,
         taken: Reason,
         yielded: Reason,
     ) -> Result<Box<dyn Scheduler>, PolicyError> {
-        Ok(Box::new(Best { cost, taken, yielded }))
+        unblock::wrap(options, Best { cost, taken, yielded })
     }
 }
 
 /// Makes [`MIN_RTT`].
-pub fn min_rtt(_options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
-    Best::boxed(rtt, "least RTT", "a faster path has room")
+pub fn min_rtt(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
+    Best::boxed(options, rtt, "least RTT", "a faster path has room")
 }
 
 /// Makes [`HIGHEST_RATE`].
-pub fn highest_rate(_options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
+pub fn highest_rate(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     let cost = |path: &PathView| -(path.cwnd as f64) / rtt(path).max(1e-6);
-    Best::boxed(cost, "highest rate", "a path of higher rate has room")
+    Best::boxed(options, cost, "highest rate", "a path of higher rate has room")
 }
 
 /// Makes [`MOST_SPACE`].
-pub fn most_space(_options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
-    Best::boxed(|path| -space(path), "most space", "a path has more space")
+pub fn most_space(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
+    Best::boxed(options, |path| -space(path), "most space", "a path has more space")
 }
 
 /// Makes [`LEAST_TIME_BY_SPACE`].
-pub fn least_time_by_space(_options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
+pub fn least_time_by_space(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     let cost = |path: &PathView| rtt(path) / space(path).max(1.0);
-    Best::boxed(cost, "least RTT by space", "a path has less RTT by space")
+    Best::boxed(options, cost, "least RTT by space", "a path has less RTT by space")
 }
 
 /// Smoothed round-trip time, seconds.

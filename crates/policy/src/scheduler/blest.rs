@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::scheduler::best::fastest_unless;
-use crate::scheduler::work::carriers;
+use crate::scheduler::unblock;
 use crate::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent};
 use crate::view::{MAX_PATHS, PathView, SchedulerView};
 
@@ -18,6 +18,7 @@ pub const ENTRY: Entry = Entry {
         option("lambda", "factor on the estimate at first, from 1.0 to 1.3", "1.2"),
         option("up", "added to it once the buffer has been full", "0.04"),
         option("down", "taken from it while it has not", "0.01"),
+        unblock::OPTION,
     ],
 };
 
@@ -49,14 +50,15 @@ pub struct Blest {
 
 /// Makes it from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
-    Ok(Box::new(Blest {
+    let blest = Blest {
         lambda: options.real("lambda", LAMBDA.0..=LAMBDA.1)?,
         up: options.real("up", 0.0..=0.3)?,
         down: options.real("down", 0.0..=0.3)?,
         spans: [None; MAX_PATHS],
         adapted: Time::ZERO,
         limited: false,
-    }))
+    };
+    unblock::wrap(options, blest)
 }
 
 impl Blest {
@@ -101,8 +103,7 @@ impl Blest {
         let linger = self.linger(slow);
         let needed = self.lambda * self.sends(fast, linger);
         let size = f64::from(view.fresh.symbol_size);
-        let sent: u64 = carriers(view).map(|path| path.bytes_in_flight + path.bytes_queued).sum();
-        let window = f64::from(view.fresh.credit) * size + sent as f64;
+        let window = f64::from(view.fresh.window) * size;
         needed > window - (size + (slow.bytes_in_flight + slow.bytes_queued) as f64)
     }
 

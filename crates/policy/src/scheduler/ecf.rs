@@ -5,6 +5,7 @@ use anabranch_types::PathId;
 
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::scheduler::best::fastest_unless;
+use crate::scheduler::unblock;
 use crate::scheduler::{Pick, Pull, Scheduler};
 use crate::view::{PathView, SchedulerView};
 
@@ -13,7 +14,10 @@ pub const ENTRY: Entry = Entry {
     name: "ecf",
     summary: "least RTT first; a slower path waits if the fastest finishes the rest sooner",
     source: "Lim et al. 2017, algorithm 1; the MPTCP implementation for Linux, its ecf scheduler",
-    options: &[option("beta", "how much later it may be once waiting, as a share", "0.25")],
+    options: &[
+        option("beta", "how much later it may be once waiting, as a share", "0.25"),
+        unblock::OPTION,
+    ],
 };
 
 /// See the module's documentation.
@@ -26,7 +30,7 @@ pub struct Ecf {
 
 /// Makes it from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
-    Ok(Box::new(Ecf { beta: options.real("beta", 0.0..=10.0)?, waiting: false }))
+    unblock::wrap(options, Ecf { beta: options.real("beta", 0.0..=10.0)?, waiting: false })
 }
 
 impl Ecf {

@@ -6,6 +6,7 @@ use core::time::Duration;
 use crate::analysis::rounds::{Forecast, Forecaster, MAX_WINDOW, Reading};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::scheduler::best::{Due, due_of_fastest};
+use crate::scheduler::unblock;
 use crate::scheduler::work::{NOTHING, carrier, carriers, fresh, send};
 use crate::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, Work};
 use crate::view::{MAX_PATHS, PathView, SchedulerView};
@@ -18,6 +19,7 @@ pub const ENTRY: Entry = Entry {
     options: &[
         option("reading", "of the equations: model, or literal as they are printed", "model"),
         option("spare", "a fast path that has sent its share: send more, or wait", "send"),
+        unblock::OPTION,
     ],
 };
 
@@ -40,18 +42,20 @@ pub struct Late {
     goes_on: bool,
     /// By slot.
     shares: [Share; MAX_PATHS],
-    planned: bool,
+    /// When the plan in force has been carried out: a half round trip of the slowest path after it was made.
+    ends: Option<Time>,
 }
 
 /// Makes it from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     let readings = [("model", Reading::Model), ("literal", Reading::Literal)];
-    Ok(Box::new(Late {
+    let late = Late {
         forecaster: Forecaster::pruning(options.choice("reading", &readings)?),
         goes_on: options.choice("spare", &[("send", true), ("wait", false)])?,
         shares: Default::default(),
-        planned: false,
-    }))
+        ends: None,
+    };
+    unblock::wrap(options, late)
 }
 
 /// The path of the greatest round-trip time, LATE's *master subflow*.
@@ -61,14 +65,15 @@ fn slowest<'a>(view: &SchedulerView<'a>) -> Option<&'a PathView> {
 
 impl Late {
     /// Shares the data of the next half round trip of the slowest path out among the others (algorithm 1, lines 4 to
-    /// 16). What is in flight or queued on a path is part of its share.
+    /// 16). What is queued on a path is part of its share, and half of what is in flight: the other half has arrived.
     fn plan(&mut self, view: &SchedulerView<'_>, actions: &mut Vec<SchedulerAction>) {
-        self.planned = true;
         let Some(master) = slowest(view) else { return };
+        let time = master.rtt.smoothed / 2;
+        self.ends = Some(view.now + time);
         for path in carriers(view).filter(|path| path.id != master.id) {
-            let forecast = self.forecast(path, master.rtt.smoothed / 2, view).floor() as u64;
+            let forecast = self.forecast(path, time, view).floor() as u64;
             let size = path.packet_size.max(1);
-            let keep = forecast.saturating_sub(path.bytes_in_flight / size);
+            let keep = forecast.saturating_sub(path.bytes_in_flight / 2 / size);
             let queued = path.bytes_queued / size;
             if queued > keep {
                 actions.push(SchedulerAction::TakeBack { path: path.id, keep: keep as u32 });
@@ -81,24 +86,26 @@ impl Late {
 
     /// N(T, w, s) of a path; made anew when T is over. What may happen meanwhile is in it.
     fn forecast(&mut self, path: &PathView, time: Duration, view: &SchedulerView<'_>) -> f64 {
-        let Some(share) = self.shares.get_mut(usize::from(path.slot)) else { return 0.0 };
+        let Some(share) = self.shares.get(usize::from(path.slot)) else { return 0.0 };
         let made = share.of.filter(|(id, _)| *id == path.id).map(|(_, at)| at);
         if made.is_some_and(|at| view.now < at + time) {
             return share.forecast;
         }
         let packets =
             |bytes: u64| u32::try_from(bytes / path.packet_size.max(1)).unwrap_or(u32::MAX);
-        let room = u64::from(view.fresh.credit) * u64::from(view.fresh.symbol_size);
+        let granted = u64::from(view.fresh.window) * u64::from(view.fresh.symbol_size);
         let forecast = Forecast {
             rtt: path.rtt.smoothed,
             rto: path.rto,
             loss: path.loss.mean.clamp(0.0, 1.0),
-            cap: packets(room + path.bytes_in_flight).clamp(1, MAX_WINDOW),
+            cap: packets(granted).clamp(1, MAX_WINDOW),
         };
         let window = path.cwnd_packets() as u32;
-        share.of = Some((path.id, view.now));
-        share.forecast = self.forecaster.packets(&forecast, time, window, packets(path.ssthresh));
-        share.forecast
+        let mean = self.forecaster.packets(&forecast, time, window, packets(path.ssthresh));
+        if let Some(share) = self.shares.get_mut(usize::from(path.slot)) {
+            (share.of, share.forecast) = (Some((path.id, view.now)), mean);
+        }
+        mean
     }
 
     /// The fastest path that has something of its share left.
@@ -144,7 +151,7 @@ impl Scheduler for Late {
             Ok(_) => {}
         }
         let (Some(work), Some(master)) = (fresh(view), slowest(view)) else { return NOTHING };
-        if !self.planned {
+        if self.ends.is_none_or(|end| end <= view.now) {
             self.plan(view, &mut Vec::new());
         }
         // Data is cut in the order of the paths: the faster ones' first, as far as they are expected to deliver it.

@@ -50,6 +50,7 @@ pub mod otias;
 pub mod rank;
 pub mod redundant;
 pub mod round_robin;
+mod unblock;
 mod work;
 
 use anabranch_types::{PathId, Time};

@@ -4,6 +4,7 @@ use anabranch_types::PathId;
 use core::time::Duration;
 
 use crate::registry::{Entry, Options, PolicyError};
+use crate::scheduler::unblock;
 use crate::scheduler::work::{NOTHING, carrier, carriers, first_in_line, send};
 use crate::scheduler::{Pick, Pull, Scheduler};
 use crate::view::{PathView, SchedulerView};
@@ -13,7 +14,7 @@ pub const ENTRY: Entry = Entry {
     name: "otias",
     summary: "the path on which a symbol arrives first, queued there ahead of the window",
     source: "Yang, Wang and Amer 2014; the MPTCP implementation for Linux, its otias patch",
-    options: &[],
+    options: &[unblock::OPTION],
 };
 
 /// See the module's documentation.
@@ -21,8 +22,8 @@ pub const ENTRY: Entry = Entry {
 pub struct Otias;
 
 /// Makes it from its options.
-pub fn build(_options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
-    Ok(Box::new(Otias))
+pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
+    unblock::wrap(options, Otias)
 }
 
 /// Expected time until the next symbol queued on `path` arrives: the whole round trips that it waits for the window,

@@ -1,5 +1,6 @@
 mod late;
 mod mptcp;
+mod unblock;
 
 use anabranch_types::PathId;
 use core::time::Duration;
@@ -41,6 +42,7 @@ fn fresh(symbols: u32) -> FreshView {
         symbol_size: 1000,
         blocked: (symbols == 0).then_some(Blocked::Application),
         credit: symbols,
+        window: symbols,
     }
 }
 

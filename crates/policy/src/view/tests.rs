@@ -48,6 +48,7 @@ fn blocks_are_found_by_identifier_although_some_are_left_out() {
         symbol_size: 1000,
         blocked: Some(Blocked::Application),
         credit: 0,
+        window: 0,
     };
     let demand = Demand::default();
     let view = SchedulerView { now: Time::ZERO, paths: &[], blocks: &blocks, fresh, demand };

@@ -30,6 +30,7 @@ fn mapping(paths: &[PathView], blocks: &[BlockView], fresh: u32) -> Vec<Option<u
         symbol_size: 700,
         blocked: None,
         credit: fresh,
+        window: fresh,
         more: false,
     };
     let view = SchedulerView { now: Time::ZERO, paths, blocks, fresh, demand: Demand::default() };

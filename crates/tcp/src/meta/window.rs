@@ -91,6 +91,7 @@ impl Shared {
         let blocked = (symbols == 0)
             .then(|| if self.is_shut() { Blocked::FlowControl } else { Blocked::Application });
         let kept = self.una.saturating_add(self.send_buffer).saturating_sub(self.next);
+        let window = self.limit.saturating_sub(self.una).min(self.send_buffer);
         FreshView {
             symbols: u32::try_from(symbols).unwrap_or(u32::MAX),
             more: self.is_full(),
@@ -98,6 +99,7 @@ impl Shared {
             symbol_size: u16::try_from(self.mss).unwrap_or(u16::MAX),
             blocked,
             credit: u32::try_from(self.usable().min(kept) / self.mss).unwrap_or(u32::MAX),
+            window: u32::try_from(window / self.mss).unwrap_or(u32::MAX),
         }
     }
 }

@@ -83,12 +83,13 @@ fn acknowledgements_of_the_slow_path_make_the_next_plan() {
     let (mut late, mut paths) = (scheduler("late:spare=wait"), two());
     given(&mut *late, 0, &view(&paths, &[], 99));
     let size = paths[0].packet_size;
-    // What is in flight and queued is part of the share; those of the fast path change nothing.
+    // What is queued is part of the share, and half of what is in flight; acknowledgements of the fast path change
+    // nothing.
     (paths[0].bytes_in_flight, paths[0].bytes_queued) = (5 * size, 2 * size);
     assert_eq!(on_acked(&mut *late, 0, &view(&paths, &[], 99)), []);
     assert_eq!(given(&mut *late, 0, &view(&paths, &[], 99)), None);
     assert_eq!(on_acked(&mut *late, 1, &view(&paths, &[], 99)), []);
-    assert_eq!(given(&mut *late, 0, &view(&paths, &[], 99)), Some((0, 4)));
+    assert_eq!(given(&mut *late, 0, &view(&paths, &[], 99)), Some((0, 7)));
     // When the 20 ms are over its window has shrunk: two rounds of 2 and 3 packets.
     paths[0].cwnd = 2 * size;
     paths[0].ssthresh = 2 * size;
@@ -96,15 +97,35 @@ fn acknowledgements_of_the_slow_path_make_the_next_plan() {
     let sooner = SchedulerView { now: Time::from_millis(19), ..view(&paths, &[], 99) };
     assert_eq!(on_acked(&mut *late, 1, &sooner), [], "it is forecast once in this time");
     let later = SchedulerView { now: Time::from_millis(20), ..view(&paths, &[], 99) };
-    let back = SchedulerAction::TakeBack { path: PathId(0), keep: 3 };
+    let back = SchedulerAction::TakeBack { path: PathId(0), keep: 4 };
     assert_eq!(on_acked(&mut *late, 1, &later), [back]);
     assert_eq!(given(&mut *late, 0, &later), None);
     // A timeout is no part of what was expected.
     paths[0].cwnd = size;
     let timeout = SchedulerView { now: Time::from_millis(21), ..view(&paths, &[], 99) };
     late.on_event(SchedulerEvent::Timeout(PathId(0)), &timeout, &mut Vec::new());
-    let back = SchedulerAction::TakeBack { path: PathId(0), keep: 1 };
+    let back = SchedulerAction::TakeBack { path: PathId(0), keep: 2 };
     assert_eq!(on_acked(&mut *late, 1, &timeout), [back]);
+}
+
+#[test]
+fn a_plan_holds_for_half_a_round_trip_of_the_slow_path() {
+    let (mut late, mut paths) = (scheduler("late"), two());
+    given(&mut *late, 1, &view(&paths, &[], 30));
+    paths[0].bytes_in_flight = 4 * paths[0].packet_size;
+    for (millis, expected) in [(19, (1, 1)), (20, (0, 9))] {
+        let view = SchedulerView { now: Time::from_millis(millis), ..view(&paths, &[], 30) };
+        assert_eq!(given(&mut *late, 1, &view), Some(expected), "after {millis} ms");
+    }
+}
+
+#[test]
+fn the_receiver_bounds_the_window_that_is_forecast() {
+    let (mut late, paths) = (scheduler("late"), two());
+    let mut view = view(&paths, &[], 30);
+    // Two rounds of 5 packets of 1200 bytes: the window may not grow.
+    view.fresh.window = 6;
+    assert_eq!(given(&mut *late, 0, &view), Some((0, 10)));
 }
 
 #[test]

@@ -52,7 +52,9 @@ fn full_and_slow(rtt: u64) -> [PathView; 2] {
 /// Whether a slow path is used when the receiver grants so many symbols of 1000 bytes.
 fn used(scheduler: &mut dyn Scheduler, paths: &[PathView], credit: u32, now: u64) -> bool {
     let mut view = view(paths, &[], 9);
+    let in_flight: u64 = paths.iter().map(|path| path.bytes_in_flight).sum();
     (view.fresh.credit, view.now) = (credit, Time::from_millis(now));
+    view.fresh.window = credit + (in_flight / 1000) as u32;
     pull(scheduler, 1, &view).is_some()
 }
 
@@ -93,8 +95,9 @@ fn blest_counts_the_time_that_a_symbol_waits_on_a_path_whose_delay_varies() {
     assert!(used(&mut *scheduler, &paths, 21, 1));
     // With two packets in flight it counts with three fifths: 44 ms, five rounds, (6 + 2) · 5 = 40 packets.
     paths[1].bytes_in_flight = 2 * paths[1].packet_size;
-    assert!(!used(&mut *scheduler, &paths, 42, 1));
-    assert!(used(&mut *scheduler, &paths, 43, 1));
+    // The window is in whole symbols.
+    assert!(!used(&mut *scheduler, &paths, 43, 1));
+    assert!(used(&mut *scheduler, &paths, 44, 1));
 }
 
 #[test]

@@ -215,6 +215,31 @@ fn tcp_streams_over_several_paths_add_them_up() {
     }
 }
 
+/// A slow path with room gets what keeps a small receive buffer full, under TCP and under the transport itself.
+#[test]
+fn a_full_receive_buffer_is_unblocked() {
+    for (profile, with) in [
+        ("tcp:mptcp", "tcp = { receive-buffer = \"64KiB\", scheduler = \"min-rtt:full=WHAT\" }"),
+        (
+            "uncoded",
+            "transport = { receive-symbols = 64 }\npolicy = { scheduler = \"min-rtt:full=WHAT\" }",
+        ),
+    ] {
+        let goodput = |what| {
+            let with = with.replace("WHAT", what);
+            let text = format!(
+                "name = \"full\"\nduration = \"20s\"\nwarm-up = \"4s\"\n\
+                 [[path]]\nname = \"fast\"\nrate = \"50mbit\"\ndelay = \"5ms\"\nloss = \"0.5%\"\n\
+                 [[path]]\nname = \"slow\"\nrate = \"50mbit\"\ndelay = \"50ms\"\n\
+                 [[flow]]\nname = \"bulk\"\nprofile = \"{profile}\"\n{with}\n"
+            );
+            run(&parse(&text)).scalar("bulk", "goodput_mbps").expect("measured")
+        };
+        let (waited, unblocked) = (goodput("wait"), goodput("unblock"));
+        assert!(unblocked > 1.05 * waited, "{profile}: {unblocked} after {waited}");
+    }
+}
+
 #[test]
 fn each_path_may_have_a_congestion_control_of_its_own() {
     for profile in ["tcp:parallel", "uncoded"] {

@@ -1,0 +1,114 @@
+//! Opportunistic retransmission and penalisation: when the receiver's buffer is full, the symbol that keeps it full
+//! goes once more on a faster path, and the slower paths that carry it are held back.
+//!
+//! Raiciu et al. 2012, §4.2, as the MPTCP implementation for Linux has it. Of its two occasions this is the one of the
+//! receiver's buffer; a full send buffer with nothing left to send is not looked at.
+
+use anabranch_types::{PathId, Time};
+
+use crate::registry::{OptionEntry, Options, PolicyError, option};
+use crate::scheduler::work::carriers;
+use crate::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, Work};
+use crate::view::{BlockView, MAX_PATHS, PathView, SchedulerView};
+
+/// The option of every scheduler that [`wrap`] is applied to.
+pub(super) const OPTION: OptionEntry = option(
+    "full",
+    "a full receive buffer: unblock (its oldest symbol again on a faster path, slower ones held back), or wait",
+    "unblock",
+);
+
+/// A path with at most so many packets in its window is slow to repair what it carries.
+const SMALL_WINDOW: u64 = 4;
+/// A path is not helped by one that is faster by no more than this.
+const FASTER: u32 = 4;
+
+/// A scheduler, and what is done for it when the receiver's buffer is full.
+#[derive(Debug)]
+struct Unblocking {
+    scheduler: Box<dyn Scheduler>,
+    /// When a path had others held back for its sake, by slot.
+    held_back: [Option<Time>; MAX_PATHS],
+}
+
+/// `scheduler`, unblocked unless its options say otherwise.
+pub(super) fn wrap(
+    options: &Options<'_>,
+    scheduler: impl Scheduler + 'static,
+) -> Result<Box<dyn Scheduler>, PolicyError> {
+    let scheduler = Box::new(scheduler);
+    Ok(match options.choice("full", &[("unblock", true), ("wait", false)])? {
+        true => Box::new(Unblocking { scheduler, held_back: [None; MAX_PATHS] }),
+        false => scheduler,
+    })
+}
+
+impl Unblocking {
+    fn unblock(&mut self, view: &SchedulerView<'_>, actions: &mut Vec<SchedulerAction>) {
+        let ready = carriers(view).filter(|path| path.ready);
+        let Some(fast) = ready.min_by_key(|path| (path.rtt.smoothed, path.id)) else { return };
+        // What is due goes to a path with room anyway.
+        let Some(oldest) = view.blocks.first().filter(|block| !block.has_work()) else { return };
+        let others =
+            || view.paths.iter().filter(|path| path.id != fast.id && oldest.carried_by(path));
+        if self.may_hold_back(fast, view.now) {
+            let slower = others().filter(|path| path.rtt.smoothed > fast.rtt.smoothed);
+            actions.extend(slower.map(|path| SchedulerAction::Penalise(path.id)));
+        }
+        if oldest.uncopied(fast) > 0 && is_worth_a_copy(others(), fast) {
+            actions.push(SchedulerAction::Assign(copy(oldest, fast.id)));
+        }
+    }
+
+    /// Whether the last time is a round trip ago.
+    fn may_hold_back(&mut self, fast: &PathView, now: Time) -> bool {
+        let Some(last) = self.held_back.get_mut(usize::from(fast.slot)) else { return false };
+        let may = last.is_none_or(|last| now >= last + fast.rtt.smoothed);
+        if may {
+            *last = Some(now);
+        }
+        may
+    }
+}
+
+/// Whether a symbol that `carriers` carry arrives much sooner on `fast`: one of them has a small window, or all are much
+/// slower. They are looked at in their order.
+fn is_worth_a_copy<'a>(carriers: impl Iterator<Item = &'a PathView>, fast: &PathView) -> bool {
+    let mut worth = false;
+    for path in carriers {
+        if path.cwnd_packets() <= SMALL_WINDOW {
+            return true;
+        }
+        if path.rtt.smoothed <= fast.rtt.smoothed * FASTER {
+            return false;
+        }
+        worth = true;
+    }
+    worth
+}
+
+fn copy(block: &BlockView, path: PathId) -> Pick {
+    Pick { work: Work::Copy(block.id), count: 1, path, not_before: Time::ZERO }
+}
+
+impl Scheduler for Unblocking {
+    fn on_event(
+        &mut self,
+        event: SchedulerEvent,
+        view: &SchedulerView<'_>,
+        actions: &mut Vec<SchedulerAction>,
+    ) {
+        self.scheduler.on_event(event, view, actions);
+        if event == SchedulerEvent::ReceiverLimited {
+            self.unblock(view, actions);
+        }
+    }
+
+    fn pull(&mut self, path: PathId, view: &SchedulerView<'_>, picks: &mut Vec<Pick>) -> Pull {
+        self.scheduler.pull(path, view, picks)
+    }
+
+    fn wakeup(&self) -> Option<Time> {
+        self.scheduler.wakeup()
+    }
+}
