@@ -164,8 +164,8 @@ fn deny(workspace: &Workspace) -> Result<String, String> {
     process::run(&mut command).map(|()| String::new())
 }
 
-/// Each attack for two seconds, judged by memory and by how soon a newcomer is connected. Goodput is only printed: it says
-/// as much of what else the machine does. The step `work` counts instructions; `cargo xtask abuse --peers 60` measures.
+/// Each attack for two seconds, judged by memory and by how soon a newcomer is connected. Goodput is printed but
+/// not judged, since other programs on the machine change it as much. The step `work` counts instructions; `cargo xtask abuse --peers 60` measures.
 fn abuse(workspace: &Workspace) -> Result<String, String> {
     let build = ["run", "--quiet", "--release", "--locked", "--package=xtask", "--features=abuse"];
     let arguments = ["--bin=abuse", "--", "--peers", "2", "--pace", "10", "--least", "0"];

@@ -353,8 +353,8 @@ pub struct FreshView {
     /// Symbols that may be made before the receiver grants more, by the least of its
     /// credits for symbols, for the connection and for the stream that is next.
     pub credit: u32,
-    /// Symbols that the receiver admits at a time: `credit`, and those made of which it does not say yet that it has them
-    /// in order, or their block.
+    /// Symbols that may be outstanding in all: `credit`, and those made from the oldest that the receiver has not yet
+    /// acknowledged in order, or recovered, on.
     pub window: u32,
 }
 

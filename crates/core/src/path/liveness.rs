@@ -29,8 +29,8 @@ pub struct ProbeTimeout {
 impl ProbeTimeout {
     /// One after `estimate`, with so many doublings, on a path whose least round-trip time is `least_rtt`.
     ///
-    /// Where packets come late by as much as the time between two probes, the estimate grows with that time, and that
-    /// with the estimate. A bound ends this.
+    /// A packet that arrives only with the next probe makes the estimate as long as the time between two probes, and the
+    /// probe after that later still. The bound ends this.
     pub fn new(estimate: Duration, doublings: u32, least_rtt: Duration) -> Self {
         ProbeTimeout { base: estimate.min(MAX_TIMEOUT.max(least_rtt * 2)), doublings }
     }

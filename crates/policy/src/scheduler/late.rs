@@ -86,7 +86,7 @@ impl Late {
 
     /// N(T, w, s) of a path; made anew when T is over. What may happen meanwhile is in it.
     fn forecast(&mut self, path: &PathView, time: Duration, view: &SchedulerView<'_>) -> f64 {
-        let Some(share) = self.shares.get(usize::from(path.slot)) else { return 0.0 };
+        let Some(share) = self.shares.get_mut(usize::from(path.slot)) else { return 0.0 };
         let made = share.of.filter(|(id, _)| *id == path.id).map(|(_, at)| at);
         if made.is_some_and(|at| view.now < at + time) {
             return share.forecast;
@@ -101,11 +101,9 @@ impl Late {
             cap: packets(granted).clamp(1, MAX_WINDOW),
         };
         let window = path.cwnd_packets() as u32;
-        let mean = self.forecaster.packets(&forecast, time, window, packets(path.ssthresh));
-        if let Some(share) = self.shares.get_mut(usize::from(path.slot)) {
-            (share.of, share.forecast) = (Some((path.id, view.now)), mean);
-        }
-        mean
+        share.of = Some((path.id, view.now));
+        share.forecast = self.forecaster.packets(&forecast, time, window, packets(path.ssthresh));
+        share.forecast
     }
 
     /// The fastest path that has something of its share left.
@@ -152,6 +150,7 @@ impl Scheduler for Late {
         }
         let (Some(work), Some(master)) = (fresh(view), slowest(view)) else { return NOTHING };
         if self.ends.is_none_or(|end| end <= view.now) {
+            // A pull takes nothing back: that waits for the next acknowledgement.
             self.plan(view, &mut Vec::new());
         }
         // Data is cut in the order of the paths: the faster ones' first, as far as they are expected to deliver it.

@@ -7,9 +7,9 @@
 use anabranch_types::{PathId, Time};
 
 use crate::registry::{OptionEntry, Options, PolicyError, option};
-use crate::scheduler::work::carriers;
+use crate::scheduler::work::{carriers, one};
 use crate::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, Work};
-use crate::view::{BlockView, MAX_PATHS, PathView, SchedulerView};
+use crate::view::{MAX_PATHS, PathView, SchedulerView};
 
 /// The option of every scheduler that [`wrap`] is applied to.
 pub(super) const OPTION: OptionEntry = option(
@@ -18,9 +18,9 @@ pub(super) const OPTION: OptionEntry = option(
     "unblock",
 );
 
-/// A path with at most so many packets in its window is slow to repair what it carries.
+/// A path whose window has no more packets than this repairs its losses slowly.
 const SMALL_WINDOW: u64 = 4;
-/// A path is not helped by one that is faster by no more than this.
+/// A copy is sent only if the round trip of who carries the symbol is more than so many times that of the fast path.
 const FASTER: u32 = 4;
 
 /// A scheduler, and what is done for it when the receiver's buffer is full.
@@ -56,11 +56,11 @@ impl Unblocking {
             actions.extend(slower.map(|path| SchedulerAction::Penalise(path.id)));
         }
         if oldest.uncopied(fast) > 0 && is_worth_a_copy(others(), fast) {
-            actions.push(SchedulerAction::Assign(copy(oldest, fast.id)));
+            actions.push(SchedulerAction::Assign(one(Work::Copy(oldest.id), fast.id)));
         }
     }
 
-    /// Whether the last time is a round trip ago.
+    /// Whether paths were last held back for the sake of `fast` at least one of its round trips ago.
     fn may_hold_back(&mut self, fast: &PathView, now: Time) -> bool {
         let Some(last) = self.held_back.get_mut(usize::from(fast.slot)) else { return false };
         let may = last.is_none_or(|last| now >= last + fast.rtt.smoothed);
@@ -71,8 +71,8 @@ impl Unblocking {
     }
 }
 
-/// Whether a symbol that `carriers` carry arrives much sooner on `fast`: one of them has a small window, or all are much
-/// slower. They are looked at in their order.
+/// Whether a copy on `fast` is likely to arrive much sooner than what `carriers` carry: all of them are much slower, or
+/// one has a small window. As in Linux, the first in their order that is not much slower rules the copy out.
 fn is_worth_a_copy<'a>(carriers: impl Iterator<Item = &'a PathView>, fast: &PathView) -> bool {
     let mut worth = false;
     for path in carriers {
@@ -85,10 +85,6 @@ fn is_worth_a_copy<'a>(carriers: impl Iterator<Item = &'a PathView>, fast: &Path
         worth = true;
     }
     worth
-}
-
-fn copy(block: &BlockView, path: PathId) -> Pick {
-    Pick { work: Work::Copy(block.id), count: 1, path, not_before: Time::ZERO }
 }
 
 impl Scheduler for Unblocking {

@@ -37,9 +37,14 @@ pub(super) fn first_in_line(view: &SchedulerView<'_>) -> Option<Work> {
     oldest(view.blocks).or_else(|| fresh(view))
 }
 
+/// One symbol of `work` for `path`, at once.
+pub(super) fn one(work: Work, path: PathId) -> Pick {
+    Pick { work, count: 1, path, not_before: Time::ZERO }
+}
+
 /// Gives one symbol of `work` to `path` at once.
 pub(super) fn send(picks: &mut Vec<Pick>, path: PathId, work: Work, reason: Reason) -> Pull {
-    picks.push(Pick { work, count: 1, path, not_before: Time::ZERO });
+    picks.push(one(work, path));
     Pull::Send(reason)
 }
 

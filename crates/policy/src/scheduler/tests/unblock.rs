@@ -47,7 +47,7 @@ fn the_oldest_symbol_goes_again_on_a_path_that_is_much_faster() {
         (&[(4, 40)], vec![held_back(1), copied()]),
         // No slower at all: it is not held back.
         (&[(10, 10)], vec![]),
-        // One that is not slow enough decides, but not before one with a small window was seen.
+        // The first path that is not slow enough rules the copy out, unless one with a small window comes before it.
         (&[(10, 100), (10, 20)], vec![held_back(1), held_back(2)]),
         (&[(3, 100), (10, 20)], vec![held_back(1), held_back(2), copied()]),
     ];
