@@ -8,6 +8,9 @@ use crate::Failure;
 use crate::frames::{Frames, control, full, full_of_repairs, pieces, repair, source};
 use crate::hostile::Hostile;
 
+/// Bytes of a stream in a packet of a peer that keeps to the rules.
+const PIECE: u64 = 1200;
+
 /// An attack: what it is called, and its packet of a number.
 pub struct Attack {
     /// In a few words.
@@ -20,7 +23,15 @@ pub struct Attack {
     pub lasts: u64,
 }
 
-/// All of them.
+/// What any peer may do, for comparison.
+pub const HONEST: Attack = Attack {
+    name: "no attack: a stream in order",
+    strike: write_in_order,
+    code: None,
+    lasts: u64::MAX,
+};
+
+/// All attacks.
 pub const ATTACKS: &[Attack] = &[
     Attack {
         name: "symbols given up again and again",
@@ -63,6 +74,10 @@ pub const ATTACKS: &[Attack] = &[
 
 fn on_path_0(hostile: &mut Hostile, frames: Frames) -> Result<(), Failure> {
     hostile.send(0, 0, &frames)
+}
+
+fn write_in_order(hostile: &mut Hostile, n: u64) -> Result<(), Failure> {
+    on_path_0(hostile, full([source(n, pieces(0, [n * PIECE], PIECE as usize))]))
 }
 
 fn give_up(hostile: &mut Hostile, _: u64) -> Result<(), Failure> {

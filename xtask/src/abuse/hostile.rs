@@ -41,6 +41,8 @@ pub struct Hostile {
     closed: bool,
     /// Connections that it has had.
     connections: u64,
+    /// How long the last one took to begin.
+    took: Duration,
     /// Further addresses of its own.
     crowd: Crowd,
 }
@@ -66,6 +68,7 @@ impl Hostile {
             expected: BTreeMap::new(),
             closed: false,
             connections: 0,
+            took: Duration::ZERO,
             crowd: Crowd::default(),
         })
     }
@@ -119,6 +122,7 @@ impl Hostile {
             }
             while let Ok(count) = self.sockets[0].recv(&mut buffer) {
                 if let Some(established) = asking.hear(time, &buffer[..count]) {
+                    self.took = start.elapsed();
                     self.begin_with(established)?;
                     return Ok(true);
                 }
@@ -126,6 +130,16 @@ impl Hostile {
             std::thread::sleep(Duration::from_millis(1));
         }
         Ok(false)
+    }
+
+    /// Takes as long as the last connection took to begin, and computes as much for it as this side does: a second message
+    /// stands for reading the answer to the first.
+    pub fn connect_to_nobody(&mut self) -> Result<(), Failure> {
+        let start = now();
+        self.ask()?;
+        self.ask()?;
+        std::thread::sleep(self.took.saturating_sub(start.elapsed()));
+        Ok(())
     }
 
     fn begin_with(&mut self, established: Established) -> Result<(), Failure> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anabranch::SecretKey;
 
 use crate::Failure;
-use crate::attacks::{ATTACKS, Attack};
+use crate::attacks::{ATTACKS, Attack, HONEST};
 use crate::hostile::Hostile;
 use crate::newcomer::Newcomer;
 use crate::receiver::{self, Receiver};
@@ -18,6 +18,8 @@ const ADMITTED: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(1);
 /// Time for a transfer to get going.
 const WARM_UP: Duration = Duration::from_secs(2);
+/// The longest stretch with or without an attack. Both take turns, so that what else the machine does meets both.
+const STRETCH: Duration = Duration::from_secs(1);
 
 /// What is measured, and for how long.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +33,15 @@ pub struct Plan {
     /// The least share of its goodput that the well-behaved peer has to keep, compared with a hostile peer whose packets
     /// nobody reads.
     pub least: f64,
+}
+
+/// Goodput of the well-behaved peer in a pair of stretches, bytes a second.
+#[derive(Clone, Copy)]
+struct Pair {
+    /// While the hostile peer sends to a socket that nobody reads.
+    alone: f64,
+    /// While it sends to the receiver.
+    attacked: f64,
 }
 
 /// The measurements, and the worst of them.
@@ -55,19 +66,22 @@ pub fn run(plan: Plan) -> Result<(), Failure> {
     let beside = beside_busy(&mut receiver, busy, plan)?;
     println!("beside a busy peer that keeps to the rules: {:.1} MB/s\n", beside / 1e6);
     println!(
-        "{:<36} {:>11} {:>11} {:>6} {:>6} {:>10} {:>9} {:>11}",
+        "{:<36} {:>11} {:>11} {:>13} {:>6} {:>10} {:>9} {:>11}",
         "attack", "alone", "attacked", "ratio", "fair", "memory", "newcomer", "connections"
     );
     let newcomer = Newcomer::start(newcomer, receiver.key, receiver.address)?;
     let (worst, longest) = (f64::INFINITY, Duration::ZERO);
     let mut table = Table { plan, newcomer, beside, worst, memory: 0, longest };
-    for attack in ATTACKS {
+    for attack in [&HONEST].into_iter().chain(ATTACKS) {
         let peer = Hostile::new(hostile.clone(), receiver.key, receiver.address)?;
-        table.add(&mut receiver, peer, attack)?;
+        let ratio = table.add(&mut receiver, peer, attack)?;
+        if attack.name != HONEST.name {
+            table.worst = table.worst.min(ratio);
+        }
     }
     println!(
-        "\nRatio: beside the hostile peer over beside one that sends the same to a socket that nobody reads. Fair: over \
-         beside a busy peer. The goal is a ratio of 0.9. The most memory was {} kB, of {bound} kB that the limits allow; \
+        "\nRatio: beside the hostile peer over beside one that sends the same to a socket that nobody reads, in turns of a \
+         second, with twice its standard error. Fair: over beside a busy peer. The goal is a ratio of 0.9. The most memory was {} kB, of {bound} kB that the limits allow; \
          a newcomer was in within {:.1} s.",
         table.memory,
         table.longest.as_secs_f64()
@@ -105,33 +119,43 @@ impl Table {
         receiver: &mut Receiver,
         mut peer: Hostile,
         attack: &Attack,
-    ) -> Result<(), Failure> {
-        let Table { plan, ref newcomer, .. } = *self;
+    ) -> Result<f64, Failure> {
+        let (plan, nobody) = (self.plan, UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?);
         peer.speak(attack.code);
         if !peer.connect()? {
             return Err("a permitted key got no connection".into());
         }
-        // Half of the time the hostile peer sends the same to a socket that nobody reads.
-        let nobody = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-        peer.turn_to(nobody.local_addr()?);
-        let alone = goodput(receiver, || strike(&mut peer, attack, plan, false))?;
-        peer.turn_to(receiver.address);
-        newcomer.longest();
-        let under = goodput(receiver, || strike(&mut peer, attack, plan, true))?;
-        let (ratio, fair) = (under / alone, under / self.beside);
-        let (memory, longest) = (receiver.ask()?.resident, newcomer.longest());
+        self.newcomer.longest();
+        let rounds = plan.time.div_duration_f64(STRETCH).ceil() as u32;
+        let mut strike =
+            Strike { attack, rate: plan.rate, time: plan.time / rounds, in_connection: [0; 2] };
+        let mut pairs = Vec::new();
+        for round in 0..rounds {
+            let mut pair = Pair { alone: 0.0, attacked: 0.0 };
+            // Each is first in every second round.
+            for attacks in [round % 2 == 1, round % 2 == 0] {
+                peer.turn_to(if attacks { receiver.address } else { nobody.local_addr()? });
+                let measured = goodput(receiver, || strike.go(&mut peer, attacks))?;
+                *(if attacks { &mut pair.attacked } else { &mut pair.alone }) = measured;
+            }
+            pairs.push(pair);
+        }
+        let [alone, attacked] =
+            [|pair: &Pair| pair.alone, |pair: &Pair| pair.attacked].map(|of| mean(&pairs, of));
+        let (ratio, fair) = (attacked / alone, attacked / self.beside);
+        let (memory, longest) = (receiver.ask()?.resident, self.newcomer.longest());
         println!(
-            "{:<36} {:>6.1} MB/s {:>6.1} MB/s {ratio:>6.3} {fair:>6.3} {memory:>7} kB {:>7.2} s {:>11}",
+            "{:<36} {:>6.1} MB/s {:>6.1} MB/s {ratio:>6.3} ±{:<5.3} {fair:>6.3} {memory:>7} kB {:>7.2} s {:>11}",
             attack.name,
             alone / 1e6,
-            under / 1e6,
+            attacked / 1e6,
+            error(&pairs, ratio) / alone,
             longest.as_secs_f64(),
             peer.connections(),
         );
-        self.worst = self.worst.min(ratio);
         self.memory = self.memory.max(memory);
         self.longest = self.longest.max(longest);
-        Ok(())
+        Ok(ratio)
     }
 }
 
@@ -145,27 +169,52 @@ fn goodput(
     Ok(read as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Attacks for a time. Where the victim receives it, the peer connects anew when its connection is closed or its credit
-/// is used up.
-fn strike(peer: &mut Hostile, attack: &Attack, plan: Plan, listens: bool) -> Result<(), Failure> {
-    let (start, mut sent, mut in_connection) = (now(), 0, 0);
-    while start.elapsed() < plan.time {
-        let due = (start.elapsed().as_secs_f64() * plan.rate as f64) as u64;
-        while sent < due {
-            let used_up = in_connection >= attack.lasts;
-            if used_up || peer.is_closed() {
-                in_connection = 0;
-                if listens && !peer.connect()? {
-                    // It is refused for now.
-                    break;
+fn mean(pairs: &[Pair], of: impl Fn(&Pair) -> f64) -> f64 {
+    pairs.iter().map(of).sum::<f64>() / pairs.len() as f64
+}
+
+/// Twice the standard error of the mean of what `ratio` leaves unexplained, bytes a second.
+fn error(pairs: &[Pair], ratio: f64) -> f64 {
+    let square = mean(pairs, |pair| (pair.attacked - ratio * pair.alone).powi(2));
+    2.0 * (square / (pairs.len() as f64 - 1.0).max(1.0)).sqrt()
+}
+
+/// An attack that goes on.
+struct Strike<'a> {
+    attack: &'a Attack,
+    /// Packets a second.
+    rate: u64,
+    /// How long each stretch of it lasts.
+    time: Duration,
+    /// Packets since the last connection began: to nobody, and to the receiver.
+    in_connection: [u64; 2],
+}
+
+impl Strike<'_> {
+    /// Attacks for a stretch. The peer connects anew when its connection is closed or its credit is used up; where nobody
+    /// reads what it sends, it does what that costs itself.
+    fn go(&mut self, peer: &mut Hostile, listens: bool) -> Result<(), Failure> {
+        let (start, mut sent) = (now(), 0);
+        let in_connection = &mut self.in_connection[usize::from(listens)];
+        while start.elapsed() < self.time {
+            let due = (start.elapsed().as_secs_f64() * self.rate as f64) as u64;
+            while sent < due {
+                if *in_connection >= self.attack.lasts || (listens && peer.is_closed()) {
+                    *in_connection = 0;
+                    if !listens {
+                        peer.connect_to_nobody()?;
+                    } else if !peer.connect()? {
+                        // It is refused for now.
+                        break;
+                    }
                 }
+                (self.attack.strike)(peer, *in_connection)?;
+                sent += 1;
+                *in_connection += 1;
             }
-            (attack.strike)(peer, in_connection)?;
-            sent += 1;
-            in_connection += 1;
+            peer.listen()?;
+            std::thread::sleep(TICK);
         }
-        peer.listen()?;
-        std::thread::sleep(TICK);
+        Ok(())
     }
-    Ok(())
 }
