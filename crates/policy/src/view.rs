@@ -341,6 +341,8 @@ impl Blocked {
 pub struct FreshView {
     /// Source symbols that could be made now: waiting bytes, as far as every credit admits them.
     pub symbols: u32,
+    /// Number of the next source symbol.
+    pub next: SymbolId,
     /// The application is blocked on the send buffer: it has more to write than was taken, so what waits
     /// is not the rest.
     pub more: bool,
@@ -400,6 +402,11 @@ pub struct SchedulerView<'a> {
 }
 
 impl SchedulerView<'_> {
+    /// The oldest symbol that the receiver is not known to have; those of a block count as one.
+    pub fn floor(&self) -> SymbolId {
+        self.blocks.first().map_or(self.fresh.next, |block| block.first)
+    }
+
     /// The block with this id, if it is shown.
     pub fn block(&self, id: BlockId) -> Option<&BlockView> {
         let index = self.blocks.binary_search_by_key(&id, |block| block.id).ok()?;

@@ -38,6 +38,7 @@ impl Connection {
         let unrecovered = self.send.next_symbol().0.saturating_sub(self.send.floor().0);
         FreshView {
             symbols: symbols.min(u64::from(u32::MAX)) as u32,
+            next: self.send.next_symbol(),
             more: pending.more,
             class,
             symbol_size,

@@ -53,6 +53,30 @@ impl Forecast {
         Forecaster::exact().packets(self, time, window, ssthresh)
     }
 
+    /// The packets delivered within `time` if each round ends as it most likely does: without a loss, if the chance of
+    /// that is a half or more, else repaired fast. Of the last round as many are lost as is likeliest. Knows no timeouts.
+    ///
+    /// How LATE §II describes DPSAF's forecast; the last round is derived.
+    pub fn likeliest(&self, time: Duration, window: u32, ssthresh: u32) -> f64 {
+        let Some(clock) = Clock::new(self) else { return 0.0 };
+        let (mut left, mut packets) = (clock.horizon(time), 0.0);
+        let mut state = State::new(window, ssthresh, self.largest());
+        while left >= clock.half {
+            let window = f64::from(state.window);
+            if left < clock.second_round() {
+                return packets + (window - ((window + 1.0) * self.loss).floor()).max(0.0);
+            }
+            packets += window;
+            let is_clean = (1.0 - self.loss).powf(window) >= 0.5;
+            let (took, next) = match is_clean {
+                true => (clock.rtt, state.clean(self.largest())),
+                false => (clock.rtt.saturating_mul(2), State::new(state.window / 2, 0, MAX_WINDOW)),
+            };
+            (left, state) = (left.saturating_sub(took), next);
+        }
+        packets
+    }
+
     /// The branches of the first round, for `time` of at least 3/2 round trips; before that there
     /// is no second round to branch into, and all are zero.
     pub fn outcomes(&self, time: Duration, window: u32, ssthresh: u32) -> Outcomes {

@@ -199,6 +199,32 @@ fn forecasts_of_deliveries() {
 }
 
 #[test]
+fn likeliest_deliveries() {
+    let table = [
+        // 5 and 6.
+        (0.0, 5, 5, 20, 11.0),
+        // 10, and 11 of which none is lost most likely.
+        (0.01, 10, 8, 15, 21.0),
+        // Windows from 10 to 13 arrive whole more often than not.
+        (0.05, 10, 8, 50, 60.0),
+        // 8 do not: they take two round trips, then 4, then 5.
+        (0.1, 8, 8, 40, 17.0),
+        // 1, then 2 that take two round trips. The last round would begin when the time is over.
+        (0.5, 1, 2, 30, 3.0),
+        // Of 9 in the last round 5 are lost.
+        (0.5, 9, 2, 14, 4.0),
+        (0.0, 5, 5, 4, 0.0),
+    ];
+    for (loss, window, ssthresh, time, expected) in table {
+        let packets = forecast(10, loss).likeliest(Duration::from_millis(time), window, ssthresh);
+        assert_eq!(packets, expected, "l = {loss}, w = {window}, {time} ms");
+    }
+    assert!(forecast(10, 1.0).likeliest(Duration::MAX, 512, 2).is_finite());
+    let no_time = Forecast { rtt: Duration::ZERO, ..forecast(10, 0.1) };
+    assert_eq!(no_time.likeliest(Duration::MAX, 4, 2), 0.0);
+}
+
+#[test]
 fn forecasts_of_too_little_time_and_of_capped_windows() {
     let path = forecast(10, 0.1);
     assert_eq!(path.packets(Duration::from_millis(4), 10, 5), 0.0);

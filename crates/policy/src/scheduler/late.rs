@@ -1,15 +1,12 @@
-//! LATE: the slowest path carries data beyond what the faster ones are expected to deliver until its packets arrive.
+//! LATE: the slowest path carries data beyond what the faster ones are expected to deliver until its packets arrive, in
+//! the mean over all that may happen to them.
 
-use anabranch_types::{PathId, Time};
 use core::time::Duration;
 
-use crate::analysis::rounds::{Forecast, Forecaster, MAX_WINDOW, Reading};
-use crate::registry::{Entry, Options, PolicyError, option};
-use crate::scheduler::best::{Due, due_of_fastest};
-use crate::scheduler::unblock;
-use crate::scheduler::work::{NOTHING, carrier, carriers, fresh, send};
-use crate::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, Work};
-use crate::view::{MAX_PATHS, PathView, SchedulerView};
+use crate::analysis::rounds::{Forecast, Forecaster, Reading};
+use crate::registry::{Entry, OptionEntry, Options, PolicyError, option};
+use crate::scheduler::shares::{Expectation, Shares};
+use crate::scheduler::{Scheduler, unblock};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
@@ -18,161 +15,30 @@ pub const ENTRY: Entry = Entry {
     source: "Yang et al. 2021 (LATE), algorithm 1 and eqs 1–23",
     options: &[
         option("reading", "of the equations: model, or literal as they are printed", "model"),
-        option("spare", "a fast path that has sent its share: send more, or wait", "send"),
+        SPARE,
         unblock::OPTION,
     ],
 };
 
-/// What a faster path is expected to deliver until the slowest one's packets arrive.
-#[derive(Clone, Copy, Debug, Default)]
-struct Share {
-    /// Whose, and when it was forecast.
-    of: Option<(PathId, Time)>,
-    /// N(T, w, s), packets.
-    forecast: f64,
-    /// Symbols of it that the path has not been given yet.
-    left: u32,
-}
+/// The option of all schedulers that plan shares.
+pub(super) const SPARE: OptionEntry =
+    option("spare", "a fast path that has sent its share: send more, or wait", "send");
 
-/// See the module's documentation.
-#[derive(Clone, Debug)]
-pub struct Late {
-    forecaster: Forecaster,
-    /// Whether a path that has sent its share goes on.
-    goes_on: bool,
-    /// By slot.
-    shares: [Share; MAX_PATHS],
-    /// When the plan in force has been carried out: a half round trip of the slowest path after it was made.
-    ends: Option<Time>,
+/// The value of [`SPARE`].
+pub(super) fn goes_on(options: &Options<'_>) -> Result<bool, PolicyError> {
+    options.choice("spare", &[("send", true), ("wait", false)])
 }
 
 /// Makes it from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     let readings = [("model", Reading::Model), ("literal", Reading::Literal)];
-    let late = Late {
-        forecaster: Forecaster::pruning(options.choice("reading", &readings)?),
-        goes_on: options.choice("spare", &[("send", true), ("wait", false)])?,
-        shares: Default::default(),
-        ends: None,
-    };
-    unblock::wrap(options, late)
+    let forecaster = Forecaster::pruning(options.choice("reading", &readings)?);
+    unblock::wrap(options, Shares::new(forecaster, goes_on(options)?))
 }
 
-/// The path of the greatest round-trip time, LATE's *master subflow*.
-fn slowest<'a>(view: &SchedulerView<'a>) -> Option<&'a PathView> {
-    carriers(view).max_by_key(|path| (path.rtt.smoothed, path.id))
-}
-
-impl Late {
-    /// Shares the data of the next half round trip of the slowest path out among the others (algorithm 1, lines 4 to
-    /// 16). What is queued on a path is part of its share, and half of what is in flight: the other half has arrived.
-    fn plan(&mut self, view: &SchedulerView<'_>, actions: &mut Vec<SchedulerAction>) {
-        let Some(master) = slowest(view) else { return };
-        let time = master.rtt.smoothed / 2;
-        self.ends = Some(view.now + time);
-        for path in carriers(view).filter(|path| path.id != master.id) {
-            let forecast = self.forecast(path, time, view).floor() as u64;
-            let size = path.packet_size.max(1);
-            let keep = forecast.saturating_sub(path.bytes_in_flight / 2 / size);
-            let queued = path.bytes_queued / size;
-            if queued > keep {
-                actions.push(SchedulerAction::TakeBack { path: path.id, keep: keep as u32 });
-            }
-            if let Some(share) = self.shares.get_mut(usize::from(path.slot)) {
-                share.left = keep.saturating_sub(queued) as u32;
-            }
-        }
-    }
-
-    /// N(T, w, s) of a path; made anew when T is over. What may happen meanwhile is in it.
-    fn forecast(&mut self, path: &PathView, time: Duration, view: &SchedulerView<'_>) -> f64 {
-        let Some(share) = self.shares.get_mut(usize::from(path.slot)) else { return 0.0 };
-        let made = share.of.filter(|(id, _)| *id == path.id).map(|(_, at)| at);
-        if made.is_some_and(|at| view.now < at + time) {
-            return share.forecast;
-        }
-        let packets =
-            |bytes: u64| u32::try_from(bytes / path.packet_size.max(1)).unwrap_or(u32::MAX);
-        let granted = u64::from(view.fresh.window) * u64::from(view.fresh.symbol_size);
-        let forecast = Forecast {
-            rtt: path.rtt.smoothed,
-            rto: path.rto,
-            loss: path.loss.mean.clamp(0.0, 1.0),
-            cap: packets(granted).clamp(1, MAX_WINDOW),
-        };
-        let window = path.cwnd_packets() as u32;
-        share.of = Some((path.id, view.now));
-        share.forecast = self.forecaster.packets(&forecast, time, window, packets(path.ssthresh));
-        share.forecast
-    }
-
-    /// The fastest path that has something of its share left.
-    fn owed<'a>(&self, view: &SchedulerView<'a>, master: PathId) -> Option<(&'a PathView, u32)> {
-        let left = |path: &PathView| self.shares.get(usize::from(path.slot)).map_or(0, |s| s.left);
-        carriers(view)
-            .filter(|path| path.id != master && left(path) > 0)
-            .min_by_key(|path| (path.rtt.smoothed, path.id))
-            .map(|path| (path, left(path)))
-    }
-}
-
-impl Scheduler for Late {
-    fn on_event(
-        &mut self,
-        event: SchedulerEvent,
-        view: &SchedulerView<'_>,
-        actions: &mut Vec<SchedulerAction>,
-    ) {
-        if let SchedulerEvent::Timeout(id) = event
-            && let Some(path) = view.path(id)
-            && let Some(share) = self.shares.get_mut(usize::from(path.slot))
-        {
-            share.of = None;
-        }
-        let plans = match event {
-            SchedulerEvent::Acked(path) => slowest(view).is_some_and(|master| master.id == path),
-            SchedulerEvent::PathUp(_) | SchedulerEvent::PathDown(_) => true,
-            _ => false,
-        };
-        if plans {
-            self.plan(view, actions);
-        }
-    }
-
-    fn pull(&mut self, path: PathId, view: &SchedulerView<'_>, picks: &mut Vec<Pick>) -> Pull {
-        match carrier(view, path).map(|path| due_of_fastest(path, view)) {
-            Err(idle) => return idle,
-            Ok(Due::Take(work)) => return send(picks, path, work, "due, least RTT"),
-            Ok(Due::Leave) if fresh(view).is_none() => {
-                return Pull::Idle("a faster path has room for what is due");
-            }
-            Ok(_) => {}
-        }
-        let (Some(work), Some(master)) = (fresh(view), slowest(view)) else { return NOTHING };
-        if self.ends.is_none_or(|end| end <= view.now) {
-            // A pull takes nothing back: that waits for the next acknowledgement.
-            self.plan(view, &mut Vec::new());
-        }
-        // Data is cut in the order of the paths: the faster ones' first, as far as they are expected to deliver it.
-        if let Some((fast, left)) = self.owed(view, master.id) {
-            let count = left.min(view.fresh.symbols).min(u32::from(u16::MAX));
-            if let Some(share) = self.shares.get_mut(usize::from(fast.slot)) {
-                share.left -= count;
-            }
-            picks.push(Pick {
-                work: Work::Fresh,
-                count: count as u16,
-                path: fast.id,
-                not_before: Time::ZERO,
-            });
-            return Pull::Send("a faster path delivers it before the slowest path could");
-        }
-        if path == master.id {
-            return send(picks, path, work, "beyond what faster paths deliver until it arrives");
-        }
-        match self.goes_on {
-            true => send(picks, path, work, "more than was expected of the path"),
-            false => Pull::Idle("has sent its share"),
-        }
+impl Expectation for Forecaster {
+    /// N(T, w, s), the mean.
+    fn packets(&mut self, path: &Forecast, time: Duration, window: u32, ssthresh: u32) -> f64 {
+        self.packets(path, time, window, ssthresh)
     }
 }

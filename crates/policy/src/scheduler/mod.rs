@@ -43,6 +43,8 @@
 pub mod best;
 pub mod blest;
 pub mod blind;
+pub mod daps;
+pub mod dpsaf;
 pub mod earliest;
 pub mod ecf;
 pub mod late;
@@ -50,6 +52,7 @@ pub mod otias;
 pub mod rank;
 pub mod redundant;
 pub mod round_robin;
+mod shares;
 mod unblock;
 mod work;
 
@@ -175,6 +178,8 @@ pub const TABLE: &[Row<dyn Scheduler>] = &[
     (&blest::ENTRY, blest::build),
     (&ecf::ENTRY, ecf::build),
     (&late::ENTRY, late::build),
+    (&dpsaf::ENTRY, dpsaf::build),
+    (&daps::ENTRY, daps::build),
     (&otias::ENTRY, otias::build),
     (&best::HIGHEST_RATE, best::highest_rate),
     (&best::MOST_SPACE, best::most_space),

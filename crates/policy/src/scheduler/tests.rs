@@ -1,3 +1,4 @@
+mod daps;
 mod late;
 mod mptcp;
 mod unblock;
@@ -37,6 +38,7 @@ fn block(id: u64, due: u16) -> BlockView {
 fn fresh(symbols: u32) -> FreshView {
     FreshView {
         symbols,
+        next: SymbolId(1000),
         more: false,
         class: TrafficClass::Bulk,
         symbol_size: 1000,

@@ -51,9 +51,14 @@ pub(super) fn bit(slot: u8) -> u16 {
 }
 
 impl Chunks {
+    /// The number of the chunk that is cut next.
+    pub(super) fn next(&self) -> SymbolId {
+        SymbolId(self.first + (self.views.len() - self.start) as u64)
+    }
+
     /// Cuts the next chunk.
     pub(super) fn cut(&mut self, data: u64, len: u64) -> Chunk {
-        let id = self.first + (self.views.len() - self.start) as u64;
+        let SymbolId(id) = self.next();
         self.entries.push(Entry { data, len, bound: 0, queued: 0 });
         self.views.push(BlockView {
             id: BlockId(id),

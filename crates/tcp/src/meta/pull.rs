@@ -112,8 +112,8 @@ impl MetaSender {
         let view = SchedulerView {
             now,
             paths: &self.views,
+            fresh: self.shared.fresh(self.chunks.next()),
             blocks: self.chunks.show(Some(index as u8)),
-            fresh: self.shared.fresh(),
             demand: Demand::default(),
         };
         let answer = self.scheduler.pull(PathId(index as u32), &view, &mut picks);

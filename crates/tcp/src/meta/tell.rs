@@ -35,8 +35,8 @@ impl MetaSender {
         let view = SchedulerView {
             now,
             paths: &self.views,
+            fresh: self.shared.fresh(self.chunks.next()),
             blocks: self.chunks.show(None),
-            fresh: self.shared.fresh(),
             demand: Demand::default(),
         };
         self.scheduler.on_event(event, &view, &mut actions);

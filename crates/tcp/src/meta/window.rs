@@ -1,6 +1,6 @@
 //! The shared window: how much may be cut, and what is done when it is shut.
 
-use anabranch_policy::view::{Blocked, FreshView, TrafficClass};
+use anabranch_policy::view::{Blocked, FreshView, SymbolId, TrafficClass};
 use anabranch_types::Time;
 
 use super::sender::MetaSender;
@@ -85,8 +85,8 @@ impl Shared {
         self.waiting() > self.usable() && self.symbols() == 0
     }
 
-    /// What a scheduler sees of new data.
-    pub(super) fn fresh(&self) -> FreshView {
+    /// What a scheduler sees of new data, whose next chunk has the number `next`.
+    pub(super) fn fresh(&self, next: SymbolId) -> FreshView {
         let symbols = self.symbols();
         let blocked = (symbols == 0)
             .then(|| if self.is_shut() { Blocked::FlowControl } else { Blocked::Application });
@@ -94,6 +94,7 @@ impl Shared {
         let window = self.limit.saturating_sub(self.una).min(self.send_buffer);
         FreshView {
             symbols: u32::try_from(symbols).unwrap_or(u32::MAX),
+            next,
             more: self.is_full(),
             class: TrafficClass::Bulk,
             symbol_size: u16::try_from(self.mss).unwrap_or(u16::MAX),

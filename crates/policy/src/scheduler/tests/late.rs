@@ -6,7 +6,7 @@ const MS: fn(u64) -> Duration = Duration::from_millis;
 
 /// A fast path of 10 ms and a slow one of 40, windows of 5 packets at the threshold, without loss: 5 and 6 packets
 /// arrive within 20 ms.
-fn two() -> [PathView; 2] {
+pub(super) fn two() -> [PathView; 2] {
     [path(0, 5, 10), path(1, 5, 40)].map(|path| PathView {
         ssthresh: path.cwnd,
         rto: MS(200),
@@ -15,7 +15,11 @@ fn two() -> [PathView; 2] {
 }
 
 /// What is given to whom when a path asks.
-fn given(late: &mut dyn Scheduler, asks: u32, view: &SchedulerView<'_>) -> Option<(u32, u16)> {
+pub(super) fn given(
+    late: &mut dyn Scheduler,
+    asks: u32,
+    view: &SchedulerView<'_>,
+) -> Option<(u32, u16)> {
     let mut picks = Vec::new();
     match late.pull(PathId(asks), view, &mut picks) {
         Pull::Send(_) => Some((picks[0].path.0, picks[0].count)),
@@ -23,7 +27,11 @@ fn given(late: &mut dyn Scheduler, asks: u32, view: &SchedulerView<'_>) -> Optio
     }
 }
 
-fn on_acked(late: &mut dyn Scheduler, path: u32, view: &SchedulerView<'_>) -> Vec<SchedulerAction> {
+pub(super) fn on_acked(
+    late: &mut dyn Scheduler,
+    path: u32,
+    view: &SchedulerView<'_>,
+) -> Vec<SchedulerAction> {
     let mut actions = Vec::new();
     late.on_event(SchedulerEvent::Acked(PathId(path)), view, &mut actions);
     actions

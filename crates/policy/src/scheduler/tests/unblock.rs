@@ -51,7 +51,7 @@ fn the_oldest_symbol_goes_again_on_a_path_that_is_much_faster() {
         (&[(10, 100), (10, 20)], vec![held_back(1), held_back(2)]),
         (&[(3, 100), (10, 20)], vec![held_back(1), held_back(2), copied()]),
     ];
-    for spec in ["min-rtt", "hsr", "lws", "lts", "blest", "ecf", "otias", "late"] {
+    for spec in ["min-rtt", "hsr", "lws", "lts", "blest", "ecf", "otias", "late", "dpsaf", "daps"] {
         for (others, expected) in &cases {
             let (paths, oldest) = carried_by(others);
             let done = actions(&mut *scheduler(spec), &paths, oldest, 0);

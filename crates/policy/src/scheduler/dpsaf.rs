@@ -1,0 +1,118 @@
+//! DPSAF, as far as it can be derived: shares by the likeliest course of events, corrected by what came of earlier ones.
+//!
+//! Only abstracts of it are public: a TCP model of maximum likelihood with losses and a time offset, and feedback from
+//! selective acknowledgements that corrects the next schedule. LATE says that it knows no timeouts. The rest is derived.
+
+use anabranch_types::{PathId, Time};
+use core::time::Duration;
+
+use crate::analysis::rounds::{Forecast, MAX_WINDOW};
+use crate::registry::{Entry, Options, PolicyError};
+use crate::scheduler::late::{SPARE, goes_on};
+use crate::scheduler::shares::{Expectation, Shares, faster};
+use crate::scheduler::{Scheduler, SchedulerEvent, unblock};
+use crate::view::{PathView, SchedulerView, SymbolId};
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    name: "dpsaf",
+    summary: "as late, by the likeliest course of events, corrected by when the slow path's data came",
+    source: "derived from what is public of Xue et al. 2018 (DPSAF)",
+    options: &[SPARE, unblock::OPTION],
+};
+
+/// What is likeliest, and what is added to it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Likeliest {
+    /// Packets, positive or negative.
+    correction: f64,
+    /// What is awaited to correct it anew.
+    probe: Option<Probe>,
+}
+
+/// The first symbol that the slowest path was given after the shares of the others.
+#[derive(Clone, Copy, Debug)]
+struct Probe {
+    symbol: SymbolId,
+    master: PathId,
+    /// When it left.
+    sent: Time,
+    /// When it was known to have arrived, and when all before it was.
+    arrived: Option<Time>,
+    before: Option<Time>,
+}
+
+/// Makes it from its options.
+pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
+    unblock::wrap(options, Shares::new(Likeliest::default(), goes_on(options)?))
+}
+
+impl Expectation for Likeliest {
+    fn packets(&mut self, path: &Forecast, time: Duration, window: u32, ssthresh: u32) -> f64 {
+        path.likeliest(time, window, ssthresh)
+    }
+
+    fn on_beyond(&mut self, master: &PathView, view: &SchedulerView<'_>) {
+        if self.probe.is_none() {
+            let (symbol, master, sent) = (view.fresh.next, master.id, view.now);
+            self.probe = Some(Probe { symbol, master, sent, arrived: None, before: None });
+        }
+    }
+
+    fn on_event(&mut self, event: SchedulerEvent, view: &SchedulerView<'_>) {
+        let Some(probe) = &mut self.probe else { return };
+        let Some(master) = view.path(probe.master).filter(|master| master.usable()) else {
+            self.probe = None;
+            return;
+        };
+        match event {
+            SchedulerEvent::Acked(path) if path == master.id => {
+                let is_acked = master.oldest_unacked.is_none_or(|oldest| oldest > probe.sent);
+                if is_acked {
+                    probe.arrived = probe.arrived.or(Some(view.now));
+                }
+            }
+            // It may be the one that was lost: nothing can be told by when it arrives.
+            SchedulerEvent::Lost(path) | SchedulerEvent::Timeout(path) if path == master.id => {
+                self.probe = None;
+                return;
+            }
+            _ => {}
+        }
+        if view.floor() >= probe.symbol {
+            probe.before = probe.before.or(Some(view.now));
+        }
+        if let (Some(arrived), Some(before)) = (probe.arrived, probe.before) {
+            self.probe = None;
+            self.correct(master, arrived, before, view);
+        }
+    }
+
+    fn correction(&self) -> f64 {
+        self.correction
+    }
+}
+
+impl Likeliest {
+    /// The slowest path's symbol was known to have arrived at `arrived`, and all before it at `before`; acknowledgements
+    /// took half a round trip each. Half of what the others deliver in the time between was given to them too much, or
+    /// too little.
+    fn correct(
+        &mut self,
+        master: &PathView,
+        arrived: Time,
+        before: Time,
+        view: &SchedulerView<'_>,
+    ) {
+        let Some(least) = faster(view, master).map(|path| path.rtt.smoothed).min() else { return };
+        let back = (master.rtt.smoothed.saturating_sub(least) / 2).as_secs_f64();
+        let late = before.since(arrived).as_secs_f64();
+        let early = arrived.since(before).as_secs_f64();
+        let rate = |path: &PathView| {
+            path.cwnd_packets() as f64 / path.rtt.smoothed.as_secs_f64().max(1e-6)
+        };
+        let gap = (late - early + back) * faster(view, master).map(rate).sum::<f64>();
+        let most = f64::from(MAX_WINDOW);
+        self.correction = (self.correction - gap / 2.0).clamp(-most, most);
+    }
+}
