@@ -18,7 +18,7 @@ pub(super) trait Expectation: Debug + Send {
     /// The packets that it delivers within `time` from a window of `window` packets with slow-start threshold `ssthresh`.
     fn packets(&mut self, path: &Forecast, time: Duration, window: u32, ssthresh: u32) -> f64;
 
-    /// The first new symbol after the shares of a plan goes to the slowest path, `master`, now.
+    /// A new symbol, which comes after the shares of the others, goes to the slowest path, `master`, now.
     fn on_beyond(&mut self, _master: &PathView, _view: &SchedulerView<'_>) {}
 
     /// Something happened.
@@ -37,7 +37,9 @@ struct Share {
     of: Option<(PathId, Time)>,
     /// Packets.
     forecast: f64,
-    /// Symbols of it that the path has not been given yet.
+    /// Symbols that may be queued on the path: the forecast, less half of what is in flight.
+    queue: u64,
+    /// Those of them that the path has not been given yet.
     left: u32,
 }
 
@@ -51,8 +53,6 @@ pub(super) struct Shares<E> {
     shares: [Share; MAX_PATHS],
     /// When the plan in force has been carried out: a half round trip of the slowest path after it was made.
     ends: Option<Time>,
-    /// The slowest path has been given new data since.
-    beyond: bool,
 }
 
 /// The path of the greatest round-trip time, LATE's *master subflow*.
@@ -73,26 +73,37 @@ impl<E: Expectation> Shares<E> {
     /// Shares as `expectation` has them. A path that has sent its share sends more if it `goes_on`, else it waits.
     pub(super) fn new(expectation: E, goes_on: bool) -> Self {
         let shares = Default::default();
-        Shares { expectation, goes_on, shares, ends: None, beyond: false }
+        Shares { expectation, goes_on, shares, ends: None }
     }
 
-    /// Shares the data of the next half round trip of the slowest path out among the others (algorithm 1, lines 4 to
-    /// 16). What is queued on a path is part of its share, and half of what is in flight: the other half has arrived.
-    fn plan(&mut self, view: &SchedulerView<'_>, actions: &mut Vec<SchedulerAction>) {
-        let Some(master) = slowest(view) else { return };
+    /// Shares the data of the next half round trip of `master` out among the others (algorithm 1, lines 4 to 16). What
+    /// is queued on a path is part of its share, and half of what is in flight: the other half has arrived.
+    fn plan(&mut self, master: &PathView, view: &SchedulerView<'_>) {
         let time = master.rtt.smoothed / 2;
-        (self.ends, self.beyond) = (Some(view.now + time), false);
+        self.ends = Some(view.now + time);
         let correction = self.expectation.correction() / faster(view, master).count().max(1) as f64;
         for path in faster(view, master) {
             let forecast = (self.forecast(path, time, view) + correction).max(0.0).floor() as u64;
             let size = path.packet_size.max(1);
-            let keep = forecast.saturating_sub(path.bytes_in_flight / 2 / size);
-            let queued = path.bytes_queued / size;
-            if queued > keep {
-                actions.push(SchedulerAction::TakeBack { path: path.id, keep: keep as u32 });
-            }
             if let Some(share) = self.shares.get_mut(usize::from(path.slot)) {
-                share.left = keep.saturating_sub(queued) as u32;
+                share.queue = forecast.saturating_sub(path.bytes_in_flight / 2 / size);
+                share.left = share.queue.saturating_sub(path.bytes_queued / size) as u32;
+            }
+        }
+    }
+
+    /// Takes back what is queued on faster paths beyond their shares.
+    fn take_back(
+        &self,
+        master: &PathView,
+        view: &SchedulerView<'_>,
+        actions: &mut Vec<SchedulerAction>,
+    ) {
+        for path in faster(view, master) {
+            let share = self.shares.get(usize::from(path.slot));
+            let keep = share.map_or(u64::MAX, |share| share.queue);
+            if path.bytes_queued / path.packet_size.max(1) > keep {
+                actions.push(SchedulerAction::TakeBack { path: path.id, keep: keep as u32 });
             }
         }
     }
@@ -148,8 +159,9 @@ impl<E: Expectation> Scheduler for Shares<E> {
             SchedulerEvent::PathUp(_) | SchedulerEvent::PathDown(_) => true,
             _ => false,
         };
-        if plans {
-            self.plan(view, actions);
+        if let Some(master) = slowest(view).filter(|_| plans) {
+            self.plan(master, view);
+            self.take_back(master, view, actions);
         }
     }
 
@@ -163,9 +175,9 @@ impl<E: Expectation> Scheduler for Shares<E> {
             Ok(_) => {}
         }
         let (Some(work), Some(master)) = (fresh(view), slowest(view)) else { return NOTHING };
-        if self.ends.is_none_or(|end| end <= view.now) {
-            // A pull takes nothing back: that waits for the next acknowledgement.
-            self.plan(view, &mut Vec::new());
+        // What leaves on the slowest path now arrives half a round trip from now, not from when the last plan was made.
+        if path == master.id || self.ends.is_none_or(|end| end <= view.now) {
+            self.plan(master, view);
         }
         // Data is cut in the order of the paths: the faster ones' first, as far as they are expected to deliver it.
         if let Some((fast, left)) = self.owed(view, master) {
@@ -182,9 +194,7 @@ impl<E: Expectation> Scheduler for Shares<E> {
             return Pull::Send("a faster path delivers it before the slowest path could");
         }
         if path == master.id {
-            if !core::mem::replace(&mut self.beyond, true) {
-                self.expectation.on_beyond(master, view);
-            }
+            self.expectation.on_beyond(master, view);
             return send(picks, path, work, "beyond what faster paths deliver until it arrives");
         }
         match self.goes_on {
