@@ -6,6 +6,7 @@
 //! retransmitted fast: the next round begins after 2R, with w/2. If fewer than three arrive, the timer has to fire:
 //! the next round begins after RTO + R/2, with one packet.
 
+use anabranch_types::math;
 use core::time::Duration;
 
 /// A path whose deliveries are forecast.
@@ -67,7 +68,7 @@ impl Forecast {
                 return packets + (window - ((window + 1.0) * self.loss).floor()).max(0.0);
             }
             packets += window;
-            let is_clean = (1.0 - self.loss).powf(window) >= 0.5;
+            let is_clean = math::pow(1.0 - self.loss, window) >= 0.5;
             let (took, next) = match is_clean {
                 true => (clock.rtt, state.clean(self.largest())),
                 false => (clock.rtt.saturating_mul(2), State::new(state.window / 2, 0, MAX_WINDOW)),
