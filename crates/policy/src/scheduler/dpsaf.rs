@@ -8,8 +8,7 @@ use core::time::Duration;
 
 use crate::analysis::rounds::{Forecast, MAX_WINDOW};
 use crate::registry::{Entry, Options, PolicyError};
-use crate::scheduler::late::{SPARE, goes_on};
-use crate::scheduler::shares::{Expectation, Shares, faster};
+use crate::scheduler::shares::{Expectation, Shares, SharesOptions, faster};
 use crate::scheduler::{Scheduler, SchedulerEvent, unblock};
 use crate::view::{PathView, SchedulerView, SymbolId};
 
@@ -18,7 +17,7 @@ pub const ENTRY: Entry = Entry {
     name: "dpsaf",
     summary: "as late, by the likeliest course of events, corrected by when the slow path's data came",
     source: "derived from what is public of Xue et al. 2018 (DPSAF)",
-    options: &[SPARE, unblock::OPTION],
+    options: &[SharesOptions::WINDOW, SharesOptions::SPARE, unblock::OPTION],
 };
 
 /// What is likeliest, and what is added to it.
@@ -44,7 +43,7 @@ struct Probe {
 
 /// Makes it from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
-    unblock::wrap(options, Shares::new(Likeliest::default(), goes_on(options)?))
+    unblock::wrap(options, Shares::new(Likeliest::default(), SharesOptions::read(options)?))
 }
 
 impl Expectation for Likeliest {

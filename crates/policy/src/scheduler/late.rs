@@ -4,8 +4,8 @@
 use core::time::Duration;
 
 use crate::analysis::rounds::{Forecast, Forecaster, Reading};
-use crate::registry::{Entry, OptionEntry, Options, PolicyError, option};
-use crate::scheduler::shares::{Expectation, Shares};
+use crate::registry::{Entry, Options, PolicyError, option};
+use crate::scheduler::shares::{Expectation, Shares, SharesOptions};
 use crate::scheduler::{Scheduler, unblock};
 
 /// What the registry says about it.
@@ -15,25 +15,17 @@ pub const ENTRY: Entry = Entry {
     source: "Yang et al. 2021 (LATE), algorithm 1 and eqs 1–23",
     options: &[
         option("reading", "of the equations: model, or literal as they are printed", "model"),
-        SPARE,
+        SharesOptions::WINDOW,
+        SharesOptions::SPARE,
         unblock::OPTION,
     ],
 };
-
-/// The option of all schedulers that plan shares.
-pub(super) const SPARE: OptionEntry =
-    option("spare", "a fast path that has sent its share: send more, or wait", "send");
-
-/// The value of [`SPARE`].
-pub(super) fn goes_on(options: &Options<'_>) -> Result<bool, PolicyError> {
-    options.choice("spare", &[("send", true), ("wait", false)])
-}
 
 /// Makes it from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     let readings = [("model", Reading::Model), ("literal", Reading::Literal)];
     let forecaster = Forecaster::pruning(options.choice("reading", &readings)?);
-    unblock::wrap(options, Shares::new(forecaster, goes_on(options)?))
+    unblock::wrap(options, Shares::new(forecaster, SharesOptions::read(options)?))
 }
 
 impl Expectation for Forecaster {

@@ -7,7 +7,8 @@ use anabranch_types::{PathId, Time};
 use core::fmt::Debug;
 use core::time::Duration;
 
-use crate::analysis::rounds::{Forecast, MAX_WINDOW};
+use crate::analysis::rounds::{Forecast, MAX_ROUNDS, MAX_WINDOW};
+use crate::registry::{OptionEntry, Options, PolicyError, option};
 use crate::scheduler::best::{Due, due_of_fastest};
 use crate::scheduler::work::{NOTHING, carrier, carriers, fresh, send};
 use crate::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, Work};
@@ -47,12 +48,46 @@ struct Share {
 #[derive(Clone, Debug)]
 pub(super) struct Shares<E> {
     expectation: E,
-    /// Whether a path that has sent its share goes on.
-    goes_on: bool,
+    /// What may be chosen.
+    options: SharesOptions,
     /// By slot.
     shares: [Share; MAX_PATHS],
     /// When the plan in force has been carried out: a half round trip of the slowest path after it was made.
     ends: Option<Time>,
+}
+
+/// The options of all schedulers by shares.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SharesOptions {
+    /// A path that has sent its share sends more, rather than wait.
+    goes_on: bool,
+    /// A window leaves evenly over a round trip, rather than at its beginning.
+    spread: bool,
+}
+
+impl SharesOptions {
+    pub(super) const SPARE: OptionEntry =
+        option("spare", "a fast path that has sent its share: send more, or wait", "send");
+    pub(super) const WINDOW: OptionEntry =
+        option("window", "leaves evenly over its round trip: spread, or at once", "spread");
+
+    /// As `options` say.
+    pub(super) fn read(options: &Options<'_>) -> Result<Self, PolicyError> {
+        Ok(SharesOptions {
+            goes_on: options.choice("spare", &[("send", true), ("wait", false)])?,
+            spread: options.choice("window", &[("spread", true), ("at-once", false)])?,
+        })
+    }
+}
+
+/// The packets delivered within `time` if each window leaves evenly over its round trip, `rtt`. `within` has all of a
+/// window arrive half a round trip after the window began; those that leave evenly arrive from then until a round trip
+/// later, so that after whole round trips both have delivered as many, and between them these lie on a line.
+fn spread(rtt: Duration, time: Duration, mut within: impl FnMut(Duration) -> f64) -> f64 {
+    let rounds = (time.as_secs_f64() / rtt.as_secs_f64()).min(f64::from(MAX_ROUNDS));
+    let whole = rounds as u32;
+    let (before, after) = (within(rtt * whole), within(rtt * (whole + 1)));
+    before + (after - before) * (rounds - f64::from(whole))
 }
 
 /// The path of the greatest round-trip time, LATE's *master subflow*.
@@ -70,10 +105,9 @@ pub(super) fn faster<'a>(
 }
 
 impl<E: Expectation> Shares<E> {
-    /// Shares as `expectation` has them. A path that has sent its share sends more if it `goes_on`, else it waits.
-    pub(super) fn new(expectation: E, goes_on: bool) -> Self {
-        let shares = Default::default();
-        Shares { expectation, goes_on, shares, ends: None }
+    /// Shares as `expectation` has them.
+    pub(super) fn new(expectation: E, options: SharesOptions) -> Self {
+        Shares { expectation, options, shares: Default::default(), ends: None }
     }
 
     /// Shares the data of the next half round trip of `master` out among the others (algorithm 1, lines 4 to 16). What
@@ -119,14 +153,19 @@ impl<E: Expectation> Shares<E> {
             |bytes: u64| u32::try_from(bytes / path.packet_size.max(1)).unwrap_or(u32::MAX);
         let granted = u64::from(view.fresh.window) * u64::from(view.fresh.symbol_size);
         let forecast = Forecast {
-            rtt: path.rtt.smoothed,
+            rtt: path.rtt.smoothed.max(Duration::from_nanos(1)),
             rto: path.rto,
             loss: path.loss.mean.clamp(0.0, 1.0),
             cap: packets(granted).clamp(1, MAX_WINDOW),
         };
         let window = path.cwnd_packets() as u32;
         share.of = Some((path.id, view.now));
-        share.forecast = self.expectation.packets(&forecast, time, window, packets(path.ssthresh));
+        let mut within =
+            |time| self.expectation.packets(&forecast, time, window, packets(path.ssthresh));
+        share.forecast = match self.options.spread {
+            true => spread(forecast.rtt, time, within),
+            false => within(time),
+        };
         share.forecast
     }
 
@@ -197,7 +236,7 @@ impl<E: Expectation> Scheduler for Shares<E> {
             self.expectation.on_beyond(master, view);
             return send(picks, path, work, "beyond what faster paths deliver until it arrives");
         }
-        match self.goes_on {
+        match self.options.goes_on {
             true => send(picks, path, work, "more than was expected of the path"),
             false => Pull::Idle("has sent its share"),
         }

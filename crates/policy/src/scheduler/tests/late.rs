@@ -80,6 +80,20 @@ fn several_fast_paths_have_their_shares_one_after_the_other() {
     assert_eq!(given(&mut *late, 1, &view(&paths, &[], 62)), Some((1, 1)));
 }
 
+/// Rounds of 5, 6 and 7 packets, which arrive at once after 5, 15 and 25 ms, or evenly from 0, 10 and 20 ms on.
+#[test]
+fn a_window_leaves_evenly_over_its_round_trip_or_at_once() {
+    for (time, spread, at_once) in [(6, 3, 5), (14, 7, 5), (16, 8, 11), (20, 11, 11), (24, 13, 11)]
+    {
+        let mut paths = two();
+        paths[1].rtt.smoothed = MS(2 * time);
+        for (spec, share) in [("late", spread), ("late:window=at-once", at_once)] {
+            let got = given(&mut *scheduler(spec), 0, &view(&paths, &[], 99));
+            assert_eq!(got, Some((0, share)), "{spec}, {time} ms");
+        }
+    }
+}
+
 #[test]
 fn losses_make_a_share_smaller() {
     let mut paths = two();
