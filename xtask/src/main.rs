@@ -5,6 +5,7 @@ mod ci;
 mod demo;
 mod dist;
 mod golden;
+mod lanes;
 mod miri;
 mod perf;
 mod process;
@@ -21,8 +22,9 @@ Commands of the Anabranch repository
 
 Usage: cargo xtask <command>
 
-  test [ARGS] [-- ARGS]   run every test of the workspace, documentation tests included;
-                          ARGS go to `cargo test`, those after `--` to the test programs
+  test                    run every test of the workspace, documentation tests included: those that
+                          compute beside those that wait
+  test ARGS [-- ARGS]     run `cargo test` with ARGS, those after `--` for the test programs
   ci [--only STEP]...     run the longer checks and print a table; fails if any step failed
   ci --list               name the steps of `ci`
   oracle [FILE] [ARGS]    compare our TCP with measurements of other simulators; `oracle --help`

@@ -1,8 +1,8 @@
 //! Running other programs.
 
 use std::ffi::OsStr;
-use std::io::Read;
-use std::process::{Command, ExitCode, Stdio};
+use std::io::{PipeReader, Read};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -34,6 +34,30 @@ pub fn capture(command: &mut Command) -> Result<String, String> {
         return Err(format!("`{shown}`: {}", output.status));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Starts `command` with one pipe for both of its outputs, which keeps headings in front of what they announce.
+///
+/// # Errors
+/// If there can be no pipe, or it cannot be started.
+pub fn piped(mut command: Command) -> std::io::Result<(PipeReader, Child)> {
+    let (reader, writer) = std::io::pipe()?;
+    let child = command.stdout(writer.try_clone()?).stderr(writer).spawn()?;
+    // The command holds the write ends, which would keep the pipe open for ever, and is dropped here.
+    Ok((reader, child))
+}
+
+/// Runs `command` to its end; both of its outputs, and how it ended.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn capture_all(command: Command) -> Result<(Vec<u8>, ExitStatus), String> {
+    let shown = show(&command);
+    let failed = |error: std::io::Error| format!("`{shown}`: {error}");
+    let (mut reader, mut child) = piped(command).map_err(failed)?;
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes).map_err(failed)?;
+    Ok((bytes, child.wait().map_err(failed)?))
 }
 
 /// Like [`capture`], but kills the program once `limit` has passed. On a non-zero exit the error

@@ -6,6 +6,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, ExitCode};
 
+use crate::lanes;
 use crate::process;
 use crate::workspace::Workspace;
 
@@ -22,11 +23,14 @@ pub struct Tally {
     pub ignored: u64,
 }
 
-/// `cargo xtask test`: every test of the workspace.
+/// `cargo xtask test`: every test of the workspace, or what `args` ask `cargo test` for.
 ///
 /// # Errors
 /// If `cargo` cannot be run.
 pub fn test(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> {
+    if args.is_empty() {
+        return lanes::test(workspace);
+    }
     let mut command = workspace.cargo(&["test", "--locked", "--no-fail-fast"]);
     if !names_packages(args) {
         command.arg("--workspace");
@@ -82,23 +86,22 @@ pub fn run(mut command: Command, output: impl Write) -> Result<(Tally, bool), St
     let shown = process::show(&command);
     let failed = |error: std::io::Error| format!("`{shown}`: {error}");
     eprintln!("$ {shown}");
-    // One pipe for both streams keeps cargo's headings in front of the results they announce.
-    let (reader, writer) = std::io::pipe().map_err(failed)?;
     if std::io::IsTerminal::is_terminal(&std::io::stderr())
         && std::env::var_os("NO_COLOR").is_none()
     {
         command.env("CARGO_TERM_COLOR", "always");
     }
-    command.stdout(writer.try_clone().map_err(failed)?).stderr(writer);
-    let mut child = command.spawn().map_err(failed)?;
-    drop(command); // it holds the write ends, which would keep the pipe open for ever
+    let (reader, mut child) = process::piped(command).map_err(failed)?;
     let tally = relay(BufReader::new(reader), output).map_err(failed)?;
     let status = child.wait().map_err(failed)?;
     Ok((tally, status.success()))
 }
 
 /// Copies test output line by line and inserts the totals before the last result line.
-fn relay(mut input: impl BufRead, mut output: impl Write) -> std::io::Result<Tally> {
+///
+/// # Errors
+/// If reading or writing fails.
+pub fn relay(mut input: impl BufRead, mut output: impl Write) -> std::io::Result<Tally> {
     let mut tally = Tally::default();
     let mut held = Vec::new();
     let mut line = Vec::new();

@@ -1,5 +1,6 @@
 //! Where the workspace is, and what `cargo metadata` says about it.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -54,9 +55,15 @@ impl Workspace {
 
     /// A `cargo` command run from the top directory, with the toolchain that runs us.
     pub fn cargo(&self, args: &[&str]) -> Command {
-        let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = self.command(cargo_program());
+        command.args(args);
+        command
+    }
+
+    /// A command run from the top directory.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
-        command.current_dir(&self.root).args(args);
+        command.current_dir(&self.root);
         // `cargo run` describes *this* package to us; a nested build must not see it.
         for (name, _) in std::env::vars_os() {
             let text = name.to_string_lossy();
@@ -69,8 +76,8 @@ impl Workspace {
 
     /// A `git` command run from the top directory.
     pub fn git(&self, args: &[&str]) -> Command {
-        let mut command = Command::new("git");
-        command.current_dir(&self.root).args(args);
+        let mut command = self.command("git");
+        command.args(args);
         command
     }
 
@@ -97,6 +104,11 @@ impl Workspace {
         let text = process::capture(&mut self.cargo(&args))?;
         serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))
     }
+}
+
+/// The `cargo` of the toolchain that runs us.
+pub fn cargo_program() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
 /// Reads the packages out of `cargo metadata --no-deps`.
