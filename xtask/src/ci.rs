@@ -113,11 +113,9 @@ fn fmt(workspace: &Workspace) -> Result<String, String> {
 }
 
 fn clippy(workspace: &Workspace) -> Result<String, String> {
-    let everything = ["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
-    process::run(&mut workspace.cargo(&everything))?;
-    // The one target behind a feature of ours.
-    let wasm_run = ["clippy", "--package=xtask", "--bin=wasm-run", "--features=wasm", "--locked"];
-    process::run(workspace.cargo(&wasm_run).args(["--", "-D", "warnings"]))?;
+    // Some programs of ours are behind features.
+    let everything = ["clippy", "--workspace", "--all-targets", "--all-features", "--locked"];
+    process::run(workspace.cargo(&everything).args(["--", "-D", "warnings"]))?;
     Ok(String::new())
 }
 
@@ -167,14 +165,13 @@ fn deny(workspace: &Workspace) -> Result<String, String> {
 /// Each attack for two seconds, judged by memory and by how soon a newcomer is connected. Goodput is printed but
 /// not judged, since other programs on the machine change it as much. The step `work` counts instructions; `cargo xtask abuse --peers 60` measures.
 fn abuse(workspace: &Workspace) -> Result<String, String> {
-    let build = ["run", "--quiet", "--release", "--locked", "--package=xtask", "--features=abuse"];
-    let arguments = ["--bin=abuse", "--", "--peers", "2", "--pace", "10", "--least", "0"];
-    process::run(workspace.cargo(&build).args(arguments)).map(|()| String::new())
+    let mut abuse = process::optimised(workspace, "abuse")?;
+    process::run(abuse.args(["--peers", "2", "--pace", "10", "--least", "0"]))?;
+    Ok(String::new())
 }
 
 fn work(workspace: &Workspace) -> Result<String, String> {
-    let build = ["run", "--quiet", "--release", "--locked", "--package=xtask", "--features=work"];
-    process::run(workspace.cargo(&build).args(["--bin=work"])).map(|()| String::new())
+    process::run(&mut process::optimised(workspace, "work")?).map(|()| String::new())
 }
 
 fn doc(workspace: &Workspace) -> Result<String, String> {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -21,8 +21,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// If it does not build, exits non-zero, hangs, or its report falls short.
 pub fn check(workspace: &Workspace) -> Result<String, String> {
     // Run without cargo in between, so that a hanging demo itself is killed.
-    let mut command = Command::new(build(workspace)?);
-    command.args(["demo", "--json", "--time", "5"]).current_dir(workspace.root());
+    let mut command = process::optimised(workspace, "anabranch")?;
+    command.args(["demo", "--json", "--time", "5"]);
     judge(&process::capture_within(&mut command, LIMIT)?)
 }
 

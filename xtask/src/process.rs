@@ -90,6 +90,40 @@ pub fn capture_within(command: &mut Command, limit: Duration) -> Result<String, 
     if status.success() { Ok(text) } else { Err(format!("`{shown}`: {status}: {}", text.trim())) }
 }
 
+/// Programs of `ci` that are built as users build: one judges how many instructions that makes, and the interpreter in the
+/// other relies on calls that only then leave the stack alone.
+const AS_SHIPPED: [&str; 4] =
+    ["--package=xtask", "--features=wasm,work", "--bin=wasm-run", "--bin=work"];
+/// The other programs of `ci`, which judge no speed.
+const QUICKLY_BUILT: [&str; 7] = [
+    "--package=anabranch-cli",
+    "--package=wasm-digest",
+    "--package=xtask",
+    "--features=xtask/abuse",
+    "--bin=abuse",
+    "--bin=anabranch",
+    "--bin=wasm-digest",
+];
+
+/// A command that runs one of the programs that the steps of `ci` run, optimised. Several are built together: one by one,
+/// each would ask for other features of what they share, which would then be built once for each.
+///
+/// # Errors
+/// If they do not build.
+pub fn optimised(workspace: &Workspace, name: &str) -> Result<Command, String> {
+    let mut build = workspace.cargo(&["build", "--release", "--locked"]);
+    if AS_SHIPPED.contains(&format!("--bin={name}").as_str()) {
+        build.args(AS_SHIPPED);
+    } else {
+        // Optimising across crates takes as long as the rest of the building.
+        build.env("CARGO_PROFILE_RELEASE_LTO", "off");
+        build.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16").args(QUICKLY_BUILT);
+    }
+    run(&mut build)?;
+    let program = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    Ok(workspace.command(workspace.target_dir()?.join("release").join(program)))
+}
+
 /// Builds a program of this package, optimised, and runs it with `arguments`. The feature that brings
 /// its dependencies is called as the program is.
 ///

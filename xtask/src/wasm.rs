@@ -30,26 +30,23 @@ pub fn build(workspace: &Workspace) -> Result<String, String> {
     Ok(format!("{} crates", names.len()))
 }
 
-/// Runs every digest case as wasm and natively, unoptimised and optimised, and compares.
+/// Runs every digest case optimised, natively and as wasm, and compares the results with the golden ones. The golden test of
+/// `wasm-digest` compares those with what comes out unoptimised.
 ///
 /// # Errors
-/// If a build or run fails, or any two results differ.
+/// If a build or run fails, or any result differs from the golden one.
 pub fn digest(workspace: &Workspace) -> Result<String, String> {
-    let native = |profile: &str| {
-        let mut command = workspace.cargo(&["run", "--quiet", "--locked", "--package=wasm-digest"]);
-        shown_capture(command.arg(profile).arg("--bin=wasm-digest"))
-    };
-    let debug = native("--profile=dev")?;
-    let release = native("--profile=release")?;
+    let golden = workspace.root().join("xtask/wasm-digest/tests/golden/digests.txt");
+    let golden = std::fs::read_to_string(&golden)
+        .map_err(|error| format!("{}: {error}", golden.display()))?;
+    let native = shown_capture(&mut process::optimised(workspace, "wasm-digest")?)?;
     let module = ["build", "--release", "--locked", "--lib", "--package=wasm-digest", TARGET];
     process::run(&mut workspace.cargo(&module))?;
     let path = "wasm32-unknown-unknown/release/wasm_digest.wasm";
-    // Optimised throughout: the interpreter's dispatch relies on tail calls, and overflows the stack
-    // where its generic code is compiled for a development build.
-    let mut interpreter = workspace.cargo(&["run", "--quiet", "--locked", "--package=xtask"]);
-    interpreter.args(["--release", "--bin=wasm-run", "--features=wasm", "--"]);
+    // The interpreter would overflow the stack if its code were not optimised.
+    let mut interpreter = process::optimised(workspace, "wasm-run")?;
     let wasm = shown_capture(interpreter.arg(workspace.target_dir()?.join(path)))?;
-    compare(&debug, &release, &wasm)
+    compare(&golden, &native, &wasm)
 }
 
 fn shown_capture(command: &mut Command) -> Result<String, String> {
@@ -57,20 +54,21 @@ fn shown_capture(command: &mut Command) -> Result<String, String> {
     process::capture(command)
 }
 
-/// Compares `name digest` lines of the native runs with the bare digests of the wasm run.
-fn compare(debug: &str, release: &str, wasm: &str) -> Result<String, String> {
-    let cases: Vec<(&str, &str)> = debug.lines().filter_map(|line| line.rsplit_once(' ')).collect();
-    let release: Vec<(&str, &str)> =
-        release.lines().filter_map(|line| line.rsplit_once(' ')).collect();
+/// Compares `name digest` lines with the bare digests of the wasm run.
+fn compare(golden: &str, native: &str, wasm: &str) -> Result<String, String> {
+    let cases: Vec<(&str, &str)> =
+        golden.lines().filter_map(|line| line.rsplit_once(' ')).collect();
+    let native: Vec<(&str, &str)> =
+        native.lines().filter_map(|line| line.rsplit_once(' ')).collect();
     let wasm: Vec<&str> = wasm.lines().collect();
-    if cases.is_empty() || cases.len() != release.len() || cases.len() != wasm.len() {
-        let counts = (cases.len(), release.len(), wasm.len());
-        return Err(format!("cases run (debug, release, wasm): {counts:?}"));
+    if cases.is_empty() || cases.len() != native.len() || cases.len() != wasm.len() {
+        let counts = (cases.len(), native.len(), wasm.len());
+        return Err(format!("cases run (golden, native, wasm): {counts:?}"));
     }
     let mut different = Vec::new();
-    for ((&(name, debug), &(_, release)), &wasm) in cases.iter().zip(&release).zip(&wasm) {
-        if debug != release || debug != wasm {
-            eprintln!("error: {name}: debug {debug}, release {release}, wasm {wasm}");
+    for ((&(name, golden), &(_, native)), &wasm) in cases.iter().zip(&native).zip(&wasm) {
+        if golden != native || golden != wasm {
+            eprintln!("error: {name}: golden {golden}, native {native}, wasm {wasm}");
             different.push(name);
         }
     }
