@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use crate::congestion::coupling::{largest_rate, total_rate};
+use crate::congestion::coupling::{largest_rate, least_packets, total_rate};
 use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};
 use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
@@ -17,7 +17,8 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Balanced linked adaptation. With one path it is Reno. The ratio of rates is taken as a real number; a
-/// well-known implementation truncates it.
+/// well-known implementation truncates it. Beside other paths a window may fall to one packet instead of two
+/// (draft-walid-mptcp-congestion-control, §3).
 #[derive(Clone, Debug)]
 pub struct Balia {
     cwnd: AdditiveCwnd,
@@ -51,7 +52,8 @@ impl CwndRule for Balia {
         let cwnd = &mut self.cwnd;
         if cwnd.congested(event) {
             let cut = cwnd.bytes() as f64 / 2.0 * a.min(1.5);
-            cwnd.cut(event.now, cwnd.bytes().saturating_sub(cut as u64), 2);
+            let target = cwnd.bytes().saturating_sub(cut as u64);
+            cwnd.cut_alike(event.now, target, least_packets(siblings));
         } else if cwnd.may_grow(event) {
             // x/(rtt·(Σx)²) per acknowledged packet is (x/Σx)² in units of 1/w.
             let share = x / total_rate(siblings).max(x);

@@ -23,11 +23,23 @@ pub(super) fn largest_rate(siblings: &[PathView]) -> f64 {
     cwnds(siblings).map(|(cwnd, rtt)| cwnd / rtt).fold(0.0, f64::max)
 }
 
+/// LIA's growth per acknowledged packet, min(α/total, 1/w), of a window of `cwnd` bytes, in units of 1/w (RFC 6356
+/// §3, eq. 1).
+pub(super) fn linked_growth(cwnd: u64, siblings: &[PathView]) -> f64 {
+    (linked_gain(siblings) * cwnd as f64).min(1.0)
+}
+
 /// α of LIA over the total window, per byte: max(w/rtt²)/(Σ w/rtt)² (RFC 6356 §3, eq. 2).
-pub(super) fn linked_gain(siblings: &[PathView]) -> f64 {
+fn linked_gain(siblings: &[PathView]) -> f64 {
     let best = cwnds(siblings).map(|(cwnd, rtt)| cwnd / (rtt * rtt)).fold(0.0, f64::max);
     let total = total_rate(siblings);
     if total > 0.0 { best / (total * total) } else { f64::INFINITY }
+}
+
+/// Packets to which a loss may shrink a window: one if there are other paths, so that a congested one is left
+/// almost empty, else two as in TCP.
+pub(super) fn least_packets(siblings: &[PathView]) -> u64 {
+    if paths(siblings).nth(1).is_some() { 1 } else { 2 }
 }
 
 /// How much of one flow's share is the path's: all of it, or the same part as of each other path that shares its

@@ -101,9 +101,20 @@ impl AdditiveCwnd {
 
     /// Moves the window to `bytes`, two packets at least, without a cut, and ends slow start there.
     pub(super) fn steer(&mut self, bytes: u64) {
-        self.bytes = bytes.clamp(2 * self.packet, MAX_CWND);
+        self.steer_above(2, bytes);
+    }
+
+    /// As [`steer`](Self::steer), but `least` packets at least.
+    pub(super) fn steer_above(&mut self, least: u64, bytes: u64) {
+        self.bytes = bytes.clamp(least * self.packet, MAX_CWND);
         self.ssthresh = self.ssthresh.min(self.bytes);
         self.credit = 0;
+    }
+
+    /// Lowers window and threshold alike to `target` bytes, `least` packets at least. Never raises the window.
+    pub(super) fn cut_alike(&mut self, now: Time, target: u64, least: u64) {
+        self.cut(now, target, least);
+        self.ssthresh = target.max(least * self.packet);
     }
 
     /// Sets the threshold to `target` bytes (at least two packets) and lowers the window to `target` (at

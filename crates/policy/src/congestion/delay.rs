@@ -10,6 +10,8 @@ use crate::congestion::AckEvent;
 pub(super) struct Round {
     /// The least round-trip time in it: the others may hold a burst of our own.
     pub(super) rtt: Duration,
+    /// The mean of its round-trip times.
+    pub(super) mean: Duration,
     /// The least ever: what it is without a queue.
     pub(super) base: Duration,
     /// Acknowledgements in it.
@@ -17,6 +19,11 @@ pub(super) struct Round {
 }
 
 impl Round {
+    /// The same round judged by its mean instead of its least round-trip time.
+    pub(super) fn by_mean(self) -> Round {
+        Round { rtt: self.mean, ..self }
+    }
+
     /// w·(rtt − base)/rtt: how much of a window of `cwnd` bytes waits in queues, in packets of `packet`
     /// bytes.
     pub(super) fn backlog(&self, cwnd: u64, packet: u64) -> f64 {
@@ -36,6 +43,7 @@ impl Round {
 pub(super) struct Rounds {
     base: Option<Duration>,
     least: Option<Duration>,
+    sum: Duration,
     samples: u32,
     began: Time,
 }
@@ -52,13 +60,16 @@ impl Rounds {
         // By the sample, not by `largest_acked_sent`: a TCP sender, which itself sees to one cut a window,
         // gives there a time that no cut has answered.
         let ends = event.now - sample >= self.began;
-        let round =
-            self.least.filter(|_| ends).map(|rtt| Round { rtt, base, samples: self.samples });
+        let round = self.least.filter(|_| ends).map(|rtt| {
+            let mean = self.sum / self.samples.max(1);
+            Round { rtt, mean, base, samples: self.samples }
+        });
         if ends {
             // This packet was sent in the round that begins.
-            (self.least, self.samples, self.began) = (None, 0, event.now);
+            (self.least, self.sum, self.samples, self.began) = (None, Duration::ZERO, 0, event.now);
         }
         self.least = Some(self.least.map_or(sample, |least| least.min(sample)));
+        self.sum = self.sum.saturating_add(sample);
         self.samples = self.samples.saturating_add(1);
         round
     }
@@ -67,4 +78,33 @@ impl Rounds {
     pub(super) fn base(&self) -> Duration {
         self.base.unwrap_or_default()
     }
+}
+
+/// Packets in queues by the newest full round, N of Veno, and what Veno makes of a loss by them.
+#[derive(Clone, Debug)]
+pub(super) struct Backlog {
+    rounds: Rounds,
+    last: Option<Round>,
+    /// Packets from which on the path counts as congested.
+    limit: f64,
+}
+
+impl Backlog {
+    pub(super) fn new(limit: f64) -> Self {
+        Backlog { rounds: Rounds::default(), last: None, limit }
+    }
+
+    /// Takes in an acknowledgement; whether so many packets of `cwnd` bytes wait that the path is congested.
+    pub(super) fn take(&mut self, event: &AckEvent, cwnd: u64, packet: u64) -> bool {
+        if let Some(round) = self.rounds.take(event) {
+            self.last = Some(round);
+        }
+        self.last.map_or(0.0, |round| round.backlog(cwnd, packet)) >= self.limit
+    }
+}
+
+/// The window, bytes, that a loss or a mark leaves of `cwnd`: half of it if the path is congested, which a mark
+/// says as well, else four fifths (Fu and Liew 2003, §III).
+pub(super) fn veno_cut(event: &AckEvent, cwnd: u64, congested: bool) -> u64 {
+    if congested || event.ce_packets > 0 { cwnd / 2 } else { cwnd * 4 / 5 }
 }

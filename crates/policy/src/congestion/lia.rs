@@ -1,6 +1,6 @@
 //! LIA: paths of one connection grow together no faster than one TCP on the best of them.
 
-use crate::congestion::coupling::linked_gain;
+use crate::congestion::coupling::linked_growth;
 use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};
 use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
@@ -40,9 +40,7 @@ impl CwndRule for Lia {
         if cwnd.congested(event) {
             cwnd.cut(event.now, cwnd.bytes() / 2, 2);
         } else if cwnd.may_grow(event) {
-            // Per acknowledged packet min(α/total, 1/w): in units of 1/w.
-            let share = linked_gain(siblings) * cwnd.bytes() as f64;
-            cwnd.grow_by(event.acked_bytes, share.min(1.0));
+            cwnd.grow_by(event.acked_bytes, linked_growth(cwnd.bytes(), siblings));
         }
     }
 }

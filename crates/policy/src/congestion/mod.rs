@@ -12,6 +12,7 @@ pub mod ecn_reno;
 pub mod eln;
 pub mod lia;
 mod marked;
+pub mod mveno;
 pub mod olia;
 pub mod reno;
 pub mod vegas;
@@ -198,6 +199,7 @@ pub const TABLE: &[Row<dyn CongestionController>] = &[
     (&olia::ENTRY, olia::build),
     (&balia::ENTRY, balia::build),
     (&wvegas::ENTRY, wvegas::build),
+    (&mveno::ENTRY, mveno::build),
 ];
 
 /// Makes the built-in congestion policy that `spec` names; `packet_size` is the size of a full packet, bytes,

@@ -1,6 +1,6 @@
 //! OLIA: coupled growth that shifts windows towards the best paths.
 
-use crate::congestion::coupling::{paths, total_rate};
+use crate::congestion::coupling::{least_packets, paths, total_rate};
 use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};
 use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
@@ -18,7 +18,8 @@ pub const ENTRY: Entry = Entry {
 ///
 /// A path is among the best if it sustains the largest l/rtt², l being the bytes between losses
 /// ([`InterLoss::largest`](crate::view::InterLoss::largest)). If the largest windows are not all on the
-/// best paths, those with the largest shrink a little and the best grow by as much.
+/// best paths, those with the largest shrink a little and the best grow by as much. Beside other paths a
+/// window may fall to one packet instead of two (draft-khalili-mptcp-congestion-control, §3).
 #[derive(Clone, Debug)]
 pub struct Olia {
     cwnd: AdditiveCwnd,
@@ -78,8 +79,9 @@ impl CwndRule for Olia {
     }
 
     fn acked(&mut self, event: &AckEvent, siblings: &[PathView]) {
+        let least = least_packets(siblings);
         if self.cwnd.congested(event) {
-            self.cwnd.cut(event.now, self.cwnd.bytes() / 2, 2);
+            self.cwnd.cut_alike(event.now, self.cwnd.bytes() / 2, least);
             self.owed = 0.0;
         } else if self.cwnd.may_grow(event) {
             if self.cwnd.in_slow_start() {
@@ -94,7 +96,7 @@ impl CwndRule for Olia {
                 self.owed -= packets * bytes as f64;
                 let step = (packets.abs() as u64).saturating_mul(packet);
                 let target = if packets > 0.0 { bytes + step } else { bytes.saturating_sub(step) };
-                self.cwnd.steer(target);
+                self.cwnd.steer_above(least, target);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Veno: Reno that takes a loss without a queue for damage, not for congestion.
 
 use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};
-use crate::congestion::delay::{Round, Rounds};
+use crate::congestion::delay::{Backlog, veno_cut};
 use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
@@ -26,9 +26,7 @@ pub const ENTRY: Entry = Entry {
 #[derive(Clone, Debug)]
 pub struct Veno {
     cwnd: AdditiveCwnd,
-    rounds: Rounds,
-    last: Option<Round>,
-    beta: f64,
+    backlog: Backlog,
     queued_growth: f64,
 }
 
@@ -37,18 +35,9 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, Pol
     let initial = options.integer("initial", 1..=1000)?;
     Ok(Box::new(Veno {
         cwnd: AdditiveCwnd::new(initial, options.packet_size()),
-        rounds: Rounds::default(),
-        last: None,
-        beta: options.real("beta", 0.0..=1000.0)?,
+        backlog: Backlog::new(options.real("beta", 0.0..=1000.0)?),
         queued_growth: options.choice("increase", &[("veno", 0.5), ("reno", 1.0)])?,
     }))
-}
-
-impl Veno {
-    /// Packets in queues by the newest full round, N of the paper.
-    fn backlog(&self) -> f64 {
-        self.last.map_or(0.0, |round| round.backlog(self.cwnd.bytes(), self.cwnd.packet()))
-    }
 }
 
 impl CwndRule for Veno {
@@ -61,15 +50,10 @@ impl CwndRule for Veno {
     }
 
     fn acked(&mut self, event: &AckEvent, _siblings: &[PathView]) {
-        if let Some(round) = self.rounds.take(event) {
-            self.last = Some(round);
-        }
-        let queued = self.backlog() >= self.beta;
         let cwnd = &mut self.cwnd;
+        let queued = self.backlog.take(event, cwnd.bytes(), cwnd.packet());
         if cwnd.congested(event) {
-            let fifths = if queued || event.ce_packets > 0 { None } else { Some(4) };
-            let target = fifths.map_or(cwnd.bytes() / 2, |fifths| cwnd.bytes() * fifths / 5);
-            cwnd.cut(event.now, target, 2);
+            cwnd.cut(event.now, veno_cut(event, cwnd.bytes(), queued), 2);
         } else if cwnd.may_grow(event) {
             cwnd.grow_by(event.acked_bytes, if queued { self.queued_growth } else { 1.0 });
         }

@@ -24,7 +24,7 @@ pub const ENTRY: Entry = Entry {
 /// Packets that a path keeps in queues before its share is known, and at least.
 const LEAST_ALPHA: f64 = 2.0;
 
-/// Weighted Vegas.
+/// Weighted Vegas. A round's delay is the mean of its samples, as in its paper; Vegas here takes the least.
 #[derive(Clone, Debug)]
 pub struct WeightedVegas {
     cwnd: AdditiveCwnd,
@@ -92,7 +92,7 @@ impl CwndRule for WeightedVegas {
     }
 
     fn acked(&mut self, event: &AckEvent, siblings: &[PathView]) {
-        let round = self.rounds.take(event);
+        let round = self.rounds.take(event).map(Round::by_mean);
         let cwnd = &mut self.cwnd;
         if cwnd.congested(event) {
             cwnd.cut(event.now, cwnd.bytes() / 2, 2);

@@ -33,6 +33,8 @@ fn alone_they_are_reno() {
     for spec in ["lia", "olia", "balia"] {
         assert_eq!(growth(spec, 20, &alone, 1), 1.0, "{spec}");
     }
+    // Veno's first cut leaves 32 packets of 40.
+    assert_eq!((growth("mveno", 20, &alone, 1), growth("mveno", 20, &alone, 2)), (0.0, 1.0));
 }
 
 #[test]
@@ -46,6 +48,48 @@ fn lia_takes_half_each_on_two_equal_paths() {
     // By the formula a large window on a slow path would gain 20·20000/220² = 8.3 packets: one it is.
     let slow = [sibling(0, 20, 1_000), sibling(1, 2, 10)];
     assert_eq!(growth("lia", 20, &slow, 1), 1.0);
+}
+
+#[test]
+fn a_window_beside_other_paths_may_fall_to_one_packet() {
+    let paths = [sibling(0, 2, 100), sibling(1, 50, 100)];
+    for (spec, alone, beside) in [("lia", 2, 2), ("olia", 2, 1), ("balia", 2, 1), ("mveno", 2, 2)] {
+        let left = |siblings: &[PathView]| {
+            let mut control = controller(&format!("{spec}:initial=2"));
+            control.on_ack(&loss(100, 50, 1), siblings);
+            (control.cwnd() / PACKET, control.phase())
+        };
+        assert_eq!(left(&paths[..1]), (alone, "congestion-avoidance"), "{spec}");
+        assert_eq!(left(&paths), (beside, "congestion-avoidance"), "{spec}");
+    }
+}
+
+#[test]
+fn mveno_is_lia_that_asks_the_queue() {
+    let paths = [sibling(0, 40, 100), sibling(1, 40, 100)];
+    // Nine rounds of 40 packets, the round-trip time rising to `millis` in the third; then `event`.
+    let after = |millis: u64, event: fn(u64, u64, u32) -> AckEvent| {
+        let mut control = controller("mveno:initial=80");
+        control.on_ack(&loss(10, 5, 1), &paths);
+        let (mut sent, mut grown) = (11, 0.0);
+        for round in 0..10 {
+            let taken = if round < 2 { 100 } else { millis };
+            let (packets, event) =
+                if round < 9 { (40, ack as fn(_, _, _) -> _) } else { (1, event) };
+            grown = control.cwnd() as f64 / PACKET as f64;
+            for _ in 0..packets {
+                control
+                    .on_ack(&AckEvent { rtt: rtt(taken), ..event(sent + taken, sent, 1) }, &paths);
+            }
+            sent += taken + 1;
+        }
+        (grown, control.cwnd() as f64 / PACKET as f64)
+    };
+    // From 64 packets, the first cut being to four fifths, by 4000/800² = 1/160 a packet, as LIA: 360 packets
+    // are 2.25. 66·4/104 = 2.5 packets wait: four fifths are left, but a mark halves.
+    assert_eq!((after(104, loss), after(104, mark)), ((66.0, 52.8), (66.0, 33.0)));
+    // 64·10/110 = 5.8 wait from the fourth round on: 120/160 + 240/320 = 1.5.
+    assert_eq!(after(110, loss), (65.0, 32.5));
 }
 
 #[test]
