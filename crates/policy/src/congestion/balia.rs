@@ -49,11 +49,12 @@ impl CwndRule for Balia {
 
     fn acked(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let (x, a) = self.rate(event.rtt.smoothed, siblings);
-        let cwnd = &mut self.cwnd;
+        let (cwnd, least) = (&mut self.cwnd, least_packets(siblings));
+        cwnd.set_least(least);
         if cwnd.congested(event) {
             let cut = cwnd.bytes() as f64 / 2.0 * a.min(1.5);
             let target = cwnd.bytes().saturating_sub(cut as u64);
-            cwnd.cut_alike(event.now, target, least_packets(siblings));
+            cwnd.cut(event.now, target, least);
         } else if cwnd.may_grow(event) {
             // x/(rtt·(Σx)²) per acknowledged packet is (x/Σx)² in units of 1/w.
             let share = x / total_rate(siblings).max(x);

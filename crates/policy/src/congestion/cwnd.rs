@@ -15,6 +15,8 @@ pub(super) struct AdditiveCwnd {
     bytes: u64,
     ssthresh: u64,
     packet: u64,
+    /// Packets below which the threshold does not fall.
+    least: u64,
     /// Bytes acknowledged in congestion avoidance that have not yet bought a packet of window.
     credit: u64,
     last_cut: LastCut,
@@ -27,9 +29,27 @@ impl AdditiveCwnd {
             bytes: initial_packets.clamp(1, 1024) * packet,
             ssthresh: u64::MAX,
             packet,
+            least: 2,
             credit: 0,
             last_cut: LastCut::default(),
         }
+    }
+
+    /// Slow start ends at so many packets, unless 0.
+    pub(super) fn expect_threshold(&mut self, packets: u64) {
+        if packets > 0 {
+            self.ssthresh = packets.saturating_mul(self.packet);
+        }
+    }
+
+    /// The threshold, and a window that is steered, fall to so many packets from now on; 2 at first.
+    pub(super) fn set_least(&mut self, packets: u64) {
+        self.least = packets;
+    }
+
+    /// The same in bytes.
+    fn least(&self) -> u64 {
+        self.least * self.packet
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -99,28 +119,17 @@ impl AdditiveCwnd {
         self.bytes = self.bytes.saturating_add(step.max(1)).min(MAX_CWND);
     }
 
-    /// Moves the window to `bytes`, two packets at least, without a cut, and ends slow start there.
+    /// Moves the window to `bytes`, [`least`](Self::set_least) packets at least, without a cut, and ends slow start there.
     pub(super) fn steer(&mut self, bytes: u64) {
-        self.steer_above(2, bytes);
-    }
-
-    /// As [`steer`](Self::steer), but `least` packets at least.
-    pub(super) fn steer_above(&mut self, least: u64, bytes: u64) {
-        self.bytes = bytes.clamp(least * self.packet, MAX_CWND);
+        self.bytes = bytes.clamp(self.least(), MAX_CWND);
         self.ssthresh = self.ssthresh.min(self.bytes);
         self.credit = 0;
     }
 
-    /// Lowers window and threshold alike to `target` bytes, `least` packets at least. Never raises the window.
-    pub(super) fn cut_alike(&mut self, now: Time, target: u64, least: u64) {
-        self.cut(now, target, least);
-        self.ssthresh = target.max(least * self.packet);
-    }
-
-    /// Sets the threshold to `target` bytes (at least two packets) and lowers the window to `target` (at
+    /// Sets the threshold to `target` bytes (at least [`least`](Self::set_least) packets) and lowers the window to `target` (at
     /// least `floor` packets). Never raises the window.
     pub(super) fn cut(&mut self, now: Time, target: u64, floor: u64) {
-        self.ssthresh = target.max(2 * self.packet);
+        self.ssthresh = target.max(self.least());
         self.bytes = self.bytes.min(target.max(floor * self.packet)).max(1);
         self.credit = 0;
         self.last_cut = LastCut::at(now);
@@ -130,7 +139,7 @@ impl AdditiveCwnd {
     /// flight, unless this repeats a timeout that has set it already (RFC 5681 §3.1, eq. 4).
     pub(super) fn collapse(&mut self, now: Time, flight: u64, packets: u64, first: bool) {
         if first {
-            self.ssthresh = (flight / 2).max(2 * self.packet);
+            self.ssthresh = (flight / 2).max(self.least());
         }
         // A cut without floor may have left less than a packet.
         self.bytes = self.bytes.min(packets.max(1) * self.packet).max(self.packet);
@@ -141,7 +150,7 @@ impl AdditiveCwnd {
     /// As [`collapse`](Self::collapse) to one packet, with the threshold at `target` bytes, two packets at
     /// least.
     pub(super) fn collapse_below(&mut self, now: Time, target: u64) {
-        self.ssthresh = target.max(2 * self.packet);
+        self.ssthresh = target.max(self.least());
         self.bytes = self.packet;
         self.credit = 0;
         self.last_cut = LastCut::at(now);
@@ -150,7 +159,7 @@ impl AdditiveCwnd {
     /// Halves the window, and the threshold if the window had reached it (MPTCP's penalty).
     pub(super) fn penalise(&mut self) {
         if self.bytes >= self.ssthresh {
-            self.ssthresh = (self.ssthresh / 2).max(2 * self.packet);
+            self.ssthresh = (self.ssthresh / 2).max(self.least());
         }
         self.bytes = (self.bytes / 2).max(self.packet);
         self.credit = 0;

@@ -80,8 +80,9 @@ impl CwndRule for Olia {
 
     fn acked(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let least = least_packets(siblings);
+        self.cwnd.set_least(least);
         if self.cwnd.congested(event) {
-            self.cwnd.cut_alike(event.now, self.cwnd.bytes() / 2, least);
+            self.cwnd.cut(event.now, self.cwnd.bytes() / 2, least);
             self.owed = 0.0;
         } else if self.cwnd.may_grow(event) {
             if self.cwnd.in_slow_start() {
@@ -96,7 +97,7 @@ impl CwndRule for Olia {
                 self.owed -= packets * bytes as f64;
                 let step = (packets.abs() as u64).saturating_mul(packet);
                 let target = if packets > 0.0 { bytes + step } else { bytes.saturating_sub(step) };
-                self.cwnd.steer_above(least, target);
+                self.cwnd.steer(target);
             }
         }
     }

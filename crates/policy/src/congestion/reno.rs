@@ -19,6 +19,7 @@ pub const ENTRY: Entry = Entry {
             "bytes",
         ),
         option("halve", "on loss: the window, or the flight, the bytes outstanding", "window"),
+        option("threshold", "initial slow-start threshold, packets; 0: none", "0"),
         option("floor", "least window after a loss or mark, packets; ns-2 has none: 0", "2"),
     ],
 };
@@ -63,7 +64,8 @@ pub(super) fn from_options(options: &Options<'_>) -> Result<Reno, PolicyError> {
     let growth = options.choice("growth", &[("bytes", Growth::Bytes), ("acks", Growth::Acks)])?;
     let halve = options.choice("halve", &[("window", Halve::Cwnd), ("flight", Halve::Flight)])?;
     let floor = options.integer("floor", 0..=2)?;
-    let cwnd = AdditiveCwnd::new(initial, options.packet_size());
+    let mut cwnd = AdditiveCwnd::new(initial, options.packet_size());
+    cwnd.expect_threshold(options.integer("threshold", 0..=1_000_000)?);
     Ok(Reno { cwnd, collapse, growth, halve, floor })
 }
 

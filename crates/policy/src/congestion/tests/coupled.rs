@@ -57,7 +57,14 @@ fn a_window_beside_other_paths_may_fall_to_one_packet() {
         let left = |siblings: &[PathView]| {
             let mut control = controller(&format!("{spec}:initial=2"));
             control.on_ack(&loss(100, 50, 1), siblings);
-            (control.cwnd() / PACKET, control.phase())
+            let after_loss = (control.cwnd() / PACKET, control.phase());
+            control.on_timeout(&timeout(500, 1, 1));
+            assert_eq!(
+                (control.cwnd(), control.ssthresh() / PACKET),
+                (PACKET, after_loss.0),
+                "{spec}"
+            );
+            after_loss
         };
         assert_eq!(left(&paths[..1]), (alone, "congestion-avoidance"), "{spec}");
         assert_eq!(left(&paths), (beside, "congestion-avoidance"), "{spec}");
