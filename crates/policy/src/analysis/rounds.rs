@@ -6,8 +6,14 @@
 //! retransmitted fast: the next round begins after 2R, with w/2. If fewer than three arrive, the timer has to fire:
 //! the next round begins after RTO + R/2, with one packet.
 
+mod grid;
+mod odds;
+
 use anabranch_types::math;
 use core::time::Duration;
+
+use grid::{Clock, Grid, Turn};
+use odds::OddsTable;
 
 /// A path whose deliveries are forecast.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,7 +77,7 @@ impl Forecast {
             let is_clean = math::pow(1.0 - self.loss, window) >= 0.5;
             let (took, next) = match is_clean {
                 true => (clock.rtt, state.clean(self.largest())),
-                false => (clock.rtt.saturating_mul(2), State::new(state.window / 2, 0, MAX_WINDOW)),
+                false => (2 * clock.rtt, State::new(state.window / 2, 0, MAX_WINDOW)),
             };
             (left, state) = (left.saturating_sub(took), next);
         }
@@ -81,24 +87,23 @@ impl Forecast {
     /// The branches of the first round, for `time` of at least 3/2 round trips; before that there
     /// is no second round to branch into, and all are zero.
     pub fn outcomes(&self, time: Duration, window: u32, ssthresh: u32) -> Outcomes {
-        let Some(clock) = Clock::new(self).filter(|clock| time >= clock.second_round()) else {
+        let Some(clock) = Clock::new(self).filter(|c| c.horizon(time) >= c.second_round()) else {
             return Outcomes::default();
         };
         let time = clock.horizon(time);
         let state = State::new(window, ssthresh, self.largest());
-        let odds = OddsTable { loss: self.loss, ..OddsTable::default() }.of(state.window);
-        let all = |left: Option<Duration>, next: State| {
-            let later = left.map_or(0.0, |left| self.packets(left, next.window, next.ssthresh));
+        let odds = OddsTable::of(self.loss, state.window);
+        let all = |left: Option<u64>, next: State| {
+            let later = left.map_or(0.0, |left| {
+                self.packets(Duration::from_nanos(left), next.window, next.ssthresh)
+            });
             f64::from(state.window) + later
         };
         let given = |chance: f64, mean: f64| if chance > 0.0 { (chance, mean) } else { (0.0, 0.0) };
         let restarted = time.checked_sub(clock.restart);
         Outcomes {
             clean: given(odds.clean, all(time.checked_sub(clock.rtt), state.clean(self.largest()))),
-            repaired: given(
-                odds.repaired,
-                all(time.checked_sub(clock.rtt.saturating_mul(2)), state.repaired()),
-            ),
+            repaired: given(odds.repaired, all(time.checked_sub(2 * clock.rtt), state.repaired())),
             timed_out: match restarted {
                 Some(_) => given(odds.timed_out, all(restarted, state.timed_out(2))),
                 None => given(odds.timed_out, odds.survivors / odds.timed_out),
@@ -132,13 +137,14 @@ pub struct Forecaster {
     row: Vec<Place>,
     /// The same after one timeout more.
     next_row: Vec<Place>,
+    spans: Vec<(usize, usize)>,
 }
 
 impl Forecaster {
     /// Follows no course of events that is less probable than [`PRUNED`]: it counts as one that goes on without a
     /// loss and without growth.
     pub fn pruning(reading: Reading) -> Self {
-        let odds = OddsTable { reading, ..OddsTable::default() };
+        let odds = OddsTable::new(reading, 0.0);
         Forecaster { pruned: PRUNED, odds, ..Self::default() }
     }
 
@@ -159,14 +165,89 @@ impl Forecaster {
         let mut packets = 0.0;
         // Whatever leads to a time lies before it in this order.
         for timeouts in 0..=grid.timeouts {
-            for rounds in 0..=grid.rounds {
-                let Some(turn) = grid.turn(rounds, timeouts) else { break };
-                let mut place = core::mem::take(&mut self.row[rounds as usize]);
-                place.drain(|state, chance| packets += self.round(path, &turn, state, chance));
-                self.row[rounds as usize] = place;
+            let mut turn = grid.first(timeouts);
+            while let Some(at) = turn {
+                let mut place = core::mem::take(&mut self.row[at.rounds]);
+                place.drain(|state, chance| packets += self.round(path, &at, state, chance));
+                packets += self.steady(path, &at, &mut place);
+                self.row[at.rounds] = place;
+                turn = grid.next(&at);
             }
             core::mem::swap(&mut self.row, &mut self.next_row);
         }
+        packets
+    }
+
+    /// As [`round`](Self::round) for every state of `place` that is beyond slow start, which it takes out.
+    fn steady(&mut self, path: &Forecast, turn: &Turn, place: &mut Place) -> f64 {
+        let mut spans = core::mem::take(&mut self.spans);
+        spans.clear();
+        spans.append(&mut place.spans);
+        spans.sort_unstable();
+        let (mut packets, mut from) = (0.0, 0);
+        while let Some(&(low, mut high)) = spans.get(from) {
+            from += 1;
+            while let Some((_, end)) = spans.get(from).filter(|(next, _)| *next <= high) {
+                (high, from) = (high.max(*end), from + 1);
+            }
+            packets += self.span(path, turn, &mut place.steady, (low, high));
+        }
+        self.spans = spans;
+        packets
+    }
+
+    /// The same for windows from `low` to below `high`.
+    fn span(
+        &mut self,
+        path: &Forecast,
+        turn: &Turn,
+        steady: &mut [f64],
+        (mut low, mut high): (usize, usize),
+    ) -> f64 {
+        // Improbable ends are cut off; in the last round everything ends.
+        let (scale, limit) = match turn.more {
+            0 => (turn.last(path.loss), f64::INFINITY),
+            more => (f64::from(more + 1), self.pruned),
+        };
+        let mut packets = 0.0;
+        while low < high && steady[low] < limit {
+            packets += core::mem::take(&mut steady[low]) * low as f64 * scale;
+            low += 1;
+        }
+        while low < high && steady[high - 1] < limit {
+            high -= 1;
+            packets += core::mem::take(&mut steady[high]) * high as f64 * scale;
+        }
+        if low == high {
+            return packets;
+        }
+        self.odds.extend(high as u32);
+        let (effects, chances) = (&self.odds.effects[low..high], &mut steady[low..high]);
+        let rounds = || chances.iter().zip(effects);
+        packets += rounds().map(|(chance, effect)| chance * effect.delivered(turn)).sum::<f64>();
+        if turn.clean {
+            let next = self.row[turn.rounds + 1].cover(low + 1, high + 1);
+            for (next, (chance, effect)) in next.iter_mut().zip(rounds()) {
+                *next += chance * effect.clean;
+            }
+            self.row[turn.rounds + 1].bound(path.largest() as usize);
+        }
+        if turn.repaired {
+            let next = self.row[turn.rounds + 2].cover(low / 2, high.div_ceil(2));
+            for (at, (chance, effect)) in (low % 2..).zip(rounds()) {
+                next[at / 2] += chance * effect.repaired;
+            }
+        }
+        if turn.timed_out {
+            let (least, negligible) = (self.odds.least_threshold(), self.pruned * self.pruned);
+            for (window, (chance, effect)) in (low as u32..).zip(rounds()) {
+                if chance * effect.timed_out > negligible {
+                    let state = State { window, ssthresh: 0 }.timed_out(least);
+                    self.next_row[turn.rounds].add(state, chance * effect.timed_out);
+                }
+            }
+        }
+        chances.fill(0.0);
         packets
     }
 
@@ -174,31 +255,28 @@ impl Forecaster {
     fn round(&mut self, path: &Forecast, turn: &Turn, state: State, chance: f64) -> f64 {
         let window = f64::from(state.window);
         if turn.more == 0 {
-            let arrives = if turn.arrives { 1.0 - path.loss } else { 0.0 };
-            return chance * window * arrives;
+            return chance * window * turn.last(path.loss);
         }
         if chance < self.pruned {
             return chance * window * f64::from(turn.more + 1);
         }
-        let odds = self.odds.of(state.window);
-        let literal = self.odds.reading == Reading::Literal;
-        let negligible = self.pruned * self.pruned;
+        let at = self.odds.extend(state.window);
+        let (effect, negligible) = (self.odds.effects[at], self.pruned * self.pruned);
         let then = |place: Option<&mut Place>, odds: f64, next: State| {
-            let chance = if literal { chance } else { chance * odds };
             if let Some(place) = place
-                && chance > negligible
+                && chance * odds > negligible
             {
-                place.add(next, chance);
+                place.add(next, chance * odds);
             }
         };
-        let at = turn.rounds;
-        then(turn.clean.then(|| &mut self.row[at + 1]), odds.clean, state.clean(path.largest()));
-        then(turn.repaired.then(|| &mut self.row[at + 2]), odds.repaired, state.repaired());
-        let least = if literal { 0 } else { 2 };
-        let restarted = turn.timed_out.then(|| &mut self.next_row[at]);
-        then(restarted, odds.timed_out, state.timed_out(least));
-        let late = if turn.timed_out { window * odds.timed_out } else { odds.survivors };
-        chance * (window * (odds.clean + odds.repaired) + late)
+        let rounds = turn.rounds;
+        let clean = turn.clean.then(|| &mut self.row[rounds + 1]);
+        then(clean, effect.clean, state.clean(path.largest()));
+        let repaired = turn.repaired.then(|| &mut self.row[rounds + 2]);
+        then(repaired, effect.repaired, state.repaired());
+        let restarted = turn.timed_out.then(|| &mut self.next_row[rounds]);
+        then(restarted, effect.timed_out, state.timed_out(self.odds.least_threshold()));
+        chance * effect.delivered(turn)
     }
 }
 
@@ -237,10 +315,10 @@ impl State {
 /// What a path may be doing at a time, each with its chance.
 #[derive(Clone, Debug, Default)]
 struct Place {
-    /// Beyond slow start, by window; others than those from `low` to below `high` are 0.
+    /// Beyond slow start, by window; others than those in `spans` are 0.
     steady: Vec<f64>,
-    low: usize,
-    high: usize,
+    /// From a window to below another, in no order; they may overlap.
+    spans: Vec<(usize, usize)>,
     /// In slow start, in no order; the same may be there several times.
     starting: Vec<(State, f64)>,
 }
@@ -255,17 +333,34 @@ impl Place {
             return;
         }
         let window = state.window as usize;
-        if self.low == self.high {
-            (self.low, self.high) = (window, window);
-        }
-        (self.low, self.high) = (self.low.min(window), self.high.max(window + 1));
-        if self.steady.len() <= window {
-            self.steady.resize(window + 1, 0.0);
-        }
-        self.steady[window] += chance;
+        self.cover(window, window + 1)[0] += chance;
     }
 
-    /// Takes out each state once.
+    /// The chances of windows from `low` to below `high`, to be added to.
+    fn cover(&mut self, low: usize, high: usize) -> &mut [f64] {
+        if self.steady.len() < high {
+            self.steady.resize(high, 0.0);
+        }
+        match self.spans.last_mut() {
+            Some((first, end)) if low <= *end && *first <= high => {
+                (*first, *end) = (low.min(*first), high.max(*end));
+            }
+            _ => self.spans.push((low, high)),
+        }
+        &mut self.steady[low..high]
+    }
+
+    /// No window of the chances added last is larger than `largest`: those of one more count as that.
+    fn bound(&mut self, largest: usize) {
+        if let Some(beyond) = self.steady.get_mut(largest + 1).map(core::mem::take) {
+            self.steady[largest] += beyond;
+        }
+        if let Some((low, high)) = self.spans.last_mut() {
+            (*low, *high) = ((*low).min(largest), (*high).min(largest + 1));
+        }
+    }
+
+    /// Takes out each state that is in slow start once.
     fn drain(&mut self, mut each: impl FnMut(State, f64)) {
         self.starting.sort_unstable_by_key(|(state, _)| *state);
         let mut starting = self.starting.drain(..).peekable();
@@ -275,150 +370,5 @@ impl Place {
             }
             each(state, chance);
         }
-        for window in self.low..self.high {
-            let chance = core::mem::take(&mut self.steady[window]);
-            if chance > 0.0 {
-                each(State { window: window as u32, ssthresh: 0 }, chance);
-            }
-        }
-        (self.low, self.high) = (0, 0);
-    }
-}
-
-/// The steps of time.
-#[derive(Clone, Copy, Debug)]
-struct Clock {
-    rtt: Duration,
-    half: Duration,
-    /// From a round to the next if the timer has to fire.
-    restart: Duration,
-}
-
-impl Clock {
-    /// `None` if the path takes no time.
-    fn new(path: &Forecast) -> Option<Self> {
-        let half = path.rtt / 2;
-        let clock = Clock { rtt: path.rtt, half, restart: path.rto.saturating_add(half) };
-        (!half.is_zero()).then_some(clock)
-    }
-
-    fn horizon(&self, time: Duration) -> Duration {
-        time.min(self.rtt.saturating_mul(MAX_ROUNDS))
-    }
-
-    /// Until the packets of the second round have arrived.
-    fn second_round(&self) -> Duration {
-        self.rtt.saturating_add(self.half)
-    }
-}
-
-/// The times at which rounds may begin: after so many round trips and so many timeouts.
-#[derive(Clone, Copy, Debug)]
-struct Grid {
-    clock: Clock,
-    time: Duration,
-    rounds: u32,
-    timeouts: u32,
-}
-
-impl Grid {
-    fn new(clock: Clock, time: Duration) -> Self {
-        let most = |step: Duration| (time.as_nanos() / step.as_nanos()) as u32;
-        Grid { clock, time, rounds: most(clock.rtt), timeouts: most(clock.restart) }
-    }
-
-    fn left(&self, rounds: u32, timeouts: u32) -> Option<Duration> {
-        let left = self.time.checked_sub(self.clock.rtt.checked_mul(rounds)?)?;
-        left.checked_sub(self.clock.restart.checked_mul(timeouts)?)
-    }
-
-    /// One of them; `None` if the time is over before.
-    fn turn(&self, rounds: u32, timeouts: u32) -> Option<Turn> {
-        let left = self.left(rounds, timeouts)?;
-        let more = left.saturating_sub(self.clock.half).as_nanos() / self.clock.rtt.as_nanos();
-        Some(Turn {
-            rounds: rounds as usize,
-            arrives: left >= self.clock.half,
-            more: more as u32,
-            clean: self.left(rounds + 1, timeouts).is_some(),
-            repaired: self.left(rounds + 2, timeouts).is_some(),
-            timed_out: self.left(rounds, timeouts + 1).is_some(),
-        })
-    }
-}
-
-/// A time at which rounds may begin.
-#[derive(Clone, Copy, Debug)]
-struct Turn {
-    /// Round trips until then.
-    rounds: usize,
-    /// Whether the packets of a round that begins then arrive in time.
-    arrives: bool,
-    /// Rounds without losses that begin later and whose packets arrive in time as well.
-    more: u32,
-    /// Whether the round after it begins before the time is over, by how it ends.
-    clean: bool,
-    repaired: bool,
-    timed_out: bool,
-}
-
-/// The chances of how a round ends.
-#[derive(Clone, Copy, Debug)]
-struct Odds {
-    clean: f64,
-    repaired: f64,
-    timed_out: f64,
-    /// Packets of a round that times out which arrive, by the chance that it does.
-    survivors: f64,
-}
-
-/// Odds by window, for one loss probability.
-#[derive(Clone, Debug, Default)]
-struct OddsTable {
-    reading: Reading,
-    loss: f64,
-    odds: Vec<Odds>,
-    /// Powers of the chances that a packet arrives and that it is lost.
-    arrived: Vec<f64>,
-    lost: Vec<f64>,
-}
-
-impl OddsTable {
-    /// Empties the table if it is for another loss probability.
-    fn prepare(&mut self, loss: f64) {
-        if self.loss != loss {
-            self.loss = loss;
-            self.odds.clear();
-            self.arrived.clear();
-            self.lost.clear();
-        }
-    }
-
-    fn of(&mut self, window: u32) -> Odds {
-        while self.odds.len() <= window as usize {
-            let next = |powers: &[f64], base| powers.last().map_or(1.0, |last| last * base);
-            self.arrived.push(next(&self.arrived, 1.0 - self.loss));
-            self.lost.push(next(&self.lost, self.loss));
-            self.odds.push(self.compute(self.odds.len()));
-        }
-        self.odds[window as usize]
-    }
-
-    /// Eqs 5, 10 and 15.
-    fn compute(&self, window: usize) -> Odds {
-        let clean = self.arrived[window];
-        // Three that arrive are three duplicate acknowledgements.
-        let literal = self.reading == Reading::Literal;
-        let few = if literal { window + 1 } else { window }.min(3);
-        let (mut timed_out, mut survivors) = (0.0, 0.0);
-        let mut ways = 1.0;
-        for arrived in 0..few {
-            let chance = ways * self.arrived[arrived] * self.lost[window - arrived];
-            timed_out += chance;
-            survivors += chance * arrived as f64;
-            ways *= (window - arrived) as f64 / (arrived + 1) as f64;
-        }
-        let repaired = if window < 4 { 0.0 } else { (1.0 - clean - timed_out).max(0.0) };
-        Odds { clean, repaired, timed_out, survivors }
     }
 }

@@ -1,0 +1,117 @@
+//! How rounds end, and what they deliver.
+
+use super::Reading;
+use super::grid::Turn;
+
+/// A chance so small that it counts as none, the window being at most [`MAX_WINDOW`]: it is to be multiplied by window²/2.
+const NEVER: f64 = 1e-20;
+
+/// The chances of how a round ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Odds {
+    pub(super) clean: f64,
+    pub(super) repaired: f64,
+    pub(super) timed_out: f64,
+    /// Packets of a round that times out which arrive, by the chance that it does.
+    pub(super) survivors: f64,
+}
+
+/// What a round of a window comes to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effect {
+    /// What the rounds that follow are weighted with, by how it ends.
+    pub(super) clean: f64,
+    pub(super) repaired: f64,
+    pub(super) timed_out: f64,
+    /// Packets that it delivers, if there is time for a timeout and if there is none.
+    pub(super) whole: f64,
+    pub(super) cut_short: f64,
+}
+
+impl Effect {
+    pub(super) fn delivered(&self, turn: &Turn) -> f64 {
+        if turn.timed_out { self.whole } else { self.cut_short }
+    }
+}
+
+/// Effects by window, for one loss probability.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OddsTable {
+    pub(super) reading: Reading,
+    loss: f64,
+    pub(super) effects: Vec<Effect>,
+    /// Powers of the chances that a packet arrives and that it is lost: those of the next window, and the last two
+    /// before.
+    arrived: f64,
+    lost: [f64; 3],
+}
+
+impl OddsTable {
+    pub(super) fn new(reading: Reading, loss: f64) -> Self {
+        OddsTable { reading, loss, effects: Vec::new(), arrived: 1.0, lost: [1.0, 0.0, 0.0] }
+    }
+
+    /// The odds of one window, as the model has them.
+    pub(super) fn of(loss: f64, window: u32) -> Odds {
+        let mut table = OddsTable::new(Reading::Model, loss);
+        (0..window).for_each(|_| table.step());
+        table.compute(window)
+    }
+
+    /// Empties the table if it is for another loss probability.
+    pub(super) fn prepare(&mut self, loss: f64) {
+        if self.loss != loss || self.effects.is_empty() {
+            let mut effects = core::mem::take(&mut self.effects);
+            effects.clear();
+            *self = OddsTable { effects, ..OddsTable::new(self.reading, loss) };
+        }
+    }
+
+    fn step(&mut self) {
+        let [last, before, _] = self.lost;
+        self.lost = [last * self.loss, last, before];
+        self.arrived *= 1.0 - self.loss;
+    }
+
+    /// Sees to it that the table holds `window`; gives its index.
+    pub(super) fn extend(&mut self, window: u32) -> usize {
+        while self.effects.len() <= window as usize {
+            let window = self.effects.len() as u32;
+            let Odds { clean, repaired, timed_out, survivors } = self.compute(window);
+            self.step();
+            let survive = f64::from(window) * (clean + repaired);
+            let (whole, cut_short) = (survive + f64::from(window) * timed_out, survive + survivors);
+            self.effects.push(match self.reading {
+                Reading::Model => Effect { clean, repaired, timed_out, whole, cut_short },
+                Reading::Literal => {
+                    Effect { clean: 1.0, repaired: 1.0, timed_out: 1.0, whole, cut_short }
+                }
+            });
+        }
+        window as usize
+    }
+
+    /// The least threshold after a timeout.
+    pub(super) fn least_threshold(&self) -> u32 {
+        if self.reading == Reading::Literal { 0 } else { 2 }
+    }
+
+    /// Eqs 5, 10 and 15, for the window of the powers.
+    fn compute(&self, window: u32) -> Odds {
+        let (clean, arrives) = (self.arrived, 1.0 - self.loss);
+        // Three that arrive are three duplicate acknowledgements.
+        let literal = self.reading == Reading::Literal;
+        let few = if literal { window + 1 } else { window }.min(3);
+        // So few of a large window hardly ever arrive.
+        let few = if window >= 8 && self.lost[2] < NEVER { 0 } else { few };
+        let (mut timed_out, mut survivors) = (0.0, 0.0);
+        let mut ways = 1.0;
+        for (arrived, lost) in (0..few).zip(self.lost) {
+            timed_out += ways * lost;
+            survivors += ways * lost * f64::from(arrived);
+            ways *= f64::from(window - arrived) / f64::from(arrived + 1) * arrives;
+        }
+        let repaired = if window < 4 { 0.0 } else { (1.0 - clean - timed_out).max(0.0) };
+        Odds { clean, repaired, timed_out, survivors }
+    }
+}
