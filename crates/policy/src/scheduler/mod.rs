@@ -126,6 +126,14 @@ pub enum SchedulerEvent {
     /// ([`Blocked::by_receiver`](crate::view::Blocked::by_receiver)). Told once, before the path that found
     /// out pulls, and not again until new symbols could be made in between.
     ReceiverLimited,
+    /// A path has room, nothing is left to send, and the application has more to write than the send buffer
+    /// took: what is outstanding fills at least two thirds of it. Told as [`ReceiverLimited`](Self::ReceiverLimited)
+    /// is, and only by the data stream over TCP subflows: the connection of `anabranch-core` keeps nothing in
+    /// its send buffers once it is sent, and what it keeps until it is acknowledged counts as credit.
+    SenderLimited {
+        /// No byte of the buffer is free. Otherwise the application has been told of room, and has yet to use it.
+        full: bool,
+    },
     /// The time asked for by [`Scheduler::wakeup`] has come.
     Wakeup,
 }

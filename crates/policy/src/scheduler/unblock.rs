@@ -1,8 +1,10 @@
-//! Opportunistic retransmission and penalisation: when the receiver's buffer is full, the symbol that keeps it full
-//! goes once more on a faster path, and the slower paths that carry it are held back.
+//! Opportunistic retransmission and penalisation: when a buffer is full, the receiver's or the sender's, the symbol that
+//! keeps it full goes once more on a faster path, and the slower paths that carry it are held back.
 //!
-//! Raiciu et al. 2012, §4.2, as the MPTCP implementation for Linux has it. Of its two occasions this is the one of the
-//! receiver's buffer; a full send buffer with nothing left to send is not looked at.
+//! Raiciu et al. 2012, §4.2, as the MPTCP implementation for Linux has it. A path with room finds the next symbol beyond the
+//! receiver's window, or nothing left to send because the application is blocked on the send buffer. In the second case
+//! paths are held back only while that buffer is still full: with room in it, the copy merely fills the time until the
+//! application writes.
 
 use anabranch_types::{PathId, Time};
 
@@ -14,7 +16,7 @@ use crate::view::{MAX_PATHS, PathView, SchedulerView};
 /// The option of every scheduler that [`wrap`] is applied to.
 pub(super) const OPTION: OptionEntry = option(
     "full",
-    "a full receive buffer: unblock (its oldest symbol again on a faster path, slower ones held back), or wait",
+    "a full buffer on either side: unblock (its oldest symbol again on a faster path, slower ones held back), or wait",
     "unblock",
 );
 
@@ -23,7 +25,7 @@ const SMALL_WINDOW: u64 = 4;
 /// A copy is sent only if the round trip of who carries the symbol is more than so many times that of the fast path.
 const FASTER: u32 = 4;
 
-/// A scheduler, and what is done for it when the receiver's buffer is full.
+/// A scheduler, and what is done for it when a buffer is full.
 #[derive(Debug)]
 struct Unblocking {
     scheduler: Box<dyn Scheduler>,
@@ -44,14 +46,20 @@ pub(super) fn wrap(
 }
 
 impl Unblocking {
-    fn unblock(&mut self, view: &SchedulerView<'_>, actions: &mut Vec<SchedulerAction>) {
+    /// Unblocks a buffer; paths are held back only if it is `full`.
+    fn unblock(
+        &mut self,
+        full: bool,
+        view: &SchedulerView<'_>,
+        actions: &mut Vec<SchedulerAction>,
+    ) {
         let ready = carriers(view).filter(|path| path.ready);
         let Some(fast) = ready.min_by_key(|path| (path.rtt.smoothed, path.id)) else { return };
         // What is due goes to a path with room anyway.
         let Some(oldest) = view.blocks.first().filter(|block| !block.has_work()) else { return };
         let others =
             || view.paths.iter().filter(|path| path.id != fast.id && oldest.carried_by(path));
-        if self.may_hold_back(fast, view.now) {
+        if full && self.may_hold_back(fast, view.now) {
             let slower = others().filter(|path| path.rtt.smoothed > fast.rtt.smoothed);
             actions.extend(slower.map(|path| SchedulerAction::Penalise(path.id)));
         }
@@ -95,8 +103,10 @@ impl Scheduler for Unblocking {
         actions: &mut Vec<SchedulerAction>,
     ) {
         self.scheduler.on_event(event, view, actions);
-        if event == SchedulerEvent::ReceiverLimited {
-            self.unblock(view, actions);
+        match event {
+            SchedulerEvent::ReceiverLimited => self.unblock(true, view, actions),
+            SchedulerEvent::SenderLimited { full } => self.unblock(full, view, actions),
+            _ => {}
         }
     }
 

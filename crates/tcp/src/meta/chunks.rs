@@ -51,6 +51,11 @@ pub(super) fn bit(slot: u8) -> u16 {
 }
 
 impl Chunks {
+    /// Whether no chunk is due.
+    pub(super) fn none_due(&self) -> bool {
+        self.due.is_empty()
+    }
+
     /// The number of the chunk that is cut next.
     pub(super) fn next(&self) -> SymbolId {
         SymbolId(self.first + (self.views.len() - self.start) as u64)

@@ -103,9 +103,9 @@ impl MetaSender {
         chunk
     }
 
-    /// Asks the scheduler for a subflow that has window. True if anything was assigned.
+    /// Asks the scheduler for a subflow that has window. True if anything may have been assigned.
     fn pull(&mut self, now: Time, index: usize) -> bool {
-        self.note_receiver_limit(now);
+        let acted = self.note_limits(now);
         self.refresh_views(now);
         let mut picks = core::mem::take(&mut self.picks);
         picks.clear();
@@ -129,7 +129,7 @@ impl MetaSender {
                     subflow.hold_until = Some(until);
                 }
                 self.picks = picks;
-                return false;
+                return acted;
             }
             Pull::Hold(..) | Pull::Idle(_) => {}
         }
@@ -137,7 +137,7 @@ impl MetaSender {
         if !assigned && let Some(subflow) = self.subflows.get_mut(index) {
             subflow.idle_at = self.changes;
         }
-        assigned
+        assigned || acted
     }
 
     /// Puts what was picked into the queue of its subflow, as far as it exists. False if nothing did.

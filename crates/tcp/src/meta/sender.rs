@@ -50,6 +50,8 @@ pub struct MetaSender {
     pub(super) woken: Option<Time>,
     /// The scheduler knows that the receiver's buffer limits the sender.
     pub(super) receiver_limited: bool,
+    /// The same of the application, blocked on the send buffer.
+    pub(super) sender_limited: bool,
     /// Counts whatever may let a scheduler answer otherwise than before.
     pub(super) changes: u64,
     /// Snapshots of the subflows, and for which time they hold, if they do.
@@ -110,6 +112,7 @@ impl MetaSender {
             now: Time::ZERO,
             woken: None,
             receiver_limited: false,
+            sender_limited: false,
             changes: 1,
             views: Vec::new(),
             views_at: None,
@@ -133,6 +136,7 @@ impl MetaSender {
         }
         let taken = bytes.min(self.shared.room());
         self.shared.written += taken;
+        self.shared.blocked = taken < bytes;
         if taken > 0 {
             self.changed();
         }

@@ -84,12 +84,20 @@ impl MetaSender {
         self.scheduler.wakeup().filter(|at| self.woken.is_none_or(|woken| *at > woken))
     }
 
-    /// A subflow has room: is it the receiver's buffer that leaves it empty? The scheduler is told once,
-    /// until chunks can be cut again.
-    pub(super) fn note_receiver_limit(&mut self, now: Time) {
+    /// A subflow has room: is it a full buffer that leaves it empty? The scheduler is told once of each,
+    /// until chunks can be cut again. True if it did something about it, which may have to leave now.
+    pub(super) fn note_limits(&mut self, now: Time) -> bool {
+        let before = self.changes;
         if !self.receiver_limited && self.shared.is_shut() {
             self.receiver_limited = true;
             self.tell(now, SchedulerEvent::ReceiverLimited);
         }
+        self.sender_limited &= self.shared.symbols() == 0;
+        if !self.sender_limited && self.chunks.none_due() && self.shared.is_held_up() {
+            self.sender_limited = true;
+            let full = self.shared.room() == 0;
+            self.tell(now, SchedulerEvent::SenderLimited { full });
+        }
+        self.changes != before
     }
 }

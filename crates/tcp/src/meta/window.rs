@@ -18,6 +18,8 @@ pub(super) struct Shared {
     pub(super) limit: u64,
     /// Nothing more will be written.
     pub(super) finished: bool,
+    /// The last write was more than the buffer took.
+    pub(super) blocked: bool,
     mss: u64,
     send_buffer: u64,
     receive_buffer: u64,
@@ -27,8 +29,8 @@ impl Shared {
     pub(super) fn new(mss: u64, send_buffer: u64, receive_buffer: u64) -> Self {
         let (una, next, written) = (0, 0, 0);
         let limit = receive_buffer;
-        let finished = false;
-        Shared { una, next, written, limit, finished, mss, send_buffer, receive_buffer }
+        let (finished, blocked) = (false, false);
+        Shared { una, next, written, limit, finished, blocked, mss, send_buffer, receive_buffer }
     }
 
     /// Room in the send buffer.
@@ -39,6 +41,13 @@ impl Shared {
     /// The application is blocked on the send buffer.
     fn is_full(&self) -> bool {
         !self.finished && self.room() == 0
+    }
+
+    /// Nothing is left that may be sent, and the application waits for room in the send buffer: less than half as
+    /// much is free as is outstanding (Linux, `sk_stream_min_wspace`).
+    pub(super) fn is_held_up(&self) -> bool {
+        let held = self.blocked && !self.finished && 2 * self.room() < self.written - self.una;
+        held && self.symbols() == 0 && !self.is_shut()
     }
 
     fn waiting(&self) -> u64 {

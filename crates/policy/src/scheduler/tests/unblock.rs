@@ -1,4 +1,4 @@
-//! What is done when the receiver's buffer is full.
+//! What is done when a buffer is full, the receiver's or the sender's.
 
 use super::*;
 
@@ -20,11 +20,21 @@ fn actions(
     oldest: BlockView,
     millis: u64,
 ) -> Vec<SchedulerAction> {
+    told(scheduler, SchedulerEvent::ReceiverLimited, paths, oldest, millis)
+}
+
+fn told(
+    scheduler: &mut dyn Scheduler,
+    event: SchedulerEvent,
+    paths: &[PathView],
+    oldest: BlockView,
+    millis: u64,
+) -> Vec<SchedulerAction> {
     let blocks = [oldest, BlockView { in_flight: 1, ..block(2, 0) }];
     let mut view = view(paths, &blocks, 0);
     view.now = Time::from_millis(millis);
     let mut actions = Vec::new();
-    scheduler.on_event(SchedulerEvent::ReceiverLimited, &view, &mut actions);
+    scheduler.on_event(event, &view, &mut actions);
     actions
 }
 
@@ -57,6 +67,37 @@ fn the_oldest_symbol_goes_again_on_a_path_that_is_much_faster() {
             let done = actions(&mut *scheduler(spec), &paths, oldest, 0);
             assert_eq!(done, *expected, "{spec}, {others:?}");
         }
+    }
+}
+
+#[test]
+fn a_send_buffer_with_room_in_it_holds_nobody_back() {
+    // Windows and RTT as above; what is done about a full send buffer, and about one with some room.
+    let cases = [
+        ([(10, 100)].as_slice(), vec![held_back(1), copied()], vec![copied()]),
+        (&[(10, 40)], vec![held_back(1)], vec![]),
+        (&[(4, 40)], vec![held_back(1), copied()], vec![copied()]),
+        (&[(10, 10)], vec![], vec![]),
+        (&[(10, 100), (10, 20)], vec![held_back(1), held_back(2)], vec![]),
+    ];
+    for (others, full, roomy) in cases {
+        let (paths, oldest) = carried_by(others);
+        for (event, expected) in [
+            (SchedulerEvent::SenderLimited { full: true }, full),
+            (SchedulerEvent::SenderLimited { full: false }, roomy),
+        ] {
+            let done = told(&mut *scheduler("min-rtt"), event, &paths, oldest, 0);
+            assert_eq!(done, expected, "{event:?}, {others:?}");
+            let done = told(&mut *scheduler("min-rtt:full=wait"), event, &paths, oldest, 0);
+            assert_eq!(done, [], "{event:?}, {others:?}");
+        }
+    }
+    // A buffer that was not full has cost nobody the right to hold others back.
+    let (paths, oldest) = carried_by(&[(10, 100)]);
+    let scheduler = &mut *scheduler("min-rtt");
+    for (full, expected) in [(false, vec![copied()]), (true, vec![held_back(1), copied()])] {
+        let event = SchedulerEvent::SenderLimited { full };
+        assert_eq!(told(scheduler, event, &paths, oldest, 0), expected);
     }
 }
 

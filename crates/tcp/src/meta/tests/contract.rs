@@ -238,6 +238,50 @@ fn a_full_receiver_is_told_once_before_the_path_that_finds_out_asks() {
 }
 
 #[test]
+fn a_full_send_buffer_is_told_once_and_whether_there_is_room_again() {
+    let script = Script::new(greedy).acting(|event, view| match event {
+        SchedulerEvent::SenderLimited { .. } => {
+            vec![SchedulerAction::Assign(pick(Work::Copy(view.blocks[0].id), 1))]
+        }
+        _ => vec![],
+    });
+    let heard = script.heard.clone();
+    let told = |full: bool| count(&heard, SchedulerEvent::SenderLimited { full });
+    let mut sender = sender(&MetaConfig { send_buffer: 6 * MSS, ..open(100 * MSS) }, 2, script);
+    assert_eq!(sender.write(5 * MSS), 5 * MSS);
+    leave(&mut sender, ms(0));
+    assert_eq!((told(true), told(false)), (0, 0), "the application waits for nothing");
+    assert_eq!(sender.write(100 * MSS), MSS);
+    assert_eq!(leave(&mut sender, ms(1)), [(1, 5), (1, 0)], "a copy of the oldest on path 1");
+    assert_eq!(told(true), 1);
+    // Path 1 finds the buffer full still: the same episode.
+    sender.handle_segment(ms(40), 1, &ack(2, 0, 100));
+    assert_eq!(leave(&mut sender, ms(40)), []);
+    assert_eq!((told(true), told(false)), (1, 0));
+    // Room, which the application takes, and the next episode.
+    sender.handle_segment(ms(50), 0, &ack(1, 1, 100));
+    assert_eq!(sender.write(100 * MSS), MSS);
+    assert_eq!(leave(&mut sender, ms(50)), [(0, 6), (1, 1)]);
+    assert_eq!((told(true), told(false)), (2, 0));
+}
+
+#[test]
+fn room_that_the_application_has_yet_to_use_is_told() {
+    // Of a send buffer of four, so much has been acknowledged; whether the scheduler hears of room in it.
+    for (acknowledged, expected) in [(1, 1), (2, 0)] {
+        let script = Script::new(greedy);
+        let heard = script.heard.clone();
+        let mut sender = sender(&MetaConfig { send_buffer: 4 * MSS, ..open(100 * MSS) }, 1, script);
+        assert_eq!(sender.write(100 * MSS), 4 * MSS);
+        assert_eq!(leave(&mut sender, ms(0)).len(), 4);
+        sender.handle_segment(ms(40), 0, &ack(acknowledged, acknowledged, 100));
+        assert_eq!(leave(&mut sender, ms(40)), []);
+        let told = |full: bool| count(&heard, SchedulerEvent::SenderLimited { full });
+        assert_eq!((told(true), told(false)), (0, expected), "{acknowledged}");
+    }
+}
+
+#[test]
 fn events_come_in_their_order() {
     let script = Script::new(|path, view, picks| match path {
         PathId(0) => greedy(path, view, picks),
