@@ -5,8 +5,8 @@ use anabranch_types::Time;
 /// Most SACK blocks in one segment (RFC 2018 §3: four, three beside timestamps).
 pub const MAX_SACK_BLOCKS: usize = 4;
 
-/// The control bits that the model uses, and three marks of its own ([`PROBE`](Self::PROBE),
-/// [`MAPPED`](Self::MAPPED), [`ECT`](Self::ECT)).
+/// The control bits that the model uses, and marks of its own ([`PROBE`](Self::PROBE),
+/// [`MAPPED`](Self::MAPPED), [`ECT`](Self::ECT), [`MULTIPATH`](Self::MULTIPATH)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u16);
 
@@ -31,6 +31,8 @@ impl Flags {
     pub const ECT: Flags = Flags(1 << 7);
     /// The payload was sent before. The receiver does not look at it; traces and statistics do.
     pub const RETRANSMISSION: Flags = Flags(1 << 8);
+    /// On a SYN and its answer: the option by which a subflow opens (MP_CAPABLE or MP_JOIN, RFC 8684 §3.1, §3.2).
+    pub const MULTIPATH: Flags = Flags(1 << 9);
 
     /// Whether every bit of `other` is set.
     pub const fn has(self, other: Flags) -> bool {
@@ -160,6 +162,13 @@ impl Segment {
     /// The data sequence number or data acknowledgement, where there is one.
     pub fn data_sequence(&self) -> Option<u64> {
         self.flags.has(Flags::MAPPED).then_some(self.data)
+    }
+
+    /// The segment as a middlebox passes it on that removes the options of multipath connections: without mark of opening,
+    /// mapping or data acknowledgement.
+    #[must_use]
+    pub fn stripped(self) -> Segment {
+        Segment { flags: self.flags.without(Flags::MAPPED.with(Flags::MULTIPATH)), data: 0, ..self }
     }
 
     /// Bytes on the wire under `format`.

@@ -5,35 +5,42 @@ use anabranch_policy::view::MAX_PATHS;
 use anabranch_types::{PathId, Time};
 
 use super::Join;
+use super::chunks::bit;
 use super::sender::MetaSender;
 use super::subflow::{Membership, Subflow};
 
 impl MetaSender {
     /// One more subflow, which opens as [`MetaConfig::join`](super::MetaConfig::join) says. Returns its
-    /// index, or `None` if there are [`MAX_PATHS`] of them.
+    /// index, or `None` if there are [`MAX_PATHS`] of them or the connection is plain TCP.
     pub fn join(&mut self, controller: Box<dyn CongestionController>) -> Option<usize> {
         let index = self.subflows.len();
-        if index >= MAX_PATHS {
+        if index >= MAX_PATHS || self.is_plain() {
             return None;
         }
         let config = self.config.unbounded_subflow();
-        self.subflows.push(Subflow::new(&config, controller, PathId(index as u32), 0));
+        let mut subflow = Subflow::new(&config, controller, PathId(index as u32), 0);
+        subflow.backup = self.config.backups & bit(index as u8) != 0;
+        self.subflows.push(subflow);
         self.changed();
         self.admit();
         Some(index)
     }
 
     /// A new subflow in the place of one that is gone, over the same path: its stream begins beyond the
-    /// old one's, so that stragglers mean nothing. False if there is no such subflow or it is not gone.
+    /// old one's, so that stragglers mean nothing. False if there is no such subflow, it is not gone, or
+    /// the connection is plain TCP.
     pub fn rejoin(&mut self, index: usize, controller: Box<dyn CongestionController>) -> bool {
         let config = self.config.unbounded_subflow();
-        let Some(old) = self.subflows.get_mut(index) else { return false };
+        let plain = self.is_plain();
+        let Some(old) = self.subflows.get_mut(index).filter(|_| !plain) else { return false };
         if old.membership != Membership::Gone {
             return false;
         }
         let past = *old.sender.statistics();
         let backup = old.backup;
-        let (path, offset) = (PathId(index as u32), old.sender.written() + 1);
+        let path = PathId(index as u32);
+        // Where nothing was sent there are no stragglers, and a plain connection begins at 0.
+        let offset = if old.sender.written() == 0 { 0 } else { old.sender.written() + 1 };
         *old = Subflow::new(&config, controller, path, offset);
         old.backup = backup;
         self.past += past;
@@ -43,8 +50,16 @@ impl MetaSender {
         true
     }
 
-    /// A subflow leaves: what it had goes to the others, and what arrives on it counts no more.
+    /// A subflow leaves: what it had goes to the others, and what arrives on it counts no more. Plain TCP has no others:
+    /// it waits for its interface.
     pub fn leave(&mut self, now: Time, index: usize) {
+        if !self.is_plain() {
+            self.remove(now, index);
+        }
+    }
+
+    /// A subflow is gone for whatever reason.
+    pub(super) fn remove(&mut self, now: Time, index: usize) {
         let Some(subflow) = self.subflows.get_mut(index) else { return };
         if subflow.membership == Membership::Gone {
             return;

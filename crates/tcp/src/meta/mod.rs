@@ -13,8 +13,10 @@
 //! chunk is a window of one symbol. A subflow repairs its own losses, as TCP does, so the answers
 //! `Resend` and `Repair` to a loss ask for nothing more.
 
+mod autotune;
 mod binding;
 mod chunks;
+mod fallback;
 mod membership;
 mod pull;
 mod receiver;
@@ -50,6 +52,11 @@ pub struct MetaConfig {
     pub send_buffer: u64,
     /// Most bytes that the receiver holds, read or not in order.
     pub receive_buffer: u64,
+    /// Whether the buffers grow with the transfer up to these sizes, as Linux tunes them: the receive buffer begins with so
+    /// many bytes, the send buffer with six initial windows. Needs timestamps. `None`: they have these sizes at once.
+    pub autotune: Option<u64>,
+    /// Subflows that are used only when no other is usable, by bit (MPTCP's backup flag, RFC 8684 §3.3.8).
+    pub backups: u16,
     /// Whether the receiving application takes bytes as soon as they are in order.
     pub read_at_once: bool,
     /// The scheduler, of those of `anabranch_policy::scheduler`.
@@ -76,6 +83,8 @@ impl MetaConfig {
             subflow,
             send_buffer: 1 << 22,
             receive_buffer: 1 << 22,
+            autotune: None,
+            backups: 0,
             read_at_once: true,
             scheduler: spec("min-rtt", &[]),
             recovery: spec("resend", &[("timeout", "nothing")]),
@@ -83,6 +92,11 @@ impl MetaConfig {
             join: Join::default(),
             coupled: false,
         }
+    }
+
+    /// What the receive buffer begins with.
+    fn initial_receive_buffer(&self) -> u64 {
+        self.autotune.map_or(self.receive_buffer, |initial| initial.min(self.receive_buffer))
     }
 
     /// The subflow's configuration with buffers that never bind.

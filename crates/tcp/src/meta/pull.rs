@@ -64,6 +64,9 @@ impl MetaSender {
 
     /// Writes the data sequence number into a segment. One whose data was taken back gets other data.
     fn map(&mut self, now: Time, index: usize, segment: Segment) -> Segment {
+        if segment.flags.has(Flags::SYN) {
+            return Segment { flags: segment.flags.with(Flags::MULTIPATH), ..segment };
+        }
         if segment.len == 0 {
             return segment;
         }
@@ -83,6 +86,10 @@ impl MetaSender {
         if !self.chunks.on_sent(chunk.id, slot, now) {
             // Sent again without having been declared lost, as the first simulations do.
             self.resolve(now, index, 0, 1);
+        }
+        if self.is_plain() {
+            debug_assert_eq!(data, segment.seq);
+            return segment;
         }
         Segment { data, flags: segment.flags.with(Flags::MAPPED), ..segment }
     }

@@ -4,6 +4,7 @@ use anabranch_policy::view::MAX_PATHS;
 use anabranch_types::Time;
 
 use super::MetaConfig;
+use super::autotune::ReceiveTuner;
 use crate::ranges::Ranges;
 use crate::receiver::Receiver;
 use crate::segment::{Flags, Segment};
@@ -33,6 +34,12 @@ pub struct MetaReceiver {
     waiting: Ranges,
     /// Right end of the shared window as last announced.
     announced: u64,
+    /// Sees to the size of the buffer, if that changes.
+    tuner: Option<ReceiveTuner>,
+    /// Latest time seen.
+    now: Time,
+    /// Subflows whose SYN came without the option, by bit: their streams are the data, as in plain TCP.
+    plain: u16,
     statistics: MetaReceiverStatistics,
 }
 
@@ -40,12 +47,17 @@ impl MetaReceiver {
     /// A stream over so many subflows.
     pub fn new(config: &MetaConfig, subflows: usize) -> Self {
         let subflow = config.unbounded_subflow();
+        let mss = u64::from(subflow.mss);
+        let tune = |initial| ReceiveTuner::new(initial, config.receive_buffer, mss);
         MetaReceiver {
             subflows: (0..subflows).map(|_| Receiver::new(&subflow)).collect(),
             next: 0,
             read: 0,
             waiting: Ranges::new(),
-            announced: config.receive_buffer,
+            announced: config.initial_receive_buffer(),
+            tuner: config.autotune.map(tune),
+            now: Time::ZERO,
+            plain: 0,
             statistics: MetaReceiverStatistics::default(),
             config: config.clone(),
         }
@@ -55,15 +67,24 @@ impl MetaReceiver {
     /// Experienced. What the shared buffer has no room for is refused as a whole. A subflow that joins
     /// late is taken in with its first segment, up to [`MAX_PATHS`] of them.
     pub fn handle_segment(&mut self, now: Time, subflow: usize, segment: &Segment, marked: bool) {
+        self.now = now;
         while self.subflows.len() <= subflow && subflow < MAX_PATHS {
             self.subflows.push(Receiver::new(self.config.unbounded_subflow()));
         }
+        if segment.flags.has(Flags::SYN) {
+            self.note_option(subflow, segment.flags.has(Flags::MULTIPATH));
+        }
+        let right = self.right();
+        let data = self.data_of(subflow, segment);
         let Some(receiver) = self.subflows.get_mut(subflow) else { return };
-        if let Some(data) = segment.data_sequence()
+        if let Some(data) = data
             && segment.len > 0
         {
+            if let Some(tuner) = &mut self.tuner {
+                tuner.on_segment(now, subflow, segment);
+            }
             let end = data.saturating_add(u64::from(segment.len));
-            if end > self.read.saturating_add(self.config.receive_buffer) {
+            if end > right {
                 self.statistics.refused += 1;
                 receiver.request_ack();
                 return;
@@ -73,6 +94,16 @@ impl MetaReceiver {
         } else {
             receiver.handle_segment(now, segment, marked);
         }
+    }
+
+    /// Right end of the shared window.
+    fn right(&self) -> u64 {
+        self.read.saturating_add(self.buffer())
+    }
+
+    /// Most bytes that it holds now.
+    pub fn buffer(&self) -> u64 {
+        self.tuner.as_ref().map_or(self.config.receive_buffer, |tuner| tuner.buffer)
     }
 
     fn take(&mut self, data: u64, end: u64) {
@@ -95,11 +126,13 @@ impl MetaReceiver {
         self.statistics.peak_waiting = self.statistics.peak_waiting.max(waiting);
         if self.config.read_at_once {
             self.read = self.next;
+            self.tune();
         }
     }
 
     /// Does what is due at `now`; harmless if nothing is.
     pub fn handle_timeout(&mut self, now: Time) {
+        self.now = now;
         for receiver in &mut self.subflows {
             receiver.handle_timeout(now);
         }
@@ -114,14 +147,49 @@ impl MetaReceiver {
     pub fn poll_transmit(&mut self, now: Time) -> Option<(usize, Segment)> {
         for (index, receiver) in self.subflows.iter_mut().enumerate() {
             if let Some(segment) = receiver.poll_transmit(now) {
-                let right = self.read.saturating_add(self.config.receive_buffer);
-                self.announced = right;
-                let flags = segment.flags.with(Flags::MAPPED);
-                let window = right.saturating_sub(self.next);
-                return Some((index, Segment { flags, window, data: self.next, ..segment }));
+                return Some((index, self.answer(index, segment)));
             }
         }
         None
+    }
+
+    /// An acknowledgement of a subflow with what it says of the stream.
+    fn answer(&mut self, index: usize, segment: Segment) -> Segment {
+        let right = self.right();
+        self.announced = right;
+        let window = right.saturating_sub(self.next);
+        if self.is_plain(index) {
+            return Segment { window, ..segment };
+        }
+        let mut flags = segment.flags.with(Flags::MAPPED);
+        if flags.has(Flags::SYN) {
+            flags = flags.with(Flags::MULTIPATH);
+        }
+        Segment { flags, window, data: self.next, ..segment }
+    }
+
+    /// A SYN has come on a subflow, with the option or without (RFC 8684 §3.7). A sender gives up a subflow that would join
+    /// and is answered without, so that only the first one carries data in this way.
+    fn note_option(&mut self, subflow: usize, present: bool) {
+        let own = super::chunks::bit(subflow as u8);
+        self.plain = if present { self.plain & !own } else { self.plain | own };
+    }
+
+    /// The data sequence number of a segment's first byte, if it carries any of the data.
+    pub fn data_of(&self, subflow: usize, segment: &Segment) -> Option<u64> {
+        segment.data_sequence().or(self.is_plain(subflow).then_some(segment.seq))
+    }
+
+    fn is_plain(&self, subflow: usize) -> bool {
+        self.plain & super::chunks::bit(subflow as u8) != 0
+    }
+
+    /// The application has read: the buffer may grow.
+    fn tune(&mut self) {
+        if let Some(tuner) = &mut self.tuner {
+            let above_gap = self.waiting.last().map_or(0, |(_, end)| end - self.next);
+            tuner.on_read(self.now, self.read, above_gap);
+        }
     }
 
     /// Bytes in order and not read yet.
@@ -134,9 +202,10 @@ impl MetaReceiver {
     pub fn read(&mut self, bytes: u64) -> u64 {
         let taken = bytes.min(self.readable());
         self.read += taken;
-        let right = self.read.saturating_add(self.config.receive_buffer);
+        self.tune();
+        let right = self.right();
         let two = 2 * u64::from(self.config.subflow.mss);
-        let step = two.min(self.config.receive_buffer / 2).max(1);
+        let step = two.min(self.buffer() / 2).max(1);
         if taken > 0 && right.saturating_sub(self.announced) >= step {
             self.subflows.iter_mut().for_each(Receiver::request_ack);
         }

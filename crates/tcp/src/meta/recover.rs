@@ -12,6 +12,10 @@ use super::sender::MetaSender;
 impl MetaSender {
     /// Asks the recovery policy about `event`, does what it says, and returns that.
     pub(super) fn recover(&mut self, now: Time, event: RecoveryEvent) -> RecoveryAction {
+        // Plain TCP has nowhere to move anything, and its stream stays as it is.
+        if self.is_plain() {
+            return RecoveryAction::Nothing;
+        }
         self.refresh_views(now);
         let action = self.recovery.on_event(now, event, &self.views);
         match action {

@@ -9,11 +9,13 @@ use anabranch_policy::{PolicyError, PolicySpec};
 use anabranch_types::{PathId, Time};
 
 use super::MetaConfig;
+use super::autotune::SendTuner;
 use super::chunks::Chunks;
+use super::fallback::Peer;
 use super::subflow::{Membership, Subflow};
 use super::window::{Persist, Shared};
 use crate::scoreboard::Fate;
-use crate::segment::{Flags, Segment};
+use crate::segment::Segment;
 use crate::sender::{Sender, SenderEvent, SenderStatistics};
 
 /// Counters of a meta sender.
@@ -44,6 +46,9 @@ pub struct MetaSender {
     pub(super) chunks: Chunks,
     pub(super) shared: Shared,
     pub(super) persist: Persist,
+    pub(super) peer: Peer,
+    /// Sees to the size of the send buffer, if that changes.
+    pub(super) tuner: Option<SendTuner>,
     /// Latest time seen.
     pub(super) now: Time,
     /// When the scheduler was last woken.
@@ -101,14 +106,18 @@ impl MetaSender {
         loss: Option<Box<dyn LossEstimator>>,
     ) -> Self {
         let mss = u64::from(config.subflow.mss.max(1));
+        let tuner = config.autotune.map(|_| SendTuner::new(config.send_buffer, mss));
+        let send_buffer = tuner.as_ref().map_or(config.send_buffer, SendTuner::buffer);
         let mut sender = MetaSender {
             scheduler,
             recovery,
             loss,
             subflows: Vec::new(),
             chunks: Chunks::default(),
-            shared: Shared::new(mss, config.send_buffer, config.receive_buffer),
+            shared: Shared::new(mss, send_buffer, config.initial_receive_buffer()),
             persist: Persist::default(),
+            peer: Peer::default(),
+            tuner,
             now: Time::ZERO,
             woken: None,
             receiver_limited: false,
@@ -154,12 +163,12 @@ impl MetaSender {
     /// Takes in an acknowledgement that arrived on `subflow`.
     pub fn handle_segment(&mut self, now: Time, subflow: usize, segment: &Segment) {
         self.now = now;
-        let mut recovered = 0..0;
-        if segment.flags.has(Flags::ACK)
-            && let Some(acknowledged) = segment.data_sequence()
-        {
-            recovered = self.take_data_ack(acknowledged, segment.window);
+        if !self.check_answer(now, subflow, segment) {
+            return;
         }
+        let acknowledged = self.data_ack(subflow, segment);
+        let recovered = acknowledged
+            .map_or(0..0, |acknowledged| self.take_data_ack(acknowledged, segment.window));
         self.changed();
         if self.config.coupled {
             self.refresh_views(now);
@@ -169,9 +178,19 @@ impl MetaSender {
             own.sender.handle_segment_among(now, segment, siblings);
             self.changed();
             self.digest(now, subflow);
+            self.tune(subflow);
         }
         for id in recovered {
             self.tell(now, SchedulerEvent::Recovered(BlockId(id)));
+        }
+    }
+
+    /// An acknowledgement has come on a subflow: the send buffer may grow.
+    fn tune(&mut self, index: usize) {
+        let own = self.subflows.get(index).filter(|own| own.is_open());
+        if let (Some(tuner), Some(own)) = (&mut self.tuner, own) {
+            tuner.on_ack(index, own.sender.cwnd(), own.sender.in_flight());
+            self.shared.send_buffer = tuner.buffer();
         }
     }
 
@@ -242,7 +261,7 @@ impl MetaSender {
                     self.recover(now, RecoveryEvent::CwndReduced { path, cwnd });
                     self.tell(now, SchedulerEvent::CwndReduced(path, cwnd));
                 }
-                SenderEvent::GaveUp => self.leave(now, index),
+                SenderEvent::GaveUp => self.remove(now, index),
                 SenderEvent::Recovery(_) | SenderEvent::Drained => {}
             }
         }
@@ -278,6 +297,11 @@ impl MetaSender {
     /// Everything below this data sequence number is acknowledged.
     pub fn acknowledged(&self) -> u64 {
         self.shared.una
+    }
+
+    /// Most bytes written and not acknowledged that it keeps now.
+    pub fn send_buffer(&self) -> u64 {
+        self.shared.send_buffer
     }
 
     /// Everything written has been acknowledged.

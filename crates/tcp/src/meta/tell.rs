@@ -55,7 +55,7 @@ impl MetaSender {
                 }
             }
             SchedulerAction::TakeBack { path, keep } => {
-                if let Some(index) = self.index_of(path) {
+                if let Some(index) = self.index_of(path).filter(|_| !self.is_plain()) {
                     self.take_back_queue(index, keep as usize);
                 }
             }

@@ -1,6 +1,7 @@
 //! Streams over two or three paths in virtual time.
 
 mod contract;
+mod fallback;
 mod membership;
 mod random;
 mod script;
@@ -22,11 +23,13 @@ struct Path {
     busy_until: Time,
     /// Nothing passes from then on.
     dies: Time,
+    /// A middlebox removes the options of multipath connections.
+    strips: bool,
 }
 
 fn path(mbps: u64, delay_ms: u64, loss: f64) -> Path {
     let delay = Duration::from_millis(delay_ms);
-    Path { mbps, delay, loss, busy_until: Time::ZERO, dies: Time::MAX }
+    Path { mbps, delay, loss, busy_until: Time::ZERO, dies: Time::MAX, strips: false }
 }
 
 /// A sender and a receiver over paths in virtual time.
@@ -64,6 +67,7 @@ impl Run {
 
     fn post(&mut self, at: Time, to_receiver: bool, index: usize, segment: Segment) {
         self.order += 1;
+        let segment = if self.paths[index].strips { segment.stripped() } else { segment };
         self.events.insert((at, self.order), (to_receiver, index, segment));
     }
 

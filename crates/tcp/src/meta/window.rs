@@ -21,7 +21,7 @@ pub(super) struct Shared {
     /// The last write was more than the buffer took.
     pub(super) blocked: bool,
     mss: u64,
-    send_buffer: u64,
+    pub(super) send_buffer: u64,
     receive_buffer: u64,
 }
 

@@ -1,0 +1,110 @@
+//! Middleboxes that remove options, backup subflows, and buffers that grow.
+
+use anabranch_policy::congestion;
+
+use super::*;
+
+fn stripping(path: Path) -> Path {
+    Path { strips: true, ..path }
+}
+
+#[test]
+fn without_the_option_a_connection_is_plain_tcp() {
+    for join in [Join::AfterFirst, Join::AllAtOnce] {
+        let recovery = policy("resend:timeout=copy,cut=unbind");
+        let config = MetaConfig { join, recovery, receive_buffer: 60_000, ..config("min-rtt") };
+        let paths = [stripping(path(5, 20, 0.02)), stripping(path(5, 30, 0.0))];
+        let mut run = Run::new(&config, &paths, 1);
+        let seconds = run.transfer(1_000_000, u64::MAX);
+        assert!(run.sender.is_plain());
+        assert_eq!((run.receiver.delivered(), run.sent_on(1)), (1_000_000, 0), "{join:?}");
+        assert!(run.sent_on(0) >= 1_000_000 && seconds > 1.6, "{seconds}");
+        assert!(!run.sender.has_joined(1));
+        // Nobody joins, and the only subflow stays.
+        let controller = || congestion::build(&policy("reno"), 1000).expect("a controller");
+        assert_eq!(run.sender.join(controller()), None);
+        run.sender.leave(run.now, 0);
+        assert!(run.sender.has_joined(0) && !run.sender.rejoin(1, controller()));
+    }
+}
+
+#[test]
+fn a_plain_connection_keeps_to_the_window_and_ends_a_stall() {
+    let config = MetaConfig { receive_buffer: 10_000, read_at_once: false, ..config("min-rtt") };
+    let mut run = Run::new(&config, &[stripping(path(5, 20, 0.0))], 1);
+    run.sender.write(30_000);
+    run.run_until(Time::from_secs(3));
+    assert_eq!((run.receiver.readable(), run.sender.acknowledged()), (10_000, 10_000));
+    assert!(run.sender.statistics().window_probes > 0);
+    let mut read = 0;
+    while read < 30_000 {
+        read += run.receiver.read(u64::MAX);
+        assert!(run.step(), "nothing will ever happen");
+    }
+    assert_eq!(run.receiver.statistics().refused, 0);
+}
+
+#[test]
+fn a_subflow_that_cannot_join_is_given_up_alone() {
+    let paths = [path(5, 20, 0.0), stripping(path(5, 20, 0.0)), path(5, 20, 0.0)];
+    let mut run = Run::new(&config("min-rtt"), &paths, 1);
+    run.transfer(2_000_000, u64::MAX);
+    assert!(!run.sender.is_plain() && !run.sender.has_joined(1));
+    assert_eq!(run.sent_on(1), 0);
+    assert!(run.sent_on(0) > 500_000 && run.sent_on(2) > 500_000);
+    assert_eq!(run.receiver.delivered(), 2_000_000);
+}
+
+#[test]
+fn a_connection_whose_first_subflow_left_before_it_was_open_falls_back_from_the_start() {
+    let paths = [stripping(path(5, 20, 0.0)); 2];
+    let mut run = Run::new(&config("min-rtt"), &paths, 1);
+    run.sender.write(100_000);
+    run.drain();
+    run.sender.leave(run.now, 0);
+    let controller = congestion::build(&policy("reno"), 1000).expect("a controller");
+    assert!(run.sender.rejoin(0, controller));
+    run.run_until(Time::from_secs(2));
+    assert!(run.sender.is_plain());
+    assert_eq!(run.receiver.delivered(), 100_000);
+}
+
+#[test]
+fn a_backup_is_used_only_when_no_other_works() {
+    for scheduler in ["min-rtt", "linux", "round-robin"] {
+        let config = MetaConfig { backups: 0b10, ..config(scheduler) };
+        let mut paths = [path(5, 20, 0.0), path(5, 20, 0.0)];
+        let mut run = Run::new(&config, &paths, 1);
+        run.transfer(1_000_000, u64::MAX);
+        assert!(run.sender.has_joined(1), "it is open");
+        assert_eq!(run.sent_on(1), 0, "{scheduler}");
+        // The first path dies after a second; the other takes over.
+        paths[0].dies = Time::from_secs(1);
+        let mut run = Run::new(&MetaConfig { recovery: policy("resend"), ..config }, &paths, 1);
+        run.transfer(1_000_000, u64::MAX);
+        assert_eq!(run.receiver.delivered(), 1_000_000);
+        assert!(run.sent_on(1) > 300_000, "{scheduler}");
+    }
+}
+
+/// A transfer with an initial receive buffer of 16 kB; seconds, and both buffers at the end.
+fn tuned(autotune: Option<u64>, most: u64) -> (f64, u64, u64) {
+    let config =
+        MetaConfig { autotune, receive_buffer: most, send_buffer: 1 << 22, ..config("linux") };
+    let mut run = Run::new(&config, &[path(40, 40, 0.0), path(40, 50, 0.0)], 1);
+    let seconds = run.transfer(10_000_000, u64::MAX);
+    (seconds, run.receiver.buffer(), run.sender.send_buffer())
+}
+
+#[test]
+fn buffers_grow_with_the_transfer() {
+    // Both paths hold 850 kB in a round trip, their queues 500 kB more.
+    let (fixed, buffer, _) = tuned(None, 16_000);
+    assert_eq!(buffer, 16_000);
+    let (grown, receive, send) = tuned(Some(16_000), 1 << 22);
+    assert!(grown < fixed / 4.0, "{grown} s against {fixed} s");
+    assert!((800_000..(1 << 22) + 1).contains(&receive), "{receive}");
+    assert!((800_000..(1 << 22) + 1).contains(&send), "{send}");
+    let (_, receive, _) = tuned(Some(16_000), 300_000);
+    assert_eq!(receive, 300_000, "not beyond the limit");
+}
