@@ -18,6 +18,11 @@ pub const ENTRY: Entry = Entry {
             "reinject",
         ),
         option(
+            "stale",
+            "timeouts in a row from which on everything is moved, whatever timeout says; 0: never",
+            "0",
+        ),
+        option(
             "cut",
             "after a cut of the congestion window: keep what is assigned to the path, or take back (unbind) the excess",
             "keep",
@@ -36,6 +41,7 @@ enum OnTimeout {
 #[derive(Clone, Copy, Debug)]
 pub struct Resend {
     timeout: OnTimeout,
+    stale: u32,
     take_back: bool,
 }
 
@@ -48,6 +54,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RecoveryPolicy>, PolicyErr
     ];
     Ok(Box::new(Resend {
         timeout: options.choice("timeout", &timeouts)?,
+        stale: options.integer("stale", 0..=1000)? as u32,
         take_back: options.choice("cut", &[("keep", false), ("unbind", true)])?,
     }))
 }
@@ -61,11 +68,16 @@ impl RecoveryPolicy for Resend {
     ) -> RecoveryAction {
         match event {
             RecoveryEvent::Lost { .. } => RecoveryAction::Resend,
-            RecoveryEvent::Timeout { path, alternatives: true, .. } => match self.timeout {
-                OnTimeout::Reinject => RecoveryAction::Reinject(path),
-                OnTimeout::Copy => RecoveryAction::Copy(path),
-                OnTimeout::Nothing => RecoveryAction::Nothing,
-            },
+            RecoveryEvent::Timeout { path, alternatives: true, consecutive } => {
+                match self.timeout {
+                    _ if self.stale > 0 && consecutive >= self.stale => {
+                        RecoveryAction::Reinject(path)
+                    }
+                    OnTimeout::Reinject => RecoveryAction::Reinject(path),
+                    OnTimeout::Copy => RecoveryAction::Copy(path),
+                    OnTimeout::Nothing => RecoveryAction::Nothing,
+                }
+            }
             RecoveryEvent::CwndReduced { path, cwnd } if self.take_back => {
                 RecoveryAction::TakeBack(path, cwnd)
             }

@@ -46,6 +46,18 @@ fn fresh_repairs_may_resend_what_a_filling_block_loses() {
 }
 
 #[test]
+fn a_path_that_stays_silent_is_stale() {
+    use RecoveryAction::{Copy, Reinject};
+    let mut policy = build(&"resend:timeout=copy,stale=4".parse().unwrap()).unwrap();
+    for (consecutive, expected) in
+        [(1, Copy(PATH)), (3, Copy(PATH)), (4, Reinject(PATH)), (5, Reinject(PATH))]
+    {
+        let event = RecoveryEvent::Timeout { path: PATH, consecutive, alternatives: true };
+        assert_eq!(policy.on_event(Time::ZERO, event, &[]), expected, "{consecutive}");
+    }
+}
+
+#[test]
 fn resend_repeats_the_symbol_and_follows_ptcp_on_request() {
     use RecoveryAction::{Copy, Nothing, Reinject, Resend, TakeBack};
     assert_eq!(answers("resend"), [Resend, Reinject(PATH), Nothing, Nothing]);

@@ -48,6 +48,7 @@ pub mod dpsaf;
 pub mod earliest;
 pub mod ecf;
 pub mod late;
+pub mod linux;
 pub mod otias;
 pub mod rank;
 pub mod redundant;
@@ -183,6 +184,7 @@ pub const TABLE: &[Row<dyn Scheduler>] = &[
     (&earliest::ENTRY, earliest::build),
     (&rank::ENTRY, rank::build),
     (&best::MIN_RTT, best::min_rtt),
+    (&linux::ENTRY, linux::build),
     (&blest::ENTRY, blest::build),
     (&ecf::ENTRY, ecf::build),
     (&late::ENTRY, late::build),

@@ -1,5 +1,6 @@
 mod daps;
 mod late;
+mod linux;
 mod mptcp;
 mod unblock;
 
