@@ -16,6 +16,11 @@ pub const ENTRY: Entry = Entry {
     options: &[
         option("initial", "initial window, packets", "10"),
         option("collapse", "timeouts in a row before the window falls to one packet", "1"),
+        option(
+            "like",
+            "rfc9438, or linux: windows in whole packets, and what Reno would have grows by 0.53 for good",
+            "rfc9438",
+        ),
     ],
 };
 
@@ -42,6 +47,8 @@ pub struct Cubic {
     last_ack: Time,
     last_cut: LastCut,
     collapse: u32,
+    /// As Linux counts (tcp_cubic.c).
+    linux: bool,
     /// C, and Reno's increase, packets per window.
     scale: f64,
     increase: f64,
@@ -52,7 +59,9 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, Pol
     let initial = options.integer("initial", 1..=1000)?;
     let collapse = options.integer("collapse", 1..=10)? as u32;
     let fresh = Cubic::at(0, options.packet_size());
-    Ok(Box::new(Cubic { cwnd: initial as f64, ssthresh: f64::INFINITY, collapse, ..fresh }))
+    let linux = options.choice("like", &[("rfc9438", false), ("linux", true)])?;
+    let ssthresh = f64::INFINITY;
+    Ok(Box::new(Cubic { cwnd: initial as f64, ssthresh, collapse, linux, ..fresh }))
 }
 
 impl Cubic {
@@ -72,6 +81,7 @@ impl Cubic {
             last_ack: Time::ZERO,
             last_cut: LastCut::default(),
             collapse: 1,
+            linux: false,
             scale: SCALE,
             increase: 1.0,
         }
@@ -91,10 +101,14 @@ impl Cubic {
 
     /// Multiplicative decrease with fast convergence (RFC 9438 §4.6, §4.7).
     fn cut(&mut self, now: Time) {
+        if self.linux {
+            self.cwnd = self.cwnd.floor();
+        }
         self.w_max =
             if self.cwnd < self.w_max { self.cwnd * (1.0 + BETA) / 2.0 } else { self.cwnd };
         self.prior = self.cwnd;
-        self.cwnd = (self.cwnd * BETA).max(2.0);
+        let smaller = self.cwnd * BETA;
+        self.cwnd = if self.linux { smaller.floor() } else { smaller }.max(2.0);
         self.ssthresh = self.cwnd;
         self.epoch = None;
         self.last_cut = LastCut::at(now);
@@ -119,10 +133,22 @@ impl Cubic {
         let cubic = self.scale * x * x * x + self.w_max;
         let target = cubic.clamp(self.cwnd, 1.5 * self.cwnd);
         let fair = 3.0 * (1.0 - BETA) / (1.0 + BETA);
-        let alpha = if self.w_est >= self.prior { 1.0 } else { fair };
+        let alpha = if self.w_est >= self.prior && !self.linux { 1.0 } else { fair };
         self.w_est += self.increase * alpha * acked / self.cwnd;
+        if self.linux {
+            return self.approach(target.max(self.w_est).floor(), acked);
+        }
         self.cwnd += (target - self.cwnd) * (acked / self.cwnd).min(1.0);
         self.cwnd = self.cwnd.max(self.w_est);
+    }
+
+    /// Linux counts the acknowledgements that make a packet: a window over what is missing to a whole `target`, two at least,
+    /// a hundred windows where nothing is (`bictcp_update`).
+    fn approach(&mut self, target: f64, acked: f64) {
+        let window = self.cwnd.floor().max(1.0);
+        let missing = target - window;
+        let count = if missing > 0.0 { window / missing } else { 100.0 * window };
+        self.cwnd += acked / count.max(2.0);
     }
 
     fn start_epoch(&mut self, now: Time) -> Time {

@@ -181,6 +181,27 @@ fn cubic_lowers_its_plateau_when_losses_follow_each_other() {
 }
 
 #[test]
+fn cubic_like_linux_counts_whole_packets_and_stays_slow() {
+    // A cut from five packets: Linux goes to three, and to one more once its Reno, which grows by .53 a round trip, has it
+    // whole. RFC 9438 goes to 3.5, and grows by one a round trip once its Reno is at the window before the cut.
+    for (spec, expected) in [
+        ("cubic:initial=5,like=linux", [3, 3, 4, 4, 5, 5, 6, 6, 7]),
+        ("cubic:initial=5", [3, 3, 4, 4, 5, 6, 7, 8, 9]),
+    ] {
+        let mut cubic = controller(spec);
+        cubic.on_ack(&loss(100, 0, 1), &[]);
+        let mut packets = vec![cubic.cwnd() / PACKET];
+        for round in 1..=8 {
+            let now = 100 + round * 100;
+            let acked = (cubic.cwnd() / PACKET) as u32;
+            cubic.on_ack(&ack(now, now - 99, acked), &[]);
+            packets.push(cubic.cwnd() / PACKET);
+        }
+        assert_eq!(packets, expected, "{spec}");
+    }
+}
+
+#[test]
 fn cubic_restarts_from_one_packet_after_a_timeout() {
     let mut cubic = controller("cubic:initial=100");
     cubic.on_timeout(&timeout(500, 100, 1));
