@@ -93,7 +93,7 @@ fn flow(section: &Section<'_>, group: &str, network: &Network) -> Option<FlowPla
     let traffic = traffic(section);
     let messages = section.has("messages").then(|| section.table("messages")).flatten();
     let paths = paths(section, network);
-    let protocol = profiles::read(section, paths.len());
+    let protocol = profiles::read(section, &paths);
     let start = section.time("start").unwrap_or_default();
     let stop = section.time("stop");
     if stop.is_some_and(|stop| stop <= start) {

@@ -286,6 +286,31 @@ pub const TCP: &[KeySpec] = &[
         "several paths: whether the others open once the first is established, or all at once",
     ),
     optional("coupled", Kind::Flag, PROFILE, "several paths: controllers read their siblings"),
+    optional(
+        "backup",
+        Kind::Names("paths of the flow"),
+        "none",
+        "several paths: those that are used only when no other works, RFC 8684 §3.3.8",
+    ),
+    optional(
+        "strip-options",
+        Kind::Names("paths of the flow"),
+        "none",
+        "several paths: where a middlebox removes MPTCP's options. The first path: the connection falls back to TCP; \
+         another: it does not join",
+    ),
+    optional(
+        "autotune",
+        Kind::Flag,
+        PROFILE,
+        "several paths: both buffers grow with the transfer up to their sizes, as Linux tunes them",
+    ),
+    optional(
+        "initial-receive-buffer",
+        Kind::Size,
+        "64KiB",
+        "with autotune: what the receive buffer begins with",
+    ),
     optional("handshake", Kind::Flag, PROFILE, "a SYN exchange before the first data"),
     optional("rate-samples", Kind::Flag, PROFILE, "measures delivery rates, which bbr needs"),
     optional("delayed-ack", Kind::Count(1, 100), PROFILE, "segments per acknowledgement"),

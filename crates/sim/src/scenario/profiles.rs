@@ -7,6 +7,7 @@ use anabranch_tcp::meta::{Join, MetaConfig};
 use std::sync::Arc;
 
 use super::error::Flaw;
+use super::plan::PathPlan;
 use super::reader::Section;
 use super::tcp;
 use crate::endpoint::TcpProtocol;
@@ -55,6 +56,23 @@ const ROWS: &[Row] = &[
         several(MetaConfig { recovery, coupled: true, ..meta }, "lia")
     }),
     (
+        "tcp:mptcp-linux",
+        "MPTCP as Linux 6.18 has it: CUBIC, uncoupled, RACK-TLP, PRR, its scheduler, buffers that grow",
+        || {
+            let recovery = PolicySpec::new("resend").with("timeout", "copy").with("stale", "4");
+            let meta = MetaConfig {
+                recovery,
+                scheduler: PolicySpec::new("linux"),
+                // Payload is about half of the memory that tcp_rmem and tcp_wmem limit, 32 MiB and 4 MiB a subflow.
+                receive_buffer: 16 << 20,
+                send_buffer: 8 << 20,
+                autotune: Some(tcp::INITIAL_RECEIVE_BUFFER),
+                ..MetaConfig::new(Config::linux())
+            };
+            several(meta, "cubic:like=linux")
+        },
+    ),
+    (
         "tcp:parallel",
         "parallel SACK connections with ECN that pull from one queue, as MPLOT compares with",
         || several(parallel(), RENO),
@@ -77,7 +95,7 @@ pub fn all() -> Vec<(String, String)> {
 }
 
 /// The protocol that a flow's section names, with the section's changes; `paths` it can use.
-pub(super) fn read(section: &Section<'_>, paths: usize) -> Option<Protocol> {
+pub(super) fn read(section: &Section<'_>, paths: &[PathPlan]) -> Option<Protocol> {
     let name = section.text("profile")?;
     let protocol = match Profile::named(&name) {
         Some(profile) => Some(Protocol::Core(Box::new(profile))),
@@ -90,11 +108,13 @@ pub(super) fn read(section: &Section<'_>, paths: usize) -> Option<Protocol> {
         }
         Some(Protocol::Tcp(protocol)) => {
             refuse_keys(section, &name, &["policy", "transport", "messages", "class"], "tcp");
-            if paths > 1 && protocol.meta.is_none() && !section.flag("per-path").unwrap_or(false) {
-                let given = format!("'{name}' uses one path, here are {paths}");
+            let several = paths.len();
+            if several > 1 && protocol.meta.is_none() && !section.flag("per-path").unwrap_or(false)
+            {
+                let given = format!("'{name}' uses one path, here are {several}");
                 section.complain("profile", given, "one path, or per-path = true");
             }
-            Some(Protocol::Tcp(Arc::new(tcp::read(section, protocol.as_ref().clone()))))
+            Some(Protocol::Tcp(Arc::new(tcp::read(section, protocol.as_ref().clone(), paths))))
         }
         None => {
             let known: Vec<String> = all().into_iter().map(|(name, _)| name).collect();

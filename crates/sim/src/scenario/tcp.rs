@@ -1,16 +1,38 @@
 //! `tcp = { … }`: options of TCP connections.
 
+use anabranch_policy::view::MAX_PATHS;
 use anabranch_policy::{PolicyError, PolicySpec, recovery, scheduler};
 use anabranch_tcp::meta::{Join, MetaConfig};
 use anabranch_tcp::{Config, LossRecovery};
 use std::sync::Arc;
 
+use super::error::Flaw;
+use super::plan::PathPlan;
 use super::profiles::control;
 use super::reader::Section;
 use crate::endpoint::TcpProtocol;
 
-/// `protocol` with what the flow's section says otherwise.
-pub(super) fn read(section: &Section<'_>, protocol: TcpProtocol) -> TcpProtocol {
+/// What the receive buffer begins with where it is tuned: half of the memory that tcp_rmem gives it, 128 KiB.
+pub(super) const INITIAL_RECEIVE_BUFFER: u64 = 64 << 10;
+
+/// Keys of protocols that put one stream on several paths.
+const SEVERAL: &[&str] = &[
+    "scheduler",
+    "recovery",
+    "join",
+    "coupled",
+    "backup",
+    "strip-options",
+    "autotune",
+    "initial-receive-buffer",
+];
+
+/// `protocol`, over `paths`, with what the flow's section says otherwise.
+pub(super) fn read(
+    section: &Section<'_>,
+    protocol: TcpProtocol,
+    paths: &[PathPlan],
+) -> TcpProtocol {
     if !section.has("tcp") {
         return protocol;
     }
@@ -18,6 +40,7 @@ pub(super) fn read(section: &Section<'_>, protocol: TcpProtocol) -> TcpProtocol 
     let TcpProtocol { mut config, control: given, mut loss_notices, mut send_jitter, .. } =
         protocol;
     let (path_controls, mut meta) = (protocol.path_controls, protocol.meta);
+    let mut stripped = protocol.stripped;
     let with = Arc::make_mut(&mut config);
     sizes(&table, with);
     timers(&table, with);
@@ -30,20 +53,73 @@ pub(super) fn read(section: &Section<'_>, protocol: TcpProtocol) -> TcpProtocol 
     }
     let control = control(&table, "congestion", config.mss).unwrap_or(given);
     match &mut meta {
-        Some(meta) => several(&table, meta, &config),
-        None => {
-            for key in ["scheduler", "recovery", "join", "coupled"] {
-                if table.has(key) {
-                    table.complain(
-                        key,
-                        "given for a protocol of one path",
-                        "tcp:mptcp, tcp:parallel, tcp:ptcp",
-                    );
+        Some(meta) => {
+            several(&table, meta, &config);
+            autotune(&table, meta);
+            if section.flag("per-path").unwrap_or(false) {
+                for key in ["backup", "strip-options"].into_iter().filter(|key| table.has(key)) {
+                    table.complain(key, "given beside per-path", "a flow over all its paths");
                 }
+            }
+            meta.backups = chosen(&table, "backup", paths).unwrap_or(meta.backups);
+            stripped = chosen(&table, "strip-options", paths).unwrap_or(stripped);
+            if stripped != 0 && !config.handshake {
+                table.complain("strip-options", "given without a handshake", "handshake = true");
+            }
+        }
+        None => {
+            for key in SEVERAL.iter().filter(|key| table.has(key)) {
+                table.complain(
+                    key,
+                    "given for a protocol of one path",
+                    "tcp:mptcp, tcp:mptcp-linux, tcp:parallel, tcp:ptcp",
+                );
             }
         }
     }
-    TcpProtocol { config, control, path_controls, loss_notices, send_jitter, meta }
+    TcpProtocol { config, control, path_controls, loss_notices, send_jitter, stripped, meta }
+}
+
+/// The places of the paths that `key` names, by bit.
+fn chosen(table: &Section<'_>, key: &str, paths: &[PathPlan]) -> Option<u16> {
+    let mut chosen = 0;
+    for (name, place) in table.names(key)? {
+        let found = paths.iter().take(MAX_PATHS).position(|path| path.name == name);
+        match found {
+            Some(index) => chosen |= 1 << index,
+            None => {
+                let known: Vec<&str> = paths.iter().map(|path| path.name.as_str()).collect();
+                table.report(Flaw::unknown(place, table.path_of(key), "path", &name, &known));
+            }
+        }
+    }
+    Some(chosen)
+}
+
+/// Whether the buffers grow, and from where.
+fn autotune(table: &Section<'_>, meta: &mut MetaConfig) {
+    match table.flag("autotune") {
+        Some(true) => meta.autotune = meta.autotune.or(Some(INITIAL_RECEIVE_BUFFER)),
+        Some(false) => meta.autotune = None,
+        None => {}
+    }
+    if meta.autotune.is_some() && !meta.subflow.timestamps {
+        let key = if table.has("autotune") { "autotune" } else { "timestamps" };
+        table.complain(key, "buffers are tuned by timestamps", "timestamps, or no autotune");
+    }
+    let key = "initial-receive-buffer";
+    let Some(size) = table.size(key) else { return };
+    let given = table.text(key).unwrap_or_default();
+    match &mut meta.autotune {
+        None => table.complain(key, "given without autotune", "autotune = true"),
+        Some(_)
+            if size.as_bytes() < u64::from(meta.subflow.mss)
+                || size.as_bytes() > meta.receive_buffer =>
+        {
+            table.refuse_value(key, &given, "one segment at least, and at most the receive buffer");
+        }
+        Some(initial) => *initial = size.as_bytes(),
+    }
 }
 
 /// Options of protocols that put one stream on several paths. The buffers are the shared ones.

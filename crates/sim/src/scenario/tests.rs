@@ -2,6 +2,7 @@ use super::*;
 
 mod errors;
 mod format;
+mod mptcp;
 mod plans;
 mod runs;
 

@@ -211,6 +211,15 @@ impl ReceivingEnd {
         }
     }
 
+    /// The part of the data that a segment carries, from the first offset to the one after the last.
+    pub(super) fn data_of(&self, path: usize, segment: &Segment) -> Option<(u64, u64)> {
+        let start = match self {
+            ReceivingEnd::Single(_) => Some(segment.seq),
+            ReceivingEnd::Meta(receiver) => receiver.data_of(path, segment),
+        };
+        start.map(|start| (start, start + u64::from(segment.len)))
+    }
+
     pub(super) fn handle_timeout(&mut self, now: Time) {
         match self {
             ReceivingEnd::Single(receiver) => receiver.handle_timeout(now),

@@ -38,6 +38,8 @@ pub struct TcpProtocol {
     pub loss_notices: bool,
     /// A time that the host takes before it sends, uniform from zero to this.
     pub send_jitter: Duration,
+    /// Paths, by bit, on which a middlebox removes the options of multipath connections, both ways.
+    pub stripped: u16,
     /// How one stream goes over several paths, if it does; its subflows replace `config`.
     pub meta: Option<MetaConfig>,
 }
@@ -47,8 +49,9 @@ impl TcpProtocol {
     pub fn new(config: Config, control: PolicySpec) -> Self {
         let (loss_notices, send_jitter) = (false, Duration::ZERO);
         let path_controls = Vec::new();
-        let config = Arc::new(config);
-        TcpProtocol { config, control, path_controls, loss_notices, send_jitter, meta: None }
+        let (config, stripped) = (Arc::new(config), 0);
+        let meta = None;
+        TcpProtocol { config, control, path_controls, loss_notices, send_jitter, stripped, meta }
     }
 
     /// A stream over several paths, whose congestion control is `control` on each.
@@ -60,6 +63,14 @@ impl TcpProtocol {
     /// The congestion control on a path.
     fn control_on(&self, path: usize) -> &PolicySpec {
         self.path_controls.get(path).and_then(Option::as_ref).unwrap_or(&self.control)
+    }
+
+    /// A segment as it leaves the middleboxes of its path.
+    #[inline]
+    fn pass(&self, path: usize, segment: Segment) -> Segment {
+        let strips =
+            self.stripped != 0 && 1_u16.checked_shl(path as u32).unwrap_or(0) & self.stripped != 0;
+        if strips { segment.stripped() } else { segment }
     }
 
     /// The configuration of a connection, or of each subflow.

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use anabranch_tcp::{Segment, WireFormat};
+use anabranch_tcp::WireFormat;
 use anabranch_types::{Ecn, Time};
 
 use super::connection::ReceivingEnd;
@@ -129,10 +129,10 @@ impl TcpReceiver {
     #[inline]
     fn after(&mut self, now: Time, number: u32, out: &mut Outbox<'_>) {
         let Some(connection) = self.connections.get_mut(number) else { return };
-        let (ports, wire) = (&self.ports, &self.wire);
+        let (ports, wire, protocol) = (&self.ports, &self.wire, &self.protocol);
         connection.end.transmit(now, |path, segment| {
             if let Some(port) = ports.get(path) {
-                send(out, port, number, wire, segment);
+                send(out, port, number, wire, protocol.pass(path, segment));
             }
         });
         if !connection.waits && connection.end.next_timeout().is_some() {
@@ -176,17 +176,8 @@ fn log_arrival(
     connection: &mut Connection,
     number: u32,
     now: Time,
-    segment: &Segment,
+    (start, end): (u64, u64),
 ) {
-    let start = match connection.end {
-        ReceivingEnd::Single(_) => segment.seq,
-        // What carries no data of the stream is not part of it.
-        ReceivingEnd::Meta(_) => match segment.data_sequence() {
-            Some(start) => start,
-            None => return,
-        },
-    };
-    let end = start + u64::from(segment.len);
     let slices = connection.slices.get_or_insert_with(|| Box::new(Slices::new(*slice)));
     let whole = |slice| log.whole.push((u64::from(number), slice, now));
     slices.insert(start.max(connection.delivered), end, whole);
@@ -205,8 +196,10 @@ impl Agent for TcpReceiver {
             self.accept(number);
         }
         let Some(connection) = self.connections.get_mut(number) else { return };
-        if let Some(log) = &mut self.log {
-            log_arrival(log, connection, number, now, segment);
+        if let Some(log) = &mut self.log
+            && let Some(data) = connection.end.data_of(path, segment)
+        {
+            log_arrival(log, connection, number, now, data);
         }
         connection.end.handle_segment(now, path, segment, arrival.ecn == Ecn::Ce);
         self.after(now, number, out);

@@ -251,10 +251,11 @@ impl TcpSender {
 
     fn transmit(&mut self, now: Time, out: &mut Outbox<'_>) {
         let (ports, wire, log) = (&self.ports, &self.wire, &mut self.log);
+        let protocol = &self.protocol;
         self.connections.for_each(|number, connection| {
             connection.end.transmit(now, |path, segment| {
                 if let Some(port) = ports.get(path) {
-                    send(out, port, number, wire, segment);
+                    send(out, port, number, wire, protocol.pass(path, segment));
                 }
             });
             if let Some(log) = log {

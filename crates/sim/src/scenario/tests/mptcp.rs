@@ -1,0 +1,119 @@
+//! What the file format says of one stream over several paths.
+
+use super::{messages, parse};
+use crate::report::RunReport;
+
+/// Two paths of 8 Mb/s and a flow of 10 s of this profile with these options.
+fn text(profile: &str, options: &str) -> String {
+    format!(
+        "name = \"several\"\nduration = \"10s\"\n\
+         [[path]]\nname = \"a\"\nrate = \"8mbit\"\ndelay = \"20ms\"\nbuffer = \"60p\"\n\
+         [[path]]\nname = \"b\"\nrate = \"8mbit\"\ndelay = \"20ms\"\nbuffer = \"60p\"\n\
+         [[flow]]\nname = \"bulk\"\nprofile = \"{profile}\"\ntcp = {{ {options} }}\n"
+    )
+}
+
+fn run(text: &str) -> RunReport {
+    let scenario = parse(text);
+    scenario.run(&scenario.points()[0], 1).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Goodput of the flow and what passed each path, Mb/s.
+fn rates(report: &RunReport) -> [f64; 3] {
+    [("bulk", "goodput_mbps"), ("bulk/a", "throughput_mbps"), ("bulk/b", "throughput_mbps")]
+        .map(|(subject, figure)| report.scalar(subject, figure).expect("measured"))
+}
+
+#[test]
+fn linux_fills_both_paths_with_each_of_its_controllers() {
+    for congestion in ["cubic", "reno", "bbr"] {
+        let [goodput, a, b] =
+            rates(&run(&text("tcp:mptcp-linux", &format!("congestion = \"{congestion}\""))));
+        assert!(goodput > 13.5, "{congestion}: {goodput}");
+        assert!((6.5..8.1).contains(&a) && (6.5..8.1).contains(&b), "{congestion}: {a} and {b}");
+    }
+}
+
+#[test]
+fn without_options_on_the_first_path_it_is_tcp_and_on_another_that_one_does_not_join() {
+    for profile in ["tcp:mptcp", "tcp:mptcp-linux"] {
+        let [goodput, a, b] = rates(&run(&text(profile, "strip-options = \"a\"")));
+        assert!((6.5..7.8).contains(&goodput) && b == 0.0, "{profile}: {goodput}, {a} and {b}");
+        // A segment of TCP: no mapping, 1512 bytes for 1460 of payload.
+        assert!((a / goodput - 1512.0 / 1460.0).abs() < 0.015, "{profile}: {}", a / goodput);
+        let [goodput, a, b] = rates(&run(&text(profile, "strip-options = [\"b\"]")));
+        assert!((6.5..7.8).contains(&goodput) && b < 0.01, "{profile}: {goodput}, {a} and {b}");
+        assert!((a / goodput - 1532.0 / 1460.0).abs() < 0.015, "{profile}: {}", a / goodput);
+    }
+}
+
+#[test]
+fn what_plain_tcp_delivers_is_logged() {
+    let probe = "[[probe]]\nsamples = \"packet_delay_s\"\nof = \"bulk\"\n";
+    let report = run(&(text("tcp:mptcp", "strip-options = \"a\"") + probe));
+    let delays = report.samples("bulk", "packet_delay_s").expect("kept");
+    assert!(delays.len() > 5000, "{}", delays.len());
+}
+
+#[test]
+fn a_backup_path_takes_over_when_the_other_has_no_interface() {
+    let events = "[[event]]\nat = \"4s\"\npath = \"a\"\nwhat = \"down\"\n\
+                  [[probe]]\nseries = \"throughput_mbps\"\nof = [\"bulk/a\", \"bulk/b\"]\ninterval = \"1s\"\n";
+    for profile in ["tcp:mptcp", "tcp:mptcp-linux"] {
+        let report = run(&(text(profile, "backup = \"b\"") + events));
+        let series =
+            |path: &str| report.series(path, "throughput_mbps").expect("recorded").values.clone();
+        let (a, b) = (series("bulk/a"), series("bulk/b"));
+        assert!(a[1..4].iter().all(|rate| *rate > 6.0), "{profile}: {a:?}");
+        assert!(b[1..4].iter().all(|rate| *rate < 0.1), "{profile}: {b:?}");
+        assert!(b[6..10].iter().all(|rate| *rate > 6.0), "{profile}: {b:?}");
+    }
+}
+
+#[test]
+fn buffers_that_grow_do_not_hold_the_flow_up() {
+    let goodput = |options: &str| rates(&run(&text("tcp:mptcp", options)))[0];
+    let small = goodput("receive-buffer = \"64KiB\"");
+    let grown = goodput("receive-buffer = \"4MiB\", autotune = true");
+    let large = goodput("receive-buffer = \"4MiB\"");
+    assert!(small < 0.9 * large && grown > 0.97 * large, "{small}, {grown}, {large}");
+}
+
+#[test]
+fn mistakes_are_told() {
+    let one = |profile: &str, options: &str| {
+        let messages = messages(&text(profile, options));
+        assert_eq!(messages.len(), 1, "{messages:#?}");
+        messages.into_iter().next().expect("one")
+    };
+    let unknown = one("tcp:mptcp", "backup = \"c\"");
+    assert!(unknown.contains("bulk.tcp.backup: there is no path 'c'"), "{unknown}");
+    assert!(unknown.ends_with("allowed: a, b"), "{unknown}");
+    for (options, expected) in [
+        ("initial-receive-buffer = \"32KiB\"", "given without autotune; allowed: autotune = true"),
+        (
+            "autotune = true, initial-receive-buffer = \"32MiB\"",
+            "'32MiB' is not accepted; allowed: one segment at least, and at most the receive buffer",
+        ),
+        (
+            "autotune = true, timestamps = false",
+            "buffers are tuned by timestamps; allowed: timestamps, or no autotune",
+        ),
+        (
+            "handshake = false, strip-options = \"a\"",
+            "given without a handshake; allowed: handshake = true",
+        ),
+    ] {
+        let message = one("tcp:mptcp", options);
+        assert!(message.ends_with(expected), "{message}");
+    }
+    let single = messages(
+        &text("tcp:sack", "autotune = true").replace("[[flow]]", "[[flow]]\nper-path = true"),
+    );
+    assert_eq!(single.len(), 1, "{single:#?}");
+    assert!(single[0].contains("given for a protocol of one path"), "{single:?}");
+    let apart = messages(
+        &text("tcp:mptcp", "backup = \"a\"").replace("[[flow]]", "[[flow]]\nper-path = true"),
+    );
+    assert!(apart.len() == 1 && apart[0].contains("given beside per-path"), "{apart:?}");
+}
