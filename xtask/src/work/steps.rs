@@ -14,6 +14,11 @@ use crate::cases::{CASES, Case};
 /// The argument that makes this program deliver packets; the next one is the case's number.
 pub const ROLE: &str = "--deliver";
 
+/// Where the processor has fast instructions that copy or fill any length, glibc takes these for long buffers. Such a
+/// one stops for each byte, so that the count would depend on the processor.
+const NO_REPEATS: &str = "glibc.cpu.x86_rep_movsb_threshold=0x7fffffffffff:\
+    glibc.cpu.x86_rep_stosb_threshold=0x7fffffffffff";
+
 /// Stops, delivers the packets of a case, and stops again: who started this counts what happens between.
 pub fn deliver(case: Option<String>) -> Result<bool, Failure> {
     let case = case.and_then(|number| CASES.get(number.parse::<usize>().ok()?));
@@ -30,8 +35,9 @@ pub fn deliver(case: Option<String>) -> Result<bool, Failure> {
 /// Instructions for each packet of a case; counting ends when there are `most` for each.
 pub fn count(case: &Case, most: u64) -> Result<f64, Failure> {
     let number = CASES.iter().position(|other| other.name == case.name).ok_or("no such case")?;
-    let mut child =
-        Command::new(std::env::current_exe()?).args([ROLE, &number.to_string()]).spawn()?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args([ROLE, &number.to_string()]).env("GLIBC_TUNABLES", NO_REPEATS);
+    let mut child = command.spawn()?;
     let counted = trace(&child, most.saturating_mul(case.packets.into()));
     // It has no more to do.
     let _ = child.kill();
