@@ -1,11 +1,15 @@
 //! Equations: a repair less the sources that are known is a sum of multiples of those that are missing.
 
+use crate::gf256;
 use crate::kernel::{Kernel, MAX_INPUTS};
 
 /// The equations of a decoder may contain so many consecutive sources, from the first missing one on.
 pub(super) const SPAN: usize = 512;
 /// How many equations an unknown is eliminated from at a time: as many rows as a kernel works on side by side.
 const AT_ONCE: usize = 12;
+
+/// Sources of fewer bytes are multiplied one by one: to call a kernel costs more.
+const SHORT: usize = 8;
 
 /// A sum of multiples of missing sources, the unknowns, and what it comes to.
 #[derive(Debug)]
@@ -75,7 +79,13 @@ impl Equation {
     pub(super) fn take_out(&mut self, number: u64, source: &[u8]) {
         let factor = core::mem::take(&mut self.row[number as usize % SPAN]);
         self.unknowns -= usize::from(factor != 0);
-        self.add_known(&[factor], &[source]);
+        if source.len() >= SHORT {
+            return self.add_known(&[factor], &[source]);
+        }
+        self.used = self.used.max(SPAN + source.len());
+        for (byte, known) in self.row[SPAN..].iter_mut().zip(source) {
+            *byte ^= gf256::mul(factor, *known);
+        }
     }
 
     /// Eliminates the pivots of the others, of which it contains at most [`MAX_INPUTS`]. Since no equation contains the
