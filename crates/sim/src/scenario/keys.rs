@@ -281,9 +281,9 @@ pub const TCP: &[KeySpec] = &[
     ),
     optional(
         "join",
-        Kind::Word(&["after-first", "all-at-once"]),
+        Kind::Word(&["after-first", "all-at-once", "before-data"]),
         PROFILE,
-        "several paths: whether the others open once the first is established, or all at once",
+        "several paths: whether the others open once the first is established, or all at once, or so that data waits for all",
     ),
     optional("coupled", Kind::Flag, PROFILE, "several paths: controllers read their siblings"),
     optional(

@@ -136,6 +136,7 @@ fn several(table: &Section<'_>, meta: &mut MetaConfig, config: &Config) {
     match table.word("join") {
         Some("after-first") => meta.join = Join::AfterFirst,
         Some("all-at-once") => meta.join = Join::AllAtOnce,
+        Some("before-data") => meta.join = Join::BeforeData,
         _ => {}
     }
     if let Some(coupled) = table.flag("coupled") {

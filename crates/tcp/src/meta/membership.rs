@@ -89,11 +89,13 @@ impl MetaSender {
     pub(super) fn admit(&mut self) {
         let established = self.subflows.iter().any(Subflow::is_open);
         let all =
-            established || self.config.join == Join::AllAtOnce || !self.config.subflow.handshake;
+            established || self.config.join != Join::AfterFirst || !self.config.subflow.handshake;
         let most = if all { usize::MAX } else { 1 };
         let present = self.subflows.iter_mut().filter(|s| s.membership != Membership::Gone);
         for subflow in present.take(most) {
             subflow.membership = Membership::Joined;
         }
+        let mut present = self.subflows.iter().filter(|s| s.membership != Membership::Gone);
+        self.may_send |= self.config.join != Join::BeforeData || present.all(Subflow::is_open);
     }
 }

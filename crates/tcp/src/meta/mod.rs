@@ -41,6 +41,8 @@ pub enum Join {
     AfterFirst,
     /// All at once, as sockets that an application opens side by side.
     AllAtOnce,
+    /// All at once, and no data is sent before all are established: a connection that has been open for a while.
+    BeforeData,
 }
 
 /// One data stream over subflows.

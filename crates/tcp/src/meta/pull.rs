@@ -20,6 +20,9 @@ impl MetaSender {
             return Some(sent);
         }
         for index in 0..self.subflows.len() {
+            if !self.may_send {
+                break;
+            }
             for _ in 0..MOST_PULLS {
                 let changes = self.changes;
                 let asks = self.subflows.get(index).is_some_and(|s| s.may_pull(now, changes));

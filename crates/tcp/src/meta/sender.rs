@@ -57,6 +57,8 @@ pub struct MetaSender {
     pub(super) receiver_limited: bool,
     /// The same of the application, blocked on the send buffer.
     pub(super) sender_limited: bool,
+    /// The subflows that data waits for have been established.
+    pub(super) may_send: bool,
     /// Counts whatever may let a scheduler answer otherwise than before.
     pub(super) changes: u64,
     /// Snapshots of the subflows, and for which time they hold, if they do.
@@ -122,6 +124,7 @@ impl MetaSender {
             woken: None,
             receiver_limited: false,
             sender_limited: false,
+            may_send: false,
             changes: 1,
             views: Vec::new(),
             views_at: None,

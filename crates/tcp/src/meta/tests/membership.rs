@@ -35,6 +35,25 @@ fn the_first_subflow_opens_alone() {
 }
 
 #[test]
+fn data_waits_for_all_subflows_if_it_is_to() {
+    let before_data = MetaConfig { join: Join::BeforeData, ..config("min-rtt") };
+    let paths = [path(5, 20, 0.0), path(5, 200, 0.0)];
+    let mut run = Run::new(&before_data, &paths, 1);
+    run.sender.write(4_000_000);
+    run.run_until(Time::from_millis(199));
+    assert_eq!((run.sent_on(0), run.sent_on(1)), (0, 0));
+    run.run_until(Time::from_millis(250));
+    assert!(run.sent_on(0) > 0 && run.sent_on(1) > 0);
+
+    // One that cannot open holds nobody up for good.
+    let mut gives_up = before_data.clone();
+    gives_up.subflow.timers.give_up_after = Some(2);
+    let mut paths = [path(5, 20, 0.0), path(5, 20, 0.0)];
+    paths[1].dies = Time::ZERO;
+    assert!(Run::new(&gives_up, &paths, 1).transfer(100_000, u64::MAX) < 9.0);
+}
+
+#[test]
 fn another_subflow_opens_if_the_first_cannot() {
     let mut config = config("min-rtt");
     config.subflow.timers.give_up_after = Some(2);
