@@ -63,10 +63,11 @@ pub(super) struct Policies {
 
 impl Policies {
     fn build(profile: &Profile, ack_profile: &Profile) -> Result<Policies, PolicyError> {
+        let recovery: Box<dyn RecoveryPolicy> = profile.make()?;
         Ok(Policies {
-            scheduler: profile.make()?,
+            scheduler: recovery.around(profile.make()?),
             redundancy: profile.make()?,
-            recovery: profile.make()?,
+            recovery,
             ack: ack_profile.make()?,
             estimator: profile.make()?,
         })

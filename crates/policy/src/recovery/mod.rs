@@ -6,16 +6,19 @@
 //! |---|---|
 //! | MPLOT, FMTCP: fresh repairs | `fresh-repairs` |
 //! | MPTCP: all that a timed-out subflow carries is reinjected | `resend` |
+//! | XLINK: copies of what is long in flight | `xlink` |
 //! | PTCP, striping: only the subflow itself repairs its losses | `resend:timeout=nothing` |
 //! | pTCP: redundant striping after a timeout, unbinding after a cut | `resend:timeout=copy,cut=unbind` |
 
 pub mod fresh_repairs;
 pub mod resend;
+pub mod xlink;
 
 use anabranch_types::{PathId, Time};
 use core::fmt::Debug;
 
 use crate::registry::{PolicyError, PolicySpec, Registry, Row};
+use crate::scheduler::Scheduler;
 use crate::view::{BlockId, PathView};
 
 /// Something went wrong (or right again).
@@ -82,11 +85,21 @@ pub trait RecoveryPolicy: Debug + Send {
     /// Lost symbols of closed blocks are made good by sending the same symbol (true) or fresh repairs
     /// (false).
     fn resends(&self) -> bool;
+
+    /// The connection's scheduler, to be asked in place of `scheduler`, before the connection begins: a policy that has
+    /// something sent of its own accord gives copies to paths before `scheduler` says anything, or when it has
+    /// nothing. Other policies leave it as it is.
+    fn around(&self, scheduler: Box<dyn Scheduler>) -> Box<dyn Scheduler> {
+        scheduler
+    }
 }
 
 /// The built-in policies of this axis.
-pub const TABLE: &[Row<dyn RecoveryPolicy>] =
-    &[(&fresh_repairs::ENTRY, fresh_repairs::build), (&resend::ENTRY, resend::build)];
+pub const TABLE: &[Row<dyn RecoveryPolicy>] = &[
+    (&fresh_repairs::ENTRY, fresh_repairs::build),
+    (&resend::ENTRY, resend::build),
+    (&xlink::ENTRY, xlink::build),
+];
 
 /// Makes the built-in recovery policy that `spec` names.
 pub fn build(spec: &PolicySpec) -> Result<Box<dyn RecoveryPolicy>, PolicyError> {

@@ -45,6 +45,13 @@ pub struct Resend {
     take_back: bool,
 }
 
+impl Resend {
+    /// Without options.
+    pub(super) fn plain() -> Self {
+        Resend { timeout: OnTimeout::Reinject, stale: 0, take_back: false }
+    }
+}
+
 /// Makes it from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn RecoveryPolicy>, PolicyError> {
     let timeouts = [

@@ -34,6 +34,9 @@
 //! **Events** reach [`Scheduler::on_event`] after congestion control and recovery have acted on their
 //! cause, so that views show the new state. Actions are carried out in order, at once.
 //!
+//! **Recovery** may put something around the scheduler, by
+//! [`RecoveryPolicy::around`](crate::recovery::RecoveryPolicy::around), which then is asked in its place.
+//!
 //! **Time**: [`Scheduler::wakeup`] is read after every call. When the time has come, [`Wakeup`] is told
 //! once and every path may ask again. A time that does not lie after the last [`Wakeup`] counts as none,
 //! and a [`Pull::Hold`] until a time that has passed counts as [`Pull::Idle`]: no scheduler can stop time.

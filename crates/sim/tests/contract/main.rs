@@ -74,3 +74,50 @@ fn every_scheduler_moves_everything_on_every_engine() {
         }
     }
 }
+
+/// Milliseconds until eight symbols are delivered that leave on a path which has fallen silent.
+fn time_to_finish(make: Make, recovery: &str) -> u64 {
+    let min_rtt = PolicySpec::new("min-rtt");
+    let scheduler = move || scheduler::build(&min_rtt).expect("it has defaults");
+    let recovery = recovery.parse().expect("a specification");
+    let mut rig = make(rig::Setting::new(&[5, 30], 8), Arc::new(scheduler), &recovery);
+    let start = rig.now();
+    rig.darken(0, true);
+    rig.write(8);
+    (1..5_000).find(|_| {
+        rig.step();
+        rig.delivered() >= 8
+    });
+    rig.now().since(start).as_millis() as u64
+}
+
+/// Where one path stalls, XLINK's copies arrive before a timeout would have said so.
+#[test]
+fn copies_bridge_a_stall_on_every_engine() {
+    for (engine, make) in ENGINES {
+        let (waited, copied) = (time_to_finish(make, "resend"), time_to_finish(make, "xlink"));
+        println!("{engine}: {waited} ms, with copies {copied} ms");
+        assert!(copied + 20 < waited, "{engine}: {copied} ms with copies, {waited} ms without");
+    }
+}
+
+/// Copies are all there is of it: without losses everything arrives once, and the scheduler goes on.
+#[test]
+fn copies_harm_nothing_on_any_engine() {
+    for (entry, _) in scheduler::TABLE {
+        for (engine, make) in ENGINES {
+            let spec = PolicySpec::new(entry.name);
+            let scheduler = move || scheduler::build(&spec).expect("it has defaults");
+            let xlink = PolicySpec::new("xlink");
+            let mut rig = make(rig::Setting::new(&[5, 30], 8), Arc::new(scheduler), &xlink);
+            rig.write(50);
+            rig.run(7);
+            rig.darken(0, true);
+            rig.run(3000);
+            rig.darken(0, false);
+            rig.write(40);
+            rig.run(3000);
+            assert_eq!(rig.delivered(), 90, "{engine}, {}", entry.name);
+        }
+    }
+}

@@ -111,7 +111,7 @@ impl MetaSender {
         let tuner = config.autotune.map(|_| SendTuner::new(config.send_buffer, mss));
         let send_buffer = tuner.as_ref().map_or(config.send_buffer, SendTuner::buffer);
         let mut sender = MetaSender {
-            scheduler,
+            scheduler: recovery.around(scheduler),
             recovery,
             loss,
             subflows: Vec::new(),
