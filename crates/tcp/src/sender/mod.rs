@@ -345,7 +345,13 @@ impl Sender {
             ready: self.wants_data(now),
             next_send: self.next_send,
             pacing_rate: self.controller.pacing_rate().unwrap_or(Bitrate::ZERO),
-            rate: self.controller.bandwidth().unwrap_or(Bitrate::ZERO),
+            rate: self.controller.bandwidth().unwrap_or_else(|| {
+                // Before the first sample the round trip is a guess, and nothing is known of the rate.
+                match self.rtt.view().samples {
+                    0 => Bitrate::ZERO,
+                    _ => Bitrate::from_transfer(self.cwnd(), self.rtt.view().smoothed),
+                }
+            }),
             rtt: self.rtt.view(),
             rto: self.rtt.rto(),
             oldest_unacked: self.oldest_sent(),

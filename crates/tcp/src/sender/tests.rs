@@ -47,6 +47,17 @@ fn ten_in_flight(config: &Config) -> Sender {
 }
 
 #[test]
+fn the_view_has_a_rate_as_soon_as_a_round_trip_is_known() {
+    let mut sender = sender(&plain(), "reno:initial=2");
+    sender.write(1000 * MSS);
+    drain(&mut sender, Time::ZERO);
+    let rate = |sender: &Sender| sender.view(PathId(0), 0, ms(100)).rate;
+    assert_eq!(rate(&sender), Bitrate::ZERO);
+    sender.handle_segment(ms(100), &ack(2));
+    assert_eq!(rate(&sender), Bitrate::from_transfer(4 * MSS, Duration::from_millis(100)));
+}
+
+#[test]
 fn slow_start_doubles() {
     let mut sender = sender(&plain(), "reno:initial=2");
     sender.write(1000 * MSS);
