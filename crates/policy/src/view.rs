@@ -165,6 +165,17 @@ pub struct PathView {
     pub shares: u16,
 }
 
+/// A window and its slow-start threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Round {
+    /// Full packets in a round trip, at least 1.
+    pub packets: u64,
+    /// Full packets below which that doubles with each round trip; `u64::MAX` where there is no such bound.
+    pub ssthresh: u64,
+    /// It follows from a rate: losses do not halve it.
+    pub paced: bool,
+}
+
 impl PathView {
     /// A path of `id` with nothing known about it: for tests and for initial values. Its slot is the
     /// identifier modulo [`MAX_PATHS`].
@@ -203,6 +214,19 @@ impl PathView {
     /// Congestion window in full packets, at least 1.
     pub fn cwnd_packets(&self) -> u64 {
         (self.cwnd / self.packet_size.max(1)).max(1)
+    }
+
+    /// What the path sends in a round trip, as models of windows see it. A path whose pacer admits less than its
+    /// window sends so much less, and does not double it from round to round as in slow start.
+    pub fn round(&self) -> Round {
+        let size = self.packet_size.max(1);
+        let ssthresh = if self.ssthresh == u64::MAX { u64::MAX } else { self.ssthresh / size };
+        let paced = self.pacing_rate.bytes_in(self.rtt.smoothed) / size;
+        if self.pacing_rate > Bitrate::ZERO && paced < self.cwnd_packets() {
+            let packets = paced.max(1);
+            return Round { packets, ssthresh: packets.min(ssthresh), paced: true };
+        }
+        Round { packets: self.cwnd_packets(), ssthresh, paced: false }
     }
 
     /// Full packets that the congestion window still admits.

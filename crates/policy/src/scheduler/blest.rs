@@ -7,7 +7,7 @@ use crate::registry::{Entry, Options, PolicyError, option};
 use crate::scheduler::best::fastest_unless;
 use crate::scheduler::unblock;
 use crate::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent};
-use crate::view::{MAX_PATHS, PathView, SchedulerView};
+use crate::view::{MAX_PATHS, PathView, Round, SchedulerView};
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
@@ -87,11 +87,12 @@ impl Blest {
         let Span { least, greatest, .. } = self.span(fast);
         let round = ((least + greatest) / 2).max(Duration::from_micros(1));
         let rounds = (linger.as_secs_f64() / round.as_secs_f64()).floor() + 1.0;
-        let cwnd = fast.cwnd_packets() as f64;
-        let packets = if fast.ssthresh == u64::MAX {
+        let Round { packets: window, ssthresh, .. } = fast.round();
+        let cwnd = window as f64;
+        let packets = if ssthresh == u64::MAX {
             cwnd * (2_f64.powi(rounds.min(MOST_DOUBLINGS) as i32) - 1.0)
         } else {
-            let ssthresh = (fast.ssthresh / fast.packet_size.max(1)) as f64;
+            let ssthresh = ssthresh as f64;
             (cwnd.max(ssthresh + 1.0) + (rounds - 1.0) / 2.0) * rounds
         };
         packets * fast.packet_size as f64

@@ -17,7 +17,12 @@ pub const ENTRY: Entry = Entry {
     name: "dpsaf",
     summary: "as late, by the likeliest course of events, corrected by when the slow path's data came",
     source: "derived from what is public of Xue et al. 2018 (DPSAF)",
-    options: &[SharesOptions::WINDOW, SharesOptions::SPARE, unblock::OPTION],
+    options: &[
+        SharesOptions::WINDOW,
+        SharesOptions::SPARE,
+        SharesOptions::ARRIVAL,
+        unblock::OPTION,
+    ],
 };
 
 /// What is likeliest, and what is added to it.

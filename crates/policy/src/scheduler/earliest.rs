@@ -5,7 +5,7 @@ use anabranch_types::{PathId, Time};
 use core::time::Duration;
 
 use crate::registry::{Entry, Options, PolicyError};
-use crate::scheduler::work::{NOTHING, carrier, carriers, send};
+use crate::scheduler::work::{NOTHING, carrier, carriers, one_way, send};
 use crate::scheduler::{Pick, Pull, Scheduler, Work};
 use crate::view::{BlockView, PathView, SchedulerView, TrafficClass};
 
@@ -35,20 +35,6 @@ pub struct Earliest;
 /// Makes it from its options.
 pub fn build(_options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     Ok(Box::new(Earliest))
-}
-
-/// One-way delay of a packet that leaves now. Acknowledgements may return on another path, so half a
-/// round trip would mislead; the paths' forward delays are compared directly.
-fn one_way(path: &PathView, view: &SchedulerView<'_>) -> Duration {
-    let lead = carriers(view)
-        .filter(|other| other.rtt.samples > 0 && path.rtt.samples > 0)
-        .map(|other| (other.rtt.forward_lead(&path.rtt), other.rtt.min / 2))
-        .max_by_key(|(lead, _)| *lead);
-    let base = match lead {
-        Some((lead, half)) if lead > Duration::ZERO => half + lead,
-        _ => path.rtt.min / 2,
-    };
-    base + path.rtt.queue
 }
 
 /// Time until the path can send: its pacer's, and that of a packet to leave a full window.

@@ -17,6 +17,7 @@ pub const ENTRY: Entry = Entry {
         option("reading", "of the equations: model, or literal as they are printed", "model"),
         SharesOptions::WINDOW,
         SharesOptions::SPARE,
+        SharesOptions::ARRIVAL,
         unblock::OPTION,
     ],
 };

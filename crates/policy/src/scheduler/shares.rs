@@ -10,7 +10,7 @@ use core::time::Duration;
 use crate::analysis::rounds::{Forecast, MAX_ROUNDS, MAX_WINDOW};
 use crate::registry::{OptionEntry, Options, PolicyError, option};
 use crate::scheduler::best::{Due, due_of_fastest};
-use crate::scheduler::work::{NOTHING, carrier, carriers, fresh, send};
+use crate::scheduler::work::{NOTHING, carrier, carriers, fresh, one_way, send};
 use crate::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, Work};
 use crate::view::{MAX_PATHS, PathView, SchedulerView};
 
@@ -38,6 +38,10 @@ struct Share {
     of: Option<(PathId, Time)>,
     /// Packets.
     forecast: f64,
+    /// Of those, further packets by each in flight, if windows are clocked.
+    by_flight: f64,
+    /// It timed out: nothing is expected before this, or an acknowledgement.
+    silent: Option<Time>,
     /// Symbols that may be queued on the path: the forecast, less half of what is in flight.
     queue: u64,
     /// Those of them that the path has not been given yet.
@@ -56,26 +60,59 @@ pub(super) struct Shares<E> {
     ends: Option<Time>,
 }
 
+/// How a path's window leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leaving {
+    /// What is free now, and what is in flight when it is acknowledged.
+    Clocked,
+    /// Evenly over a round trip; half of what is in flight has arrived.
+    Spread,
+    /// At the beginning of a round trip; half of what is in flight has arrived.
+    AtOnce,
+}
+
+/// Parts of what is in flight, of equal size, that are taken to be of one age each.
+const AGES: u32 = 2;
+
 /// The options of all schedulers by shares.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharesOptions {
     /// A path that has sent its share sends more, rather than wait.
     goes_on: bool,
-    /// A window leaves evenly over a round trip, rather than at its beginning.
-    spread: bool,
+    /// When a window leaves.
+    leaving: Leaving,
+    /// A packet arrives when the measured delays of the way forward say, where they are longer than half a round trip:
+    /// acknowledgements may return on another path, and queues stand on the way forward.
+    forward: bool,
 }
 
 impl SharesOptions {
     pub(super) const SPARE: OptionEntry =
         option("spare", "a fast path that has sent its share: send more, or wait", "send");
-    pub(super) const WINDOW: OptionEntry =
-        option("window", "leaves evenly over its round trip: spread, or at once", "spread");
+    pub(super) const WINDOW: OptionEntry = option(
+        "window",
+        "leaves: clocked (by acknowledgements of what is in flight), spread over its round trip, or at-once",
+        "spread",
+    );
+    pub(super) const ARRIVAL: OptionEntry = option(
+        "arrival",
+        "of a packet: forward (as measured, where that is later than half a round trip), or half (a round trip)",
+        "forward",
+    );
 
     /// As `options` say.
     pub(super) fn read(options: &Options<'_>) -> Result<Self, PolicyError> {
         Ok(SharesOptions {
             goes_on: options.choice("spare", &[("send", true), ("wait", false)])?,
-            spread: options.choice("window", &[("spread", true), ("at-once", false)])?,
+            leaving: options.choice(
+                "window",
+                &[
+                    ("clocked", Leaving::Clocked),
+                    ("spread", Leaving::Spread),
+                    ("at-once", Leaving::AtOnce),
+                ],
+            )?,
+            forward: options.choice("arrival", &[("forward", true), ("half", false)])?,
         })
     }
 }
@@ -88,6 +125,17 @@ fn spread(rtt: Duration, time: Duration, mut within: impl FnMut(Duration) -> f64
     let whole = rounds as u32;
     let (before, after) = (within(rtt * whole), within(rtt * (whole + 1)));
     before + (after - before) * (rounds - f64::from(whole))
+}
+
+/// What is left of `time` when packets in flight are acknowledged, a round trip after they left: by part, their ages being
+/// even from zero to that of the oldest. If there are none, what leaves next is young.
+fn left_when_acknowledged(path: &PathView, time: Duration, now: Time) -> [Duration; AGES as usize] {
+    let rtt = path.rtt.smoothed;
+    let oldest = path.oldest_unacked.map_or(Duration::ZERO, |sent| now.since(sent)).min(rtt);
+    core::array::from_fn(|part| {
+        let age = oldest * (2 * part as u32 + 1) / (2 * AGES);
+        (time + age).saturating_sub(rtt)
+    })
 }
 
 /// The path of the greatest round-trip time, LATE's *master subflow*.
@@ -113,17 +161,35 @@ impl<E: Expectation> Shares<E> {
     /// Shares the data of the next half round trip of `master` out among the others (algorithm 1, lines 4 to 16). What
     /// is queued on a path is part of its share, and half of what is in flight: the other half has arrived.
     fn plan(&mut self, master: &PathView, view: &SchedulerView<'_>) {
-        let time = master.rtt.smoothed / 2;
+        let half = |path: &PathView| path.rtt.smoothed / 2;
+        let forward = self.options.forward;
+        let arrival = |path| if forward { half(path).max(one_way(path, view)) } else { half(path) };
+        let time = arrival(master);
         self.ends = Some(view.now + time);
         let correction = self.expectation.correction() / faster(view, master).count().max(1) as f64;
         for path in faster(view, master) {
-            let forecast = (self.forecast(path, time, view) + correction).max(0.0).floor() as u64;
-            let size = path.packet_size.max(1);
+            // The model has packets arrive half a round trip after they left.
+            let time = (time + half(path)).saturating_sub(arrival(path));
+            let new = (self.new_packets(path, time, view) + correction).max(0.0).floor() as u64;
             if let Some(share) = self.shares.get_mut(usize::from(path.slot)) {
-                share.queue = forecast.saturating_sub(path.bytes_in_flight / 2 / size);
-                share.left = share.queue.saturating_sub(path.bytes_queued / size) as u32;
+                share.queue = new;
+                share.left = new.saturating_sub(path.bytes_queued / path.packet_size.max(1)) as u32;
             }
         }
+    }
+
+    /// Packets that a path can be given now, what is queued among them, and deliver within `time`.
+    fn new_packets(&mut self, path: &PathView, time: Duration, view: &SchedulerView<'_>) -> f64 {
+        self.forecast(path, time, view);
+        let Some(share) = self.shares.get(usize::from(path.slot)) else { return 0.0 };
+        let in_flight = path.bytes_in_flight as f64 / path.packet_size.max(1) as f64;
+        if self.options.leaving != Leaving::Clocked {
+            // The other half has arrived.
+            return share.forecast - (in_flight / 2.0).floor();
+        }
+        let window = path.round().packets as f64;
+        let free = (window - in_flight).max(0.0);
+        share.forecast * free / window + share.by_flight * in_flight.min(window)
     }
 
     /// Takes back what is queued on faster paths beyond their shares.
@@ -143,30 +209,61 @@ impl<E: Expectation> Shares<E> {
     }
 
     /// N(T, w, s) of a path; made anew when T is over. What may happen meanwhile is in it.
-    fn forecast(&mut self, path: &PathView, time: Duration, view: &SchedulerView<'_>) -> f64 {
-        let Some(share) = self.shares.get_mut(usize::from(path.slot)) else { return 0.0 };
+    fn forecast(&mut self, path: &PathView, time: Duration, view: &SchedulerView<'_>) {
+        let Some(share) = self.shares.get_mut(usize::from(path.slot)) else { return };
+        if share.silent.is_some_and(|until| view.now < until) {
+            return;
+        }
         let made = share.of.filter(|(id, _)| *id == path.id).map(|(_, at)| at);
         if made.is_some_and(|at| view.now < at + time) {
-            return share.forecast;
+            return;
         }
-        let packets =
-            |bytes: u64| u32::try_from(bytes / path.packet_size.max(1)).unwrap_or(u32::MAX);
+        let packets = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
         let granted = u64::from(view.fresh.window) * u64::from(view.fresh.symbol_size);
+        let round = path.round();
+        let loss = path.loss.mean.clamp(0.0, 1.0);
+        // What losses do to a window is the model's; of a rate they leave the rest.
+        let (loss, arriving) = if round.paced { (0.0, 1.0 - loss) } else { (loss, 1.0) };
         let forecast = Forecast {
             rtt: path.rtt.smoothed.max(Duration::from_nanos(1)),
             rto: path.rto,
-            loss: path.loss.mean.clamp(0.0, 1.0),
-            cap: packets(granted).clamp(1, MAX_WINDOW),
+            loss,
+            cap: packets(granted / path.packet_size.max(1)).clamp(1, MAX_WINDOW),
         };
-        let window = path.cwnd_packets() as u32;
-        share.of = Some((path.id, view.now));
+        let (window, ssthresh) = (packets(round.packets), packets(round.ssthresh));
         let mut within =
-            |time| self.expectation.packets(&forecast, time, window, packets(path.ssthresh));
-        share.forecast = match self.options.spread {
-            true => spread(forecast.rtt, time, within),
-            false => within(time),
+            |time, window| arriving * self.expectation.packets(&forecast, time, window, ssthresh);
+        (share.of, share.by_flight) = (Some((path.id, view.now)), 0.0);
+        share.forecast = match self.options.leaving {
+            Leaving::Spread => spread(forecast.rtt, time, |time| within(time, window)),
+            Leaving::Clocked | Leaving::AtOnce => within(time, window),
         };
-        share.forecast
+        if self.options.leaving == Leaving::Clocked {
+            let next = if window < ssthresh { window.saturating_mul(2) } else { window + 1 };
+            let each = f64::from(AGES * window.max(1));
+            let left = left_when_acknowledged(path, time, view.now);
+            share.by_flight = left.map(|left| within(left, next) / each).iter().sum();
+        }
+    }
+
+    /// After a timeout the model has nothing arrive for another one. What is queued would wait as long.
+    fn watch_silence(
+        &mut self,
+        event: SchedulerEvent,
+        view: &SchedulerView<'_>,
+        actions: &mut Vec<SchedulerAction>,
+    ) {
+        let (SchedulerEvent::Timeout(id) | SchedulerEvent::Acked(id)) = event else { return };
+        let Some(path) = view.path(id) else { return };
+        let Some(share) = self.shares.get_mut(usize::from(path.slot)) else { return };
+        if event == SchedulerEvent::Timeout(id) {
+            *share = Share { silent: Some(view.now + path.rto), ..Share::default() };
+            if path.bytes_queued > 0 {
+                actions.push(SchedulerAction::TakeBack { path: id, keep: 0 });
+            }
+        } else if share.silent.take().is_some() {
+            share.of = None;
+        }
     }
 
     /// The fastest path that has something of its share left.
@@ -186,12 +283,7 @@ impl<E: Expectation> Scheduler for Shares<E> {
         view: &SchedulerView<'_>,
         actions: &mut Vec<SchedulerAction>,
     ) {
-        if let SchedulerEvent::Timeout(id) = event
-            && let Some(path) = view.path(id)
-            && let Some(share) = self.shares.get_mut(usize::from(path.slot))
-        {
-            share.of = None;
-        }
+        self.watch_silence(event, view, actions);
         self.expectation.on_event(event, view);
         let plans = match event {
             SchedulerEvent::Acked(path) => slowest(view).is_some_and(|master| master.id == path),

@@ -22,6 +22,7 @@ fn path(id: u32, packets: u64, rtt: u64) -> PathView {
     let mut path = PathView::unknown(PathId(id));
     path.cwnd = packets * path.packet_size;
     path.rtt.smoothed = Duration::from_millis(rtt);
+    path.rtt.min = path.rtt.smoothed;
     path
 }
 

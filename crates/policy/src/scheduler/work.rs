@@ -1,6 +1,7 @@
 //! What schedulers share: which paths may carry data, and which work is due, oldest first.
 
 use anabranch_types::{PathId, Time};
+use core::time::Duration;
 
 use crate::scheduler::{Pick, Pull, Reason, Work};
 use crate::view::{BlockView, PathView, SchedulerView};
@@ -20,6 +21,20 @@ pub(super) fn carrier<'a>(view: &SchedulerView<'a>, id: PathId) -> Result<&'a Pa
         Some(path) if path.usable() => Pull::Idle("backup, not needed"),
         _ => Pull::Idle("path not usable"),
     })
+}
+
+/// One-way delay of a packet that leaves now. Acknowledgements may return on another path, so half a
+/// round trip would mislead; the paths' forward delays are compared directly.
+pub(super) fn one_way(path: &PathView, view: &SchedulerView<'_>) -> Duration {
+    let lead = carriers(view)
+        .filter(|other| other.rtt.samples > 0 && path.rtt.samples > 0)
+        .map(|other| (other.rtt.forward_lead(&path.rtt), other.rtt.min / 2))
+        .max_by_key(|(lead, _)| *lead);
+    let base = match lead {
+        Some((lead, half)) if lead > Duration::ZERO => half + lead,
+        _ => path.rtt.min / 2,
+    };
+    base + path.rtt.queue
 }
 
 /// The oldest of `blocks` that has a symbol to take.

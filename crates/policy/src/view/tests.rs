@@ -56,3 +56,18 @@ fn blocks_are_found_by_identifier_although_some_are_left_out() {
     assert_eq!(view.block(BlockId(9)).map(|block| block.id), Some(BlockId(9)));
     assert!(view.block(BlockId(5)).is_none());
 }
+
+#[test]
+fn a_path_that_its_pacer_limits_does_not_double() {
+    let mut path = PathView::unknown(PathId(0));
+    let limits = [0_u64, 7, 10, 20].map(|n| Bitrate::from_transfer(n * 1200, path.rtt.smoothed));
+    let rounds = limits.map(|pacing_rate| {
+        path.pacing_rate = pacing_rate;
+        path.round()
+    });
+    let free = Round { packets: 10, ssthresh: u64::MAX, paced: false };
+    let paced = Round { packets: 7, ssthresh: 7, paced: true };
+    assert_eq!(rounds, [free, paced, free, free]);
+    path.ssthresh = 5 * 1200;
+    assert_eq!(path.round(), Round { ssthresh: 5, ..free });
+}

@@ -1,5 +1,7 @@
 //! LATE's shares, by the golden values of its forecast.
 
+use anabranch_types::Bitrate;
+
 use super::*;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
@@ -86,7 +88,7 @@ fn a_window_leaves_evenly_over_its_round_trip_or_at_once() {
     for (time, spread, at_once) in [(6, 3, 5), (14, 7, 5), (16, 8, 11), (20, 11, 11), (24, 13, 11)]
     {
         let mut paths = two();
-        paths[1].rtt.smoothed = MS(2 * time);
+        (paths[1].rtt.smoothed, paths[1].rtt.min) = (MS(2 * time), MS(2 * time));
         for (spec, share) in [("late", spread), ("late:window=at-once", at_once)] {
             let got = given(&mut *scheduler(spec), 0, &view(&paths, &[], 99));
             assert_eq!(got, Some((0, share)), "{spec}, {time} ms");
@@ -106,42 +108,102 @@ fn losses_make_a_share_smaller() {
 
 #[test]
 fn acknowledgements_of_the_slow_path_make_the_next_plan() {
-    let (mut late, mut paths) = (scheduler("late:spare=wait"), two());
+    let (mut late, mut paths) = (scheduler("late:spare=wait,window=clocked"), two());
     given(&mut *late, 0, &view(&paths, &[], 99));
     let size = paths[0].packet_size;
-    // What is queued is part of the share, and half of what is in flight; acknowledgements of the fast path change
-    // nothing.
+    // What is queued is part of the share. What is in flight makes room for 6 in the second round. Acknowledgements of
+    // the fast path change nothing.
     (paths[0].bytes_in_flight, paths[0].bytes_queued) = (5 * size, 2 * size);
     assert_eq!(on_acked(&mut *late, 0, &view(&paths, &[], 99)), []);
     assert_eq!(given(&mut *late, 0, &view(&paths, &[], 99)), None);
     assert_eq!(on_acked(&mut *late, 1, &view(&paths, &[], 99)), []);
-    assert_eq!(given(&mut *late, 0, &view(&paths, &[], 99)), Some((0, 7)));
-    // When the 20 ms are over its window has shrunk: two rounds of 2 and 3 packets.
+    assert_eq!(given(&mut *late, 0, &view(&paths, &[], 99)), Some((0, 4)));
+    // Its window shrinks: of what is in flight there are two, which made room for 1.2 each when it was forecast.
     paths[0].cwnd = 2 * size;
     paths[0].ssthresh = 2 * size;
     (paths[0].bytes_in_flight, paths[0].bytes_queued) = (2 * size, 9 * size);
     let sooner = SchedulerView { now: Time::from_millis(19), ..view(&paths, &[], 99) };
-    assert_eq!(on_acked(&mut *late, 1, &sooner), [], "it is forecast once in this time");
+    let keep = |keep| SchedulerAction::TakeBack { path: PathId(0), keep };
+    assert_eq!(on_acked(&mut *late, 1, &sooner), [keep(2)], "it is forecast once in this time");
     let later = SchedulerView { now: Time::from_millis(20), ..view(&paths, &[], 99) };
-    let back = SchedulerAction::TakeBack { path: PathId(0), keep: 4 };
-    assert_eq!(on_acked(&mut *late, 1, &later), [back]);
+    assert_eq!(on_acked(&mut *late, 1, &later), [keep(3)], "after the 20 ms, 3 of the next round");
     assert_eq!(given(&mut *late, 0, &later), None);
-    // A timeout is no part of what was expected.
-    paths[0].cwnd = size;
-    let timeout = SchedulerView { now: Time::from_millis(21), ..view(&paths, &[], 99) };
-    late.on_event(SchedulerEvent::Timeout(PathId(0)), &timeout, &mut Vec::new());
-    let back = SchedulerAction::TakeBack { path: PathId(0), keep: 2 };
-    assert_eq!(on_acked(&mut *late, 1, &timeout), [back]);
+}
+
+#[test]
+fn a_timeout_takes_back_what_is_queued() {
+    let (mut late, mut paths) = (scheduler("late"), two());
+    given(&mut *late, 1, &view(&paths, &[], 99));
+    paths[0].bytes_queued = 9 * paths[0].packet_size;
+    let mut actions = Vec::new();
+    late.on_event(SchedulerEvent::Timeout(PathId(0)), &view(&paths, &[], 99), &mut actions);
+    assert_eq!(actions, [SchedulerAction::TakeBack { path: PathId(0), keep: 0 }]);
+    paths[0].bytes_queued = 0;
+    assert_eq!(given(&mut *late, 1, &view(&paths, &[], 99)), Some((1, 1)), "nothing is expected");
+    let at = |millis| SchedulerView { now: Time::from_millis(millis), ..view(&paths, &[], 99) };
+    assert_eq!(given(&mut *late, 1, &at(199)), Some((1, 1)));
+    assert_eq!(given(&mut *late, 1, &at(200)), Some((0, 11)), "another timeout later");
+    late.on_event(SchedulerEvent::Timeout(PathId(0)), &at(210), &mut Vec::new());
+    on_acked(&mut *late, 0, &at(211));
+    assert_eq!(given(&mut *late, 1, &at(211)), Some((0, 11)), "it answers");
+}
+
+/// Of two paths of 10 ms a full one delivers nothing further within 5 ms, however old what is in flight is. Within 20 ms
+/// it delivers 6 more after it, and 7 more after those 6 if half of it is acknowledged soon.
+#[test]
+fn what_is_in_flight_makes_room_when_it_is_acknowledged() {
+    let now = Time::from_millis(100);
+    for (slow, age, window, expected) in [
+        (10, 0, "clocked", (1, 1)),
+        (10, 10, "clocked", (1, 1)),
+        (10, 10, "at-once", (0, 3)),
+        (40, 0, "clocked", (0, 6)),
+        (40, 10, "clocked", (0, 9)),
+        (40, 10, "at-once", (0, 9)),
+    ] {
+        let mut paths = two();
+        paths[0].bytes_in_flight = paths[0].cwnd;
+        paths[0].oldest_unacked = Some(Time::from_millis(100 - age));
+        paths[1].rtt.smoothed = MS(slow);
+        paths[1].rtt.min = MS(slow);
+        let mut late = scheduler(&format!("late:window={window}"));
+        let view = SchedulerView { now, ..view(&paths, &[], 99) };
+        assert_eq!(given(&mut *late, 1, &view), Some(expected), "{slow} {age} {window}");
+    }
+}
+
+/// The slow path's acknowledgements return on the fast one: its packets arrive 60 ms after the fast one's. Until then
+/// seven rounds of 5 to 11 packets do.
+#[test]
+fn packets_arrive_when_the_way_forward_says() {
+    for (arrival, share) in [("forward", 56), ("half", 11)] {
+        let mut paths = two();
+        for (path, forward) in paths.iter_mut().zip([0, 60_000]) {
+            (path.rtt.samples, path.rtt.forward) = (9, forward);
+        }
+        let mut late = scheduler(&format!("late:window=clocked,arrival={arrival}"));
+        assert_eq!(given(&mut *late, 1, &view(&paths, &[], 99)), Some((0, share)), "{arrival}");
+    }
+}
+
+/// Rounds of 3 and 4 packets, half of which arrive.
+#[test]
+fn losses_do_not_halve_a_rate() {
+    let mut paths = two();
+    paths[0].pacing_rate = Bitrate::from_transfer(3 * paths[0].packet_size, MS(10));
+    paths[0].loss.mean = 0.5;
+    let mut late = scheduler("late");
+    assert_eq!(given(&mut *late, 1, &view(&paths, &[], 99)), Some((0, 3)));
 }
 
 /// What leaves on the slow path at 19 ms arrives at 39: until then the fast path delivers its share once more.
 #[test]
 fn a_plan_is_reckoned_from_when_the_slow_path_sends() {
-    let (mut late, mut paths) = (scheduler("late"), two());
+    let (mut late, mut paths) = (scheduler("late:window=clocked"), two());
     given(&mut *late, 1, &view(&paths, &[], 30));
     paths[0].bytes_in_flight = 4 * paths[0].packet_size;
     // The fast path needs no plan before the last one has been carried out.
-    for (millis, asks, expected) in [(19, 0, (0, 1)), (19, 1, (0, 9)), (39, 0, (0, 9))] {
+    for (millis, asks, expected) in [(19, 0, (0, 1)), (19, 1, (0, 7)), (39, 0, (0, 7))] {
         let view = SchedulerView { now: Time::from_millis(millis), ..view(&paths, &[], 30) };
         assert_eq!(given(&mut *late, asks, &view), Some(expected), "{asks} after {millis} ms");
     }

@@ -1,5 +1,7 @@
 //! The schedulers of MPTCP, each by a table of cases worked out by hand.
 
+use anabranch_types::Bitrate;
+
 use super::*;
 
 /// Which of the paths takes new data, if all that are ready ask.
@@ -76,6 +78,9 @@ fn blest_leaves_the_buffer_to_the_fast_path() {
     let mut paths = full_and_slow(10);
     paths[0].ssthresh = u64::MAX;
     assert_eq!(threshold(&lambda(1.0), &paths), (35 * 1200_u32 - 5000).div_ceil(1000));
+    // Paced at 4 packets a round trip it has no threshold either, and does not double: (4 + 1 + 1) · 3 = 18 packets.
+    paths[0].pacing_rate = Bitrate::from_transfer(4 * 1200, Duration::from_millis(10));
+    assert_eq!(threshold(&lambda(1.0), &paths), (18 * 1200_u32 - 5000).div_ceil(1000));
     // What is in flight on the slow path is in the window and in its own way: it cancels out.
     let mut paths = full_and_slow(10);
     paths[1].bytes_in_flight = 2 * paths[1].packet_size;
