@@ -7,7 +7,7 @@ use anabranch_types::{PathId, Time};
 use core::fmt::Debug;
 use core::time::Duration;
 
-use crate::analysis::rounds::{Forecast, MAX_ROUNDS, MAX_WINDOW};
+use crate::analysis::rounds::{Forecast, MAX_WINDOW};
 use crate::registry::{OptionEntry, Options, PolicyError, option};
 use crate::scheduler::best::{Due, due_of_fastest};
 use crate::scheduler::work::{NOTHING, carrier, carriers, fresh, one_way, send};
@@ -60,17 +60,6 @@ pub(super) struct Shares<E> {
     ends: Option<Time>,
 }
 
-/// How a path's window leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Leaving {
-    /// What is free now, and what is in flight when it is acknowledged.
-    Clocked,
-    /// Evenly over a round trip; half of what is in flight has arrived.
-    Spread,
-    /// At the beginning of a round trip; half of what is in flight has arrived.
-    AtOnce,
-}
-
 /// Parts of what is in flight, of equal size, that are taken to be of one age each.
 const AGES: u32 = 2;
 
@@ -79,8 +68,8 @@ const AGES: u32 = 2;
 pub(super) struct SharesOptions {
     /// A path that has sent its share sends more, rather than wait.
     goes_on: bool,
-    /// When a window leaves.
-    leaving: Leaving,
+    /// Of a window what is free leaves now, and what is in flight when it is acknowledged, rather than all at once.
+    clocked: bool,
     /// A packet arrives when the measured delays of the way forward say, where they are longer than half a round trip:
     /// acknowledgements may return on another path, and queues stand on the way forward.
     forward: bool,
@@ -91,8 +80,8 @@ impl SharesOptions {
         option("spare", "a fast path that has sent its share: send more, or wait", "send");
     pub(super) const WINDOW: OptionEntry = option(
         "window",
-        "leaves: clocked (by acknowledgements of what is in flight), spread over its round trip, or at-once",
-        "spread",
+        "leaves by the acknowledgements of what is in flight: clocked, or at-once",
+        "clocked",
     );
     pub(super) const ARRIVAL: OptionEntry = option(
         "arrival",
@@ -104,27 +93,10 @@ impl SharesOptions {
     pub(super) fn read(options: &Options<'_>) -> Result<Self, PolicyError> {
         Ok(SharesOptions {
             goes_on: options.choice("spare", &[("send", true), ("wait", false)])?,
-            leaving: options.choice(
-                "window",
-                &[
-                    ("clocked", Leaving::Clocked),
-                    ("spread", Leaving::Spread),
-                    ("at-once", Leaving::AtOnce),
-                ],
-            )?,
+            clocked: options.choice("window", &[("clocked", true), ("at-once", false)])?,
             forward: options.choice("arrival", &[("forward", true), ("half", false)])?,
         })
     }
-}
-
-/// The packets delivered within `time` if each window leaves evenly over its round trip, `rtt`. `within` has all of a
-/// window arrive half a round trip after the window began; those that leave evenly arrive from then until a round trip
-/// later, so that after whole round trips both have delivered as many, and between them these lie on a line.
-fn spread(rtt: Duration, time: Duration, mut within: impl FnMut(Duration) -> f64) -> f64 {
-    let rounds = (time.as_secs_f64() / rtt.as_secs_f64()).min(f64::from(MAX_ROUNDS));
-    let whole = rounds as u32;
-    let (before, after) = (within(rtt * whole), within(rtt * (whole + 1)));
-    before + (after - before) * (rounds - f64::from(whole))
 }
 
 /// What is left of `time` when packets in flight are acknowledged, a round trip after they left: by part, their ages being
@@ -159,7 +131,7 @@ impl<E: Expectation> Shares<E> {
     }
 
     /// Shares the data of the next half round trip of `master` out among the others (algorithm 1, lines 4 to 16). What
-    /// is queued on a path is part of its share, and half of what is in flight: the other half has arrived.
+    /// is queued on a path is part of its share.
     fn plan(&mut self, master: &PathView, view: &SchedulerView<'_>) {
         let half = |path: &PathView| path.rtt.smoothed / 2;
         let forward = self.options.forward;
@@ -183,7 +155,7 @@ impl<E: Expectation> Shares<E> {
         self.forecast(path, time, view);
         let Some(share) = self.shares.get(usize::from(path.slot)) else { return 0.0 };
         let in_flight = path.bytes_in_flight as f64 / path.packet_size.max(1) as f64;
-        if self.options.leaving != Leaving::Clocked {
+        if !self.options.clocked {
             // The other half has arrived.
             return share.forecast - (in_flight / 2.0).floor();
         }
@@ -234,11 +206,8 @@ impl<E: Expectation> Shares<E> {
         let mut within =
             |time, window| arriving * self.expectation.packets(&forecast, time, window, ssthresh);
         (share.of, share.by_flight) = (Some((path.id, view.now)), 0.0);
-        share.forecast = match self.options.leaving {
-            Leaving::Spread => spread(forecast.rtt, time, |time| within(time, window)),
-            Leaving::Clocked | Leaving::AtOnce => within(time, window),
-        };
-        if self.options.leaving == Leaving::Clocked {
+        share.forecast = within(time, window);
+        if self.options.clocked {
             let next = if window < ssthresh { window.saturating_mul(2) } else { window + 1 };
             let each = f64::from(AGES * window.max(1));
             let left = left_when_acknowledged(path, time, view.now);

@@ -82,20 +82,6 @@ fn several_fast_paths_have_their_shares_one_after_the_other() {
     assert_eq!(given(&mut *late, 1, &view(&paths, &[], 62)), Some((1, 1)));
 }
 
-/// Rounds of 5, 6 and 7 packets, which arrive at once after 5, 15 and 25 ms, or evenly from 0, 10 and 20 ms on.
-#[test]
-fn a_window_leaves_evenly_over_its_round_trip_or_at_once() {
-    for (time, spread, at_once) in [(6, 3, 5), (14, 7, 5), (16, 8, 11), (20, 11, 11), (24, 13, 11)]
-    {
-        let mut paths = two();
-        (paths[1].rtt.smoothed, paths[1].rtt.min) = (MS(2 * time), MS(2 * time));
-        for (spec, share) in [("late", spread), ("late:window=at-once", at_once)] {
-            let got = given(&mut *scheduler(spec), 0, &view(&paths, &[], 99));
-            assert_eq!(got, Some((0, share)), "{spec}, {time} ms");
-        }
-    }
-}
-
 #[test]
 fn losses_make_a_share_smaller() {
     let mut paths = two();
@@ -108,7 +94,7 @@ fn losses_make_a_share_smaller() {
 
 #[test]
 fn acknowledgements_of_the_slow_path_make_the_next_plan() {
-    let (mut late, mut paths) = (scheduler("late:spare=wait,window=clocked"), two());
+    let (mut late, mut paths) = (scheduler("late:spare=wait"), two());
     given(&mut *late, 0, &view(&paths, &[], 99));
     let size = paths[0].packet_size;
     // What is queued is part of the share. What is in flight makes room for 6 in the second round. Acknowledgements of
@@ -181,7 +167,7 @@ fn packets_arrive_when_the_way_forward_says() {
         for (path, forward) in paths.iter_mut().zip([0, 60_000]) {
             (path.rtt.samples, path.rtt.forward) = (9, forward);
         }
-        let mut late = scheduler(&format!("late:window=clocked,arrival={arrival}"));
+        let mut late = scheduler(&format!("late:arrival={arrival}"));
         assert_eq!(given(&mut *late, 1, &view(&paths, &[], 99)), Some((0, share)), "{arrival}");
     }
 }
