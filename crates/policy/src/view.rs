@@ -320,9 +320,17 @@ impl BlockView {
     ///
     /// [`Work::Copy`]: crate::scheduler::Work::Copy
     pub fn uncopied(&self, path: &PathView) -> u16 {
-        let slot = usize::from(path.slot) % MAX_PATHS;
-        let [carried, queued] = [self.in_flight_on, self.queued_on].map(|counts| counts[slot]);
-        self.in_flight.saturating_sub(carried).saturating_sub(queued)
+        self.in_flight.saturating_sub(self.in_flight_by(path)).saturating_sub(self.queued_by(path))
+    }
+
+    /// Symbols of this block in flight on `path`.
+    pub fn in_flight_by(&self, path: &PathView) -> u16 {
+        self.in_flight_on[usize::from(path.slot) % MAX_PATHS]
+    }
+
+    /// Symbols of this block queued on `path`.
+    pub fn queued_by(&self, path: &PathView) -> u16 {
+        self.queued_on[usize::from(path.slot) % MAX_PATHS]
     }
 
     /// Whether `path` has sent a symbol of this block.

@@ -63,7 +63,7 @@ impl Forecast {
     /// The packets delivered within `time` if each round ends as it most likely does: without a loss, if the chance of
     /// that is a half or more, else repaired fast. Of the last round as many are lost as is likeliest. Knows no timeouts.
     ///
-    /// How LATE §II describes DPSAF's forecast; the last round is derived.
+    /// LATE §II describes DPSAF's forecast so; what it does in the last round is not published, and derived here.
     pub fn likeliest(&self, time: Duration, window: u32, ssthresh: u32) -> f64 {
         let Some(clock) = Clock::new(self) else { return 0.0 };
         let (mut left, mut packets) = (clock.horizon(time), 0.0);

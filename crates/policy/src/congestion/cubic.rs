@@ -142,8 +142,8 @@ impl Cubic {
         self.cwnd = self.cwnd.max(self.w_est);
     }
 
-    /// Linux counts the acknowledgements that make a packet: a window over what is missing to a whole `target`, two at least,
-    /// a hundred windows where nothing is (`bictcp_update`).
+    /// Grows towards `target`, whole packets, as Linux does: by one packet for so many acknowledged ones as the window has
+    /// packets over those that are missing; for two at least, and for a hundred windows if none is missing (`bictcp_update`).
     fn approach(&mut self, target: f64, acked: f64) {
         let window = self.cwnd.floor().max(1.0);
         let missing = target - window;

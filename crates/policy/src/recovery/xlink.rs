@@ -6,6 +6,7 @@ use core::time::Duration;
 use crate::recovery::resend::Resend;
 use crate::recovery::{RecoveryAction, RecoveryEvent, RecoveryPolicy};
 use crate::registry::{Entry, Options, PolicyError, option};
+use crate::scheduler::work::{carrier, send};
 use crate::scheduler::{Pick, Pull, Reason, Scheduler, SchedulerAction, SchedulerEvent, Work};
 use crate::view::{BlockView, Blocked, PathView, SchedulerView};
 
@@ -94,10 +95,7 @@ fn single<'a>(path: &PathView, view: &SchedulerView<'a>) -> impl Iterator<Item =
 /// When what other paths carry of a block left, as far as is known: not before its first symbol, nor before the
 /// oldest packet that is open on any of them.
 fn left(block: &BlockView, path: &PathView, view: &SchedulerView<'_>) -> Time {
-    let carries = |other: &&PathView| {
-        let count = block.in_flight_on.get(usize::from(other.slot));
-        other.id != path.id && count.is_some_and(|count| *count > 0)
-    };
+    let carries = |other: &&PathView| other.id != path.id && block.in_flight_by(other) > 0;
     let oldest = view.paths.iter().filter(carries).filter_map(|other| other.oldest_unacked).min();
     oldest.map_or(block.opened, |oldest| oldest.max(block.opened))
 }
@@ -136,18 +134,9 @@ impl Scheduler for Copying {
     }
 
     fn pull(&mut self, path: PathId, view: &SchedulerView<'_>, picks: &mut Vec<Pick>) -> Pull {
-        let spare = view.paths.iter().any(|path| path.usable() && !path.backup);
-        let own = view.path(path).filter(|path| path.usable() && !(spare && path.backup));
-        let copy = |block: &BlockView| Pick {
-            work: Work::Copy(block.id),
-            count: 1,
-            path,
-            not_before: Time::ZERO,
-        };
-        let Some(own) = own else { return self.scheduler.pull(path, view, picks) };
+        let Ok(own) = carrier(view, path) else { return self.scheduler.pull(path, view, picks) };
         if let Some(block) = self.aged(own, view) {
-            picks.push(copy(block));
-            return Pull::Send(LONG_IN_FLIGHT);
+            return send(picks, path, Work::Copy(block.id), LONG_IN_FLIGHT);
         }
         let answer = self.scheduler.pull(path, view, picks);
         if matches!(answer, Pull::Idle(_))
@@ -155,8 +144,7 @@ impl Scheduler for Copying {
             && let Some(block) = single(own, view).next()
         {
             picks.clear();
-            picks.push(copy(block));
-            return Pull::Send(NOTHING_NEW);
+            return send(picks, path, Work::Copy(block.id), NOTHING_NEW);
         }
         answer
     }

@@ -122,7 +122,7 @@ fn need(block: &BlockView, coming: u16, view: &RedundancyView<'_>) -> (f64, f64)
         change += symbols * symbols * loss.deviation * loss.deviation;
     };
     for path in view.paths {
-        let here = block.in_flight_on[usize::from(path.slot) % MAX_PATHS].min(rest);
+        let here = block.in_flight_by(path).min(rest);
         rest -= here;
         add(here, path.loss);
     }

@@ -110,7 +110,7 @@ fn is_first(
 }
 
 /// What is due, to a path that asks.
-pub(super) enum Due {
+enum Due {
     Nothing,
     /// It is for paths that are better and have room.
     Leave,
@@ -129,9 +129,22 @@ fn due(path: &PathView, view: &SchedulerView<'_>, cost: fn(&PathView) -> f64) ->
     due
 }
 
-/// The oldest due work for which `path` is the fastest with room.
-pub(super) fn due_of_fastest(path: &PathView, view: &SchedulerView<'_>) -> Due {
-    due(path, view, rtt)
+/// Gives `path` the oldest due work for which it is the fastest with room. The answer, or none where new data is what is
+/// left to place.
+pub(super) fn due_on_fastest(
+    path: PathId,
+    view: &SchedulerView<'_>,
+    picks: &mut Vec<Pick>,
+) -> Option<Pull> {
+    match carrier(view, path).map(|path| due(path, view, rtt)) {
+        Err(idle) => Some(idle),
+        Ok(Due::Take(work)) => Some(send(picks, path, work, "due, least RTT")),
+        Ok(Due::Leave) if fresh(view).is_none() => {
+            Some(Pull::Idle("a faster path has room for what is due"))
+        }
+        Ok(_) if fresh(view).is_none() => Some(NOTHING),
+        Ok(_) => None,
+    }
 }
 
 /// What the scheduler of least round-trip time says, but that a slower path than the fastest of all, which has no room

@@ -1,13 +1,13 @@
 //! DAPS: runs of data are laid out by when the paths' windows arrive, and each run waits for its path.
 
-use anabranch_types::{PathId, Time};
+use anabranch_types::PathId;
 use core::time::Duration;
 use std::collections::VecDeque;
 
 use crate::registry::{Entry, Options, PolicyError};
-use crate::scheduler::best::{Due, due_of_fastest};
-use crate::scheduler::work::{NOTHING, carrier, carriers, fresh, send};
-use crate::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, Work, unblock};
+use crate::scheduler::best::due_on_fastest;
+use crate::scheduler::work::{NOTHING, assign_fresh, carriers};
+use crate::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, unblock};
 use crate::view::{PathView, SchedulerView};
 
 /// What the registry says about it.
@@ -76,16 +76,8 @@ impl Scheduler for Daps {
     }
 
     fn pull(&mut self, path: PathId, view: &SchedulerView<'_>, picks: &mut Vec<Pick>) -> Pull {
-        match carrier(view, path).map(|path| due_of_fastest(path, view)) {
-            Err(idle) => return idle,
-            Ok(Due::Take(work)) => return send(picks, path, work, "due, least RTT"),
-            Ok(Due::Leave) if fresh(view).is_none() => {
-                return Pull::Idle("a faster path has room for what is due");
-            }
-            Ok(_) => {}
-        }
-        if fresh(view).is_none() {
-            return NOTHING;
+        if let Some(answer) = due_on_fastest(path, view, picks) {
+            return answer;
         }
         if self.plan.is_empty() {
             self.plan = plan(view);
@@ -103,8 +95,6 @@ impl Scheduler for Daps {
         if *left == 0 {
             self.plan.pop_front();
         }
-        let work = Work::Fresh;
-        picks.push(Pick { work, count: count as u16, path: carrier.id, not_before: Time::ZERO });
-        Pull::Send("next of the plan")
+        assign_fresh(picks, carrier.id, count as u16, "next of the plan")
     }
 }

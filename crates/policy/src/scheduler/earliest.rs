@@ -91,7 +91,7 @@ impl Earliest {
         let mut blocks = view.blocks.iter().filter(|block| block.has_work());
         let block = blocks.find(|block| block.class != TrafficClass::Bulk);
         let score = |path: &PathView| {
-            let copies = block.map_or(0, |w| w.in_flight_on[usize::from(path.slot)]);
+            let copies = block.map_or(0, |block| block.in_flight_by(path));
             wait(path, view) + one_way(path, view) + COPY_PENALTY * u32::from(copies)
         };
         let waiting = view.fresh.symbols > 0 && view.fresh.class != TrafficClass::Bulk;

@@ -17,10 +17,11 @@ pub const ENTRY: Entry = Entry {
 
 /// Bytes of a burst (MPTCP_SEND_BURST_SIZE: 64 KiB less the longest TCP header).
 const BURST: u64 = 65_428;
-/// Packets of a window that a path's send buffer is reckoned for at least, and how many windows of payload it holds: two, but
-/// every packet of 1448 bytes is reckoned as 4352 (`tcp_sndbuf_expand`).
-const LEAST_WINDOW: u64 = 10;
-const WINDOWS: u64 = 6;
+/// Linux sizes the send buffer of a path by its congestion window, of ten packets at least, and so that it holds [`WINDOWS`]
+/// windows of payload: it reckons with two windows, and every packet of 1448 bytes as 4352 (`tcp_sndbuf_expand`).
+pub const LEAST_WINDOW: u64 = 10;
+/// See [`LEAST_WINDOW`].
+pub const WINDOWS: u64 = 6;
 
 /// New data goes in bursts to the path with the least time until it has sent what it holds, by the mean of its pacing
 /// rates weighted by bytes. If the send buffer of that path is full, no other takes its place. A symbol that is due again
@@ -64,12 +65,9 @@ fn pacing_rate(path: &PathView) -> f64 {
 /// Whether a usable path has the one symbol of a block, in flight or in its queue. Of blocks of several symbols that is not
 /// known.
 fn has_a_carrier(block: &BlockView, view: &SchedulerView<'_>) -> bool {
-    let has = |counts: &[u16; MAX_PATHS], path: &PathView| {
-        counts.get(usize::from(path.slot)).is_some_and(|count| *count > 0)
-    };
     let mut usable = view.paths.iter().filter(|path| path.usable());
     block.planned == 1
-        && usable.any(|path| has(&block.in_flight_on, path) || has(&block.queued_on, path))
+        && usable.any(|path| block.in_flight_by(path) > 0 || block.queued_by(path) > 0)
 }
 
 impl Linux {

@@ -58,7 +58,7 @@ pub mod redundant;
 pub mod round_robin;
 mod shares;
 mod unblock;
-mod work;
+pub(crate) mod work;
 
 use anabranch_types::{PathId, Time};
 use core::fmt::Debug;

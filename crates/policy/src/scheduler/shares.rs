@@ -9,8 +9,8 @@ use core::time::Duration;
 
 use crate::analysis::rounds::{Forecast, MAX_WINDOW};
 use crate::registry::{OptionEntry, Options, PolicyError, option};
-use crate::scheduler::best::{Due, due_of_fastest};
-use crate::scheduler::work::{NOTHING, carrier, carriers, fresh, one_way, send};
+use crate::scheduler::best::due_on_fastest;
+use crate::scheduler::work::{NOTHING, assign_fresh, carriers, one_way, send};
 use crate::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, Work};
 use crate::view::{MAX_PATHS, PathView, SchedulerView};
 
@@ -266,15 +266,10 @@ impl<E: Expectation> Scheduler for Shares<E> {
     }
 
     fn pull(&mut self, path: PathId, view: &SchedulerView<'_>, picks: &mut Vec<Pick>) -> Pull {
-        match carrier(view, path).map(|path| due_of_fastest(path, view)) {
-            Err(idle) => return idle,
-            Ok(Due::Take(work)) => return send(picks, path, work, "due, least RTT"),
-            Ok(Due::Leave) if fresh(view).is_none() => {
-                return Pull::Idle("a faster path has room for what is due");
-            }
-            Ok(_) => {}
+        if let Some(answer) = due_on_fastest(path, view, picks) {
+            return answer;
         }
-        let (Some(work), Some(master)) = (fresh(view), slowest(view)) else { return NOTHING };
+        let Some(master) = slowest(view) else { return NOTHING };
         // What leaves on the slowest path now arrives half a round trip from now, not from when the last plan was made.
         if path == master.id || self.ends.is_none_or(|end| end <= view.now) {
             self.plan(master, view);
@@ -285,20 +280,20 @@ impl<E: Expectation> Scheduler for Shares<E> {
             if let Some(share) = self.shares.get_mut(usize::from(fast.slot)) {
                 share.left -= count;
             }
-            picks.push(Pick {
-                work: Work::Fresh,
-                count: count as u16,
-                path: fast.id,
-                not_before: Time::ZERO,
-            });
-            return Pull::Send("a faster path delivers it before the slowest path could");
+            let reason = "a faster path delivers it before the slowest path could";
+            return assign_fresh(picks, fast.id, count as u16, reason);
         }
         if path == master.id {
             self.expectation.on_beyond(master, view);
-            return send(picks, path, work, "beyond what faster paths deliver until it arrives");
+            return send(
+                picks,
+                path,
+                Work::Fresh,
+                "beyond what faster paths deliver until it arrives",
+            );
         }
         match self.options.goes_on {
-            true => send(picks, path, work, "more than was expected of the path"),
+            true => send(picks, path, Work::Fresh, "more than was expected of the path"),
             false => Pull::Idle("has sent its share"),
         }
     }

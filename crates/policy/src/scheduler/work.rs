@@ -16,7 +16,7 @@ pub(super) fn carriers<'a>(
 }
 
 /// The carrier with this identifier, or why it carries nothing.
-pub(super) fn carrier<'a>(view: &SchedulerView<'a>, id: PathId) -> Result<&'a PathView, Pull> {
+pub(crate) fn carrier<'a>(view: &SchedulerView<'a>, id: PathId) -> Result<&'a PathView, Pull> {
     carriers(view).find(|path| path.id == id).ok_or_else(|| match view.path(id) {
         Some(path) if path.usable() => Pull::Idle("backup, not needed"),
         _ => Pull::Idle("path not usable"),
@@ -57,8 +57,19 @@ pub(super) fn one(work: Work, path: PathId) -> Pick {
     Pick { work, count: 1, path, not_before: Time::ZERO }
 }
 
+/// Gives `count` symbols of new data to `path` at once, ahead of its window if that is full.
+pub(super) fn assign_fresh(
+    picks: &mut Vec<Pick>,
+    path: PathId,
+    count: u16,
+    reason: Reason,
+) -> Pull {
+    picks.push(Pick { count, ..one(Work::Fresh, path) });
+    Pull::Send(reason)
+}
+
 /// Gives one symbol of `work` to `path` at once.
-pub(super) fn send(picks: &mut Vec<Pick>, path: PathId, work: Work, reason: Reason) -> Pull {
+pub(crate) fn send(picks: &mut Vec<Pick>, path: PathId, work: Work, reason: Reason) -> Pull {
     picks.push(one(work, path));
     Pull::Send(reason)
 }

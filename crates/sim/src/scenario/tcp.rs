@@ -27,7 +27,7 @@ const SEVERAL: &[&str] = &[
     "initial-receive-buffer",
 ];
 
-/// `protocol`, over `paths`, with what the flow's section says otherwise.
+/// `protocol` as the flow's section changes it; `paths` are what `backup` and `strip-options` may name.
 pub(super) fn read(
     section: &Section<'_>,
     protocol: TcpProtocol,

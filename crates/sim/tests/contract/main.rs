@@ -53,22 +53,28 @@ fn every_engine_keeps_the_contract() {
     }
 }
 
+/// A scheduler has moved what it could, 90 symbols being written, and a path died and came back meanwhile.
+fn past_a_dark_spell(make: Make, scheduler: &str, recovery: &str) -> Box<dyn rig::Rig> {
+    let spec = PolicySpec::new(scheduler);
+    let scheduler = move || scheduler::build(&spec).expect("it has defaults");
+    let recovery = PolicySpec::new(recovery);
+    let mut rig = make(rig::Setting::new(&[5, 30], 8), Arc::new(scheduler), &recovery);
+    rig.write(50);
+    rig.run(7);
+    rig.darken(0, true);
+    rig.run(3000);
+    rig.darken(0, false);
+    rig.write(40);
+    rig.run(3000);
+    rig
+}
+
 /// The registry's schedulers move everything on every engine, though a path dies and comes back.
 #[test]
 fn every_scheduler_moves_everything_on_every_engine() {
     for (entry, _) in scheduler::TABLE {
         for (engine, make) in ENGINES {
-            let spec = PolicySpec::new(entry.name);
-            let scheduler = move || scheduler::build(&spec).expect("it has defaults");
-            let resend = PolicySpec::new("resend");
-            let mut rig = make(rig::Setting::new(&[5, 30], 8), Arc::new(scheduler), &resend);
-            rig.write(50);
-            rig.run(7);
-            rig.darken(0, true);
-            rig.run(3000);
-            rig.darken(0, false);
-            rig.write(40);
-            rig.run(3000);
+            let rig = past_a_dark_spell(make, entry.name, "resend");
             assert_eq!(rig.delivered(), 90, "{engine}, {}", entry.name);
             assert!(!rig.on(0).is_empty() && !rig.on(1).is_empty(), "{engine}, {}", entry.name);
         }
@@ -106,17 +112,7 @@ fn copies_bridge_a_stall_on_every_engine() {
 fn copies_harm_nothing_on_any_engine() {
     for (entry, _) in scheduler::TABLE {
         for (engine, make) in ENGINES {
-            let spec = PolicySpec::new(entry.name);
-            let scheduler = move || scheduler::build(&spec).expect("it has defaults");
-            let xlink = PolicySpec::new("xlink");
-            let mut rig = make(rig::Setting::new(&[5, 30], 8), Arc::new(scheduler), &xlink);
-            rig.write(50);
-            rig.run(7);
-            rig.darken(0, true);
-            rig.run(3000);
-            rig.darken(0, false);
-            rig.write(40);
-            rig.run(3000);
+            let rig = past_a_dark_spell(make, entry.name, "xlink");
             assert_eq!(rig.delivered(), 90, "{engine}, {}", entry.name);
         }
     }

@@ -13,6 +13,7 @@
 //!
 //! Neither shrinks. Linux counts memory, of which on the receiving side payload is about half; here everything is payload.
 
+use anabranch_policy::scheduler::linux::{LEAST_WINDOW, WINDOWS};
 use anabranch_policy::view::MAX_PATHS;
 use anabranch_types::Time;
 use core::time::Duration;
@@ -20,9 +21,7 @@ use core::time::Duration;
 use crate::segment::Segment;
 
 /// Segments of a subflow's congestion window that both sides reckon with at least (TCP_INIT_CWND).
-const INITIAL_SEGMENTS: u64 = 10;
-/// Windows of payload for which a subflow gives room in the send buffer.
-const WINDOWS: u64 = 6;
+const INITIAL_SEGMENTS: u64 = LEAST_WINDOW;
 
 /// The receiver's side.
 #[derive(Clone, Debug)]
@@ -123,7 +122,7 @@ mod tests {
         Time::from_millis(millis)
     }
 
-    /// A full segment on subflow 0 whose echo is so old.
+    /// A full segment arrives at `now` ms and echoes a timestamp that is `rtt` ms old.
     fn hear(tuner: &mut ReceiveTuner, now: u64, subflow: usize, rtt: u64) {
         let timestamps = Some(Timestamps { value: ms(now), echo: ms(now - rtt) });
         tuner.on_segment(ms(now), subflow, &Segment { len: 1000, timestamps, ..Segment::EMPTY });

@@ -92,8 +92,8 @@ fn mveno_is_lia_that_asks_the_queue() {
         }
         (grown, control.cwnd() as f64 / PACKET as f64)
     };
-    // From 64 packets, the first cut being to four fifths, by 4000/800² = 1/160 a packet, as LIA: 360 packets
-    // are 2.25. 66·4/104 = 2.5 packets wait: four fifths are left, but a mark halves.
+    // The first loss cuts from 80 to 64 packets. Then the window grows as LIA's, by 4000/800² = 1/160 for each acknowledged
+    // packet: by 2.25 for 360. Of 66 packets 66·4/104 = 2.5 wait, fewer than 3: a loss leaves four fifths, a mark half.
     assert_eq!((after(104, loss), after(104, mark)), ((66.0, 52.8), (66.0, 33.0)));
     // 64·10/110 = 5.8 wait from the fourth round on: 120/160 + 240/320 = 1.5.
     assert_eq!(after(110, loss), (65.0, 32.5));

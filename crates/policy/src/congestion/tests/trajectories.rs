@@ -182,8 +182,8 @@ fn cubic_lowers_its_plateau_when_losses_follow_each_other() {
 
 #[test]
 fn cubic_like_linux_counts_whole_packets_and_stays_slow() {
-    // A cut from five packets: Linux goes to three, and to one more once its Reno, which grows by .53 a round trip, has it
-    // whole. RFC 9438 goes to 3.5, and grows by one a round trip once its Reno is at the window before the cut.
+    // A loss at five packets. Linux cuts to three; its Reno-friendly window grows by .53 packets a round trip, and the window
+    // follows by whole packets. RFC 9438 cuts to 3.5, and grows by one a round trip once that window is back at five.
     for (spec, expected) in [
         ("cubic:initial=5,like=linux", [3, 3, 4, 4, 5, 5, 6, 6, 7]),
         ("cubic:initial=5", [3, 3, 4, 4, 5, 6, 7, 8, 9]),
