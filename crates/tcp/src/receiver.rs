@@ -14,6 +14,8 @@ pub struct ReceiverStatistics {
     pub segments: u64,
     /// Of those, segments that brought nothing new.
     pub duplicates: u64,
+    /// Payload bytes of those.
+    pub duplicate_bytes: u64,
     /// Arrivals beyond the next expected offset, duplicates excluded.
     pub out_of_order: u64,
     /// Most bytes that waited for an earlier one.
@@ -139,6 +141,7 @@ impl Receiver {
         let fresh = in_order || (segment.seq > self.next && !self.has(segment.seq, end));
         if !fresh {
             self.statistics.duplicates += 1;
+            self.statistics.duplicate_bytes += u64::from(segment.len);
             self.ack_due = true;
             return;
         }

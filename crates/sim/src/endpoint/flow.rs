@@ -131,6 +131,8 @@ pub struct Counters {
     pub out_of_order: u64,
     /// Window reductions because of marks, where the transport counts them.
     pub ecn_responses: Option<u64>,
+    /// Bytes of data that the receiver had already, where the transport counts them.
+    pub duplicate_bytes: Option<u64>,
     /// What coding did, where the transport codes.
     pub coding: Option<CodingCounters>,
 }
@@ -180,6 +182,9 @@ impl Counters {
             ecn_responses: self
                 .ecn_responses
                 .map(|count| count.saturating_sub(before.ecn_responses.unwrap_or(0))),
+            duplicate_bytes: self
+                .duplicate_bytes
+                .map(|bytes| bytes.saturating_sub(before.duplicate_bytes.unwrap_or(0))),
             coding: self.coding.map(|coding| coding.since(&before.coding.unwrap_or_default())),
         }
     }

@@ -110,6 +110,12 @@ pub const METRICS: &[Metric] = &[
         "1",
         "window reductions because of congestion marks; of TCP flows",
     ),
+    metric(
+        "duplicate_bytes",
+        About::Flow,
+        "1",
+        "bytes of data that the receiver had already; of TCP flows",
+    ),
     metric("blocks", About::Flow, "1", "coding blocks opened; of core flows"),
     metric("wraps", About::Flow, "1", "coding blocks whose repairs ran out; of core flows"),
     metric(

@@ -77,10 +77,15 @@ const ROWS: &[Row] = &[
         "parallel SACK connections with ECN that pull from one queue, as MPLOT compares with",
         || several(parallel(), RENO),
     ),
-    ("tcp:ptcp", "the same with pTCP's redundant striping and reassignment of bytes", || {
-        let recovery = PolicySpec::new("resend").with("timeout", "copy").with("cut", "unbind");
-        several(MetaConfig { recovery, join: Join::AfterFirst, ..parallel() }, RENO)
-    }),
+    (
+        "tcp:ptcp",
+        "pTCP: whichever pipe has room takes the oldest bytes, redundant striping, reassignment",
+        || {
+            let recovery = PolicySpec::new("resend").with("timeout", "copy").with("cut", "unbind");
+            let scheduler = PolicySpec::new("blind");
+            several(MetaConfig { recovery, scheduler, join: Join::AfterFirst, ..parallel() }, RENO)
+        },
+    ),
     ("tcp:ns2-newreno", "ns-2's Newreno sender", || reference(Config::ns2_newreno(), NS2_RENO)),
 ];
 

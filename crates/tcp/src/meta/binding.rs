@@ -32,6 +32,8 @@ struct Run {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bindings {
     runs: VecDeque<Run>,
+    /// Runs whose data has been taken back.
+    unbound: usize,
 }
 
 impl Bindings {
@@ -62,15 +64,22 @@ impl Bindings {
         if let Some(index) = self.find(offset)
             && let Some(run) = self.runs.get_mut(index)
         {
+            self.unbound -= usize::from(run.chunk.is_none());
             run.chunk = Some(chunk);
         }
+    }
+
+    /// Whether the data of any run has been taken back.
+    pub(super) fn any_unbound(&self) -> bool {
+        self.unbound > 0
     }
 
     /// Everything below `offset` has arrived: forgets those runs and hands over what was bound.
     pub(super) fn release(&mut self, offset: u64, mut released: impl FnMut(Chunk)) {
         while let Some(run) = self.runs.front().filter(|run| run.offset + run.len <= offset) {
-            if let Some(chunk) = run.chunk {
-                released(chunk);
+            match run.chunk {
+                Some(chunk) => released(chunk),
+                None => self.unbound -= 1,
             }
             self.runs.pop_front();
         }
@@ -86,6 +95,7 @@ impl Bindings {
         let start = self.runs.partition_point(|run| run.offset < offset);
         for run in self.runs.range_mut(start..) {
             if let Some(chunk) = run.chunk.take() {
+                self.unbound += 1;
                 taken(chunk);
             }
         }
@@ -116,8 +126,11 @@ mod tests {
         assert_eq!(taken, [200, 300]);
         assert_eq!(bindings.lookup(25), None);
         assert_eq!(bindings.unbound_at(20), Some(10));
+        assert!(bindings.any_unbound());
         bindings.rebind(20, chunk(700));
         assert_eq!(bindings.lookup(25), Some((chunk(700), 705)));
         assert_eq!(bindings.chunks().map(|chunk| chunk.data).collect::<Vec<_>>(), [100, 700]);
+        bindings.release(40, |_| {});
+        assert!(!bindings.any_unbound());
     }
 }

@@ -18,8 +18,17 @@ struct Entry {
     len: u64,
     /// Bit i: the stream of the subflow in slot i has it and is not acknowledged that far.
     bound: u16,
+    /// Bit i: of those, the subflow in slot i has only a copy. It timed out, and another is to bring the chunk.
+    kept: u16,
     /// Bit i: it waits in the queue of the subflow in slot i.
     queued: u16,
+}
+
+impl Entry {
+    /// The slots whose subflows have it to bring, now or once they are asked.
+    fn holders(&self) -> u16 {
+        self.bound & !self.kept | self.queued
+    }
 }
 
 /// Outstanding chunks in the order of the data. Each is a block of one symbol.
@@ -41,6 +50,8 @@ pub(super) struct Chunks {
     due_by_len: BTreeSet<(u64, u64)>,
     /// By slot: no chunk below this ordinal is one of which the subflow there could take a copy.
     copied: [u64; MAX_PATHS],
+    /// By slot: how many chunks wait in the stream or the queue of the subflow there.
+    waiting: [u64; MAX_PATHS],
     /// A selection of views.
     shown: Vec<BlockView>,
 }
@@ -64,7 +75,7 @@ impl Chunks {
     /// Cuts the next chunk.
     pub(super) fn cut(&mut self, data: u64, len: u64) -> Chunk {
         let SymbolId(id) = self.next();
-        self.entries.push(Entry { data, len, bound: 0, queued: 0 });
+        self.entries.push(Entry { data, len, bound: 0, kept: 0, queued: 0 });
         self.views.push(BlockView {
             id: BlockId(id),
             first: SymbolId(id),
@@ -221,8 +232,24 @@ impl Chunks {
     pub(super) fn on_unbound(&mut self, id: u64, slot: u8) {
         self.change(id, slot, |entry, view| {
             entry.bound &= !bit(slot);
+            entry.kept &= !bit(slot);
             set(&mut view.in_flight_on, slot, 0);
         });
+    }
+
+    /// The subflow in `slot` timed out with it: what it has is a copy from now on.
+    pub(super) fn leave_copy(&mut self, id: u64, slot: u8) {
+        self.change(id, slot, |entry, _| entry.kept |= entry.bound & bit(slot));
+    }
+
+    /// Chunks that wait in the stream or the queue of the subflow in `slot`: not sent, or lost there.
+    pub(super) fn waiting_on(&self, slot: u8) -> u64 {
+        self.waiting.get(usize::from(slot)).copied().unwrap_or(0)
+    }
+
+    /// Whether one is due that the subflow in `slot` does not have, among the oldest.
+    pub(super) fn any_due_for(&self, slot: u8) -> bool {
+        self.due.iter().take(OLDEST_SHOWN).any(|id| !self.is_on(*id, slot))
     }
 
     /// Carries out a change of where the chunk is on `slot`, and what follows from it for its view.
@@ -232,9 +259,12 @@ impl Chunks {
         let at = usize::from(slot) % MAX_PATHS;
         let flies = view.in_flight_on.get(at).is_some_and(|count| *count > 0);
         let waits = (entry.bound | entry.queued) & bit(slot) != 0 && view.received == 0 && !flies;
-        set(&mut view.queued_on, slot, u16::from(waits));
+        let waited = set(&mut view.queued_on, slot, u16::from(waits)) > 0;
         settle(view);
         let copyable = !flies && !waits && view.received == 0;
+        if let Some(count) = self.waiting.get_mut(at) {
+            *count = *count + u64::from(waits) - u64::from(waited);
+        }
         if let Some(copied) = self.copied.get_mut(at)
             && copyable
         {
@@ -242,11 +272,11 @@ impl Chunks {
         }
     }
 
-    /// Makes it due, unless it has arrived or one of the subflows in `others` has it.
+    /// Makes it due, unless it has arrived or one of the subflows in `others` has it, and not as a copy only.
     /// True if it is due now and was not before.
     pub(super) fn make_due(&mut self, id: u64, others: u16) -> bool {
         let Some((entry, view)) = self.at(id) else { return false };
-        if view.received > 0 || view.due > 0 || (entry.bound | entry.queued) & others != 0 {
+        if view.received > 0 || view.due > 0 || entry.holders() & others != 0 {
             return false;
         }
         view.due = 1;
@@ -297,6 +327,7 @@ impl Chunks {
                 break;
             }
             self.forget_due(self.first, entry.len);
+            self.forget_waiting();
             self.start += 1;
             self.first += 1;
         }
@@ -306,6 +337,14 @@ impl Chunks {
             self.start = 0;
         }
         from..self.first
+    }
+
+    /// The oldest chunk is about to be released: it waits nowhere any more.
+    fn forget_waiting(&mut self) {
+        let Some(view) = self.views.get(self.start) else { return };
+        for (count, waits) in self.waiting.iter_mut().zip(&view.queued_on) {
+            *count -= u64::from(*waits > 0);
+        }
     }
 
     /// Makes the oldest chunk due if it is in nobody's hands.
@@ -327,6 +366,7 @@ impl Chunks {
         for id in self.first..self.first + (self.views.len() - self.start) as u64 {
             self.change(id, slot, |entry, view| {
                 entry.bound &= !bit(slot);
+                entry.kept &= !bit(slot);
                 entry.queued &= !bit(slot);
                 set(&mut view.in_flight_on, slot, 0);
                 view.lost_on &= !bit(slot);
@@ -353,120 +393,4 @@ fn settle(view: &mut BlockView) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn three() -> Chunks {
-        let mut chunks = Chunks::default();
-        for (data, len) in [(0, 10), (10, 10), (20, 4)] {
-            chunks.cut(data, len);
-        }
-        chunks
-    }
-
-    #[test]
-    fn a_chunk_shows_where_it_is() {
-        let mut chunks = three();
-        chunks.on_bound(1, 3);
-        assert!(chunks.on_sent(1, 3, Time::from_millis(5)));
-        assert!(!chunks.on_sent(1, 3, Time::from_millis(6)), "it is in flight there already");
-        chunks.on_bound(1, 0);
-        chunks.on_sent(1, 0, Time::from_millis(7));
-        let view = chunks.show(None)[1];
-        assert_eq!((view.in_flight, view.in_flight_on[0], view.in_flight_on[3]), (1, 1, 1));
-        assert_eq!((view.opened, view.carried_on), (Time::from_millis(5), 0b1001));
-        chunks.on_lost(1, 3);
-        let view = chunks.show(None)[1];
-        assert_eq!((view.in_flight, view.lost_on), (1, 0b1000));
-        assert_eq!((view.queued, view.queued_on[3]), (0, 1), "the subflow will send it again");
-        chunks.on_lost(1, 0);
-        assert_eq!((chunks.show(None)[1].queued, chunks.show(None)[1].shortfall()), (1, 0));
-        chunks.on_delivered(1, 0);
-        let view = chunks.show(None)[1];
-        assert_eq!((view.in_flight, view.queued, view.deficit()), (0, 0, 0));
-        assert!(!chunks.make_due(1, 0), "it has arrived");
-    }
-
-    #[test]
-    fn due_chunks_are_found_by_length_and_by_name() {
-        let mut chunks = three();
-        assert!(chunks.make_due(1, 0) && chunks.make_due(0, 0) && chunks.make_due(2, 0));
-        assert!(!chunks.make_due(1, 0), "it is due already");
-        assert_eq!(chunks.due_of(10, 0), Some(0));
-        assert_eq!(chunks.due_of(4, 0), Some(2));
-        chunks.on_bound(0, 0);
-        assert_eq!(chunks.due_of(10, 0), Some(1), "not the one that the subflow itself has");
-        assert_eq!(chunks.take_due(1), Some(Chunk { id: 1, data: 10, len: 10 }));
-        assert_eq!(chunks.take_due(1), None);
-        assert_eq!(chunks.due_of(10, 0), None);
-        assert_eq!(chunks.release(20), 0..2);
-        assert_eq!(chunks.due_of(10, 5), None, "released chunks are not due");
-        assert_eq!(chunks.due_of(4, 5), Some(2));
-    }
-
-    #[test]
-    fn what_another_subflow_has_is_not_due() {
-        let mut chunks = three();
-        chunks.on_bound(0, 0);
-        chunks.on_queued(0, 1);
-        assert!(!chunks.make_due(0, bit(1)));
-        chunks.on_unqueued(0, 1);
-        assert!(chunks.make_due(0, bit(1)));
-    }
-
-    #[test]
-    fn the_oldest_chunk_is_never_forgotten() {
-        let mut chunks = three();
-        chunks.on_bound(0, 0);
-        assert!(!chunks.rescue_oldest(), "a subflow has it");
-        chunks.on_delivered(0, 0);
-        assert!(chunks.rescue_oldest(), "data would have been acknowledged with it");
-        assert!(chunks.take_due(0).is_some());
-        chunks.on_unbound(0, 0);
-        assert!(chunks.rescue_oldest(), "nobody has it");
-    }
-
-    #[test]
-    fn released_chunks_make_room() {
-        let mut chunks = Chunks::default();
-        for i in 0..10_000 {
-            chunks.cut(10 * i, 10);
-            let released = chunks.release(10 * i.saturating_sub(20));
-            assert!(released.end <= i);
-        }
-        assert_eq!(chunks.show(None).len(), 21);
-        assert_eq!(chunks.show(None)[0].id, BlockId(9_979));
-        assert!(chunks.views.len() < 200);
-        assert_eq!(chunks.get(9_978), None);
-    }
-
-    #[test]
-    fn of_a_long_table_the_blocks_that_matter_are_shown() {
-        let mut chunks = Chunks::default();
-        for i in 0..1000 {
-            chunks.cut(10 * i, 10);
-            chunks.on_bound(i, 0);
-            chunks.on_sent(i, 0, Time::ZERO);
-            if i < 700 {
-                chunks.on_bound(i, 1);
-                chunks.on_sent(i, 1, Time::ZERO);
-            }
-        }
-        chunks.make_due(500, 0);
-        let shown = |chunks: &mut Chunks, puller| -> Vec<u64> {
-            chunks.show(puller).iter().skip(64).map(|view| view.id.0).collect()
-        };
-        assert_eq!(chunks.show(None)[63].id, BlockId(63));
-        assert_eq!(shown(&mut chunks, None), [500]);
-        assert_eq!(shown(&mut chunks, Some(2)), [500], "it can copy the very oldest");
-        assert_eq!(shown(&mut chunks, Some(1)), [700], "what it has itself is not offered");
-        assert_eq!(shown(&mut chunks, Some(0)), [0; 0]);
-        chunks.on_queued(700, 1);
-        assert_eq!(shown(&mut chunks, Some(1)), [701]);
-        chunks.on_lost(600, 1);
-        chunks.on_unbound(600, 1);
-        assert_eq!(shown(&mut chunks, Some(1)), [600], "it can be copied there again");
-        chunks.take_due(500);
-        assert_eq!(shown(&mut chunks, Some(2)), [0; 0]);
-    }
-}
+mod tests;

@@ -60,9 +60,32 @@ impl MetaSender {
             self.chunks.on_bound(chunk.id, slot);
             self.chunks.on_unqueued(chunk.id, slot);
         }
-        let segment = subflow.sender.poll_transmit(now)?;
+        if self.freezes(now, index) {
+            return None;
+        }
+        let segment = self.subflows.get_mut(index)?.sender.poll_transmit(now)?;
         self.changed();
         Some(self.map(now, index, segment))
+    }
+
+    /// Whether a subflow's next retransmission must wait: its data was taken back, and none can take its place. Not if
+    /// the subflow has other data to send again, which must not wait behind it, nor if data of another length than
+    /// the retransmission's is there: then it carries bytes that mean nothing.
+    fn freezes(&mut self, now: Time, index: usize) -> bool {
+        let slot = index as u8;
+        let Some(subflow) = self.subflows.get_mut(index) else { return false };
+        if !subflow.bindings.any_unbound() || self.chunks.waiting_on(slot) > 0 {
+            return false;
+        }
+        let Some(offset) = subflow.sender.next_retransmission(now) else { return false };
+        let Some(len) = subflow.bindings.unbound_at(offset) else { return false };
+        let replaced = self.shared.next_len() > 0 || self.shared.cuttable() >= len;
+        if replaced || self.chunks.any_due_for(slot) {
+            return false;
+        }
+        subflow.sender.freeze();
+        subflow.frozen_at = Some(self.changes);
+        true
     }
 
     /// Writes the data sequence number into a segment. One whose data was taken back gets other data.
@@ -146,6 +169,7 @@ impl MetaSender {
         self.picks = picks;
         if !assigned && let Some(subflow) = self.subflows.get_mut(index) {
             subflow.idle_at = self.changes;
+            subflow.frozen_at = Some(self.changes);
         }
         assigned || acted
     }

@@ -18,6 +18,8 @@ pub struct MetaReceiverStatistics {
     pub out_of_order: u64,
     /// Segments that brought no new data.
     pub duplicates: u64,
+    /// Bytes that came again.
+    pub duplicate_bytes: u64,
     /// Segments refused because the shared buffer was full.
     pub refused: u64,
     /// Most bytes that waited for an earlier one.
@@ -110,6 +112,7 @@ impl MetaReceiver {
         self.statistics.segments += 1;
         let (mut fresh, from) = (0, data.max(self.next));
         self.waiting.insert(from, end, |start, end| fresh += end - start);
+        self.statistics.duplicate_bytes += end - data - fresh;
         if fresh == 0 {
             self.statistics.duplicates += 1;
             return;

@@ -27,7 +27,10 @@ impl MetaSender {
                     self.take_back_queue(index, 0);
                 }
             }
-            RecoveryAction::Copy(path) => self.reinject(path, 1),
+            RecoveryAction::Copy(path) => {
+                self.leave_copy(path);
+                self.reinject(path, 1);
+            }
             RecoveryAction::TakeBack(path, cwnd) => self.unbind_beyond(path, cwnd),
         }
         self.changed();
@@ -105,6 +108,17 @@ impl MetaSender {
         let missing = source.bindings.chunks().filter(|chunk| chunk.end() > self.shared.una);
         for chunk in missing.take(most) {
             chunks.make_due(chunk.id, others);
+        }
+    }
+
+    /// The first chunk that a silent subflow has to bring is another's to bring from now on; what it has is a copy
+    /// (pTCP §3, redundant striping). A copy that another such subflow has counts for nothing either, so that the
+    /// chunk becomes due anew with each timeout of whoever has it to bring.
+    fn leave_copy(&mut self, path: PathId) {
+        let Some(index) = self.index_of(path) else { return };
+        let Some(source) = self.subflows.get(index) else { return };
+        if let Some(first) = source.bindings.chunks().find(|chunk| chunk.end() > self.shared.una) {
+            self.chunks.leave_copy(first.id, index as u8);
         }
     }
 

@@ -188,6 +188,17 @@ impl MetaSender {
         }
     }
 
+    /// A notice from the network, of a segment at an offset of a subflow's stream: see [`Sender::handle_loss_notice`].
+    pub fn handle_loss_notice(&mut self, now: Time, subflow: usize, offset: u64) {
+        self.now = now;
+        let Some(own) = self.subflows.get_mut(subflow).filter(|own| own.is_joined()) else {
+            return;
+        };
+        own.sender.handle_loss_notice(now, offset);
+        self.changed();
+        self.digest(now, subflow);
+    }
+
     /// An acknowledgement has come on a subflow: the send buffer may grow.
     fn tune(&mut self, index: usize) {
         let own = self.subflows.get(index).filter(|own| own.is_open());
@@ -317,12 +328,6 @@ impl MetaSender {
         self.subflows.get(index).map(|subflow| &subflow.sender)
     }
 
-    /// The sender of one subflow, to hand it notices of loss.
-    pub fn subflow_mut(&mut self, index: usize) -> Option<&mut Sender> {
-        self.changed();
-        self.subflows.get_mut(index).map(|subflow| &mut subflow.sender)
-    }
-
     /// Number of subflows, those that are gone included.
     pub fn subflows(&self) -> usize {
         self.subflows.len()
@@ -331,6 +336,12 @@ impl MetaSender {
     /// Whether a subflow takes part: it opens or is open.
     pub fn has_joined(&self, index: usize) -> bool {
         self.subflows.get(index).is_some_and(|own| own.membership == Membership::Joined)
+    }
+
+    /// Whether a subflow with room in its window has asked for data to send and waits until there is some.
+    pub fn is_frozen(&self, index: usize) -> bool {
+        let asked = self.subflows.get(index).filter(|own| own.is_joined());
+        asked.is_some_and(|own| own.frozen_at == Some(self.changes))
     }
 
     /// Counters since the start.

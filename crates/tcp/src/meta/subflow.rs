@@ -43,6 +43,8 @@ pub(super) struct Subflow {
     queue: VecDeque<Queued>,
     /// Bytes in the queue.
     queued_bytes: u64,
+    /// It asked for data to send and was given none; nothing has changed since.
+    pub(super) frozen_at: Option<u64>,
     /// The scheduler is not asked before.
     pub(super) hold_until: Option<Time>,
     /// It had nothing for this subflow when so many changes had been counted.
@@ -67,6 +69,7 @@ impl Subflow {
             bindings: Bindings::default(),
             queue: VecDeque::new(),
             queued_bytes: 0,
+            frozen_at: None,
             hold_until: None,
             idle_at: 0,
         }
@@ -123,6 +126,12 @@ impl Subflow {
     /// Chunks in the queue.
     pub(super) fn queued(&self) -> usize {
         self.queue.len()
+    }
+
+    /// The ordinals of the chunks in the queue.
+    #[cfg(test)]
+    pub(super) fn queue(&self) -> impl Iterator<Item = u64> + '_ {
+        self.queue.iter().map(|entry| entry.chunk.id)
     }
 
     fn ripe(&self, now: Time) -> Option<usize> {

@@ -3,8 +3,10 @@
 mod contract;
 mod fallback;
 mod membership;
+mod pipes;
 mod random;
 mod script;
+mod sound;
 
 use anabranch_policy::PolicySpec;
 use anabranch_types::{Rng, Time};
@@ -43,6 +45,9 @@ struct Run {
     now: Time,
     /// Steps in a row in which no time passed.
     standing: u32,
+    /// How many steps there have been, and after how many the sender is looked at.
+    steps: u64,
+    check_every: u64,
 }
 
 impl Run {
@@ -62,6 +67,8 @@ impl Run {
             order: 0,
             now: Time::ZERO,
             standing: 0,
+            steps: 0,
+            check_every: 16,
         }
     }
 
@@ -114,6 +121,11 @@ impl Run {
         }
         self.sender.handle_timeout(self.now);
         self.receiver.handle_timeout(self.now);
+        // The check walks everything: while much is outstanding, now and then.
+        self.steps += 1;
+        if self.steps.is_multiple_of(self.check_every) {
+            self.sender.check();
+        }
         true
     }
 

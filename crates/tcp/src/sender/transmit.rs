@@ -61,6 +61,28 @@ impl Sender {
         Some(self.resend_slot(now, index))
     }
 
+    /// The first offset of the retransmission that [`poll_transmit`](Self::poll_transmit) would yield, if it would yield
+    /// one. Changes nothing.
+    pub(crate) fn next_retransmission(&mut self, now: Time) -> Option<u64> {
+        if !self.is_open() || self.held || self.next_send > now || !self.board.any_waiting() {
+            return None;
+        }
+        let index = self.next_to_resend()?;
+        let slot = self.board.slot(index)?;
+        let (start, len) = (slot.start, u64::from(slot.len));
+        let first = matches!(self.phase, Phase::Recovery { first_sent: false, .. });
+        (first || self.admits(len)).then_some(start)
+    }
+
+    /// There is nothing to send in the place of the next retransmission. What has been sent and is in flight keeps the
+    /// timer running; with nothing in flight there is nothing whose loss it could tell of.
+    pub(crate) fn freeze(&mut self) {
+        self.note_out_of_data();
+        if self.in_flight() == 0 {
+            self.rto_at = None;
+        }
+    }
+
     /// Whether the congestion window admits so many bytes more; one segment always, except where a
     /// window below one stops the sender, as it does in ns-2.
     fn admits(&self, len: u64) -> bool {

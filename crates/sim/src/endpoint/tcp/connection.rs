@@ -108,11 +108,7 @@ impl SendingEnd {
     pub(super) fn handle_loss_notice(&mut self, now: Time, path: usize, offset: u64) {
         match self {
             SendingEnd::Single(sender) => sender.handle_loss_notice(now, offset),
-            SendingEnd::Meta(sender) => {
-                if let Some(subflow) = sender.subflow_mut(path) {
-                    subflow.handle_loss_notice(now, offset);
-                }
-            }
+            SendingEnd::Meta(sender) => sender.handle_loss_notice(now, path, offset),
         }
     }
 
@@ -254,6 +250,14 @@ impl ReceivingEnd {
         match self {
             ReceivingEnd::Single(receiver) => receiver.delivered(),
             ReceivingEnd::Meta(receiver) => receiver.delivered(),
+        }
+    }
+
+    /// Bytes of data that came again.
+    pub(super) fn duplicate_bytes(&self) -> u64 {
+        match self {
+            ReceivingEnd::Single(receiver) => receiver.statistics().duplicate_bytes,
+            ReceivingEnd::Meta(receiver) => receiver.statistics().duplicate_bytes,
         }
     }
 

@@ -31,8 +31,9 @@ pub struct TcpReceiver {
     messages: Option<(u64, Vec<Time>)>,
     /// Transfers that are complete, and when, in that order.
     completed: Vec<(u32, Time)>,
-    /// Out-of-order arrivals of connections that are gone.
+    /// Out-of-order arrivals of connections that are gone, and bytes that came to them again.
     closed_out_of_order: u64,
+    closed_duplicate_bytes: u64,
 }
 
 /// One connection.
@@ -60,6 +61,7 @@ impl TcpReceiver {
             messages: None,
             completed: Vec::new(),
             closed_out_of_order: 0,
+            closed_duplicate_bytes: 0,
         }
     }
 
@@ -91,6 +93,12 @@ impl TcpReceiver {
     pub fn out_of_order(&self) -> u64 {
         let open = self.connections.iter().map(|(_, connection)| connection.end.out_of_order());
         self.closed_out_of_order + open.sum::<u64>()
+    }
+
+    /// Bytes of data that came again, of all connections.
+    pub fn duplicate_bytes(&self) -> u64 {
+        let open = self.connections.iter().map(|(_, connection)| connection.end.duplicate_bytes());
+        self.closed_duplicate_bytes + open.sum::<u64>()
     }
 
     /// When each message had been delivered.
@@ -166,6 +174,7 @@ impl TcpReceiver {
         let old = self.completed.len().checked_sub(KEPT + 1).and_then(|at| self.completed.get(at));
         if let Some(gone) = old.and_then(|(old, _)| self.connections.remove(*old)) {
             self.closed_out_of_order += gone.end.out_of_order();
+            self.closed_duplicate_bytes += gone.end.duplicate_bytes();
         }
     }
 }

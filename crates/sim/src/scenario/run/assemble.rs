@@ -99,6 +99,8 @@ impl<'a> Figures<'a> {
         if self.0.iter().all(|flow| flow.reading.ecn_responses.is_some()) {
             let responses = self.total(|reading| reading.ecn_responses.unwrap_or(0));
             figures.push(("ecn_responses", responses));
+            let again = self.total(|reading| reading.duplicate_bytes.unwrap_or(0));
+            figures.push(("duplicate_bytes", again));
         } else if self.0.iter().all(|flow| flow.reading.coding.is_some()) {
             let total = |of: fn(&CodingCounters) -> u64| {
                 self.total(|reading| reading.coding.as_ref().map_or(0, of))

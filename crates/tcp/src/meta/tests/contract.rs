@@ -9,9 +9,9 @@ use super::*;
 use crate::segment::Flags;
 use crate::sender::Sender;
 
-const MSS: u64 = 1000;
+pub(super) const MSS: u64 = 1000;
 
-fn ms(n: u64) -> Time {
+pub(super) fn ms(n: u64) -> Time {
     Time::from_millis(n)
 }
 
@@ -23,7 +23,7 @@ fn open(receive_buffer: u64) -> MetaConfig {
 }
 
 /// The data that leaves now, as (subflow, chunk).
-fn leave(sender: &mut MetaSender, now: Time) -> Vec<(usize, u64)> {
+pub(super) fn leave(sender: &mut MetaSender, now: Time) -> Vec<(usize, u64)> {
     core::iter::from_fn(|| sender.poll_transmit(now))
         .filter(|(_, segment)| segment.len > 0)
         .map(|(index, segment)| (index, segment.data / MSS))
@@ -31,7 +31,7 @@ fn leave(sender: &mut MetaSender, now: Time) -> Vec<(usize, u64)> {
 }
 
 /// An acknowledgement of a subflow's first `upto` segments and of the first `data` chunks.
-fn ack(upto: u64, data: u64, window: u64) -> Segment {
+pub(super) fn ack(upto: u64, data: u64, window: u64) -> Segment {
     let flags = Flags::ACK.with(Flags::MAPPED);
     Segment { flags, ack: upto * MSS, data: data * MSS, window: window * MSS, ..Segment::EMPTY }
 }

@@ -155,6 +155,7 @@ proptest! {
         };
         let paths = [path(8, 10, 0.03), path(2, 60, 0.1), path(1, 5, 0.2)];
         let mut run = Run::of(erratic(&config, seed), &config, &paths, seed);
+        run.check_every = 1;
         let mut left = BYTES;
         for (steps, index, fate) in fates {
             for _ in 0..steps {
