@@ -6,7 +6,8 @@ use anabranch_types::Time;
 pub const MAX_SACK_BLOCKS: usize = 4;
 
 /// The control bits that the model uses, and marks of its own ([`PROBE`](Self::PROBE),
-/// [`MAPPED`](Self::MAPPED), [`ECT`](Self::ECT), [`MULTIPATH`](Self::MULTIPATH)).
+/// [`MAPPED`](Self::MAPPED), [`ECT`](Self::ECT), [`MULTIPATH`](Self::MULTIPATH),
+/// [`DATA_FIN`](Self::DATA_FIN)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u16);
 
@@ -31,8 +32,11 @@ impl Flags {
     pub const ECT: Flags = Flags(1 << 7);
     /// The payload was sent before. The receiver does not look at it; traces and statistics do.
     pub const RETRANSMISSION: Flags = Flags(1 << 8);
-    /// On a SYN and its answer: the option by which a subflow opens (MP_CAPABLE or MP_JOIN, RFC 8684 §3.1, §3.2).
+    /// On a SYN and its answer: the option by which a subflow opens (MP_CAPABLE or MP_JOIN, RFC 8684 §3.1, §3.2). On other
+    /// segments: a header that every segment has ([`WireFormat::every_segment`]) and that maps nothing here.
     pub const MULTIPATH: Flags = Flags(1 << 9);
+    /// With [`MAPPED`](Self::MAPPED): the data ends after this segment's payload (RFC 8684 §3.3.3).
+    pub const DATA_FIN: Flags = Flags(1 << 10);
 
     /// Whether every bit of `other` is set.
     pub const fn has(self, other: Flags) -> bool {
@@ -130,6 +134,9 @@ pub struct Segment {
     /// With [`Flags::MAPPED`]: the data sequence number of the first payload byte; on an
     /// acknowledgement the data-level cumulative acknowledgement.
     pub data: u64,
+    /// With [`Flags::MULTIPATH`] on a SYN: how many subflows its sender would like (pTCP's nTx); on the answer: how
+    /// many the answering side agrees to (nRx), 0 where it does not say.
+    pub subflows: u8,
 }
 
 impl Segment {
@@ -143,6 +150,7 @@ impl Segment {
         sack: SackBlocks { count: 0, blocks: [(0, 0); MAX_SACK_BLOCKS] },
         timestamps: None,
         data: 0,
+        subflows: 0,
     };
 
     /// The offset after its last one, the FIN's included.
@@ -168,7 +176,8 @@ impl Segment {
     /// mapping or data acknowledgement.
     #[must_use]
     pub fn stripped(self) -> Segment {
-        Segment { flags: self.flags.without(Flags::MAPPED.with(Flags::MULTIPATH)), data: 0, ..self }
+        let options = Flags::MAPPED.with(Flags::MULTIPATH).with(Flags::DATA_FIN);
+        Segment { flags: self.flags.without(options), data: 0, subflows: 0, ..self }
     }
 
     /// Bytes on the wire under `format`.
@@ -177,8 +186,12 @@ impl Segment {
         if self.timestamps.is_some() && !self.flags.has(Flags::SYN) {
             size += format.timestamp_bytes;
         }
-        if self.flags.has(Flags::MAPPED) {
+        let multipath = self.flags.has(Flags::MULTIPATH);
+        if self.flags.has(Flags::MAPPED) || (multipath && format.every_segment) {
             size += format.mapping_bytes;
+        }
+        if multipath && self.flags.has(Flags::SYN) {
+            size += format.opening_bytes + format.address_bytes * u32::from(self.subflows);
         }
         if !self.sack.is_empty() && format.sack_block_bytes > 0 {
             // Two bytes of kind and length, two of padding.
@@ -207,19 +220,20 @@ pub struct BareSegment {
 pub struct SegmentRest {
     sack: SackBlocks,
     data: u64,
+    subflows: u8,
 }
 
 impl BareSegment {
     /// A segment in two parts; the second is `None` where it says nothing.
     #[inline]
     pub fn split(segment: &Segment) -> (Self, Option<SegmentRest>) {
-        let Segment { seq, len, flags, ack, window, sack, timestamps, data } = *segment;
+        let Segment { seq, len, flags, ack, window, sack, timestamps, data, subflows } = *segment;
         let (stamped, none) =
             (timestamps.is_some(), Timestamps { value: Time::MAX, echo: Time::MAX });
         let timestamps = timestamps.unwrap_or(none);
-        let rest = !sack.is_empty() || data != 0;
+        let rest = !sack.is_empty() || data != 0 || subflows != 0;
         let bare = BareSegment { seq, ack, window, timestamps, len, flags, stamped, rest };
-        (bare, rest.then_some(SegmentRest { sack, data }))
+        (bare, rest.then_some(SegmentRest { sack, data, subflows }))
     }
 
     /// The segment; `rest` is asked for the second part if there is one.
@@ -227,8 +241,9 @@ impl BareSegment {
     pub fn join(&self, rest: impl FnOnce() -> SegmentRest) -> Segment {
         let BareSegment { seq, ack, window, timestamps, len, flags, stamped, .. } = *self;
         let timestamps = stamped.then_some(timestamps);
-        let SegmentRest { sack, data } = if self.rest { rest() } else { SegmentRest::default() };
-        Segment { seq, len, flags, ack, window, sack, timestamps, data }
+        let SegmentRest { sack, data, subflows } =
+            if self.rest { rest() } else { SegmentRest::default() };
+        Segment { seq, len, flags, ack, window, sack, timestamps, data, subflows }
     }
 }
 
@@ -243,12 +258,44 @@ pub struct WireFormat {
     pub sack_block_bytes: u32,
     /// What a data sequence mapping adds (20 for MPTCP's with 64-bit numbers, RFC 8684 §3.3).
     pub mapping_bytes: u32,
+    /// Whether every segment has that, not only those with a mapping or a data acknowledgement: it is a header, not an
+    /// option.
+    pub every_segment: bool,
+    /// What a SYN with [`Flags::MULTIPATH`] and its answer have beyond it, and what each subflow of which they speak
+    /// adds. MPTCP's MP_CAPABLE and MP_JOIN are not counted.
+    pub opening_bytes: u32,
+    /// See there.
+    pub address_bytes: u32,
+}
+
+impl WireFormat {
+    /// With pTCP's headers (§4.3, figure 3, whose widths are not given): on every segment the connection's identifiers
+    /// of both sides, pSEQ and pACK, 32 bits each; on SYN and SYN+ACK nTx and nRx, 16 bits each, and both lists of
+    /// IPv4 addresses.
+    #[must_use]
+    pub const fn ptcp(self) -> Self {
+        WireFormat {
+            mapping_bytes: 16,
+            every_segment: true,
+            opening_bytes: 4,
+            address_bytes: 8,
+            ..self
+        }
+    }
 }
 
 impl Default for WireFormat {
     /// IPv4 and TCP with the options at their sizes on the wire.
     fn default() -> Self {
-        WireFormat { header_bytes: 40, timestamp_bytes: 12, sack_block_bytes: 8, mapping_bytes: 20 }
+        WireFormat {
+            header_bytes: 40,
+            timestamp_bytes: 12,
+            sack_block_bytes: 8,
+            mapping_bytes: 20,
+            every_segment: false,
+            opening_bytes: 0,
+            address_bytes: 0,
+        }
     }
 }
 
@@ -271,6 +318,24 @@ mod tests {
     }
 
     #[test]
+    fn every_segment_has_ptcp_s_header_and_syns_the_lists() {
+        let (mptcp, ptcp) = (WireFormat::default(), WireFormat::default().ptcp());
+        // Flags, subflows, and the sizes with either format.
+        for (flags, subflows, sizes) in [
+            (Flags::SYN, 0, (40, 40)),
+            (Flags::SYN.with(Flags::MULTIPATH), 3, (40, 84)),
+            (Flags::SYN.with(Flags::ACK).with(Flags::MULTIPATH).with(Flags::MAPPED), 2, (60, 76)),
+            (Flags::ACK.with(Flags::MAPPED), 0, (60, 56)),
+            (Flags::PROBE.with(Flags::MULTIPATH), 0, (40, 56)),
+            (Flags::ACK, 0, (40, 40)),
+        ] {
+            let segment = Segment { flags, subflows, ..Segment::EMPTY };
+            assert_eq!((segment.wire_size(&mptcp), segment.wire_size(&ptcp)), sizes, "{flags:?}");
+            assert_eq!(segment.stripped().wire_size(&ptcp), 40, "{flags:?}");
+        }
+    }
+
+    #[test]
     fn blocks_out_of_range_are_left_out() {
         let mut sack = SackBlocks::default();
         sack.push(100, 50, 60);
@@ -286,7 +351,8 @@ mod tests {
 
     #[test]
     fn two_parts_make_the_segment() {
-        let mut segment = Segment { seq: 1, len: 2, ack: 3, window: 4, data: 5, ..Segment::EMPTY };
+        let mut segment =
+            Segment { seq: 1, len: 2, ack: 3, window: 4, data: 5, subflows: 6, ..Segment::EMPTY };
         segment.flags = Flags::ACK.with(Flags::ECE);
         segment.sack.push(3, 300, 400);
         for timestamps in [None, Some(Timestamps { value: Time::from_secs(1), echo: Time::MAX })] {

@@ -311,6 +311,19 @@ pub const TCP: &[KeySpec] = &[
         "64KiB",
         "with autotune: what the receive buffer begins with",
     ),
+    optional(
+        "close",
+        Kind::Flag,
+        "false",
+        "several paths: once all data has been acknowledged, every subflow closes with a FIN and its acknowledgement, and a \
+         transfer ends with the last; else a connection is forgotten as it is",
+    ),
+    optional(
+        "most-subflows",
+        Kind::Count(1, 16),
+        "no limit",
+        "several paths: how many subflows the receiving side agrees to; the sender opens no more",
+    ),
     optional("handshake", Kind::Flag, PROFILE, "a SYN exchange before the first data"),
     optional("rate-samples", Kind::Flag, PROFILE, "measures delivery rates, which bbr needs"),
     optional("delayed-ack", Kind::Count(1, 100), PROFILE, "segments per acknowledgement"),

@@ -83,7 +83,10 @@ const ROWS: &[Row] = &[
         || {
             let recovery = PolicySpec::new("resend").with("timeout", "copy").with("cut", "unbind");
             let scheduler = PolicySpec::new("blind");
-            several(MetaConfig { recovery, scheduler, join: Join::AfterFirst, ..parallel() }, RENO)
+            let base = parallel();
+            let subflow = Config { wire: base.subflow.wire.ptcp(), ..base.subflow.clone() };
+            let join = Join::AfterFirst;
+            several(MetaConfig { recovery, scheduler, subflow, join, ..base }, RENO)
         },
     ),
     ("tcp:ns2-newreno", "ns-2's Newreno sender", || reference(Config::ns2_newreno(), NS2_RENO)),

@@ -25,6 +25,8 @@ const SEVERAL: &[&str] = &[
     "strip-options",
     "autotune",
     "initial-receive-buffer",
+    "close",
+    "most-subflows",
 ];
 
 /// `protocol` as the flow's section changes it; `paths` are what `backup` and `strip-options` may name.
@@ -141,6 +143,15 @@ fn several(table: &Section<'_>, meta: &mut MetaConfig, config: &Config) {
     }
     if let Some(coupled) = table.flag("coupled") {
         meta.coupled = coupled;
+    }
+    if let Some(close) = table.flag("close") {
+        meta.close = close;
+    }
+    if let Some(most) = table.count("most-subflows").and_then(|most| u8::try_from(most).ok()) {
+        meta.most_subflows = Some(most);
+        if !config.handshake {
+            table.complain("most-subflows", "given without a handshake", "handshake = true");
+        }
     }
 }
 

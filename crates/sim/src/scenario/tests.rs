@@ -4,6 +4,7 @@ mod errors;
 mod format;
 mod mptcp;
 mod plans;
+mod ptcp;
 mod runs;
 
 /// A small scenario that is right; tests break it in one place.

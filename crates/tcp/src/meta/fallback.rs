@@ -33,7 +33,10 @@ impl MetaSender {
             return true;
         }
         match (self.peer, segment.flags.has(Flags::MULTIPATH)) {
-            (Peer::Unknown, true) => self.peer = Peer::Capable,
+            (Peer::Unknown, true) => {
+                self.peer = Peer::Capable;
+                self.limit_subflows(index, segment.subflows);
+            }
             (Peer::Unknown, false) => self.fall_back(index),
             (Peer::Capable, false) => {
                 self.remove(now, index);

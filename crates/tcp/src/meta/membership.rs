@@ -10,11 +10,11 @@ use super::sender::MetaSender;
 use super::subflow::{Membership, Subflow};
 
 impl MetaSender {
-    /// One more subflow, which opens as [`MetaConfig::join`](super::MetaConfig::join) says. Returns its
-    /// index, or `None` if there are [`MAX_PATHS`] of them or the connection is plain TCP.
+    /// One more subflow (pTCP's `open`), which opens as [`MetaConfig::join`](super::MetaConfig::join) says. Returns its
+    /// index, or `None` if there are [`MAX_PATHS`] of them, the connection is plain TCP, or it closes.
     pub fn join(&mut self, controller: Box<dyn CongestionController>) -> Option<usize> {
         let index = self.subflows.len();
-        if index >= MAX_PATHS || self.is_plain() {
+        if index >= MAX_PATHS || self.is_plain() || self.closes() {
             return None;
         }
         let config = self.config.unbounded_subflow();
@@ -28,11 +28,11 @@ impl MetaSender {
 
     /// A new subflow in the place of one that is gone, over the same path: its stream begins beyond the
     /// old one's, so that stragglers mean nothing. False if there is no such subflow, it is not gone, or
-    /// the connection is plain TCP.
+    /// the connection is plain TCP or closes.
     pub fn rejoin(&mut self, index: usize, controller: Box<dyn CongestionController>) -> bool {
         let config = self.config.unbounded_subflow();
-        let plain = self.is_plain();
-        let Some(old) = self.subflows.get_mut(index).filter(|_| !plain) else { return false };
+        let refused = self.is_plain() || self.closes();
+        let Some(old) = self.subflows.get_mut(index).filter(|_| !refused) else { return false };
         if old.membership != Membership::Gone {
             return false;
         }
@@ -84,18 +84,24 @@ impl MetaSender {
         self.changed();
     }
 
-    /// Lets those subflows open whose turn it is: all once one is established, else the first that is
-    /// not gone.
+    /// Lets those subflows open whose turn it is: as many as the receiving side agrees to once one is established, else
+    /// the first that is not gone.
     pub(super) fn admit(&mut self) {
         let established = self.subflows.iter().any(Subflow::is_open);
         let all =
             established || self.config.join != Join::AfterFirst || !self.config.subflow.handshake;
-        let most = if all { usize::MAX } else { 1 };
-        let present = self.subflows.iter_mut().filter(|s| s.membership != Membership::Gone);
-        for subflow in present.take(most) {
+        let first = usize::from(!self.subflows.iter().any(Subflow::is_joined));
+        let most = self.openings().min(if all { usize::MAX } else { first });
+        let waiting = self.subflows.iter_mut().filter(|s| s.membership == Membership::Waiting);
+        for subflow in waiting.take(most) {
             subflow.membership = Membership::Joined;
         }
-        let mut present = self.subflows.iter().filter(|s| s.membership != Membership::Gone);
+        let full = self.openings() == 0;
+        let mut present = self.subflows.iter().filter(|s| match s.membership {
+            Membership::Gone => false,
+            Membership::Waiting => !full,
+            Membership::Joined => true,
+        });
         self.may_send |= self.config.join != Join::BeforeData || present.all(Subflow::is_open);
     }
 }

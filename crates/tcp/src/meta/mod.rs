@@ -16,6 +16,7 @@
 mod autotune;
 mod binding;
 mod chunks;
+mod closing;
 mod fallback;
 mod membership;
 mod pull;
@@ -30,6 +31,7 @@ use anabranch_policy::PolicySpec;
 
 use crate::config::Config;
 
+pub use closing::State;
 pub use receiver::{MetaReceiver, MetaReceiverStatistics};
 pub use sender::{MetaSender, MetaSenderStatistics};
 
@@ -70,6 +72,12 @@ pub struct MetaConfig {
     pub loss: PolicySpec,
     /// When the subflows open.
     pub join: Join,
+    /// Whether the subflows close once all data has been acknowledged and no more will be written, each with a FIN and its
+    /// acknowledgement. Else a connection whose data has been delivered is forgotten as it is.
+    pub close: bool,
+    /// The most subflows that the receiving side agrees to, which it says in its answers to SYNs (pTCP's nRx); the
+    /// sender opens no more. `None`: it does not say.
+    pub most_subflows: Option<u8>,
     /// Whether the congestion controllers read their siblings (LIA, OLIA and the like).
     pub coupled: bool,
 }
@@ -92,6 +100,8 @@ impl MetaConfig {
             recovery: spec("resend", &[("timeout", "nothing")]),
             loss: spec("windowed", &[("half-life", "5s"), ("queue", "60s")]),
             join: Join::default(),
+            close: false,
+            most_subflows: None,
             coupled: false,
         }
     }

@@ -16,6 +16,7 @@ impl MetaSender {
     /// The next segment to send now, and the subflow on which it leaves.
     pub fn poll_transmit(&mut self, now: Time) -> Option<(usize, Segment)> {
         self.now = now;
+        self.close_subflows();
         if let Some(sent) = self.poll_subflows(now) {
             return Some(sent);
         }
@@ -70,11 +71,12 @@ impl MetaSender {
 
     /// Whether a subflow's next retransmission must wait: its data was taken back, and none can take its place. Not if
     /// the subflow has other data to send again, which must not wait behind it, nor if data of another length than
-    /// the retransmission's is there: then it carries bytes that mean nothing.
+    /// the retransmission's is there, nor when the subflow closes: then it carries bytes that mean nothing.
     fn freezes(&mut self, now: Time, index: usize) -> bool {
         let slot = index as u8;
+        let closing = self.closes() && self.is_drained();
         let Some(subflow) = self.subflows.get_mut(index) else { return false };
-        if !subflow.bindings.any_unbound() || self.chunks.waiting_on(slot) > 0 {
+        if closing || !subflow.bindings.any_unbound() || self.chunks.waiting_on(slot) > 0 {
             return false;
         }
         let Some(offset) = subflow.sender.next_retransmission(now) else { return false };
@@ -91,10 +93,13 @@ impl MetaSender {
     /// Writes the data sequence number into a segment. One whose data was taken back gets other data.
     fn map(&mut self, now: Time, index: usize, segment: Segment) -> Segment {
         if segment.flags.has(Flags::SYN) {
-            return Segment { flags: segment.flags.with(Flags::MULTIPATH), ..segment };
+            return self.mark_syn(segment);
+        }
+        if segment.flags.has(Flags::FIN) {
+            return self.mark_fin(segment);
         }
         if segment.len == 0 {
-            return segment;
+            return self.mark_header(segment);
         }
         let slot = index as u8;
         let unbound =
@@ -108,7 +113,7 @@ impl MetaSender {
         let bound =
             self.subflows.get(index).and_then(|subflow| subflow.bindings.lookup(segment.seq));
         // Without data to put there the subflow's stream goes on with bytes that mean nothing.
-        let Some((chunk, data)) = bound else { return segment };
+        let Some((chunk, data)) = bound else { return self.mark_header(segment) };
         if !self.chunks.on_sent(chunk.id, slot, now) {
             // Sent again without having been declared lost, as the first simulations do.
             self.resolve(now, index, 0, 1);
@@ -117,7 +122,8 @@ impl MetaSender {
             debug_assert_eq!(data, segment.seq);
             return segment;
         }
-        Segment { data, flags: segment.flags.with(Flags::MAPPED), ..segment }
+        let ends = if self.ends_data(chunk.end()) { Flags::DATA_FIN } else { Flags::NONE };
+        Segment { data, flags: segment.flags.with(Flags::MAPPED).with(ends), ..segment }
     }
 
     /// Data to fill a run of exactly `len` bytes of a subflow's stream: what is due, else new data.
@@ -136,7 +142,7 @@ impl MetaSender {
         chunk
     }
 
-    /// Asks the scheduler for a subflow that has window. True if anything may have been assigned.
+    /// Asks the scheduler for a subflow that has window (pTCP's `send`; with nothing assigned, `freeze`). True if anything may have been assigned.
     fn pull(&mut self, now: Time, index: usize) -> bool {
         let acted = self.note_limits(now);
         self.refresh_views(now);

@@ -34,6 +34,8 @@ pub struct MetaReceiver {
     next: u64,
     read: u64,
     waiting: Ranges,
+    /// Where the data ends, once that is known.
+    end: Option<u64>,
     /// Right end of the shared window as last announced.
     announced: u64,
     /// Sees to the size of the buffer, if that changes.
@@ -56,6 +58,7 @@ impl MetaReceiver {
             next: 0,
             read: 0,
             waiting: Ranges::new(),
+            end: None,
             announced: config.initial_receive_buffer(),
             tuner: config.autotune.map(tune),
             now: Time::ZERO,
@@ -78,6 +81,9 @@ impl MetaReceiver {
         }
         let right = self.right();
         let data = self.data_of(subflow, segment);
+        if segment.flags.has(Flags::DATA_FIN) {
+            self.note_end(data, u64::from(segment.len));
+        }
         let Some(receiver) = self.subflows.get_mut(subflow) else { return };
         if let Some(data) = data
             && segment.len > 0
@@ -96,6 +102,23 @@ impl MetaReceiver {
         } else {
             receiver.handle_segment(now, segment, marked);
         }
+    }
+
+    /// A segment says that the data ends after its payload. What was said first holds, unless more has come already.
+    fn note_end(&mut self, data: Option<u64>, len: u64) {
+        let end = data.map(|data| data.saturating_add(len));
+        let arrived = self.waiting.last().map_or(self.next, |(_, end)| end);
+        if self.end.is_none() {
+            self.end = end.filter(|end| *end >= arrived);
+        }
+    }
+
+    /// All data has arrived, and that it ends there: said at the data level, or by the FIN of a plain connection.
+    pub fn is_finished(&self) -> bool {
+        let plain = (0_usize..)
+            .zip(&self.subflows)
+            .any(|(index, own)| self.is_plain(index) && own.is_finished());
+        plain || self.end.is_some_and(|end| self.next >= end)
     }
 
     /// Right end of the shared window.
@@ -165,10 +188,14 @@ impl MetaReceiver {
             return Segment { window, ..segment };
         }
         let mut flags = segment.flags.with(Flags::MAPPED);
+        let mut subflows = 0;
         if flags.has(Flags::SYN) {
             flags = flags.with(Flags::MULTIPATH);
+            subflows = self.config.most_subflows.unwrap_or(0);
         }
-        Segment { flags, window, data: self.next, ..segment }
+        // The end of the data takes one number (RFC 8684 §3.3.3).
+        let data = self.next + u64::from(self.end == Some(self.next));
+        Segment { flags, window, data, subflows, ..segment }
     }
 
     /// A SYN has come on a subflow, with the option or without (RFC 8684 §3.7). A sender gives up a subflow that would join

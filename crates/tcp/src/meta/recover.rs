@@ -122,7 +122,7 @@ impl MetaSender {
         }
     }
 
-    /// Takes back what a subflow has beyond its first `cwnd` outstanding bytes. What was sent already
+    /// Takes back what a subflow has beyond its first `cwnd` outstanding bytes (pTCP's `shrunk`). What was sent already
     /// may still arrive; the receiver drops what comes twice.
     fn unbind_beyond(&mut self, path: PathId, cwnd: u64) {
         let Some(index) = self.index_of(path) else { return };

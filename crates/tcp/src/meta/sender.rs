@@ -29,6 +29,8 @@ pub struct MetaSenderStatistics {
     pub unbound_bytes: u64,
     /// Probes of a shut shared window.
     pub window_probes: u64,
+    /// Subflows that have closed, each with a FIN and its acknowledgement.
+    pub closed_subflows: u64,
 }
 
 /// The sending half of a data stream over subflows.
@@ -47,6 +49,8 @@ pub struct MetaSender {
     pub(super) shared: Shared,
     pub(super) persist: Persist,
     pub(super) peer: Peer,
+    /// The most subflows that the receiving side has agreed to, if it has said so.
+    pub(super) most_subflows: Option<u8>,
     /// Sees to the size of the send buffer, if that changes.
     pub(super) tuner: Option<SendTuner>,
     /// Latest time seen.
@@ -119,6 +123,7 @@ impl MetaSender {
             shared: Shared::new(mss, send_buffer, config.initial_receive_buffer()),
             persist: Persist::default(),
             peer: Peer::default(),
+            most_subflows: None,
             tuner,
             now: Time::ZERO,
             woken: None,
@@ -216,6 +221,7 @@ impl MetaSender {
         self.chunks.rescue_oldest();
         self.heard(now, index);
         self.take_events(now, index);
+        self.note_closed(now, index);
         if lost > 0 {
             self.tell(now, SchedulerEvent::Lost(path));
         }

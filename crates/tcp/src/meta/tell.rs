@@ -21,7 +21,7 @@ impl MetaSender {
         }
     }
 
-    /// Something has changed: snapshots are out of date, and subflows that were left idle ask again.
+    /// Something has changed: snapshots are out of date, and subflows that were left idle ask again (pTCP's `resume`).
     pub(super) fn changed(&mut self) {
         self.changes += 1;
         self.views_at = None;

@@ -1,5 +1,6 @@
 //! Streams over two or three paths in virtual time.
 
+mod closing;
 mod contract;
 mod fallback;
 mod membership;
@@ -142,12 +143,12 @@ impl Run {
             left -= self.sender.write(left);
             if left == 0 {
                 self.sender.finish();
-                if self.sender.is_drained() {
+                if self.sender.is_complete() {
                     return self.now.as_secs_f64();
                 }
             }
             self.receiver.read(chunk);
-            assert!(self.step(), "nothing will ever happen");
+            assert!(self.step() || self.sender.is_complete(), "nothing will ever happen");
         }
         panic!("stuck at {} of {bytes}", self.sender.acknowledged());
     }

@@ -18,6 +18,8 @@ pub(super) struct Shared {
     pub(super) limit: u64,
     /// Nothing more will be written.
     pub(super) finished: bool,
+    /// The receiver knows that.
+    pub(super) ended: bool,
     /// The last write was more than the buffer took.
     pub(super) blocked: bool,
     mss: u64,
@@ -29,8 +31,19 @@ impl Shared {
     pub(super) fn new(mss: u64, send_buffer: u64, receive_buffer: u64) -> Self {
         let (una, next, written) = (0, 0, 0);
         let limit = receive_buffer;
-        let (finished, blocked) = (false, false);
-        Shared { una, next, written, limit, finished, blocked, mss, send_buffer, receive_buffer }
+        let (finished, ended, blocked) = (false, false, false);
+        Shared {
+            una,
+            next,
+            written,
+            limit,
+            finished,
+            ended,
+            blocked,
+            mss,
+            send_buffer,
+            receive_buffer,
+        }
     }
 
     /// Room in the send buffer.
@@ -142,7 +155,13 @@ impl MetaSender {
         acknowledged: u64,
         window: u64,
     ) -> core::ops::Range<u64> {
+        let closes = self.closes();
         let shared = &mut self.shared;
+        // The end of the data takes one number.
+        let end = shared.written.saturating_add(1);
+        let ended = closes && shared.next == shared.written && acknowledged == end;
+        shared.ended |= ended;
+        let acknowledged = acknowledged - u64::from(ended);
         if acknowledged > shared.next {
             return 0..0;
         }
@@ -169,7 +188,8 @@ impl MetaSender {
         let sender = self.subflows.get_mut(index).map(|subflow| &mut subflow.sender)?;
         if core::mem::take(&mut self.persist.due) {
             self.statistics.window_probes += 1;
-            return Some((index, sender.probe(now)));
+            let probe = sender.probe(now);
+            return Some((index, self.mark_header(probe)));
         }
         if self.persist.at.is_none() {
             let wait = sender.rto().saturating_mul(1 << self.persist.doublings);

@@ -74,6 +74,8 @@ impl Sender {
         self.settle_recovery(now, &digest);
         if progress {
             self.on_progress(now);
+        } else {
+            self.limit_hold(now);
         }
     }
 
@@ -306,6 +308,13 @@ impl Sender {
         digest.signal = Signal::Mark;
         self.mark_point = Some(self.next);
         self.cwr_due = true;
+    }
+
+    /// Even a mark that comes when nothing is outstanding stops the sender only until the timer fires.
+    fn limit_hold(&mut self, now: Time) {
+        if self.held && self.rto_at.is_none() {
+            self.rto_at = Some(now + self.rtt.rto());
+        }
     }
 
     /// New data was acknowledged.

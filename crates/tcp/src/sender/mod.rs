@@ -27,6 +27,10 @@ use rack::Rack;
 use rate::RateSampler;
 pub use statistics::SenderStatistics;
 
+/// Consecutive timeouts after which a connection that closes gives up where none are configured (Linux,
+/// tcp_orphan_retries).
+pub const CLOSING_TIMEOUTS: u32 = 8;
+
 /// Where the connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -67,6 +71,8 @@ pub struct Sender {
     written: u64,
     finished: bool,
     fin_sent: bool,
+    /// Consecutive timeouts after which the connection gives up, if it ever does.
+    give_up_after: Option<u32>,
     /// The end of the receiver's window.
     limit: u64,
     board: Scoreboard,
@@ -121,6 +127,7 @@ impl Sender {
             written: 0,
             finished: false,
             fin_sent: false,
+            give_up_after: config.timers.give_up_after,
             limit: config.receive_buffer,
             board,
             rtt: RttEstimator::new(Arc::clone(&config)),
@@ -192,6 +199,18 @@ impl Sender {
     /// Nothing more will be written: the last segment carries a FIN, and a short one leaves at once.
     pub fn finish(&mut self) {
         self.finished = true;
+    }
+
+    /// The stream ends here, as with [`finish`](Self::finish), and who cannot be reached is not waited for for ever: after
+    /// the configured number of consecutive timeouts, or after [`CLOSING_TIMEOUTS`] more.
+    pub(crate) fn close(&mut self) {
+        self.finish();
+        self.give_up_after.get_or_insert(self.consecutive_timeouts + CLOSING_TIMEOUTS);
+    }
+
+    /// The end of the stream and everything before has been acknowledged.
+    pub fn is_closed(&self) -> bool {
+        self.finished && self.una > self.written
     }
 
     /// The earliest time at which [`handle_timeout`](Self::handle_timeout) has something to do.

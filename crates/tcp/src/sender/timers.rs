@@ -33,7 +33,7 @@ impl Sender {
         }
         self.statistics.timeouts += 1;
         self.consecutive_timeouts += 1;
-        if self.config.timers.give_up_after.is_some_and(|most| self.consecutive_timeouts > most) {
+        if self.give_up_after.is_some_and(|most| self.consecutive_timeouts > most) {
             self.state = State::Failed;
             self.rto_at = None;
             self.persist_at = None;

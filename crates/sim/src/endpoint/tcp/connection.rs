@@ -151,10 +151,11 @@ impl SendingEnd {
         }
     }
 
-    pub(super) fn is_drained(&self) -> bool {
+    /// Everything has been acknowledged, and a connection that is to be closed is.
+    pub(super) fn is_complete(&self) -> bool {
         match self {
             SendingEnd::Single(sender) => sender.is_drained(),
-            SendingEnd::Meta(sender) => sender.is_drained(),
+            SendingEnd::Meta(sender) => sender.is_complete(),
         }
     }
 

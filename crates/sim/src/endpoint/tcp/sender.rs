@@ -289,7 +289,7 @@ impl TcpSender {
     fn complete(&self) -> Option<u32> {
         let mut connections = self.connections.iter();
         let is_complete =
-            |connection: &Connection| connection.left == Some(0) && connection.end.is_drained();
+            |connection: &Connection| connection.left == Some(0) && connection.end.is_complete();
         connections.find(|(_, connection)| is_complete(connection)).map(|(number, _)| number)
     }
 

@@ -4,7 +4,7 @@ use super::{messages, parse};
 use crate::report::RunReport;
 
 /// Two paths of 8 Mb/s and a flow of 10 s of this profile with these options.
-fn text(profile: &str, options: &str) -> String {
+pub(super) fn text(profile: &str, options: &str) -> String {
     format!(
         "name = \"several\"\nduration = \"10s\"\n\
          [[path]]\nname = \"a\"\nrate = \"8mbit\"\ndelay = \"20ms\"\nbuffer = \"60p\"\n\
@@ -13,13 +13,13 @@ fn text(profile: &str, options: &str) -> String {
     )
 }
 
-fn run(text: &str) -> RunReport {
+pub(super) fn run(text: &str) -> RunReport {
     let scenario = parse(text);
     scenario.run(&scenario.points()[0], 1).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Goodput of the flow and what passed each path, Mb/s.
-fn rates(report: &RunReport) -> [f64; 3] {
+pub(super) fn rates(report: &RunReport) -> [f64; 3] {
     [("bulk", "goodput_mbps"), ("bulk/a", "throughput_mbps"), ("bulk/b", "throughput_mbps")]
         .map(|(subject, figure)| report.scalar(subject, figure).expect("measured"))
 }

@@ -5,9 +5,12 @@ use anabranch_policy::view::{BlockId, SchedulerView};
 use anabranch_policy::{congestion, recovery};
 use anabranch_types::{PathId, Rng};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use super::script::greedy;
 use super::*;
+use crate::segment::Flags;
+use crate::sender::Sender;
 
 /// Answers at random, sensibly half of the time.
 #[derive(Debug)]
@@ -79,11 +82,21 @@ impl Scheduler for Erratic {
     }
 }
 
-/// What happens to subflow `n % 3` after some steps.
+/// What happens to a subflow after some steps.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Leaves,
     Rejoins,
+    /// One more joins, over a path like its own.
+    Joins,
+    /// Its path loses so many percent from now on.
+    Loses(u8),
+    /// What is on its way there is gone.
+    Swallows,
+    /// A mark cuts its window.
+    Cut,
+    /// A notice says that what stands so many segments beyond its acknowledgement was damaged.
+    Damaged(u8),
     /// Its path passes nothing, or everything again.
     Dies(bool),
     Backup(bool),
@@ -93,6 +106,11 @@ fn fate() -> impl Strategy<Value = Fate> {
     prop_oneof![
         Just(Fate::Leaves),
         Just(Fate::Rejoins),
+        Just(Fate::Joins),
+        (0..50_u8).prop_map(Fate::Loses),
+        Just(Fate::Swallows),
+        Just(Fate::Cut),
+        (0..12_u8).prop_map(Fate::Damaged),
         any::<bool>().prop_map(Fate::Dies),
         any::<bool>().prop_map(Fate::Backup)
     ]
@@ -111,7 +129,26 @@ fn controller() -> Box<dyn anabranch_policy::CongestionController> {
 
 fn suffer(run: &mut Run, index: usize, fate: Fate) {
     let now = run.now;
+    let acknowledged = run.sender.subflow(index).map_or(0, Sender::acknowledged);
     match fate {
+        Fate::Joins if run.paths.len() < 6 => {
+            if run.sender.join(controller()).is_some() {
+                run.paths.push(run.paths[index]);
+            }
+        }
+        Fate::Joins => {}
+        Fate::Loses(percent) => run.paths[index].loss = f64::from(percent) / 100.0,
+        Fate::Swallows => run.events.retain(|_, (_, on, _)| *on != index),
+        Fate::Cut => {
+            let flags = Flags::ACK.with(Flags::ECE).with(Flags::MAPPED);
+            let (data, window) = (run.sender.acknowledged(), 0);
+            let echo = Segment { flags, ack: acknowledged, data, window, ..Segment::EMPTY };
+            run.sender.handle_segment(now, index, &echo);
+        }
+        Fate::Damaged(beyond) => {
+            let offset = acknowledged + 1000 * u64::from(beyond);
+            run.sender.handle_loss_notice(now, index, offset);
+        }
         Fate::Leaves => run.sender.leave(now, index),
         Fate::Rejoins => {
             run.sender.rejoin(index, controller());
@@ -125,7 +162,13 @@ fn suffer(run: &mut Run, index: usize, fate: Fate) {
 const BYTES: u64 = 120_345;
 
 fn check(run: &Run) {
+    run.sender.check();
     let statistics = *run.sender.statistics();
+    if run.sender.config.close {
+        assert_eq!(run.sender.state(), State::Closed);
+        assert!(run.receiver.is_finished(), "it knows where the data ends");
+        assert!(statistics.closed_subflows > 0);
+    }
     assert_eq!(run.receiver.delivered(), BYTES);
     assert_eq!(run.sender.acknowledged(), BYTES);
     assert_eq!(statistics.bound_bytes, BYTES, "each byte is cut once");
@@ -134,6 +177,9 @@ fn check(run: &Run) {
 }
 
 proptest! {
+    // The same cases in every run.
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(4), ..ProptestConfig::default() })]
+
     #[test]
     fn every_byte_arrives_once_and_in_order(
         seed in any::<u64>(),
@@ -142,6 +188,7 @@ proptest! {
         unbind in any::<bool>(),
         buffer in prop_oneof![Just(2_500_u64), Just(9_000), Just(60_000), Just(1 << 30)],
         rack in any::<bool>(),
+        close in any::<bool>(),
     ) {
         let cut = if unbind { "unbind" } else { "keep" };
         let base = config("min-rtt");
@@ -150,25 +197,66 @@ proptest! {
             receive_buffer: buffer,
             send_buffer: 2 * buffer,
             read_at_once: false,
-            subflow: Config { rack, prr: rack, ..base.subflow.clone() },
+            close,
+            subflow: Config { rack, prr: rack, ecn: true, ..base.subflow.clone() },
             ..base
         };
         let paths = [path(8, 10, 0.03), path(2, 60, 0.1), path(1, 5, 0.2)];
         let mut run = Run::of(erratic(&config, seed), &config, &paths, seed);
         run.check_every = 1;
-        let mut left = BYTES;
-        for (steps, index, fate) in fates {
-            for _ in 0..steps {
-                left -= run.sender.write(left);
-                run.receiver.read(3000);
-                run.step();
-            }
-            suffer(&mut run, index, fate);
-        }
-        // In the end there is a path, and none that swallows what it is given for ever.
-        (0..3).for_each(|index| suffer(&mut run, index, Fate::Dies(false)));
-        suffer(&mut run, 0, Fate::Rejoins);
-        run.transfer(left, 3000);
+        live(&mut run, fates);
         check(&run);
     }
+
+    #[test]
+    fn pipes_deliver_everything_whatever_becomes_of_them(
+        seed in any::<u64>(),
+        fates in prop::collection::vec((1..300_usize, 0..6_usize, fate()), 0..40),
+        scheduler in prop_oneof![Just("blind"), Just("round-robin")],
+        control in prop_oneof![Just("reno:initial=2"), Just("westwood"), Just("vegas"), Just("cubic")],
+        timeout in prop_oneof![Just("copy"), Just("copy,stale=3")],
+        buffer in prop_oneof![Just(2_500_u64), Just(9_000), Just(60_000), Just(1 << 30)],
+        limit in prop_oneof![Just(None), (1..4_u8).prop_map(Some)],
+        at_once in any::<bool>(),
+    ) {
+        let base = config(scheduler);
+        let config = MetaConfig {
+            recovery: policy(&format!("resend:timeout={timeout},cut=unbind")),
+            receive_buffer: buffer,
+            send_buffer: 2 * buffer,
+            read_at_once: false,
+            close: true,
+            most_subflows: limit,
+            join: if at_once { Join::AllAtOnce } else { Join::AfterFirst },
+            subflow: Config { ecn: true, ..base.subflow.clone() },
+            ..base
+        };
+        let paths = [path(8, 10, 0.03), path(2, 60, 0.1), path(1, 5, 0.2)];
+        let sender = MetaSender::new(&config, &[policy(control), policy(control), policy(control)]);
+        let mut run = Run::of(sender.expect("policies"), &config, &paths, seed);
+        run.check_every = 1;
+        live(&mut run, fates);
+        check(&run);
+        prop_assert_eq!(run.receiver.statistics().refused, 0, "the window is kept to");
+    }
+}
+
+/// Sends everything while the fates befall the subflows. In the end there is a path, and none that swallows what it is
+/// given for ever.
+fn live(run: &mut Run, fates: Vec<(usize, usize, Fate)>) {
+    let mut left = BYTES;
+    for (steps, index, fate) in fates {
+        for _ in 0..steps {
+            left -= run.sender.write(left);
+            run.receiver.read(3000);
+            run.step();
+        }
+        suffer(run, index % run.paths.len(), fate);
+    }
+    for index in 0..run.paths.len() {
+        suffer(run, index, Fate::Dies(false));
+        suffer(run, index, Fate::Loses(5));
+    }
+    suffer(run, 0, Fate::Rejoins);
+    run.transfer(left, 3000);
 }

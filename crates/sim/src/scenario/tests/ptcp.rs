@@ -1,0 +1,61 @@
+//! What the file format says of pTCP's pipes.
+
+use super::mptcp::{rates, run, text};
+
+#[test]
+fn every_segment_has_the_header() {
+    let report = run(&text("tcp:ptcp", ""));
+    let [goodput, a, b] = rates(&report);
+    assert!(goodput > 14.0, "{goodput}");
+    // What was taken back after a cut, and had been sent, comes twice.
+    let again = report.scalar("bulk", "duplicate_bytes").expect("measured") * 8e-6 / 10.0;
+    assert!((0.001..0.05).contains(&(again / goodput)), "{again}");
+    // 1460 bytes of payload, IP, TCP, timestamps, and 16 bytes.
+    let share = (a + b) / (goodput + again);
+    assert!((share - 1528.0 / 1460.0).abs() < 0.005, "{share}");
+    // After a fallback it is TCP.
+    let [goodput, a, b] = rates(&run(&text("tcp:ptcp", "strip-options = \"a\"")));
+    assert!((a / goodput - 1512.0 / 1460.0).abs() < 0.01 && b == 0.0, "{}", a / goodput);
+}
+
+#[test]
+fn the_receiving_side_limits_the_pipes() {
+    for (profile, join) in [("tcp:ptcp", "after-first"), ("tcp:mptcp", "all-at-once")] {
+        let options = format!("most-subflows = 1, join = \"{join}\"");
+        let [goodput, a, b] = rates(&run(&text(profile, &options)));
+        assert!(goodput > 7.0 && a > 7.0 && b < 0.01, "{profile}: {goodput}, {a} and {b}");
+    }
+}
+
+/// A host comes into reach of another access point before it leaves the first one's (pTCP §6, handoffs).
+#[test]
+fn a_soft_handoff_stops_nothing() {
+    let events = "[[event]]\nat = \"0s\"\npath = \"b\"\nwhat = \"down\"\n\
+                  [[event]]\nat = \"4s\"\npath = \"b\"\nwhat = \"up\"\n\
+                  [[event]]\nat = \"6s\"\npath = \"a\"\nwhat = \"down\"\n\
+                  [[probe]]\nseries = \"goodput_mbps\"\nof = [\"bulk\"]\ninterval = \"1s\"\n";
+    let report = run(&(text("tcp:ptcp", "") + events));
+    let goodput = &report.series("bulk", "goodput_mbps").expect("recorded").values;
+    assert!(goodput[1..4].iter().all(|rate| *rate > 6.5), "the first alone: {goodput:?}");
+    assert!(goodput[5] > 10.0, "both: {goodput:?}");
+    assert!(goodput[7..10].iter().all(|rate| *rate > 6.5), "the second alone: {goodput:?}");
+    // A full queue of 60 packets takes 90 ms more than the 40 ms of the way.
+    let gap = report.scalar("bulk", "longest_gap_s").expect("measured");
+    assert!(gap < 0.14, "{gap} s without a byte");
+}
+
+#[test]
+fn transfers_that_close_take_their_time() {
+    let transfers = |options: &str| {
+        let traffic = "\ntraffic = { kind = \"size\", size = \"20kB\", repeat = 10000 }\n";
+        let report = run(&(text("tcp:ptcp", options) + traffic));
+        let figure = |name| report.scalar("bulk", name).expect("measured");
+        (figure("transfers"), figure("fct_mean_s"))
+    };
+    let (without, time) = transfers("");
+    let (with, closed) = transfers("close = true");
+    // Delivery takes as long, but the next one waits for the FINs, a round trip of 40 ms.
+    assert!((closed / time - 1.0).abs() < 0.05, "{closed} and {time} s");
+    let longer = 10.0 / with - 10.0 / without;
+    assert!((0.035..0.06).contains(&longer), "{without} and {with}: {longer} s");
+}

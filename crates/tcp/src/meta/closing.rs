@@ -1,0 +1,141 @@
+//! From the first SYN to the last FIN: the states of a connection, and how it closes.
+//!
+//! **Opening.** [`MetaSender::join`] makes a subflow; its SYN leaves when [`Join`](super::Join) and the receiving side's
+//! limit let it. **Closing.** When no more will be written and all data has been acknowledged, every subflow gets a FIN
+//! after its stream (pTCP §4.4, RFC 8684 §3.3.3); what had been taken back from the stream goes as bytes that mean nothing.
+//! The data has an end of its own, which takes one data sequence number: segments with the last bytes carry it, and every
+//! FIN, so that the receiver knows it whichever subflow it hears. A subflow that has not been established is dropped, unless
+//! no other is heard that could tell the end, and one that cannot be reached is given up after [`CLOSING_TIMEOUTS`](crate::sender::CLOSING_TIMEOUTS) timeouts in a row.
+
+use anabranch_types::Time;
+
+use super::fallback::Peer;
+use super::sender::MetaSender;
+use super::subflow::{Membership, Subflow};
+use crate::segment::{Flags, Segment};
+
+/// Where a connection stands (pTCP §4.4, figure 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// No subflow has been opened, or none is left of one that closes.
+    Closed,
+    /// No subflow is established; one opens, or all have been given up and another may join.
+    Opening,
+    /// So many subflows are established; data may flow.
+    Established(usize),
+    /// Nothing more will be written, and some subflow has not closed.
+    Closing,
+}
+
+impl MetaSender {
+    /// Where the connection stands. It ends in [`State::Closing`] and [`State::Closed`] only with
+    /// [`MetaConfig::close`](super::MetaConfig::close).
+    pub fn state(&self) -> State {
+        let present = self.subflows.iter().any(|own| own.membership != Membership::Gone);
+        if self.closes() {
+            return if present { State::Closing } else { State::Closed };
+        }
+        match self.subflows.iter().filter(|own| own.is_open()).count() {
+            0 if self.subflows.is_empty() => State::Closed,
+            0 => State::Opening,
+            count => State::Established(count),
+        }
+    }
+
+    /// Everything written has been acknowledged, and if the connection is to be closed, it is.
+    pub fn is_complete(&self) -> bool {
+        self.is_drained() && (!self.config.close || self.state() == State::Closed)
+    }
+
+    /// The receiver has acknowledged that the data ends where it does.
+    pub fn is_end_acknowledged(&self) -> bool {
+        self.shared.ended
+    }
+
+    /// The application has closed the connection.
+    pub(super) fn closes(&self) -> bool {
+        self.config.close && self.shared.finished
+    }
+
+    /// Closes the subflows (pTCP's `close`) once all data has been acknowledged.
+    pub(super) fn close_subflows(&mut self) {
+        if !self.closes() || !self.is_drained() {
+            return;
+        }
+        // Who else would tell the other side?
+        let alone = self.peer != Peer::Unknown
+            && self.statistics.closed_subflows == 0
+            && !self
+                .subflows
+                .iter()
+                .any(|own| own.is_open() && own.sender.consecutive_timeouts() == 0);
+        for own in &mut self.subflows {
+            match own.membership {
+                // What is bound leaves first, so that a FIN stands alone.
+                Membership::Joined if own.sender.sent() < own.sender.written() => {}
+                Membership::Joined if alone || own.sender.is_open() => own.sender.close(),
+                // Nobody answers to its SYN any more (RFC 9293 §3.10.4, SYN-SENT).
+                Membership::Joined | Membership::Waiting => own.membership = Membership::Gone,
+                Membership::Gone => {}
+            }
+        }
+    }
+
+    /// A subflow whose FIN has been acknowledged is closed (pTCP's `closed`).
+    pub(super) fn note_closed(&mut self, now: Time, index: usize) {
+        if self.subflows.get(index).is_some_and(|own| own.is_joined() && own.sender.is_closed()) {
+            self.statistics.closed_subflows += 1;
+            self.remove(now, index);
+        }
+    }
+
+    /// Whether a chunk that ends at `end` is the last.
+    pub(super) fn ends_data(&self, end: u64) -> bool {
+        self.closes() && end == self.shared.written
+    }
+
+    /// A FIN tells where the data ends.
+    pub(super) fn mark_fin(&self, segment: Segment) -> Segment {
+        if self.is_plain() {
+            return segment;
+        }
+        let flags = segment.flags.with(Flags::MAPPED).with(Flags::DATA_FIN);
+        Segment { flags, data: self.shared.written, ..segment }
+    }
+
+    /// A segment without data of ours still has the header that every segment has.
+    pub(super) fn mark_header(&self, segment: Segment) -> Segment {
+        if self.is_plain() || !self.config.subflow.wire.every_segment {
+            return segment;
+        }
+        Segment { flags: segment.flags.with(Flags::MULTIPATH), ..segment }
+    }
+
+    /// A SYN says how many subflows the connection would like.
+    pub(super) fn mark_syn(&self, segment: Segment) -> Segment {
+        let wanted = self.subflows.iter().filter(|own| own.membership != Membership::Gone).count();
+        let subflows = u8::try_from(wanted).unwrap_or(u8::MAX);
+        Segment { flags: segment.flags.with(Flags::MULTIPATH), subflows, ..segment }
+    }
+
+    /// The first answer, on the subflow `first`, says how many the receiving side agrees to, unless that is 0. Others that
+    /// opened with the first and are too many wait from now on.
+    pub(super) fn limit_subflows(&mut self, first: usize, most: u8) {
+        self.most_subflows = (most > 0).then_some(most);
+        let others = self
+            .subflows
+            .iter_mut()
+            .enumerate()
+            .filter(|(at, own)| *at != first && own.is_joined());
+        let places = usize::from(self.most_subflows.unwrap_or(u8::MAX)).saturating_sub(1);
+        for (_, own) in others.skip(places) {
+            own.membership = Membership::Waiting;
+        }
+    }
+
+    /// How many further subflows may open: as many as the receiving side's limit leaves.
+    pub(super) fn openings(&self) -> usize {
+        let joined = self.subflows.iter().filter(|own| Subflow::is_joined(own)).count();
+        self.most_subflows.map_or(usize::MAX, |most| usize::from(most).saturating_sub(joined))
+    }
+}
