@@ -74,9 +74,8 @@ impl Sender {
         self.settle_recovery(now, &digest);
         if progress {
             self.on_progress(now);
-        } else {
-            self.limit_hold(now);
         }
+        self.limit_hold(now);
     }
 
     fn connected(&mut self, now: Time, segment: &Segment) {
