@@ -43,7 +43,29 @@ impl DelayedAck {
     pub const SECOND: DelayedAck = DelayedAck { every: 2, timeout: Duration::from_millis(100) };
 }
 
-/// The retransmission timer (RFC 6298).
+/// When a receiver whose application has read tells the sender of the room, with an acknowledgement of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WindowUpdates {
+    /// Whenever the window's end has moved by two segments or half the buffer since it was last announced (RFC 9293
+    /// §3.8.6.2.2).
+    #[default]
+    Each,
+    /// Once, when a window announced as zero opens by that much. From then on acknowledgements of data tell. Where
+    /// that update is lost, the sender finds out by probing (pTCP, §2: "the single window update").
+    Opening,
+}
+
+/// How long a shut window stays before it is probed, where that does not follow from the retransmission timeout: pTCP
+/// (Hsieh and Sivakumar, §2) has 5 s, doubled after each probe up to 60 s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PersistTimer {
+    /// Time to the first probe, above zero.
+    pub initial: Duration,
+    /// Most, not below `initial`.
+    pub most: Duration,
+}
+
+/// The timers: retransmission (RFC 6298) and persist (RFC 9293 §3.8.6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerConfig {
     /// Least timeout before back-off (RFC 6298 §2.4 says 1 s; Linux and the references use 0.2 s).
@@ -58,6 +80,8 @@ pub struct TimerConfig {
     pub max_backoff: u32,
     /// Consecutive timeouts after which the connection gives up, if it ever does.
     pub give_up_after: Option<u32>,
+    /// The persist timer; `None`: as long as the retransmission timeout, doubled after each probe up to `max_rto`.
+    pub persist: Option<PersistTimer>,
 }
 
 impl Default for TimerConfig {
@@ -69,6 +93,7 @@ impl Default for TimerConfig {
             granularity: Duration::from_millis(1),
             max_backoff: 1 << 16,
             give_up_after: None,
+            persist: None,
         }
     }
 }
@@ -107,6 +132,8 @@ pub struct Config {
     pub receive_buffer: u64,
     /// Whether the receiving application takes bytes as soon as they are in order.
     pub read_at_once: bool,
+    /// When the sender is told that the application has read, if nothing arrives.
+    pub window_updates: WindowUpdates,
     /// Most bytes written and not acknowledged.
     pub send_buffer: u64,
     /// Keep a state for each segment from which delivery rates follow (BBR needs it).
@@ -132,6 +159,7 @@ impl Default for Config {
             handshake: true,
             receive_buffer: 1 << 32,
             read_at_once: true,
+            window_updates: WindowUpdates::Each,
             send_buffer: 1 << 40,
             rate_samples: false,
         }

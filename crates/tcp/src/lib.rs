@@ -40,7 +40,7 @@ mod scoreboard;
 pub mod segment;
 pub mod sender;
 
-pub use config::{Config, DelayedAck, LossRecovery, TimerConfig};
+pub use config::{Config, DelayedAck, LossRecovery, PersistTimer, TimerConfig, WindowUpdates};
 pub use receiver::{Receiver, ReceiverStatistics};
 pub use segment::{BareSegment, Flags, Segment, SegmentRest, WireFormat};
 pub use sender::{Sender, SenderEvent, SenderStatistics};

@@ -3,7 +3,7 @@
 use anabranch_types::Time;
 use std::sync::Arc;
 
-use crate::config::Config;
+use crate::config::{Config, WindowUpdates};
 use crate::ranges::Ranges;
 use crate::segment::{Flags, MAX_SACK_BLOCKS, Segment, Timestamps};
 
@@ -272,13 +272,18 @@ impl Receiver {
     }
 
     /// The application takes up to `bytes`; returns how many it got. The peer hears of the room when
-    /// it has grown by two segments or half the buffer (RFC 9293 §3.8.6.2.2).
+    /// it has grown by two segments or half the buffer (RFC 9293 §3.8.6.2.2), or as
+    /// [`WindowUpdates`] says.
     pub fn read(&mut self, bytes: u64) -> u64 {
         let taken = bytes.min(self.readable());
         self.read += taken;
         let right = self.read.saturating_add(self.config.receive_buffer);
         let step = (2 * u64::from(self.config.mss)).min(self.config.receive_buffer / 2).max(1);
-        if taken > 0 && right.saturating_sub(self.announced) >= step {
+        let told = match self.config.window_updates {
+            WindowUpdates::Each => true,
+            WindowUpdates::Opening => self.announced <= self.next,
+        };
+        if taken > 0 && told && right.saturating_sub(self.announced) >= step {
             self.ack_due = self.opened;
         }
         taken

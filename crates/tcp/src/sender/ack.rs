@@ -34,7 +34,7 @@ impl Sender {
             return;
         }
         self.statistics.acks += 1;
-        let window_moved = self.update_limit(segment);
+        let window_moved = self.update_limit(now, segment);
         let prior_in_flight = self.in_flight();
         let mut delivered = Delivered::default();
         let progress = segment.ack > self.una;
@@ -93,7 +93,7 @@ impl Sender {
     }
 
     /// Moves the window's right end, which never moves back. True if it moved.
-    fn update_limit(&mut self, segment: &Segment) -> bool {
+    fn update_limit(&mut self, now: Time, segment: &Segment) -> bool {
         if segment.flags.has(Flags::MAPPED) {
             self.limit = u64::MAX / 2;
             return false;
@@ -101,10 +101,8 @@ impl Sender {
         let limit = segment.ack.saturating_add(segment.window);
         let moved = limit > self.limit;
         self.limit = self.limit.max(limit);
-        if self.limit > self.next {
-            self.persist_at = None;
-            self.persist_backoff = 1;
-            self.probe_due = false;
+        if self.limit > self.next && self.persist_at.is_some() {
+            self.leave_persist(now);
         }
         moved
     }

@@ -91,6 +91,8 @@ pub struct Sender {
     high_resent: u64,
     rto_at: Option<Time>,
     persist_at: Option<Time>,
+    /// When the persist timer began to run, if it does.
+    persist_since: Time,
     persist_backoff: u32,
     probe_due: bool,
     consecutive_timeouts: u32,
@@ -140,6 +142,7 @@ impl Sender {
             high_resent: 0,
             rto_at: None,
             persist_at: None,
+            persist_since: Time::ZERO,
             persist_backoff: 1,
             probe_due: false,
             consecutive_timeouts: 0,

@@ -1,3 +1,5 @@
+use core::time::Duration;
+
 /// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderStatistics {
@@ -21,6 +23,8 @@ pub struct SenderStatistics {
     pub duplicate_acks: u64,
     /// Zero-window probes sent.
     pub window_probes: u64,
+    /// Time in which a shut window kept the sender waiting with nothing in flight; waits that are over.
+    pub persist_time: Duration,
     /// Tail loss probes sent (RFC 8985).
     pub tail_probes: u64,
     /// Notices of corruption that led to a retransmission.
@@ -39,6 +43,7 @@ impl core::ops::AddAssign for SenderStatistics {
         self.acks += other.acks;
         self.duplicate_acks += other.duplicate_acks;
         self.window_probes += other.window_probes;
+        self.persist_time += other.persist_time;
         self.tail_probes += other.tail_probes;
         self.loss_notices += other.loss_notices;
     }

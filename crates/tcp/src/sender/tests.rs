@@ -231,6 +231,37 @@ fn a_shut_window_is_probed_with_doubling_intervals() {
 }
 
 #[test]
+fn the_persist_timer_may_have_intervals_of_its_own() {
+    let persist =
+        crate::PersistTimer { initial: Duration::from_secs(5), most: Duration::from_secs(60) };
+    let timers = crate::TimerConfig { persist: Some(persist), ..crate::TimerConfig::default() };
+    let config = Config { timers, receive_buffer: 2 * MSS, ..plain() };
+    let mut sender = sender(&config, "reno:initial=10");
+    sender.write(10 * MSS);
+    assert_eq!(drain(&mut sender, Time::ZERO), [0, 1]);
+    sender.handle_segment(ms(100), &Segment { window: 0, ..ack(2) });
+    assert_eq!(drain(&mut sender, ms(100)), []);
+    let mut at = Vec::new();
+    for _ in 0..6 {
+        let due = sender.next_timeout().expect("the persist timer runs");
+        sender.handle_timeout(due);
+        assert!(sender.poll_transmit(due).is_some_and(|probe| probe.flags.has(Flags::PROBE)));
+        sender.handle_segment(due, &Segment { window: 0, ..ack(2) });
+        at.push(due.as_nanos() / 1_000_000);
+    }
+    // 5, 10, 20, 40, 60 and 60 s one after the other, from 0.1 s on.
+    assert_eq!(at, [5_100, 15_100, 35_100, 75_100, 135_100, 195_100]);
+    assert_eq!(sender.persist_time(ms(200_100)), Duration::from_secs(200));
+    sender.handle_segment(ms(201_100), &Segment { window: 2 * MSS, ..ack(2) });
+    assert_eq!(drain(&mut sender, ms(201_100)), [2, 3]);
+    assert_eq!(sender.persist_time(ms(300_000)), Duration::from_secs(201));
+    // The next wait begins anew.
+    sender.handle_segment(ms(300_000), &Segment { window: 0, ..ack(4) });
+    assert_eq!(drain(&mut sender, ms(300_000)), []);
+    assert_eq!(sender.next_timeout(), Some(ms(305_000)));
+}
+
+#[test]
 fn a_window_of_less_than_a_segment_is_probed_too() {
     let mut sender = sender(&Config { receive_buffer: 3040, ..plain() }, "reno:initial=10");
     sender.write(10 * MSS);

@@ -88,9 +88,36 @@ impl Sender {
         self.persist_at = Some(now + self.persist_interval());
     }
 
-    /// As the retransmission timeout, doubled from probe to probe up to its limit.
-    pub(super) fn persist_interval(&self) -> Duration {
-        let backed_off = self.rtt.rto().saturating_mul(self.persist_backoff);
-        backed_off.min(self.config.timers.max_rto)
+    /// As configured, or as the retransmission timeout; doubled from probe to probe up to its limit.
+    fn persist_interval(&self) -> Duration {
+        let timers = &self.config.timers;
+        let (initial, most) = match timers.persist {
+            Some(persist) => (persist.initial, persist.most),
+            None => (self.rtt.rto(), timers.max_rto),
+        };
+        initial.saturating_mul(self.persist_backoff).min(most)
+    }
+
+    /// The receiver's window is shut: the persist timer runs, unless it does already.
+    pub(super) fn enter_persist(&mut self, now: Time) {
+        if self.persist_at.is_none() {
+            self.persist_at = Some(now + self.persist_interval());
+            self.persist_since = now;
+        }
+    }
+
+    /// The window has opened.
+    pub(super) fn leave_persist(&mut self, now: Time) {
+        self.statistics.persist_time += now.since(self.persist_since);
+        self.persist_at = None;
+        self.persist_backoff = 1;
+        self.probe_due = false;
+    }
+
+    /// How long a shut window has kept the sender waiting with nothing in flight, the wait under way included.
+    pub fn persist_time(&self, now: Time) -> Duration {
+        let waits = self.persist_at.is_some();
+        let current = if waits { now.since(self.persist_since) } else { Duration::ZERO };
+        self.statistics.persist_time + current
     }
 }

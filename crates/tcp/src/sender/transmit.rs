@@ -224,9 +224,7 @@ impl Sender {
         if len > 0 && len >= self.mss().min(self.config.receive_buffer / 2) {
             return false;
         }
-        if self.persist_at.is_none() {
-            self.persist_at = Some(now + self.persist_interval());
-        }
+        self.enter_persist(now);
         true
     }
 
