@@ -39,6 +39,7 @@ pub mod rtt;
 mod scoreboard;
 pub mod segment;
 pub mod sender;
+pub mod striping;
 
 pub use config::{Config, DelayedAck, LossRecovery, PersistTimer, TimerConfig, WindowUpdates};
 pub use receiver::{Receiver, ReceiverStatistics};

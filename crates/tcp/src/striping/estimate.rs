@@ -1,0 +1,63 @@
+//! What the smart application takes for the rates of its paths.
+
+use anabranch_types::{Bitrate, Time};
+
+use super::socket::Socket;
+use super::{Estimate, RateSource};
+
+/// Makes an estimate at every multiple of the interval.
+#[derive(Debug)]
+pub(super) struct Estimator {
+    config: Estimate,
+    /// How many intervals had passed at the last estimate, and when that was.
+    round: Option<u64>,
+    last: Time,
+    /// What each socket's peer had acknowledged then, bytes.
+    acknowledged: Vec<u64>,
+}
+
+impl Estimator {
+    pub(super) fn new(config: Estimate, paths: usize) -> Self {
+        Estimator { config, round: None, last: Time::ZERO, acknowledged: vec![0; paths] }
+    }
+
+    /// New rates in the order of the sockets, if they are due and the source has any.
+    pub(super) fn poll(&mut self, now: Time, sockets: &[Socket]) -> Option<Vec<Bitrate>> {
+        let interval = self.config.interval.as_nanos().max(1);
+        let round = (u128::from(now.as_nanos()) / interval) as u64;
+        if self.round == Some(round) {
+            return None;
+        }
+        let is_first = self.round.replace(round).is_none();
+        match &self.config.source {
+            RateSource::Told(rates) => {
+                let at = usize::try_from(round).unwrap_or(usize::MAX);
+                rates.get(at).or(rates.last()).cloned()
+            }
+            RateSource::Acknowledged => {
+                let rates = self.acknowledged(now, sockets);
+                (!is_first).then_some(rates)
+            }
+            RateSource::Window => {
+                let rate = |socket: &Socket| {
+                    let rtt = socket.sender.smoothed_rtt()?;
+                    Some(Bitrate::from_transfer(socket.sender.cwnd(), rtt))
+                };
+                sockets.iter().map(rate).collect()
+            }
+        }
+    }
+
+    /// Bytes acknowledged since the last estimate, over the time since. A socket that delivered nothing counts with one
+    /// packet: with none it would never have another turn, and never be measured again.
+    fn acknowledged(&mut self, now: Time, sockets: &[Socket]) -> Vec<Bitrate> {
+        let time = now.since(self.last);
+        self.last = now;
+        let rate = |(socket, before): (&Socket, &mut u64)| {
+            let acknowledged = socket.sender.acknowledged();
+            let bytes = acknowledged - core::mem::replace(before, acknowledged);
+            Bitrate::from_transfer(bytes.max(u64::from(socket.sender.config().mss)), time)
+        };
+        sockets.iter().zip(&mut self.acknowledged).map(rate).collect()
+    }
+}

@@ -1,0 +1,110 @@
+//! An application that stripes one stream over several TCP connections: what pTCP is compared with
+//! (Hsieh and Sivakumar, Wireless Networks 2005, §2 and §5.1).
+//!
+//! The application opens a socket on each path and cuts its data into *packets* of one MSS, each with an
+//! application sequence number. A [`StripingSender`] writes each packet to one socket, and it stays there, whatever
+//! becomes of the path: the *unaware* application fills one send buffer after the other, the *smart* one shares
+//! the packets out in the ratio of estimated rates ([`Striping`]). The [`StripingReceiver`] reads the sockets and
+//! puts the packets back in order, in a buffer of its own that may be small or none. What it does not read
+//! fills a socket's receive buffer and shuts its window. Every socket is an ordinary [`Sender`](crate::Sender)
+//! and [`Receiver`](crate::Receiver) with buffers of its own.
+//!
+//! A receive buffer holds whole packets, so that a window always admits whole packets and each segment carries exactly
+//! one. The segment's data sequence number is the application's: its header, of
+//! [`mapping_bytes`](crate::WireFormat::mapping_bytes) on the wire.
+
+mod estimate;
+mod receiver;
+mod sender;
+mod socket;
+mod turn;
+
+use core::time::Duration;
+use std::sync::Arc;
+
+use anabranch_types::Bitrate;
+
+use crate::config::Config;
+
+pub use receiver::StripingReceiver;
+pub use sender::StripingSender;
+
+/// An application that stripes: what it knows, and its buffers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StripingConfig {
+    /// Which socket a packet is written to.
+    pub striping: Striping,
+    /// Most bytes that the receiving application holds of packets beyond the next one in sequence. With 0 it
+    /// reads packets in sequence only.
+    pub resequencing_buffer: u64,
+    /// Free bytes of a send buffer from which on a socket that was full is written to again (SO_SNDLOWAT): at
+    /// least a packet, at most the whole buffer.
+    pub low_water: u64,
+    /// Buffers of single sockets, by path, where they are not those of the connection's [`Config`].
+    pub buffers: Vec<SocketBuffers>,
+}
+
+/// Which socket a packet is written to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Striping {
+    /// The unaware application: it writes to a socket until its send buffer is full, then to the next.
+    UntilFull,
+    /// The smart application: each socket in its turn, as often as its estimated rate says. Where the socket whose
+    /// turn it is has no room, the application waits.
+    ByRate(Estimate),
+}
+
+/// How the smart application knows rates.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// Time between two estimates, above zero. They are made at its multiples from the epoch on; in between
+    /// the last one holds.
+    pub interval: Duration,
+    /// Where they come from.
+    pub source: RateSource,
+}
+
+/// Where the estimates of rates come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RateSource {
+    /// Told from outside: the rates of all paths at each multiple of the interval, the last for ever.
+    Told(Arc<Vec<Vec<Bitrate>>>),
+    /// What each socket's peer acknowledged since the last estimate, over the time since. As every socket waits for the
+    /// others' turns, this confirms whatever ratio there was.
+    Acknowledged,
+    /// Each socket's congestion window over its smoothed round-trip time.
+    Window,
+}
+
+/// Buffers of one socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SocketBuffers {
+    /// Most bytes that the receiver holds, if it is not what the connection's configuration says.
+    pub receive: Option<u64>,
+    /// Most bytes written and not acknowledged; the same.
+    pub send: Option<u64>,
+}
+
+impl StripingConfig {
+    /// An application without a resequencing buffer, whose sockets are all alike.
+    pub fn new(striping: Striping) -> Self {
+        StripingConfig { striping, resequencing_buffer: 0, low_water: 0, buffers: Vec::new() }
+    }
+
+    /// The connection on a path: both buffers hold one packet at least, and the receiver's whole ones.
+    fn socket(&self, connection: &Config, path: usize) -> Config {
+        let own = self.buffers.get(path).copied().unwrap_or_default();
+        let mss = u64::from(connection.mss.max(1));
+        let receive_buffer = own.receive.unwrap_or(connection.receive_buffer).max(mss);
+        Config {
+            mss: connection.mss.max(1),
+            receive_buffer: receive_buffer - receive_buffer % mss,
+            send_buffer: own.send.unwrap_or(connection.send_buffer).max(mss),
+            read_at_once: false,
+            ..connection.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

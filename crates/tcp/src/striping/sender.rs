@@ -1,0 +1,209 @@
+//! The sending application.
+
+use std::sync::Arc;
+
+use anabranch_policy::CongestionController;
+use anabranch_types::Time;
+
+use super::estimate::Estimator;
+use super::socket::Socket;
+use super::turn::{ByRate, UntilFull};
+use super::{Striping, StripingConfig};
+use crate::config::Config;
+use crate::segment::Segment;
+use crate::sender::Sender;
+
+/// Most bytes that wait in the application for a socket.
+const MOST_WAITING: u64 = 1 << 60;
+
+/// The sending application: its data goes to the sockets packet by packet, as their send buffers have room.
+///
+/// Used as a [`Sender`]: after each `handle_*`, `write` or `finish`, call
+/// [`poll_transmit`](Self::poll_transmit) until it yields nothing, then ask
+/// [`next_timeout`](Self::next_timeout). A socket's index is its path.
+#[derive(Debug)]
+pub struct StripingSender {
+    sockets: Vec<Socket>,
+    turn: Turn,
+    /// Bytes of a full packet.
+    mss: u64,
+    /// The sequence number of the next packet, bytes from the stream's first one, and how many wait beyond it.
+    next: u64,
+    waiting: u64,
+    finished: bool,
+    /// Something has happened that may let a packet be written.
+    changed: bool,
+}
+
+/// Whose turn it is.
+#[derive(Debug)]
+enum Turn {
+    UntilFull(UntilFull),
+    ByRate(Box<(ByRate, Estimator)>),
+}
+
+impl StripingSender {
+    /// An application as `striping` describes it, with a socket for each of `controllers`, which is a connection as
+    /// `connection` describes it. Controllers count bytes of payload, as for [`Sender::new`].
+    pub fn new(
+        striping: &StripingConfig,
+        connection: &Config,
+        controllers: Vec<Box<dyn CongestionController>>,
+    ) -> Self {
+        let paths = controllers.len();
+        let turn = match &striping.striping {
+            Striping::UntilFull => Turn::UntilFull(UntilFull::default()),
+            Striping::ByRate(estimate) => {
+                let estimator = Estimator::new(estimate.clone(), paths);
+                Turn::ByRate(Box::new((ByRate::new(paths), estimator)))
+            }
+        };
+        let socket = |(path, controller)| {
+            let config = Arc::new(striping.socket(connection, path));
+            let low_water = striping.low_water;
+            Socket::new(Sender::new(config, controller), low_water)
+        };
+        StripingSender {
+            sockets: controllers.into_iter().enumerate().map(socket).collect(),
+            turn,
+            mss: u64::from(connection.mss.max(1)),
+            next: 0,
+            waiting: 0,
+            finished: false,
+            changed: true,
+        }
+    }
+
+    /// The application has `bytes` more to send; what no socket has room for waits with it. Returns how many it
+    /// could take on.
+    pub fn write(&mut self, bytes: u64) -> u64 {
+        if self.finished {
+            return 0;
+        }
+        let taken = bytes.min(MOST_WAITING - self.waiting);
+        self.waiting += taken;
+        self.changed |= taken > 0;
+        taken
+    }
+
+    /// Nothing more will be written.
+    pub fn finish(&mut self) {
+        self.changed |= !self.finished;
+        self.finished = true;
+    }
+
+    /// Takes in an acknowledgement that arrived on a path.
+    pub fn handle_segment(&mut self, now: Time, path: usize, segment: &Segment) {
+        if let Some(socket) = self.sockets.get_mut(path) {
+            socket.handle_segment(now, segment);
+            self.changed = true;
+        }
+    }
+
+    /// Does what is due at `now`; harmless if nothing is.
+    pub fn handle_timeout(&mut self, now: Time) {
+        for socket in &mut self.sockets {
+            socket.sender.handle_timeout(now);
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do.
+    pub fn next_timeout(&self) -> Option<Time> {
+        self.sockets.iter().filter_map(|socket| socket.sender.next_timeout()).min()
+    }
+
+    /// The next segment to send now, and its path.
+    pub fn poll_transmit(&mut self, now: Time) -> Option<(usize, Segment)> {
+        if core::mem::take(&mut self.changed) {
+            self.stripe(now);
+        }
+        for (path, socket) in self.sockets.iter_mut().enumerate() {
+            let segment = socket.poll_transmit(now);
+            while socket.sender.poll_event().is_some() {}
+            if let Some(segment) = segment {
+                return Some((path, segment));
+            }
+        }
+        None
+    }
+
+    /// Writes packets as long as the socket whose turn it is has room. Begins once every socket is connected.
+    fn stripe(&mut self, now: Time) {
+        if !self.sockets.iter().all(|socket| socket.sender.is_open()) {
+            return;
+        }
+        if let Turn::ByRate(order) = &mut self.turn
+            && let Some(rates) = order.1.poll(now, &self.sockets)
+        {
+            order.0.set_rates(rates.into_iter());
+        }
+        while let Some(len) = self.next_len()
+            && let Some(path) = self.choose(len)
+            && let Some(socket) = self.sockets.get_mut(path)
+        {
+            socket.write(self.next, len);
+            self.next += len;
+            self.waiting -= len;
+        }
+        if self.finished && self.waiting == 0 {
+            self.sockets.iter_mut().for_each(|socket| socket.sender.finish());
+        }
+    }
+
+    /// Length of the next packet: an MSS, or at the end what there is.
+    fn next_len(&self) -> Option<u64> {
+        match self.waiting >= self.mss {
+            true => Some(self.mss),
+            false => Some(self.waiting).filter(|waiting| self.finished && *waiting > 0),
+        }
+    }
+
+    /// The path that takes the next packet, of `len` bytes, now.
+    fn choose(&mut self, len: u64) -> Option<usize> {
+        let (count, sockets) = (self.sockets.len(), &mut self.sockets);
+        let mut has_room =
+            |path: usize| sockets.get_mut(path).is_some_and(|socket| socket.has_room(len));
+        match &mut self.turn {
+            Turn::UntilFull(order) => order.choose(count, has_room),
+            Turn::ByRate(order) => {
+                let path = order.0.choose(len).filter(|path| has_room(*path))?;
+                order.0.take(path, len);
+                Some(path)
+            }
+        }
+    }
+
+    /// Everything below this sequence number has been delivered to the peer's sockets, bytes.
+    pub fn acknowledged(&self) -> u64 {
+        self.sockets.iter().filter_map(Socket::oldest).min().unwrap_or(self.next)
+    }
+
+    /// First sequence number that has never been sent, bytes.
+    pub fn sent(&self) -> u64 {
+        self.sockets.iter().filter_map(Socket::oldest_unsent).min().unwrap_or(self.next)
+    }
+
+    /// Everything written has been acknowledged, and the end of every connection.
+    pub fn is_drained(&self) -> bool {
+        self.finished
+            && self.waiting == 0
+            && self.sockets.iter().all(|socket| socket.sender.is_drained())
+    }
+
+    /// How many sockets there are.
+    pub fn sockets(&self) -> usize {
+        self.sockets.len()
+    }
+
+    /// The connection on a path.
+    pub fn socket(&self, path: usize) -> Option<&Sender> {
+        self.sockets.get(path).map(|socket| &socket.sender)
+    }
+
+    /// A notice from the network, as for [`Sender::handle_loss_notice`].
+    pub fn handle_loss_notice(&mut self, now: Time, path: usize, offset: u64) {
+        if let Some(socket) = self.sockets.get_mut(path) {
+            socket.sender.handle_loss_notice(now, offset);
+        }
+    }
+}

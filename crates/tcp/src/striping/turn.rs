@@ -1,0 +1,124 @@
+//! Whose turn it is.
+
+use anabranch_types::Bitrate;
+
+/// Sockets one after the other, each until it is full.
+#[derive(Debug, Default)]
+pub(super) struct UntilFull {
+    /// The socket written to last.
+    current: usize,
+}
+
+impl UntilFull {
+    /// The socket for the next packet, of `count`: the current one while it has room, else the next that has.
+    pub(super) fn choose(
+        &mut self,
+        count: usize,
+        mut has_room: impl FnMut(usize) -> bool,
+    ) -> Option<usize> {
+        let found =
+            (0..count).map(|step| (self.current + step) % count).find(|at| has_room(*at))?;
+        self.current = found;
+        Some(found)
+    }
+}
+
+/// Weighted round robin: each path's packets are due when it would be through with those before, at its rate.
+#[derive(Debug)]
+pub(super) struct ByRate {
+    rates: Vec<Bitrate>,
+    /// When the path is through with what it was given, ns of an imagined clock that starts with the rates.
+    through: Vec<u128>,
+}
+
+impl ByRate {
+    /// So many paths of equal rates.
+    pub(super) fn new(paths: usize) -> Self {
+        ByRate { rates: vec![Bitrate::from_bps(1); paths], through: vec![0; paths] }
+    }
+
+    /// New rates: the round begins anew. A path of rate zero has no turn; where all are zero, the rates stay.
+    pub(super) fn set_rates(&mut self, rates: impl Iterator<Item = Bitrate>) {
+        let rates: Vec<Bitrate> = rates.take(self.rates.len()).collect();
+        if rates.len() < self.rates.len() || rates.iter().all(|rate| *rate == Bitrate::ZERO) {
+            return;
+        }
+        if rates != self.rates {
+            self.rates = rates;
+            self.through.fill(0);
+        }
+    }
+
+    /// The path for the next packet, of `len` bytes: the one that would be through with it first.
+    pub(super) fn choose(&self, len: u64) -> Option<usize> {
+        let paths = self.rates.iter().zip(&self.through).enumerate();
+        let due =
+            paths.filter_map(|(path, (rate, through))| Some((through + time(len, *rate)?, path)));
+        due.min().map(|(_, path)| path)
+    }
+
+    /// The packet goes there.
+    pub(super) fn take(&mut self, path: usize, len: u64) {
+        if let (Some(rate), Some(through)) = (self.rates.get(path), self.through.get_mut(path)) {
+            *through += time(len, *rate).unwrap_or_default();
+        }
+    }
+}
+
+/// How long `len` bytes take, ns; `None` for ever.
+fn time(len: u64, rate: Bitrate) -> Option<u128> {
+    (u128::from(len) * 8_000_000_000).checked_div(u128::from(rate.as_bps()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How often each path has its turn in so many packets.
+    fn turns(order: &mut ByRate, packets: usize) -> Vec<usize> {
+        let mut turns = vec![0; order.rates.len()];
+        for _ in 0..packets {
+            let path = order.choose(1000).expect("a path");
+            order.take(path, 1000);
+            turns[path] += 1;
+        }
+        turns
+    }
+
+    fn kbps(rates: &[u64]) -> impl Iterator<Item = Bitrate> {
+        rates.iter().map(|rate| Bitrate::from_bps(rate * 1000))
+    }
+
+    #[test]
+    fn turns_follow_the_rates() {
+        let mut order = ByRate::new(2);
+        assert_eq!(turns(&mut order, 10), [5, 5]);
+        order.set_rates(kbps(&[500, 3000]));
+        assert_eq!(turns(&mut order, 700), [100, 600]);
+        // Never far from the ratio: six of seven in a row.
+        assert_eq!(turns(&mut order, 7), [1, 6]);
+    }
+
+    #[test]
+    fn a_path_of_rate_zero_has_no_turn_unless_all_have_none() {
+        let mut order = ByRate::new(3);
+        order.set_rates(kbps(&[1000, 0, 3000]));
+        assert_eq!(turns(&mut order, 40), [10, 0, 30]);
+        order.set_rates(kbps(&[0, 0, 0]));
+        assert_eq!(turns(&mut order, 40), [10, 0, 30]);
+    }
+
+    #[test]
+    fn a_socket_is_left_when_it_is_full() {
+        let mut order = UntilFull::default();
+        let mut room = [2, 1, 3];
+        let mut chosen = Vec::new();
+        while let Some(socket) = order.choose(3, |at| room[at] > 0) {
+            room[socket] -= 1;
+            chosen.push(socket);
+        }
+        assert_eq!(chosen, [0, 0, 1, 2, 2, 2]);
+        room = [1, 1, 0];
+        assert_eq!(order.choose(3, |at| room[at] > 0), Some(0));
+    }
+}
