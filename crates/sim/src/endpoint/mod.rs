@@ -19,5 +19,5 @@ pub use flow::{
 };
 pub use gauge::{Gauge, Log};
 pub use jitter::SendJitter;
-pub use tcp::{TcpFlow, TcpProtocol, TcpReceiver, TcpSender};
+pub use tcp::{TcpFlow, TcpProtocol, TcpReceiver, TcpSender, ToldRates};
 pub use udp::{Sink, Udp, UdpConfig, UdpPattern};

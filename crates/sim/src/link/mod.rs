@@ -133,6 +133,11 @@ pub enum DropCause {
     Damaged,
 }
 
+/// What the random draws of a link of this name are called.
+fn stream(name: &str) -> String {
+    format!("link.{name}")
+}
+
 impl<T> Link<T> {
     /// A link as `config` describes it, idle at the epoch.
     ///
@@ -143,7 +148,7 @@ impl<T> Link<T> {
     /// When a field of `config` is out of its range.
     pub fn new(config: &LinkConfig, seed: u64, name: &str) -> Result<Self, LinkConfigError> {
         config.validate()?;
-        let stream = format!("link.{name}");
+        let stream = stream(name);
         let (rate, loss) = Self::medium(config, seed, &stream)?;
         let queue = Rng::substream(seed, &format!("{stream}.queue"));
         let queue = Queue::new(&config.queue, config.buffer(), queue)
@@ -302,6 +307,18 @@ impl<T> Link<T> {
     /// Packets inside: waiting, being serialised or propagating.
     pub fn packets_inside(&self) -> usize {
         self.queue.len() + usize::from(!self.transmitter.is_idle()) + self.pipe.len()
+    }
+
+    /// The course that the rate of such a link takes, at the epoch.
+    ///
+    /// # Errors
+    /// When the course of its rate is out of range.
+    pub fn rate_course(
+        config: &LinkConfig,
+        seed: u64,
+        name: &str,
+    ) -> Result<RateProcess, LinkConfigError> {
+        config.rate_process(seed, &format!("{}.rate", stream(name)))
     }
 
     /// The rate and the loss process of `config` at the epoch.

@@ -324,6 +324,57 @@ pub const TCP: &[KeySpec] = &[
         "no limit",
         "several paths: how many subflows the receiving side agrees to; the sender opens no more",
     ),
+    optional(
+        "resequencing-buffer",
+        Kind::Size,
+        "0B",
+        "striping applications: what the receiving one holds of packets beyond the next in sequence",
+    ),
+    optional(
+        "path-receive-buffer",
+        Kind::Free("sizes, by path"),
+        "receive-buffer",
+        "striping applications: bytes that the receiver's socket on a path can hold",
+    ),
+    optional(
+        "path-send-buffer",
+        Kind::Free("sizes, by path"),
+        "send-buffer",
+        "striping applications: bytes written to the socket on a path and not acknowledged",
+    ),
+    optional(
+        "low-water",
+        Kind::Size,
+        "one segment",
+        "striping applications: free bytes of a send buffer from which on a socket that was full is written to again",
+    ),
+    optional(
+        "estimator",
+        Kind::Word(&["link", "link-blackouts", "window", "acknowledged"]),
+        "link",
+        "tcp:smart: what it takes for a path's rate: that of its slowest link, with or without blackouts; its congestion \
+         window over its round-trip time; or what was acknowledged since the last estimate",
+    ),
+    optional(
+        "estimate-interval",
+        Kind::Time,
+        "10s",
+        "tcp:smart: time between two estimates, which are made at its multiples",
+    ),
+    optional(
+        "initial-persist",
+        Kind::Time,
+        "profile, or retransmission timeout",
+        "time until a shut window is first probed, then doubled from probe to probe",
+    ),
+    optional(
+        "window-updates",
+        Kind::Word(&["each", "opening"]),
+        PROFILE,
+        "what a receiver tells when its application reads: each two segments or half a buffer of room, or once that a \
+         shut window has opened",
+    ),
+    optional("max-persist", Kind::Time, "profile, or max-rto", "longest time between two probes"),
     optional("handshake", Kind::Flag, PROFILE, "a SYN exchange before the first data"),
     optional("rate-samples", Kind::Flag, PROFILE, "measures delivery rates, which bbr needs"),
     optional("delayed-ack", Kind::Count(1, 100), PROFILE, "segments per acknowledgement"),
@@ -332,13 +383,13 @@ pub const TCP: &[KeySpec] = &[
         "receive-buffer",
         Kind::Size,
         PROFILE,
-        "bytes that the receiver can hold, over all paths",
+        "bytes that the receiver can hold, over all paths, or in each socket of a striping application",
     ),
     optional(
         "send-buffer",
         Kind::Size,
         PROFILE,
-        "bytes written and not acknowledged, over all paths",
+        "bytes written and not acknowledged, over all paths, or in each socket of a striping application",
     ),
 ];
 

@@ -28,6 +28,7 @@ mod run;
 mod schema;
 mod sources;
 mod spec;
+mod striping;
 mod sweep;
 mod tcp;
 mod topology;

@@ -2,15 +2,17 @@
 
 use anabranch_core::profiles::Profile;
 use anabranch_policy::{Axis, PolicySpec, congestion};
-use anabranch_tcp::Config;
 use anabranch_tcp::meta::{Join, MetaConfig};
+use anabranch_tcp::striping::{Estimate, RateSource, Striping, StripingConfig};
+use anabranch_tcp::{Config, PersistTimer, TimerConfig, WindowUpdates, WireFormat};
+use core::time::Duration;
 use std::sync::Arc;
 
 use super::error::Flaw;
 use super::plan::PathPlan;
 use super::reader::Section;
 use super::tcp;
-use crate::endpoint::TcpProtocol;
+use crate::endpoint::{TcpProtocol, ToldRates};
 
 /// A protocol with every option.
 #[derive(Clone, Debug)]
@@ -89,6 +91,21 @@ const ROWS: &[Row] = &[
             several(MetaConfig { recovery, scheduler, subflow, join, ..base }, RENO)
         },
     ),
+    (
+        "tcp:unaware",
+        "an application that fills the send buffers of parallel connections in turn, as pTCP compares with",
+        || striped(Striping::UntilFull, None),
+    ),
+    (
+        "tcp:smart",
+        "the same, striping in the ratio of the links' rates, which it is told every 10 s",
+        || {
+            let interval = Duration::from_secs(10);
+            let source = RateSource::Told(Arc::default());
+            let striping = Striping::ByRate(Estimate { interval, source });
+            striped(striping, Some(ToldRates::BlackoutsUnseen))
+        },
+    ),
     ("tcp:ns2-newreno", "ns-2's Newreno sender", || reference(Config::ns2_newreno(), NS2_RENO)),
 ];
 
@@ -117,7 +134,9 @@ pub(super) fn read(section: &Section<'_>, paths: &[PathPlan]) -> Option<Protocol
         Some(Protocol::Tcp(protocol)) => {
             refuse_keys(section, &name, &["policy", "transport", "messages", "class"], "tcp");
             let several = paths.len();
-            if several > 1 && protocol.meta.is_none() && !section.flag("per-path").unwrap_or(false)
+            if several > 1
+                && !protocol.is_over_several()
+                && !section.flag("per-path").unwrap_or(false)
             {
                 let given = format!("'{name}' uses one path, here are {several}");
                 section.complain("profile", given, "one path, or per-path = true");
@@ -155,6 +174,25 @@ fn parallel() -> MetaConfig {
         join: Join::AllAtOnce,
         ..MetaConfig::new(Config { ecn: true, ..Config::default() })
     }
+}
+
+/// SACK connections with buffers of 64 KiB as pTCP's rivals have them (pTCP, §2 and §5): a single window update, a persist
+/// timer of 5 s to 60 s, and no resequencing buffer beside the sockets': "the receiving application reads from each socket
+/// only in-sequence packets" (§5.1). The application's header is a sequence number of four bytes.
+fn striped(striping: Striping, told: Option<ToldRates>) -> Protocol {
+    let (initial, most) = (Duration::from_secs(5), Duration::from_secs(60));
+    let persist = Some(PersistTimer { initial, most });
+    let config = Config {
+        wire: WireFormat { mapping_bytes: 4, ..WireFormat::default() },
+        timers: TimerConfig { persist, ..TimerConfig::default() },
+        window_updates: WindowUpdates::Opening,
+        receive_buffer: 64 << 10,
+        send_buffer: 64 << 10,
+        ..Config::default()
+    };
+    let control = RENO.parse().unwrap_or_else(|_| PolicySpec::new("reno"));
+    let protocol = TcpProtocol::striped(StripingConfig::new(striping), config, control);
+    Protocol::Tcp(Arc::new(TcpProtocol { told, ..protocol }))
 }
 
 fn refuse_keys(section: &Section<'_>, profile: &str, keys: &[&str], allowed: &str) {

@@ -3,13 +3,14 @@
 use anabranch_policy::view::MAX_PATHS;
 use anabranch_policy::{PolicyError, PolicySpec, recovery, scheduler};
 use anabranch_tcp::meta::{Join, MetaConfig};
-use anabranch_tcp::{Config, LossRecovery};
+use anabranch_tcp::{Config, LossRecovery, WindowUpdates};
 use std::sync::Arc;
 
 use super::error::Flaw;
 use super::plan::PathPlan;
 use super::profiles::control;
 use super::reader::Section;
+use super::striping;
 use crate::endpoint::TcpProtocol;
 
 /// What the receive buffer begins with where it is tuned: half of the memory that tcp_rmem gives it, 128 KiB.
@@ -39,33 +40,33 @@ pub(super) fn read(
         return protocol;
     }
     let Some(table) = section.table("tcp") else { return protocol };
-    let TcpProtocol { mut config, control: given, mut loss_notices, mut send_jitter, .. } =
-        protocol;
-    let (path_controls, mut meta) = (protocol.path_controls, protocol.meta);
-    let mut stripped = protocol.stripped;
-    let with = Arc::make_mut(&mut config);
-    sizes(&table, with);
-    timers(&table, with);
-    mechanisms(&table, with);
+    let mut protocol = protocol;
+    let config = Arc::make_mut(&mut protocol.config);
+    sizes(&table, config);
+    timers(&table, config);
+    mechanisms(&table, config);
     if let Some(notices) = table.flag("loss-notices") {
-        loss_notices = notices;
+        protocol.loss_notices = notices;
     }
     if let Some(jitter) = table.time("send-jitter") {
-        send_jitter = jitter;
+        protocol.send_jitter = jitter;
     }
-    let control = control(&table, "congestion", config.mss).unwrap_or(given);
-    match &mut meta {
+    if let Some(control) = control(&table, "congestion", config.mss) {
+        protocol.control = control;
+    }
+    let alone = section.flag("per-path").unwrap_or(false);
+    match &mut protocol.meta {
         Some(meta) => {
-            several(&table, meta, &config);
+            several(&table, meta, config);
             autotune(&table, meta);
-            if section.flag("per-path").unwrap_or(false) {
+            if alone {
                 for key in ["backup", "strip-options"].into_iter().filter(|key| table.has(key)) {
                     table.complain(key, "given beside per-path", "a flow over all its paths");
                 }
             }
             meta.backups = chosen(&table, "backup", paths).unwrap_or(meta.backups);
-            stripped = chosen(&table, "strip-options", paths).unwrap_or(stripped);
-            if stripped != 0 && !config.handshake {
+            protocol.stripped = chosen(&table, "strip-options", paths).unwrap_or(protocol.stripped);
+            if protocol.stripped != 0 && !config.handshake {
                 table.complain("strip-options", "given without a handshake", "handshake = true");
             }
         }
@@ -73,13 +74,14 @@ pub(super) fn read(
             for key in SEVERAL.iter().filter(|key| table.has(key)) {
                 table.complain(
                     key,
-                    "given for a protocol of one path",
+                    "given for a protocol that has no shared buffers",
                     "tcp:mptcp, tcp:mptcp-linux, tcp:parallel, tcp:ptcp",
                 );
             }
         }
     }
-    TcpProtocol { config, control, path_controls, loss_notices, send_jitter, stripped, meta }
+    striping::read(&table, &mut protocol, paths, alone);
+    protocol
 }
 
 /// The places of the paths that `key` names, by bit.
@@ -211,6 +213,7 @@ fn timers(table: &Section<'_>, config: &mut Config) {
     if timers.min_rto > timers.max_rto {
         table.complain("min-rto", "above max-rto", "min-rto at most max-rto");
     }
+    striping::persist(table, timers);
     if let Some(limit) = table.count("give-up-after").and_then(|limit| u32::try_from(limit).ok()) {
         timers.give_up_after = Some(limit);
     }
@@ -236,6 +239,11 @@ fn mechanisms(table: &Section<'_>, config: &mut Config) {
             *field = value;
         }
     }
+    config.window_updates = match table.word("window-updates") {
+        Some("each") => WindowUpdates::Each,
+        Some("opening") => WindowUpdates::Opening,
+        _ => config.window_updates,
+    };
     config.recovery = match table.flag("sack") {
         Some(false) => LossRecovery::NewReno,
         Some(true) if config.recovery == LossRecovery::NewReno => LossRecovery::Sack,

@@ -6,6 +6,7 @@ mod mptcp;
 mod plans;
 mod ptcp;
 mod runs;
+mod striping;
 
 /// A small scenario that is right; tests break it in one place.
 pub(super) const GOOD: &str = r#"name = "small"

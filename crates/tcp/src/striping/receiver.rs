@@ -175,6 +175,11 @@ impl StripingReceiver {
         self.out_of_order
     }
 
+    /// Bytes that the sockets had already when they arrived.
+    pub fn duplicate_bytes(&self) -> u64 {
+        self.sockets.iter().map(|socket| socket.receiver.statistics().duplicate_bytes).sum()
+    }
+
     /// Most bytes that the resequencing buffer has held.
     pub fn peak_held(&self) -> u64 {
         self.peak_held

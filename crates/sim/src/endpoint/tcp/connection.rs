@@ -1,7 +1,8 @@
 //! The two ends of a TCP connection: over one path, or over several at once.
 
-use anabranch_policy::{PolicyError, congestion};
+use anabranch_policy::{CongestionController, PolicyError, congestion};
 use anabranch_tcp::meta::{MetaReceiver, MetaSender};
+use anabranch_tcp::striping::{StripingReceiver, StripingSender};
 use anabranch_tcp::{Receiver, Segment, Sender, SenderStatistics};
 use anabranch_types::Time;
 use core::time::Duration;
@@ -16,6 +17,7 @@ use super::TcpProtocol;
 pub(super) enum SendingEnd {
     Single(Sender),
     Meta(Box<MetaSender>),
+    Striping(Box<StripingSender>),
 }
 
 /// The receiving end, in its place for the same reason.
@@ -24,6 +26,7 @@ pub(super) enum SendingEnd {
 pub(super) enum ReceivingEnd {
     Single(Receiver),
     Meta(Box<MetaReceiver>),
+    Striping(Box<StripingReceiver>),
 }
 
 /// Hands over what the ends of several paths have. Through a pointer, so that the code that sends over
@@ -34,22 +37,35 @@ fn drain(mut poll: impl FnMut() -> Option<(usize, Segment)>, send: &mut dyn FnMu
     }
 }
 
+/// The congestion controller of a path.
+fn controller(
+    protocol: &TcpProtocol,
+    path: usize,
+) -> Result<Box<dyn CongestionController>, PolicyError> {
+    congestion::build(protocol.control_on(path), u64::from(protocol.connection().mss))
+}
+
 impl SendingEnd {
     /// A sender over `paths` paths.
     ///
     /// # Errors
     /// When a controller or scheduler cannot be built.
     pub(super) fn new(protocol: &TcpProtocol, paths: usize) -> Result<Self, PolicyError> {
-        match &protocol.meta {
-            None => {
-                let mss = u64::from(protocol.config.mss);
-                let controller = congestion::build(protocol.control_on(0), mss)?;
-                Ok(SendingEnd::Single(Sender::new(Arc::clone(&protocol.config), controller)))
-            }
-            Some(meta) => {
+        match (&protocol.meta, &protocol.striping) {
+            (Some(meta), _) => {
                 let controls: Vec<_> =
                     (0..paths).map(|path| protocol.control_on(path).clone()).collect();
                 Ok(SendingEnd::Meta(Box::new(MetaSender::new(meta, &controls)?)))
+            }
+            (None, Some(striping)) => {
+                let controllers: Result<_, _> =
+                    (0..paths).map(|path| controller(protocol, path)).collect();
+                let sender = StripingSender::new(striping, &protocol.config, controllers?);
+                Ok(SendingEnd::Striping(Box::new(sender)))
+            }
+            (None, None) => {
+                let controller = controller(protocol, 0)?;
+                Ok(SendingEnd::Single(Sender::new(Arc::clone(&protocol.config), controller)))
             }
         }
     }
@@ -71,8 +87,7 @@ impl SendingEnd {
         protocol: &TcpProtocol,
     ) -> Result<(), PolicyError> {
         if let SendingEnd::Meta(sender) = self {
-            let mss = u64::from(protocol.connection().mss);
-            sender.rejoin(path, congestion::build(protocol.control_on(path), mss)?);
+            sender.rejoin(path, controller(protocol, path)?);
         }
         Ok(())
     }
@@ -81,6 +96,7 @@ impl SendingEnd {
         match self {
             SendingEnd::Single(sender) => sender.write(bytes),
             SendingEnd::Meta(sender) => sender.write(bytes),
+            SendingEnd::Striping(sender) => sender.write(bytes),
         }
     }
 
@@ -88,6 +104,7 @@ impl SendingEnd {
         match self {
             SendingEnd::Single(sender) => sender.finish(),
             SendingEnd::Meta(sender) => sender.finish(),
+            SendingEnd::Striping(sender) => sender.finish(),
         }
     }
 
@@ -95,6 +112,7 @@ impl SendingEnd {
         match self {
             SendingEnd::Single(sender) => sender.handle_segment(now, segment),
             SendingEnd::Meta(sender) => sender.handle_segment(now, path, segment),
+            SendingEnd::Striping(sender) => sender.handle_segment(now, path, segment),
         }
     }
 
@@ -102,6 +120,7 @@ impl SendingEnd {
         match self {
             SendingEnd::Single(sender) => sender.handle_timeout(now),
             SendingEnd::Meta(sender) => sender.handle_timeout(now),
+            SendingEnd::Striping(sender) => sender.handle_timeout(now),
         }
     }
 
@@ -109,6 +128,7 @@ impl SendingEnd {
         match self {
             SendingEnd::Single(sender) => sender.handle_loss_notice(now, offset),
             SendingEnd::Meta(sender) => sender.handle_loss_notice(now, path, offset),
+            SendingEnd::Striping(sender) => sender.handle_loss_notice(now, path, offset),
         }
     }
 
@@ -116,6 +136,7 @@ impl SendingEnd {
         match self {
             SendingEnd::Single(sender) => sender.next_timeout(),
             SendingEnd::Meta(sender) => sender.next_timeout(),
+            SendingEnd::Striping(sender) => sender.next_timeout(),
         }
     }
 
@@ -132,6 +153,9 @@ impl SendingEnd {
             SendingEnd::Meta(sender) => {
                 drain(|| sender.poll_transmit(now), &mut send);
             }
+            SendingEnd::Striping(sender) => {
+                drain(|| sender.poll_transmit(now), &mut send);
+            }
         }
     }
 
@@ -140,6 +164,7 @@ impl SendingEnd {
         match self {
             SendingEnd::Single(sender) => sender.sent(),
             SendingEnd::Meta(sender) => sender.statistics().bound_bytes,
+            SendingEnd::Striping(sender) => sender.sent(),
         }
     }
 
@@ -148,6 +173,7 @@ impl SendingEnd {
         match self {
             SendingEnd::Single(sender) => sender.acknowledged(),
             SendingEnd::Meta(sender) => sender.acknowledged(),
+            SendingEnd::Striping(sender) => sender.acknowledged(),
         }
     }
 
@@ -156,6 +182,7 @@ impl SendingEnd {
         match self {
             SendingEnd::Single(sender) => sender.is_drained(),
             SendingEnd::Meta(sender) => sender.is_complete(),
+            SendingEnd::Striping(sender) => sender.is_drained(),
         }
     }
 
@@ -166,6 +193,10 @@ impl SendingEnd {
             SendingEnd::Meta(sender) => {
                 let paths = path.map_or(0..sender.subflows(), |path| path..path + 1);
                 paths.filter_map(|path| sender.subflow(path)).collect()
+            }
+            SendingEnd::Striping(sender) => {
+                let paths = path.map_or(0..sender.sockets(), |path| path..path + 1);
+                paths.filter_map(|path| sender.socket(path)).collect()
             }
         }
     }
@@ -189,9 +220,13 @@ impl SendingEnd {
 impl ReceivingEnd {
     /// A receiver over `paths` paths.
     pub(super) fn new(protocol: &TcpProtocol, paths: usize) -> Self {
-        match &protocol.meta {
-            None => ReceivingEnd::Single(Receiver::new(Arc::clone(&protocol.config))),
-            Some(meta) => ReceivingEnd::Meta(Box::new(MetaReceiver::new(meta, paths))),
+        match (&protocol.meta, &protocol.striping) {
+            (Some(meta), _) => ReceivingEnd::Meta(Box::new(MetaReceiver::new(meta, paths))),
+            (None, Some(striping)) => {
+                let receiver = StripingReceiver::new(striping, &protocol.config, paths);
+                ReceivingEnd::Striping(Box::new(receiver))
+            }
+            (None, None) => ReceivingEnd::Single(Receiver::new(Arc::clone(&protocol.config))),
         }
     }
 
@@ -205,6 +240,7 @@ impl ReceivingEnd {
         match self {
             ReceivingEnd::Single(receiver) => receiver.handle_segment(now, segment, marked),
             ReceivingEnd::Meta(receiver) => receiver.handle_segment(now, path, segment, marked),
+            ReceivingEnd::Striping(receiver) => receiver.handle_segment(now, path, segment, marked),
         }
     }
 
@@ -213,6 +249,7 @@ impl ReceivingEnd {
         let start = match self {
             ReceivingEnd::Single(_) => Some(segment.seq),
             ReceivingEnd::Meta(receiver) => receiver.data_of(path, segment),
+            ReceivingEnd::Striping(_) => segment.data_sequence(),
         };
         start.map(|start| (start, start + u64::from(segment.len)))
     }
@@ -221,6 +258,7 @@ impl ReceivingEnd {
         match self {
             ReceivingEnd::Single(receiver) => receiver.handle_timeout(now),
             ReceivingEnd::Meta(receiver) => receiver.handle_timeout(now),
+            ReceivingEnd::Striping(receiver) => receiver.handle_timeout(now),
         }
     }
 
@@ -228,6 +266,7 @@ impl ReceivingEnd {
         match self {
             ReceivingEnd::Single(receiver) => receiver.next_timeout(),
             ReceivingEnd::Meta(receiver) => receiver.next_timeout(),
+            ReceivingEnd::Striping(receiver) => receiver.next_timeout(),
         }
     }
 
@@ -243,6 +282,9 @@ impl ReceivingEnd {
             ReceivingEnd::Meta(receiver) => {
                 drain(|| receiver.poll_transmit(now), &mut send);
             }
+            ReceivingEnd::Striping(receiver) => {
+                drain(|| receiver.poll_transmit(now), &mut send);
+            }
         }
     }
 
@@ -251,6 +293,7 @@ impl ReceivingEnd {
         match self {
             ReceivingEnd::Single(receiver) => receiver.delivered(),
             ReceivingEnd::Meta(receiver) => receiver.delivered(),
+            ReceivingEnd::Striping(receiver) => receiver.delivered(),
         }
     }
 
@@ -259,6 +302,7 @@ impl ReceivingEnd {
         match self {
             ReceivingEnd::Single(receiver) => receiver.statistics().duplicate_bytes,
             ReceivingEnd::Meta(receiver) => receiver.statistics().duplicate_bytes,
+            ReceivingEnd::Striping(receiver) => receiver.duplicate_bytes(),
         }
     }
 
@@ -267,6 +311,7 @@ impl ReceivingEnd {
         match self {
             ReceivingEnd::Single(receiver) => receiver.statistics().out_of_order,
             ReceivingEnd::Meta(receiver) => receiver.statistics().out_of_order,
+            ReceivingEnd::Striping(receiver) => receiver.out_of_order(),
         }
     }
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use anabranch_policy::PolicySpec;
 use anabranch_tcp::meta::MetaConfig;
+use anabranch_tcp::striping::StripingConfig;
 use anabranch_tcp::{Config, Flags, Segment, WireFormat};
 
 pub use flow::TcpFlow;
@@ -42,6 +43,19 @@ pub struct TcpProtocol {
     pub stripped: u16,
     /// How one stream goes over several paths, if it does; its subflows replace `config`.
     pub meta: Option<MetaConfig>,
+    /// How an application stripes one stream over connections of several paths, if it does.
+    pub striping: Option<Box<StripingConfig>>,
+    /// What such an application is told of the links' rates, if it is.
+    pub told: Option<ToldRates>,
+}
+
+/// The rates of links that a striping application is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToldRates {
+    /// A link's rate as it would be without blackouts.
+    BlackoutsUnseen,
+    /// A link's rate, which is zero in a blackout.
+    BlackoutsSeen,
 }
 
 impl TcpProtocol {
@@ -50,14 +64,34 @@ impl TcpProtocol {
         let (loss_notices, send_jitter) = (false, Duration::ZERO);
         let path_controls = Vec::new();
         let (config, stripped) = (Arc::new(config), 0);
-        let meta = None;
-        TcpProtocol { config, control, path_controls, loss_notices, send_jitter, stripped, meta }
+        TcpProtocol {
+            config,
+            control,
+            path_controls,
+            loss_notices,
+            send_jitter,
+            stripped,
+            meta: None,
+            striping: None,
+            told: None,
+        }
     }
 
     /// A stream over several paths, whose congestion control is `control` on each.
     pub fn over_several(meta: MetaConfig, control: PolicySpec) -> Self {
         let protocol = TcpProtocol::new(meta.subflow.clone(), control);
         TcpProtocol { meta: Some(meta), ..protocol }
+    }
+
+    /// An application that stripes one stream over connections as `config` describes them.
+    pub fn striped(striping: StripingConfig, config: Config, control: PolicySpec) -> Self {
+        let striping = Some(Box::new(striping));
+        TcpProtocol { striping, ..TcpProtocol::new(config, control) }
+    }
+
+    /// Whether a flow can use several paths at once.
+    pub fn is_over_several(&self) -> bool {
+        self.meta.is_some() || self.striping.is_some()
     }
 
     /// The congestion control on a path.

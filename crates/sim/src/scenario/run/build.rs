@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use anabranch_tcp::striping::{RateSource, Striping};
 use anabranch_types::{PathId, Rng, Time};
 
-use super::RunError;
 use super::flow::LiveFlow;
+use super::{RunError, rates};
 use crate::endpoint::{
     CoreConfig, CoreFlow, CoreReceiver, CoreSender, Flow, Sink, TcpFlow, TcpProtocol, TcpReceiver,
     TcpSender, Udp, UdpConfig,
@@ -129,7 +130,7 @@ impl Builder<'_> {
             _ => 0,
         };
         let ends = match (&flow.protocol, &flow.host) {
-            (Protocol::Tcp(protocol), None) => self.tcp(engine, flow, protocol)?,
+            (Protocol::Tcp(protocol), None) => self.tcp(engine, flow, protocol, plan)?,
             (Protocol::Core(_), None) => Box::new(self.core(engine, &[flow])?),
             (Protocol::Core(_), Some(host)) => Box::new(self.at_host(engine, host, plan)?),
             (Protocol::Tcp(_), Some(host)) => {
@@ -150,13 +151,14 @@ impl Builder<'_> {
         engine: &mut Engine,
         flow: &FlowPlan,
         protocol: &Arc<TcpProtocol>,
+        plan: &Plan,
     ) -> Result<Box<dyn Flow>, RunError> {
         let (start, traffic) = (self.start(flow), flow.traffic.clone());
         let size = match &traffic {
             Traffic::Transfers { size, .. } | Traffic::Poisson { size, .. } => *size,
             _ => 0,
         };
-        let protocol = &on_paths(protocol, &flow.paths);
+        let protocol = &self.told(on_paths(protocol, &flow.paths), flow, plan)?;
         let source = TcpSender::new(protocol, traffic, self.seed, &flow.subject);
         let source = source.map_err(|e| fault(&e))?.until(stop(flow));
         let sender = engine.add_agent(Box::new(source), start);
@@ -168,6 +170,24 @@ impl Builder<'_> {
         let receiver = engine.add_agent(Box::new(sink), Time::ZERO);
         self.connect(engine, sender, receiver, &flow.paths)?;
         Ok(Box::new(TcpFlow { sender, receiver }))
+    }
+
+    /// The protocol with the rates that its application is told, if it is.
+    fn told(
+        &self,
+        protocol: Arc<TcpProtocol>,
+        flow: &FlowPlan,
+        plan: &Plan,
+    ) -> Result<Arc<TcpProtocol>, RunError> {
+        let Some(told) = protocol.told else { return Ok(protocol) };
+        let mut protocol = Arc::unwrap_or_clone(protocol);
+        if let Some(striping) = &mut protocol.striping
+            && let Striping::ByRate(estimate) = &mut striping.striping
+        {
+            let rates = rates::sampled(plan, flow, told, estimate.interval, self.seed)?;
+            estimate.source = RateSource::Told(Arc::new(rates));
+        }
+        Ok(Arc::new(protocol))
     }
 
     /// The next flow of a host; the first brings the endpoints of all.

@@ -4,6 +4,7 @@ mod assemble;
 mod build;
 mod delays;
 mod flow;
+mod rates;
 mod report;
 mod series;
 mod target;

@@ -111,7 +111,7 @@ fn mistakes_are_told() {
         &text("tcp:sack", "autotune = true").replace("[[flow]]", "[[flow]]\nper-path = true"),
     );
     assert_eq!(single.len(), 1, "{single:#?}");
-    assert!(single[0].contains("given for a protocol of one path"), "{single:?}");
+    assert!(single[0].contains("given for a protocol that has no shared buffers"), "{single:?}");
     let apart = messages(
         &text("tcp:mptcp", "backup = \"a\"").replace("[[flow]]", "[[flow]]\nper-path = true"),
     );

@@ -1,0 +1,115 @@
+//! What the file format says of applications that stripe.
+
+use super::{messages, parse};
+use crate::report::RunReport;
+
+/// Two paths, the second so many times as fast as the first, and a flow of 30 s of this profile with these options.
+fn text(profile: &str, ratio: u32, options: &str) -> String {
+    format!(
+        "name = \"striping\"\nduration = \"60s\"\nwarm-up = \"10s\"\n\
+         [[path]]\nname = \"slow\"\nrate = \"500kbit\"\ndelay = \"200ms\"\nbuffer = \"50p\"\n\
+         [[path]]\nname = \"fast\"\nrate = \"{}kbit\"\ndelay = \"50ms\"\nbuffer = \"50p\"\n\
+         [[flow]]\nname = \"bulk\"\nprofile = \"{profile}\"\ntcp = {{ {options} }}\n",
+        500 * ratio
+    )
+}
+
+fn run(text: &str) -> RunReport {
+    let scenario = parse(text);
+    scenario.run(&scenario.points()[0], 1).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn goodput(profile: &str, ratio: u32, options: &str) -> f64 {
+    run(&text(profile, ratio, options)).scalar("bulk", "goodput_mbps").expect("measured")
+}
+
+#[test]
+fn the_smart_application_uses_what_the_unaware_one_cannot() {
+    let unaware = [2, 4, 6].map(|ratio| goodput("tcp:unaware", ratio, ""));
+    assert!(unaware.iter().all(|mbps| (1.35..1.5).contains(mbps)), "{unaware:?}");
+    let smart = goodput("tcp:smart", 6, "");
+    assert!((3.0..3.4).contains(&smart), "{smart} of 3.5 Mb/s");
+}
+
+#[test]
+fn buffers_of_one_path_and_of_the_application_can_be_larger() {
+    for options in [
+        "path-receive-buffer = { fast = \"384KiB\" }",
+        "resequencing-buffer = \"320KiB\"",
+        "path-receive-buffer = { fast = \"192KiB\" }, path-send-buffer = { fast = \"256KiB\" }",
+    ] {
+        let mbps = goodput("tcp:unaware", 6, options);
+        assert!((3.2..3.5).contains(&mbps), "{options}: {mbps}");
+    }
+    // The slow path's do not help.
+    let mbps = goodput("tcp:unaware", 6, "path-receive-buffer = { slow = \"384KiB\" }");
+    assert!((1.3..1.5).contains(&mbps), "{mbps}");
+}
+
+#[test]
+fn a_blackout_stalls_the_application_whether_its_estimates_show_it_or_not() {
+    for estimator in ["link", "link-blackouts"] {
+        let text = text("tcp:smart", 4, &format!("estimator = \"{estimator}\""));
+        let dark = "\"500kbit\"\nblackout = \"25s-50s\"\ndelay";
+        let report = run(&text.replace("\"500kbit\"\ndelay", dark));
+        // What was given to the dark path stays there.
+        let gap = report.scalar("bulk", "longest_gap_s").expect("measured");
+        assert!(gap > 20.0, "{estimator}: {gap}");
+    }
+}
+
+#[test]
+fn mistakes_are_placed() {
+    let one = |profile: &str, options: &str| {
+        let messages = messages(&text(profile, 4, options));
+        assert_eq!(messages.len(), 1, "{messages:#?}");
+        messages[0].clone()
+    };
+    for (profile, options, said) in [
+        (
+            "tcp:unaware",
+            "estimator = \"link\"",
+            "tcp.estimator: given for an application that knows no rates; allowed: tcp:smart",
+        ),
+        ("tcp:smart", "estimator = \"links\"", "tcp.estimator: 'links' is not accepted"),
+        (
+            "tcp:smart",
+            "estimate-interval = \"0s\"",
+            "tcp.estimate-interval: '0s' is not accepted; allowed: 1ms or more",
+        ),
+        (
+            "tcp:mptcp",
+            "low-water = \"9kB\"",
+            "tcp.low-water: given for a protocol that does not stripe; allowed: tcp:unaware, tcp:smart",
+        ),
+        (
+            "tcp:mptcp",
+            "initial-persist = \"5s\"",
+            "tcp.initial-persist: given for a protocol with shared buffers",
+        ),
+        (
+            "tcp:smart",
+            "scheduler = \"late\"",
+            "tcp.scheduler: given for a protocol that has no shared buffers; allowed: tcp:mptcp",
+        ),
+        (
+            "tcp:smart",
+            "initial-persist = \"2min\"",
+            "tcp.initial-persist: the first interval above the largest",
+        ),
+        (
+            "tcp:smart",
+            "path-receive-buffer = { fats = \"1MiB\" }",
+            "tcp.path-receive-buffer.fats: there is no path 'fats'; did you mean 'fast'?",
+        ),
+        (
+            "tcp:smart",
+            "path-send-buffer = { fast = \"10B\" }",
+            "tcp.path-send-buffer.fast: '10B' is not accepted; allowed: a size of one segment at least",
+        ),
+    ] {
+        let message = one(profile, options);
+        assert!(message.contains(said), "{options}: {message}");
+        assert!(message.starts_with("t.toml:17:"), "{message}");
+    }
+}
