@@ -329,10 +329,15 @@ impl Sender {
 
     /// A notice from the network: the segment at `offset` was damaged on the way, not lost to
     /// congestion. It is sent again, and the window stays as it is (explicit loss notification;
-    /// Balakrishnan and Katz 1998).
-    pub fn handle_loss_notice(&mut self, _now: Time, offset: u64) {
-        if offset >= self.una && self.board.notice(offset) {
-            self.statistics.loss_notices += 1;
+    /// Balakrishnan and Katz 1998). If it is the oldest one outstanding, the retransmission timer, which
+    /// measured the copy that was damaged, starts anew.
+    pub fn handle_loss_notice(&mut self, now: Time, offset: u64) {
+        if offset < self.una || !self.board.notice(offset) {
+            return;
+        }
+        self.statistics.loss_notices += 1;
+        if offset == self.una && self.rto_at.is_some() {
+            self.rto_at = Some(now + self.rtt.rto());
         }
     }
 }

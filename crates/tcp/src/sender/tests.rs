@@ -289,6 +289,20 @@ fn a_notice_repairs_without_a_cut() {
 }
 
 #[test]
+fn a_notice_of_the_oldest_segment_starts_its_timer_anew() {
+    let timeout_after_notice_of = |offset| {
+        let mut sender = ten_in_flight(&plain());
+        let before = sender.next_timeout().expect("segments are outstanding");
+        sender.handle_loss_notice(before - Duration::from_millis(5), offset);
+        (before, sender.next_timeout().expect("segments are outstanding"))
+    };
+    let (before, after) = timeout_after_notice_of(0);
+    assert!(after > before + Duration::from_millis(100), "{before:?}, {after:?}");
+    let (before, after) = timeout_after_notice_of(3 * MSS);
+    assert_eq!(before, after, "the timer is that of the oldest");
+}
+
+#[test]
 fn the_connection_gives_up_when_told_to() {
     let timers = crate::TimerConfig { give_up_after: Some(3), ..crate::TimerConfig::default() };
     let mut sender = sender(&Config { timers, handshake: true, ..plain() }, "reno");

@@ -1,9 +1,8 @@
 use core::time::Duration;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use anabranch_policy::PolicyError;
-use anabranch_tcp::{Sender, SenderStatistics, WireFormat};
+use anabranch_tcp::{Flags, Sender, SenderStatistics, WireFormat};
 use anabranch_types::Time;
 
 use super::connection::SendingEnd;
@@ -30,7 +29,7 @@ pub struct TcpSender {
     messages: Option<Messages>,
     started: bool,
     jitter: Option<Box<SendJitter>>,
-    notices: VecDeque<Notice>,
+    notices: Vec<Notice>,
     pub(super) log: Option<Box<Log>>,
     protocol: Arc<TcpProtocol>,
     source: Source,
@@ -53,10 +52,14 @@ struct Connection {
     logged: u64,
 }
 
-/// A notice of a random loss on its way to the sender.
+/// A notice of a random loss on its way to the sender. It is there after a round trip, or with the first
+/// acknowledgement that shows the gap: what marks the loss marks those acknowledgements (Balakrishnan and
+/// Katz 1998).
 #[derive(Clone, Copy, Debug)]
 struct Notice {
     due: Time,
+    /// What was lost had been sent for the first time, so that a range above it shows the gap.
+    first: bool,
     number: u32,
     path: usize,
     offset: u64,
@@ -87,7 +90,7 @@ impl TcpSender {
             },
             started: false,
             jitter: SendJitter::new(protocol.send_jitter, seed, name).map(Box::new),
-            notices: VecDeque::new(),
+            notices: Vec::new(),
             log: None,
             protocol: Arc::clone(protocol),
             source: Source::new(traffic, seed, name),
@@ -293,13 +296,15 @@ impl TcpSender {
         connections.find(|(_, connection)| is_complete(connection)).map(|(number, _)| number)
     }
 
-    fn hear_notices(&mut self, now: Time) {
-        while let Some(notice) = self.notices.front().copied().filter(|notice| notice.due <= now) {
-            self.notices.pop_front();
-            if let Some(connection) = self.connections.get_mut(notice.number) {
+    fn hear_notices(&mut self, now: Time, with: impl Fn(&Notice) -> bool) {
+        let connections = &mut self.connections;
+        self.notices.retain(|notice| {
+            let is_here = notice.due <= now || with(notice);
+            if is_here && let Some(connection) = connections.get_mut(notice.number) {
                 connection.end.handle_loss_notice(now, notice.path, notice.offset);
             }
-        }
+            !is_here
+        });
     }
 }
 
@@ -315,8 +320,16 @@ impl Agent for TcpSender {
         if self.ports.get(path).is_none() {
             return;
         }
-        self.hear_notices(now);
-        if let Some(connection) = self.connections.get_mut(arrival.stream) {
+        let number = arrival.stream;
+        if !self.notices.is_empty() {
+            let top = segment.sack.iter(segment.ack).map(|(_, end)| end).max();
+            let top = top.unwrap_or_default();
+            self.hear_notices(now, |notice| {
+                let is_its = notice.number == number && notice.path == path;
+                is_its && notice.first && notice.offset < top
+            });
+        }
+        if let Some(connection) = self.connections.get_mut(number) {
             connection.end.handle_segment(now, path, segment);
             self.drive(now, out);
         }
@@ -330,7 +343,7 @@ impl Agent for TcpSender {
                 self.open_due(now);
             }
         }
-        self.hear_notices(now);
+        self.hear_notices(now, |_| false);
         self.connections.for_each(|_, connection| connection.end.handle_timeout(now));
         self.drive(now, out);
     }
@@ -341,7 +354,7 @@ impl Agent for TcpSender {
         if !self.bulk {
             consider(self.source.next_event());
         }
-        consider(self.notices.front().map(|notice| notice.due));
+        consider(self.notices.iter().map(|notice| notice.due).min());
         consider(self.jitter.as_deref().and_then(SendJitter::until));
         self.connections.inspect(|connection| consider(connection.end.next_timeout()));
         (next < Time::MAX).then_some(next)
@@ -358,7 +371,8 @@ impl Agent for TcpSender {
             let rtt = connection.and_then(|connection| connection.end.smoothed_rtt(path));
             let due = (loss.sent + rtt.unwrap_or(Duration::ZERO)).max(loss.now);
             let (number, offset) = (loss.stream, segment.seq);
-            self.notices.push_back(Notice { due, number, path, offset });
+            let first = !segment.flags.has(Flags::RETRANSMISSION);
+            self.notices.push(Notice { due, first, number, path, offset });
         }
     }
 }

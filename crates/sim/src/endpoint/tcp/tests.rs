@@ -2,8 +2,8 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use anabranch_policy::PolicySpec;
-use anabranch_tcp::Config;
 use anabranch_tcp::meta::MetaConfig;
+use anabranch_tcp::{Config, TimerConfig};
 use anabranch_types::{Bitrate, Time};
 
 use super::*;
@@ -92,6 +92,20 @@ fn notices_keep_the_window_up_under_loss() {
     assert_eq!(none, 0);
     assert!(notices > 500, "{notices}");
     assert!(told > 3 * plain, "{told} against {plain}");
+}
+
+#[test]
+fn a_notice_comes_no_later_than_what_shows_the_loss() {
+    // Many a round trip is shorter than the smoothed one. A notice that took as long as that would come after three
+    // duplicates had cut the window. The receiver's buffer keeps the link's queue from overflowing.
+    let timers = TimerConfig { min_rto: Duration::from_secs(1), ..TimerConfig::default() };
+    let config = Config { timers, receive_buffer: 64 << 10, ..Config::default() };
+    let protocol = TcpProtocol { loss_notices: true, ..TcpProtocol::new(config, reno()) };
+    let link = "rate=10mbit,delay=40ms,jitter=40ms,loss=1%";
+    let run = Run::new(&[link], protocol, Traffic::Bulk, 60);
+    let statistics = run.sender().statistics();
+    assert!(statistics.loss_notices > 100, "{statistics:?}");
+    assert_eq!(statistics.cwnd_reductions, 0, "{statistics:?}");
 }
 
 #[test]
