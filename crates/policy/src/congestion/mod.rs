@@ -14,11 +14,13 @@ pub mod lia;
 mod marked;
 pub mod mveno;
 pub mod olia;
+mod plateau;
 pub mod reno;
 pub mod vegas;
 pub mod veno;
 pub mod westwood;
 pub mod wvegas;
+mod yielding;
 
 use anabranch_types::{Bitrate, PathId, Time};
 use core::fmt::Debug;

@@ -1,6 +1,7 @@
 //! Reno: the window grows by a packet per round trip and halves on loss or a congestion mark.
 
 use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};
+use crate::congestion::plateau::Plateau;
 use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
@@ -21,6 +22,11 @@ pub const ENTRY: Entry = Entry {
         option("halve", "on loss: the window, or the flight, the bytes outstanding", "window"),
         option("threshold", "initial slow-start threshold, packets; 0: none", "0"),
         option("floor", "least window after a loss or mark, packets; ns-2 has none: 0", "2"),
+        option(
+            "plateau",
+            "on: the window ends where the delivery rate grows no more (pTCP §6)",
+            "off",
+        ),
     ],
 };
 
@@ -33,6 +39,7 @@ pub struct Reno {
     growth: Growth,
     halve: Halve,
     floor: u64,
+    plateau: Option<Plateau>,
 }
 
 /// What an acknowledgement is worth.
@@ -64,9 +71,11 @@ pub(super) fn from_options(options: &Options<'_>) -> Result<Reno, PolicyError> {
     let growth = options.choice("growth", &[("bytes", Growth::Bytes), ("acks", Growth::Acks)])?;
     let halve = options.choice("halve", &[("window", Halve::Cwnd), ("flight", Halve::Flight)])?;
     let floor = options.integer("floor", 0..=2)?;
+    let plateau = options.choice("plateau", &[("off", false), ("on", true)])?;
+    let plateau = plateau.then(Plateau::default);
     let mut cwnd = AdditiveCwnd::new(initial, options.packet_size());
     cwnd.expect_threshold(options.integer("threshold", 0..=1_000_000)?);
-    Ok(Reno { cwnd, collapse, growth, halve, floor })
+    Ok(Reno { cwnd, collapse, growth, halve, floor, plateau })
 }
 
 impl CwndRule for Reno {
@@ -91,6 +100,11 @@ impl CwndRule for Reno {
                 Growth::Bytes => cwnd.grow(event.acked_bytes),
                 Growth::Acks => cwnd.grow_once(event.acked_bytes),
             }
+        }
+        if let Some(plateau) = &mut self.plateau
+            && let Some(limit) = plateau.take(event, cwnd.bytes(), cwnd.in_slow_start())
+        {
+            cwnd.steer(limit);
         }
     }
 

@@ -1,7 +1,8 @@
 //! Vegas: keeps a few packets in the queue and no more.
 
 use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};
-use crate::congestion::delay::Rounds;
+use crate::congestion::delay::{Round, Rounds};
+use crate::congestion::yielding::Yielding;
 use crate::congestion::{AckEvent, CongestionController};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
@@ -10,12 +11,17 @@ use crate::view::PathView;
 pub const ENTRY: Entry = Entry {
     name: "vegas",
     summary: "moves a packet per round trip to keep alpha to beta packets in queues; halves on loss or mark",
-    source: "Brakmo and Peterson 1995, §III-C and §III-D",
+    source: "Brakmo and Peterson 1995, §III-C and §III-D; pTCP §6",
     options: &[
         option("initial", "initial window, packets", "10"),
         option("alpha", "fewer packets in queues let the window grow", "2"),
         option("beta", "more let it shrink", "4"),
         option("gamma", "more end slow start", "1"),
+        option(
+            "yield",
+            "rounds in a row whose times rise unprovoked, after which it keeps one packet in flight; 0: never",
+            "0",
+        ),
     ],
 };
 
@@ -28,14 +34,24 @@ pub struct Vegas {
     alpha: f64,
     beta: f64,
     gamma: f64,
+    /// How it gives way to others, if it does, and whether the window has grown for the round under way.
+    yielding: Option<Yielding>,
+    grew: bool,
 }
 
 /// Makes it from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, PolicyError> {
     let initial = options.integer("initial", 1..=1000)?;
     let alpha = options.real("alpha", 0.0..=1000.0)?;
+    let yields = options.integer("yield", 0..=100)? as u32;
+    let mut cwnd = AdditiveCwnd::new(initial, options.packet_size());
+    if yields > 0 {
+        cwnd.set_least(1);
+    }
     Ok(Box::new(Vegas {
-        cwnd: AdditiveCwnd::new(initial, options.packet_size()),
+        cwnd,
+        yielding: (yields > 0).then(|| Yielding::after(yields)),
+        grew: true,
         rounds: Rounds::default(),
         alpha,
         beta: options.real("beta", alpha..=1000.0)?,
@@ -54,6 +70,23 @@ impl CwndRule for Vegas {
 
     fn acked(&mut self, event: &AckEvent, _siblings: &[PathView]) {
         let round = self.rounds.take(event);
+        if let (Some(yielding), Some(round)) = (&mut self.yielding, &round) {
+            let grew = core::mem::take(&mut self.grew);
+            if yielding.take(round, grew) {
+                let packet = self.cwnd.packet();
+                self.cwnd.steer(packet);
+                return;
+            }
+        }
+        let before = self.cwnd.bytes();
+        self.follow(event, round);
+        self.grew |= self.cwnd.bytes() > before;
+    }
+}
+
+impl Vegas {
+    /// The window by what an acknowledgement says, and the round that it ends.
+    fn follow(&mut self, event: &AckEvent, round: Option<Round>) {
         let cwnd = &mut self.cwnd;
         if cwnd.congested(event) {
             cwnd.cut(event.now, cwnd.bytes() / 2, 2);

@@ -143,3 +143,31 @@ fn reported_damage_cuts_nothing() {
     reno.on_ack(&corrupted(2, 2, 50), &[]);
     assert_eq!(reno.cwnd(), 10 * PACKET);
 }
+
+#[test]
+fn a_yielding_vegas_gives_way_to_rises_that_are_not_its_own() {
+    let mut vegas = controller("vegas:initial=20,yield=3");
+    vegas.on_ack(&loss(10, 5, 1), &[]);
+    let mut sent = 11;
+    let mut after = |millis: u64| {
+        let cwnd = round(&mut *vegas, sent, 5, millis);
+        sent += millis + 1;
+        cwnd
+    };
+    // It grows while there is no queue, and rises as it grows are its own: 120 ms of 12 packets are 2.
+    assert_eq!([100, 100, 110, 120, 120].map(&mut after), [10, 11, 12, 13, 13]);
+    // Three rises by 5 ms each, in which it did not grow; the verdict comes with the round after.
+    assert_eq!([125, 130, 135].map(&mut after), [13, 13, 13]);
+    assert_eq!(after(150), 1);
+    // One packet, until half of the 35 ms is gone.
+    assert_eq!([150, 130, 119, 115].map(&mut after), [1, 1, 1, 1]);
+    assert!(after(100) > 1, "nobody is there any more");
+}
+
+#[test]
+fn a_yielding_vegas_is_vegas_where_nothing_rises() {
+    let times = [100, 100, 125, 120, 120, 100, 105, 100, 105, 110, 100];
+    let [one, other] =
+        ["vegas", "vegas:yield=3"].map(|spec| rounds(&mut *controller(spec), &times));
+    assert_eq!(one, other);
+}

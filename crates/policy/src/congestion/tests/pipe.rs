@@ -247,6 +247,22 @@ fn bbr_keeps_the_queue_short_where_reno_fills_it() {
 }
 
 #[test]
+fn a_window_ends_where_the_delivery_rate_grows_no_more() {
+    // Ten bandwidth-delay products of buffer.
+    let deep = Pipe { buffer: 500_000, ..broadband(0.0) };
+    let filled = run(&deep, &mut *controller("reno"), 120);
+    assert!(filled.queue > 200_000, "{filled:?}");
+    for spec in ["reno:plateau=on", "reno:plateau=on,initial=2,growth=acks"] {
+        let capped = run(&deep, &mut *controller(spec), 120);
+        assert!(capped.queue < 30_000, "{spec}: {capped:?}");
+        assert!(capped.utilisation > 980, "{spec}: {capped:?}");
+    }
+    // Where losses keep the window short it changes little.
+    let lossy = |spec| run(&broadband(0.01), &mut *controller(spec), 120).utilisation as f64;
+    assert!(lossy("reno:plateau=on") > 0.93 * lossy("reno"));
+}
+
+#[test]
 fn bbr_carries_moderate_loss_and_falls_off_its_cliff_at_heavy_loss() {
     let moderate = run(&broadband(0.05), &mut *controller("bbr"), 30);
     assert!(moderate.utilisation > 850, "{moderate:?}");

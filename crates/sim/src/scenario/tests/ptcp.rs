@@ -59,3 +59,53 @@ fn transfers_that_close_take_their_time() {
     let longer = 10.0 / with - 10.0 / without;
     assert!((0.035..0.06).contains(&longer), "{without} and {with}: {longer} s");
 }
+
+/// Flows of these congestion controls over one link of 10 Mb/s and 40 ms with so many packets of buffer, 60 s: goodputs
+/// as shares of what the link carries, and the mean smoothed round-trip time of the first, s.
+fn beside(controls: &[&str], buffer: u64) -> (Vec<f64>, f64) {
+    let mut text = format!(
+        "name = \"shared\"\nduration = \"70s\"\nwarm-up = \"10s\"\n\
+         [[path]]\nname = \"a\"\nrate = \"10mbit\"\ndelay = \"20ms\"\nbuffer = \"{buffer}p\"\n\
+         [[probe]]\nseries = \"srtt_s\"\nof = \"f0\"\ninterval = \"100ms\"\n"
+    );
+    for (index, control) in controls.iter().enumerate() {
+        text += &format!(
+            "[[flow]]\nname = \"f{index}\"\nprofile = \"tcp:sack\"\nstart = \"{}ms\"\n\
+             tcp = {{ congestion = \"{control}\" }}\n",
+            1000 * index
+        );
+    }
+    let report = run(&text);
+    let goodput = |index| report.scalar(&format!("f{index}"), "goodput_mbps").expect("measured");
+    let srtt = &report.series("f0", "srtt_s").expect("recorded").values;
+    let whole = 10.0 * 1460.0 / 1512.0;
+    let mean = srtt.iter().sum::<f64>() / srtt.len() as f64;
+    ((0..controls.len()).map(|index| goodput(index) / whole).collect(), mean)
+}
+
+/// The second way of pTCP §6 to be friendly: further pipes that use only what others leave.
+#[test]
+fn a_yielding_vegas_takes_what_others_leave() {
+    // A bandwidth-delay product is 33 packets.
+    for buffer in [33, 66] {
+        let (alone, _) = beside(&["vegas:yield=3"], buffer);
+        assert!(alone[0] > 0.97, "{buffer}: {alone:?}");
+        for order in [["reno", "vegas:yield=3"], ["vegas:yield=3", "reno"]] {
+            let (shares, _) = beside(&order, buffer);
+            let (own, reno) =
+                if order[0] == "reno" { (shares[1], shares[0]) } else { (shares[0], shares[1]) };
+            let (plain, _) = beside(&["reno", "vegas"], buffer);
+            assert!(own < 0.06 && reno > 0.9, "{buffer}: {own} and {reno}");
+            assert!(plain[1] > 1.5 * own, "{buffer}: Vegas itself takes {}", plain[1]);
+        }
+    }
+}
+
+#[test]
+fn a_plateau_keeps_deep_buffers_empty() {
+    let (filled, long) = beside(&["reno"], 330);
+    let (capped, short) = beside(&["reno:plateau=on"], 330);
+    assert!(long > 0.2, "{long} s: the buffer fills");
+    assert!(short < 0.08, "{short} s: less than a bandwidth-delay product waits");
+    assert!(capped[0] > 0.95 * filled[0], "{capped:?} of {filled:?}");
+}

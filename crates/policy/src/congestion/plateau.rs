@@ -1,0 +1,86 @@
+//! A window that ends where the delivery rate grows no more.
+//!
+//! Deep buffers let a window grow far beyond what the path holds: it then measures the buffer. What arrives in a round
+//! trip tells: once the window exceeds the bandwidth-delay product, acknowledgements come no faster however much is sent
+//! (pTCP §6, congestion window and bandwidth-delay product).
+
+use anabranch_types::Time;
+use core::time::Duration;
+
+use crate::congestion::AckEvent;
+use crate::congestion::delay::Rounds;
+
+/// Most of the window over what the path holds by the best rate of late. The half above it keeps the path filled while the
+/// rates of rounds scatter, and for most of the time after a loss has halved the window.
+const MOST: f64 = 1.5;
+/// The rounds whose best rate counts.
+const MEMORY: usize = 10;
+/// In slow start the window doubles from round to round, and the rate with it. If it grows by less, the path is full.
+const GROWING: f64 = 1.25;
+/// When the limit has held for so long, the queue is drained for a round to see what the round trip is without it; so many
+/// rounds pass until that shows. The way may have become longer, and a limit for the old one would starve the flow.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+const LOOK_ROUNDS: u32 = 2;
+
+/// Watches what arrives in round trips.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Plateau {
+    rounds: Rounds,
+    /// The round under way: when it began, bytes acknowledged in it, and whether the window was used all the while.
+    began: Time,
+    bytes: u64,
+    unused: bool,
+    /// Bytes per second of the last rounds in which it was, the newest first.
+    rates: [f64; MEMORY],
+    /// Least round-trip time, s, since the last look; 0 before there is one.
+    base: f64,
+    /// Since when the limit has held.
+    since: Option<Time>,
+    /// Rounds left of a look, and whether anything has been lost since it began.
+    looking: u32,
+    lost: bool,
+    /// A look is over that cost nothing: the window goes back to the limit.
+    restore: bool,
+    /// The most that the window may be, bytes.
+    limit: Option<u64>,
+}
+
+impl Plateau {
+    /// Takes in an acknowledgement. Where a window of `cwnd` bytes is to go, if it is to go anywhere.
+    pub(super) fn take(&mut self, event: &AckEvent, cwnd: u64, slow_start: bool) -> Option<u64> {
+        // What ends a round belongs to the next one.
+        if let Some(round) = self.rounds.take(event) {
+            self.end_round(event.now, round.rtt.as_secs_f64(), slow_start);
+            (self.began, self.bytes, self.unused) = (event.now, 0, false);
+        }
+        self.bytes += event.acked_bytes;
+        self.unused |= event.app_limited;
+        self.lost |= event.lost_packets > 0 || event.ce_packets > 0;
+        let restore = core::mem::take(&mut self.restore) && !self.lost;
+        let limit = self.limit.filter(|limit| (restore || *limit <= cwnd) && !event.app_limited);
+        if limit.is_some() && self.since.is_none() {
+            self.since = Some(event.now);
+        }
+        limit
+    }
+
+    fn end_round(&mut self, now: Time, rtt: f64, slow_start: bool) {
+        let looked = self.looking == 1;
+        self.looking = self.looking.saturating_sub(1);
+        self.base = if self.base == 0.0 || looked { rtt } else { self.base.min(rtt) };
+        let before = self.rates[0];
+        if !self.unused && self.began > Time::ZERO {
+            let took = now.since(self.began).as_secs_f64().max(1e-9);
+            self.rates.rotate_right(1);
+            self.rates[0] = self.bytes as f64 / took;
+        }
+        let grows = slow_start && self.rates[0] > GROWING * before;
+        let held = self.rates.iter().fold(0.0, |best: f64, rate| best.max(*rate)) * self.base;
+        if self.since.is_some_and(|since| now.since(since) >= LOOK_EVERY) {
+            (self.since, self.looking, self.lost) = (None, LOOK_ROUNDS, false);
+        }
+        self.restore = looked;
+        let share = if self.looking > 0 { MOST / 2.0 } else { MOST };
+        self.limit = (held > 0.0 && !grows).then_some((share * held) as u64);
+    }
+}

@@ -1,0 +1,61 @@
+//! Giving way: a window that lives on what others leave.
+//!
+//! Who keeps a few packets in the queue takes little beside a flow that fills it, but not nothing. So the history of
+//! round-trip times tells whether someone else is filling the queue: they rise from round to round although the own
+//! window has not grown. Then one packet stays in flight until half of the delay has gone again (pTCP §6, TCP
+//! friendliness: "the congestion window is reset to one upon detection of consistent increase").
+
+use core::time::Duration;
+
+use crate::congestion::delay::Round;
+
+/// Share of the least round-trip time by which rises must add up: less may be the grain of a few packets.
+const LEAST_RISE: u32 = 16;
+
+/// Watches rounds.
+#[derive(Clone, Debug)]
+pub(super) struct Yielding {
+    /// Rises in a row that are an increase.
+    limit: u32,
+    rises: u32,
+    /// The last round's time, and that before the first rise.
+    last: Duration,
+    began: Duration,
+    /// Way given at so much delay above the base.
+    given_at: Option<Duration>,
+}
+
+impl Yielding {
+    /// Gives way after `limit` rises in a row.
+    pub(super) fn after(limit: u32) -> Self {
+        let zero = Duration::ZERO;
+        Yielding { limit, rises: 0, last: zero, began: zero, given_at: None }
+    }
+
+    /// Takes in a round for which the own window had grown, or not. Whether one packet is all that may be in flight.
+    pub(super) fn take(&mut self, round: &Round, grew: bool) -> bool {
+        let delay = round.rtt.saturating_sub(round.base);
+        if let Some(given_at) = self.given_at {
+            if delay * 2 >= given_at {
+                return true;
+            }
+            self.given_at = None;
+            self.last = Duration::ZERO;
+        }
+        if self.last.is_zero() || round.rtt <= self.last {
+            (self.rises, self.began) = (0, round.rtt);
+        } else if grew {
+            // Its own packets may be what is queued.
+            self.began += round.rtt - self.last;
+        } else {
+            self.rises += 1;
+        }
+        self.last = round.rtt;
+        let risen = round.rtt.saturating_sub(self.began);
+        if self.rises >= self.limit && risen * LEAST_RISE >= round.base {
+            self.given_at = Some(delay);
+            self.rises = 0;
+        }
+        self.given_at.is_some()
+    }
+}
