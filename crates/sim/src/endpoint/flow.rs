@@ -133,8 +133,26 @@ pub struct Counters {
     pub ecn_responses: Option<u64>,
     /// Bytes of data that the receiver had already, where the transport counts them.
     pub duplicate_bytes: Option<u64>,
+    /// How long the receiver's window was shut on each path, where each has one of its own.
+    pub shut: Option<Vec<ShutWindow>>,
     /// What coding did, where the transport codes.
     pub coding: Option<CodingCounters>,
+}
+
+/// What a path's shut window came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShutWindow {
+    /// Time in which data waited for the window to open with nothing in flight.
+    pub time: Duration,
+    /// Probes of the shut window.
+    pub probes: u64,
+}
+
+impl core::ops::AddAssign for ShutWindow {
+    fn add_assign(&mut self, other: Self) {
+        self.time += other.time;
+        self.probes += other.probes;
+    }
 }
 
 /// Counters of a coded flow since its start.
@@ -159,6 +177,10 @@ pub struct CodingCounters {
 pub struct Instant {
     /// Congestion window, bytes.
     pub cwnd: f64,
+    /// First byte of the path's stream that has not been sent, added up over the connections that are open; of TCP.
+    pub sequence: Option<f64>,
+    /// First byte of it that has not been acknowledged; the same.
+    pub acknowledged: Option<f64>,
     /// Smoothed round-trip time, s.
     pub srtt: Option<f64>,
     /// The sender's estimate of the loss, a share.
@@ -185,9 +207,23 @@ impl Counters {
             duplicate_bytes: self
                 .duplicate_bytes
                 .map(|bytes| bytes.saturating_sub(before.duplicate_bytes.unwrap_or(0))),
+            shut: self.shut.as_ref().map(|shut| since_of(shut, before.shut.as_deref())),
             coding: self.coding.map(|coding| coding.since(&before.coding.unwrap_or_default())),
         }
     }
+}
+
+/// What has come to the windows of each path since `before`.
+fn since_of(shut: &[ShutWindow], before: Option<&[ShutWindow]>) -> Vec<ShutWindow> {
+    let before = before.unwrap_or_default();
+    let since = |(path, shut): (usize, &ShutWindow)| {
+        let before = before.get(path).copied().unwrap_or_default();
+        ShutWindow {
+            time: shut.time.saturating_sub(before.time),
+            probes: shut.probes.saturating_sub(before.probes),
+        }
+    };
+    shut.iter().enumerate().map(since).collect()
 }
 
 impl CodingCounters {

@@ -16,6 +16,7 @@ mod udp;
 pub use self::core::{CoreConfig, CoreFlow, CoreReceiver, CoreSender};
 pub use flow::{
     CodingCounters, Completion, Counters, Flow, FlowFailure, Instant, MessageLog, PathChange,
+    ShutWindow,
 };
 pub use gauge::{Gauge, Log};
 pub use jitter::SendJitter;

@@ -185,6 +185,27 @@ pub const METRICS: &[Metric] = &[
         "longest time without a byte delivered; of a group, the largest",
     ),
     metric("failed", About::Flow, "1", "flows that a protocol error or a timeout has ended"),
+    metric(
+        "shut_window_s",
+        About::Path,
+        "1",
+        "time in which data waited, with nothing in flight, for the receiver's window to open; of TCP flows without shared \
+         buffers; of several, added up",
+    ),
+    metric("window_probes", About::Path, "1", "probes of shut windows; of the same flows"),
+    metric(
+        "sequence_bytes",
+        About::Path,
+        "t",
+        "first byte of the stream that has not been sent; of TCP, where each path has a stream; of a flow, added up over its \
+         paths; of a group, the mean",
+    ),
+    metric(
+        "acknowledged_bytes",
+        About::Path,
+        "t",
+        "first byte of the stream that has not been acknowledged; the same",
+    ),
     metric("cwnd_bytes", About::Path, "t", "congestion window; of a group, the mean of its flows"),
     metric("srtt_s", About::Path, "t", "smoothed round-trip time; of a group, the mean"),
     metric(

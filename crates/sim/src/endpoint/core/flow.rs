@@ -97,6 +97,7 @@ impl Flow for CoreFlow {
             cwnd: chosen.iter().map(|path| path.cwnd as f64).sum(),
             srtt: Some(mean(&rtts)),
             loss: Some(mean(&losses)),
+            ..Instant::default()
         }
     }
 

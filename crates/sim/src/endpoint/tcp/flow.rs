@@ -24,6 +24,7 @@ impl TcpFlow {
 
 impl Flow for TcpFlow {
     fn counters(&self, engine: &mut Engine) -> Counters {
+        let now = engine.now();
         let Some((sender, receiver)) = self.ends(engine) else { return Counters::default() };
         let sent = sender.statistics();
         Counters {
@@ -35,6 +36,7 @@ impl Flow for TcpFlow {
             out_of_order: receiver.out_of_order(),
             ecn_responses: Some(sent.ecn_responses),
             duplicate_bytes: Some(receiver.duplicate_bytes()),
+            shut: sender.shut_windows(now),
             coding: None,
         }
     }
@@ -45,6 +47,10 @@ impl Flow for TcpFlow {
         let rtts: Vec<f64> = rtts.map(|rtt| rtt.as_secs_f64()).collect();
         Instant {
             cwnd: sender.senders(path).map(|sender| sender.cwnd() as f64).sum(),
+            sequence: Some(sender.senders(path).map(|sender| sender.sent() as f64).sum()),
+            acknowledged: Some(
+                sender.senders(path).map(|sender| sender.acknowledged() as f64).sum(),
+            ),
             srtt: (!rtts.is_empty()).then(|| mean(&rtts)),
             loss: None,
         }

@@ -9,7 +9,7 @@ use super::connection::SendingEnd;
 use super::{TcpProtocol, send};
 use crate::endpoint::ports::Ports;
 use crate::endpoint::table::Table;
-use crate::endpoint::{Log, SendJitter};
+use crate::endpoint::{Log, SendJitter, ShutWindow};
 use crate::engine::{Agent, Arrival, Loss, Outbox, Payload, PortId};
 use crate::link::DropCause;
 use crate::traffic::{Messages, Source, Traffic, Transfer};
@@ -38,6 +38,7 @@ pub struct TcpSender {
     /// Statistics of connections that are complete, and the bytes they carried.
     closed: SenderStatistics,
     closed_bytes: u64,
+    closed_shut: Vec<ShutWindow>,
     finished: Option<Time>,
     failure: Option<PolicyError>,
 }
@@ -97,6 +98,7 @@ impl TcpSender {
             opened: Vec::new(),
             closed: SenderStatistics::default(),
             closed_bytes: 0,
+            closed_shut: Vec::new(),
             finished: None,
             failure: None,
         })
@@ -112,6 +114,16 @@ impl TcpSender {
     /// Bytes acknowledged in order, of all connections.
     pub fn acknowledged(&self) -> u64 {
         self.closed_bytes + self.ends().map(SendingEnd::acknowledged).sum::<u64>()
+    }
+
+    /// What the receiver's shut windows came to on each path, of all connections; `None` where paths share a window.
+    pub(super) fn shut_windows(&self, now: Time) -> Option<Vec<ShutWindow>> {
+        if self.protocol.meta.is_some() {
+            return None;
+        }
+        let mut sum = self.closed_shut.clone();
+        self.ends().for_each(|end| add_shut(&mut sum, end, now));
+        Some(sum)
     }
 
     /// The senders of the connections that are open, on one path or on all of them.
@@ -278,6 +290,9 @@ impl TcpSender {
             if let Some(connection) = self.connections.remove(number) {
                 self.closed += connection.end.statistics();
                 self.closed_bytes += connection.end.acknowledged();
+                if self.protocol.meta.is_none() {
+                    add_shut(&mut self.closed_shut, &connection.end, now);
+                }
             }
             self.source.complete(now);
             closed = true;
@@ -305,6 +320,16 @@ impl TcpSender {
             }
             !is_here
         });
+    }
+}
+
+/// Adds what the shut windows of a connection came to by `now`, path by path.
+fn add_shut(sum: &mut Vec<ShutWindow>, end: &SendingEnd, now: Time) {
+    let senders = end.senders(None);
+    sum.resize(sum.len().max(senders.len()), ShutWindow::default());
+    for (sum, sender) in sum.iter_mut().zip(senders) {
+        let probes = sender.statistics().window_probes;
+        *sum += ShutWindow { time: sender.persist_time(now), probes };
     }
 }
 

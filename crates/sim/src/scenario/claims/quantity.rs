@@ -11,10 +11,11 @@ use crate::scenario::formula::{Formula, Grammar, Name};
 use crate::scenario::reader::Section;
 
 const GRAMMAR: Grammar = Grammar {
-    functions: &[("mean", 2, 3), ("reaches", 2, 2)],
+    functions: &[("mean", 2, 3), ("reaches", 2, 2), ("still", 3, 3), ("pauses", 4, 4)],
     pins: true,
     example: "metrics such as goodput_mbps, link.a.marks and goodput_mbps[M=1], sweep keys, numbers, \
-              + - * / ( ), min, max, mean(SERIES, FROM), mean(SERIES, FROM, TO), reaches(SERIES, LEVEL)",
+              + - * / ( ), min, max, mean(SERIES, FROM), mean(SERIES, FROM, TO), reaches(SERIES, LEVEL), \
+              still(SERIES, FROM, TO), pauses(SERIES, LEAST, FROM, TO)",
 };
 
 /// A formula over the figures of runs.
@@ -194,7 +195,8 @@ pub(in crate::scenario) fn number(label: &str) -> Option<f64> {
     label.trim_end_matches('%').parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// What a series comes to: its mean over a time, or when it first reaches a level, s.
+/// What a series comes to: its mean over a time; when it first reaches a level, s; for how long at most it stays as it is
+/// within a time, s; how often it does so for some seconds at least.
 fn over_time(function: &str, series: &Series, numbers: &[f64]) -> Option<f64> {
     let mut points = series.times.iter().copied().zip(series.values.iter().copied());
     match (function, numbers) {
@@ -204,9 +206,27 @@ fn over_time(function: &str, series: &Series, numbers: &[f64]) -> Option<f64> {
                 points.filter(|(time, _)| *time >= *from && *time <= to).map(|(_, y)| y).collect();
             (!chosen.is_empty()).then(|| chosen.iter().sum::<f64>() / chosen.len() as f64)
         }
+        ("still", [from, to]) => stretches(points, *from, *to).into_iter().reduce(f64::max),
+        ("pauses", [least, from, to]) => {
+            let long = stretches(points, *from, *to).into_iter().filter(|time| time >= least);
+            Some(long.count() as f64)
+        }
         ("reaches", [level]) => points.find(|(_, value)| value >= level).map(|(time, _)| time),
         _ => None,
     }
+}
+
+/// For how long a series stays at one value after the other between two times: from the first point at a value to the
+/// last.
+fn stretches(points: impl Iterator<Item = (f64, f64)>, from: f64, to: f64) -> Vec<f64> {
+    let mut stretches: Vec<(f64, f64, f64)> = Vec::new();
+    for (time, value) in points.filter(|(time, _)| *time >= from && *time <= to) {
+        match stretches.last_mut() {
+            Some((same, _, end)) if *same == value => *end = time,
+            _ => stretches.push((value, time, time)),
+        }
+    }
+    stretches.into_iter().map(|(_, start, end)| end - start).collect()
 }
 
 /// What a name in a formula stands for.
@@ -283,4 +303,27 @@ pub(in crate::scenario) fn check_pins(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_of_a_series_are_found() {
+        let values = vec![1.0, 2.0, 2.0, 2.0, 5.0, 6.0, 6.0, 9.0, 9.0];
+        let times = (0..9).map(|tenths| f64::from(tenths) / 10.0).collect();
+        let (subject, metric) = (String::new(), String::new());
+        let series = Series { subject, metric, times, values };
+        let of = |function, numbers: &[f64]| {
+            over_time(function, &series, numbers).map(|value| (value * 10.0).round() / 10.0)
+        };
+        assert_eq!(of("still", &[0.0, 1.0]), Some(0.2));
+        assert_eq!(of("still", &[0.25, 0.65]), Some(0.1));
+        assert_eq!(of("still", &[0.35, 0.5]), Some(0.0));
+        assert_eq!(of("still", &[2.0, 3.0]), None);
+        assert_eq!(of("pauses", &[0.05, 0.0, 1.0]), Some(3.0));
+        assert_eq!(of("pauses", &[0.15, 0.0, 1.0]), Some(1.0));
+        assert_eq!(of("pauses", &[0.3, 0.0, 1.0]), Some(0.0));
+    }
 }

@@ -4,7 +4,7 @@ use anabranch_types::Time;
 
 use super::delays::mean_step;
 use super::flow::{LiveFlow, Messages};
-use crate::endpoint::{CodingCounters, Counters};
+use crate::endpoint::{CodingCounters, Counters, ShutWindow};
 use crate::engine::Engine;
 use crate::probe::{jain, mean, standard_deviation};
 
@@ -47,6 +47,11 @@ impl Outcome {
         self.rate(self.reading.delivered)
     }
 
+    /// What its shut window on one of its paths came to.
+    pub(super) fn path_shut(&self, path: usize) -> Option<ShutWindow> {
+        self.reading.shut.as_ref()?.get(path).copied()
+    }
+
     /// Wire rate of one of its paths, Mb/s.
     pub(super) fn path_throughput(&self, path: usize) -> Option<f64> {
         self.reading.arrived.get(path).map(|bytes| self.rate(*bytes))
@@ -56,6 +61,13 @@ impl Outcome {
 /// A part of the whole; 0 of nothing.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+/// Figures of shut windows, added up.
+pub(super) fn shut_windows(all: impl Iterator<Item = ShutWindow>) -> [(&'static str, f64); 2] {
+    let mut sum = ShutWindow::default();
+    all.for_each(|one| sum += one);
+    [("shut_window_s", sum.time.as_secs_f64()), ("window_probes", sum.probes as f64)]
 }
 
 /// Figures of a set of flows.
@@ -101,6 +113,10 @@ impl<'a> Figures<'a> {
             figures.push(("ecn_responses", responses));
             let again = self.total(|reading| reading.duplicate_bytes.unwrap_or(0));
             figures.push(("duplicate_bytes", again));
+            let shut = self.0.iter().map(|flow| flow.reading.shut.as_deref());
+            if let Some(shut) = shut.collect::<Option<Vec<_>>>() {
+                figures.extend(shut_windows(shut.into_iter().flatten().copied()));
+            }
         } else if self.0.iter().all(|flow| flow.reading.coding.is_some()) {
             let total = |of: fn(&CodingCounters) -> u64| {
                 self.total(|reading| reading.coding.as_ref().map_or(0, of))

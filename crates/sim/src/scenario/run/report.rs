@@ -2,7 +2,7 @@
 
 use anabranch_types::{Bitrate, Time};
 
-use super::assemble::{Figures, Outcome};
+use super::assemble::{Figures, Outcome, shut_windows};
 use super::build::Live;
 use super::series::Recorder;
 use super::target::Target;
@@ -83,7 +83,12 @@ fn figures(
         }
         Target::Paths(paths) => {
             let rate = |(flow, path): &(usize, usize)| outcomes.get(*flow)?.path_throughput(*path);
-            vec![("throughput_mbps", paths.iter().filter_map(rate).sum())]
+            let mut figures = vec![("throughput_mbps", paths.iter().filter_map(rate).sum())];
+            let shut = |(flow, path): &(usize, usize)| outcomes.get(*flow)?.path_shut(*path);
+            if let Some(shut) = paths.iter().map(shut).collect::<Option<Vec<_>>>() {
+                figures.extend(shut_windows(shut.into_iter()));
+            }
+            figures
         }
         Target::Loads(loads) => {
             let rate = |load: &super::build::LiveLoad| {

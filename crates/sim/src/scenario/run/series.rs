@@ -172,7 +172,15 @@ fn exists(target: &Target, metric: &str) -> bool {
         Target::Loads(_) => metric == "throughput_mbps",
         Target::Flows(_) => !of_link.contains(&metric),
         Target::Paths(_) => {
-            ["throughput_mbps", "cwnd_bytes", "srtt_s", "loss_estimate"].contains(&metric)
+            let of_path = [
+                "throughput_mbps",
+                "cwnd_bytes",
+                "sequence_bytes",
+                "acknowledged_bytes",
+                "srtt_s",
+                "loss_estimate",
+            ];
+            of_path.contains(&metric)
         }
     }
 }
@@ -191,6 +199,8 @@ impl Track {
             "queue_bytes" => self.link(live, |link| link.bytes_waiting() as f64),
             "queue_delay_s" => self.link(live, |link| link.queueing_delay().as_secs_f64()),
             "cwnd_bytes" => self.mean(live, |instant| Some(instant.cwnd)),
+            "sequence_bytes" => self.mean(live, |instant| instant.sequence),
+            "acknowledged_bytes" => self.mean(live, |instant| instant.acknowledged),
             "srtt_s" => self.mean(live, |instant| instant.srtt),
             "loss_estimate" => self.mean(live, |instant| instant.loss),
             _ => None,

@@ -59,6 +59,38 @@ fn a_blackout_stalls_the_application_whether_its_estimates_show_it_or_not() {
 }
 
 #[test]
+fn shut_windows_and_pauses_are_measured() {
+    let lossy = text("tcp:unaware", 6, "")
+        .replace("\"3000kbit\"", "\"3000kbit\"\nreverse = { loss = \"30%\" }");
+    let scenario = parse(&format!(
+        "{lossy}[[probe]]\nof = \"bulk/fast\"\nseries = [\"sequence_bytes\", \"acknowledged_bytes\"]\n\
+         interval = \"100ms\"\n\
+         [[measure]]\nname = \"pause\"\nof = \"bulk/fast\"\nmetric = \"still(sequence_bytes, 10, 60)\"\n\
+         [[measure]]\nname = \"pauses\"\nof = \"bulk/fast\"\nmetric = \"pauses(sequence_bytes, 4.5, 10, 60)\"\n"
+    ));
+    let report = scenario.run(&scenario.points()[0], 1).unwrap_or_else(|error| panic!("{error}"));
+    let findings = scenario.judge(&[vec![report.clone()]]);
+    let measured = |name: &str| {
+        let finding = findings.iter().find(|finding| finding.name == name).expect("it exists");
+        finding.estimate.expect("measured").mean
+    };
+    // A window update was lost: the persist timer takes five seconds or more.
+    assert!(measured("pause") > 4.5 && measured("pauses") >= 1.0, "{findings:?}");
+    let scalar = |subject, metric| report.scalar(subject, metric).expect("measured");
+    assert!(scalar("bulk/fast", "window_probes") >= 1.0);
+    assert!(scalar("bulk/fast", "shut_window_s") > 4.5);
+    let both = scalar("bulk/fast", "shut_window_s") + scalar("bulk/slow", "shut_window_s");
+    assert!((scalar("bulk", "shut_window_s") - both).abs() < 1e-9);
+    let last = |metric| {
+        let series = report.series("bulk/fast", metric).expect("recorded");
+        assert!(series.values.is_sorted());
+        *series.values.last().expect("points")
+    };
+    let (sent, acknowledged) = (last("sequence_bytes"), last("acknowledged_bytes"));
+    assert!(acknowledged > 1e6 && sent >= acknowledged && sent <= acknowledged + 65_536.0);
+}
+
+#[test]
 fn mistakes_are_placed() {
     let one = |profile: &str, options: &str| {
         let messages = messages(&text(profile, 4, options));
