@@ -287,6 +287,13 @@ pub const TCP: &[KeySpec] = &[
     ),
     optional("coupled", Kind::Flag, PROFILE, "several paths: controllers read their siblings"),
     optional(
+        "couple-shared",
+        Kind::Flag,
+        "false",
+        "several paths: controllers read those siblings that are found to share a bottleneck with them; what each subflow \
+         sends swings by 8 % at times to find out",
+    ),
+    optional(
         "backup",
         Kind::Names("paths of the flow"),
         "none",

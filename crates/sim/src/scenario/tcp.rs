@@ -22,6 +22,7 @@ const SEVERAL: &[&str] = &[
     "recovery",
     "join",
     "coupled",
+    "couple-shared",
     "backup",
     "strip-options",
     "autotune",
@@ -145,6 +146,12 @@ fn several(table: &Section<'_>, meta: &mut MetaConfig, config: &Config) {
     }
     if let Some(coupled) = table.flag("coupled") {
         meta.coupled = coupled;
+    }
+    if let Some(shared) = table.flag("couple-shared") {
+        meta.couple_shared = shared;
+    }
+    if meta.couple_shared && !config.timestamps {
+        table.complain("couple-shared", "bottlenecks are found by timestamps", "timestamps = true");
     }
     if let Some(close) = table.flag("close") {
         meta.close = close;

@@ -45,6 +45,9 @@ impl MetaSender {
         old.backup = backup;
         self.past += past;
         self.chunks.clear_slot(index as u8);
+        if let Some(sharing) = &mut self.sharing {
+            sharing.forget(index as u8);
+        }
         self.changed();
         self.admit();
         true

@@ -23,6 +23,7 @@ mod pull;
 mod receiver;
 mod recover;
 mod sender;
+mod sharing;
 mod subflow;
 mod tell;
 mod window;
@@ -80,6 +81,9 @@ pub struct MetaConfig {
     pub most_subflows: Option<u8>,
     /// Whether the congestion controllers read their siblings (LIA, OLIA and the like).
     pub coupled: bool,
+    /// Whether they read only siblings that are found to share a bottleneck with them: subflows that meet at one are
+    /// coupled, the others are not. What each sends then swings by 8 % at times. Needs timestamps.
+    pub couple_shared: bool,
 }
 
 impl MetaConfig {
@@ -103,6 +107,7 @@ impl MetaConfig {
             close: false,
             most_subflows: None,
             coupled: false,
+            couple_shared: false,
         }
     }
 

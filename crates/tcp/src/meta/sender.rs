@@ -6,12 +6,13 @@ use anabranch_policy::recovery::{self, RecoveryEvent, RecoveryPolicy};
 use anabranch_policy::scheduler::{self, Pick, Scheduler, SchedulerAction, SchedulerEvent};
 use anabranch_policy::view::{BlockId, PathView};
 use anabranch_policy::{PolicyError, PolicySpec};
-use anabranch_types::{PathId, Time};
+use anabranch_types::{PathId, Rng, Time};
 
 use super::MetaConfig;
 use super::autotune::SendTuner;
 use super::chunks::Chunks;
 use super::fallback::Peer;
+use super::sharing::Sharing;
 use super::subflow::{Membership, Subflow};
 use super::window::{Persist, Shared};
 use crate::scoreboard::Fate;
@@ -49,6 +50,8 @@ pub struct MetaSender {
     pub(super) shared: Shared,
     pub(super) persist: Persist,
     pub(super) peer: Peer,
+    /// Which subflows share a bottleneck, if that is asked.
+    pub(super) sharing: Option<Box<Sharing>>,
     /// The most subflows that the receiving side has agreed to, if it has said so.
     pub(super) most_subflows: Option<u8>,
     /// Sees to the size of the send buffer, if that changes.
@@ -123,6 +126,7 @@ impl MetaSender {
             shared: Shared::new(mss, send_buffer, config.initial_receive_buffer()),
             persist: Persist::default(),
             peer: Peer::default(),
+            sharing: config.couple_shared.then(|| Box::new(Sharing::new(Rng::new(0)))),
             most_subflows: None,
             tuner,
             now: Time::ZERO,
@@ -178,14 +182,19 @@ impl MetaSender {
         let recovered = acknowledged
             .map_or(0..0, |acknowledged| self.take_data_ack(acknowledged, segment.window));
         self.changed();
-        if self.config.coupled {
+        if self.config.coupled || self.sharing.is_some() {
             self.refresh_views(now);
         }
         if let Some(own) = self.subflows.get_mut(subflow).filter(|own| own.is_joined()) {
-            let siblings: &[PathView] = if self.config.coupled { &self.views } else { &[] };
+            let siblings: &[PathView] = match &mut self.sharing {
+                Some(sharing) => sharing.group(subflow as u8, &self.views),
+                None if self.config.coupled => &self.views,
+                None => &[],
+            };
             own.sender.handle_segment_among(now, segment, siblings);
             self.changed();
             self.digest(now, subflow);
+            self.watch_sharing(now, subflow, segment);
             self.tune(subflow);
         }
         for id in recovered {

@@ -17,7 +17,11 @@ impl MetaSender {
         for (slot, subflow) in (0_u8..).zip(&self.subflows) {
             let loss = self.loss.as_ref().map(|loss| loss.path(PathId(u32::from(slot))));
             let loss = loss.unwrap_or_default();
-            self.views.push(PathView { loss, ..subflow.view(slot, now) });
+            let mut view = PathView { loss, ..subflow.view(slot, now) };
+            if let Some(sharing) = &self.sharing {
+                sharing.complete(&mut view);
+            }
+            self.views.push(view);
         }
     }
 

@@ -103,6 +103,8 @@ pub struct Sender {
     held: bool,
     next_send: Time,
     cwnd_limited: bool,
+    /// What the window is multiplied with while shared bottlenecks are sought.
+    swing: f64,
     rate: Option<Box<RateSampler>>,
     rack: Rack,
     inter_loss: InterLoss,
@@ -151,6 +153,7 @@ impl Sender {
             held: false,
             next_send: Time::ZERO,
             cwnd_limited: false,
+            swing: 1.0,
             rate: config.rate_samples.then(Box::default),
             rack: Rack::default(),
             inter_loss: InterLoss::default(),
@@ -295,8 +298,14 @@ impl Sender {
     pub fn cwnd(&self) -> u64 {
         match self.phase {
             Phase::Recovery { prr: Some(prr), .. } => prr.cwnd(),
-            _ => self.controller.cwnd(),
+            _ if self.swing == 1.0 => self.controller.cwnd(),
+            _ => (self.controller.cwnd() as f64 * self.swing) as u64,
         }
+    }
+
+    /// From now on the window is what the controller says times `swing`.
+    pub(crate) fn set_swing(&mut self, swing: f64) {
+        self.swing = swing;
     }
 
     /// The slow-start threshold, bytes of payload; `u64::MAX` where there is none.

@@ -4,7 +4,7 @@ use anabranch_policy::{CongestionController, PolicyError, congestion};
 use anabranch_tcp::meta::{MetaReceiver, MetaSender};
 use anabranch_tcp::striping::{StripingReceiver, StripingSender};
 use anabranch_tcp::{Receiver, Segment, Sender, SenderStatistics};
-use anabranch_types::Time;
+use anabranch_types::{Rng, Time};
 use core::time::Duration;
 use std::sync::Arc;
 
@@ -67,6 +67,13 @@ impl SendingEnd {
                 let controller = controller(protocol, 0)?;
                 Ok(SendingEnd::Single(Sender::new(Arc::clone(&protocol.config), controller)))
             }
+        }
+    }
+
+    /// What tosses the coins of those that seek shared bottlenecks.
+    pub(super) fn toss_with(&mut self, rng: Rng) {
+        if let SendingEnd::Meta(sender) = self {
+            sender.toss_with(rng);
         }
     }
 

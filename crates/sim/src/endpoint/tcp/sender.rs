@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use anabranch_policy::PolicyError;
 use anabranch_tcp::{Flags, Sender, SenderStatistics, WireFormat};
-use anabranch_types::Time;
+use anabranch_types::{Rng, Time};
 
 use super::connection::SendingEnd;
 use super::{TcpProtocol, send};
@@ -33,6 +33,8 @@ pub struct TcpSender {
     pub(super) log: Option<Box<Log>>,
     protocol: Arc<TcpProtocol>,
     source: Source,
+    /// Seed of the coins that connections toss to find shared bottlenecks.
+    coins: u64,
     /// When each transfer was opened, by number.
     opened: Vec<Time>,
     /// Statistics of connections that are complete, and the bytes they carried.
@@ -95,6 +97,7 @@ impl TcpSender {
             log: None,
             protocol: Arc::clone(protocol),
             source: Source::new(traffic, seed, name),
+            coins: Rng::substream(seed, &format!("{name}.coins")).next_u64(),
             opened: Vec::new(),
             closed: SenderStatistics::default(),
             closed_bytes: 0,
@@ -195,6 +198,7 @@ impl TcpSender {
     fn open(&mut self, now: Time, transfer: Transfer) {
         match SendingEnd::new(&self.protocol, self.ports.len()) {
             Ok(mut end) => {
+                end.toss_with(Rng::substream(self.coins, &transfer.number.to_string()));
                 let gone = |path: &usize| self.ports.get(*path).is_none();
                 (0..self.ports.len()).filter(gone).for_each(|path| end.leave(now, path));
                 self.opened.push(transfer.opened);

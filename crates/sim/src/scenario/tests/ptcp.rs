@@ -1,6 +1,7 @@
 //! What the file format says of pTCP's pipes.
 
 use super::mptcp::{rates, run, text};
+use super::parse;
 
 #[test]
 fn every_segment_has_the_header() {
@@ -108,4 +109,60 @@ fn a_plateau_keeps_deep_buffers_empty() {
     assert!(long > 0.2, "{long} s: the buffer fills");
     assert!(short < 0.08, "{short} s: less than a bandwidth-delay product waits");
     assert!(capped[0] > 0.95 * filled[0], "{capped:?} of {filled:?}");
+}
+
+/// Two pipes and one TCP flow, a round trip of 60 ms each: through one link of 10 Mb/s, or each pipe through one of its
+/// own and the TCP flow beside the first. What the pipes take of the sum, and of the links in which they are.
+fn pipes_beside(tcp: &str, disjoint: bool, seed: u64) -> (f64, f64) {
+    let second = if disjoint { "other" } else { "bottleneck" };
+    let mut text = String::from("name = \"friendly\"\nduration = \"180s\"\nwarm-up = \"60s\"\n");
+    for link in ["bottleneck", "other"] {
+        text += &format!(
+            "[[link]]\nname = \"{link}\"\nfrom = \"hub\"\nto = \"receiver\"\nrate = \"10mbit\"\n\
+             delay = \"25ms\"\nbuffer = \"60p\"\n"
+        );
+    }
+    for (at, (path, last)) in
+        [("a", "bottleneck"), ("b", second), ("c", "bottleneck")].iter().enumerate()
+    {
+        text += &format!(
+            "[[link]]\nname = \"access{at}\"\nfrom = \"s{at}\"\nto = \"hub\"\nrate = \"1gbit\"\ndelay = \"5ms\"\n\
+             [[path]]\nname = \"{path}\"\nvia = [\"access{at}\", \"{last}\"]\n"
+        );
+    }
+    text += &format!(
+        "[[flow]]\nname = \"ours\"\nprofile = \"tcp:ptcp\"\npaths = [\"a\", \"b\"]\n\
+         tcp = {{ ecn = false, send-jitter = \"800us\", {tcp} }}\n\
+         [[flow]]\nname = \"tcp\"\nprofile = \"tcp:sack\"\npaths = \"c\"\nstart = \"1s\"\n\
+         tcp = {{ send-jitter = \"800us\" }}\n"
+    );
+    let scenario = parse(&text);
+    let report =
+        scenario.run(&scenario.points()[0], seed).unwrap_or_else(|error| panic!("{error}"));
+    let [ours, tcp] =
+        ["ours", "tcp"].map(|flow| report.scalar(flow, "goodput_mbps").expect("measured"));
+    let links = if disjoint { 20.0 } else { 10.0 };
+    (ours / (ours + tcp), (ours + tcp) / links * 1528.0 / 1460.0)
+}
+
+/// The first way of pTCP §6 to be friendly: pipes that share a bottleneck are one TCP together.
+#[test]
+fn pipes_that_share_a_bottleneck_are_coupled_and_others_are_not() {
+    let mean = |tcp: &str, disjoint| {
+        let runs = [1, 2].map(|seed| pipes_beside(tcp, disjoint, seed));
+        (
+            runs.iter().map(|run| run.0).sum::<f64>() / 2.0,
+            runs.iter().map(|run| run.1).sum::<f64>() / 2.0,
+        )
+    };
+    let (uncoupled, coupled) =
+        ("congestion = \"lia:initial=2\"", "congestion = \"lia:initial=2\", couple-shared = true");
+    let ((two, _), (one, filled)) = (mean(uncoupled, false), mean(coupled, false));
+    assert!(two > 0.58, "two flows' share: {two}");
+    assert!((0.35..0.52).contains(&one), "one flow's share: {one}, uncoupled {two}");
+    assert!(filled > 0.95, "{filled}");
+    // Over disjoint bottlenecks each pipe is a TCP of its own: three quarters of both links.
+    let ((apart, _), (kept, filled)) = (mean(uncoupled, true), mean(coupled, true));
+    assert!((kept / apart - 1.0).abs() < 0.05, "{kept} and {apart}");
+    assert!(kept > 0.7 && filled > 0.95, "{kept}, {filled}");
 }

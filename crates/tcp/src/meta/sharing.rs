@@ -1,0 +1,107 @@
+//! Subflows that share a bottleneck are coupled, the others are not.
+//!
+//! Two subflows through one queue would take two flows' share of it (pTCP §6, TCP friendliness). So it is found out which
+//! do: what each sends swings by a few percent, and one whose forward delay follows another's swings shares its queue
+//! ([`Bottlenecks`]). Forward delays come from the timestamps: the receiver's of an acknowledgement less the one that it
+//! echoes; only changes of it count, so that clocks need not agree. A coupled congestion controller then reads the
+//! subflow's own snapshot and those of the subflows that share with it, and nothing of the others.
+
+use anabranch_policy::bottleneck::Bottlenecks;
+use anabranch_policy::view::{MAX_PATHS, PathView};
+use anabranch_types::{Rng, Time};
+use core::time::Duration;
+
+use super::chunks::bit;
+use super::sender::MetaSender;
+use super::subflow::Subflow;
+use crate::segment::Segment;
+
+/// The way forward of one subflow.
+#[derive(Clone, Copy, Debug)]
+struct Forward {
+    latest: Duration,
+    least: Duration,
+}
+
+/// What is known of bottlenecks.
+#[derive(Debug)]
+pub(super) struct Sharing {
+    bottlenecks: Bottlenecks,
+    forward: [Option<Forward>; MAX_PATHS],
+    /// The snapshots that a controller reads.
+    group: Vec<PathView>,
+}
+
+impl Sharing {
+    /// Nothing is known yet; `rng` tosses the coins.
+    pub(super) fn new(rng: Rng) -> Self {
+        let forward = [None; MAX_PATHS];
+        Sharing { bottlenecks: Bottlenecks::new(rng), forward, group: Vec::new() }
+    }
+
+    /// Another subflow takes the slot.
+    pub(super) fn forget(&mut self, slot: u8) {
+        if let Some(forward) = self.forward.get_mut(usize::from(slot)) {
+            *forward = None;
+        }
+    }
+
+    /// Puts what is known of a subflow's way into its snapshot.
+    pub(super) fn complete(&self, view: &mut PathView) {
+        if let Some(forward) = self.forward.get(usize::from(view.slot)).copied().flatten() {
+            view.rtt.queue = forward.latest.saturating_sub(forward.least);
+            view.rtt.forward = i64::try_from(forward.least.as_micros()).unwrap_or(i64::MAX);
+        }
+        view.shares = self.bottlenecks.shares(view.slot);
+    }
+
+    /// What the controller of the subflow in `slot` reads of `views`.
+    pub(super) fn group(&mut self, slot: u8, views: &[PathView]) -> &[PathView] {
+        let members = self.bottlenecks.shares(slot) | bit(slot);
+        self.group.clear();
+        self.group.extend(views.iter().filter(|view| bit(view.slot) & members != 0).copied());
+        &self.group
+    }
+}
+
+impl MetaSender {
+    /// Tosses the coins of [`MetaConfig::couple_shared`](super::MetaConfig::couple_shared) with `rng`: no two connections
+    /// that may meet should have the same. To be called before anything is sent.
+    pub fn toss_with(&mut self, rng: Rng) {
+        if self.sharing.is_some() {
+            self.sharing = Some(Box::new(Sharing::new(rng)));
+        }
+    }
+
+    /// The slots of the subflows that are found to share a bottleneck with one, bit by bit.
+    pub fn shares(&self, index: usize) -> u16 {
+        let slot = u8::try_from(index).unwrap_or(u8::MAX);
+        self.sharing.as_ref().map_or(0, |sharing| sharing.bottlenecks.shares(slot))
+    }
+
+    /// An acknowledgement has been taken in on a subflow: what its timestamps say of the way forward.
+    pub(super) fn watch_sharing(&mut self, now: Time, index: usize, segment: &Segment) {
+        let Some(stamps) = segment.timestamps.filter(|stamps| stamps.echo != Time::MAX) else {
+            return;
+        };
+        let open = self.subflows.iter().filter(|own| own.is_open()).count();
+        let Some(sharing) = &mut self.sharing else { return };
+        if open < 2 {
+            self.subflows.iter_mut().for_each(|own: &mut Subflow| own.sender.set_swing(1.0));
+            return;
+        }
+        let Some(place) = sharing.forward.get_mut(index) else { return };
+        let latest = stamps.value.since(stamps.echo);
+        let least = place.map_or(latest, |forward| forward.least.min(latest));
+        *place = Some(Forward { latest, least });
+        self.changed();
+        self.refresh_views(now);
+        let Some(sharing) = &mut self.sharing else { return };
+        if sharing.bottlenecks.on_ack(now, stamps.echo, index as u8, &self.views) {
+            for (slot, own) in (0_u8..).zip(&mut self.subflows) {
+                own.sender.set_swing(sharing.bottlenecks.factor(slot));
+            }
+            self.changed();
+        }
+    }
+}
