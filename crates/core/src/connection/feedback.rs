@@ -47,15 +47,18 @@ pub(super) struct ResolvedRun {
     block: Option<BlockId>,
     received: bool,
     count: u32,
+    /// When the last of them was sent.
+    sent: Time,
 }
 
 impl ResolvedRun {
     /// Adds a packet, if it is of the run.
     #[inline]
-    fn add(&mut self, block: Option<BlockId>, received: bool) -> bool {
+    fn add(&mut self, packet: &SentPacket, received: bool) -> bool {
+        let block = packet.block();
         let joins = self.count == 0 || (self.block, self.received) == (block, received);
         if joins {
-            *self = ResolvedRun { block, received, count: self.count + 1 };
+            *self = ResolvedRun { block, received, count: self.count + 1, sent: packet.sent };
         }
         joins
     }
@@ -207,12 +210,12 @@ impl Connection {
         (number, packet): (u64, &SentPacket),
         received: bool,
     ) {
-        if matches!(packet.fate, Fate::InFlight) && !packet.mtu_probe {
-            let block = packet.block();
-            if !self.scratch.resolved.add(block, received) {
-                self.tell_estimator(now, slot);
-                self.scratch.resolved.add(block, received);
-            }
+        if matches!(packet.fate, Fate::InFlight)
+            && !packet.mtu_probe
+            && !self.scratch.resolved.add(packet, received)
+        {
+            self.tell_estimator(now, slot);
+            self.scratch.resolved.add(packet, received);
         }
         let Some(first) = packet.carried else { return };
         self.symbol_resolved(now, (slot, packet.fate), first, received);
@@ -223,12 +226,17 @@ impl Connection {
 
     /// The estimator hears of the packets of the path whose fates became known.
     pub(super) fn tell_estimator(&mut self, now: Time, slot: PathIndex) {
-        let ResolvedRun { block, received, count } = core::mem::take(&mut self.scratch.resolved);
+        let run = core::mem::take(&mut self.scratch.resolved);
+        let ResolvedRun { block, received, count, sent } = run;
         if count == 0 {
             return;
         }
         let fates = (u32::from(received), u32::from(!received));
-        let event = self.resolution(now, slot, block, fates);
+        let mut event = self.resolution(now, slot, block, fates);
+        let path = &self.paths[slot];
+        if !received && path.congestion.own_queue().is_none() {
+            event.queue = path.rtt.queue_met(sent);
+        }
         self.policies.estimator.on_resolved_run(&event, count);
     }
 

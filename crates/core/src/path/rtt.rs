@@ -8,6 +8,8 @@ use core::time::Duration;
 const MIN_WINDOW: Duration = Duration::from_secs(60);
 /// Guess before the first sample.
 const INITIAL: Duration = Duration::from_millis(200);
+/// Samples of the queue that are kept: more than the acknowledgements after which a packet before them is given up.
+const QUEUES: usize = 8;
 
 /// The least of a signal over the last [`MIN_WINDOW`], kept as two half-window minima.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +75,9 @@ pub struct RttEstimator {
     forward_min: WindowedMin,
     /// Forward transit (with unknown clock offset) of the newest sample, microseconds, unwrapped.
     forward: Option<i64>,
+    /// The queues that the newest samples met, and when their packets were sent: in turn, from `next_queue` on.
+    queues: [Option<(Time, Duration)>; QUEUES],
+    next_queue: usize,
 }
 
 impl Default for RttEstimator {
@@ -90,6 +95,8 @@ impl Default for RttEstimator {
             min: WindowedMin::new(),
             forward_min: WindowedMin::new(),
             forward: None,
+            queues: [None; QUEUES],
+            next_queue: 0,
         }
     }
 }
@@ -159,6 +166,19 @@ impl RttEstimator {
         let queue = transit.saturating_sub(self.forward_min.value()).max(0);
         self.view.forward = self.forward_min.value();
         self.view.queue = Duration::from_micros(queue as u64);
+        self.queues[self.next_queue % QUEUES] = Some((sent, self.view.queue));
+        self.next_queue = (self.next_queue + 1) % QUEUES;
+    }
+
+    /// The queue that a packet sent at `sent` met, of which no acknowledgement tells: the longer of those that the last packet
+    /// before it met, and the first one after it. A packet that a full queue had no room for is found lost when later ones
+    /// arrive; if its sender paused meanwhile, they meet a short one.
+    pub fn queue_met(&self, sent: Time) -> Duration {
+        let samples = || self.queues.iter().flatten();
+        let before = samples().filter(|(at, _)| *at <= sent).max_by_key(|(at, _)| *at);
+        let after = samples().filter(|(at, _)| *at >= sent).min_by_key(|(at, _)| *at);
+        let queue = |sample: Option<&(Time, Duration)>| sample.map_or(Duration::ZERO, |(_, q)| *q);
+        queue(before).max(queue(after))
     }
 
     /// The path starts over (it was dead, or its address changed).
@@ -187,6 +207,26 @@ mod tests {
             (after(0), after(5), after(20)),
             (rtt.view().queue, Duration::from_millis(8), Duration::ZERO)
         );
+    }
+
+    /// A queue of 30 ms, which is full, a pause until it is gone, and the first packet after it.
+    #[test]
+    fn a_packet_without_room_met_the_queue_that_its_neighbours_met() {
+        let mut rtt = RttEstimator::default();
+        let at = Time::from_millis;
+        assert_eq!(rtt.queue_met(at(5)), Duration::ZERO);
+        for (sent, transit) in [(0, 20_000), (40, 50_000), (41, 50_000), (90, 20_000)] {
+            rtt.on_forward(at(sent + 60), at(sent), sent as u32 * 1000 + transit);
+        }
+        assert_eq!(rtt.view().queue, Duration::ZERO);
+        let met = |sent| rtt.queue_met(at(sent)).as_millis();
+        assert_eq!((met(20), met(40), met(42), met(89)), (30, 30, 30, 30));
+        assert_eq!((met(90), met(95)), (0, 0));
+        // Older samples make room.
+        for sent in 100..108 {
+            rtt.on_forward(at(sent + 60), at(sent), sent as u32 * 1000 + 20_000);
+        }
+        assert_eq!(rtt.queue_met(at(42)), Duration::ZERO);
     }
 
     #[test]
