@@ -303,7 +303,12 @@ impl BlockView {
     /// Whether a symbol of the block may be taken now: something is due, or the block is closed and
     /// planned repairs are left.
     pub fn has_work(&self) -> bool {
-        self.due > 0 || (self.closed && self.proactive_left > 0)
+        self.takeable() > 0
+    }
+
+    /// Symbols of the block that may be taken now: what is due, and once it is closed the planned repairs that are left.
+    pub fn takeable(&self) -> u32 {
+        u32::from(self.due) + if self.closed { u32::from(self.proactive_left) } else { 0 }
     }
 
     /// Symbols missing beyond those in flight, queued, due and planned: what new losses have opened.

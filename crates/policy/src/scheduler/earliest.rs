@@ -131,8 +131,7 @@ impl Earliest {
         let mut ahead = 0.0;
         let mut first = true;
         for block in view.blocks.iter().filter(|block| block.has_work()) {
-            let planned = if block.closed { block.proactive_left } else { 0 };
-            ahead += f64::from(block.due + planned) * size;
+            ahead += f64::from(block.takeable()) * size;
             if !self.faster_without(path, ahead, view) {
                 return Some((block, first));
             }

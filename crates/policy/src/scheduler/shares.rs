@@ -3,14 +3,16 @@
 //!
 //! LATE's algorithm 1, for any expectation.
 
-use anabranch_types::{PathId, Time};
+use anabranch_types::{Bitrate, PathId, Time};
 use core::fmt::Debug;
 use core::time::Duration;
 
 use crate::analysis::rounds::{Forecast, MAX_WINDOW};
 use crate::registry::{OptionEntry, Options, PolicyError, option};
 use crate::scheduler::best::due_on_fastest;
-use crate::scheduler::work::{NOTHING, assign_fresh, carriers, one_way, send};
+use crate::scheduler::work::{
+    NOTHING, carrier, carriers, first_in_line, oldest, one, one_way, send,
+};
 use crate::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, Work};
 use crate::view::{MAX_PATHS, PathView, SchedulerView};
 
@@ -100,10 +102,12 @@ impl SharesOptions {
 }
 
 /// What is left of `time` when packets in flight are acknowledged, a round trip after they left: by part, their ages being
-/// even from zero to that of the oldest. If there are none, what leaves next is young.
+/// even from zero to that of the oldest. If there are none, what leaves next is young. What is in flight beyond the window,
+/// after a cut, makes no room: that is the oldest of it.
 fn left_when_acknowledged(path: &PathView, time: Duration, now: Time) -> [Duration; AGES as usize] {
     let rtt = path.rtt.smoothed;
     let oldest = path.oldest_unacked.map_or(Duration::ZERO, |sent| now.since(sent)).min(rtt);
+    let oldest = oldest.mul_f64((path.cwnd as f64 / path.bytes_in_flight.max(1) as f64).min(1.0));
     core::array::from_fn(|part| {
         let age = oldest * (2 * part as u32 + 1) / (2 * AGES);
         (time + age).saturating_sub(rtt)
@@ -235,9 +239,46 @@ impl<E: Expectation> Shares<E> {
         }
     }
 
-    /// The fastest path that has something of its share left.
-    fn owed<'a>(&self, view: &SchedulerView<'a>, master: &PathView) -> Option<(&'a PathView, u32)> {
-        let left = |path: &PathView| self.shares.get(usize::from(path.slot)).map_or(0, |s| s.left);
+    /// Queues `count` symbols of `work` on `fast`, as part of its share.
+    fn fill(&mut self, fast: &PathView, count: u32, work: Work, picks: &mut Vec<Pick>) -> Pull {
+        let count = count.clamp(1, u32::from(u16::MAX));
+        if let Some(share) = self.shares.get_mut(usize::from(fast.slot)) {
+            share.left = share.left.saturating_sub(count);
+        }
+        picks.push(Pick { count: count as u16, ..one(work, fast.id) });
+        Pull::Send("a faster path delivers it before the slowest path could")
+    }
+
+    /// A loss is due now, and comes before what is queued: that is given out anew.
+    fn make_room(&mut self, view: &SchedulerView<'_>, actions: &mut Vec<SchedulerAction>) {
+        if oldest(view.blocks).is_none() {
+            return;
+        }
+        let queued = view.paths.iter().filter(|path| path.usable() && path.bytes_queued > 0);
+        for path in queued {
+            actions.push(SchedulerAction::TakeBack { path: path.id, keep: 0 });
+            self.ends = None;
+        }
+    }
+
+    /// The fastest path that has something of its share left, and how much. What is `due` is left to a path whose window alone
+    /// holds it, as far as it leaves within a round trip: later rounds are less certain, and the reader waits for all of it.
+    /// A paced path may be losing what it is given just because it is given too much.
+    fn owed<'a>(
+        &self,
+        view: &SchedulerView<'a>,
+        master: &PathView,
+        due: bool,
+    ) -> Option<(&'a PathView, u32)> {
+        let left = |path: &PathView| {
+            let left = self.shares.get(usize::from(path.slot)).map_or(0, |share| share.left);
+            if !due {
+                return left;
+            }
+            let window = if path.pacing_rate > Bitrate::ZERO { 0 } else { path.cwnd };
+            let round = window.saturating_sub(path.bytes_queued) / path.packet_size.max(1);
+            left.min(u32::try_from(round).unwrap_or(u32::MAX))
+        };
         faster(view, master)
             .filter(|path| left(path) > 0)
             .min_by_key(|path| (path.rtt.smoothed, path.id))
@@ -254,6 +295,9 @@ impl<E: Expectation> Scheduler for Shares<E> {
     ) {
         self.watch_silence(event, view, actions);
         self.expectation.on_event(event, view);
+        if matches!(event, SchedulerEvent::Lost(_)) {
+            self.make_room(view, actions);
+        }
         let plans = match event {
             SchedulerEvent::Acked(path) => slowest(view).is_some_and(|master| master.id == path),
             SchedulerEvent::PathUp(_) | SchedulerEvent::PathDown(_) => true,
@@ -266,31 +310,32 @@ impl<E: Expectation> Scheduler for Shares<E> {
     }
 
     fn pull(&mut self, path: PathId, view: &SchedulerView<'_>, picks: &mut Vec<Pick>) -> Pull {
-        if let Some(answer) = due_on_fastest(path, view, picks) {
-            return answer;
-        }
-        let Some(master) = slowest(view) else { return NOTHING };
+        let master = match carrier(view, path) {
+            Err(idle) => return idle,
+            Ok(_) if first_in_line(view).is_none() => return NOTHING,
+            Ok(path) => slowest(view).unwrap_or(path),
+        };
         // What leaves on the slowest path now arrives half a round trip from now, not from when the last plan was made.
         if path == master.id || self.ends.is_none_or(|end| end <= view.now) {
             self.plan(master, view);
         }
-        // Data is cut in the order of the paths: the faster ones' first, as far as they are expected to deliver it.
-        if let Some((fast, left)) = self.owed(view, master) {
-            let count = left.min(view.fresh.symbols).min(u32::from(u16::MAX));
-            if let Some(share) = self.shares.get_mut(usize::from(fast.slot)) {
-                share.left -= count;
-            }
-            let reason = "a faster path delivers it before the slowest path could";
-            return assign_fresh(picks, fast.id, count as u16, reason);
+        // Data is given out in the order of the paths: the faster ones' first, as far as they are expected to deliver it.
+        let due = view.blocks.iter().find(|block| block.has_work());
+        if let Some(block) = due
+            && let Some((fast, left)) = self.owed(view, master, true)
+        {
+            return self.fill(fast, left.min(block.takeable()), Work::Block(block.id), picks);
+        }
+        if let Some(answer) = due_on_fastest(path, view, picks) {
+            return answer;
+        }
+        if let Some((fast, left)) = self.owed(view, master, false) {
+            return self.fill(fast, left.min(view.fresh.symbols), Work::Fresh, picks);
         }
         if path == master.id {
             self.expectation.on_beyond(master, view);
-            return send(
-                picks,
-                path,
-                Work::Fresh,
-                "beyond what faster paths deliver until it arrives",
-            );
+            let reason = "beyond what faster paths deliver until it arrives";
+            return send(picks, path, Work::Fresh, reason);
         }
         match self.options.goes_on {
             true => send(picks, path, Work::Fresh, "more than was expected of the path"),

@@ -205,11 +205,42 @@ fn the_receiver_bounds_the_window_that_is_forecast() {
 }
 
 #[test]
-fn what_is_due_goes_first_and_on_the_fastest_path_with_room() {
+fn what_is_due_is_left_to_a_fast_path_whose_window_holds_it() {
     let (mut late, mut paths) = (scheduler("late"), two());
-    let blocks = [block(0, 1)];
-    assert_eq!(pull(&mut *late, 0, &view(&paths, &blocks, 0)), of(0));
-    assert_eq!(pull(&mut *late, 1, &view(&paths, &blocks, 0)), None);
     paths[0].ready = false;
-    assert_eq!(pull(&mut *late, 1, &view(&paths, &blocks, 0)), of(0));
+    // Of its share of 11 the 5 that leave within a round trip.
+    assert_eq!(given(&mut *late, 1, &view(&paths, &[block(0, 7)], 30)), Some((0, 5)));
+    paths[0].bytes_queued = 5 * paths[0].packet_size;
+    let blocks = [block(0, 2)];
+    assert_eq!(pull(&mut *late, 1, &view(&paths, &blocks, 30)), of(0), "the rest at once");
+    // Then new data, and what is beyond the share.
+    assert_eq!(given(&mut *late, 1, &view(&paths, &[], 30)), Some((0, 6)));
+    paths[0].bytes_queued = 11 * paths[0].packet_size;
+    assert_eq!(given(&mut *late, 1, &view(&paths, &[], 24)), Some((1, 1)));
+}
+
+#[test]
+fn what_is_due_waits_for_no_paced_path() {
+    let (mut late, mut paths) = (scheduler("late"), two());
+    paths[0].pacing_rate = Bitrate::from_transfer(paths[0].cwnd, MS(10));
+    let blocks = [block(0, 1)];
+    assert_eq!(pull(&mut *late, 0, &view(&paths, &blocks, 30)), of(0));
+    assert_eq!(given(&mut *late, 1, &view(&paths, &blocks, 0)), None, "a faster path has room");
+    paths[0].ready = false;
+    assert_eq!(pull(&mut *late, 1, &view(&paths, &blocks, 30)), of(0));
+}
+
+#[test]
+fn a_loss_comes_before_what_is_queued() {
+    let (mut late, mut paths) = (scheduler("late"), two());
+    given(&mut *late, 1, &view(&paths, &[], 30));
+    paths[0].bytes_queued = 11 * paths[0].packet_size;
+    let mut on_lost = |blocks: &[BlockView]| {
+        let mut actions = Vec::new();
+        late.on_event(SchedulerEvent::Lost(PathId(0)), &view(&paths, blocks, 19), &mut actions);
+        actions
+    };
+    assert_eq!(on_lost(&[]), [], "the path has made it good itself");
+    let all = SchedulerAction::TakeBack { path: PathId(0), keep: 0 };
+    assert_eq!(on_lost(&[block(0, 2)]), [all]);
 }
