@@ -101,8 +101,11 @@ impl AckPolicy for Routed {
                 out.extend(usable().nth(drawn).map(|path| path.id));
             }
             Route::Best => {
+                // Who only acknowledges may have no sample of a path. That one is known to carry what is acknowledged;
+                // another that has a sample may be ten times as far.
+                let unknown = usable().any(|path| path.id == about && path.rtt.samples == 0);
                 let best = usable().min_by(|a, b| cost(a).total_cmp(&cost(b)));
-                out.extend(best.map(|path| path.id));
+                out.extend(best.filter(|_| !unknown).map(|path| path.id));
             }
             Route::All => out.extend(usable().map(|path| path.id)),
         }
