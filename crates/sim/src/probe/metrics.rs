@@ -67,7 +67,12 @@ pub const METRICS: &[Metric] = &[
         "bytes on the wire that arrived at the receiver, per time: headers, repairs and duplicates \
          included; for a load, what reached its sink",
     ),
-    metric("delivered_bytes", About::Flow, "1", "in-order, unique application bytes taken"),
+    metric(
+        "delivered_bytes",
+        About::Flow,
+        "1t",
+        "in-order, unique application bytes taken; over time, those since the start",
+    ),
     metric(
         "elapsed_s",
         About::Flow,

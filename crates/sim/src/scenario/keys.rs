@@ -374,6 +374,7 @@ pub const TCP: &[KeySpec] = &[
         "profile, or retransmission timeout",
         "time until a shut window is first probed, then doubled from probe to probe",
     ),
+    optional("max-persist", Kind::Time, "profile, or max-rto", "longest time between two probes"),
     optional(
         "window-updates",
         Kind::Word(&["each", "opening"]),
@@ -381,7 +382,6 @@ pub const TCP: &[KeySpec] = &[
         "what a receiver tells when its application reads: each two segments or half a buffer of room, or once that a \
          shut window has opened",
     ),
-    optional("max-persist", Kind::Time, "profile, or max-rto", "longest time between two probes"),
     optional("handshake", Kind::Flag, PROFILE, "a SYN exchange before the first data"),
     optional("rate-samples", Kind::Flag, PROFILE, "measures delivery rates, which bbr needs"),
     optional("delayed-ack", Kind::Count(1, 100), PROFILE, "segments per acknowledgement"),

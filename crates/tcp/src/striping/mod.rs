@@ -67,7 +67,8 @@ pub struct Estimate {
 /// Where the estimates of rates come from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RateSource {
-    /// Told from outside: the rates of all paths at each multiple of the interval, the last for ever.
+    /// Told from outside: the rates of all paths at each multiple of the interval, the last for ever. Without any, all
+    /// paths are alike.
     Told(Arc<Vec<Vec<Bitrate>>>),
     /// What each socket's peer acknowledged since the last estimate, over the time since. As every socket waits for the
     /// others' turns, this confirms whatever ratio there was.

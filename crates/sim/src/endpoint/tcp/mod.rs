@@ -49,7 +49,7 @@ pub struct TcpProtocol {
     pub told: Option<ToldRates>,
 }
 
-/// The rates of links that a striping application is told.
+/// The rates of links that a striping application is told; of a trace of delivery opportunities, the mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToldRates {
     /// A link's rate as it would be without blackouts.

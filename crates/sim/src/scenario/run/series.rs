@@ -195,6 +195,7 @@ impl Track {
             "timeouts" | "retransmissions" | "marks" | "drops_queue" | "losses" => {
                 self.change(live)
             }
+            "delivered_bytes" => Some(self.counter(live)),
             "queue_packets" => self.link(live, |link| link.packets_waiting() as f64),
             "queue_bytes" => self.link(live, |link| link.bytes_waiting() as f64),
             "queue_delay_s" => self.link(live, |link| link.queueing_delay().as_secs_f64()),
@@ -224,7 +225,7 @@ impl Track {
         match &self.target {
             Target::Flows(flows) => {
                 let value = |reading: &Counters| match metric {
-                    "goodput_mbps" => reading.delivered,
+                    "goodput_mbps" | "delivered_bytes" => reading.delivered,
                     "throughput_mbps" => reading.arrived.iter().sum(),
                     "timeouts" => reading.timeouts,
                     _ => reading.retransmissions,

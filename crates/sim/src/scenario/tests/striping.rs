@@ -65,6 +65,8 @@ fn shut_windows_and_pauses_are_measured() {
     let scenario = parse(&format!(
         "{lossy}[[probe]]\nof = \"bulk/fast\"\nseries = [\"sequence_bytes\", \"acknowledged_bytes\"]\n\
          interval = \"100ms\"\n\
+         [[probe]]\nof = \"bulk\"\nseries = \"delivered_bytes\"\n\
+         [[measure]]\nname = \"wait\"\nof = \"bulk\"\nmetric = \"still(delivered_bytes, 10, 60)\"\n\
          [[measure]]\nname = \"pause\"\nof = \"bulk/fast\"\nmetric = \"still(sequence_bytes, 10, 60)\"\n\
          [[measure]]\nname = \"pauses\"\nof = \"bulk/fast\"\nmetric = \"pauses(sequence_bytes, 4.5, 10, 60)\"\n"
     ));
@@ -78,6 +80,7 @@ fn shut_windows_and_pauses_are_measured() {
     assert!(measured("pause") > 4.5 && measured("pauses") >= 1.0, "{findings:?}");
     let scalar = |subject, metric| report.scalar(subject, metric).expect("measured");
     assert!(scalar("bulk/fast", "window_probes") >= 1.0);
+    assert!((measured("wait") - scalar("bulk", "longest_gap_s")).abs() < 2.0, "{findings:?}");
     assert!(scalar("bulk/fast", "shut_window_s") > 4.5);
     let both = scalar("bulk/fast", "shut_window_s") + scalar("bulk/slow", "shut_window_s");
     assert!((scalar("bulk", "shut_window_s") - both).abs() < 1e-9);
