@@ -369,6 +369,12 @@ pub const TCP: &[KeySpec] = &[
         "tcp:smart: time between two estimates, which are made at its multiples",
     ),
     optional(
+        "estimate-within-buffers",
+        Kind::Flag,
+        "false",
+        "tcp:smart: whether a rate counts only as far as a socket's smaller buffer over the least round-trip time",
+    ),
+    optional(
         "initial-persist",
         Kind::Time,
         "profile, or retransmission timeout",

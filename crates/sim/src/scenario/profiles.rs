@@ -102,7 +102,7 @@ const ROWS: &[Row] = &[
         || {
             let interval = Duration::from_secs(10);
             let source = RateSource::Told(Arc::default());
-            let striping = Striping::ByRate(Estimate { interval, source });
+            let striping = Striping::ByRate(Estimate { interval, source, within_buffers: false });
             striped(striping, Some(ToldRates::BlackoutsUnseen))
         },
     ),

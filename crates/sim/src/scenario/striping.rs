@@ -16,7 +16,7 @@ const SOCKETS: &[&str] = &["initial-persist", "max-persist", "window-updates"];
 const STRIPING: &[&str] =
     &["resequencing-buffer", "low-water", "path-receive-buffer", "path-send-buffer"];
 /// Keys of those that stripe by rates.
-const BY_RATE: &[&str] = &["estimator", "estimate-interval"];
+const BY_RATE: &[&str] = &["estimator", "estimate-interval", "estimate-within-buffers"];
 /// Profiles of applications that stripe.
 const PROFILES: &str = "tcp:unaware, tcp:smart";
 
@@ -103,6 +103,9 @@ fn estimator(
             table.refuse_value("estimate-interval", &given, "1ms or more");
         }
         estimate.interval = interval;
+    }
+    if let Some(within) = table.flag("estimate-within-buffers") {
+        estimate.within_buffers = within;
     }
     // The rates themselves are known once the links are.
     let unknown = RateSource::Told(Arc::default());

@@ -29,6 +29,22 @@ impl Estimator {
             return None;
         }
         let is_first = self.round.replace(round).is_none();
+        let rates = self.rates(now, round, is_first, sockets)?;
+        Some(match self.config.within_buffers {
+            true => {
+                sockets.iter().zip(rates).map(|(socket, rate)| rate.min(usable(socket))).collect()
+            }
+            false => rates,
+        })
+    }
+
+    fn rates(
+        &mut self,
+        now: Time,
+        round: u64,
+        is_first: bool,
+        sockets: &[Socket],
+    ) -> Option<Vec<Bitrate>> {
         match &self.config.source {
             RateSource::Told(rates) => {
                 let at = usize::try_from(round).unwrap_or(usize::MAX);
@@ -59,5 +75,14 @@ impl Estimator {
             Bitrate::from_transfer(bytes.max(u64::from(socket.sender.config().mss)), time)
         };
         sockets.iter().zip(&mut self.acknowledged).map(rate).collect()
+    }
+}
+
+/// The rate that a socket's buffers let it have.
+fn usable(socket: &Socket) -> Bitrate {
+    let (config, rtt) = (socket.sender.config(), socket.sender.rtt());
+    match rtt.samples {
+        0 => Bitrate::from_bps(u64::MAX),
+        _ => Bitrate::from_transfer(config.receive_buffer.min(config.send_buffer), rtt.min),
     }
 }

@@ -62,6 +62,9 @@ pub struct Estimate {
     pub interval: Duration,
     /// Where they come from.
     pub source: RateSource,
+    /// Whether a rate counts only as far as the socket's buffers let it be used: the smaller of the two over the least
+    /// round-trip time.
+    pub within_buffers: bool,
 }
 
 /// Where the estimates of rates come from.

@@ -176,7 +176,7 @@ fn unaware() -> StripingConfig {
 
 fn smart(source: RateSource) -> StripingConfig {
     let interval = Duration::from_secs(10);
-    StripingConfig::new(Striping::ByRate(Estimate { interval, source }))
+    StripingConfig::new(Striping::ByRate(Estimate { interval, source, within_buffers: false }))
 }
 
 /// The smart application, told these rates once and for all.
@@ -268,6 +268,22 @@ fn windows_tell_the_rates_but_what_was_acknowledged_only_tells_what_was_given() 
     assert!(windows > 2.6, "{windows} of 3.5 Mb/s");
     // The application begins with equal shares, and confirms them.
     assert!((0.9..1.1).contains(&acknowledged), "{acknowledged}");
+}
+
+#[test]
+fn a_rate_may_count_only_as_far_as_the_buffers_let_it_be_used() {
+    // Half of 2 Mb/s: 65 kB over 520 ms. What goes to the other path keeps to that ratio.
+    let paths = [path(2000, 260), path(2000, 50)];
+    let goodput = |within_buffers| {
+        let told = told(&[2000, 2000]);
+        let Striping::ByRate(estimate) = told.striping else { panic!("it is told rates") };
+        let striping = Striping::ByRate(Estimate { within_buffers, ..estimate });
+        let config = StripingConfig { striping, resequencing_buffer: 1 << 20, ..unaware() };
+        Run::new(&config, &connection(), &paths, 1).goodput(s(10), s(100))
+    };
+    let (equal, in_ratio) = (goodput(false), goodput(true));
+    assert!((1.8..2.1).contains(&equal), "{equal}");
+    assert!((2.7..3.0).contains(&in_ratio), "{in_ratio} of 3 Mb/s");
 }
 
 #[test]

@@ -32,6 +32,19 @@ fn the_smart_application_uses_what_the_unaware_one_cannot() {
 }
 
 #[test]
+fn rates_within_the_buffers_are_those_that_can_be_used() {
+    // Of the slow path's rate, 44 packets in 400 ms can be used: 1.3 of 2 Mb/s.
+    let goodput = |options: &str| {
+        let options = format!("resequencing-buffer = \"1MiB\"{options}");
+        let text = text("tcp:smart", 10, &options).replace("\"500kbit\"", "\"2mbit\"");
+        run(&text).scalar("bulk", "goodput_mbps").expect("measured")
+    };
+    let (links, usable) = (goodput(""), goodput(", estimate-within-buffers = true"));
+    assert!((4.0..4.7).contains(&links), "{links}");
+    assert!((5.8..6.2).contains(&usable), "{usable} of 6.3 Mb/s");
+}
+
+#[test]
 fn buffers_of_one_path_and_of_the_application_can_be_larger() {
     for options in [
         "path-receive-buffer = { fast = \"384KiB\" }",

@@ -32,8 +32,10 @@ fn striping() -> impl Strategy<Value = Striping> {
         Just(RateSource::Window)
     ];
     let interval = (1..3000_u64).prop_map(Duration::from_millis);
-    let by_rate = (interval, source)
-        .prop_map(|(interval, source)| Striping::ByRate(Estimate { interval, source }));
+    let by_rate =
+        (interval, source, any::<bool>()).prop_map(|(interval, source, within_buffers)| {
+            Striping::ByRate(Estimate { interval, source, within_buffers })
+        });
     prop_oneof![Just(Striping::UntilFull), by_rate]
 }
 
