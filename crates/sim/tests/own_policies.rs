@@ -95,6 +95,10 @@ impl CongestionController for Watched<dyn CongestionController> {
         self.inner.own_queue()
     }
 
+    fn governs_recovery(&self) -> bool {
+        self.inner.governs_recovery()
+    }
+
     fn couples(&self) -> bool {
         self.inner.couples()
     }

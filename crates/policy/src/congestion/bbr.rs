@@ -162,6 +162,10 @@ impl CongestionController for Bbr {
         (rate > 0).then_some(Bitrate::from_bps(rate))
     }
 
+    fn governs_recovery(&self) -> bool {
+        true
+    }
+
     fn phase(&self) -> &'static str {
         match self.state {
             State::Startup => "startup",

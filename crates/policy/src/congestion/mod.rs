@@ -174,6 +174,13 @@ pub trait CongestionController: Debug + Send {
         None
     }
 
+    /// Whether its window holds while lost packets are made good, so that nothing else reduces it then: Linux leaves the
+    /// window to a controller that answers acknowledgements as a whole (`cong_control`), and applies proportional rate
+    /// reduction (RFC 9937) to the others.
+    fn governs_recovery(&self) -> bool {
+        false
+    }
+
     /// Whether it takes one flow's share together with paths that share a bottleneck with its own
     /// ([`PathView::shares`]). Only among paths that do so is it found out who does, for which their sending
     /// swings by a few percent.

@@ -273,7 +273,9 @@ impl Sender {
         let entered = digest.signal == Signal::Loss;
         let (mss, target) = (self.config.mss, self.controller.cwnd());
         let flight = digest.prior_in_flight;
-        let use_prr = self.config.prr && self.config.recovery == LossRecovery::Sack;
+        let use_prr = self.config.prr
+            && self.config.recovery == LossRecovery::Sack
+            && !self.controller.governs_recovery();
         let Phase::Recovery { prr, first_sent } = &mut self.phase else { return };
         if use_prr && prr.is_none() && !*first_sent {
             *prr = Some(Prr::new(flight, target, mss));

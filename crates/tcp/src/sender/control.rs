@@ -62,7 +62,7 @@ impl Sender {
             prior_in_flight: digest.prior_in_flight,
             largest_acked_sent: if recovering && !cut { real_sent } else { now },
             largest_lost_sent: answered,
-            total_delivered: self.una,
+            total_delivered: self.rate.as_ref().map_or(self.una, |rate| rate.delivered()),
             rate,
             rtt: self.rtt.view(),
             path: self.path,

@@ -55,6 +55,11 @@ impl RateSampler {
         self.app_limited_until = (self.delivered + in_flight).max(1);
     }
 
+    /// Bytes delivered so far, above a gap or not: what [`RateSample::prior_delivered`] was when a segment left.
+    pub(super) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
     /// So many more bytes were declared lost.
     pub(super) fn on_lost(&mut self, bytes: u64) {
         self.lost += bytes;

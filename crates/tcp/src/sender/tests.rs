@@ -342,3 +342,59 @@ fn a_tail_probe_replaces_the_timeout() {
     assert_eq!(drain(&mut sender, ms(400)), [1]);
     assert_eq!(sender.statistics().timeouts, 0);
 }
+
+/// Segment 0 of ten is lost.
+fn after_a_loss(config: &Config, control: &str) -> Sender {
+    let mut sender = sender(config, control);
+    sender.write(1000 * MSS);
+    drain(&mut sender, Time::ZERO);
+    for upto in 2..=4 {
+        sender.handle_segment(ms(100), &sack(0, &[(1, upto)]));
+    }
+    assert!(sender.in_recovery());
+    sender
+}
+
+#[test]
+fn rate_reduction_leaves_the_window_to_a_controller_that_governs_recovery() {
+    let config = Config { prr: true, rate_samples: true, ..plain() };
+    let reno = after_a_loss(&config, "reno:initial=10");
+    assert_ne!(reno.cwnd(), reno.controller.cwnd(), "the rate is reduced in proportion");
+    let bbr = after_a_loss(&config, "bbr:initial=10");
+    assert_eq!(bbr.cwnd(), bbr.controller.cwnd());
+}
+
+/// Takes down what it is told was delivered.
+#[derive(Debug)]
+struct Deliveries(std::sync::Arc<std::sync::atomic::AtomicU64>);
+
+impl congestion::CongestionController for Deliveries {
+    fn on_ack(&mut self, event: &congestion::AckEvent, _siblings: &[PathView]) {
+        self.0.store(event.total_delivered, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    fn on_timeout(&mut self, _event: &congestion::TimeoutEvent) {}
+
+    fn set_packet_size(&mut self, _bytes: u64) {}
+
+    fn cwnd(&self) -> u64 {
+        10 * MSS
+    }
+
+    fn phase(&self) -> &'static str {
+        "fixed"
+    }
+}
+
+/// Rounds are counted by it and by what was delivered when a segment left. Without what is above a gap every acknowledgement
+/// that meets a gap would begin one.
+#[test]
+fn what_was_delivered_above_a_gap_counts_for_rounds() {
+    let told = std::sync::Arc::default();
+    let config = Config { rate_samples: true, ..plain() };
+    let mut sender = Sender::new(&config, Box::new(Deliveries(std::sync::Arc::clone(&told))));
+    sender.write(1000 * MSS);
+    drain(&mut sender, Time::ZERO);
+    sender.handle_segment(ms(100), &sack(0, &[(1, 4)]));
+    assert_eq!(told.load(std::sync::atomic::Ordering::Relaxed), 3 * MSS);
+}
