@@ -4,6 +4,7 @@ use anabranch_types::{Time, math};
 use core::time::Duration;
 
 use crate::congestion::cwnd::{LastCut, MAX_CWND};
+use crate::congestion::hystart::HyStart;
 use crate::congestion::{AckEvent, CongestionController, TimeoutEvent};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
@@ -21,6 +22,11 @@ pub const ENTRY: Entry = Entry {
             "rfc9438, or linux: windows in whole packets, and what Reno would have grows by 0.53 for good",
             "rfc9438",
         ),
+        option(
+            "slow-start",
+            "ends by a loss, or by hystart too; as-like: by a loss in rfc9438, by hystart too in linux",
+            "as-like",
+        ),
     ],
 };
 
@@ -29,7 +35,7 @@ const SCALE: f64 = 0.4;
 /// Factor on a cut, β (RFC 9438 §4.6).
 const BETA: f64 = 0.7;
 
-/// CUBIC without HyStart. Windows inside are in packets, as in the RFC.
+/// CUBIC, with HyStart on request. Windows inside are in packets, as in the RFC.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     packet: u64,
@@ -49,6 +55,8 @@ pub struct Cubic {
     collapse: u32,
     /// As Linux counts (tcp_cubic.c).
     linux: bool,
+    /// What ends slow start besides losses and marks.
+    hystart: Option<HyStart>,
     /// C, and Reno's increase, packets per window.
     scale: f64,
     increase: f64,
@@ -60,8 +68,10 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, Pol
     let collapse = options.integer("collapse", 1..=10)? as u32;
     let fresh = Cubic::at(0, options.packet_size());
     let linux = options.choice("like", &[("rfc9438", false), ("linux", true)])?;
+    let ends = [("as-like", linux), ("loss", false), ("hystart", true)];
+    let hystart = options.choice("slow-start", &ends)?.then(HyStart::default);
     let ssthresh = f64::INFINITY;
-    Ok(Box::new(Cubic { cwnd: initial as f64, ssthresh, collapse, linux, ..fresh }))
+    Ok(Box::new(Cubic { cwnd: initial as f64, ssthresh, collapse, linux, hystart, ..fresh }))
 }
 
 impl Cubic {
@@ -82,6 +92,7 @@ impl Cubic {
             last_cut: LastCut::default(),
             collapse: 1,
             linux: false,
+            hystart: None,
             scale: SCALE,
             increase: 1.0,
         }
@@ -166,6 +177,12 @@ impl Cubic {
 
 impl CongestionController for Cubic {
     fn on_ack(&mut self, event: &AckEvent, _siblings: &[PathView]) {
+        if self.cwnd < self.ssthresh
+            && let Some(hystart) = &mut self.hystart
+            && hystart.on_ack(event, self.cwnd)
+        {
+            self.ssthresh = self.cwnd;
+        }
         if self.last_cut.congested(event) {
             self.cut(event.now);
         } else if event.app_limited {

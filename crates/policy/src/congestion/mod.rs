@@ -10,6 +10,7 @@ mod cwnd;
 mod delay;
 pub mod ecn_reno;
 pub mod eln;
+mod hystart;
 pub mod lia;
 mod marked;
 pub mod mveno;

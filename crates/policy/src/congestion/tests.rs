@@ -3,6 +3,7 @@
 mod c4;
 mod coupled;
 mod delay_based;
+mod hystart;
 mod pipe;
 mod properties;
 mod trajectories;

@@ -1,0 +1,61 @@
+//! HyStart as Linux has it: the end of slow start by signs of a full path, before a loss.
+
+use anabranch_types::Time;
+use core::time::Duration;
+
+use crate::congestion::AckEvent;
+
+/// Packets of window below which nothing is looked for (`hystart_low_window`).
+const LOW_WINDOW: f64 = 16.0;
+/// Acknowledgements that follow one another within this are one train (`hystart_ack_delta_us`).
+const TRAIN_GAP: Duration = Duration::from_millis(2);
+/// Round-trip samples of a round of which the least is judged (`HYSTART_MIN_SAMPLES`).
+const SAMPLES: u32 = 8;
+/// Least and most by which that has to exceed the least of all: an eighth of it, within these (`HYSTART_DELAY_THRESH`).
+const LEAST_RISE: Duration = Duration::from_millis(4);
+const MOST_RISE: Duration = Duration::from_millis(16);
+
+/// Looks at one round trip after another (Ha and Rhee 2011, §IV; Linux, `hystart_update`). Not paced: half of the least
+/// round trip bounds a train.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct HyStart {
+    /// Least round-trip time of all.
+    least: Option<Duration>,
+    /// The round ends when so many bytes are delivered.
+    round_end: u64,
+    round_start: Time,
+    /// The last acknowledgement of the train that began with the round.
+    last_ack: Time,
+    /// Least round-trip time of the round, and its samples, [`SAMPLES`] at most.
+    current: Duration,
+    samples: u32,
+}
+
+impl HyStart {
+    /// An acknowledgement in slow start, with a window of `cwnd` packets. True if slow start has to end.
+    pub(super) fn on_ack(&mut self, event: &AckEvent, cwnd: f64) -> bool {
+        if event.acked_packets == 0 || event.rtt.samples == 0 {
+            return false;
+        }
+        let delay = event.rtt.latest;
+        let least = self.least.map_or(delay, |least| least.min(delay));
+        self.least = Some(least);
+        if event.total_delivered > self.round_end {
+            self.round_end = event.total_delivered + event.bytes_in_flight;
+            (self.round_start, self.last_ack) = (event.now, event.now);
+            (self.current, self.samples) = (Duration::MAX, 0);
+        }
+        if cwnd < LOW_WINDOW {
+            return false;
+        }
+        let long_train = event.now.since(self.last_ack) <= TRAIN_GAP && {
+            self.last_ack = event.now;
+            event.now.since(self.round_start) > least / 2
+        };
+        self.current = self.current.min(delay);
+        let enough = self.samples == SAMPLES;
+        self.samples = (self.samples + 1).min(SAMPLES);
+        let rise = (least / 8).clamp(LEAST_RISE, MOST_RISE);
+        long_train || (enough && self.current > least + rise)
+    }
+}
