@@ -48,6 +48,8 @@ pub(super) struct Chunks {
     due: BTreeSet<u64>,
     /// The same by length, then ordinal.
     due_by_len: BTreeSet<(u64, u64)>,
+    /// Chunks that are in flight and have not arrived.
+    flying: BTreeSet<u64>,
     /// By slot: no chunk below this ordinal is one of which the subflow there could take a copy.
     copied: [u64; MAX_PATHS],
     /// By slot: how many chunks wait in the stream or the queue of the subflow there.
@@ -136,23 +138,17 @@ impl Chunks {
         }
     }
 
-    /// The oldest chunk of which the subflow in `slot` could take a copy.
+    /// The oldest chunk of which the subflow in `slot` could take a copy: it is in flight, and not on that one.
     fn oldest_uncopied(&mut self, slot: u8) -> Option<u64> {
         let at = usize::from(slot) % MAX_PATHS;
         let from = self.copied.get(at).map_or(self.first, |from| self.first.max(*from));
-        let views = self.views.get(self.index(from)?..)?;
-        let is_here = |view: &BlockView| {
-            [&view.in_flight_on, &view.queued_on].iter().any(|counts| counts.get(at) != Some(&0))
-        };
-        // What has arrived, or is on this subflow, will not be asked for again: the next search skips it.
-        let open = views.iter().position(|view| view.received == 0 && !is_here(view));
-        let open = open.unwrap_or(views.len());
-        let rest = views.get(open..).unwrap_or_default();
-        let ahead = rest.iter().position(|view| view.in_flight > 0 && !is_here(view));
+        let found = self.flying.range(from..).copied().find(|id| !self.is_on(*id, slot));
+        let SymbolId(next) = self.next();
         if let Some(copied) = self.copied.get_mut(at) {
-            *copied = from + open as u64;
+            // What was passed over is on this subflow: the next search begins behind it.
+            *copied = found.unwrap_or(next);
         }
-        ahead.map(|ahead| from + (open + ahead) as u64)
+        found
     }
 
     fn index(&self, id: u64) -> Option<usize> {
@@ -261,14 +257,18 @@ impl Chunks {
         let waits = (entry.bound | entry.queued) & bit(slot) != 0 && view.received == 0 && !flies;
         let waited = set(&mut view.queued_on, slot, u16::from(waits)) > 0;
         settle(view);
-        let copyable = !flies && !waits && view.received == 0;
+        let flying = view.in_flight > 0;
+        // Those who do not have it could take a copy.
+        let without = if flying { !(entry.bound | entry.queued) } else { 0 };
+        match flying {
+            true => self.flying.insert(id),
+            false => self.flying.remove(&id),
+        };
+        for (_, copied) in (0..).zip(&mut self.copied).filter(|(at, _)| without >> at & 1 == 1) {
+            *copied = (*copied).min(id);
+        }
         if let Some(count) = self.waiting.get_mut(at) {
             *count = *count + u64::from(waits) - u64::from(waited);
-        }
-        if let Some(copied) = self.copied.get_mut(at)
-            && copyable
-        {
-            *copied = (*copied).min(id);
         }
     }
 
@@ -328,6 +328,7 @@ impl Chunks {
             }
             self.forget_due(self.first, entry.len);
             self.forget_waiting();
+            self.flying.remove(&self.first);
             self.start += 1;
             self.first += 1;
         }
@@ -358,7 +359,10 @@ impl Chunks {
             return false;
         }
         view.received = 0;
-        self.make_due(self.first, 0)
+        let made = self.make_due(self.first, 0);
+        // If it is in flight, it can be copied again.
+        self.change(self.first, 0, |_, _| {});
+        made
     }
 
     /// Another subflow takes `slot`: the masks say nothing about the one before.

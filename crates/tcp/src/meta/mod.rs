@@ -20,6 +20,7 @@ mod closing;
 mod fallback;
 mod membership;
 mod pull;
+mod queue;
 mod receiver;
 mod recover;
 mod sender;

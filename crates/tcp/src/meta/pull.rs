@@ -6,7 +6,6 @@ use anabranch_types::{PathId, Time};
 
 use super::binding::Chunk;
 use super::sender::MetaSender;
-use super::subflow::Queued;
 use crate::segment::{Flags, Segment};
 
 /// Times in a row that a subflow asks for data while nothing of it may leave yet.
@@ -49,7 +48,7 @@ impl MetaSender {
         let subflow = self.subflows.get_mut(index).filter(|subflow| subflow.is_joined())?;
         let slot = index as u8;
         while subflow.sender.wants_data(now)
-            && let Some(chunk) = subflow.dequeue(now)
+            && let Some(chunk) = subflow.queue.pop(now)
         {
             self.changes += 1;
             self.views_at = None;
@@ -191,7 +190,7 @@ impl MetaSender {
             let Some(chunk) = self.choose(pick.work, index as u8) else { break };
             self.chunks.on_queued(chunk.id, index as u8);
             if let Some(subflow) = self.subflows.get_mut(index) {
-                subflow.enqueue(Queued { chunk, not_before: pick.not_before });
+                subflow.queue.push(chunk, pick.not_before);
             }
             assigned = true;
         }

@@ -148,8 +148,8 @@ impl MetaSender {
     pub(super) fn take_back_queue(&mut self, index: usize, keep: usize) {
         let others = self.usable_slots();
         let Some(subflow) = self.subflows.get_mut(index) else { return };
-        while subflow.queued() > keep
-            && let Some(chunk) = subflow.take_last()
+        while subflow.queue.len() > keep
+            && let Some(chunk) = subflow.queue.pop_last()
         {
             self.chunks.on_unqueued(chunk.id, index as u8);
             self.chunks.make_due(chunk.id, others);

@@ -3,19 +3,11 @@
 use anabranch_policy::CongestionController;
 use anabranch_policy::view::PathState;
 use anabranch_types::{PathId, Time};
-use std::collections::VecDeque;
 
 use super::binding::{Bindings, Chunk};
+use super::queue::Queue;
 use crate::config::Config;
 use crate::sender::Sender;
-
-/// A chunk assigned to a subflow that is not in its stream yet.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Queued {
-    pub(super) chunk: Chunk,
-    /// It leaves at this time at the earliest.
-    pub(super) not_before: Time,
-}
 
 /// Whether a subflow takes part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +32,8 @@ pub(super) struct Subflow {
     /// Used only when no other subflow is usable.
     pub(super) backup: bool,
     pub(super) bindings: Bindings,
-    queue: VecDeque<Queued>,
-    /// Bytes in the queue.
-    queued_bytes: u64,
+    /// Chunks assigned to it that are not in its stream yet.
+    pub(super) queue: Queue,
     /// It asked for data to send and was given none; nothing has changed since.
     pub(super) frozen_at: Option<u64>,
     /// The scheduler is not asked before.
@@ -67,8 +58,7 @@ impl Subflow {
             suspect: false,
             backup: false,
             bindings: Bindings::default(),
-            queue: VecDeque::new(),
-            queued_bytes: 0,
+            queue: Queue::default(),
             frozen_at: None,
             hold_until: None,
             idle_at: 0,
@@ -104,8 +94,8 @@ impl Subflow {
         let mut view = self.sender.view(PathId(u32::from(slot)), slot, now);
         view.state = self.state();
         view.backup = self.backup;
-        view.bytes_queued += self.queued_bytes;
-        view.ready = view.ready && self.is_joined() && !self.has_ripe(now);
+        view.bytes_queued += self.queue.bytes();
+        view.ready = view.ready && self.is_joined() && !self.queue.has_ripe(now);
         view
     }
 
@@ -117,56 +107,13 @@ impl Subflow {
             && self.sender.wants_data(now)
     }
 
-    /// Puts a chunk at the end of the queue.
-    pub(super) fn enqueue(&mut self, entry: Queued) {
-        self.queued_bytes += entry.chunk.len;
-        self.queue.push_back(entry);
-    }
-
-    /// Chunks in the queue.
-    pub(super) fn queued(&self) -> usize {
-        self.queue.len()
-    }
-
-    /// The ordinals of the chunks in the queue.
-    #[cfg(test)]
-    pub(super) fn queue(&self) -> impl Iterator<Item = u64> + '_ {
-        self.queue.iter().map(|entry| entry.chunk.id)
-    }
-
-    fn ripe(&self, now: Time) -> Option<usize> {
-        self.queue.iter().position(|entry| entry.not_before <= now)
-    }
-
-    fn has_ripe(&self, now: Time) -> bool {
-        self.ripe(now).is_some()
-    }
-
-    /// Takes the first chunk of the queue that may leave now.
-    pub(super) fn dequeue(&mut self, now: Time) -> Option<Chunk> {
-        let index = self.ripe(now)?;
-        let entry = if index == 0 { self.queue.pop_front() } else { self.queue.remove(index) }?;
-        self.queued_bytes -= entry.chunk.len;
-        Some(entry.chunk)
-    }
-
-    /// Takes the last chunk of the queue.
-    pub(super) fn take_last(&mut self) -> Option<Chunk> {
-        let entry = self.queue.pop_back()?;
-        self.queued_bytes -= entry.chunk.len;
-        Some(entry.chunk)
-    }
-
     /// When something has to be done for it after `now`.
     pub(super) fn next_timeout(&self, now: Time) -> Option<Time> {
         if !self.is_joined() {
             return None;
         }
         // While an entry may leave, it is the window that is awaited, not a time.
-        let ripens = match self.has_ripe(now) {
-            true => None,
-            false => self.queue.iter().map(|entry| entry.not_before).min(),
-        };
+        let ripens = self.queue.ripens(now);
         let held = self.hold_until.filter(|until| *until > now);
         [self.sender.next_timeout(), ripens, held].into_iter().flatten().min()
     }

@@ -36,6 +36,11 @@ impl Chunks {
                 assert!(view.in_flight_on[at] == 0 || bound, "{id} flies unbound on {slot}");
             }
             assert_eq!(view.due > 0, self.due.contains(&id), "{id}");
+            assert_eq!(view.in_flight > 0, self.flying.contains(&id), "{id}");
+            for (slot, copied) in (0_u8..).zip(&self.copied) {
+                let copyable = view.in_flight > 0 && !self.is_on(id, slot);
+                assert!(!copyable || *copied <= id, "{id} is passed over on {slot}");
+            }
             assert_eq!(view.due > 0, self.due_by_len.contains(&(entry.len, id)), "{id}");
             due += usize::from(view.due > 0);
             let kept_in_mind = view.received > 0 || view.due > 0 || entry.holders() != 0;

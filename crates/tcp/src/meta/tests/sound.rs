@@ -14,7 +14,7 @@ impl MetaSender {
             .map(|own| own.bindings.chunks().map(|chunk| chunk.id).collect())
             .collect();
         let queues: Vec<BTreeSet<u64>> =
-            self.subflows.iter().map(|own| own.queue().collect()).collect();
+            self.subflows.iter().map(|own| own.queue.ids().collect()).collect();
         let has = |sets: &[BTreeSet<u64>], id, slot: u8| {
             sets.get(usize::from(slot)).is_some_and(|set| set.contains(&id))
         };
@@ -27,7 +27,11 @@ impl MetaSender {
         assert!(shared.written - shared.una <= shared.send_buffer);
         assert_eq!(self.statistics.bound_bytes, shared.next, "each byte is cut once");
         for own in self.subflows.iter().filter(|own| !own.is_joined()) {
-            assert_eq!((own.bindings.chunks().count(), own.queued()), (0, 0), "it takes no part");
+            assert_eq!(
+                (own.bindings.chunks().count(), own.queue.len()),
+                (0, 0),
+                "it takes no part"
+            );
         }
     }
 }
