@@ -29,6 +29,7 @@ impl Connection {
             }
             runs.clear();
             self.paths[slot].sent.acknowledge(range, |run| runs.push(run));
+            outcome.largest_is_news |= runs.last().is_some_and(|run| run.contains(&ack.largest));
             for number in runs.iter().rev().flat_map(|run| run.clone().rev()) {
                 let resolved = self.paths[slot].sent.resolve(number, Fate::Acked);
                 let Some(packet) = resolved.filter(|packet| packet.ack_eliciting) else { continue };
@@ -99,10 +100,11 @@ impl Connection {
             let sent = path.rtt.on_late(now, &late);
             // What comes late is reported at once: it was received when the report was made.
             path.rtt.on_forward(now, sent, ack.received_at.wrapping_add(ack.delay_us as u32));
-        } else if number == ack.largest {
-            let delay = Duration::from_micros(ack.delay_us).min(self.peer_parameters.max_ack_delay);
-            path.rtt.on_sample(now, packet.sent, delay);
-            path.rtt.on_forward(now, packet.sent, ack.received_at);
+        } else if let Some(largest) = path.sent.get(ack.largest).filter(|_| outcome.largest_is_news) {
+            // It may be a later one that only acknowledges: a side that mostly does that has few others (RFC 9002 §5.1).
+            let (sent, claimed) = (largest.sent, Duration::from_micros(ack.delay_us));
+            path.rtt.on_sample(now, sent, claimed.min(self.peer_parameters.max_ack_delay));
+            path.rtt.on_forward(now, sent, ack.received_at);
         }
         if number < ack.largest {
             return None;

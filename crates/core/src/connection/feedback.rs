@@ -35,6 +35,8 @@ pub(super) struct AckOutcome {
     pub prior_in_flight: u64,
     /// The newest packet acknowledged for the first time.
     pub newest: Option<u64>,
+    /// The largest number that the acknowledgement names was not acknowledged before.
+    pub largest_is_news: bool,
     /// Ages of the packets acknowledged after one that was sent later.
     pub late: Ages,
     /// A measurement of how fast the path moves packets, if there was one to be had.
