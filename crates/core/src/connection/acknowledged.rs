@@ -100,7 +100,8 @@ impl Connection {
             let sent = path.rtt.on_late(now, &late);
             // What comes late is reported at once: it was received when the report was made.
             path.rtt.on_forward(now, sent, ack.received_at.wrapping_add(ack.delay_us as u32));
-        } else if let Some(largest) = path.sent.get(ack.largest).filter(|_| outcome.largest_is_news) {
+        } else if let Some(largest) = path.sent.get(ack.largest).filter(|_| outcome.largest_is_news)
+        {
             // It may be a later one that only acknowledges: a side that mostly does that has few others (RFC 9002 §5.1).
             let (sent, claimed) = (largest.sent, Duration::from_micros(ack.delay_us));
             path.rtt.on_sample(now, sent, claimed.min(self.peer_parameters.max_ack_delay));

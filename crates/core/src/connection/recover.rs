@@ -90,14 +90,17 @@ impl Connection {
         let alternatives = self.has_alternative(slot);
         let path = &mut self.paths[slot];
         let loses_flight = path.detector.timeout_loses_flight();
+        let is_congestion = path.detector.timeout_is_congestion();
         let before = path.congestion.cwnd();
         path.counters.timeouts += 1;
         let probes = if path.state() == PathState::Suspect { 1 } else { PROBES };
-        let (id, consecutive) = (path.id, path.liveness.on_timeout(now, probes));
+        let (id, consecutive) = (path.id, path.on_timeout(now, probes));
         let bytes_in_flight = path.sent.bytes_in_flight;
         // A probe timeout alone says nothing about congestion (RFC 9002 §7.5); a retransmission timeout does.
-        let serious = if loses_flight { consecutive } else { consecutive - 1 };
-        if serious > 0 {
+        let serious = if is_congestion { consecutive } else { consecutive - 1 };
+        // Nor does any before the path was ever heard (RFC 9002 §7.6.2).
+        let known = path.rtt.view().samples > 0;
+        if serious > 0 && (known || loses_flight) {
             let consecutive = serious;
             path.congestion.on_timeout(&TimeoutEvent { now, bytes_in_flight, consecutive });
             path.update_pacing(now);
@@ -110,6 +113,9 @@ impl Connection {
         let event = RecoveryEvent::Timeout { path: id, consecutive, alternatives };
         let action = self.policies.recovery.on_event(now, event, self.paths.views());
         self.carry_out(now, action, None);
+        if alternatives {
+            self.move_control(slot);
+        }
         if cwnd < before {
             self.on_cwnd_reduced(now, slot, cwnd);
         }
@@ -125,6 +131,14 @@ impl Connection {
     pub(super) fn seems_dead(&self, slot: PathIndex) -> bool {
         let path = &self.paths[slot];
         path.liveness.seems_dead(path.loss.mean)
+    }
+
+    /// What control frames a path carries goes on another as well, whatever becomes of its data: the peer may wait for them.
+    fn move_control(&mut self, slot: PathIndex) {
+        let numbers = self.paths[slot].sent.open().filter(|(_, packet)| packet.has_control);
+        for number in numbers.map(|(number, _)| number).collect::<Vec<_>>() {
+            self.control_written_off(slot, number);
+        }
     }
 
     /// Declares everything in flight on a path lost.

@@ -49,11 +49,13 @@ impl Connection {
         left
     }
 
-    /// Whether no usable path is known to be quicker: credit that takes a slow path stalls a fast one.
+    /// Whether no usable path is known to be quicker: credit that takes a slow path stalls a fast one, and on one that has
+    /// timed out it may be lost.
     fn is_quickest(&self, slot: PathIndex) -> bool {
         let delay = |slot: PathIndex| {
-            let rtt = self.paths[slot].rtt.view();
-            if rtt.samples > 0 { rtt.min } else { Duration::MAX }
+            let (rtt, timeouts) =
+                (self.paths[slot].rtt.view(), self.paths[slot].liveness.timeouts());
+            (timeouts > 0, if rtt.samples > 0 { rtt.min } else { Duration::MAX })
         };
         let own = delay(slot);
         self.paths.indices().all(|other| !self.may_carry_data(other) || delay(other) >= own)

@@ -43,6 +43,8 @@ pub struct Liveness {
     timeouts: u32,
     /// Ack-eliciting packets sent since anything was heard.
     sent_in_silence: u32,
+    /// Packets that had waited for an answer for a whole timeout when the timer last fired.
+    overdue: u32,
     /// Packets that may be sent beyond the window.
     probes: u8,
     last_feedback: Time,
@@ -60,6 +62,7 @@ impl Liveness {
         Liveness {
             timeouts: 0,
             sent_in_silence: 0,
+            overdue: 0,
             probes: 0,
             last_feedback: now,
             last_sent: now,
@@ -99,12 +102,14 @@ impl Liveness {
         self.last_feedback = now;
         self.timeouts = 0;
         self.sent_in_silence = 0;
+        self.overdue = 0;
     }
 
-    /// Nothing was heard for a timeout: so many probes are to be sent. Returns how many timeouts in a row
-    /// that makes.
-    pub fn on_timeout(&mut self, now: Time, probes: u8) -> u32 {
+    /// Nothing was heard for a timeout, which `overdue` packets have waited for an answer: so many probes are to be
+    /// sent. Returns how many timeouts in a row that makes.
+    pub fn on_timeout(&mut self, now: Time, overdue: u32, probes: u8) -> u32 {
         self.timeouts += 1;
+        self.overdue = overdue;
         self.probes = probes;
         self.last_sent = now;
         self.timeouts
@@ -150,7 +155,8 @@ impl Liveness {
 
     /// Whether the path has timed out, and loss of this probability does not explain its silence.
     pub fn seems_dead(&self, loss: f64) -> bool {
-        let by_chance = math::pow(loss.max(SUPPOSED_LOSS), f64::from(self.sent_in_silence));
+        let unanswered = self.sent_in_silence.max(self.overdue);
+        let by_chance = math::pow(loss.max(SUPPOSED_LOSS), f64::from(unanswered));
         self.timeouts >= MOST_TIMEOUTS || (self.timeouts > 0 && by_chance < SILENCE_BY_CHANCE)
     }
 
@@ -166,6 +172,12 @@ impl Liveness {
     pub fn timeout_at(&self, oldest: Time, base: ProbeTimeout) -> Time {
         let from = if self.timeouts == 0 { oldest } else { self.last_sent };
         from.max(self.last_feedback) + self.timeout(base)
+    }
+
+    /// When a path that is not used until it answers is probed again: soon, however long its round trips are, or its
+    /// return would be noticed late.
+    pub fn probe_at(&self, base: ProbeTimeout) -> Time {
+        self.last_sent.max(self.last_feedback) + self.timeout(base).min(MAX_PROBE_INTERVAL)
     }
 
     /// The way to the peer is another one now.
@@ -195,9 +207,35 @@ mod tests {
             if at > Time::from_secs(30) {
                 break;
             }
-            timeouts = liveness.on_timeout(at, 2);
+            timeouts = liveness.on_timeout(at, 1, 2);
         }
         assert_eq!(timeouts, 20);
+    }
+
+    #[test]
+    fn a_full_window_without_an_answer_is_no_chance() {
+        let mut liveness = Liveness::new(Time::ZERO);
+        // The last acknowledgement let one packet leave; those before it have waited as long.
+        liveness.on_sent(Time::ZERO);
+        let mut timed_out = |overdue| {
+            liveness.on_feedback(Time::ZERO);
+            liveness.on_timeout(Time::from_secs(1), overdue, 2);
+            [0.01, 0.6].map(|loss| liveness.seems_dead(loss))
+        };
+        assert_eq!(timed_out(3), [false, false]);
+        assert_eq!(timed_out(4), [true, false]);
+        assert_eq!(timed_out(10), [true, true]);
+    }
+
+    #[test]
+    fn a_path_that_is_not_used_is_probed_soon() {
+        let second = Duration::from_secs(1);
+        let base = ProbeTimeout::new(second, 3, second);
+        let mut liveness = Liveness::new(Time::ZERO);
+        liveness.on_sent(Time::ZERO);
+        liveness.on_timeout(Time::from_secs(1), 1, 2);
+        assert_eq!(liveness.timeout_at(Time::ZERO, base), Time::from_secs(2));
+        assert_eq!(liveness.probe_at(base), Time::from_millis(1500));
     }
 
     #[test]

@@ -308,10 +308,13 @@ impl Path {
         bytes <= self.amplification_room()
     }
 
-    /// Whether the congestion window admits a full packet.
+    /// Whether the congestion window admits a full packet. The probes that a silent path still has in flight when it
+    /// answers do not close a window of one packet.
     pub fn cwnd_open(&self) -> bool {
-        self.sent.bytes_in_flight + self.packet_size <= self.swing.window(self.congestion.cwnd())
-            || self.sent.bytes_in_flight == 0
+        let in_flight = self.sent.bytes_in_flight;
+        in_flight + self.packet_size <= self.swing.window(self.congestion.cwnd())
+            || in_flight == 0
+            || (self.state == PathState::Probation && in_flight < self.packet_size)
     }
 
     /// Whether window and pacer admit a full packet now.
@@ -337,7 +340,17 @@ impl Path {
     /// When the probe timer fires: no feedback for a timeout while something is in flight.
     pub fn timeout_at(&self) -> Option<Time> {
         let base = self.base_timeout();
-        self.sent.oldest_open().map(|oldest| self.liveness.timeout_at(oldest, base))
+        let oldest = self.sent.oldest_open()?;
+        Some(match self.state {
+            PathState::Suspect => self.liveness.probe_at(base),
+            _ => self.liveness.timeout_at(oldest, base),
+        })
+    }
+
+    /// The probe timer fired: so many probes are to be sent. Returns how many timeouts in a row that makes.
+    pub fn on_timeout(&mut self, now: Time, probes: u8) -> u32 {
+        let overdue = self.sent.sent_before(now - self.base_timeout().base);
+        self.liveness.on_timeout(now, overdue, probes)
     }
 
     /// An authenticated packet of so many bytes, IP and UDP headers included, arrived.

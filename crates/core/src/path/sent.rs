@@ -307,6 +307,12 @@ impl SentPackets {
         self.open().find(|(_, packet)| !packet.mtu_probe).map(|(_, packet)| packet.sent)
     }
 
+    /// Open packets that were sent at `time` or before, probes of the MTU apart.
+    pub fn sent_before(&self, time: Time) -> u32 {
+        let old = self.open().take_while(|(_, packet)| packet.sent <= time);
+        old.filter(|(_, packet)| !packet.mtu_probe).count() as u32
+    }
+
     /// Moves the floor over resolved packets and forgets those sent before `keep_after` (lost packets are
     /// remembered for a while, so that a late acknowledgement can be recognised as such).
     pub fn prune(&mut self, keep_after: Time) {

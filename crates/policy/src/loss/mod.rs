@@ -83,6 +83,12 @@ pub trait LossDetector: Debug + Send {
     fn timeout_loses_flight(&self) -> bool {
         false
     }
+
+    /// Whether congestion control hears of the first timeout already, as of a TCP retransmission timeout (RFC 5681 §3.1),
+    /// or only of one that follows another without an answer between (RFC 9002 §7.5, §7.6).
+    fn timeout_is_congestion(&self) -> bool {
+        self.timeout_loses_flight()
+    }
 }
 
 /// Packets of one block and path whose fate is now known. A packet that carries symbols of several

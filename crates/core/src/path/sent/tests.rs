@@ -114,6 +114,23 @@ fn only_losses_of_packets_in_flight_are_counted() {
 }
 
 #[test]
+fn packets_that_wait_for_an_answer_are_counted_by_age() {
+    let mut sent = SentPackets::default();
+    for number in 0..6 {
+        let at = Time::from_millis(number);
+        sent.push(SentPacket { sent: at, mtu_probe: number == 1, ..packet(number, number != 2) });
+    }
+    sent.resolve(0, Fate::Acked);
+    sent.resolve(3, Fate::WrittenOff);
+    let counts = [2, 3, 4, 9].map(|ms| sent.sent_before(Time::from_millis(ms)));
+    assert_eq!(
+        counts,
+        [0, 1, 2, 3],
+        "neither what is acknowledged, asks for nothing, or probes the MTU"
+    );
+}
+
+#[test]
 fn losses_of_many_packets_do_not_clog_a_path() {
     let mut sent = SentPackets::default();
     for number in 0..3 * MOST_UNWATCHED as u64 {
