@@ -120,6 +120,9 @@ fn schedule(number: u64, lying: bool, axes: Axes) -> (Plan, String) {
     let texts: Vec<String> = (0..count).map(|_| dice.link(most)).collect();
     let mut plan = Plan::parallel(texts.iter().map(|text| parse(text)));
     let mut profile = Profile::named(dice.pick(&["anabranch", "mplot", "uncoded"])).unwrap();
+    if profile.name == "uncoded" && Rng::substream(number, "faults.ptcp").chance(0.5) {
+        profile = Profile::named("ptcp").unwrap();
+    }
     let bytes = dice.spread(20_000.0..1_000_000.0) as u64;
     let mut description = format!("links {texts:#?}\nprofile {}", profile.name);
     if dice.chance(0.5) {
@@ -127,8 +130,8 @@ fn schedule(number: u64, lying: bool, axes: Axes) -> (Plan, String) {
         plan = plan.with_reverse(texts.iter().map(|text| parse(text)));
         description += &format!("\nreverse {texts:#?}");
     }
-    let codes = profile.name != "uncoded";
-    let axes = if profile.policy(Axis::Code).name == "none" { &[] } else { axes };
+    let codes = profile.policy(Axis::Code).name != "none";
+    let axes = if codes { axes } else { &[] };
     for (axis, choice) in axes {
         profile.set(*axis, choice).unwrap();
     }

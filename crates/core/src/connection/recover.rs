@@ -94,7 +94,8 @@ impl Connection {
         let before = path.congestion.cwnd();
         path.counters.timeouts += 1;
         let probes = if path.state() == PathState::Suspect { 1 } else { PROBES };
-        let (id, consecutive) = (path.id, path.on_timeout(now, probes));
+        let overdue = path.sent.sent_before(now - path.base_timeout().base);
+        let (id, consecutive) = (path.id, path.liveness.on_timeout(now, overdue, probes));
         let bytes_in_flight = path.sent.bytes_in_flight;
         // A probe timeout alone says nothing about congestion (RFC 9002 §7.5); a retransmission timeout does.
         let serious = if is_congestion { consecutive } else { consecutive - 1 };

@@ -347,12 +347,6 @@ impl Path {
         })
     }
 
-    /// The probe timer fired: so many probes are to be sent. Returns how many timeouts in a row that makes.
-    pub fn on_timeout(&mut self, now: Time, probes: u8) -> u32 {
-        let overdue = self.sent.sent_before(now - self.base_timeout().base);
-        self.liveness.on_timeout(now, overdue, probes)
-    }
-
     /// An authenticated packet of so many bytes, IP and UDP headers included, arrived.
     pub(crate) fn count_received(&mut self, bytes: u64) {
         self.counters.received_packets += 1;

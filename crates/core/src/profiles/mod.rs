@@ -2,6 +2,7 @@
 
 mod anabranch;
 mod mplot;
+mod ptcp;
 mod uncoded;
 
 use std::collections::BTreeMap;
@@ -48,7 +49,13 @@ impl Profile {
 
     /// Every built-in profile; the first is the default.
     pub fn all() -> Vec<Profile> {
-        vec![anabranch::profile(), mplot::profile(), mplot::paper_profile(), uncoded::profile()]
+        vec![
+            anabranch::profile(),
+            mplot::profile(),
+            mplot::paper_profile(),
+            ptcp::profile(),
+            uncoded::profile(),
+        ]
     }
 
     /// The transport parameters of a side that has this profile and these limits.

@@ -22,6 +22,11 @@ pub const ENTRY: Entry = Entry {
         ),
         option("memory", "round trips for which reordering is remembered", "32"),
         option("ack-delay", "longest time the peer may delay an acknowledgement", "25ms"),
+        option(
+            "timeout",
+            "congestion control hears of a timeout at once, as in TCP (cut), or of a second one in a row (probe)",
+            "probe",
+        ),
     ],
 };
 
@@ -41,6 +46,7 @@ pub struct PacketThreshold {
     window: u32,
     memory: u32,
     ack_delay: Duration,
+    timeout_cuts: bool,
     reordering: Reordering,
 }
 
@@ -52,6 +58,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn LossDetector>, PolicyError
         window: options.integer("window", 0..=100)? as u32,
         memory: options.integer("memory", 1..=10_000)? as u32,
         ack_delay: options.duration("ack-delay", Duration::ZERO..=Duration::from_secs(10))?,
+        timeout_cuts: options.choice("timeout", &[("probe", false), ("cut", true)])?,
         reordering: Reordering::default(),
     }))
 }
@@ -132,6 +139,10 @@ impl LossDetector for PacketThreshold {
     fn timeout(&self, rtt: &RttView) -> Duration {
         let variation = rtt.variation.saturating_mul(4).max(GRANULARITY);
         rtt.smoothed.saturating_add(variation).saturating_add(self.ack_delay)
+    }
+
+    fn timeout_is_congestion(&self) -> bool {
+        self.timeout_cuts
     }
 }
 

@@ -4,7 +4,7 @@ use anabranch_policy::code::{CodeError, Coverage};
 use anabranch_policy::scheduler::Work;
 use anabranch_policy::view::{BlockId, SymbolId};
 
-use super::block::{Symbol, SymbolState};
+use super::block::{Source, Symbol, SymbolState};
 use super::{OutgoingSymbol, SendBlocks};
 use crate::path::sent::Carried;
 
@@ -20,7 +20,7 @@ impl SendBlocks {
     pub fn take(&mut self, work: Work, slot: u8) -> Option<OutgoingSymbol> {
         match work {
             Work::Fresh => None,
-            Work::Block(id) => self.take_due(id),
+            Work::Block(id) => self.take_due(id, slot),
             Work::Copy(id) => self.take_copy(id, slot),
         }
     }
@@ -46,12 +46,14 @@ impl SendBlocks {
         }
     }
 
-    fn take_due(&mut self, id: BlockId) -> Option<OutgoingSymbol> {
+    /// The next symbol that the block is due, but for those that the path in `slot` has in flight: a copy is for another.
+    fn take_due(&mut self, id: BlockId, slot: u8) -> Option<OutgoingSymbol> {
         let index = self.index(id)?;
         let keys = usize::from(self.keys(self.views[index].sources));
         let (view, block) = (&mut self.views[index], &mut self.blocks[index]);
         let flagged = view.due > block.repairs_due;
-        if flagged && let Some(i) = block.sources.iter().position(|s| s.state.due) {
+        let wanted = |s: &Source| s.state.due && s.state.on & (1 << slot) == 0;
+        if flagged && let Some(i) = block.sources.iter().position(wanted) {
             let state = &mut block.sources[i].state;
             state.due = false;
             view.due -= 1;
