@@ -89,6 +89,10 @@ pub enum PathChange {
     Down,
     /// The interface is back.
     Up,
+    /// The path is used only when no other is usable from now on (RFC 8684 §3.3.8, MP_PRIO).
+    Backup,
+    /// The path is used like the others again.
+    Regular,
     /// The interface gets another address, and the sender knows.
     Move,
     /// A NAT forgets the sender: its packets come from another port, nobody is told, and what is sent to

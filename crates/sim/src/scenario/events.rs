@@ -30,6 +30,8 @@ fn event(section: &Section<'_>, network: &Network, flows: &[FlowPlan]) -> Option
     let change = match section.word("what")? {
         "down" => PathChange::Down,
         "up" => PathChange::Up,
+        "backup" => PathChange::Backup,
+        "regular" => PathChange::Regular,
         "move" => PathChange::Move,
         _ => PathChange::Rebind,
     };
@@ -39,6 +41,14 @@ fn event(section: &Section<'_>, network: &Network, flows: &[FlowPlan]) -> Option
         && let Some(flow) = flows.iter().filter(uses).find(tcp)
     {
         let given = format!("'{}' is TCP, which is bound to its address", flow.group);
+        section.complain("what", given, "down, up");
+    }
+    let alone =
+        |flow: &&FlowPlan| matches!(&flow.protocol, Protocol::Tcp(tcp) if tcp.meta.is_none());
+    if matches!(change, PathChange::Backup | PathChange::Regular)
+        && let Some(flow) = flows.iter().filter(uses).find(alone)
+    {
+        let given = format!("'{}' has no stream over several paths", flow.group);
         section.complain("what", given, "down, up");
     }
     Some(EventPlan { at: section.time("at")?, path, change })

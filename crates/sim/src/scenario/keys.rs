@@ -165,8 +165,8 @@ pub const EVENT: &[KeySpec] = &[
     needed("path", Kind::Text, "a path of [[path]]; every flow that uses it is concerned"),
     needed(
         "what",
-        Kind::Word(&["down", "up", "move", "rebind"]),
-        "the sender's interface goes, comes back, gets another address; or a NAT forgets the sender",
+        Kind::Word(&["down", "up", "backup", "regular", "move", "rebind"]),
+        "the sender's interface goes, comes back, is used only when no other is, or like the others again, gets another address; or a NAT forgets the sender",
     ),
     optional("count", Kind::Count(1, 10_000), "1", "so many alike; {i} in texts is the number"),
 ];

@@ -207,6 +207,8 @@ impl Application {
         match (change, open.map(|path| path.id)) {
             (PathChange::Move, Some(path)) => connection.move_path(now, path, address),
             (PathChange::Down, Some(path)) => connection.remove_path(now, path, 0),
+            (PathChange::Backup, Some(path)) => connection.set_backup(path, true),
+            (PathChange::Regular, Some(path)) => connection.set_backup(path, false),
             (PathChange::Up, None) => {
                 // Refused only while the peer remembers too many paths: then it stays down.
                 let _ = connection.add_path(now, address);

@@ -99,6 +99,13 @@ impl SendingEnd {
         Ok(())
     }
 
+    /// As [`TcpSender::set_backup`](super::TcpSender::set_backup).
+    pub(super) fn set_backup(&mut self, path: usize, backup: bool) {
+        if let SendingEnd::Meta(sender) = self {
+            sender.set_backup(path, backup);
+        }
+    }
+
     pub(super) fn write(&mut self, bytes: u64) -> u64 {
         match self {
             SendingEnd::Single(sender) => sender.write(bytes),

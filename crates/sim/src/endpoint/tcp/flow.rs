@@ -91,15 +91,16 @@ impl Flow for TcpFlow {
     }
 
     fn change_path(&self, engine: &mut Engine, path: usize, change: PathChange) {
-        let down = match change {
-            PathChange::Down => true,
-            PathChange::Up => false,
-            // The connection is bound to its address: the scenario format does not let it lose it.
-            PathChange::Move | PathChange::Rebind => return,
-        };
         let now = engine.now();
         if let Some(sender) = engine.agent_as_mut::<TcpSender>(self.sender) {
-            sender.set_down(now, path, down);
+            match change {
+                PathChange::Down => sender.set_down(now, path, true),
+                PathChange::Up => sender.set_down(now, path, false),
+                PathChange::Backup => sender.set_backup(path, true),
+                PathChange::Regular => sender.set_backup(path, false),
+                // The connection is bound to its address: the scenario format does not let it lose it.
+                PathChange::Move | PathChange::Rebind => {}
+            }
         }
         engine.wake(self.sender);
     }

@@ -169,6 +169,16 @@ impl TcpSender {
         });
     }
 
+    /// A path of streams over several is used only when no other is usable, or like the others again. Wake the agent
+    /// afterwards.
+    pub fn set_backup(&mut self, path: usize, backup: bool) {
+        if let Some(meta) = &mut Arc::make_mut(&mut self.protocol).meta {
+            let bit = 1_u16.checked_shl(path as u32).unwrap_or(0);
+            meta.backups = if backup { meta.backups | bit } else { meta.backups & !bit };
+        }
+        self.connections.for_each(|_, connection| connection.end.set_backup(path, backup));
+    }
+
     /// The same for an application that stops at `stop`; what it has written by then is delivered.
     #[must_use]
     pub fn until(mut self, stop: Time) -> Self {

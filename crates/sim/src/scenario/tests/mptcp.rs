@@ -71,6 +71,34 @@ fn a_backup_path_takes_over_when_the_other_has_no_interface() {
 }
 
 #[test]
+fn a_path_becomes_a_backup_and_is_one_no_longer() {
+    let event = |at: u32, what: &str| {
+        format!("[[event]]\nat = \"{at}s\"\npath = \"b\"\nwhat = \"{what}\"\n")
+    };
+    let events = event(3, "backup")
+        + &event(6, "regular")
+        + "[[probe]]\nseries = \"throughput_mbps\"\nof = [\"bulk/a\", \"bulk/b\"]\ninterval = \"1s\"\n";
+    for profile in ["tcp:mptcp", "tcp:mptcp-linux", "anabranch"] {
+        let text = text(profile, "").replace("tcp = {  }\n", "");
+        let report = run(&(text + &events));
+        let series =
+            |path: &str| report.series(path, "throughput_mbps").expect("recorded").values.clone();
+        let (a, b) = (series("bulk/a"), series("bulk/b"));
+        assert!(a[1..10].iter().all(|rate| *rate > 5.0), "{profile}: {a:?}");
+        assert!(b[1..3].iter().all(|rate| *rate > 5.0), "{profile}: {b:?}");
+        assert!(b[4..6].iter().all(|rate| *rate < 0.2), "{profile}: {b:?}");
+        assert!(b[8..10].iter().all(|rate| *rate > 5.0), "{profile}: {b:?}");
+    }
+    let alone = text("tcp:linux", "").replace("tcp = {  }", "paths = \"b\"");
+    let messages = messages(&(alone + &event(3, "backup")));
+    assert_eq!(messages.len(), 1, "{messages:#?}");
+    assert!(
+        messages[0].ends_with("has no stream over several paths; allowed: down, up"),
+        "{messages:?}"
+    );
+}
+
+#[test]
 fn buffers_that_grow_do_not_hold_the_flow_up() {
     let goodput = |options: &str| rates(&run(&text("tcp:mptcp", options)))[0];
     let small = goodput("receive-buffer = \"64KiB\"");
