@@ -105,3 +105,34 @@ impl MetaSender {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_types::PathId;
+
+    #[test]
+    fn a_controller_reads_nothing_of_those_that_do_not_share_with_it() {
+        let view = |slot: u8| PathView { slot, ..PathView::unknown(PathId(u32::from(slot))) };
+        let mut sharing = Sharing::new(Rng::new(1));
+        let views = [0, 1, 2].map(view);
+        let slots = |group: &[PathView]| group.iter().map(|view| view.slot).collect::<Vec<_>>();
+        assert_eq!(slots(sharing.group(1, &views)), [1]);
+        assert_eq!(slots(sharing.group(2, &views)), [2]);
+    }
+
+    #[test]
+    fn the_way_forward_is_the_queue_of_the_snapshot() {
+        let mut sharing = Sharing::new(Rng::new(1));
+        let mut view = PathView { slot: 1, ..PathView::unknown(PathId(1)) };
+        let before = view.rtt.queue;
+        sharing.complete(&mut view);
+        assert_eq!(view.rtt.queue, before, "nothing is known of it");
+        let ms = Duration::from_millis;
+        sharing.forward[1] = Some(Forward { latest: ms(35), least: ms(30) });
+        sharing.complete(&mut view);
+        assert_eq!((view.rtt.queue, view.rtt.forward, view.shares), (ms(5), 30_000, 0));
+        sharing.forget(1);
+        assert!(sharing.forward[1].is_none());
+    }
+}

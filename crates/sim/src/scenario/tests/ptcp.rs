@@ -111,6 +111,22 @@ fn a_plateau_keeps_deep_buffers_empty() {
     assert!(capped[0] > 0.95 * filled[0], "{capped:?} of {filled:?}");
 }
 
+/// Where the way becomes longer at once, the limit of the old one does not stay.
+#[test]
+fn a_plateau_is_found_anew_when_the_way_changes() {
+    let goodput = |control: &str| {
+        let text = format!(
+            "name = \"moving\"\nduration = \"200s\"\nwarm-up = \"10s\"\n\
+             [[path]]\nname = \"a\"\nrate = \"10mbit\"\ndelay = \"20ms\"\nbuffer = \"330p\"\n\
+             delay-steps = \"30s/40ms-90ms\"\n\
+             [[flow]]\nname = \"f\"\nprofile = \"tcp:sack\"\ntcp = {{ congestion = \"{control}\" }}\n"
+        );
+        run(&text).scalar("f", "goodput_mbps").expect("measured")
+    };
+    let (filled, capped) = (goodput("reno"), goodput("reno:plateau=on"));
+    assert!(capped > 0.9 * filled, "{capped} of {filled}");
+}
+
 /// Two pipes and one TCP flow, a round trip of 60 ms each: through one link of 10 Mb/s, or each pipe through one of its
 /// own and the TCP flow beside the first. What the pipes take of the sum, and of the links in which they are.
 fn pipes_beside(tcp: &str, disjoint: bool, seed: u64) -> (f64, f64) {

@@ -213,11 +213,12 @@ proptest! {
         seed in any::<u64>(),
         fates in prop::collection::vec((1..300_usize, 0..6_usize, fate()), 0..40),
         scheduler in prop_oneof![Just("blind"), Just("round-robin")],
-        control in prop_oneof![Just("reno:initial=2"), Just("westwood"), Just("vegas"), Just("cubic")],
+        control in prop_oneof![Just("reno:initial=2"), Just("lia"), Just("vegas:yield=3"), Just("cubic")],
         timeout in prop_oneof![Just("copy"), Just("copy,stale=3")],
         buffer in prop_oneof![Just(2_500_u64), Just(9_000), Just(60_000), Just(1 << 30)],
         limit in prop_oneof![Just(None), (1..4_u8).prop_map(Some)],
         at_once in any::<bool>(),
+        couple_shared in any::<bool>(),
     ) {
         let base = config(scheduler);
         let config = MetaConfig {
@@ -226,6 +227,7 @@ proptest! {
             send_buffer: 2 * buffer,
             read_at_once: false,
             close: true,
+            couple_shared,
             most_subflows: limit,
             join: if at_once { Join::AllAtOnce } else { Join::AfterFirst },
             subflow: Config { ecn: true, ..base.subflow.clone() },
