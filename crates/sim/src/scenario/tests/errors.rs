@@ -372,7 +372,9 @@ fn events_name_paths_that_exist_and_what_can_happen_to_them() {
     );
     assert_eq!(
         event("a", "fall"),
-        ["t.toml:15:8: event.0.what: 'fall' is not accepted; allowed: down, up, move, rebind"]
+        [
+            "t.toml:15:8: event.0.what: 'fall' is not accepted; allowed: down, up, backup, regular, move, rebind"
+        ]
     );
     assert_eq!(
         over_a_path("[[event]]\npath = \"a\"\nwhat = \"up\"\n"),
