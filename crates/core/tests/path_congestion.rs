@@ -3,9 +3,11 @@
 use anabranch_core::path::{PathAddress, SocketId};
 use anabranch_core::profiles::Profile;
 use anabranch_core::testing::{Pair, Sent, address};
-use anabranch_policy::PolicySpec;
+use anabranch_policy::{Axis, PolicySpec};
 use anabranch_types::PathId;
 use core::time::Duration;
+use std::cell::Cell;
+use std::rc::Rc;
 
 fn policy(text: &str) -> PolicySpec {
     text.parse().unwrap()
@@ -43,4 +45,55 @@ fn paths_of_one_connection_are_controlled_by_different_policies() {
     pair.ends[0].unwritten = 100_000;
     settle(&mut pair);
     assert_eq!(pair.ends[1].read, 100_000);
+}
+
+/// The share of its window that each path of a `ptcp` connection keeps after one loss, in hundredths, and the controllers'
+/// states then.
+fn after_one_loss(controls: [&str; 2]) -> Vec<(u64, &'static str)> {
+    let mut profile = Profile::named("ptcp").unwrap();
+    profile.set(Axis::Recovery, "resend").unwrap();
+    for (path, control) in (0..).zip(controls) {
+        profile.set_path_congestion(PathId(path), policy(control)).unwrap();
+    }
+    let lose = Rc::new(Cell::new(0_u32));
+    let pending = Rc::clone(&lose);
+    let network = move |sent: &Sent<'_>| {
+        let lost =
+            sent.side == 0 && sent.payload.len() > 800 && pending.get() & (1 << sent.path) != 0;
+        if lost {
+            pending.set(pending.get() & !(1 << sent.path));
+        }
+        (!lost).then(|| (sent.now + Duration::from_millis(10), sent.ecn))
+    };
+    let mut pair = Pair::new(&profile, 2, network);
+    pair.ends[0].unwritten = 200_000_000;
+    (0..90).for_each(|_| pair.round(Duration::from_millis(1)));
+    lose.set(0b11);
+    let mut before = [0; 2];
+    // The state right after each path's first cut, or after 60 ms without one.
+    let mut after: Vec<Option<(u64, &'static str)>> = vec![None; 2];
+    for round in 0..60 {
+        pair.round(Duration::from_millis(1));
+        let stats = pair.ends[0].connection().expect("open").stats();
+        for (at, path) in stats.paths.iter().enumerate() {
+            if after[at].is_none() && (path.cwnd < before[at] || round == 59) {
+                after[at] = Some((path.cwnd * 100 / before[at].max(1), path.phase));
+            }
+            before[at] = path.cwnd;
+        }
+    }
+    after.into_iter().flatten().collect()
+}
+
+#[test]
+fn each_path_of_ptcp_runs_what_it_was_given() {
+    let reno = 49..=51;
+    let cubic = 69..=71;
+    let [mixed, swapped] = [["cubic", "reno"], ["reno", "cubic"]].map(after_one_loss);
+    assert!(cubic.contains(&mixed[0].0) && reno.contains(&mixed[1].0), "{mixed:?}");
+    assert!(reno.contains(&swapped[0].0) && cubic.contains(&swapped[1].0), "{swapped:?}");
+    // BBR does not take one loss for congestion, and its states have names of their own.
+    let bbr = after_one_loss(["cubic", "bbr"]);
+    assert!(cubic.contains(&bbr[0].0), "{bbr:?}");
+    assert!(["startup", "drain", "probe-bw"].contains(&bbr[1].1), "{bbr:?}");
 }

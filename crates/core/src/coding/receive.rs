@@ -121,6 +121,7 @@ pub struct ReceiveBlocks {
     limit: u64,
     decoded: u64,
     out_of_order: u64,
+    repeated_bytes: u64,
     /// What the sender has given up, from the first symbol that is not held on.
     given_up: Runs,
     /// Parts of what is given up just now, reused.
@@ -147,6 +148,7 @@ impl ReceiveBlocks {
             limit: credit,
             decoded: 0,
             out_of_order: 0,
+            repeated_bytes: 0,
             given_up: Runs::default(),
             fresh: Vec::new(),
         }
@@ -160,6 +162,11 @@ impl ReceiveBlocks {
     /// New source symbols that arrived while an earlier one was missing.
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order
+    }
+
+    /// Bytes of source symbols that arrived when they were there already, or decoded.
+    pub fn repeated_bytes(&self) -> u64 {
+        self.repeated_bytes
     }
 
     /// Lowest symbol not held: everything below has been delivered.
@@ -301,10 +308,13 @@ impl ReceiveBlocks {
         if id.0 >= self.limit {
             return Err(CodingViolation::Credit);
         }
-        let Some(offset) = self.offset(id.0) else { return Ok(Arrival::Redundant) };
-        if self.slots.get(offset).is_some_and(|slot| !matches!(slot, Slot::Missing)) {
+        let missing = |offset: &usize| {
+            self.slots.get(*offset).is_none_or(|slot| matches!(slot, Slot::Missing))
+        };
+        let Some(offset) = self.offset(id.0).filter(missing) else {
+            self.repeated_bytes += payload.len() as u64;
             return Ok(Arrival::Redundant);
-        }
+        };
         self.out_of_order += u64::from(id.0 > self.first_missing);
         let pieces = sink.arrived(id, payload);
         let mut bytes = self.pool.take();

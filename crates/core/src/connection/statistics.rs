@@ -82,6 +82,8 @@ pub struct ConnectionStats {
     pub decoded: u64,
     /// New source symbols that arrived while an earlier one was missing.
     pub out_of_order: u64,
+    /// Bytes of source symbols that arrived when they were there already, or decoded.
+    pub repeated_bytes: u64,
     /// Packets that were not let in.
     pub dropped: Dropped,
     /// When the connection began.
@@ -120,6 +122,7 @@ impl Connection {
             sent: self.send.totals(),
             decoded: self.receive.decoded(),
             out_of_order: self.receive.out_of_order(),
+            repeated_bytes: self.receive.repeated_bytes(),
             dropped: self.dropped,
             started: self.started,
             key_renewals: self.keys.renewals(),

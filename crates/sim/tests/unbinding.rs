@@ -1,0 +1,36 @@
+//! What pTCP's unbinding costs on the real transport: data that arrives twice.
+
+mod support;
+
+use anabranch_sim::scenario::Plan;
+use core::time::Duration;
+
+use support::{bulk, go, links};
+
+/// Bytes that arrived when they were there already, as a share of those delivered.
+fn repeated(texts: [&str; 2]) -> f64 {
+    let plan = Plan::parallel(links(&texts)).within(Duration::from_secs(100));
+    let report = go(&plan.flow(bulk("ptcp", 60)), 1);
+    let receiver = report.flows[0].receiver.as_ref().expect("of a core flow");
+    receiver.repeated_bytes as f64 / report.bytes() as f64
+}
+
+#[test]
+fn little_arrives_twice() {
+    let settings = [
+        ["rate=500kbit,delay=50ms", "rate=5mbit,delay=50ms"],
+        ["rate=500kbit,delay=200ms", "rate=5mbit,delay=50ms"],
+        // The paper's figure 10, on one path and on both.
+        ["rate=2mbit,delay=200ms", "rate=5mbit,delay=50ms,fluctuation=1s/20%-100%/10%"],
+        [
+            "rate=2mbit,delay=200ms,fluctuation=3s/20%-100%/10%",
+            "rate=5mbit,delay=50ms,fluctuation=10s/20%-100%/10%",
+        ],
+        ["rate=2mbit,delay=200ms,blackout=25s-50s", "rate=5mbit,delay=50ms"],
+    ];
+    for texts in settings {
+        let share = repeated(texts);
+        println!("{texts:?}: {share:.4}");
+        assert!(share > 0.0 && share < 0.03, "{texts:?}: {share:.4}");
+    }
+}
