@@ -9,7 +9,7 @@ fn every_item_is_listed() {
     let json: serde_json::Value =
         serde_json::from_str(&anabranch("repro --list --json").succeeded()).unwrap();
     let items = json["items"].as_array().unwrap();
-    assert_eq!(items.len(), 94);
+    assert_eq!(items.len(), 96);
     assert_eq!((&items[0]["id"], &items[0]["status"]), (&"mplot-tab2".into(), &"formula".into()));
     let text = anabranch("repro --list --paper late").succeeded();
     assert!(text.contains("late-fig1") && !text.contains("mplot"), "{text}");

@@ -48,7 +48,7 @@ pub fn status(id: &str) -> &'static str {
     }
 }
 
-const FORMULAS: [Formula; 9] = [
+const FORMULAS: [Formula; 8] = [
     Formula {
         id: "mplot-tab2",
         title: "Repairs that a block needs for a given chance of failure",
@@ -105,13 +105,6 @@ const FORMULAS: [Formula; 9] = [
         paper: "every second a new rate between 20 % and 100 %, in steps of 10 %",
         compute: formula::ptcp::fluctuation,
     },
-    Formula {
-        id: "ptcp-buffer",
-        title: "Buffer that striping over unequal paths needs",
-        source: "§2",
-        paper: "R₂/R₁ windows",
-        compute: formula::ptcp::striping,
-    },
 ];
 
 #[cfg(test)]
@@ -126,9 +119,7 @@ mod tests {
             let id = formula.id;
             catalogue::find(id).unwrap();
             let outcome = formula.outcome();
-            // Its other half is simulated.
-            let expected = if id == "ptcp-buffer" { Verdict::NotYet } else { Verdict::Reproduced };
-            assert_eq!(outcome.verdict(), expected, "{id}: {outcome:?}");
+            assert_eq!(outcome.verdict(), Verdict::Reproduced, "{id}: {outcome:?}");
             assert!(!outcome.published.note.is_empty(), "{id}");
         }
     }

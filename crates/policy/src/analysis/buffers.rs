@@ -26,15 +26,6 @@ pub fn timeout_buffer(paths: &[BufferedPath]) -> DataSize {
     held_for(paths, rtt.saturating_add(longest(paths, |path| path.rto)))
 }
 
-/// (R₂/R₁) · W: what an application that stripes blindly over a fast pipe of R₂ and a slow one of R₁
-/// needs to keep both busy when every socket buffers `window` (pTCP §2). `None` if the slow rate is
-/// zero.
-pub fn striping_buffer(fast: Bitrate, slow: Bitrate, window: DataSize) -> Option<DataSize> {
-    let bytes = u128::from(window.as_bytes()) * u128::from(fast.as_bps());
-    let bytes = bytes.checked_div(u128::from(slow.as_bps()))?;
-    Some(DataSize::from_bytes(u64::try_from(bytes).unwrap_or(u64::MAX)))
-}
-
 fn longest(paths: &[BufferedPath], time: impl Fn(&BufferedPath) -> Duration) -> Duration {
     paths.iter().map(time).max().unwrap_or_default()
 }

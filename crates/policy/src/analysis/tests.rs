@@ -162,14 +162,6 @@ fn buffers_of_the_wireless_example() {
     assert_eq!(timeout_buffer(&[]), DataSize::from_bytes(0));
 }
 
-#[test]
-fn blind_striping_buffers_the_ratio_of_rates() {
-    let window = DataSize::from_bytes(65_536);
-    let (fast, slow) = (Bitrate::from_mbps(5.0), Bitrate::from_mbps(0.5));
-    assert_eq!(striping_buffer(fast, slow, window), Some(DataSize::from_bytes(655_360)));
-    assert_eq!(striping_buffer(fast, Bitrate::ZERO, window), None);
-}
-
 fn forecast(rtt: u64, loss: f64) -> Forecast {
     Forecast {
         rtt: Duration::from_millis(rtt),
