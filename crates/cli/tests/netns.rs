@@ -115,6 +115,23 @@ fn a_link_is_up_and_dead() {
     });
 }
 
+/// Without a code it is pTCP's copies and what it takes back that keep the other link going.
+#[test]
+fn a_link_is_dark_for_25_seconds_under_profile_ptcp() {
+    let Some(lab) = Lab::new("ptcp", 2, 16) else { return };
+    let transfer = Transfer::start(&lab, 80 * MEGABYTE, &["--profile", "ptcp"]);
+    lab.wait_until_moved(1, 2 * MEGABYTE);
+    lab.wait_until_moved(2, 2 * MEGABYTE);
+    lab.silence(2);
+    let pause = lab.longest_pause_of_growth(&transfer.out, Duration::from_secs(25));
+    println!("delivery paused for {pause:?} at most while a link was dark");
+    assert!(pause < Duration::from_secs(10), "{pause:?}");
+    lab.unsilence(2);
+    let before = lab.moved(2);
+    lab.wait_until_moved_aiming_at(2, before + 100_000, Duration::from_secs(2));
+    transfer.finish();
+}
+
 #[test]
 fn everything_is_dark_for_half_a_minute() {
     let Some(lab) = Lab::new("dark", 2, 80) else { return };

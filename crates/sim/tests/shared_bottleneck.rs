@@ -9,7 +9,8 @@ use std::path::Path;
 use anabranch_sim::report::RunReport;
 use anabranch_sim::scenario::{Plan, Scenario};
 
-const SEEDS: [u64; 3] = [1, 2, 3];
+/// A share differs by some .07 from seed to seed: the mean of twelve is known to .02, that of three to .04.
+const SEEDS: u64 = 12;
 
 /// The first point of a scenario with `assignments`.
 fn plan(file: &str, assignments: &[&str]) -> Plan {
@@ -32,30 +33,44 @@ fn goodput(report: &RunReport, of: &str) -> f64 {
     report.scalar(of, "goodput_mbps").unwrap_or(0.0)
 }
 
-/// What the paths take beside a flow with CUBIC, the middle of three seeds, and in how many of these they were found.
-fn beside_cubic(assignments: &[&str]) -> (f64, usize) {
+/// What the paths take beside a flow with CUBIC, the mean over so many seeds, and in how many of these they were found.
+fn beside_cubic(seeds: u64, assignments: &[&str]) -> (f64, u64) {
     let plan = plan("shared-bottleneck.toml", assignments);
-    let reports = SEEDS.map(|seed| plan.run(seed).unwrap());
-    let found = reports.iter().filter(|report| shared(report)).count();
-    let mut shares = reports.map(|report| {
+    let (mut shares, mut found) = (0.0, 0);
+    for seed in 1..=seeds {
+        let report = plan.run(seed).unwrap();
         let (ours, cubic) = (goodput(&report, "ours"), goodput(&report, "cubic"));
-        ours / (ours + cubic)
-    });
-    shares.sort_by(f64::total_cmp);
-    println!("{assignments:?}: {shares:.2?}, found {found} times");
-    (shares[1], found)
+        shares += ours / (ours + cubic);
+        found += u64::from(shared(&report));
+    }
+    let mean = shares / seeds as f64;
+    println!("{assignments:?}: {mean:.3}, found {found} times");
+    (mean, found)
+}
+
+/// Paths that share a bottleneck are found, and take together what one of them takes alone.
+fn take_one_share(variant: &str, seeds: u64) {
+    let variant = format!("variants={variant}");
+    let (share, found) = beside_cubic(seeds, &[&variant]);
+    assert_eq!(found, seeds, "{variant}");
+    let (one, _) = beside_cubic(seeds, &[&variant, "flow.ours.paths=[\"a\"]"]);
+    assert!((0.25..one + 0.08).contains(&share), "{variant}: {share}, one path {one}");
 }
 
 #[test]
 fn paths_that_share_take_one_flows_share_together() {
-    for variant in ["one", "three", "unequal", "fast"] {
-        let variant = format!("variants={variant}");
-        let (share, found) = beside_cubic(&[&variant]);
-        assert_eq!(found, 3, "{variant}");
-        let (one, _) = beside_cubic(&[&variant, "flow.ours.paths=[\"a\"]"]);
-        // What one path takes differs by as much from seed to seed.
-        assert!((0.25..one + 0.08).contains(&share), "{variant}: {share}, one path {one}");
-    }
+    take_one_share("one", SEEDS);
+    take_one_share("three", SEEDS);
+}
+
+#[test]
+fn unequal_ways_to_a_bottleneck_take_one_share() {
+    take_one_share("unequal", SEEDS);
+}
+
+#[test]
+fn paths_to_a_fast_bottleneck_take_one_share() {
+    take_one_share("fast", 3);
 }
 
 #[test]
@@ -99,7 +114,7 @@ fn paths_that_meet_cross_traffic_each_are_not_taken_to_share() {
         plan = plan.flow(cubic);
     }
     plan.stop_when_done = None;
-    for seed in SEEDS {
+    for seed in 1..=3 {
         assert!(!shared(&plan.run(seed).unwrap()), "seed {seed}");
     }
 }

@@ -4,7 +4,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_anabranch");
 /// Waiting is done in steps of this length.
@@ -158,6 +158,25 @@ impl Lab {
     pub fn wait_until_moved_aiming_at(&self, link: u8, bytes: u64, aim: Duration) {
         let took = self.wait_until_moved(link, bytes);
         println!("link {link} carried again after {took:?}; the aim is {aim:?}");
+    }
+
+    /// How long the files in a directory did not grow at a stretch, in `time` from now on.
+    pub fn longest_pause_of_growth(&self, directory: &str, time: Duration) -> Duration {
+        let bytes = || -> u64 {
+            let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+            entries.filter_map(|entry| entry.metadata().ok()).map(|file| file.len()).sum()
+        };
+        let (begin, mut grown, mut longest) = (Instant::now(), Instant::now(), Duration::ZERO);
+        let mut last = bytes();
+        while begin.elapsed() < time {
+            std::thread::sleep(STEP);
+            let now = bytes();
+            longest = longest.max(grown.elapsed());
+            if now > last {
+                (last, grown) = (now, Instant::now());
+            }
+        }
+        longest
     }
 
     /// Lets time pass.
