@@ -115,7 +115,7 @@ fn a_link_is_up_and_dead() {
     });
 }
 
-/// Without a code it is pTCP's copies and what it takes back that keep the other link going.
+/// The profile has no code: its copies of the oldest packet and the data that it takes back keep the other link going.
 #[test]
 fn a_link_is_dark_for_25_seconds_under_profile_ptcp() {
     let Some(lab) = Lab::new("ptcp", 2, 16) else { return };

@@ -10,12 +10,11 @@ use anabranch_policy::{Axis, loss};
 use anabranch_sim::report::RunReport;
 use anabranch_sim::scenario::{FlowPlan, Plan};
 use anabranch_sim::traffic::Traffic;
-use anabranch_types::{Bitrate, Rng, math};
+use anabranch_types::{Bitrate, Rng};
 use core::fmt;
-use core::ops::Range;
 use core::time::Duration;
 
-use support::{go, in_tenths, links, sent};
+use support::{Dice, go, in_tenths, links, sent};
 
 /// Random settings in a usual run.
 ///
@@ -144,18 +143,7 @@ fn probe_timeout(profile: &str, report: &RunReport, path: usize) -> Duration {
     detector.timeout(&report.flows[0].sender.as_ref().expect("of a core flow").paths[path].rtt)
 }
 
-struct Dice(Rng);
-
 impl Dice {
-    fn within(&mut self, range: Range<f64>) -> f64 {
-        range.start + self.0.uniform() * (range.end - range.start)
-    }
-
-    /// Uniform in the logarithm.
-    fn spread(&mut self, range: Range<f64>) -> f64 {
-        math::exp(self.within(math::ln(range.start)..math::ln(range.end)))
-    }
-
     /// A path; `slow`: at a fifth of its rate from the fourth to the 30th second.
     fn link(&mut self, slow: bool) -> String {
         let (delay, rate) = (self.spread(10.0..400.0), self.spread(0.5..50.0));

@@ -3,6 +3,8 @@
 //! Each schedule is made from its number. `FAULTS=1000` runs that many of each kind (`--nocapture` shows
 //! how it goes), `FAULTS_AFTER=5000` those after number 5000; `FAULT=17` runs number 17 alone, and tells what it is.
 
+mod support;
+
 use anabranch_core::config::TransportConfig;
 use anabranch_core::profiles::Profile;
 use anabranch_policy::Axis;
@@ -12,28 +14,18 @@ use anabranch_sim::link::{FaultConfig, LinkConfig};
 use anabranch_sim::report::RunReport;
 use anabranch_sim::scenario::{FlowPlan, Plan, RunError};
 use anabranch_sim::traffic::Messages;
-use anabranch_types::{Rng, math};
+use anabranch_types::Rng;
 use core::fmt;
 use core::ops::Range;
 use core::time::Duration;
+
+use support::Dice;
 
 /// Schedules in a usual run of each test, with the profiles as they are and with other codes.
 const USUAL: u64 = 400;
 const USUAL_CODED: u64 = 120;
 
-/// Random choices of the shapes that schedules need.
-struct Dice(Rng);
-
 impl Dice {
-    fn within(&mut self, range: Range<f64>) -> f64 {
-        range.start + self.0.uniform() * (range.end - range.start)
-    }
-
-    /// Uniform in the logarithm: small and large values alike.
-    fn spread(&mut self, range: Range<f64>) -> f64 {
-        math::exp(self.within(math::ln(range.start)..math::ln(range.end)))
-    }
-
     fn count(&mut self, range: Range<u64>) -> u64 {
         range.start + self.0.below(range.end - range.start)
     }

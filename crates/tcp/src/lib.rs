@@ -40,6 +40,8 @@ mod scoreboard;
 pub mod segment;
 pub mod sender;
 pub mod striping;
+#[cfg(test)]
+mod testing;
 
 pub use config::{Config, DelayedAck, LossRecovery, PersistTimer, TimerConfig, WindowUpdates};
 pub use receiver::{Receiver, ReceiverStatistics};

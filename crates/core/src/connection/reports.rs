@@ -49,8 +49,8 @@ impl Connection {
         left
     }
 
-    /// Whether no usable path is known to be quicker: credit that takes a slow path stalls a fast one, and on one that has
-    /// timed out it may be lost.
+    /// Whether no usable path is known to be quicker. Credit that is sent over a slow path comes too late for a fast one; over
+    /// a path that has timed out it may be lost.
     fn is_quickest(&self, slot: PathIndex) -> bool {
         let delay = |slot: PathIndex| {
             let (rtt, timeouts) =

@@ -75,7 +75,7 @@ pub struct RttEstimator {
     forward_min: WindowedMin,
     /// Forward transit (with unknown clock offset) of the newest sample, microseconds, unwrapped.
     forward: Option<i64>,
-    /// The queues that the newest samples met, and when their packets were sent: in turn, from `next_queue` on.
+    /// A ring of the newest samples: the queue that each met, and when its packet was sent. `next_queue` is the oldest.
     queues: [Option<(Time, Duration)>; QUEUES],
     next_queue: usize,
 }

@@ -72,7 +72,7 @@ impl Age {
     }
 }
 
-/// A scheduler, before and after which a path is given copies.
+/// Asks a scheduler; gives a path copies before it or, if it has nothing, after it.
 #[derive(Debug)]
 struct Copying {
     scheduler: Box<dyn Scheduler>,

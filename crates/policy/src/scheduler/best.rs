@@ -129,8 +129,8 @@ fn due(path: &PathView, view: &SchedulerView<'_>, cost: fn(&PathView) -> f64) ->
     due
 }
 
-/// Gives `path` the oldest due work for which it is the fastest with room. The answer, or none where new data is what is
-/// left to place.
+/// Gives `path` the oldest due work for which no other path with room is faster. `None` if there is no such work, and new
+/// data may be placed.
 pub(super) fn due_on_fastest(
     path: PathId,
     view: &SchedulerView<'_>,

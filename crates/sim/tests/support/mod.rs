@@ -9,11 +9,26 @@ use anabranch_core::profiles::Profile;
 use anabranch_sim::link::LinkConfig;
 use anabranch_sim::report::RunReport;
 use anabranch_sim::scenario::{FlowPlan, Plan};
+use anabranch_types::{Rng, math};
 
 /// The profiles that must cope with everything.
 pub const PROFILES: [&str; 3] = ["anabranch", "mplot", "uncoded"];
 /// Width of the bins that [`bins`] and [`sent`] count in.
 const BIN: Duration = Duration::from_millis(100);
+
+/// Random choices of the shapes that settings need.
+pub struct Dice(pub Rng);
+
+impl Dice {
+    pub fn within(&mut self, range: Range<f64>) -> f64 {
+        range.start + self.0.uniform() * (range.end - range.start)
+    }
+
+    /// Uniform in the logarithm: small and large values alike.
+    pub fn spread(&mut self, range: Range<f64>) -> f64 {
+        math::exp(self.within(math::ln(range.start)..math::ln(range.end)))
+    }
+}
 
 pub fn link(text: &str) -> LinkConfig {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))

@@ -1,4 +1,4 @@
-//! What has been assigned to a subflow and is not in its stream yet.
+//! The queue of a subflow: chunks that are assigned to it and not yet in its stream.
 
 use anabranch_types::Time;
 use std::collections::{BTreeMap, VecDeque};

@@ -111,9 +111,9 @@ impl MetaSender {
         }
     }
 
-    /// The first chunk that a silent subflow has to bring is another's to bring from now on; what it has is a copy
-    /// (pTCP §3, redundant striping). A copy that another such subflow has counts for nothing either, so that the
-    /// chunk becomes due anew with each timeout of whoever has it to bring.
+    /// A subflow timed out: another subflow becomes responsible for its first chunk, and it keeps a copy (pTCP §3,
+    /// redundant striping). Copies do not count as being on the way, so that the chunk becomes due again with each
+    /// timeout of the subflow that is responsible for it.
     fn leave_copy(&mut self, path: PathId) {
         let Some(index) = self.index_of(path) else { return };
         let Some(source) = self.subflows.get(index) else { return };

@@ -46,7 +46,7 @@ impl Sharing {
         }
     }
 
-    /// Puts what is known of a subflow's way into its snapshot.
+    /// Enters the forward delay and the sharing subflows into a subflow's snapshot.
     pub(super) fn complete(&self, view: &mut PathView) {
         if let Some(forward) = self.forward.get(usize::from(view.slot)).copied().flatten() {
             view.rtt.queue = forward.latest.saturating_sub(forward.least);
@@ -73,7 +73,7 @@ impl MetaSender {
         }
     }
 
-    /// The slots of the subflows that are found to share a bottleneck with one, bit by bit.
+    /// The subflows that share a bottleneck with this one: bit i stands for slot i.
     pub fn shares(&self, index: usize) -> u16 {
         let slot = u8::try_from(index).unwrap_or(u8::MAX);
         self.sharing.as_ref().map_or(0, |sharing| sharing.bottlenecks.shares(slot))

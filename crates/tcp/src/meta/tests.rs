@@ -12,10 +12,10 @@ mod sound;
 use anabranch_policy::PolicySpec;
 use anabranch_types::{Rng, Time};
 use core::time::Duration;
-use std::collections::BTreeMap;
 
 use super::*;
 use crate::segment::Segment;
+use crate::testing::Underway;
 
 /// One path: rate, one-way delay, loss; a queue of 50 ms.
 #[derive(Clone, Copy)]
@@ -41,11 +41,8 @@ struct Run {
     receiver: MetaReceiver,
     paths: Vec<Path>,
     rng: Rng,
-    events: BTreeMap<(Time, u64), (bool, usize, Segment)>,
-    order: u64,
+    underway: Underway,
     now: Time,
-    /// Steps in a row in which no time passed.
-    standing: u32,
     /// How many steps there have been, and after how many the sender is looked at.
     steps: u64,
     check_every: u64,
@@ -64,19 +61,16 @@ impl Run {
             receiver: MetaReceiver::new(config, paths.len()),
             paths: paths.to_vec(),
             rng: Rng::new(seed),
-            events: BTreeMap::new(),
-            order: 0,
+            underway: Underway::default(),
             now: Time::ZERO,
-            standing: 0,
             steps: 0,
             check_every: 16,
         }
     }
 
     fn post(&mut self, at: Time, to_receiver: bool, index: usize, segment: Segment) {
-        self.order += 1;
         let segment = if self.paths[index].strips { segment.stripped() } else { segment };
-        self.events.insert((at, self.order), (to_receiver, index, segment));
+        self.underway.post(at, (to_receiver, index, segment));
     }
 
     fn drain(&mut self) {
@@ -104,19 +98,14 @@ impl Run {
     /// Lets what may leave go, and what comes next happen; false if nothing ever will.
     fn step(&mut self) -> bool {
         self.drain();
-        let event = self.events.first_key_value().map(|((at, _), _)| *at);
-        let timers = [event, self.sender.next_timeout(), self.receiver.next_timeout()];
-        let Some(next) = timers.into_iter().flatten().min() else { return false };
-        self.standing = if next > self.now { 0 } else { self.standing + 1 };
-        assert!(self.standing < 10_000, "time stands still at {:?}", self.now);
-        self.now = self.now.max(next);
-        if let Some(entry) = self.events.first_entry()
-            && entry.key().0 <= self.now
-        {
-            let (to_receiver, index, segment) = entry.remove();
-            if to_receiver {
+        let timers = [self.sender.next_timeout(), self.receiver.next_timeout()];
+        match self.underway.step(&mut self.now, timers) {
+            None => return false,
+            Some(None) => {}
+            Some(Some((true, index, segment))) => {
                 self.receiver.handle_segment(self.now, index, &segment, false);
-            } else {
+            }
+            Some(Some((false, index, segment))) => {
                 self.sender.handle_segment(self.now, index, &segment);
             }
         }

@@ -207,8 +207,8 @@ impl Sender {
         self.finished = true;
     }
 
-    /// The stream ends here, as with [`finish`](Self::finish), and who cannot be reached is not waited for for ever: after
-    /// the configured number of consecutive timeouts, or after [`CLOSING_TIMEOUTS`] more.
+    /// Ends the stream as [`finish`](Self::finish) does. The sender gives up a peer that does not answer after the
+    /// configured number of consecutive timeouts, or after [`CLOSING_TIMEOUTS`] more if none is configured.
     pub(crate) fn close(&mut self) {
         self.finish();
         self.give_up_after.get_or_insert(self.consecutive_timeouts + CLOSING_TIMEOUTS);

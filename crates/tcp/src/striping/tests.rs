@@ -4,11 +4,11 @@ mod random;
 
 use anabranch_policy::congestion;
 use anabranch_types::{Rng, Time};
-use std::collections::BTreeMap;
 
 use super::*;
 use crate::config::{PersistTimer, WindowUpdates};
 use crate::segment::{Flags, Segment};
+use crate::testing::Underway;
 
 /// One path: rate, one-way delay, loss of data and of acknowledgements; a queue of 50 packets.
 #[derive(Clone, Copy, Debug)]
@@ -44,11 +44,8 @@ struct Run {
     receiver: StripingReceiver,
     paths: Vec<Path>,
     rng: Rng,
-    events: BTreeMap<(Time, u64), (bool, usize, Segment)>,
-    order: u64,
+    underway: Underway,
     now: Time,
-    /// Steps in a row in which no time passed.
-    standing: u32,
     /// When data was last sent on each path, and the longest time without.
     sent: Vec<(Time, Duration)>,
 }
@@ -64,17 +61,14 @@ impl Run {
             receiver: StripingReceiver::new(config, connection, paths.len()),
             paths: paths.to_vec(),
             rng: Rng::new(seed),
-            events: BTreeMap::new(),
-            order: 0,
+            underway: Underway::default(),
             now: Time::ZERO,
-            standing: 0,
             sent: vec![(Time::ZERO, Duration::ZERO); paths.len()],
         }
     }
 
     fn post(&mut self, at: Time, to_receiver: bool, index: usize, segment: Segment) {
-        self.order += 1;
-        self.events.insert((at, self.order), (to_receiver, index, segment));
+        self.underway.post(at, (to_receiver, index, segment));
     }
 
     fn drain(&mut self) {
@@ -106,19 +100,14 @@ impl Run {
     /// Lets what may leave go, and what comes next happen; false if nothing ever will.
     fn step(&mut self) -> bool {
         self.drain();
-        let event = self.events.first_key_value().map(|((at, _), _)| *at);
-        let timers = [event, self.sender.next_timeout(), self.receiver.next_timeout()];
-        let Some(next) = timers.into_iter().flatten().min() else { return false };
-        self.standing = if next > self.now { 0 } else { self.standing + 1 };
-        assert!(self.standing < 10_000, "time stands still at {:?}", self.now);
-        self.now = self.now.max(next);
-        if let Some(entry) = self.events.first_entry()
-            && entry.key().0 <= self.now
-        {
-            let (to_receiver, index, segment) = entry.remove();
-            if to_receiver {
+        let timers = [self.sender.next_timeout(), self.receiver.next_timeout()];
+        match self.underway.step(&mut self.now, timers) {
+            None => return false,
+            Some(None) => {}
+            Some(Some((true, index, segment))) => {
                 self.receiver.handle_segment(self.now, index, &segment, false);
-            } else {
+            }
+            Some(Some((false, index, segment))) => {
                 self.sender.handle_segment(self.now, index, &segment);
             }
         }

@@ -156,7 +156,7 @@ fn a_yielding_vegas_gives_way_to_rises_that_are_not_its_own() {
     };
     // It grows while there is no queue, and rises as it grows are its own: 120 ms of 12 packets are 2.
     assert_eq!([100, 100, 110, 120, 120].map(&mut after), [10, 11, 12, 13, 13]);
-    // Three rises by 5 ms each, in which it did not grow; the verdict comes with the round after.
+    // Three rises of 5 ms each while the own window did not grow; the next round brings the verdict.
     assert_eq!([125, 130, 135].map(&mut after), [13, 13, 13]);
     assert_eq!(after(150), 1);
     // One packet, until half of the 35 ms is gone.

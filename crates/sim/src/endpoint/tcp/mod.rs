@@ -83,7 +83,7 @@ impl TcpProtocol {
         TcpProtocol { meta: Some(meta), ..protocol }
     }
 
-    /// An application that stripes one stream over connections as `config` describes them.
+    /// An application that stripes one stream over connections with the options of `config`.
     pub fn striped(striping: StripingConfig, config: Config, control: PolicySpec) -> Self {
         let striping = Some(Box::new(striping));
         TcpProtocol { striping, ..TcpProtocol::new(config, control) }

@@ -134,7 +134,7 @@ fn whichever_pipe_is_heard_tells_where_the_data_ends() {
     let mut fins = 0;
     while !run.receiver.is_finished() {
         assert!(run.step());
-        fins += run.events.values().filter(|(_, _, s)| s.flags.has(Flags::FIN)).count();
+        fins += run.underway.events.values().filter(|(_, _, s)| s.flags.has(Flags::FIN)).count();
     }
     assert_eq!(fins, 0);
 }
@@ -167,7 +167,7 @@ fn the_answering_side_limits_how_many_pipes_there_are() {
         run.sender.write(400 * MSS);
         for _ in 0..400 {
             run.drain();
-            let events = run.events.values();
+            let events = run.underway.events.values();
             syns.extend(
                 events
                     .filter(|(there, _, s)| *there && s.flags.has(Flags::SYN))

@@ -92,7 +92,7 @@ fn what_a_subflow_had_goes_elsewhere_when_it_leaves() {
     assert!(run.sender.subflow(1).expect("it exists").in_flight() >= 3000);
     run.sender.leave(run.now, 1);
     // What it had in flight is lost with it.
-    run.events.retain(|_, (_, index, _)| *index == 0);
+    run.underway.events.retain(|_, (_, index, _)| *index == 0);
     run.run_until(Time::from_millis(3000));
     assert_eq!(run.receiver.delivered(), 1_000_000);
     assert!(run.sender.is_drained());

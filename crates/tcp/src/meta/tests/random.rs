@@ -138,7 +138,7 @@ fn suffer(run: &mut Run, index: usize, fate: Fate) {
         }
         Fate::Joins => {}
         Fate::Loses(percent) => run.paths[index].loss = f64::from(percent) / 100.0,
-        Fate::Swallows => run.events.retain(|_, (_, on, _)| *on != index),
+        Fate::Swallows => run.underway.events.retain(|_, (_, on, _)| *on != index),
         Fate::Cut => {
             let flags = Flags::ACK.with(Flags::ECE).with(Flags::MAPPED);
             let (data, window) = (run.sender.acknowledged(), 0);
