@@ -174,6 +174,16 @@ impl ReceiveBlocks {
         SymbolId(self.first_missing)
     }
 
+    /// The symbol after the highest that is known of.
+    pub fn reached(&self) -> SymbolId {
+        SymbolId(self.base + self.slots.len() as u64)
+    }
+
+    /// Whether a symbol has arrived or been decoded.
+    pub fn holds(&self, id: SymbolId) -> bool {
+        !self.is_missing(id.0)
+    }
+
     /// First symbol and missing count of blocks that wait for more, oldest first.
     pub fn deficits(&self) -> impl Iterator<Item = (SymbolId, u16)> + '_ {
         let sliding = self.sliding.as_ref().map(|decoder| decoder.deficit());

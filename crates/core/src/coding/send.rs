@@ -8,6 +8,7 @@ mod repairs;
 mod resegment;
 mod sliding;
 mod take;
+mod tally;
 
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -21,6 +22,7 @@ use super::pool::Pool;
 use crate::path::sent::Carried;
 use block::{Block, Source, Symbol, SymbolState};
 pub use take::Written;
+pub use tally::BlockRecord;
 
 /// Most repairs of one block that are kept account of; then its symbols are sent again from the start.
 const MAX_REPAIRS: u32 = 4096;
@@ -91,6 +93,8 @@ pub struct SendBlocks {
     /// fate counts for loss estimates although the data needs them no more.
     trailing: VecDeque<(BlockId, u16)>,
     sliding: Option<sliding::Sliding>,
+    /// Counts the packets of each block, if anybody wants to know.
+    tally: Option<Box<tally::Tally>>,
 }
 
 impl SendBlocks {
@@ -112,6 +116,7 @@ impl SendBlocks {
             totals: Totals::default(),
             widest: 0,
             trailing: VecDeque::new(),
+            tally: None,
         }
     }
 
@@ -148,6 +153,17 @@ impl SendBlocks {
     /// Unrecovered blocks, oldest first.
     pub fn views(&self) -> &[BlockView] {
         &self.views
+    }
+
+    /// Counts the packets of each block that opens from now on.
+    pub fn watch_blocks(&mut self) {
+        self.tally.get_or_insert_default();
+    }
+
+    /// The watched blocks that were recovered, and whose packets' fates have all become known since this was last
+    /// called.
+    pub fn take_records(&mut self) -> Vec<BlockRecord> {
+        self.tally.as_mut().map(|tally| tally.take()).unwrap_or_default()
     }
 
     /// Totals so far.
@@ -223,6 +239,9 @@ impl SendBlocks {
             ..BlockView::default()
         });
         self.totals.live_at_openings += self.views.len() as u64;
+        if let Some(tally) = &mut self.tally {
+            tally.opened(id, SymbolId(self.next_symbol));
+        }
         id
     }
 
@@ -256,7 +275,11 @@ impl SendBlocks {
     pub fn close(&mut self) -> Option<BlockId> {
         let view = self.views.last_mut().filter(|view| !view.closed)?;
         if view.sources == 0 {
+            let empty = view.id;
             self.views.pop();
+            if let Some(tally) = &mut self.tally {
+                tally.dropped(empty);
+            }
             if let Some(block) = self.blocks.pop_back() {
                 self.recycle(block);
             }

@@ -59,6 +59,7 @@ use keys::Keys;
 use paths::{PathIndex, PathTable};
 use setup::{Identity, Policies};
 
+pub use crate::coding::send::BlockRecord;
 pub use close::CloseReason;
 pub use egress::Transmit;
 pub use events::Event;

@@ -1,12 +1,12 @@
 //! Figures about a connection and its paths.
 
-use anabranch_policy::view::{LossView, PathState, RttView};
+use anabranch_policy::view::{LossView, PathState, RttView, SymbolId};
 use anabranch_types::{Bitrate, PathId, Time};
 
 use core::ops::Range;
 
 use super::Connection;
-use crate::coding::send::Totals;
+use crate::coding::send::{BlockRecord, Totals};
 use crate::path::{PathAddress, PathCounters};
 use crate::stream::StreamProgress;
 use crate::wire::StreamId;
@@ -137,5 +137,32 @@ impl Connection {
     /// Whether all bytes of `range` have arrived on a stream that is still known.
     pub fn stream_holds(&self, stream: StreamId, range: Range<u64>) -> bool {
         self.streams.holds(stream, range)
+    }
+
+    /// Counts the packets of each coding block that opens on this side from now on, for
+    /// [`take_block_records`](Self::take_block_records).
+    pub fn watch_blocks(&mut self) {
+        self.send.watch_blocks();
+    }
+
+    /// The coding blocks that were recovered, and whose packets' fates have all become known since this was last
+    /// called. None unless blocks are [watched](Self::watch_blocks).
+    pub fn take_block_records(&mut self) -> Vec<BlockRecord> {
+        self.send.take_records()
+    }
+
+    /// The source symbol that this side makes next: those below have been sent, or are about to be.
+    pub fn unsent_symbol(&self) -> SymbolId {
+        self.send.next_symbol()
+    }
+
+    /// The source symbol after the highest of the peer's that is known of.
+    pub fn reached_symbol(&self) -> SymbolId {
+        self.receive.reached()
+    }
+
+    /// Whether a source symbol of the peer's has arrived or been decoded.
+    pub fn holds_symbol(&self, symbol: SymbolId) -> bool {
+        self.receive.holds(symbol)
     }
 }

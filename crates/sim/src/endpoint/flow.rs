@@ -5,7 +5,7 @@ use anabranch_core::connection::ConnectionStats;
 use anabranch_core::observe;
 use anabranch_types::Time;
 
-use super::{Gauge, Log};
+use super::{Gauge, Log, Watch, Watched};
 use crate::engine::Engine;
 
 /// The two ends of a connection, read alike whatever the transport is.
@@ -39,9 +39,8 @@ pub trait Flow: Debug + Send {
     /// Something happens to the sender's interface of a path.
     fn change_path(&self, engine: &mut Engine, path: usize, change: PathChange);
 
-    /// Logs progress at both ends from now on, for delays of packets and of stream slices of `slice`
-    /// bytes. Returns the bytes that a full packet carries, about.
-    fn log(&self, engine: &mut Engine, slice: u64) -> u64;
+    /// Logs progress at both ends from now on, for delays of packets and of the blocks that `watch` tells.
+    fn log(&self, engine: &mut Engine, watch: Watch) -> Watched;
 
     /// What the sender's and the receiver's log hold since this was last called.
     fn take_logs(&self, engine: &mut Engine) -> Option<(Log, Log)>;

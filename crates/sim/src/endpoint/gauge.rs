@@ -1,5 +1,6 @@
 use core::time::Duration;
 
+use anabranch_core::connection::BlockRecord;
 use anabranch_types::Time;
 
 /// Deliveries at the receiving end of a flow.
@@ -24,6 +25,32 @@ pub struct Log {
     pub delivered: Vec<(u64, u64, Time)>,
     /// Slices of a transfer that became whole, and when.
     pub whole: Vec<(u64, u64, Time)>,
+    /// Offsets of the data of a transfer that was in a packet that was lost.
+    pub lost: Vec<(u64, u64)>,
+    /// Source symbols of a connection: new ends of what was sent, and when.
+    pub symbols_sent: Vec<(u64, Time)>,
+    /// Source symbols of a connection that arrived or were decoded, and when.
+    pub symbols_held: Vec<(u64, Time)>,
+    /// Coding blocks of a connection of which all is known.
+    pub blocks: Vec<BlockRecord>,
+}
+
+/// What a log is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// Bytes that a full packet carries, about.
+    pub packet: u64,
+    /// Whether it tells what was lost of blocks.
+    pub losses: bool,
+}
+
+/// What is logged beside packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watch {
+    /// Bytes of the stream slices that are blocks.
+    pub slice: u64,
+    /// Of flows that code, the coding blocks instead of slices.
+    pub coding_blocks: bool,
 }
 
 impl Gauge {

@@ -18,7 +18,7 @@ pub use flow::{
     CodingCounters, Completion, Counters, Flow, FlowFailure, Instant, MessageLog, PathChange,
     ShutWindow,
 };
-pub use gauge::{Gauge, Log};
+pub use gauge::{Gauge, Log, Watch, Watched};
 pub use jitter::SendJitter;
 pub use tcp::{TcpFlow, TcpProtocol, TcpReceiver, TcpSender, ToldRates};
 pub use udp::{Sink, Udp, UdpConfig, UdpPattern};

@@ -15,6 +15,14 @@ pub fn standard_deviation(values: &[f64]) -> f64 {
     (squares / (values.len() - 1) as f64).sqrt()
 }
 
+/// The least value that at least the share `q`, 0 to 1, of all values do not exceed; zero of nothing.
+pub fn quantile(values: &[f64], q: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (q * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
+}
+
 /// Jain's fairness index, (Σx)² / (n Σx²) (Jain, Chiu and Hawe 1984): one if all are equal, 1/n if one
 /// has everything. One of nothing, and where all are zero.
 pub fn jain(shares: &[f64]) -> f64 {
@@ -33,6 +41,13 @@ mod tests {
         assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), 0.25);
         assert!((jain(&[1.0, 2.0]) - 0.9).abs() < 1e-12);
         assert_eq!(jain(&[]), 1.0);
+    }
+
+    #[test]
+    fn a_quantile_is_a_value_that_occurs() {
+        let values = [4.0, 1.0, 3.0, 2.0];
+        assert_eq!([0.0, 0.5, 0.51, 1.0].map(|q| quantile(&values, q)), [1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(quantile(&[], 0.5), 0.0);
     }
 
     #[test]

@@ -3,5 +3,5 @@
 mod compare;
 mod metrics;
 
-pub use compare::{jain, mean, standard_deviation};
+pub use compare::{jain, mean, quantile, standard_deviation};
 pub use metrics::{About, METRICS, Metric};

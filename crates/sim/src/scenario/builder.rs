@@ -137,7 +137,15 @@ impl Plan {
         let series = Metric::named(metric).into_iter().map(|metric| metric.name).collect();
         let (samples, figures) = (Vec::new(), Vec::new());
         let (of, slice) = (vec![of.to_owned()], DataSize::from_bytes(65_536));
-        self.probes.push(ProbePlan { of, series, samples, figures, interval, slice });
+        self.probes.push(ProbePlan {
+            of,
+            series,
+            samples,
+            figures,
+            interval,
+            slice,
+            coding_blocks: false,
+        });
         self
     }
 }

@@ -145,4 +145,6 @@ pub struct ProbePlan {
     pub interval: Duration,
     /// Length of the stream slices that block delays are about.
     pub slice: DataSize,
+    /// Whether blocks of flows that code are their coding blocks, not slices.
+    pub coding_blocks: bool,
 }

@@ -96,6 +96,7 @@ pub(super) fn read(file: &Section<'_>, subjects: &Subjects) -> Vec<ProbePlan> {
             figures: names(&figures),
             interval,
             slice,
+            coding_blocks: section.flag("coding-blocks").unwrap_or(false),
         });
     }
     probes

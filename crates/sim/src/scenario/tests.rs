@@ -1,5 +1,6 @@
 use super::*;
 
+mod blocks;
 mod errors;
 mod format;
 mod mptcp;

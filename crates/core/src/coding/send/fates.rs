@@ -37,6 +37,9 @@ impl SendBlocks {
         state.on |= 1 << slot;
         state.last = slot;
         view.carried_on |= 1 << slot;
+        if let Some(tally) = &mut self.tally {
+            tally.sent(view.id);
+        }
         view.in_flight_on[usize::from(slot) % MAX_PATHS] += 1;
         if fresh && matches!(symbol, Symbol::Source(_)) {
             self.totals.sources += 1;
@@ -49,6 +52,9 @@ impl SendBlocks {
 
     /// A packet with the symbol is no longer in flight: it arrived, was lost, or was written off.
     pub fn on_resolved(&mut self, carried: Carried, slot: u8, received: bool) -> Change {
+        if let Some(tally) = &mut self.tally {
+            tally.resolved(carried.block(), received);
+        }
         let Some((index, symbol)) = self.locate(carried) else {
             return self.trailing_resolved(carried.block());
         };
@@ -99,6 +105,9 @@ impl SendBlocks {
 
     /// A symbol that had been counted as missing has arrived after all.
     pub fn on_late(&mut self, carried: Carried) {
+        if let Some(tally) = &mut self.tally {
+            tally.late(carried.block());
+        }
         let Some((index, symbol)) = self.locate(carried) else { return };
         let due = self.blocks[index].state(symbol).is_some_and(|state| state.due);
         self.mark_received(index, symbol, due);
@@ -199,7 +208,10 @@ impl SendBlocks {
                 continue;
             }
             each(view);
-            let id = view.id;
+            let (id, sources) = (view.id, view.sources);
+            if let Some(tally) = &mut self.tally {
+                tally.recovered(id, sources);
+            }
             self.views.remove(index);
             if let Some(block) = self.blocks.remove(index) {
                 let late = block.repairs.iter().filter(|r| r.copies > 0 && !r.received).count();

@@ -34,6 +34,9 @@ impl SendBlocks {
             }
             let view = self.views.remove(index);
             each(&view);
+            if let Some(tally) = &mut self.tally {
+                tally.dropped(view.id);
+            }
             let Some(block) = self.blocks.remove(index) else { break };
             for source in block.sources.iter().filter(|source| !source.state.received) {
                 let bytes = source.bytes.get(..usize::from(source.length)).unwrap_or_default();

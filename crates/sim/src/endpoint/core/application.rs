@@ -7,6 +7,7 @@ use anabranch_core::observe::Observer;
 use anabranch_core::path::{PathAddress, SocketId};
 use anabranch_core::stream::StreamEvent;
 use anabranch_core::wire::StreamId;
+use anabranch_policy::Axis;
 use anabranch_policy::view::PathState;
 use anabranch_types::Time;
 
@@ -80,6 +81,11 @@ impl Application {
     /// Bytes that a packet carries, about.
     pub(super) fn packet(&self) -> u64 {
         u64::from(self.config.transport.max_datagram).saturating_sub(SYMBOL_HEADER)
+    }
+
+    /// Whether its profile has a code.
+    pub(super) fn codes(&self) -> bool {
+        self.config.profile.policy(Axis::Code).name != "none"
     }
 
     /// When it has something to do by itself.

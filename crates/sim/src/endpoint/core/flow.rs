@@ -2,11 +2,12 @@ use anabranch_core::connection::ConnectionStats;
 use anabranch_core::observe::Observer;
 
 use super::application::Application;
+use super::progress::Sent;
 use super::receiver::Incoming;
 use super::{CoreReceiver, CoreSender};
 use crate::endpoint::{
     CodingCounters, Completion, Counters, Flow, FlowFailure, Gauge, Instant, Log, MessageLog,
-    PathChange,
+    PathChange, Watch, Watched,
 };
 use crate::engine::{AgentId, Engine};
 use crate::probe::mean;
@@ -153,18 +154,20 @@ impl Flow for CoreFlow {
         engine.wake(self.sender);
     }
 
-    fn log(&self, engine: &mut Engine, slice: u64) -> u64 {
+    fn log(&self, engine: &mut Engine, watch: Watch) -> Watched {
+        let codes = self.application(engine).is_some_and(Application::codes);
+        let watch = Watch { coding_blocks: watch.coding_blocks && codes, ..watch };
         if let Some(receiver) = engine.agent_as_mut::<CoreReceiver>(self.receiver) {
-            receiver.log(slice);
+            receiver.log(watch);
         }
         let sender = engine.agent_as_mut::<CoreSender>(self.sender);
         let Some(application) =
             sender.and_then(|sender| sender.applications.get_mut(self.application))
         else {
-            return 1;
+            return Watched { packet: 1, losses: false };
         };
-        application.progress = Some(Box::default());
-        application.packet()
+        application.progress = Some(Box::new(Sent::new(watch.coding_blocks)));
+        Watched { packet: application.packet(), losses: watch.coding_blocks }
     }
 
     fn take_logs(&self, engine: &mut Engine) -> Option<(Log, Log)> {

@@ -2,14 +2,19 @@
 
 use anabranch_core::connection::Connection;
 use anabranch_core::wire::{Role, StreamId};
+use anabranch_policy::view::SymbolId;
 use anabranch_types::Time;
+use std::collections::VecDeque;
 
-use crate::endpoint::Log;
+use crate::endpoint::{Log, Watch};
 
 /// How far the streams of a sender had come when they were last looked at.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Sent {
     pub log: Log,
+    /// Whether its coding blocks are logged.
+    coding_blocks: bool,
+    symbols: u64,
     /// By stream, from `first` on.
     logged: Vec<u64>,
     first: u64,
@@ -19,8 +24,10 @@ pub(super) struct Sent {
 #[derive(Debug)]
 pub(super) struct Received {
     pub log: Log,
-    /// Bytes of the slices that are logged.
-    slice: u64,
+    watch: Watch,
+    /// Source symbols from `first_symbol` on: whether they are held.
+    symbols: VecDeque<bool>,
+    first_symbol: u64,
     /// By stream, from `first` on.
     streams: Vec<Stream>,
     first: u64,
@@ -37,8 +44,16 @@ struct Stream {
 }
 
 impl Sent {
+    pub(super) fn new(coding_blocks: bool) -> Self {
+        let (log, logged) = (Log::default(), Vec::new());
+        Sent { log, coding_blocks, symbols: 0, logged, first: 0 }
+    }
+
     /// Looks at the first `opened` streams.
-    pub(super) fn note(&mut self, now: Time, connection: &Connection, opened: u64) {
+    pub(super) fn note(&mut self, now: Time, connection: &mut Connection, opened: u64) {
+        if self.coding_blocks {
+            self.note_blocks(now, connection);
+        }
         self.logged.resize((opened - self.first.min(opened)) as usize, 0);
         for (number, logged) in (self.first..).zip(&mut self.logged) {
             let Some(progress) = connection.stream_progress(stream(number)) else { continue };
@@ -55,11 +70,22 @@ impl Sent {
             self.first += 1;
         }
     }
+
+    fn note_blocks(&mut self, now: Time, connection: &mut Connection) {
+        connection.watch_blocks();
+        let symbols = connection.unsent_symbol().0;
+        if symbols > self.symbols {
+            self.symbols = symbols;
+            self.log.symbols_sent.push((symbols, now));
+        }
+        self.log.blocks.extend(connection.take_block_records());
+    }
 }
 
 impl Received {
-    pub(super) fn new(slice: u64) -> Self {
-        Received { log: Log::default(), slice, streams: Vec::new(), first: 0 }
+    pub(super) fn new(watch: Watch) -> Self {
+        let (log, symbols) = (Log::default(), VecDeque::new());
+        Received { log, watch, symbols, first_symbol: 0, streams: Vec::new(), first: 0 }
     }
 
     /// Looks at all streams; `finished` are those that were read to their end.
@@ -75,7 +101,11 @@ impl Received {
             .filter(|number| *number >= self.first)
             .collect();
         let first = self.first;
-        let look = Look { now, connection, slice: self.slice };
+        if self.watch.coding_blocks {
+            self.note_symbols(now, connection);
+        }
+        let slice = (!self.watch.coding_blocks).then_some(self.watch.slice);
+        let look = Look { now, connection, slice };
         // Streams come into being in their order, but the first packet of one may overtake another.
         let newest = (first..first + self.streams.len() as u64 + 64)
             .rev()
@@ -90,6 +120,21 @@ impl Received {
             self.first += 1;
         }
     }
+
+    fn note_symbols(&mut self, now: Time, connection: &Connection) {
+        let known = connection.reached_symbol().0.saturating_sub(self.first_symbol) as usize;
+        self.symbols.resize(known.max(self.symbols.len()), false);
+        for (symbol, held) in (self.first_symbol..).zip(&mut self.symbols) {
+            if !*held && connection.holds_symbol(SymbolId(symbol)) {
+                *held = true;
+                self.log.symbols_held.push((symbol, now));
+            }
+        }
+        while self.symbols.front() == Some(&true) {
+            self.symbols.pop_front();
+            self.first_symbol += 1;
+        }
+    }
 }
 
 /// A look at a connection.
@@ -97,7 +142,8 @@ impl Received {
 struct Look<'a> {
     now: Time,
     connection: &'a Connection,
-    slice: u64,
+    /// Bytes of the slices that are logged.
+    slice: Option<u64>,
 }
 
 impl Stream {
@@ -113,6 +159,7 @@ impl Stream {
             log.delivered.push((number, read, now));
         }
         self.done = finished;
+        let Some(slice) = slice else { return };
         // A window of symbols cannot be wider than what is looked at.
         let behind = progress.arrived.max(progress.read) / slice;
         let ahead = behind.max(self.first_slice) + LOOK_AHEAD / slice + 2;

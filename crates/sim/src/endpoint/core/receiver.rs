@@ -9,7 +9,7 @@ use super::messages::Taken;
 use super::progress::Received;
 use super::{CHUNK, CoreConfig, Host, Pattern, RECEIVER_KEY};
 use crate::endpoint::ports::Ports;
-use crate::endpoint::{FlowFailure, Gauge};
+use crate::endpoint::{FlowFailure, Gauge, Watch};
 use crate::engine::PortId;
 use crate::engine::{Agent, Arrival, Outbox};
 
@@ -21,8 +21,8 @@ pub struct CoreReceiver {
     connections: Vec<Incoming>,
     /// That of a connection to which nothing was delivered yet.
     pub(super) empty: Gauge,
-    /// Slices that are logged, where any are, bytes.
-    slice: Option<u64>,
+    /// What is logged, if anything is.
+    watch: Option<Watch>,
     pub(super) ports: Ports,
     buffer: Vec<u8>,
 }
@@ -57,7 +57,7 @@ impl CoreReceiver {
             pattern: Pattern::new(),
             connections: Vec::new(),
             empty: Gauge::default(),
-            slice: None,
+            watch: None,
             ports: Ports::default(),
             buffer: vec![0; CHUNK],
         }
@@ -106,11 +106,11 @@ impl CoreReceiver {
         self.host.failure.as_ref()
     }
 
-    /// Logs slices of so many bytes from now on.
-    pub(super) fn log(&mut self, slice: u64) {
-        self.slice = Some(slice);
+    /// Logs from now on.
+    pub(super) fn log(&mut self, watch: Watch) {
+        self.watch = Some(watch);
         for incoming in &mut self.connections {
-            incoming.progress = Some(Box::new(Received::new(slice)));
+            incoming.progress = Some(Box::new(Received::new(watch)));
         }
     }
 
@@ -153,7 +153,7 @@ impl CoreReceiver {
             messages: Taken::default(),
             gauge: self.empty.clone(),
             failure: None,
-            progress: self.slice.map(|slice| Box::new(Received::new(slice))),
+            progress: self.watch.map(|watch| Box::new(Received::new(watch))),
         });
     }
 

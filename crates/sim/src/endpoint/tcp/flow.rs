@@ -2,7 +2,8 @@ use anabranch_types::Time;
 
 use super::{TcpReceiver, TcpSender};
 use crate::endpoint::{
-    Completion, Counters, Flow, FlowFailure, Gauge, Instant, Log, MessageLog, PathChange,
+    Completion, Counters, Flow, FlowFailure, Gauge, Instant, Log, MessageLog, PathChange, Watch,
+    Watched,
 };
 use crate::engine::{AgentId, Engine};
 use crate::probe::mean;
@@ -105,13 +106,16 @@ impl Flow for TcpFlow {
         engine.wake(self.sender);
     }
 
-    fn log(&self, engine: &mut Engine, slice: u64) -> u64 {
+    fn log(&self, engine: &mut Engine, watch: Watch) -> Watched {
         if let Some(receiver) = engine.agent_as_mut::<TcpReceiver>(self.receiver) {
-            receiver.start_log(slice);
+            receiver.start_log(watch.slice);
         }
-        let Some(sender) = engine.agent_as_mut::<TcpSender>(self.sender) else { return 1 };
-        sender.log = Some(Box::default());
-        sender.mss()
+        let sender = engine.agent_as_mut::<TcpSender>(self.sender);
+        let packet = sender.map_or(1, |sender| {
+            sender.log = Some(Box::default());
+            sender.mss()
+        });
+        Watched { packet, losses: true }
     }
 
     fn take_logs(&self, engine: &mut Engine) -> Option<(Log, Log)> {

@@ -59,6 +59,12 @@ pub enum ToldRates {
 }
 
 impl TcpProtocol {
+    /// The offset of the data that a segment carries, if it carries any of it.
+    pub(super) fn data_of(&self, segment: &Segment) -> Option<u64> {
+        let own = (self.meta.is_none() && self.striping.is_none()).then_some(segment.seq);
+        segment.data_sequence().or(own)
+    }
+
     /// A connection over one path, without notices or jitter.
     pub fn new(config: Config, control: PolicySpec) -> Self {
         let (loss_notices, send_jitter) = (false, Duration::ZERO);

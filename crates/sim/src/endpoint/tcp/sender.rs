@@ -401,6 +401,13 @@ impl Agent for TcpSender {
 
     fn handle_loss(&mut self, loss: Loss<'_>, _out: &mut Outbox<'_>) {
         if let Payload::Segment(segment) = loss.payload
+            && segment.len > 0
+            && let Some(log) = &mut self.log
+            && let Some(offset) = self.protocol.data_of(segment)
+        {
+            log.lost.push((u64::from(loss.stream), offset));
+        }
+        if let Payload::Segment(segment) = loss.payload
             && self.protocol.loss_notices
             && loss.cause == DropCause::Random
             && segment.len > 0

@@ -15,7 +15,18 @@ pub const PROBE: &[KeySpec] = &[
         "figures that are only measured on request",
     ),
     optional("interval", Kind::Time, "1s", "time between two points of a series"),
-    optional("slice", Kind::Size, "64KiB", "length of the stream slices that block_delay is about"),
+    optional(
+        "slice",
+        Kind::Size,
+        "64KiB",
+        "length of the stream slices that figures of blocks are about",
+    ),
+    optional(
+        "coding-blocks",
+        Kind::Flag,
+        "false",
+        "whether figures of blocks are about coding blocks instead, of flows that code",
+    ),
 ];
 
 /// `[[result]]`.

@@ -2,11 +2,12 @@
 
 use anabranch_types::Time;
 
+use super::blocks::Block;
 use super::delays::mean_step;
 use super::flow::{LiveFlow, Messages};
 use crate::endpoint::{CodingCounters, Counters, ShutWindow};
 use crate::engine::Engine;
-use crate::probe::{jain, mean, standard_deviation};
+use crate::probe::{jain, mean, quantile, standard_deviation};
 
 /// What one flow has come to.
 #[derive(Clone, Debug)]
@@ -17,7 +18,7 @@ pub(super) struct Outcome {
     longest_gap: f64,
     completions: Vec<f64>,
     packet_delays: Option<Vec<f64>>,
-    slice_delays: Option<Vec<f64>>,
+    blocks: Option<Vec<Block>>,
     failed: bool,
     messages: Option<Messages>,
 }
@@ -32,7 +33,7 @@ impl Outcome {
             longest_gap: flow.longest_gap(engine).as_secs_f64(),
             completions: flow.completions(engine, measured_from),
             packet_delays: flow.delays.as_ref().map(|delays| delays.packet_delays.clone()),
-            slice_delays: flow.delays.as_ref().map(|delays| delays.slice_delays.clone()),
+            blocks: flow.delays.as_ref().map(|delays| delays.measured_blocks()),
             failed: flow.failure(engine).is_some(),
             messages: flow.messages(engine, measured_from),
         }
@@ -56,6 +57,11 @@ impl Outcome {
     pub(super) fn path_throughput(&self, path: usize) -> Option<f64> {
         self.reading.arrived.get(path).map(|bytes| self.rate(*bytes))
     }
+}
+
+/// The delays of blocks, s.
+fn delays_of(blocks: &[Block]) -> Vec<f64> {
+    blocks.iter().map(|block| block.delay).collect()
 }
 
 /// A part of the whole; 0 of nothing.
@@ -137,14 +143,10 @@ impl<'a> Figures<'a> {
         if let Some(delays) = self.samples("packet_delay_s") {
             figures.push(("packet_delay_mean_s", mean(&delays)));
             figures.push(("packet_delay_std_s", standard_deviation(&delays)));
+            figures.push(("packet_delay_p50_s", quantile(&delays, 0.5)));
+            figures.push(("packet_delay_p99_s", quantile(&delays, 0.99)));
         }
-        if let Some(delays) = self.samples("block_delay_s") {
-            figures.push(("block_delay_mean_s", mean(&delays)));
-            figures.push(("block_delay_std_s", standard_deviation(&delays)));
-            // Neighbours are those of one flow.
-            let steps: Vec<f64> = self.slice_delays().map(mean_step).collect();
-            figures.push(("block_delay_step_s", mean(&steps)));
-        }
+        self.add_blocks(figures);
         if let Some(delays) = self.samples("message_delay_s") {
             let messages = || self.0.iter().filter_map(|flow| flow.messages.as_ref());
             let sent: u64 = messages().map(|messages| messages.sent).sum();
@@ -154,6 +156,42 @@ impl<'a> Figures<'a> {
             figures.push(("message_delay_mean_s", mean(&delays)));
             figures.push(("message_delay_std_s", standard_deviation(&delays)));
         }
+    }
+
+    /// How long blocks took, and what was lost of them.
+    fn add_blocks(&self, figures: &mut Vec<(&'static str, f64)>) {
+        let (Some(delays), Some(in_order)) =
+            (self.samples("block_delay_s"), self.samples("block_order_s"))
+        else {
+            return;
+        };
+        // Neighbours are those of one flow.
+        let of_flow = |flow: &&Outcome| Some(delays_of(flow.blocks.as_ref()?));
+        let steps = self.0.iter().filter_map(of_flow).map(|delays| mean_step(&delays));
+        let steps: Vec<f64> = steps.collect();
+        let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+        figures.extend([
+            ("block_delay_mean_s", mean(&delays)),
+            ("block_delay_std_s", standard_deviation(&delays)),
+            ("block_delay_step_s", mean(&steps)),
+            ("block_delay_p99_s", quantile(&delays, 0.99)),
+            ("block_delay_max_s", most(&delays)),
+            ("block_order_mean_s", mean(&in_order)),
+            ("block_order_std_s", standard_deviation(&in_order)),
+            ("block_order_max_s", most(&in_order)),
+        ]);
+        let Some(losses) = self.samples("block_losses") else { return };
+        let at_most = |lost: f64| {
+            let blocks = losses.iter().filter(|value| **value <= lost).count();
+            ratio(blocks as f64, losses.len() as f64)
+        };
+        figures.extend([
+            ("block_losses_mean", mean(&losses)),
+            ("block_losses_0", at_most(0.0)),
+            ("block_losses_1", at_most(1.0)),
+            ("block_losses_2", at_most(2.0)),
+            ("block_losses_3", at_most(3.0)),
+        ]);
     }
 
     /// Transfers, and how long they took.
@@ -174,15 +212,17 @@ impl<'a> Figures<'a> {
         };
         match metric {
             "packet_delay_s" => all(&|flow| flow.packet_delays.clone()),
-            "block_delay_s" => all(&|flow| flow.slice_delays.clone()),
+            "block_delay_s" => all(&|flow| Some(delays_of(flow.blocks.as_ref()?))),
+            "block_order_s" => all(&|flow| {
+                Some(flow.blocks.as_ref()?.iter().filter_map(|block| block.in_order).collect())
+            }),
+            "block_losses" => all(&|flow| {
+                flow.blocks.as_ref()?.iter().map(|block| block.lost.map(f64::from)).collect()
+            }),
             "message_delay_s" => all(&|flow| Some(flow.messages.as_ref()?.delays.clone())),
             "fct_s" => all(&|flow| Some(flow.completions.clone())),
             _ => None,
         }
-    }
-
-    fn slice_delays(&self) -> impl Iterator<Item = &[f64]> {
-        self.0.iter().filter_map(|flow| flow.slice_delays.as_deref())
     }
 
     fn total(&self, of: impl Fn(&Counters) -> u64) -> f64 {

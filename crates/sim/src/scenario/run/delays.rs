@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_types::Time;
 
-use crate::endpoint::Log;
+use super::blocks::{Block, Blocks};
+use crate::endpoint::{Log, Watched};
 
 /// Reckons the delays of one flow.
 ///
@@ -21,8 +22,7 @@ pub(super) struct Delays {
     transfers: BTreeMap<u64, Transfer>,
     /// Delays of packets, s.
     pub packet_delays: Vec<f64>,
-    /// Delays of slices, s, in the order in which the slices became whole.
-    pub slice_delays: Vec<f64>,
+    pub blocks: Blocks,
 }
 
 /// What is under way of one transfer.
@@ -38,15 +38,20 @@ struct Transfer {
 }
 
 impl Delays {
-    pub(super) fn new(packet: u64, slice: u64, measured_from: Time) -> Self {
+    pub(super) fn new(watched: Watched, slice: u64, measured_from: Time) -> Self {
         Delays {
-            packet: packet.max(1),
+            packet: watched.packet.max(1),
             slice: slice.max(1),
             measured_from,
             transfers: BTreeMap::new(),
             packet_delays: Vec::new(),
-            slice_delays: Vec::new(),
+            blocks: Blocks::new(watched.losses),
         }
+    }
+
+    /// The blocks that were first sent once the measurement had begun.
+    pub(super) fn measured_blocks(&self) -> Vec<Block> {
+        self.blocks.all(self.measured_from)
     }
 
     /// Takes the sender's progress, then the receiver's.
@@ -55,11 +60,18 @@ impl Delays {
             let transfer = self.transfers.entry(transfer).or_default();
             transfer.send(end, time, self.packet, self.slice);
         }
-        for (transfer, slice, time) in receiver.whole {
-            let Some(transfer) = self.transfers.get_mut(&transfer) else { continue };
-            let sent = transfer.complete(slice).filter(|sent| *sent >= self.measured_from);
-            self.slice_delays.extend(sent.map(|sent| time.since(sent).as_secs_f64()));
+        sender.symbols_sent.into_iter().for_each(|(end, time)| self.blocks.symbols_sent(end, time));
+        for (transfer, offset) in sender.lost {
+            self.blocks.slice_lost(transfer, offset / self.slice);
         }
+        for (number, slice, time) in receiver.whole {
+            let transfer = self.transfers.get_mut(&number);
+            if let Some(sent) = transfer.and_then(|transfer| transfer.complete(slice)) {
+                self.blocks.slice_whole(number, slice, sent, time);
+            }
+        }
+        receiver.symbols_held.into_iter().for_each(|(id, time)| self.blocks.symbol_held(id, time));
+        sender.blocks.into_iter().for_each(|record| self.blocks.complete(record));
         for (transfer, end, time) in receiver.delivered {
             let Some(transfer) = self.transfers.get_mut(&transfer) else { continue };
             while let Some((_, sent)) = transfer.packets.front().filter(|(at, _)| *at <= end) {
@@ -112,9 +124,15 @@ mod tests {
         Time::from_millis(millis)
     }
 
+    const OF_100: Watched = Watched { packet: 100, losses: true };
+
+    fn slices(delays: &Delays) -> Vec<f64> {
+        delays.measured_blocks().iter().map(|block| block.delay).collect()
+    }
+
     #[test]
     fn packets_and_slices_are_timed_from_their_first_transmission() {
-        let mut delays = Delays::new(100, 250, Time::ZERO);
+        let mut delays = Delays::new(OF_100, 250, Time::ZERO);
         let sender = Log { sent: vec![(0, 200, ms(0)), (0, 500, ms(10))], ..Log::default() };
         let receiver = Log {
             // The second packet is lost and comes last, when the second slice has long been whole.
@@ -124,12 +142,12 @@ mod tests {
         };
         delays.take(sender, receiver);
         assert_eq!(delays.packet_delays, [0.020, 0.060, 0.050, 0.050, 0.050]);
-        assert_eq!(delays.slice_delays, [0.021, 0.060]);
+        assert_eq!(slices(&delays), [0.060, 0.021]);
     }
 
     #[test]
     fn transfers_are_kept_apart_and_the_warm_up_left_out() {
-        let mut delays = Delays::new(100, 100, ms(5));
+        let mut delays = Delays::new(OF_100, 100, ms(5));
         let sender = Log { sent: vec![(0, 100, ms(0)), (1, 100, ms(5))], ..Log::default() };
         let receiver = Log {
             whole: vec![(1, 0, ms(9)), (0, 0, ms(9))],
@@ -138,7 +156,7 @@ mod tests {
         };
         delays.take(sender, receiver);
         assert_eq!(delays.packet_delays, [0.004]);
-        assert_eq!(delays.slice_delays, [0.004]);
+        assert_eq!(slices(&delays), [0.004]);
     }
 
     #[test]

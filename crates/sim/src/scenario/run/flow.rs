@@ -6,7 +6,7 @@ use anabranch_types::Time;
 
 use super::DecisionObservers;
 use super::delays::Delays;
-use crate::endpoint::{Counters, Flow, FlowFailure, Instant, MessageLog, PathChange};
+use crate::endpoint::{Counters, Flow, FlowFailure, Instant, MessageLog, PathChange, Watch};
 use crate::engine::Engine;
 use crate::report::FlowReport;
 
@@ -44,10 +44,10 @@ impl LiveFlow {
         self.flow.observe(engine, &mut || decisions(subject));
     }
 
-    /// Measures delays from now on: of packets, and of slices of so many bytes.
-    pub(super) fn watch_delays(&mut self, engine: &mut Engine, slice: u64, measured_from: Time) {
-        let packet = self.flow.log(engine, slice);
-        self.delays = Some(Delays::new(packet, slice, measured_from));
+    /// Measures delays from now on: of packets, and of blocks.
+    pub(super) fn watch_delays(&mut self, engine: &mut Engine, watch: Watch, measured_from: Time) {
+        let watched = self.flow.log(engine, watch);
+        self.delays = Some(Delays::new(watched, watch.slice, measured_from));
     }
 
     /// Reckons the delays of what has happened since.

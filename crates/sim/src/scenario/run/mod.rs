@@ -1,6 +1,7 @@
 //! Runs one point of a scenario with one seed.
 
 mod assemble;
+mod blocks;
 mod build;
 mod delays;
 mod flow;

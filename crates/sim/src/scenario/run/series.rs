@@ -7,7 +7,7 @@ use anabranch_types::Time;
 
 use super::build::Live;
 use super::target::Target;
-use crate::endpoint::{Counters, Instant};
+use crate::endpoint::{Counters, Instant, Watch};
 use crate::engine::{LinkId, LinkView};
 use crate::report::Series;
 use crate::scenario::plan::{Plan, ProbePlan};
@@ -32,11 +32,13 @@ struct Track {
     interval: Duration,
     due: Time,
     before: f64,
+    /// Blocks of each flow at the last point.
+    known: BTreeMap<usize, usize>,
     series: Series,
 }
 
-/// Slices by which block delays are measured unless a probe says otherwise.
-const SLICE: u64 = 65_536;
+/// The blocks that are measured unless a probe says otherwise.
+const BLOCKS: Watch = Watch { slice: 65_536, coding_blocks: false };
 
 impl Recorder {
     /// Prepares everything that the plan's probes ask for, and the figures `wanted` besides.
@@ -52,7 +54,7 @@ impl Recorder {
             recorder.add_probe(plan, probe, live);
         }
         for (subject, metric) in wanted {
-            recorder.add_figure(plan, subject, metric, SLICE, live);
+            recorder.add_figure(plan, subject, metric, BLOCKS, live);
         }
         recorder
     }
@@ -96,7 +98,7 @@ impl Recorder {
     }
 
     fn add_probe(&mut self, plan: &Plan, probe: &ProbePlan, live: &mut Live) {
-        let slice = probe.slice.as_bytes();
+        let watch = Watch { slice: probe.slice.as_bytes(), coding_blocks: probe.coding_blocks };
         for subject in &probe.of {
             let Some(target) = Target::of(plan, subject) else { continue };
             for metric in &probe.series {
@@ -107,17 +109,18 @@ impl Recorder {
                     values: Vec::new(),
                 };
                 let (interval, due) = (probe.interval, Time::ZERO + probe.interval);
+                watch_delays(plan, &target, metric, watch, live);
                 if exists(&target, metric) {
-                    let target = target.clone();
-                    self.tracks.push(Track { target, interval, due, before: 0.0, series });
+                    let (target, known) = (target.clone(), BTreeMap::new());
+                    self.tracks.push(Track { target, interval, due, before: 0.0, known, series });
                 }
             }
             for metric in &probe.samples {
                 self.samples.push((subject.clone(), metric));
-                watch_delays(plan, &target, metric, slice, live);
+                watch_delays(plan, &target, metric, watch, live);
             }
             for metric in &probe.figures {
-                self.add_figure(plan, subject, metric, slice, live);
+                self.add_figure(plan, subject, metric, watch, live);
             }
         }
     }
@@ -131,27 +134,27 @@ impl Recorder {
         plan: &Plan,
         subject: &str,
         metric: &str,
-        slice: u64,
+        watch: Watch,
         live: &mut Live,
     ) {
         let Some(target) = Target::of(plan, subject) else { return };
         if let (Target::Link(link), "queue_mean_packets") = (&target, metric) {
             self.queues.entry(*link).or_insert(0.0);
         }
-        watch_delays(plan, &target, metric, slice, live);
+        watch_delays(plan, &target, metric, watch, live);
         self.figures.push((subject.to_owned(), metric.to_owned()));
     }
 }
 
 /// Makes the target's flows measure their delays, if `metric` is about delays.
-fn watch_delays(plan: &Plan, target: &Target, metric: &str, slice: u64, live: &mut Live) {
-    if !metric.starts_with("packet_delay") && !metric.starts_with("block_delay") {
+fn watch_delays(plan: &Plan, target: &Target, metric: &str, watch: Watch, live: &mut Live) {
+    if !metric.starts_with("packet_delay") && !metric.starts_with("block_") {
         return;
     }
     let Live { engine, flows, .. } = live;
     for index in target.flows() {
         if let Some(flow) = flows.get_mut(index).filter(|flow| flow.delays.is_none()) {
-            flow.watch_delays(engine, slice, Time::ZERO + plan.warm_up);
+            flow.watch_delays(engine, watch, Time::ZERO + plan.warm_up);
         }
     }
 }
@@ -204,6 +207,7 @@ impl Track {
             "acknowledged_bytes" => self.mean(live, |instant| instant.acknowledged),
             "srtt_s" => self.mean(live, |instant| instant.srtt),
             "loss_estimate" => self.mean(live, |instant| instant.loss),
+            "block_delay_s" => self.longest_block(live),
             _ => None,
         };
         if let Some(value) = value {
@@ -217,6 +221,19 @@ impl Track {
     fn change(&mut self, live: &mut Live) -> Option<f64> {
         let counter = self.counter(live);
         Some(counter - core::mem::replace(&mut self.before, counter))
+    }
+
+    /// The longest delay of the blocks that have become known since the last point.
+    fn longest_block(&mut self, live: &Live) -> Option<f64> {
+        let mut longest: Option<Duration> = None;
+        for flow in self.target.flows() {
+            let Some(delays) = live.flows.get(flow).and_then(|flow| flow.delays.as_ref()) else {
+                continue;
+            };
+            let known = self.known.insert(flow, delays.blocks.len()).unwrap_or(0);
+            longest = longest.max(delays.blocks.longest_since(known));
+        }
+        longest.map(|delay| delay.as_secs_f64())
     }
 
     fn counter(&self, live: &mut Live) -> f64 {
