@@ -1,10 +1,11 @@
-//! Erasure codes over GF(2^8): lost packets are rebuilt from the ones that arrived.
+//! Erasure codes: lost packets are rebuilt from the ones that arrived.
 //!
 //! - [`gf256`]: arithmetic of the field.
 //! - [`kernel`]: sums of scaled byte rows, in portable code and in vector instructions chosen once
 //!   at run time. All of a code's work on packet bytes is done here.
 //! - [`reed_solomon`]: a systematic Cauchy Reed–Solomon code for blocks of up to 255 symbols.
 //! - [`random_linear`]: a systematic random linear code over GF(2) for blocks of up to 1024 sources.
+//! - [`raptorq`]: the fountain code of RFC 6330 for blocks of up to 56,403 sources.
 //! - [`sliding_window`]: random combinations over GF(2^8) of runs of sources that may overlap.
 //!
 //! Nothing here does I/O, reads a clock or draws random numbers, and nothing allocates per symbol.
@@ -15,5 +16,6 @@
 pub mod gf256;
 pub mod kernel;
 pub mod random_linear;
+pub mod raptorq;
 pub mod reed_solomon;
 pub mod sliding_window;

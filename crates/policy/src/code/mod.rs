@@ -7,6 +7,7 @@
 
 pub mod none;
 pub mod random_linear;
+pub mod raptorq;
 pub mod reed_solomon;
 pub mod sliding_window;
 
@@ -257,6 +258,7 @@ impl Decoder for Never {
 pub const TABLE: &[Row<dyn ErasureCode>] = &[
     (&reed_solomon::ENTRY, reed_solomon::build),
     (&random_linear::ENTRY, random_linear::build),
+    (&raptorq::ENTRY, raptorq::build),
     (&sliding_window::ENTRY, sliding_window::build),
     (&none::ENTRY, none::build),
 ];

@@ -1,0 +1,160 @@
+//! RaptorQ, the fountain code of RFC 6330.
+
+use crate::code::{
+    CodeError, CodeLimits, Coverage, Decoder, Encoder, ErasureCode, HeldRepair, HeldSource,
+    Workspace,
+};
+use crate::registry::{Entry, Options, PolicyError, option};
+use anabranch_fec::raptorq::{self, Held, MAX_SOURCES, SYMBOLS};
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    name: "raptorq",
+    summary: "RaptorQ: repairs without end; all but one of 200 blocks need no symbol more than sources",
+    source: "RFC 6330; Cui et al. 2015 §III",
+    options: &[option("sources", "most source symbols of a block, 1 to 56403", "56403")],
+};
+
+/// Symbols beyond the sources that are kept of a block: the chance that so many do not suffice is below 10⁻¹⁶.
+const SURPLUS: u16 = 8;
+
+/// Repairs of blocks of up to 56,403 symbols.
+#[derive(Clone, Copy, Debug)]
+pub struct RaptorQ {
+    sources: u16,
+}
+
+/// Makes it from its options.
+pub fn build(options: &Options<'_>) -> Result<Box<dyn ErasureCode>, PolicyError> {
+    let sources = options.integer("sources", 1..=MAX_SOURCES as u64)? as u16;
+    Ok(Box::new(RaptorQ { sources }))
+}
+
+impl ErasureCode for RaptorQ {
+    fn limits(&self) -> CodeLimits {
+        CodeLimits {
+            sources: self.sources,
+            symbols: SYMBOLS,
+            repairs: true,
+            any_symbols_suffice: false,
+            surplus: SURPLUS,
+            slides: false,
+        }
+    }
+
+    fn encoder(&self) -> Box<dyn Encoder> {
+        Box::new(Making::default())
+    }
+
+    fn decoder(&self) -> Box<dyn Decoder> {
+        Box::new(Counting::default())
+    }
+}
+
+fn error(error: raptorq::Error) -> CodeError {
+    match error {
+        raptorq::Error::Sources(_) => CodeError::Coverage,
+        raptorq::Error::Length => CodeError::Length,
+        raptorq::Error::Number => CodeError::Key,
+        raptorq::Error::NotEnough => CodeError::Underdetermined,
+    }
+}
+
+#[derive(Debug, Default)]
+struct Making(raptorq::Encoder);
+
+impl Encoder for Making {
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+
+    fn repairs(
+        &mut self,
+        _: Coverage,
+        first: u32,
+        sources: &[&[u8]],
+        repairs: &mut [&mut [u8]],
+    ) -> Result<(), CodeError> {
+        self.0.encode(first, sources, repairs).map_err(error)
+    }
+}
+
+/// Counts symbols: their rank shows only when the block is solved.
+#[derive(Debug, Default)]
+struct Counting {
+    sources: u16,
+    missing: u16,
+    repairs: u16,
+    /// Solving the block has failed with what has arrived by now.
+    failed: bool,
+}
+
+impl Decoder for Counting {
+    fn begin(&mut self, sources: u16) {
+        *self = Counting { sources, missing: sources, ..Counting::default() };
+    }
+
+    fn source(&mut self, _: u16) {
+        self.missing = self.missing.saturating_sub(1);
+        self.failed = false;
+    }
+
+    fn repair(&mut self, _: u32) -> bool {
+        let keeps = self.repairs < self.missing.saturating_add(SURPLUS);
+        self.repairs += u16::from(keeps);
+        self.failed &= !keeps;
+        keeps
+    }
+
+    fn deficit(&self) -> u16 {
+        self.missing.saturating_sub(self.repairs).max(u16::from(self.failed))
+    }
+
+    fn recover(
+        &mut self,
+        sources: &[HeldSource<'_>],
+        repairs: &[HeldRepair<'_>],
+        _: &mut Workspace,
+        out: &mut dyn FnMut(u16, &[u8]),
+    ) -> Result<(), CodeError> {
+        let held = Held {
+            count: self.sources.into(),
+            length: repairs.first().map_or(0, |repair| repair.bytes.len()),
+            sources: sources.iter().map(|source| (usize::from(source.index), source.bytes)),
+            repairs: repairs.iter().map(|repair| (repair.key, repair.bytes)),
+        };
+        let rebuilt = raptorq::decode(held, |index, bytes| out(index as u16, bytes));
+        self.failed = rebuilt.is_err();
+        rebuilt.map_err(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_attempt_asks_for_one_more() {
+        let mut decoder = Counting::default();
+        decoder.begin(3);
+        decoder.source(1);
+        assert_eq!(decoder.deficit(), 2);
+        assert!(decoder.repair(0) && decoder.repair(9));
+        assert_eq!(decoder.deficit(), 0);
+        let short = [HeldRepair { key: 0, bytes: &[1, 2] }];
+        let source = [HeldSource { index: 1, bytes: &[5] }];
+        let mut work = Workspace::default();
+        let error = decoder.recover(&source, &short, &mut work, &mut |_, _| panic!("rebuilt"));
+        assert_eq!((error, decoder.deficit()), (Err(CodeError::Underdetermined), 1));
+        assert!(decoder.repair(7));
+        assert_eq!(decoder.deficit(), 0);
+    }
+
+    #[test]
+    fn no_more_is_kept_than_can_be_needed() {
+        let mut decoder = Counting::default();
+        decoder.begin(4);
+        let kept = (0..1000).filter(|key| decoder.repair(*key)).count();
+        assert_eq!(kept, 4 + usize::from(SURPLUS));
+    }
+}
