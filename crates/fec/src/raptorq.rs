@@ -107,6 +107,7 @@ impl Encoder {
         if !self.prepared.as_ref().is_some_and(is_same) {
             let block = block(sources.len(), length)?;
             self.contiguous.clear();
+            self.contiguous.reserve(sources.len() * length);
             for source in sources {
                 self.contiguous.extend_from_slice(source);
                 self.contiguous.resize(self.contiguous.len() + length - source.len(), 0);

@@ -328,6 +328,12 @@ fn nothing_is_believed_with_a_code_that_fails() {
     go_all(true, &[(Axis::Code, "random-linear:sources=64")]);
 }
 
+/// A code that fails now and then, and then knows nothing of how many symbols lack.
+#[test]
+fn nothing_is_lost_with_a_code_that_counts() {
+    go_all(false, &[(Axis::Code, "raptorq"), (Axis::Redundancy, "fixed:share=0.1,sources=20")]);
+}
+
 /// Repairs that overlap, and are made while data goes on.
 const SLIDING: Axes =
     &[(Axis::Code, "sliding-window"), (Axis::Redundancy, "sliding:every=8,reach=48")];

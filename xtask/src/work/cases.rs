@@ -55,6 +55,7 @@ const fn repairs(name: &'static str, like: &'static str, prepare: fn() -> Prepar
 
 const DATA: &str = "stream data in order";
 const LINEAR: &str = "a repair, random linear";
+const RAPTORQ: &str = "a block of RaptorQ, for each packet";
 const SLIDING: &str = "a repair of a sliding window";
 
 /// All of them. The first is what the others are compared with.
@@ -63,6 +64,7 @@ pub const CASES: &[Case] = &[
     honest("a repair, Reed-Solomon", || honest_repairs(None)),
     honest(LINEAR, || honest_repairs(Some("random-linear"))),
     Case { packets: 1, ..honest(SLIDING, || honest_repairs(Some("sliding-window"))) },
+    Case { packets: BLOCK as u32, ..honest(RAPTORQ, raptorq_block) },
     honest("an acknowledgement of two packets", acknowledgements),
     hostile("ABANDON of single symbols beside many blocks", abandon_singles),
     hostile("ABANDON of long runs, again and again", abandon_runs),
@@ -74,6 +76,11 @@ pub const CASES: &[Case] = &[
     repairs("short repairs of one window", SLIDING, short_repairs_of_a_window),
     repairs("short sources of one window", SLIDING, short_sources_of_a_window),
     repairs("ABANDON of single symbols in a window", SLIDING, abandon_in_a_window),
+    Case { packets: 3, ..repairs("short symbols of many blocks, RaptorQ", RAPTORQ, short_blocks) },
+    Case {
+        packets: 2,
+        ..repairs("empty symbols and a long repair, RaptorQ", RAPTORQ, empty_blocks)
+    },
     hostile("pieces of a stream before many others", pieces_before_others),
     uneven("pieces that make one buffer after the other grow", growing_buffers),
     uneven("buffers that double, with nothing in them", doubling_buffers),
@@ -106,6 +113,40 @@ fn honest_repairs(code: Option<&str>) -> Prepared {
     let symbol = |n: u64| full([source(n, pieces(0, [n * 1200], 1200))]);
     let held = (0..250).filter(|n| n % 8 != 0).map(symbol);
     after(rogue, held, |n| full([repair(0, 250, n as u32 % 5, 1220)]))
+}
+
+/// Symbols of the blocks of RaptorQ here: few, since every instruction of solving them is counted.
+const BLOCK: u64 = 10;
+
+/// A block of full symbols of which a tenth is lost: its last packet is that with which it is solved.
+fn raptorq_block() -> Prepared {
+    after(connect(Some("raptorq")), [], |n| {
+        let n = n as u64;
+        if n < BLOCK - 1 {
+            full([source(n, pieces(0, [n * 1200], 1200))])
+        } else {
+            full([repair(0, BLOCK as u16, n as u32, 1220)])
+        }
+    })
+}
+
+/// As many blocks in each packet as repairs may be, of symbols of one byte. What a connection may do at first has been done.
+fn short_blocks() -> Prepared {
+    let block = |first: u64| {
+        let sources = (1..BLOCK).map(move |n| source(first + n, vec![0; 1]));
+        sources.chain([repair(first, BLOCK as u16, 0, 1)])
+    };
+    let packet = |n: u64| full((0..8).flat_map(|k| block((8 * n + k) * BLOCK)));
+    after(connect(Some("raptorq")), (0..4).map(packet), |n| packet(4 + n as u64))
+}
+
+/// A block in each packet, of symbols without bytes and a long repair.
+fn empty_blocks() -> Prepared {
+    let packet = |n: u64| {
+        let sources = (1..2 * BLOCK).map(|k| source(2 * BLOCK * n + k, Vec::new()));
+        full(sources.chain([repair(2 * BLOCK * n, 2 * BLOCK as u16, 0, 1000)]))
+    };
+    after(connect(Some("raptorq")), (0..10).map(packet), |n| packet(10 + n as u64))
 }
 
 /// A victim that writes as much as it may.

@@ -86,6 +86,7 @@ impl Machine {
             first.get_or_insert_with(|| bytes.to_vec());
             *delivered += 1;
         };
+        self.blocks.on_packet(payload.len());
         let outcome = self.blocks.on_source(SymbolId(id), payload, &mut deliver);
         if outcome.ok()? == Arrival::New {
             assert_eq!(first.as_deref(), Some(payload), "a symbol passes through at once");
@@ -110,6 +111,7 @@ impl Machine {
             *delivered += 1;
         };
         let coverage = Coverage { first, count };
+        self.blocks.on_packet(payload.len());
         let arrival = self.blocks.on_repair(coverage, key, payload, &mut deliver).ok()?;
         let end = first.0.saturating_add(count.into());
         assert!(arrival == Arrival::Redundant || end <= self.limit, "beyond the credit");

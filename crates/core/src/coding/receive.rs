@@ -16,8 +16,10 @@ use crate::runs::Runs;
 mod groups;
 mod sink;
 mod sliding;
+mod work;
 
 pub use sink::SymbolSink;
+use work::Budget;
 
 /// The peer broke a rule of coding; closes the connection with code `CODING`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +116,7 @@ pub struct ReceiveBlocks {
     /// Coverages that miss nothing although an earlier symbol is missing, the newest last.
     recovered: Vec<Coverage>,
     work: Workspace,
+    budget: Budget,
     pool: Pool,
     /// Symbols accepted above the sender's floor.
     credit: u64,
@@ -131,9 +134,11 @@ pub struct ReceiveBlocks {
 impl ReceiveBlocks {
     /// Holds at most `credit` symbols of at most `symbol_capacity` bytes, and at most as many repairs.
     pub fn new(code: Box<dyn ErasureCode>, symbol_capacity: usize, credit: u64) -> Self {
+        let limits = code.limits();
+        let dearest = code.recovery_work(most_sources(&limits), symbol_capacity);
         ReceiveBlocks {
             sliding: code.sliding_decoder(symbol_capacity),
-            limits: code.limits(),
+            limits,
             code,
             base: 0,
             floor: 0,
@@ -143,6 +148,7 @@ impl ReceiveBlocks {
             spare: Vec::new(),
             recovered: Vec::new(),
             work: Workspace::default(),
+            budget: Budget::new(dearest),
             pool: Pool::new(symbol_capacity),
             credit,
             limit: credit,
@@ -305,6 +311,12 @@ impl ReceiveBlocks {
         }
     }
 
+    /// A packet of so many bytes arrived, whatever it carries: they are worth some work of decoding.
+    #[inline]
+    pub fn on_packet(&mut self, bytes: usize) {
+        self.budget.earn(bytes);
+    }
+
     /// A source symbol arrived. New ones are passed to `sink`, and so is all that they let decode.
     pub fn on_source(
         &mut self,
@@ -392,15 +404,16 @@ impl ReceiveBlocks {
         let Follower { decoder, repairs } = &mut group.follower;
         let room = repairs.len() < usize::from(coverage.count + self.limits.surplus);
         let held = repairs.iter().any(|(held, _)| *held == key);
-        if held || !room || !decoder.repair(key) {
-            return Ok(Arrival::Redundant);
+        let kept = !held && room && decoder.repair(key);
+        if kept {
+            let mut bytes = self.pool.take();
+            bytes[..payload.len()].copy_from_slice(payload);
+            repairs.push((key, bytes));
         }
-        let mut bytes = self.pool.take();
-        bytes[..payload.len()].copy_from_slice(payload);
-        repairs.push((key, bytes));
-        self.try_decode(coverage.first.0, sink);
+        // One that tells nothing new may still have earned the work that the others wait for.
+        let is_recovered = self.try_decode(coverage.first.0, sink);
         self.advance(sink);
-        Ok(Arrival::New)
+        Ok(if kept || is_recovered { Arrival::New } else { Arrival::Redundant })
     }
 
     /// Most source symbols that a repair may cover.

@@ -1,6 +1,7 @@
 //! A sender's and a receiver's blocks over a channel that loses, repeats and reorders, against a model.
 
 mod blind;
+mod deficient;
 mod fates;
 mod model;
 mod verdicts;

@@ -93,6 +93,13 @@ pub trait ErasureCode: Debug + Send {
         Box::new(Never)
     }
 
+    /// What one attempt to recover a block of `sources` symbols takes, whose repairs have `length` bytes: about so
+    /// many times 16 instructions. An attempt is made once the bytes that have arrived are worth it (wire format,
+    /// Codes). 0 if the symbols of the block are always worth it.
+    fn recovery_work(&self, _sources: u16, _length: usize) -> u64 {
+        0
+    }
+
     /// If the code slides, the decoder of a connection whose symbols have at most `symbol_length` bytes.
     fn sliding_decoder(&self, _symbol_length: usize) -> Option<Box<dyn SlidingDecoder>> {
         None

@@ -80,15 +80,21 @@ impl ReceiveBlocks {
         follower
     }
 
-    /// Decodes the group that begins with `first`, if its symbols suffice.
-    pub(super) fn try_decode(&mut self, first: u64, sink: &mut dyn SymbolSink) {
-        let Some(group) = self.groups.get(&first) else { return };
+    /// Decodes the group that begins with `first`, if its symbols suffice and the work has been earned. Returns
+    /// whether it is recovered.
+    pub(super) fn try_decode(&mut self, first: u64, sink: &mut dyn SymbolSink) -> bool {
+        let Some(group) = self.groups.get(&first) else { return false };
+        let (sources, length) = (group.coverage.count, usize::from(group.length));
         let ready = group.missing == 0
-            || (group.follower.decoder.deficit() == 0 && self.decode(first, sink));
+            || (group.follower.decoder.deficit() == 0
+                && self.budget.spend(self.code.recovery_work(sources, length))
+                && self.decode(first, sink));
         if !ready {
-            return;
+            return false;
         }
-        let Some(Group { coverage, mut follower, .. }) = self.groups.remove(&first) else { return };
+        let Some(Group { coverage, mut follower, .. }) = self.groups.remove(&first) else {
+            return false;
+        };
         for (_, bytes) in follower.repairs.drain(..) {
             self.pool.put(bytes);
         }
@@ -97,6 +103,7 @@ impl ReceiveBlocks {
         self.spare.push(follower);
         self.note_recovered(coverage);
         self.finish(coverage.first.0..coverage.end(), sink);
+        true
     }
 
     /// The sender is told of the block, lest it go on sending repairs.

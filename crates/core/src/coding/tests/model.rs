@@ -50,7 +50,8 @@ fn name(carried: Carried) -> Name {
 }
 
 /// The codes that the model is run with.
-const CODES: [&str; 5] = ["none", "reed-solomon", "random-linear", "blind", "sliding-window"];
+const CODES: [&str; 6] =
+    ["none", "reed-solomon", "random-linear", "blind", "raptorq", "sliding-window"];
 
 /// The sender's code and the receiver's.
 fn codes(name: &str) -> [Box<dyn ErasureCode>; 2] {
@@ -240,6 +241,7 @@ impl Model {
             assert!(bytes[expected.len()..].iter().all(|byte| *byte == 0), "symbol {id}");
             assert!(delivered.insert(id), "symbol {id} was delivered twice");
         };
+        self.receive.on_packet(packet.bytes.len() + 32);
         let arrival = match packet.carried {
             Carried::Source(_, id) => self.receive.on_source(id, &packet.bytes, &mut deliver),
             Carried::Repair(_, key) => {

@@ -155,3 +155,63 @@ fn repairs_that_lie_deliver_no_symbol_twice() {
     }
     assert_eq!(repair(&mut blocks, (0, 4), 9, b"x"), Ok(Arrival::Redundant));
 }
+
+/// A block of short symbols is solved when the packets that came are worth it; until then, one symbol is asked for.
+#[test]
+fn work_is_earned_by_what_arrives() {
+    let mut blocks =
+        ReceiveBlocks::new(code::of_peer(&Registry::new(), Some("raptorq")), 1400, 2000);
+    let mut deliver = |_: &[u8]| {};
+    for id in 1..400 {
+        assert_eq!(source(&mut blocks, id, b"x"), Ok(Arrival::New));
+    }
+    let first = |blocks: &ReceiveBlocks| blocks.deficits().collect::<Vec<_>>();
+    assert_eq!(repair(&mut blocks, (0, 400), 0, b"y"), Ok(Arrival::New));
+    assert_eq!((blocks.decoded(), first(&blocks)), (0, vec![(SymbolId(0), 1)]));
+    // 400 symbols of 1501 units each, less what there was at first: ten full packets are not enough, eleven are.
+    for packets in 0..10 {
+        blocks.on_packet(1300);
+        let copy = repair(&mut blocks, (0, 400), 0, b"y");
+        assert_eq!((copy, blocks.decoded()), (Ok(Arrival::Redundant), 0), "{packets} packets");
+    }
+    blocks.on_packet(1300);
+    let coverage = Coverage { first: SymbolId(0), count: 400 };
+    assert_eq!(blocks.on_repair(coverage, 0, b"y", &mut deliver), Ok(Arrival::New));
+    assert_eq!((blocks.decoded(), blocks.first_missing()), (1, SymbolId(400)));
+    assert_eq!(first(&blocks), vec![]);
+}
+
+/// Honest peers do not wait: the last symbol of a block completes it, whatever the size of its symbols.
+#[test]
+fn blocks_earn_their_own_solving() {
+    // Symbols of a block, their bytes, and how many share a packet.
+    let shapes = [
+        (4, 1, 1),
+        (24, 1, 1),
+        (24, 20, 1),
+        (250, 100, 12),
+        (1016, 64, 18),
+        (1016, 100, 12),
+        (1016, 1400, 1),
+    ];
+    for (count, length, together) in shapes {
+        let mut blocks =
+            ReceiveBlocks::new(code::of_peer(&Registry::new(), Some("raptorq")), 1400, 10_000);
+        // A frame is 5 bytes longer than its symbol at least, a packet 26 bytes longer than its frames.
+        let packet = together * (length + 5) + 26;
+        for block in 0..6 {
+            let first = block * u64::from(count);
+            for id in 1..count {
+                if usize::from(id - 1).is_multiple_of(together) {
+                    blocks.on_packet(packet);
+                }
+                let arrival = source(&mut blocks, first + u64::from(id), &vec![7; length]);
+                assert_eq!(arrival, Ok(Arrival::New));
+            }
+            blocks.on_packet(packet);
+            let arrival = repair(&mut blocks, (first, count), 5, &vec![9; length]);
+            assert_eq!(arrival, Ok(Arrival::New));
+            assert_eq!(blocks.decoded(), block + 1, "{count} symbols of {length} bytes");
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! A budget of the work that blocks take to decode, which grows with the packets that arrive: short symbols cannot make
+//! a receiver solve large blocks all the time.
+
+/// Work that each byte of a packet earns. A solve of RaptorQ takes 1500 units and one for each byte of a symbol's length,
+/// so that symbols of 64 bytes earn their own solving even where packets are full of them, and those of 1400 ten times
+/// as much.
+const FOR_EACH_BYTE: u64 = 24;
+/// Bytes that the network adds to a packet (UDP and IPv6 headers are 48): with them, a symbol of one byte that comes alone
+/// in its packet earns its solving, too.
+const OVERHEAD: u64 = 40;
+/// Work that a connection may begin with: it solves a block of a hundred short symbols whose first attempt failed, and is
+/// what a handshake takes, about a millisecond.
+const AT_FIRST: u64 = 1 << 18;
+
+/// The work that may still be done, in units of about 16 instructions.
+#[derive(Debug)]
+pub(super) struct Budget {
+    left: u64,
+    most: u64,
+}
+
+impl Budget {
+    /// At most what the dearest recovery takes is saved up.
+    pub(super) fn new(dearest: u64) -> Self {
+        Budget { left: AT_FIRST.min(dearest), most: dearest }
+    }
+
+    /// A packet of so many bytes has arrived.
+    #[inline]
+    pub(super) fn earn(&mut self, bytes: usize) {
+        let earned = (bytes as u64).saturating_add(OVERHEAD).saturating_mul(FOR_EACH_BYTE);
+        self.left = self.left.saturating_add(earned).min(self.most);
+    }
+
+    /// Spends that work; false, and nothing is spent, if too little is left.
+    #[must_use]
+    pub(super) fn spend(&mut self, work: u64) -> bool {
+        match self.left.checked_sub(work) {
+            Some(left) => {
+                self.left = left;
+                true
+            }
+            None => false,
+        }
+    }
+}
