@@ -335,7 +335,7 @@ impl Connection {
         let (id, phase) = (path.id, path.congestion.phase());
         let pacing_bps = path.congestion.pacing_rate().map_or(0, |rate| rate.as_bps());
         if cwnd < before {
-            self.on_cwnd_reduced(now, slot, cwnd);
+            self.on_cwnd_reduced(now, slot, cwnd, false);
         }
         if cwnd != before {
             self.observe(now, Observation::Congestion { path: id, cwnd, pacing_bps, phase });

@@ -52,7 +52,13 @@ impl Connection {
             }
             RecoveryAction::TakeBack(path, cwnd) => {
                 if let Some(slot) = self.paths.open(path) {
-                    self.unqueue(now, slot, cwnd);
+                    self.write_off(now, slot, cwnd);
+                    self.unqueue(slot, cwnd);
+                }
+            }
+            RecoveryAction::TakeBackQueued(path, cwnd) => {
+                if let Some(slot) = self.paths.open(path) {
+                    self.unqueue(slot, cwnd);
                 }
             }
         }
@@ -69,17 +75,17 @@ impl Connection {
         }
     }
 
-    /// Of what is assigned to a path, leaves it the oldest `cwnd` bytes.
-    fn unqueue(&mut self, now: Time, slot: PathIndex, cwnd: u64) {
-        self.write_off(now, slot, cwnd);
+    /// Leaves in a path's queue what a window of `cwnd` bytes admits beside what is in flight.
+    fn unqueue(&mut self, slot: PathIndex, cwnd: u64) {
         let path = &self.paths[slot];
         let free = cwnd.saturating_sub(path.sent.bytes_in_flight) / path.packet_size.max(1);
         self.take_back(slot, usize::try_from(free).unwrap_or(usize::MAX));
     }
 
-    pub(super) fn on_cwnd_reduced(&mut self, now: Time, slot: PathIndex, cwnd: u64) {
+    /// A path's window admits only `cwnd` bytes now, after a timeout (`silent`) or by feedback.
+    pub(super) fn on_cwnd_reduced(&mut self, now: Time, slot: PathIndex, cwnd: u64, silent: bool) {
         let path = self.paths[slot].id;
-        let event = RecoveryEvent::CwndReduced { path, cwnd };
+        let event = RecoveryEvent::CwndReduced { path, cwnd, silent };
         let action = self.policies.recovery.on_event(now, event, self.paths.views());
         self.carry_out(now, action, None);
         self.tell_scheduler(now, [SchedulerEvent::CwndReduced(path, cwnd)]);
@@ -118,7 +124,7 @@ impl Connection {
             self.move_control(slot);
         }
         if cwnd < before {
-            self.on_cwnd_reduced(now, slot, cwnd);
+            self.on_cwnd_reduced(now, slot, cwnd, true);
         }
         if alternatives && self.seems_dead(slot) {
             self.suspect(now, slot, "nothing heard for a probe timeout");

@@ -47,6 +47,10 @@ impl CwndRule for Balia {
         &mut self.cwnd
     }
 
+    fn is_coupled(&self) -> bool {
+        true
+    }
+
     fn acked(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let (x, a) = self.rate(event.rtt.smoothed, siblings);
         let (cwnd, least) = (&mut self.cwnd, least_packets(siblings));

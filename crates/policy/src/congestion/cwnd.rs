@@ -217,6 +217,11 @@ pub(super) trait CwndRule: Debug + Send {
         self.additive_mut().collapse(event.now, event.bytes_in_flight, 1, first);
     }
 
+    /// As [`CongestionController::reads_siblings`].
+    fn is_coupled(&self) -> bool {
+        false
+    }
+
     /// As [`CongestionController::bandwidth`].
     fn measured(&self) -> Option<Bitrate> {
         None
@@ -250,6 +255,10 @@ impl<R: CwndRule> CongestionController for R {
 
     fn bandwidth(&self) -> Option<Bitrate> {
         self.measured()
+    }
+
+    fn reads_siblings(&self) -> bool {
+        self.is_coupled()
     }
 
     fn phase(&self) -> &'static str {

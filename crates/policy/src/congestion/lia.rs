@@ -35,6 +35,10 @@ impl CwndRule for Lia {
         &mut self.cwnd
     }
 
+    fn is_coupled(&self) -> bool {
+        true
+    }
+
     fn acked(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let cwnd = &mut self.cwnd;
         if cwnd.congested(event) {

@@ -182,6 +182,11 @@ pub trait CongestionController: Debug + Send {
         false
     }
 
+    /// Whether its window depends on those of the connection's other paths: a coupled control.
+    fn reads_siblings(&self) -> bool {
+        self.couples()
+    }
+
     /// Whether it takes one flow's share together with paths that share a bottleneck with its own
     /// ([`PathView::shares`]). Only among paths that do so is it found out who does, for which their sending
     /// swings by a few percent.

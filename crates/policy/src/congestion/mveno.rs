@@ -45,6 +45,10 @@ impl CwndRule for MultipathVeno {
         &mut self.cwnd
     }
 
+    fn is_coupled(&self) -> bool {
+        true
+    }
+
     fn acked(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let cwnd = &mut self.cwnd;
         let queued = self.backlog.take(event, cwnd.bytes(), cwnd.packet());

@@ -78,6 +78,10 @@ impl CwndRule for Olia {
         &mut self.cwnd
     }
 
+    fn is_coupled(&self) -> bool {
+        true
+    }
+
     fn acked(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let least = least_packets(siblings);
         self.cwnd.set_least(least);

@@ -91,6 +91,10 @@ impl CwndRule for WeightedVegas {
         &mut self.cwnd
     }
 
+    fn is_coupled(&self) -> bool {
+        true
+    }
+
     fn acked(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let round = self.rounds.take(event).map(Round::by_mean);
         let cwnd = &mut self.cwnd;

@@ -49,6 +49,9 @@ pub enum RecoveryEvent {
         path: PathId,
         /// Bytes that it now admits.
         cwnd: u64,
+        /// A timeout cut it: nothing has been heard of what is in flight. After a loss or a mark, most of that is
+        /// about to arrive.
+        silent: bool,
     },
     /// A path stopped being usable. Its queue is taken back whatever the answer.
     PathDown(PathId),
@@ -75,6 +78,8 @@ pub enum RecoveryAction {
     /// Of what is assigned to the path, in flight first, then queued, the oldest so many bytes stay. The
     /// rest is taken back; what had been sent of it may still arrive.
     TakeBack(PathId, u64),
+    /// The same, but what is in flight stays: only the queue is taken back.
+    TakeBackQueued(PathId, u64),
 }
 
 /// Answers events with actions.

@@ -24,7 +24,8 @@ pub const ENTRY: Entry = Entry {
         ),
         option(
             "cut",
-            "after a cut of the congestion window: keep what is assigned to the path, or take back (unbind) the excess",
+            "after a cut of the congestion window: keep what is assigned to the path; take back what exceeds the window \
+             (unbind), or of that only what is not sent yet or has met silence (unsent)",
             "keep",
         ),
     ],
@@ -37,18 +38,25 @@ enum OnTimeout {
     Nothing,
 }
 
+#[derive(Clone, Copy, Debug)]
+enum OnCut {
+    Keep,
+    Unsent,
+    Unbind,
+}
+
 /// Retransmission, with pTCP's unbinding and its copy after a timeout as options.
 #[derive(Clone, Copy, Debug)]
 pub struct Resend {
     timeout: OnTimeout,
     stale: u32,
-    take_back: bool,
+    cut: OnCut,
 }
 
 impl Resend {
     /// Without options.
     pub(super) fn plain() -> Self {
-        Resend { timeout: OnTimeout::Reinject, stale: 0, take_back: false }
+        Resend { timeout: OnTimeout::Reinject, stale: 0, cut: OnCut::Keep }
     }
 }
 
@@ -59,10 +67,11 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RecoveryPolicy>, PolicyErr
         ("copy", OnTimeout::Copy),
         ("nothing", OnTimeout::Nothing),
     ];
+    let cuts = [("keep", OnCut::Keep), ("unsent", OnCut::Unsent), ("unbind", OnCut::Unbind)];
     Ok(Box::new(Resend {
         timeout: options.choice("timeout", &timeouts)?,
         stale: options.integer("stale", 0..=1000)? as u32,
-        take_back: options.choice("cut", &[("keep", false), ("unbind", true)])?,
+        cut: options.choice("cut", &cuts)?,
     }))
 }
 
@@ -85,13 +94,13 @@ impl RecoveryPolicy for Resend {
                     OnTimeout::Nothing => RecoveryAction::Nothing,
                 }
             }
-            RecoveryEvent::CwndReduced { path, cwnd } if self.take_back => {
-                RecoveryAction::TakeBack(path, cwnd)
-            }
+            RecoveryEvent::CwndReduced { path, cwnd, silent } => match self.cut {
+                OnCut::Keep => RecoveryAction::Nothing,
+                OnCut::Unsent if !silent => RecoveryAction::TakeBackQueued(path, cwnd),
+                OnCut::Unsent | OnCut::Unbind => RecoveryAction::TakeBack(path, cwnd),
+            },
             RecoveryEvent::PathDown(path) => RecoveryAction::Reinject(path),
-            RecoveryEvent::Timeout { .. }
-            | RecoveryEvent::CwndReduced { .. }
-            | RecoveryEvent::PathUp(_) => RecoveryAction::Nothing,
+            RecoveryEvent::Timeout { .. } | RecoveryEvent::PathUp(_) => RecoveryAction::Nothing,
         }
     }
 

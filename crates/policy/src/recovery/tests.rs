@@ -21,7 +21,7 @@ fn answers(spec: &str) -> [RecoveryAction; 4] {
         lost(false),
         timeout(true),
         timeout(false),
-        RecoveryEvent::CwndReduced { path: PATH, cwnd: 6000 },
+        RecoveryEvent::CwndReduced { path: PATH, cwnd: 6000, silent: false },
     ]
     .map(|event| policy.on_event(Time::ZERO, event, &[]))
 }
@@ -66,6 +66,10 @@ fn resend_repeats_the_symbol_and_follows_ptcp_on_request() {
         answers("resend:timeout=copy,cut=unbind"),
         [Resend, Copy(PATH), Nothing, TakeBack(PATH, 6000)]
     );
+    assert_eq!(answers("resend:cut=unsent")[3], RecoveryAction::TakeBackQueued(PATH, 6000));
+    let mut unsent = build(&"resend:cut=unsent".parse().unwrap()).unwrap();
+    let cut = RecoveryEvent::CwndReduced { path: PATH, cwnd: 1000, silent: true };
+    assert_eq!(unsent.on_event(Time::ZERO, cut, &[]), TakeBack(PATH, 1000));
     assert!(build(&"resend".parse().unwrap()).unwrap().resends());
 }
 

@@ -134,8 +134,8 @@ pub struct Counters {
     pub out_of_order: u64,
     /// Window reductions because of marks, where the transport counts them.
     pub ecn_responses: Option<u64>,
-    /// Bytes of data that the receiver had already, where the transport counts them.
-    pub duplicate_bytes: Option<u64>,
+    /// Bytes of data that arrived when the receiver had them already.
+    pub duplicate_bytes: u64,
     /// How long the receiver's window was shut on each path, where each has one of its own.
     pub shut: Option<Vec<ShutWindow>>,
     /// What coding did, where the transport codes.
@@ -207,9 +207,7 @@ impl Counters {
             ecn_responses: self
                 .ecn_responses
                 .map(|count| count.saturating_sub(before.ecn_responses.unwrap_or(0))),
-            duplicate_bytes: self
-                .duplicate_bytes
-                .map(|bytes| bytes.saturating_sub(before.duplicate_bytes.unwrap_or(0))),
+            duplicate_bytes: self.duplicate_bytes.saturating_sub(before.duplicate_bytes),
             shut: self.shut.as_ref().map(|shut| since_of(shut, before.shut.as_deref())),
             coding: self.coding.map(|coding| coding.since(&before.coding.unwrap_or_default())),
         }

@@ -1,7 +1,7 @@
 //! `tcp = { … }`: options of TCP connections.
 
 use anabranch_policy::view::MAX_PATHS;
-use anabranch_policy::{PolicyError, PolicySpec, recovery, scheduler};
+use anabranch_policy::{PolicyError, PolicySpec, congestion, recovery, scheduler};
 use anabranch_tcp::meta::{Join, MetaConfig};
 use anabranch_tcp::{Config, LossRecovery, WindowUpdates};
 use std::sync::Arc;
@@ -81,8 +81,26 @@ pub(super) fn read(
             }
         }
     }
+    coupling(&table, &protocol, paths);
     striping::read(&table, &mut protocol, paths, alone);
     protocol
+}
+
+/// Subflows that share a bottleneck can be coupled only by a control that reads of the others.
+fn coupling(table: &Section<'_>, protocol: &TcpProtocol, paths: &[PathPlan]) {
+    let couples = |spec: &PolicySpec| {
+        congestion::build(spec, u64::from(protocol.config.mss))
+            .is_ok_and(|control| control.reads_siblings())
+    };
+    let of_paths = paths.iter().filter_map(|path| path.congestion.as_ref());
+    let wanted = protocol.meta.as_ref().is_some_and(|meta| meta.couple_shared);
+    if wanted && !of_paths.chain([&protocol.control]).any(couples) {
+        table.complain(
+            "couple-shared",
+            "no path's congestion control is a coupled one",
+            "congestion = \"lia\", \"olia\", \"balia\", \"mveno\" or \"wvegas\"",
+        );
+    }
 }
 
 /// The places of the paths that `key` names, by bit.

@@ -31,7 +31,11 @@ impl MetaSender {
                 self.leave_copy(path);
                 self.reinject(path, 1);
             }
-            RecoveryAction::TakeBack(path, cwnd) => self.unbind_beyond(path, cwnd),
+            RecoveryAction::TakeBack(path, cwnd) => {
+                self.unbind_beyond(path, cwnd);
+                self.unqueue_beyond(path, cwnd);
+            }
+            RecoveryAction::TakeBackQueued(path, cwnd) => self.unqueue_beyond(path, cwnd),
         }
         self.changed();
         action
@@ -129,7 +133,6 @@ impl MetaSender {
         let others = self.usable_slots();
         let Some(source) = self.subflows.get_mut(index) else { return };
         let (slot, una) = (index as u8, self.shared.una);
-        let outstanding = source.sender.written() - source.sender.acknowledged();
         let from = source.sender.acknowledged().saturating_add(cwnd);
         let (chunks, statistics) = (&mut self.chunks, &mut self.statistics);
         source.bindings.unbind_from(from, |chunk| {
@@ -139,9 +142,20 @@ impl MetaSender {
                 chunks.make_due(chunk.id, others);
             }
         });
-        let mss = u64::from(self.config.subflow.mss.max(1));
-        let keep = cwnd.saturating_sub(outstanding) / mss;
+    }
+
+    /// Takes back what waits in a subflow's queue beyond its first `cwnd` outstanding bytes.
+    fn unqueue_beyond(&mut self, path: PathId, cwnd: u64) {
+        let Some(index) = self.index_of(path) else { return };
+        let Some(subflow) = self.subflows.get(index) else { return };
+        let outstanding = subflow.sender.written() - subflow.sender.acknowledged();
+        let keep = cwnd.saturating_sub(outstanding) / u64::from(self.config.subflow.mss.max(1));
         self.take_back_queue(index, usize::try_from(keep).unwrap_or(usize::MAX));
+    }
+
+    /// Whether a subflow's timer has fired and nothing has been acknowledged since.
+    pub(super) fn is_silent(&self, index: usize) -> bool {
+        self.subflows.get(index).is_some_and(|flow| flow.sender.consecutive_timeouts() > 0)
     }
 
     /// Takes back what waits in a subflow's queue beyond its first `keep` chunks.

@@ -287,7 +287,8 @@ impl MetaSender {
                 }
                 SenderEvent::Timeout(_) => self.on_timeout(now, index),
                 SenderEvent::CwndReduced(cwnd) => {
-                    self.recover(now, RecoveryEvent::CwndReduced { path, cwnd });
+                    let silent = self.is_silent(index);
+                    self.recover(now, RecoveryEvent::CwndReduced { path, cwnd, silent });
                     self.tell(now, SchedulerEvent::CwndReduced(path, cwnd));
                 }
                 SenderEvent::GaveUp => self.remove(now, index),

@@ -2,6 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::congestion::{RateSample, SentEvent, TABLE};
+use crate::view::PathView;
+use anabranch_types::PathId;
 
 /// Something that can happen to a controller, with numbers of any size.
 #[derive(Clone, Debug)]
@@ -117,5 +119,39 @@ proptest! {
                 prop_assert!(control.ssthresh() > 0, "{}", entry.name);
             }
         }
+    }
+}
+
+/// Whether what is known of another path changes any window, over a run with losses.
+fn depends_on_siblings(name: &str) -> bool {
+    let alone = [PathView { cwnd: 20 * PACKET, rtt: rtt(100), ..PathView::unknown(PathId(0)) }];
+    let beside = [
+        PathView { shares: 0b10, ..alone[0] },
+        PathView { cwnd: 90 * PACKET, rtt: rtt(20), shares: 0b1, ..PathView::unknown(PathId(1)) },
+    ];
+    let windows = |siblings: &[PathView]| -> Vec<u64> {
+        let mut control = controller(name);
+        let step = |n: u64| {
+            let event = if n % 300 == 299 {
+                loss(10 * n, 10 * n - 5, 1)
+            } else {
+                ack(10 * n, 10 * n - 9, 1)
+            };
+            let rtt = rtt(100 + n % 50);
+            control.on_ack(&AckEvent { path: Some(PathId(0)), rtt, ..event }, siblings);
+            control.cwnd()
+        };
+        (1..2000).map(step).collect()
+    };
+    windows(&alone) != windows(&beside)
+}
+
+#[test]
+fn controls_that_read_of_other_paths_say_so() {
+    for (entry, _) in TABLE {
+        let control = controller(entry.name);
+        // What couples reads them only while a rival stands beside it.
+        let depends = control.couples() || depends_on_siblings(entry.name);
+        assert_eq!(control.reads_siblings(), depends, "{}", entry.name);
     }
 }

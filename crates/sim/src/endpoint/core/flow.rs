@@ -63,7 +63,8 @@ impl Flow for CoreFlow {
         let seen = Counters {
             delivered: self.incoming(engine).map_or(0, |incoming| incoming.gauge.delivered),
             arrived: receiver.ports.arrived(),
-            out_of_order: received.map_or(0, |stats| stats.out_of_order),
+            out_of_order: received.as_ref().map_or(0, |stats| stats.out_of_order),
+            duplicate_bytes: received.map_or(0, |stats| stats.repeated_bytes),
             coding: Some(CodingCounters::default()),
             ..Counters::default()
         };

@@ -36,7 +36,7 @@ impl Flow for TcpFlow {
             timeouts: sent.timeouts,
             out_of_order: receiver.out_of_order(),
             ecn_responses: Some(sent.ecn_responses),
-            duplicate_bytes: Some(receiver.duplicate_bytes()),
+            duplicate_bytes: receiver.duplicate_bytes(),
             shut: sender.shut_windows(now),
             coding: None,
         }

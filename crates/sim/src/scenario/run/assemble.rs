@@ -102,6 +102,7 @@ impl<'a> Figures<'a> {
             ("rto_rate", ratio(timeouts, packets)),
             ("data_packets", packets),
             ("retransmissions", self.total(|reading| reading.retransmissions)),
+            ("duplicate_bytes", self.total(|reading| reading.duplicate_bytes)),
         ];
         self.add_marks_and_coding(&mut figures);
         self.add_delays(&mut figures);
@@ -117,8 +118,6 @@ impl<'a> Figures<'a> {
         if self.0.iter().all(|flow| flow.reading.ecn_responses.is_some()) {
             let responses = self.total(|reading| reading.ecn_responses.unwrap_or(0));
             figures.push(("ecn_responses", responses));
-            let again = self.total(|reading| reading.duplicate_bytes.unwrap_or(0));
-            figures.push(("duplicate_bytes", again));
             let shut = self.0.iter().map(|flow| flow.reading.shut.as_deref());
             if let Some(shut) = shut.collect::<Option<Vec<_>>>() {
                 figures.extend(shut_windows(shut.into_iter().flatten().copied()));

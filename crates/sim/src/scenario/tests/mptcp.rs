@@ -131,6 +131,10 @@ fn mistakes_are_told() {
             "handshake = false, strip-options = \"a\"",
             "given without a handshake; allowed: handshake = true",
         ),
+        (
+            "congestion = \"reno\", couple-shared = true",
+            "no path's congestion control is a coupled one; allowed: congestion = \"lia\", \"olia\", \"balia\", \"mveno\" or \"wvegas\"",
+        ),
     ] {
         let message = one("tcp:mptcp", options);
         assert!(message.ends_with(expected), "{message}");

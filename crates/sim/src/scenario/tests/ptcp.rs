@@ -182,3 +182,24 @@ fn pipes_that_share_a_bottleneck_are_coupled_and_others_are_not() {
     assert!((kept / apart - 1.0).abs() < 0.05, "{kept} and {apart}");
     assert!(kept > 0.7 && filled > 0.95, "{kept}, {filled}");
 }
+
+/// §6, different congestion controls in one connection, on the real transport: each path is used as if it were alone.
+#[test]
+fn paths_of_the_transport_under_different_controls_are_all_filled() {
+    for controls in [["vegas", "reno"], ["westwood", "cubic"], ["bbr", "vegas"], ["veno", "bbr"]] {
+        let mut text = String::from("name = \"mixed\"\nduration = \"40s\"\nwarm-up = \"10s\"\n");
+        for (name, control, rate, delay) in [("a", controls[0], 10, 20), ("b", controls[1], 20, 35)]
+        {
+            text += &format!(
+                "[[path]]\nname = \"{name}\"\nrate = \"{rate}mbit\"\ndelay = \"{delay}ms\"\n\
+                 buffer = \"80p\"\ncongestion = \"{control}\"\n"
+            );
+        }
+        text += "[[flow]]\nname = \"ours\"\nprofile = \"ptcp\"\n";
+        let scenario = parse(&text);
+        let report = scenario.run(&scenario.points()[0], 1).expect("it runs");
+        let goodput = report.scalar("ours", "goodput_mbps").expect("measured");
+        // Headers take 5 %.
+        assert!(goodput > 0.85 * 30.0, "{controls:?}: {goodput}");
+    }
+}
