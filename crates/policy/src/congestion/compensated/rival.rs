@@ -198,7 +198,7 @@ impl Rival {
     /// Lets the window grow while it is what limits us.
     fn grow(&mut self, event: &AckEvent) {
         let Some(Window { cubic, .. }) = &mut self.window else { return };
-        let limits = event.prior_in_flight * FULL.1 / FULL.0 > cubic.cwnd();
+        let limits = event.prior_in_flight.saturating_mul(FULL.1) / FULL.0 > cubic.cwnd();
         let quiet = AckEvent { lost_packets: 0, ce_packets: 0, app_limited: !limits, ..*event };
         cubic.on_ack(&quiet, &[]);
     }
