@@ -408,6 +408,19 @@ impl<'a> Demand<'a> {
         Demand(Some((policy, view)))
     }
 
+    /// Whether blocks that need more get repairs, as many as needed: [`Work::Repair`]. Otherwise, what is lost is due
+    /// by itself.
+    ///
+    /// [`Work::Repair`]: crate::scheduler::Work::Repair
+    pub fn by_repairs(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Most symbols that share a packet, as far as they fit.
+    pub fn symbols_per_packet(&self) -> u16 {
+        self.0.map_or(1, |(policy, _)| policy.symbols_per_packet()).max(1)
+    }
+
     /// Further symbols that `block` needs, given that `hypothetical[slot]` more were handed to each
     /// path. Without a policy: the shortfall less the hypothetical symbols.
     pub fn still_needed(&self, block: &BlockView, hypothetical: &[u16; MAX_PATHS]) -> u16 {

@@ -39,6 +39,8 @@ pub struct OutgoingSymbol {
     pub coverage: Coverage,
     /// Its bytes.
     pub length: u16,
+    /// A source symbol that has left before.
+    pub again: bool,
 }
 
 /// What resolving a packet changed.
@@ -267,7 +269,8 @@ impl SendBlocks {
         block.sources.push(Source { bytes, length, state: SymbolState::default() });
         view.sources += 1;
         let carried = Carried::Source(view.id, id);
-        let taken = OutgoingSymbol { carried, coverage: Coverage { first: id, count: 1 }, length };
+        let coverage = Coverage { first: id, count: 1 };
+        let taken = OutgoingSymbol { carried, coverage, length, again: false };
         Some((taken, view.sources >= view.planned))
     }
 

@@ -20,12 +20,13 @@ impl Connection {
         room: Option<usize>,
     ) -> Option<OutgoingSymbol> {
         match work {
-            Work::Fresh => self.next_source_symbol(now, room),
-            Work::Block(id) | Work::Copy(id)
+            Work::Fresh | Work::Ahead => self.next_source_symbol(now, room),
+            Work::Block(id) | Work::Copy(id) | Work::Repair(id)
                 if room.is_some_and(|room| self.send.longest(id) > room) =>
             {
                 None
             }
+            Work::Repair(_) if self.resends() => None,
             _ => self.send.take(work, slot.0),
         }
     }
@@ -36,18 +37,35 @@ impl Connection {
         else {
             return false;
         };
+        if pick.work == Work::Ahead {
+            return self.cut_ahead(now, pick.count);
+        }
         let before = self.paths[slot].queue.len();
         for _ in 0..pick.count {
             let Some(symbol) = self.take_for(now, pick.work, slot, None) else { break };
-            let Pick { work, not_before, .. } = pick;
+            let not_before = pick.not_before;
             self.send.enqueue(symbol.carried, slot.0);
-            self.paths[slot].queue.push(now, QueuedSymbol { work, symbol, not_before, reason });
+            self.paths[slot].queue.push(now, QueuedSymbol { symbol, not_before, reason });
         }
         let assigned = self.paths[slot].queue.len() > before;
         if assigned {
             self.changed();
         }
         assigned
+    }
+
+    /// Cuts new symbols that are due from then on, as far as there are any. Returns whether there were.
+    fn cut_ahead(&mut self, now: Time, count: u16) -> bool {
+        let mut any = false;
+        for _ in 0..count {
+            let Some(symbol) = self.next_source_symbol(now, None) else { break };
+            self.send.make_due(symbol.carried);
+            any = true;
+        }
+        if any {
+            self.changed();
+        }
+        any
     }
 
     /// Puts a symbol that found no room in a packet first in the path's queue.

@@ -104,7 +104,7 @@ impl Connection {
         let written = self.write_symbol(&symbol, packet);
         if !written {
             let (not_before, reason) = (Time::ZERO, "due, but the probe was full");
-            self.put_first(slot, QueuedSymbol { work, symbol, not_before, reason });
+            self.put_first(slot, QueuedSymbol { symbol, not_before, reason });
         }
         written
     }
@@ -207,7 +207,7 @@ impl Connection {
             if let Some(symbol) = self.take_for(now, work, slot, room.beside()) {
                 let left = count.saturating_sub(1);
                 self.paths[slot].queue.grant(Granted { left, reason });
-                picked = Picked::Now(QueuedSymbol { work, symbol, not_before, reason });
+                picked = Picked::Now(QueuedSymbol { symbol, not_before, reason });
             }
         } else {
             for pick in &picks {
@@ -224,10 +224,10 @@ impl Connection {
         if self.observer.is_none() {
             return;
         }
-        let what = match (sent.symbol.carried, sent.work) {
-            (Carried::Repair(..), _) => "repair",
-            (Carried::Source(..), Work::Fresh) => "source",
-            (Carried::Source(..), _) => "resend",
+        let what = match sent.symbol.carried {
+            Carried::Repair(..) => "repair",
+            Carried::Source(..) if sent.symbol.again => "resend",
+            Carried::Source(..) => "source",
         };
         let path = self.paths[slot].id;
         let symbol = sent.symbol.coverage.first.0;

@@ -125,5 +125,5 @@ impl Connection {
 }
 
 fn granted(symbol: OutgoingSymbol, reason: Reason) -> QueuedSymbol {
-    QueuedSymbol { work: Work::Fresh, symbol, not_before: Time::ZERO, reason }
+    QueuedSymbol { symbol, not_before: Time::ZERO, reason }
 }

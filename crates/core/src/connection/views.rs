@@ -75,17 +75,18 @@ impl Connection {
         fresh: FreshView,
         ask: impl FnOnce(&mut dyn Scheduler, &SchedulerView<'_>) -> R,
     ) -> R {
-        let max_symbol_size = self.symbol_capacity();
+        let (max_symbol_size, resends) = (self.symbol_capacity(), self.resends());
         let Connection { paths, send, streams, policies, .. } = self;
         let loss = policies.estimator.aggregate();
         let surroundings = Surroundings { paths, send, streams, loss, max_symbol_size };
         let surroundings = surroundings.at(now, fresh.class);
+        let repairs = (!resends).then(|| Demand::of(policies.redundancy.as_ref(), &surroundings));
         let view = SchedulerView {
             now,
             paths: paths.views(),
             blocks: send.views(),
             fresh,
-            demand: Demand::of(policies.redundancy.as_ref(), &surroundings),
+            demand: repairs.unwrap_or_default(),
         };
         ask(policies.scheduler.as_mut(), &view)
     }

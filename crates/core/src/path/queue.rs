@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use anabranch_policy::scheduler::Work;
 use anabranch_types::Time;
 
 use super::UDP_OVERHEAD;
@@ -13,7 +12,6 @@ use crate::wire::header::DATA_OVERHEAD;
 /// A symbol assigned to a path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueuedSymbol {
-    pub(crate) work: Work,
     pub(crate) symbol: OutgoingSymbol,
     pub(crate) not_before: Time,
     pub(crate) reason: &'static str,
@@ -146,9 +144,9 @@ mod tests {
     fn symbol(length: u16, not_before: u64) -> QueuedSymbol {
         let carried = Carried::Source(BlockId(0), SymbolId(0));
         let coverage = Coverage { first: SymbolId(0), count: 1 };
-        let symbol = OutgoingSymbol { carried, coverage, length };
+        let symbol = OutgoingSymbol { carried, coverage, length, again: false };
         let not_before = Time::from_millis(not_before);
-        QueuedSymbol { work: Work::Fresh, symbol, not_before, reason: "" }
+        QueuedSymbol { symbol, not_before, reason: "" }
     }
 
     #[test]

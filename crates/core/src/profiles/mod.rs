@@ -1,6 +1,7 @@
 //! Profiles: a named protocol is a choice on every policy axis.
 
 mod anabranch;
+mod fmtcp;
 mod mplot;
 mod ptcp;
 mod uncoded;
@@ -53,6 +54,7 @@ impl Profile {
             anabranch::profile(),
             mplot::profile(),
             mplot::paper_profile(),
+            fmtcp::profile(),
             ptcp::profile(),
             uncoded::profile(),
         ]

@@ -10,6 +10,107 @@ pub fn decoding_failure(window: u32, extra: u32, p: f64) -> f64 {
     (u64::from(extra) + 1..=sent).map(|lost| math::binomial(sent, p, lost)).sum::<f64>().min(1.0)
 }
 
+/// Numbers of losses up to this are counted without memory from the heap.
+const FEW: usize = 32;
+
+/// The chance that more than `spare` packets are lost, of `packets` on a path that loses a share `p` each, over all
+/// paths: what eq. 4 becomes for a block whose packets are on several (a Poisson binomial distribution).
+pub fn losses_beyond(spare: u32, paths: impl Iterator<Item = (u32, f64)>) -> f64 {
+    let kept = spare as usize + 1;
+    if kept <= FEW {
+        let (mut chance, mut next, mut term) = ([0.0; FEW], [0.0; FEW], [0.0; FEW]);
+        beyond(paths, &mut chance[..kept], &mut next[..kept], &mut term[..kept])
+    } else {
+        let (mut chance, mut next, mut term) = (vec![0.0; kept], vec![0.0; kept], vec![0.0; kept]);
+        beyond(paths, &mut chance, &mut next, &mut term)
+    }
+}
+
+/// The same; `chance` is the distribution of the losses so far, as far as it is kept, `term` that of one path.
+fn beyond(
+    paths: impl Iterator<Item = (u32, f64)>,
+    chance: &mut [f64],
+    next: &mut [f64],
+    term: &mut [f64],
+) -> f64 {
+    // Losses up to `most` are possible.
+    let mut most = 0;
+    if let Some(none) = chance.first_mut() {
+        *none = 1.0;
+    }
+    for (packets, p) in paths.filter(|(packets, p)| *packets > 0 && *p > 0.0) {
+        let own = losses_of(packets, p.min(1.0), term);
+        let sum = (most + own).min(chance.len() - 1);
+        for (total, slot) in next.iter_mut().enumerate().take(sum + 1) {
+            let here = total.saturating_sub(most)..=total.min(own);
+            *slot = here.map(|lost| term[lost] * chance[total - lost]).sum();
+        }
+        chance[..=sum].copy_from_slice(&next[..=sum]);
+        most = sum;
+    }
+    (1.0 - chance[..=most].iter().sum::<f64>()).max(0.0)
+}
+
+/// Fills `term` with the distribution of the losses among `packets`, as far as it reaches; returns the largest number that
+/// it holds.
+fn losses_of(packets: u32, p: f64, term: &mut [f64]) -> usize {
+    let most = (packets as usize).min(term.len() - 1);
+    let none = whole_power(1.0 - p, packets);
+    if none < 1e-280 {
+        // Powers that small have lost their digits.
+        for (lost, slot) in term.iter_mut().enumerate().take(most + 1) {
+            *slot = math::binomial(u64::from(packets), p, lost as u64);
+        }
+        return most;
+    }
+    let (odds, mut chance) = (p / (1.0 - p), none);
+    for (lost, slot) in term.iter_mut().enumerate().take(most + 1) {
+        *slot = chance;
+        chance *= odds * (f64::from(packets) - lost as f64) / (lost as f64 + 1.0);
+    }
+    most
+}
+
+/// `x` to the power `n`, by squaring.
+fn whole_power(mut x: f64, mut n: u32) -> f64 {
+    let mut power = 1.0;
+    while n > 0 {
+        if n & 1 == 1 {
+            power *= x;
+        }
+        x *= x;
+        n >>= 1;
+    }
+    power
+}
+
+/// The largest mean number of losses of which more than `spare` occur with a chance of at most `accepted`, whatever
+/// paths they are spread over.
+///
+/// For more than their mean and one, losses on many packets are at most as likely as by the Poisson distribution of the same
+/// mean (Hoeffding 1956; Anderson and Samuels 1967); for the first, their number bounds the chance.
+pub fn tolerable_losses(spare: u32, accepted: f64) -> f64 {
+    if spare == 0 {
+        return accepted;
+    }
+    let beyond = |mean: f64| {
+        let mut term = math::exp(-mean);
+        let mut sum = term;
+        for lost in 1..=spare {
+            term *= mean / f64::from(lost);
+            sum += term;
+        }
+        1.0 - sum
+    };
+    // Where the bound holds the chance rises with the mean.
+    let (mut low, mut high) = (0.0, f64::from(spare));
+    for _ in 0..50 {
+        let middle = (low + high) / 2.0;
+        if beyond(middle) <= accepted { low = middle } else { high = middle }
+    }
+    low
+}
+
 /// l*: the least number of extra packets with δ(l) ≤ `accepted` (below FMTCP eq. 4); `limit` if even
 /// that many do not suffice.
 pub fn extra_packets(window: u32, p: f64, accepted: f64, limit: u32) -> u32 {

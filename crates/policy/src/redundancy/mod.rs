@@ -1,6 +1,7 @@
 //! Redundancy: how source symbols are grouped into blocks and how many repairs protect them.
 
 pub mod budget;
+pub mod delta_complete;
 pub mod equations;
 pub mod fixed;
 pub mod mean_sigma;
@@ -92,6 +93,7 @@ pub trait RedundancyPolicy: Debug + Send {
 /// The built-in policies of this axis.
 pub const TABLE: &[Row<dyn RedundancyPolicy>] = &[
     (&budget::ENTRY, budget::build),
+    (&delta_complete::ENTRY, delta_complete::build),
     (&fixed::ENTRY, fixed::build),
     (&mean_sigma::ENTRY, mean_sigma::build),
     (&none::ENTRY, none::build),

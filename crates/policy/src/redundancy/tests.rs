@@ -1,3 +1,5 @@
+mod delta_complete;
+
 use anabranch_types::{PathId, Time};
 use core::time::Duration;
 use proptest::prelude::*;
@@ -167,7 +169,8 @@ proptest! {
             .collect();
         let view = RedundancyView { max_symbols, max_symbol_size, ..view(&paths, mean, deviation) };
         for spec in ["mean-sigma", "mean-sigma:kmin=exact,epsilon=0.01", "mean-sigma:kmin=eq6",
-            "mean-sigma:sizes=paper,codeword=60000", "none"]
+            "mean-sigma:sizes=paper,codeword=60000", "none", "delta-complete",
+            "delta-complete:append=3,symbol=300,together=4,block=500"]
         {
             let mut policy = policy(spec);
             let shape = policy.next_block(&view);

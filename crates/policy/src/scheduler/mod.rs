@@ -50,6 +50,7 @@ pub mod daps;
 pub mod dpsaf;
 pub mod earliest;
 pub mod ecf;
+pub mod expected_arrival;
 pub mod late;
 pub mod linux;
 pub mod otias;
@@ -75,6 +76,13 @@ pub enum Work {
     Block(BlockId),
     /// A copy of this block's oldest symbol in flight that the path neither carries nor has queued.
     Copy(BlockId),
+    /// New source symbols that are cut and sent on no path: they are due from then on, so that later picks can take
+    /// them for any path. What a scheduler sends after symbols that it expects other paths to carry, it can cut
+    /// without binding those.
+    Ahead,
+    /// The next symbol that this closed block is due, and if there is none, a repair that nothing else has asked for.
+    /// None where lost symbols are sent again instead ([`Demand::by_repairs`](crate::view::Demand::by_repairs)).
+    Repair(BlockId),
 }
 
 /// Some work given to a path.
@@ -192,6 +200,7 @@ pub const TABLE: &[Row<dyn Scheduler>] = &[
     (&ecf::ENTRY, ecf::build),
     (&late::ENTRY, late::build),
     (&dpsaf::ENTRY, dpsaf::build),
+    (&expected_arrival::ENTRY, expected_arrival::build),
     (&daps::ENTRY, daps::build),
     (&otias::ENTRY, otias::build),
     (&best::HIGHEST_RATE, best::highest_rate),

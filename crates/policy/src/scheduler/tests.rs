@@ -1,4 +1,5 @@
 mod daps;
+mod expected_arrival;
 mod late;
 mod linux;
 mod mptcp;
@@ -274,6 +275,8 @@ fn sound(pick: &Pick, view: &SchedulerView<'_>) -> bool {
             let planned = if block.closed { block.proactive_left } else { 0 };
             block.due + planned >= pick.count
         }),
+        Work::Ahead => view.fresh.symbols >= u32::from(pick.count),
+        Work::Repair(id) => of(id).is_some_and(|block| view.demand.by_repairs() && block.closed),
         Work::Copy(id) => {
             of(id).is_some_and(|block| block.in_flight_on[usize::from(path.slot)] < block.in_flight)
         }

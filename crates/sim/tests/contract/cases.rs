@@ -57,6 +57,11 @@ pub const CASES: &[Case] = &[
         play: taken_back,
         ..case("what is taken back is due, and not lost", 2, 5)
     },
+    Case {
+        answer: two_ahead,
+        play: cut_ahead,
+        ..case("what is cut ahead is due, and bound to no path", 4, 6)
+    },
     Case { answer: copy_the_second, play: copied, ..case("a named block is copied once", 8, 3) },
     Case { play: penalised, ..case("a penalty is not an event", 6, 0) },
     Case { answer: greedy, play: recovered, ..case("each block is recovered once", 8, 5) },
@@ -264,6 +269,44 @@ fn taken_back(rig: &mut dyn Rig, shared: &Shared) {
     assert_eq!(rig.on(0), [3, 4]);
     rig.run(30);
     assert_eq!(rig.on(1), [0, 1, 2]);
+}
+
+/// Path 1 sends what comes after two new symbols; path 0 what is due, once it may.
+fn two_ahead(
+    notes: &mut Notes,
+    path: PathId,
+    view: &SchedulerView<'_>,
+    picks: &mut Vec<Pick>,
+) -> Pull {
+    let due = view.blocks.iter().find(|block| block.has_work());
+    match (path, due) {
+        (PathId(1), None) if view.fresh.symbols >= 3 => {
+            picks.push(pick(Work::Ahead, 2, 1));
+            picks.push(pick(Work::Fresh, 1, 1));
+            Pull::Send("after two")
+        }
+        (PathId(0), Some(block)) if notes.stage > 0 => {
+            picks.push(pick(Work::Block(block.id), 1, 0));
+            Pull::Send("due")
+        }
+        _ => Pull::Idle("not yet"),
+    }
+}
+
+fn cut_ahead(rig: &mut dyn Rig, shared: &Shared) {
+    rig.write(6);
+    assert_eq!(rig.on(1), [2]);
+    assert!(rig.on(0).is_empty());
+    {
+        let notes = shared.notes();
+        let due: u16 = notes.blocks.iter().map(|block| block.due).sum();
+        assert_eq!((due, notes.blocks.iter().map(|block| block.queued).sum::<u16>()), (2, 0));
+        assert!(notes.blocks.iter().all(|block| block.lost_on == 0), "it was never sent");
+    }
+    shared.notes().stage = 1;
+    act(rig, shared, Vec::new());
+    assert_eq!(rig.on(0), [0, 1, 3, 4], "once the due ones are gone, path 1 goes on");
+    assert_eq!(rig.on(1), [2, 5]);
 }
 
 fn copy_the_second(

@@ -21,7 +21,7 @@ use crate::control::Fixed;
 use crate::rig::{Departure, MakeScheduler, Rig, Setting};
 
 /// Bytes of a stream that fill a symbol less than wholly, headers included.
-const SYMBOL: u64 = 1100;
+pub const SYMBOL: u64 = 1100;
 
 /// Packets of the sender from this size on carry a symbol.
 const CARRIES_SYMBOL: usize = 800;

@@ -181,6 +181,9 @@ impl MetaSender {
 
     /// Puts what was picked into the queue of its subflow, as far as it exists. False if nothing did.
     pub(super) fn assign(&mut self, pick: &Pick) -> bool {
+        if pick.work == Work::Ahead {
+            return self.cut_ahead(pick.count);
+        }
         let Some(index) = self.index_of(pick.path) else { return false };
         let mut assigned = false;
         for _ in 0..pick.count {
@@ -200,6 +203,23 @@ impl MetaSender {
         assigned
     }
 
+    /// Cuts new chunks that are due from then on, as far as there is data. True if there was any.
+    fn cut_ahead(&mut self, count: u16) -> bool {
+        let mut any = false;
+        for _ in 0..count {
+            let len = self.shared.next_len();
+            if len == 0 {
+                break;
+            }
+            let chunk = self.cut(len);
+            any |= self.chunks.make_due(chunk.id, 0);
+        }
+        if any {
+            self.changed();
+        }
+        any
+    }
+
     /// The chunk that some work names.
     fn choose(&mut self, work: Work, slot: u8) -> Option<Chunk> {
         let chunk = match work {
@@ -211,6 +231,7 @@ impl MetaSender {
             Work::Block(id) if self.chunks.is_on(id.0, slot) => return None,
             Work::Block(id) => self.chunks.take_due(id.0)?,
             Work::Copy(id) => self.chunks.take_copy(id.0, slot)?,
+            Work::Ahead | Work::Repair(_) => return None,
         };
         self.statistics.rebound_bytes += chunk.len;
         Some(chunk)

@@ -19,8 +19,12 @@ impl SendBlocks {
     /// Takes the symbol that `work` stands for, to be sent on the path in `slot`. The caller must send it.
     pub fn take(&mut self, work: Work, slot: u8) -> Option<OutgoingSymbol> {
         match work {
-            Work::Fresh => None,
+            Work::Fresh | Work::Ahead => None,
             Work::Block(id) => self.take_due(id, slot),
+            Work::Repair(id) => self.take_due(id, slot).or_else(|| {
+                let index = self.index(id).filter(|index| self.views[*index].closed)?;
+                self.fresh_repair(index)
+            }),
             Work::Copy(id) => self.take_copy(id, slot),
         }
     }
@@ -35,13 +39,15 @@ impl SendBlocks {
                     carried: Carried::Source(view.id, id),
                     coverage: Coverage { first: id, count: 1 },
                     length: block.sources.get(i).map_or(0, |s| s.length),
+                    again: block.sources.get(i).is_some_and(|s| s.state.carried != 0),
                 }
             }
             Symbol::Repair(key) => {
                 let whole = Coverage { first: view.first, count: view.sources };
                 let covered = block.covered.get(key).copied();
                 let (coverage, length) = covered.unwrap_or((whole, block.longest));
-                OutgoingSymbol { carried: Carried::Repair(view.id, key as u32), coverage, length }
+                let carried = Carried::Repair(view.id, key as u32);
+                OutgoingSymbol { carried, coverage, length, again: false }
             }
         }
     }
@@ -49,7 +55,6 @@ impl SendBlocks {
     /// The next symbol that the block is due, but for those that the path in `slot` has in flight: a copy is for another.
     fn take_due(&mut self, id: BlockId, slot: u8) -> Option<OutgoingSymbol> {
         let index = self.index(id)?;
-        let keys = usize::from(self.keys(self.views[index].sources));
         let (view, block) = (&mut self.views[index], &mut self.blocks[index]);
         let flagged = view.due > block.repairs_due;
         let wanted = |s: &Source| s.state.due && s.state.on & (1 << slot) == 0;
@@ -70,6 +75,13 @@ impl SendBlocks {
         } else {
             return None;
         }
+        self.fresh_repair(index)
+    }
+
+    /// A repair that was never sent. Once there are no more of these, a symbol that has not arrived.
+    fn fresh_repair(&mut self, index: usize) -> Option<OutgoingSymbol> {
+        let keys = usize::from(self.keys(self.views[index].sources));
+        let (view, block) = (&mut self.views[index], &mut self.blocks[index]);
         let symbol = if block.repairs.len() < keys {
             let key = block.repairs.len();
             block.repairs.push(SymbolState::default());

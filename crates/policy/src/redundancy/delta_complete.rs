@@ -1,0 +1,208 @@
+//! FMTCP's provision: a block gets symbols until it fails to decode with a small chance only.
+//!
+//! A block is δ-complete (definition 2) when, with a chance of at least 1 − δ̂, enough of its symbols that are on
+//! their way arrive. How many more symbols that takes depends on the paths that will carry them; a scheduler that knows
+//! asks with these ([`Demand`](crate::view::Demand)), and without it, they are taken to go on the path of least loss.
+//!
+//! Readings: the chance is over the paths that the block's packets are on (B8), so that eq. 4 is the case of a single one.
+//! Only what may still be lost unnoticed counts, the packets of the last round trip: those in flight, and of those to be sent
+//! no more than the live congestion window ŵ admits, since the fate of what was sent before is known by then, and losses are
+//! made good. A block larger than the window thus needs as many extra packets as one of a window, and a smaller
+//! one as many as its own size asks for. Extra packets are counted in packets, whatever number of symbols one holds.
+
+use crate::analysis::fountain::{losses_beyond, tolerable_losses};
+use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
+use crate::registry::{Entry, Options, PolicyError, option};
+use crate::view::{BlockView, MAX_PATHS, PathView};
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    name: "delta-complete",
+    summary: "blocks of so many bytes, each sent until it is decoded but for a small chance",
+    source: "FMTCP §V-A, definition 2 and eqs 4 to 7",
+    options: &[
+        option("block", "source bytes of a block, 64 to 16777216", "32768"),
+        option(
+            "symbol",
+            "payload of a symbol, bytes, 16 to 65535, as far as paths carry it",
+            "1400",
+        ),
+        option("together", "symbols that may share a packet, 1 to 64", "1"),
+        option("failure", "chance that a block does not decode, at most (δ̂)", "0.05"),
+        option(
+            "append",
+            "extra packets of a block: a number up to 1000, or auto, by the chance",
+            "auto",
+        ),
+    ],
+};
+
+/// Extra packets for which it is known beforehand how much loss they make good.
+const TABLED: usize = 32;
+/// Beyond this loss no number of packets helps much.
+const MAX_LOSS: f64 = 0.95;
+/// No block is given more extra packets at a time.
+const MOST_EXTRA: u16 = 1000;
+
+/// See the module's documentation.
+#[derive(Clone, Debug)]
+pub struct DeltaComplete {
+    block: u32,
+    symbol: u16,
+    together: u16,
+    failure: f64,
+    /// Extra packets; `None`: as `failure` asks for.
+    append: Option<u16>,
+    /// By extra packets: the mean number of losses with which a block is complete for certain.
+    tolerable: [f64; TABLED],
+}
+
+/// Makes it from its options.
+pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyError> {
+    let failure = options.real("failure", 1e-6..=0.999)?;
+    let append = match options.choice("append", &[("auto", true)]) {
+        Ok(_) => None,
+        Err(_) => Some(options.integer("append", 0..=1000)? as u16),
+    };
+    Ok(Box::new(DeltaComplete {
+        block: options.integer("block", 64..=1 << 24)? as u32,
+        symbol: options.integer("symbol", 16..=65535)? as u16,
+        together: options.integer("together", 1..=64)? as u16,
+        failure,
+        append,
+        tolerable: core::array::from_fn(|spare| tolerable_losses(spare as u32, failure)),
+    }))
+}
+
+/// The packets of a block that may still be lost, by place among the open paths, and what they amount to.
+#[derive(Clone, Copy, Debug)]
+struct Risk {
+    /// Packets and their chance of being lost.
+    paths: [(u32, f64); MAX_PATHS],
+    count: usize,
+    /// Symbols on their way, without risk included.
+    symbols: u32,
+    /// The path of least loss among those in use, by place; how many packets of it may still be added at risk.
+    best: usize,
+    room: u32,
+}
+
+impl DeltaComplete {
+    /// Symbols in a packet that is filled with them.
+    fn per_packet(&self, path: &PathView, view: &RedundancyView<'_>) -> u32 {
+        if self.together == 1 {
+            return 1;
+        }
+        let overhead = path.packet_size.saturating_sub(u64::from(view.max_symbol_size));
+        let payload = path.packet_size.saturating_sub(overhead) / u64::from(self.symbol.max(1));
+        payload.clamp(1, u64::from(self.together)) as u32
+    }
+
+    /// What is at risk with `more` symbols by path slot, beyond those under way.
+    fn risk(&self, block: &BlockView, more: &[u16; MAX_PATHS], view: &RedundancyView<'_>) -> Risk {
+        // Of copies, one counts.
+        let distinct = u32::from(block.in_flight) + u32::from(block.queued);
+        let symbols = more.iter().fold(distinct, |sum, n| sum + u32::from(*n));
+        let mut risk = Risk { paths: [(0, 0.0); MAX_PATHS], count: 0, symbols, best: 0, room: 0 };
+        let mut least = f64::INFINITY;
+        for (path, entry) in view.paths.iter().zip(&mut risk.paths) {
+            let slot = usize::from(path.slot) % MAX_PATHS;
+            let flying = u32::from(block.in_flight_on[slot]);
+            let coming = u32::from(block.queued_on[slot]) + u32::from(more[slot]);
+            let loss = path.loss.mean;
+            let loss = if loss.is_nan() { MAX_LOSS } else { loss.clamp(0.0, MAX_LOSS) };
+            let each = self.per_packet(path, view);
+            let window = path.cwnd_packets().min(u64::from(u32::MAX)) as u32;
+            let packets = (flying + coming).div_ceil(each).min(window.max(flying.div_ceil(each)));
+            *entry = (packets, loss);
+            // One that is not in use carries nothing new; if none is, any may be.
+            let rank = if path.usable() && !path.backup { loss } else { loss + 1.0 };
+            if rank < least {
+                (least, risk.best) = (rank, risk.count);
+                risk.room = window.saturating_sub(packets);
+            }
+            risk.count += 1;
+        }
+        risk
+    }
+
+    /// Whether at most `spare` of the packets at risk are lost, but for the chance that is accepted.
+    fn is_safe(&self, risk: &Risk, spare: u32) -> bool {
+        let paths = risk.paths.iter().take(risk.count);
+        let mean: f64 = paths.clone().map(|(packets, loss)| f64::from(*packets) * loss).sum();
+        let certain = self.tolerable.get(spare as usize);
+        certain.is_some_and(|most| mean <= *most)
+            || losses_beyond(spare, paths.copied()) <= self.failure
+    }
+
+    /// Symbols to add to those at risk, on the path of least loss, until the block is complete; `waiting` symbols, of
+    /// which it is not known where they go, included.
+    fn missing(&self, needed: u32, waiting: u32, mut risk: Risk, view: &RedundancyView<'_>) -> u16 {
+        let each = view.paths.get(risk.best).map_or(1, |path| self.per_packet(path, view));
+        let most = u16::MAX.into();
+        if let Some(append) = self.append {
+            let wanted = needed + u32::from(append) * each;
+            return wanted.saturating_sub(risk.symbols).min(most) as u16;
+        }
+        let add = |risk: &mut Risk, symbols: u32| {
+            let packets = symbols.div_ceil(each).min(risk.room);
+            risk.room -= packets;
+            risk.symbols += symbols;
+            if let Some((on_best, _)) = risk.paths.get_mut(risk.best) {
+                *on_best += packets;
+            }
+        };
+        let certain = needed.saturating_sub(risk.symbols);
+        let (first, start) = (certain.max(waiting), risk.symbols);
+        add(&mut risk, first);
+        for _ in 0..MOST_EXTRA {
+            if self.is_safe(&risk, (risk.symbols - needed) / each) {
+                break;
+            }
+            add(&mut risk, each);
+        }
+        (risk.symbols - start).min(most) as u16
+    }
+}
+
+impl RedundancyPolicy for DeltaComplete {
+    fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape {
+        let symbol_size = self.symbol.min(view.max_symbol_size).max(1);
+        // Half of the codeword at least is left to repairs.
+        let most = u32::from(view.max_symbols / 2).max(1);
+        let sources = self.block.div_ceil(u32::from(symbol_size)).clamp(1, most) as u16;
+        BlockShape { sources, symbol_size }
+    }
+
+    /// What it takes now; what more or less it takes when the last symbols leave is asked then.
+    fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
+        // The symbol that closes the block is not under way yet.
+        let risk = self.risk(block, &[0; MAX_PATHS], view);
+        let needed = u32::from(block.deficit());
+        let unsent = needed.saturating_sub(risk.symbols);
+        let all = u32::from(self.missing(needed, unsent, risk, view));
+        let room = view.max_symbols.saturating_sub(block.sources);
+        (all.saturating_sub(unsent) as u16).min(room)
+    }
+
+    fn symbols_per_packet(&self) -> u16 {
+        self.together
+    }
+
+    fn still_needed(
+        &self,
+        block: &BlockView,
+        hypothetical: &[u16; MAX_PATHS],
+        view: &RedundancyView<'_>,
+    ) -> u16 {
+        let needed = u32::from(block.deficit());
+        // A block is encoded whole: until it closes there is nothing to repair it with.
+        if needed == 0 || !block.closed {
+            return 0;
+        }
+        let waiting = block.due.saturating_add(block.proactive_left);
+        let risk = self.risk(block, hypothetical, view);
+        let missing = self.missing(needed, waiting.into(), risk, view);
+        missing.saturating_sub(waiting).min(view.max_symbols.max(1))
+    }
+}

@@ -1,0 +1,333 @@
+//! FMTCP's allocation: each symbol of the pending blocks, in order, is given to the path on which it is expected to arrive
+//! first, until it is the asking path's turn.
+//!
+//! Only that symbol is sent. What other paths are given on the way is virtual: they decide for themselves when they ask, by
+//! what is known then. Where the asking path's symbol comes after new ones of theirs, those are cut
+//! ([`Work::Ahead`]) and bound to no path.
+
+use crate::registry::{Entry, Options, PolicyError, option};
+use crate::scheduler::work::{carrier, carriers, one};
+use crate::scheduler::{Pick, Pull, Scheduler, Work};
+use crate::view::{BlockId, BlockView, MAX_PATHS, PathView, SchedulerView};
+use anabranch_types::PathId;
+
+/// What the registry says about it.
+pub const ENTRY: Entry = Entry {
+    name: "expected-arrival",
+    summary: "symbols of pending blocks, in order, each on the path where it should arrive first; the others' share is virtual",
+    source: "FMTCP §V-B, eqs 8 to 10 and algorithm 1",
+    options: &[
+        option(
+            "scheduling",
+            "by expected arrival (on), or of the first block that needs any, whatever the path (off)",
+            "on",
+        ),
+        option("pending", "blocks that may be pending at a time, 1 to 127", "127"),
+    ],
+};
+
+/// Loss beyond this makes no path worse.
+const MAX_LOSS: f64 = 0.99;
+
+/// See the module's documentation.
+#[derive(Clone, Debug)]
+pub struct ExpectedArrival {
+    virtually: bool,
+    pending: usize,
+    /// Source symbols for which the newest block was opened: what blocks to come are taken to hold.
+    planned: u16,
+}
+
+/// Makes it from its options.
+pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
+    Ok(Box::new(ExpectedArrival {
+        virtually: options.choice("scheduling", &[("on", true), ("off", false)])?,
+        pending: options.integer("pending", 1..=127)? as usize,
+        planned: 0,
+    }))
+}
+
+/// Expected delivery time of a path, seconds: p·RTO/(1 − p) + RTT/2 (FMTCP eq. 8, the sum in closed form).
+pub fn delivery(path: &PathView) -> f64 {
+    let p = loss(path);
+    p * path.rto.as_secs_f64() / (1.0 - p) + path.rtt.smoothed.as_secs_f64() / 2.0
+}
+
+/// Expected response time of a path, seconds: (1 − p)·RTT + p·RTO (FMTCP eq. 9).
+pub fn response(path: &PathView) -> f64 {
+    let p = loss(path);
+    (1.0 - p) * path.rtt.smoothed.as_secs_f64() + p * path.rto.as_secs_f64()
+}
+
+fn loss(path: &PathView) -> f64 {
+    if path.loss.mean.is_nan() { MAX_LOSS } else { path.loss.mean.clamp(0.0, MAX_LOSS) }
+}
+
+/// A path with the packets that it was given virtually.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    pub(super) id: PathId,
+    pub(super) slot: u8,
+    /// Packets given virtually, of which `free` leave at once, and then a window at a time.
+    given: u64,
+    free: u64,
+    window: u64,
+    delivery: f64,
+    response: f64,
+    /// Until the first response, for which a full window waits.
+    first_response: f64,
+    per_packet: u32,
+}
+
+impl Turn {
+    fn new(path: &PathView, view: &SchedulerView<'_>) -> Self {
+        let response = response(path);
+        let age = path.oldest_unacked.map_or(0.0, |sent| view.now.since(sent).as_secs_f64());
+        Turn {
+            id: path.id,
+            slot: path.slot % MAX_PATHS as u8,
+            given: 0,
+            free: path.free_packets(),
+            window: path.cwnd_packets(),
+            delivery: delivery(path),
+            response,
+            // What is overdue is answered at any time.
+            first_response: (response - age).max(0.0),
+            per_packet: per_packet(path, view),
+        }
+    }
+
+    /// Expected arrival of the next packet, seconds from now (FMTCP eq. 10; windows beyond the first full one follow by a
+    /// response time each).
+    pub(super) fn arrival(&self) -> f64 {
+        match self.given.checked_sub(self.free) {
+            None => self.delivery,
+            Some(waiting) => {
+                let windows = (waiting / self.window) as f64;
+                self.delivery + self.first_response + windows * self.response
+            }
+        }
+    }
+
+    /// Symbols whose arrival is expected at that time.
+    fn run(&self) -> u32 {
+        let packets = match self.given.checked_sub(self.free) {
+            None => self.free - self.given,
+            Some(waiting) => self.window - waiting % self.window,
+        };
+        packets.min(1 << 20) as u32 * self.per_packet
+    }
+
+    fn give(&mut self, symbols: u32) {
+        self.given += u64::from(symbols.div_ceil(self.per_packet));
+    }
+}
+
+/// Symbols of the present size in a full packet.
+fn per_packet(path: &PathView, view: &SchedulerView<'_>) -> u32 {
+    let most = view.demand.symbols_per_packet();
+    let size = u64::from(view.fresh.symbol_size.max(1));
+    (path.packet_size / size).clamp(1, u64::from(most)) as u32
+}
+
+/// What a path's turn has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Symbol {
+    /// Something that the block is due, or a repair of it.
+    Of(BlockId),
+    /// A new one.
+    Fresh,
+    /// A repair of a block that is not cut yet.
+    Later,
+}
+
+/// The symbols that pending blocks need, in order.
+#[derive(Debug)]
+struct Pending<'a, 'b> {
+    view: &'a SchedulerView<'b>,
+    by_repairs: bool,
+    /// New symbols not given yet; those that were given.
+    fresh: u32,
+    cut: u32,
+    /// Blocks that may still be opened, and the source symbols that each is taken to get.
+    openings: usize,
+    planned: u16,
+    /// The block in question: its place among the blocks, then beyond them.
+    place: usize,
+    block: BlockView,
+    /// Its symbols that are due, and those that are not cut yet.
+    due: u32,
+    uncut: u16,
+    handed: [u16; MAX_PATHS],
+    /// Symbols that may be given before the block is asked about again.
+    wanted: u32,
+}
+
+impl<'a, 'b> Pending<'a, 'b> {
+    fn new(view: &'a SchedulerView<'b>, most: usize, planned: u16) -> Self {
+        let by_repairs = view.demand.by_repairs();
+        // Without a code blocks are only groups of symbols.
+        let most = if by_repairs { most } else { usize::MAX };
+        let mut pending = Pending {
+            view,
+            by_repairs,
+            fresh: view.fresh.symbols,
+            cut: 0,
+            openings: most.saturating_sub(view.blocks.len()),
+            planned: planned.max(1),
+            place: 0,
+            block: BlockView::default(),
+            due: 0,
+            uncut: 0,
+            handed: [0; MAX_PATHS],
+            wanted: 0,
+        };
+        pending.turn_to(0);
+        pending
+    }
+
+    fn turn_to(&mut self, place: usize) {
+        let shown = self.view.blocks.get(place);
+        let opening = BlockView { planned: self.planned, ..BlockView::default() };
+        let block = shown.unwrap_or(&opening);
+        let room = if block.closed { 0 } else { block.planned.saturating_sub(block.sources) };
+        self.uncut = u32::from(room).min(self.fresh) as u16;
+        self.due = block.takeable();
+        // Its repairs are planned once it is full; the question is what it needs when it is. What is due or planned is what
+        // is being given: the question is put without it.
+        self.block = BlockView {
+            sources: block.sources + self.uncut,
+            closed: true,
+            due: 0,
+            proactive_left: 0,
+            ..*block
+        };
+        self.place = place;
+        self.handed = [0; MAX_PATHS];
+        // A block that fills needs all of its sources, whatever else.
+        self.wanted = if self.uncut > 0 { self.due + u32::from(self.uncut) } else { 0 };
+    }
+
+    /// Sees to it that the block in question is the first that needs a symbol. False if none does.
+    fn find(&mut self) -> bool {
+        while self.wanted == 0 {
+            let further = self.view.demand.still_needed(&self.block, &self.handed);
+            if further > 0 && (self.due > 0 || self.can_repair()) {
+                // It does not decode with fewer, whatever paths carry them.
+                let handed: u32 = self.handed.iter().map(|n| u32::from(*n)).sum();
+                let coming =
+                    u32::from(self.block.in_flight) + u32::from(self.block.queued) + handed;
+                self.wanted = u32::from(self.block.deficit()).saturating_sub(coming).max(1);
+                if !self.can_repair() {
+                    self.wanted = self.wanted.min(self.due);
+                }
+                return true;
+            }
+            let beyond = self.place + 1 >= self.view.blocks.len();
+            if beyond && (self.fresh == 0 || self.openings == 0) {
+                return false;
+            }
+            self.openings -= usize::from(beyond);
+            self.turn_to(self.place + 1);
+        }
+        true
+    }
+
+    /// Repairs come once the block is full; one that stays open for want of data is closed by the engine first.
+    fn can_repair(&self) -> bool {
+        let full = self.block.sources >= self.block.planned;
+        let closed = self.view.blocks.get(self.place).map_or(full, |block| block.closed || full);
+        closed && self.by_repairs
+    }
+
+    /// The next symbol.
+    fn next(&self) -> Symbol {
+        match self.view.blocks.get(self.place) {
+            Some(block) if self.due > 0 => Symbol::Of(block.id),
+            _ if self.uncut > 0 => Symbol::Fresh,
+            Some(block) if block.closed => Symbol::Of(block.id),
+            _ => Symbol::Later,
+        }
+    }
+
+    /// Gives up to `count` symbols to the path in `slot`; of which block, has been found out.
+    fn give(&mut self, count: u32, slot: u8) -> u32 {
+        let given = count.min(self.wanted);
+        self.wanted -= given;
+        let due = given.min(self.due);
+        self.due -= due;
+        let new = (given - due).min(u32::from(self.uncut));
+        self.uncut -= new as u16;
+        self.fresh -= new;
+        self.cut += new;
+        let on = &mut self.handed[usize::from(slot) % MAX_PATHS];
+        *on = on.saturating_add(given as u16);
+        given
+    }
+}
+
+/// The path that should deliver a packet first, and the first of them among equals.
+fn first(turns: &mut [Turn]) -> Option<&mut Turn> {
+    turns.iter_mut().min_by(|a, b| a.arrival().total_cmp(&b.arrival()))
+}
+
+/// The carriers, the asking one first, and how many.
+fn turns(asking: &PathView, view: &SchedulerView<'_>, alone: bool) -> ([Turn; MAX_PATHS], usize) {
+    let own = Turn::new(asking, view);
+    let mut turns = [own; MAX_PATHS];
+    let mut count = 1;
+    if alone {
+        return (turns, count);
+    }
+    // A path that can send nothing, and waits for nothing either, will never have its turn.
+    let waits = |path: &&PathView| path.free_packets() > 0 || path.bytes_in_flight > 0;
+    let others = carriers(view).filter(|path| path.id != asking.id).filter(waits);
+    for (slot, path) in turns.iter_mut().skip(1).zip(others) {
+        *slot = Turn::new(path, view);
+        count += 1;
+    }
+    (turns, count)
+}
+
+impl Scheduler for ExpectedArrival {
+    fn pull(&mut self, asking: PathId, view: &SchedulerView<'_>, picks: &mut Vec<Pick>) -> Pull {
+        let path = match carrier(view, asking) {
+            Ok(path) => path,
+            Err(answer) => return answer,
+        };
+        self.planned = view.blocks.last().map_or(self.planned, |block| block.planned);
+        let mut pending = Pending::new(view, self.pending, self.planned);
+        let (mut turns, count) = turns(path, view, !self.virtually);
+        let turns = &mut turns[..count];
+        while pending.find() {
+            let Some(first) = first(turns) else { break };
+            if first.id == asking {
+                return answer(&pending, asking, picks);
+            }
+            let mut left = first.run();
+            let all = left;
+            while left > 0 && pending.find() {
+                left -= pending.give(left, first.slot);
+            }
+            first.give(all - left);
+        }
+        Pull::Idle("every pending block is complete with what other paths will carry")
+    }
+}
+
+/// The asking path's turn has come.
+fn answer(pending: &Pending<'_, '_>, asking: PathId, picks: &mut Vec<Pick>) -> Pull {
+    // Blocks are older than what is not cut yet.
+    let ahead = pending.cut.min(u16::MAX.into()) as u16;
+    if ahead > 0 {
+        picks.push(Pick { count: ahead, ..one(Work::Ahead, asking) });
+    }
+    match pending.next() {
+        Symbol::Of(id) if pending.by_repairs => picks.push(one(Work::Repair(id), asking)),
+        Symbol::Of(id) => picks.push(one(Work::Block(id), asking)),
+        Symbol::Fresh => picks.push(one(Work::Fresh, asking)),
+        // Once the block is cut, there are repairs of it, and the path asks again.
+        Symbol::Later => {}
+    }
+    Pull::Send("earliest expected arrival")
+}
