@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::grid::{Grid, Pins};
-use crate::probe::{METRICS, Metric};
+use crate::probe::{METRICS, Metric, mean, standard_deviation};
 use crate::report::{RunReport, Series};
 use crate::scenario::Plan;
 use crate::scenario::error::Flaw;
@@ -11,11 +11,17 @@ use crate::scenario::formula::{Formula, Grammar, Name};
 use crate::scenario::reader::Section;
 
 const GRAMMAR: Grammar = Grammar {
-    functions: &[("mean", 2, 3), ("reaches", 2, 2), ("still", 3, 3), ("pauses", 4, 4)],
+    functions: &[
+        ("mean", 2, 3),
+        ("reaches", 2, 2),
+        ("still", 3, 3),
+        ("pauses", 4, 4),
+        ("variation", 3, 3),
+    ],
     pins: true,
     example: "metrics such as goodput_mbps, link.a.marks and goodput_mbps[M=1], sweep keys, numbers, \
               + - * / ( ), min, max, mean(SERIES, FROM), mean(SERIES, FROM, TO), reaches(SERIES, LEVEL), \
-              still(SERIES, FROM, TO), pauses(SERIES, LEAST, FROM, TO)",
+              still(SERIES, FROM, TO), pauses(SERIES, LEAST, FROM, TO), variation(SERIES, FROM, TO)",
 };
 
 /// A formula over the figures of runs.
@@ -196,7 +202,8 @@ pub(in crate::scenario) fn number(label: &str) -> Option<f64> {
 }
 
 /// What a series comes to: its mean over a time; when it first reaches a level, s; for how long at most it stays as it is
-/// within a time, s; how often it does so for some seconds at least.
+/// within a time, s; how often it does so for some seconds at least; its coefficient of variation, the standard deviation of its
+/// points over their mean.
 fn over_time(function: &str, series: &Series, numbers: &[f64]) -> Option<f64> {
     let mut points = series.times.iter().copied().zip(series.values.iter().copied());
     match (function, numbers) {
@@ -210,6 +217,12 @@ fn over_time(function: &str, series: &Series, numbers: &[f64]) -> Option<f64> {
         ("pauses", [least, from, to]) => {
             let long = stretches(points, *from, *to).into_iter().filter(|time| time >= least);
             Some(long.count() as f64)
+        }
+        ("variation", [from, to]) => {
+            let chosen = points.filter(|(time, _)| *time >= *from && *time <= *to);
+            let chosen: Vec<f64> = chosen.map(|(_, value)| value).collect();
+            let mean = mean(&chosen);
+            (chosen.len() > 1 && mean != 0.0).then(|| standard_deviation(&chosen) / mean)
         }
         ("reaches", [level]) => points.find(|(_, value)| value >= level).map(|(time, _)| time),
         _ => None,
@@ -325,5 +338,8 @@ mod tests {
         assert_eq!(of("pauses", &[0.05, 0.0, 1.0]), Some(3.0));
         assert_eq!(of("pauses", &[0.15, 0.0, 1.0]), Some(1.0));
         assert_eq!(of("pauses", &[0.3, 0.0, 1.0]), Some(0.0));
+        // 1 and 2: a deviation of √½ about 1.5.
+        assert_eq!(of("variation", &[0.0, 0.1]), Some(0.5));
+        assert_eq!(of("variation", &[0.0, 0.05]), None);
     }
 }
