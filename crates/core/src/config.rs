@@ -90,6 +90,7 @@ impl TransportConfig {
         let streams = limits.max_streams.saturating_add(open);
         let parts = [
             self.receive_symbols.saturating_mul(2 * datagram + 1024),
+            MAX_BLOCK as u64 * datagram,
             self.send_symbols.saturating_mul(2 * datagram + 512),
             limits.most_room(streams).saturating_add(limits.max_stream_data.saturating_mul(4)),
             streams.saturating_mul(limits.send_buffer.saturating_mul(3).saturating_add(8192)),

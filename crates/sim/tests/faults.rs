@@ -334,6 +334,12 @@ fn nothing_is_lost_with_a_code_that_counts() {
     go_all(false, &[(Axis::Code, "raptorq"), (Axis::Redundancy, "fixed:share=0.1,sources=20")]);
 }
 
+/// A code that takes far more symbols than sources.
+#[test]
+fn nothing_is_lost_with_a_code_that_peels() {
+    go_all(false, &[(Axis::Code, "lt"), (Axis::Redundancy, "fixed:share=0.3,sources=40")]);
+}
+
 /// Repairs that overlap, and are made while data goes on.
 const SLIDING: Axes =
     &[(Axis::Code, "sliding-window"), (Axis::Redundancy, "sliding:every=8,reach=48")];

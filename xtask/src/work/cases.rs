@@ -55,6 +55,7 @@ const fn repairs(name: &'static str, like: &'static str, prepare: fn() -> Prepar
 
 const DATA: &str = "stream data in order";
 const LINEAR: &str = "a repair, random linear";
+const LT: &str = "a repair, LT";
 const RAPTORQ: &str = "a block of RaptorQ, for each packet";
 const SLIDING: &str = "a repair of a sliding window";
 
@@ -64,6 +65,7 @@ pub const CASES: &[Case] = &[
     honest("a repair, Reed-Solomon", || honest_repairs(None)),
     honest(LINEAR, || honest_repairs(Some("random-linear"))),
     Case { packets: 1, ..honest(SLIDING, || honest_repairs(Some("sliding-window"))) },
+    honest(LT, || honest_repairs(Some("lt"))),
     Case { packets: BLOCK as u32, ..honest(RAPTORQ, raptorq_block) },
     honest("an acknowledgement of two packets", acknowledgements),
     hostile("ABANDON of single symbols beside many blocks", abandon_singles),
@@ -73,6 +75,8 @@ pub const CASES: &[Case] = &[
     repairs("short repairs of one block, random linear", LINEAR, || {
         short_repairs("random-linear", 1000, 5)
     }),
+    repairs("short repairs of one block, LT", LT, || short_repairs("lt", 500, 5)),
+    repairs("short sources that repairs wait for, LT", LT, awaited_sources),
     repairs("short repairs of one window", SLIDING, short_repairs_of_a_window),
     repairs("short sources of one window", SLIDING, short_sources_of_a_window),
     repairs("ABANDON of single symbols in a window", SLIDING, abandon_in_a_window),
@@ -229,6 +233,13 @@ fn short_repairs(code: &str, count: u16, held: u64) -> Prepared {
     after(rogue, held, |n| {
         full_of_repairs((0..).map(|k| repair(0, count, (n * 8 + k) as u32 % 55, 1)))
     })
+}
+
+/// Sources of one byte of a block that nearly so many repairs wait for.
+fn awaited_sources() -> Prepared {
+    let repairs = |n: u32| full_of_repairs((0..).map(|k| repair(0, 500, n * 8 + k, 1)));
+    let sources = |n: u64| full((0..120).map(|k| source(n * 120 + k, vec![0; 1])));
+    after(connect(Some("lt")), (0..50).map(repairs), |n| sources(n as u64 % 4))
 }
 
 /// A window of 500 missing sources, and so many repairs of them that not one is recovered.

@@ -108,6 +108,8 @@ pub struct ReceiveBlocks {
     slots: VecDeque<Slot>,
     /// Lowest symbol not held.
     first_missing: u64,
+    /// Repairs that are held of all blocks.
+    held_repairs: u64,
     /// Blocks known from repairs and not yet decoded, by first symbol.
     groups: BTreeMap<u64, Group>,
     spare: Vec<Follower>,
@@ -132,7 +134,7 @@ pub struct ReceiveBlocks {
 }
 
 impl ReceiveBlocks {
-    /// Holds at most `credit` symbols of at most `symbol_capacity` bytes, and at most as many repairs.
+    /// Holds at most `credit` symbols of at most `symbol_capacity` bytes, and at most [`MAX_BLOCK`] repairs more than that.
     pub fn new(code: Box<dyn ErasureCode>, symbol_capacity: usize, credit: u64) -> Self {
         let limits = code.limits();
         let dearest = code.recovery_work(most_sources(&limits), symbol_capacity);
@@ -144,6 +146,7 @@ impl ReceiveBlocks {
             floor: 0,
             slots: VecDeque::new(),
             first_missing: 0,
+            held_repairs: 0,
             groups: BTreeMap::new(),
             spare: Vec::new(),
             recovered: Vec::new(),
@@ -398,17 +401,21 @@ impl ReceiveBlocks {
             self.note_recovered(coverage);
             return Ok(Arrival::Redundant);
         }
+        let is_oldest = coverage.first.0 <= self.first_missing;
         let Some(group) = self.groups.get_mut(&coverage.first.0) else {
             return Ok(Arrival::Redundant);
         };
         let Follower { decoder, repairs } = &mut group.follower;
-        let room = repairs.len() < usize::from(coverage.count + self.limits.surplus);
+        // The oldest block may always go on, so that what all others hold cannot stop it.
+        let room = repairs.len() < usize::from(coverage.count + self.limits.surplus)
+            && (is_oldest || self.held_repairs < self.credit);
         let held = repairs.iter().any(|(held, _)| *held == key);
         let kept = !held && room && decoder.repair(key);
         if kept {
             let mut bytes = self.pool.take();
             bytes[..payload.len()].copy_from_slice(payload);
             repairs.push((key, bytes));
+            self.held_repairs += 1;
         }
         // One that tells nothing new may still have earned the work that the others wait for.
         let is_recovered = self.try_decode(coverage.first.0, sink);

@@ -5,6 +5,7 @@
 //! enough are there. The blocks keep the symbols' bytes; encoders and decoders keep what a code knows
 //! beside them, such as a prepared matrix or the rank of what has arrived.
 
+pub mod lt;
 pub mod none;
 pub mod random_linear;
 pub mod raptorq;
@@ -265,6 +266,7 @@ impl Decoder for Never {
 pub const TABLE: &[Row<dyn ErasureCode>] = &[
     (&reed_solomon::ENTRY, reed_solomon::build),
     (&random_linear::ENTRY, random_linear::build),
+    (&lt::ENTRY, lt::build),
     (&raptorq::ENTRY, raptorq::build),
     (&sliding_window::ENTRY, sliding_window::build),
     (&none::ENTRY, none::build),

@@ -10,12 +10,12 @@ fn what_is_supposed_of_everybody_is_not_announced() {
     assert_eq!(announcement(&BUILT_IN, "reed-solomon"), None);
     assert_eq!(announcement(&BUILT_IN, "none"), None);
     let names = announcement(&BUILT_IN, "random-linear").unwrap();
-    assert_eq!(names, "random-linear reed-solomon raptorq sliding-window");
+    assert_eq!(names, "random-linear reed-solomon lt raptorq sliding-window");
 }
 
 #[test]
 fn a_side_codes_only_with_what_the_other_decodes() {
-    for name in ["reed-solomon", "random-linear", "raptorq", "sliding-window"] {
+    for name in ["reed-solomon", "random-linear", "lt", "raptorq", "sliding-window"] {
         let announced = announcement(&BUILT_IN, name);
         assert!(is_decoded(None, name) && is_decoded(announced.as_deref(), name));
     }
@@ -33,12 +33,12 @@ fn codes_that_a_program_brings_are_announced_and_decoded() {
     const OWN: Entry = Entry { name: "own", summary: "", source: "", options: &[] };
     let mut registry = Registry::new();
     registry.register(&OWN, |_| code::build(&PolicySpec::new("random-linear"))).unwrap();
-    let usual = "reed-solomon random-linear raptorq sliding-window own";
+    let usual = "reed-solomon random-linear lt raptorq sliding-window own";
     for name in ["none", "reed-solomon"] {
         assert_eq!(announcement(&registry, name).as_deref(), Some(usual));
     }
     let own = announcement(&registry, "own");
-    assert_eq!(own.as_deref(), Some("own reed-solomon random-linear raptorq sliding-window"));
+    assert_eq!(own.as_deref(), Some("own reed-solomon random-linear lt raptorq sliding-window"));
     assert!(of_peer(&registry, own.as_deref()).limits().repairs);
     assert!(!of_peer(&BUILT_IN, own.as_deref()).limits().repairs);
     assert!(is_decoded(Some(usual), "own") && !is_decoded(None, "own"));

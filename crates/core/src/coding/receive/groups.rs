@@ -21,6 +21,7 @@ impl ReceiveBlocks {
         while let Some((&first, _)) = self.groups.range(first..ids.end).next()
             && let Some(mut group) = self.groups.remove(&first)
         {
+            self.held_repairs -= group.follower.repairs.len() as u64;
             group.follower.repairs.drain(..).for_each(|(_, bytes)| self.pool.put(bytes));
         }
     }
@@ -95,6 +96,7 @@ impl ReceiveBlocks {
         let Some(Group { coverage, mut follower, .. }) = self.groups.remove(&first) else {
             return false;
         };
+        self.held_repairs -= follower.repairs.len() as u64;
         for (_, bytes) in follower.repairs.drain(..) {
             self.pool.put(bytes);
         }

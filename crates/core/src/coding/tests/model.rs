@@ -50,8 +50,8 @@ fn name(carried: Carried) -> Name {
 }
 
 /// The codes that the model is run with.
-const CODES: [&str; 6] =
-    ["none", "reed-solomon", "random-linear", "blind", "raptorq", "sliding-window"];
+const CODES: [&str; 7] =
+    ["none", "reed-solomon", "random-linear", "blind", "lt", "raptorq", "sliding-window"];
 
 /// The sender's code and the receiver's.
 fn codes(name: &str) -> [Box<dyn ErasureCode>; 2] {

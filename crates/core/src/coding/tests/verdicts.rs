@@ -181,6 +181,36 @@ fn work_is_earned_by_what_arrives() {
     assert_eq!(first(&blocks), vec![]);
 }
 
+/// Repairs that determine nothing are held, but not more than there is credit for; only the oldest block goes on.
+#[test]
+fn repairs_that_tell_little_do_not_fill_the_memory() {
+    let (credit, code) = (40, code::of_peer(&Registry::new(), Some("lt")));
+    // Of a block of two symbols.
+    let contains = |key: u32, index: u16| {
+        let mut decoder = code.decoder();
+        decoder.begin(2);
+        decoder.source(1 - index);
+        decoder.repair(key)
+    };
+    let both: Vec<u32> =
+        (0..1000).filter(|key| contains(*key, 0) && contains(*key, 1)).take(30).collect();
+    let one = (0..1000).find(|key| contains(*key, 0) != contains(*key, 1)).unwrap();
+    let mut blocks = ReceiveBlocks::new(code::of_peer(&Registry::new(), Some("lt")), 8, credit);
+    let mut kept = 0;
+    for first in (0..credit / 2).rev().map(|block| 2 * block) {
+        for key in &both {
+            let arrival = repair(&mut blocks, (first, 2), *key, b"x");
+            kept += u64::from(arrival == Ok(Arrival::New));
+        }
+    }
+    assert!((credit..=credit + 30).contains(&kept), "{kept} repairs");
+    for first in (0..credit).step_by(2) {
+        let _ = repair(&mut blocks, (first, 2), both[0], b"x");
+        assert_eq!(repair(&mut blocks, (first, 2), one, b"x"), Ok(Arrival::New), "block {first}");
+    }
+    assert_eq!((blocks.decoded(), blocks.first_missing()), (credit, SymbolId(credit)));
+}
+
 /// Honest peers do not wait: the last symbol of a block completes it, whatever the size of its symbols.
 #[test]
 fn blocks_earn_their_own_solving() {
