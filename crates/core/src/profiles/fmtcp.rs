@@ -14,7 +14,7 @@ pub(super) fn profile() -> Profile {
         Axis::LossDetector => spec("dupack", &[]),
         Axis::LossEstimator => spec("windowed", &[("half-life", "5s"), ("rtts", "20")]),
         Axis::Scheduler => spec("expected-arrival", &[]),
-        Axis::Code => spec("reed-solomon", &[]),
+        Axis::Code => spec("raptorq", &[]),
         Axis::Redundancy => spec("delta-complete", &[]),
         Axis::Recovery => spec("fresh-repairs", &[]),
         Axis::Ack => spec("same-path", &[("every", "1")]),
