@@ -432,6 +432,14 @@ impl<'a> Demand<'a> {
             }
         }
     }
+
+    /// Whether that is any.
+    pub fn needs_more(&self, block: &BlockView, hypothetical: &[u16; MAX_PATHS]) -> bool {
+        match self.0 {
+            Some((policy, view)) => policy.needs_more(block, hypothetical, view),
+            None => self.still_needed(block, hypothetical) > 0,
+        }
+    }
 }
 
 /// Everything a scheduler may look at.

@@ -11,14 +11,14 @@ pub fn decoding_failure(window: u32, extra: u32, p: f64) -> f64 {
 }
 
 /// Numbers of losses up to this are counted without memory from the heap.
-const FEW: usize = 32;
+const FEW: usize = 8;
 
 /// The chance that more than `spare` packets are lost, of `packets` on a path that loses a share `p` each, over all
 /// paths: what eq. 4 becomes for a block whose packets are on several (a Poisson binomial distribution).
 pub fn losses_beyond(spare: u32, paths: impl Iterator<Item = (u32, f64)>) -> f64 {
     let kept = spare as usize + 1;
     if kept <= FEW {
-        let (mut chance, mut next, mut term) = ([0.0; FEW], [0.0; FEW], [0.0; FEW]);
+        let [mut chance, mut next, mut term] = [[0.0; FEW]; 3];
         beyond(paths, &mut chance[..kept], &mut next[..kept], &mut term[..kept])
     } else {
         let (mut chance, mut next, mut term) = (vec![0.0; kept], vec![0.0; kept], vec![0.0; kept]);

@@ -14,6 +14,7 @@ use crate::analysis::fountain::{losses_beyond, tolerable_losses};
 use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::{BlockView, MAX_PATHS, PathView};
+use anabranch_types::math;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
@@ -55,6 +56,8 @@ pub struct DeltaComplete {
     append: Option<u16>,
     /// By extra packets: the mean number of losses with which a block is complete for certain.
     tolerable: [f64; TABLED],
+    /// The mean number of losses beyond which a block without extra packets is not complete.
+    fatal: f64,
 }
 
 /// Makes it from its options.
@@ -70,6 +73,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyE
         together: options.integer("together", 1..=64)? as u16,
         failure,
         append,
+        fatal: -math::ln(1.0 - failure) * (1.0 + 1e-9),
         tolerable: core::array::from_fn(|spare| tolerable_losses(spare as u32, failure)),
     }))
 }
@@ -109,30 +113,62 @@ impl DeltaComplete {
             let slot = usize::from(path.slot) % MAX_PATHS;
             let flying = u32::from(block.in_flight_on[slot]);
             let coming = u32::from(block.queued_on[slot]) + u32::from(more[slot]);
-            let loss = path.loss.mean;
-            let loss = if loss.is_nan() { MAX_LOSS } else { loss.clamp(0.0, MAX_LOSS) };
+            let loss = loss(path);
             let each = self.per_packet(path, view);
-            let window = path.cwnd_packets().min(u64::from(u32::MAX)) as u32;
-            let packets = (flying + coming).div_ceil(each).min(window.max(flying.div_ceil(each)));
+            let (old, all) = (packets(flying, each), packets(flying + coming, each));
+            let within = u64::from(all).saturating_mul(path.packet_size) <= path.cwnd;
+            let packets = if within { all } else { all.min(window(path).max(old)) };
             *entry = (packets, loss);
             // One that is not in use carries nothing new; if none is, any may be.
             let rank = if path.usable() && !path.backup { loss } else { loss + 1.0 };
             if rank < least {
                 (least, risk.best) = (rank, risk.count);
-                risk.room = window.saturating_sub(packets);
             }
             risk.count += 1;
         }
+        if let (Some(best), Some((packets, _))) =
+            (view.paths.get(risk.best), risk.paths.get(risk.best))
+        {
+            risk.room = window(best).saturating_sub(*packets);
+        }
         risk
+    }
+
+    /// Whether more symbols are needed, if that is quickly reckoned: by the mean number of losses, to which packets beyond the
+    /// window count like others.
+    fn is_clear(
+        &self,
+        block: &BlockView,
+        more: &[u16; MAX_PATHS],
+        view: &RedundancyView<'_>,
+    ) -> Option<bool> {
+        let (mut symbols, mut mean) = (u32::from(block.in_flight) + u32::from(block.queued), 0.0);
+        let nowhere = *more == [0; MAX_PATHS] && block.queued == 0;
+        for path in view.paths {
+            let slot = usize::from(path.slot) % MAX_PATHS;
+            let mut here = u32::from(block.in_flight_on[slot]);
+            if !nowhere {
+                here += u32::from(block.queued_on[slot]) + u32::from(more[slot]);
+                symbols += u32::from(more[slot]);
+            }
+            mean += f64::from(here) * loss(path);
+        }
+        let Some(spare) = symbols.checked_sub(u32::from(block.deficit())) else {
+            return Some(true);
+        };
+        (mean <= *self.tolerable.get(spare as usize)?).then_some(false)
     }
 
     /// Whether at most `spare` of the packets at risk are lost, but for the chance that is accepted.
     fn is_safe(&self, risk: &Risk, spare: u32) -> bool {
         let paths = risk.paths.iter().take(risk.count);
         let mean: f64 = paths.clone().map(|(packets, loss)| f64::from(*packets) * loss).sum();
-        let certain = self.tolerable.get(spare as usize);
-        certain.is_some_and(|most| mean <= *most)
-            || losses_beyond(spare, paths.copied()) <= self.failure
+        if self.tolerable.get(spare as usize).is_some_and(|most| mean <= *most) {
+            return true;
+        }
+        // No packet is lost with a chance of at most e to the power of minus the mean.
+        let certain = spare == 0 && mean > self.fatal;
+        !certain && losses_beyond(spare, paths.copied()) <= self.failure
     }
 
     /// Symbols to add to those at risk, on the path of least loss, until the block is complete; `waiting` symbols, of
@@ -163,6 +199,20 @@ impl DeltaComplete {
         }
         (risk.symbols - start).min(most) as u16
     }
+}
+
+fn loss(path: &PathView) -> f64 {
+    // What is no number comes out as the most.
+    path.loss.mean.min(MAX_LOSS).max(0.0)
+}
+
+fn window(path: &PathView) -> u32 {
+    path.cwnd_packets().min(u64::from(u32::MAX)) as u32
+}
+
+/// Packets for so many symbols.
+fn packets(symbols: u32, each: u32) -> u32 {
+    if each == 1 { symbols } else { symbols.div_ceil(each) }
 }
 
 impl RedundancyPolicy for DeltaComplete {
@@ -204,5 +254,26 @@ impl RedundancyPolicy for DeltaComplete {
         let risk = self.risk(block, hypothetical, view);
         let missing = self.missing(needed, waiting.into(), risk, view);
         missing.saturating_sub(waiting).min(view.max_symbols.max(1))
+    }
+
+    fn needs_more(
+        &self,
+        block: &BlockView,
+        hypothetical: &[u16; MAX_PATHS],
+        view: &RedundancyView<'_>,
+    ) -> bool {
+        let needed = u32::from(block.deficit());
+        if needed == 0 || !block.closed {
+            return false;
+        }
+        if self.append.is_some() || self.together > 1 || block.takeable() > 0 {
+            return self.still_needed(block, hypothetical, view) > 0;
+        }
+        if let Some(clear) = self.is_clear(block, hypothetical, view) {
+            return clear;
+        }
+        let risk = self.risk(block, hypothetical, view);
+        let spare = risk.symbols.checked_sub(needed);
+        spare.is_none_or(|spare| !self.is_safe(&risk, spare))
     }
 }

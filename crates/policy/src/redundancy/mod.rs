@@ -88,6 +88,16 @@ pub trait RedundancyPolicy: Debug + Send {
         hypothetical: &[u16; MAX_PATHS],
         view: &RedundancyView<'_>,
     ) -> u16;
+
+    /// Whether it needs any further symbol: the same question, where the number does not matter.
+    fn needs_more(
+        &self,
+        block: &BlockView,
+        hypothetical: &[u16; MAX_PATHS],
+        view: &RedundancyView<'_>,
+    ) -> bool {
+        self.still_needed(block, hypothetical, view) > 0
+    }
 }
 
 /// The built-in policies of this axis.

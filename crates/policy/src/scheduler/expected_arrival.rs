@@ -65,9 +65,9 @@ fn loss(path: &PathView) -> f64 {
 
 /// A path with the packets that it was given virtually.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Turn {
-    pub(super) id: PathId,
-    pub(super) slot: u8,
+struct Turn {
+    id: PathId,
+    slot: u8,
     /// Packets given virtually, of which `free` leave at once, and then a window at a time.
     given: u64,
     free: u64,
@@ -77,13 +77,16 @@ pub(super) struct Turn {
     /// Until the first response, for which a full window waits.
     first_response: f64,
     per_packet: u32,
+    /// Expected arrival of the next packet, seconds from now.
+    arrival: f64,
 }
 
 impl Turn {
     fn new(path: &PathView, view: &SchedulerView<'_>) -> Self {
         let response = response(path);
         let age = path.oldest_unacked.map_or(0.0, |sent| view.now.since(sent).as_secs_f64());
-        Turn {
+        let mut turn = Turn {
+            arrival: 0.0,
             id: path.id,
             slot: path.slot % MAX_PATHS as u8,
             given: 0,
@@ -94,12 +97,13 @@ impl Turn {
             // What is overdue is answered at any time.
             first_response: (response - age).max(0.0),
             per_packet: per_packet(path, view),
-        }
+        };
+        turn.arrival = turn.next_arrival();
+        turn
     }
 
-    /// Expected arrival of the next packet, seconds from now (FMTCP eq. 10; windows beyond the first full one follow by a
-    /// response time each).
-    pub(super) fn arrival(&self) -> f64 {
+    /// FMTCP eq. 10; windows beyond the first full one follow by a response time each.
+    fn next_arrival(&self) -> f64 {
         match self.given.checked_sub(self.free) {
             None => self.delivery,
             Some(waiting) => {
@@ -120,12 +124,16 @@ impl Turn {
 
     fn give(&mut self, symbols: u32) {
         self.given += u64::from(symbols.div_ceil(self.per_packet));
+        self.arrival = self.next_arrival();
     }
 }
 
 /// Symbols of the present size in a full packet.
 fn per_packet(path: &PathView, view: &SchedulerView<'_>) -> u32 {
     let most = view.demand.symbols_per_packet();
+    if most == 1 {
+        return 1;
+    }
     let size = u64::from(view.fresh.symbol_size.max(1));
     (path.packet_size / size).clamp(1, u64::from(most)) as u32
 }
@@ -173,7 +181,8 @@ impl<'a, 'b> Pending<'a, 'b> {
             by_repairs,
             fresh: view.fresh.symbols,
             cut: 0,
-            openings: most.saturating_sub(view.blocks.len()),
+            // Where there is no block, the first one is opened at once.
+            openings: most.saturating_sub(view.blocks.len().max(1)),
             planned: planned.max(1),
             place: 0,
             block: BlockView::default(),
@@ -186,7 +195,17 @@ impl<'a, 'b> Pending<'a, 'b> {
         pending
     }
 
+    /// Turns to the block at this place, or to the first after it of which more has to be known than that it is complete.
     fn turn_to(&mut self, place: usize) {
+        let blocks = self.view.blocks.get(place..).unwrap_or_default();
+        let complete = |block: &&BlockView| {
+            block.closed
+                && block.takeable() == 0
+                && !self.view.demand.needs_more(block, &[0; MAX_PATHS])
+        };
+        // The last one is looked at anyhow.
+        let most = blocks.len().saturating_sub(1);
+        let place = place + blocks.iter().take(most).take_while(complete).count();
         let shown = self.view.blocks.get(place);
         let opening = BlockView { planned: self.planned, ..BlockView::default() };
         let block = shown.unwrap_or(&opening);
@@ -211,14 +230,16 @@ impl<'a, 'b> Pending<'a, 'b> {
     /// Sees to it that the block in question is the first that needs a symbol. False if none does.
     fn find(&mut self) -> bool {
         while self.wanted == 0 {
-            let further = self.view.demand.still_needed(&self.block, &self.handed);
-            if further > 0 && (self.due > 0 || self.can_repair()) {
+            let can_repair = self.can_repair();
+            if (self.due > 0 || can_repair)
+                && self.view.demand.needs_more(&self.block, &self.handed)
+            {
                 // It does not decode with fewer, whatever paths carry them.
                 let handed: u32 = self.handed.iter().map(|n| u32::from(*n)).sum();
                 let coming =
                     u32::from(self.block.in_flight) + u32::from(self.block.queued) + handed;
                 self.wanted = u32::from(self.block.deficit()).saturating_sub(coming).max(1);
-                if !self.can_repair() {
+                if !can_repair {
                     self.wanted = self.wanted.min(self.due);
                 }
                 return true;
@@ -268,7 +289,7 @@ impl<'a, 'b> Pending<'a, 'b> {
 
 /// The path that should deliver a packet first, and the first of them among equals.
 fn first(turns: &mut [Turn]) -> Option<&mut Turn> {
-    turns.iter_mut().min_by(|a, b| a.arrival().total_cmp(&b.arrival()))
+    turns.iter_mut().min_by(|a, b| a.arrival.total_cmp(&b.arrival))
 }
 
 /// The carriers, the asking one first, and how many.

@@ -152,6 +152,7 @@ proptest! {
                 counts.iter().copied().zip(losses.iter().copied()).chain([(more, best)]).collect();
             naive(sources, &sent)
         };
+        prop_assert_eq!(complete.needs_more(&block, &NOWHERE, &view), more > 0);
         prop_assert!(all(more) <= failure + 1e-9, "{more} leave {}", all(more));
         if more > 0 {
             prop_assert!(all(more - 1) >= failure - 1e-9, "{} would do", more - 1);
