@@ -48,7 +48,7 @@ pub fn status(id: &str) -> &'static str {
     }
 }
 
-const FORMULAS: [Formula; 8] = [
+const FORMULAS: [Formula; 9] = [
     Formula {
         id: "mplot-tab2",
         title: "Repairs that a block needs for a given chance of failure",
@@ -83,6 +83,13 @@ const FORMULAS: [Formula; 8] = [
         source: "Equation 4",
         paper: "one up to 5 % loss, two at 10 %",
         compute: formula::fmtcp::least_extra,
+    },
+    Formula {
+        id: "fmtcp-thm2",
+        title: "Where the symbols go that replace lost ones",
+        source: "Theorem 2",
+        paper: "never to a path that is expected to deliver later",
+        compute: formula::fmtcp::destinations,
     },
     Formula {
         id: "fmtcp-thm4",

@@ -29,7 +29,7 @@ fn bulk(links: Vec<LinkConfig>, profile: &str, seconds: u64) -> Plan {
 
 /// Runs what `make` gives for every profile and a few seeds.
 fn each(make: impl Fn(&str) -> Plan, mut check: impl FnMut(&str, &RunReport)) {
-    for name in PROFILES {
+    for name in PROFILES.into_iter().chain(["fmtcp"]) {
         let plan = make(name);
         for seed in 1..=3 {
             println!("{name}");

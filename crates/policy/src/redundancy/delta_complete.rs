@@ -201,6 +201,7 @@ impl DeltaComplete {
     }
 }
 
+#[expect(clippy::manual_clamp, reason = "a clamp lets through what is no number")]
 fn loss(path: &PathView) -> f64 {
     // What is no number comes out as the most.
     path.loss.mean.min(MAX_LOSS).max(0.0)

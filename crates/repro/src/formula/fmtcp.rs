@@ -1,4 +1,8 @@
-//! FMTCP's buffer formula, extra packets and Theorem 4.
+//! FMTCP's buffer formula, extra packets, and Theorems 2 and 4.
+
+mod losses;
+
+pub use losses::destinations;
 
 use anabranch_policy::analysis::buffers::{BufferedPath, timeout_buffer};
 use anabranch_policy::analysis::fountain::{
