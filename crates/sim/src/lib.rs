@@ -35,3 +35,7 @@ mod scenarios_page {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/simulator.md")]
 mod simulator {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/wireless.md")]
+mod wireless_page {}

@@ -8,6 +8,7 @@ use anabranch_sim::endpoint::{Sink, TcpProtocol, TcpReceiver, TcpSender, Udp, Ud
 use anabranch_sim::engine::{Dumbbell, Engine};
 use anabranch_sim::link::LinkConfig;
 use anabranch_sim::traffic::Traffic;
+use anabranch_sim::wireless::{Cell, MacConfig};
 use anabranch_tcp::Config;
 use anabranch_types::{Bitrate, Time};
 
@@ -54,6 +55,20 @@ fn packets_allocate_nothing_in_steady_state() {
         assert!(hops > 200_000, "{hops}");
         // Rings of reordered segments may still double once in a while.
         assert!(count < 20, "{bottleneck}: {count} allocations for {hops} packet-hops");
+    }
+}
+
+#[test]
+fn frames_on_the_air_allocate_nothing_in_steady_state() {
+    for rts_threshold in [0, u32::MAX] {
+        let mac = MacConfig { rts_threshold, ..MacConfig::default() };
+        let mut cell = Cell::new(&mac, 20, 1000, 1).unwrap();
+        cell.run_until(Time::from_secs(1));
+        let (before, frames) = (COUNT.get(), cell.air().counters().frames);
+        cell.run_until(Time::from_secs(10));
+        let (count, frames) = (COUNT.get() - before, cell.air().counters().frames - frames);
+        assert!(frames > 10_000, "{frames}");
+        assert_eq!(count, 0, "allocations for {frames} frames");
     }
 }
 

@@ -56,6 +56,7 @@ pub use packet::{BYTES_PER_PACKET, Packet, Payload};
 pub use topology::{LinkId, NoRoute, NodeId, RouteId, Topology, TopologyError};
 
 pub(crate) use network::{Network, Watch};
+pub(crate) use wheel::{Entry, Wheel};
 
 use network::Outcome;
 

@@ -17,7 +17,7 @@ const LEVELS: usize = 64_usize.div_ceil(BITS as usize);
 /// entries of one instant lie in one list, in the order in which they were armed. Arming, moving and
 /// taking out an entry cost a time that does not grow with their number.
 #[derive(Clone, Debug)]
-pub(super) struct Wheel {
+pub(crate) struct Wheel {
     /// The time of the entry taken out last. No later than any entry.
     now: u64,
     lists: Vec<List>,
@@ -28,14 +28,14 @@ pub(super) struct Wheel {
 }
 
 /// Where the entries lie.
-pub(super) trait Entries {
+pub(crate) trait Entries {
     /// The entry of a source, which exists.
     fn entry(&mut self, source: u32) -> &mut Entry;
 }
 
 /// The entry of a source. Where it is in the wheel follows from its time and the present.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// When the source is due; `u64::MAX` if it is not armed.
     time: u64,
     next: u32,
@@ -44,7 +44,7 @@ pub(super) struct Entry {
 
 impl Entry {
     /// Of a source that nothing is due for.
-    pub(super) const UNARMED: Entry = Entry { time: u64::MAX, next: NONE, previous: NONE };
+    pub(crate) const UNARMED: Entry = Entry { time: u64::MAX, next: NONE, previous: NONE };
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ struct List {
 
 impl Wheel {
     /// An empty wheel at the epoch.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Wheel {
             now: 0,
             lists: vec![List { first: NONE, last: NONE }; LEVELS * SLOTS],
@@ -67,7 +67,7 @@ impl Wheel {
     /// Has `source` come up at `time`, or when it is due already if that is not later. A time in the
     /// past means now.
     #[inline]
-    pub(super) fn arm(&mut self, entries: &mut impl Entries, source: u32, time: Time) {
+    pub(crate) fn arm(&mut self, entries: &mut impl Entries, source: u32, time: Time) {
         // The last of all times means never.
         let time = time.as_nanos().max(self.now).min(u64::MAX - 1);
         let entry = entries.entry(source);
@@ -82,12 +82,12 @@ impl Wheel {
 
     /// The same for a source that is not armed.
     #[inline]
-    pub(super) fn start(&mut self, entries: &mut impl Entries, source: u32, time: Time) {
+    pub(crate) fn start(&mut self, entries: &mut impl Entries, source: u32, time: Time) {
         self.link(entries, source, time.as_nanos().max(self.now).min(u64::MAX - 1));
     }
 
     /// When the first entry is due.
-    pub(super) fn next(&self, entries: &mut impl Entries) -> Option<Time> {
+    pub(crate) fn next(&self, entries: &mut impl Entries) -> Option<Time> {
         if self.levels == 0 {
             return None;
         }
@@ -98,7 +98,7 @@ impl Wheel {
 
     /// Takes out the first entry that is due by `limit`: which source, and when.
     #[inline]
-    pub(super) fn pop(&mut self, entries: &mut impl Entries, limit: Time) -> Option<(Time, u32)> {
+    pub(crate) fn pop(&mut self, entries: &mut impl Entries, limit: Time) -> Option<(Time, u32)> {
         if self.levels == 0 {
             return None;
         }

@@ -1,0 +1,464 @@
+use core::fmt;
+use std::collections::VecDeque;
+
+use anabranch_types::{Probability, Rng, Time};
+
+use super::mac::{Frame, FrameKind, Mac, Notice, Timing};
+use super::receiver::{Heard, Receiver};
+use super::{Destination, MacConfig, MacConfigError, MacCounters, Message, Motion, Radio};
+use crate::engine::{Entry, Wheel};
+
+/// What all stations have in common.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AirConfig {
+    /// How far signals carry.
+    pub radio: Radio,
+    /// Constants of the MAC.
+    pub mac: MacConfig,
+    /// Random loss beside that by collisions.
+    pub loss: FrameLoss,
+}
+
+/// Random loss, independent from frame to frame and from receiver to receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FrameLoss {
+    /// Above the MAC: a message is dropped after the MAC has received and acknowledged it, so nothing
+    /// repeats it. Hits every message, also those of routing protocols.
+    pub above: Probability,
+    /// Below the MAC: a frame that would have been decoded is garbled. Hits every frame, RTS, CTS and ACK
+    /// too; the MAC's repetitions make up for most of it.
+    pub below: Probability,
+}
+
+/// What has become of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// A message has arrived at a station.
+    Received {
+        /// The station.
+        at: u32,
+        /// The station that sent it.
+        from: u32,
+        /// The message.
+        token: u32,
+    },
+    /// A message has arrived at a station and was lost above its MAC.
+    Lost {
+        /// The station.
+        at: u32,
+        /// The station that sent it.
+        from: u32,
+        /// The message.
+        token: u32,
+    },
+    /// The station is done with the message: it was acknowledged, or broadcast and heard by all who
+    /// could. The last report of this message.
+    Sent {
+        /// The station.
+        from: u32,
+        /// The message.
+        token: u32,
+    },
+    /// The station has given the message up at a retry limit: the link to `to` has failed. The last report
+    /// of this message, which may have been received all the same, if only ACKs were lost.
+    GaveUp {
+        /// The station.
+        from: u32,
+        /// The station it was for.
+        to: u32,
+        /// The message.
+        token: u32,
+    },
+}
+
+/// What has happened on the air so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AirCounters {
+    /// Timers that ran down, and frames that began or ended at some station.
+    pub events: u64,
+    /// Frames put on the air, of every kind.
+    pub frames: u64,
+    /// Messages lost above the MAC.
+    pub lost_above: u64,
+    /// Frames garbled by loss below the MAC.
+    pub lost_below: u64,
+}
+
+/// The medium, and a MAC at every station.
+///
+/// A frame begins and ends at every other station within sensing range as late as light takes to get
+/// there. Events are handled in the order of (time, order of their scheduling). In steady state nothing
+/// is allocated.
+///
+/// ```
+/// use anabranch_sim::wireless::{
+///     Air, AirConfig, Destination, Fixed, Message, Position, Priority, Report,
+/// };
+/// use anabranch_types::Time;
+///
+/// let places = Fixed(vec![Position::new(0.0, 0.0), Position::new(100.0, 0.0)]);
+/// let mut air = Air::new(&AirConfig::default(), Box::new(places), 1)?;
+/// let message =
+///     Message { token: 7, to: Destination::Station(1), bytes: 1000, priority: Priority::Data };
+/// assert!(air.send(Time::ZERO, 0, message));
+/// let reports: Vec<Report> = core::iter::from_fn(|| air.poll(Time::from_millis(5))).collect();
+/// let received = Report::Received { at: 1, from: 0, token: 7 };
+/// assert_eq!(reports, [received, Report::Sent { from: 0, token: 7 }]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Air {
+    now: u64,
+    radio: Radio,
+    timing: Timing,
+    loss: FrameLoss,
+    motion: Box<dyn Motion>,
+    stations: Vec<Station>,
+    flights: Vec<Flight>,
+    wheel: Wheel,
+    /// Of each station the timer, then of each the front of its frame's beginning, then that of the end.
+    entries: Vec<Entry>,
+    notices: Vec<Notice>,
+    reports: VecDeque<Report>,
+    counters: AirCounters,
+    /// Every frame: when its first bit left its sender.
+    #[cfg(test)]
+    log: Vec<(u64, Frame)>,
+}
+
+#[derive(Debug)]
+struct Station {
+    mac: Mac,
+    receiver: Receiver,
+    loss: Rng,
+}
+
+/// The frame that a station has put on the air last, and how far its beginning and its end have come.
+#[derive(Debug)]
+struct Flight {
+    frame: Frame,
+    start: u64,
+    /// How many ears have heard its beginning, and its end.
+    begun: usize,
+    ended: usize,
+    /// A broadcast that will have been sent when every ear has heard its end.
+    broadcast: Option<u32>,
+    /// Who hears the station, the nearest first.
+    ears: Vec<Ear>,
+    /// Until when `ears` is right.
+    steady_until: Time,
+}
+
+/// A station within sensing range of another.
+#[derive(Clone, Copy, Debug)]
+struct Ear {
+    station: u32,
+    /// Nanoseconds that a signal takes.
+    delay: u32,
+    power: f64,
+}
+
+impl Air {
+    /// Silent stations at the places of `motion`. Random draws are substreams of `seed`, named after the
+    /// stations' numbers.
+    ///
+    /// # Errors
+    /// When a constant is out of range, there are no stations, or a signal can be sensed farther than it
+    /// gets in a SIFS.
+    pub fn new(config: &AirConfig, motion: Box<dyn Motion>, seed: u64) -> Result<Self, AirError> {
+        config.mac.validate().map_err(AirError::Mac)?;
+        let range = config.radio.sense_range();
+        let far = Radio::delay(range) >= config.mac.sifs.as_nanos() as u64;
+        if far || range.is_nan() || config.radio.capture_ratio < 1.0 {
+            return Err(AirError::Radio);
+        }
+        let count = motion.stations();
+        if count == 0 || count > MAX_STATIONS {
+            return Err(AirError::Stations(count));
+        }
+        let timing = Timing::new(&config.mac);
+        let station = |id: u32| Station {
+            mac: Mac::new(id, count, &timing, Rng::substream(seed, &format!("mac.{id}"))),
+            receiver: Receiver::default(),
+            loss: Rng::substream(seed, &format!("air.{id}.loss")),
+        };
+        Ok(Air {
+            now: 0,
+            radio: config.radio,
+            loss: config.loss,
+            stations: (0..count as u32).map(station).collect(),
+            flights: (0..count).map(|_| Flight::none()).collect(),
+            timing,
+            motion,
+            wheel: Wheel::new(),
+            entries: vec![Entry::UNARMED; 3 * count],
+            notices: Vec::new(),
+            reports: VecDeque::new(),
+            counters: AirCounters::default(),
+            #[cfg(test)]
+            log: Vec::new(),
+        })
+    }
+
+    /// Hands a message to the MAC of a station at `now`, no earlier than what was polled last; whether its
+    /// queue had room. If not, there will be no report of it. A station that does not exist has no room.
+    pub fn send(&mut self, now: Time, from: u32, message: Message) -> bool {
+        self.now = self.now.max(now.as_nanos());
+        let Some(station) = self.stations.get_mut(from as usize) else { return false };
+        let taken = station.mac.submit(self.now, &self.timing, message);
+        self.arm(from);
+        taken
+    }
+
+    /// Lets time pass until there is something to report, but not beyond `limit`; call again until there
+    /// is nothing. The report is of [`now`](Self::now).
+    pub fn poll(&mut self, limit: Time) -> Option<Report> {
+        loop {
+            if let Some(report) = self.reports.pop_front() {
+                return Some(report);
+            }
+            let (time, source) = self.wheel.pop(&mut self.entries, limit)?;
+            self.now = time.as_nanos();
+            self.counters.events += 1;
+            let count = self.stations.len() as u32;
+            match source / count {
+                0 => self.run_timer(source),
+                1 => self.begin_at_ears(source - count),
+                _ => self.end_at_ears(source - 2 * count),
+            }
+        }
+    }
+
+    /// When something happens next. Not before then need [`poll`](Self::poll) be called.
+    pub fn next_event(&mut self) -> Option<Time> {
+        if self.reports.is_empty() { self.wheel.next(&mut self.entries) } else { Some(self.now()) }
+    }
+
+    /// When what was polled last has happened, or a message was sent last.
+    pub fn now(&self) -> Time {
+        Time::from_nanos(self.now)
+    }
+
+    /// What has happened so far, all stations together.
+    pub fn counters(&self) -> AirCounters {
+        self.counters
+    }
+
+    /// What a station has done so far; all zero if there is none such.
+    pub fn station(&self, station: u32) -> MacCounters {
+        self.stations.get(station as usize).map_or_else(Default::default, |it| it.mac.counters)
+    }
+
+    /// Messages inside a station, those that wait and the one being sent.
+    pub fn backlog(&self, station: u32) -> usize {
+        self.stations.get(station as usize).map_or(0, |it| it.mac.backlog())
+    }
+
+    /// A station's timer has run down, unless it was put off since.
+    fn run_timer(&mut self, id: u32) {
+        let Station { mac, receiver, .. } = &mut self.stations[id as usize];
+        if mac.next_timer(&self.timing).is_some_and(|due| due <= self.now) {
+            receiver.fall_silent();
+            let frame = mac.handle_timer(self.now, &self.timing, &mut self.notices);
+            if let Some(frame) = frame {
+                receiver.transmit();
+                self.launch(id, frame);
+            }
+            self.relay(id);
+        }
+        self.arm(id);
+    }
+
+    /// Puts a frame on the air.
+    fn launch(&mut self, id: u32, frame: Frame) {
+        self.counters.frames += 1;
+        #[cfg(test)]
+        self.log.push((self.now, frame));
+        let now = Time::from_nanos(self.now);
+        let last = &self.flights[id as usize];
+        debug_assert_eq!(last.ended, last.ears.len(), "a station's last frame is over");
+        if last.steady_until <= now {
+            self.find_ears(id, now);
+        }
+        let flight = &mut self.flights[id as usize];
+        (flight.frame, flight.start) = (frame, self.now);
+        (flight.begun, flight.ended) = (0, 0);
+        if let Some(nearest) = flight.ears.first() {
+            let delay = u64::from(nearest.delay);
+            let count = self.stations.len() as u32;
+            let start = Time::from_nanos(self.now + delay);
+            self.wheel.start(&mut self.entries, count + id, start);
+            let end = Time::from_nanos(self.now + frame.airtime + delay);
+            self.wheel.start(&mut self.entries, 2 * count + id, end);
+        }
+    }
+
+    /// Lists who hears a station.
+    fn find_ears(&mut self, id: u32, now: Time) {
+        let flight = &mut self.flights[id as usize];
+        flight.ears.clear();
+        flight.steady_until = self.motion.steady_until(now);
+        let here = self.motion.position(id as usize, now);
+        for station in (0..self.stations.len() as u32).filter(|other| *other != id) {
+            let distance = here.distance(self.motion.position(station as usize, now));
+            let power = self.radio.received(distance);
+            if power >= self.radio.sense_threshold {
+                let delay = Radio::delay(distance) as u32;
+                flight.ears.push(Ear { station, delay, power });
+            }
+        }
+        flight.ears.sort_unstable_by_key(|ear| (ear.delay, ear.station));
+    }
+
+    /// The beginning of a station's frame has reached the next ears.
+    fn begin_at_ears(&mut self, id: u32) {
+        let flight = &mut self.flights[id as usize];
+        let end = flight.start + flight.frame.airtime;
+        while let Some(ear) = flight.ears.get(flight.begun) {
+            let delay = u64::from(ear.delay);
+            if flight.start + delay > self.now {
+                let source = self.stations.len() as u32 + id;
+                let time = Time::from_nanos(flight.start + delay);
+                return self.wheel.start(&mut self.entries, source, time);
+            }
+            flight.begun += 1;
+            let Station { mac, receiver, .. } = &mut self.stations[ear.station as usize];
+            let decodable = ear.power >= self.radio.reception_threshold;
+            let capture = self.radio.capture_ratio;
+            if receiver.start((id, end + delay), ear.power, decodable, capture) {
+                mac.handle_busy(self.now, &self.timing);
+            }
+        }
+    }
+
+    /// The end of a station's frame has reached the next ears.
+    fn end_at_ears(&mut self, id: u32) {
+        let Flight { frame, start, .. } = self.flights[id as usize];
+        let end = start + frame.airtime;
+        while let Some(&ear) = self.flights[id as usize].ears.get(self.flights[id as usize].ended) {
+            let time = end + u64::from(ear.delay);
+            if time > self.now {
+                let source = 2 * self.stations.len() as u32 + id;
+                return self.wheel.start(&mut self.entries, source, Time::from_nanos(time));
+            }
+            self.flights[id as usize].ended += 1;
+            self.hear(ear.station, &frame);
+            self.relay(ear.station);
+            self.arm(ear.station);
+        }
+        if let Some(token) = self.flights[id as usize].broadcast.take() {
+            self.reports.push_back(Report::Sent { from: id, token });
+        }
+    }
+
+    /// A frame has ended at a station.
+    fn hear(&mut self, id: u32, frame: &Frame) {
+        let (now, timing) = (self.now, &self.timing);
+        let Station { mac, receiver, loss } = &mut self.stations[id as usize];
+        let mut heard = receiver.end(frame.from);
+        let below = self.loss.below.get();
+        if heard == Heard::Clean && below > 0.0 && loss.chance(below) {
+            self.counters.lost_below += 1;
+            heard = Heard::Garbled;
+        }
+        let quiet = receiver.is_quiet();
+        match heard {
+            Heard::Clean => mac.handle_frame(now, timing, (frame, quiet), &mut self.notices),
+            Heard::Garbled => mac.handle_garbled(now, timing, quiet),
+            Heard::Nothing => mac.handle_quiet(now, timing, quiet),
+        }
+    }
+
+    /// Turns what a MAC has noted into reports.
+    fn relay(&mut self, id: u32) {
+        let above = self.loss.above.get();
+        for notice in self.notices.drain(..) {
+            let report = match notice {
+                Notice::Received { from, token } => {
+                    let lost = above > 0.0 && self.stations[id as usize].loss.chance(above);
+                    self.counters.lost_above += u64::from(lost);
+                    match lost {
+                        true => Report::Lost { at: id, from, token },
+                        false => Report::Received { at: id, from, token },
+                    }
+                }
+                Notice::Sent { token } => {
+                    let flight = &mut self.flights[id as usize];
+                    let broadcast = flight.frame.to == Destination::Broadcast;
+                    if broadcast && flight.ended < flight.ears.len() {
+                        // Others have yet to receive it.
+                        flight.broadcast = Some(token);
+                        continue;
+                    }
+                    Report::Sent { from: id, token }
+                }
+                Notice::GaveUp { token, to } => Report::GaveUp { from: id, to, token },
+            };
+            self.reports.push_back(report);
+        }
+    }
+
+    /// Takes up a station's timer.
+    fn arm(&mut self, id: u32) {
+        if let Some(due) = self.stations[id as usize].mac.next_timer(&self.timing) {
+            self.wheel.arm(&mut self.entries, id, Time::from_nanos(due));
+        }
+    }
+}
+
+impl Flight {
+    fn none() -> Self {
+        let to = Destination::Broadcast;
+        Flight {
+            frame: Frame {
+                kind: FrameKind::Ack,
+                from: 0,
+                to,
+                airtime: 0,
+                reserves: 0,
+                sequence: 0,
+                token: 0,
+            },
+            start: 0,
+            begun: 0,
+            ended: 0,
+            broadcast: None,
+            ears: Vec::new(),
+            steady_until: Time::ZERO,
+        }
+    }
+}
+
+/// More would take gigabytes of sequence numbers.
+const MAX_STATIONS: usize = 10_000;
+
+/// There can be no such air.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AirError {
+    /// A constant of the MAC is out of range.
+    Mac(MacConfigError),
+    /// A signal can be sensed farther away than it gets in a SIFS, or the capture ratio is below 1.
+    Radio,
+    /// So many stations: 1 to 10,000 are allowed.
+    Stations(usize),
+}
+
+impl fmt::Display for AirError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AirError::Mac(error) => error.fmt(f),
+            AirError::Radio => f.write_str(
+                "a signal must not be sensed farther away than it gets in a SIFS, \
+                 and the capture ratio must be at least 1",
+            ),
+            AirError::Stations(count) => {
+                write!(f, "there can be 1 to 10,000 stations, not {count}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for AirError {}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! 802.11's distributed coordination function, one station at a time (IEEE 802.11-1999, §9.2).
+
+mod config;
+mod station;
+
+pub use config::{EifsRule, IdleAccess, MacConfig, MacConfigError};
+
+pub(super) use config::Timing;
+pub(super) use station::Mac;
+
+use super::Priority;
+
+/// Where a message goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// One station, which acknowledges it.
+    Station(u32),
+    /// Every station in range, at the basic rate, once, without acknowledgement (§9.2.7).
+    Broadcast,
+}
+
+/// What a station's network layer hands to its MAC (an MSDU).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// The caller's name for it; reports tell it.
+    pub token: u32,
+    /// Where it goes.
+    pub to: Destination,
+    /// Bytes without the MAC's header and check sequence.
+    pub bytes: u32,
+    /// Which line of the interface queue it waits in.
+    pub priority: Priority,
+}
+
+/// What a MAC has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MacCounters {
+    /// Data frames put on the air, repetitions and broadcasts included.
+    pub data_frames: u64,
+    /// RTS frames put on the air.
+    pub rts_frames: u64,
+    /// Exchanges that failed: no CTS, or no ACK.
+    pub failures: u64,
+    /// Messages given up at a retry limit.
+    pub given_up: u64,
+    /// Messages refused by a full interface queue.
+    pub refused: u64,
+    /// Messages acknowledged, or broadcast.
+    pub sent: u64,
+    /// Messages handed to the layer above.
+    pub received: u64,
+    /// Data frames that repeated one that was there already.
+    pub duplicates: u64,
+    /// Frames heard but not decoded, each followed by an EIFS.
+    pub garbled: u64,
+}
+
+/// A frame on the air.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub(super) kind: FrameKind,
+    pub(super) from: u32,
+    pub(super) to: Destination,
+    /// How long it is on the air, nanoseconds.
+    pub(super) airtime: u64,
+    /// For how long after its end the exchange that it belongs to needs the channel, nanoseconds.
+    pub(super) reserves: u64,
+    /// Of a data frame: its number among its sender's.
+    pub(super) sequence: u32,
+    /// Of a data frame: the message.
+    pub(super) token: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FrameKind {
+    Rts,
+    Cts,
+    Data,
+    Ack,
+}
+
+/// What the MAC tells the layer above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Notice {
+    /// A message has come, for the first time.
+    Received { from: u32, token: u32 },
+    /// The message was acknowledged; of a broadcast, its last bit has been sent.
+    Sent { token: u32 },
+    /// The message was given up at a retry limit.
+    GaveUp { token: u32, to: u32 },
+}

@@ -1,0 +1,397 @@
+use anabranch_types::Rng;
+
+use super::super::queue::InterfaceQueue;
+use super::{Destination, Frame, FrameKind, IdleAccess, MacCounters, Message, Notice, Timing};
+
+/// The MAC of one station. It is told what its radio hears and when its timer has run down; it answers
+/// with the frame to put on the air at once, if any, and notices for the layer above.
+#[derive(Debug)]
+pub(in super::super) struct Mac {
+    id: u32,
+    rng: Rng,
+    queue: InterfaceQueue,
+    current: Option<Outgoing>,
+    step: Step,
+    /// When `step` ends, unless it is [`Step::Contending`].
+    due: u64,
+    /// CW: the present contention window, slots.
+    window: u32,
+    backoff: BackOff,
+    /// From when slots are counted; `None` while the channel is busy, or there is nothing to count.
+    counting: Option<u64>,
+    /// Whether the radio senses a frame of another station.
+    busy: bool,
+    /// Until when others have reserved the channel (the NAV).
+    reserved: u64,
+    /// Until when an EIFS keeps a DIFS from beginning.
+    eifs: u64,
+    /// When the channel, as the radio senses it, was last busy, own frames included.
+    quiet_since: u64,
+    sequence: u32,
+    /// The sequence number seen last from each station; 0 if none was.
+    seen: Vec<u32>,
+    pub(in super::super) counters: MacCounters,
+}
+
+/// The message that the station is busy with.
+#[derive(Clone, Copy, Debug)]
+struct Outgoing {
+    message: Message,
+    sequence: u32,
+    short_retries: u32,
+    long_retries: u32,
+}
+
+/// Where in a frame exchange the station is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// In none: it contends for the channel, or has nothing to send.
+    Contending,
+    SendingRts,
+    AwaitingCts,
+    /// The SIFS between CTS and data.
+    BeforeData,
+    SendingData,
+    AwaitingAck,
+    /// The SIFS before a CTS or an ACK.
+    BeforeAnswer(Frame),
+    SendingAnswer,
+}
+
+/// Slots that must pass before the next frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BackOff {
+    Nothing,
+    /// None, as long as the channel stays idle.
+    AtOnce,
+    Slots(u32),
+}
+
+/// Sequence numbers, of 12 bits (§7.1.3.4.1), less the one that stands for none.
+const SEQUENCES: u32 = (1 << 12) - 1;
+
+impl Mac {
+    pub(in super::super) fn new(id: u32, stations: usize, timing: &Timing, rng: Rng) -> Self {
+        Mac {
+            id,
+            rng,
+            queue: InterfaceQueue::new(timing.config.queue),
+            current: None,
+            step: Step::Contending,
+            due: 0,
+            window: timing.config.window_min,
+            backoff: BackOff::Nothing,
+            counting: None,
+            busy: false,
+            reserved: 0,
+            eifs: 0,
+            quiet_since: 0,
+            sequence: 0,
+            seen: vec![0; stations],
+            counters: MacCounters::default(),
+        }
+    }
+
+    /// Takes a message to send; whether there was room in the queue.
+    pub(in super::super) fn submit(&mut self, now: u64, timing: &Timing, message: Message) -> bool {
+        if !self.queue.push(message) {
+            self.counters.refused += 1;
+            return false;
+        }
+        self.settle(now, timing);
+        true
+    }
+
+    /// Messages inside, the one being sent included.
+    pub(in super::super) fn backlog(&self) -> usize {
+        self.queue.len() + usize::from(self.current.is_some())
+    }
+
+    /// When to call [`handle_timer`](Self::handle_timer), nanoseconds.
+    pub(in super::super) fn next_timer(&self, timing: &Timing) -> Option<u64> {
+        match self.step {
+            Step::Contending => self.counting.map(|from| from + self.slots() * timing.slot),
+            _ => Some(self.due),
+        }
+    }
+
+    /// The timer has run down: a frame to send at once, if any.
+    pub(in super::super) fn handle_timer(
+        &mut self,
+        now: u64,
+        timing: &Timing,
+        notices: &mut Vec<Notice>,
+    ) -> Option<Frame> {
+        match self.step {
+            Step::Contending => {
+                self.counting = None;
+                self.backoff = BackOff::Nothing;
+                return self.current.map(|current| self.begin(now, timing, current));
+            }
+            Step::SendingRts => self.go(Step::AwaitingCts, now + timing.cts_timeout),
+            Step::BeforeData => return self.current.map(|it| self.send_data(now, timing, it)),
+            Step::SendingData => match self.current {
+                Some(Outgoing { message: Message { to: Destination::Broadcast, .. }, .. }) => {
+                    self.finish(timing, notices);
+                }
+                _ => self.go(Step::AwaitingAck, now + timing.ack_timeout),
+            },
+            Step::AwaitingCts | Step::AwaitingAck => self.fail(timing, notices),
+            Step::BeforeAnswer(answer) => {
+                self.go(Step::SendingAnswer, now + answer.airtime);
+                return Some(answer);
+            }
+            Step::SendingAnswer => self.step = Step::Contending,
+        }
+        self.quiet_since = self.quiet_since.max(now);
+        self.settle(now, timing);
+        None
+    }
+
+    /// The channel has become busy.
+    pub(in super::super) fn handle_busy(&mut self, now: u64, timing: &Timing) {
+        self.busy = true;
+        let Some(from) = self.counting else { return };
+        let deadline = from + self.slots() * timing.slot;
+        if self.current.is_some() && deadline <= now + timing.sense {
+            // Too late: the station transmits before it notices.
+            return;
+        }
+        self.counting = None;
+        self.backoff = match self.backoff {
+            BackOff::Slots(slots) => {
+                let passed = now.saturating_sub(from) / timing.slot;
+                BackOff::Slots(slots - passed.min(u64::from(slots)) as u32)
+            }
+            BackOff::AtOnce => self.draw(timing),
+            BackOff::Nothing => BackOff::Nothing,
+        };
+    }
+
+    /// A frame that could not be decoded has ended; whether the channel is quiet now.
+    pub(in super::super) fn handle_garbled(&mut self, now: u64, timing: &Timing, quiet: bool) {
+        self.counters.garbled += 1;
+        self.eifs = self.eifs.max(now + timing.eifs_extra);
+        self.handle_quiet(now, timing, quiet);
+    }
+
+    /// A frame has ended that the radio has not heard; whether the channel is quiet now.
+    pub(in super::super) fn handle_quiet(&mut self, now: u64, timing: &Timing, quiet: bool) {
+        if quiet {
+            self.busy = false;
+            self.quiet_since = self.quiet_since.max(now);
+        }
+        self.settle(now, timing);
+    }
+
+    /// A frame has been decoded; whether the channel is quiet now.
+    pub(in super::super) fn handle_frame(
+        &mut self,
+        now: u64,
+        timing: &Timing,
+        (frame, quiet): (&Frame, bool),
+        notices: &mut Vec<Notice>,
+    ) {
+        if timing.config.eifs_rule == super::EifsRule::InsteadOfDifs {
+            self.eifs = 0;
+        }
+        if self.is_awaited(frame) {
+            match frame.kind {
+                FrameKind::Cts => self.handle_cts(now, timing),
+                _ => self.finish(timing, notices),
+            }
+        } else {
+            if matches!(self.step, Step::AwaitingCts | Step::AwaitingAck) {
+                // Any other frame shows that the answer will not come (§9.2.8).
+                self.fail(timing, notices);
+            }
+            match frame.to {
+                Destination::Broadcast => self.receive(frame, notices),
+                Destination::Station(to) if to == self.id => {
+                    self.answer(now, timing, frame, notices);
+                }
+                Destination::Station(_) => self.reserved = self.reserved.max(now + frame.reserves),
+            }
+        }
+        self.handle_quiet(now, timing, quiet);
+    }
+
+    /// Whether the frame is the answer that the station waits for.
+    fn is_awaited(&self, frame: &Frame) -> bool {
+        let kind = match self.step {
+            Step::AwaitingCts => FrameKind::Cts,
+            Step::AwaitingAck => FrameKind::Ack,
+            _ => return false,
+        };
+        frame.kind == kind && frame.to == Destination::Station(self.id)
+    }
+
+    fn handle_cts(&mut self, now: u64, timing: &Timing) {
+        if let Some(current) = &mut self.current {
+            current.short_retries = 0;
+        }
+        self.go(Step::BeforeData, now + timing.sifs);
+    }
+
+    /// Answers a frame to this station: a data frame always, an RTS unless the channel is reserved
+    /// (§9.2.5.7).
+    fn answer(&mut self, now: u64, timing: &Timing, frame: &Frame, notices: &mut Vec<Notice>) {
+        let (kind, airtime) = match frame.kind {
+            FrameKind::Rts if self.reserved <= now => (FrameKind::Cts, timing.cts),
+            FrameKind::Data => (FrameKind::Ack, timing.ack),
+            _ => return,
+        };
+        if frame.kind == FrameKind::Data {
+            self.receive(frame, notices);
+        }
+        if self.step == Step::Contending {
+            let answer = Frame {
+                kind,
+                from: self.id,
+                to: Destination::Station(frame.from),
+                airtime,
+                reserves: frame.reserves.saturating_sub(timing.sifs + airtime),
+                sequence: 0,
+                token: 0,
+            };
+            self.counting = None;
+            self.go(Step::BeforeAnswer(answer), now + timing.sifs);
+        }
+    }
+
+    /// Hands a message up, unless it was here before (§9.2.9).
+    fn receive(&mut self, frame: &Frame, notices: &mut Vec<Notice>) {
+        if frame.kind != FrameKind::Data {
+            return;
+        }
+        let seen = &mut self.seen[frame.from as usize];
+        if *seen == frame.sequence {
+            self.counters.duplicates += 1;
+            return;
+        }
+        *seen = frame.sequence;
+        self.counters.received += 1;
+        notices.push(Notice::Received { from: frame.from, token: frame.token });
+    }
+
+    /// The channel is this station's.
+    fn begin(&mut self, now: u64, timing: &Timing, current: Outgoing) -> Frame {
+        let Message { to, bytes, .. } = current.message;
+        if to == Destination::Broadcast || !timing.reserves(bytes) {
+            return self.send_data(now, timing, current);
+        }
+        self.go(Step::SendingRts, now + timing.rts);
+        self.counters.rts_frames += 1;
+        let data = timing.data(bytes, false);
+        Frame {
+            kind: FrameKind::Rts,
+            from: self.id,
+            to,
+            airtime: timing.rts,
+            reserves: 3 * timing.sifs + timing.cts + data + timing.ack,
+            sequence: 0,
+            token: 0,
+        }
+    }
+
+    fn send_data(&mut self, now: u64, timing: &Timing, current: Outgoing) -> Frame {
+        let Message { to, bytes, token, .. } = current.message;
+        let broadcast = to == Destination::Broadcast;
+        let airtime = timing.data(bytes, broadcast);
+        self.go(Step::SendingData, now + airtime);
+        self.counters.data_frames += 1;
+        let reserves = if broadcast { 0 } else { timing.sifs + timing.ack };
+        let sequence = current.sequence;
+        Frame { kind: FrameKind::Data, from: self.id, to, airtime, reserves, sequence, token }
+    }
+
+    /// The message is through.
+    fn finish(&mut self, timing: &Timing, notices: &mut Vec<Notice>) {
+        if let Some(current) = self.current {
+            self.counters.sent += 1;
+            notices.push(Notice::Sent { token: current.message.token });
+        }
+        self.retire(timing);
+    }
+
+    /// No answer has come.
+    fn fail(&mut self, timing: &Timing, notices: &mut Vec<Notice>) {
+        self.counters.failures += 1;
+        let config = &timing.config;
+        let Some(current) = &mut self.current else { return };
+        let long = self.step == Step::AwaitingAck && timing.reserves(current.message.bytes);
+        let (count, limit) = match long {
+            true => (&mut current.long_retries, config.long_retry_limit),
+            false => (&mut current.short_retries, config.short_retry_limit),
+        };
+        *count += 1;
+        if *count < limit {
+            self.window = (2 * self.window + 1).min(config.window_max);
+            self.backoff = self.draw(timing);
+            self.step = Step::Contending;
+            return;
+        }
+        let Message { token, to, .. } = current.message;
+        if let Destination::Station(to) = to {
+            self.counters.given_up += 1;
+            notices.push(Notice::GaveUp { token, to });
+        }
+        self.retire(timing);
+    }
+
+    /// Done with the message, one way or the other: back off before the next one (§9.2.5.2).
+    fn retire(&mut self, timing: &Timing) {
+        self.current = None;
+        self.window = timing.config.window_min;
+        self.backoff = self.draw(timing);
+        self.step = Step::Contending;
+    }
+
+    /// Takes up the next message, and counts slots if the channel lets it.
+    fn settle(&mut self, now: u64, timing: &Timing) {
+        let idle = self.step == Step::Contending && !self.busy;
+        if self.current.is_none()
+            && let Some(message) = self.queue.pop()
+        {
+            self.sequence = self.sequence % SEQUENCES + 1;
+            let sequence = self.sequence;
+            self.current = Some(Outgoing { message, sequence, short_retries: 0, long_retries: 0 });
+            if self.backoff == BackOff::Nothing {
+                let at_once = timing.config.idle_access == IdleAccess::AtOnce;
+                let unreserved = self.reserved.max(self.eifs) <= now;
+                self.backoff = match idle && unreserved && at_once {
+                    true => BackOff::AtOnce,
+                    false => self.draw(timing),
+                };
+            }
+        }
+        if !idle || self.counting.is_some() {
+            return;
+        }
+        let quiet = self.quiet_since.max(self.reserved).max(self.eifs);
+        self.counting = match self.backoff {
+            BackOff::Nothing => None,
+            BackOff::AtOnce => Some(now.max(quiet + timing.difs)),
+            BackOff::Slots(_) => Some(now.max(quiet) + timing.difs),
+        };
+    }
+
+    fn draw(&mut self, timing: &Timing) -> BackOff {
+        BackOff::Slots(self.rng.below(u64::from(self.window + timing.draws)) as u32)
+    }
+
+    fn slots(&self) -> u64 {
+        match self.backoff {
+            BackOff::Slots(slots) => slots.into(),
+            BackOff::Nothing | BackOff::AtOnce => 0,
+        }
+    }
+
+    fn go(&mut self, step: Step, due: u64) {
+        self.step = step;
+        self.due = due;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+use core::fmt::Debug;
+
+use anabranch_types::Time;
+
+/// A place in the plane, metres.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Position {
+    /// Metres to the east.
+    pub x: f64,
+    /// Metres to the north.
+    pub y: f64,
+}
+
+impl Position {
+    /// At these coordinates, metres.
+    pub fn new(x: f64, y: f64) -> Self {
+        Position { x, y }
+    }
+
+    /// Metres to another place.
+    pub fn distance(self, other: Position) -> f64 {
+        let (x, y) = (self.x - other.x, self.y - other.y);
+        (x * x + y * y).sqrt()
+    }
+}
+
+/// Where stations are, as a function of time.
+pub trait Motion: Debug + Send {
+    /// How many stations there are.
+    fn stations(&self) -> usize;
+
+    /// Where a station, counted from 0, is at `now`.
+    fn position(&self, station: usize, now: Time) -> Position;
+
+    /// Until when, at the earliest, no station is elsewhere than at `now`. [`Time::MAX`] if for ever.
+    fn steady_until(&self, now: Time) -> Time;
+}
+
+/// Stations that stay where they are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fixed(pub Vec<Position>);
+
+impl Fixed {
+    /// `stations` places on a circle around the origin, evenly, the first in the east, counted
+    /// anticlockwise.
+    pub fn circle(stations: usize, radius: f64) -> Self {
+        let turn = 2.0 * core::f64::consts::PI / stations as f64;
+        let place = |at: usize| {
+            let (sine, cosine) = libm::sincos(turn * at as f64);
+            Position::new(radius * cosine, radius * sine)
+        };
+        Fixed((0..stations).map(place).collect())
+    }
+}
+
+impl Motion for Fixed {
+    fn stations(&self) -> usize {
+        self.0.len()
+    }
+
+    fn position(&self, station: usize, _: Time) -> Position {
+        self.0[station]
+    }
+
+    fn steady_until(&self, _: Time) -> Time {
+        Time::MAX
+    }
+}

@@ -1,0 +1,150 @@
+/// What a station's radio hears: how many frames keep the channel busy, and which one it has locked on
+/// to.
+///
+/// The radio locks on to the first frame that finds it idle. A later frame is ignored when the first is
+/// stronger by the capture ratio; otherwise both are lost, and whichever lasts longer is followed. A
+/// strong late frame does not take the radio over, as in ns-2.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Receiver {
+    sensed: u32,
+    held: Option<Held>,
+    transmitting: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    from: u32,
+    power: f64,
+    end: u64,
+    /// Strong enough, and nothing has damaged it so far.
+    clean: bool,
+}
+
+/// How a frame has ended for a station.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// It could be decoded.
+    Clean,
+    /// It was too weak, or damaged by another.
+    Garbled,
+    /// The station was transmitting at its end, so that it has not noticed.
+    Nothing,
+}
+
+impl Receiver {
+    /// A frame's first bit arrives, its last will at `end`. Whether the channel was quiet before.
+    pub(super) fn start(
+        &mut self,
+        frame: (u32, u64),
+        power: f64,
+        decodable: bool,
+        capture_ratio: f64,
+    ) -> bool {
+        let (from, end) = frame;
+        let was_quiet = self.sensed == 0;
+        self.sensed += 1;
+        match &mut self.held {
+            None => {
+                let clean = decodable && !self.transmitting;
+                self.held = Some(Held { from, power, end, clean });
+            }
+            Some(held) if held.power >= power * capture_ratio => {}
+            Some(held) => {
+                held.clean = false;
+                if end > held.end {
+                    *held = Held { from, power, end, clean: false };
+                }
+            }
+        }
+        was_quiet
+    }
+
+    /// The last bit of the frame from `from` arrives.
+    pub(super) fn end(&mut self, from: u32) -> Heard {
+        self.sensed -= 1;
+        let held = self.held.take_if(|held| held.from == from);
+        if self.transmitting {
+            Heard::Nothing
+        } else if held.is_some_and(|held| held.clean) {
+            Heard::Clean
+        } else {
+            Heard::Garbled
+        }
+    }
+
+    /// The station's own frame starts: what it was receiving is lost.
+    pub(super) fn transmit(&mut self) {
+        self.transmitting = true;
+        if let Some(held) = &mut self.held {
+            held.clean = false;
+        }
+    }
+
+    /// The station's own frame has ended.
+    pub(super) fn fall_silent(&mut self) {
+        self.transmitting = false;
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        self.sensed == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATIO: f64 = 10.0;
+
+    #[test]
+    fn a_frame_alone_is_decoded_if_strong_enough() {
+        let mut radio = Receiver::default();
+        assert!(radio.start((1, 100), 1.0, true, RATIO));
+        assert!(!radio.is_quiet());
+        assert_eq!(radio.end(1), Heard::Clean);
+        assert!(radio.start((1, 200), 1.0, false, RATIO));
+        assert_eq!(radio.end(1), Heard::Garbled);
+        assert!(radio.is_quiet());
+    }
+
+    #[test]
+    fn the_first_survives_only_a_much_weaker_second() {
+        for (second, survives) in [(0.1, true), (0.11, false), (1.0, false), (100.0, false)] {
+            let mut radio = Receiver::default();
+            radio.start((1, 100), 1.0, true, RATIO);
+            assert!(!radio.start((2, 150), second, true, RATIO));
+            let expected = if survives { Heard::Clean } else { Heard::Garbled };
+            assert_eq!(radio.end(1), expected, "{second}");
+            assert_eq!(radio.end(2), Heard::Garbled, "the second is lost whatever its power");
+        }
+    }
+
+    #[test]
+    fn after_a_collision_the_longer_frame_is_followed() {
+        let mut radio = Receiver::default();
+        radio.start((1, 100), 1.0, true, RATIO);
+        radio.start((2, 300), 2.0, true, RATIO);
+        assert_eq!(radio.end(1), Heard::Garbled);
+        // The radio still follows 2, so a third frame finds it occupied.
+        radio.start((3, 400), 1.0, true, RATIO);
+        assert_eq!(radio.end(2), Heard::Garbled);
+        assert_eq!(radio.end(3), Heard::Garbled);
+        radio.start((4, 500), 1.0, true, RATIO);
+        assert_eq!(radio.end(4), Heard::Clean);
+    }
+
+    #[test]
+    fn a_station_that_transmits_hears_nothing() {
+        let mut radio = Receiver::default();
+        radio.start((1, 100), 1.0, true, RATIO);
+        radio.transmit();
+        radio.fall_silent();
+        assert_eq!(radio.end(1), Heard::Garbled);
+        radio.transmit();
+        radio.start((2, 100), 1.0, true, RATIO);
+        assert_eq!(radio.end(2), Heard::Nothing);
+        radio.start((3, 200), 1.0, true, RATIO);
+        radio.fall_silent();
+        assert_eq!(radio.end(3), Heard::Garbled);
+    }
+}
