@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 pub const HELP: &str = "\
-Compare the simulator's TCP with measurements of other simulators
+Compare the simulator with measurements of other simulators
 
 Usage: cargo xtask oracle [FILE] [OPTIONS]
 
   FILE          a table of measurements; its columns say which experiment it holds
                 (default: tests/data/oracle/item1_tcp_single.csv)
-  --item N      the project's own table N: 1 single flows, 2 RED and ECN, 3 fairness, 4 two-state loss
+  --item N      the project's own table N: 1 single flows, 2 RED and ECN, 3 fairness, 4 two-state loss,
+                5 saturated radio cells
   --seeds N     runs of each point (default 10)
   --jobs N      threads (default: one for each core)
   --quick       three runs, and only points up to 10 Mb/s
@@ -60,7 +61,7 @@ impl Arguments {
                     seeds_given = true;
                 }
                 "--jobs" => arguments.jobs = number("--jobs", &value()?, 1024)? as usize,
-                "--item" => arguments.file = own_table(number("--item", &value()?, 4)?)?,
+                "--item" => arguments.file = own_table(number("--item", &value()?, 5)?)?,
                 other if other.starts_with('-') => return Err(format!("unknown option {other}")),
                 other if file_given => return Err(format!("a second file is given: {other}")),
                 other => {
@@ -84,12 +85,13 @@ fn number(option: &str, text: &str, most: u64) -> Result<u64, String> {
 
 fn own_table(item: u64) -> Result<PathBuf, String> {
     let names = [
-        "item1_tcp_single.csv",
-        "item2_red_ecn_ns2.csv",
-        "item3_fairshare_summary.csv",
-        "item4_twostate.csv",
+        "tests/data/oracle/item1_tcp_single.csv",
+        "tests/data/oracle/item2_red_ecn_ns2.csv",
+        "tests/data/oracle/item3_fairshare_summary.csv",
+        "tests/data/oracle/item4_twostate.csv",
+        "crates/sim/tests/data/dcf_sim.csv",
     ];
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no repository")?;
     let name = names.get(item as usize - 1).ok_or("no such table")?;
-    Ok(root.join("tests/data/oracle").join(name))
+    Ok(root.join(name))
 }

@@ -1,9 +1,10 @@
-//! Compares the simulator's TCP with measurements of accepted simulators, point by point.
+//! Compares the simulator, its TCP above all, with measurements of accepted simulators, point by point.
 //!
 //! Run it as `cargo xtask oracle`, which builds it optimised.
 
 mod arguments;
 mod bottleneck;
+mod cell;
 mod dumbbell;
 mod fairness;
 mod report;
@@ -47,6 +48,7 @@ fn run() -> Result<Option<Report>, String> {
         Kind::Dumbbell => dumbbell::compare(&table, &arguments)?,
         Kind::Fairness => fairness::compare(&table, &arguments)?,
         Kind::TwoState => twostate::compare(&table, &arguments)?,
+        Kind::Cell => cell::compare(&table, &arguments)?,
     };
     Ok(Some(Report::new(rows, arguments.json)))
 }

@@ -11,9 +11,11 @@ pub enum Kind {
     Fairness,
     /// One flow over a bottleneck whose loss alternates.
     TwoState,
+    /// Stations that share a radio channel and always have a message.
+    Cell,
 }
 
-const COLUMNS: [(Kind, &str); 4] = [
+const COLUMNS: [(Kind, &str); 5] = [
     (
         Kind::Single,
         "sim,bw_mbps,owd_ms,loss,delack,queue_pkts,n_seeds,goodput_mean_mbps,goodput_std_mbps,\
@@ -34,6 +36,7 @@ const COLUMNS: [(Kind, &str); 4] = [
         "sim,bw_mbps,owd_ms,loss_lo:hi:hold_s,delack,queue_pkts,minrto_s,seed,goodput_mbps,\
          timeouts,retx_pkts,data_pkts,cwnd_cuts",
     ),
+    (Kind::Cell, "sim,n,rate_mbps,ack_rate_mbps,seed,throughput_mbps"),
 ];
 
 /// A table, split into fields.
