@@ -38,6 +38,8 @@ const WORKLOADS: [Workload; 3] = [
 ];
 /// Flows and virtual seconds of the runs that show whether the cost of a packet-hop is flat.
 const SCALES: [(u32, f64); 4] = [(10, 200.0), (100, 20.0), (1000, 4.0), (10_000, 2.0)];
+/// Stations of the radio cells, all of which always have a message, and their virtual seconds.
+const CELLS: [(u32, u64); 2] = [(10, 400), (50, 100)];
 
 const HELP: &str = "\
 Measures the simulator's speed beside that of ns-2 and ns-3, where they are installed
@@ -104,8 +106,11 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         let workload = Workload { name: "scale", flows, mbps, seconds, loss: 0.0 };
         scales.push((flows, best(&workload, runs)?));
     }
+    let cells = CELLS.iter().map(|(stations, seconds)| cell(*stations, *seconds, runs));
+    let cells = cells.collect::<Result<Vec<_>, _>>()?;
     let report = json!({
         "workloads": workloads,
+        "cells": cells,
         "scales": scales.iter().map(scale).collect::<Vec<_>>(),
         "bytes_per_idle_flow": idle,
         "bytes_per_packet_in_flight": anabranch_sim::engine::BYTES_PER_PACKET,
@@ -164,6 +169,27 @@ fn compare(
     Ok(json!({ "name": workload.name, "runs": rows }))
 }
 
+/// The fastest of several runs of a saturated radio cell.
+fn cell(
+    stations: u32,
+    virtual_seconds: u64,
+    runs: u32,
+) -> Result<Value, Box<dyn std::error::Error>> {
+    let (events, mut seconds) = ours::run_cell(stations, virtual_seconds)?;
+    for _ in 1..runs {
+        let again = ours::run_cell(stations, virtual_seconds)?;
+        if again.0 != events {
+            return Err(format!("two runs of {stations} stations differ").into());
+        }
+        seconds = seconds.min(again.1);
+    }
+    Ok(json!({
+        "stations": stations, "events": events, "seconds": seconds,
+        "events_per_second": events as f64 / seconds,
+        "virtual_seconds_per_second": virtual_seconds as f64 / seconds,
+    }))
+}
+
 fn scale((flows, measured): &(u32, Measured)) -> Value {
     json!({
         "flows": flows,
@@ -193,6 +219,12 @@ fn print_tables(report: &Value) {
         let nanos = number(&scale["ns_per_packet_hop"]);
         let (flows, flying) = (&scale["flows"], &scale["packets_in_flight"]);
         println!("{flows:>7} {nanos:>9.1} {flying:>10}");
+    }
+    println!("\n{:>8} {:>11} {:>14}", "stations", "M events/s", "virtual s/s");
+    for cell in list(&report["cells"]) {
+        let mega = number(&cell["events_per_second"]) / 1e6;
+        let pace = number(&cell["virtual_seconds_per_second"]);
+        println!("{:>8} {mega:>11.2} {pace:>14.0}", cell["stations"]);
     }
     println!("\nbytes per idle flow: {:.0}", number(&report["bytes_per_idle_flow"]));
     println!("bytes per packet in flight: {}", report["bytes_per_packet_in_flight"]);

@@ -8,6 +8,7 @@ use anabranch_sim::link::LinkConfig;
 use anabranch_sim::loss::LossConfig;
 use anabranch_sim::queue::QueueLimit;
 use anabranch_sim::traffic::Traffic;
+use anabranch_sim::wireless::{Cell, MacConfig};
 use anabranch_tcp::Config;
 use anabranch_types::{Bitrate, Probability, Rng, Time};
 
@@ -56,6 +57,17 @@ pub fn run(workload: &Workload) -> Result<Measured, Failure> {
         in_flight,
         digest: engine.digest(),
     })
+}
+
+/// Events of a saturated radio cell in so many virtual seconds, and processor seconds.
+///
+/// # Errors
+/// If there can be no such cell.
+pub fn run_cell(stations: u32, seconds: u64) -> Result<(u64, f64), Failure> {
+    let clock = Clock::start();
+    let mut cell = Cell::new(&MacConfig::default(), stations, 1000, 1)?;
+    cell.run_until(Time::from_secs(seconds));
+    Ok((cell.air().counters().events, clock.seconds()))
 }
 
 /// Resident memory that a flow takes before it starts: four links, two nodes, two routes, and TCP's
