@@ -430,7 +430,7 @@ impl Flight {
 }
 
 /// More would take gigabytes of sequence numbers.
-const MAX_STATIONS: usize = 10_000;
+pub(super) const MAX_STATIONS: usize = 10_000;
 
 /// There can be no such air.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@ mod motion;
 mod queue;
 mod radio;
 mod receiver;
+mod waypoints;
 
 pub use air::{Air, AirConfig, AirCounters, AirError, FrameLoss, Report};
 pub use cell::Cell;
@@ -20,3 +21,4 @@ pub use mac::{Destination, EifsRule, IdleAccess, MacConfig, MacConfigError, MacC
 pub use motion::{Fixed, Motion, Position};
 pub use queue::Priority;
 pub use radio::Radio;
+pub use waypoints::{Waypoints, WaypointsError};

@@ -263,3 +263,21 @@ fn loss_above_the_mac_is_acknowledged_and_loss_below_is_repeated() {
     // An exchange succeeds with .8·.8, so there are 562.5 failures on average; deviation 29.7.
     assert!((443..=682).contains(&mac.failures), "{}", mac.failures);
 }
+
+#[test]
+fn a_link_fails_when_a_station_has_moved_out_of_range() {
+    // From 100 m on, 50 m/s: out of 250 m after 3 s.
+    let text = "$node_(0) set X_ 0.0\n$node_(1) set X_ 100.0\n\
+        $ns_ at 0.0 \"$node_(1) setdest 600.0 0.0 50.0\"";
+    let motion: crate::wireless::Waypoints = text.parse().unwrap();
+    let mut air = Air::new(&AirConfig::default(), Box::new(motion), 1).unwrap();
+    let mut last = Vec::new();
+    for (token, millis) in [(0, 2990), (1, 3010)] {
+        reports(&mut air, millis * 1_000_000);
+        air.send(Time::from_millis(millis), 0, data(token, 1));
+        last.extend(reports(&mut air, (millis + 15) * 1_000_000).pop().map(|it| it.1));
+    }
+    last.extend(reports(&mut air, 4_000_000_000).pop().map(|it| it.1));
+    let gave_up = Report::GaveUp { from: 0, to: 1, token: 1 };
+    assert_eq!(last, [Report::Sent { from: 0, token: 0 }, gave_up]);
+}

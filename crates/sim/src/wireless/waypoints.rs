@@ -1,0 +1,215 @@
+use core::fmt;
+
+use anabranch_types::Time;
+
+use super::{Motion, Position};
+
+/// Stations that move in straight lines from one place to the next.
+///
+/// It is read from the movement files of ns-2, as its program `setdest` writes them:
+///
+/// ```
+/// use anabranch_sim::wireless::{Motion, Position, Waypoints};
+/// use anabranch_types::Time;
+///
+/// let text = "
+///     $node_(0) set X_ 0.0
+///     $node_(0) set Y_ 10.0
+///     $ns_ at 1.0 \"$node_(0) setdest 100.0 10.0 20.0\"
+/// ";
+/// let motion: Waypoints = text.parse()?;
+/// assert_eq!(motion.position(0, Time::from_secs(3)), Position::new(40.0, 10.0));
+/// assert_eq!(motion.position(0, Time::from_secs(60)), Position::new(100.0, 10.0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Waypoints {
+    stations: Vec<Vec<Leg>>,
+}
+
+/// From a moment on, the way to the next place.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Leg {
+    /// Seconds.
+    start: f64,
+    from: Position,
+    to: Position,
+    /// Seconds on the way; then the station waits.
+    lasting: f64,
+}
+
+impl Leg {
+    fn at(&self, seconds: f64) -> Position {
+        let passed = seconds - self.start;
+        if passed >= self.lasting {
+            return self.to;
+        }
+        let share = passed / self.lasting;
+        let between = |from: f64, to: f64| from + share * (to - from);
+        Position::new(between(self.from.x, self.to.x), between(self.from.y, self.to.y))
+    }
+}
+
+impl Motion for Waypoints {
+    fn stations(&self) -> usize {
+        self.stations.len()
+    }
+
+    fn position(&self, station: usize, now: Time) -> Position {
+        let seconds = now.as_secs_f64();
+        let legs = &self.stations[station];
+        // The first leg is the place at the beginning.
+        let next = legs.partition_point(|leg| leg.start <= seconds).max(1);
+        legs[next - 1].at(seconds)
+    }
+
+    fn steady_until(&self, now: Time) -> Time {
+        now
+    }
+}
+
+impl core::str::FromStr for Waypoints {
+    type Err = WaypointsError;
+
+    /// Reads lines `$node_(N) set X_ METRES` (and `Y_`; `Z_` is ignored, as are comments and the lines of
+    /// ns-2's `god`) and `$ns_ at SECONDS "$node_(N) setdest X Y METRES_PER_SECOND"`, the latter of each
+    /// station in the order of time.
+    fn from_str(text: &str) -> Result<Self, WaypointsError> {
+        let mut motion = Waypoints::default();
+        for (at, line) in text.lines().enumerate() {
+            let words: Vec<&str> = line
+                .split(|c: char| c.is_whitespace() || c == '"')
+                .filter(|w| !w.is_empty())
+                .collect();
+            let known = match words[..] {
+                [] => Some(()),
+                [first, ..] if first.starts_with('#') => Some(()),
+                [god, ..] | [_, "at", _, god, ..] if god.starts_with("$god_") => Some(()),
+                [node, "set", axis, value] => motion.place(node, axis, value),
+                [_, "at", time, node, "setdest", x, y, speed] => {
+                    motion.go(node, time, [x, y, speed])
+                }
+                _ => None,
+            };
+            known.ok_or(WaypointsError { line: at + 1 })?;
+        }
+        Ok(motion)
+    }
+}
+
+impl Waypoints {
+    fn place(&mut self, node: &str, axis: &str, value: &str) -> Option<()> {
+        let value = number(value)?;
+        let legs = self.legs(node)?;
+        let [Leg { from, to, .. }] = &mut legs[..] else { return None };
+        match axis {
+            "X_" => from.x = value,
+            "Y_" => from.y = value,
+            "Z_" => {}
+            _ => return None,
+        }
+        *to = *from;
+        Some(())
+    }
+
+    fn go(&mut self, node: &str, time: &str, [x, y, speed]: [&str; 3]) -> Option<()> {
+        let (start, speed) = (number(time)?, number(speed)?);
+        let to = Position::new(number(x)?, number(y)?);
+        let legs = self.legs(node)?;
+        let last = legs.last()?;
+        if start < last.start || speed < 0.0 {
+            return None;
+        }
+        let from = last.at(start);
+        let leg = match from.distance(to) / speed {
+            lasting if lasting.is_finite() => Leg { start, from, to, lasting },
+            // Without speed it stays.
+            _ => Leg { start, from, to: from, lasting: 0.0 },
+        };
+        legs.push(leg);
+        Some(())
+    }
+
+    /// The legs of `$node_(N)`.
+    fn legs(&mut self, node: &str) -> Option<&mut Vec<Leg>> {
+        let index: usize = node.strip_prefix("$node_(")?.strip_suffix(')')?.parse().ok()?;
+        if index >= super::air::MAX_STATIONS {
+            return None;
+        }
+        if self.stations.len() <= index {
+            self.stations.resize_with(index + 1, || vec![Leg::default()]);
+        }
+        self.stations.get_mut(index)
+    }
+}
+
+fn number(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// A line of a movement file says nothing that is understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaypointsError {
+    /// The line, counted from 1.
+    pub line: usize,
+}
+
+impl fmt::Display for WaypointsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "line {}: neither `$node_(N) set X_ METRES` nor \
+             `$ns_ at SECONDS \"$node_(N) setdest X Y METRES_PER_SECOND\"` in the order of time",
+            self.line
+        )
+    }
+}
+
+impl core::error::Error for WaypointsError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(motion: &Waypoints, station: usize, millis: u64) -> (f64, f64) {
+        let place = motion.position(station, Time::from_millis(millis));
+        (place.x, place.y)
+    }
+
+    #[test]
+    fn a_new_goal_starts_from_where_the_station_is_then() {
+        let text = "# comment\n\
+            $node_(1) set X_ 10.0\n$node_(1) set Y_ 20.0\n$node_(1) set Z_ 0.0\n\
+            $god_ set-dist 0 1 2\n$ns_ at 5.0 \"$god_ set-dist 0 1 1\"\n\
+            $ns_ at 1.0 \"$node_(1) setdest 10.0 120.0 10.0\"\n\
+            $ns_ at 6.0 \"$node_(1) setdest 40.0 70.0 3.0\"\n\
+            $ns_ at 30.0 \"$node_(1) setdest 0.0 0.0 0.0\"\n";
+        let motion: Waypoints = text.parse().unwrap();
+        assert_eq!(motion.stations(), 2);
+        assert_eq!(at(&motion, 0, 9000), (0.0, 0.0));
+        assert_eq!(at(&motion, 1, 500), (10.0, 20.0));
+        assert_eq!(at(&motion, 1, 3500), (10.0, 45.0));
+        // Half way it is at (10, 70) and turns east, 30 m at 3 m/s.
+        assert_eq!(at(&motion, 1, 6000), (10.0, 70.0));
+        assert_eq!(at(&motion, 1, 11_000), (25.0, 70.0));
+        assert_eq!(at(&motion, 1, 20_000), (40.0, 70.0));
+        assert_eq!(at(&motion, 1, 90_000), (40.0, 70.0));
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        let good = "$node_(0) set X_ 1.0\n$ns_ at 2.0 \"$node_(0) setdest 5.0 5.0 1.0\"\n";
+        for bad in [
+            "$ns_ at 1.0 \"$node_(0) setdest 5.0 5.0 1.0\"",
+            "$ns_ at 3.0 \"$node_(0) setdest 5.0 5.0 -1.0\"",
+            "$ns_ at 3.0 \"$node_(0) setdest 5.0 inf 1.0\"",
+            "$node_(99999999) set X_ 1.0",
+            "$node_(0) set X_ 2.0",
+            "$node_(1) set W_ 2.0",
+            "puts hello",
+        ] {
+            let error = format!("{good}{bad}\n").parse::<Waypoints>().unwrap_err();
+            assert_eq!(error.line, 3, "{bad}");
+        }
+    }
+}
