@@ -93,10 +93,14 @@ impl Decoder {
                 None => return self.discard(equation),
             }
         }
-        let mut pivots = self.equations.iter().filter(|other| equation.factor(other.pivot) != 0);
-        if !self.work.spend(count, bytes.len())
-            || !pivots.all(|other| self.work.spend(1, other.size()))
-        {
+        let pivots = self.equations.iter().filter(|other| equation.factor(other.pivot) != 0);
+        let eliminations: u64 = pivots.map(|other| Budget::price(1, other.size())).sum();
+        let own = Budget::price(count, bytes.len()) + eliminations;
+        // Begun only if it can be finished: what too dear a repair has earned is left for the next one.
+        let longest = self.equations.iter().map(Equation::size).max().unwrap_or(0);
+        let size = longest.max(SPAN + self.symbol_length.min(bytes.len()));
+        let inserting = Budget::price(self.equations.len() + 2, size);
+        if !self.work.affords(own + inserting) || !self.work.pay(own) {
             return self.discard(equation);
         }
         equation.add_known(&factors[..count], &sources[..count]);

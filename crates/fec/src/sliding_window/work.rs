@@ -33,7 +33,23 @@ impl Budget {
     /// Spends what so many additions of `bytes` bytes take; false, and nothing is spent, if too little is left.
     #[must_use]
     pub(super) fn spend(&mut self, additions: usize, bytes: usize) -> bool {
-        match self.0.checked_sub((additions * (bytes + CALL)) as u64) {
+        self.pay(Self::price(additions, bytes))
+    }
+
+    /// What so many additions of `bytes` bytes take.
+    pub(super) fn price(additions: usize, bytes: usize) -> u64 {
+        (additions * (bytes + CALL)) as u64
+    }
+
+    /// Whether so much work is left.
+    pub(super) fn affords(&self, work: u64) -> bool {
+        work <= self.0
+    }
+
+    /// Spends that work; false, and nothing is spent, if too little is left.
+    #[must_use]
+    pub(super) fn pay(&mut self, work: u64) -> bool {
+        match self.0.checked_sub(work) {
             Some(left) => {
                 self.0 = left;
                 true
