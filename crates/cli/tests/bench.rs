@@ -58,6 +58,37 @@ fn people_read_rates_and_paths() {
     server.ended();
 }
 
+/// Which symbols are lost comes of the seed, so that all but the speeds is the same each time.
+#[test]
+fn codes_are_measured_side_by_side() {
+    let line = "bench codes --sources 20,600 --symbol 64 --loss 10%,50% --blocks 20 --json";
+    let rows = json(&anabranch(line).succeeded());
+    let rows = rows.as_array().unwrap();
+    let names = |sources: u64, loss: f64| -> Vec<&str> {
+        let here = rows.iter().filter(|row| row["sources"] == sources && row["loss"] == loss);
+        here.map(|row| row["code"].as_str().unwrap()).collect()
+    };
+    let all = ["reed-solomon", "random-linear", "lt", "raptorq", "sliding-window"];
+    assert_eq!(names(20, 0.1), all);
+    // Too large for two of them.
+    assert_eq!(names(600, 0.5), ["random-linear", "raptorq", "sliding-window"]);
+    for row in rows {
+        let beyond = row["beyond_mean"].as_f64().unwrap();
+        let most = match row["code"].as_str().unwrap() {
+            "reed-solomon" => 0.0,
+            "raptorq" => 0.1,
+            "random-linear" => 3.0,
+            _ => f64::INFINITY,
+        };
+        assert!((0.0..=most).contains(&beyond), "{row}");
+        for speed in ["encode_mb_per_s", "decode_mb_per_s", "last_us", "held_bytes"] {
+            assert!(row[speed].as_f64().unwrap() > 0.0, "{row}");
+        }
+    }
+    let text = anabranch("bench codes lt --sources 30 --symbol 64 --blocks 3").succeeded();
+    assert!(text.contains("F = 30, 10 % lost, 3 blocks") && text.contains("lt "), "{text}");
+}
+
 #[test]
 fn what_is_asked_wrongly_is_one_line() {
     for (line, word) in [
@@ -68,6 +99,12 @@ fn what_is_asked_wrongly_is_one_line() {
         ("bench client --loopback --set scheduler=best", "scheduler=best"),
         ("bench client --loopback --parallel 0", "parallel"),
         ("bench server", "--allow"),
+        ("bench codes turbo", "turbo"),
+        ("bench codes lt:sources=0", "sources"),
+        ("bench codes --loss 95%", "below 0.9"),
+        ("bench codes --sources 2000", "1024"),
+        ("bench codes --symbol 4", "8"),
+        ("bench codes --blocks 0", "blocks"),
         ("bench", "--help"),
     ] {
         let ran = anabranch(line);

@@ -8,11 +8,12 @@ use anabranch::PublicKey;
 use anabranch_types::DataSize;
 use clap::{Args, Subcommand};
 
+use super::codes::args::CodesArgs;
 use super::protocol::MAX_STREAMS;
 use crate::paths::PathArg;
 use crate::values::{MAX_TIME, MIN_TIME, Setting, duration, public_key, setting, time};
 
-/// Measure the throughput of a connection, as iperf3 does
+/// Measure the throughput of a connection, as iperf3 does, or the erasure codes
 #[derive(Args, Debug)]
 pub struct BenchArgs {
     /// Which side.
@@ -20,13 +21,15 @@ pub struct BenchArgs {
     pub side: Side,
 }
 
-/// The sides of a measurement.
+/// The sides of a measurement, and what needs none.
 #[derive(Debug, Subcommand)]
 pub enum Side {
     /// Wait for clients and do what they ask
     Server(ServerArgs),
     /// Ask a server for a measurement, or run both sides here with --loopback
     Client(ClientArgs),
+    /// Measure the erasure codes: speed, symbols needed, delay and memory
+    Codes(CodesArgs),
 }
 
 const SERVER_HELP: &str = "\

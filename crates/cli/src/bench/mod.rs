@@ -1,8 +1,9 @@
 //! `bench`: the throughput of a connection, over a network or within this machine, as iperf3 measures
-//! that of TCP.
+//! that of TCP; and the costs of the erasure codes.
 
 pub mod args;
 mod client;
+mod codes;
 mod cpu;
 mod loopback;
 mod protocol;
@@ -29,6 +30,10 @@ use args::{BenchArgs, Side};
 /// When sockets, keys, the connection or the other side fail, or the profile does not exist.
 pub fn run(args: &BenchArgs) -> Result<(), Failure> {
     match &args.side {
+        Side::Codes(args) => {
+            confine(&Needs::default())?;
+            codes::run(args)
+        }
         Side::Server(args) => {
             let qlogs = Qlogs::new(args.qlog.as_deref(), "bench-server")?;
             confine(&Needs::files(args.key.as_deref(), qlogs.directory()))?;

@@ -16,7 +16,7 @@ pub const MAX_BLOCK: usize = 1024;
 const USUAL_BLOCK: usize = 256;
 
 /// Most source symbols of a block, such that it can be held with all the symbols that decoding it takes.
-fn most_sources(limits: &CodeLimits) -> u16 {
+pub fn most_sources(limits: &CodeLimits) -> u16 {
     limits.sources.min((MAX_BLOCK as u16).saturating_sub(limits.surplus)).max(1)
 }
 
