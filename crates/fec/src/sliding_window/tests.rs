@@ -203,6 +203,26 @@ fn what_is_given_up_is_not_waited_for_and_spoils_nothing() {
     assert_eq!(receiver.known.keys().copied().collect::<Vec<_>>(), [0, 1, 2]);
 }
 
+/// Short symbols earn less than it takes to use their repairs: the decoder has to save for each.
+#[test]
+fn work_is_earned_again_after_all_of_it_is_spent() {
+    let known = (0..500).filter(|number| number % 2 == 0).map(|number| (number, source(number)));
+    let (known, repairs) = (known.collect(), Vec::new());
+    let decoder = Decoder::new(LENGTH).with_work(0);
+    let mut receiver = Receiver { decoder, known, repairs, end: 500 };
+    let mut sent = 0;
+    loop {
+        let first = (0..).find(|number| !receiver.known.contains_key(number)).unwrap();
+        if first >= 500 {
+            break;
+        }
+        sent += 1;
+        assert!(sent < 20_000, "stalled at {first}");
+        let count = (500 - first).min(255) as usize;
+        receiver.repair(Repair { first, count, key: sent });
+    }
+}
+
 #[test]
 fn a_repair_from_far_ahead_is_not_kept() {
     let mut decoder = Decoder::new(LENGTH);
