@@ -217,6 +217,13 @@ pub const METRICS: &[Metric] = &[
         "mean time from a message's sending to its delivery, of those that arrived",
     ),
     metric("message_delay_std_s", About::Flow, "1", "standard deviation of the same"),
+    metric("message_delay_p50_s", About::Flow, "1", "their median"),
+    metric(
+        "message_delay_p99_s",
+        About::Flow,
+        "1",
+        "what 99 % of those that arrived do not exceed",
+    ),
     metric("message_delay_s", About::Flow, "n", "each message's delay, as above"),
     metric(
         "longest_gap_s",

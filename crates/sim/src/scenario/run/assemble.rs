@@ -154,6 +154,8 @@ impl<'a> Figures<'a> {
             figures.push(("messages_missing", sent.saturating_sub(arrived) as f64));
             figures.push(("message_delay_mean_s", mean(&delays)));
             figures.push(("message_delay_std_s", standard_deviation(&delays)));
+            figures.push(("message_delay_p50_s", quantile(&delays, 0.5)));
+            figures.push(("message_delay_p99_s", quantile(&delays, 0.99)));
         }
     }
 
