@@ -188,7 +188,8 @@ fn a_later_link_joins_a_transfer_by_ticket() {
 #[test]
 fn the_only_link_gets_another_address() {
     let Some(lab) = Lab::new("roam", 1, 80) else { return };
-    send_during(&lab, 40 * MEGABYTE, &[], |lab| {
+    // Ten seconds: the transfer has to last longer than a busy machine takes for two changes.
+    send_during(&lab, 100 * MEGABYTE, &[], |lab| {
         for host in [77, 78] {
             lab.readdress(1, host);
             let before = lab.moved(1);
