@@ -54,6 +54,14 @@ pub struct LossView {
     pub deviation: f64,
 }
 
+impl LossView {
+    /// The mean, but no more than `most`; `most` where the mean is not a number.
+    pub fn mean_up_to(&self, most: f64) -> f64 {
+        // Unlike `clamp`, this lets nothing through that is not a number.
+        self.mean.min(most).max(0.0)
+    }
+}
+
 /// Round-trip times of a path (RFC 9002 §5), and the forward direction's delay trend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RttView {

@@ -328,13 +328,13 @@ fn nothing_is_believed_with_a_code_that_fails() {
     go_all(true, &[(Axis::Code, "random-linear:sources=64")]);
 }
 
-/// A code that fails now and then, and then knows nothing of how many symbols lack.
+/// Decoding may fail with as many symbols as sources, and then does not tell how many more it takes.
 #[test]
 fn nothing_is_lost_with_a_code_that_counts() {
     go_all(false, &[(Axis::Code, "raptorq"), (Axis::Redundancy, "fixed:share=0.1,sources=20")]);
 }
 
-/// A code that takes far more symbols than sources.
+/// Decoding takes far more symbols than the block has sources.
 #[test]
 fn nothing_is_lost_with_a_code_that_peels() {
     go_all(false, &[(Axis::Code, "lt"), (Axis::Redundancy, "fixed:share=0.3,sources=40")]);

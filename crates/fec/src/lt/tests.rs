@@ -77,7 +77,7 @@ proptest! {
     }
 }
 
-/// Degrees are those of the distribution, of mean ln F at least, and each source is in as many repairs as any other.
+/// Repairs have the degrees of the distribution, whose mean is at least ln F, and combine every source equally often.
 #[test]
 fn degrees_are_distributed_as_stated() {
     for count in [10, 64, 256, 512] {

@@ -87,8 +87,8 @@ fn whole_power(mut x: f64, mut n: u32) -> f64 {
 /// The largest mean number of losses of which more than `spare` occur with a chance of at most `accepted`, whatever
 /// paths they are spread over.
 ///
-/// For more than their mean and one, losses on many packets are at most as likely as by the Poisson distribution of the same
-/// mean (Hoeffding 1956; Anderson and Samuels 1967); for the first, their number bounds the chance.
+/// More than `spare` losses are at most as likely as by the Poisson distribution of the same mean, as long as `spare` is no
+/// less than that mean (Hoeffding 1956; Anderson and Samuels 1967). With nothing to spare, the mean itself is the bound.
 pub fn tolerable_losses(spare: u32, accepted: f64) -> f64 {
     if spare == 0 {
         return accepted;

@@ -97,9 +97,8 @@ impl DeltaComplete {
         if self.together == 1 {
             return 1;
         }
-        let overhead = path.packet_size.saturating_sub(u64::from(view.max_symbol_size));
-        let payload = path.packet_size.saturating_sub(overhead) / u64::from(self.symbol.max(1));
-        payload.clamp(1, u64::from(self.together)) as u32
+        let payload = path.packet_size.min(view.max_symbol_size.into());
+        (payload / u64::from(self.symbol.max(1))).clamp(1, u64::from(self.together)) as u32
     }
 
     /// What is at risk with `more` symbols by path slot, beyond those under way.
@@ -113,7 +112,7 @@ impl DeltaComplete {
             let slot = usize::from(path.slot) % MAX_PATHS;
             let flying = u32::from(block.in_flight_on[slot]);
             let coming = u32::from(block.queued_on[slot]) + u32::from(more[slot]);
-            let loss = loss(path);
+            let loss = path.loss.mean_up_to(MAX_LOSS);
             let each = self.per_packet(path, view);
             let (old, all) = (packets(flying, each), packets(flying + coming, each));
             let within = u64::from(all).saturating_mul(path.packet_size) <= path.cwnd;
@@ -151,7 +150,7 @@ impl DeltaComplete {
                 here += u32::from(block.queued_on[slot]) + u32::from(more[slot]);
                 symbols += u32::from(more[slot]);
             }
-            mean += f64::from(here) * loss(path);
+            mean += f64::from(here) * path.loss.mean_up_to(MAX_LOSS);
         }
         let Some(spare) = symbols.checked_sub(u32::from(block.deficit())) else {
             return Some(true);
@@ -199,12 +198,6 @@ impl DeltaComplete {
         }
         (risk.symbols - start).min(most) as u16
     }
-}
-
-#[expect(clippy::manual_clamp, reason = "a clamp lets through what is no number")]
-fn loss(path: &PathView) -> f64 {
-    // What is no number comes out as the most.
-    path.loss.mean.min(MAX_LOSS).max(0.0)
 }
 
 fn window(path: &PathView) -> u32 {

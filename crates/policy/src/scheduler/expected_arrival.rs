@@ -5,6 +5,7 @@
 //! what is known then. Where the asking path's symbol comes after new ones of theirs, those are cut
 //! ([`Work::Ahead`]) and bound to no path.
 
+use crate::analysis::fountain::DeliveryPath;
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::scheduler::work::{carrier, carriers, one};
 use crate::scheduler::{Pick, Pull, Scheduler, Work};
@@ -47,20 +48,22 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn Scheduler>, PolicyError> {
     }))
 }
 
-/// Expected delivery time of a path, seconds: p·RTO/(1 − p) + RTT/2 (FMTCP eq. 8, the sum in closed form).
+/// Expected delivery time of a path, seconds (FMTCP eq. 8).
 pub fn delivery(path: &PathView) -> f64 {
-    let p = loss(path);
-    p * path.rto.as_secs_f64() / (1.0 - p) + path.rtt.smoothed.as_secs_f64() / 2.0
+    estimates(path).expected_delivery()
 }
 
-/// Expected response time of a path, seconds: (1 − p)·RTT + p·RTO (FMTCP eq. 9).
+/// Expected response time of a path, seconds (FMTCP eq. 9).
 pub fn response(path: &PathView) -> f64 {
-    let p = loss(path);
-    (1.0 - p) * path.rtt.smoothed.as_secs_f64() + p * path.rto.as_secs_f64()
+    estimates(path).response_time()
 }
 
-fn loss(path: &PathView) -> f64 {
-    if path.loss.mean.is_nan() { MAX_LOSS } else { path.loss.mean.clamp(0.0, MAX_LOSS) }
+fn estimates(path: &PathView) -> DeliveryPath {
+    DeliveryPath {
+        loss: path.loss.mean_up_to(MAX_LOSS),
+        rtt: path.rtt.smoothed.as_secs_f64(),
+        rto: path.rto.as_secs_f64(),
+    }
 }
 
 /// A path with the packets that it was given virtually.
@@ -138,7 +141,7 @@ fn per_packet(path: &PathView, view: &SchedulerView<'_>) -> u32 {
     (path.packet_size / size).clamp(1, u64::from(most)) as u32
 }
 
-/// What a path's turn has come to.
+/// What the next symbol is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Symbol {
     /// Something that the block is due, or a repair of it.
@@ -347,7 +350,7 @@ fn answer(pending: &Pending<'_, '_>, asking: PathId, picks: &mut Vec<Pick>) -> P
         Symbol::Of(id) if pending.by_repairs => picks.push(one(Work::Repair(id), asking)),
         Symbol::Of(id) => picks.push(one(Work::Block(id), asking)),
         Symbol::Fresh => picks.push(one(Work::Fresh, asking)),
-        // Once the block is cut, there are repairs of it, and the path asks again.
+        // The block is only now cut. The path asks again, and is then given a repair of it.
         Symbol::Later => {}
     }
     Pull::Send("earliest expected arrival")

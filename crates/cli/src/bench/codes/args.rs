@@ -1,6 +1,7 @@
 //! The command line of `bench codes`.
 
 use anabranch_policy::PolicySpec;
+use anabranch_types::Probability;
 use clap::Args;
 
 const HELP: &str = "\
@@ -55,12 +56,9 @@ pub struct CodesArgs {
 
 /// Reads `10%` or `0.1`.
 fn loss(text: &str) -> Result<f64, String> {
-    let share = match text.trim().strip_suffix('%') {
-        Some(percent) => percent.trim().parse::<f64>().map(|percent| percent / 100.0),
-        None => text.trim().parse::<f64>(),
-    };
-    share
+    text.parse::<Probability>()
         .ok()
+        .map(Probability::get)
         .filter(|share| (0.0..0.9).contains(share))
         .ok_or_else(|| "write a share from 0 to below 0.9, such as 10% or 0.1".to_owned())
 }
