@@ -1,10 +1,11 @@
 //! `keygen`, `pubkey` and `genpsk`: keys as text, as `wg` writes them.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::Path;
 
-use anabranch::PresharedKey;
 use anabranch::crypto::keys::{KeyError, SecretKey, format_public_key};
+use anabranch::{PresharedKey, PublicKey};
 use serde::Serialize;
 
 use crate::args::{GenpskArgs, KeygenArgs, PubkeyArgs};
@@ -44,6 +45,16 @@ pub fn load_preshared(path: &Path) -> Result<PresharedKey, Failure> {
             path.display()
         ))
     })
+}
+
+/// The secret in `file`, if one is named, as what this machine shares with each of `peers`.
+pub fn shared_with(
+    peers: &[PublicKey],
+    file: Option<&Path>,
+) -> Result<BTreeMap<PublicKey, PresharedKey>, Failure> {
+    let Some(file) = file else { return Ok(BTreeMap::new()) };
+    let secret = load_preshared(file)?;
+    Ok(peers.iter().map(|peer| (*peer, secret.clone())).collect())
 }
 
 /// Makes a secret for two peers; prints or saves it.

@@ -48,6 +48,24 @@ fn both_directions_go_between_two_processes() {
 }
 
 #[test]
+fn a_shared_secret_is_asked_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (key, shared) = (file("key"), file("psk"));
+    let public = anabranch(&format!("keygen --out {key}")).succeeded();
+    anabranch(&format!("genpsk --out {shared}")).succeeded();
+    let allow = ["--once", "--allow", public.trim(), "--preshared-key", &shared];
+    let server = Server::start(&allow, "");
+    let to = format!("{} --peer {} --key {key}", server.address, server.key);
+    let line = format!("bench client {to} --bytes 1MB --json");
+    let without = anabranch(&line);
+    assert_eq!(without.code, Some(3), "{}", without.stderr);
+    assert!(without.stderr.contains("keys right"), "{}", without.stderr);
+    anabranch(&format!("{line} --preshared-key {shared}")).succeeded();
+    server.ended();
+}
+
+#[test]
 fn people_read_rates_and_paths() {
     let server = Server::start(&["--once"], "");
     let (to, key) = (&server.address, &server.key);
@@ -98,6 +116,9 @@ fn what_is_asked_wrongly_is_one_line() {
         ("bench client --loopback --profile tcp", "known: anabranch"),
         ("bench client --loopback --set scheduler=best", "scheduler=best"),
         ("bench client --loopback --parallel 0", "parallel"),
+        ("bench client --loopback --preshared-key psk", "--preshared-key"),
+        ("bench client host:1 --preshared-key psk", "--peer"),
+        ("bench server --anyone --preshared-key psk", "--preshared-key"),
         ("bench server", "--allow"),
         ("bench codes turbo", "turbo"),
         ("bench codes lt:sources=0", "sources"),

@@ -54,6 +54,10 @@ pub struct ServerArgs {
     /// Public key of a client that may connect; give it once for every client
     #[arg(long, value_name = "PUBKEY", value_parser = public_key, required_unless_present = "anyone")]
     pub allow: Vec<PublicKey>,
+    /// File with a secret that is shared with the clients of --allow beside the keys, as `anabranch genpsk --out FILE` and `wg
+    /// genpsk` make it
+    #[arg(long, value_name = "FILE", conflicts_with = "anyone")]
+    pub preshared_key: Option<PathBuf>,
     /// Let anyone connect who knows the public key
     #[arg(long, conflicts_with = "allow")]
     pub anyone: bool,
@@ -91,11 +95,15 @@ pub struct ClientArgs {
     /// File with the secret key; a new one for this run if left out
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
+    /// File with a secret that is shared with the server beside the keys, as `anabranch genpsk --out FILE` and `wg
+    /// genpsk` make it
+    #[arg(long, value_name = "FILE", requires = "peer")]
+    pub preshared_key: Option<PathBuf>,
     /// An interface or address to use, once for each path; @HOST:PORT for its own destination
     #[arg(long = "path", value_name = "LOCAL[@REMOTE][,backup|,metered][,cc=POLICY]")]
     pub paths: Vec<PathArg>,
     /// Both sides in this process, over the loopback interface
-    #[arg(long, conflicts_with_all = ["to", "peer", "key", "paths"])]
+    #[arg(long, conflicts_with_all = ["to", "peer", "key", "paths", "preshared_key"])]
     pub loopback: bool,
     /// Send for so long (default 10 s)
     #[arg(long, short = 't', value_name = "SECONDS", value_parser = time)]

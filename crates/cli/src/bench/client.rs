@@ -18,6 +18,7 @@ use super::traffic::{Halves, Traffic};
 use super::{config, key, profile};
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
+use crate::keys;
 use crate::output;
 use crate::paths;
 use crate::qlog::Qlogs;
@@ -42,7 +43,8 @@ pub(super) async fn run(args: &ClientArgs, qlogs: &Qlogs) -> Result<(), Failure>
     let profile = profile(&args.profile, &args.settings)?;
     let route = paths::to_host(to, &args.paths).await?;
     let secret = key(args.key.as_deref())?;
-    let config = config(secret, profile.clone(), args.payload, Permitted::Nobody);
+    let mut config = config(secret, profile.clone(), args.payload, Permitted::Nobody);
+    config.preshared = keys::shared_with(&[peer], args.preshared_key.as_deref())?;
     let none: [SocketAddr; 0] = [];
     let endpoint = Endpoint::bind(config, none).map_err(Failure::failed)?;
     let dialling = connect_managed(&endpoint, peer, route.remote, &route.requests, profile);
@@ -66,7 +68,9 @@ pub(super) async fn run(args: &ClientArgs, qlogs: &Qlogs) -> Result<(), Failure>
 async fn give_up(endpoint: &Endpoint, to: &str) -> Failure {
     sleep(PATIENCE).await;
     if endpoint.times_busy() == 0 {
-        return Failure::unreached(format!("{to} does not answer; are address and key right?"));
+        return Failure::unreached(format!(
+            "{to} does not answer; are its address and the keys right?"
+        ));
     }
     eprintln!("anabranch: {to} is there and busy with others; waiting for it");
     sleep(PATIENCE_IF_BUSY - PATIENCE).await;

@@ -13,6 +13,7 @@ use super::traffic::{Halves, Traffic};
 use super::{config, key, profile};
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
+use crate::keys;
 use crate::qlog::Qlogs;
 
 /// How long a client may take to say what it wants, and to open its streams.
@@ -27,8 +28,9 @@ pub(super) async fn run(args: &ServerArgs, qlogs: &Qlogs) -> Result<(), Failure>
         true => Permitted::Anyone,
         false => Permitted::Only(args.allow.iter().copied().collect()),
     };
-    let config =
+    let mut config =
         config(key(args.key.as_deref())?, profile("anabranch", &[])?, args.payload, permitted);
+    config.preshared = keys::shared_with(&args.allow, args.preshared_key.as_deref())?;
     let endpoint = Endpoint::bind(config, args.listen.iter().copied())
         .map_err(|error| Failure::cannot_listen_on(&args.listen, &error))?;
     for address in endpoint.local_addrs() {

@@ -193,6 +193,10 @@ pub struct StoreArgs {
 /// Options of all three.
 #[derive(Args, Clone, Debug)]
 pub struct CommonArgs {
+    /// File with a secret that is shared with the peers of --peer or --allow beside the keys, as `anabranch genpsk
+    /// --out FILE` and `wg genpsk` make it
+    #[arg(long, value_name = "FILE")]
+    pub preshared_key: Option<PathBuf>,
     /// The protocol: see `anabranch profiles`
     #[arg(long, value_name = "NAME", default_value = "anabranch")]
     pub profile: String,

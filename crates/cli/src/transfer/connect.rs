@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch::paths::{PathManager, connect_managed};
-use anabranch::{Connection, Endpoint, Profile, PublicKey, SecretKey, SocketSpec};
+use anabranch::{Connection, Endpoint, Profile, PublicKey, SocketSpec};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::args::CommonArgs;
@@ -13,7 +13,7 @@ use super::progress::Progress;
 use super::report::Report;
 use super::screen::Screen;
 use super::session::{self, Side};
-use super::setup::{FLUSH, endpoint_config};
+use super::setup::{FLUSH, Secrets, endpoint_config};
 use super::waiting::Waiting;
 use crate::catalog::profile;
 use crate::failure::Failure;
@@ -29,7 +29,7 @@ const SHORT: Duration = Duration::from_secs(1);
 /// Whom to connect to, and how.
 #[derive(Debug)]
 pub(super) struct Connecting {
-    pub(super) key: SecretKey,
+    pub(super) secrets: Secrets,
     pub(super) peer: PublicKey,
     pub(super) route: Route,
     /// How long to go on trying without a new byte.
@@ -129,8 +129,8 @@ impl Transfer<'_> {
     }
 
     async fn dial(&mut self) -> Result<(Connection, PathManager), TransferError> {
-        let Connecting { key, peer, route, .. } = self.connecting;
-        let config = endpoint_config(key.clone(), self.profile.clone(), self.common.timeout);
+        let Connecting { secrets, peer, route, .. } = self.connecting;
+        let config = endpoint_config(secrets.clone(), self.profile.clone(), self.common.timeout);
         let endpoint = Endpoint::bind(config, std::iter::empty::<SocketSpec>())
             .map_err(|error| TransferError::lost(format!("cannot open sockets: {error}")))?;
         let endpoint = self.endpoint.insert(endpoint);

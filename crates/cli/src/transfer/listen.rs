@@ -22,7 +22,7 @@ use super::report::Report;
 use super::screen::Screen;
 use super::session::{self, Side};
 use super::sessions::{MAX_PER_PEER, Sessions};
-use super::setup::{FLUSH, endpoint_config};
+use super::setup::{FLUSH, Secrets, endpoint_config};
 use super::waiting::Waiting;
 use crate::catalog::profile;
 use crate::failure::Failure;
@@ -87,7 +87,9 @@ impl Listening<'_> {
         let ListenArgs { key, allow, .. } = self.args;
         if !allow.is_empty() {
             let key = key.as_deref().ok_or_else(|| Failure::usage("--allow needs --key FILE"))?;
-            let endpoint = bind(self.config(keys::load(key)?)?, &self.args.listen)?;
+            let shared = keys::shared_with(allow, self.common.preshared_key.as_deref())?;
+            let secrets = Secrets { key: keys::load(key)?, shared };
+            let endpoint = bind(self.config(secrets)?, &self.args.listen)?;
             endpoint.set_permitted(Permitted::Only(allow.iter().copied().collect()));
             return Ok((endpoint, None));
         }
@@ -95,6 +97,11 @@ impl Listening<'_> {
             return Err(Failure::usage(
                 "--key needs --allow PUBKEY, to say who may connect; without --key there is a \
                  ticket instead",
+            ));
+        }
+        if self.common.preshared_key.is_some() {
+            return Err(Failure::usage(
+                "--preshared-key needs --allow PUBKEY, to say who has it too; a ticket needs none",
             ));
         }
         let (endpoint, kept) = self.ticket()?;
@@ -109,7 +116,7 @@ impl Listening<'_> {
         if !self.args.new_ticket {
             match Kept::take_up(place, wall_clock()) {
                 Ok(kept) => match Endpoint::bind(
-                    self.config(kept.key.clone())?,
+                    self.config(kept.key.clone().into())?,
                     kept.listen.iter().copied(),
                 ) {
                     Ok(endpoint) => {
@@ -129,7 +136,7 @@ impl Listening<'_> {
         }
         // Nobody but the holder of the ticket ever learns the public key of this one.
         let key = SecretKey::generate().map_err(Failure::failed)?;
-        let endpoint = bind(self.config(key.clone())?, &self.args.listen)?;
+        let endpoint = bind(self.config(key.clone().into())?, &self.args.listen)?;
         let expires = wall_clock().saturating_add(self.args.expires.as_secs());
         let ticket =
             Ticket::new(self.side.role(), endpoint.public_key(), expires, addresses(&endpoint)?);
@@ -138,9 +145,9 @@ impl Listening<'_> {
         Ok((endpoint, Kept::new(ticket, key, listen, place)))
     }
 
-    fn config(&self, key: SecretKey) -> Result<Config, Failure> {
+    fn config(&self, secrets: Secrets) -> Result<Config, Failure> {
         let profile = profile(&self.common.profile, &[])?;
-        Ok(endpoint_config(key, profile, self.common.timeout))
+        Ok(endpoint_config(secrets, profile, self.common.timeout))
     }
 
     async fn accept(&self, endpoint: &Endpoint) -> Result<Connection, Failure> {

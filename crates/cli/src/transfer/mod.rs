@@ -47,6 +47,7 @@ use consent::Rules;
 use listen::Listening;
 use report::Report;
 use session::Side;
+use setup::Secrets;
 use source::Source;
 use store::Out;
 use take::Taking;
@@ -77,12 +78,12 @@ pub fn send(args: &SendArgs) -> Result<(), Failure> {
     let qlogs = Qlogs::new(args.common.qlog.as_deref(), "send")?;
     let listens = ticket.is_none() && args.to.is_none();
     let standing = !args.listen.allow.is_empty();
-    let mut needs = needs(&qlogs, args.listen.key.as_deref(), listens && !standing);
+    let mut needs = needs(&qlogs, args.listen.key.as_deref(), &args.common);
+    needs.write.extend((listens && !standing).then(kept::directory).flatten());
     needs.read.extend(source_paths(&args.files, standing));
     on_runtime(&qlogs, &needs, async {
-        match connecting(ticket, args.to.as_deref(), args.listen.key.as_deref(), &args.connect)
-            .await?
-        {
+        let (host, key) = (args.to.as_deref(), args.listen.key.as_deref());
+        match connecting(ticket, host, key, &args.connect, &args.common).await? {
             Some(connecting) => {
                 if !args.listen.listen.is_empty() || !args.listen.allow.is_empty() {
                     return Err(Failure::usage(
@@ -117,7 +118,8 @@ pub fn recv(args: &RecvArgs) -> Result<(), Failure> {
     let words = words("recv", &args.listen, &[out]);
     let (args, common) = (&args.listen, &args.common);
     let listening = Listening { args, common, side: &side, report, qlogs: &qlogs, words };
-    let mut needs = needs(&qlogs, args.key.as_deref(), by_ticket);
+    let mut needs = needs(&qlogs, args.key.as_deref(), common);
+    needs.write.extend(by_ticket.then(kept::directory).flatten());
     needs.write.extend(side.directory());
     on_runtime(&qlogs, &needs, listening.run())
 }
@@ -134,11 +136,11 @@ pub fn get(args: &GetArgs) -> Result<(), Failure> {
     let side = Side::Takes(taking);
     let report = Report { json: args.common.json, on_stderr: is_stdout(&args.store) };
     let qlogs = Qlogs::new(args.common.qlog.as_deref(), "get")?;
-    let mut needs = needs(&qlogs, args.key.as_deref(), false);
+    let mut needs = needs(&qlogs, args.key.as_deref(), &args.common);
     needs.write.extend(side.directory());
     on_runtime(&qlogs, &needs, async {
         let from = args.from.as_deref();
-        match connecting(ticket, from, args.key.as_deref(), &args.connect).await? {
+        match connecting(ticket, from, args.key.as_deref(), &args.connect, &args.common).await? {
             Some(connecting) => connect::run(connecting, &side, &args.common, report, &qlogs).await,
             None => Err(Failure::usage("give a ticket, or --from HOST:PORT with --peer and --key")),
         }
@@ -202,20 +204,22 @@ async fn connecting(
     host: Option<&str>,
     key: Option<&Path>,
     args: &ConnectArgs,
+    common: &CommonArgs,
 ) -> Result<Option<Connecting>, Failure> {
+    let shared = common.preshared_key.as_deref();
     let patience = args.patience.unwrap_or(PATIENCE);
     if let Some(ticket) = ticket {
-        if host.is_some() || args.peer.is_some() || key.is_some() {
+        if host.is_some() || args.peer.is_some() || key.is_some() || shared.is_some() {
             return Err(Failure::usage(
-                "a ticket says it all: leave out the host, --peer and --key",
+                "a ticket says it all: leave out the host, --peer, --key and --preshared-key",
             ));
         }
         let route = paths::to_addresses(&ticket.addresses, &args.paths).await?;
-        let (key, peer) = (ticket.holder(), ticket.peer);
+        let (secrets, peer) = (ticket.holder().into(), ticket.peer);
         // The maker's clock decides; this one's only tells when to give up.
         let left = Duration::from_secs(ticket.expires.saturating_sub(listen::wall_clock()));
         let patience = args.patience.unwrap_or(PATIENCE.max(left));
-        return Ok(Some(Connecting { key, peer, route, patience }));
+        return Ok(Some(Connecting { secrets, peer, route, patience }));
     }
     let Some(host) = host else {
         if args.peer.is_some() || !args.paths.is_empty() {
@@ -226,14 +230,15 @@ async fn connecting(
     let needed = || Failure::usage("a host needs --peer PUBKEY and --key FILE");
     let key = keys::load(key.ok_or_else(needed)?)?;
     let peer = args.peer.ok_or_else(needed)?;
+    let secrets = Secrets { key, shared: keys::shared_with(&[peer], shared)? };
     let route = paths::to_host(host, &args.paths).await?;
-    Ok(Some(Connecting { key, peer, route, patience }))
+    Ok(Some(Connecting { secrets, peer, route, patience }))
 }
 
-/// What every transfer needs: its key, if there is one, and the directories of its recordings and of its own ticket.
-fn needs(qlogs: &Qlogs, key: Option<&Path>, makes_ticket: bool) -> Needs {
+/// What every transfer needs: its secrets, if it has any, and the directory of its recordings.
+fn needs(qlogs: &Qlogs, key: Option<&Path>, common: &CommonArgs) -> Needs {
     let mut needs = Needs::files(key, qlogs.directory());
-    needs.write.extend(makes_ticket.then(kept::directory).flatten());
+    needs.read.extend(common.preshared_key.clone());
     needs
 }
 

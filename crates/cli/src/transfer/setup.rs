@@ -1,8 +1,9 @@
 //! What both the connecting and the listening side need.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anabranch::{Config, Profile, Schedule, SecretKey, TransportConfig};
+use anabranch::{Config, PresharedKey, Profile, PublicKey, Schedule, SecretKey, TransportConfig};
 
 /// How long the news of a connection's end may take.
 pub(super) const FLUSH: Duration = Duration::from_secs(3);
@@ -16,9 +17,24 @@ const SCHEDULE: Schedule = Schedule {
     give_up: Duration::from_secs(30),
 };
 
+/// This machine's secret key, and what it shares with peers beside.
+#[derive(Clone, Debug)]
+pub(super) struct Secrets {
+    pub(super) key: SecretKey,
+    pub(super) shared: BTreeMap<PublicKey, PresharedKey>,
+}
+
+impl From<SecretKey> for Secrets {
+    /// Nothing is shared with anybody.
+    fn from(key: SecretKey) -> Self {
+        Secrets { key, shared: BTreeMap::new() }
+    }
+}
+
 /// An endpoint whose connections are lost after so long a silence.
-pub(super) fn endpoint_config(key: SecretKey, profile: Profile, silence: Duration) -> Config {
-    let mut config = Config::new(key, profile);
+pub(super) fn endpoint_config(secrets: Secrets, profile: Profile, silence: Duration) -> Config {
+    let mut config = Config::new(secrets.key, profile);
+    config.preshared = secrets.shared;
     config.transport = TransportConfig {
         idle_timeout: Some(silence),
         heartbeat: Some(HEARTBEAT),

@@ -12,10 +12,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// One that allows anyone, with further options and `RUST_LOG`.
+    /// One with further options and `RUST_LOG`; it allows anyone unless they say whom.
     pub fn start(options: &[&str], log: &str) -> Server {
+        let anyone = if options.contains(&"--allow") { None } else { Some("--anyone") };
         let mut child = Command::new(env!("CARGO_BIN_EXE_anabranch"))
-            .args(["bench", "server", "--listen", "127.0.0.1:0", "--anyone"])
+            .args(["bench", "server", "--listen", "127.0.0.1:0"])
+            .args(anyone)
             .args(options)
             .env("RUST_LOG", log)
             .stderr(Stdio::piped())

@@ -69,6 +69,13 @@ impl Sides {
         let public = run("keygen --out", &[&path]).succeeded();
         (path, String::from_utf8(public).unwrap().trim().to_owned())
     }
+
+    /// Makes a secret for two machines; returns its file.
+    fn shared(&self, name: &str) -> PathBuf {
+        let path = self.dir.path().join(name);
+        run("genpsk --out", &[&path]).succeeded();
+        path
+    }
 }
 
 /// Bytes that are not all alike.

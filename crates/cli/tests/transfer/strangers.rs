@@ -1,6 +1,7 @@
 //! Those who may not connect, and those who may and misbehave.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
 use std::time::Duration;
 
 use anabranch::transfer::{Entry, Frame, Header, Kind, Modified, Name, Preface, Role, Ticket};
@@ -52,6 +53,37 @@ fn a_stranger_gets_no_byte() {
     run(&format!("send {} {text_of_ticket}", text(&file)), &[]).succeeded();
     receiver.end().succeeded();
     assert_eq!(sides.arrived("a"), b"bytes");
+}
+
+/// Who listens with a shared secret serves those who have it, and no others of its peers, whichever way files go.
+#[test]
+fn a_peer_without_the_shared_secret_gets_no_byte() {
+    let sides = Sides::new();
+    let (server_key, server) = sides.key("server");
+    let (client_key, client) = sides.key("client");
+    let (shared, other) = (sides.shared("shared.psk"), sides.shared("other.psk"));
+    let with = |secret: &Path| format!("--preshared-key {}", text(secret));
+    let file = sides.write("a", b"bytes");
+    let (file, to) = (text(&file), sides.to());
+    let listen = format!("--json --listen 127.0.0.1 {} --allow {client} --key", with(&shared));
+    let receiver = format!("recv --out {} {listen}", text(&to));
+    let mut receiver = Running::start(&receiver, &[&server_key]);
+    let mut sender = Running::start(&format!("send {file} {listen}"), &[&server_key]);
+    let known = format!("--peer {server} --key {}", text(&client_key));
+    let (taking, offering) = (receiver.event(), sender.event());
+    let (taking, offering) = (&taking["addresses"][0], &offering["addresses"][0]);
+    let send = format!("send {file} {known} --to {}", taking.as_str().unwrap());
+    let get = format!("get a {known} --from {} --out {}", offering.as_str().unwrap(), text(&to));
+    for line in [send, get] {
+        for wrong in [String::new(), with(&other)] {
+            let refused = run(&format!("{line} --timeout 1 {wrong}"), &[]).failed(3);
+            assert!(refused.contains("nobody answered"), "{refused}");
+            assert!(sides.names().is_empty());
+        }
+        run(&format!("{line} {}", with(&shared)), &[]).succeeded();
+        assert_eq!(sides.arrived("a"), b"bytes");
+        std::fs::remove_file(to.join("a")).unwrap();
+    }
 }
 
 #[test]
