@@ -1,0 +1,63 @@
+//! The units under a real systemd, which is booted in namespaces of its own over a copy of this machine's files. It is
+//! skipped, with the reason printed, without root, systemd or what the kernel needs for that.
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// What `boot.sh` exits with where it cannot boot anything.
+const CANNOT: i32 = 77;
+
+/// What the check said of both units, a fact a line; nothing where systemd cannot be booted.
+fn facts() -> Option<String> {
+    if !nix::unistd::Uid::effective().is_root() {
+        println!("skipped: namespaces and control groups need root");
+        return None;
+    }
+    if !Path::new("/lib/systemd/systemd").exists() {
+        println!("skipped: systemd is not installed");
+        return None;
+    }
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/systemd");
+    let units = here.join("../../../../packaging/systemd");
+    let out = tempfile::tempdir().unwrap();
+    let booted = Command::new("bash")
+        .arg(here.join("boot.sh"))
+        .arg(env!("CARGO_BIN_EXE_anabranch"))
+        .args([&units, &here.join("check.sh")])
+        .arg(out.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&booted.stdout).into_owned();
+    if booted.status.code() == Some(CANNOT) {
+        println!("skipped: {}", said.trim_end());
+        return None;
+    }
+    let read = |file: &str| fs::read_to_string(out.path().join(file)).unwrap_or_default();
+    let errors = String::from_utf8_lossy(&booted.stderr).into_owned();
+    println!("{said}{errors}{}", read("journal"));
+    Some(read("said"))
+}
+
+#[test]
+fn the_units_run_confined_and_come_back_after_a_crash() {
+    let Some(facts) = facts() else { return };
+    let holds = |fact: &str| assert!(facts.lines().any(|line| line == fact), "{fact}:\n{facts}");
+    for (unit, limits) in [
+        ("anabranch-serve@home", "600 2147483648"),
+        ("anabranch-connect@away", "600 1073741824"),
+    ] {
+        holds(&format!("{unit} user anabranch"));
+        holds(&format!("{unit} CapPrm: 0000000000000000"));
+        holds(&format!("{unit} CapBnd: 0000000000000000"));
+        holds(&format!("{unit} NoNewPrivs: 1"));
+        holds(&format!("{unit} Seccomp: 2"));
+        holds(&format!("{unit} limits {limits}"));
+        holds(&format!("{unit} result success"));
+    }
+    holds("answer first");
+    holds("answer second");
+    holds("anabranch-serve@home restarts 1");
+    holds("end");
+}
