@@ -44,10 +44,9 @@ fn facts() -> Option<String> {
 fn the_units_run_confined_and_come_back_after_a_crash() {
     let Some(facts) = facts() else { return };
     let holds = |fact: &str| assert!(facts.lines().any(|line| line == fact), "{fact}:\n{facts}");
-    for (unit, limits) in [
-        ("anabranch-serve@home", "600 2147483648"),
-        ("anabranch-connect@away", "600 1073741824"),
-    ] {
+    for (unit, limits) in
+        [("anabranch-serve@home", "600 2147483648"), ("anabranch-connect@away", "600 1073741824")]
+    {
         holds(&format!("{unit} user anabranch"));
         holds(&format!("{unit} CapPrm: 0000000000000000"));
         holds(&format!("{unit} CapBnd: 0000000000000000"));
