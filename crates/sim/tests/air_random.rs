@@ -32,6 +32,7 @@ impl Book {
         self.last = now;
         let (Report::Received { token, .. }
         | Report::Lost { token, .. }
+        | Report::Overheard { token, .. }
         | Report::Sent { token, .. }
         | Report::GaveUp { token, .. }) = report;
         let fate = &mut self.fates[token as usize];
@@ -42,6 +43,10 @@ impl Book {
                 assert!(at != from && fate.to.is_none_or(|to| to == at), "{report:?}");
                 fate.came[at as usize] += 1;
                 assert_eq!(fate.came[at as usize], 1, "twice: {report:?}");
+            }
+            Report::Overheard { at, from, .. } => {
+                assert_eq!(from, fate.from);
+                assert!(at != from && fate.to.is_some_and(|to| to != at), "{report:?}");
             }
             Report::Sent { from, .. } => {
                 assert_eq!(from, fate.from);
@@ -57,6 +62,16 @@ impl Book {
             }
         }
         self.inside -= u64::from(fate.ended);
+    }
+
+    /// Messages for `to` that were taken back at `from`.
+    fn withdraw(&mut self, (from, to): (u32, u32), tokens: &[u32]) {
+        for token in tokens {
+            let fate = &mut self.fates[*token as usize];
+            assert!(!fate.ended && (fate.from, fate.to) == (from, Some(to)), "{fate:?}");
+            fate.ended = true;
+            self.inside -= 1;
+        }
     }
 }
 
@@ -80,7 +95,8 @@ fn message(rng: &mut Rng, stations: u64, from: u32, token: u32) -> Message {
         to if u64::from(to) == stations || to == from => Destination::Broadcast,
         to => Destination::Station(to),
     };
-    let priority = if rng.chance(0.2) { Priority::Routing } else { Priority::Data };
+    let lines = [Priority::Routing, Priority::Acknowledgement, Priority::Data, Priority::Data];
+    let priority = lines[rng.below(4) as usize];
     Message { token, to, bytes: rng.below(1500) as u32, priority }
 }
 
@@ -92,7 +108,9 @@ fn run(seed: u64) {
     let mut place = || Position::new(rng.uniform() * side, rng.uniform() * side);
     let places = Fixed((0..stations).map(|_| place()).collect());
     let mut air = Air::new(&config, Box::new(places), seed).unwrap();
+    air.listen(rng.chance(0.5));
     let mut book = Book { fates: Vec::new(), last: Time::ZERO, inside: 0 };
+    let mut withdrawn = Vec::new();
     let mut now = Time::ZERO;
     let gap = [1e4, 1e6, 2e7][rng.below(3) as usize];
     for token in 0..600 {
@@ -101,6 +119,12 @@ fn run(seed: u64) {
             book.note(air.now(), report);
         }
         let from = rng.below(stations) as u32;
+        if rng.chance(0.05) {
+            let to = rng.below(stations) as u32;
+            withdrawn.clear();
+            air.withdraw(from, to, &mut withdrawn);
+            book.withdraw((from, to), &withdrawn);
+        }
         let message = message(&mut rng, stations, from, token);
         let to = match message.to {
             Destination::Station(to) => Some(to),
@@ -109,7 +133,7 @@ fn run(seed: u64) {
         let taken = air.send(now, from, message);
         book.fates.push(Fate { to, from, ended: !taken, ..Fate::default() });
         book.inside += u64::from(taken);
-        let most = 2 * config.mac.queue + 1;
+        let most = 3 * config.mac.queue + 1;
         assert!((0..stations as u32).all(|station| air.backlog(station) <= most));
     }
     // Everything ends: a message has at most 7 attempts at an RTS for each of 4 of data.

@@ -51,6 +51,15 @@ pub enum Report {
         /// The message.
         token: u32,
     },
+    /// A station that listens to everything has heard a message for another one.
+    Overheard {
+        /// The station that has heard it.
+        at: u32,
+        /// The station that sent it.
+        from: u32,
+        /// The message.
+        token: u32,
+    },
     /// The station is done with the message: it was acknowledged, or broadcast and heard by all who
     /// could. The last report of this message.
     Sent {
@@ -121,6 +130,8 @@ pub struct Air {
     notices: Vec<Notice>,
     reports: VecDeque<Report>,
     counters: AirCounters,
+    /// Whether messages for others are reported.
+    listening: bool,
     /// Every frame: when its first bit left its sender.
     #[cfg(test)]
     log: Vec<(u64, Frame)>,
@@ -195,6 +206,7 @@ impl Air {
             notices: Vec::new(),
             reports: VecDeque::new(),
             counters: AirCounters::default(),
+            listening: false,
             #[cfg(test)]
             log: Vec::new(),
         })
@@ -208,6 +220,20 @@ impl Air {
         let taken = station.mac.submit(self.now, &self.timing, message);
         self.arm(from);
         taken
+    }
+
+    /// Has every station report the messages for others that it can decode ([`Report::Overheard`]), each repetition
+    /// too, or no longer. Loss above the MAC does not hit them: they never get there.
+    pub fn listen(&mut self, listening: bool) {
+        self.listening = listening;
+    }
+
+    /// Takes back the messages that wait at a station for another: their tokens are appended to `tokens`,
+    /// routing packets first, and there will be no report of them. The one being sent stays.
+    pub fn withdraw(&mut self, from: u32, to: u32, tokens: &mut Vec<u32>) {
+        if let Some(station) = self.stations.get_mut(from as usize) {
+            station.mac.withdraw(Destination::Station(to), tokens);
+        }
     }
 
     /// Lets time pass until there is something to report, but not beyond `limit`; call again until there
@@ -362,6 +388,11 @@ impl Air {
             heard = Heard::Garbled;
         }
         let quiet = receiver.is_quiet();
+        let to_another = matches!(frame.to, Destination::Station(to) if to != id);
+        if self.listening && to_another && heard == Heard::Clean && frame.kind == FrameKind::Data {
+            let (from, token) = (frame.from, frame.token);
+            self.reports.push_back(Report::Overheard { at: id, from, token });
+        }
         match heard {
             Heard::Clean => mac.handle_frame(now, timing, (frame, quiet), &mut self.notices),
             Heard::Garbled => mac.handle_garbled(now, timing, quiet),

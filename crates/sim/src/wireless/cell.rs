@@ -52,7 +52,7 @@ impl Cell {
             match report {
                 Report::Received { .. } => self.received += 1,
                 Report::Sent { from, .. } | Report::GaveUp { from, .. } => self.refill(from),
-                Report::Lost { .. } => {}
+                Report::Lost { .. } | Report::Overheard { .. } => {}
             }
         }
         self.until = self.until.max(until);

@@ -9,6 +9,7 @@ pub mod bianchi;
 mod air;
 mod cell;
 mod mac;
+pub mod mesh;
 mod motion;
 mod queue;
 mod radio;

@@ -1,28 +1,30 @@
 use std::collections::VecDeque;
 
-use super::Message;
+use super::{Destination, Message};
 
-/// Which of two waiting lines a message joins.
+/// Which of three waiting lines a message joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
-    /// Packets of a routing protocol: before all data.
+    /// Packets of a routing protocol: before all others.
     Routing,
+    /// Acknowledgements of a transport: before data.
+    Acknowledgement,
     /// Everything else.
     Data,
 }
 
-/// The queue between a station's network layer and its MAC: two lines, each first come first served
-/// with room for `limit` messages, that of routing packets served first.
+/// The queue between a station's network layer and its MAC: three lines in the order of [`Priority`], each
+/// first come first served with room for `limit` messages.
 #[derive(Clone, Debug)]
 pub(super) struct InterfaceQueue {
-    lines: [VecDeque<Message>; 2],
+    lines: [VecDeque<Message>; 3],
     limit: usize,
 }
 
 impl InterfaceQueue {
     pub(super) fn new(limit: usize) -> Self {
         let line = || VecDeque::with_capacity(limit.min(64));
-        InterfaceQueue { lines: [line(), line()], limit }
+        InterfaceQueue { lines: [line(), line(), line()], limit }
     }
 
     /// Whether the message has found room.
@@ -36,8 +38,19 @@ impl InterfaceQueue {
     }
 
     pub(super) fn pop(&mut self) -> Option<Message> {
-        let [routing, data] = &mut self.lines;
-        routing.pop_front().or_else(|| data.pop_front())
+        self.lines.iter_mut().find_map(VecDeque::pop_front)
+    }
+
+    /// Takes out the messages for one station, those of the first line first.
+    pub(super) fn withdraw(&mut self, to: Destination, tokens: &mut Vec<u32>) {
+        for line in &mut self.lines {
+            line.retain(|message| {
+                if message.to == to {
+                    tokens.push(message.token);
+                }
+                message.to != to
+            });
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -47,7 +60,6 @@ impl InterfaceQueue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Destination;
     use super::*;
 
     fn message(token: u32, priority: Priority) -> Message {
@@ -61,9 +73,26 @@ mod tests {
             assert!(queue.push(message(token, Priority::Data)));
         }
         assert!(!queue.push(message(2, Priority::Data)));
-        assert!(queue.push(message(3, Priority::Routing)));
-        assert_eq!(queue.len(), 3);
+        assert!(queue.push(message(3, Priority::Acknowledgement)));
+        assert!(queue.push(message(4, Priority::Routing)));
+        assert_eq!(queue.len(), 4);
         let order: Vec<u32> = core::iter::from_fn(|| queue.pop()).map(|sent| sent.token).collect();
-        assert_eq!(order, [3, 0, 1]);
+        assert_eq!(order, [4, 3, 0, 1]);
+    }
+
+    #[test]
+    fn messages_for_a_lost_neighbour_are_taken_back() {
+        let mut queue = InterfaceQueue::new(5);
+        let to = |token, station| Message {
+            to: Destination::Station(station),
+            ..message(token, Priority::Data)
+        };
+        for (token, station) in [(0, 1), (1, 2), (2, 1)] {
+            assert!(queue.push(to(token, station)));
+        }
+        let mut tokens = Vec::new();
+        queue.withdraw(Destination::Station(1), &mut tokens);
+        assert_eq!(tokens, [0, 2]);
+        assert_eq!(queue.pop().map(|left| left.token), Some(1));
     }
 }

@@ -107,6 +107,11 @@ impl Mac {
         self.queue.len() + usize::from(self.current.is_some())
     }
 
+    /// Takes back the messages that wait for one station; not the one being sent.
+    pub(in super::super) fn withdraw(&mut self, to: Destination, tokens: &mut Vec<u32>) {
+        self.queue.withdraw(to, tokens);
+    }
+
     /// When to call [`handle_timer`](Self::handle_timer), nanoseconds.
     pub(in super::super) fn next_timer(&self, timing: &Timing) -> Option<u64> {
         match self.step {

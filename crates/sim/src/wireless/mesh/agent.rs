@@ -1,0 +1,184 @@
+use std::sync::Arc;
+
+use anabranch_types::Time;
+
+use super::RoutingConfig;
+use super::counters::MeshCounters;
+use super::dsr::Station;
+use super::net::{Event, Net};
+use super::packet::{Data, Load, Packet};
+use crate::engine::{Agent, Arrival, Outbox, Payload, PortId};
+use crate::wireless::{Air, Report};
+
+/// All stations of a mesh, as one agent: its ports are the ends of transport connections at the stations.
+#[derive(Debug)]
+pub(super) struct MeshAgent {
+    net: Net,
+    stations: Vec<Station>,
+    attached: Vec<PortId>,
+    /// Of each port, its station and the port at the connection's other end.
+    ends: Vec<End>,
+    started: bool,
+    next: Option<Time>,
+}
+
+/// An end of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    /// The station that it is at.
+    pub(super) station: u16,
+    /// The station at the other end, and the place of that end among all.
+    pub(super) peer: u16,
+    pub(super) peer_end: u32,
+}
+
+/// Stations that may forward a packet of a transport: as ns-2 has it.
+const LIFETIME: u8 = 32;
+
+impl MeshAgent {
+    pub(super) fn new(mut air: Air, count: u16, routing: &RoutingConfig, seed: u64) -> Self {
+        air.listen(routing.overhear);
+        let net = Net::new(air, routing);
+        let stations = (0..count).map(|id| Station::new(id, &net, seed)).collect();
+        let (attached, ends) = (Vec::new(), Vec::new());
+        MeshAgent { net, stations, attached, ends, started: false, next: None }
+    }
+
+    /// The port attached next is this end of a connection.
+    pub(super) fn expect(&mut self, end: End) {
+        self.ends.push(end);
+    }
+
+    pub(super) fn counters(&self) -> &MeshCounters {
+        &self.net.counters
+    }
+
+    pub(super) fn air(&self) -> &Air {
+        &self.net.air
+    }
+
+    /// Lets everything happen that is due by `now`.
+    fn advance(&mut self, now: Time) {
+        loop {
+            let due = self.net.next_due().filter(|due| *due <= now);
+            let air = self.net.air.next_event().filter(|time| *time <= now);
+            match (air, due) {
+                (Some(time), due) if due.is_none_or(|due| time <= due) => {
+                    self.net.now = self.net.now.max(time);
+                    while let Some(report) = self.net.air.poll(time) {
+                        self.handle_report(report);
+                    }
+                }
+                (_, Some(time)) => {
+                    self.net.now = self.net.now.max(time);
+                    while let Some(event) = self.net.pop_due() {
+                        self.handle_event(event);
+                    }
+                }
+                _ => break,
+            }
+        }
+        self.net.now = self.net.now.max(now);
+    }
+
+    fn handle_event(&mut self, event: Event) {
+        let (Event::Send { station, .. }
+        | Event::Enqueue { station, .. }
+        | Event::Receive { station, .. }
+        | Event::CheckBuffer { station }) = event;
+        if let Some(station) = self.stations.get_mut(usize::from(station)) {
+            station.handle_event(&mut self.net, event);
+        }
+    }
+
+    fn handle_report(&mut self, report: Report) {
+        let net = &mut self.net;
+        match report {
+            Report::Received { at, from, token } => {
+                let Some(packet) = net.packets.get(token) else { return };
+                let Some(station) = self.stations.get_mut(at as usize) else { return };
+                if matches!(packet.load, Load::ArpRequest | Load::ArpReply) {
+                    let packet = packet.clone();
+                    return station.link.handle_arp(net, &packet);
+                }
+                let copy = packet.clone();
+                let token = net.packets.insert(copy);
+                let (station, from) = (at as u16, from as u16);
+                net.schedule(net.config.stack_delay, Event::Receive { station, from, token });
+            }
+            Report::Overheard { at, token, .. } => {
+                if let Some(station) = self.stations.get_mut(at as usize) {
+                    station.overhear(net, token);
+                }
+            }
+            Report::Sent { token, .. } => {
+                net.packets.remove(token);
+            }
+            Report::GaveUp { from, token, .. } => {
+                if let Some(station) = self.stations.get_mut(from as usize) {
+                    station.handle_failure(net, token);
+                }
+            }
+            Report::Lost { .. } => {}
+        }
+    }
+
+    /// Hands what has arrived to the transports, and sees when something happens next.
+    fn finish(&mut self, out: &mut Outbox<'_>) {
+        let mut arrived = core::mem::take(&mut self.net.arrived);
+        for token in arrived.drain(..) {
+            let Some(packet) = self.net.packets.remove(token) else { continue };
+            let Load::Data(data) = packet.load else { continue };
+            if let Some(port) = self.attached.get(data.port as usize) {
+                out.send_in(*port, data.stream, data.size, data.ecn, data.payload.clone());
+            }
+        }
+        self.net.arrived = arrived;
+        let next = [self.net.air.next_event(), self.net.next_due()];
+        self.next = next.into_iter().flatten().min();
+    }
+}
+
+impl Agent for MeshAgent {
+    fn attach(&mut self, port: PortId) {
+        self.attached.push(port);
+    }
+
+    fn handle_packet(&mut self, arrival: Arrival<'_>, out: &mut Outbox<'_>) {
+        self.advance(arrival.now);
+        let at = self.attached.iter().position(|port| *port == arrival.port);
+        let Some(end) = at.and_then(|at| self.ends.get(at).copied()) else { return };
+        let Arrival { stream, size, ecn, payload, .. } = arrival;
+        let payload = core::mem::replace(payload, Payload::Filler);
+        let data = Data { port: end.peer_end, stream, size, ecn, payload };
+        let packet = Packet {
+            lifetime: LIFETIME,
+            ..Packet::new(end.station, end.peer, Load::Data(Arc::new(data)))
+        };
+        self.net.counters.originated += 1;
+        let token = self.net.insert(packet);
+        if let Some(station) = self.stations.get_mut(usize::from(end.station)) {
+            station.originate(&mut self.net, token);
+        }
+        self.finish(out);
+    }
+
+    fn handle_timer(&mut self, now: Time, out: &mut Outbox<'_>) {
+        if !self.started {
+            self.started = true;
+            self.net.now = now;
+            for station in &mut self.stations {
+                station.start(&mut self.net);
+            }
+        }
+        self.advance(now);
+        self.finish(out);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.next
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+use std::collections::BTreeMap;
+
+/// How a station finds the MAC addresses of its neighbours (RFC 826), as ns-2 does it.
+///
+/// One packet per neighbour waits for its address; the next one takes its place. Each packet that finds no
+/// address sends a request, and the third that does so in vain gives up. Addresses are kept for ever.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arp {
+    neighbours: BTreeMap<u16, Neighbour>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Neighbour {
+    known: bool,
+    held: Option<u32>,
+    requests: u32,
+}
+
+/// Requests in vain after which packets are given up.
+const MOST_REQUESTS: u32 = 3;
+
+/// What becomes of a packet for a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Resolution {
+    /// It can be sent.
+    Known,
+    /// It waits, a request has to be sent, and the packet that waited before is dropped.
+    Ask { dropped: Option<u32> },
+    /// The neighbour does not answer: this packet and the one that waited are given up.
+    Failed { held: Option<u32> },
+}
+
+impl Arp {
+    /// A packet is to be sent to a neighbour.
+    pub(super) fn resolve(&mut self, neighbour: u16, token: u32) -> Resolution {
+        let entry = self.neighbours.entry(neighbour).or_default();
+        if entry.known {
+            Resolution::Known
+        } else if entry.requests >= MOST_REQUESTS {
+            entry.requests = 0;
+            Resolution::Failed { held: entry.held.take() }
+        } else {
+            entry.requests += 1;
+            Resolution::Ask { dropped: entry.held.replace(token) }
+        }
+    }
+
+    /// A request or a reply has told the address of a neighbour: the packet that waited for it, if one did.
+    pub(super) fn learn(&mut self, neighbour: u16) -> Option<u32> {
+        let entry = self.neighbours.entry(neighbour).or_default();
+        entry.known = true;
+        entry.held.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_packet_waits_and_the_fourth_gives_up() {
+        let mut arp = Arp::default();
+        assert_eq!(arp.resolve(2, 10), Resolution::Ask { dropped: None });
+        assert_eq!(arp.resolve(2, 11), Resolution::Ask { dropped: Some(10) });
+        assert_eq!(arp.resolve(2, 12), Resolution::Ask { dropped: Some(11) });
+        assert_eq!(arp.resolve(2, 13), Resolution::Failed { held: Some(12) });
+        assert_eq!(arp.resolve(2, 14), Resolution::Ask { dropped: None });
+        assert_eq!(arp.resolve(3, 15), Resolution::Ask { dropped: None });
+        assert_eq!(arp.learn(2), Some(14));
+        assert_eq!(arp.resolve(2, 16), Resolution::Known);
+        assert_eq!(arp.learn(2), None);
+    }
+}

@@ -1,0 +1,58 @@
+/// What the network layers of all stations have done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MeshCounters {
+    /// Packets of transports that stations were to send.
+    pub originated: u64,
+    /// Packets of transports that have arrived.
+    pub delivered: u64,
+    /// Packets of transports handed to a MAC, at each station on the way.
+    pub data_transmissions: u64,
+    /// Packets with nothing but routing in them handed to a MAC, at each station on the way.
+    pub routing_transmissions: u64,
+    /// Their bytes.
+    pub routing_bytes: u64,
+    /// Searches for a route that asked the neighbours only.
+    pub limited_requests: u64,
+    /// Searches that asked everybody.
+    pub requests: u64,
+    /// Requests that other stations sent on.
+    pub requests_forwarded: u64,
+    /// Replies of destinations.
+    pub replies: u64,
+    /// Replies of stations that knew a route.
+    pub cache_replies: u64,
+    /// Replies that told of a shorter route.
+    pub shortenings: u64,
+    /// Replies that have come to the station that asked.
+    pub replies_received: u64,
+    /// Route errors sent.
+    pub errors: u64,
+    /// Packets given up by a MAC: failed links.
+    pub link_failures: u64,
+    /// Packets of others that were given another route.
+    pub salvaged: u64,
+    /// ARP packets handed to a MAC.
+    pub arp: u64,
+    /// Packets that nobody has any more.
+    pub drops: Drops,
+}
+
+/// Packets that were dropped, of transports and routing, by cause. Loss above the MAC is not among them: see
+/// [`AirCounters`](crate::wireless::AirCounters).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drops {
+    /// A station's interface queue was full.
+    pub queue: u64,
+    /// Another packet took its place while it waited for a MAC address, or ARP failed.
+    pub arp: u64,
+    /// It waited too long for a route.
+    pub expired: u64,
+    /// The send buffer was full.
+    pub send_buffer: u64,
+    /// A station that forwarded it knew no other route.
+    pub no_route: u64,
+    /// Too many stations had given it another route, or forwarded it.
+    pub lifetime: u64,
+    /// A reply with a link that has just failed.
+    pub stale_reply: u64,
+}

@@ -1,0 +1,164 @@
+//! Route discovery (RFC 4728 §3.1, §8.2).
+
+use super::super::net::{Event, Net};
+use super::super::packet::{LinkError, Packet, Reply, Request};
+use super::super::route::{MAX_ROUTE, Route};
+use super::Station;
+use super::requests::{Pace, Search};
+use core::time::Duration;
+
+/// How old an error may be that a request tells of.
+const MOST_ERROR_AGE: Duration = Duration::from_secs(1);
+
+impl Station {
+    /// Searches for a route if it is time; whether the packet that needs it may wait.
+    pub(super) fn search(&mut self, net: &mut Net, to: u16, own: bool) -> bool {
+        let pace = Pace {
+            neighbours_first: net.config.neighbours_first,
+            first_wait: net.config.request_period,
+            most_wait: net.config.most_request_period,
+        };
+        match self.requests.search(net.now, to, own, &pace) {
+            Search::Neighbours => self.request(net, to, true),
+            Search::Everybody => self.request(net, to, false),
+            Search::Wait => {}
+            Search::GiveUp => return false,
+        }
+        true
+    }
+
+    fn request(&mut self, net: &mut Net, to: u16, limited: bool) {
+        match limited {
+            true => net.counters.limited_requests += 1,
+            false => net.counters.requests += 1,
+        }
+        let number = self.requests.next_number();
+        let mut packet = Packet {
+            route: Route::new(&[self.id()]),
+            request: Some(Request { number, limited }),
+            ..self.routing_packet(to)
+        };
+        if let Some((error, since)) = self.held_error
+            && since + MOST_ERROR_AGE > net.now
+        {
+            packet.errors.push(LinkError { tell: None, ..error });
+            if !limited {
+                self.held_error = None;
+            }
+        }
+        let token = net.insert(packet);
+        self.send_jittered(net, token);
+    }
+
+    fn send_jittered(&mut self, net: &mut Net, token: u32) {
+        let delay = Net::jitter(&mut self.link.rng, net.config.jitter);
+        net.schedule(delay, Event::Send { station: self.id(), token });
+    }
+
+    /// A request for another station: answered from the cache, sent on, or dropped.
+    pub(super) fn handle_request(&mut self, net: &mut Net, from: u16, token: u32) {
+        let Some(packet) = net.packets.get(token) else { return };
+        let (Some(request), route, target) = (packet.request, packet.route, packet.target) else {
+            return;
+        };
+        let drop = |net: &mut Net| net.packets.remove(token);
+        let own = packet.source == self.id();
+        if own || route.contains(self.id()) || route.is_full() {
+            drop(net);
+            return;
+        }
+        if !self.is_worth_forwarding(packet.source, request.number, &route, from) {
+            drop(net);
+            return;
+        }
+        if net.config.reply_from_cache && self.answer_from_cache(net, token, &route, target) {
+            return;
+        }
+        if request.limited {
+            drop(net);
+            return;
+        }
+        if let Some(packet) = net.packets.get_mut(token) {
+            packet.route.push(self.id());
+        }
+        net.counters.requests_forwarded += 1;
+        self.send_jittered(net, token);
+    }
+
+    /// Whether a copy of a request is the first to come here.
+    fn is_worth_forwarding(&mut self, source: u16, number: u32, route: &Route, from: u16) -> bool {
+        let hops = route.len();
+        let handled = self.requests.handled(source);
+        if number <= handled.number {
+            return false;
+        }
+        (handled.number, handled.from) = (number, from);
+        (handled.first_hops, handled.least_hops) = (hops, hops);
+        true
+    }
+
+    /// Answers a request with a known route, if there is one that leads through this station.
+    fn answer_from_cache(&mut self, net: &mut Net, token: u32, way: &Route, to: u16) -> bool {
+        let Some(rest) = self.cache.find(to, false) else { return false };
+        if way.len() + rest.len() > MAX_ROUTE {
+            return false;
+        }
+        let Some(whole) = way.joined(&rest).map(|route| route.without_loops()) else {
+            return false;
+        };
+        if !whole.contains(self.id()) {
+            return false;
+        }
+        net.packets.remove(token);
+        let mut back = *way;
+        back.push(self.id());
+        let back = back.reversed();
+        self.cache.add(&back);
+        net.counters.cache_replies += 1;
+        let packet = self.reply(whole, &back);
+        let token = net.insert(packet);
+        self.send_along(net, token, &back, Duration::ZERO);
+        true
+    }
+
+    /// A reply that tells of `route`, to the last station of `back`.
+    pub(super) fn reply(&self, route: Route, back: &Route) -> Packet {
+        let reply = Reply { route, neighbours: Vec::new() };
+        let to = back.last().unwrap_or_default();
+        Packet { route: *back, reply: Some(Box::new(reply)), ..self.routing_packet(to) }
+    }
+
+    /// A request for this station: it answers with the route that the request has taken.
+    pub(super) fn answer(&mut self, net: &mut Net, token: u32) {
+        let Some(packet) = net.packets.get(token) else { return };
+        let (Some(request), source) = (packet.request, packet.source) else { return };
+        let mut route = packet.route;
+        if !route.push(self.id()) {
+            return;
+        }
+        self.requests.handled(source).number = request.number;
+        let back = route.reversed();
+        self.cache.add(&back);
+        net.counters.replies += 1;
+        let packet = self.reply(route, &back);
+        let token = net.insert(packet);
+        self.send_jittered(net, token);
+    }
+
+    /// A reply has come to the station that asked.
+    pub(super) fn accept_reply(&mut self, net: &mut Net, token: u32) {
+        let Some(reply) = net.packets.get(token).and_then(|packet| packet.reply.as_ref()) else {
+            return;
+        };
+        let route = reply.route;
+        if route.first() != Some(self.id()) || route.len() < 2 {
+            return;
+        }
+        net.counters.replies_received += 1;
+        self.cache.add(&route);
+        if let Some(to) = route.last() {
+            self.requests.answered(to);
+        }
+        self.release(net);
+    }
+}

@@ -1,0 +1,250 @@
+//! The network layer of a station: DSR (RFC 4728), in the choices that RFC leaves as ns-2 2.35 makes them.
+
+mod buffer;
+mod cache;
+mod discovery;
+mod maintenance;
+mod overhear;
+mod requests;
+
+use std::collections::VecDeque;
+
+use anabranch_types::Time;
+use core::time::Duration;
+
+use super::net::{Event, Link, Net};
+use super::packet::{LinkError, Load, Packet};
+use super::route::Route;
+
+use buffer::SendBuffer;
+use cache::RouteCache;
+use requests::Requests;
+
+/// A station above its MAC. Every call ends with the packet handed on, kept or dropped.
+#[derive(Debug)]
+pub(super) struct Station {
+    pub(super) link: Link,
+    pub(super) cache: RouteCache,
+    requests: Requests,
+    buffer: SendBuffer,
+    /// The error heard last, which the next request tells everybody of.
+    held_error: Option<(LinkError, Time)>,
+    /// Serial numbers of packets overheard lately: each is looked at once.
+    overheard: Vec<u64>,
+    /// Routes whose sources were told lately of a shorter one, and when.
+    shortened: VecDeque<(Route, Time)>,
+}
+
+impl Station {
+    /// Station `id` of a mesh; its draws are a substream of `seed`.
+    pub(super) fn new(id: u16, net: &Net, seed: u64) -> Self {
+        Station {
+            link: Link::new(id, seed),
+            cache: RouteCache::default(),
+            requests: Requests::default(),
+            buffer: SendBuffer::new(net.config.send_buffer),
+            held_error: None,
+            overheard: Vec::new(),
+            shortened: VecDeque::new(),
+        }
+    }
+
+    fn id(&self) -> u16 {
+        self.link.station
+    }
+
+    /// Begins its regular work.
+    pub(super) fn start(&mut self, net: &mut Net) {
+        self.schedule_check(net);
+    }
+
+    /// Sends a packet of its own, or one that it has salvaged from a failed link, as soon as it knows a route.
+    pub(super) fn originate(&mut self, net: &mut Net, token: u32) {
+        let Some(packet) = net.packets.get(token) else { return };
+        let (source, target) = (packet.source, packet.target);
+        if target == self.id() {
+            return self.consume(net, token);
+        }
+        match self.cache.find(target, true) {
+            Some(route) => self.send_along(net, token, &route, Duration::ZERO),
+            None => {
+                if self.search(net, target, source == self.id()) {
+                    self.keep(net, token);
+                } else {
+                    net.counters.drops.no_route += 1;
+                    net.packets.remove(token);
+                }
+            }
+        }
+    }
+
+    /// A packet has come up from the MAC, from the neighbour `from`.
+    pub(super) fn receive(&mut self, net: &mut Net, from: u16, token: u32) {
+        let Some(packet) = net.packets.get(token) else { return };
+        if packet.target == self.id() {
+            self.consume(net, token);
+        } else {
+            let errors = packet.errors;
+            let is_request = packet.request.is_some();
+            if !errors.is_empty() {
+                self.handle_errors(net, token);
+            }
+            if is_request {
+                self.handle_request(net, from, token);
+            } else {
+                self.forward(net, token);
+            }
+        }
+    }
+
+    /// Something that was scheduled is due.
+    pub(super) fn handle_event(&mut self, net: &mut Net, event: Event) {
+        match event {
+            Event::Send { token, .. } => self.transmit(net, token),
+            Event::Enqueue { to, token, .. } => self.link.transmit(net, to, token),
+            Event::Receive { from, token, .. } => self.receive(net, from, token),
+            Event::CheckBuffer { .. } => {
+                self.check_buffer(net);
+                self.schedule_check(net);
+            }
+        }
+    }
+
+    /// A packet has come to its destination.
+    fn consume(&mut self, net: &mut Net, token: u32) {
+        let Some(packet) = net.packets.get(token) else { return };
+        let parts = (packet.reply.is_some(), packet.request.is_some(), !packet.errors.is_empty());
+        if parts.0 {
+            self.accept_reply(net, token);
+        }
+        if parts.1 {
+            self.answer(net, token);
+        }
+        if parts.2 {
+            self.handle_errors(net, token);
+        }
+        let is_data =
+            net.packets.get(token).is_some_and(|packet| matches!(packet.load, Load::Data(_)));
+        if is_data {
+            net.counters.delivered += 1;
+            net.arrived.push(token);
+        } else {
+            net.packets.remove(token);
+        }
+    }
+
+    /// Sends a packet from the beginning of a route, after a delay.
+    fn send_along(&mut self, net: &mut Net, token: u32, route: &Route, delay: Duration) {
+        if let Some(packet) = net.packets.get_mut(token) {
+            (packet.route, packet.at) = (*route, 0);
+        }
+        self.send_after(net, token, delay);
+    }
+
+    fn send_after(&mut self, net: &mut Net, token: u32, delay: Duration) {
+        if delay.is_zero() {
+            self.transmit(net, token);
+        } else {
+            net.schedule(delay, Event::Send { station: self.id(), token });
+        }
+    }
+
+    /// Hands a packet to the link layer: a request to everybody, anything else to the next station of its route.
+    fn transmit(&mut self, net: &mut Net, token: u32) {
+        let Some(packet) = net.packets.get_mut(token) else { return };
+        let to = if packet.request.is_some() {
+            None
+        } else {
+            packet.at += 1;
+            let Some(next) = packet.here() else {
+                net.packets.remove(token);
+                return;
+            };
+            Some(next)
+        };
+        let unreachable = self.link.send(net, to, token);
+        for token in unreachable.packets.into_iter().flatten() {
+            self.handle_failure(net, token);
+        }
+    }
+
+    /// Has a packet wait for a route.
+    fn keep(&mut self, net: &mut Net, token: u32) {
+        if let Some(oldest) = self.buffer.push(net.now, token) {
+            net.counters.drops.send_buffer += 1;
+            net.packets.remove(oldest);
+        }
+    }
+
+    fn schedule_check(&mut self, net: &mut Net) {
+        let period = net.config.send_buffer_period;
+        let after = period + Net::jitter(&mut self.link.rng, period);
+        net.schedule(after, Event::CheckBuffer { station: self.id() });
+    }
+
+    /// Looks for routes for the packets that wait, searches again where it is time, and drops those that have waited too
+    /// long.
+    fn check_buffer(&mut self, net: &mut Net) {
+        if self.buffer.len() == 0 {
+            return;
+        }
+        for at in 0..self.buffer.room() {
+            let most = net.config.send_buffer_timeout;
+            if let Some(token) = self.buffer.take_expired(at, net.now, most) {
+                net.counters.drops.expired += 1;
+                net.packets.remove(token);
+            }
+            let Some(token) = self.buffer.get(at) else { continue };
+            let Some(packet) = net.packets.get(token) else { continue };
+            let (source, target) = (packet.source, packet.target);
+            if let Some(route) = self.cache.find(target, true) {
+                self.buffer.take(at);
+                self.send_along(net, token, &route, Duration::ZERO);
+            } else if !self.search(net, target, source == self.id()) {
+                self.buffer.take(at);
+                net.counters.drops.no_route += 1;
+                net.packets.remove(token);
+            }
+        }
+    }
+
+    /// Sends the packets that have got a route, one after the other.
+    fn release(&mut self, net: &mut Net) {
+        let mut delay = Duration::ZERO;
+        for at in 0..self.buffer.room() {
+            let Some(token) = self.buffer.get(at) else { continue };
+            let target = net.packets.get(token).map(|packet| packet.target);
+            if let Some(route) = target.and_then(|target| self.cache.find(target, true)) {
+                self.buffer.take(at);
+                self.send_along(net, token, &route, delay);
+                delay += net.config.release_gap;
+            }
+        }
+    }
+
+    /// A packet of this station's with nothing but routing in it, for another.
+    fn routing_packet(&self, to: u16) -> Packet {
+        Packet::new(self.id(), to, Load::Nothing)
+    }
+
+    /// Learns the rest of a route that a packet takes through this station, or through a neighbour that it has heard
+    /// send it: `at` is the place on the route that the packet goes to.
+    fn notice_route(&mut self, route: &Route, at: usize) {
+        let rest = match route.position(self.id()) {
+            Some(here) if here + 1 == route.len() => return,
+            Some(here) => route.from(here),
+            None if at == 0 => return,
+            None => {
+                let own = Route::new(&[self.id()]);
+                let mut rest = own;
+                route.from(at - 1).stations().iter().for_each(|station| {
+                    rest.push(*station);
+                });
+                rest
+            }
+        };
+        if rest.len() >= 2 {
+            self.cache.notice(&rest);
+        }
+    }
+}

@@ -1,0 +1,170 @@
+use core::time::Duration;
+use std::collections::BTreeMap;
+
+use anabranch_types::Time;
+
+/// What a station knows of route requests: those that it has handled, and its own.
+#[derive(Clone, Debug, Default)]
+pub(in super::super) struct Requests {
+    handled: BTreeMap<u16, Handled>,
+    own: BTreeMap<u16, Discovery>,
+    number: u32,
+}
+
+/// The latest request of a source that was handled here.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in super::super) struct Handled {
+    /// Its number.
+    pub(in super::super) number: u32,
+    /// Hops to here, of the copy that came first.
+    pub(in super::super) first_hops: usize,
+    /// The fewest hops to here of all copies.
+    pub(in super::super) least_hops: usize,
+    /// The neighbour that the first copy came from.
+    pub(in super::super) from: u16,
+}
+
+/// A search for one destination.
+#[derive(Clone, Copy, Debug, Default)]
+struct Discovery {
+    /// Requests since the last reply.
+    outstanding: u32,
+    /// When the last one that counts was sent; `None` after a reply.
+    last: Option<Time>,
+    /// When the last one was, if it went no farther than the neighbours.
+    limited: Option<Time>,
+}
+
+/// What to do about a destination without a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Search {
+    /// Ask the neighbours only.
+    Neighbours,
+    /// Ask everybody.
+    Everybody,
+    /// Wait.
+    Wait,
+    /// Give the packet up: it is another station's, which has to search itself.
+    GiveUp,
+}
+
+/// How searches are repeated.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Pace {
+    /// Whether neighbours are asked first, and how long their answer may take.
+    pub(in super::super) neighbours_first: Option<Duration>,
+    /// Before the second search; each further one waits four times as long.
+    pub(in super::super) first_wait: Duration,
+    /// But no longer than this.
+    pub(in super::super) most_wait: Duration,
+}
+
+impl Requests {
+    /// The latest handled request of a source.
+    pub(in super::super) fn handled(&mut self, source: u16) -> &mut Handled {
+        self.handled.entry(source).or_default()
+    }
+
+    /// A number for a request of this station's own, from 1.
+    pub(in super::super) fn next_number(&mut self) -> u32 {
+        self.number += 1;
+        self.number
+    }
+
+    /// There is no route to a destination: whether and how to search now. `own` tells whether the packet is this
+    /// station's; for one that it forwards it searches once, among the neighbours (as ns-2; RFC 4728 has no such search).
+    pub(in super::super) fn search(
+        &mut self,
+        now: Time,
+        to: u16,
+        own: bool,
+        pace: &Pace,
+    ) -> Search {
+        let discovery = self.own.entry(to).or_default();
+        let factor = 1_u32 << (2 * discovery.outstanding).min(20);
+        let wait = pace.first_wait.saturating_mul(factor).min(pace.most_wait);
+        if discovery.last.is_none_or(|last| last + wait <= now) {
+            discovery.outstanding += 1;
+            discovery.last = Some(now);
+            if !own && discovery.outstanding > 1 {
+                return Search::GiveUp;
+            }
+            discovery.limited = pace.neighbours_first.map(|_| now);
+            return match pace.neighbours_first {
+                Some(_) => Search::Neighbours,
+                None => Search::Everybody,
+            };
+        }
+        match (pace.neighbours_first, discovery.limited) {
+            (Some(patience), Some(since)) if own && now > since + patience => {
+                discovery.limited = None;
+                Search::Everybody
+            }
+            _ => Search::Wait,
+        }
+    }
+
+    /// A reply has come.
+    pub(in super::super) fn answered(&mut self, to: u16) {
+        let discovery = self.own.entry(to).or_default();
+        (discovery.outstanding, discovery.last) = (0, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACE: Pace = Pace {
+        neighbours_first: Some(Duration::from_millis(30)),
+        first_wait: Duration::from_millis(500),
+        most_wait: Duration::from_secs(10),
+    };
+
+    /// The searches for one destination, asked for every 10 ms.
+    fn searches(pace: &Pace, own: bool, seconds: u64) -> Vec<(u64, Search)> {
+        let mut requests = Requests::default();
+        let ask = |at| (at, requests.search(Time::from_millis(at), 5, own, pace));
+        let all = (0..seconds * 100).map(|step| step * 10).map(ask);
+        all.filter(|(_, search)| *search != Search::Wait).collect()
+    }
+
+    #[test]
+    fn neighbours_are_asked_first_and_searches_become_rare() {
+        use Search::{Everybody, Neighbours};
+        let expected = [
+            (0, Neighbours),
+            (40, Everybody),
+            (2000, Neighbours),
+            (2040, Everybody),
+            (10_000, Neighbours),
+            (10_040, Everybody),
+            (20_000, Neighbours),
+            (20_040, Everybody),
+        ];
+        assert_eq!(searches(&PACE, true, 25), expected);
+    }
+
+    #[test]
+    fn everybody_is_asked_at_once_if_so_configured() {
+        let pace = Pace { neighbours_first: None, ..PACE };
+        let at: Vec<u64> = searches(&pace, true, 25).iter().map(|(at, _)| *at).collect();
+        assert_eq!(at, [0, 2000, 10_000, 20_000]);
+    }
+
+    #[test]
+    fn for_a_packet_that_is_forwarded_the_neighbours_are_asked_once() {
+        use Search::{GiveUp, Neighbours};
+        assert_eq!(searches(&PACE, false, 3), [(0, Neighbours), (2000, GiveUp)]);
+    }
+
+    #[test]
+    fn a_reply_ends_the_waiting() {
+        let mut requests = Requests::default();
+        let mut search = |at| requests.search(Time::from_millis(at), 5, true, &PACE);
+        assert_eq!(search(0), Search::Neighbours);
+        assert_eq!(search(10), Search::Wait);
+        requests.answered(5);
+        assert_eq!(requests.search(Time::from_millis(20), 5, true, &PACE), Search::Neighbours);
+    }
+}

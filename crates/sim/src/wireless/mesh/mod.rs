@@ -1,0 +1,41 @@
+//! Stations that route over several hops, with transports on them: a mesh.
+//!
+//! Every station has a radio on one [`Air`](super::Air), address resolution, and DSR, dynamic source routing
+//! (RFC 4728). Transport connections are the same agents as on wires, one at each of two stations, so that
+//! TCP over several hops is the TCP of scenarios.
+//!
+//! A [`Mesh`] is made of a [`MeshConfig`] (radio, MAC and random loss; routing; flows), a
+//! [`Motion`](super::Motion) that tells where stations are, and a seed. Let it run piece by piece for a
+//! series over time, and read counters in between.
+//!
+//! ```
+//! use anabranch_sim::wireless::mesh::{Mesh, MeshConfig, MeshFlow};
+//! use anabranch_sim::wireless::Fixed;
+//! use anabranch_types::Time;
+//!
+//! // A ring of 14 stations, 200 m from one to the next: seven hops either way from 0 to 7.
+//! let ring = Fixed::circle(14, 449.4);
+//! let config = MeshConfig { flows: vec![MeshFlow::tcp(0, 7)], ..MeshConfig::default() };
+//! let mut mesh = Mesh::new(&config, Box::new(ring), 1)?;
+//! mesh.run_until(Time::from_secs(5));
+//! assert!(mesh.acknowledged(0) > 20_000);
+//! assert!(mesh.counters().requests > 0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod agent;
+mod arp;
+mod config;
+mod counters;
+mod dsr;
+mod net;
+mod packet;
+mod route;
+mod run;
+mod selection;
+
+pub use config::RoutingConfig;
+pub use counters::{Drops, MeshCounters};
+pub use route::{MAX_ROUTE, Route};
+pub use run::{Mesh, MeshConfig, MeshError, MeshFlow, MeshTraffic};
+pub use selection::NeighbourList;

@@ -1,0 +1,178 @@
+use core::cmp::Reverse;
+use core::time::Duration;
+use std::collections::BinaryHeap;
+
+use anabranch_types::{Rng, Time};
+
+use super::arp::{Arp, Resolution};
+use super::packet::{Load, Packet, Packets};
+use super::{MeshCounters, RoutingConfig};
+use crate::engine::Payload;
+use crate::wireless::{Air, Destination, Message, Priority};
+
+/// What the stations have in common: the air, the packets, and what is due when.
+#[derive(Debug)]
+pub(super) struct Net {
+    pub(super) now: Time,
+    pub(super) air: Air,
+    pub(super) packets: Packets,
+    pub(super) config: RoutingConfig,
+    pub(super) counters: MeshCounters,
+    /// Data packets that have come to their destination.
+    pub(super) arrived: Vec<u32>,
+    due: BinaryHeap<Reverse<Due>>,
+    scheduled: u64,
+    serial: u64,
+}
+
+/// Something that is due, in the order of (time, order of scheduling).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    time: Time,
+    order: u64,
+    event: Event,
+}
+
+/// What is due at a station.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Event {
+    /// A packet goes to the link layer.
+    Send { station: u16, token: u32 },
+    /// A packet joins the interface queue.
+    Enqueue { station: u16, to: Option<u16>, token: u32 },
+    /// A packet has come up from the MAC.
+    Receive { station: u16, from: u16, token: u32 },
+    /// Packets that wait for a route are looked at.
+    CheckBuffer { station: u16 },
+}
+
+/// What a station is made of below routing.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) station: u16,
+    pub(super) rng: Rng,
+    arp: Arp,
+}
+
+/// Packets that the link layer could not send to a neighbour: the neighbour, and the packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Unreachable {
+    pub(super) packets: [Option<u32>; 2],
+}
+
+impl Net {
+    pub(super) fn new(air: Air, config: &RoutingConfig) -> Self {
+        Net {
+            now: Time::ZERO,
+            air,
+            packets: Packets::default(),
+            config: config.clone(),
+            counters: MeshCounters::default(),
+            arrived: Vec::new(),
+            due: BinaryHeap::new(),
+            scheduled: 0,
+            serial: 0,
+        }
+    }
+
+    /// A new packet: with a serial number of its own.
+    pub(super) fn insert(&mut self, packet: Packet) -> u32 {
+        self.serial += 1;
+        self.packets.insert(Packet { serial: self.serial, ..packet })
+    }
+
+    pub(super) fn schedule(&mut self, after: Duration, event: Event) {
+        self.scheduled += 1;
+        let (time, order) = (self.now + after, self.scheduled);
+        self.due.push(Reverse(Due { time, order, event }));
+    }
+
+    /// When the next scheduled event is due.
+    pub(super) fn next_due(&self) -> Option<Time> {
+        self.due.peek().map(|Reverse(due)| due.time)
+    }
+
+    /// Takes out the event that is due now.
+    pub(super) fn pop_due(&mut self) -> Option<Event> {
+        let due = self.due.peek().is_some_and(|Reverse(due)| due.time <= self.now);
+        due.then(|| self.due.pop().map(|Reverse(due)| due.event)).flatten()
+    }
+
+    /// A time from zero to `most`.
+    pub(super) fn jitter(rng: &mut Rng, most: Duration) -> Duration {
+        most.mul_f64(rng.uniform())
+    }
+}
+
+impl Link {
+    pub(super) fn new(station: u16, seed: u64) -> Self {
+        let rng = Rng::substream(seed, &format!("mesh.{station}"));
+        Link { station, rng, arp: Arp::default() }
+    }
+
+    /// Sends a packet to a neighbour, or to everybody. What cannot be sent comes back.
+    pub(super) fn send(&mut self, net: &mut Net, to: Option<u16>, token: u32) -> Unreachable {
+        let Some(neighbour) = to.filter(|_| net.config.arp) else {
+            self.enqueue(net, to, token);
+            return Unreachable::default();
+        };
+        match self.arp.resolve(neighbour, token) {
+            Resolution::Known => self.enqueue(net, to, token),
+            Resolution::Ask { dropped } => {
+                net.counters.drops.arp += u64::from(dropped.is_some());
+                dropped.and_then(|dropped| net.packets.remove(dropped));
+                let ask = Packet::new(self.station, neighbour, Load::ArpRequest);
+                let ask = net.insert(ask);
+                self.enqueue(net, None, ask);
+            }
+            Resolution::Failed { held } => return Unreachable { packets: [held, Some(token)] },
+        }
+        Unreachable::default()
+    }
+
+    /// An ARP packet has come.
+    pub(super) fn handle_arp(&mut self, net: &mut Net, packet: &Packet) {
+        if let Some(held) = self.arp.learn(packet.source) {
+            self.enqueue(net, Some(packet.source), held);
+        }
+        if matches!(packet.load, Load::ArpRequest) && packet.target == self.station {
+            let answer = Packet::new(self.station, packet.source, Load::ArpReply);
+            let answer = net.insert(answer);
+            self.enqueue(net, Some(packet.source), answer);
+        }
+    }
+
+    fn enqueue(&self, net: &mut Net, to: Option<u16>, token: u32) {
+        let event = Event::Enqueue { station: self.station, to, token };
+        net.schedule(net.config.stack_delay, event);
+    }
+
+    /// Hands a packet to the MAC.
+    pub(super) fn transmit(&self, net: &mut Net, to: Option<u16>, token: u32) {
+        let Some(packet) = net.packets.get(token) else { return };
+        let priority = match &packet.load {
+            Load::Nothing => Priority::Routing,
+            Load::Data(data) => match data.payload {
+                Payload::Segment(segment) if !segment.carries_data() => Priority::Acknowledgement,
+                _ => Priority::Data,
+            },
+            Load::ArpRequest | Load::ArpReply => Priority::Data,
+        };
+        let bytes = packet.bytes();
+        let counters = &mut net.counters;
+        match packet.load {
+            Load::Nothing => {
+                counters.routing_transmissions += 1;
+                counters.routing_bytes += u64::from(bytes);
+            }
+            Load::Data(_) => counters.data_transmissions += 1,
+            Load::ArpRequest | Load::ArpReply => counters.arp += 1,
+        }
+        let to = to.map_or(Destination::Broadcast, |to| Destination::Station(to.into()));
+        let message = Message { token, to, bytes, priority };
+        if !net.air.send(net.now, self.station.into(), message) {
+            net.counters.drops.queue += 1;
+            net.packets.remove(token);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+use anabranch_types::Ecn;
+use std::sync::Arc;
+
+use super::route::Route;
+use super::selection::NeighbourList;
+use crate::engine::Payload;
+
+/// A packet of the network layer.
+#[derive(Clone, Debug)]
+pub(super) struct Packet {
+    /// The same for the packet at every station on its way; a copy made at its source has its own.
+    pub(super) serial: u64,
+    pub(super) source: u16,
+    pub(super) target: u16,
+    pub(super) load: Load,
+    /// The way it takes; of a request, the way it has come.
+    pub(super) route: Route,
+    /// Where on its route it is: the place of the station that it is being sent to, or has come to.
+    pub(super) at: u8,
+    pub(super) request: Option<Request>,
+    pub(super) reply: Option<Box<Reply>>,
+    pub(super) errors: Errors,
+    /// How often stations on its way have given it another route.
+    pub(super) salvaged: u8,
+    /// How many more stations may forward it.
+    pub(super) lifetime: u8,
+}
+
+/// What a packet carries beside what routing wants.
+#[derive(Clone, Debug)]
+pub(super) enum Load {
+    Nothing,
+    Data(Arc<Data>),
+    /// Asks a neighbour for its MAC address.
+    ArpRequest,
+    /// Tells it.
+    ArpReply,
+}
+
+/// A packet of a transport connection.
+#[derive(Clone, Debug)]
+pub(super) struct Data {
+    /// The connection's end that it goes to.
+    pub(super) port: u32,
+    pub(super) stream: u32,
+    /// Bytes, the headers of the transport and of IP included.
+    pub(super) size: u32,
+    pub(super) ecn: Ecn,
+    pub(super) payload: Payload,
+}
+
+/// A route request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    /// Its number among those of its source.
+    pub(super) number: u32,
+    /// Whether only neighbours hear it.
+    pub(super) limited: bool,
+}
+
+/// A route reply.
+#[derive(Clone, Debug)]
+pub(super) struct Reply {
+    /// The route from the station that asked.
+    pub(super) route: Route,
+    /// What stations on its way have added: whom they have heard.
+    pub(super) neighbours: Vec<NeighbourList>,
+}
+
+/// A link that has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LinkError {
+    /// Who has to know; `None`: whoever hears of it.
+    pub(super) tell: Option<u16>,
+    pub(super) from: u16,
+    pub(super) to: u16,
+}
+
+/// Most errors in a packet: ns-2's limit.
+const MAX_ERRORS: usize = 3;
+
+/// The link errors that a packet carries: those of packets that were errors themselves, and the newest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Errors {
+    errors: [Option<LinkError>; MAX_ERRORS],
+}
+
+impl Errors {
+    /// Adds the newest; whether there was room.
+    pub(super) fn push(&mut self, error: LinkError) -> bool {
+        let place = self.errors.iter_mut().find(|place| place.is_none());
+        place.is_some_and(|place| {
+            *place = Some(error);
+            true
+        })
+    }
+
+    /// Takes out the newest.
+    pub(super) fn pop(&mut self) -> Option<LinkError> {
+        self.errors.iter_mut().rev().find_map(Option::take)
+    }
+
+    pub(super) fn last(&self) -> Option<LinkError> {
+        self.errors.iter().rev().copied().find_map(|error| error)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = LinkError> {
+        self.errors.into_iter().flatten()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.errors[0].is_none()
+    }
+}
+
+/// Bytes of an IP header. That of a data packet counts twice, as in ns-2: in the transport's size, too.
+const IP_BYTES: u32 = 20;
+/// Bytes of an ARP packet (RFC 826).
+const ARP_BYTES: u32 = 28;
+/// Bytes of an address.
+const ADDRESS_BYTES: u32 = 4;
+
+impl Packet {
+    /// A packet without anything.
+    pub(super) fn new(source: u16, target: u16, load: Load) -> Self {
+        Packet {
+            serial: 0,
+            source,
+            target,
+            load,
+            route: Route::EMPTY,
+            at: 0,
+            request: None,
+            reply: None,
+            errors: Errors::default(),
+            salvaged: 0,
+            lifetime: 255,
+        }
+    }
+
+    /// Bytes handed to the MAC, with the sizes of options as ns-2 has them: 4 fixed, 4 an address of the source route
+    /// beyond the first, 8 for a request, 5 and 4 an address for a reply, 16 an error; rounded up to 4. A list
+    /// of neighbours takes 4 and 4 a neighbour.
+    pub(super) fn bytes(&self) -> u32 {
+        let data = match &self.load {
+            Load::ArpRequest | Load::ArpReply => return ARP_BYTES,
+            Load::Data(data) => data.size,
+            Load::Nothing => 0,
+        };
+        let addresses = |route: &Route| ADDRESS_BYTES * route.len() as u32;
+        let mut options = 4 + addresses(&self.route).saturating_sub(ADDRESS_BYTES);
+        if self.request.is_some() {
+            options += 8;
+        }
+        if let Some(reply) = &self.reply {
+            options += 5 + addresses(&reply.route);
+            let lists = reply.neighbours.iter().map(|list| 1 + list.neighbours.len() as u32);
+            options += ADDRESS_BYTES * lists.sum::<u32>();
+        }
+        options += 16 * self.errors.iter().count() as u32;
+        IP_BYTES + options.next_multiple_of(4) + data
+    }
+
+    /// Whether it carries nothing but what routing wants.
+    pub(super) fn is_routing(&self) -> bool {
+        matches!(self.load, Load::Nothing)
+    }
+
+    /// The station that it is being sent to or has come to.
+    pub(super) fn here(&self) -> Option<u16> {
+        self.route.get(self.at.into())
+    }
+
+    /// The station behind that.
+    pub(super) fn next(&self) -> Option<u16> {
+        self.route.get(usize::from(self.at) + 1)
+    }
+}
+
+/// Packets by token.
+#[derive(Debug, Default)]
+pub(super) struct Packets {
+    places: Vec<Option<Packet>>,
+    free: Vec<u32>,
+}
+
+impl Packets {
+    pub(super) fn insert(&mut self, packet: Packet) -> u32 {
+        let token = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            self.places.len() as u32 - 1
+        });
+        if let Some(place) = self.places.get_mut(token as usize) {
+            *place = Some(packet);
+        }
+        token
+    }
+
+    pub(super) fn remove(&mut self, token: u32) -> Option<Packet> {
+        let packet = self.places.get_mut(token as usize)?.take()?;
+        self.free.push(token);
+        Some(packet)
+    }
+
+    pub(super) fn get(&self, token: u32) -> Option<&Packet> {
+        self.places.get(token as usize)?.as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, token: u32) -> Option<&mut Packet> {
+        self.places.get_mut(token as usize)?.as_mut()
+    }
+
+    /// Packets inside.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn data(size: u32) -> Load {
+        let (ecn, payload) = (Ecn::NotEct, Payload::Filler);
+        Load::Data(Arc::new(Data { port: 0, stream: 0, size, ecn, payload }))
+    }
+
+    #[test]
+    fn sizes_are_those_of_ns2() {
+        let route = Route::new(&[0, 1, 2, 3, 4, 5, 6, 7]);
+        // 540 bytes of TCP, 20 of IP, 4 and 7 · 4 of the source route.
+        let packet = Packet { route, ..Packet::new(0, 7, data(540)) };
+        assert_eq!(packet.bytes(), 592);
+        // 20 of IP, 4, 8 of the request, 2 · 4 of the route so far.
+        let request = Some(Request { number: 1, limited: false });
+        let route = Route::new(&[0, 1, 2]);
+        let packet = Packet { route, request, ..Packet::new(0, 7, Load::Nothing) };
+        assert_eq!(packet.bytes(), 40);
+        // 20, 4 and 2 · 4 of the way back, 5 and 3 · 4 of the reply, rounded up from 49 to 52 bytes; a list of 3.
+        let list = NeighbourList { station: 1, neighbours: vec![0, 2, 8] };
+        let neighbours = Vec::new();
+        let mut reply = Reply { route, neighbours };
+        let packet = |reply: &Reply| Packet {
+            route: route.reversed(),
+            reply: Some(Box::new(reply.clone())),
+            ..Packet::new(2, 0, Load::Nothing)
+        };
+        assert_eq!(packet(&reply).bytes(), 52);
+        reply.neighbours.push(list);
+        assert_eq!(packet(&reply).bytes(), 68);
+    }
+
+    #[test]
+    fn a_packet_holds_three_errors() {
+        let mut errors = Errors::default();
+        let error = |from| LinkError { tell: Some(9), from, to: from + 1 };
+        assert!((0..3).all(|from| errors.push(error(from))));
+        assert!(!errors.push(error(3)));
+        assert_eq!(errors.pop(), Some(error(2)));
+        assert_eq!(errors.last(), Some(error(1)));
+        assert_eq!(errors.iter().count(), 2);
+    }
+
+    #[test]
+    fn tokens_are_used_again() {
+        let mut packets = Packets::default();
+        let one = packets.insert(Packet::new(0, 1, Load::Nothing));
+        let two = packets.insert(Packet::new(0, 2, Load::Nothing));
+        assert!(packets.remove(one).is_some() && packets.remove(one).is_none());
+        assert_eq!(packets.insert(Packet::new(0, 3, Load::Nothing)), one);
+        assert_eq!(packets.get(two).map(|packet| packet.target), Some(2));
+        assert_eq!(packets.len(), 2);
+    }
+}

@@ -1,0 +1,214 @@
+use core::fmt;
+
+/// Most stations of a source route, its ends included: ns-2's limit, too.
+pub const MAX_ROUTE: usize = 16;
+
+/// Stations in the order in which a packet visits them, source and destination included.
+#[derive(Clone, Copy, Default)]
+pub struct Route {
+    stations: [u16; MAX_ROUTE],
+    len: u8,
+}
+
+impl Route {
+    /// An empty route.
+    pub const EMPTY: Route = Route { stations: [0; MAX_ROUTE], len: 0 };
+
+    /// The route of these stations; what is beyond [`MAX_ROUTE`] is left out.
+    pub fn new(stations: &[u16]) -> Self {
+        let mut route = Route::EMPTY;
+        stations.iter().for_each(|station| {
+            route.push(*station);
+        });
+        route
+    }
+
+    /// The stations.
+    pub fn stations(&self) -> &[u16] {
+        self.stations.get(..usize::from(self.len)).unwrap_or_default()
+    }
+
+    /// How many stations it has, its ends included.
+    pub fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many transmissions it takes.
+    pub fn hops(&self) -> usize {
+        self.len().saturating_sub(1)
+    }
+
+    /// The station at a place, from 0.
+    pub fn get(&self, at: usize) -> Option<u16> {
+        self.stations().get(at).copied()
+    }
+
+    /// The first station.
+    pub fn first(&self) -> Option<u16> {
+        self.get(0)
+    }
+
+    /// The last station.
+    pub fn last(&self) -> Option<u16> {
+        self.stations().last().copied()
+    }
+
+    /// The stations between its ends.
+    pub fn between(&self) -> &[u16] {
+        self.stations().get(1..self.len().saturating_sub(1)).unwrap_or_default()
+    }
+
+    /// Whether it leads through a station, or begins or ends there.
+    pub fn contains(&self, station: u16) -> bool {
+        self.stations().contains(&station)
+    }
+
+    /// Where a station is on it.
+    pub fn position(&self, station: u16) -> Option<usize> {
+        self.stations().iter().position(|other| *other == station)
+    }
+
+    /// Whether it takes the link from one station to another, in this direction.
+    pub fn uses(&self, from: u16, to: u16) -> bool {
+        self.link(from, to).is_some()
+    }
+
+    /// The place of `from` where it is followed by `to`.
+    pub fn link(&self, from: u16, to: u16) -> Option<usize> {
+        self.stations().windows(2).position(|pair| *pair == [from, to])
+    }
+
+    /// Whether there is no room for another station.
+    pub fn is_full(&self) -> bool {
+        self.len() == MAX_ROUTE
+    }
+
+    /// Adds a station at the end; whether there was room.
+    pub fn push(&mut self, station: u16) -> bool {
+        let room = !self.is_full();
+        if room && let Some(place) = self.stations.get_mut(usize::from(self.len)) {
+            *place = station;
+            self.len += 1;
+        }
+        room
+    }
+
+    /// Leaves the first `len` stations.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len.min(MAX_ROUTE) as u8);
+    }
+
+    /// The part from a place on.
+    #[must_use]
+    pub fn from(&self, at: usize) -> Route {
+        Route::new(self.stations().get(at..).unwrap_or_default())
+    }
+
+    /// The first `len` stations.
+    #[must_use]
+    pub fn until(&self, len: usize) -> Route {
+        let mut route = *self;
+        route.truncate(len);
+        route
+    }
+
+    /// The way back.
+    #[must_use]
+    pub fn reversed(&self) -> Route {
+        let mut route = *self;
+        let len = route.len();
+        if let Some(stations) = route.stations.get_mut(..len) {
+            stations.reverse();
+        }
+        route
+    }
+
+    /// This route and then another; `None` if that is too long.
+    #[must_use]
+    pub fn joined(&self, other: &Route) -> Option<Route> {
+        let mut route = *self;
+        other.stations().iter().all(|station| route.push(*station)).then_some(route)
+    }
+
+    /// The same without the ways that lead back to a station visited before.
+    #[must_use]
+    pub fn without_loops(&self) -> Route {
+        let mut route = Route::EMPTY;
+        for station in self.stations() {
+            match route.position(*station) {
+                Some(at) => route.truncate(at + 1),
+                None => {
+                    route.push(*station);
+                }
+            }
+        }
+        route
+    }
+
+    /// How many stations both begin with.
+    pub fn common_prefix(&self, other: &Route) -> usize {
+        let pairs = self.stations().iter().zip(other.stations());
+        pairs.take_while(|(one, two)| one == two).count()
+    }
+}
+
+impl PartialEq for Route {
+    fn eq(&self, other: &Self) -> bool {
+        self.stations() == other.stations()
+    }
+}
+
+impl Eq for Route {}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.stations()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn loops_are_cut_out() {
+        // As ns-2's example: A B C B D becomes A B D.
+        assert_eq!(Route::new(&[1, 2, 3, 2, 4]).without_loops(), Route::new(&[1, 2, 4]));
+        assert_eq!(Route::new(&[1, 2, 3, 1]).without_loops(), Route::new(&[1]));
+    }
+
+    #[test]
+    fn a_full_route_takes_no_more() {
+        let mut route = Route::new(&[7; 20]);
+        assert_eq!(route.len(), MAX_ROUTE);
+        assert!(!route.push(1));
+        assert_eq!(route.joined(&Route::new(&[1])), None);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_make_the_whole(
+            stations in proptest::collection::vec(0_u16..6, 0..16),
+            at in 0_usize..16,
+        ) {
+            let route = Route::new(&stations);
+            prop_assert_eq!(route.until(at).joined(&route.from(at)), Some(route));
+            prop_assert_eq!(route.reversed().reversed(), route);
+            let plain = route.without_loops();
+            prop_assert_eq!(plain.first(), route.first());
+            prop_assert_eq!(plain.last(), route.last());
+            for (place, station) in plain.stations().iter().enumerate() {
+                prop_assert_eq!(plain.position(*station), Some(place), "each station once");
+            }
+            for pair in plain.stations().windows(2) {
+                prop_assert!(route.uses(pair[0], pair[1]), "no link is new");
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+use core::fmt;
+use core::time::Duration;
+use std::sync::Arc;
+
+use anabranch_policy::{PolicyError, PolicySpec};
+use anabranch_tcp::{Config, SenderStatistics};
+use anabranch_types::{Bitrate, DataSize, Time};
+
+use super::agent::{End, MeshAgent};
+use super::{MeshCounters, RoutingConfig};
+use crate::endpoint::{Sink, TcpFlow, TcpProtocol, TcpReceiver, TcpSender, Udp, UdpConfig};
+use crate::engine::{AgentId, Engine, RouteId, Topology, TopologyError};
+use crate::link::LinkConfig;
+use crate::queue::QueueLimit;
+use crate::traffic::Traffic;
+use crate::wireless::{Air, AirConfig, AirError, Motion};
+
+/// What a mesh is made of, but for where its stations are.
+#[derive(Clone, Debug, Default)]
+pub struct MeshConfig {
+    /// Radio, MAC and random loss.
+    pub air: AirConfig,
+    /// The network layer.
+    pub routing: RoutingConfig,
+    /// Who sends to whom.
+    pub flows: Vec<MeshFlow>,
+}
+
+/// A transport connection between two stations.
+#[derive(Clone, Debug)]
+pub struct MeshFlow {
+    /// The station that sends, counted from 0.
+    pub from: u32,
+    /// The station that receives; another one.
+    pub to: u32,
+    /// When it begins.
+    pub start: Time,
+    /// What it sends.
+    pub traffic: MeshTraffic,
+}
+
+/// What a flow of a mesh sends.
+#[derive(Clone, Debug)]
+pub enum MeshTraffic {
+    /// A stream without end.
+    Tcp(Arc<TcpProtocol>),
+    /// Datagrams that nothing slows down.
+    Udp(UdpConfig),
+}
+
+/// Stations with radios and the flows between them, running in an engine of their own.
+#[derive(Debug)]
+pub struct Mesh {
+    engine: Engine,
+    agent: AgentId,
+    flows: Vec<(AgentId, AgentId)>,
+}
+
+impl MeshFlow {
+    /// TCP as the M-TCP paper has it, from the beginning: ns-2's Sack1 with segments of 500 bytes, a window of 32 and an
+    /// acknowledgement for each.
+    pub fn tcp(from: u32, to: u32) -> Self {
+        let sack = Config::ns2_sack1(false);
+        let config = Config { mss: 500, receive_buffer: 32 * 500, ..sack };
+        let control = PolicySpec::new("reno").with("initial", "2");
+        let control = control.with("growth", "acks").with("floor", "0");
+        let traffic = MeshTraffic::Tcp(Arc::new(TcpProtocol::new(config, control)));
+        MeshFlow { from, to, start: Time::ZERO, traffic }
+    }
+}
+
+impl Mesh {
+    /// Stations at the places of `motion`. Random draws are substreams of `seed`.
+    ///
+    /// # Errors
+    /// When the air cannot exist, a flow's station does not, or a protocol cannot be built.
+    pub fn new(config: &MeshConfig, motion: Box<dyn Motion>, seed: u64) -> Result<Self, MeshError> {
+        let count = motion.stations();
+        let air = Air::new(&config.air, motion, seed).map_err(MeshError::Air)?;
+        let mut topology = Topology::new();
+        let (hosts, radios) = (topology.add_node("hosts"), topology.add_node("radios"));
+        let mut wire = |from, to, name| topology.add_link(from, to, &wire(), name);
+        wire(hosts, radios, "down")
+            .and_then(|_| wire(radios, hosts, "up"))
+            .map_err(MeshError::Topology)?;
+        let no_route = |_| MeshError::Topology(TopologyError::NoSuch("route", 0));
+        let down = topology.route(hosts, radios).map_err(no_route)?;
+        let up = topology.route(radios, hosts).map_err(no_route)?;
+        let mut engine = Engine::new(topology, seed).map_err(MeshError::Topology)?;
+        let agent = MeshAgent::new(air, count as u16, &config.routing, seed);
+        let agent = engine.add_agent(Box::new(agent), Time::ZERO);
+        let mut mesh = Mesh { engine, agent, flows: Vec::new() };
+        for flow in &config.flows {
+            if flow.from == flow.to || [flow.from, flow.to].iter().any(|at| *at as usize >= count) {
+                return Err(MeshError::NoSuchStation(flow.from, flow.to));
+            }
+            mesh.add_flow(flow, [down, up], seed)?;
+        }
+        Ok(mesh)
+    }
+
+    fn add_flow(
+        &mut self,
+        flow: &MeshFlow,
+        [down, up]: [RouteId; 2],
+        seed: u64,
+    ) -> Result<(), MeshError> {
+        let number = self.flows.len() as u32;
+        let name = format!("flow.{number}");
+        let (sender, receiver) = match &flow.traffic {
+            MeshTraffic::Tcp(protocol) => {
+                let sender = TcpSender::new(protocol, Traffic::Bulk, seed, &name);
+                let sender = sender.map_err(MeshError::Protocol)?;
+                let sender = self.engine.add_agent(Box::new(sender), flow.start);
+                let receiver = Box::new(TcpReceiver::new(protocol));
+                (sender, self.engine.add_agent(receiver, flow.start))
+            }
+            MeshTraffic::Udp(config) => {
+                let source = Box::new(Udp::new(config.clone(), seed, &name));
+                let source = self.engine.add_agent(source, flow.start);
+                (source, self.engine.add_agent(Box::new(Sink::default()), flow.start))
+            }
+        };
+        let stations = [flow.from as u16, flow.to as u16];
+        for (own, at) in [sender, receiver].into_iter().zip([0, 1]) {
+            let end = End {
+                station: stations[at],
+                peer: stations[1 - at],
+                peer_end: 2 * number + 1 - at as u32,
+            };
+            if let Some(mesh) = self.engine.agent_as_mut::<MeshAgent>(self.agent) {
+                mesh.expect(end);
+            }
+            self.engine.connect(own, self.agent, down, up).map_err(MeshError::Topology)?;
+        }
+        self.flows.push((sender, receiver));
+        Ok(())
+    }
+
+    /// Lets time pass.
+    pub fn run_until(&mut self, until: Time) {
+        self.engine.run_until(until);
+    }
+
+    /// The present.
+    pub fn now(&self) -> Time {
+        self.engine.now()
+    }
+
+    /// Bytes of a TCP flow that its sender knows to have arrived; 0 for others.
+    pub fn acknowledged(&self, flow: usize) -> u64 {
+        self.sender(flow).map_or(0, TcpSender::acknowledged)
+    }
+
+    /// Bytes that a flow has delivered: of TCP in order, of UDP those of all datagrams on the wire, however often each came.
+    pub fn delivered(&self, flow: usize) -> u64 {
+        let Some((_, receiver)) = self.flows.get(flow) else { return 0 };
+        let tcp = self.engine.agent_as::<TcpReceiver>(*receiver).map(TcpReceiver::delivered);
+        tcp.or_else(|| self.engine.agent_as::<Sink>(*receiver).map(Sink::bytes)).unwrap_or(0)
+    }
+
+    /// Counters of a TCP flow's sender; all zero for others.
+    pub fn statistics(&self, flow: usize) -> SenderStatistics {
+        self.sender(flow).map_or_else(SenderStatistics::default, TcpSender::statistics)
+    }
+
+    /// The ends of a TCP flow, to read them as those of any other flow in [`engine`](Self::engine_mut).
+    pub fn flow(&self, flow: usize) -> Option<TcpFlow> {
+        let (sender, receiver) = *self.flows.get(flow)?;
+        self.engine.agent_as::<TcpSender>(sender)?;
+        Some(TcpFlow { sender, receiver })
+    }
+
+    /// The engine that it runs in.
+    pub fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// What the network layers have done.
+    pub fn counters(&self) -> MeshCounters {
+        self.agent().map_or_else(MeshCounters::default, |mesh| *mesh.counters())
+    }
+
+    /// The air, to see its counters and those of the MACs.
+    pub fn air(&self) -> Option<&Air> {
+        self.agent().map(MeshAgent::air)
+    }
+
+    fn agent(&self) -> Option<&MeshAgent> {
+        self.engine.agent_as(self.agent)
+    }
+
+    fn sender(&self, flow: usize) -> Option<&TcpSender> {
+        self.engine.agent_as(self.flows.get(flow)?.0)
+    }
+}
+
+/// What joins a transport to its station: as good as nothing.
+fn wire() -> LinkConfig {
+    let mut wire = LinkConfig::new(Bitrate::from_bps(1_000_000_000_000), Duration::ZERO);
+    wire.queue.limit = Some(QueueLimit::Bytes(DataSize::from_bytes(1 << 30)));
+    wire
+}
+
+/// There can be no such mesh.
+#[derive(Debug)]
+pub enum MeshError {
+    /// The air cannot exist.
+    Air(AirError),
+    /// A flow between two stations of which one does not exist, or between a station and itself.
+    NoSuchStation(u32, u32),
+    /// A protocol cannot be built.
+    Protocol(PolicyError),
+    /// Cannot happen: the wires between transports and stations are ours.
+    Topology(TopologyError),
+}
+
+impl fmt::Display for MeshError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MeshError::Air(error) => error.fmt(f),
+            MeshError::NoSuchStation(from, to) => {
+                write!(f, "a flow needs two stations that exist, not {from} and {to}")
+            }
+            MeshError::Protocol(error) => error.fmt(f),
+            MeshError::Topology(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for MeshError {}
