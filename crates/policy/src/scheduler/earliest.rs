@@ -5,7 +5,7 @@ use anabranch_types::{PathId, Time};
 use core::time::Duration;
 
 use crate::registry::{Entry, Options, PolicyError};
-use crate::scheduler::work::{NOTHING, carrier, carriers, one_way, send};
+use crate::scheduler::work::{NOTHING, arrival, carrier, carriers, one_way, send};
 use crate::scheduler::{Pick, Pull, Scheduler, Work};
 use crate::view::{BlockView, PathView, SchedulerView, TrafficClass};
 
@@ -46,12 +46,6 @@ fn wait(path: &PathView, view: &SchedulerView<'_>) -> Duration {
     let full = path.bytes_in_flight + path.packet_size > path.cwnd;
     let full = if full { path.rate.time_to_send(path.packet_size) } else { Duration::ZERO };
     pacing.saturating_add(full).min(path.rtt.smoothed)
-}
-
-/// Expected time until a symbol sent now has arrived, its repeats after losses included.
-fn arrival(path: &PathView, view: &SchedulerView<'_>) -> Duration {
-    let loss = path.loss.mean.clamp(0.0, 0.9);
-    one_way(path, view) + path.rtt.smoothed.mul_f64(loss / (1.0 - loss))
 }
 
 /// Bytes per second that arrive.

@@ -3,6 +3,7 @@ mod expected_arrival;
 mod late;
 mod linux;
 mod mptcp;
+mod redundant;
 mod unblock;
 
 use anabranch_types::PathId;
@@ -155,20 +156,6 @@ fn round_robin_takes_turns_and_passes_over_full_paths() {
     assert_eq!(turns(&mut *scheduler, &paths), [0, 0, 1, 1, 2, 2]);
     paths[1].ready = false;
     assert_eq!(turns(&mut *scheduler, &paths), [0, 0, 2, 2, 0, 0]);
-}
-
-#[test]
-fn redundant_paths_copy_what_the_others_carry() {
-    let paths = [path(0, 10, 80), path(1, 10, 20)];
-    let mut ahead = BlockView { in_flight: 3, ..block(0, 0) };
-    ahead.in_flight_on[0] = 3;
-    ahead.in_flight_on[1] = 1;
-    let blocks = [ahead];
-    let copy = Some(Work::Copy(BlockId(0)));
-    assert_eq!(pulls("redundant", &view(&paths, &blocks, 9)), [FRESH, copy]);
-    assert_eq!(pulls("redundant", &view(&paths, &blocks, 0)), [None, copy]);
-    let due = [ahead, block(1, 1)];
-    assert_eq!(pulls("redundant", &view(&paths, &due, 9)), [of(1), of(1)]);
 }
 
 /// Ranks 250, 500 and 125 packets per second; only path 1 is above the median.

@@ -37,6 +37,12 @@ pub(super) fn one_way(path: &PathView, view: &SchedulerView<'_>) -> Duration {
     base + path.rtt.queue
 }
 
+/// Expected time until a symbol sent now has arrived, its repeats after losses included.
+pub(super) fn arrival(path: &PathView, view: &SchedulerView<'_>) -> Duration {
+    let loss = path.loss.mean.clamp(0.0, 0.9);
+    one_way(path, view) + path.rtt.smoothed.mul_f64(loss / (1.0 - loss))
+}
+
 /// The oldest of `blocks` that has a symbol to take.
 pub(super) fn oldest(blocks: &[BlockView]) -> Option<Work> {
     blocks.iter().find(|block| block.has_work()).map(|block| Work::Block(block.id))
