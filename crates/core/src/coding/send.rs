@@ -2,6 +2,7 @@
 //! made on demand, and what of it all is in flight, known to have arrived, or due.
 
 mod block;
+mod early;
 mod fates;
 mod queued;
 mod repairs;
@@ -70,6 +71,10 @@ pub struct Totals {
     /// Rounds in which blocks got further repairs: reactions to missing symbols of one block, those
     /// within a round trip of the first taken as one.
     pub repair_rounds: u64,
+    /// Source symbols of which it is known whether any copy arrived that left before a loss of one was known.
+    pub settled: u64,
+    /// Those among them of which none did.
+    pub lost_early: u64,
     /// Unrecovered blocks at each opening of one, it included, added up.
     pub live_at_openings: u64,
 }
@@ -94,6 +99,7 @@ pub struct SendBlocks {
     /// Recovered blocks with packets of the first transmission still in flight, and how many: their
     /// fate counts for loss estimates although the data needs them no more.
     trailing: VecDeque<(BlockId, u16)>,
+    undecided: early::Undecided,
     sliding: Option<sliding::Sliding>,
     /// Counts the packets of each block, if anybody wants to know.
     tally: Option<Box<tally::Tally>>,
@@ -118,6 +124,7 @@ impl SendBlocks {
             totals: Totals::default(),
             widest: 0,
             trailing: VecDeque::new(),
+            undecided: early::Undecided::default(),
             tally: None,
         }
     }

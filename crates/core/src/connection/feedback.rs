@@ -220,7 +220,7 @@ impl Connection {
             self.scratch.resolved.add(packet, received);
         }
         let Some(first) = packet.carried else { return };
-        self.symbol_resolved(now, (slot, packet.fate), first, received);
+        self.symbol_resolved(now, (slot, packet), first, received);
         if self.paths[slot].sent.has_shared() {
             self.others_resolved(now, slot, (number, packet), received);
         }
@@ -267,22 +267,25 @@ impl Connection {
     ) {
         let mut nth = 1;
         while let Some(carried) = self.paths[slot].sent.symbol(number, packet, nth) {
-            self.symbol_resolved(now, (slot, packet.fate), carried, received);
+            self.symbol_resolved(now, (slot, packet), carried, received);
             nth += 1;
         }
     }
 
-    /// The fate of a symbol's packet, `before` until now, is known.
+    /// The fate of a symbol's packet is known, which was as `packet` says until now.
     #[inline(always)] // once for each packet
     fn symbol_resolved(
         &mut self,
         now: Time,
-        (slot, before): (PathIndex, Fate),
+        (slot, packet): (PathIndex, &SentPacket),
         carried: Carried,
         received: bool,
     ) {
         let block = carried.block();
-        if before != Fate::InFlight {
+        if packet.early && packet.fate != Fate::Lost {
+            self.send.on_fate(carried, slot.0, received);
+        }
+        if packet.fate != Fate::InFlight {
             // Counted as missing already; only good news changes anything.
             if received {
                 self.send.on_late(carried);

@@ -27,6 +27,8 @@ pub(super) struct PacketBuilder<'a> {
     pub(super) has_control: bool,
     /// It is nothing but a probe of the path's MTU.
     pub(super) mtu_probe: bool,
+    /// Every symbol in it leaves early.
+    pub(super) early: bool,
     /// The first symbol in it; the path keeps the others under the packet's number.
     pub(super) carried: Option<Carried>,
     /// Symbols that may still join.
@@ -52,6 +54,7 @@ impl<'a> PacketBuilder<'a> {
             ack_eliciting: false,
             has_control: false,
             mtu_probe: false,
+            early: true,
             carried: None,
             symbols_left: 1,
             in_train: false,
@@ -177,13 +180,16 @@ impl Connection {
     /// Enters a packet in the path's books as sent. Sealing it comes after.
     #[inline]
     pub(super) fn record(&mut self, packet: &PacketBuilder<'_>) -> Departed {
-        let &PacketBuilder { now, slot, end, ack_eliciting, mtu_probe, carried, .. } = packet;
+        let &PacketBuilder { now, slot, end, ack_eliciting, mtu_probe, early, carried, .. } =
+            packet;
         let len = end + TAG_LEN;
         let path = &mut self.paths[slot];
         let marked = self.config.ecn && path.ecn.is_capable() && ack_eliciting;
         let ecn = if marked { Ecn::Ect0 } else { Ecn::NotEct };
         let has_control = packet.has_control;
-        let sent = PacketSent { payload: len, ecn, ack_eliciting, has_control, mtu_probe, carried };
+        let payload = len;
+        let sent =
+            PacketSent { payload, ecn, ack_eliciting, has_control, mtu_probe, early, carried };
         let number = path.on_sent(now, sent);
         if let Some(carried) = carried {
             self.policies.estimator.on_sent(path.id, Some(carried.block()), 1);

@@ -276,7 +276,7 @@ impl Connection {
             None => packet.carried = Some(symbol.carried),
             Some(_) => self.paths[packet.slot].sent.carry_beside(symbol.carried),
         }
-        self.send.on_written(written, packet.slot.0);
+        packet.early &= self.send.on_written(written, packet.slot.0);
         self.changed();
         true
     }

@@ -393,6 +393,7 @@ impl Path {
             ack_eliciting: packet.ack_eliciting,
             has_control: packet.has_control,
             mtu_probe: packet.mtu_probe,
+            early: packet.early,
             carried: packet.carried,
             snapshot,
             ..SentPacket::unwatched(now, bytes as u32)
@@ -491,6 +492,8 @@ pub struct PacketSent {
     pub has_control: bool,
     /// It probes the path's MTU.
     pub mtu_probe: bool,
+    /// Its symbols left early.
+    pub early: bool,
     /// The first symbol it carried.
     pub carried: Option<Carried>,
 }

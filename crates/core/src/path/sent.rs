@@ -61,6 +61,8 @@ pub struct SentPacket {
     pub counted_lost: bool,
     /// It was a probe of the path's MTU: its loss says nothing else.
     pub mtu_probe: bool,
+    /// Its symbols left early: before any fate of them was known, and first on this path.
+    pub early: bool,
     /// The first symbol it carried; [`SentPackets::symbol`] knows the others.
     pub carried: Option<Carried>,
     /// State of the rate sampler when it left.
@@ -84,6 +86,7 @@ impl SentPacket {
             has_control: false,
             counted_lost: false,
             mtu_probe: false,
+            early: false,
             carried: None,
             snapshot: RateSnapshot::default(),
         }

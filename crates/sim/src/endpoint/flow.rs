@@ -171,6 +171,10 @@ pub struct CodingCounters {
     pub wraps: u64,
     /// Rounds of further repairs.
     pub repair_rounds: u64,
+    /// Source symbols of which it is known whether any early copy arrived, and those of which none did.
+    pub settled: u64,
+    /// See [`settled`](Self::settled).
+    pub lost_early: u64,
     /// Blocks alive at each opening, added up.
     pub live_blocks: u64,
 }
@@ -235,6 +239,8 @@ impl CodingCounters {
             blocks: self.blocks.saturating_sub(before.blocks),
             wraps: self.wraps.saturating_sub(before.wraps),
             repair_rounds: self.repair_rounds.saturating_sub(before.repair_rounds),
+            settled: self.settled.saturating_sub(before.settled),
+            lost_early: self.lost_early.saturating_sub(before.lost_early),
             live_blocks: self.live_blocks.saturating_sub(before.live_blocks),
         }
     }

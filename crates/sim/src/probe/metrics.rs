@@ -130,6 +130,12 @@ pub const METRICS: &[Metric] = &[
         "reactions to symbols that coding blocks lack; those within a round trip are one; of core flows",
     ),
     metric(
+        "loss_before_repair",
+        About::Flow,
+        "1",
+        "share of the source symbols of which every copy was lost that left before a loss of one was known; of core flows",
+    ),
+    metric(
         "live_blocks_mean",
         About::Flow,
         "1",
@@ -218,6 +224,12 @@ pub const METRICS: &[Metric] = &[
     ),
     metric("message_delay_std_s", About::Flow, "1", "standard deviation of the same"),
     metric("message_delay_p50_s", About::Flow, "1", "their median"),
+    metric(
+        "message_delay_p95_s",
+        About::Flow,
+        "1",
+        "what 95 % of those that arrived do not exceed",
+    ),
     metric(
         "message_delay_p99_s",
         About::Flow,

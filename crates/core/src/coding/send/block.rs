@@ -5,6 +5,7 @@ use anabranch_types::Time;
 
 use super::super::USUAL_BLOCK;
 use super::super::pool::{Buffer, Pool};
+use super::early::Early;
 use super::repairs::Prepared;
 
 /// What is known of one symbol, source or repair.
@@ -24,6 +25,8 @@ pub(super) struct SymbolState {
     pub(super) queued: u16,
     /// Path slot that carried it last.
     pub(super) last: u8,
+    /// What becomes of its copies that left before a loss of one was known.
+    pub(super) early: Early,
     /// Its first packet belongs to the block's first transmission, and its fate is open.
     pub(super) first_open: bool,
 }

@@ -15,9 +15,10 @@ impl SendBlocks {
         }
     }
 
-    /// The packet that the symbol was written to left on the path in `slot`. Nothing may have changed between.
+    /// The packet that the symbol was written to left on the path in `slot`. Nothing may have changed between. Returns
+    /// whether it is an early one, whose [fate](Self::on_fate) is to be told.
     #[inline]
-    pub fn on_written(&mut self, written: Written, slot: u8) {
+    pub fn on_written(&mut self, written: Written, slot: u8) -> bool {
         let Written { index, symbol } = written;
         let view = &mut self.views[index];
         let block = &mut self.blocks[index];
@@ -25,7 +26,7 @@ impl SendBlocks {
             Symbol::Source(_) => true,
             Symbol::Repair(_) => !block.first_reported,
         };
-        let Some(state) = block.state(symbol) else { return };
+        let Some(state) = block.state(symbol) else { return false };
         let fresh = state.carried == 0;
         // One that was taken before its arrival became known brings no news any more.
         if state.copies == 0 && !state.received {
@@ -36,6 +37,7 @@ impl SendBlocks {
         state.carried |= 1 << slot;
         state.on |= 1 << slot;
         state.last = slot;
+        let early = state.early.on_sent(slot);
         view.carried_on |= 1 << slot;
         if let Some(tally) = &mut self.tally {
             tally.sent(view.id);
@@ -48,6 +50,21 @@ impl SendBlocks {
             state.first_open = true;
             block.first_open += 1;
         }
+        early
+    }
+
+    /// The fate of an early packet with the symbol is known: one that left before any was, the first on its path.
+    #[inline]
+    pub fn on_fate(&mut self, carried: Carried, slot: u8, received: bool) {
+        let Carried::Source(_, symbol) = carried else { return };
+        let early = match self.locate(carried) {
+            Some((index, symbol)) => {
+                let state = self.blocks[index].state(symbol);
+                state.and_then(|state| state.early.on_fate(slot, received))
+            }
+            None => self.undecided.on_fate(symbol, slot, received),
+        };
+        self.settle(early);
     }
 
     /// A packet with the symbol is no longer in flight: it arrived, was lost, or was written off.
@@ -77,6 +94,7 @@ impl SendBlocks {
         }
         let due = state.due;
         let first = core::mem::take(&mut state.first_open);
+        state.early.end();
         if received {
             self.mark_received(index, symbol, due);
         }
@@ -89,6 +107,15 @@ impl SendBlocks {
             change.first_resolved = true;
         }
         change
+    }
+
+    /// It has become known whether all early copies of a source symbol are lost, if it has.
+    #[inline]
+    fn settle(&mut self, early: Option<bool>) {
+        if let Some(lost) = early {
+            self.totals.settled += 1;
+            self.totals.lost_early += u64::from(lost);
+        }
     }
 
     fn trailing_resolved(&mut self, id: BlockId) -> Change {
@@ -208,7 +235,7 @@ impl SendBlocks {
                 continue;
             }
             each(view);
-            let (id, sources) = (view.id, view.sources);
+            let (id, first, sources) = (view.id, view.first, view.sources);
             if let Some(tally) = &mut self.tally {
                 tally.recovered(id, sources);
             }
@@ -216,6 +243,9 @@ impl SendBlocks {
             if let Some(block) = self.blocks.remove(index) {
                 let late = block.repairs.iter().filter(|r| r.copies > 0 && !r.received).count();
                 self.totals.repairs_unneeded += late as u64;
+                for (symbol, source) in (first.0..).zip(&block.sources) {
+                    self.undecided.keep(SymbolId(symbol), source.state.early);
+                }
                 self.trail(id, &block);
                 self.recycle(block);
             }

@@ -80,6 +80,8 @@ impl Flow for CoreFlow {
                 blocks: sent.blocks,
                 wraps: sent.wraps,
                 repair_rounds: sent.repair_rounds,
+                settled: sent.settled,
+                lost_early: sent.lost_early,
                 live_blocks: sent.live_at_openings,
             }),
             ..seen

@@ -132,6 +132,7 @@ impl<'a> Figures<'a> {
                 ("blocks", blocks),
                 ("wraps", total(|coding| coding.wraps)),
                 ("repair_rounds", total(|coding| coding.repair_rounds)),
+                ("loss_before_repair", ratio(total(|c| c.lost_early), total(|c| c.settled))),
                 ("live_blocks_mean", ratio(total(|coding| coding.live_blocks), blocks)),
             ]);
         }
@@ -155,6 +156,7 @@ impl<'a> Figures<'a> {
             figures.push(("message_delay_mean_s", mean(&delays)));
             figures.push(("message_delay_std_s", standard_deviation(&delays)));
             figures.push(("message_delay_p50_s", quantile(&delays, 0.5)));
+            figures.push(("message_delay_p95_s", quantile(&delays, 0.95)));
             figures.push(("message_delay_p99_s", quantile(&delays, 0.99)));
         }
     }

@@ -1,0 +1,132 @@
+//! Whether any copy of a source symbol arrived that left before a loss of one was known: what copies and luck leave
+//! to be repaired.
+
+use std::collections::BTreeMap;
+
+use anabranch_policy::view::SymbolId;
+
+/// Undecided symbols of recovered blocks that are kept account of, at most.
+const MOST_KEPT: usize = 256;
+
+/// The copies of one symbol that left before a loss of any was known.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Early {
+    /// Path slots with one whose fate is open.
+    open: u16,
+    /// A loss is known, or the answer is: what leaves now does not count.
+    over: bool,
+    /// Whether any has arrived is known.
+    settled: bool,
+}
+
+impl Early {
+    /// A packet with the symbol left on the path in `slot`. Returns whether it counts: another that leaves where one
+    /// is in flight already asks what became of that.
+    #[inline]
+    pub(super) fn on_sent(&mut self, slot: u8) -> bool {
+        self.over |= self.open & (1 << slot) != 0;
+        self.open |= if self.over { 0 } else { 1 << slot };
+        !self.over
+    }
+
+    /// The fate of some packet with it is known, or not waited for.
+    #[inline]
+    pub(super) fn end(&mut self) {
+        self.over = true;
+    }
+
+    /// The fate of the packet on that path that counts is known. Returns whether all are lost, as soon as that is.
+    #[inline]
+    pub(super) fn on_fate(&mut self, slot: u8, received: bool) -> Option<bool> {
+        self.over = true;
+        if self.settled || self.open & (1 << slot) == 0 {
+            return None;
+        }
+        self.open &= !(1 << slot);
+        self.settled = received || self.open == 0;
+        self.settled.then_some(!received)
+    }
+
+    fn is_undecided(&self) -> bool {
+        !self.settled && self.open != 0
+    }
+}
+
+/// Symbols whose block has been recovered before it was known.
+#[derive(Debug, Default)]
+pub(super) struct Undecided(BTreeMap<SymbolId, Early>);
+
+impl Undecided {
+    /// The symbol's block is gone.
+    pub(super) fn keep(&mut self, symbol: SymbolId, early: Early) {
+        if early.is_undecided() {
+            self.0.insert(symbol, early);
+            if self.0.len() > MOST_KEPT {
+                self.0.pop_first();
+            }
+        }
+    }
+
+    /// The fate of a packet with it that counts is known. Returns as [`Early::on_fate`] does.
+    pub(super) fn on_fate(&mut self, symbol: SymbolId, slot: u8, received: bool) -> Option<bool> {
+        let answer = self.0.get_mut(&symbol)?.on_fate(slot, received);
+        if answer.is_some() {
+            self.0.remove(&symbol);
+        }
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_arrival_settles_it_and_so_does_the_last_loss() {
+        let mut early = Early::default();
+        early.on_sent(0);
+        early.on_sent(3);
+        let mut other = early;
+        assert_eq!(early.on_fate(3, true), Some(false));
+        assert_eq!(early.on_fate(0, false), None, "no news");
+        assert_eq!(other.on_fate(0, false), None, "the other is under way");
+        assert_eq!(other.on_fate(3, false), Some(true));
+    }
+
+    #[test]
+    fn what_leaves_after_a_loss_repairs() {
+        let mut early = Early::default();
+        early.on_sent(0);
+        early.on_sent(1);
+        assert_eq!(early.on_fate(0, false), None);
+        assert!(!early.on_sent(0) && !early.on_sent(2));
+        assert_eq!(early.on_fate(1, false), Some(true));
+        assert!(!early.on_sent(1));
+    }
+
+    #[test]
+    fn a_probe_on_the_same_path_does_not_count_nor_what_follows() {
+        let mut early = Early::default();
+        assert!(early.on_sent(0));
+        assert!(!early.on_sent(0) && !early.on_sent(1));
+        assert_eq!(early.on_fate(0, false), Some(true));
+    }
+
+    #[test]
+    fn symbols_of_blocks_that_are_gone_are_settled_as_well() {
+        let mut early = Early::default();
+        early.on_sent(0);
+        let mut undecided = Undecided::default();
+        undecided.keep(SymbolId(7), early);
+        undecided.keep(SymbolId(8), Early::default());
+        assert_eq!(undecided.on_fate(SymbolId(8), 0, false), None, "it never left");
+        assert_eq!(undecided.on_fate(SymbolId(7), 1, true), None);
+        assert_eq!(undecided.on_fate(SymbolId(7), 0, false), Some(true));
+        assert_eq!(undecided.on_fate(SymbolId(7), 0, false), None);
+        for id in 0..1000 {
+            undecided.keep(SymbolId(id), early);
+        }
+        assert_eq!(undecided.0.len(), MOST_KEPT);
+        assert_eq!(undecided.on_fate(SymbolId(999), 0, true), Some(false));
+    }
+}
