@@ -168,7 +168,7 @@ async fn lossy_relay(server: SocketAddr, loss: f64, dead: Arc<AtomicBool>) -> So
 
 #[tokio::test]
 async fn a_transfer_survives_losses_and_the_death_of_a_path() {
-    for name in ["anabranch", "mplot", "ptcp", "uncoded"] {
+    for name in ["anabranch", "mplot", "mtcp", "ptcp", "uncoded"] {
         let profile = Profile::named(name).unwrap();
         let pair = Pair::new();
         let [dead, alive] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));

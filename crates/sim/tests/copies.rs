@@ -58,3 +58,54 @@ fn copies_shorten_a_stall_in_the_transport() {
     // They take room from new data.
     assert!(xlink.0 < 1.15 * resend.0, "{xlink:?}, {resend:?}");
 }
+
+/// Messages for `seconds` over paths that lose so much, per cent: what their copies left to be repaired, beside what
+/// the losses that happened let expect, and how many messages there were.
+fn left_to_repair(profile: &str, losses: &[u32], gap: u32, seconds: u32) -> (f64, f64, f64) {
+    let path = |(number, loss): (usize, &u32)| {
+        let delay = 20 + 10 * number;
+        format!(
+            "[[path]]\nname = \"p{number}\"\nrate = \"20mbit\"\ndelay = \"{delay}ms\"\nloss = \"{loss}%\"\n"
+        )
+    };
+    let paths: String = losses.iter().enumerate().map(path).collect();
+    let count = 1000 * seconds / gap;
+    let text = format!(
+        r#"
+name = "talk"
+duration = "{}s"
+{paths}
+[[flow]]
+name = "talk"
+profile = "{profile}"
+class = "interactive"
+traffic = {{ kind = "messages", size = "200B", interval = "{gap}ms", count = {count} }}
+"#,
+        seconds - 1
+    );
+    let scenario = Scenario::parse(&text, "talk.toml").unwrap_or_else(|error| panic!("{error:?}"));
+    let report = scenario.run(&scenario.points()[0], 1).expect("runs");
+    let figure = |of: &str, name| report.scalar(of, name).expect("measured");
+    let happened = |number| figure(&format!("link.p{number}"), "loss_share");
+    let expected = (0..losses.len()).map(happened).product();
+    (figure("talk", "loss_before_repair"), expected, figure("talk", "messages"))
+}
+
+#[test]
+fn what_copies_leave_to_be_repaired_is_the_product_of_the_losses() {
+    // Probes (a message every 100 ms) and copies that replace others (every 20 ms) do not count.
+    let cases: [(&str, &[u32], u32); 5] = [
+        ("mtcp", &[20, 20], 20),
+        ("mtcp", &[10, 30], 20),
+        ("mtcp", &[20, 20], 100),
+        ("mtcp", &[20], 20),
+        ("uncoded", &[10], 100),
+    ];
+    for (profile, losses, gap) in cases {
+        let (left, expected, messages) = left_to_repair(profile, losses, gap, 60 * gap / 10);
+        println!("{profile} {losses:?}, every {gap} ms: {left:.4}, expected {expected:.4}");
+        // Four deviations of so many draws.
+        let deviation = (expected * (1.0 - expected) / messages).sqrt();
+        assert!((left - expected).abs() < 4.0 * deviation, "{left} {expected} ± {deviation}");
+    }
+}

@@ -115,6 +115,9 @@ fn schedule(number: u64, lying: bool, axes: Axes) -> (Plan, String) {
     if profile.name == "uncoded" && Rng::substream(number, "faults.ptcp").chance(0.5) {
         profile = Profile::named("ptcp").unwrap();
     }
+    if Rng::substream(number, "faults.mtcp").chance(0.2) {
+        profile = Profile::named("mtcp").unwrap();
+    }
     let bytes = dice.spread(20_000.0..1_000_000.0) as u64;
     let mut description = format!("links {texts:#?}\nprofile {}", profile.name);
     if dice.chance(0.5) {

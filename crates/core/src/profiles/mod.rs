@@ -3,6 +3,7 @@
 mod anabranch;
 mod fmtcp;
 mod mplot;
+mod mtcp;
 mod ptcp;
 mod uncoded;
 
@@ -56,6 +57,7 @@ impl Profile {
             mplot::paper_profile(),
             fmtcp::profile(),
             ptcp::profile(),
+            mtcp::profile(),
             uncoded::profile(),
         ]
     }

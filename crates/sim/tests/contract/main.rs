@@ -4,6 +4,7 @@
 mod cases;
 mod control;
 mod core;
+mod redundant;
 mod rig;
 mod script;
 mod sketches;

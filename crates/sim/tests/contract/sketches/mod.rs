@@ -6,7 +6,6 @@ mod coded;
 mod fmtcp;
 mod late;
 mod mplot;
-mod mtcp;
 mod sliding;
 
 use std::sync::Arc;
