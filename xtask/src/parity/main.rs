@@ -30,7 +30,7 @@ runs at a real-time priority, so that other programs disturb it less.
 ";
 
 /// The profiles compared.
-const PROFILES: [&str; 2] = ["mplot", "anabranch"];
+const PROFILES: [&str; 5] = ["mplot", "fmtcp", "ptcp", "mtcp", "anabranch"];
 /// The demo simulates no longer than this.
 const LONGEST: u64 = 60;
 
