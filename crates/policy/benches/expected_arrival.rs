@@ -83,6 +83,7 @@ fn with<R>(count: u32, pending: u64, run: impl FnOnce(&SchedulerView<'_>) -> R) 
     let policy = redundancy::build(&"delta-complete".parse().expect("a name")).expect("built in");
     let fresh = FreshView {
         symbols: 5000,
+        beyond: 0,
         next: SymbolId(1_000_000),
         more: true,
         class,

@@ -1,9 +1,13 @@
 //! The snapshots that policies read.
 
+mod fresh;
+
 use anabranch_types::{Bitrate, PathId, Time};
 use core::time::Duration;
 
 use crate::redundancy::{RedundancyPolicy, RedundancyView};
+
+pub use fresh::{Blocked, FreshView};
 
 /// Most paths one connection may have open at a time.
 pub const MAX_PATHS: usize = 16;
@@ -26,6 +30,12 @@ pub enum TrafficClass {
     /// Throughput matters, a round trip does not.
     #[default]
     Bulk,
+}
+
+impl TrafficClass {
+    /// All of them, the most urgent first, each at the place of its value.
+    pub const ALL: [TrafficClass; 3] =
+        [TrafficClass::Interactive, TrafficClass::Live, TrafficClass::Bulk];
 }
 
 /// What a path can be used for.
@@ -360,49 +370,6 @@ impl BlockView {
 /// The bit of a path in masks such as [`BlockView::carried_on`].
 fn bit(path: &PathView) -> u16 {
     1_u16.checked_shl(u32::from(path.slot)).unwrap_or(0)
-}
-
-/// Why no new source symbol can be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blocked {
-    /// The application has written nothing more.
-    Application,
-    /// The peer's stream or connection credit is used up.
-    FlowControl,
-    /// The credit for symbols that the receiver has not recovered is used up: the peer's, or the sender's
-    /// own bound on those it keeps.
-    DecoderCredit,
-}
-
-impl Blocked {
-    /// Whether data waits for room at the receiver.
-    pub fn by_receiver(self) -> bool {
-        self != Blocked::Application
-    }
-}
-
-/// What the application has ready beyond the open blocks.
-#[derive(Clone, Copy, Debug)]
-pub struct FreshView {
-    /// Source symbols that could be made now: waiting bytes, as far as every credit admits them.
-    pub symbols: u32,
-    /// Number of the next source symbol.
-    pub next: SymbolId,
-    /// The application is blocked on the send buffer: it has more to write than was taken, so what waits
-    /// is not the rest.
-    pub more: bool,
-    /// Class of the next of them.
-    pub class: TrafficClass,
-    /// Payload of one symbol, bytes.
-    pub symbol_size: u16,
-    /// Set when `symbols` is 0.
-    pub blocked: Option<Blocked>,
-    /// Symbols that may be made before the receiver grants more, by the least of its
-    /// credits for symbols, for the connection and for the stream that is next.
-    pub credit: u32,
-    /// Symbols that may be outstanding in all: `credit`, and those made from the oldest that the receiver has not yet
-    /// acknowledged in order, or recovered, on.
-    pub window: u32,
 }
 
 /// The redundancy policy's answer to "how many more would this block need if …", for schedulers that

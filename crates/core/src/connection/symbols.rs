@@ -200,6 +200,7 @@ impl Connection {
         let mut picked = Picked::Nothing;
         if let [pick] = picks[..]
             && pick.path == self.paths[slot].id
+            && pick.work != Work::Ahead
             && (pick.count == 1 || (room == Room::Train && self.can_grant(&pick)))
             && pick.not_before <= now
         {

@@ -25,19 +25,22 @@ impl Connection {
         let pending = self.streams.pending();
         let symbol_size = self.send.open_symbol_size().unwrap_or(self.symbol_capacity());
         let credit = self.symbol_credit();
-        let wanted = pending.bytes.div_ceil(u64::from(symbol_size.max(1)));
+        let each = u64::from(symbol_size.max(1));
+        let wanted = pending.bytes.div_ceil(each);
         let symbols = wanted.min(credit);
+        let beyond = pending.beyond.div_ceil(each).min(credit - symbols);
         let blocked = match (symbols, wanted) {
             (0, 0) => Some(pending.blocked.unwrap_or(Blocked::Application)),
             (0, _) => Some(Blocked::DecoderCredit),
             _ => None,
         };
         let class = pending.class.unwrap_or_default();
-        let in_stream = self.streams.credit(class).div_ceil(u64::from(symbol_size.max(1)));
+        let in_stream = self.streams.credit(class).div_ceil(each);
         let credit = credit.min(in_stream);
         let unrecovered = self.send.next_symbol().0.saturating_sub(self.send.floor().0);
         FreshView {
             symbols: symbols.min(u64::from(u32::MAX)) as u32,
+            beyond: beyond.min(u64::from(u32::MAX)) as u32,
             next: self.send.next_symbol(),
             more: pending.more,
             class,

@@ -14,10 +14,6 @@ use crate::wire::symbol::{
 };
 use crate::wire::{StreamId, Writer};
 
-/// Classes, the most urgent first.
-const CLASSES: [TrafficClass; 3] =
-    [TrafficClass::Interactive, TrafficClass::Live, TrafficClass::Bulk];
-
 /// A stream's bytes are not split for less than this, unless the symbol has nothing else.
 const MIN_PIECE: u64 = 16;
 
@@ -29,6 +25,8 @@ pub struct Pending {
     /// Bytes of that class that can be sent; the bare end of a stream counts as 1, a datagram for 16
     /// more than its length.
     pub bytes: u64,
+    /// Bytes of less urgent classes that can be sent after those.
+    pub beyond: u64,
     /// The application has more to write in that class than the send buffers hold.
     pub more: bool,
     /// Why there is nothing, if there is nothing.
@@ -94,15 +92,29 @@ impl Streams {
     /// What could be put into symbols now. Constant time.
     pub fn pending(&self) -> Pending {
         let credit = self.sent_limit.saturating_sub(self.sent);
-        for (class, queue) in CLASSES.into_iter().zip(&self.classes) {
+        let mut queues = TrafficClass::ALL.into_iter().zip(&self.classes);
+        let next = queues.find_map(|(class, queue)| {
             let bytes = queue.sendable(credit);
-            if bytes > 0 {
-                let more = queue.unwritten > 0;
-                return Pending { class: Some(class), bytes, more, blocked: None };
-            }
-        }
-        let blocked = if self.unsent > 0 { Blocked::FlowControl } else { Blocked::Application };
-        Pending { class: None, bytes: 0, more: false, blocked: Some(blocked) }
+            (bytes > 0).then_some((class, queue, bytes))
+        });
+        let Some((class, queue, bytes)) = next else {
+            let blocked = if self.unsent > 0 { Blocked::FlowControl } else { Blocked::Application };
+            return Pending {
+                class: None,
+                bytes: 0,
+                beyond: 0,
+                more: false,
+                blocked: Some(blocked),
+            };
+        };
+        let mut left = credit.saturating_sub(queue.data);
+        let beyond = queues.map(|(_, queue)| {
+            let bytes = queue.sendable(left);
+            left = left.saturating_sub(queue.data);
+            bytes
+        });
+        let beyond = beyond.sum();
+        Pending { class: Some(class), bytes, beyond, more: queue.unwritten > 0, blocked: None }
     }
 
     /// Whether there is nothing that could be put into symbols now.

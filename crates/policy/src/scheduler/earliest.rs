@@ -5,7 +5,7 @@ use anabranch_types::{PathId, Time};
 use core::time::Duration;
 
 use crate::registry::{Entry, Options, PolicyError};
-use crate::scheduler::work::{NOTHING, arrival, carrier, carriers, one_way, send};
+use crate::scheduler::work::{NOTHING, arrival, carrier, carriers, one, one_way, send};
 use crate::scheduler::{Pick, Pull, Scheduler, Work};
 use crate::view::{BlockView, PathView, SchedulerView, TrafficClass};
 
@@ -147,6 +147,11 @@ impl Scheduler for Earliest {
         if let Some((block, first)) = self.due(path, view) {
             let reason = if first { "oldest block due" } else { "newer block due, older left" };
             return send(picks, path.id, Work::Block(block.id), reason);
+        }
+        if view.fresh.class != TrafficClass::Bulk && view.fresh.beyond > 0 {
+            let count = view.fresh.symbols.min(u16::MAX.into()) as u16;
+            picks.push(Pick { count, ..one(Work::Ahead, path.id) });
+            return Pull::Send("urgent data left to another path, what follows comes next");
         }
         if view.fresh.symbols == 0 || view.fresh.class != TrafficClass::Bulk {
             return NOTHING;

@@ -37,7 +37,8 @@ impl Ecf {
     /// Whether to wait for `fast` instead of using `slow`.
     fn waits(&mut self, slow: &PathView, fast: &PathView, view: &SchedulerView<'_>) -> bool {
         let rtt = |path: &PathView| path.rtt.smoothed.as_secs_f64();
-        let waiting_data = f64::from(view.fresh.symbols) * f64::from(view.fresh.symbol_size);
+        let waiting_data =
+            f64::from(view.fresh.of_all_classes()) * f64::from(view.fresh.symbol_size);
         // Rounds in which a path sends what waits; it always has its window to send.
         let rounds = |path: &PathView| (waiting_data / path.cwnd.max(1) as f64).max(1.0);
         let spread = slow.rtt.variation.max(fast.rtt.variation).as_secs_f64();

@@ -9,7 +9,7 @@ use crate::analysis::fountain::DeliveryPath;
 use crate::registry::{Entry, Options, PolicyError, option};
 use crate::scheduler::work::{carrier, carriers, one};
 use crate::scheduler::{Pick, Pull, Scheduler, Work};
-use crate::view::{BlockId, BlockView, MAX_PATHS, PathView, SchedulerView};
+use crate::view::{BlockId, BlockView, MAX_PATHS, PathView, SchedulerView, TrafficClass};
 use anabranch_types::PathId;
 
 /// What the registry says about it.
@@ -152,18 +152,21 @@ enum Symbol {
     Later,
 }
 
-/// The symbols that pending blocks need, in order.
+/// The symbols that pending blocks need, in order: the more urgent class first, then the older block.
 #[derive(Debug)]
 struct Pending<'a, 'b> {
     view: &'a SchedulerView<'b>,
     by_repairs: bool,
-    /// New symbols not given yet; those that were given.
+    /// Classes that are yet to be looked at, bit by bit, and the present one.
+    classes: u8,
+    class: TrafficClass,
+    /// New symbols of the present class not given yet; those of all classes that were given.
     fresh: u32,
     cut: u32,
     /// Blocks that may still be opened, and the source symbols that each is taken to get.
     openings: usize,
     planned: u16,
-    /// The block in question: its place among the blocks, then beyond them.
+    /// The block in question: its place among the blocks, or beyond them.
     place: usize,
     block: BlockView,
     /// Its symbols that are due, and those that are not cut yet.
@@ -179,41 +182,67 @@ impl<'a, 'b> Pending<'a, 'b> {
         let by_repairs = view.demand.by_repairs();
         // Without a code blocks are only groups of symbols.
         let most = if by_repairs { most } else { usize::MAX };
-        let mut pending = Pending {
+        let new = view.fresh.classes().map(|(class, _)| class);
+        let classes = view.blocks.iter().map(|block| block.class).chain(new);
+        Pending {
             view,
             by_repairs,
-            fresh: view.fresh.symbols,
+            classes: classes.fold(0, |all, class| all | 1 << class as u8),
+            class: TrafficClass::Interactive,
+            fresh: 0,
             cut: 0,
-            // Where there is no block, the first one is opened at once.
-            openings: most.saturating_sub(view.blocks.len().max(1)),
+            openings: most.saturating_sub(view.blocks.len()),
             planned: planned.max(1),
-            place: 0,
+            place: view.blocks.len(),
             block: BlockView::default(),
             due: 0,
             uncut: 0,
             handed: [0; MAX_PATHS],
             wanted: 0,
-        };
-        pending.turn_to(0);
-        pending
+        }
     }
 
-    /// Turns to the block at this place, or to the first after it of which more has to be known than that it is complete.
-    fn turn_to(&mut self, place: usize) {
+    /// Turns to the next class of which there is anything to know. False if there is none.
+    fn turn_to_class(&mut self) -> bool {
+        while let Some(class) = TrafficClass::ALL.get(self.classes.trailing_zeros() as usize) {
+            self.classes &= self.classes - 1;
+            self.class = *class;
+            let new = self.view.fresh.classes().filter(|(new, _)| new == class);
+            self.fresh = new.map(|(_, symbols)| symbols).sum();
+            if self.turn_to(0) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Turns to the first block of the present class, from this place on, of which more has to be known than that it is
+    /// complete; beyond the last one, to one that is yet to be opened. False if there is neither.
+    fn turn_to(&mut self, place: usize) -> bool {
         let blocks = self.view.blocks.get(place..).unwrap_or_default();
-        let complete = |block: &&BlockView| {
-            block.closed
-                && block.takeable() == 0
-                && !self.view.demand.needs_more(block, &[0; MAX_PATHS])
+        let matters = |block: &BlockView| {
+            block.class == self.class
+                && (!block.closed
+                    || block.takeable() > 0
+                    || self.view.demand.needs_more(block, &[0; MAX_PATHS]))
         };
-        // The last one is looked at anyhow.
-        let most = blocks.len().saturating_sub(1);
-        let place = place + blocks.iter().take(most).take_while(complete).count();
-        let shown = self.view.blocks.get(place);
-        let opening = BlockView { planned: self.planned, ..BlockView::default() };
+        let found = blocks.iter().position(matters);
+        if found.is_none() && (self.fresh == 0 || self.openings == 0) {
+            return false;
+        }
+        self.openings -= usize::from(found.is_none());
+        self.place = found.map_or(self.view.blocks.len(), |found| place + found);
+        let next = self.view.fresh.class == self.class;
+        // What is cut before something of another class is a block of its own.
+        let all = if next && self.view.fresh.beyond > 0 { self.fresh } else { u32::MAX };
+        let planned = u32::from(self.planned).min(all) as u16;
+        let opening = BlockView { planned, ..BlockView::default() };
+        let shown = self.view.blocks.get(self.place);
         let block = shown.unwrap_or(&opening);
         let room = if block.closed { 0 } else { block.planned.saturating_sub(block.sources) };
-        self.uncut = u32::from(room).min(self.fresh) as u16;
+        // The open block closes where symbols of another class come before those of its own.
+        let joins = shown.is_none() || next;
+        self.uncut = if joins { u32::from(room).min(self.fresh) as u16 } else { 0 };
         self.due = block.takeable();
         // Its repairs are planned once it is full; the question is what it needs when it is. What is due or planned is what
         // is being given: the question is put without it.
@@ -224,10 +253,10 @@ impl<'a, 'b> Pending<'a, 'b> {
             proactive_left: 0,
             ..*block
         };
-        self.place = place;
         self.handed = [0; MAX_PATHS];
         // A block that fills needs all of its sources, whatever else.
         self.wanted = if self.uncut > 0 { self.due + u32::from(self.uncut) } else { 0 };
+        true
     }
 
     /// Sees to it that the block in question is the first that needs a symbol. False if none does.
@@ -247,12 +276,9 @@ impl<'a, 'b> Pending<'a, 'b> {
                 }
                 return true;
             }
-            let beyond = self.place + 1 >= self.view.blocks.len();
-            if beyond && (self.fresh == 0 || self.openings == 0) {
+            if !self.turn_to(self.place + 1) && !self.turn_to_class() {
                 return false;
             }
-            self.openings -= usize::from(beyond);
-            self.turn_to(self.place + 1);
         }
         true
     }
@@ -341,12 +367,21 @@ impl Scheduler for ExpectedArrival {
 
 /// The asking path's turn has come.
 fn answer(pending: &Pending<'_, '_>, asking: PathId, picks: &mut Vec<Pick>) -> Pull {
-    // Blocks are older than what is not cut yet.
-    let ahead = pending.cut.min(u16::MAX.into()) as u16;
-    if ahead > 0 {
+    let next = pending.next();
+    let fresh = pending.view.fresh;
+    let own = !matches!(next, Symbol::Of(_));
+    // Where symbols of a class are cut that are another path's, the path asks again for what comes after them: how many there
+    // are is only reckoned from bytes.
+    let leaves = own && fresh.beyond > 0 && pending.cut >= fresh.symbols;
+    let ahead = if leaves { fresh.symbols } else { pending.cut };
+    let ahead = ahead.min(u16::MAX.into()) as u16;
+    if own && ahead > 0 {
         picks.push(Pick { count: ahead, ..one(Work::Ahead, asking) });
     }
-    match pending.next() {
+    if leaves {
+        return Pull::Send("left to another path, what follows comes next");
+    }
+    match next {
         Symbol::Of(id) if pending.by_repairs => picks.push(one(Work::Repair(id), asking)),
         Symbol::Of(id) => picks.push(one(Work::Block(id), asking)),
         Symbol::Fresh => picks.push(one(Work::Fresh, asking)),

@@ -42,6 +42,7 @@ fn block(id: u64, due: u16) -> BlockView {
 fn fresh(symbols: u32) -> FreshView {
     FreshView {
         symbols,
+        beyond: 0,
         next: SymbolId(1000),
         more: false,
         class: TrafficClass::Bulk,
@@ -347,4 +348,18 @@ fn a_slow_path_is_spared_for_the_rest_only() {
     assert_eq!(pulls("earliest", &view), [FRESH, None], "1 MB is done before");
     view.fresh.more = true;
     assert_eq!(pulls("earliest", &view), [FRESH, FRESH], "but there will be more");
+}
+
+#[test]
+fn a_path_that_leaves_a_message_to_a_quicker_one_goes_on_with_bulk() {
+    let mut paths = [path(0, 100, 10), path(1, 100, 400)];
+    for path in &mut paths {
+        path.rate = anabranch_types::Bitrate::from_mbps(1.0);
+        path.rtt.samples = 1;
+    }
+    let mut view = view(&paths, &[], 1);
+    (view.fresh.class, view.fresh.beyond) = (TrafficClass::Interactive, 1000);
+    assert_eq!(pulls("earliest", &view), [FRESH, Some(Work::Ahead)]);
+    view.fresh.beyond = 0;
+    assert_eq!(pulls("earliest", &view), [FRESH, None], "nothing comes after it");
 }

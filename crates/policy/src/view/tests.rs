@@ -43,6 +43,7 @@ fn blocks_are_found_by_identifier_although_some_are_left_out() {
     let blocks = [3, 4, 9].map(|id| BlockView { id: BlockId(id), ..Default::default() });
     let fresh = FreshView {
         symbols: 0,
+        beyond: 0,
         next: SymbolId(0),
         more: false,
         class: TrafficClass::Bulk,

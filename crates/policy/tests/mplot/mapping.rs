@@ -26,6 +26,7 @@ fn mapping(paths: &[PathView], blocks: &[BlockView], fresh: u32) -> Vec<Option<u
     let mut rank = build(&"rank".parse().unwrap()).unwrap();
     let fresh = FreshView {
         symbols: fresh,
+        beyond: 0,
         next: SymbolId(100),
         class: TrafficClass::Bulk,
         symbol_size: 700,

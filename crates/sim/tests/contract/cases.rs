@@ -60,7 +60,7 @@ pub const CASES: &[Case] = &[
     Case {
         answer: two_ahead,
         play: cut_ahead,
-        ..case("what is cut ahead is due, and bound to no path", 4, 6)
+        ..case("what is cut ahead is due, and bound to no path", 4, 7)
     },
     Case { answer: copy_the_second, play: copied, ..case("a named block is copied once", 8, 3) },
     Case { play: penalised, ..case("a penalty is not an event", 6, 0) },
@@ -285,6 +285,11 @@ fn two_ahead(
             picks.push(pick(Work::Fresh, 1, 1));
             Pull::Send("after two")
         }
+        // By itself, it sends nothing, and the path asks again.
+        (PathId(1), None) if view.fresh.symbols == 1 => {
+            picks.push(pick(Work::Ahead, 1, 1));
+            Pull::Send("left to the other")
+        }
         (PathId(0), Some(block)) if notes.stage > 0 => {
             picks.push(pick(Work::Block(block.id), 1, 0));
             Pull::Send("due")
@@ -306,6 +311,11 @@ fn cut_ahead(rig: &mut dyn Rig, shared: &Shared) {
     shared.notes().stage = 1;
     act(rig, shared, Vec::new());
     assert_eq!(rig.on(0), [0, 1, 3, 4], "once the due ones are gone, path 1 goes on");
+    assert_eq!(rig.on(1), [2, 5]);
+    rig.run(30);
+    rig.write(1);
+    rig.run(1);
+    assert_eq!(rig.on(0), [0, 1, 3, 4, 6]);
     assert_eq!(rig.on(1), [2, 5]);
 }
 

@@ -116,6 +116,7 @@ impl Shared {
         let window = self.limit.saturating_sub(self.una).min(self.send_buffer);
         FreshView {
             symbols: u32::try_from(symbols).unwrap_or(u32::MAX),
+            beyond: 0,
             next,
             more: self.is_full(),
             class: TrafficClass::Bulk,

@@ -50,6 +50,7 @@ fn asked(
 ) -> (Option<u64>, Option<Time>) {
     let fresh = FreshView {
         symbols: 0,
+        beyond: 0,
         next: SymbolId(100),
         more: false,
         class: TrafficClass::Bulk,

@@ -11,6 +11,9 @@ struct State {
     paths: Vec<PathView>,
     blocks: Vec<BlockView>,
     symbols: u32,
+    /// Class of those symbols, and those of bulk data behind them.
+    class: TrafficClass,
+    beyond: u32,
     redundancy: Box<dyn RedundancyPolicy>,
 }
 
@@ -31,7 +34,8 @@ impl State {
         };
         let demand = Demand::of(self.redundancy.as_ref(), &surroundings);
         let view = view(&self.paths, &self.blocks, self.symbols);
-        look(&SchedulerView { now: MOMENT, demand, ..view })
+        let fresh = FreshView { class: self.class, beyond: self.beyond, ..view.fresh };
+        look(&SchedulerView { now: MOMENT, demand, fresh, ..view })
     }
 
     /// What the path is told.
@@ -45,50 +49,84 @@ impl State {
     }
 }
 
+/// What a block needs next, `join` new symbols of those that wait included, when `handed` were given; and that is then given to
+/// the path in `slot`.
+fn need(
+    view: &SchedulerView<'_>,
+    (block, join): (&BlockView, u32),
+    handed: &mut [u16; MAX_PATHS],
+    slot: u8,
+) -> Option<Work> {
+    let question = BlockView {
+        sources: block.sources + join as u16,
+        closed: true,
+        due: 0,
+        proactive_left: 0,
+        ..*block
+    };
+    let sent: u32 = handed.iter().map(|n| u32::from(*n)).sum();
+    let fills = join > 0 && sent < block.takeable() + join;
+    if !fills && view.demand.still_needed(&question, handed) == 0 {
+        return None;
+    }
+    let work = if sent < block.takeable() {
+        Work::Repair(block.id)
+    } else if sent < block.takeable() + join {
+        Work::Fresh
+    } else if block.closed {
+        Work::Repair(block.id)
+    } else if question.sources >= block.planned {
+        Work::Ahead
+    } else {
+        return None;
+    };
+    handed[usize::from(slot)] += 1;
+    Some(work)
+}
+
 /// Gives a symbol of the first block that is not complete, those that are yet to be opened included, to the path in `slot`.
+/// The more urgent class comes first.
 fn first_in_need(
     view: &SchedulerView<'_>,
     planned: u16,
     handed: &mut [[u16; MAX_PATHS]],
     slot: u8,
 ) -> Option<Work> {
-    let mut fresh = view.fresh.symbols;
-    for (place, handed) in handed.iter_mut().enumerate().take(127.max(view.blocks.len())) {
-        let shown = view.blocks.get(place);
-        let block = shown.copied().unwrap_or(BlockView { planned, ..BlockView::default() });
-        let open = !block.closed;
-        let join =
-            if open { fresh.min(block.planned.saturating_sub(block.sources).into()) } else { 0 };
-        if shown.is_none() && join == 0 {
-            break;
+    let mut opened = view.blocks.len();
+    for class in TrafficClass::ALL {
+        let next = view.fresh.class == class;
+        let mut fresh = if next { view.fresh.symbols } else { 0 };
+        if class == TrafficClass::Bulk {
+            fresh += view.fresh.beyond;
         }
-        fresh -= join;
-        let full = block.sources + join as u16 >= block.planned;
-        let question = BlockView {
-            sources: block.sources + join as u16,
-            closed: true,
-            due: 0,
-            proactive_left: 0,
-            ..block
+        let mut joins = |block: &BlockView, joins: bool| {
+            let room = block.planned.saturating_sub(block.sources);
+            let join = if joins && !block.closed { fresh.min(room.into()) } else { 0 };
+            fresh -= join;
+            join
         };
-        let sent: u32 = handed.iter().map(|n| u32::from(*n)).sum();
-        let fills = join > 0 && sent < block.takeable() + join;
-        if !fills && view.demand.still_needed(&question, handed) == 0 {
-            continue;
+        for (place, block) in view.blocks.iter().enumerate().filter(|(_, b)| b.class == class) {
+            let join = joins(block, next);
+            if let Some(work) = need(view, (block, join), &mut handed[place], slot) {
+                return Some(work);
+            }
         }
-        let work = if sent < block.takeable() {
-            Work::Repair(block.id)
-        } else if sent < block.takeable() + join {
-            Work::Fresh
-        } else if !open {
-            Work::Repair(block.id)
-        } else if full {
-            Work::Ahead
-        } else {
-            continue;
-        };
-        handed[usize::from(slot)] += 1;
-        return Some(work);
+        while opened < 127 {
+            let all = if next && view.fresh.beyond > 0 { view.fresh.symbols } else { u32::MAX };
+            let mut block =
+                BlockView { planned: u32::from(planned).min(all) as u16, ..BlockView::default() };
+            let join = joins(&block, true);
+            if join == 0 {
+                break;
+            }
+            if next && view.fresh.beyond > 0 {
+                block.planned = block.planned.min(join as u16);
+            }
+            if let Some(work) = need(view, (&block, join), &mut handed[opened], slot) {
+                return Some(work);
+            }
+            opened += 1;
+        }
     }
     None
 }
@@ -132,7 +170,8 @@ fn bounded(spec: &str) -> Box<dyn RedundancyPolicy> {
 }
 
 fn state(paths: Vec<PathView>, blocks: Vec<BlockView>, symbols: u32) -> State {
-    State { paths, blocks, symbols, redundancy: bounded("delta-complete") }
+    let redundancy = bounded("delta-complete");
+    State { paths, blocks, symbols, class: TrafficClass::Bulk, beyond: 0, redundancy }
 }
 
 /// A path with a window of which `flying` packets are in use.
@@ -161,6 +200,26 @@ fn a_slow_path_is_given_what_comes_after_the_quick_ones_share() {
 
 fn on(slot: usize, symbols: u16) -> [u16; MAX_PATHS] {
     core::array::from_fn(|i| if i == slot { symbols } else { 0 })
+}
+
+#[test]
+fn a_path_that_leaves_a_message_to_a_quicker_one_goes_on_with_bulk() {
+    // The quick path's window is full for another 10 ms.
+    let paths = vec![used(0, 4, 4, 20, 0.0), used(1, 9, 0, 200, 0.0)];
+    let open = BlockView { id: BlockId(7), planned: 10, sources: 3, in_flight: 3, ..block(7, 0) };
+    let open = BlockView { closed: false, in_flight_on: on(0, 3), ..open };
+    let mut state = state(paths, vec![open], 1);
+    (state.class, state.beyond) = (TrafficClass::Interactive, 1000);
+    // It is cut, for whichever path asks, and then the slow one asks again.
+    assert_eq!(state.picks("expected-arrival", 1), [(Work::Ahead, 1)]);
+    state.blocks[0].closed = true;
+    let message = BlockView { sources: 1, due: 1, planned: 10, ..block(8, 1) };
+    state.blocks.push(BlockView { class: TrafficClass::Interactive, ..message });
+    (state.class, state.symbols, state.beyond) = (TrafficClass::Bulk, 1000, 0);
+    assert_eq!(state.picks("expected-arrival", 1), [(Work::Ahead, 15), (Work::Fresh, 1)]);
+    // Symbols of the older block are due as well: the message comes first.
+    state.blocks[0].due = 7;
+    assert_eq!(state.picks("expected-arrival", 0), [(Work::Repair(BlockId(8)), 1)]);
 }
 
 #[test]
@@ -228,10 +287,11 @@ fn any_path() -> impl Strategy<Value = PathView> {
 
 fn any_block() -> impl Strategy<Value = BlockView> {
     let counts = proptest::collection::vec(0..6_u16, MAX_PATHS);
-    (1..30_u16, 0..30_u16, 0..3_u16, 0..3_u16, counts).prop_map(
-        |(sources, received, due, proactive_left, counts)| {
+    (1..30_u16, 0..30_u16, 0..3_u16, 0..3_u16, counts, any_class()).prop_map(
+        |(sources, received, due, proactive_left, counts, class)| {
             let received = received.min(sources);
             let mut block = BlockView { sources, planned: sources, received, ..block(0, 0) };
+            block.class = class;
             let mut left = (sources + 3 - received).min(20);
             for (slot, count) in counts.into_iter().enumerate() {
                 block.in_flight_on[slot] = count.min(left);
@@ -241,6 +301,10 @@ fn any_block() -> impl Strategy<Value = BlockView> {
             BlockView { due, proactive_left, ..block }
         },
     )
+}
+
+fn any_class() -> impl Strategy<Value = TrafficClass> {
+    prop_oneof![4 => Just(TrafficClass::Bulk), 1 => Just(TrafficClass::Live), 1 => Just(TrafficClass::Interactive)]
 }
 
 fn any_state() -> impl Strategy<Value = State> {
@@ -253,8 +317,9 @@ fn any_state() -> impl Strategy<Value = State> {
     ];
     let paths = proptest::collection::vec(any_path(), 1..9);
     let blocks = proptest::collection::vec(any_block(), 0..6);
-    (paths, blocks, 0..200_u32, 0..6_u16, specs).prop_map(
-        |(mut paths, mut blocks, symbols, open, spec)| {
+    let fresh = (0..200_u32, any_class(), 0..200_u32);
+    (paths, blocks, fresh, 0..6_u16, specs).prop_map(
+        |(mut paths, mut blocks, (symbols, class, beyond), open, spec)| {
             for (id, path) in paths.iter_mut().enumerate() {
                 (path.id, path.slot) = (PathId(id as u32), id as u8);
             }
@@ -264,7 +329,10 @@ fn any_state() -> impl Strategy<Value = State> {
             if let Some(last) = blocks.last_mut().filter(|_| open > 0) {
                 (last.closed, last.planned) = (false, last.sources + open);
             }
-            State { paths, blocks, symbols, redundancy: bounded(spec) }
+            // What is next is of the most urgent class of which there is anything.
+            let behind = symbols > 0 && class != TrafficClass::Bulk;
+            let beyond = if behind { beyond } else { 0 };
+            State { paths, blocks, symbols, class, beyond, redundancy: bounded(spec) }
         },
     )
 }
@@ -285,7 +353,10 @@ proptest! {
             let expected = if backup { None } else { state.look(|view| plain(path.id, view)) };
             let expected: Vec<(Work, u16)> = match expected {
                 None => vec![],
-                Some((0, work)) => vec![(work, 1)],
+                Some((0, work)) | Some((_, work @ Work::Repair(_))) => vec![(work, 1)],
+                Some((cut, _)) if state.beyond > 0 && cut >= state.symbols => {
+                    vec![(Work::Ahead, state.symbols as u16)]
+                }
                 Some((cut, Work::Ahead)) => vec![(Work::Ahead, cut as u16)],
                 Some((cut, work)) => vec![(Work::Ahead, cut as u16), (work, 1)],
             };

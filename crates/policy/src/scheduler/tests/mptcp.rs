@@ -141,6 +141,12 @@ fn ecf_waits_for_the_fast_path_if_that_ends_sooner() {
     for (symbols, expected) in [(1, 0), (12, 0), (107, 0), (108, 1), (1000, 1)] {
         assert_eq!(takers("ecf", &paths, symbols).len(), expected, "{symbols} symbols");
     }
+    // What comes behind a message waits as well.
+    let mut message = view(&paths, &[], 1);
+    (message.fresh.class, message.fresh.beyond) = (TrafficClass::Interactive, 106);
+    assert_eq!(pulls("ecf", &message)[1], None);
+    message.fresh.beyond = 107;
+    assert_eq!(pulls("ecf", &message)[1], FRESH);
     // Variation of either makes waiting longer worth it: (1 + k/12) · 10 < 110.
     paths[0].rtt.variation = Duration::from_millis(10);
     assert_eq!(takers("ecf", &paths, 119).len(), 0);

@@ -99,6 +99,7 @@ fn takes_the_loss(paths: &[PathView], asking: PathId, random: &mut Rng) -> bool 
     let symbols = 1000;
     let fresh = FreshView {
         symbols,
+        beyond: 0,
         next: SymbolId(sources.into()),
         more: true,
         class: TrafficClass::Bulk,
