@@ -22,4 +22,4 @@ pub use mac::{Destination, EifsRule, IdleAccess, MacConfig, MacConfigError, MacC
 pub use motion::{Fixed, Motion, Position};
 pub use queue::Priority;
 pub use radio::Radio;
-pub use waypoints::{Waypoints, WaypointsError};
+pub use waypoints::{RandomWaypoint, RandomWaypointError, Waypoints, WaypointsError};

@@ -4,6 +4,10 @@ use anabranch_types::Time;
 
 use super::{Motion, Position};
 
+mod random;
+
+pub use random::{RandomWaypoint, RandomWaypointError};
+
 /// Stations that move in straight lines from one place to the next.
 ///
 /// It is read from the movement files of ns-2, as its program `setdest` writes them:
@@ -140,6 +144,28 @@ impl Waypoints {
             self.stations.resize_with(index + 1, || vec![Leg::default()]);
         }
         self.stations.get_mut(index)
+    }
+}
+
+impl fmt::Display for Waypoints {
+    /// Writes a movement file of ns-2, which is read as the same movements to within a micrometre.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (station, legs) in self.stations.iter().enumerate() {
+            let Some(Leg { to, .. }) = legs.first() else { continue };
+            for (axis, metres) in [("X", to.x), ("Y", to.y), ("Z", 0.0)] {
+                writeln!(f, "$node_({station}) set {axis}_ {metres}")?;
+            }
+        }
+        let legs = self.stations.iter().enumerate().flat_map(|(station, legs)| {
+            legs.iter().skip(1).map(move |leg| (leg.start, station, leg))
+        });
+        let mut legs: Vec<_> = legs.collect();
+        legs.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        for (start, station, Leg { from, to, lasting, .. }) in legs {
+            let speed = if *lasting > 0.0 { from.distance(*to) / lasting } else { 0.0 };
+            writeln!(f, "$ns_ at {start} \"$node_({station}) setdest {} {} {speed}\"", to.x, to.y)?;
+        }
+        Ok(())
     }
 }
 
