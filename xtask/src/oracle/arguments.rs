@@ -10,10 +10,10 @@ Usage: cargo xtask oracle [FILE] [OPTIONS]
   FILE          a table of measurements; its columns say which experiment it holds
                 (default: tests/data/oracle/item1_tcp_single.csv)
   --item N      the project's own table N: 1 single flows, 2 RED and ECN, 3 fairness, 4 two-state loss,
-                5 saturated radio cells
+                5 saturated radio cells, 6 TCP over DSR on a ring, 7 among moving stations
   --seeds N     runs of each point (default 10)
   --jobs N      threads (default: one for each core)
-  --quick       three runs, and only points up to 10 Mb/s
+  --quick       three runs, and only points up to 10 Mb/s; of tables 6 and 7 one flow at 11 Mb/s
   --all         every sender that can be imitated, not the two reference senders alone
   --sim NAME    only this sender of the table
   --as NAME     run another sender of ours at the points of table 1: rfc6675, rfc6675-ts, prr-ts, linux
@@ -61,7 +61,7 @@ impl Arguments {
                     seeds_given = true;
                 }
                 "--jobs" => arguments.jobs = number("--jobs", &value()?, 1024)? as usize,
-                "--item" => arguments.file = own_table(number("--item", &value()?, 5)?)?,
+                "--item" => arguments.file = own_table(number("--item", &value()?, 7)?)?,
                 other if other.starts_with('-') => return Err(format!("unknown option {other}")),
                 other if file_given => return Err(format!("a second file is given: {other}")),
                 other => {
@@ -90,6 +90,8 @@ fn own_table(item: u64) -> Result<PathBuf, String> {
         "tests/data/oracle/item3_fairshare_summary.csv",
         "tests/data/oracle/item4_twostate.csv",
         "crates/sim/tests/data/dcf_sim.csv",
+        "tests/data/oracle/item6_mesh_ring.csv",
+        "tests/data/oracle/item7_mesh_mobile.csv",
     ];
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("no repository")?;
     let name = names.get(item as usize - 1).ok_or("no such table")?;

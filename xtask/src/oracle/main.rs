@@ -7,6 +7,7 @@ mod bottleneck;
 mod cell;
 mod dumbbell;
 mod fairness;
+mod mesh;
 mod report;
 mod senders;
 mod single;
@@ -49,6 +50,7 @@ fn run() -> Result<Option<Report>, String> {
         Kind::Fairness => fairness::compare(&table, &arguments)?,
         Kind::TwoState => twostate::compare(&table, &arguments)?,
         Kind::Cell => cell::compare(&table, &arguments)?,
+        Kind::Mesh => mesh::compare(&table, &arguments)?,
     };
     Ok(Some(Report::new(rows, arguments.json)))
 }

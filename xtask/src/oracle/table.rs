@@ -13,9 +13,11 @@ pub enum Kind {
     TwoState,
     /// Stations that share a radio channel and always have a message.
     Cell,
+    /// TCP over DSR: on a ring of stations, or among moving ones.
+    Mesh,
 }
 
-const COLUMNS: [(Kind, &str); 5] = [
+const COLUMNS: [(Kind, &str); 6] = [
     (
         Kind::Single,
         "sim,bw_mbps,owd_ms,loss,delack,queue_pkts,n_seeds,goodput_mean_mbps,goodput_std_mbps,\
@@ -37,6 +39,11 @@ const COLUMNS: [(Kind, &str); 5] = [
          timeouts,retx_pkts,data_pkts,cwnd_cuts",
     ),
     (Kind::Cell, "sim,n,rate_mbps,ack_rate_mbps,seed,throughput_mbps"),
+    (
+        Kind::Mesh,
+        "sim,topo,rate_mbps,rts,losskind,loss,window_pkts,nflows,seed,acked_pkts,goodput_mbps,\
+         timeouts,retx_pkts,data_pkts",
+    ),
 ];
 
 /// A table, split into fields.
