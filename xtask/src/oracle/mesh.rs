@@ -10,7 +10,7 @@ use anabranch_sim::endpoint::TcpProtocol;
 use anabranch_sim::wireless::mesh::{Mesh, MeshConfig, MeshFlow, MeshTraffic};
 use anabranch_sim::wireless::{AirConfig, Fixed, FrameLoss, MacConfig, Motion, Waypoints};
 use anabranch_tcp::Config;
-use anabranch_types::{Bitrate, Probability, Time};
+use anabranch_types::{Bitrate, Probability, Time, math};
 use serde_json::json;
 
 use crate::arguments::Arguments;
@@ -109,22 +109,22 @@ fn mobile(point: &Point, runs: &Runs, arguments: &Arguments) -> Result<Line, Str
         ratios.push(logarithm(&ours) - logarithm(theirs));
     }
     let ratio = Estimate::of(&ratios);
-    let range = |sign: f64| (ratio.mean + sign * 2.0 * ratio.error).exp();
+    let range = |sign: f64| math::exp(ratio.mean + sign * 2.0 * ratio.error);
     let mut fields = describe(point);
     fields.extend([
         ("flows", json!(point.flows)),
         ("files", json!(ratios.len())),
-        ("ratio", json!(ratio.mean.exp())),
+        ("ratio", json!(math::exp(ratio.mean))),
         ("from", json!(range(-1.0))),
         ("to", json!(range(1.0))),
     ]);
-    let inside = (1.0 / FACTOR..=FACTOR).contains(&ratio.mean.exp());
+    let inside = (1.0 / FACTOR..=FACTOR).contains(&math::exp(ratio.mean));
     Ok(Line { fields, counted: true, inside })
 }
 
 /// The mean logarithm of the runs' segments.
 fn logarithm(segments: &[f64]) -> f64 {
-    let sum: f64 = segments.iter().map(|segments| (segments + DEAD).ln()).sum();
+    let sum: f64 = segments.iter().map(|segments| math::ln(segments + DEAD)).sum();
     sum / segments.len() as f64
 }
 

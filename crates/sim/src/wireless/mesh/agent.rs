@@ -20,6 +20,8 @@ pub(super) struct MeshAgent {
     ends: Vec<End>,
     started: bool,
     next: Option<Time>,
+    /// As [`MeshConfig::loss_spares_routing`](super::MeshConfig::loss_spares_routing).
+    pub(super) loss_spares_routing: bool,
 }
 
 /// An end of a connection.
@@ -37,11 +39,12 @@ const LIFETIME: u8 = 32;
 
 impl MeshAgent {
     pub(super) fn new(mut air: Air, count: u16, routing: &RoutingConfig, seed: u64) -> Self {
-        air.listen(routing.overhear);
+        air.listen(routing.overhear || routing.neighbour_lists);
         let net = Net::new(air, routing);
         let stations = (0..count).map(|id| Station::new(id, &net, seed)).collect();
         let (attached, ends) = (Vec::new(), Vec::new());
-        MeshAgent { net, stations, attached, ends, started: false, next: None }
+        let (started, next) = (false, None);
+        MeshAgent { net, stations, attached, ends, started, next, loss_spares_routing: false }
     }
 
     /// The port attached next is this end of a connection.
@@ -85,7 +88,8 @@ impl MeshAgent {
         let (Event::Send { station, .. }
         | Event::Enqueue { station, .. }
         | Event::Receive { station, .. }
-        | Event::CheckBuffer { station }) = event;
+        | Event::CheckBuffer { station }
+        | Event::Answer { station, .. }) = event;
         if let Some(station) = self.stations.get_mut(usize::from(station)) {
             station.handle_event(&mut self.net, event);
         }
@@ -94,20 +98,19 @@ impl MeshAgent {
     fn handle_report(&mut self, report: Report) {
         let net = &mut self.net;
         match report {
-            Report::Received { at, from, token } => {
-                let Some(packet) = net.packets.get(token) else { return };
-                let Some(station) = self.stations.get_mut(at as usize) else { return };
-                if matches!(packet.load, Load::ArpRequest | Load::ArpReply) {
-                    let packet = packet.clone();
-                    return station.link.handle_arp(net, &packet);
+            Report::Received { at, from, token } => self.receive(at, from, token),
+            Report::Lost { at, from, token } => {
+                let packet = net.packets.get(token);
+                let is_data = packet.is_some_and(|packet| matches!(packet.load, Load::Data(_)));
+                if self.loss_spares_routing && !is_data {
+                    self.receive(at, from, token);
+                } else {
+                    net.counters.drops.loss += 1;
                 }
-                let copy = packet.clone();
-                let token = net.packets.insert(copy);
-                let (station, from) = (at as u16, from as u16);
-                net.schedule(net.config.stack_delay, Event::Receive { station, from, token });
             }
-            Report::Overheard { at, token, .. } => {
+            Report::Overheard { at, from, token } => {
                 if let Some(station) = self.stations.get_mut(at as usize) {
+                    station.hear(net, from);
                     station.overhear(net, token);
                 }
             }
@@ -119,8 +122,23 @@ impl MeshAgent {
                     station.handle_failure(net, token);
                 }
             }
-            Report::Lost { .. } => {}
         }
+    }
+
+    /// A station has received a packet.
+    fn receive(&mut self, at: u32, from: u32, token: u32) {
+        let net = &mut self.net;
+        let Some(packet) = net.packets.get(token) else { return };
+        let Some(station) = self.stations.get_mut(at as usize) else { return };
+        station.hear(net, from);
+        if matches!(packet.load, Load::ArpRequest | Load::ArpReply) {
+            let packet = packet.clone();
+            return station.link.handle_arp(net, &packet);
+        }
+        let copy = packet.clone();
+        let token = net.packets.insert(copy);
+        let (station, from) = (at as u16, from as u16);
+        net.schedule(net.config.stack_delay, Event::Receive { station, from, token });
     }
 
     /// Hands what has arrived to the transports, and sees when something happens next.

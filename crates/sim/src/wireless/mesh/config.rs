@@ -1,5 +1,7 @@
 use core::time::Duration;
 
+use super::selection::Separation;
+
 /// The network layer of every station.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoutingConfig {
@@ -35,9 +37,123 @@ pub struct RoutingConfig {
     pub arp: bool,
     /// Time of a packet between network layer and MAC, each way: 25 µs, as ns-2.
     pub stack_delay: Duration,
+    /// Which copies of a request stations send on.
+    pub forwarding: Forwarding,
+    /// Which copies of a request its destination answers.
+    pub answers: Answers,
+    /// Whether the stations that send a reply on add whom they have heard in the last 10 s.
+    pub neighbour_lists: bool,
+    /// What a source does with several routes to one destination.
+    pub routes: RouteUse,
+    /// How far apart two routes must be that are used beside each other.
+    pub separation: Separation,
+    /// When a source that uses several routes searches for new ones.
+    pub renewal: Renewal,
+    /// Which way acknowledgements of transports take.
+    pub acknowledgements: AckRoute,
+    /// Whether a destination passes on the first of two copies only: it tells copies, which carry the same number (4
+    /// bytes), from packets that a transport has sent again (M-TCP, §V).
+    pub drop_copies: bool,
+}
+
+/// Which copies of a request a station sends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forwarding {
+    /// The one that comes first (RFC 4728 §8.2.2).
+    First,
+    /// The first, and later ones that have taken strictly fewer hops than all before (M-TCP, §III.A).
+    FewerHops,
+    /// The first, and later ones that come from another neighbour and have not taken more hops than the first (SMR: Lee
+    /// and Gerla 2001, §III.A).
+    OtherLink,
+}
+
+/// Which copies of a request its destination answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    /// Every one (DSR).
+    Every,
+    /// The first, and later ones whose route shares no station with that of the first (M-TCP, §III.A).
+    Disjoint,
+    /// The first at once, and after a wait the one whose route has least in common with it (SMR, §III.B).
+    MaximallyDisjoint {
+        /// The time from the first copy to the second answer.
+        wait: Duration,
+    },
+}
+
+/// What a source does with several routes to one destination that are far enough apart. With one route all are DSR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RouteUse {
+    /// It uses the shortest route that it knows (DSR).
+    Shortest,
+    /// It sends a copy of every data packet along the second route (M-TCP, §III.B).
+    Copies {
+        /// The copy leaves later by a time uniform from 0 to this, so that the two do not contend next to the
+        /// source. The paper has no number.
+        jitter: Duration,
+    },
+    /// It sends every other data packet along the second route.
+    Scatter,
+    /// It uses the route found first, and when that fails the second.
+    Backup,
+}
+
+/// When a source that uses several routes searches for new ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// When it has no route left (M-TCP, §III.A).
+    NoRoute,
+    /// As soon as it has lost one of two.
+    OneRoute,
+}
+
+/// Which way acknowledgements of transports take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckRoute {
+    /// The shortest route that the receiving station knows: it has learned the way back from requests.
+    Shortest,
+    /// The way back of the packet that has come last.
+    Arrival,
+    /// Like data: of the routes that the station has answered with.
+    LikeData,
 }
 
 impl RoutingConfig {
+    /// The M-TCP paper's routing (§III): requests go on when they have taken fewer hops; the destination alone answers, with
+    /// disjoint routes; neighbours are told in replies; data goes along two routes that are two hops apart, if there are such.
+    pub fn mtcp() -> Self {
+        RoutingConfig {
+            forwarding: Forwarding::FewerHops,
+            answers: Answers::Disjoint,
+            neighbour_lists: true,
+            routes: RouteUse::Copies { jitter: Duration::from_millis(10) },
+            ..RoutingConfig::destination_only()
+        }
+    }
+
+    /// Split multipath routing (Lee and Gerla 2001): two routes with as little in common as possible, data scattered over
+    /// both; they need not be apart.
+    pub fn smr() -> Self {
+        RoutingConfig {
+            forwarding: Forwarding::OtherLink,
+            answers: Answers::MaximallyDisjoint { wait: Duration::from_millis(100) },
+            routes: RouteUse::Scatter,
+            separation: Separation::Stations,
+            ..RoutingConfig::destination_only()
+        }
+    }
+
+    /// DSR in which destinations alone answer and everybody is asked at once.
+    fn destination_only() -> Self {
+        RoutingConfig {
+            neighbours_first: None,
+            reply_from_cache: false,
+            shorten: false,
+            ..RoutingConfig::dsr()
+        }
+    }
+
     /// DSR as ns-2 2.35 has it, but for flow state: every packet carries its whole route.
     pub fn dsr() -> Self {
         let millis = Duration::from_millis;
@@ -56,6 +172,14 @@ impl RoutingConfig {
             jitter: millis(10),
             arp: true,
             stack_delay: Duration::from_micros(25),
+            forwarding: Forwarding::First,
+            answers: Answers::Every,
+            neighbour_lists: false,
+            routes: RouteUse::Shortest,
+            separation: Separation::TwoHops,
+            renewal: Renewal::NoRoute,
+            acknowledgements: AckRoute::Shortest,
+            drop_copies: false,
         }
     }
 }

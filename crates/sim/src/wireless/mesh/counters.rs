@@ -7,6 +7,10 @@ pub struct MeshCounters {
     pub delivered: u64,
     /// Packets of transports handed to a MAC, at each station on the way.
     pub data_transmissions: u64,
+    /// Packets of transports sent a second time, along a second route.
+    pub copies: u64,
+    /// Packets of transports that a destination had already as a copy.
+    pub copies_dropped: u64,
     /// Packets with nothing but routing in them handed to a MAC, at each station on the way.
     pub routing_transmissions: u64,
     /// Their bytes.
@@ -37,10 +41,18 @@ pub struct MeshCounters {
     pub drops: Drops,
 }
 
-/// Packets that were dropped, of transports and routing, by cause. Loss above the MAC is not among them: see
-/// [`AirCounters`](crate::wireless::AirCounters).
+impl MeshCounters {
+    /// Routing packets handed to a MAC for each packet of a transport that has arrived: the overhead of routing.
+    pub fn routing_overhead(&self) -> f64 {
+        self.routing_transmissions as f64 / (self.delivered.max(1)) as f64
+    }
+}
+
+/// Packets that were dropped, of transports and routing, by cause.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
+    /// Random loss above the MAC. Of a broadcast, at each station that would have received it.
+    pub loss: u64,
     /// A station's interface queue was full.
     pub queue: u64,
     /// Another packet took its place while it waited for a MAC address, or ARP failed.

@@ -34,8 +34,8 @@ mod route;
 mod run;
 mod selection;
 
-pub use config::RoutingConfig;
+pub use config::{AckRoute, Answers, Forwarding, Renewal, RouteUse, RoutingConfig};
 pub use counters::{Drops, MeshCounters};
 pub use route::{MAX_ROUTE, Route};
 pub use run::{Mesh, MeshConfig, MeshError, MeshFlow, MeshTraffic};
-pub use selection::NeighbourList;
+pub use selection::Separation;

@@ -44,6 +44,8 @@ pub(super) enum Event {
     Receive { station: u16, from: u16, token: u32 },
     /// Packets that wait for a route are looked at.
     CheckBuffer { station: u16 },
+    /// A destination has waited for other routes from a source that searches.
+    Answer { station: u16, source: u16 },
 }
 
 /// What a station is made of below routing.
@@ -77,8 +79,14 @@ impl Net {
 
     /// A new packet: with a serial number of its own.
     pub(super) fn insert(&mut self, packet: Packet) -> u32 {
+        let serial = self.next_serial();
+        self.packets.insert(Packet { serial, ..packet })
+    }
+
+    /// A number that nothing else has.
+    pub(super) fn next_serial(&mut self) -> u64 {
         self.serial += 1;
-        self.packets.insert(Packet { serial: self.serial, ..packet })
+        self.serial
     }
 
     pub(super) fn schedule(&mut self, after: Duration, event: Event) {

@@ -24,6 +24,10 @@ pub(super) struct Packet {
     pub(super) salvaged: u8,
     /// How many more stations may forward it.
     pub(super) lifetime: u8,
+    /// If it is one of two copies: the number that they have in common.
+    pub(super) copy: Option<u64>,
+    /// Whether it carries that number.
+    pub(super) is_numbered: bool,
 }
 
 /// What a packet carries beside what routing wants.
@@ -135,12 +139,14 @@ impl Packet {
             errors: Errors::default(),
             salvaged: 0,
             lifetime: 255,
+            copy: None,
+            is_numbered: false,
         }
     }
 
     /// Bytes handed to the MAC, with the sizes of options as ns-2 has them: 4 fixed, 4 an address of the source route
     /// beyond the first, 8 for a request, 5 and 4 an address for a reply, 16 an error; rounded up to 4. A list
-    /// of neighbours takes 4 and 4 a neighbour.
+    /// of neighbours takes 4 and 4 a neighbour, the number of a copy 4.
     pub(super) fn bytes(&self) -> u32 {
         let data = match &self.load {
             Load::ArpRequest | Load::ArpReply => return ARP_BYTES,
@@ -157,6 +163,7 @@ impl Packet {
             let lists = reply.neighbours.iter().map(|list| 1 + list.neighbours.len() as u32);
             options += ADDRESS_BYTES * lists.sum::<u32>();
         }
+        options += 4 * u32::from(self.is_numbered);
         options += 16 * self.errors.iter().count() as u32;
         IP_BYTES + options.next_multiple_of(4) + data
     }

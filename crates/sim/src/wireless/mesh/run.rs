@@ -22,6 +22,9 @@ pub struct MeshConfig {
     pub air: AirConfig,
     /// The network layer.
     pub routing: RoutingConfig,
+    /// Whether random loss above the MAC spares ARP and packets with nothing but routing in them. It hits them, too,
+    /// by default, as in the reference data of ns-2.
+    pub loss_spares_routing: bool,
     /// Who sends to whom.
     pub flows: Vec<MeshFlow>,
 }
@@ -87,7 +90,8 @@ impl Mesh {
         let down = topology.route(hosts, radios).map_err(no_route)?;
         let up = topology.route(radios, hosts).map_err(no_route)?;
         let mut engine = Engine::new(topology, seed).map_err(MeshError::Topology)?;
-        let agent = MeshAgent::new(air, count as u16, &config.routing, seed);
+        let mut agent = MeshAgent::new(air, count as u16, &config.routing, seed);
+        agent.loss_spares_routing = config.loss_spares_routing;
         let agent = engine.add_agent(Box::new(agent), Time::ZERO);
         let mut mesh = Mesh { engine, agent, flows: Vec::new() };
         for flow in &config.flows {

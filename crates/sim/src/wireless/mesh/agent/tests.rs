@@ -1,5 +1,7 @@
 //! DSR on a few stations: each mechanism by itself, without transports.
 
+mod multipath;
+
 use super::*;
 use crate::wireless::mesh::Route;
 use crate::wireless::{AirConfig, Fixed, Motion, Position, Waypoints};

@@ -3,6 +3,8 @@
 use super::super::net::{Event, Net};
 use super::super::packet::{LinkError, Packet, Reply, Request};
 use super::super::route::{MAX_ROUTE, Route};
+use super::super::selection::{are_disjoint, maximally_disjoint};
+use super::super::{Answers, Forwarding};
 use super::Station;
 use super::requests::{Pace, Search};
 use core::time::Duration;
@@ -67,7 +69,8 @@ impl Station {
             drop(net);
             return;
         }
-        if !self.is_worth_forwarding(packet.source, request.number, &route, from) {
+        let heard = (packet.source, request.number);
+        if !self.is_worth_forwarding(net.config.forwarding, heard, (route.len(), from)) {
             drop(net);
             return;
         }
@@ -85,12 +88,26 @@ impl Station {
         self.send_jittered(net, token);
     }
 
-    /// Whether a copy of a request is the first to come here.
-    fn is_worth_forwarding(&mut self, source: u16, number: u32, route: &Route, from: u16) -> bool {
-        let hops = route.len();
+    /// Whether a copy of a request goes on: the first does, later ones as the rule has it.
+    pub(in super::super) fn is_worth_forwarding(
+        &mut self,
+        rule: Forwarding,
+        heard: (u16, u32),
+        way: (usize, u16),
+    ) -> bool {
+        let ((source, number), (hops, from)) = (heard, way);
         let handled = self.requests.handled(source);
-        if number <= handled.number {
+        if number < handled.number {
             return false;
+        }
+        if number == handled.number {
+            let (first, least) = (handled.first_hops, handled.least_hops);
+            handled.least_hops = least.min(hops);
+            return match rule {
+                Forwarding::First => false,
+                Forwarding::FewerHops => hops < least,
+                Forwarding::OtherLink => from != handled.from && hops <= first,
+            };
         }
         (handled.number, handled.from) = (number, from);
         (handled.first_hops, handled.least_hops) = (hops, hops);
@@ -128,7 +145,7 @@ impl Station {
         Packet { route: *back, reply: Some(Box::new(reply)), ..self.routing_packet(to) }
     }
 
-    /// A request for this station: it answers with the route that the request has taken.
+    /// A request for this station: it answers with the route that the request has taken, if the rule wants it.
     pub(super) fn answer(&mut self, net: &mut Net, token: u32) {
         let Some(packet) = net.packets.get(token) else { return };
         let (Some(request), source) = (packet.request, packet.source) else { return };
@@ -136,11 +153,50 @@ impl Station {
         if !route.push(self.id()) {
             return;
         }
-        self.requests.handled(source).number = request.number;
+        let handled = self.requests.handled(source);
+        let is_first = request.number > handled.number;
+        handled.number = handled.number.max(request.number);
+        let wanted = match net.config.answers {
+            Answers::Every => true,
+            _ if is_first => {
+                self.answered.insert(source, (request.number, vec![route]));
+                true
+            }
+            rule => {
+                let Some((number, routes)) = self.answered.get_mut(&source) else { return };
+                if *number != request.number {
+                    return;
+                }
+                routes.push(route);
+                let first = routes.first().copied().unwrap_or_default();
+                rule == Answers::Disjoint && are_disjoint(&first, &route)
+            }
+        };
+        if is_first && let Answers::MaximallyDisjoint { wait } = net.config.answers {
+            net.schedule(wait, Event::Answer { station: self.id(), source });
+        }
+        if wanted {
+            self.answer_with(net, &route);
+        }
+    }
+
+    /// The wait for other routes from a source is over.
+    pub(super) fn answer_second(&mut self, net: &mut Net, source: u16) {
+        let Some((_, routes)) = self.answered.get(&source) else { return };
+        let first = routes.first().copied().unwrap_or_default();
+        if let Some(route) = maximally_disjoint(&first, routes) {
+            self.answer_with(net, &route);
+        }
+    }
+
+    fn answer_with(&mut self, net: &mut Net, route: &Route) {
         let back = route.reversed();
         self.cache.add(&back);
+        if let Some(source) = back.last() {
+            self.find_for(net, source, &back, &[]);
+        }
         net.counters.replies += 1;
-        let packet = self.reply(route, &back);
+        let packet = self.reply(*route, &back);
         let token = net.insert(packet);
         self.send_jittered(net, token);
     }
@@ -155,9 +211,11 @@ impl Station {
             return;
         }
         net.counters.replies_received += 1;
+        let neighbours = reply.neighbours.clone();
         self.cache.add(&route);
         if let Some(to) = route.last() {
             self.requests.answered(to);
+            self.find_for(net, to, &route, &neighbours);
         }
         self.release(net);
     }

@@ -20,6 +20,9 @@ impl Station {
             return;
         }
         packet.lifetime -= 1;
+        if let Some(reply) = packet.reply.as_mut().filter(|_| net.config.neighbour_lists) {
+            reply.neighbours.push(self.neighbours(net.now));
+        }
         self.notice_route(&route, at);
         self.transmit(net, token);
     }
@@ -36,7 +39,7 @@ impl Station {
         packet.at = packet.at.saturating_sub(1);
         let failed = packet.clone();
         net.counters.link_failures += 1;
-        self.cache.remove_link(self.id(), to);
+        self.forget_link(net, self.id(), to);
         self.rescue(net, token, to);
         let mut waiting = Vec::new();
         net.air.withdraw(self.id().into(), to.into(), &mut waiting);
@@ -102,7 +105,7 @@ impl Station {
     pub(super) fn handle_errors(&mut self, net: &mut Net, token: u32) {
         let Some(mut errors) = net.packets.get(token).map(|packet| packet.errors) else { return };
         for error in errors.iter() {
-            self.cache.remove_link(error.from, error.to);
+            self.forget_link(net, error.from, error.to);
         }
         let Some(newest) = errors.last().filter(|error| error.tell == Some(self.id())) else {
             return;

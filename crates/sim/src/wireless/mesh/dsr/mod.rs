@@ -4,10 +4,11 @@ mod buffer;
 mod cache;
 mod discovery;
 mod maintenance;
+mod multipath;
 mod overhear;
 mod requests;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_types::Time;
 use core::time::Duration;
@@ -18,6 +19,7 @@ use super::route::Route;
 
 use buffer::SendBuffer;
 use cache::RouteCache;
+use multipath::Multipath;
 use requests::Requests;
 
 /// A station above its MAC. Every call ends with the packet handed on, kept or dropped.
@@ -33,6 +35,9 @@ pub(super) struct Station {
     overheard: Vec<u64>,
     /// Routes whose sources were told lately of a shorter one, and when.
     shortened: VecDeque<(Route, Time)>,
+    /// Of each station that has asked for this one, the number of its latest request and the routes of all copies.
+    answered: BTreeMap<u16, (u32, Vec<Route>)>,
+    multipath: Multipath,
 }
 
 impl Station {
@@ -46,6 +51,8 @@ impl Station {
             held_error: None,
             overheard: Vec::new(),
             shortened: VecDeque::new(),
+            answered: BTreeMap::new(),
+            multipath: Multipath::default(),
         }
     }
 
@@ -65,16 +72,14 @@ impl Station {
         if target == self.id() {
             return self.consume(net, token);
         }
-        match self.cache.find(target, true) {
-            Some(route) => self.send_along(net, token, &route, Duration::ZERO),
-            None => {
-                if self.search(net, target, source == self.id()) {
-                    self.keep(net, token);
-                } else {
-                    net.counters.drops.no_route += 1;
-                    net.packets.remove(token);
-                }
-            }
+        if self.dispatch(net, token, Duration::ZERO) {
+            return;
+        }
+        if self.search(net, target, source == self.id()) {
+            self.keep(net, token);
+        } else {
+            net.counters.drops.no_route += 1;
+            net.packets.remove(token);
         }
     }
 
@@ -103,6 +108,7 @@ impl Station {
             Event::Send { token, .. } => self.transmit(net, token),
             Event::Enqueue { to, token, .. } => self.link.transmit(net, to, token),
             Event::Receive { from, token, .. } => self.receive(net, from, token),
+            Event::Answer { source, .. } => self.answer_second(net, source),
             Event::CheckBuffer { .. } => {
                 self.check_buffer(net);
                 self.schedule_check(net);
@@ -123,9 +129,7 @@ impl Station {
         if parts.2 {
             self.handle_errors(net, token);
         }
-        let is_data =
-            net.packets.get(token).is_some_and(|packet| matches!(packet.load, Load::Data(_)));
-        if is_data {
+        if self.takes_data(net, token) {
             net.counters.delivered += 1;
             net.arrived.push(token);
         } else {
@@ -197,9 +201,8 @@ impl Station {
             let Some(token) = self.buffer.get(at) else { continue };
             let Some(packet) = net.packets.get(token) else { continue };
             let (source, target) = (packet.source, packet.target);
-            if let Some(route) = self.cache.find(target, true) {
+            if self.dispatch(net, token, Duration::ZERO) {
                 self.buffer.take(at);
-                self.send_along(net, token, &route, Duration::ZERO);
             } else if !self.search(net, target, source == self.id()) {
                 self.buffer.take(at);
                 net.counters.drops.no_route += 1;
@@ -213,10 +216,8 @@ impl Station {
         let mut delay = Duration::ZERO;
         for at in 0..self.buffer.room() {
             let Some(token) = self.buffer.get(at) else { continue };
-            let target = net.packets.get(token).map(|packet| packet.target);
-            if let Some(route) = target.and_then(|target| self.cache.find(target, true)) {
+            if self.dispatch(net, token, delay) {
                 self.buffer.take(at);
-                self.send_along(net, token, &route, delay);
                 delay += net.config.release_gap;
             }
         }

@@ -83,6 +83,9 @@ impl Requests {
         let discovery = self.own.entry(to).or_default();
         let factor = 1_u32 << (2 * discovery.outstanding).min(20);
         let wait = pace.first_wait.saturating_mul(factor).min(pace.most_wait);
+        if !own && pace.neighbours_first.is_none() {
+            return Search::GiveUp;
+        }
         if discovery.last.is_none_or(|last| last + wait <= now) {
             discovery.outstanding += 1;
             discovery.last = Some(now);

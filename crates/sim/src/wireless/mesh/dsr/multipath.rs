@@ -1,0 +1,162 @@
+//! Several routes to one destination at once: SMR, and what M-TCP makes of them.
+
+use std::collections::BTreeMap;
+
+use anabranch_types::Time;
+use core::time::Duration;
+
+use super::super::net::Net;
+use super::super::packet::{Data, Load};
+use super::super::route::Route;
+use super::super::selection::{NeighbourList, RouteSet};
+use super::super::{AckRoute, Renewal, RouteUse};
+use super::Station;
+use crate::engine::Payload;
+
+/// What a station knows of several routes.
+#[derive(Debug, Default)]
+pub(super) struct Multipath {
+    /// Routes that destinations have answered with, and of stations that asked for this one those that it has.
+    sets: BTreeMap<u16, RouteSet>,
+    /// When each station was heard last.
+    heard: BTreeMap<u16, Time>,
+    /// The way back of the data that has come last from each station.
+    arrivals: BTreeMap<u16, Route>,
+    /// Numbers of copies that have come lately.
+    copies: Vec<u64>,
+    /// Whether the next scattered packet goes along the second route.
+    turn: bool,
+}
+
+/// For how long a station that was heard counts as a neighbour.
+const NEIGHBOUR_TIMEOUT: Duration = Duration::from_secs(10);
+/// Copies that a station remembers having got.
+const REMEMBERED: usize = 1024;
+
+impl Station {
+    /// The radio has decoded something that a neighbour has sent.
+    pub(in super::super) fn hear(&mut self, net: &Net, from: u32) {
+        if net.config.neighbour_lists {
+            self.multipath.heard.insert(from as u16, net.now);
+        }
+    }
+
+    /// Whom this station has heard lately.
+    pub(super) fn neighbours(&self, now: Time) -> NeighbourList {
+        let heard = self.multipath.heard.iter();
+        let lately = heard.filter(|(_, last)| **last + NEIGHBOUR_TIMEOUT >= now);
+        let neighbours = lately.map(|(station, _)| *station).collect();
+        NeighbourList { station: self.link.station, neighbours }
+    }
+
+    /// A destination has answered with a route, or this station has.
+    pub(in super::super) fn find_for(
+        &mut self,
+        net: &Net,
+        to: u16,
+        route: &Route,
+        lists: &[NeighbourList],
+    ) {
+        if net.config.routes != RouteUse::Shortest {
+            let set = self.multipath.sets.entry(to).or_default();
+            set.add(net.now, route, lists, net.config.separation);
+        }
+    }
+
+    /// A link has failed.
+    pub(in super::super) fn forget_link(&mut self, net: &Net, from: u16, to: u16) {
+        self.cache.remove_link(from, to);
+        for set in self.multipath.sets.values_mut() {
+            set.remove_link(from, to, net.config.separation);
+        }
+    }
+
+    /// Sends a packet after a delay along the route or routes that it is to take; whether there is one.
+    pub(super) fn dispatch(&mut self, net: &mut Net, token: u32, delay: Duration) -> bool {
+        let Some(packet) = net.packets.get(token) else { return true };
+        let target = packet.target;
+        let kind = match &packet.load {
+            Load::Data(data) if packet.source == self.id() => Some(is_acknowledgement(data)),
+            _ => None,
+        };
+        let rule = net.config.acknowledgements;
+        match kind {
+            Some(true) if rule == AckRoute::Arrival => {
+                if let Some(back) = self.multipath.arrivals.get(&target).copied() {
+                    self.send_along(net, token, &back, delay);
+                    return true;
+                }
+            }
+            Some(is_ack) if !is_ack || rule == AckRoute::LikeData => {
+                if let Some(first) = self.multipath.sets.get(&target).and_then(RouteSet::first) {
+                    self.send_over(net, token, &first, delay);
+                    return true;
+                }
+            }
+            _ => {}
+        }
+        let Some(route) = self.cache.find(target, true) else { return false };
+        self.send_along(net, token, &route, delay);
+        true
+    }
+
+    /// Sends data along the first of several routes, the second, or both.
+    fn send_over(&mut self, net: &mut Net, token: u32, first: &Route, delay: Duration) {
+        let Some(packet) = net.packets.get_mut(token) else { return };
+        let target = packet.target;
+        let second = self.multipath.sets.get(&target).and_then(RouteSet::second);
+        let Some(second) = second else {
+            self.send_along(net, token, first, delay);
+            if net.config.renewal == Renewal::OneRoute {
+                self.search(net, target, true);
+            }
+            return;
+        };
+        match net.config.routes {
+            RouteUse::Shortest | RouteUse::Backup => self.send_along(net, token, first, delay),
+            RouteUse::Scatter => {
+                let route = if self.multipath.turn { second } else { *first };
+                self.multipath.turn = !self.multipath.turn;
+                self.send_along(net, token, &route, delay);
+            }
+            RouteUse::Copies { .. } if packet.copy.is_some() => {
+                // One of two copies, back from a failed link: the other is on its way.
+                self.send_along(net, token, first, delay);
+            }
+            RouteUse::Copies { jitter } => {
+                packet.copy = Some(packet.serial);
+                packet.is_numbered = net.config.drop_copies;
+                let packet = packet.clone();
+                let copy = net.insert(packet);
+                net.counters.copies += 1;
+                let later = delay + Net::jitter(&mut self.link.rng, jitter);
+                self.send_along(net, token, first, delay);
+                self.send_along(net, copy, &second, later);
+            }
+        }
+    }
+
+    /// Whether a packet that has come to this station carries data that it has not got as a copy.
+    pub(super) fn takes_data(&mut self, net: &mut Net, token: u32) -> bool {
+        let Some(packet) = net.packets.get(token) else { return false };
+        if !matches!(packet.load, Load::Data(_)) {
+            return false;
+        }
+        if net.config.acknowledgements == AckRoute::Arrival
+            && packet.route.first() == Some(packet.source)
+        {
+            self.multipath.arrivals.insert(packet.source, packet.route.reversed());
+        }
+        let Some(number) = packet.copy.filter(|_| net.config.drop_copies) else { return true };
+        self.multipath.copies.resize(REMEMBERED, 0);
+        let place = self.multipath.copies.get_mut(number as usize % REMEMBERED);
+        let is_new = place.is_none_or(|place| core::mem::replace(place, number) != number);
+        net.counters.copies_dropped += u64::from(!is_new);
+        is_new
+    }
+}
+
+/// Whether data is nothing but an acknowledgement.
+fn is_acknowledgement(data: &Data) -> bool {
+    matches!(data.payload, Payload::Segment(segment) if !segment.carries_data())
+}
