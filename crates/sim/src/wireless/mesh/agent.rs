@@ -60,25 +60,26 @@ impl MeshAgent {
         &self.net.air
     }
 
-    /// Lets everything happen that is due by `now`.
+    /// Lets everything happen that is due by `now`: at one instant, on the air first. Finds out when something happens
+    /// next.
     fn advance(&mut self, now: Time) {
         loop {
-            let due = self.net.next_due().filter(|due| *due <= now);
-            let air = self.net.air.next_event().filter(|time| *time <= now);
-            match (air, due) {
-                (Some(time), due) if due.is_none_or(|due| time <= due) => {
-                    self.net.now = self.net.now.max(time);
-                    while let Some(report) = self.net.air.poll(time) {
-                        self.handle_report(report);
-                    }
+            let air = self.net.air.next_event().unwrap_or(Time::MAX);
+            let due = self.net.next_due().unwrap_or(Time::MAX);
+            let time = air.min(due);
+            if time > now || time == Time::MAX {
+                self.next = (time < Time::MAX).then_some(time);
+                break;
+            }
+            self.net.now = self.net.now.max(time);
+            if air <= due {
+                while let Some(report) = self.net.air.poll(time) {
+                    self.handle_report(report);
                 }
-                (_, Some(time)) => {
-                    self.net.now = self.net.now.max(time);
-                    while let Some(event) = self.net.pop_due() {
-                        self.handle_event(event);
-                    }
+            } else {
+                while let Some(event) = self.net.pop_due() {
+                    self.handle_event(event);
                 }
-                _ => break,
             }
         }
         self.net.now = self.net.now.max(now);
@@ -141,8 +142,11 @@ impl MeshAgent {
         net.schedule(net.config.stack_delay, Event::Receive { station, from, token });
     }
 
-    /// Hands what has arrived to the transports, and sees when something happens next.
-    fn finish(&mut self, out: &mut Outbox<'_>) {
+    /// Hands what has arrived to the transports.
+    fn hand_over(&mut self, out: &mut Outbox<'_>) {
+        if self.net.arrived.is_empty() {
+            return;
+        }
         let mut arrived = core::mem::take(&mut self.net.arrived);
         for token in arrived.drain(..) {
             let Some(packet) = self.net.packets.remove(token) else { continue };
@@ -152,8 +156,6 @@ impl MeshAgent {
             }
         }
         self.net.arrived = arrived;
-        let next = [self.net.air.next_event(), self.net.next_due()];
-        self.next = next.into_iter().flatten().min();
     }
 }
 
@@ -163,7 +165,8 @@ impl Agent for MeshAgent {
     }
 
     fn handle_packet(&mut self, arrival: Arrival<'_>, out: &mut Outbox<'_>) {
-        self.advance(arrival.now);
+        let now = arrival.now;
+        self.advance(now);
         let at = self.attached.iter().position(|port| *port == arrival.port);
         let Some(end) = at.and_then(|at| self.ends.get(at).copied()) else { return };
         let Arrival { stream, size, ecn, payload, .. } = arrival;
@@ -178,7 +181,8 @@ impl Agent for MeshAgent {
         if let Some(station) = self.stations.get_mut(usize::from(end.station)) {
             station.originate(&mut self.net, token);
         }
-        self.finish(out);
+        self.advance(now);
+        self.hand_over(out);
     }
 
     fn handle_timer(&mut self, now: Time, out: &mut Outbox<'_>) {
@@ -190,7 +194,7 @@ impl Agent for MeshAgent {
             }
         }
         self.advance(now);
-        self.finish(out);
+        self.hand_over(out);
     }
 
     fn next_timer(&self) -> Option<Time> {

@@ -1,5 +1,7 @@
 use core::time::Duration;
 
+use anabranch_types::Probability;
+
 use super::selection::Separation;
 
 /// The network layer of every station.
@@ -83,7 +85,7 @@ pub enum Answers {
 }
 
 /// What a source does with several routes to one destination that are far enough apart. With one route all are DSR.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RouteUse {
     /// It uses the shortest route that it knows (DSR).
     Shortest,
@@ -92,6 +94,15 @@ pub enum RouteUse {
         /// The copy leaves later by a time uniform from 0 to this, so that the two do not contend next to the
         /// source. The paper has no number.
         jitter: Duration,
+    },
+    /// The same while it measures loss, and the first route alone otherwise (M-TCP, §IV.B and §V: several routes "only in
+    /// an error mode"). It takes receivers that acknowledge every packet, and no `drop_copies`.
+    CopiesIfLossy {
+        /// As that of `Copies`.
+        jitter: Duration,
+        /// The share of data packets without an acknowledgement above which copies are sent, until it is below half of
+        /// this. Rounds of 32 packets are smoothed; those in which a link has failed do not count.
+        above: Probability,
     },
     /// It sends every other data packet along the second route.
     Scatter,
@@ -104,7 +115,7 @@ pub enum RouteUse {
 pub enum Renewal {
     /// When it has no route left (M-TCP, §III.A).
     NoRoute,
-    /// As soon as it has lost one of two.
+    /// As soon as it has one only, every two seconds at most.
     OneRoute,
 }
 

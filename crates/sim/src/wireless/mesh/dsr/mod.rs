@@ -3,6 +3,7 @@
 mod buffer;
 mod cache;
 mod discovery;
+mod loss_meter;
 mod maintenance;
 mod multipath;
 mod overhear;

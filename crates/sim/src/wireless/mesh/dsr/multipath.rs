@@ -11,6 +11,7 @@ use super::super::route::Route;
 use super::super::selection::{NeighbourList, RouteSet};
 use super::super::{AckRoute, Renewal, RouteUse};
 use super::Station;
+use super::loss_meter::LossMeter;
 use crate::engine::Payload;
 
 /// What a station knows of several routes.
@@ -24,12 +25,18 @@ pub(super) struct Multipath {
     arrivals: BTreeMap<u16, Route>,
     /// Numbers of copies that have come lately.
     copies: Vec<u64>,
+    /// When routes to each station were searched for last because there was one only.
+    renewed: BTreeMap<u16, Time>,
+    /// Loss on the way to each station and back.
+    meters: BTreeMap<u16, LossMeter>,
     /// Whether the next scattered packet goes along the second route.
     turn: bool,
 }
 
 /// For how long a station that was heard counts as a neighbour.
 const NEIGHBOUR_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time between two searches of a source that has one route.
+const RENEWAL: Duration = Duration::from_secs(2);
 /// Copies that a station remembers having got.
 const REMEMBERED: usize = 1024;
 
@@ -69,6 +76,7 @@ impl Station {
         for set in self.multipath.sets.values_mut() {
             set.remove_link(from, to, net.config.separation);
         }
+        self.multipath.meters.values_mut().for_each(LossMeter::on_link_failure);
     }
 
     /// Sends a packet after a delay along the route or routes that it is to take; whether there is one.
@@ -102,38 +110,67 @@ impl Station {
 
     /// Sends data along the first of several routes, the second, or both.
     fn send_over(&mut self, net: &mut Net, token: u32, first: &Route, delay: Duration) {
-        let Some(packet) = net.packets.get_mut(token) else { return };
+        let Some(packet) = net.packets.get(token) else { return };
         let target = packet.target;
         let second = self.multipath.sets.get(&target).and_then(RouteSet::second);
         let Some(second) = second else {
+            self.meter(target).on_sent();
             self.send_along(net, token, first, delay);
-            if net.config.renewal == Renewal::OneRoute {
-                self.search(net, target, true);
-            }
+            self.renew(net, target);
             return;
         };
+        self.meter(target).on_sent();
         match net.config.routes {
+            RouteUse::CopiesIfLossy { above, .. } if !self.meter(target).is_lossy(above.get()) => {
+                self.send_along(net, token, first, delay);
+            }
             RouteUse::Shortest | RouteUse::Backup => self.send_along(net, token, first, delay),
             RouteUse::Scatter => {
                 let route = if self.multipath.turn { second } else { *first };
                 self.multipath.turn = !self.multipath.turn;
                 self.send_along(net, token, &route, delay);
             }
-            RouteUse::Copies { .. } if packet.copy.is_some() => {
+            RouteUse::Copies { .. } | RouteUse::CopiesIfLossy { .. }
+                if net.packets.get(token).is_some_and(|packet| packet.copy.is_some()) =>
+            {
                 // One of two copies, back from a failed link: the other is on its way.
                 self.send_along(net, token, first, delay);
             }
-            RouteUse::Copies { jitter } => {
-                packet.copy = Some(packet.serial);
-                packet.is_numbered = net.config.drop_copies;
-                let packet = packet.clone();
-                let copy = net.insert(packet);
-                net.counters.copies += 1;
+            RouteUse::Copies { jitter } | RouteUse::CopiesIfLossy { jitter, .. } => {
                 let later = delay + Net::jitter(&mut self.link.rng, jitter);
-                self.send_along(net, token, first, delay);
-                self.send_along(net, copy, &second, later);
+                self.send_twice(net, token, [(*first, delay), (second, later)]);
+                self.meter(target).on_sent();
             }
         }
+    }
+
+    /// Sends a packet and a copy of it along two routes, each after its delay.
+    fn send_twice(&mut self, net: &mut Net, token: u32, ways: [(Route, Duration); 2]) {
+        let Some(packet) = net.packets.get_mut(token) else { return };
+        packet.copy = Some(packet.serial);
+        packet.is_numbered = net.config.drop_copies;
+        let packet = packet.clone();
+        let copy = net.insert(packet);
+        net.counters.copies += 1;
+        for (token, (route, delay)) in [token, copy].into_iter().zip(ways) {
+            self.send_along(net, token, &route, delay);
+        }
+    }
+
+    /// Searches for more than the one route that there is, if it is time.
+    fn renew(&mut self, net: &mut Net, to: u16) {
+        if net.config.renewal != Renewal::OneRoute {
+            return;
+        }
+        let last = self.multipath.renewed.get(&to);
+        if last.is_none_or(|last| *last + RENEWAL <= net.now) {
+            self.multipath.renewed.insert(to, net.now);
+            self.search(net, to, true);
+        }
+    }
+
+    fn meter(&mut self, to: u16) -> &mut LossMeter {
+        self.multipath.meters.entry(to).or_default()
     }
 
     /// Whether a packet that has come to this station carries data that it has not got as a copy.
@@ -141,6 +178,13 @@ impl Station {
         let Some(packet) = net.packets.get(token) else { return false };
         if !matches!(packet.load, Load::Data(_)) {
             return false;
+        }
+        let source = packet.source;
+        if let Load::Data(data) = &packet.load
+            && is_acknowledgement(data)
+            && let Some(meter) = self.multipath.meters.get_mut(&source)
+        {
+            meter.on_acknowledgement();
         }
         if net.config.acknowledgements == AckRoute::Arrival
             && packet.route.first() == Some(packet.source)

@@ -3,6 +3,7 @@
 use super::*;
 use crate::wireless::mesh::{AckRoute, Answers, Forwarding, Renewal, RouteUse, Separation};
 use anabranch_tcp::{Flags, Segment};
+use anabranch_types::Probability;
 use core::time::Duration;
 
 /// The ring of the paper: 14 stations, 200 m from one to the next, which hear their neighbours only.
@@ -44,6 +45,13 @@ fn with_two_routes(routing: &RoutingConfig) -> MeshAgent {
     mesh
 }
 
+/// An acknowledgement from station 7 to station 0.
+fn acknowledgement() -> Packet {
+    let payload = Payload::Segment(Segment { flags: Flags::ACK, ..Segment::EMPTY });
+    let data = Data { port: 1, stream: 0, size: 40, ecn: Ecn::NotEct, payload };
+    Packet { lifetime: LIFETIME, ..Packet::new(7, 0, Load::Data(Arc::new(data))) }
+}
+
 #[test]
 fn both_ways_around_the_ring_are_found_and_carry_copies() {
     let mut mesh = mesh(ring(), &mtcp());
@@ -70,6 +78,32 @@ fn a_destination_may_drop_the_second_copy() {
     }
     assert_eq!(mesh.counters().copies, 3);
     assert_eq!(mesh.counters().copies_dropped, 3);
+}
+
+#[test]
+fn copies_may_be_sent_only_while_acknowledgements_are_missing() {
+    let jitter = Duration::from_millis(1);
+    let above = Probability::clamped(0.2);
+    let routing = RoutingConfig { routes: RouteUse::CopiesIfLossy { jitter, above }, ..mtcp() };
+    let mut mesh = with_two_routes(&routing);
+    let copies = |mesh: &mut MeshAgent, packets: std::ops::Range<u64>, answered: bool| {
+        let before = mesh.counters().copies;
+        for at in packets {
+            send(mesh, 100 * at, 0, 7);
+            for _ in arrivals(mesh, 100 * at + 60).iter().filter(|_| answered) {
+                let packet = acknowledgement();
+                let token = mesh.net.insert(packet);
+                mesh.stations[7].originate(&mut mesh.net, token);
+            }
+            arrivals(mesh, 100 * at + 99);
+        }
+        mesh.counters().copies - before
+    };
+    assert_eq!(copies(&mut mesh, 0..64, true), 0, "nothing is lost");
+    assert_eq!(copies(&mut mesh, 64..95, false), 0, "the round is not over");
+    assert!(copies(&mut mesh, 95..128, false) > 0, "nothing comes back");
+    copies(&mut mesh, 128..300, true);
+    assert_eq!(copies(&mut mesh, 300..332, true), 0, "all comes back");
 }
 
 #[test]
@@ -109,8 +143,8 @@ fn one_route_is_used_as_by_dsr_and_renewed_if_so_configured() {
         }
         let counters = mesh.counters();
         assert_eq!(counters.copies, 0);
-        // Every packet asks, since the answer to the last request has come.
-        let expected = if renewal == Renewal::NoRoute { 1 } else { 22 };
+        // The first packet asks again when it has its route, and one of the others every two seconds from 3 to 19.
+        let expected = if renewal == Renewal::NoRoute { 1 } else { 11 };
         assert_eq!(counters.requests, expected);
     }
 }
@@ -167,7 +201,6 @@ fn an_smr_destination_answers_a_second_time_after_a_wait() {
 
 #[test]
 fn acknowledgements_take_the_way_that_is_wanted() {
-    let ack = || Payload::Segment(Segment { flags: Flags::ACK, ..Segment::EMPTY });
     for (rule, expected) in [
         (AckRoute::Shortest, vec![clockwise().reversed()]),
         (AckRoute::Arrival, vec![anticlockwise().reversed()]),
@@ -179,8 +212,7 @@ fn acknowledgements_take_the_way_that_is_wanted() {
         send(&mut mesh, 0, 0, 7);
         assert_eq!(arrivals(&mut mesh, 100), [anticlockwise()]);
         mesh.net.config.routes = RouteUse::Copies { jitter: Duration::from_millis(1) };
-        let data = Data { port: 1, stream: 0, size: 40, ecn: Ecn::NotEct, payload: ack() };
-        let packet = Packet { lifetime: LIFETIME, ..Packet::new(7, 0, Load::Data(Arc::new(data))) };
+        let packet = acknowledgement();
         let token = mesh.net.insert(packet);
         mesh.stations[7].originate(&mut mesh.net, token);
         let mut routes = arrivals(&mut mesh, 300);

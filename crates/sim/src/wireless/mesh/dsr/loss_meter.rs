@@ -1,0 +1,91 @@
+/// What a source measures of random loss on the way to a destination and back: acknowledgements that come for each packet
+/// of data that leaves, copies included.
+///
+/// Data is counted in rounds. One in which a link failed tells of mobility, not of random loss, and does not count. It takes a
+/// receiver that acknowledges every packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LossMeter {
+    sent: u32,
+    acknowledged: u32,
+    link_failed: bool,
+    /// Smoothed share of packets without an acknowledgement.
+    loss: f64,
+    lossy: bool,
+}
+
+/// Packets of a round.
+const ROUND: u32 = 32;
+/// Weight of a new round.
+const WEIGHT: f64 = 0.25;
+
+impl LossMeter {
+    /// A packet of data has left.
+    pub(super) fn on_sent(&mut self) {
+        self.sent += 1;
+        if self.sent < ROUND {
+            return;
+        }
+        if !self.link_failed {
+            let share = f64::from(self.acknowledged.min(self.sent)) / f64::from(self.sent);
+            self.loss += WEIGHT * (1.0 - share - self.loss);
+        }
+        (self.sent, self.acknowledged, self.link_failed) = (0, 0, false);
+    }
+
+    /// An acknowledgement has come.
+    pub(super) fn on_acknowledgement(&mut self) {
+        self.acknowledged += 1;
+    }
+
+    /// A link has failed.
+    pub(super) fn on_link_failure(&mut self) {
+        self.link_failed = true;
+    }
+
+    /// Whether the share of packets without an acknowledgement is above `most`; once it was, until it is below half of that.
+    pub(super) fn is_lossy(&mut self, most: f64) -> bool {
+        self.lossy = self.loss > if self.lossy { most / 2.0 } else { most };
+        self.lossy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(meter: &mut LossMeter, acknowledged: u32) {
+        for at in 0..ROUND {
+            if at < acknowledged {
+                meter.on_acknowledgement();
+            }
+            meter.on_sent();
+        }
+    }
+
+    #[test]
+    fn loss_is_seen_after_some_rounds_and_forgotten_after_more() {
+        let mut meter = LossMeter::default();
+        round(&mut meter, 30);
+        assert!(!meter.is_lossy(0.1), "one round in which a sixteenth is lost");
+        (0..2).for_each(|_| round(&mut meter, 20));
+        assert!(meter.is_lossy(0.1));
+        // .17 at first; three quarters of it stay after each round.
+        round(&mut meter, ROUND);
+        round(&mut meter, ROUND);
+        assert!(meter.is_lossy(0.1), "not yet below .05");
+        (0..4).for_each(|_| round(&mut meter, ROUND));
+        assert!(!meter.is_lossy(0.1));
+    }
+
+    #[test]
+    fn rounds_with_a_failed_link_do_not_count() {
+        let mut meter = LossMeter::default();
+        for _ in 0..10 {
+            meter.on_link_failure();
+            round(&mut meter, 0);
+        }
+        assert!(!meter.is_lossy(0.01));
+        round(&mut meter, 0);
+        assert!(meter.is_lossy(0.2), "the next one does");
+    }
+}
