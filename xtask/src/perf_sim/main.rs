@@ -106,11 +106,10 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         let workload = Workload { name: "scale", flows, mbps, seconds, loss: 0.0 };
         scales.push((flows, best(&workload, runs)?));
     }
-    let cells = CELLS.iter().map(|(stations, seconds)| cell(*stations, *seconds, runs));
-    let cells = cells.collect::<Result<Vec<_>, _>>()?;
+    let radios = radios(runs)?;
     let report = json!({
         "workloads": workloads,
-        "cells": cells,
+        "radios": radios,
         "scales": scales.iter().map(scale).collect::<Vec<_>>(),
         "bytes_per_idle_flow": idle,
         "bytes_per_packet_in_flight": anabranch_sim::engine::BYTES_PER_PACKET,
@@ -169,25 +168,36 @@ fn compare(
     Ok(json!({ "name": workload.name, "runs": rows }))
 }
 
-/// The fastest of several runs of a saturated radio cell.
-fn cell(
-    stations: u32,
-    virtual_seconds: u64,
+/// The fastest of several runs of a radio network: a saturated cell, or stations that move and route.
+fn radio(
+    (name, virtual_seconds): (&str, u64),
+    run: impl Fn() -> Result<(u64, f64), Box<dyn std::error::Error>>,
     runs: u32,
 ) -> Result<Value, Box<dyn std::error::Error>> {
-    let (events, mut seconds) = ours::run_cell(stations, virtual_seconds)?;
+    let (events, mut seconds) = run()?;
     for _ in 1..runs {
-        let again = ours::run_cell(stations, virtual_seconds)?;
+        let again = run()?;
         if again.0 != events {
-            return Err(format!("two runs of {stations} stations differ").into());
+            return Err(format!("two runs of {name} differ").into());
         }
         seconds = seconds.min(again.1);
     }
     Ok(json!({
-        "stations": stations, "events": events, "seconds": seconds,
+        "name": name, "events": events, "seconds": seconds,
         "events_per_second": events as f64 / seconds,
         "virtual_seconds_per_second": virtual_seconds as f64 / seconds,
     }))
+}
+
+/// Every radio network.
+fn radios(runs: u32) -> Result<Vec<Value>, Box<dyn std::error::Error>> {
+    let mut radios = Vec::new();
+    for (stations, seconds) in CELLS {
+        let name = format!("cell of {stations}");
+        radios.push(radio((&name, seconds), || ours::run_cell(stations, seconds), runs)?);
+    }
+    radios.push(radio(("50 moving, DSR, TCP", 101), ours::run_mesh, runs)?);
+    Ok(radios)
 }
 
 fn scale((flows, measured): &(u32, Measured)) -> Value {
@@ -220,11 +230,11 @@ fn print_tables(report: &Value) {
         let (flows, flying) = (&scale["flows"], &scale["packets_in_flight"]);
         println!("{flows:>7} {nanos:>9.1} {flying:>10}");
     }
-    println!("\n{:>8} {:>11} {:>14}", "stations", "M events/s", "virtual s/s");
-    for cell in list(&report["cells"]) {
-        let mega = number(&cell["events_per_second"]) / 1e6;
-        let pace = number(&cell["virtual_seconds_per_second"]);
-        println!("{:>8} {mega:>11.2} {pace:>14.0}", cell["stations"]);
+    println!("\n{:<20} {:>11} {:>14}", "radio network", "M events/s", "virtual s/s");
+    for radio in list(&report["radios"]) {
+        let mega = number(&radio["events_per_second"]) / 1e6;
+        let pace = number(&radio["virtual_seconds_per_second"]);
+        println!("{:<20} {mega:>11.2} {pace:>14.0}", radio["name"].as_str().unwrap_or_default());
     }
     println!("\nbytes per idle flow: {:.0}", number(&report["bytes_per_idle_flow"]));
     println!("bytes per packet in flight: {}", report["bytes_per_packet_in_flight"]);

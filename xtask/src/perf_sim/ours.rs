@@ -8,7 +8,8 @@ use anabranch_sim::link::LinkConfig;
 use anabranch_sim::loss::LossConfig;
 use anabranch_sim::queue::QueueLimit;
 use anabranch_sim::traffic::Traffic;
-use anabranch_sim::wireless::{Cell, MacConfig};
+use anabranch_sim::wireless::mesh::{Mesh, MeshConfig, MeshFlow};
+use anabranch_sim::wireless::{AirConfig, Cell, MacConfig, Waypoints};
 use anabranch_tcp::Config;
 use anabranch_types::{Bitrate, Probability, Rng, Time};
 
@@ -68,6 +69,25 @@ pub fn run_cell(stations: u32, seconds: u64) -> Result<(u64, f64), Failure> {
     let mut cell = Cell::new(&MacConfig::default(), stations, 1000, 1)?;
     cell.run_until(Time::from_secs(seconds));
     Ok((cell.air().counters().events, clock.seconds()))
+}
+
+/// Events of a TCP flow for 100 s among 50 stations that move at up to 20 m/s, over DSR, and processor seconds.
+///
+/// # Errors
+/// If the movement file cannot be read.
+pub fn run_mesh() -> Result<(u64, f64), Failure> {
+    let path =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/oracle/mobility/rwp50_v20_2.tcl");
+    let motion: Waypoints = std::fs::read_to_string(path)?.parse()?;
+    let mac = MacConfig { rts_threshold: 0, ..MacConfig::ns2() };
+    let air = AirConfig { mac, ..AirConfig::default() };
+    let flow = MeshFlow { start: Time::from_secs(1), ..MeshFlow::tcp(0, 1) };
+    let config = MeshConfig { air, flows: vec![flow], ..MeshConfig::default() };
+    let clock = Clock::start();
+    let mut mesh = Mesh::new(&config, Box::new(motion), 1)?;
+    mesh.run_until(Time::from_secs(101));
+    let events = mesh.air().map_or(0, |air| air.counters().events);
+    Ok((events, clock.seconds()))
 }
 
 /// Resident memory that a flow takes before it starts: four links, two nodes, two routes, and TCP's
