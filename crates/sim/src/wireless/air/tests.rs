@@ -3,7 +3,7 @@
 
 mod timelines;
 
-use super::super::{EifsRule, Fixed, IdleAccess, Position, Priority};
+use super::super::{EifsRule, Fixed, IdleAccess, MacConfig, Position, Priority};
 use super::*;
 
 const DATA: u64 = 939_637;

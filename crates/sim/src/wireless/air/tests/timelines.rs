@@ -1,5 +1,6 @@
 use super::FrameKind::{Ack, Cts, Data, Rts};
 use super::*;
+use anabranch_types::Probability;
 
 #[test]
 fn a_frame_with_its_ack_and_the_next_one() {

@@ -1,0 +1,123 @@
+//! What an air is made of and tells.
+
+use core::fmt;
+
+use anabranch_types::Probability;
+
+use super::super::{MacConfig, MacConfigError, Radio};
+
+/// What all stations have in common.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AirConfig {
+    /// How far signals carry.
+    pub radio: Radio,
+    /// Constants of the MAC.
+    pub mac: MacConfig,
+    /// Random loss beside that by collisions.
+    pub loss: FrameLoss,
+}
+
+/// Random loss, independent from frame to frame and from receiver to receiver.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct FrameLoss {
+    /// Above the MAC: a message is dropped after the MAC has received and acknowledged it, so nothing
+    /// repeats it. Hits every message, also those of routing protocols.
+    pub above: Probability,
+    /// Below the MAC: a frame that would have been decoded is garbled. Hits every frame, RTS, CTS and ACK
+    /// too; the MAC's repetitions make up for most of it.
+    pub below: Probability,
+}
+
+/// What has become of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// A message has arrived at a station.
+    Received {
+        /// The station.
+        at: u32,
+        /// The station that sent it.
+        from: u32,
+        /// The message.
+        token: u32,
+    },
+    /// A message has arrived at a station and was lost above its MAC.
+    Lost {
+        /// The station.
+        at: u32,
+        /// The station that sent it.
+        from: u32,
+        /// The message.
+        token: u32,
+    },
+    /// A station that listens to everything has heard a message for another one.
+    Overheard {
+        /// The station that has heard it.
+        at: u32,
+        /// The station that sent it.
+        from: u32,
+        /// The message.
+        token: u32,
+    },
+    /// The station is done with the message: it was acknowledged, or broadcast and heard by all who
+    /// could. The last report of this message.
+    Sent {
+        /// The station.
+        from: u32,
+        /// The message.
+        token: u32,
+    },
+    /// The station has given the message up at a retry limit: the link to `to` has failed. The last report
+    /// of this message, which may have been received all the same, if only ACKs were lost.
+    GaveUp {
+        /// The station.
+        from: u32,
+        /// The station it was for.
+        to: u32,
+        /// The message.
+        token: u32,
+    },
+}
+
+/// What has happened on the air so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AirCounters {
+    /// Timers that ran down, and frames that began or ended at some station.
+    pub events: u64,
+    /// Frames put on the air, of every kind.
+    pub frames: u64,
+    /// Messages lost above the MAC.
+    pub lost_above: u64,
+    /// Frames garbled by loss below the MAC.
+    pub lost_below: u64,
+}
+
+/// More would take gigabytes of sequence numbers.
+pub(in super::super) const MAX_STATIONS: usize = 10_000;
+
+/// There can be no such air.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AirError {
+    /// A constant of the MAC is out of range.
+    Mac(MacConfigError),
+    /// A signal can be sensed farther away than it gets in a SIFS, or the capture ratio is below 1.
+    Radio,
+    /// So many stations: 1 to 10,000 are allowed.
+    Stations(usize),
+}
+
+impl fmt::Display for AirError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AirError::Mac(error) => error.fmt(f),
+            AirError::Radio => f.write_str(
+                "a signal must not be sensed farther away than it gets in a SIFS, \
+                 and the capture ratio must be at least 1",
+            ),
+            AirError::Stations(count) => {
+                write!(f, "there can be 1 to 10,000 stations, not {count}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for AirError {}
