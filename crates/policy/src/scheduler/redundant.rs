@@ -169,6 +169,12 @@ impl Scheduler for Redundant {
             }
             Some((work, reason)) => send(picks, path, work, reason),
             None => match self.class {
+                // Others carry what is next and copied: what comes behind it need not wait for them.
+                Some(copied) if view.fresh.class == copied && view.fresh.beyond > 0 => {
+                    let count = view.fresh.symbols.min(u16::MAX.into()) as u16;
+                    picks.push(Pick { work: Work::Ahead, count, path, not_before: Time::ZERO });
+                    Pull::Send("cut for the paths that carry copies")
+                }
                 Some(copied) => self.rest.pull(copied, path, view, picks),
                 None => NOTHING,
             },

@@ -136,6 +136,18 @@ fn one_class_is_copied_and_the_rest_is_scheduled_as_ever() {
     assert_eq!(pulls(spec, &new), [None, FRESH]);
 }
 
+#[test]
+fn what_comes_behind_a_message_does_not_wait_for_the_paths_that_carry_it() {
+    let paths = [path(0, 10, 80), path(1, 10, 20)];
+    let mut view = view(&paths, &[], 2);
+    (view.fresh.class, view.fresh.beyond) = (TrafficClass::Interactive, 9);
+    let mut scheduler = scheduler("redundant:class=interactive,rest=min-rtt,paths=1");
+    let mut picks = Vec::new();
+    assert!(matches!(scheduler.pull(PathId(0), &view, &mut picks), Pull::Send(_)));
+    assert_eq!((picks[0].work, picks[0].count), (Work::Ahead, 2));
+    assert_eq!(pull(&mut *scheduler, 1, &view), FRESH);
+}
+
 /// Holds every path until a second has passed.
 #[derive(Debug)]
 struct Holding;
