@@ -7,7 +7,7 @@ use anabranch_core::path::UDP_OVERHEAD;
 use anabranch_policy::view::{MAX_PATHS, TrafficClass};
 use anabranch_types::DataSize;
 
-use super::plan::{FlowPlan, LoadPlan, PathPlan};
+use super::plan::{FlowPlan, LoadPlan, MeshPlan, PathPlan};
 use super::profiles::{self, Protocol};
 use super::reader::{Part, Section};
 use super::topology::{Network, RECEIVER, SENDER, name, numbered};
@@ -15,7 +15,11 @@ use super::variant;
 use crate::traffic::{Messages, Traffic};
 
 /// Reads `[[flow]]`.
-pub(super) fn flows(file: &Section<'_>, network: &Network) -> Vec<FlowPlan> {
+pub(super) fn flows(
+    file: &Section<'_>,
+    network: &Network,
+    mesh: Option<&MeshPlan>,
+) -> Vec<FlowPlan> {
     let mut flows: Vec<FlowPlan> = Vec::new();
     let mut names = vec!["all".to_owned()];
     for section in file.tables("flow") {
@@ -27,7 +31,7 @@ pub(super) fn flows(file: &Section<'_>, network: &Network) -> Vec<FlowPlan> {
         let first = flows.len();
         for number in 1..=count {
             let section = numbered(&section, number);
-            let Some(flow) = flow(&section, &group, network) else { continue };
+            let Some(flow) = flow(&section, &group, network, mesh) else { continue };
             let alone = |path: &PathPlan| FlowPlan { paths: vec![path.clone()], ..flow.clone() };
             let repeated = match section.flag("per-path") {
                 Some(true) => flow.paths.iter().map(alone).collect(),
@@ -88,11 +92,16 @@ fn number_subjects<T>(members: &mut [T], subject: impl Fn(&mut T) -> &mut String
     }
 }
 
-fn flow(section: &Section<'_>, group: &str, network: &Network) -> Option<FlowPlan> {
+fn flow(
+    section: &Section<'_>,
+    group: &str,
+    network: &Network,
+    mesh: Option<&MeshPlan>,
+) -> Option<FlowPlan> {
     let (transport, overhead, key_limit) = transport(section);
     let traffic = traffic(section);
     let messages = section.has("messages").then(|| section.table("messages")).flatten();
-    let paths = paths(section, network);
+    let (paths, stations) = ends(section, network, mesh);
     let protocol = profiles::read(section, &paths);
     let start = section.time("start").unwrap_or_default();
     let stop = section.time("stop");
@@ -100,13 +109,14 @@ fn flow(section: &Section<'_>, group: &str, network: &Network) -> Option<FlowPla
         let given = section.text("stop").unwrap_or_default();
         section.refuse_value("stop", &given, "a time after the start");
     }
-    Some(FlowPlan {
+    let flow = FlowPlan {
         group: group.to_owned(),
         subject: group.to_owned(),
         protocol: protocol?,
         transport,
         overhead,
         paths: Some(paths).filter(|paths| !paths.is_empty())?,
+        stations,
         start,
         start_jitter: section.time("start-jitter").unwrap_or_default(),
         traffic: traffic?,
@@ -115,7 +125,24 @@ fn flow(section: &Section<'_>, group: &str, network: &Network) -> Option<FlowPla
         stop,
         key_limit,
         host: section.text("host"),
-    })
+    };
+    if stations.is_some() {
+        MeshPlan::check(section, &flow);
+    }
+    Some(flow)
+}
+
+/// What a flow may use, and the stations of a mesh that it is between.
+fn ends(
+    section: &Section<'_>,
+    network: &Network,
+    mesh: Option<&MeshPlan>,
+) -> (Vec<PathPlan>, Option<(u32, u32)>) {
+    let Some(mesh) = mesh else { return (paths(section, network), None) };
+    if section.has("paths") {
+        section.complain("paths", "given for a flow between stations", "from and to");
+    }
+    mesh.between(section).map_or((Vec::new(), None), |(path, ends)| (vec![path], Some(ends)))
 }
 
 /// Complains about a flow that cannot share the endpoints of its host with those before it.

@@ -2,9 +2,11 @@
 
 mod claims;
 mod links;
+mod mesh;
 
 pub use claims::*;
 pub use links::*;
+pub use mesh::*;
 
 use anabranch_policy::Axis;
 
@@ -36,6 +38,7 @@ pub const SCENARIO: &[KeySpec] = &[
     optional("vars", Kind::Free("numbers and texts"), "none", "variables for {NAME}"),
     optional("link", Kind::Tables(LINK), "none", "links between nodes"),
     optional("path", Kind::Tables(PATH), "none", "routes that flows use side by side"),
+    optional("mesh", Kind::Table(MESH), "none", "stations with radios instead of links and paths"),
     optional("correlation", Kind::Tables(CORRELATION), "none", "links that lose together"),
     optional("flow", Kind::Tables(FLOW), "none", "transport connections"),
     optional("load", Kind::Tables(LOAD), "none", "datagrams without congestion control"),

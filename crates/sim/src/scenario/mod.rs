@@ -16,6 +16,7 @@ mod formula;
 mod graph;
 mod hash;
 mod keys;
+mod mesh;
 mod outcome;
 mod parts;
 mod plan;
@@ -47,7 +48,9 @@ pub use claims::{Claim, Finding};
 pub use error::ScenarioError;
 pub use figures::{Drawing, DrawnCurve};
 pub use keys::SCENARIO as KEYS;
-pub use plan::{EventPlan, FlowPlan, LinkPlan, LoadPlan, PathPlan, Plan, ProbePlan};
+pub use plan::{
+    EventPlan, FlowPlan, LinkPlan, LoadPlan, MeshPlan, Movement, PathPlan, Plan, ProbePlan,
+};
 pub use profiles::{Protocol, all as profiles};
 pub use results::Published;
 pub use run::{DecisionObservers, RunError, RunOptions};
@@ -411,7 +414,10 @@ fn read_plan(file: &Section<'_>) -> Option<(Plan, Vec<String>)> {
     }
     let mut network = topology::Network::read(file);
     correlation::apply(file, &mut network);
-    let flows = flows::flows(file, &network);
+    let mesh = mesh::read(file);
+    let broken = mesh.is_none() && file.has("mesh");
+    // Without the stations nothing can be said of the flows between them.
+    let flows = if broken { Vec::new() } else { flows::flows(file, &network, mesh.as_ref()) };
     let loads = flows::loads(file, &network, &flows);
     if flows.is_empty() && loads.is_empty() && !file.has("flow") && !file.has("load") {
         file.complain(
@@ -429,6 +435,7 @@ fn read_plan(file: &Section<'_>) -> Option<(Plan, Vec<String>)> {
         stop_when_done: (file.word("stop") == Some("done")).then_some(Duration::MAX),
         links: network.links,
         paths: network.paths,
+        mesh,
         flows,
         loads,
         events,

@@ -11,6 +11,8 @@ use super::profiles::Protocol;
 use crate::endpoint::PathChange;
 use crate::link::LinkConfig;
 use crate::traffic::{Messages, Traffic};
+use crate::wireless::mesh::MeshConfig;
+use crate::wireless::{RandomWaypoint, Waypoints};
 
 /// One point of a scenario, ready to be built.
 #[derive(Clone, Debug)]
@@ -26,6 +28,8 @@ pub struct Plan {
     pub links: Vec<LinkPlan>,
     /// The named routes.
     pub paths: Vec<PathPlan>,
+    /// Stations with radios, in place of links.
+    pub mesh: Option<MeshPlan>,
     /// Transport connections, one by one.
     pub flows: Vec<FlowPlan>,
     /// Datagram sources, one by one.
@@ -34,6 +38,36 @@ pub struct Plan {
     pub events: Vec<EventPlan>,
     /// What to record.
     pub probes: Vec<ProbePlan>,
+}
+
+/// Stations with radios; flows are between two of them.
+#[derive(Clone, Debug)]
+pub struct MeshPlan {
+    /// Radio, loss and routing; its flows are those of the [`Plan`].
+    pub config: MeshConfig,
+    /// Where the stations are.
+    pub movement: Movement,
+}
+
+/// Where stations are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Movement {
+    /// On a circle, evenly.
+    Ring {
+        /// How many.
+        stations: usize,
+        /// Metres.
+        radius: f64,
+    },
+    /// As a file says.
+    File(Waypoints),
+    /// Drawn.
+    Random {
+        /// From what.
+        model: RandomWaypoint,
+        /// With this seed; the run's if there is none.
+        seed: Option<u64>,
+    },
 }
 
 /// One direction of a link.
@@ -79,6 +113,8 @@ pub struct FlowPlan {
     pub overhead: i32,
     /// What it may use, at least one.
     pub paths: Vec<PathPlan>,
+    /// The stations of a mesh that it is between.
+    pub stations: Option<(u32, u32)>,
     /// When it begins, jitter not included.
     pub start: Duration,
     /// Extra wait, uniform from zero to this.

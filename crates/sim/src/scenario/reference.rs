@@ -12,6 +12,7 @@ const TABLES: &[(&str, &[KeySpec])] = &[
     ("`[[link]]`", keys::LINK),
     ("`[[path]]`", keys::PATH),
     ("`reverse`", keys::REVERSE),
+    ("`[mesh]`", keys::MESH),
     ("`rate` as a table", keys::RATE_TABLE),
     ("`delay` as a table", keys::DELAY_TABLE),
     ("`loss` as a table", keys::LOSS_TABLE),

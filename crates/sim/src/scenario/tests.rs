@@ -3,6 +3,7 @@ use super::*;
 mod blocks;
 mod errors;
 mod format;
+mod mesh;
 mod mptcp;
 mod plans;
 mod ptcp;

@@ -7,7 +7,7 @@ use anabranch_tcp::striping::{RateSource, Striping};
 use anabranch_types::{PathId, Rng, Time};
 
 use super::flow::LiveFlow;
-use super::{RunError, rates};
+use super::{RunError, mesh, rates};
 use crate::endpoint::{
     CoreConfig, CoreFlow, CoreReceiver, CoreSender, Flow, Sink, TcpFlow, TcpProtocol, TcpReceiver,
     TcpSender, Udp, UdpConfig,
@@ -65,6 +65,9 @@ type Routes = BTreeMap<Vec<usize>, RouteId>;
 /// # Errors
 /// When something of it cannot exist.
 pub(super) fn build(plan: &Plan, seed: u64) -> Result<Live, RunError> {
+    if let Some(mesh) = &plan.mesh {
+        return mesh::build(plan, mesh, seed);
+    }
     let (topology, routes) = network(plan)?;
     let engine = Engine::new(topology, seed).map_err(|error| fault(&error))?;
     let links = vec![LinkCounters::default(); plan.links.len()];

@@ -5,6 +5,7 @@ mod blocks;
 mod build;
 mod delays;
 mod flow;
+mod mesh;
 mod rates;
 mod report;
 mod series;

@@ -29,7 +29,7 @@ fn unknown_keys_name_their_nearest() {
     assert_eq!(
         message("name = \"small\"", "name = \"small\"\ncolour = 1"),
         "t.toml:2:1: colour: there is no key 'colour'; allowed: name, title, description, base, \
-         set, quick, item, result, duration, warm-up, stop, seeds, vars, link, path, correlation, flow, \
+         set, quick, item, result, duration, warm-up, stop, seeds, vars, link, path, mesh, correlation, flow, \
          load, event, probe, sweep, variant, variants, claim, expect, measure, figure"
     );
 }

@@ -180,6 +180,11 @@ impl Mesh {
         &mut self.engine
     }
 
+    /// The engine that it runs in, with all that is in it.
+    pub fn into_engine(self) -> Engine {
+        self.engine
+    }
+
     /// What the network layers have done.
     pub fn counters(&self) -> MeshCounters {
         self.agent().map_or_else(MeshCounters::default, |mesh| *mesh.counters())
