@@ -63,16 +63,13 @@ pub struct DeltaComplete {
 /// Makes it from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyError> {
     let failure = options.real("failure", 1e-6..=0.999)?;
-    let append = match options.choice("append", &[("auto", true)]) {
-        Ok(_) => None,
-        Err(_) => Some(options.integer("append", 0..=1000)? as u16),
-    };
+    let append = options.integer_unless("append", "auto", 0..=1000)?;
     Ok(Box::new(DeltaComplete {
         block: options.integer("block", 64..=1 << 24)? as u32,
         symbol: options.integer("symbol", 16..=65535)? as u16,
         together: options.integer("together", 1..=64)? as u16,
         failure,
-        append,
+        append: append.map(|packets| packets as u16),
         fatal: -math::ln(1.0 - failure) * (1.0 + 1e-9),
         tolerable: core::array::from_fn(|spare| tolerable_losses(spare as u32, failure)),
     }))

@@ -75,6 +75,24 @@ impl Options<'_> {
         })
     }
 
+    /// A whole number within `range`, or `None` for the word that stands for it.
+    pub fn integer_unless(
+        &self,
+        key: &'static str,
+        word: &str,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, PolicyError> {
+        let text = self.text(key)?;
+        if text == word {
+            return Ok(None);
+        }
+        let number = text.parse().ok().filter(|value| range.contains(value));
+        number.map(Some).ok_or_else(|| {
+            let (least, most) = (range.start(), range.end());
+            self.value_error(key, format!("{word}, or a whole number from {least} to {most}"))
+        })
+    }
+
     /// A duration such as `25ms` within `range`.
     pub fn duration(
         &self,

@@ -159,3 +159,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn extra_packets_are_a_number_or_auto() {
+    for spec in ["auto", "0", "1000"] {
+        policy(&format!("delta-complete:append={spec}"));
+    }
+    for spec in ["x", "1001", "-1"] {
+        let error = build(&format!("delta-complete:append={spec}").parse().unwrap()).unwrap_err();
+        let told = error.to_string();
+        assert!(told.contains("auto, or a whole number from 0 to 1000"), "{told}");
+    }
+}

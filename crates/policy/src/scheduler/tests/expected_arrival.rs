@@ -383,8 +383,9 @@ proptest! {
         mut state in any_state(),
         lost in 1..5_u16,
     ) {
-        // The oldest block has lost symbols on path 0, which has room for all that it needs.
-        let head = BlockView { id: BlockId(0), due: lost, ..block(0, 0) };
+        // The block that comes first has lost symbols on path 0, which has room for all that it needs.
+        let class = TrafficClass::Interactive;
+        let head = BlockView { id: BlockId(0), due: lost, class, ..block(0, 0) };
         let head = BlockView { received: 10 - lost, planned: 10, carried_on: 1, lost_on: 1, ..head };
         state.blocks.insert(0, head);
         for (id, block) in state.blocks.iter_mut().enumerate() {
