@@ -45,6 +45,9 @@ pub struct TransportConfig {
     pub notice_silence: bool,
     /// Whether packets are marked ECN-capable.
     pub ecn: bool,
+    /// Whether the application is given blocks as a whole, once all their symbols are there, in order (MPLOT §II-A); else
+    /// each symbol as it arrives. Of codes that slide there are no such blocks.
+    pub whole_blocks: bool,
 }
 
 /// What a connection takes besides what its limits say: pieces of streams beyond holes, scratch space of the
@@ -69,6 +72,7 @@ impl Default for TransportConfig {
             heartbeat: None,
             notice_silence: false,
             ecn: true,
+            whole_blocks: false,
         }
     }
 }
@@ -118,6 +122,7 @@ impl TransportConfig {
             codes: None,
             check: None,
             connection_ids: Vec::new(),
+            whole_blocks: self.whole_blocks,
         }
     }
 }

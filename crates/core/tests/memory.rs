@@ -75,7 +75,7 @@ impl Abuser {
 
     fn source(&mut self, id: u64, payload: &[u8]) {
         let floor = SymbolId(id.saturating_sub(50).min(self.next));
-        let frame = SourceFrame { symbol: SymbolId(id), floor, payload };
+        let frame = SourceFrame { symbol: SymbolId(id), floor, payload, last: false };
         self.send(&written(|writer| frame.encode(writer).unwrap()));
     }
 

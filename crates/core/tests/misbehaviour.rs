@@ -38,7 +38,7 @@ fn ack(path: u32, range: core::ops::RangeInclusive<u64>) -> Vec<u8> {
 }
 
 fn source(id: u64, payload: &[u8]) -> Vec<u8> {
-    let frame = SourceFrame { symbol: SymbolId(id), floor: SymbolId(0), payload };
+    let frame = SourceFrame { symbol: SymbolId(id), floor: SymbolId(0), payload, last: false };
     written(|writer| frame.encode(writer).unwrap())
 }
 

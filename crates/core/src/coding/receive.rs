@@ -16,9 +16,11 @@ use crate::runs::Runs;
 mod groups;
 mod sink;
 mod sliding;
+mod whole;
 mod work;
 
 pub use sink::SymbolSink;
+use whole::Whole;
 use work::Budget;
 
 /// The peer broke a rule of coding; closes the connection with code `CODING`.
@@ -127,6 +129,8 @@ pub struct ReceiveBlocks {
     decoded: u64,
     out_of_order: u64,
     repeated_bytes: u64,
+    /// Where blocks end, if they are delivered as a whole.
+    whole: Option<Whole>,
     /// What the sender has given up, from the first symbol that is not held on.
     given_up: Runs,
     /// Parts of what is given up just now, reused.
@@ -158,6 +162,7 @@ impl ReceiveBlocks {
             decoded: 0,
             out_of_order: 0,
             repeated_bytes: 0,
+            whole: None,
             given_up: Runs::default(),
             fresh: Vec::new(),
         }
@@ -257,7 +262,8 @@ impl ReceiveBlocks {
     fn forget_below(&mut self, floor: u64, sink: &mut dyn SymbolSink) {
         // Only what has been delivered is forgotten: a floor above a hole is a lie or an abandonment.
         let waiting = self.groups.first_key_value().map_or(u64::MAX, |(first, _)| *first);
-        let floor = floor.min(self.first_missing).min(waiting);
+        let delivered = self.whole.as_ref().map_or(u64::MAX, Whole::delivered);
+        let floor = floor.min(self.first_missing).min(waiting).min(delivered);
         while self.base < floor {
             if let Some(slot) = self.slots.pop_front() {
                 self.free(self.base, slot, sink);
@@ -277,6 +283,7 @@ impl ReceiveBlocks {
             self.give_up(from, end, sink);
         }
         if first.0 <= self.base {
+            self.deliver_up_to(end, sink);
             self.raise_floor(end, sink);
         }
     }
@@ -310,6 +317,9 @@ impl ReceiveBlocks {
         for id in ids {
             let Some(offset) = self.reach(id) else { continue };
             let slot = core::mem::replace(&mut self.slots[offset], Slot::Done);
+            if let (Some(_), Slot::Held(held)) = (&self.whole, &slot) {
+                sink.recovered(held.payload());
+            }
             self.free(id, slot, sink);
         }
     }
@@ -341,7 +351,7 @@ impl ReceiveBlocks {
             return Ok(Arrival::Redundant);
         };
         self.out_of_order += u64::from(id.0 > self.first_missing);
-        let pieces = sink.arrived(id, payload);
+        let pieces = if self.whole.is_some() { 0 } else { sink.arrived(id, payload) };
         let mut bytes = self.pool.take();
         bytes[..payload.len()].copy_from_slice(payload);
         let held = Slot::Held(Held { bytes, length: payload.len() as u16, pieces });
@@ -386,7 +396,12 @@ impl ReceiveBlocks {
         if end > self.limit {
             return Err(CodingViolation::Credit);
         }
+        if let Some(whole) = &mut self.whole {
+            whole.note(coverage.first.0);
+            whole.note(end);
+        }
         if end <= self.first_missing {
+            self.deliver_whole(sink);
             return Ok(Arrival::Redundant);
         }
         if self.sliding.is_some() {
@@ -468,6 +483,7 @@ impl ReceiveBlocks {
             let first_missing = self.first_missing;
             self.recovered.retain(|coverage| coverage.end() > first_missing);
         }
+        self.deliver_whole(sink);
         // No block that misses something reaches further back than it is long: what lies below is
         // not needed, whatever the sender knows of it yet, and better forgotten while in the cache.
         let floor = self.first_missing.saturating_sub(self.longest_block() - 1);

@@ -211,6 +211,13 @@ impl SendBlocks {
         self.views.last().filter(|view| !view.closed)
     }
 
+    /// Whether a source symbol is the last of a block that is closed.
+    pub fn ends_block(&self, id: SymbolId) -> bool {
+        let at = self.views.partition_point(|view| view.first <= id);
+        let view = at.checked_sub(1).and_then(|at| self.views.get(at));
+        view.is_some_and(|view| view.closed && view.first.0 + u64::from(view.sources) == id.0 + 1)
+    }
+
     /// Payload of a full symbol of the open block.
     pub fn open_symbol_size(&self) -> Option<u16> {
         self.open_block().and(self.blocks.back()).map(|block| block.symbol_size)

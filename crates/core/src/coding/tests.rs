@@ -5,3 +5,4 @@ mod deficient;
 mod fates;
 mod model;
 mod verdicts;
+mod whole;

@@ -35,7 +35,7 @@ impl Connection {
                 if self.send.slides() {
                     self.slide(now);
                 }
-                if full {
+                if full || self.is_known_last() {
                     self.close_block(now);
                 }
                 return Some(taken);
@@ -46,6 +46,14 @@ impl Connection {
                 return None;
             }
         }
+    }
+
+    /// Whether the symbol just made is to be told as its block's last, though the block is not full, because no other can
+    /// follow soon.
+    fn is_known_last(&self) -> bool {
+        self.peer_parameters.whole_blocks
+            && !self.send.slides()
+            && (self.streams.is_idle() || self.symbol_credit() == 0)
     }
 
     /// Bound on the length of the next source symbol, when `pending` bytes of one stream wait.

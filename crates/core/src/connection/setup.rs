@@ -91,6 +91,7 @@ fn coding(
     let capacity = usize::from(config.largest_datagram());
     let code = code::of_peer(profile.registry(), codes);
     let receive = ReceiveBlocks::new(code, capacity, config.receive_symbols);
+    let receive = if config.whole_blocks { receive.in_whole_blocks() } else { receive };
     Ok((send, receive))
 }
 

@@ -250,11 +250,13 @@ impl Connection {
         let least_room = SYMBOL_HEAD + length + LEAST_ROOM;
         let prefix = packet.symbols_left > 1 && packet.room() >= least_room;
         let floor = self.send.oldest_needed().min(symbol.coverage.first);
+        let tells_ends = self.peer_parameters.whole_blocks;
         let send = &mut self.send;
         let written = packet.append(|writer| {
             match symbol.carried {
                 Carried::Source(_, symbol) => {
-                    SourceFrame { symbol, floor, payload: &[] }
+                    let last = tells_ends && send.ends_block(symbol);
+                    SourceFrame { symbol, floor, payload: &[], last }
                         .encode_head(prefix.then_some(length), writer)?;
                 }
                 Carried::Repair(_, key) => {

@@ -18,7 +18,7 @@ fn symbol(id: u64, offset: u64, data: &[u8]) -> Vec<u8> {
     let frame = SymbolFrame::Stream { stream: StreamId(0), offset, fin: false, data };
     let payload = &written(|writer| frame.encode(writer).expect("the data is short"));
     let (symbol, floor) = (SymbolId(id), SymbolId(0));
-    let frame = SourceFrame { symbol, floor, payload };
+    let frame = SourceFrame { symbol, floor, payload, last: false };
     written(|writer| frame.encode_to_end(writer).expect("the symbol is short"))
 }
 

@@ -32,6 +32,8 @@ pub(super) mod kind {
     pub(crate) const ADD_ADDRESS: u8 = 0x15;
     pub(crate) const REKEY: u8 = 0x16;
     pub(crate) const NEW_CONNECTION_ID: u8 = 0x17;
+    pub(crate) const LAST_SYMBOL: u8 = 0x18;
+    pub(crate) const LAST_SYMBOL_TO_END: u8 = 0x19;
     pub(crate) const STREAM: u8 = 0x20;
     pub(crate) const STREAM_FINAL: u8 = 0x21;
     pub(crate) const DATAGRAM: u8 = 0x22;
@@ -132,7 +134,7 @@ pub(super) fn skip_padding(reader: &mut Reader<'_>) -> usize {
 fn decode<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, WireError> {
     match reader.u8()? {
         // What most packets consist of.
-        kind::SYMBOL_TO_END => SourceFrame::decode(reader, true).map(Frame::Symbol),
+        kind::SYMBOL_TO_END => SourceFrame::decode(reader, true, false).map(Frame::Symbol),
         kind => decode_other(kind, reader),
     }
 }
@@ -142,7 +144,9 @@ fn decode_other<'a>(kind: u8, reader: &mut Reader<'a>) -> Result<Frame<'a>, Wire
         kind::PADDING => Frame::Padding { length: skip_padding(reader) },
         kind::ACK => Frame::Ack(AckFrame::decode(reader)?),
         kind::RANK => Frame::Rank(RankFrame::decode(reader)?),
-        kind::SYMBOL => Frame::Symbol(SourceFrame::decode(reader, false)?),
+        kind::SYMBOL => Frame::Symbol(SourceFrame::decode(reader, false, false)?),
+        kind::LAST_SYMBOL => Frame::Symbol(SourceFrame::decode(reader, false, true)?),
+        kind::LAST_SYMBOL_TO_END => Frame::Symbol(SourceFrame::decode(reader, true, true)?),
         kind::REPAIR => Frame::Repair(RepairFrame::decode(reader, false)?),
         kind::REPAIR_TO_END => Frame::Repair(RepairFrame::decode(reader, true)?),
         kind::CLOSE => Frame::Close(CloseFrame::decode(reader)?),

@@ -69,7 +69,9 @@ pub fn transport_parameters(data: &[u8]) {
 pub fn specimens() -> Vec<Vec<u8>> {
     let path = PathId(3);
     let stream = StreamId(4);
-    let source = SourceFrame { symbol: SymbolId(300), floor: SymbolId(290), payload: b"abc" };
+    let source =
+        SourceFrame { symbol: SymbolId(300), floor: SymbolId(290), payload: b"abc", last: false };
+    let last = SourceFrame { last: true, ..source };
     let repair = RepairFrame {
         first: SymbolId(70_000),
         floor: SymbolId(69_999),
@@ -107,6 +109,8 @@ pub fn specimens() -> Vec<Vec<u8>> {
         written(|writer| RankFrame::encode_entries(SymbolId(300), entries, writer).map(|_| ())),
         written(|writer| source.encode(writer)),
         written(|writer| source.encode_to_end(writer)),
+        written(|writer| last.encode(writer)),
+        written(|writer| last.encode_to_end(writer)),
         written(|writer| repair.encode(writer)),
         written(|writer| repair.encode_to_end(writer)),
         written(|writer| close.encode(writer)),
@@ -164,6 +168,7 @@ pub fn transport_parameter_seeds() -> Vec<Vec<u8>> {
         codes: None,
         check: Some(77),
         connection_ids: (1..9).map(ConnectionId).collect(),
+        whole_blocks: true,
     };
     let list = parameters.encode();
     with_mutants(vec![list.clone(), [list.as_slice(), &list].concat(), Vec::new()])

@@ -26,6 +26,8 @@ pub struct SourceFrame<'a> {
     pub floor: SymbolId,
     /// A run of [`SymbolFrame`]s.
     pub payload: &'a [u8],
+    /// Its block ends with it: said only to a receiver that delivers whole blocks.
+    pub last: bool,
 }
 
 impl<'a> SourceFrame<'a> {
@@ -54,7 +56,12 @@ impl<'a> SourceFrame<'a> {
         writer: &mut Writer<'_>,
     ) -> Result<(), NoSpace> {
         writer.whole(|writer| {
-            writer.u8(if length.is_some() { kind::SYMBOL } else { kind::SYMBOL_TO_END })?;
+            writer.u8(match (self.last, length) {
+                (false, Some(_)) => kind::SYMBOL,
+                (false, None) => kind::SYMBOL_TO_END,
+                (true, Some(_)) => kind::LAST_SYMBOL,
+                (true, None) => kind::LAST_SYMBOL_TO_END,
+            })?;
             writer.varint(self.symbol.0)?;
             writer.varint(self.symbol.0.saturating_sub(self.floor.0))?;
             length.map_or(Ok(()), |length| writer.varint(length as u64))
@@ -76,10 +83,11 @@ impl<'a> SourceFrame<'a> {
     pub(super) fn decode(
         reader: &mut Reader<'a>,
         to_end: bool,
+        last: bool,
     ) -> Result<SourceFrame<'a>, WireError> {
         let (symbol, floor) = ids(reader)?;
         let payload = if to_end { reader.rest()? } else { reader.prefixed()? };
-        Ok(SourceFrame { symbol, floor, payload })
+        Ok(SourceFrame { symbol, floor, payload, last })
     }
 }
 

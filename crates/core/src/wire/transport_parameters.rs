@@ -35,6 +35,7 @@ mod id {
     pub(super) const CODES: u64 = 11;
     pub(super) const CHECK: u64 = 12;
     pub(super) const CONNECTION_IDS: u64 = 13;
+    pub(super) const WHOLE_BLOCKS: u64 = 14;
 }
 
 /// Transport parameters of one side. The defaults are what their absence means.
@@ -70,6 +71,8 @@ pub struct TransportParameters {
     pub check: Option<u32>,
     /// The connection ids under which this side receives on the paths 1, 2, …: at most 16, all different.
     pub connection_ids: Vec<ConnectionId>,
+    /// This side gives the application blocks as a whole, and wants to be told where they end.
+    pub whole_blocks: bool,
 }
 
 impl Default for TransportParameters {
@@ -88,6 +91,7 @@ impl Default for TransportParameters {
             codes: None,
             check: None,
             connection_ids: Vec::new(),
+            whole_blocks: false,
         }
     }
 }
@@ -133,6 +137,10 @@ impl TransportParameters {
             put_varint(&mut out, (ids.len() * size_of::<ConnectionId>()) as u64);
             ids.for_each(|id| out.extend_from_slice(&id.0.to_be_bytes()));
         }
+        if self.whole_blocks {
+            put_varint(&mut out, id::WHOLE_BLOCKS);
+            put_varint(&mut out, 0);
+        }
         out
     }
 
@@ -145,7 +153,7 @@ impl TransportParameters {
         while !list.is_empty() {
             let id = list.varint()?;
             let mut value = Reader::new(list.prefixed()?);
-            if id == 0 || id > id::CONNECTION_IDS {
+            if id == 0 || id > id::WHOLE_BLOCKS {
                 continue;
             }
             if seen & 1 << id != 0 {
@@ -197,6 +205,7 @@ impl TransportParameters {
                 let id = value.varint_up_to(u32::MAX.into(), "checked connection")?;
                 self.check = u32::try_from(id).ok();
             }
+            id::WHOLE_BLOCKS => self.whole_blocks = true,
             _ => self.connection_ids = connection_ids(value)?,
         }
         Ok(())

@@ -220,6 +220,9 @@ fn transport(section: &Section<'_>) -> (TransportConfig, i32, Option<u64>) {
     if let Some(delay) = table.time("max-ack-delay") {
         config.max_ack_delay = delay;
     }
+    if let Some(whole) = table.flag("whole-blocks") {
+        config.whole_blocks = whole;
+    }
     if let Some(ecn) = table.flag("ecn") {
         config.ecn = ecn;
     }

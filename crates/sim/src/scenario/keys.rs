@@ -212,6 +212,12 @@ pub const TRANSPORT: &[KeySpec] = &[
     ),
     optional("ecn", Kind::Flag, "true", "whether packets are ECN-capable"),
     optional(
+        "whole-blocks",
+        Kind::Flag,
+        "false",
+        "whether the receiving application is given blocks as a whole, in order; else each symbol as it arrives",
+    ),
+    optional(
         "key-limit",
         Kind::Count(1, 1_000_000_000),
         "as much as is safe",

@@ -104,7 +104,10 @@ impl ReceiveBlocks {
         follower.repairs.shrink_to(SPARE_REPAIRS);
         self.spare.push(follower);
         self.note_recovered(coverage);
-        self.finish(coverage.first.0..coverage.end(), sink);
+        // Where blocks are delivered as a whole, this one's turn comes with those before it.
+        if self.whole.is_none() {
+            self.finish(coverage.first.0..coverage.end(), sink);
+        }
         true
     }
 
@@ -159,16 +162,22 @@ impl ReceiveBlocks {
             repair_count += 1;
         }
         let mut recovered = 0;
+        let (whole, pool) = (&mut self.whole, &mut self.pool);
         let result = follower.decoder.recover(
             &known[..known_count],
             &repairs[..repair_count],
             &mut self.work,
-            &mut |_, bytes| {
+            &mut |index, bytes| {
                 recovered += 1;
-                sink.recovered(bytes);
+                match whole {
+                    None => sink.recovered(bytes),
+                    Some(whole) => whole.keep(offset + usize::from(index), bytes, pool),
+                }
             },
         );
         self.decoded += recovered;
-        result.is_ok()
+        let is_ok = result.is_ok();
+        self.place_recovered(is_ok);
+        is_ok
     }
 }

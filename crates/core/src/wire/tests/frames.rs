@@ -2,13 +2,15 @@ use super::*;
 use crate::wire::reports::{MAX_ACK_RANGES, MAX_RANK_ENTRIES};
 
 /// Every frame of version 0, in the order of [`specimens`]. A change here changes the wire.
-const GOLDEN: [&str; 25] = [
+const GOLDEN: [&str; 27] = [
     "000000",
     "01",
     "020343ea0102030441f40900010202000843d700",
     "04412c020002204190",
     "05412c0a03616263",
     "06412c0a616263",
+    "18412c0a03616263",
+    "19412c0a616263",
     "07800111700120050378797a",
     "088001117001200578797a",
     "1441000103627965",
@@ -49,7 +51,7 @@ fn parse(bytes: &[u8]) -> Vec<Result<Frame<'_>, WireError>> {
 #[test]
 fn every_truncation_is_an_error() {
     for whole in specimens() {
-        if matches!(whole[0], 0x00 | 0x06 | 0x08) {
+        if matches!(whole[0], 0x00 | 0x06 | 0x08 | 0x19) {
             continue; // padding and frames to the end have no end of their own
         }
         assert!(matches!(parse(&whole)[..], [Ok(_)]), "{whole:02x?}");
@@ -70,7 +72,7 @@ fn every_truncation_is_an_error() {
 
 #[test]
 fn frames_to_the_end_lose_only_payload() {
-    for whole in specimens().into_iter().filter(|bytes| matches!(bytes[0], 0x06 | 0x08)) {
+    for whole in specimens().into_iter().filter(|bytes| matches!(bytes[0], 0x06 | 0x08 | 0x19)) {
         let head = whole.len() - 3;
         for length in 1..whole.len() {
             match parse(&whole[..length])[..] {
@@ -87,10 +89,11 @@ fn frames_to_the_end_lose_only_payload() {
 
 #[test]
 fn a_packet_of_everything() {
+    let to_end = |bytes: &Vec<u8>| matches!(bytes[0], 0x06 | 0x08 | 0x19);
     let packet: Vec<u8> =
-        specimens().into_iter().filter(|bytes| bytes[0] != 6 && bytes[0] != 8).flatten().collect();
+        specimens().into_iter().filter(|bytes| !to_end(bytes)).flatten().collect();
     let frames = parse(&packet);
-    assert_eq!(frames.len(), GOLDEN.len() - 2);
+    assert_eq!(frames.len(), GOLDEN.len() - 3);
     assert!(frames.iter().all(Result::is_ok));
     let eliciting = frames.iter().flatten().filter(|frame| frame.is_ack_eliciting()).count();
     assert_eq!(eliciting, frames.len() - 4, "all but PADDING, ACK, RANK, CLOSE");
@@ -98,7 +101,7 @@ fn a_packet_of_everything() {
 
 #[test]
 fn unknown_and_misplaced_types() {
-    for kind in (0x18..=0xff).chain([0x20, 0x21, 0x22]) {
+    for kind in (0x1a..=0xff).chain([0x20, 0x21, 0x22]) {
         assert_eq!(parse(&[kind, 0, 0, 0]), [Err(WireError::UnknownFrame(kind))]);
     }
     for kind in (0x01..=0x1f).chain(0x23..=0xff) {
@@ -232,7 +235,7 @@ fn a_rank_takes_what_fits() {
 fn overheads_cover_ids_below_2_to_the_30() {
     let most = SymbolId((1 << 30) - 1);
     let floor = SymbolId(0);
-    let source = SourceFrame { symbol: most, floor, payload: &[] };
+    let source = SourceFrame { symbol: most, floor, payload: &[], last: false };
     assert_eq!(source.encoded_len_to_end(), SYMBOL_OVERHEAD);
     let repair =
         RepairFrame { first: most, floor, count: u16::MAX, key: MAX_REPAIR_KEY, payload: &[] };
@@ -317,10 +320,11 @@ proptest! {
     fn symbols_round_trip(
         ids in (varint(), varint()),
         shape in (1..=u16::MAX, 0..=MAX_REPAIR_KEY),
+        last in any::<bool>(),
         payload in prop::collection::vec(any::<u8>(), 0..1500),
     ) {
         let (symbol, floor) = (SymbolId(ids.0.max(ids.1)), SymbolId(ids.0.min(ids.1)));
-        let source = SourceFrame { symbol, floor, payload: &payload };
+        let source = SourceFrame { symbol, floor, payload: &payload, last };
         let bytes = encode(&Frame::Symbol(source));
         prop_assert_eq!(bytes.len(), source.encoded_len());
         prop_assert_eq!(parse(&bytes), [Ok(Frame::Symbol(source))]);

@@ -1,0 +1,91 @@
+//! Blocks that are delivered as a whole: symbols wait until every one of their block and of all before it is there.
+
+use anabranch_policy::view::SymbolId;
+use std::collections::BTreeSet;
+
+use super::super::pool::{Buffer, Pool};
+use super::{Held, ReceiveBlocks, Slot, SymbolSink};
+
+/// Ends of blocks that are remembered, at most: of further ones the next will tell.
+const MOST_ENDS: usize = 1 << 16;
+
+/// Where blocks end.
+#[derive(Debug, Default)]
+pub(super) struct Whole {
+    /// Everything below has been delivered.
+    delivered: u64,
+    /// Symbol ids, above what is delivered, before which a block ends.
+    ends: BTreeSet<u64>,
+    /// What a block's decoder has just recovered: places of slots, and their bytes.
+    recovered: Vec<(usize, Buffer, u16)>,
+}
+
+impl Whole {
+    /// Everything below has been delivered.
+    pub(super) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
+    /// A block ends before this symbol.
+    pub(super) fn note(&mut self, end: u64) {
+        if end > self.delivered && self.ends.len() < MOST_ENDS {
+            self.ends.insert(end);
+        }
+    }
+
+    /// Keeps a recovered symbol until its slot can be written.
+    pub(super) fn keep(&mut self, place: usize, bytes: &[u8], pool: &mut Pool) {
+        let mut buffer = pool.take();
+        let length = bytes.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&bytes[..length]);
+        self.recovered.push((place, buffer, length as u16));
+    }
+}
+
+impl ReceiveBlocks {
+    /// The same with blocks delivered as a whole, in order, and nothing of a block before all of it is there (MPLOT
+    /// §II-A). Codes that slide have no such blocks and deliver as ever.
+    #[must_use]
+    pub fn in_whole_blocks(mut self) -> Self {
+        self.whole = self.sliding.is_none().then(Whole::default);
+        self
+    }
+
+    /// A block ends with this symbol.
+    pub fn note_end(&mut self, last: SymbolId) {
+        if let Some(whole) = &mut self.whole {
+            whole.note(last.0.saturating_add(1));
+        }
+    }
+
+    /// Puts what was recovered into its slots, or gives it up.
+    pub(super) fn place_recovered(&mut self, is_sound: bool) {
+        let Some(whole) = &mut self.whole else { return };
+        for (place, bytes, length) in whole.recovered.drain(..) {
+            match self.slots.get_mut(place) {
+                Some(slot) if is_sound && matches!(slot, Slot::Missing) => {
+                    *slot = Slot::Held(Held { bytes, length, pieces: 0 });
+                }
+                _ => self.pool.put(bytes),
+            }
+        }
+    }
+
+    /// Delivers the blocks of which nothing is missing, nor of any before them.
+    pub(super) fn deliver_whole(&mut self, sink: &mut dyn SymbolSink) {
+        let Some(whole) = &self.whole else { return };
+        if let Some(end) = whole.ends.range(..=self.first_missing).next_back() {
+            self.deliver_up_to(*end, sink);
+        }
+    }
+
+    /// Delivers what is held below `end`, wherever blocks end.
+    pub(super) fn deliver_up_to(&mut self, end: u64, sink: &mut dyn SymbolSink) {
+        let Some(whole) = &mut self.whole else { return };
+        let (from, to) = (whole.delivered, whole.delivered.max(end));
+        whole.delivered = to;
+        whole.ends = whole.ends.split_off(&to.saturating_add(1));
+        let held = from.max(self.base)..to.min(self.base + self.slots.len() as u64);
+        self.finish(held, sink);
+    }
+}
