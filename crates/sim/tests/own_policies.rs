@@ -125,6 +125,14 @@ impl LossDetector for Watched<dyn LossDetector> {
         self.inner.backoff_limit()
     }
 
+    fn longest_timeout(&self) -> Option<Duration> {
+        self.inner.longest_timeout()
+    }
+
+    fn probes(&self) -> u8 {
+        self.inner.probes()
+    }
+
     fn timeout_loses_flight(&self) -> bool {
         self.inner.timeout_loses_flight()
     }
@@ -232,11 +240,19 @@ impl RecoveryPolicy for Watched<dyn RecoveryPolicy> {
     fn resends(&self) -> bool {
         self.inner.resends()
     }
+
+    fn avoids_silent_paths(&self) -> bool {
+        self.inner.avoids_silent_paths()
+    }
 }
 
 impl AckPolicy for Watched<dyn AckPolicy> {
     fn on_received(&mut self, event: &ReceivedEvent) -> AckTiming {
         self.ask_mut().on_received(event)
+    }
+
+    fn reports_every_path(&self) -> bool {
+        self.inner.reports_every_path()
     }
 
     fn route(&mut self, about: PathId, paths: &[PathView], rng: &mut Rng, out: &mut Vec<PathId>) {

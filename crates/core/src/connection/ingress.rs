@@ -171,6 +171,9 @@ impl Connection {
                 Frame::Ack(ack) => self.on_ack(now, &ack, &mut allowance)?,
                 Frame::Rank(rank) => self.on_rank(now, &rank),
                 Frame::Symbol(symbol) => self.receive(symbol.floor, |blocks, sink| {
+                    if symbol.last {
+                        blocks.note_end(symbol.symbol);
+                    }
                     blocks.on_source(symbol.symbol, symbol.payload, sink)
                 })?,
                 Frame::Repair(repair) => self.receive(repair.floor, |blocks, sink| {
@@ -273,11 +276,12 @@ impl Connection {
         let mut chosen = core::mem::take(&mut self.scratch.ack_paths);
         chosen.clear();
         let about = self.paths[slot].id;
+        let reported = self.reported_with(slot);
         self.policies.ack.route(about, self.paths.views(), &mut self.rng, &mut chosen);
         let mut alive = false;
         for path in &chosen {
             if let Some(on) = self.paths.open(*path) {
-                self.paths[on].acks.carry(slot.bit());
+                self.paths[on].acks.carry(reported);
                 let silence = now.since(self.paths[on].received.largest_at);
                 alive |= on == slot || silence <= self.config.max_ack_delay;
             }
@@ -285,10 +289,20 @@ impl Connection {
         // A path on which nothing comes in may be dead the other way too, and a side that only
         // acknowledges would not notice: this path has just carried something.
         if !alive {
-            self.paths[slot].acks.carry(slot.bit());
+            self.paths[slot].acks.carry(reported);
         }
         self.scratch.ack_paths = chosen;
         self.refresh_rtt(now, slot);
+    }
+
+    /// The paths, as bits, that an acknowledgement reports on when the report about `slot` is due: with the policy that
+    /// reports every path, those on which anything has arrived.
+    fn reported_with(&self, slot: PathIndex) -> u16 {
+        if !self.policies.ack.reports_every_path() {
+            return slot.bit();
+        }
+        let heard = self.paths.indices().filter(|other| self.paths[*other].received.is_any());
+        heard.fold(slot.bit(), |bits, other| bits | other.bit())
     }
 
     /// A side that only acknowledges learns nothing about its paths: it asks for an answer now and then.

@@ -12,9 +12,6 @@ use super::{Connection, Event};
 use crate::observe::Observation;
 use crate::path::sent::{Carried, Fate};
 
-/// Packets that a timeout may send beyond the window (RFC 9002 §6.2.4).
-const PROBES: u8 = 2;
-
 impl Connection {
     /// A symbol's packet was declared lost.
     pub(super) fn symbol_lost(&mut self, now: Time, slot: PathIndex, carried: Carried) {
@@ -99,7 +96,7 @@ impl Connection {
         let is_congestion = path.detector.timeout_is_congestion();
         let before = path.congestion.cwnd();
         path.counters.timeouts += 1;
-        let probes = if path.state() == PathState::Suspect { 1 } else { PROBES };
+        let probes = if path.state() == PathState::Suspect { 1 } else { path.detector.probes() };
         let overdue = path.sent.sent_before(now - path.base_timeout().base);
         let (id, consecutive) = (path.id, path.liveness.on_timeout(now, overdue, probes));
         let bytes_in_flight = path.sent.bytes_in_flight;
@@ -137,7 +134,7 @@ impl Connection {
     /// Whether a path has timed out, and its silence is not to be explained by chance.
     pub(super) fn seems_dead(&self, slot: PathIndex) -> bool {
         let path = &self.paths[slot];
-        path.liveness.seems_dead(path.loss.mean)
+        self.policies.recovery.avoids_silent_paths() && path.liveness.seems_dead(path.loss.mean)
     }
 
     /// What control frames a path carries goes on another as well, whatever becomes of its data: the peer may wait for them.

@@ -24,6 +24,8 @@ pub struct ProbeTimeout {
     pub base: Duration,
     /// How often it may double.
     pub doublings: u32,
+    /// What doubling leads to at most, unless `base` is longer.
+    pub longest: Duration,
 }
 
 impl ProbeTimeout {
@@ -32,7 +34,14 @@ impl ProbeTimeout {
     /// A packet that arrives only with the next probe makes the estimate as long as the time between two probes, and the
     /// probe after that later still. The bound ends this.
     pub fn new(estimate: Duration, doublings: u32, least_rtt: Duration) -> Self {
-        ProbeTimeout { base: estimate.min(MAX_TIMEOUT.max(least_rtt * 2)), doublings }
+        let base = estimate.min(MAX_TIMEOUT.max(least_rtt * 2));
+        ProbeTimeout { base, doublings, longest: MAX_PROBE_INTERVAL }
+    }
+
+    /// The same, doubled up to `longest`.
+    #[must_use]
+    pub fn doubled_to(self, longest: Duration) -> Self {
+        ProbeTimeout { longest, ..self }
     }
 }
 
@@ -164,7 +173,7 @@ impl Liveness {
     pub fn timeout(&self, base: ProbeTimeout) -> Duration {
         let doublings = self.timeouts.min(base.doublings).min(16);
         let doubled = base.base.saturating_mul(1 << doublings);
-        doubled.min(MAX_PROBE_INTERVAL.max(base.base))
+        doubled.min(base.longest.max(base.base))
     }
 
     /// When the probe timer fires: no feedback for a timeout since `oldest`, the oldest packet in flight,

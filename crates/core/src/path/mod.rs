@@ -334,7 +334,9 @@ impl Path {
     /// The probe timeout, before back-off.
     pub fn base_timeout(&self) -> ProbeTimeout {
         let rtt = self.rtt.view();
-        ProbeTimeout::new(self.detector.timeout(&rtt), self.detector.backoff_limit(), rtt.min)
+        let (timeout, doublings) = (self.detector.timeout(&rtt), self.detector.backoff_limit());
+        let timeout = ProbeTimeout::new(timeout, doublings, rtt.min);
+        self.detector.longest_timeout().map_or(timeout, |longest| timeout.doubled_to(longest))
     }
 
     /// When the probe timer fires: no feedback for a timeout while something is in flight.

@@ -162,6 +162,11 @@ impl Received {
         }
     }
 
+    /// Whether there is anything to report.
+    pub fn is_any(&self) -> bool {
+        !self.ranges.is_empty()
+    }
+
     /// The sender wants no reports below `floor`.
     pub fn raise_floor(&mut self, floor: u64) {
         self.floor = self.floor.max(floor);

@@ -55,6 +55,7 @@ impl Profile {
             anabranch::profile(),
             mplot::profile(),
             mplot::paper_profile(),
+            mplot::tuned_profile(),
             fmtcp::profile(),
             ptcp::profile(),
             mtcp::profile(),

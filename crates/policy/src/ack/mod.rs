@@ -42,6 +42,12 @@ pub trait AckPolicy: Debug + Send {
     /// When the acknowledgement of this packet is due.
     fn on_received(&mut self, event: &ReceivedEvent) -> AckTiming;
 
+    /// Whether each acknowledgement reports on every path (MPLOT §II-C: "the latest aggregate feedback"), not only on the
+    /// one whose report is due.
+    fn reports_every_path(&self) -> bool {
+        false
+    }
+
     /// On which paths an acknowledgement about `about` leaves: pushed onto `out` (empty at entry).
     fn route(&mut self, about: PathId, paths: &[PathView], rng: &mut Rng, out: &mut Vec<PathId>);
 }

@@ -92,6 +92,10 @@ impl AckPolicy for Routed {
         self.timing.due(event)
     }
 
+    fn reports_every_path(&self) -> bool {
+        self.timing.about_all
+    }
+
     fn route(&mut self, about: PathId, paths: &[PathView], rng: &mut Rng, out: &mut Vec<PathId>) {
         let usable = || paths.iter().filter(|path| path.usable());
         match self.route {

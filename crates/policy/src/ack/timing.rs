@@ -9,6 +9,7 @@ use crate::registry::{OptionEntry, Options, PolicyError, option};
 pub(super) const OPTIONS: &[OptionEntry] = &[
     option("every", "packets that ask for an acknowledgement before one is sent at once", "2"),
     option("delay", "longest time an acknowledgement waits for more packets", "5ms"),
+    option("about", "reports of the path that is due, or of every path with each (all)", "path"),
 ];
 
 /// Acknowledges every so many packets, reordering and congestion marks at once, anything else within
@@ -17,6 +18,8 @@ pub(super) const OPTIONS: &[OptionEntry] = &[
 pub(super) struct Timing {
     every: u32,
     delay: Duration,
+    /// Each acknowledgement reports on every path.
+    pub(super) about_all: bool,
 }
 
 impl Timing {
@@ -24,6 +27,7 @@ impl Timing {
         Ok(Timing {
             every: options.integer("every", 1..=1000)? as u32,
             delay: options.duration("delay", Duration::ZERO..=Duration::from_secs(1))?,
+            about_all: options.choice("about", &[("path", false), ("all", true)])?,
         })
     }
 

@@ -17,6 +17,8 @@ pub const ENTRY: Entry = Entry {
         option("initial", "retransmission timeout before the first sample", "1s"),
         option("granularity", "clock granularity, the least term for variation", "1ms"),
         option("backoff", "how often the timeout may double in a row", "6"),
+        option("max", "longest timeout that doubling leads to; 60s: RFC 6298 §2.5", "500ms"),
+        option("probes", "packets beyond the window after a timeout; 0: as TCP", "2"),
     ],
 };
 
@@ -28,6 +30,8 @@ pub struct Dupack {
     initial: Duration,
     granularity: Duration,
     backoff: u32,
+    max: Duration,
+    probes: u8,
 }
 
 /// Makes it from its options.
@@ -39,6 +43,8 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn LossDetector>, PolicyError
         initial: options.duration("initial", Duration::from_millis(1)..=minute)?,
         granularity: options.duration("granularity", Duration::ZERO..=Duration::from_secs(1))?,
         backoff: options.integer("backoff", 0..=16)? as u32,
+        max: options.duration("max", Duration::from_millis(1)..=minute)?,
+        probes: options.integer("probes", 0..=2)? as u8,
     }))
 }
 
@@ -57,6 +63,14 @@ impl LossDetector for Dupack {
 
     fn backoff_limit(&self) -> u32 {
         self.backoff
+    }
+
+    fn longest_timeout(&self) -> Option<Duration> {
+        Some(self.max)
+    }
+
+    fn probes(&self) -> u8 {
+        self.probes
     }
 
     fn timeout_loses_flight(&self) -> bool {

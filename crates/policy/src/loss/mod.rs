@@ -78,6 +78,18 @@ pub trait LossDetector: Debug + Send {
         10
     }
 
+    /// The longest that back-off makes of a shorter timeout; `None`: what bounds how late a path's return is
+    /// noticed.
+    fn longest_timeout(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Packets that a timeout sends beyond the window (RFC 9002 §6.2.4); 0: what is lost leaves within it, as after
+    /// TCP's timeout.
+    fn probes(&self) -> u8 {
+        2
+    }
+
     /// Whether the timeout declares everything in flight on the path lost (a TCP retransmission timeout,
     /// RFC 5681 §3.1) or only sends a probe that elicits feedback (RFC 9002 §6.2).
     fn timeout_loses_flight(&self) -> bool {

@@ -22,6 +22,11 @@ pub const ENTRY: Entry = Entry {
             "for a loss of a block that still fills, wait until repairs can be made, or resend the symbol",
             "wait",
         ),
+        option(
+            "silence",
+            "a path that is silent beyond chance is left until it answers (avoid), or used on (ignore)",
+            "avoid",
+        ),
     ],
 };
 
@@ -31,13 +36,15 @@ pub const ENTRY: Entry = Entry {
 pub struct FreshRepairs {
     reinject: bool,
     resend_open: bool,
+    avoid_silent: bool,
 }
 
 /// Makes it from its options.
 pub fn build(options: &Options<'_>) -> Result<Box<dyn RecoveryPolicy>, PolicyError> {
     let reinject = options.choice("timeout", &[("reinject", true), ("nothing", false)])?;
     let resend_open = options.choice("open", &[("wait", false), ("resend", true)])?;
-    Ok(Box::new(FreshRepairs { reinject, resend_open }))
+    let avoid_silent = options.choice("silence", &[("avoid", true), ("ignore", false)])?;
+    Ok(Box::new(FreshRepairs { reinject, resend_open, avoid_silent }))
 }
 
 impl RecoveryPolicy for FreshRepairs {
@@ -62,5 +69,9 @@ impl RecoveryPolicy for FreshRepairs {
 
     fn resends(&self) -> bool {
         false
+    }
+
+    fn avoids_silent_paths(&self) -> bool {
+        self.avoid_silent
     }
 }

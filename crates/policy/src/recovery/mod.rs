@@ -91,6 +91,12 @@ pub trait RecoveryPolicy: Debug + Send {
     /// (false).
     fn resends(&self) -> bool;
 
+    /// Whether a path that falls silent, when its loss does not explain the silence, is not used again until
+    /// something is heard of it. If not, only its own timeouts tell.
+    fn avoids_silent_paths(&self) -> bool {
+        true
+    }
+
     /// The connection's scheduler, to be asked in place of `scheduler`, before the connection begins: a policy that has
     /// something sent of its own accord gives copies to paths before `scheduler` says anything, or when it has
     /// nothing. Other policies leave it as it is.

@@ -31,6 +31,11 @@ pub const ENTRY: Entry = Entry {
             "reactive repairs at each loss (ack), or once a round is resolved (lit)",
             "ack",
         ),
+        option(
+            "reckoned",
+            "proactive repairs from the loss known as a block closes, or as it opens (§III-B)",
+            "closed",
+        ),
     ],
 };
 
@@ -60,6 +65,10 @@ pub struct MeanSigma {
     paper_sizes: bool,
     packets: f64,
     whole_rounds: bool,
+    /// Whether the loss as a block opened decides its proactive repairs.
+    at_opening: bool,
+    /// Loss that the newest block was opened with.
+    opened_with: f64,
     /// The last bound on sources, with what it was computed for: estimates often stand still.
     bound: Option<(f64, u16, u16)>,
 }
@@ -79,6 +88,8 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn RedundancyPolicy>, PolicyE
         paper_sizes: options.choice("sizes", &[("path", false), ("paper", true)])?,
         packets: options.integer("packets", 1..=1000)? as f64,
         whole_rounds: options.choice("round", &[("ack", false), ("lit", true)])?,
+        at_opening: options.choice("reckoned", &[("closed", false), ("opened", true)])?,
+        opened_with: 0.0,
         bound: None,
     }))
 }
@@ -161,6 +172,7 @@ impl RedundancyPolicy for MeanSigma {
     fn next_block(&mut self, view: &RedundancyView<'_>) -> BlockShape {
         let codeword = self.codeword.min(view.max_symbols).max(1);
         let q = pessimistic(view.loss, self.kappa1);
+        self.opened_with = q;
         let packet = carriers(view).map(|path| path.packet_size).min().unwrap_or(0);
         let overhead = packet.saturating_sub(u64::from(view.max_symbol_size)) as f64;
         let bytes = self.block_bytes(view);
@@ -174,7 +186,10 @@ impl RedundancyPolicy for MeanSigma {
 
     fn proactive(&mut self, block: &BlockView, view: &RedundancyView<'_>) -> u16 {
         let codeword = self.codeword.min(view.max_symbols);
-        self.repairs(block.sources, pessimistic(view.loss, self.kappa1), codeword)
+        let now = || pessimistic(view.loss, self.kappa1);
+        // One block is open at a time: the newest opened is the one that closes.
+        let q = if self.at_opening { self.opened_with } else { now() };
+        self.repairs(block.sources, q, codeword)
     }
 
     fn still_needed(

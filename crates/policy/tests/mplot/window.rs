@@ -118,4 +118,6 @@ fn timeouts_are_standard_and_double_unless_told_not_to() {
     assert!(detector("dupack").timeout_loses_flight());
     assert!(detector("dupack").backoff_limit() > 0);
     assert_eq!(detector("dupack:backoff=0").backoff_limit(), 0);
+    let tcp = detector("dupack:max=60s,probes=0");
+    assert_eq!((tcp.longest_timeout(), tcp.probes()), (Some(Duration::from_secs(60)), 0));
 }
