@@ -115,15 +115,49 @@ impl Outcome {
         judged.filter_map(|finding| Some((finding, finding.verdict?)))
     }
 
-    /// The verdict that the claims come to.
+    /// The verdict that the claims come to: those of the first reading, if there are several, and of everyone.
     pub fn verdict(&self) -> Verdict {
-        let fails = self.claims(false).any(|(_, verdict)| verdict == stats::Verdict::Fails);
-        let holds = self.claims(false).all(|(_, verdict)| verdict == stats::Verdict::Holds);
-        let mut ablations = self.claims(true).map(|(_, verdict)| verdict).peekable();
+        self.verdict_of(self.published.readings.first().map(String::as_str))
+    }
+
+    /// The other readings of which anything was run, each with the verdict that its claims come to.
+    pub fn other_readings(&self) -> Vec<(&str, Verdict)> {
+        let others = self.published.readings.iter().skip(1).map(String::as_str);
+        let was_run = |reading: &&str| {
+            self.findings.iter().any(|f| f.verdict.is_some() && self.reading(f) == Some(*reading))
+        };
+        others.filter(was_run).map(|reading| (reading, self.verdict_of(Some(reading)))).collect()
+    }
+
+    /// The reading that a finding is about; `None`: everyone's.
+    pub fn reading(&self, finding: &Finding) -> Option<&str> {
+        let (_, variant) = finding.point.iter().find(|(key, _)| key == "variant")?;
+        let is_of = |reading: &&String| {
+            variant
+                .strip_prefix(reading.as_str())
+                .is_some_and(|r| r.is_empty() || r.starts_with('-'))
+        };
+        self.published.readings.iter().find(is_of).map(String::as_str)
+    }
+
+    /// Whether a finding counts for the item's verdict: it is the first reading's, or everyone's.
+    pub fn is_first(&self, finding: &Finding) -> bool {
+        let reading = self.reading(finding);
+        reading.is_none() || reading == self.published.readings.first().map(String::as_str)
+    }
+
+    fn verdict_of(&self, reading: Option<&str>) -> Verdict {
+        let claims = |ablations| {
+            let all = self.claims(ablations);
+            all.filter(|(f, _)| self.reading(f).is_none() || self.reading(f) == reading)
+        };
+        let fails = claims(false).any(|(_, verdict)| verdict == stats::Verdict::Fails);
+        let holds = claims(false).all(|(_, verdict)| verdict == stats::Verdict::Holds);
+        let mut ablations = claims(true).map(|(_, verdict)| verdict).peekable();
         let is_explained =
             ablations.peek().is_some() && ablations.all(|verdict| verdict == stats::Verdict::Holds);
         match () {
-            () if self.claims(false).next().is_none() => Verdict::NotYet,
+            () if claims(false).next().is_none() => Verdict::NotYet,
             () if fails && is_explained => Verdict::Differs,
             () if fails => Verdict::NotYet,
             () if holds => Verdict::Reproduced,
@@ -192,6 +226,34 @@ mod tests {
         ablation(&mut open, "nor that", 1.9);
         assert_eq!(open.verdict(), Verdict::NotYet);
         ablation(&mut outcome, "nor this", 2.5);
+        assert_eq!(outcome.verdict(), Verdict::NotYet);
+    }
+
+    #[test]
+    fn each_reading_has_a_verdict_of_its_own() {
+        let mut outcome = Outcome::new();
+        outcome.published.readings = ["plain", "other", "third"].map(str::to_owned).to_vec();
+        let mut claim = |variant: &str, min: f64, is_ablation: bool| {
+            outcome.bounded(format!("{variant} {min}"), spread(2.0), min, None);
+            let last = outcome.findings.last_mut().unwrap();
+            last.is_ablation = is_ablation;
+            last.point = vec![("M".into(), "1".into()), ("variant".into(), variant.into())];
+        };
+        claim("plain", 1.0, false);
+        claim("rival", 1.0, false);
+        claim("other-blind", 3.0, false);
+        assert_eq!(outcome.verdict(), Verdict::Reproduced);
+        assert_eq!(outcome.other_readings(), [("other", Verdict::NotYet)]);
+        let mut claim = |variant: &str, min: f64| {
+            outcome.bounded("why", spread(2.0), min, None);
+            let last = outcome.findings.last_mut().unwrap();
+            (last.is_ablation, last.point) = (true, vec![("variant".into(), variant.into())]);
+        };
+        claim("other", 1.0);
+        assert_eq!(outcome.other_readings(), [("other", Verdict::Differs)]);
+        assert_eq!(outcome.verdict(), Verdict::Reproduced);
+        // What everyone claims counts for everyone.
+        outcome.bounded("rival", spread(2.0), 3.0, None);
         assert_eq!(outcome.verdict(), Verdict::NotYet);
     }
 

@@ -103,13 +103,13 @@ impl ItemReport {
     }
 }
 
-/// The item's note with what fails, what is open, and why.
+/// The item's note with what fails, what is open, why, and how other readings came out.
 fn note(outcome: &Outcome, verdict: Verdict) -> String {
     let mut note = outcome.published.note.clone();
     let mut say = |before: &str, ablations: bool, wanted: fn(stats::Verdict) -> bool| {
         let named: Vec<String> = outcome
             .claims(ablations)
-            .filter(|(_, verdict)| wanted(*verdict))
+            .filter(|(finding, verdict)| outcome.is_first(finding) && wanted(*verdict))
             .map(|(finding, verdict)| describe(finding, verdict))
             .collect();
         if !named.is_empty() {
@@ -126,6 +126,11 @@ fn note(outcome: &Outcome, verdict: Verdict) -> String {
             });
         }
         _ => {}
+    }
+    let others = outcome.other_readings();
+    if !others.is_empty() {
+        let others: Vec<_> = others.iter().map(|(name, v)| format!("{name} {v}")).collect();
+        append(&mut note, &format!("Other readings: {}.", others.join(", ")));
     }
     note
 }
@@ -193,7 +198,9 @@ impl Report {
         let width = self.items.iter().map(|item| item.id.len()).max().unwrap_or(0);
         for item in &self.items {
             let (id, verdict) = (&item.id, item.verdict);
-            let _ = writeln!(text, "{id:width$}  {verdict:10}  {}", first_line(item));
+            let others = item.outcome.other_readings();
+            let others: String = others.iter().map(|(name, v)| format!("[{name}: {v}] ")).collect();
+            let _ = writeln!(text, "{id:width$}  {verdict:10}  {others}{}", first_line(item));
         }
         let _ = writeln!(text, "\n{}", self.sum());
         text
@@ -216,7 +223,8 @@ impl Report {
 /// without claims.
 fn first_line(item: &ItemReport) -> String {
     const MOST: usize = 4;
-    let claims: Vec<_> = item.outcome.claims(false).collect();
+    let claims: Vec<_> =
+        item.outcome.claims(false).filter(|(f, _)| item.outcome.is_first(f)).collect();
     let loose = || claims.iter().filter(|(_, verdict)| *verdict != stats::Verdict::Holds);
     let chosen: Vec<_> =
         if loose().next().is_some() { loose().collect() } else { claims.iter().collect() };

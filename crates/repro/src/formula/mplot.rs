@@ -64,23 +64,25 @@ pub fn goodput_shape() -> Outcome {
             // Differences of sums of some hundred terms are exact to this.
             1e-12,
         );
-        let knee = provisioning::goodput_knee(SOURCES, p).unwrap_or(f64::NAN);
-        outcome.bounded(
-            format!("knee over p/(1-p), p = {p}"),
-            Estimate::exact(knee / odds),
-            0.9,
-            1.1,
-        );
         let at = |x: f64| {
             let k = (x * f64::from(SOURCES)) as usize;
             curve.get(k).map_or(f64::NAN, |(_, value)| *value)
         };
         let start = at(0.0);
         outcome.bounded(
-            format!("GP at half the knee over GP(0), p = {p}"),
+            format!("GP at half of p/(1-p) over GP(0), p = {p}"),
             Estimate::exact(at(odds / 2.0) / start),
             0.99,
             1.0 + 1e-9,
+        );
+        // "Decreases sharply for values of x larger than p/(1-p)": from there to twice that it falls at least five times
+        // as much as before.
+        let (before, after) = (start - at(odds), at(odds) - at(2.0 * odds));
+        outcome.bounded(
+            format!("share of the fall that comes before p/(1-p), p = {p}"),
+            Estimate::exact(before / (before + after)),
+            None,
+            1.0 / 6.0,
         );
         // Far beyond the knee every further repair is wasted: GP falls as 1/(1 + x).
         outcome.bounded(
@@ -94,8 +96,7 @@ pub fn goodput_shape() -> Outcome {
     }
     outcome.figures.push(figure);
     outcome.remark(
-        "The knee is where one more repair costs half of what it costs far beyond, computed from \
-         the exact distribution for F = 90.",
+        "Computed from the exact distribution for F = 90; the knee is taken at p/(1 - p), where the paper has it.",
     );
     outcome
 }

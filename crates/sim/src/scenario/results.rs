@@ -17,6 +17,8 @@ pub struct Published {
     pub note: String,
     /// Why the results differ, if they do; may be empty.
     pub explanation: String,
+    /// Variants that read the paper differently, each with a verdict of its own; the first is the item's.
+    pub readings: Vec<String>,
 }
 
 /// Reads `[[result]]`.
@@ -32,12 +34,14 @@ pub(super) fn read(file: &Section<'_>) -> Vec<Published> {
             section.refuse_value("item", &item, "an item that no other result has");
             continue;
         }
+        let readings = section.names("readings").unwrap_or_default();
         results.push(Published {
             title: words("title"),
             source: words("source"),
             paper: words("paper"),
             note: words("note"),
             explanation: words("explanation"),
+            readings: readings.into_iter().map(|(name, _)| name).collect(),
             item,
         });
     }

@@ -37,6 +37,13 @@ pub const RESULT: &[KeySpec] = &[
     optional("paper", Kind::Text, "none", "what the paper states"),
     optional("note", Kind::Text, "none", "what a reader should know beside the figures"),
     optional("explanation", Kind::Text, "none", "why the results differ, if they do"),
+    optional(
+        "readings",
+        Kind::Names("variants"),
+        "none",
+        "variants that read the paper differently, each with a verdict of its own: the first is the item's. Claims about \
+         NAME or a variant NAME-… are one reading's, all others are everyone's",
+    ),
 ];
 
 /// What says which figure of the results is meant. Repeated in [`CLAIM`], [`MEASURE`] and [`CURVE`].
