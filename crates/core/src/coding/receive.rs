@@ -396,10 +396,7 @@ impl ReceiveBlocks {
         if end > self.limit {
             return Err(CodingViolation::Credit);
         }
-        if let Some(whole) = &mut self.whole {
-            whole.note(coverage.first.0);
-            whole.note(end);
-        }
+        self.note_block(coverage.first.0, end);
         if end <= self.first_missing {
             self.deliver_whole(sink);
             return Ok(Arrival::Redundant);

@@ -58,6 +58,14 @@ impl ReceiveBlocks {
         }
     }
 
+    /// Blocks end before `first` and before `end`.
+    pub(super) fn note_block(&mut self, first: u64, end: u64) {
+        if let Some(whole) = &mut self.whole {
+            whole.note(first);
+            whole.note(end);
+        }
+    }
+
     /// Puts what was recovered into its slots, or gives it up.
     pub(super) fn place_recovered(&mut self, is_sound: bool) {
         let Some(whole) = &mut self.whole else { return };
