@@ -55,7 +55,9 @@ pub fn full_of_repairs(repairs: impl IntoIterator<Item = Written<'static>>) -> F
 /// A source symbol.
 pub fn source(id: u64, payload: Vec<u8>) -> Written<'static> {
     let (symbol, floor) = (SymbolId(id), SymbolId(id.saturating_sub(300)));
-    Box::new(move |writer| SourceFrame { symbol, floor, payload: &payload }.encode(writer))
+    Box::new(move |writer| {
+        SourceFrame { symbol, floor, payload: &payload, last: false }.encode(writer)
+    })
 }
 
 /// The payload of a symbol with pieces of a stream.
