@@ -1,7 +1,7 @@
 //! Whether any copy of a source symbol arrived that left before a loss of one was known: what copies and luck leave
 //! to be repaired.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use anabranch_policy::view::SymbolId;
 
@@ -52,26 +52,31 @@ impl Early {
     }
 }
 
-/// Symbols whose block has been recovered before it was known.
+/// Symbols whose block has been recovered before it was known, by number. Their room is kept, so that packets allocate
+/// nothing.
 #[derive(Debug, Default)]
-pub(super) struct Undecided(BTreeMap<SymbolId, Early>);
+pub(super) struct Undecided(VecDeque<(SymbolId, Early)>);
 
 impl Undecided {
     /// The symbol's block is gone.
     pub(super) fn keep(&mut self, symbol: SymbolId, early: Early) {
-        if early.is_undecided() {
-            self.0.insert(symbol, early);
-            if self.0.len() > MOST_KEPT {
-                self.0.pop_first();
-            }
+        if !early.is_undecided() {
+            return;
         }
+        if self.0.len() == MOST_KEPT {
+            self.0.pop_front();
+        }
+        // Mostly the newest.
+        let place = self.0.partition_point(|(other, _)| *other < symbol);
+        self.0.insert(place, (symbol, early));
     }
 
     /// The fate of a packet with it that counts is known. Returns as [`Early::on_fate`] does.
     pub(super) fn on_fate(&mut self, symbol: SymbolId, slot: u8, received: bool) -> Option<bool> {
-        let answer = self.0.get_mut(&symbol)?.on_fate(slot, received);
+        let place = self.0.binary_search_by_key(&symbol, |(other, _)| *other).ok()?;
+        let answer = self.0.get_mut(place)?.1.on_fate(slot, received);
         if answer.is_some() {
-            self.0.remove(&symbol);
+            self.0.remove(place);
         }
         answer
     }
