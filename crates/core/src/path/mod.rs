@@ -45,7 +45,7 @@ use queue::PathQueue;
 use rate::RateSampler;
 use received::{Ecn, Received};
 use rtt::RttEstimator;
-use sent::{Carried, Fate, SentPacket, SentPackets};
+use sent::{Fate, PacketSent, SentPacket, SentPackets};
 use skips::Skips;
 use swing::Swing;
 use turn::Turn;
@@ -479,23 +479,4 @@ impl Path {
             shares: self.shares,
         }
     }
-}
-
-/// A packet that just left.
-#[derive(Clone, Copy, Debug)]
-pub struct PacketSent {
-    /// UDP payload bytes.
-    pub payload: usize,
-    /// Its mark.
-    pub ecn: Ecn,
-    /// It asks for an acknowledgement.
-    pub ack_eliciting: bool,
-    /// It carried control frames.
-    pub has_control: bool,
-    /// It probes the path's MTU.
-    pub mtu_probe: bool,
-    /// Its symbols left early.
-    pub early: bool,
-    /// The first symbol it carried.
-    pub carried: Option<Carried>,
 }

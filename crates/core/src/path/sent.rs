@@ -5,6 +5,7 @@ use anabranch_types::Time;
 use core::ops::{Range, RangeInclusive};
 use std::collections::VecDeque;
 
+use super::received::Ecn;
 use crate::runs::Runs;
 
 /// Unwatched packets remembered at most where there are more than `OPEN_SHARE` of them for each that is open.
@@ -341,6 +342,25 @@ impl SentPackets {
             self.beside.pop_front();
         }
     }
+}
+
+/// A packet that just left.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketSent {
+    /// UDP payload bytes.
+    pub payload: usize,
+    /// Its mark.
+    pub ecn: Ecn,
+    /// It asks for an acknowledgement.
+    pub ack_eliciting: bool,
+    /// It carried control frames.
+    pub has_control: bool,
+    /// It probes the path's MTU.
+    pub mtu_probe: bool,
+    /// Its symbols left early.
+    pub early: bool,
+    /// The first symbol it carried.
+    pub carried: Option<Carried>,
 }
 
 #[cfg(test)]
