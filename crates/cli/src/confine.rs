@@ -44,10 +44,10 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Reads one file and writes to one directory, as far as they are given.
-    pub fn files(read: Option<&Path>, write: Option<&Path>) -> Self {
-        let one = |path: Option<&Path>| path.map(Path::to_owned).into_iter().collect();
-        Needs { read: one(read), write: one(write), ..Needs::default() }
+    /// Reads its secrets and writes to one directory, as far as they are given.
+    pub fn files<const N: usize>(secrets: [Option<&Path>; N], write: Option<&Path>) -> Self {
+        let read = secrets.into_iter().flatten().map(Path::to_owned).collect();
+        Needs { read, write: write.map(Path::to_owned).into_iter().collect(), ..Needs::default() }
     }
 }
 

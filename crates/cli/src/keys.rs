@@ -47,7 +47,7 @@ pub fn load_preshared(path: &Path) -> Result<PresharedKey, Failure> {
     })
 }
 
-/// The secret in `file`, if one is named, as what this machine shares with each of `peers`.
+/// The secret in `file`, if one is named, for each of `peers`.
 pub fn shared_with(
     peers: &[PublicKey],
     file: Option<&Path>,

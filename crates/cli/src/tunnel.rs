@@ -47,7 +47,7 @@ pub fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let qlogs = settings.common.qlogs.clone();
     let config = endpoint_config(&settings.common)?;
     let other_user = args.user.is_some();
-    confine(&Needs { tcp: true, other_user, ..Needs::files(None, qlogs.directory()) })?;
+    confine(&Needs { tcp: true, other_user, ..Needs::files([], qlogs.directory()) })?;
     let result = run(serve::run(settings, config, args.user.clone(), reporter));
     qlogs.finish();
     result
@@ -64,7 +64,7 @@ pub fn connect(args: &ConnectArgs) -> Result<(), Failure> {
     let quiet = args.common.quiet || args.stdio.is_some();
     let qlogs = settings.common.qlogs.clone();
     let config = endpoint_config(&settings.common)?;
-    confine(&Needs { tcp: true, ..Needs::files(None, qlogs.directory()) })?;
+    confine(&Needs { tcp: true, ..Needs::files([], qlogs.directory()) })?;
     let reporter = Reporter { json, quiet };
     let result = run(connect::run(settings, config, args.stdio.clone(), reporter));
     qlogs.finish();

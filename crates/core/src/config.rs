@@ -45,8 +45,8 @@ pub struct TransportConfig {
     pub notice_silence: bool,
     /// Whether packets are marked ECN-capable.
     pub ecn: bool,
-    /// Whether the application is given blocks as a whole, once all their symbols are there, in order (MPLOT §II-A); else
-    /// each symbol as it arrives. Of codes that slide there are no such blocks.
+    /// Whether the application is given blocks as a whole, once all their symbols are there, in order (MPLOT §II-A);
+    /// else each symbol as it arrives. Sliding-window codes have no blocks: with them this changes nothing.
     pub whole_blocks: bool,
 }
 

@@ -115,12 +115,12 @@ impl Outcome {
         judged.filter_map(|finding| Some((finding, finding.verdict?)))
     }
 
-    /// The verdict that the claims come to: those of the first reading, if there are several, and of everyone.
+    /// The verdict of the claims about the first reading, and of those about no reading in particular.
     pub fn verdict(&self) -> Verdict {
         self.verdict_of(self.published.readings.first().map(String::as_str))
     }
 
-    /// The other readings of which anything was run, each with the verdict that its claims come to.
+    /// The readings after the first that have at least one judged claim, each with its verdict.
     pub fn other_readings(&self) -> Vec<(&str, Verdict)> {
         let others = self.published.readings.iter().skip(1).map(String::as_str);
         let was_run = |reading: &&str| {
@@ -129,7 +129,7 @@ impl Outcome {
         others.filter(was_run).map(|reading| (reading, self.verdict_of(Some(reading)))).collect()
     }
 
-    /// The reading that a finding is about; `None`: everyone's.
+    /// The reading that a finding is about; `None` if about none in particular.
     pub fn reading(&self, finding: &Finding) -> Option<&str> {
         let (_, variant) = finding.point.iter().find(|(key, _)| key == "variant")?;
         let is_of = |reading: &&String| {
@@ -140,7 +140,7 @@ impl Outcome {
         self.published.readings.iter().find(is_of).map(String::as_str)
     }
 
-    /// Whether a finding counts for the item's verdict: it is the first reading's, or everyone's.
+    /// Whether a finding counts for the item's verdict: it is about the first reading, or about none in particular.
     pub fn is_first(&self, finding: &Finding) -> bool {
         let reading = self.reading(finding);
         reading.is_none() || reading == self.published.readings.first().map(String::as_str)
@@ -252,7 +252,7 @@ mod tests {
         claim("other", 1.0);
         assert_eq!(outcome.other_readings(), [("other", Verdict::Differs)]);
         assert_eq!(outcome.verdict(), Verdict::Reproduced);
-        // What everyone claims counts for everyone.
+        // A claim about no reading in particular counts for all of them.
         outcome.bounded("rival", spread(2.0), 3.0, None);
         assert_eq!(outcome.verdict(), Verdict::NotYet);
     }

@@ -22,7 +22,8 @@ use crate::workers;
 
 /// Flows begin at 1 s and a tenth of a second after one another; a run ends 100 s later.
 const END: Time = Time::from_secs(101);
-/// Segments added to both sides of a ratio between mobile runs, so that the dead ones count little: one window.
+/// Segments added to both sides of a ratio between mobile runs, so that runs in which hardly anything arrives count
+/// little: one window.
 const DEAD: f64 = 32.0;
 /// How far the geometric mean of the ratios may be from 1.
 const FACTOR: f64 = 1.3;

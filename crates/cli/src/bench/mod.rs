@@ -36,7 +36,8 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         }
         Side::Server(args) => {
             let qlogs = Qlogs::new(args.qlog.as_deref(), "bench-server")?;
-            confine(&needs(args.key.as_deref(), args.preshared_key.as_deref(), &qlogs))?;
+            let secrets = [args.key.as_deref(), args.preshared_key.as_deref()];
+            confine(&Needs::files(secrets, qlogs.directory()))?;
             runtime()?.block_on(server::run(args, &qlogs))
         }
         Side::Client(args) if args.loopback => {
@@ -45,17 +46,11 @@ pub fn run(args: &BenchArgs) -> Result<(), Failure> {
         }
         Side::Client(args) => {
             let qlogs = Qlogs::new(args.qlog.as_deref(), "bench-client")?;
-            confine(&needs(args.key.as_deref(), args.preshared_key.as_deref(), &qlogs))?;
+            let secrets = [args.key.as_deref(), args.preshared_key.as_deref()];
+            confine(&Needs::files(secrets, qlogs.directory()))?;
             runtime()?.block_on(client::run(args, &qlogs))
         }
     }
-}
-
-/// What a side needs over a network: its secrets, if it has any, and the directory of its recordings.
-fn needs(key: Option<&Path>, shared: Option<&Path>, qlogs: &Qlogs) -> Needs {
-    let mut needs = Needs::files(key, qlogs.directory());
-    needs.read.extend(shared.map(Path::to_owned));
-    needs
 }
 
 /// A side's runtime: one thread, which is also how its CPU time is told.

@@ -237,9 +237,7 @@ async fn connecting(
 
 /// What every transfer needs: its secrets, if it has any, and the directory of its recordings.
 fn needs(qlogs: &Qlogs, key: Option<&Path>, common: &CommonArgs) -> Needs {
-    let mut needs = Needs::files(key, qlogs.directory());
-    needs.read.extend(common.preshared_key.clone());
-    needs
+    Needs::files([key, common.preshared_key.as_deref()], qlogs.directory())
 }
 
 /// What is read in order to send `files`. Programs replace a file by writing another one beside it and renaming that.

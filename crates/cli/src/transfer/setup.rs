@@ -17,7 +17,7 @@ const SCHEDULE: Schedule = Schedule {
     give_up: Duration::from_secs(30),
 };
 
-/// This machine's secret key, and what it shares with peers beside.
+/// This machine's secret key, and the secrets that it shares with peers.
 #[derive(Clone, Debug)]
 pub(super) struct Secrets {
     pub(super) key: SecretKey,

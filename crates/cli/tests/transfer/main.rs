@@ -70,7 +70,7 @@ impl Sides {
         (path, String::from_utf8(public).unwrap().trim().to_owned())
     }
 
-    /// Makes a secret for two machines; returns its file.
+    /// Makes a pre-shared key; returns its file.
     fn shared(&self, name: &str) -> PathBuf {
         let path = self.dir.path().join(name);
         run("genpsk --out", &[&path]).succeeded();

@@ -71,9 +71,10 @@ pub struct Totals {
     /// Rounds in which blocks got further repairs: reactions to missing symbols of one block, those
     /// within a round trip of the first taken as one.
     pub repair_rounds: u64,
-    /// Source symbols of which it is known whether any copy arrived that left before a loss of one was known.
+    /// Source symbols counted for the loss before repair: an early copy arrived, or all are lost. A copy is early if
+    /// it left before the fate of any was known.
     pub settled: u64,
-    /// Those among them of which none did.
+    /// Those of them of which every early copy was lost.
     pub lost_early: u64,
     /// Unrecovered blocks at each opening of one, it included, added up.
     pub live_at_openings: u64,

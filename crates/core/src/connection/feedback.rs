@@ -272,7 +272,7 @@ impl Connection {
         }
     }
 
-    /// The fate of a symbol's packet is known, which was as `packet` says until now.
+    /// The fate of a symbol's packet has become known; `packet` is the record from before.
     #[inline(always)] // once for each packet
     fn symbol_resolved(
         &mut self,

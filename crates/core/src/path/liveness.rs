@@ -24,7 +24,7 @@ pub struct ProbeTimeout {
     pub base: Duration,
     /// How often it may double.
     pub doublings: u32,
-    /// What doubling leads to at most, unless `base` is longer.
+    /// The longest timeout after doubling; `base` itself may be longer.
     pub longest: Duration,
 }
 

@@ -62,7 +62,7 @@ pub struct SentPacket {
     pub counted_lost: bool,
     /// It was a probe of the path's MTU: its loss says nothing else.
     pub mtu_probe: bool,
-    /// Its symbols left early: before any fate of them was known, and first on this path.
+    /// Its symbols are early copies: no fate of a copy was known when it left.
     pub early: bool,
     /// The first symbol it carried; [`SentPackets::symbol`] knows the others.
     pub carried: Option<Carried>,

@@ -6,8 +6,8 @@ use super::{Profile, spec};
 /// it arrives first, and disjoint ones before others (§III-A).
 ///
 /// The copy waits up to 2 ms, two transmissions of a packet at 12 Mb/s, as the paper's routing layer has copies wait
-/// for the original to leave. Every path has a Reno of its own. Acknowledgements go on all paths, the paper's sender
-/// apart: a receiver that has several paths answers each arrival on the one that brought it.
+/// for the original to leave. Every path has a Reno of its own. Acknowledgements go on all paths; the paper copies
+/// data alone.
 pub(super) fn profile() -> Profile {
     let summary = "M-TCP: a copy of every symbol on two paths, the later one within 2 ms; the first arrival counts; \
                    no coding, a Reno per path";

@@ -26,7 +26,7 @@ pub struct SourceFrame<'a> {
     pub floor: SymbolId,
     /// A run of [`SymbolFrame`]s.
     pub payload: &'a [u8],
-    /// Its block ends with it: said only to a receiver that delivers whole blocks.
+    /// It is the last symbol of its block; told only to a receiver that delivers whole blocks.
     pub last: bool,
 }
 

@@ -78,8 +78,8 @@ pub trait LossDetector: Debug + Send {
         10
     }
 
-    /// The longest that back-off makes of a shorter timeout; `None`: what bounds how late a path's return is
-    /// noticed.
+    /// The longest timeout that back-off leads to. `None`: the transport's own limit, which bounds how late a path's
+    /// return is noticed.
     fn longest_timeout(&self) -> Option<Duration> {
         None
     }

@@ -67,7 +67,7 @@ pub struct MeanSigma {
     whole_rounds: bool,
     /// Whether the loss as a block opened decides its proactive repairs.
     at_opening: bool,
-    /// Loss that the newest block was opened with.
+    /// The loss estimate when the newest block was opened.
     opened_with: f64,
     /// The last bound on sources, with what it was computed for: estimates often stand still.
     bound: Option<(f64, u16, u16)>,

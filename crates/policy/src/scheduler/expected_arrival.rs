@@ -233,7 +233,7 @@ impl<'a, 'b> Pending<'a, 'b> {
         self.openings -= usize::from(found.is_none());
         self.place = found.map_or(self.view.blocks.len(), |found| place + found);
         let next = self.view.fresh.class == self.class;
-        // What is cut before something of another class is a block of its own.
+        // Symbols that are cut before those of another class form a block of their own.
         let all = if next && self.view.fresh.beyond > 0 { self.fresh } else { u32::MAX };
         let planned = u32::from(self.planned).min(all) as u16;
         let opening = BlockView { planned, ..BlockView::default() };
@@ -370,8 +370,8 @@ fn answer(pending: &Pending<'_, '_>, asking: PathId, picks: &mut Vec<Pick>) -> P
     let next = pending.next();
     let fresh = pending.view.fresh;
     let own = !matches!(next, Symbol::Of(_));
-    // Where symbols of a class are cut that are another path's, the path asks again for what comes after them: how many there
-    // are is only reckoned from bytes.
+    // If all new symbols of the next class are another path's, this path asks again for what comes after them: how
+    // many those are is only estimated from bytes.
     let leaves = own && fresh.beyond > 0 && pending.cut >= fresh.symbols;
     let ahead = if leaves { fresh.symbols } else { pending.cut };
     let ahead = ahead.min(u16::MAX.into()) as u16;

@@ -51,9 +51,9 @@ pub struct Redundant {
 #[derive(Debug)]
 pub(super) struct Rest {
     scheduler: Box<dyn Scheduler>,
-    /// Paths that it holds, and until when: copies still leave on them.
+    /// Paths that `scheduler` holds, and until when. Copies still leave on them.
     held: Vec<(PathId, Time)>,
-    /// The blocks that it is shown.
+    /// The blocks that `scheduler` is shown: those that are not copied.
     blocks: Vec<BlockView>,
 }
 
@@ -110,8 +110,8 @@ impl Redundant {
         }
     }
 
-    /// Whether what is to be copied may begin on `path`. Copies wait and what they copy does not: that goes on the
-    /// path with room on which it arrives first.
+    /// Whether a new symbol that is to be copied may leave on `path`. Where copies are delayed, the original goes on
+    /// the quickest path that has room.
     fn may_begin(&self, path: &PathView, view: &SchedulerView<'_>) -> bool {
         let quicker =
             |other: &PathView| (arrival(other, view), other.id) < (arrival(path, view), path.id);

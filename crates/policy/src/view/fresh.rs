@@ -55,8 +55,8 @@ impl FreshView {
         self.symbols.saturating_add(self.beyond)
     }
 
-    /// Them by class, as far as there are any. What comes after the next class is taken to be bulk: of which class it is, is
-    /// not told.
+    /// Those symbols by class, classes without any left out. What follows the next class counts as bulk, since the
+    /// view does not tell its class.
     pub fn classes(&self) -> impl Iterator<Item = (TrafficClass, u32)> + use<> {
         let classes = [(self.class, self.symbols), (TrafficClass::Bulk, self.beyond)];
         classes.into_iter().filter(|(_, symbols)| *symbols > 0)

@@ -171,9 +171,9 @@ pub struct CodingCounters {
     pub wraps: u64,
     /// Rounds of further repairs.
     pub repair_rounds: u64,
-    /// Source symbols of which it is known whether any early copy arrived, and those of which none did.
+    /// Source symbols counted for the loss before repair.
     pub settled: u64,
-    /// See [`settled`](Self::settled).
+    /// Those of them of which every early copy was lost.
     pub lost_early: u64,
     /// Blocks alive at each opening, added up.
     pub live_blocks: u64,

@@ -65,12 +65,13 @@ const RANDOM: [&str; 7] =
 
 fn movement(section: &Section<'_>, duration: Duration) -> Option<Movement> {
     let stations = section.count("stations").unwrap_or(50) as usize;
-    let given = ["ring", "file"].into_iter().find(|key| section.has(key));
-    let mut beside: Vec<&str> = given.map_or(Vec::new(), |_| RANDOM.to_vec());
-    beside.extend(given.filter(|key| *key == "ring").map(|_| "file"));
-    beside.extend(given.filter(|key| section.has("file") && *key == "file").map(|_| "stations"));
-    for key in beside.into_iter().filter(|key| section.has(key)) {
-        section.complain(key, format!("given beside {}", given.unwrap_or_default()), "one of them");
+    for (given, other) in [("ring", "file"), ("file", "stations")] {
+        if section.has(given) {
+            for key in RANDOM.into_iter().chain([other]).filter(|key| section.has(key)) {
+                section.complain(key, format!("given beside {given}"), "one of them");
+            }
+            break;
+        }
     }
     if let Some(radius) = section.real("ring") {
         return Some(Movement::Ring { stations, radius });

@@ -54,16 +54,16 @@ pub struct MeshPlan {
 pub enum Movement {
     /// On a circle, evenly.
     Ring {
-        /// How many.
+        /// How many stations.
         stations: usize,
-        /// Metres.
+        /// Of the circle, metres.
         radius: f64,
     },
-    /// As a file says.
+    /// As a movement file of ns-2 says.
     File(Waypoints),
-    /// Drawn.
+    /// Random waypoint.
     Random {
-        /// From what.
+        /// The area, the speeds and the pauses.
         model: RandomWaypoint,
         /// With this seed; the run's if there is none.
         seed: Option<u64>,

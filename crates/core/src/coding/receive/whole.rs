@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::super::pool::{Buffer, Pool};
 use super::{Held, ReceiveBlocks, Slot, SymbolSink};
 
-/// Ends of blocks that are remembered, at most: of further ones the next will tell.
+/// Most ends of blocks that are remembered. A block whose end is not is delivered with the next one whose end is.
 const MOST_ENDS: usize = 1 << 16;
 
 /// Where blocks end.

@@ -25,7 +25,7 @@ pub(super) struct SymbolState {
     pub(super) queued: u16,
     /// Path slot that carried it last.
     pub(super) last: u8,
-    /// What becomes of its copies that left before a loss of one was known.
+    /// Its early copies: those that left before the fate of any was known.
     pub(super) early: Early,
     /// Its first packet belongs to the block's first transmission, and its fate is open.
     pub(super) first_open: bool,

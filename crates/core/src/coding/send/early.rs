@@ -1,27 +1,27 @@
-//! Whether any copy of a source symbol arrived that left before a loss of one was known: what copies and luck leave
-//! to be repaired.
+//! Loss before repair: the source symbols of which every early copy was lost. A copy is early if it left before the
+//! fate of any copy of its symbol was known.
 
 use std::collections::VecDeque;
 
 use anabranch_policy::view::SymbolId;
 
-/// Undecided symbols of recovered blocks that are kept account of, at most.
+/// Most symbols of recovered blocks that are remembered; the oldest are forgotten uncounted.
 const MOST_KEPT: usize = 256;
 
-/// The copies of one symbol that left before a loss of any was known.
+/// The early copies of one symbol.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Early {
-    /// Path slots with one whose fate is open.
+    /// Paths, by slot, with an early copy in flight.
     open: u16,
-    /// A loss is known, or the answer is: what leaves now does not count.
+    /// Copies that leave from now on are not early.
     over: bool,
-    /// Whether any has arrived is known.
+    /// The symbol has been counted: one copy arrived, or all are lost.
     settled: bool,
 }
 
 impl Early {
-    /// A packet with the symbol left on the path in `slot`. Returns whether it counts: another that leaves where one
-    /// is in flight already asks what became of that.
+    /// A copy left on the path in `slot`. Returns whether it is early. A second copy on a path where one is in flight
+    /// is a probe: neither it nor what follows is early.
     #[inline]
     pub(super) fn on_sent(&mut self, slot: u8) -> bool {
         self.over |= self.open & (1 << slot) != 0;
@@ -29,13 +29,14 @@ impl Early {
         !self.over
     }
 
-    /// The fate of some packet with it is known, or not waited for.
+    /// The fate of a copy is known, or not waited for: those that leave from now on are not early.
     #[inline]
     pub(super) fn end(&mut self) {
         self.over = true;
     }
 
-    /// The fate of the packet on that path that counts is known. Returns whether all are lost, as soon as that is.
+    /// The fate of the early copy on that path is known. Returns whether all early copies are lost, once that is
+    /// certain.
     #[inline]
     pub(super) fn on_fate(&mut self, slot: u8, received: bool) -> Option<bool> {
         self.over = true;
@@ -52,8 +53,8 @@ impl Early {
     }
 }
 
-/// Symbols whose block has been recovered before it was known, by number. Their room is kept, so that packets allocate
-/// nothing.
+/// Symbols of recovered blocks with early copies in flight, in the order of their ids. The room is kept, so that
+/// packets allocate nothing.
 #[derive(Debug, Default)]
 pub(super) struct Undecided(VecDeque<(SymbolId, Early)>);
 
@@ -66,12 +67,12 @@ impl Undecided {
         if self.0.len() == MOST_KEPT {
             self.0.pop_front();
         }
-        // Mostly the newest.
+        // Most are the newest and go to the end.
         let place = self.0.partition_point(|(other, _)| *other < symbol);
         self.0.insert(place, (symbol, early));
     }
 
-    /// The fate of a packet with it that counts is known. Returns as [`Early::on_fate`] does.
+    /// The fate of an early copy is known. Returns as [`Early::on_fate`] does.
     pub(super) fn on_fate(&mut self, symbol: SymbolId, slot: u8, received: bool) -> Option<bool> {
         let place = self.0.binary_search_by_key(&symbol, |(other, _)| *other).ok()?;
         let answer = self.0.get_mut(place)?.1.on_fate(slot, received);

@@ -16,7 +16,7 @@ impl SendBlocks {
     }
 
     /// The packet that the symbol was written to left on the path in `slot`. Nothing may have changed between. Returns
-    /// whether it is an early one, whose [fate](Self::on_fate) is to be told.
+    /// whether the copy is early, so that its [fate](Self::on_fate) has to be told.
     #[inline]
     pub fn on_written(&mut self, written: Written, slot: u8) -> bool {
         let Written { index, symbol } = written;
@@ -53,18 +53,21 @@ impl SendBlocks {
         early
     }
 
-    /// The fate of an early packet with the symbol is known: one that left before any was, the first on its path.
+    /// The fate of an early copy of the symbol is known.
     #[inline]
     pub fn on_fate(&mut self, carried: Carried, slot: u8, received: bool) {
         let Carried::Source(_, symbol) = carried else { return };
-        let early = match self.locate(carried) {
+        let lost = match self.locate(carried) {
             Some((index, symbol)) => {
                 let state = self.blocks[index].state(symbol);
                 state.and_then(|state| state.early.on_fate(slot, received))
             }
             None => self.undecided.on_fate(symbol, slot, received),
         };
-        self.settle(early);
+        if let Some(lost) = lost {
+            self.totals.settled += 1;
+            self.totals.lost_early += u64::from(lost);
+        }
     }
 
     /// A packet with the symbol is no longer in flight: it arrived, was lost, or was written off.
@@ -107,15 +110,6 @@ impl SendBlocks {
             change.first_resolved = true;
         }
         change
-    }
-
-    /// It has become known whether all early copies of a source symbol are lost, if it has.
-    #[inline]
-    fn settle(&mut self, early: Option<bool>) {
-        if let Some(lost) = early {
-            self.totals.settled += 1;
-            self.totals.lost_early += u64::from(lost);
-        }
     }
 
     fn trailing_resolved(&mut self, id: BlockId) -> Change {

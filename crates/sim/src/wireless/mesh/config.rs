@@ -10,10 +10,10 @@ pub struct RoutingConfig {
     /// Whether a search for a route asks the neighbours first, and how long their answer may take before everybody is
     /// asked; `None`: everybody at once. ns-2: 30 ms.
     pub neighbours_first: Option<Duration>,
-    /// The time after the first request before a search is repeated is four times this; each further one takes four
-    /// times as long, until a reply comes. 0.5 s.
+    /// A search without a reply is repeated after four times this, and then each time after four times as long as
+    /// before. 0.5 s.
     pub request_period: Duration,
-    /// But no longer than this: 10 s (RFC 4728 §9, MaxRequestPeriod).
+    /// The longest of those waits: 10 s (RFC 4728 §9, MaxRequestPeriod).
     pub most_request_period: Duration,
     /// Whether stations that know a route answer requests for others (RFC 4728 §3.3.2).
     pub reply_from_cache: bool,
@@ -26,11 +26,13 @@ pub struct RoutingConfig {
     pub salvage: bool,
     /// Packets that wait for a route at a station: 64 (RFC 4728 §9).
     pub send_buffer: usize,
-    /// How long: 30 s (RFC 4728 §9).
+    /// How long a packet waits for a route: 30 s (RFC 4728 §9).
     pub send_buffer_timeout: Duration,
-    /// How often those that wait are looked at: every 30 to 60 ms, as ns-2.
+    /// Routes for packets that wait are looked up again after a time uniform from this to twice as long: 30 to 60 ms,
+    /// as ns-2.
     pub send_buffer_period: Duration,
-    /// When a route is found packets that wait leave at this distance, so that ARP can follow: 30 ms, as ns-2.
+    /// Once there is a route, packets that waited for it leave this long after one another, so that ARP can follow: 30
+    /// ms, as ns-2.
     pub release_gap: Duration,
     /// Requests, and replies of destinations, are sent after a time uniform from 0 to this: 10 ms (RFC 4728 §9,
     /// BroadcastJitter).
@@ -84,7 +86,8 @@ pub enum Answers {
     },
 }
 
-/// What a source does with several routes to one destination that are far enough apart. With one route all are DSR.
+/// What a source does with several routes to one destination that are far enough apart. With one route all do as DSR
+/// does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RouteUse {
     /// It uses the shortest route that it knows (DSR).
@@ -96,7 +99,7 @@ pub enum RouteUse {
         jitter: Duration,
     },
     /// The same while it measures loss, and the first route alone otherwise (M-TCP, §IV.B and §V: several routes "only in
-    /// an error mode"). It takes receivers that acknowledge every packet, and no `drop_copies`.
+    /// an error mode"). It needs receivers that acknowledge every packet, and `drop_copies` off.
     CopiesIfLossy {
         /// As that of `Copies`.
         jitter: Duration,

@@ -37,7 +37,7 @@ pub struct MeshCounters {
     pub salvaged: u64,
     /// ARP packets handed to a MAC.
     pub arp: u64,
-    /// Packets that nobody has any more.
+    /// Packets that were dropped, by cause.
     pub drops: Drops,
 }
 
@@ -63,7 +63,7 @@ pub struct Drops {
     pub send_buffer: u64,
     /// A station that forwarded it knew no other route.
     pub no_route: u64,
-    /// Too many stations had given it another route, or forwarded it.
+    /// It had been salvaged 15 times, or forwarded as often as its lifetime allows.
     pub lifetime: u64,
     /// A reply with a link that has just failed.
     pub stale_reply: u64,

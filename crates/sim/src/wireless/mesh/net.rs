@@ -7,7 +7,6 @@ use anabranch_types::{Rng, Time};
 use super::arp::{Arp, Resolution};
 use super::packet::{Load, Packet, Packets};
 use super::{MeshCounters, RoutingConfig};
-use crate::engine::Payload;
 use crate::wireless::{Air, Destination, Message, Priority};
 
 /// What the stations have in common: the air, the packets, and what is due when.
@@ -54,12 +53,6 @@ pub(super) struct Link {
     pub(super) station: u16,
     pub(super) rng: Rng,
     arp: Arp,
-}
-
-/// Packets that the link layer could not send to a neighbour: the neighbour, and the packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Unreachable {
-    pub(super) packets: [Option<u32>; 2],
 }
 
 impl Net {
@@ -118,11 +111,12 @@ impl Link {
         Link { station, rng, arp: Arp::default() }
     }
 
-    /// Sends a packet to a neighbour, or to everybody. What cannot be sent comes back.
-    pub(super) fn send(&mut self, net: &mut Net, to: Option<u16>, token: u32) -> Unreachable {
+    /// Sends a packet to a neighbour, or to everybody. Returns the packets that cannot be sent to that neighbour: this
+    /// one, and one that waited for its address.
+    pub(super) fn send(&mut self, net: &mut Net, to: Option<u16>, token: u32) -> [Option<u32>; 2] {
         let Some(neighbour) = to.filter(|_| net.config.arp) else {
             self.enqueue(net, to, token);
-            return Unreachable::default();
+            return [None; 2];
         };
         match self.arp.resolve(neighbour, token) {
             Resolution::Known => self.enqueue(net, to, token),
@@ -133,9 +127,9 @@ impl Link {
                 let ask = net.insert(ask);
                 self.enqueue(net, None, ask);
             }
-            Resolution::Failed { held } => return Unreachable { packets: [held, Some(token)] },
+            Resolution::Failed { held } => return [held, Some(token)],
         }
-        Unreachable::default()
+        [None; 2]
     }
 
     /// An ARP packet has come.
@@ -160,11 +154,8 @@ impl Link {
         let Some(packet) = net.packets.get(token) else { return };
         let priority = match &packet.load {
             Load::Nothing => Priority::Routing,
-            Load::Data(data) => match data.payload {
-                Payload::Segment(segment) if !segment.carries_data() => Priority::Acknowledgement,
-                _ => Priority::Data,
-            },
-            Load::ArpRequest | Load::ArpReply => Priority::Data,
+            Load::Data(data) if data.is_acknowledgement() => Priority::Acknowledgement,
+            Load::Data(_) | Load::ArpRequest | Load::ArpReply => Priority::Data,
         };
         let bytes = packet.bytes();
         let counters = &mut net.counters;

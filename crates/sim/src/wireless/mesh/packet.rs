@@ -30,14 +30,14 @@ pub(super) struct Packet {
     pub(super) is_numbered: bool,
 }
 
-/// What a packet carries beside what routing wants.
+/// What a packet carries beside routing options.
 #[derive(Clone, Debug)]
 pub(super) enum Load {
     Nothing,
     Data(Arc<Data>),
     /// Asks a neighbour for its MAC address.
     ArpRequest,
-    /// Tells it.
+    /// Answers with it.
     ArpReply,
 }
 
@@ -51,6 +51,13 @@ pub(super) struct Data {
     pub(super) size: u32,
     pub(super) ecn: Ecn,
     pub(super) payload: Payload,
+}
+
+impl Data {
+    /// Whether it is nothing but an acknowledgement.
+    pub(super) fn is_acknowledgement(&self) -> bool {
+        matches!(self.payload, Payload::Segment(segment) if !segment.carries_data())
+    }
 }
 
 /// A route request.
@@ -168,7 +175,7 @@ impl Packet {
         IP_BYTES + options.next_multiple_of(4) + data
     }
 
-    /// Whether it carries nothing but what routing wants.
+    /// Whether it carries routing options only.
     pub(super) fn is_routing(&self) -> bool {
         matches!(self.load, Load::Nothing)
     }

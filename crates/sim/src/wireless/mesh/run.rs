@@ -204,7 +204,7 @@ impl Mesh {
     }
 }
 
-/// What joins a transport to its station: as good as nothing.
+/// The link between a transport and its station: fast enough to add nothing.
 fn wire() -> LinkConfig {
     let mut wire = LinkConfig::new(Bitrate::from_bps(1_000_000_000_000), Duration::ZERO);
     wire.queue.limit = Some(QueueLimit::Bytes(DataSize::from_bytes(1 << 30)));

@@ -4,7 +4,7 @@ use anabranch_types::Time;
 
 use super::route::Route;
 
-/// Whom a station has heard, as it tells in a route reply that it forwards.
+/// The neighbours that a station has heard. It adds them to a route reply that it forwards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NeighbourList {
     /// The station.
@@ -18,8 +18,8 @@ pub struct NeighbourList {
 pub enum Separation {
     /// They share no station but their ends.
     Stations,
-    /// Nor is a station of one the neighbour of one of the other, except next to their ends, where they cannot help it
-    /// (M-TCP, §III.A: "two-hop disjoint").
+    /// In addition, no station of one is a neighbour of a station of the other, except next to their ends, where that
+    /// cannot be avoided (M-TCP, §III.A: "two-hop disjoint").
     TwoHops,
 }
 

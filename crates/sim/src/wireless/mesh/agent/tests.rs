@@ -229,7 +229,8 @@ fn the_error_heard_last_goes_with_the_next_request() {
         let routing = RoutingConfig { overhear: false, arp: false, ..RoutingConfig::dsr() };
         let mut mesh = mesh(branch(), &routing);
         mesh.stations[0].cache.add(&Route::new(&[0, 1, 2, 4]));
-        // Station 3 believes in the link that has failed; nobody tells it but the flood.
+        // Station 3 still has a route over the failed link. Only the error that the next flooded request carries tells
+        // it otherwise.
         mesh.stations[3].cache.add(&Route::new(&[3, 1, 2]));
         send(&mut mesh, 7000, 0, 4);
         assert_eq!(arrivals(&mut mesh, 7500).len(), 0);

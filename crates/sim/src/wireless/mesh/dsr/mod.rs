@@ -7,6 +7,7 @@ mod loss_meter;
 mod maintenance;
 mod multipath;
 mod overhear;
+mod recent;
 mod requests;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -21,6 +22,7 @@ use super::route::Route;
 use buffer::SendBuffer;
 use cache::RouteCache;
 use multipath::Multipath;
+use recent::Recent;
 use requests::Requests;
 
 /// A station above its MAC. Every call ends with the packet handed on, kept or dropped.
@@ -33,7 +35,7 @@ pub(super) struct Station {
     /// The error heard last, which the next request tells everybody of.
     held_error: Option<(LinkError, Time)>,
     /// Serial numbers of packets overheard lately: each is looked at once.
-    overheard: Vec<u64>,
+    overheard: Recent,
     /// Routes whose sources were told lately of a shorter one, and when.
     shortened: VecDeque<(Route, Time)>,
     /// Of each station that has asked for this one, the number of its latest request and the routes of all copies.
@@ -50,7 +52,7 @@ impl Station {
             requests: Requests::default(),
             buffer: SendBuffer::new(net.config.send_buffer),
             held_error: None,
-            overheard: Vec::new(),
+            overheard: Recent::default(),
             shortened: VecDeque::new(),
             answered: BTreeMap::new(),
             multipath: Multipath::default(),
@@ -120,14 +122,15 @@ impl Station {
     /// A packet has come to its destination.
     fn consume(&mut self, net: &mut Net, token: u32) {
         let Some(packet) = net.packets.get(token) else { return };
-        let parts = (packet.reply.is_some(), packet.request.is_some(), !packet.errors.is_empty());
-        if parts.0 {
+        let (is_reply, is_request) = (packet.reply.is_some(), packet.request.is_some());
+        let tells_errors = !packet.errors.is_empty();
+        if is_reply {
             self.accept_reply(net, token);
         }
-        if parts.1 {
+        if is_request {
             self.answer(net, token);
         }
-        if parts.2 {
+        if tells_errors {
             self.handle_errors(net, token);
         }
         if self.takes_data(net, token) {
@@ -167,8 +170,7 @@ impl Station {
             };
             Some(next)
         };
-        let unreachable = self.link.send(net, to, token);
-        for token in unreachable.packets.into_iter().flatten() {
+        for token in self.link.send(net, to, token).into_iter().flatten() {
             self.handle_failure(net, token);
         }
     }

@@ -1,4 +1,4 @@
-//! Several routes to one destination at once: SMR, and what M-TCP makes of them.
+//! Several routes to one destination at once, as SMR and M-TCP use them.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use anabranch_types::Time;
 use core::time::Duration;
 
 use super::super::net::Net;
-use super::super::packet::{Data, Load};
+use super::super::packet::Load;
 use super::super::route::Route;
 use super::super::selection::{NeighbourList, RouteSet};
 use super::super::{AckRoute, Renewal, RouteUse};
 use super::Station;
 use super::loss_meter::LossMeter;
-use crate::engine::Payload;
+use super::recent::Recent;
 
 /// What a station knows of several routes.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(super) struct Multipath {
     /// The way back of the data that has come last from each station.
     arrivals: BTreeMap<u16, Route>,
     /// Numbers of copies that have come lately.
-    copies: Vec<u64>,
+    copies: Recent,
     /// When routes to each station were searched for last because there was one only.
     renewed: BTreeMap<u16, Time>,
     /// Loss on the way to each station and back.
@@ -37,8 +37,6 @@ pub(super) struct Multipath {
 const NEIGHBOUR_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time between two searches of a source that has one route.
 const RENEWAL: Duration = Duration::from_secs(2);
-/// Copies that a station remembers having got.
-const REMEMBERED: usize = 1024;
 
 impl Station {
     /// The radio has decoded something that a neighbour has sent.
@@ -56,7 +54,7 @@ impl Station {
         NeighbourList { station: self.link.station, neighbours }
     }
 
-    /// A destination has answered with a route, or this station has.
+    /// Adds a route that a destination has answered with, or that this station has.
     pub(in super::super) fn find_for(
         &mut self,
         net: &Net,
@@ -84,7 +82,7 @@ impl Station {
         let Some(packet) = net.packets.get(token) else { return true };
         let target = packet.target;
         let kind = match &packet.load {
-            Load::Data(data) if packet.source == self.id() => Some(is_acknowledgement(data)),
+            Load::Data(data) if packet.source == self.id() => Some(data.is_acknowledgement()),
             _ => None,
         };
         let rule = net.config.acknowledgements;
@@ -112,14 +110,12 @@ impl Station {
     fn send_over(&mut self, net: &mut Net, token: u32, first: &Route, delay: Duration) {
         let Some(packet) = net.packets.get(token) else { return };
         let target = packet.target;
-        let second = self.multipath.sets.get(&target).and_then(RouteSet::second);
-        let Some(second) = second else {
-            self.meter(target).on_sent();
+        self.meter(target).on_sent();
+        let Some(second) = self.multipath.sets.get(&target).and_then(RouteSet::second) else {
             self.send_along(net, token, first, delay);
             self.renew(net, target);
             return;
         };
-        self.meter(target).on_sent();
         match net.config.routes {
             RouteUse::CopiesIfLossy { above, .. } if !self.meter(target).is_lossy(above.get()) => {
                 self.send_along(net, token, first, delay);
@@ -173,7 +169,7 @@ impl Station {
         self.multipath.meters.entry(to).or_default()
     }
 
-    /// Whether a packet that has come to this station carries data that it has not got as a copy.
+    /// Whether a packet that has come to this station carries data that no copy has brought yet.
     pub(super) fn takes_data(&mut self, net: &mut Net, token: u32) -> bool {
         let Some(packet) = net.packets.get(token) else { return false };
         if !matches!(packet.load, Load::Data(_)) {
@@ -181,7 +177,7 @@ impl Station {
         }
         let source = packet.source;
         if let Load::Data(data) = &packet.load
-            && is_acknowledgement(data)
+            && data.is_acknowledgement()
             && let Some(meter) = self.multipath.meters.get_mut(&source)
         {
             meter.on_acknowledgement();
@@ -192,15 +188,8 @@ impl Station {
             self.multipath.arrivals.insert(packet.source, packet.route.reversed());
         }
         let Some(number) = packet.copy.filter(|_| net.config.drop_copies) else { return true };
-        self.multipath.copies.resize(REMEMBERED, 0);
-        let place = self.multipath.copies.get_mut(number as usize % REMEMBERED);
-        let is_new = place.is_none_or(|place| core::mem::replace(place, number) != number);
+        let is_new = self.multipath.copies.is_new(number);
         net.counters.copies_dropped += u64::from(!is_new);
         is_new
     }
-}
-
-/// Whether data is nothing but an acknowledgement.
-fn is_acknowledgement(data: &Data) -> bool {
-    matches!(data.payload, Payload::Segment(segment) if !segment.carries_data())
 }

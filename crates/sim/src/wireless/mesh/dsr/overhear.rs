@@ -5,10 +5,8 @@ use super::super::route::Route;
 use super::Station;
 use core::time::Duration;
 
-/// Packets that a station remembers having overheard: as ns-2.
-const REMEMBERED: usize = 1024;
-/// Routes whose sources it remembers having told of a shorter one, and how long it tells them no more (RFC 4728 §9,
-/// GratReplyHoldOff).
+/// Routes that are remembered because their source was told of a shorter one, and for how long it is not told again
+/// (RFC 4728 §9, GratReplyHoldOff).
 const SHORTENED: usize = 10;
 const HOLD_OFF: Duration = Duration::from_secs(1);
 
@@ -16,7 +14,10 @@ impl Station {
     /// The radio has heard a packet for another station.
     pub(in super::super) fn overhear(&mut self, net: &mut Net, token: u32) {
         let Some(packet) = net.packets.get(token) else { return };
-        if packet.route.is_empty() || packet.source == self.id() || !self.is_new(packet.serial) {
+        if packet.route.is_empty() || packet.source == self.id() {
+            return;
+        }
+        if !self.overheard.is_new(packet.serial) {
             return;
         }
         let (route, at) = (packet.route, usize::from(packet.at));
@@ -31,15 +32,6 @@ impl Station {
         self.notice_route(&route, at);
         if !is_routing && net.config.shorten {
             self.shorten(net, &route, at);
-        }
-    }
-
-    /// Whether a packet is overheard for the first time.
-    fn is_new(&mut self, serial: u64) -> bool {
-        self.overheard.resize(REMEMBERED, 0);
-        match self.overheard.get_mut(serial as usize % REMEMBERED) {
-            Some(place) => core::mem::replace(place, serial) != serial,
-            None => false,
         }
     }
 

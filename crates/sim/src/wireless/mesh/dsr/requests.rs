@@ -29,9 +29,9 @@ pub(in super::super) struct Handled {
 struct Discovery {
     /// Requests since the last reply.
     outstanding: u32,
-    /// When the last one that counts was sent; `None` after a reply.
+    /// When the last search began; `None` after a reply.
     last: Option<Time>,
-    /// When the last one was, if it went no farther than the neighbours.
+    /// When the neighbours were asked, if everybody has not been asked since.
     limited: Option<Time>,
 }
 
@@ -55,7 +55,7 @@ pub(in super::super) struct Pace {
     pub(in super::super) neighbours_first: Option<Duration>,
     /// Before the second search; each further one waits four times as long.
     pub(in super::super) first_wait: Duration,
-    /// But no longer than this.
+    /// The longest of these waits.
     pub(in super::super) most_wait: Duration,
 }
 

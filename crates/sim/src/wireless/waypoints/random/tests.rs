@@ -28,7 +28,7 @@ fn distance_from_uniform(mut values: Vec<f64>, least: f64, most: f64) -> f64 {
 fn places_and_speeds_are_uniform_and_independent() {
     let model = RandomWaypoint { duration: Duration::from_secs(20_000), ..model() };
     let motion = model.draw(3).unwrap();
-    // 1.95: one sample in a thousand is farther away.
+    // Of a uniform law one sample in a thousand has a distance above 1.95.
     let speeds = speeds(&motion);
     assert!(speeds.len() > 5_000, "{}", speeds.len());
     assert!(distance_from_uniform(speeds.clone(), 1.0, 10.0) < 1.95);

@@ -1,0 +1,31 @@
+/// Numbers that have come lately, so that what comes again is known: the last with each remainder, as ns-2 keeps them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recent {
+    numbers: Vec<u64>,
+}
+
+/// How many are kept.
+const REMEMBERED: usize = 1024;
+
+impl Recent {
+    /// Whether a number, from 1 on, has not come lately. It has then.
+    pub(super) fn is_new(&mut self, number: u64) -> bool {
+        self.numbers.resize(REMEMBERED, 0);
+        let place = self.numbers.get_mut(number as usize % REMEMBERED);
+        place.is_some_and(|place| core::mem::replace(place, number) != number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_new_until_it_comes_and_again_once_another_has_its_place() {
+        let mut recent = Recent::default();
+        assert!(recent.is_new(7) && recent.is_new(8));
+        assert!(!recent.is_new(7) && !recent.is_new(8));
+        assert!(recent.is_new(7 + REMEMBERED as u64));
+        assert!(recent.is_new(7));
+    }
+}
