@@ -21,7 +21,7 @@ pub use codec::{NoSpace, Reader, WireError, Writer, varint_len};
 pub use control::{ControlFrame, PathUse};
 pub use frame::{Frame, Frames};
 pub use header::{ConnectionId, DataHeader, HEADER_LEN, PacketKind, expand_number};
-pub use id::{Role, StreamId};
+pub use id::{Direction, Role, StreamId};
 pub use reports::{AckFrame, AckHeader, AckRanges, RankEntries, RankEntry, RankFrame};
 pub use symbol::{
     MAX_REPAIR_KEY, REPAIR_OVERHEAD, RepairFrame, SYMBOL_OVERHEAD, SourceFrame, SymbolFrame,

@@ -164,9 +164,34 @@ impl Connection {
         self.observer = observer;
     }
 
-    /// Opens a bidirectional stream.
+    /// Opens a stream that both sides can write to.
     pub fn open_stream(&mut self, class: TrafficClass) -> Result<StreamId, StreamError> {
         self.streams.open(class)
+    }
+
+    /// Opens a stream that only this side can write to.
+    pub fn open_uni_stream(&mut self, class: TrafficClass) -> Result<StreamId, StreamError> {
+        self.streams.open_uni(class)
+    }
+
+    /// Gives a stream its place among those of its class, in what this side sends: the highest priority
+    /// first, streams of the same priority by turns. Every stream begins at 0.
+    pub fn set_stream_priority(
+        &mut self,
+        stream: StreamId,
+        priority: i32,
+    ) -> Result<(), StreamError> {
+        self.streams.set_priority(stream, priority)
+    }
+
+    /// The class and the priority of what this side sends on a stream; `None` if there is no such stream.
+    pub fn stream_urgency(&self, stream: StreamId) -> Option<(TrafficClass, i32)> {
+        self.streams.urgency(stream)
+    }
+
+    /// The longest datagram that can be sent now, bytes. It follows the sizes of packets that the paths carry.
+    pub const fn max_datagram_size(&self) -> usize {
+        self.streams.datagram_limit()
     }
 
     /// Changes how the bytes that this side writes to a stream are to be treated, from those on that are in

@@ -32,6 +32,13 @@ pub struct Profile {
     registry: Registry,
 }
 
+impl Default for Profile {
+    /// The first of [`Profile::all`].
+    fn default() -> Self {
+        anabranch::profile()
+    }
+}
+
 impl Profile {
     /// A built-in profile, by what it chooses on each axis.
     fn built_in(name: &str, summary: &str, choice: impl Fn(Axis) -> PolicySpec) -> Profile {

@@ -175,6 +175,7 @@ impl Streams {
     /// # Errors
     /// The peer cannot speak of that stream.
     pub fn on_max_stream_data(&mut self, id: StreamId, limit: u64) -> Result<(), Violation> {
+        self.check_receiver(id)?;
         self.admit(id)?;
         self.raise_stream_limit(id, limit);
         Ok(())
@@ -183,7 +184,7 @@ impl Streams {
     /// The peer raised the number of streams that this side may open.
     pub fn on_max_streams(&mut self, count: u64) {
         self.may_open = self.may_open.max(count.min(MAX_STREAM_COUNT));
-        if self.opened < self.may_open && core::mem::take(&mut self.wants_open) {
+        if self.may_open() && core::mem::take(&mut self.wants_open) {
             self.notices.openable = true;
         }
     }
@@ -194,6 +195,7 @@ impl Streams {
     /// # Errors
     /// The peer cannot speak of that stream.
     pub fn on_stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), Violation> {
+        self.check_receiver(id)?;
         self.admit(id)?;
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
         let send = &mut stream.send;
@@ -208,6 +210,12 @@ impl Streams {
         }
         self.notify(id, EventSet::STOPPED);
         Ok(())
+    }
+
+    /// Whether the peer receives on `id`.
+    const fn check_receiver(&self, id: StreamId) -> Result<(), Violation> {
+        let receives = id.carries_from(self.role);
+        if receives { Ok(()) } else { Err(Violation::StreamState(id)) }
     }
 
     pub(super) fn raise_stream_limit(&mut self, id: StreamId, limit: u64) {
@@ -229,7 +237,7 @@ impl Streams {
     /// is left, a quarter of what is. A peer that has many open for long is told of each that closes in the end.
     pub(super) fn refresh_max_streams(&mut self) {
         let (limit, announced) = (self.new_max_streams(), self.control.max_streams.announced);
-        let left = announced.saturating_sub(self.peer_opened);
+        let left = announced.saturating_sub(self.peer_opened.total());
         let few = left < self.limits.max_streams.div_ceil(2) && limit > announced;
         let soon = few && (limit - announced).saturating_mul(4) >= left;
         if soon || worth_telling(limit, announced, self.limits.max_streams) {

@@ -36,9 +36,9 @@ pub struct Pending {
 /// What waits in one class.
 #[derive(Debug)]
 pub(super) struct ClassQueue {
-    /// Streams with something to send, in the order of their turns. A stream that turns out to have
-    /// nothing leaves at its turn.
-    pub(super) turns: VecDeque<StreamId>,
+    /// Streams with something to send, in the order of their turns: those of the highest priority first.
+    /// A stream that turns out to have nothing leaves at its turn.
+    pub(super) turns: VecDeque<Turn>,
     /// Sum of the streams' sendable bytes.
     pub(super) data: u64,
     /// Streams of which only the end is left to be sent.
@@ -50,6 +50,13 @@ pub(super) struct ClassQueue {
     pub(super) returned: Returned,
     /// Who comes first in the next symbol, datagrams or streams; they take turns.
     datagrams_first: bool,
+}
+
+/// A stream's turn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turn {
+    stream: StreamId,
+    priority: i32,
 }
 
 impl ClassQueue {
@@ -77,9 +84,22 @@ impl ClassQueue {
         send.counted.data -= piece;
         debug_assert_eq!(send.counted, send.sendable());
         self.data -= piece;
-        if self.turns.len() > 1 {
-            self.turns.rotate_left(1);
+        if self.turns.len() > 1
+            && let Some(turn) = self.turns.pop_front()
+        {
+            self.enqueue(turn);
         }
+    }
+
+    /// Gives a stream its turn after all of its priority.
+    fn enqueue(&mut self, turn: Turn) {
+        let last = self.turns.back().is_none_or(|last| last.priority >= turn.priority);
+        let place = if last {
+            self.turns.len()
+        } else {
+            self.turns.partition_point(|other| other.priority >= turn.priority)
+        };
+        self.turns.insert(place, turn);
     }
 
     fn sendable(&self, credit: u64) -> u64 {
@@ -131,7 +151,8 @@ impl Streams {
         let credit = self.sent_limit.saturating_sub(self.sent);
         let turns = &self.classes[class as usize].turns;
         let only = turns.front().filter(|_| turns.len() == 1);
-        let own = only.and_then(|id| self.streams.get(id)).map(|stream| stream.send.credit());
+        let own =
+            only.and_then(|turn| self.streams.get(&turn.stream)).map(|stream| stream.send.credit());
         own.map_or(credit, |own| own.min(credit))
     }
 
@@ -213,8 +234,8 @@ impl Streams {
 
     fn fill_streams(&mut self, class: TrafficClass, symbol: SymbolId, writer: &mut Writer<'_>) {
         for _ in 0..self.classes[class as usize].turns.len() {
-            let Some(id) = self.classes[class as usize].turns.front().copied() else { break };
-            if !self.fill_stream(class, id, symbol, writer) {
+            let Some(turn) = self.classes[class as usize].turns.front() else { break };
+            if !self.fill_stream(class, turn.stream, symbol, writer) {
                 break;
             }
         }
@@ -302,7 +323,7 @@ pub(super) fn uncount(classes: &mut [ClassQueue; 3], id: StreamId, send: &mut Se
     queue.lone_fins -= u64::from(counted.lone_fin);
     queue.unwritten -= u64::from(counted.more);
     if core::mem::take(&mut send.queued) {
-        queue.turns.retain(|turn| *turn != id);
+        queue.turns.retain(|turn| turn.stream != id);
     }
 }
 
@@ -317,6 +338,6 @@ fn count(classes: &mut [ClassQueue; 3], id: StreamId, send: &mut SendSide) {
     send.counted = sendable;
     if !sendable.is_none() && !send.queued {
         send.queued = true;
-        queue.turns.push_back(id);
+        queue.enqueue(Turn { stream: id, priority: send.priority });
     }
 }

@@ -55,7 +55,7 @@ pub enum Violation {
     ConnectionCredit,
     /// A stream beyond the number allowed.
     StreamLimit(StreamId),
-    /// A stream that the peer cannot speak of: ours and not open yet, or of a reserved kind.
+    /// A stream that the peer cannot speak of: ours and not open yet, or only for the other side to send on.
     StreamState(StreamId),
     /// The end of this stream moved, or bytes lie beyond it.
     FinalSize(StreamId),

@@ -147,7 +147,11 @@ impl Machine {
             let _ = self.streams.finish(id);
         }
         let _ = self.streams.send_datagram(&[argument; 16], TrafficClass::Bulk);
-        let _ = self.streams.open(TrafficClass::Interactive);
+        let _ = match argument & 4 {
+            0 => self.streams.open(TrafficClass::Interactive),
+            _ => self.streams.open_uni(TrafficClass::Bulk),
+        };
+        let _ = self.streams.set_priority(id, i32::from(argument) - 128);
     }
 
     fn fill(&mut self, operation: u8, argument: u8) {

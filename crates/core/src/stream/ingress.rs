@@ -75,6 +75,7 @@ impl Streams {
         fin: bool,
         place: Option<Place>,
     ) -> Result<bool, Violation> {
+        self.check_sender(id)?;
         if !self.streams.contains_key(&id) {
             self.admit(id)?;
         }
@@ -141,6 +142,7 @@ impl Streams {
     /// # Errors
     /// The peer broke a rule.
     pub fn on_reset(&mut self, id: StreamId, code: u64, final_size: u64) -> Result<(), Violation> {
+        self.check_sender(id)?;
         self.admit(id)?;
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
         let receive = &mut stream.receive;
@@ -168,29 +170,32 @@ impl Streams {
         Ok(())
     }
 
-    /// Makes sure that `id` is a stream that exists or existed: opens it and all before it if the peer
-    /// may, since a symbol of a later stream can overtake one of an earlier.
+    /// Whether the peer may send on `id`.
+    #[inline]
+    const fn check_sender(&self, id: StreamId) -> Result<(), Violation> {
+        let sends = id.carries_from(self.role.peer());
+        if sends { Ok(()) } else { Err(Violation::StreamState(id)) }
+    }
+
+    /// Makes sure that `id` is a stream that exists or existed: opens it and all before it of its direction
+    /// if the peer may, since a symbol of a later stream can overtake one of an earlier.
     pub(super) fn admit(&mut self, id: StreamId) -> Result<(), Violation> {
-        if !id.is_bidirectional() {
-            return Err(Violation::StreamState(id));
-        }
         if id.opener() == self.role {
-            let known = id.ordinal() < self.opened;
-            return if known { Ok(()) } else { Err(Violation::StreamState(id)) };
+            return if self.has_opened(id) { Ok(()) } else { Err(Violation::StreamState(id)) };
         }
-        if id.ordinal() >= self.control.max_streams() {
+        let new = (id.ordinal() + 1).saturating_sub(self.peer_opened.of(id.direction()));
+        if new == 0 {
+            return Ok(());
+        }
+        if new > self.control.max_streams().saturating_sub(self.peer_opened.total()) {
             return Err(Violation::StreamLimit(id));
         }
-        let before = self.peer_opened;
-        while self.peer_opened <= id.ordinal() {
-            let new = StreamId::bidirectional(self.role.peer(), self.peer_opened);
-            self.peer_opened += 1;
+        for _ in 0..new {
+            let new = self.peer_opened.next(self.role.peer(), id.direction());
             self.insert(new, TrafficClass::default());
             self.notify(new, EventSet::OPENED);
         }
-        if self.peer_opened > before {
-            self.refresh_max_streams();
-        }
+        self.refresh_max_streams();
         Ok(())
     }
 }

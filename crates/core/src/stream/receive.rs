@@ -46,6 +46,12 @@ impl ReceiveSide {
         }
     }
 
+    /// Ends a side that never receives: the stream belongs to this side alone.
+    pub(super) const fn end_unused(&mut self) {
+        self.final_size = Some(0);
+        self.done = true;
+    }
+
     /// Bytes that can be read now.
     pub(super) const fn readable(&self) -> u64 {
         if self.discards() { 0 } else { self.arrived.contiguous() - self.read }

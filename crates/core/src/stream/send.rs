@@ -9,6 +9,8 @@ use crate::wire::codec::MAX_VARINT;
 #[derive(Debug)]
 pub(super) struct SendSide {
     pub(super) class: TrafficClass,
+    /// Its place among the streams of its class: the highest first.
+    pub(super) priority: i32,
     ring: Ring,
     /// Offset of the next byte to be copied into a symbol.
     pub(super) sent: u64,
@@ -58,6 +60,7 @@ impl SendSide {
     pub(super) fn new(class: TrafficClass, limit: u64) -> Self {
         SendSide {
             class,
+            priority: 0,
             ring: Ring::default(),
             sent: 0,
             written: 0,
@@ -118,6 +121,13 @@ impl SendSide {
         self.has_more = taken.len() < data.len();
         self.wants_space = self.has_more;
         taken.len()
+    }
+
+    /// Ends a side that never sends: the stream belongs to the peer alone.
+    pub(super) const fn end_unused(&mut self) {
+        self.finished = true;
+        self.fin_sent = true;
+        self.done = true;
     }
 
     pub(super) const fn finish(&mut self) {

@@ -14,7 +14,7 @@ use super::lent::HeldSymbols;
 use super::receive::ReceiveSide;
 use super::send::SendSide;
 use crate::wire::control::MAX_STREAM_COUNT;
-use crate::wire::{Role, StreamId};
+use crate::wire::{Direction, Role, StreamId};
 
 /// Limits of this side. The first three are what the transport parameters announce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,12 +68,12 @@ pub struct Streams {
     pub(super) limits: StreamLimits,
     /// Boxed, since they come and go, and a map moves what it holds.
     pub(super) streams: BTreeMap<StreamId, Box<Stream>>,
-    /// Streams opened by this side so far.
-    pub(super) opened: u64,
+    /// Streams opened by this side so far, of each direction.
+    opened: Opened,
     /// Streams that this side may open in all.
     pub(super) may_open: u64,
-    /// Streams opened by the peer so far: ids below are open or closed, never new.
-    pub(super) peer_opened: u64,
+    /// Streams opened by the peer so far, of each direction: ids below are open or closed, never new.
+    pub(super) peer_opened: Opened,
     /// Streams of the peer that are closed.
     pub(super) peer_closed: u64,
     /// The peer's credit for each new stream, bytes.
@@ -105,6 +105,28 @@ pub struct Streams {
     /// Datagrams dropped because a queue was full or a symbol too short.
     pub(super) datagrams_dropped: u64,
     pub(super) datagram_limit: usize,
+}
+
+/// Streams that one side has opened, of each direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Opened([u64; 2]);
+
+impl Opened {
+    pub(super) const fn of(self, direction: Direction) -> u64 {
+        self.0[direction as usize]
+    }
+
+    /// Counts one more, and names it.
+    pub(super) const fn next(&mut self, opener: Role, direction: Direction) -> StreamId {
+        let id = StreamId::new(opener, direction, self.of(direction));
+        self.0[direction as usize] += 1;
+        id
+    }
+
+    /// Of both directions.
+    pub(super) const fn total(self) -> u64 {
+        self.0[0] + self.0[1]
+    }
 }
 
 /// One stream.
@@ -148,9 +170,9 @@ impl Streams {
             role,
             limits,
             streams: BTreeMap::new(),
-            opened: 0,
+            opened: Opened::default(),
             may_open: 0,
-            peer_opened: 0,
+            peer_opened: Opened::default(),
             peer_closed: 0,
             peer_stream_data: 0,
             sent: 0,
@@ -190,16 +212,54 @@ impl Streams {
         self.datagram_limit = limit;
     }
 
-    /// Opens a stream whose bytes are to be treated as `class`.
+    /// Opens a stream that both sides can write to; the bytes of this side are to be treated as `class`.
     pub fn open(&mut self, class: TrafficClass) -> Result<StreamId, StreamError> {
-        if self.opened >= self.may_open {
+        self.open_in(Direction::Bidirectional, class)
+    }
+
+    /// Opens a stream that only this side can write to.
+    pub fn open_uni(&mut self, class: TrafficClass) -> Result<StreamId, StreamError> {
+        self.open_in(Direction::Unidirectional, class)
+    }
+
+    fn open_in(
+        &mut self,
+        direction: Direction,
+        class: TrafficClass,
+    ) -> Result<StreamId, StreamError> {
+        if !self.may_open() {
             self.wants_open = true;
             return Err(StreamError::Limit);
         }
-        let id = StreamId::bidirectional(self.role, self.opened);
-        self.opened += 1;
+        let id = self.opened.next(self.role, direction);
         self.insert(id, class);
         Ok(id)
+    }
+
+    /// Whether the peer allows a further stream.
+    pub(super) const fn may_open(&self) -> bool {
+        self.opened.total() < self.may_open
+    }
+
+    /// Whether this side has opened the stream `id`, which may be closed by now.
+    pub(super) const fn has_opened(&self, id: StreamId) -> bool {
+        id.ordinal() < self.opened.of(id.direction())
+    }
+
+    /// Gives a stream its place among those of its class: what waits on streams of higher priority is
+    /// sent first, streams of the same priority take turns. Every stream begins at 0.
+    pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), StreamError> {
+        self.dequeue(id);
+        let stream = self.streams.get_mut(&id).ok_or(StreamError::Unknown)?;
+        stream.send.priority = priority;
+        self.recount(id);
+        Ok(())
+    }
+
+    /// The class and the priority of what this side sends on a stream; `None` if there is no such stream.
+    pub fn urgency(&self, id: StreamId) -> Option<(TrafficClass, i32)> {
+        let stream = self.streams.get(&id)?;
+        Some((stream.send.class, stream.send.priority))
     }
 
     /// Changes how the bytes of a stream that are not in symbols yet are to be treated. Streams that
@@ -314,6 +374,11 @@ impl Streams {
         Some(if open { stream.send.space(self.limits.send_buffer) } else { 0 })
     }
 
+    /// The longest datagram that can be sent now, bytes.
+    pub const fn datagram_limit(&self) -> usize {
+        self.datagram_limit
+    }
+
     /// Queues a datagram; it travels whole, in one symbol.
     pub fn send_datagram(&mut self, data: &[u8], class: TrafficClass) -> Result<(), StreamError> {
         let queue = &mut self.classes[class as usize].datagrams;
@@ -350,13 +415,19 @@ impl Streams {
     }
 
     pub(super) fn insert(&mut self, id: StreamId, class: TrafficClass) {
-        let stream = Stream {
+        let mut stream = Stream {
             send: SendSide::new(class, self.peer_stream_data),
             receive: ReceiveSide::new(self.limits.max_stream_data),
             events: EventSet::default(),
             listed: false,
             due: DueSet::default(),
         };
+        if !id.carries_from(self.role) {
+            stream.send.end_unused();
+        }
+        if !id.carries_from(self.role.peer()) {
+            stream.receive.end_unused();
+        }
         self.streams.insert(id, Box::new(stream));
     }
 

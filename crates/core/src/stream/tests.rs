@@ -2,7 +2,7 @@ use anabranch_policy::view::{Blocked, SymbolId, TrafficClass};
 
 use super::fuzzing::{Shelf, audit};
 use super::*;
-use crate::wire::{CloseCode, ControlFrame, SymbolFrame, SymbolFrames, Writer};
+use crate::wire::{CloseCode, ControlFrame, Direction, SymbolFrame, SymbolFrames, Writer};
 
 mod credit;
 mod datagram;

@@ -21,18 +21,27 @@ impl Role {
     }
 }
 
+/// Which sides may send on a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// Both.
+    Bidirectional,
+    /// Only the one that opened it.
+    Unidirectional,
+}
+
 /// Identifies a stream of one connection, `0..2^62`.
 ///
-/// Bit 0 is the role that opened it (0 initiator, 1 responder), bit 1 its direction (0 bidirectional;
-/// 1 is reserved for unidirectional streams), the rest an ordinal that rises by one per stream: the
-/// layout of RFC 9000 §2.1.
+/// Bit 0 is the role that opened it (0 initiator, 1 responder), bit 1 its direction (0 bidirectional,
+/// 1 unidirectional), the rest an ordinal that rises by one per stream of the same opener and
+/// direction: the layout of RFC 9000 §2.1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u64);
 
 impl StreamId {
-    /// The bidirectional stream number `ordinal` (below 2^60) that `opener` opens.
-    pub const fn bidirectional(opener: Role, ordinal: u64) -> StreamId {
-        StreamId(ordinal << 2 | opener as u64)
+    /// The stream number `ordinal` (below 2^60) of this direction that `opener` opens.
+    pub const fn new(opener: Role, direction: Direction, ordinal: u64) -> StreamId {
+        StreamId(ordinal << 2 | (direction as u64) << 1 | opener as u64)
     }
 
     /// Who opened it.
@@ -40,9 +49,14 @@ impl StreamId {
         if self.0 & 1 == 0 { Role::Initiator } else { Role::Responder }
     }
 
-    /// Whether both sides may send on it. Streams for which this is false are not used in version 0.
-    pub const fn is_bidirectional(self) -> bool {
-        self.0 & 2 == 0
+    /// Which sides may send on it.
+    pub const fn direction(self) -> Direction {
+        if self.0 & 2 == 0 { Direction::Bidirectional } else { Direction::Unidirectional }
+    }
+
+    /// Whether the side with this role may send on it.
+    pub const fn carries_from(self, role: Role) -> bool {
+        self.0 & 2 == 0 || self.0 & 1 == role as u64
     }
 
     /// Its place among the streams of the same opener and direction, from 0.

@@ -123,7 +123,7 @@ fn lost_credit_is_sent_again_if_it_is_the_newest() {
 fn closed_streams_make_room_for_new_ones() {
     let mut streams = responder();
     for ordinal in 0..2 {
-        let id = StreamId::bidirectional(Role::Initiator, ordinal);
+        let id = StreamId::new(Role::Initiator, Direction::Bidirectional, ordinal);
         streams.on_symbol(&stream_symbol(id.0, 0, true, b"x")).unwrap();
         read(&mut streams, id);
         streams.finish(id).unwrap();
@@ -151,7 +151,7 @@ fn streams_that_come_and_go_are_granted_again_early() {
         let (mut granted, mut told) = (limits.max_streams, 0);
         let arrive = |streams: &mut Streams, ordinal, granted| {
             assert!(ordinal < granted, "{open} open: no grant for stream {ordinal}");
-            let id = StreamId::bidirectional(Role::Initiator, ordinal);
+            let id = StreamId::new(Role::Initiator, Direction::Bidirectional, ordinal);
             streams.on_symbol(&stream_symbol(id.0, 0, true, b"")).unwrap();
             id
         };

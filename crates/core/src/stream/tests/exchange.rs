@@ -18,8 +18,9 @@ fn pattern(side: usize, id: StreamId, offset: u64) -> u8 {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Open(usize, usize),
+    Open(usize, Direction, usize),
     Write(usize, prop::sample::Index, usize),
+    Priority(usize, prop::sample::Index, i32),
     Finish(usize, prop::sample::Index),
     Fill(usize, usize),
     Deliver(usize, prop::sample::Index),
@@ -31,8 +32,10 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let side = 0..2_usize;
     let index = any::<prop::sample::Index>;
+    let direction = prop_oneof![Just(Direction::Bidirectional), Just(Direction::Unidirectional)];
     let step = prop_oneof![
-        1 => (side.clone(), 0..3_usize).prop_map(|(side, class)| Step::Open(side, class)),
+        1 => (side.clone(), direction, 0..3_usize).prop_map(|(s, direction, class)| Step::Open(s, direction, class)),
+        1 => (side.clone(), index(), -2..3).prop_map(|(s, i, priority)| Step::Priority(s, i, priority)),
         4 => (side.clone(), index(), prop_oneof![0..700_usize, 0..20_000_usize]).prop_map(|(s, i, n)| Step::Write(s, i, n)),
         1 => (side.clone(), index()).prop_map(|(s, i)| Step::Finish(s, i)),
         6 => (side.clone(), prop_oneof![0..300_usize, 300..2000_usize]).prop_map(|(s, n)| Step::Fill(s, n)),
@@ -44,7 +47,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 0..200)
 }
 
-/// One side, with what it wrote and read.
+/// One side, with what it wrote and read on the streams it may write and read.
 struct Side {
     streams: Streams,
     written: BTreeMap<StreamId, u64>,
@@ -83,7 +86,10 @@ impl Side {
         while let Some(event) = self.streams.poll_event() {
             match event {
                 StreamEvent::Opened(id) => {
-                    assert_eq!(self.written.insert(id, 0), None, "opened once");
+                    assert_eq!(self.read.insert(id, 0), None, "opened once");
+                    if id.direction() == Direction::Bidirectional {
+                        self.written.insert(id, 0);
+                    }
                 }
                 StreamEvent::Acked(id) => assert!(self.acked.insert(id), "acknowledged once"),
                 StreamEvent::Reset { .. } | StreamEvent::Stopped { .. } => panic!("{event:?}"),
@@ -116,10 +122,12 @@ impl Pair {
 
     fn step(&mut self, step: Step) {
         match step {
-            Step::Open(side, class) => {
+            Step::Open(side, direction, class) => self.open(side, direction, CLASSES[class]),
+            Step::Priority(side, index, priority) => {
                 let side = &mut self.0[side];
-                if let Ok(id) = side.streams.open(CLASSES[class]) {
-                    side.written.insert(id, 0);
+                if let Some(id) = pick(&side.written, index) {
+                    let known = side.streams.set_priority(id, priority).is_ok();
+                    assert_eq!(known, side.streams.urgency(id).is_some());
                 }
             }
             Step::Write(side, index, length) => self.write(side, index, length),
@@ -135,7 +143,7 @@ impl Pair {
             Step::Repeat(side, index) => self.deliver(side, |n| index.index(n), true),
             Step::Control(side, lost) => drop(self.control(side, lost)),
             Step::Read(side, index, length) => {
-                if let Some(id) = pick(&self.0[side].written, index) {
+                if let Some(id) = pick(&self.0[side].read, index) {
                     self.read(side, id, length);
                 }
             }
@@ -143,6 +151,19 @@ impl Pair {
         for side in &mut self.0 {
             side.collect_events();
             audit(&side.streams);
+        }
+    }
+
+    fn open(&mut self, side: usize, direction: Direction, class: TrafficClass) {
+        let side = &mut self.0[side];
+        let opened = match direction {
+            Direction::Bidirectional => side.streams.open(class),
+            Direction::Unidirectional => side.streams.open_uni(class),
+        };
+        let Ok(id) = opened else { return };
+        side.written.insert(id, 0);
+        if direction == Direction::Bidirectional {
+            side.read.insert(id, 0);
         }
     }
 
@@ -226,12 +247,13 @@ impl Pair {
             let mut moved = false;
             for who in 0..2 {
                 self.0[who].collect_events();
-                let ids: Vec<_> = self.0[who].written.keys().copied().collect();
-                for id in ids {
-                    if self.0[who].streams.finish(id).is_ok() {
-                        self.0[who].finished.insert(id);
-                        moved = true;
-                    }
+                let side = &mut self.0[who];
+                let unfinished = |id: &&StreamId| side.streams.finish(**id).is_ok();
+                let finished: Vec<_> = side.written.keys().filter(unfinished).copied().collect();
+                moved |= !finished.is_empty();
+                side.finished.extend(finished);
+                let readable: Vec<_> = side.read.keys().copied().collect();
+                for id in readable {
                     moved |= self.read(who, id, 1000);
                 }
                 moved |= self.fill(who, 200);
@@ -269,6 +291,9 @@ proptest! {
                 prop_assert_eq!(peer.read.get(id).copied().unwrap_or(0), *written);
                 prop_assert!(peer.ended.contains(id), "stream {} has no end", id);
                 prop_assert!(side.acked.contains(id), "stream {} is not acknowledged", id);
+            }
+            for id in side.read.keys() {
+                prop_assert!(peer.written.contains_key(id), "stream {} was read at both ends", id);
             }
             prop_assert_eq!(side.streams.count(), 0);
             prop_assert_eq!(side.streams.pending().blocked, Some(Blocked::Application));

@@ -10,8 +10,8 @@ fn streams_that_cannot_be() {
     for (id, error, code) in [
         (12, Violation::StreamLimit(StreamId(12)), CloseCode::STREAM_LIMIT),
         (1, Violation::StreamState(StreamId(1)), CloseCode::STREAM_STATE),
-        (2, Violation::StreamState(StreamId(2)), CloseCode::STREAM_STATE),
         (3, Violation::StreamState(StreamId(3)), CloseCode::STREAM_STATE),
+        (u64::MAX >> 2, Violation::StreamState(StreamId(u64::MAX >> 2)), CloseCode::STREAM_STATE),
     ] {
         assert_eq!(streams.on_symbol(&stream_symbol(id, 0, false, b"x")), Err(error));
         assert_eq!(streams.on_reset(StreamId(id), 0, 0), Err(error));
@@ -20,6 +20,40 @@ fn streams_that_cannot_be() {
         assert_eq!(error.close_code(), code);
     }
     assert_eq!(streams.count(), 0);
+}
+
+#[test]
+fn streams_of_both_directions_share_the_limit() {
+    let mut streams = responder();
+    streams.on_symbol(&stream_symbol(0, 0, false, b"x")).unwrap();
+    streams.on_symbol(&stream_symbol(6, 0, false, b"x")).unwrap();
+    assert_eq!(events(&mut streams).len(), 5, "three opened, two readable");
+    for id in [4, 10, u64::MAX >> 2 & !3, u64::MAX >> 2 & !1] {
+        let beyond = Violation::StreamLimit(StreamId(id));
+        assert_eq!(streams.on_symbol(&stream_symbol(id, 0, false, b"x")), Err(beyond), "{id}");
+    }
+    assert_eq!(streams.count(), 3);
+}
+
+#[test]
+fn only_the_opener_sends_on_a_unidirectional_stream() {
+    let mut streams = responder();
+    let own = streams.open_uni(TrafficClass::Bulk).unwrap();
+    assert_eq!(own, StreamId(3));
+    let wrong = Err(Violation::StreamState(own));
+    for (data, fin) in [(&b"x"[..], false), (b"", true)] {
+        assert_eq!(streams.on_symbol(&stream_symbol(own.0, 0, fin, data)), wrong);
+    }
+    assert_eq!(streams.on_reset(own, 0, 0), wrong);
+    let theirs = StreamId(2);
+    streams.on_symbol(&stream_symbol(theirs.0, 0, false, b"x")).unwrap();
+    assert_eq!(streams.on_stop_sending(theirs, 0), Err(Violation::StreamState(theirs)));
+    assert_eq!(streams.on_max_stream_data(theirs, 9), Err(Violation::StreamState(theirs)));
+    assert_eq!(streams.write(theirs, b"x"), Err(StreamError::Ended));
+    assert_eq!(streams.finish(theirs), Err(StreamError::Ended));
+    assert_eq!(streams.reset(theirs, 0), Err(StreamError::Ended));
+    assert_eq!(streams.read(own, &mut [0], &mut Shelf::default()), Err(StreamError::Ended));
+    assert_eq!(streams.stop_sending(own, 0), Err(StreamError::Ended));
 }
 
 #[test]

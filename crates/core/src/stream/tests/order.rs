@@ -46,6 +46,26 @@ fn streams_of_a_class_take_turns() {
 }
 
 #[test]
+fn a_higher_priority_goes_first_within_its_class() {
+    let mut streams = initiator();
+    let [low, first, second] = [0; 3].map(|_| streams.open(TrafficClass::Bulk).unwrap());
+    streams.set_priority(low, -1).unwrap();
+    for id in [low, first, second] {
+        streams.write(id, &[1; 240]).unwrap();
+    }
+    let next =
+        |streams: &mut Streams, symbol| ids(&fill(streams, TrafficClass::Bulk, symbol, 64))[0];
+    let order: Vec<_> = (0..3).map(|symbol| next(&mut streams, symbol)).collect();
+    assert_eq!(order, [first.0, second.0, first.0], "equals take turns");
+    // What waits already obeys a new priority too.
+    streams.set_priority(low, 7).unwrap();
+    assert_eq!(streams.urgency(low), Some((TrafficClass::Bulk, 7)));
+    let order: Vec<_> = (3..9).map(|symbol| next(&mut streams, symbol)).collect();
+    // The second stream's turn came with the rest of the fifth symbol.
+    assert_eq!(order, [low.0, low.0, low.0, low.0, low.0, first.0]);
+}
+
+#[test]
 fn a_symbol_is_filled_from_several_streams() {
     let mut streams = initiator();
     for _ in 0..3 {

@@ -1,7 +1,7 @@
 //! Logs of how far the streams of a flow have come: transfers are its streams, in their order.
 
 use anabranch_core::connection::Connection;
-use anabranch_core::wire::{Role, StreamId};
+use anabranch_core::wire::{Direction, Role, StreamId};
 use anabranch_policy::view::SymbolId;
 use anabranch_types::Time;
 use std::collections::VecDeque;
@@ -181,5 +181,5 @@ impl Stream {
 const LOOK_AHEAD: u64 = 4 << 20;
 
 fn stream(number: u64) -> StreamId {
-    StreamId::bidirectional(Role::Initiator, number)
+    StreamId::new(Role::Initiator, Direction::Bidirectional, number)
 }
