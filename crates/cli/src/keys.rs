@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::Path;
 
-use anabranch::crypto::keys::{KeyError, SecretKey, format_public_key};
+use anabranch::crypto::keys::{KeyError, SecretKey};
 use anabranch::{PresharedKey, PublicKey};
 use serde::Serialize;
 
@@ -83,7 +83,7 @@ fn not_saved(path: &Path, error: KeyError) -> Failure {
 /// Makes a secret key; prints it, or saves it and prints the public one.
 pub fn keygen(args: &KeygenArgs) -> Result<(), Failure> {
     let key = SecretKey::generate().map_err(Failure::failed)?;
-    let public = format_public_key(&key.public_key());
+    let public = key.public_key().to_string();
     if let Some(path) = &args.out {
         key.save(path, args.force).map_err(|error| not_saved(path, error))?;
         return print_keys(args.json, None, &public);
@@ -103,11 +103,11 @@ pub fn pubkey(args: &PubkeyArgs) -> Result<(), Failure> {
                 io::stdin().lock().take(MAX_INPUT).read_to_string(&mut text).map_err(|error| {
                     Failure::failed(format!("cannot read standard input: {error}"))
                 })?;
-                SecretKey::from_base64(&text)
+                text.parse::<SecretKey>()
                     .map_err(|error| Failure::failed(format!("standard input: {error}")))?
             }
         };
-    print_keys(args.json, None, &format_public_key(&key.public_key()))
+    print_keys(args.json, None, &key.public_key().to_string())
 }
 
 /// Text holds the secret key if there is one, else the public one; JSON holds both.

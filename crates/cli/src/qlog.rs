@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anabranch::{Connection, format_public_key};
+use anabranch::Connection;
 use anabranch_core::observe::{Observation, Observer};
 use anabranch_results::trace::Qlog;
 use anabranch_types::Time;
@@ -67,7 +67,7 @@ impl Qlogs {
     pub fn follow(&self, connection: &Connection, side: &'static str) {
         let Some(directory) = &self.0 else { return };
         let number = directory.begun.fetch_add(1, Ordering::Relaxed) + 1;
-        let title = format!("a connection with {}", format_public_key(&connection.peer()));
+        let title = format!("a connection with {}", connection.peer());
         let stem = format!("{}-{number}", directory.stem);
         let qlog = Qlog::single(&directory.path, &stem, &title, side);
         let (sender, receiver) = sync_channel(QUEUE);

@@ -14,7 +14,6 @@ mod serve;
 use std::future::Future;
 use std::time::Duration;
 
-use anabranch::crypto::keys::format_public_key;
 use anabranch::{Config, Connection, PathEvent, Schedule, TransportConfig};
 
 use crate::confine::{Needs, confine};
@@ -85,7 +84,8 @@ fn run(task: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
 
 /// The endpoint's configuration for a standing connection.
 fn endpoint_config(common: &Common) -> Result<Config, Failure> {
-    let mut config = Config::new(keys::load(&common.key)?, common.profile.clone());
+    let mut config = Config::new(keys::load(&common.key)?);
+    config.profile = common.profile.clone();
     config.transport = TransportConfig {
         idle_timeout: Some(IDLE_TIMEOUT),
         keepalive: common.keepalive,
@@ -106,10 +106,10 @@ async fn tell_news(connection: Connection, reporter: Reporter) {
 
 /// Says when nothing is heard of the peer, and when it is heard again.
 async fn tell_silence(connection: Connection, reporter: Reporter) {
-    let peer = format_public_key(&connection.peer());
+    let peer = connection.peer().to_string();
     loop {
         connection.silence_changed(false).await;
-        if connection.is_over() {
+        if connection.close_reason().is_some() {
             return;
         }
         let Some(silence) = connection.silence() else { continue };
@@ -121,7 +121,7 @@ async fn tell_silence(connection: Connection, reporter: Reporter) {
             let seconds = silence.as_secs_f64();
             reporter.say(&TunnelEvent::Silent { peer: &peer, seconds });
             connection.silence_changed(true).await;
-            if !connection.is_over() {
+            if connection.close_reason().is_none() {
                 reporter.say(&TunnelEvent::Heard { peer: &peer });
             }
         }
@@ -130,7 +130,7 @@ async fn tell_silence(connection: Connection, reporter: Reporter) {
 
 /// Says what happens to a connection's paths.
 async fn tell_paths(connection: Connection, reporter: Reporter) {
-    let peer = format_public_key(&connection.peer());
+    let peer = connection.peer().to_string();
     while let Some(event) = connection.path_event().await {
         let (path, state) = match event {
             PathEvent::Up(path) => (path, "up"),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anabranch::{PublicKey, parse_public_key};
+use anabranch::PublicKey;
 use anabranch_policy::{Axis, PolicyError};
 use anabranch_types::parse_duration;
 
@@ -22,7 +22,7 @@ pub struct Setting {
 
 /// Reads a public key.
 pub fn public_key(text: &str) -> Result<PublicKey, String> {
-    parse_public_key(text).map_err(|error| error.to_string())
+    text.parse::<PublicKey>().map_err(|error| error.to_string())
 }
 
 /// Reads `AXIS=POLICY`.

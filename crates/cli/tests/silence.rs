@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anabranch::crypto::NoiseCrypto;
-use anabranch::{PublicKey, SecretKey, TransportConfig, parse_public_key};
+use anabranch::{PublicKey, SecretKey, TransportConfig};
 use anabranch_core::crypto::Crypto;
 use anabranch_core::handshake::message::{INITIATION, Initiation, MAC_LEN, append_mac1};
 use anabranch_types::Rng;
@@ -90,7 +90,7 @@ fn answered(knower: &UdpSocket, server: SocketAddr, key: &PublicKey, kind: u8) {
 
 /// A stranger's probes are not answered, and those of one who knows the key are.
 fn is_silent(server: SocketAddr, key: &str, heard: &[Vec<u8>]) {
-    let key = parse_public_key(key).unwrap();
+    let key = key.parse::<PublicKey>().unwrap();
     let (stranger, knower) = (socket(), socket());
     // At rest first; then the endpoint asks everybody of this address for cookies.
     for _ in 0..2 {

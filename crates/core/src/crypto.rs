@@ -2,18 +2,91 @@
 //! Noise IK handshake and a real AEAD; the simulator uses [`null`].
 
 use anabranch_types::PathId;
+use base64::display::Base64Display;
+use base64::engine::general_purpose::STANDARD;
+use base64::{DecodeError, DecodeSliceError, Engine};
 use core::fmt;
+use core::str::FromStr;
 
 pub mod null;
 
 /// Bytes that sealing adds to a packet.
 pub const TAG_LEN: usize = 16;
+/// Characters of a key's text.
+pub const KEY_TEXT_LEN: usize = 44;
 /// Bytes of a header-protection mask.
 pub const MASK_LEN: usize = 6;
 
-/// A static X25519 public key.
+/// A static X25519 public key. Its text is WireGuard's: 44 characters of base64.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PublicKey(pub [u8; 32]);
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&Base64Display::new(&self.0, &STANDARD), f)
+    }
+}
+
+impl FromStr for PublicKey {
+    type Err = ParseKeyError;
+
+    /// Blank space around the text does not count.
+    fn from_str(text: &str) -> Result<Self, ParseKeyError> {
+        let mut bytes = [0; 33];
+        decode_key(text, &mut bytes).map(PublicKey)
+    }
+}
+
+/// A text is not that of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ParseKeyError {
+    /// It does not have 44 characters but so many.
+    Length(usize),
+    /// This character, counted from 0, is not of the base64 alphabet.
+    Character(usize),
+    /// The padding is wrong, or the last character carries bits beyond the 32 bytes.
+    Ending,
+}
+
+impl fmt::Display for ParseKeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ParseKeyError::Length(length) => {
+                write!(f, "a key has {KEY_TEXT_LEN} characters of base64, this has {length}")
+            }
+            ParseKeyError::Character(at) => {
+                write!(f, "character {at} of the key is not base64")
+            }
+            ParseKeyError::Ending => {
+                f.write_str("the end of the key is not that of 32 bytes in base64")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ParseKeyError {}
+
+/// Reads the text of a 32-byte key; blank space around it does not count. `scratch` holds the bytes too
+/// afterwards: one more than the key, since base64 decodes in units of three. Whoever reads a secret wipes it.
+pub fn decode_key(text: &str, scratch: &mut [u8; 33]) -> Result<[u8; 32], ParseKeyError> {
+    let text = text.trim();
+    if let Some(at) = text.chars().position(|character| !character.is_ascii()) {
+        return Err(ParseKeyError::Character(at));
+    }
+    if text.len() != KEY_TEXT_LEN {
+        return Err(ParseKeyError::Length(text.len()));
+    }
+    let length = STANDARD.decode_slice(text, &mut scratch[..]).map_err(|error| match error {
+        DecodeSliceError::DecodeError(DecodeError::InvalidByte(at, _)) => {
+            ParseKeyError::Character(at)
+        }
+        _ => ParseKeyError::Ending,
+    })?;
+    match scratch.first_chunk() {
+        Some(key) if length == key.len() => Ok(*key),
+        _ => Err(ParseKeyError::Ending),
+    }
+}
 
 impl fmt::Debug for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,17 +4,13 @@ use anabranch::policy::Axis;
 use anabranch::{Config, Endpoint, PathSpec, Permitted, Profile, SecretKey, TrafficClass};
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use std::net::{Ipv4Addr, SocketAddr};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const LEN: usize = 32 << 20;
 const PIECE: usize = 128 << 10;
 
 fn endpoint(key: u8, paths: usize) -> Endpoint {
-    let profile = Profile::named("anabranch").unwrap();
-    let config = Config {
-        permitted: Permitted::Anyone,
-        ..Config::new(SecretKey::from_bytes([key; 32]), profile)
-    };
+    let config =
+        Config { permitted: Permitted::Anyone, ..Config::new(SecretKey::from_bytes([key; 32])) };
     let sockets = (0..paths).map(|_| SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     Endpoint::bind(config, sockets).unwrap()
 }
@@ -26,22 +22,19 @@ async fn transfer(profile: &Profile, paths: usize) {
         client.local_addrs().into_iter().map(|local| PathSpec { local, remote }).collect();
     let key = server.public_key();
     let (connection, accepted) =
-        tokio::join!(client.connect(key, &paths, profile.clone()), server.accept());
+        tokio::join!(client.connect_with(key, paths, profile.clone()), server.accept());
     let (connection, accepted) = (connection.unwrap(), accepted.unwrap());
     let reading = tokio::spawn(async move {
-        let (_send, mut receive) = accepted.accept_stream().await.unwrap();
+        let (_send, mut receive) = accepted.accept_bi().await.unwrap();
         let mut piece = vec![0; PIECE];
         let mut total = 0;
-        loop {
-            match receive.read(&mut piece).await.unwrap() {
-                0 => break,
-                count => total += count,
-            }
+        while let Some(count) = receive.read(&mut piece).await.unwrap() {
+            total += count;
         }
         assert_eq!(total, LEN);
         accepted
     });
-    let (mut send, _receive) = connection.open_stream(TrafficClass::Bulk).await.unwrap();
+    let (mut send, _receive) = connection.open_bi(TrafficClass::Bulk).await.unwrap();
     let piece = vec![7; PIECE];
     for _ in 0..LEN / PIECE {
         send.write_all(&piece).await.unwrap();

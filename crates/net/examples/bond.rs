@@ -5,10 +5,10 @@
 //! `anabranch serve` with that key listens. Ends with the connection.
 
 use std::error::Error;
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use anabranch::paths::{PathRequest, connect_managed};
-use anabranch::{Config, Endpoint, Profile, SecretKey, TransportConfig, parse_public_key};
+use anabranch::{Config, Endpoint, PathRequest, SecretKey, TransportConfig};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -17,16 +17,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("usage: bond HOST:PORT PUBKEY KEYFILE [PATH]...");
         return Ok(());
     };
-    let profile = Profile::named("anabranch").ok_or("no such profile")?;
-    let mut config = Config::new(SecretKey::load(key.as_ref())?, profile.clone());
+    let mut config = Config::new(SecretKey::load(key.as_ref())?);
     config.transport = TransportConfig {
         keepalive: Some(Duration::from_secs(15)),
         idle_timeout: Some(Duration::from_secs(300)),
         ..config.transport
     };
-    // The sockets are bound as the paths need them.
-    let none: [std::net::SocketAddr; 0] = [];
-    let endpoint = Endpoint::bind(config, none)?;
+    let endpoint = Endpoint::client(config)?;
     let mut requests = Vec::new();
     for path in paths {
         requests.push(path.parse::<PathRequest>()?);
@@ -34,9 +31,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     if requests.is_empty() {
         requests.push(PathRequest::ANY);
     }
-    let peer = parse_public_key(peer)?;
-    let (connection, _kept) =
-        connect_managed(&endpoint, peer, remote.parse()?, &requests, profile).await?;
+    let remote: SocketAddr = remote.parse()?;
+    let connection = endpoint.connect(peer.parse()?, (remote, requests)).await?;
     println!("connected");
     loop {
         tokio::select! {

@@ -7,8 +7,7 @@ use std::error::Error;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use anabranch::{Config, Endpoint, PathSpec, Permitted, Profile, SecretKey, TrafficClass};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use anabranch::{Config, Endpoint, PathSpec, Permitted, SecretKey, TrafficClass};
 
 const MESSAGES: u64 = 20;
 
@@ -17,9 +16,8 @@ async fn serve(server: Endpoint) {
     let Some(connection) = server.accept().await else { return };
     let streams = connection.clone();
     tokio::spawn(async move {
-        while let Ok((_, mut receive)) = streams.accept_stream().await {
-            let mut sink = vec![0; 1 << 16];
-            while matches!(receive.read(&mut sink).await, Ok(1..)) {}
+        while let Ok(mut receive) = streams.accept_uni().await {
+            while let Ok(Some(_)) = receive.read_chunk(1 << 16).await {}
         }
     });
     while let Ok(message) = connection.recv_datagram().await {
@@ -30,19 +28,18 @@ async fn serve(server: Endpoint) {
 #[tokio::main(flavor = "current_thread")]
 #[allow(clippy::disallowed_methods, reason = "an application may look at the clock")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let profile = Profile::named("anabranch").ok_or("no such profile")?;
     let any: SocketAddr = "127.0.0.1:0".parse()?;
-    let mut config = Config::new(SecretKey::generate()?, profile.clone());
+    let mut config = Config::new(SecretKey::generate()?);
     config.permitted = Permitted::Anyone;
     let server = Endpoint::bind(config, [any])?;
     let (public_key, remote) = (server.public_key(), server.local_addrs()[0]);
     tokio::spawn(serve(server));
 
-    let client = Endpoint::bind(Config::new(SecretKey::generate()?, profile.clone()), [any])?;
+    let client = Endpoint::bind(Config::new(SecretKey::generate()?), [any])?;
     let path = PathSpec { local: client.local_addrs()[0], remote };
-    let connection = client.connect(public_key, &[path], profile).await?;
+    let connection = client.connect(public_key, [path]).await?;
 
-    let (mut bulk, _) = connection.open_stream(TrafficClass::Bulk).await?;
+    let mut bulk = connection.open_uni(TrafficClass::Bulk).await?;
     tokio::spawn(async move { while bulk.write_all(&[0; 1 << 16]).await.is_ok() {} });
 
     for number in 0..MESSAGES {

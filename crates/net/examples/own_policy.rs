@@ -14,7 +14,6 @@ use anabranch::policy::registry::{Entry, option};
 use anabranch::policy::scheduler::{Pick, Pull, Scheduler, Work};
 use anabranch::policy::view::{PathView, SchedulerView};
 use anabranch::{Config, Endpoint, PathId, PathSpec, Permitted, Profile, SecretKey, TrafficClass};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const MEGABYTE: usize = 1_000_000;
 
@@ -81,9 +80,8 @@ impl Scheduler for InOrder {
 /// Reads one stream to its end.
 async fn receive(server: Endpoint) -> Result<usize, Box<dyn Error + Send + Sync>> {
     let connection = server.accept().await.ok_or("the endpoint ended")?;
-    let (mut send, mut receive) = connection.accept_stream().await?;
-    let mut bytes = Vec::new();
-    receive.read_to_end(&mut bytes).await?;
+    let (mut send, mut receive) = connection.accept_bi().await?;
+    let bytes = receive.read_to_end(10 * MEGABYTE).await?;
     send.finish()?;
     connection.closed().await;
     Ok(bytes.len())
@@ -93,7 +91,7 @@ async fn receive(server: Endpoint) -> Result<usize, Box<dyn Error + Send + Sync>
 async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let acknowledged = Arc::new(AtomicU64::new(0));
     let counter = Arc::clone(&acknowledged);
-    let mut profile = Profile::named("anabranch").ok_or("no such profile")?;
+    let mut profile = Profile::default();
     profile.register::<dyn CongestionController>(&STEADY, move |options| {
         let cwnd = options.integer("packets", 1..=100_000)? * options.packet_size();
         Ok(Box::new(Steady { cwnd, acknowledged: Arc::clone(&counter) }))
@@ -104,22 +102,21 @@ async fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
 
     let any: SocketAddr = "127.0.0.1:0".parse()?;
     let client_key = SecretKey::generate()?;
-    let default = Profile::named("anabranch").ok_or("no such profile")?;
-    let mut config = Config::new(SecretKey::generate()?, default);
+    let mut config = Config::new(SecretKey::generate()?);
     config.permitted = Permitted::Only([client_key.public_key()].into());
     let server = Endpoint::bind(config, [any])?;
     let (public_key, remote) = (server.public_key(), server.local_addrs()[0]);
     let received = tokio::spawn(receive(server));
 
-    let client = Endpoint::bind(Config::new(client_key, profile.clone()), [any, any])?;
+    let client = Endpoint::bind(Config { profile, ..Config::new(client_key) }, [any, any])?;
     let paths: Vec<PathSpec> =
         client.local_addrs().into_iter().map(|local| PathSpec { local, remote }).collect();
-    let connection = client.connect(public_key, &paths, profile).await?;
-    let (mut send, mut back) = connection.open_stream(TrafficClass::Bulk).await?;
+    let connection = client.connect(public_key, paths).await?;
+    let (mut send, mut back) = connection.open_bi(TrafficClass::Bulk).await?;
     send.write_all(&vec![7; 5 * MEGABYTE]).await?;
     send.finish()?;
     // The other side finishes its half when it has read everything.
-    back.read_to_end(&mut Vec::new()).await?;
+    back.read_to_end(0).await?;
     for path in connection.stats().iter().flat_map(|stats| &stats.paths) {
         println!("path {}: {} bytes sent, {}", path.id.0, path.counters.sent_bytes, path.phase);
     }

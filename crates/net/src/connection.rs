@@ -1,17 +1,19 @@
 use crate::error::{ConnectionError, DatagramError, PathError};
 use crate::shared::{ConnectionShared, ConnectionState, Phase, StreamWait, StreamWaits};
 use crate::stream::{RecvStream, SendStream};
-use anabranch_core::connection::{CloseReason, ConnectionStats};
+use anabranch_core::connection::{Connection as CoreConnection, ConnectionStats};
 use anabranch_core::crypto::PublicKey;
 use anabranch_core::observe::Observer;
 use anabranch_core::path::{PathAddress, SocketId};
 use anabranch_core::stream::{StreamError, StreamId};
+use anabranch_core::wire::Direction;
 use anabranch_policy::view::TrafficClass;
 use anabranch_policy::{PolicyError, PolicySpec};
 use anabranch_types::{PathId, Time};
+use core::fmt;
 use core::time::Duration;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// How often it is looked whether a peer that was asked for a sign of life has given one, and at most how often.
 const ALIVE_TURN: Duration = Duration::from_millis(10);
@@ -45,8 +47,14 @@ pub enum PathEvent {
 ///
 /// It is closed when the last clone and the last of its streams are dropped; what was written and not
 /// delivered is then lost. [`SendStream::acked`] and [`Connection::drained`] wait for delivery.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Connection(Arc<ConnectionRef>);
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("peer", &self.0.peer).finish_non_exhaustive()
+    }
+}
 
 #[derive(Debug)]
 pub(crate) struct ConnectionRef {
@@ -54,7 +62,36 @@ pub(crate) struct ConnectionRef {
     peer: PublicKey,
 }
 
+/// A connection that ends although this is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakConnection {
+    connection: Weak<ConnectionRef>,
+    shared: Arc<ConnectionShared>,
+}
+
+impl WeakConnection {
+    /// The connection, if the application still holds it.
+    pub(crate) fn upgrade(&self) -> Option<Connection> {
+        self.connection.upgrade().map(Connection)
+    }
+
+    /// Waits until more than `seen` things have happened to paths; `None` once the connection is over.
+    pub(crate) async fn path_changes(&self, seen: u64) -> Option<u64> {
+        let wait = &self.shared.wait.paths;
+        let changes = self.shared.until(wait, |state| {
+            let changes = state.path_changes;
+            if changes > seen { Some(Some(changes)) } else { state.error().map(|_| None) }
+        });
+        changes.await
+    }
+}
+
 impl Connection {
+    pub(crate) fn downgrade(&self) -> WeakConnection {
+        let shared = Arc::clone(self.shared());
+        WeakConnection { connection: Arc::downgrade(&self.0), shared }
+    }
+
     /// A handle of `shared`, whose state says already that the application holds it.
     pub(crate) fn new(shared: Arc<ConnectionShared>, peer: PublicKey) -> Self {
         Connection(Arc::new(ConnectionRef { shared, peer }))
@@ -76,15 +113,31 @@ impl Connection {
 
     /// Opens a stream both sides can write to; waits while the peer allows no further one. The peer
     /// learns of it from its first bytes.
-    pub async fn open_stream(
+    pub async fn open_bi(
         &self,
         class: TrafficClass,
     ) -> Result<(SendStream, RecvStream), ConnectionError> {
+        let id = self.open(class, CoreConnection::open_stream).await?;
+        Ok((self.send_half(id), self.recv_half(id)))
+    }
+
+    /// Opens a stream that only this side writes to; waits while the peer allows no further one. The peer
+    /// learns of it from its first bytes.
+    pub async fn open_uni(&self, class: TrafficClass) -> Result<SendStream, ConnectionError> {
+        let id = self.open(class, CoreConnection::open_uni_stream).await?;
+        Ok(self.send_half(id))
+    }
+
+    async fn open(
+        &self,
+        class: TrafficClass,
+        open: fn(&mut CoreConnection, TrafficClass) -> Result<StreamId, StreamError>,
+    ) -> Result<StreamId, ConnectionError> {
         let wait = &self.shared().wait.openable;
         let mut waits = None;
         let id = self.shared().until(wait, |state| {
             let id = match state.usable() {
-                Ok(connection) => connection.open_stream(class),
+                Ok(connection) => open(connection, class),
                 Err(error) => return Some(Err(error)),
             };
             let Ok(id) = id else {
@@ -92,10 +145,10 @@ impl Connection {
                 waits.get_or_insert_with(|| StreamWait::begin(self.shared(), state.voice.as_ref()));
                 return None;
             };
-            state.streams.entry(id).or_default();
+            state.track(id);
             Some(Ok(id))
         });
-        Ok(self.halves(id.await?))
+        id.await
     }
 
     /// How often opening a stream had to wait because the peer allows no more at a time.
@@ -103,18 +156,41 @@ impl Connection {
         self.shared().stream_waits.counts()
     }
 
-    /// The next stream that the peer opens.
-    pub async fn accept_stream(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
-        let wait = &self.shared().wait.incoming;
-        let id = self.shared().until(wait, |state| match state.incoming.pop_front() {
-            Some(id) => Some(Ok(id)),
-            None => state.error().map(Err),
-        });
-        Ok(self.halves(id.await?))
+    /// The next stream that the peer opens for both sides to write to.
+    pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
+        let id = self.accept(Direction::Bidirectional).await?;
+        Ok((self.send_half(id), self.recv_half(id)))
     }
 
-    fn halves(&self, id: StreamId) -> (SendStream, RecvStream) {
-        (SendStream::new(Arc::clone(&self.0), id), RecvStream::new(Arc::clone(&self.0), id))
+    /// The next stream that the peer opens for itself to write to.
+    pub async fn accept_uni(&self) -> Result<RecvStream, ConnectionError> {
+        Ok(self.recv_half(self.accept(Direction::Unidirectional).await?))
+    }
+
+    async fn accept(&self, direction: Direction) -> Result<StreamId, ConnectionError> {
+        let wait = &self.shared().wait.incoming;
+        let id = self.shared().until(wait, |state| {
+            match state.incoming[direction as usize].pop_front() {
+                Some(id) => Some(Ok(id)),
+                None => state.error().map(Err),
+            }
+        });
+        id.await
+    }
+
+    fn send_half(&self, id: StreamId) -> SendStream {
+        SendStream::new(Arc::clone(&self.0), id)
+    }
+
+    fn recv_half(&self, id: StreamId) -> RecvStream {
+        RecvStream::new(Arc::clone(&self.0), id)
+    }
+
+    /// The longest datagram that can be sent now, bytes; `None` when the connection is over. It follows the
+    /// sizes of packets that the paths carry.
+    pub fn max_datagram_size(&self) -> Option<usize> {
+        let state = self.shared().lock();
+        state.connection.as_ref().map(CoreConnection::max_datagram_size)
     }
 
     /// Queues a datagram if there is space now: delivered at most once, in no order.
@@ -221,16 +297,6 @@ impl Connection {
         event.await
     }
 
-    /// Waits until more than `seen` things have happened to paths; `None` once the connection is over.
-    pub(crate) async fn path_changes(&self, seen: u64) -> Option<u64> {
-        let wait = &self.shared().wait.paths;
-        let changes = self.shared().until(wait, |state| {
-            let changes = state.path_changes;
-            if changes > seen { Some(Some(changes)) } else { state.error().map(|_| None) }
-        });
-        changes.await
-    }
-
     /// For how long nothing has been heard of the peer, if every path has been asked for a sign of life in vain.
     /// The connection goes on where it was when the peer is heard again. `None` when the connection is over.
     pub fn silence(&self) -> Option<Duration> {
@@ -242,9 +308,9 @@ impl Connection {
         Some(self.now().since(since))
     }
 
-    /// Whether the connection is over.
-    pub fn is_over(&self) -> bool {
-        self.shared().lock().error().is_some()
+    /// Why the connection is over; `None` while it is not.
+    pub fn close_reason(&self) -> Option<ConnectionError> {
+        self.shared().lock().error()
     }
 
     /// Waits until [`Connection::silence`] changes between something and nothing, or the connection is over.
@@ -341,18 +407,13 @@ impl Connection {
     /// Closes the connection at once; what was not delivered is lost. Codes from 256 are the
     /// application's, 0 says that nothing went wrong.
     pub fn close(&self, code: u64, reason: &str) {
-        let now = self.now();
-        self.shared().act(|connection| connection.close(now, code, reason));
+        self.shared().close(self.now(), code, reason);
     }
 
-    /// Ready when the connection is over, and why; `None` if the endpoint stopped under it.
-    pub async fn closed(&self) -> Option<CloseReason> {
+    /// Ready when the connection is over, and why.
+    pub async fn closed(&self) -> ConnectionError {
         let wait = &self.shared().wait.phase;
-        let closed = self.shared().until(wait, |state| match state.error()? {
-            ConnectionError::Closed(reason) => Some(Some(reason)),
-            ConnectionError::Stopped => Some(None),
-        });
-        closed.await
+        self.shared().until(wait, |state| state.error()).await
     }
 }
 

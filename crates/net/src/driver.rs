@@ -307,14 +307,13 @@ impl Timer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, Endpoint, Profile, SecretKey, SocketSpec};
+    use crate::{Config, Endpoint, SecretKey, SocketSpec};
     use std::net::SocketAddr;
     use std::task::Waker;
 
     #[tokio::test]
     async fn a_socket_added_within_a_round_is_taken_before_any_sleep() {
-        let config =
-            Config::new(SecretKey::generate().unwrap(), Profile::named("anabranch").unwrap());
+        let config = Config::new(SecretKey::generate().unwrap());
         let endpoint = Endpoint::bind(config, std::iter::empty::<SocketSpec>()).unwrap();
         let mut driver = Driver::new(Arc::clone(endpoint.shared()), 1500);
         let cx = &mut Context::from_waker(Waker::noop());

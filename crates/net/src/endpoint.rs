@@ -4,6 +4,7 @@ use crate::crypto::{NoiseCrypto, PresharedKey, SecretKey};
 use crate::driver::Driver;
 use crate::error::ConnectError;
 use crate::log;
+use crate::paths::{ConnectPaths, Manager};
 use crate::shared::{ConnectionState, Phase, Shared};
 use crate::socket::{Socket, SocketSpec};
 use anabranch_core::config::TransportConfig;
@@ -12,6 +13,7 @@ use anabranch_core::endpoint::{ConnectConfig, EndpointConfig, Router};
 use anabranch_core::handshake::{Permitted, ResponderConfig, Schedule};
 use anabranch_core::path::PathAddress;
 use anabranch_core::profiles::Profile;
+use core::fmt;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -26,7 +28,7 @@ pub struct Config {
     pub preshared: BTreeMap<PublicKey, PresharedKey>,
     /// Who may connect: nobody, unless changed.
     pub permitted: Permitted,
-    /// Profile of the connections it accepts.
+    /// Profile of its connections, those it accepts and those it opens.
     pub profile: Profile,
     /// Limits of its connections.
     pub transport: TransportConfig,
@@ -37,9 +39,9 @@ pub struct Config {
 }
 
 impl Config {
-    /// The defaults, with `profile` for accepted connections.
-    pub fn new(secret: SecretKey, profile: Profile) -> Self {
-        let defaults = EndpointConfig::new(profile);
+    /// The defaults: nobody may connect.
+    pub fn new(secret: SecretKey) -> Self {
+        let defaults = EndpointConfig::new(Profile::default());
         Config {
             secret,
             preshared: BTreeMap::new(),
@@ -67,12 +69,20 @@ impl Config {
 ///
 /// A task of the runtime moves its datagrams. It ends when the endpoint and all its connections have
 /// been dropped; until then, dropping the endpoint alone does not end connections.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Endpoint(Arc<EndpointRef>);
 
-#[derive(Debug)]
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let local = self.local_addrs();
+        f.debug_struct("Endpoint").field("local_addrs", &local).finish_non_exhaustive()
+    }
+}
+
 struct EndpointRef {
     shared: Arc<Shared>,
+    /// Of the connections it opens, unless another is asked for.
+    profile: Profile,
 }
 
 impl Endpoint {
@@ -91,16 +101,28 @@ impl Endpoint {
         let clock = Clock::start();
         let crypto = NoiseCrypto::new(config.secret.clone()).map_err(|_| no_random(()))?;
         let crypto = crypto.with_preshared(config.preshared.clone());
+        let profile = config.profile.clone();
         let config = config.core();
         let largest = usize::from(config.transport.largest_datagram());
         let router = Router::new(config, Box::new(crypto), clock.now());
         let shared = Arc::new(Shared::new(router, clock));
-        let endpoint = Endpoint(Arc::new(EndpointRef { shared: Arc::clone(&shared) }));
+        let endpoint = Endpoint(Arc::new(EndpointRef { shared: Arc::clone(&shared), profile }));
         for spec in sockets {
             endpoint.add_socket(spec)?;
         }
         tokio::spawn(Driver::new(shared, largest));
         Ok(endpoint)
+    }
+
+    /// Starts an endpoint that only connects. Its sockets are bound as the paths to the peer need them.
+    ///
+    /// # Errors
+    /// If the system gives no random numbers.
+    ///
+    /// # Panics
+    /// As [`bind`](Self::bind).
+    pub fn client(config: Config) -> io::Result<Self> {
+        Endpoint::bind(config, core::iter::empty::<SocketSpec>())
     }
 
     #[cfg(test)]
@@ -161,9 +183,37 @@ impl Endpoint {
         self.0.shared.lock().router.set_permitted(permitted);
     }
 
-    /// Connects to the holder of `peer` over all `paths` at once; ready when one of them is answered.
-    /// Dropping the future gives the attempt up.
+    /// Connects to the holder of `peer`; ready when it answers on one of the paths. Dropping the future gives
+    /// the attempt up.
+    ///
+    /// With nothing but the peer's address, the connection goes over every interface that leads there, and
+    /// follows them as they come, change their address and go; [`ConnectPaths`] says what else can be asked for.
     pub async fn connect(
+        &self,
+        peer: PublicKey,
+        over: impl Into<ConnectPaths>,
+    ) -> Result<Connection, ConnectError> {
+        self.connect_with(peer, over, self.0.profile.clone()).await
+    }
+
+    /// The same with another profile than the endpoint's.
+    pub async fn connect_with(
+        &self,
+        peer: PublicKey,
+        over: impl Into<ConnectPaths>,
+        profile: Profile,
+    ) -> Result<Connection, ConnectError> {
+        match over.into() {
+            ConnectPaths::Fixed(paths) => self.connect_fixed(peer, &paths, profile).await,
+            ConnectPaths::Managed { remote, requests } => {
+                let manager = Manager::new(self.clone(), remote, requests);
+                manager.connect(peer, profile).await
+            }
+        }
+    }
+
+    /// Connects over all `paths` at once.
+    pub(crate) async fn connect_fixed(
         &self,
         peer: PublicKey,
         paths: &[PathSpec],
@@ -247,7 +297,7 @@ impl Endpoint {
         shared.lock().refuses = true;
         let now = shared.clock.now();
         for connection in shared.connections() {
-            connection.act(|connection| connection.close(now, code, reason));
+            connection.close(now, code, reason);
         }
         shared.incoming.notify_waiters();
     }

@@ -1,7 +1,6 @@
 //! What applications are told when something does not work.
 
 use anabranch_core::connection::{AddPathError, CloseReason};
-use anabranch_core::stream::StreamError;
 use anabranch_core::wire::CloseCode;
 use std::io;
 use std::net::SocketAddr;
@@ -77,19 +76,6 @@ impl From<ConnectionError> for io::Error {
         };
         io::Error::new(kind, error)
     }
-}
-
-/// A stream's error as the I/O traits need it; the original is inside.
-pub(crate) fn stream_io_error(error: StreamError) -> io::Error {
-    let kind = match error {
-        StreamError::Reset(_) => io::ErrorKind::ConnectionReset,
-        StreamError::Stopped(_) | StreamError::Ended | StreamError::Unknown => {
-            io::ErrorKind::BrokenPipe
-        }
-        StreamError::Limit | StreamError::Full => io::ErrorKind::WouldBlock,
-        StreamError::TooLong => io::ErrorKind::InvalidInput,
-    };
-    io::Error::new(kind, error)
 }
 
 fn describe(reason: &CloseReason) -> String {

@@ -1,38 +1,37 @@
 //! Anabranch: one connection over several lossy, unequal paths at once.
 //!
-//! An [`Endpoint`] is an identity (an X25519 key) with one or more UDP sockets. It connects to other
-//! endpoints by their public keys, over as many [paths](PathSpec) as there are, and accepts their
-//! connections. A [`Connection`] carries byte streams and datagrams; which packet goes where, how
-//! much redundancy protects it and what is repaired is its [`Profile`]'s affair.
+//! An [`Endpoint`] is an identity (a static key) with UDP sockets. It connects to other endpoints by their public
+//! keys, over as many paths as there are, and accepts their connections. A [`Connection`] carries byte streams
+//! and datagrams; which packet goes where, how much redundancy protects it and what is repaired is its
+//! [`Profile`]'s affair.
+//!
+//! A file copied over every link that the machine has, in one program for both sides:
 //!
 //! ```no_run
-//! use anabranch::{Config, Endpoint, PathSpec, Profile, SecretKey, TrafficClass, parse_public_key};
-//! use tokio::io::AsyncWriteExt;
-//!
-//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
-//! let profile = Profile::named("anabranch").ok_or("no such profile")?;
-//! let wifi = "192.0.2.1:0".parse()?;
-//! let lte = "198.51.100.1:0".parse()?;
-//! let config = Config::new(SecretKey::generate()?, profile.clone());
-//! let endpoint = Endpoint::bind(config, [wifi, lte])?;
-//!
-//! let server = parse_public_key("hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=")?;
-//! let remote = "203.0.113.5:4433".parse()?;
-//! let paths = [PathSpec { local: wifi, remote }, PathSpec { local: lte, remote }];
-//! let connection = endpoint.connect(server, &paths, profile).await?;
-//! let (mut send, _receive) = connection.open_stream(TrafficClass::Bulk).await?;
-//! send.write_all(b"over both links").await?;
-//! send.finish()?;
-//! send.acked().await?;
-//! # Ok(())
-//! # }
+#![doc = include_str!("../examples/copy.rs")]
 //! ```
 //!
-//! Whole programs are in the crate's `examples`: `echo` over two paths, `bond` with interfaces that
-//! come and go, `datagrams` beside a bulk transfer, `own_policy` with policies of the program's own.
+//! `copy FILE` on the receiving machine prints the address and the key for `copy FILE ADDRESS KEY` on the sending one.
+//! The sender's paths follow its interfaces: a modem that is plugged in during the copy is used, one that goes away is
+//! done without. [`ConnectPaths`] narrows that down to named interfaces, or to sockets of the program's own.
 //!
-//! The protocol is [`anabranch_core`], which does no I/O; this crate gives it cryptography
-//! ([`crypto`]), sockets, clocks and randomness.
+//! | to | see |
+//! |---|---|
+//! | send and receive bytes in order | [`Connection::open_bi`], [`Connection::open_uni`], [`SendStream`], [`RecvStream`] |
+//! | send messages that may be lost | [`Connection::send_datagram`], [`Connection::max_datagram_size`] |
+//! | say what is urgent | [`TrafficClass`], [`SendStream::set_priority`] |
+//! | choose links | [`ConnectPaths`], [`PathRequest`], [`Connection::add_path`], [`Connection::set_backup`] |
+//! | see what each link does | [`Connection::stats`], [`Connection::path_event`], [`Connection::set_observer`] |
+//! | say who may connect | [`Config`]'s `permitted` and `preshared`, [`Permitted`] |
+//! | choose the protocol, or bring policies of one's own | [`Profile`], [`policy`] |
+//! | forward TCP ports, transfer files | [`forward`], [`transfer`] |
+//!
+//! The crate's `examples` are whole programs: `copy` is the one above, `echo` goes over two paths of one process, `bond`
+//! over interfaces that come and go, `datagrams` beside a bulk transfer, `own_policy` with policies of the program's own.
+//!
+//! Everything runs on tokio, and every connection is encrypted and authenticated by its peers' static keys
+//! ([`SecretKey`], [`PublicKey`]: X25519, as WireGuard writes them). Errors are one enum for each verb, and become an
+//! [`std::io::Error`] by `?`. The protocol itself is [`anabranch_core`], which does no I/O.
 
 mod buffers;
 mod clock;
@@ -55,10 +54,13 @@ pub mod transfer;
 
 pub use anabranch_core::config::TransportConfig;
 pub use anabranch_core::connection::{CloseReason, ConnectionStats, EcnStats, PathStats};
-pub use anabranch_core::crypto::PublicKey;
+pub use anabranch_core::crypto::{ParseKeyError, PublicKey};
 pub use anabranch_core::handshake::{Permitted, Schedule};
+pub use anabranch_core::observe::Observer;
+pub use anabranch_core::path::SocketId;
 pub use anabranch_core::profiles::Profile;
-pub use anabranch_core::wire::CloseCode;
+pub use anabranch_core::stream::StreamLimits;
+pub use anabranch_core::wire::{CloseCode, Direction, Role, StreamId};
 /// The policy traits, their events and views: for policies of one's own, which a [`Profile`] takes.
 pub use anabranch_policy as policy;
 pub use anabranch_policy::view::TrafficClass;
@@ -67,12 +69,13 @@ pub use anabranch_types as types;
 pub use anabranch_types::PathId;
 pub use connection::{Connection, PathEvent, PathSpec};
 pub use crypto::PresharedKey;
-pub use crypto::keys::{KeyError, SecretKey, format_public_key, parse_public_key};
+pub use crypto::keys::{KeyError, SecretKey};
 pub use endpoint::{Config, Endpoint};
 pub use error::{ConnectError, ConnectionError, DatagramError, PathError};
+pub use paths::{ConnectPaths, PathRequest};
 pub use shared::StreamWaits;
 pub use socket::{SocketAbilities, SocketSpec};
-pub use stream::{RecvStream, SendStream};
+pub use stream::{ReadError, ReadExactError, ReadToEndError, RecvStream, SendStream, WriteError};
 
 // The code of the how-to page is compiled and run with the documentation tests.
 #[cfg(doctest)]

@@ -5,7 +5,6 @@ mod lines;
 
 use crate::clock::Clock;
 use crate::connection::{PathEvent, PathSpec};
-use crate::crypto::keys::format_public_key;
 use crate::shared::ConnectionState;
 use anabranch_core::connection::{CloseReason, Connection};
 use anabranch_core::crypto::PublicKey;
@@ -37,7 +36,7 @@ impl Voice {
         peer: &PublicKey,
         side: &'static str,
     ) -> Self {
-        let span = info_span!("connection", id = handle.0, side, peer = %format_public_key(peer));
+        let span = info_span!("connection", id = handle.0, side, peer = %peer.to_string());
         Voice { span, lines: peers.of(peer, clock.now()), clock }
     }
 

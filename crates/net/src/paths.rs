@@ -1,13 +1,12 @@
-//! Paths as a person asks for them, kept in line with the machine's interfaces.
-//!
-//! [`connect_managed`] connects over whatever of the requested paths exists at the moment, waits for the first
-//! one if there is none, and from then on adds, moves and removes paths as interfaces come, change their
-//! address and go.
+//! What a connection is made over: fixed paths, or paths as a person asks for them, kept in line with the
+//! machine's interfaces.
 
+mod connect;
 mod destinations;
 mod manager;
 mod request;
 
+pub use connect::ConnectPaths;
 pub use destinations::{are_neighbours, is_private};
-pub use manager::{PathManager, connect_managed};
+pub(crate) use manager::Manager;
 pub use request::{LocalRequest, ParsePathError, PathRequest, PathUsage, parse_congestion};

@@ -4,19 +4,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
 mod ids;
 mod many;
-
-fn profile() -> Profile {
-    Profile::named("anabranch").unwrap()
-}
+mod streams;
 
 fn config(key: u8) -> Config {
-    Config::new(SecretKey::from_bytes([key; 32]), profile())
+    Config::new(SecretKey::from_bytes([key; 32]))
 }
 
 fn local(last: u8) -> SocketAddr {
@@ -48,7 +44,7 @@ impl Pair {
     async fn connect(&self) -> (Connection, Connection) {
         let (paths, key) = (self.paths(), self.server.public_key());
         let (client, server) =
-            tokio::join!(self.client.connect(key, &paths, profile()), self.server.accept());
+            tokio::join!(self.client.connect(key, &paths[..]), self.server.accept());
         (client.unwrap(), server.unwrap())
     }
 }
@@ -56,6 +52,14 @@ impl Pair {
 /// Fails a test that hangs, long after any machine would have finished it.
 async fn soon<T>(future: impl Future<Output = T>) -> T {
     timeout(Duration::from_secs(60), future).await.expect("the test hangs")
+}
+
+/// Why a connection ended, which some side has closed.
+async fn ended(connection: &Connection) -> CloseReason {
+    match soon(connection.closed()).await {
+        ConnectionError::Closed(reason) => reason,
+        stopped => panic!("{stopped}"),
+    }
 }
 
 fn pattern(len: usize) -> Vec<u8> {
@@ -68,17 +72,16 @@ async fn bytes_cross_both_ways() {
     let (client, server) = soon(pair.connect()).await;
     assert_eq!(client.peer(), pair.server.public_key());
     assert_eq!(server.peer(), pair.client.public_key());
-    let (mut to_server, mut from_server) = client.open_stream(TrafficClass::Bulk).await.unwrap();
+    let (mut to_server, mut from_server) = client.open_bi(TrafficClass::Bulk).await.unwrap();
     let data = pattern(3_000_000);
     let echo = tokio::spawn(async move {
-        let (mut send, mut receive) = server.accept_stream().await.unwrap();
+        let (mut send, mut receive) = server.accept_bi().await.unwrap();
         let count = tokio::io::copy(&mut receive, &mut send).await.unwrap();
         send.finish().unwrap();
         send.acked().await.unwrap();
         // The connection lives on, so that the client hears its own bytes acknowledged.
         (count, server)
     });
-    let mut back = Vec::new();
     let (written, read) = soon(async {
         tokio::join!(
             async {
@@ -86,13 +89,12 @@ async fn bytes_cross_both_ways() {
                 to_server.finish()?;
                 to_server.acked().await
             },
-            from_server.read_to_end(&mut back)
+            from_server.read_to_end(data.len())
         )
     })
     .await;
     written.unwrap();
-    assert_eq!(read.unwrap(), data.len());
-    assert!(back == data);
+    assert!(read.unwrap() == data);
     assert_eq!(soon(echo).await.unwrap().0, data.len() as u64);
     let stats = client.stats().unwrap();
     assert_eq!(stats.paths.len(), 2);
@@ -102,17 +104,15 @@ async fn bytes_cross_both_ways() {
 async fn an_accepted_stream_can_be_given_a_class() {
     let pair = Pair::new();
     let (client, server) = soon(pair.connect()).await;
-    let (mut send, mut receive) = client.open_stream(TrafficClass::Bulk).await.unwrap();
+    let (mut send, mut receive) = client.open_bi(TrafficClass::Bulk).await.unwrap();
     send.finish().unwrap();
-    let (mut answer, mut rest) = soon(server.accept_stream()).await.unwrap();
+    let (mut answer, mut rest) = soon(server.accept_bi()).await.unwrap();
     answer.set_class(TrafficClass::Interactive).unwrap();
     answer.write_all(b"now").await.unwrap();
     answer.set_class(TrafficClass::Live).unwrap();
     answer.finish().unwrap();
-    let mut read = Vec::new();
-    soon(receive.read_to_end(&mut read)).await.unwrap();
-    assert_eq!(read, b"now");
-    soon(rest.read_to_end(&mut read)).await.unwrap();
+    assert_eq!(soon(receive.read_to_end(3)).await.unwrap(), b"now");
+    soon(rest.read_to_end(0)).await.unwrap();
     soon(answer.acked()).await.unwrap();
     assert!(answer.set_class(TrafficClass::Bulk).is_err(), "both halves have ended");
 }
@@ -121,12 +121,10 @@ async fn an_accepted_stream_can_be_given_a_class() {
 async fn both_paths_carry_packets() {
     let pair = Pair::new();
     let (client, server) = soon(pair.connect()).await;
-    let (mut send, _receive) = client.open_stream(TrafficClass::Bulk).await.unwrap();
+    let (mut send, _receive) = client.open_bi(TrafficClass::Bulk).await.unwrap();
     let reader = tokio::spawn(async move {
-        let (_send, mut receive) = server.accept_stream().await.unwrap();
-        let mut all = Vec::new();
-        receive.read_to_end(&mut all).await.unwrap();
-        (all.len(), server)
+        let (_send, mut receive) = server.accept_bi().await.unwrap();
+        (receive.read_to_end(2_000_000).await.unwrap().len(), server)
     });
     soon(send.write_all(&pattern(2_000_000))).await.unwrap();
     send.finish().unwrap();
@@ -178,18 +176,16 @@ async fn a_transfer_survives_losses_and_the_death_of_a_path() {
         paths[1].remote = lossy_relay(server, 0.1, alive).await;
         let key = pair.server.public_key();
         let (client, server) = soon(async {
-            tokio::join!(pair.client.connect(key, &paths, profile), pair.server.accept())
+            tokio::join!(pair.client.connect_with(key, &paths[..], profile), pair.server.accept())
         })
         .await;
         let (client, server) = (client.unwrap(), server.unwrap());
-        let (mut send, _receive) = client.open_stream(TrafficClass::Bulk).await.unwrap();
+        let (mut send, _receive) = client.open_bi(TrafficClass::Bulk).await.unwrap();
         let data = pattern(600_000);
         let expected = data.clone();
         let reader = tokio::spawn(async move {
-            let (_send, mut receive) = server.accept_stream().await.unwrap();
-            let mut all = Vec::new();
-            receive.read_to_end(&mut all).await.unwrap();
-            (all == expected, server)
+            let (_send, mut receive) = server.accept_bi().await.unwrap();
+            (receive.read_to_end(600_000).await.unwrap() == expected, server)
         });
         soon(send.write_all(&data[..300_000])).await.unwrap();
         dead.store(true, Ordering::Relaxed);
@@ -205,9 +201,9 @@ async fn packets_grow_to_what_the_paths_carry() {
     let pair = Pair::new();
     let (client, server) = soon(pair.connect()).await;
     assert!(client.stats().unwrap().paths.iter().all(|path| path.mtu == 1260));
-    let (mut to_server, _from_server) = client.open_stream(TrafficClass::Bulk).await.unwrap();
+    let (mut to_server, _from_server) = client.open_bi(TrafficClass::Bulk).await.unwrap();
     let reader = tokio::spawn(async move {
-        let (_to_client, mut receive) = server.accept_stream().await.unwrap();
+        let (_to_client, mut receive) = server.accept_bi().await.unwrap();
         tokio::io::copy(&mut receive, &mut tokio::io::sink()).await
     });
     let data = pattern(100_000);
@@ -240,22 +236,22 @@ async fn datagrams_cross() {
 async fn closing_tells_the_peer_why() {
     let pair = Pair::new();
     let (client, server) = soon(pair.connect()).await;
-    let (mut send, _receive) = client.open_stream(TrafficClass::Bulk).await.unwrap();
+    let (mut send, _receive) = client.open_bi(TrafficClass::Bulk).await.unwrap();
     soon(send.write_all(b"x")).await.unwrap();
-    let (_send, mut receive) = soon(server.accept_stream()).await.unwrap();
+    let (_send, mut receive) = soon(server.accept_bi()).await.unwrap();
     client.close(300, "enough");
-    let reason = soon(server.closed()).await.unwrap();
+    let reason = ended(&server).await;
     assert_eq!((reason.code, reason.by_peer), (CloseCode(300), true));
     assert_eq!(reason.reason, "enough");
-    let own = soon(client.closed()).await.unwrap();
+    let own = ended(&client).await;
     assert_eq!((own.code, own.by_peer), (CloseCode(300), false));
     let mut byte = [0; 8];
-    assert_eq!(soon(receive.read(&mut byte)).await.unwrap(), 1, "what arrived can be read");
+    assert_eq!(soon(receive.read(&mut byte)).await.unwrap(), Some(1), "what arrived can be read");
     let error = soon(receive.read(&mut byte)).await.unwrap_err();
-    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
     assert!(error.to_string().contains("enough"), "{error}");
+    assert_eq!(std::io::Error::from(error).kind(), std::io::ErrorKind::ConnectionReset);
     assert!(soon(send.write_all(b"x")).await.is_err());
-    assert!(soon(client.open_stream(TrafficClass::Bulk)).await.is_err());
+    assert!(soon(client.open_bi(TrafficClass::Bulk)).await.is_err());
     assert!(client.stats().is_some());
     soon(pair.server.wait_idle()).await;
     soon(pair.client.wait_idle()).await;
@@ -265,18 +261,16 @@ async fn closing_tells_the_peer_why() {
 async fn what_arrived_before_the_close_can_be_read_long_after() {
     let pair = Pair::new();
     let (client, server) = soon(pair.connect()).await;
-    let (mut send, _receive) = client.open_stream(TrafficClass::Bulk).await.unwrap();
+    let (mut send, _receive) = client.open_bi(TrafficClass::Bulk).await.unwrap();
     soon(send.write_all(&pattern(100_000))).await.unwrap();
     send.finish().unwrap();
     soon(send.acked()).await.unwrap();
     drop((send, _receive));
     drop(client);
-    assert!(soon(server.closed()).await.unwrap().by_peer);
+    assert!(ended(&server).await.by_peer);
     soon(pair.server.wait_idle()).await;
-    let (_send, mut receive) = soon(server.accept_stream()).await.unwrap();
-    let mut all = Vec::new();
-    soon(receive.read_to_end(&mut all)).await.unwrap();
-    assert!(all == pattern(100_000));
+    let (_send, mut receive) = soon(server.accept_bi()).await.unwrap();
+    assert!(soon(receive.read_to_end(100_000)).await.unwrap() == pattern(100_000));
 }
 
 #[tokio::test]
@@ -286,7 +280,7 @@ async fn strangers_are_not_answered() {
     let only = Permitted::Only([SecretKey::from_bytes([7; 32]).public_key()].into());
     let pair = Pair::with(client, Config { permitted: only, ..config(2) });
     let key = pair.server.public_key();
-    let refused = soon(pair.client.connect(key, &pair.paths(), profile())).await;
+    let refused = soon(pair.client.connect(key, pair.paths())).await;
     assert_eq!(refused.unwrap_err(), ConnectError::NoAnswer);
     pair.server.set_permitted(Permitted::Anyone);
     soon(pair.connect()).await;
@@ -297,9 +291,9 @@ async fn wrong_paths_are_refused_at_once() {
     let pair = Pair::new();
     let key = pair.server.public_key();
     let elsewhere = PathSpec { local: local(99), remote: pair.server.local_addrs()[0] };
-    let refused = soon(pair.client.connect(key, &[elsewhere], profile())).await;
+    let refused = soon(pair.client.connect(key, [elsewhere])).await;
     assert_eq!(refused.unwrap_err(), ConnectError::NoSocket(local(99)));
-    let refused = soon(pair.client.connect(key, &[], profile())).await;
+    let refused = soon(pair.client.connect(key, [])).await;
     assert!(matches!(refused, Err(ConnectError::Refused(_))));
 }
 
@@ -308,10 +302,9 @@ async fn paths_join_a_connection_on_sockets_bound_later() {
     let pair = Pair::new();
     let key = pair.server.public_key();
     let first = [pair.paths()[0]];
-    let (client, server) = soon(async {
-        tokio::join!(pair.client.connect(key, &first, profile()), pair.server.accept())
-    })
-    .await;
+    let (client, server) =
+        soon(async { tokio::join!(pair.client.connect(key, &first[..]), pair.server.accept()) })
+            .await;
     let (client, server) = (client.unwrap(), server.unwrap());
     let later = pair.client.add_socket(local(3)).unwrap();
     let path = PathSpec { local: later, remote: first[0].remote };
@@ -320,9 +313,9 @@ async fn paths_join_a_connection_on_sockets_bound_later() {
     client.set_congestion(id, &"reno".parse().unwrap()).unwrap();
     let unknown = client.set_congestion(id, &"warp".parse().unwrap()).unwrap_err();
     assert!(unknown.to_string().contains("cubic"), "{unknown}");
-    let (mut send, _receive) = client.open_stream(TrafficClass::Bulk).await.unwrap();
+    let (mut send, _receive) = client.open_bi(TrafficClass::Bulk).await.unwrap();
     soon(send.write_all(b"hello")).await.unwrap();
-    let (_send, mut receive) = soon(server.accept_stream()).await.unwrap();
+    let (_send, mut receive) = soon(server.accept_bi()).await.unwrap();
     soon(receive.read_exact(&mut [0; 5])).await.unwrap();
     let paths = client.stats().unwrap().paths;
     let reno = paths.iter().filter(|path| path.phase == "slow-start").map(|path| path.id);
@@ -343,7 +336,7 @@ async fn a_wildcard_server_answers_from_the_address_that_was_asked() {
         .into();
     let key = server.public_key();
     let (connection, accepted) =
-        soon(async { tokio::join!(client.connect(key, &paths, profile()), server.accept()) }).await;
+        soon(async { tokio::join!(client.connect(key, &paths[..]), server.accept()) }).await;
     let (connection, accepted) = (connection.unwrap(), accepted.unwrap());
     soon(connection.send_datagram(b"hello", TrafficClass::Interactive)).await.unwrap();
     assert_eq!(soon(accepted.recv_datagram()).await.unwrap(), b"hello");
@@ -354,12 +347,10 @@ async fn many_streams_end_independently() {
     let pair = Pair::new();
     let (client, server) = soon(pair.connect()).await;
     let serving = tokio::spawn(async move {
-        while let Ok((mut send, mut receive)) = server.accept_stream().await {
+        while let Ok((mut send, mut receive)) = server.accept_bi().await {
             tokio::spawn(async move {
-                let mut all = Vec::new();
-                receive.read_to_end(&mut all).await?;
-                send.write_all(&all).await?;
-                send.finish()?;
+                tokio::io::copy(&mut receive, &mut send).await.unwrap();
+                send.finish().unwrap();
                 send.acked().await
             });
         }
@@ -369,13 +360,11 @@ async fn many_streams_end_independently() {
     for number in 0..250_usize {
         let client = client.clone();
         tasks.spawn(async move {
-            let (mut send, mut receive) = client.open_stream(TrafficClass::Bulk).await.unwrap();
+            let (mut send, mut receive) = client.open_bi(TrafficClass::Bulk).await.unwrap();
             let data = pattern(number * 37);
             send.write_all(&data).await.unwrap();
             send.finish().unwrap();
-            let mut back = Vec::new();
-            receive.read_to_end(&mut back).await.unwrap();
-            assert!(back == data);
+            assert!(receive.read_to_end(data.len()).await.unwrap() == data);
         });
     }
     while let Some(result) = soon(tasks.join_next()).await {
@@ -389,13 +378,12 @@ async fn many_streams_end_independently() {
 async fn resets_and_stops_reach_the_other_half() {
     let pair = Pair::new();
     let (client, server) = soon(pair.connect()).await;
-    let (mut send, mut receive) = client.open_stream(TrafficClass::Bulk).await.unwrap();
+    let (mut send, mut receive) = client.open_bi(TrafficClass::Bulk).await.unwrap();
     soon(send.write_all(b"x")).await.unwrap();
-    let (mut server_send, mut server_receive) = soon(server.accept_stream()).await.unwrap();
+    let (mut server_send, mut server_receive) = soon(server.accept_bi()).await.unwrap();
     soon(server_receive.read_exact(&mut [0])).await.unwrap();
     server_send.reset(77);
-    let error = soon(receive.read(&mut [0])).await.unwrap_err();
-    assert!(error.to_string().contains("77"), "{error}");
+    assert_eq!(soon(receive.read(&mut [0])).await, Err(ReadError::Reset(77)));
     server_receive.stop(78);
     let error = soon(async {
         loop {
@@ -405,7 +393,8 @@ async fn resets_and_stops_reach_the_other_half() {
         }
     })
     .await;
-    assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe, "{error}");
+    assert_eq!(error, WriteError::Stopped(78));
+    assert_eq!(std::io::Error::from(error).kind(), std::io::ErrorKind::BrokenPipe);
 }
 
 #[tokio::test]
@@ -429,7 +418,7 @@ async fn closing_the_endpoint_ends_accepting_and_all_connections() {
     let (client, server) = soon(pair.connect()).await;
     pair.server.close(256, "maintenance");
     assert!(soon(pair.server.accept()).await.is_none());
-    assert_eq!(soon(client.closed()).await.unwrap().reason, "maintenance");
-    assert!(!soon(server.closed()).await.unwrap().by_peer);
+    assert_eq!(ended(&client).await.reason, "maintenance");
+    assert!(!ended(&server).await.by_peer);
     soon(pair.server.wait_idle()).await;
 }

@@ -61,8 +61,7 @@ fn transfer(options: &Options, cores: usize) -> Result<f64, Failure> {
         let mut pairs = Vec::new();
         for _ in 0..CONNECTIONS {
             let paths = [PathSpec { local, remote }];
-            let (near, far) =
-                tokio::join!(client.connect(key, &paths, profile.clone()), server.accept());
+            let (near, far) = tokio::join!(client.connect(key, &paths[..]), server.accept());
             pairs.push((near?, far.ok_or("the endpoint ended")?));
         }
         let start = Instant::now();
@@ -80,12 +79,12 @@ fn transfer(options: &Options, cores: usize) -> Result<f64, Failure> {
 }
 
 async fn send(connection: Connection, task: Task) -> Result<(), Failure> {
-    let (mut stream, mut back) = connection.open_stream(TrafficClass::Bulk).await?;
+    let (mut stream, mut back) = connection.open_bi(TrafficClass::Bulk).await?;
     write_all(task, &mut stream, &mut back).await
 }
 
 async fn receive(connection: Connection, bytes: u64) -> Result<(), Failure> {
-    let (mut back, mut stream) = connection.accept_stream().await?;
+    let (mut back, mut stream) = connection.accept_bi().await?;
     let total = read_all(&mut stream).await?;
     if total != bytes {
         return Err(format!("{total} of {bytes} bytes arrived").into());

@@ -8,7 +8,6 @@ use anabranch::{
     Config, Endpoint, PathSpec, Permitted, Profile, PublicKey, RecvStream, SecretKey, SendStream,
     TrafficClass, TransportConfig,
 };
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::Failure;
 use crate::run::{PIECE, Running, Sample, Side, Task, join, on_thread};
@@ -23,8 +22,8 @@ pub fn transfer(task: Task, settings: &[(String, String)]) -> Result<Sample, Fai
     let config = endpoint_config(task.payload, profile.clone())?;
     let receiver = on_thread("receiver", move || receive(config, task, tell))?;
     let (key, remote) = told.recv()?;
-    let config = endpoint_config(task.payload, profile.clone())?;
-    let sender = on_thread("sender", move || send(config, profile, task, key, remote))?;
+    let config = endpoint_config(task.payload, profile)?;
+    let sender = on_thread("sender", move || send(config, task, key, remote))?;
     let (receiver, sender) = (join(receiver)?, join(sender)?);
     Ok(Sample::new(task, sender, receiver))
 }
@@ -38,7 +37,7 @@ pub fn endpoint_config(payload: u16, profile: Profile) -> Result<Config, Failure
         ..TransportConfig::default()
     };
     let secret = SecretKey::generate()?;
-    Ok(Config { permitted: Permitted::Anyone, transport, ..Config::new(secret, profile) })
+    Ok(Config { permitted: Permitted::Anyone, transport, profile, ..Config::new(secret) })
 }
 
 /// Any port of the loopback interface.
@@ -55,7 +54,7 @@ async fn receive(
     let address = *endpoint.local_addrs().first().ok_or("no socket")?;
     tell.send((endpoint.public_key(), address))?;
     let connection = endpoint.accept().await.ok_or("the endpoint ended")?;
-    let (mut back, mut stream) = connection.accept_stream().await?;
+    let (mut back, mut stream) = connection.accept_bi().await?;
     let clock = Running::start()?;
     let total = read_all(&mut stream).await?;
     let side = clock.stop()?;
@@ -69,15 +68,14 @@ async fn receive(
 
 async fn send(
     config: Config,
-    profile: Profile,
     task: Task,
     key: PublicKey,
     remote: SocketAddr,
 ) -> Result<Side, Failure> {
     let endpoint = Endpoint::bind(config, loopback())?;
     let local = *endpoint.local_addrs().first().ok_or("no socket")?;
-    let connection = endpoint.connect(key, &[PathSpec { local, remote }], profile).await?;
-    let (mut stream, mut back) = connection.open_stream(TrafficClass::Bulk).await?;
+    let connection = endpoint.connect(key, [PathSpec { local, remote }]).await?;
+    let (mut stream, mut back) = connection.open_bi(TrafficClass::Bulk).await?;
     let clock = Running::start()?;
     write_all(task, &mut stream, &mut back).await?;
     let side = clock.stop()?;
@@ -105,7 +103,7 @@ pub async fn write_all(
         left -= part.len() as u64;
     }
     stream.finish()?;
-    while back.read(&mut [0; 16]).await? > 0 {}
+    while back.read(&mut [0; 16]).await?.is_some() {}
     Ok(())
 }
 
@@ -113,7 +111,7 @@ pub async fn write_all(
 pub async fn read_all(stream: &mut RecvStream) -> Result<u64, Failure> {
     let mut piece = vec![0; PIECE];
     let mut total = 0;
-    while let count @ 1.. = stream.read(&mut piece).await? {
+    while let Some(count) = stream.read(&mut piece).await? {
         total += count as u64;
     }
     Ok(total)

@@ -73,9 +73,9 @@ async fn connect(
     remote: SocketAddr,
 ) -> Result<(), Failure> {
     let profile = Profile::named("anabranch").ok_or("the default profile is missing")?;
-    let endpoint = Endpoint::bind(Config::new(secret, profile.clone()), [local])?;
+    let endpoint = Endpoint::bind(Config { profile, ..Config::new(secret) }, [local])?;
     let local = *endpoint.local_addrs().first().ok_or("no socket")?;
-    let connection = endpoint.connect(receiver, &[PathSpec { local, remote }], profile).await?;
+    let connection = endpoint.connect(receiver, [PathSpec { local, remote }]).await?;
     connection.close(0, "");
     endpoint.wait_idle().await;
     Ok(())

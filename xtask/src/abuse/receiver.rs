@@ -8,9 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anabranch::{
     Config, Endpoint, Permitted, Profile, PublicKey, RecvStream, SecretKey, TransportConfig,
-    format_public_key, parse_public_key,
 };
-use tokio::io::AsyncReadExt;
 
 use crate::Failure;
 
@@ -50,7 +48,7 @@ impl Receiver {
     pub fn start(permitted: &[PublicKey]) -> Result<Self, Failure> {
         let mut child = Command::new(std::env::current_exe()?)
             .arg(ROLE)
-            .args(permitted.iter().map(format_public_key))
+            .args(permitted.iter().map(PublicKey::to_string))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
@@ -60,7 +58,7 @@ impl Receiver {
         let mut line = String::new();
         output.read_line(&mut line)?;
         let (address, key) = line.trim().split_once(' ').ok_or("the receiver did not start")?;
-        let (address, key) = (address.parse()?, parse_public_key(key)?);
+        let (address, key) = (address.parse()?, key.parse::<PublicKey>()?);
         Ok(Receiver { key, address, child, input, output })
     }
 
@@ -115,7 +113,7 @@ const CONNECTIONS: usize = 64;
 /// The receiver's process.
 pub fn serve(permitted: impl Iterator<Item = String>) -> Result<(), Failure> {
     let permitted: Result<Vec<PublicKey>, _> =
-        permitted.map(|text| parse_public_key(&text)).collect();
+        permitted.map(|text| text.parse::<PublicKey>()).collect();
     let counts: Arc<[AtomicU64; 2]> = Arc::default();
     let shown = Arc::clone(&counts);
     std::thread::spawn(move || {
@@ -134,19 +132,20 @@ pub fn serve(permitted: impl Iterator<Item = String>) -> Result<(), Failure> {
 async fn receive(permitted: Vec<PublicKey>, counts: Arc<[AtomicU64; 2]>) -> Result<(), Failure> {
     let sender = *permitted.first().ok_or("no key of the sender")?;
     let profile = Profile::named("anabranch").ok_or("the default profile is missing")?;
-    let mut config = Config::new(SecretKey::generate()?, profile);
+    let mut config = Config::new(SecretKey::generate()?);
+    config.profile = profile;
     config.permitted = Permitted::Only(permitted.into_iter().collect());
     config.transport = limits();
     config.max_connections = CONNECTIONS;
     let endpoint = Endpoint::bind(config, [SocketAddr::from((Ipv4Addr::LOCALHOST, 0))])?;
     let address = *endpoint.local_addrs().first().ok_or("no socket")?;
-    println!("{address} {}", format_public_key(&endpoint.public_key()));
+    println!("{address} {}", endpoint.public_key());
     while let Some(connection) = endpoint.accept().await {
         counts[1].fetch_add(1, Ordering::Relaxed);
         let counts = (connection.peer() == sender).then(|| Arc::clone(&counts));
         tokio::spawn(async move {
             // The other peer's streams are read as well, and nobody asks what they bring.
-            while let Ok((_back, stream)) = connection.accept_stream().await {
+            while let Ok((_back, stream)) = connection.accept_bi().await {
                 tokio::spawn(read(stream, counts.clone()));
             }
         });
@@ -156,7 +155,7 @@ async fn receive(permitted: Vec<PublicKey>, counts: Arc<[AtomicU64; 2]>) -> Resu
 
 async fn read(mut stream: RecvStream, counts: Option<Arc<[AtomicU64; 2]>>) {
     let mut piece = vec![0; PIECE];
-    while let Ok(count @ 1..) = stream.read(&mut piece).await {
+    while let Ok(Some(count)) = stream.read(&mut piece).await {
         if let Some(counts) = &counts {
             counts[0].fetch_add(count as u64, Ordering::Relaxed);
         }

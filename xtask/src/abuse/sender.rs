@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anabranch::{Config, Endpoint, PathSpec, Profile, PublicKey, SecretKey, TrafficClass};
-use tokio::io::AsyncWriteExt;
 use tokio::sync::Notify;
 
 use crate::Failure;
@@ -55,10 +54,10 @@ async fn send(
 ) -> Result<(), Failure> {
     let profile = Profile::named("anabranch").ok_or("the default profile is missing")?;
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let endpoint = Endpoint::bind(Config::new(secret, profile.clone()), [any])?;
+    let endpoint = Endpoint::bind(Config { profile, ..Config::new(secret) }, [any])?;
     let local = *endpoint.local_addrs().first().ok_or("no socket")?;
-    let connection = endpoint.connect(receiver, &[PathSpec { local, remote }], profile).await?;
-    let (mut stream, _back) = connection.open_stream(TrafficClass::Bulk).await?;
+    let connection = endpoint.connect(receiver, [PathSpec { local, remote }]).await?;
+    let (mut stream, _back) = connection.open_bi(TrafficClass::Bulk).await?;
     let piece = vec![7; PIECE];
     let (start, mut sent) = (now(), 0);
     loop {

@@ -57,7 +57,7 @@ pub const RETIRED: &[Retired] = &[
     Retired::name("on_window_resolved", "on_block_resolved"),
     Retired::name("Tiding", "TunnelEvent"),
     Retired::name("Teller", "Reporter"),
-    Retired::name("KeptPaths", "PathManager"),
+    Retired::name("KeptPaths", "Manager"),
     Retired::name("Initiating", "Initiator"),
     Retired::name("Responding", "Responder"),
     Retired { within: &["crates/net/src/"], ..Retired::name("telling", "log") },

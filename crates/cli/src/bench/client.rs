@@ -1,11 +1,8 @@
 //! The side that asks, and reports.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use anabranch::paths::connect_managed;
 use anabranch::{Connection, Endpoint, Permitted, TrafficClass};
-use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, interval_at, sleep, timeout};
 
 use super::args::ClientArgs;
@@ -43,16 +40,15 @@ pub(super) async fn run(args: &ClientArgs, qlogs: &Qlogs) -> Result<(), Failure>
     let profile = profile(&args.profile, &args.settings)?;
     let route = paths::to_host(to, &args.paths).await?;
     let secret = key(args.key.as_deref())?;
-    let mut config = config(secret, profile.clone(), args.payload, Permitted::Nobody);
+    let mut config = config(secret, profile, args.payload, Permitted::Nobody);
     config.preshared = keys::shared_with(&[peer], args.preshared_key.as_deref())?;
-    let none: [SocketAddr; 0] = [];
-    let endpoint = Endpoint::bind(config, none).map_err(Failure::failed)?;
-    let dialling = connect_managed(&endpoint, peer, route.remote, &route.requests, profile);
+    let endpoint = Endpoint::client(config).map_err(Failure::failed)?;
+    let dialling = endpoint.connect(peer, (route.remote, route.requests));
     let connected = tokio::select! {
         connected = dialling => connected,
         failure = give_up(&endpoint, to) => return Err(failure),
     };
-    let (connection, _kept) = connected.map_err(Failure::failed)?;
+    let connection = connected.map_err(Failure::failed)?;
     qlogs.follow(&connection, "client");
     let result = tokio::select! {
         result = measure(args, &connection) => result,
@@ -112,7 +108,7 @@ async fn exchange(
     connection: &Connection,
     request: &Request,
 ) -> Result<Result<Report, Failure>, ExchangeError> {
-    let opened = connection.open_stream(TrafficClass::Interactive).await;
+    let opened = connection.open_bi(TrafficClass::Interactive).await;
     let (mut ask, mut answers) = opened.map_err(std::io::Error::from)?;
     write_message(&mut ask, request).await?;
     let answer =
@@ -122,7 +118,7 @@ async fn exchange(
     }
     let mut streams = Vec::new();
     for _ in 0..request.streams {
-        let opened = connection.open_stream(TrafficClass::Bulk).await;
+        let opened = connection.open_bi(TrafficClass::Bulk).await;
         let (mut send, receive) = opened.map_err(std::io::Error::from)?;
         send.write_all(&[0]).await?;
         streams.push((send, receive));

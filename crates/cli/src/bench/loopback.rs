@@ -59,11 +59,11 @@ async fn measure(
     key: PublicKey,
     remote: SocketAddr,
 ) -> Result<(), Failure> {
-    let endpoint = endpoint(profile.clone(), args.payload, Permitted::Nobody)?;
+    let endpoint = endpoint(profile, args.payload, Permitted::Nobody)?;
     let local = endpoint.local_addrs().first().copied();
     let local = local.ok_or_else(|| Failure::failed("there is no socket"))?;
-    let path = [PathSpec { local, remote }];
-    let connection = endpoint.connect(key, &path, profile).await.map_err(Failure::failed)?;
+    let path = PathSpec { local, remote };
+    let connection = endpoint.connect(key, [path]).await.map_err(Failure::failed)?;
     let result = client::measure(args, &connection).await;
     connection.close(0, "done");
     endpoint.wait_idle().await;

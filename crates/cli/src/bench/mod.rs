@@ -71,5 +71,5 @@ fn key(file: Option<&Path>) -> Result<SecretKey, Failure> {
 fn config(secret: SecretKey, profile: Profile, payload: u16, permitted: Permitted) -> Config {
     let transport =
         TransportConfig { max_datagram: payload, mtu_limit: None, ..TransportConfig::default() };
-    Config { transport, permitted, ..Config::new(secret, profile) }
+    Config { profile, transport, permitted, ..Config::new(secret) }
 }

@@ -86,6 +86,9 @@ pub enum ExchangeError {
     /// The connection or the stream failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),
+    /// The same, of what this side writes.
+    #[error("{0}")]
+    Write(#[from] anabranch::WriteError),
     /// A message is longer than any that makes sense.
     #[error("the other side sent a message of {0} bytes; is it an `anabranch bench`?")]
     TooLong(u32),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anabranch::{Connection, Endpoint, Permitted, format_public_key};
+use anabranch::{Connection, Endpoint, Permitted};
 use anabranch::{RecvStream, SendStream};
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
@@ -36,7 +36,7 @@ pub(super) async fn run(args: &ServerArgs, qlogs: &Qlogs) -> Result<(), Failure>
     for address in endpoint.local_addrs() {
         eprintln!("listening on {address}");
     }
-    eprintln!("public key {}", format_public_key(&endpoint.public_key()));
+    eprintln!("public key {}", endpoint.public_key());
     let result = attend(args, &endpoint, qlogs).await;
     qlogs.finish();
     result
@@ -58,7 +58,7 @@ async fn attend(args: &ServerArgs, endpoint: &Endpoint, qlogs: &Qlogs) -> Result
             return result.map_err(Failure::failed);
         }
         tokio::spawn(async move {
-            let peer = format_public_key(&connection.peer());
+            let peer = connection.peer().to_string();
             if let Err(error) = serve(&connection).await {
                 eprintln!("anabranch: {peer}: {error}");
             }
@@ -88,7 +88,7 @@ pub(super) async fn serve(connection: &Connection) -> Result<(), ExchangeError> 
 }
 
 async fn asked(connection: &Connection) -> Result<(SendStream, Request), ExchangeError> {
-    let (back, mut control) = connection.accept_stream().await.map_err(std::io::Error::from)?;
+    let (back, mut control) = connection.accept_bi().await.map_err(std::io::Error::from)?;
     let request = read_message(&mut control).await?;
     // The client's half stays open: nothing more is expected on it.
     control.stop(0);
@@ -100,7 +100,7 @@ async fn streams(connection: &Connection, count: u16) -> Result<Vec<Halves>, Exc
     let mut streams = Vec::new();
     for _ in 0..count {
         let (send, mut receive): (SendStream, RecvStream) =
-            connection.accept_stream().await.map_err(std::io::Error::from)?;
+            connection.accept_bi().await.map_err(std::io::Error::from)?;
         receive.read_u8().await?;
         streams.push((send, receive));
     }

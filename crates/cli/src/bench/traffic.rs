@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anabranch::{Connection, RecvStream, SendStream};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
@@ -180,13 +179,9 @@ async fn end(mut stream: SendStream) -> io::Result<Done> {
 async fn read(mut stream: RecvStream, meter: Arc<Meter>, started: Instant) -> io::Result<Done> {
     let mut piece = vec![0; PIECE];
     let mut last = Duration::ZERO;
-    loop {
-        match stream.read(&mut piece).await? {
-            0 => return Ok(Done::Received(last)),
-            count => {
-                meter.received.fetch_add(count as u64, Ordering::Relaxed);
-                last = started.elapsed();
-            }
-        }
+    while let Some(count) = stream.read(&mut piece).await? {
+        meter.received.fetch_add(count as u64, Ordering::Relaxed);
+        last = started.elapsed();
     }
+    Ok(Done::Received(last))
 }

@@ -8,12 +8,11 @@ use std::time::Duration;
 
 use anabranch::{
     Config, Connection, ConnectionStats, Endpoint, PathSpec, Permitted, SecretKey, SendStream,
-    TrafficClass,
+    TrafficClass, WriteError,
 };
 use anabranch_emulate::{Relay, RelayStats};
 use anabranch_types::Time;
 use ring::digest::Digest;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
 
@@ -70,8 +69,8 @@ impl Setup {
         let sockets = |error: io::Error| Failure::failed(format!("cannot open sockets: {error}"));
         let config = |permitted| -> Result<Config, Failure> {
             let secret = SecretKey::generate().map_err(Failure::failed)?;
-            let config = Config::new(secret, plan.profile.clone());
-            Ok(Config { transport: plan.transport.clone(), permitted, ..config })
+            let (profile, transport) = (plan.profile.clone(), plan.transport.clone());
+            Ok(Config { profile, transport, permitted, ..Config::new(secret) })
         };
         let receiver = Endpoint::bind(config(Permitted::Anyone)?, [any]).map_err(sockets)?;
         let target = receiver.local_addrs().first().copied().unwrap_or(any);
@@ -112,7 +111,7 @@ pub(super) async fn run(
         Arc::clone(&arrived),
     ));
     let key = setup.receiver.public_key();
-    let connecting = setup.sender.connect(key, &setup.paths, plan.profile.clone());
+    let connecting = setup.sender.connect(key, &setup.paths[..]);
     let connection = tokio::select! {
         result = connecting => result.map_err(|error| Failure::failed(format!(
             "cannot connect: {error}; some path must let packets through both ways"
@@ -248,8 +247,8 @@ async fn send(
 ) -> Result<Digest, Failure> {
     let mut sum = Sum::new();
     let lost = |error| lost(&arrived, &error);
-    let (mut stream, _unused) =
-        connection.open_stream(TrafficClass::Bulk).await.map_err(|error| lost(error.into()))?;
+    let mut stream =
+        connection.open_uni(TrafficClass::Bulk).await.map_err(|error| lost(error.into()))?;
     let end = match goal {
         Goal::Time(time) => Some(Instant::now() + time),
         Goal::Size(_) | Goal::File(_) => None,
@@ -259,11 +258,12 @@ async fn send(
         if bytes.is_empty() {
             break;
         }
-        let Some(count) = write(&mut stream, bytes, end).await.map_err(lost)? else { break };
+        let written = write(&mut stream, bytes, end).await;
+        let Some(count) = written.map_err(|error| lost(error.into()))? else { break };
         sum.add(bytes.get(..count).unwrap_or_default());
         source.consume(count);
     }
-    stream.finish().map_err(lost)?;
+    stream.finish().map_err(|error| lost(error.into()))?;
     Ok(sum.finish().1)
 }
 
@@ -272,7 +272,7 @@ async fn write(
     stream: &mut SendStream,
     bytes: &[u8],
     end: Option<Instant>,
-) -> io::Result<Option<usize>> {
+) -> Result<Option<usize>, WriteError> {
     match end {
         None => stream.write(bytes).await.map(Some),
         Some(end) if Instant::now() >= end => Ok(None),
@@ -291,16 +291,11 @@ async fn receive(
     let never = || Failure::failed("nobody connected");
     let connection = endpoint.accept().await.ok_or_else(never)?;
     let lost = |error| lost(&arrived, &error);
-    let (_unused, mut stream) =
-        connection.accept_stream().await.map_err(|error| lost(error.into()))?;
+    let mut stream = connection.accept_uni().await.map_err(|error| lost(error.into()))?;
     let mut sum = Sum::new();
     let mut buffer = vec![0; READ];
     let mut last = None;
-    loop {
-        let count = stream.read(&mut buffer).await.map_err(lost)?;
-        if count == 0 {
-            break;
-        }
+    while let Some(count) = stream.read(&mut buffer).await.map_err(|error| lost(error.into()))? {
         last = Some(relay.now());
         sum.add(buffer.get(..count).unwrap_or_default());
         arrived.fetch_add(count as u64, Ordering::Relaxed);

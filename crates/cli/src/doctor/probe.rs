@@ -8,8 +8,8 @@ use std::time::Duration;
 use anabranch::interfaces::{self, Interface};
 use anabranch::paths::LocalRequest;
 use anabranch::{
-    Config, ConnectError, Connection, Endpoint, PathId, PathSpec, PathStats, Permitted, Profile,
-    PublicKey, Schedule, SecretKey, SocketSpec, TrafficClass,
+    Config, ConnectError, Connection, Endpoint, PathId, PathSpec, PathStats, Permitted, PublicKey,
+    Schedule, SecretKey, SocketSpec, TrafficClass,
 };
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
@@ -68,16 +68,14 @@ pub(super) async fn examine(
     let profile = catalog::profile("uncoded", &[])?;
     let schedule = Schedule { give_up: PATIENCE, ..Schedule::default() };
     let permitted = Permitted::Nobody;
-    let config = Config { schedule, permitted, ..Config::new(secret, profile.clone()) };
-    let endpoint = Endpoint::bind(config, std::iter::empty::<SocketSpec>());
+    let config = Config { profile, schedule, permitted, ..Config::new(secret) };
+    let endpoint = Endpoint::client(config);
     let endpoint = endpoint.map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
     let candidates = candidates(&machine::interfaces()?, route)?;
     let mut trying = JoinSet::new();
     for (number, candidate) in candidates.iter().cloned().enumerate() {
-        let (endpoint, profile, pings) = (endpoint.clone(), profile.clone(), args.pings);
-        trying.spawn(
-            async move { (number, probe(&endpoint, peer, &candidate, profile, pings).await) },
-        );
+        let (endpoint, pings) = (endpoint.clone(), args.pings);
+        trying.spawn(async move { (number, probe(&endpoint, peer, &candidate, pings).await) });
     }
     let mut found = trying.join_all().await;
     found.sort_by_key(|(number, _)| *number);
@@ -140,13 +138,12 @@ async fn probe(
     endpoint: &Endpoint,
     peer: PublicKey,
     candidate: &Candidate,
-    profile: Profile,
     pings: u16,
 ) -> (Path, Option<Connection>) {
     let connected = if candidate.astray {
         Err(Outcome::NoRoute)
     } else {
-        connect(endpoint, peer, candidate, profile).await
+        connect(endpoint, peer, candidate).await
     };
     let (outcome, connection) = match connected {
         Ok(connection) => (Outcome::Answered, Some(connection)),
@@ -164,12 +161,11 @@ async fn connect(
     endpoint: &Endpoint,
     peer: PublicKey,
     candidate: &Candidate,
-    profile: Profile,
 ) -> Result<Connection, Outcome> {
     let failed = |error: &dyn std::fmt::Display| Outcome::Failed(error.to_string());
     let local = bind(endpoint, candidate).map_err(|error| failed(&error))?;
     let path = [PathSpec { local, remote: candidate.remote }];
-    endpoint.connect(peer, &path, profile).await.map_err(|error| match error {
+    endpoint.connect(peer, path).await.map_err(|error| match error {
         ConnectError::NoAnswer => Outcome::Silent,
         error => failed(&error),
     })

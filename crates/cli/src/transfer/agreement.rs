@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use anabranch::PublicKey;
 use anabranch::transfer::{Code, Frame, Manifest};
-use anabranch::{PublicKey, format_public_key};
 use tokio::task::spawn_blocking;
 use tokio::time::{interval, sleep};
 
@@ -71,7 +71,7 @@ pub(super) async fn consent(
         }
         Verdict::Ask => {}
     }
-    let sender = if taking.keyed { format_public_key(&peer) } else { "The other side".to_owned() };
+    let sender = if taking.keyed { peer.to_string() } else { "The other side".to_owned() };
     progress.ask(Asked::Here);
     let yes = ask(|all| survey.question(&sender, &manifest, root, all), writer).await;
     progress.ask(Asked::Nobody);

@@ -5,7 +5,6 @@ use std::time::Duration;
 use anabranch::transfer::frame::{HEADER_LEN, PREFACE_LEN};
 use anabranch::transfer::{Frame, Header, Preface, Role};
 use anabranch::{Connection, RecvStream, SendStream, TrafficClass};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use super::error::TransferError;
@@ -47,9 +46,9 @@ pub(super) async fn open(
 ) -> Result<(Reader, Writer), TransferError> {
     let halves = async {
         if initiator {
-            return connection.open_stream(TrafficClass::Bulk).await;
+            return connection.open_bi(TrafficClass::Bulk).await;
         }
-        connection.accept_stream().await
+        connection.accept_bi().await
     };
     let silent = |_| TransferError::lost("the other side connected and said nothing");
     let (send, receive) = timeout(PATIENCE, halves).await.map_err(silent)??;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch::paths::{PathManager, connect_managed};
-use anabranch::{Connection, Endpoint, Profile, PublicKey, SocketSpec};
+use anabranch::{Connection, Endpoint, Profile, PublicKey};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::args::CommonArgs;
@@ -113,7 +112,7 @@ impl Transfer<'_> {
 
     /// One connection, from beginning to end.
     async fn once(&mut self) -> Result<Connection, TransferError> {
-        let (connection, _kept) = self.dial().await?;
+        let connection = self.dial().await?;
         self.qlogs.follow(&connection, "client");
         self.connected = true;
         self.progress.begin(0, 0);
@@ -128,16 +127,15 @@ impl Transfer<'_> {
         result.map(|()| connection)
     }
 
-    async fn dial(&mut self) -> Result<(Connection, PathManager), TransferError> {
+    async fn dial(&mut self) -> Result<Connection, TransferError> {
         let Connecting { secrets, peer, route, .. } = self.connecting;
         let config = endpoint_config(secrets.clone(), self.profile.clone(), self.common.timeout);
-        let endpoint = Endpoint::bind(config, std::iter::empty::<SocketSpec>())
+        let endpoint = Endpoint::client(config)
             .map_err(|error| TransferError::lost(format!("cannot open sockets: {error}")))?;
         let endpoint = self.endpoint.insert(endpoint);
-        let profile = self.profile.clone();
         let what = format!("{} to answer", route.remote);
         let _waiting = Waiting::open(what, self.common.quiet);
-        let dialing = connect_managed(endpoint, *peer, route.remote, &route.requests, profile);
+        let dialing = endpoint.connect(*peer, (route.remote, route.requests.clone()));
         match timeout(self.common.timeout, dialing).await {
             Ok(dialed) => Ok(dialed?),
             Err(_) => Err(self.nobody()),

@@ -1,11 +1,10 @@
 //! Why a transfer ended early.
 
-use std::io;
 use std::path::Path;
 
 use anabranch::transfer::{Code, FrameError, ManifestError, Name};
 use anabranch::types::PeerText;
-use anabranch::{CloseCode, ConnectError, ConnectionError};
+use anabranch::{CloseCode, ConnectError, ConnectionError, ReadError, ReadExactError, WriteError};
 use thiserror::Error;
 
 use crate::failure::Failure;
@@ -110,15 +109,23 @@ impl From<ConnectError> for TransferError {
     }
 }
 
-impl From<io::Error> for TransferError {
-    /// For errors of streams.
-    fn from(error: io::Error) -> Self {
-        match error.get_ref().and_then(|inner| inner.downcast_ref::<ConnectionError>()) {
-            Some(inner) => inner.clone().into(),
-            None if error.kind() == io::ErrorKind::UnexpectedEof => {
+impl From<WriteError> for TransferError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Connection(error) => error.into(),
+            error => TransferError::lost(error),
+        }
+    }
+}
+
+impl From<ReadExactError> for TransferError {
+    fn from(error: ReadExactError) -> Self {
+        match error {
+            ReadExactError::Read(ReadError::Connection(error)) => error.into(),
+            ReadExactError::FinishedEarly(_) => {
                 TransferError::lost("the other side ended before the transfer was complete")
             }
-            None => TransferError::lost(error),
+            error => TransferError::lost(error),
         }
     }
 }

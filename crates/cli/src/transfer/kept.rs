@@ -91,7 +91,7 @@ impl Place {
     fn read(&self, now: u64) -> Option<(Record, Ticket, SecretKey)> {
         let record = read(&self.file)?;
         let ticket = Ticket::parse(&record.ticket).ok()?;
-        let key = SecretKey::from_base64(&record.secret_key).ok()?;
+        let key = record.secret_key.parse::<SecretKey>().ok()?;
         let good = record.version == VERSION
             && ticket.expires > now
             && ticket.peer == key.public_key()

@@ -8,9 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anabranch::transfer::Ticket;
 use anabranch::transfer::ticket::MAX_ADDRESSES;
-use anabranch::{
-    Config, Connection, Endpoint, Permitted, SecretKey, SocketSpec, format_public_key,
-};
+use anabranch::{Config, Connection, Endpoint, Permitted, SecretKey, SocketSpec};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -304,7 +302,7 @@ impl Standing {
             connection.close(IN_USE.0, "you have too many transfers at a time");
             return;
         };
-        let peer = format_public_key(&connection.peer());
+        let peer = connection.peer().to_string();
         let (progress, started): (Arc<Progress>, _) = (Arc::default(), Instant::now());
         let role = side.role();
         progress.begin(0, 0);

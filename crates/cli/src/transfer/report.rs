@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anabranch::transfer::{Role, Ticket};
-use anabranch::{Connection, PublicKey, format_public_key};
+use anabranch::{Connection, PublicKey};
 use serde::Serialize;
 
 use super::progress::Counts;
@@ -62,7 +62,7 @@ impl Report {
             return self.print(&Event::Ticket {
                 ticket: &text,
                 addresses: &ticket.addresses,
-                public_key: format_public_key(&ticket.peer),
+                public_key: ticket.peer.to_string(),
                 expires: ticket.expires,
             });
         }
@@ -80,7 +80,7 @@ impl Report {
         addresses: &[SocketAddr],
         key: &PublicKey,
     ) -> Result<(), Failure> {
-        let public_key = format_public_key(key);
+        let public_key = key.to_string();
         if self.json {
             return self.print(&Event::Listening { addresses, public_key });
         }
@@ -110,7 +110,7 @@ impl Report {
                     Role::Offers => "sent",
                     Role::Takes => "received",
                 },
-                peer: format_public_key(&connection.peer()),
+                peer: connection.peer().to_string(),
                 files: counts.stored,
                 bytes,
                 moved_bytes: moved,

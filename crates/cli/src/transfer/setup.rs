@@ -33,7 +33,8 @@ impl From<SecretKey> for Secrets {
 
 /// An endpoint whose connections are lost after so long a silence.
 pub(super) fn endpoint_config(secrets: Secrets, profile: Profile, silence: Duration) -> Config {
-    let mut config = Config::new(secrets.key, profile);
+    let mut config = Config::new(secrets.key);
+    config.profile = profile;
     config.preshared = secrets.shared;
     config.transport = TransportConfig {
         idle_timeout: Some(silence),

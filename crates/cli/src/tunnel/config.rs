@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch::forward::{Forward, Permit, Permits, Target};
-use anabranch::{Profile, PublicKey, format_public_key};
+use anabranch::{Profile, PublicKey};
 
 use super::args::{CommonArgs, ConnectArgs, ServeArgs};
 use super::file::{File, Interface, Peer, Text};
@@ -84,7 +84,7 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
     let mut named = BTreeSet::new();
     for peer in file.peers {
         if !named.insert(peer.public_key) {
-            let key = format_public_key(&peer.public_key);
+            let key = peer.public_key.to_string();
             return Err(Failure::usage(format!("the file has two peers with the key {key}")));
         }
         let or = |own: Vec<Permit>, other: &[Permit]| {

@@ -6,9 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch::crypto::keys::format_public_key;
 use anabranch::forward::{Link, Target, listen_here, listen_there, splice};
-use anabranch::paths::connect_managed;
 use anabranch::{Config, Connection, Endpoint};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -39,12 +37,11 @@ pub(super) async fn run(
     stdio: Option<Target>,
     reporter: Reporter,
 ) -> Result<(), Failure> {
-    let none: [SocketAddr; 0] = [];
     if !settings.remote.is_empty() {
         // Nothing but this tells that the server has to be asked for the ports again.
         config.transport.heartbeat = Some(HEARTBEAT);
     }
-    let endpoint = Endpoint::bind(config, none)
+    let endpoint = Endpoint::client(config)
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
     let metrics = Metrics::default();
     metrics.listen(settings.common.metrics).await?;
@@ -90,12 +87,12 @@ async fn stay_connected(
     reporter: Reporter,
     lack: &watch::Sender<String>,
 ) -> Failure {
-    let peer = format_public_key(&settings.peer);
+    let peer = settings.peer.to_string();
     let mut waiting = Waiting::new(&peer, reporter);
     loop {
         let begun = Instant::now();
         let pause = match attempt(endpoint, settings, &mut waiting).await {
-            Ok((connection, kept)) => {
+            Ok(connection) => {
                 waiting = Waiting::new(&peer, reporter);
                 settings.common.qlogs.follow(&connection, "client");
                 reporter.say(&TunnelEvent::Connected { peer: &peer });
@@ -104,7 +101,6 @@ async fn stay_connected(
                 let reason = link.carry(connection).await.to_string();
                 news.abort();
                 metrics.forget(watched);
-                drop(kept);
                 lack.send_replace(String::new());
                 reporter.say(&TunnelEvent::Disconnected { peer: &peer, reason });
                 if begun.elapsed() < SHORT { RETRY } else { Duration::ZERO }
@@ -174,7 +170,7 @@ async fn attempt(
     endpoint: &Endpoint,
     settings: &Connect,
     waiting: &mut Waiting<'_>,
-) -> Result<(Connection, anabranch::paths::PathManager), Attempt> {
+) -> Result<Connection, Attempt> {
     // Anew every time: names may lead elsewhere by now, and interfaces be others.
     let route = paths::to_host(&settings.endpoint.to_string(), &settings.paths).await;
     let Route { remote, requests } = route.map_err(|failure| match failure {
@@ -182,14 +178,13 @@ async fn attempt(
         failure => Attempt::Again(failure.to_string()),
     })?;
     waiting.missing(&Route { remote, requests: requests.clone() });
-    let profile = settings.common.profile.clone();
-    let dialling = connect_managed(endpoint, settings.peer, remote, &requests, profile);
+    let dialling = endpoint.connect(settings.peer, (remote, requests));
     let outcome = tokio::select! {
         outcome = tokio::time::timeout(PATIENCE, dialling) => outcome,
         never = waiting.tell(remote) => match never {},
     };
     match outcome {
-        Ok(Ok(both)) => Ok(both),
+        Ok(Ok(connection)) => Ok(connection),
         Ok(Err(error @ anabranch::ConnectError::Refused(_))) => {
             Err(Attempt::Hopeless(Failure::failed(error)))
         }

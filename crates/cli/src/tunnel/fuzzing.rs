@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::fmt::{Debug, Display};
 
-use anabranch::format_public_key;
 use anabranch::forward::{Forward, Permit, Target};
 use anabranch_core::wire::fuzzing::with_mutants;
 use clap::{Args, FromArgMatches};
@@ -79,7 +78,7 @@ fn serve_options(file: &File) -> Vec<OsString> {
     let mut options = common_options(file);
     options.extend(file.interface.listen.iter().map(|address| option("--listen", address)));
     for Peer { public_key, permit, permit_listen, .. } in &file.peers {
-        options.push(option("--allow", format_public_key(public_key)));
+        options.push(option("--allow", public_key.to_string()));
         options.extend(permit.iter().map(|Text(permit)| option("--permit", as_given(permit))));
         let listen = |Text(permit): &Text<Permit>| option("--permit-listen", as_given(permit));
         options.extend(permit_listen.iter().map(listen));
@@ -91,7 +90,7 @@ fn connect_options(file: &File) -> Vec<OsString> {
     let mut options = common_options(file);
     options.extend(file.paths.iter().map(|path| option("--path", &path.0)));
     for Peer { public_key, endpoint, local_forward, remote_forward, .. } in &file.peers {
-        options.push(option("--peer", format_public_key(public_key)));
+        options.push(option("--peer", public_key.to_string()));
         let forward = |name, Text(Forward { bind, target }): &Text<Forward>| {
             option(name, format_args!("{bind}:{target}"))
         };

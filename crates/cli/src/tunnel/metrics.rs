@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anabranch::crypto::keys::format_public_key;
 use anabranch::{Connection, ConnectionStats, PathStats, StreamWaits};
 use anabranch_policy::view::PathState;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -70,7 +69,7 @@ impl Metrics {
             .connections
             .iter()
             .filter_map(|(number, connection)| {
-                let peer = format_public_key(&connection.peer());
+                let peer = connection.peer().to_string();
                 let (stats, waits) = (connection.stats()?, connection.stream_waits());
                 Some(Figures { number: *number, peer, stats, waits })
             })

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use anabranch::crypto::keys::format_public_key;
 use anabranch::forward::{self, Permits, Service};
 use anabranch::{Config, Connection, Endpoint, Permitted};
 
@@ -28,7 +27,7 @@ pub(super) async fn run(
     metrics.listen(common.metrics).await?;
     privileges::become_user(user.as_deref())?;
     let addresses = endpoint.local_addrs().iter().map(ToString::to_string).collect();
-    let public_key = format_public_key(&endpoint.public_key());
+    let public_key = endpoint.public_key().to_string();
     reporter.say(&TunnelEvent::Serving { addresses, public_key: &public_key });
     if is_root() && !reporter.quiet {
         eprintln!(
@@ -67,7 +66,7 @@ impl Attending {
     /// Serves the connection to its end.
     async fn run(self, metrics: Metrics, reporter: Reporter) {
         let Attending { connection, permits, service } = self;
-        let peer = format_public_key(&connection.peer());
+        let peer = connection.peer().to_string();
         reporter.say(&TunnelEvent::Connected { peer: &peer });
         let watched = metrics.watch(&connection);
         let news = tokio::spawn(tell_news(connection.clone(), reporter));

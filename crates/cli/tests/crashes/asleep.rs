@@ -7,9 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anabranch::forward::{Permits, Service, serve};
-use anabranch::{
-    Config, Endpoint, Permitted, Profile, SecretKey, format_public_key, parse_public_key,
-};
+use anabranch::{Config, Endpoint, Permitted, SecretKey};
 use nix::sys::signal::Signal;
 use tokio::runtime::Runtime;
 
@@ -24,12 +22,11 @@ const IDLE: Duration = Duration::from_secs(3);
 /// and under which key.
 fn server(runtime: &Runtime, client: &str, over: &Arc<AtomicUsize>) -> (SocketAddr, String) {
     let _inside = runtime.enter();
-    let profile = Profile::named("anabranch").unwrap();
-    let mut config = Config::new(SecretKey::generate().unwrap(), profile);
-    config.permitted = Permitted::Only(BTreeSet::from([parse_public_key(client).unwrap()]));
+    let mut config = Config::new(SecretKey::generate().unwrap());
+    config.permitted = Permitted::Only(BTreeSet::from([client.parse().unwrap()]));
     config.transport.idle_timeout = Some(IDLE);
     let endpoint = Endpoint::bind(config, [SocketAddr::from(([127, 0, 0, 1], 0))]).unwrap();
-    let (address, key) = (endpoint.local_addrs()[0], format_public_key(&endpoint.public_key()));
+    let (address, key) = (endpoint.local_addrs()[0], endpoint.public_key().to_string());
     let (service, over) = (Service::default(), Arc::clone(over));
     let connect = vec!["loopback".parse().unwrap()];
     let permits = Arc::new(Permits { connect, ..Permits::default() });

@@ -4,9 +4,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anabranch::transfer::{Code, Entry, Frame, Kind, Modified, Name, Preface, Role, Ticket};
-use anabranch::{Config, Endpoint, PathSpec, Profile, PublicKey, SecretKey, TrafficClass};
+use anabranch::{Config, Endpoint, PathSpec, PublicKey, SecretKey, TrafficClass};
 use ring::digest::{SHA256, digest};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 use super::Sides;
@@ -31,17 +30,16 @@ async fn say(
     bytes: Vec<u8>,
     reason: Option<&str>,
 ) -> Vec<u8> {
-    let profile = Profile::named("anabranch").unwrap();
     let local: SocketAddr = "127.0.0.1:0".parse().unwrap();
-    let endpoint = Endpoint::bind(Config::new(key, profile.clone()), [local]).unwrap();
+    let endpoint = Endpoint::bind(Config::new(key), [local]).unwrap();
     let paths = [PathSpec { local, remote }];
-    let connection = endpoint.connect(peer, &paths, profile).await.unwrap();
-    let (mut send, mut receive) = connection.open_stream(TrafficClass::Bulk).await.unwrap();
+    let connection = endpoint.connect(peer, &paths[..]).await.unwrap();
+    let (mut send, mut receive) = connection.open_bi(TrafficClass::Bulk).await.unwrap();
     send.write_all(&bytes).await.unwrap();
     let mut heard = Vec::new();
     let mut buffer = [0; 4096];
     // Until it has said nothing for a while.
-    while let Ok(Ok(count @ 1..)) = timeout(Duration::from_secs(2), receive.read(&mut buffer)).await
+    while let Ok(Ok(Some(count))) = timeout(Duration::from_secs(2), receive.read(&mut buffer)).await
     {
         heard.extend_from_slice(&buffer[..count]);
     }
@@ -97,7 +95,7 @@ fn a_failure_that_a_peer_tells_is_one_plain_line() {
     let mut receiver = Running::start(&line, &[&server_key, "--out".as_ref(), &sides.to()]);
     let event = receiver.event();
     let remote = event["addresses"][0].as_str().unwrap().parse().unwrap();
-    let peer = anabranch::crypto::keys::parse_public_key(&server).unwrap();
+    let peer = server.parse::<PublicKey>().unwrap();
     let key = SecretKey::load(&client_key).unwrap();
     let failed = Frame::Failed { code: Code::Storage, text: nasty().into() };
     run(say(key, (peer, remote), frames(&[failed]), None));

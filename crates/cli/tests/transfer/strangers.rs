@@ -5,8 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anabranch::transfer::{Entry, Frame, Header, Kind, Modified, Name, Preface, Role, Ticket};
-use anabranch::{Config, Endpoint, PathSpec, Profile, TrafficClass};
-use tokio::io::AsyncWriteExt;
+use anabranch::{Config, Endpoint, PathSpec, TrafficClass};
 
 use super::process::{Running, run};
 use super::{Sides, text};
@@ -42,7 +41,7 @@ fn a_stranger_gets_no_byte() {
     // One who knows the address and the public key, and not the secret.
     let (key, _) = sides.key("stranger");
     let file = sides.write("a", b"bytes");
-    let peer = anabranch::format_public_key(&ticket.peer);
+    let peer = ticket.peer.to_string();
     let line = format!("send {} --to {address} --peer {peer} --timeout 1 --key", text(&file));
     let refused = run(&line, &[&key]).failed(3);
     assert!(refused.contains("nobody answered"), "{refused}");
@@ -101,12 +100,11 @@ fn a_ticket_expires() {
 
 /// Connects as the ticket's holder, says `bytes` and ends.
 async fn say(ticket: &Ticket, bytes: Vec<u8>) -> Option<()> {
-    let profile = Profile::named("anabranch")?;
     let local: SocketAddr = "127.0.0.1:0".parse().ok()?;
-    let endpoint = Endpoint::bind(Config::new(ticket.holder(), profile.clone()), [local]).ok()?;
+    let endpoint = Endpoint::bind(Config::new(ticket.holder()), [local]).ok()?;
     let paths = [PathSpec { local, remote: ticket.addresses[0] }];
-    let connection = endpoint.connect(ticket.peer, &paths, profile).await.ok()?;
-    let (mut send, _receive) = connection.open_stream(TrafficClass::Bulk).await.ok()?;
+    let connection = endpoint.connect(ticket.peer, &paths[..]).await.ok()?;
+    let (mut send, _receive) = connection.open_bi(TrafficClass::Bulk).await.ok()?;
     send.write_all(&bytes).await.ok()?;
     send.finish().ok()?;
     // Acknowledged or refused: either way the receiver has had its say.

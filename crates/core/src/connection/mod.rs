@@ -241,6 +241,11 @@ impl Connection {
         self.streams.read(stream, out, &mut self.receive)
     }
 
+    /// Bytes of a stream that can be read now; `None` if there is no such stream.
+    pub fn readable(&self, stream: StreamId) -> Option<u64> {
+        self.streams.readable(stream)
+    }
+
     /// Whether reading, stopping or resetting has left something to tell the peer.
     pub fn has_control(&self) -> bool {
         self.streams.has_control()

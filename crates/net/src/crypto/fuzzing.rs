@@ -1,18 +1,19 @@
 //! Body of the fuzz target for keys, and seeds for it; see `fuzz/README.md`.
 
-use super::keys::{SecretKey, TEXT_LEN, format_public_key, parse_public_key};
+use super::keys::SecretKey;
+use anabranch_core::crypto::{KEY_TEXT_LEN as TEXT_LEN, PublicKey};
 
 /// Reads the text of a key file. What is a secret key is a public key too, and is written as it was read,
 /// but for blank space around it.
 pub fn keys(data: &[u8]) {
     let Ok(text) = core::str::from_utf8(data) else { return };
-    match (SecretKey::from_base64(text), parse_public_key(text)) {
+    match (text.parse::<SecretKey>(), text.parse::<PublicKey>()) {
         (Ok(secret), Ok(public)) => {
             assert_eq!(*secret.to_base64(), text.trim());
-            assert_eq!(format_public_key(&public), text.trim());
+            assert_eq!(public.to_string(), text.trim());
             assert_eq!(secret.as_bytes(), &public.0);
         }
-        (Err(secret), Err(public)) => assert_eq!(secret.to_string(), public.to_string()),
+        (Err(secret), Err(public)) => assert_eq!(secret, public),
         both => panic!("{both:?}"),
     }
 }

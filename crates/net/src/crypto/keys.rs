@@ -1,10 +1,11 @@
 //! Static X25519 keys: text, files, generation. Written as WireGuard writes them, 44 characters of base64.
 
-use anabranch_core::crypto::PublicKey;
+use anabranch_core::crypto::{ParseKeyError, PublicKey, decode_key};
 use anabranch_files::Atomic;
 use base64::engine::Engine;
 use base64::engine::general_purpose::STANDARD;
-use base64::{DecodeError, DecodeSliceError};
+use core::fmt;
+use core::str::FromStr;
 use ring::rand::{SecureRandom, SystemRandom};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -13,12 +14,10 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 /// Bytes of a key.
 pub const KEY_LEN: usize = 32;
-/// Characters of a key's text.
-pub const TEXT_LEN: usize = 44;
 /// Longest key file that is read, in bytes; a key with blank space around it is far shorter.
 const MAX_FILE_LEN: u64 = 1024;
 
-/// A static secret key. Erased from memory when dropped; never printed by `Debug`.
+/// A static secret key. Erased from memory when dropped; `Debug` and `Display` do not show it.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct SecretKey([u8; KEY_LEN]);
 
@@ -26,15 +25,9 @@ pub struct SecretKey([u8; KEY_LEN]);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// The text does not have 44 characters.
-    #[error("a key has {TEXT_LEN} characters of base64, this has {0}")]
-    Length(usize),
-    /// A character is not of the base64 alphabet; counted from 0.
-    #[error("character {0} of the key is not base64")]
-    Character(usize),
-    /// The padding is wrong, or the last character carries bits beyond the 32 bytes.
-    #[error("the end of the key is not that of 32 bytes in base64")]
-    Ending,
+    /// The text is not that of a key.
+    #[error(transparent)]
+    Text(#[from] ParseKeyError),
     /// Others than the owner may read the file. Holds its mode.
     #[error("mode {0:03o} lets others read the secret key; run chmod 600 on it")]
     Exposed(u32),
@@ -72,12 +65,7 @@ impl SecretKey {
         PublicKey(curve25519_dalek::MontgomeryPoint::mul_base_clamped(self.0).to_bytes())
     }
 
-    /// Reads a key's text; blank space around it does not count.
-    pub fn from_base64(text: &str) -> Result<Self, KeyError> {
-        decode(text).map(SecretKey)
-    }
-
-    /// The key's text.
+    /// The key's text, which [`FromStr`] reads.
     pub fn to_base64(&self) -> Zeroizing<String> {
         Zeroizing::new(STANDARD.encode(self.0))
     }
@@ -91,7 +79,7 @@ impl SecretKey {
             .take(MAX_FILE_LEN)
             .read_to_string(&mut text)
             .map_err(KeyError::Io)?;
-        SecretKey::from_base64(&text)
+        Ok(text.parse()?)
     }
 
     /// Writes a key file that only its owner may read. An existing file is an error unless
@@ -110,39 +98,26 @@ impl SecretKey {
     }
 }
 
-impl core::fmt::Debug for SecretKey {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+impl FromStr for SecretKey {
+    type Err = ParseKeyError;
+
+    /// Blank space around the text does not count.
+    fn from_str(text: &str) -> Result<Self, ParseKeyError> {
+        let mut bytes = Zeroizing::new([0; KEY_LEN + 1]);
+        decode_key(text, &mut bytes).map(SecretKey)
+    }
+}
+
+impl fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("SecretKey(…)")
     }
 }
 
-/// Reads a public key's text; blank space around it does not count.
-pub fn parse_public_key(text: &str) -> Result<PublicKey, KeyError> {
-    decode(text).map(PublicKey)
-}
-
-/// A public key's text.
-pub fn format_public_key(key: &PublicKey) -> String {
-    STANDARD.encode(key.0)
-}
-
-fn decode(text: &str) -> Result<[u8; KEY_LEN], KeyError> {
-    let text = text.trim();
-    if let Some(at) = text.chars().position(|character| !character.is_ascii()) {
-        return Err(KeyError::Character(at));
-    }
-    if text.len() != TEXT_LEN {
-        return Err(KeyError::Length(text.len()));
-    }
-    // Base64 decodes in units of three bytes, so the buffer is one byte longer than the key.
-    let mut bytes = Zeroizing::new([0; KEY_LEN + 1]);
-    let len = STANDARD.decode_slice(text, bytes.as_mut_slice()).map_err(|error| match error {
-        DecodeSliceError::DecodeError(DecodeError::InvalidByte(at, _)) => KeyError::Character(at),
-        _ => KeyError::Ending,
-    })?;
-    match bytes.first_chunk() {
-        Some(key) if len == KEY_LEN => Ok(*key),
-        _ => Err(KeyError::Ending),
+impl fmt::Display for SecretKey {
+    /// Only that it is one: [`to_base64`](Self::to_base64) gives the text.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(secret key)")
     }
 }
 

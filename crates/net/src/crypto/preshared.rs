@@ -1,6 +1,8 @@
 //! Pre-shared keys: a secret of two peers beside their static keys, as WireGuard has them.
 
 use super::keys::{KEY_LEN, KeyError, SecretKey};
+use anabranch_core::crypto::ParseKeyError;
+use core::str::FromStr;
 use std::path::Path;
 use zeroize::Zeroizing;
 
@@ -31,15 +33,7 @@ impl PresharedKey {
         self.0.as_bytes()
     }
 
-    /// Reads a key's text; blank space around it does not count.
-    ///
-    /// # Errors
-    /// If it is not 32 bytes in base64.
-    pub fn from_base64(text: &str) -> Result<Self, KeyError> {
-        SecretKey::from_base64(text).map(PresharedKey)
-    }
-
-    /// The key's text.
+    /// The key's text, which [`FromStr`] reads.
     pub fn to_base64(&self) -> Zeroizing<String> {
         self.0.to_base64()
     }
@@ -58,6 +52,15 @@ impl PresharedKey {
     /// If it exists or cannot be written.
     pub fn save(&self, path: &Path, overwrite: bool) -> Result<(), KeyError> {
         self.0.save(path, overwrite)
+    }
+}
+
+impl FromStr for PresharedKey {
+    type Err = ParseKeyError;
+
+    /// Blank space around the text does not count.
+    fn from_str(text: &str) -> Result<Self, ParseKeyError> {
+        text.parse().map(PresharedKey)
     }
 }
 

@@ -1,4 +1,4 @@
-use super::keys::{KeyError, format_public_key, parse_public_key};
+use super::keys::KeyError;
 use super::{NoiseCrypto, PresharedKey, SecretKey};
 use anabranch_core::crypto::{Crypto, MacPurpose, PublicKey, RekeyMessage, Session, TAG_LEN};
 use anabranch_core::handshake::{
@@ -136,7 +136,7 @@ fn a_preshared_key_must_be_shared() {
     assert!(agree(None, None) && agree(Some(7), Some(7)));
     assert!(!agree(Some(7), Some(8)) && !agree(Some(7), None) && !agree(None, Some(7)));
     let text = PresharedKey::from_bytes([7; 32]).to_base64();
-    assert_eq!(PresharedKey::from_base64(&text).unwrap().as_bytes(), &[7; 32]);
+    assert_eq!(text.parse::<PresharedKey>().unwrap().as_bytes(), &[7; 32]);
     assert_eq!(format!("{:?}", PresharedKey::generate().unwrap()), "PresharedKey(…)");
 }
 
@@ -280,17 +280,17 @@ fn cookies_open_for_their_message_and_responder_only() {
 /// RFC 7748 §6.1: Alice's key pair.
 #[test]
 fn public_keys_and_text_have_their_known_answers() {
-    let secret = SecretKey::from_base64("dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo=").unwrap();
+    let secret = "dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo=".parse::<SecretKey>().unwrap();
     assert_eq!(secret.as_bytes()[..4], [0x77, 0x07, 0x6d, 0x0a]);
     let public = secret.public_key();
-    assert_eq!(format_public_key(&public), "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=");
-    let read = parse_public_key(" hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=\n").unwrap();
+    assert_eq!(public.to_string(), "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=");
+    let read = " hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=\n".parse::<PublicKey>().unwrap();
     assert_eq!(read, public);
 }
 
 #[test]
 fn wrong_key_text_is_told_precisely() {
-    let reason = |text: &str| SecretKey::from_base64(text).unwrap_err().to_string();
+    let reason = |text: &str| text.parse::<SecretKey>().unwrap_err().to_string();
     let good = "dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo=";
     assert!(reason(&good[..43]).contains("this has 43"));
     assert!(reason("").contains("this has 0"));
@@ -392,13 +392,13 @@ proptest! {
         let secret = SecretKey::from_bytes(bytes);
         let text = secret.to_base64();
         prop_assert_eq!(text.len(), 44);
-        let read = SecretKey::from_base64(&text).unwrap();
+        let read = text.parse::<SecretKey>().unwrap();
         prop_assert_eq!(read.as_bytes(), &bytes);
     }
 
     #[test]
     fn no_text_or_message_panics(text in ".{0,60}", bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let _ = parse_public_key(&text);
+        let _ = text.parse::<PublicKey>();
         prop_assert!(identity(1).accept(b"", &bytes).is_err());
     }
 }

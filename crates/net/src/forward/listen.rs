@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anabranch_policy::view::TrafficClass;
-use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -202,7 +201,7 @@ async fn request(
     connection: &Connection,
     forward: &Forward,
 ) -> io::Result<(SendStream, RecvStream)> {
-    let (mut send, mut receive) = connection.open_stream(TrafficClass::Bulk).await?;
+    let (mut send, mut receive) = connection.open_bi(TrafficClass::Bulk).await?;
     match ask(&Request::Listen(forward.bind.clone()), &mut send, &mut receive).await? {
         Answer::Done { listener, .. } => {
             link.listeners.set(listener, forward.target.clone());

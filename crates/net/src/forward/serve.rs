@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_policy::view::TrafficClass;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use super::permit::Permits;
@@ -93,7 +92,7 @@ pub(super) async fn take_streams(context: Context) -> ConnectionError {
     let mut tasks = tokio::task::JoinSet::new();
     let mut listeners = 0_u16;
     loop {
-        let (send, receive) = match context.connection.accept_stream().await {
+        let (send, receive) = match context.connection.accept_bi().await {
             Ok(halves) => halves,
             Err(error) => return error,
         };
@@ -126,7 +125,7 @@ pub(super) async fn open(
     context: &Context,
     target: &Target,
 ) -> Result<(SendStream, RecvStream), ConnectionError> {
-    let mut opening = pin!(context.connection.open_stream(TrafficClass::Bulk));
+    let mut opening = pin!(context.connection.open_bi(TrafficClass::Bulk));
     match tokio::time::timeout(SOON, &mut opening).await {
         Ok(opened) => opened,
         Err(_) => {

@@ -46,7 +46,7 @@ impl Served {
 /// Closes a connection that gives no sign of life for [`CRASHED`].
 async fn end_if_crashed(earlier: Connection) {
     let asked = Instant::now();
-    while !earlier.is_alive().await && !earlier.is_over() {
+    while !earlier.is_alive().await && earlier.close_reason().is_none() {
         if asked.elapsed() >= CRASHED {
             earlier.close(0, "the peer is connected anew, and has long been silent here");
             return;

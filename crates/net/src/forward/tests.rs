@@ -1,6 +1,6 @@
 use super::wire::{Answer, HEAD_LEN, Head, Request, WireError};
 use super::*;
-use crate::{Config, Connection, Endpoint, Permitted, Profile, SecretKey};
+use crate::{Config, Connection, Endpoint, Permitted, SecretKey};
 use crate::{PathSpec, SendStream};
 use core::time::Duration;
 use proptest::prelude::*;
@@ -83,16 +83,15 @@ fn other_versions_are_told_apart_from_strangers() {
 }
 
 async fn connected() -> (Endpoint, Endpoint, Connection, Connection) {
-    let profile = Profile::named("anabranch").unwrap();
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let make = |permitted| {
-        let mut config = Config::new(SecretKey::generate().unwrap(), profile.clone());
+        let mut config = Config::new(SecretKey::generate().unwrap());
         config.permitted = permitted;
         Endpoint::bind(config, [any]).unwrap()
     };
     let (client, server) = (make(Permitted::Nobody), make(Permitted::Anyone));
     let path = PathSpec { local: client.local_addrs()[0], remote: server.local_addrs()[0] };
-    let near = soon(client.connect(server.public_key(), &[path], profile.clone())).await.unwrap();
+    let near = soon(client.connect(server.public_key(), [path])).await.unwrap();
     let far = soon(server.accept()).await.unwrap();
     (client, server, near, far)
 }
@@ -233,7 +232,7 @@ async fn a_reset_is_passed_on() {
     drop(tcp);
     let mut byte = [0];
     let error = soon(receive.read(&mut byte)).await.unwrap_err();
-    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+    assert_eq!(std::io::Error::from(error).kind(), std::io::ErrorKind::ConnectionReset);
     // And it can still be written to only until the peer says stop.
     soon(write_until_refused(&mut send)).await;
 }

@@ -8,12 +8,11 @@ use anabranch_core::crypto::PublicKey;
 use anabranch_core::profiles::Profile;
 use anabranch_policy::view::PathState;
 use anabranch_types::PathId;
-use tokio::task::JoinHandle;
 use tracing::{debug, warn};
 
 use super::destinations::chosen;
 use super::request::{LocalRequest, PathRequest, PathUsage};
-use crate::connection::{Connection, PathSpec};
+use crate::connection::{Connection, PathSpec, WeakConnection};
 use crate::endpoint::Endpoint;
 use crate::error::ConnectError;
 use crate::interfaces::{self, Interface, Watch};
@@ -26,54 +25,6 @@ const METERED_REST: u32 = 40;
 
 /// Paths to connect over at first, at most: every connection allows so many.
 const MOST_FIRST: usize = 8;
-
-/// Keeps a connection's paths in line with the machine's interfaces for as long as it lives.
-#[derive(Debug)]
-pub struct PathManager(JoinHandle<()>);
-
-impl Drop for PathManager {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// Connects to the holder of `peer` at `remote` over the requested paths, as many as there are, and
-/// keeps them from then on. While there is none, or none answers, it goes on trying with those that
-/// come up; put a timeout around it.
-///
-/// # Errors
-/// What [`Endpoint::connect`] says other than that nobody answered.
-pub async fn connect_managed(
-    endpoint: &Endpoint,
-    peer: PublicKey,
-    remote: SocketAddr,
-    requests: &[PathRequest],
-    profile: Profile,
-) -> Result<(Connection, PathManager), ConnectError> {
-    let mut watch = Watch::new();
-    let mut manager = Manager::new(endpoint.clone(), remote, requests.to_vec());
-    loop {
-        let specs = manager.prepare();
-        if specs.is_empty() {
-            let _ = tokio::time::timeout(TICK, watch.changed()).await;
-            continue;
-        }
-        let attempt = endpoint.connect(peer, &specs, profile.clone());
-        let outcome = tokio::select! {
-            outcome = attempt => outcome,
-            () = manager.news(&mut watch) => continue,
-        };
-        match outcome {
-            Ok(connection) => {
-                manager.connected(&connection);
-                let task = tokio::spawn(manager.keep(connection.clone(), watch));
-                return Ok((connection, PathManager(task)));
-            }
-            Err(ConnectError::NoAnswer) => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
 
 /// One path on one interface: the number of its request, the interface's name, and the number of the destination.
 type Key = (usize, String, usize);
@@ -97,8 +48,9 @@ struct ManagedPath {
     path: Option<PathId>,
 }
 
+/// Keeps a connection's paths in line with the machine's interfaces for as long as it lives.
 #[derive(Debug)]
-struct Manager {
+pub(crate) struct Manager {
     endpoint: Endpoint,
     remote: SocketAddr,
     requests: Vec<PathRequest>,
@@ -108,8 +60,41 @@ struct Manager {
 }
 
 impl Manager {
-    fn new(endpoint: Endpoint, remote: SocketAddr, requests: Vec<PathRequest>) -> Self {
+    pub(crate) fn new(endpoint: Endpoint, remote: SocketAddr, requests: Vec<PathRequest>) -> Self {
         Manager { endpoint, remote, requests, managed: BTreeMap::new(), steady: 0 }
+    }
+
+    /// Connects as [`ConnectPaths::Managed`](super::ConnectPaths::Managed) says.
+    ///
+    /// # Errors
+    /// What connecting over fixed paths says, other than that nobody answered.
+    pub(crate) async fn connect(
+        mut self,
+        peer: PublicKey,
+        profile: Profile,
+    ) -> Result<Connection, ConnectError> {
+        let mut watch = Watch::new();
+        loop {
+            let specs = self.prepare();
+            if specs.is_empty() {
+                let _ = tokio::time::timeout(TICK, watch.changed()).await;
+                continue;
+            }
+            let attempt = self.endpoint.connect_fixed(peer, &specs, profile.clone());
+            let outcome = tokio::select! {
+                outcome = attempt => outcome,
+                () = self.news(&mut watch) => continue,
+            };
+            match outcome {
+                Ok(connection) => {
+                    self.connected(&connection);
+                    tokio::spawn(self.keep(connection.downgrade(), watch));
+                    return Ok(connection);
+                }
+                Err(ConnectError::NoAnswer) => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// Where the requested paths can begin now. With `metered`, metered ones too.
@@ -223,20 +208,24 @@ impl Manager {
         true
     }
 
-    async fn keep(mut self, connection: Connection, mut watch: Watch) {
+    /// Keeps the paths in line with the interfaces until the connection is over.
+    async fn keep(mut self, connection: WeakConnection, mut watch: Watch) {
         let mut seen = 0;
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
+            let mut ticked = false;
             tokio::select! {
                 () = watch.changed() => {}
                 changes = connection.path_changes(seen) => match changes {
                     Some(changes) => seen = changes,
                     None => return,
                 },
-                _ = tick.tick() => {
-                    self.steady = if self.works(&connection) { self.steady + 1 } else { 0 };
-                }
+                _ = tick.tick() => ticked = true,
+            }
+            let Some(connection) = connection.upgrade() else { return };
+            if ticked {
+                self.steady = if self.works(&connection) { self.steady + 1 } else { 0 };
             }
             self.reconcile(&connection);
         }

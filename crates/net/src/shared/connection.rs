@@ -8,8 +8,9 @@ use anabranch_core::connection::{CloseReason, Connection, ConnectionStats, Event
 use anabranch_core::endpoint::{Check, Handle};
 use anabranch_core::path::PathAddress;
 use anabranch_core::stream::{StreamEvent, StreamId};
-use anabranch_core::wire::Role;
+use anabranch_core::wire::{Direction, Role};
 use anabranch_types::Time;
+use core::fmt;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -22,7 +23,6 @@ const DRAIN_STEP: usize = 1 << 16;
 const MOST_PATH_EVENTS: usize = 64;
 
 /// A connection, shared by its task and the application's handles.
-#[derive(Debug)]
 pub(crate) struct ConnectionShared {
     pub(crate) endpoint: Arc<Shared>,
     pub(crate) handle: Handle,
@@ -71,6 +71,13 @@ impl Wait {
     }
 }
 
+impl fmt::Debug for ConnectionShared {
+    /// The handle alone: the endpoint, which knows its connections, would show this one again.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ConnectionShared").field(&self.handle).finish()
+    }
+}
+
 impl ConnectionShared {
     pub(super) fn new(endpoint: Arc<Shared>, handle: Handle, state: ConnectionState) -> Self {
         ConnectionShared {
@@ -112,6 +119,15 @@ impl ConnectionShared {
         let done = self.lock().connection.as_mut().map(act);
         self.mailbox.ring();
         done
+    }
+
+    /// Closes the connection; whoever uses it from now on is told so.
+    pub(crate) fn close(self: &Arc<Self>, now: Time, code: u64, reason: &str) {
+        let mut state = self.lock();
+        state.close(now, code, reason);
+        self.dispatch(&mut state, now);
+        drop(state);
+        self.mailbox.ring();
     }
 
     /// The handshake is done.
@@ -283,8 +299,8 @@ pub(crate) struct ConnectionState {
     /// It was logged that the peer is silent.
     silent: bool,
     pub(crate) streams: BTreeMap<StreamId, StreamState>,
-    /// Streams of the peer that the application has not taken yet.
-    pub(crate) incoming: VecDeque<StreamId>,
+    /// Streams of the peer that the application has not taken yet, of each direction.
+    pub(crate) incoming: [VecDeque<StreamId>; 2],
     last_stats: Option<ConnectionStats>,
     /// What happened to paths and nobody has asked for yet, the newest only.
     pub(crate) path_events: VecDeque<PathEvent>,
@@ -306,7 +322,7 @@ impl ConnectionState {
             stopped: false,
             silent: false,
             streams: BTreeMap::new(),
-            incoming: VecDeque::new(),
+            incoming: [const { VecDeque::new() }; 2],
             last_stats: None,
             path_events: VecDeque::new(),
             path_changes: 0,
@@ -344,6 +360,15 @@ impl ConnectionState {
         now.or_else(|| self.last_stats.clone())
     }
 
+    /// Begins to keep what the halves of a new stream share.
+    pub(crate) fn track(&mut self, id: StreamId) {
+        let halves = match id.direction() {
+            Direction::Bidirectional => 2,
+            Direction::Unidirectional => 1,
+        };
+        self.streams.insert(id, StreamState { halves, ..StreamState::default() });
+    }
+
     /// The next datagram of the peer.
     pub(crate) fn recv_datagram(&mut self) -> Option<Vec<u8>> {
         let connection = self.connection.as_mut()?;
@@ -355,8 +380,8 @@ impl ConnectionState {
     fn on_stream_event(&mut self, event: StreamEvent, wait: &Wait) {
         match event {
             StreamEvent::Opened(id) => {
-                self.streams.entry(id).or_default();
-                self.incoming.push_back(id);
+                self.track(id);
+                self.incoming[id.direction() as usize].push_back(id);
                 wait.incoming.notify_waiters();
             }
             StreamEvent::Openable => wait.openable.notify_waiters(),
@@ -368,7 +393,8 @@ impl ConnectionState {
                 wake(&mut stream.reader);
             }),
             StreamEvent::Writable(id) => self.with_stream(id, |stream| wake(&mut stream.writer)),
-            StreamEvent::Stopped { id, .. } => self.with_stream(id, |stream| {
+            StreamEvent::Stopped { id, code } => self.with_stream(id, |stream| {
+                stream.stopped = Some(code);
                 wake(&mut stream.writer);
                 wake(&mut stream.delivery);
             }),
@@ -432,10 +458,12 @@ pub(crate) struct StreamState {
     pub(crate) delivery: Option<Waker>,
     /// The peer has all of it.
     pub(crate) acked: bool,
+    /// The peer reads no more of it, and why: told even if the core has forgotten the stream since.
+    pub(crate) stopped: Option<u64>,
     /// The peer has abandoned it, and why: told even if the core has forgotten the stream since.
     pub(crate) reset: Option<u64>,
-    /// Halves that the application has dropped.
-    pub(crate) dropped: u8,
+    /// Halves that the application holds or can still take.
+    pub(crate) halves: u8,
     /// What was left to read when the connection closed.
     pub(crate) rest: Option<Rest>,
 }

@@ -64,14 +64,13 @@ async fn no_connection_id_is_seen_on_two_paths() {
         specs.push(PathSpec { local, remote: relay(path, server, &seen).await });
     }
     let key = pair.server.public_key();
-    let (client, server_side) = soon(async {
-        tokio::join!(pair.client.connect(key, &specs, profile()), pair.server.accept())
-    })
-    .await;
+    let (client, server_side) =
+        soon(async { tokio::join!(pair.client.connect(key, &specs[..]), pair.server.accept()) })
+            .await;
     let (client, server_side) = (client.unwrap(), server_side.unwrap());
-    let (mut there, take) = client.open_stream(TrafficClass::Bulk).await.unwrap();
+    let (mut there, take) = client.open_bi(TrafficClass::Bulk).await.unwrap();
     soon(there.write_all(b"!")).await.unwrap();
-    let (back, mut reply) = soon(server_side.accept_stream()).await.unwrap();
+    let (back, mut reply) = soon(server_side.accept_bi()).await.unwrap();
     soon(reply.read_exact(&mut [0; 1])).await.unwrap();
     let mut streams = (there, take, back, reply);
     for path in 2..PATHS {

@@ -19,17 +19,16 @@ impl Wake for Count {
 async fn echo(client: &Connection, server: &Connection, len: usize) {
     let data = pattern(len);
     let there = async {
-        let (mut send, mut receive) = client.open_stream(TrafficClass::Bulk).await.unwrap();
-        let mut back = Vec::new();
+        let (mut send, mut receive) = client.open_bi(TrafficClass::Bulk).await.unwrap();
         let write = async {
             send.write_all(&data).await.unwrap();
             send.finish().unwrap();
         };
-        tokio::join!(write, async { receive.read_to_end(&mut back).await.unwrap() });
-        assert!(back == data);
+        let ((), back) = tokio::join!(write, receive.read_to_end(len));
+        assert!(back.unwrap() == data);
     };
     let back = async {
-        let (mut send, mut receive) = server.accept_stream().await.unwrap();
+        let (mut send, mut receive) = server.accept_bi().await.unwrap();
         tokio::io::copy(&mut receive, &mut send).await.unwrap();
         send.finish().unwrap();
         send.acked().await.unwrap();
@@ -79,14 +78,14 @@ async fn tasks_are_woken_for_what_they_wait_for_alone() {
     let count = Arc::new(Count::default());
     let waker = Waker::from(Arc::clone(&count));
     let cx = &mut Context::from_waker(&waker);
-    let (mut accept, mut event) = (pin!(server.accept_stream()), pin!(server.recv_datagram()));
+    let (mut accept, mut event) = (pin!(server.accept_bi()), pin!(server.recv_datagram()));
     assert!(accept.as_mut().poll(cx).is_pending());
     client.send_datagram(b"news", TrafficClass::Interactive).await.unwrap();
     // Arrived, and read by this task: the one that waits for streams was not bothered.
     assert_eq!(soon(&mut event).await.unwrap(), b"news");
     soon(client.drained()).await.unwrap();
     assert_eq!(count.0.load(Ordering::Relaxed), 0);
-    let (mut send, _receive) = client.open_stream(TrafficClass::Bulk).await.unwrap();
+    let (mut send, _receive) = client.open_bi(TrafficClass::Bulk).await.unwrap();
     send.write_all(b"stream").await.unwrap();
     soon(&mut accept).await.unwrap();
 }
@@ -109,10 +108,10 @@ async fn a_crowd_is_told_that_the_server_is_busy() {
         crowd.spawn(async move {
             let mut secret = [7; 32];
             secret[..2].copy_from_slice(&number.to_be_bytes());
-            let config = Config::new(SecretKey::from_bytes(secret), profile());
+            let config = Config::new(SecretKey::from_bytes(secret));
             let client = Endpoint::bind(config, [local(1)]).unwrap();
             let path = PathSpec { local: client.local_addrs()[0], remote };
-            let connected = client.connect(key, &[path], profile()).await;
+            let connected = client.connect(key, [path]).await;
             (connected.is_ok(), client.times_busy())
         });
     }

@@ -1,16 +1,11 @@
 use super::*;
 use crate::{Config, Permitted, SecretKey, TrafficClass};
 use std::net::Ipv4Addr;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn profile() -> Profile {
-    Profile::named("anabranch").unwrap()
-}
-
 fn endpoint(listen: &[SocketAddr]) -> Endpoint {
-    let mut config = Config::new(SecretKey::generate().unwrap(), profile());
+    let mut config = Config::new(SecretKey::generate().unwrap());
     config.permitted = Permitted::Anyone;
     Endpoint::bind(config, listen.iter().copied()).unwrap()
 }
@@ -32,19 +27,17 @@ async fn requested_paths_are_opened_and_opened_again() {
     // The last does not exist on this machine: it may come later.
     let wanted = requests(&["127.0.0.1", "127.0.0.1,backup", "192.0.2.77"]);
     let remote = server.local_addrs()[0];
-    let dialling = connect_managed(&client, server.public_key(), remote, &wanted, profile());
-    let (connection, _kept) = tokio::time::timeout(PATIENCE, dialling).await.unwrap().unwrap();
+    let dialling = client.connect(server.public_key(), (remote, wanted));
+    let connection = tokio::time::timeout(PATIENCE, dialling).await.unwrap().unwrap();
     let accepted = server.accept().await.unwrap();
     assert_eq!(open(&connection), [PathId(0), PathId(1)]);
 
     let exchange = async {
-        let (mut send, _) = connection.open_stream(TrafficClass::Bulk).await.unwrap();
+        let (mut send, _) = connection.open_bi(TrafficClass::Bulk).await.unwrap();
         send.write_all(&[7; 100_000]).await.unwrap();
         send.finish().unwrap();
-        let (_, mut receive) = accepted.accept_stream().await.unwrap();
-        let mut all = Vec::new();
-        receive.read_to_end(&mut all).await.unwrap();
-        all.len()
+        let (_, mut receive) = accepted.accept_bi().await.unwrap();
+        receive.read_to_end(100_000).await.unwrap().len()
     };
     assert_eq!(tokio::time::timeout(PATIENCE, exchange).await.unwrap(), 100_000);
     let stats = connection.stats().unwrap();
@@ -60,8 +53,8 @@ async fn a_metered_path_sends_nothing_while_another_works() {
     let client = endpoint(&[]);
     let wanted = requests(&["127.0.0.1,metered", "127.0.0.1"]);
     let remote = server.local_addrs()[0];
-    let dialling = connect_managed(&client, server.public_key(), remote, &wanted, profile());
-    let (connection, _kept) = tokio::time::timeout(PATIENCE, dialling).await.unwrap().unwrap();
+    let dialling = client.connect(server.public_key(), (remote, wanted));
+    let connection = tokio::time::timeout(PATIENCE, dialling).await.unwrap().unwrap();
     let _accepted = server.accept().await.unwrap();
     assert_eq!(open(&connection), [PathId(0)]);
 }

@@ -1,0 +1,53 @@
+use super::request::PathRequest;
+use crate::connection::PathSpec;
+use std::net::SocketAddr;
+
+/// What a connection is made over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConnectPaths {
+    /// All of these paths, from sockets that the endpoint has. It stays with them; others are the
+    /// application's to [add](crate::Connection::add_path), [move](crate::Connection::move_path) and
+    /// [remove](crate::Connection::remove_path).
+    Fixed(Vec<PathSpec>),
+    /// Whatever there is of the requested paths. While there is none, or none is answered, connecting goes on
+    /// with those that come up: put a timeout around it. From then on paths are added, moved and removed as
+    /// interfaces come, change their address and go, for as long as the connection lives.
+    Managed {
+        /// Where the peer is, unless a request says otherwise.
+        remote: SocketAddr,
+        /// The paths asked for.
+        requests: Vec<PathRequest>,
+    },
+}
+
+impl From<SocketAddr> for ConnectPaths {
+    /// Every interface that leads to the peer at this address.
+    fn from(remote: SocketAddr) -> Self {
+        ConnectPaths::Managed { remote, requests: vec![PathRequest::ANY] }
+    }
+}
+
+impl From<(SocketAddr, Vec<PathRequest>)> for ConnectPaths {
+    /// The requested paths to the peer at this address.
+    fn from((remote, requests): (SocketAddr, Vec<PathRequest>)) -> Self {
+        ConnectPaths::Managed { remote, requests }
+    }
+}
+
+impl From<Vec<PathSpec>> for ConnectPaths {
+    fn from(paths: Vec<PathSpec>) -> Self {
+        ConnectPaths::Fixed(paths)
+    }
+}
+
+impl From<&[PathSpec]> for ConnectPaths {
+    fn from(paths: &[PathSpec]) -> Self {
+        ConnectPaths::Fixed(paths.to_vec())
+    }
+}
+
+impl<const N: usize> From<[PathSpec; N]> for ConnectPaths {
+    fn from(paths: [PathSpec; N]) -> Self {
+        ConnectPaths::Fixed(paths.into())
+    }
+}
