@@ -17,6 +17,16 @@ proptest! {
     }
 
     #[test]
+    fn a_receiver_of_blocks_gives_honest_senders_all_they_wrote(data in script(400)) {
+        coding::fuzzing::block(&data);
+    }
+
+    #[test]
+    fn a_receiver_of_sliding_repairs_recovers_all_that_can_be(data in script(400)) {
+        coding::fuzzing::sliding(&data);
+    }
+
+    #[test]
     fn endpoints_agree_over_any_network(data in script(500)) {
         fuzzing::endpoint(&data);
     }

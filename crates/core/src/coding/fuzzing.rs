@@ -1,5 +1,12 @@
-//! The body of the fuzz target for the decoder, and seeds for it. A body panics where the code breaks a
-//! promise.
+//! The bodies of the fuzz targets for the receivers of coded symbols, and seeds for them. A body panics where the code breaks
+//! a promise.
+
+mod block;
+mod honest;
+mod sliding;
+
+pub use block::{block, block_seeds};
+pub use sliding::{sliding, sliding_seeds};
 
 use anabranch_policy::code::{Coverage, TABLE};
 use anabranch_policy::registry::Registry;

@@ -183,6 +183,13 @@ impl ReceiveBlocks {
         self.repeated_bytes
     }
 
+    /// Symbols and repairs whose bytes are held.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn held(&self) -> usize {
+        let sources = self.slots.iter().filter(|slot| matches!(slot, Slot::Held(_))).count();
+        sources + self.held_repairs as usize
+    }
+
     /// Lowest symbol not held: everything below has been delivered.
     pub fn first_missing(&self) -> SymbolId {
         SymbolId(self.first_missing)
