@@ -66,6 +66,7 @@ pub struct LossView {
 
 impl LossView {
     /// The mean, but no more than `most`; `most` where the mean is not a number.
+    #[inline]
     pub fn mean_up_to(&self, most: f64) -> f64 {
         // Unlike `clamp`, this lets nothing through that is not a number.
         self.mean.min(most).max(0.0)
@@ -230,6 +231,7 @@ impl PathView {
     }
 
     /// Congestion window in full packets, at least 1.
+    #[inline]
     pub fn cwnd_packets(&self) -> u64 {
         (self.cwnd / self.packet_size.max(1)).max(1)
     }
@@ -248,6 +250,7 @@ impl PathView {
     }
 
     /// Full packets that the congestion window still admits.
+    #[inline]
     pub fn free_packets(&self) -> u64 {
         self.cwnd.saturating_sub(self.bytes_in_flight + self.bytes_queued) / self.packet_size.max(1)
     }
@@ -259,6 +262,7 @@ impl PathView {
     }
 
     /// Whether ordinary data may be scheduled onto the path.
+    #[inline]
     pub fn usable(&self) -> bool {
         matches!(self.state, PathState::Active | PathState::Probation)
     }
@@ -314,22 +318,32 @@ pub struct BlockView {
 
 impl BlockView {
     /// Symbols still missing at the receiver for decoding, as far as is known.
+    #[inline]
     pub fn deficit(&self) -> u16 {
         self.sources.saturating_sub(self.received)
     }
 
     /// Whether a symbol of the block may be taken now: something is due, or the block is closed and
     /// planned repairs are left.
+    #[inline]
     pub fn has_work(&self) -> bool {
         self.takeable() > 0
     }
 
     /// Symbols of the block that may be taken now: what is due, and once it is closed the planned repairs that are left.
+    #[inline]
     pub fn takeable(&self) -> u32 {
         u32::from(self.due) + if self.closed { u32::from(self.proactive_left) } else { 0 }
     }
 
+    /// Whether it is of that class, and open, or has work, or needs more.
+    #[inline]
+    pub(crate) fn concerns(&self, class: TrafficClass, needs_more: impl Fn(&Self) -> bool) -> bool {
+        self.class == class && (!self.closed || self.has_work() || needs_more(self))
+    }
+
     /// Symbols missing beyond those in flight, queued, due and planned: what new losses have opened.
+    #[inline]
     pub fn shortfall(&self) -> u16 {
         self.deficit()
             .saturating_sub(self.in_flight)
@@ -387,17 +401,20 @@ impl<'a> Demand<'a> {
     /// by itself.
     ///
     /// [`Work::Repair`]: crate::scheduler::Work::Repair
+    #[inline]
     pub fn by_repairs(&self) -> bool {
         self.0.is_some()
     }
 
     /// Most symbols that share a packet, as far as they fit.
+    #[inline]
     pub fn symbols_per_packet(&self) -> u16 {
         self.0.map_or(1, |(policy, _)| policy.symbols_per_packet()).max(1)
     }
 
     /// Further symbols that `block` needs, given that `hypothetical[slot]` more were handed to each
     /// path. Without a policy: the shortfall less the hypothetical symbols.
+    #[inline]
     pub fn still_needed(&self, block: &BlockView, hypothetical: &[u16; MAX_PATHS]) -> u16 {
         match self.0 {
             Some((policy, view)) => policy.still_needed(block, hypothetical, view),
@@ -409,10 +426,22 @@ impl<'a> Demand<'a> {
     }
 
     /// Whether that is any.
+    #[inline]
     pub fn needs_more(&self, block: &BlockView, hypothetical: &[u16; MAX_PATHS]) -> bool {
         match self.0 {
             Some((policy, view)) => policy.needs_more(block, hypothetical, view),
             None => self.still_needed(block, hypothetical) > 0,
+        }
+    }
+
+    /// The place of the first of these blocks, of a class, that is open, has work, or needs more.
+    #[inline]
+    pub fn first_in_need(&self, blocks: &[BlockView], class: TrafficClass) -> Option<usize> {
+        match self.0 {
+            Some((policy, view)) => policy.first_in_need(blocks, class, view),
+            None => {
+                blocks.iter().position(|block| block.concerns(class, |block| block.shortfall() > 0))
+            }
         }
     }
 }

@@ -13,7 +13,7 @@
 use crate::analysis::fountain::{losses_beyond, tolerable_losses};
 use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};
 use crate::registry::{Entry, Options, PolicyError, option};
-use crate::view::{BlockView, MAX_PATHS, PathView};
+use crate::view::{BlockView, MAX_PATHS, PathView, TrafficClass};
 use anabranch_types::math;
 
 /// What the registry says about it.
@@ -88,6 +88,12 @@ struct Risk {
     room: u32,
 }
 
+impl Risk {
+    fn packets(&self) -> &[(u32, f64)] {
+        self.paths.get(..self.count).unwrap_or_default()
+    }
+}
+
 impl DeltaComplete {
     /// Symbols in a packet that is filled with them.
     fn per_packet(&self, path: &PathView, view: &RedundancyView<'_>) -> u32 {
@@ -110,11 +116,7 @@ impl DeltaComplete {
             let flying = u32::from(block.in_flight_on[slot]);
             let coming = u32::from(block.queued_on[slot]) + u32::from(more[slot]);
             let loss = path.loss.mean_up_to(MAX_LOSS);
-            let each = self.per_packet(path, view);
-            let (old, all) = (packets(flying, each), packets(flying + coming, each));
-            let within = u64::from(all).saturating_mul(path.packet_size) <= path.cwnd;
-            let packets = if within { all } else { all.min(window(path).max(old)) };
-            *entry = (packets, loss);
+            *entry = (at_risk(path, flying, coming, self.per_packet(path, view)), loss);
             // One that is not in use carries nothing new; if none is, any may be.
             let rank = if path.usable() && !path.backup { loss } else { loss + 1.0 };
             if rank < least {
@@ -130,41 +132,26 @@ impl DeltaComplete {
         risk
     }
 
-    /// Whether more symbols are needed, if that is quickly reckoned: by the mean number of losses, to which packets beyond the
-    /// window count like others.
-    fn is_clear(
-        &self,
-        block: &BlockView,
-        more: &[u16; MAX_PATHS],
-        view: &RedundancyView<'_>,
-    ) -> Option<bool> {
-        let (mut symbols, mut mean) = (u32::from(block.in_flight) + u32::from(block.queued), 0.0);
-        let nowhere = *more == [0; MAX_PATHS] && block.queued == 0;
-        for path in view.paths {
-            let slot = usize::from(path.slot) % MAX_PATHS;
-            let mut here = u32::from(block.in_flight_on[slot]);
-            if !nowhere {
-                here += u32::from(block.queued_on[slot]) + u32::from(more[slot]);
-                symbols += u32::from(more[slot]);
-            }
-            mean += f64::from(here) * path.loss.mean_up_to(MAX_LOSS);
-        }
-        let Some(spare) = symbols.checked_sub(u32::from(block.deficit())) else {
-            return Some(true);
-        };
-        (mean <= *self.tolerable.get(spare as usize)?).then_some(false)
+    /// Whether `block` is complete with what is under way, each symbol in a packet of its own, if that is quickly reckoned:
+    /// as though all of it were on the path of most loss.
+    fn is_plainly_complete(&self, block: &BlockView, most_loss: f64) -> bool {
+        let symbols = u32::from(block.in_flight) + u32::from(block.queued);
+        let spare = symbols.checked_sub(u32::from(block.deficit()));
+        let most = spare.and_then(|spare| self.tolerable.get(spare as usize));
+        let copies = block.in_flight_on.iter().chain(&block.queued_on);
+        let copies: u32 = copies.map(|copies| u32::from(*copies)).sum();
+        most.is_some_and(|most| f64::from(copies) * most_loss <= *most)
     }
 
-    /// Whether at most `spare` of the packets at risk are lost, but for the chance that is accepted.
-    fn is_safe(&self, risk: &Risk, spare: u32) -> bool {
-        let paths = risk.paths.iter().take(risk.count);
-        let mean: f64 = paths.clone().map(|(packets, loss)| f64::from(*packets) * loss).sum();
+    /// Whether at most `spare` of these packets are lost, but for the chance that is accepted.
+    fn is_safe(&self, paths: &[(u32, f64)], spare: u32) -> bool {
+        let mean: f64 = paths.iter().map(|(packets, loss)| f64::from(*packets) * loss).sum();
         if self.tolerable.get(spare as usize).is_some_and(|most| mean <= *most) {
             return true;
         }
         // No packet is lost with a chance of at most e to the power of minus the mean.
         let certain = spare == 0 && mean > self.fatal;
-        !certain && losses_beyond(spare, paths.copied()) <= self.failure
+        !certain && losses_beyond(spare, paths.iter().copied()) <= self.failure
     }
 
     /// Symbols to add to those at risk, on the path of least loss, until the block is complete; `waiting` symbols, of
@@ -188,7 +175,7 @@ impl DeltaComplete {
         let (first, start) = (certain.max(waiting), risk.symbols);
         add(&mut risk, first);
         for _ in 0..MOST_EXTRA {
-            if self.is_safe(&risk, (risk.symbols - needed) / each) {
+            if self.is_safe(risk.packets(), (risk.symbols - needed) / each) {
                 break;
             }
             add(&mut risk, each);
@@ -199,6 +186,13 @@ impl DeltaComplete {
 
 fn window(path: &PathView) -> u32 {
     path.cwnd_packets().min(u64::from(u32::MAX)) as u32
+}
+
+/// Packets that may still be lost unnoticed, of those for so many symbols in flight and so many that are to be sent.
+fn at_risk(path: &PathView, flying: u32, coming: u32, each: u32) -> u32 {
+    let all = packets(flying + coming, each);
+    let within = u64::from(all).saturating_mul(path.packet_size) <= path.cwnd;
+    if within { all } else { all.min(window(path).max(packets(flying, each))) }
 }
 
 /// Packets for so many symbols.
@@ -260,11 +254,35 @@ impl RedundancyPolicy for DeltaComplete {
         if self.append.is_some() || self.together > 1 || block.takeable() > 0 {
             return self.still_needed(block, hypothetical, view) > 0;
         }
-        if let Some(clear) = self.is_clear(block, hypothetical, view) {
-            return clear;
+        let handed: u32 = hypothetical.iter().map(|n| u32::from(*n)).sum();
+        let symbols = u32::from(block.in_flight) + u32::from(block.queued) + handed;
+        let Some(spare) = symbols.checked_sub(needed) else { return true };
+        let (mut risk, mut count) = ([(0, 0.0); MAX_PATHS], 0);
+        for path in view.paths {
+            let slot = usize::from(path.slot) % MAX_PATHS;
+            let flying = u32::from(block.in_flight_on[slot]);
+            let coming = u32::from(block.queued_on[slot]) + u32::from(hypothetical[slot]);
+            if let Some(entry) = risk.get_mut(count).filter(|_| flying + coming > 0) {
+                *entry = (at_risk(path, flying, coming, 1), path.loss.mean_up_to(MAX_LOSS));
+                count += 1;
+            }
         }
-        let risk = self.risk(block, hypothetical, view);
-        let spare = risk.symbols.checked_sub(needed);
-        spare.is_none_or(|spare| !self.is_safe(&risk, spare))
+        !self.is_safe(&risk[..count], spare)
+    }
+
+    fn first_in_need(
+        &self,
+        blocks: &[BlockView],
+        class: TrafficClass,
+        view: &RedundancyView<'_>,
+    ) -> Option<usize> {
+        let losses = view.paths.iter().map(|path| path.loss.mean_up_to(MAX_LOSS));
+        let most_loss = losses.fold(0.0, f64::max);
+        let quickly = self.append.is_none() && self.together == 1;
+        let needs_more = |block: &BlockView| {
+            !(quickly && self.is_plainly_complete(block, most_loss))
+                && self.needs_more(block, &[0; MAX_PATHS], view)
+        };
+        blocks.iter().position(|block| block.concerns(class, needs_more))
     }
 }

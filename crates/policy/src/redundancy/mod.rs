@@ -98,6 +98,18 @@ pub trait RedundancyPolicy: Debug + Send {
     ) -> bool {
         self.still_needed(block, hypothetical, view) > 0
     }
+
+    /// The place of the first of these blocks, of a class, that is open, has work, or [needs more](Self::needs_more) than
+    /// is under way. Schedulers ask this of all blocks at each turn: a policy that can tell of many at once should.
+    fn first_in_need(
+        &self,
+        blocks: &[BlockView],
+        class: TrafficClass,
+        view: &RedundancyView<'_>,
+    ) -> Option<usize> {
+        let needs_more = |block: &BlockView| self.needs_more(block, &[0; MAX_PATHS], view);
+        blocks.iter().position(|block| block.concerns(class, needs_more))
+    }
 }
 
 /// The built-in policies of this axis.

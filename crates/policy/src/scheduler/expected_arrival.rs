@@ -220,13 +220,7 @@ impl<'a, 'b> Pending<'a, 'b> {
     /// complete; beyond the last one, to one that is yet to be opened. False if there is neither.
     fn turn_to(&mut self, place: usize) -> bool {
         let blocks = self.view.blocks.get(place..).unwrap_or_default();
-        let matters = |block: &BlockView| {
-            block.class == self.class
-                && (!block.closed
-                    || block.takeable() > 0
-                    || self.view.demand.needs_more(block, &[0; MAX_PATHS]))
-        };
-        let found = blocks.iter().position(matters);
+        let found = self.view.demand.first_in_need(blocks, self.class);
         if found.is_none() && (self.fresh == 0 || self.openings == 0) {
             return false;
         }
