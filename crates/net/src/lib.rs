@@ -53,11 +53,15 @@ mod tests;
 pub mod transfer;
 
 pub use anabranch_core::config::TransportConfig;
-pub use anabranch_core::connection::{CloseReason, ConnectionStats, EcnStats, PathStats};
+pub use anabranch_core::connection::{
+    AddPathError, CloseReason, ConnectionStats, Dropped, EcnStats, PathStats, Totals,
+};
 pub use anabranch_core::crypto::{ParseKeyError, PublicKey};
+pub use anabranch_core::endpoint::ConnectError as ConnectRefused;
 pub use anabranch_core::handshake::{Permitted, Schedule};
-pub use anabranch_core::observe::Observer;
-pub use anabranch_core::path::SocketId;
+/// What a connection decided and why, for an [observer](Connection::set_observer).
+pub use anabranch_core::observe;
+pub use anabranch_core::path::{PathAddress, PathCounters, SocketId};
 pub use anabranch_core::profiles::Profile;
 pub use anabranch_core::stream::StreamLimits;
 pub use anabranch_core::wire::{CloseCode, Direction, Role, StreamId};

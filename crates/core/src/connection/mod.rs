@@ -59,14 +59,14 @@ use keys::Keys;
 use paths::{PathIndex, PathTable};
 use setup::{Identity, Policies};
 
-pub use crate::coding::send::BlockRecord;
+pub use crate::coding::send::{BlockRecord, Totals};
 pub use close::CloseReason;
 pub use egress::Transmit;
 pub use events::Event;
 pub use lifecycle::AddPathError;
 pub(crate) use setup::Setup;
 pub(crate) use silence::CHECK_AGAIN;
-pub use statistics::{ConnectionStats, EcnStats, PathStats};
+pub use statistics::{ConnectionStats, Dropped, EcnStats, PathStats};
 pub(crate) use timers::Earliest;
 pub use timers::TimeoutReason;
 
