@@ -36,13 +36,19 @@ fn transport() -> TransportConfig {
 
 /// The most memory that a connection took while its peer did this, beside the bound.
 fn measure(open: u64, abuse: impl FnOnce(&mut Abuser)) {
-    let mut theirs = TransportConfig::default().parameters("anabranch");
+    measure_as("anabranch", None, open, abuse);
+}
+
+/// The same for another profile, and a peer that uses another code.
+fn measure_as(profile: &str, code: Option<&str>, open: u64, abuse: impl FnOnce(&mut Abuser)) {
+    let mut theirs = TransportConfig::default().parameters(profile);
+    theirs.codes = code.map(str::to_owned);
     (theirs.max_data, theirs.max_stream_data) = (1 << 40, 1 << 40);
     (theirs.max_streams, theirs.max_symbols) = (1 << 20, 1 << 40);
     let before = LIVE.get();
     MOST.set(before);
     let mut abuser =
-        Abuser { rogue: Rogue::connect(transport(), "anabranch", &theirs), next: 0, packets: 0 };
+        Abuser { rogue: Rogue::connect(transport(), profile, &theirs), next: 0, packets: 0 };
     abuse(&mut abuser);
     assert_eq!(abuser.rogue.closed(), None, "it keeps to the rules");
     let (most, bound) = (MOST.get() - before, transport().most_memory(open) as i64);
@@ -158,6 +164,46 @@ fn repairs_for_blocks_of_every_length() {
     });
 }
 
+/// Each code's repairs, as many as it keeps, of blocks that lack one symbol; then the symbols, and the same of what follows.
+#[test]
+fn repairs_of_every_code_that_do_not_suffice() {
+    for code in ["random-linear", "lt", "raptorq"] {
+        measure_as("fmtcp", Some(code), 0, |abuser| {
+            for count in [190_u16, 30, 1] {
+                for key in 0..count - 1 {
+                    for first in (1..SYMBOLS / 2 - u64::from(count)).step_by(count.into()) {
+                        abuser.repair(abuser.next + first, count, key.into());
+                    }
+                }
+                let end = abuser.next + SYMBOLS / 2;
+                for id in abuser.next..end {
+                    abuser.next = id;
+                    abuser.source(id, &[0; PAYLOAD]);
+                }
+                abuser.next = end;
+                abuser.rest(Duration::from_millis(10));
+            }
+        });
+    }
+}
+
+/// Sliding repairs of all that may be sent: once they determine it all, further ones add nothing.
+#[test]
+fn sliding_repairs_without_end() {
+    let flood = |abuser: &mut Abuser, keys: core::ops::Range<u32>| {
+        for key in keys {
+            let first = 1 + u64::from(key) * 7 % (SYMBOLS - 256);
+            abuser.repair(first, 100 + (key % 155) as u16, key);
+        }
+        LIVE.get()
+    };
+    measure_as("fmtcp", Some("sliding-window"), 0, |abuser| {
+        let before = flood(abuser, 0..1000);
+        let growth = flood(abuser, 1000..6000) - before;
+        assert!(growth < 200_000, "{growth} bytes more");
+    });
+}
+
 /// Fills the whole credit of one stream after the other, its end first; the application reads it all.
 #[test]
 fn one_stream_after_the_other_to_its_limit() {
@@ -250,25 +296,39 @@ fn much_is_sent_and_nothing_acknowledged() {
 /// Acknowledges only every third packet of those it knows of; the window grows, and the rest is lost.
 #[test]
 fn much_is_sent_and_a_part_of_it_acknowledged() {
-    measure(100, |abuser| {
-        for _ in 0..300 {
+    measure(100, acknowledge_a_third);
+}
+
+/// The repairs of many blocks are made, and kept up, at once.
+#[test]
+fn fountains_run_for_a_peer_that_acknowledges_a_part() {
+    measure_as("fmtcp", None, 100, acknowledge_a_third);
+    measure_as("fmtcp", None, 100, |abuser| {
+        for _ in 0..200 {
             write_all(abuser, 100);
-            abuser.rogue.advance(Duration::from_millis(30));
-            let received_at = abuser.rogue.now.as_micros() as u32;
-            let header = AckHeader { path: PathId(0), received_at, ..AckHeader::default() };
-            let mut numbers = Vec::new();
-            while let Some(Heard { number, .. }) = abuser.rogue.take() {
-                numbers.push(number);
-            }
-            let ranges =
-                numbers.iter().rev().filter(|number| *number % 3 == 0).take(60).map(|n| *n..=*n);
-            if numbers.iter().any(|number| number % 3 == 0) {
-                abuser.send(&written(|writer| {
-                    header.encode(ranges, writer).unwrap();
-                }));
-            }
+            abuser.rest(Duration::from_millis(100));
         }
     });
+}
+
+fn acknowledge_a_third(abuser: &mut Abuser) {
+    for _ in 0..300 {
+        write_all(abuser, 100);
+        abuser.rogue.advance(Duration::from_millis(30));
+        let received_at = abuser.rogue.now.as_micros() as u32;
+        let header = AckHeader { path: PathId(0), received_at, ..AckHeader::default() };
+        let mut numbers = Vec::new();
+        while let Some(Heard { number, .. }) = abuser.rogue.take() {
+            numbers.push(number);
+        }
+        let ranges =
+            numbers.iter().rev().filter(|number| *number % 3 == 0).take(60).map(|n| *n..=*n);
+        if numbers.iter().any(|number| number % 3 == 0) {
+            abuser.send(&written(|writer| {
+                header.encode(ranges, writer).unwrap();
+            }));
+        }
+    }
 }
 
 /// A peer asks questions whose answers it never acknowledges: neither they nor the reports beside them pile up.
