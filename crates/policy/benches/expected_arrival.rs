@@ -103,12 +103,19 @@ fn main() {
             let mut scheduler =
                 scheduler::build(&"expected-arrival".parse().expect("a name")).expect("built in");
             let mut picks = Vec::with_capacity(4);
-            for (which, asking) in [("quickest", 0), ("slowest", paths - 1)] {
+            // As often as the paths ask: a window each round trip.
+            let by_rate: Vec<u32> =
+                (0..paths).flat_map(|path| (0..8 / (path + 1)).map(move |_| path)).collect();
+            for (which, asking) in
+                [("quickest", vec![0]), ("slowest", vec![paths - 1]), ("by rate", by_rate)]
+            {
+                let mut asking = asking.into_iter().cycle();
                 let name = format!("pull/{paths} paths/{pending} blocks pending/{which}");
                 criterion.bench_function(&name, |bencher| {
                     bencher.iter(|| {
                         picks.clear();
-                        black_box(scheduler.pull(PathId(asking), black_box(view), &mut picks))
+                        let path = PathId(asking.next().unwrap_or(0));
+                        black_box(scheduler.pull(path, black_box(view), &mut picks))
                     });
                 });
             }

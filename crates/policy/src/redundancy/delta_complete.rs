@@ -257,17 +257,23 @@ impl RedundancyPolicy for DeltaComplete {
         let handed: u32 = hypothetical.iter().map(|n| u32::from(*n)).sum();
         let symbols = u32::from(block.in_flight) + u32::from(block.queued) + handed;
         let Some(spare) = symbols.checked_sub(needed) else { return true };
+        // Few paths carry a block: the others are passed over.
+        let carries: [u16; MAX_PATHS] = core::array::from_fn(|slot| {
+            block.in_flight_on[slot] | block.queued_on[slot] | hypothetical[slot]
+        });
         let (mut risk, mut count) = ([(0, 0.0); MAX_PATHS], 0);
         for path in view.paths {
             let slot = usize::from(path.slot) % MAX_PATHS;
+            if carries[slot] == 0 {
+                continue;
+            }
             let flying = u32::from(block.in_flight_on[slot]);
             let coming = u32::from(block.queued_on[slot]) + u32::from(hypothetical[slot]);
-            if let Some(entry) = risk.get_mut(count).filter(|_| flying + coming > 0) {
-                *entry = (at_risk(path, flying, coming, 1), path.loss.mean_up_to(MAX_LOSS));
-                count += 1;
-            }
+            let packets = at_risk(path, flying, coming, 1);
+            risk[count % MAX_PATHS] = (packets, path.loss.mean_up_to(MAX_LOSS));
+            count += 1;
         }
-        !self.is_safe(&risk[..count], spare)
+        !self.is_safe(&risk[..count.min(MAX_PATHS)], spare)
     }
 
     fn first_in_need(
@@ -276,6 +282,9 @@ impl RedundancyPolicy for DeltaComplete {
         class: TrafficClass,
         view: &RedundancyView<'_>,
     ) -> Option<usize> {
+        if blocks.is_empty() {
+            return None;
+        }
         let losses = view.paths.iter().map(|path| path.loss.mean_up_to(MAX_LOSS));
         let most_loss = losses.fold(0.0, f64::max);
         let quickly = self.append.is_none() && self.together == 1;

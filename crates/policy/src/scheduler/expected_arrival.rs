@@ -310,9 +310,10 @@ impl<'a, 'b> Pending<'a, 'b> {
     }
 }
 
-/// The path that should deliver a packet first, and the first of them among equals.
+/// The path that should deliver a packet first, and the first of them among equals. Of times, which are not negative, the
+/// bits are in the same order.
 fn first(turns: &mut [Turn]) -> Option<&mut Turn> {
-    turns.iter_mut().min_by(|a, b| a.arrival.total_cmp(&b.arrival))
+    turns.iter_mut().min_by_key(|turn| turn.arrival.to_bits())
 }
 
 /// The carriers, the asking one first, and how many.
