@@ -1,4 +1,5 @@
 use crate::error::{ConnectionError, DatagramError, PathError};
+use crate::paths::{NamedPath, Naming};
 use crate::shared::{ConnectionShared, ConnectionState, Phase, StreamWait, StreamWaits};
 use crate::stream::{RecvStream, SendStream};
 use anabranch_core::connection::{Connection as CoreConnection, ConnectionStats};
@@ -252,6 +253,8 @@ impl Connection {
     pub fn remove_path(&self, path: PathId) {
         let now = self.now();
         self.shared().act(|connection| connection.remove_path(now, path, 0));
+        // Before another path takes its place.
+        self.shared().note_paths(&mut self.shared().lock());
     }
 
     /// Moves a path to another socket or another address of the peer: its interface came back with a
@@ -311,6 +314,13 @@ impl Connection {
     /// Why the connection is over; `None` while it is not.
     pub fn close_reason(&self) -> Option<ConnectionError> {
         self.shared().lock().error()
+    }
+
+    /// Since when nothing has been heard of the peer; `None` when the connection is over.
+    pub fn last_heard(&self) -> Option<Duration> {
+        let state = self.shared().lock();
+        let since = state.connection.as_ref()?.last_heard();
+        Some(self.now().since(since))
     }
 
     /// Waits until [`Connection::silence`] changes between something and nothing, or the connection is over.
@@ -387,6 +397,29 @@ impl Connection {
     /// Figures as of now, or of the connection's end; `None` if it never began.
     pub fn stats(&self) -> Option<ConnectionStats> {
         self.shared().lock().stats()
+    }
+
+    /// Every path under its name, as of now or of the connection's end, in the order in which they came. Paths that took
+    /// the place of one another, as their interface went and came back, are one.
+    pub fn named_paths(&self) -> Vec<NamedPath> {
+        let mut state = self.shared().lock();
+        self.shared().note_paths(&mut state);
+        state.names.list()
+    }
+
+    /// What a path is called, as long as no other has taken its place.
+    pub fn path_name(&self, path: PathId) -> Option<String> {
+        self.shared().lock().names.name(path).map(str::to_owned)
+    }
+
+    /// Tells what paths are [called](Self::path_name), without keeping the connection open.
+    pub fn path_namer(&self) -> impl Fn(PathId) -> Option<String> + Send + 'static {
+        let connection = Arc::downgrade(&self.0);
+        move |path| Connection(connection.upgrade()?).path_name(path)
+    }
+
+    pub(crate) fn name_path(&self, path: PathId, naming: Naming) {
+        self.shared().lock().names.assign(path, naming);
     }
 
     /// Records what the connection does and why, from now on.

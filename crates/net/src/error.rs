@@ -79,11 +79,17 @@ impl From<ConnectionError> for io::Error {
 }
 
 fn describe(reason: &CloseReason) -> String {
-    let who = if reason.by_peer { "the peer" } else { "this side" };
-    let CloseCode(code) = reason.code;
-    if reason.reason.is_empty() {
-        format!("{who} closed the connection with code {code}")
-    } else {
-        format!("{who} closed the connection with code {code}: {}", reason.reason)
+    let CloseReason { code, reason, by_peer } = reason;
+    let who = if *by_peer { "the peer" } else { "this side" };
+    match (*code, reason.is_empty()) {
+        (CloseCode::IDLE, _) if !by_peer => {
+            "the peer was silent for longer than the idle timeout".to_owned()
+        }
+        (CloseCode(0), true) => format!("{who} closed the connection"),
+        (CloseCode(0), false) => format!("{who} closed the connection: {reason}"),
+        (CloseCode(code), true) => format!("{who} closed the connection with code {code}"),
+        (CloseCode(code), false) => {
+            format!("{who} closed the connection with code {code}: {reason}")
+        }
     }
 }

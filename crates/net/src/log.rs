@@ -113,7 +113,8 @@ pub(crate) fn path(
         let address = stats.map(|stats| stats.address);
         let local = address.and_then(|address| local_of(address.socket)).map(display);
         let remote = address.map(|address| display(address.remote));
-        info!(parent: span, path, local, remote, "path {what}");
+        let name = state.names.name(PathId(path));
+        info!(parent: span, path, name, local, remote, "path {what}");
     });
 }
 

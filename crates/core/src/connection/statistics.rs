@@ -45,6 +45,8 @@ pub struct PathStats {
     /// Nothing was heard of it for so long that its loss does not explain it. A path without an alternative
     /// stays in use all the same.
     pub silent: bool,
+    /// It is used only when the others cannot carry the load.
+    pub backup: bool,
     /// Counters since it opened.
     pub counters: PathCounters,
     /// Packets that the peer has sent on it, as far as their numbers tell: what exceeds those received
@@ -100,6 +102,7 @@ impl Connection {
             id: path.id,
             address: path.address,
             state: path.state(),
+            backup: path.backup,
             counters: path.counters,
             peer_sent_packets: path.received.expected(),
             ecn: EcnStats {

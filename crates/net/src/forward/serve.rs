@@ -16,7 +16,7 @@ use super::target::Target;
 use super::wire::{Answer, HEAD_LEN, Head, Request};
 use crate::connection::Connection;
 use crate::error::ConnectionError;
-use crate::stream::{RecvStream, SendStream};
+use crate::stream::{ReadError, RecvStream, SendStream, WriteError};
 
 /// Time for a peer to say what it wants of a stream it opened, and to answer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -230,9 +230,25 @@ pub(super) async fn carry(
     (context.tell)(ForwardEvent::Opened(target.clone()));
     let event = match splice_tcp(tcp, send, receive).await {
         Ok((up, down)) => ForwardEvent::Closed(target, up, down),
-        Err(error) => ForwardEvent::Failed(target, error.to_string()),
+        Err(error) => ForwardEvent::Failed(target, broken(&error)),
     };
     (context.tell)(event);
+}
+
+/// Why a TCP connection that was carried broke.
+fn broken(error: &io::Error) -> String {
+    let inner = error.get_ref();
+    let reset = inner.and_then(|inner| inner.downcast_ref::<ReadError>());
+    let stopped = inner.and_then(|inner| inner.downcast_ref::<WriteError>());
+    match (reset, stopped, error.kind()) {
+        (Some(ReadError::Reset(_)), _, _) | (_, Some(WriteError::Stopped(_)), _) => {
+            "aborted at the peer's side".to_owned()
+        }
+        (None, None, io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => {
+            "aborted at this side".to_owned()
+        }
+        _ => error.to_string(),
+    }
 }
 
 /// Listens on behalf of the peer for as long as its request's stream is open.

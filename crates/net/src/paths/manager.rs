@@ -11,6 +11,7 @@ use anabranch_types::PathId;
 use tracing::{debug, warn};
 
 use super::destinations::chosen;
+use super::named::Naming;
 use super::request::{LocalRequest, PathRequest, PathUsage};
 use crate::connection::{Connection, PathSpec, WeakConnection};
 use crate::endpoint::Endpoint;
@@ -182,6 +183,7 @@ impl Manager {
         for (number, (key, managed)) in self.managed.iter_mut().enumerate() {
             let path = PathId(number as u32);
             managed.path = Some(path);
+            connection.name_path(path, naming(&self.requests, key, &managed.from));
             control(connection, path, &self.requests, key);
             if managed.from.usage == PathUsage::Backup {
                 connection.set_backup(path, true);
@@ -284,6 +286,7 @@ impl Manager {
             None => {
                 managed.path = connection.add_path(managed.spec()).ok();
                 if let Some(path) = managed.path {
+                    connection.name_path(path, naming(&self.requests, &key, &managed.from));
                     control(connection, path, &self.requests, &key);
                 }
             }
@@ -300,6 +303,18 @@ fn control(connection: &Connection, path: PathId, requests: &[PathRequest], key:
         && let Err(error) = connection.set_congestion(path, policy)
     {
         warn!(%path, %error, "the path keeps the profile's congestion control");
+    }
+}
+
+/// What a path is called: as was asked for, or as its interface.
+fn naming(requests: &[PathRequest], key: &Key, from: &LocalEndpoint) -> Naming {
+    let (request, interface, nth) = key;
+    let own = requests.get(*request).and_then(|request| request.name.clone());
+    Naming {
+        key: format!("{request}/{interface}/{nth}"),
+        name: own.unwrap_or_else(|| interface.clone()),
+        detail: from.remote.ip().to_string(),
+        usage: from.usage,
     }
 }
 

@@ -8,8 +8,8 @@ use crate::interfaces::Interface;
 
 /// A path that a person wants, whether or not its interface is there now.
 ///
-/// As text: `LOCAL[@REMOTE][,backup|,metered][,cc=POLICY]`, such as `wwan0`,
-/// `192.0.2.7@203.0.113.5:4433`, `wwan0,metered` or `wlan0,cc=bbr`. `any` stands for every interface that
+/// As text: `LOCAL[@REMOTE][,name=NAME][,backup|,metered][,cc=POLICY]`, such as `wwan0`,
+/// `192.0.2.7@203.0.113.5:4433,name=lte`, `wwan0,metered` or `wlan0,cc=bbr`. `any` stands for every interface that
 /// leads to the peer. The policy comes last, as its options are separated by commas too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathRequest {
@@ -20,6 +20,8 @@ pub struct PathRequest {
     /// Where the peer can be reached, as far as it is known, if not at a single address: of these, one or two that
     /// are worth trying are chosen for each interface when it comes.
     pub choice: Vec<SocketAddr>,
+    /// What it is called, if not as its interface.
+    pub name: Option<String>,
     /// When it is used.
     pub usage: PathUsage,
     /// What controls congestion on it, if not the profile's choice.
@@ -57,7 +59,8 @@ impl PathRequest {
     /// Beginning there, always, to the usual destination, under the profile's congestion control.
     pub const fn from(local: LocalRequest) -> Self {
         let usage = PathUsage::Normal;
-        PathRequest { local, remote: None, choice: Vec::new(), usage, congestion: None }
+        let (remote, name, congestion) = (None, None, None);
+        PathRequest { local, remote, choice: Vec::new(), name, usage, congestion }
     }
 
     /// Whether the path may begin on `interface`, and from which address to reach `remote`.
@@ -96,7 +99,8 @@ impl std::error::Error for ParsePathError {}
 
 const LOCAL: &str = "an interface such as wlan0, one of this machine's addresses, or any";
 const REMOTE: &str = "the peer's address and port after the @, such as 203.0.113.5:4433";
-const USAGE: &str = "backup, metered or cc=POLICY after the comma, the policy last";
+const USAGE: &str = "name=NAME, backup, metered or cc=POLICY after a comma, the policy last";
+const NAME: &str = "a name of up to 15 letters, digits, - and _, for a path with an interface or address of its own";
 
 /// Reads what stands after `cc=`: a congestion control of the registry, with options that it has.
 ///
@@ -129,12 +133,18 @@ impl FromStr for PathRequest {
             None => (text, None),
             Some((text, policy)) => (text, Some(parse_congestion(policy)?)),
         };
-        let (place, usage) = match text.split_once(',') {
-            None => (text, PathUsage::Normal),
-            Some((place, "backup")) => (place, PathUsage::Backup),
-            Some((place, "metered")) => (place, PathUsage::Metered),
-            Some((_, other)) => return Err(wrong(other, USAGE)),
-        };
+        let mut words = text.split(',');
+        let place = words.next().unwrap_or_default();
+        let (mut name, mut usage) = (None, PathUsage::Normal);
+        for word in words {
+            match (word, word.strip_prefix("name=")) {
+                ("backup", _) if usage == PathUsage::Normal => usage = PathUsage::Backup,
+                ("metered", _) if usage == PathUsage::Normal => usage = PathUsage::Metered,
+                (_, Some(own)) if name.is_none() && is_name(own) => name = Some(own.to_owned()),
+                (_, Some(own)) => return Err(wrong(own, NAME)),
+                _ => return Err(wrong(word, USAGE)),
+            }
+        }
         let (local, remote) = match place.split_once('@') {
             None => (place, None),
             Some((local, remote)) => {
@@ -142,18 +152,28 @@ impl FromStr for PathRequest {
             }
         };
         // Interface names are at most 15 bytes on Linux, without slashes and spaces.
-        let is_name = (1..=15).contains(&local.len())
+        let is_interface = (1..=15).contains(&local.len())
             && local.chars().all(|c| c.is_ascii_graphic() && c != '/' && c != ':');
         let local = match local.parse::<IpAddr>() {
             Ok(address) => LocalRequest::Address(address),
             Err(_) if local == "any" => LocalRequest::Any,
-            Err(_) if is_name && local.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+            Err(_) if is_interface && local.starts_with(|c: char| c.is_ascii_alphabetic()) => {
                 LocalRequest::Interface(local.to_owned())
             }
             Err(_) => return Err(wrong(local, LOCAL)),
         };
-        Ok(PathRequest { local, remote, choice: Vec::new(), usage, congestion })
+        // One name for all interfaces would tell none of them apart.
+        if let Some(name) = name.as_ref().filter(|_| local == LocalRequest::Any) {
+            return Err(wrong(name, NAME));
+        }
+        Ok(PathRequest { local, remote, choice: Vec::new(), name, usage, congestion })
     }
+}
+
+/// Whether a path can be called so.
+fn is_name(text: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    (1..=15).contains(&text.len()) && text.chars().all(fits)
 }
 
 #[cfg(test)]
@@ -175,6 +195,9 @@ mod tests {
         assert_eq!(full.local, LocalRequest::Address("192.0.2.7".parse().unwrap()));
         assert_eq!(full.remote, Some("203.0.113.5:4433".parse().unwrap()));
         assert_eq!(full.usage, PathUsage::Backup);
+        let named = read("wwan0,name=lte,metered");
+        assert_eq!((named.name.as_deref(), named.usage), (Some("lte"), PathUsage::Metered));
+        assert_eq!(read("wwan0,metered,name=lte"), named);
         assert_eq!(
             read("2001:db8::1").local,
             LocalRequest::Address("2001:db8::1".parse().unwrap())
@@ -191,6 +214,11 @@ mod tests {
             ("300.1.1.1", "300.1.1.1"),
             ("a-name-that-is-far-too-long", "a-name-that-is-far-too-long"),
             ("with space", "with space"),
+            ("wlan0,name=", ""),
+            ("wlan0,name=a b", "a b"),
+            ("wlan0,name=a,name=b", "b"),
+            ("any,name=wan", "wan"),
+            ("wlan0,backup,metered", "metered"),
             ("wlan0,cc=warp", "warp"),
             ("wlan0,cc=bbr,backup", "bbr,backup"),
             ("wlan0,cc=cubic:speed=9", "cubic:speed=9"),

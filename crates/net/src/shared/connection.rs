@@ -4,6 +4,7 @@ use super::{Mailbox, Shared, StreamWaitCounts};
 use crate::connection::PathEvent;
 use crate::error::ConnectionError;
 use crate::log::{self, Voice};
+use crate::paths::PathNames;
 use anabranch_core::connection::{CloseReason, Connection, ConnectionStats, Event};
 use anabranch_core::endpoint::{Check, Handle};
 use anabranch_core::path::PathAddress;
@@ -259,6 +260,7 @@ impl ConnectionShared {
     }
 
     fn on_path_event(&self, state: &mut ConnectionState, event: PathEvent) {
+        self.note_paths(state);
         log::path(state, event, |socket| self.endpoint.sockets.local_of(socket));
         if state.path_events.len() == MOST_PATH_EVENTS {
             state.path_events.pop_front();
@@ -306,6 +308,8 @@ pub(crate) struct ConnectionState {
     pub(crate) path_events: VecDeque<PathEvent>,
     /// How many there have been.
     pub(crate) path_changes: u64,
+    /// What its paths are called.
+    pub(crate) names: PathNames,
     /// What tells of its events.
     pub(crate) voice: Option<Voice>,
     /// Room for one datagram of any length, once one has been read.
@@ -326,6 +330,7 @@ impl ConnectionState {
             last_stats: None,
             path_events: VecDeque::new(),
             path_changes: 0,
+            names: PathNames::default(),
             voice: None,
             datagram: Vec::new(),
         }

@@ -133,6 +133,14 @@ impl SendStream {
         let _ = self.connection.shared.act(|connection| connection.reset(self.id, code));
     }
 
+    /// How many bytes have been sent at least once, or are about to be: the rest of what was written waits for room
+    /// on the paths. `None` once the peer has all of a finished stream.
+    pub fn sent(&self) -> Option<u64> {
+        let state = self.connection.shared.lock();
+        let progress = state.connection.as_ref()?.stream_progress(self.id)?;
+        Some(progress.sent)
+    }
+
     /// Ready when the stream is finished and the peer has all of it.
     ///
     /// # Errors

@@ -112,3 +112,50 @@ fn of_several_destinations_those_worth_trying_are_chosen_as_interfaces_come() {
     assert_eq!(remotes(&[interface("eth1", "192.0.2.1")]), choice[..1], "a neighbour");
     assert_eq!(remotes(&[interface("eth1", "203.0.113.1")]), choice[..2], "public ones");
 }
+
+/// A path that is closed and opened again keeps its name and its counters, whatever number it has.
+#[tokio::test]
+async fn a_name_outlives_its_path() {
+    use super::super::named::PathStatus;
+    let server = endpoint(&[SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]);
+    let client = endpoint(&[]);
+    let wanted = requests(&["127.0.0.1", "127.0.0.1,name=lte,backup"]);
+    let remote = server.local_addrs()[0];
+    let dialling = client.connect(server.public_key(), (remote, wanted.clone()));
+    let connection = tokio::time::timeout(PATIENCE, dialling).await.unwrap().unwrap();
+    let _accepted = server.accept().await.unwrap();
+    let names = || -> Vec<(String, PathStatus, u64)> {
+        let paths = connection.named_paths().into_iter();
+        paths.map(|path| (path.name, path.status, path.stats.counters.sent_bytes)).collect()
+    };
+    let until = async |wanted: PathStatus| {
+        while names()[1].1 != wanted {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, until(PathStatus::Backup)).await.unwrap();
+    let before = names();
+    assert_eq!((before[0].0.as_str(), before[1].0.as_str()), ("lo", "lte"));
+    // What it has not closed the manager does not open again.
+    let stats = connection.stats().unwrap();
+    let lte = stats.paths.iter().find(|path| path.backup).unwrap();
+    let local = connection.local_addr(lte.address.socket).unwrap();
+    connection.remove_path(lte.id);
+    assert_eq!(names()[1].1, PathStatus::Down);
+    let again = connection.add_path(PathSpec { local, remote }).unwrap();
+    let key = (1, "lo".to_owned(), 0);
+    let from = LocalEndpoint {
+        address: local.ip(),
+        index: 1,
+        device: None,
+        remote,
+        usage: PathUsage::Normal,
+    };
+    connection.name_path(again, naming(&wanted, &key, &from));
+    tokio::time::timeout(PATIENCE, until(PathStatus::Up)).await.unwrap();
+    let after = names();
+    assert_ne!(again, lte.id);
+    assert_eq!(after.len(), 2, "{after:?}");
+    assert!(after[1].2 > before[1].2, "{before:?} {after:?}");
+    assert_eq!(connection.path_name(again).as_deref(), Some("lte"));
+}
