@@ -17,7 +17,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  failed: the reason is on standard error
-  2  asked wrongly: unknown option, name or value";
+  2  usage error: unknown option, name or value";
 
 const MAIN_HELP: &str = "\
 Examples:
@@ -35,7 +35,7 @@ Environment:
 Exit codes:
   0  done
   1  failed: the reason is on standard error
-  2  asked wrongly: unknown option, name or value
+  2  usage error: unknown option, name or value
   3  nobody answered, or the connection was lost";
 
 /// One connection over several lossy, unequal paths at once.
@@ -56,6 +56,8 @@ pub enum Command {
     Connect(crate::tunnel::args::ConnectArgs),
     /// Wait for peers and carry their TCP connections
     Serve(crate::tunnel::args::ServeArgs),
+    /// Show what the running serve and connect do, as wg show does
+    Status(crate::status::args::StatusArgs),
     /// Send data over emulated lossy links on real UDP sockets, watch it, and get a verdict
     Demo(DemoArgs),
     /// Find out what is wrong with this machine's links, and what to do about it
@@ -92,7 +94,8 @@ const DEMO_HELP: &str = "\
 A path is written as key=value pairs and flags, separated by commas:
   name=lte       what the table calls it
   rate=12mbit    1kbit to 1000gbit; 12mbit/3mbit@10s changes after 10 s
-  delay=40ms     one way
+  delay=40ms     one way, and back too; acknowledgements come back over the fastest path, so
+                 that the RTT shown can be less than twice that
   loss=5%        also 5%/20%@10s for a change after 10 s, markov:5%/35%@250ms for states
                  with a mean dwell, ge:1%/20% for the chances of entering and leaving outages
   ecn            RED that marks at BDP/6 to BDP/2, instead of a drop-tail queue of one BDP
@@ -124,7 +127,7 @@ Examples:
 Exit codes:
   0  every byte arrived intact
   1  not every byte arrived, or a file or socket failed: the reason is on standard error
-  2  asked wrongly: unknown option, name or value
+  2  usage error: unknown option, name or value
   130  interrupted";
 
 /// Options of `demo`.
@@ -172,7 +175,7 @@ Examples:
   anabranch keygen > key && chmod 600 key
   anabranch keygen --out key            only the owner may read it; prints the public key
 
-Exit codes: 0 done, 1 failed, 2 asked wrongly";
+Exit codes: 0 done, 1 failed, 2 usage error";
 
 /// Options of `keygen`.
 #[derive(Args, Debug)]
@@ -197,7 +200,7 @@ Examples:
   anabranch genpsk --out laptop.psk     only the owner may read it
   anabranch genpsk | ssh home 'umask 077 && cat > laptop.psk'
 
-Exit codes: 0 done, 1 failed, 2 asked wrongly";
+Exit codes: 0 done, 1 failed, 2 usage error";
 
 /// Options of `genpsk`.
 #[derive(Args, Debug)]
@@ -219,7 +222,7 @@ Examples:
   anabranch pubkey key
   anabranch keygen | anabranch pubkey
 
-Exit codes: 0 done, 1 failed, 2 asked wrongly";
+Exit codes: 0 done, 1 failed, 2 usage error";
 
 /// Options of `pubkey`.
 #[derive(Args, Debug)]
@@ -238,7 +241,7 @@ Examples:
   anabranch profiles
   anabranch profiles --json
 
-Exit codes: 0 done, 1 failed, 2 asked wrongly";
+Exit codes: 0 done, 1 failed, 2 usage error";
 
 /// Options of `profiles`.
 #[derive(Args, Debug)]
@@ -255,7 +258,7 @@ Examples:
   anabranch policies scheduler --options
   anabranch demo --set redundancy=mean-sigma:kappa1=1
 
-Exit codes: 0 done, 1 failed, 2 asked wrongly";
+Exit codes: 0 done, 1 failed, 2 usage error";
 
 /// Options of `policies`.
 #[derive(Args, Debug)]
@@ -274,16 +277,17 @@ pub struct PoliciesArgs {
 
 const WHY_HELP: &str = "\
 Examples:
+  anabranch send film.mp4 TICKET --qlog log && anabranch why log/send-*.sqlog
   anabranch demo --record run.jsonl && anabranch why run.jsonl
   anabranch why run.jsonl --events | less
 
-Exit codes: 0 done, 1 failed, 2 asked wrongly";
+Exit codes: 0 done, 1 failed, 2 usage error";
 
 /// Options of `why`.
 #[derive(Args, Debug)]
 #[command(after_help = WHY_HELP)]
 pub struct WhyArgs {
-    /// A recording made with `demo --record`
+    /// A recording made with `demo --record`, or one of the files that --qlog writes
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Print every event, one a line, instead of the summary

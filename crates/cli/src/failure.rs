@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use anabranch_types::escaped;
-use clap::error::ErrorKind;
 use thiserror::Error;
 
 /// One line for the user, and the exit code that goes with it.
@@ -70,9 +69,6 @@ impl Failure {
 
     /// The argument parser's complaint, its paragraphs brought into one line.
     pub fn from_clap(error: &clap::Error) -> Self {
-        if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-            return Failure::usage("a command is needed; --help lists them");
-        }
         let text = error.render().to_string();
         let mut parts: Vec<&str> = Vec::new();
         for line in text.lines().map(str::trim) {

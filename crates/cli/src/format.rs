@@ -98,6 +98,22 @@ pub fn wrapped(text: &str, width: usize) -> String {
     lines
 }
 
+/// For JSON: three decimals, as no figure here is more exact.
+pub fn three_decimals<S: serde::Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64((value * 1e3).round() / 1e3)
+}
+
+/// The same for what may be unknown.
+pub fn maybe_three_decimals<S: serde::Serializer>(
+    value: &Option<f64>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(value) => three_decimals(value, to),
+        None => to.serialize_none(),
+    }
+}
+
 /// Lower-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()

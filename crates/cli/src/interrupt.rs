@@ -25,8 +25,17 @@ pub fn flag() -> &'static AtomicBool {
     &INTERRUPTED
 }
 
-/// Ready when the process is asked to end, by Ctrl-C or as a service manager does.
+/// Ready when the process is asked to end, by Ctrl-C or as a service manager does. A second Ctrl-C ends it at once.
 pub async fn asked_to_end() {
+    first_word().await;
+    tokio::spawn(async {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            std::process::exit(130);
+        }
+    });
+}
+
+async fn first_word() {
     let interrupted = tokio::signal::ctrl_c();
     #[cfg(unix)]
     {

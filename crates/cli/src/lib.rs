@@ -6,6 +6,7 @@
 mod args;
 mod bench;
 mod catalog;
+mod clock;
 mod confine;
 mod demo;
 mod doctor;
@@ -21,9 +22,11 @@ mod qlog;
 mod record;
 mod repro;
 mod sim;
+mod status;
 mod transfer;
 mod tunnel;
 mod values;
+mod watched;
 mod why;
 
 #[cfg(any(test, feature = "testing"))]
@@ -31,6 +34,7 @@ pub use tunnel::fuzzing;
 
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command};
@@ -38,7 +42,14 @@ use failure::Failure;
 
 /// Does what the command line asks.
 pub fn main() -> ExitCode {
-    match run() {
+    let cli = match Cli::try_parse() {
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            eprint!("{}", error.render());
+            return ExitCode::from(2);
+        }
+        parsed => parsed,
+    };
+    match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             eprintln!("anabranch: {failure}");
@@ -47,8 +58,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<(), Failure> {
-    let cli = match Cli::try_parse() {
+fn run(parsed: Result<Cli, clap::Error>) -> Result<(), Failure> {
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => return Err(Failure::from_clap(&error)),
         Err(help) => return output::print(&help.render().to_string()),
@@ -58,6 +69,7 @@ fn run() -> Result<(), Failure> {
         Command::Bench(args) => bench::run(&args),
         Command::Connect(args) => tunnel::connect(&args),
         Command::Serve(args) => tunnel::serve(&args),
+        Command::Status(args) => status::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Send(args) => transfer::send(&args),
@@ -86,8 +98,12 @@ fn man(args: &args::ManArgs) -> Result<(), Failure> {
     let directory = &args.directory;
     let cannot =
         |error| Failure::failed(format!("cannot write into {}: {error}", directory.display()));
-    std::fs::create_dir_all(directory).map_err(cannot)?;
+    if !directory.is_dir() {
+        std::fs::create_dir(directory).map_err(cannot)?;
+    }
     // The command about commands has no more to say than `--help` of each.
     let command = Cli::command().disable_help_subcommand(true);
-    clap_mangen::generate_to(command, directory).map_err(cannot)
+    clap_mangen::generate_to(command, directory).map_err(cannot)?;
+    let page = directory.join("anabranch.1");
+    output::print(&format!("Read them with: man {}\n", page.display()))
 }

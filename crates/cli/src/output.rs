@@ -21,6 +21,15 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Prints `value` as JSON on a line of its own.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_json_line(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string(value).map_err(Failure::failed)?;
+    print(&(text + "\n"))
+}
+
 /// Prints `value` as indented JSON with a newline at its end.
 ///
 /// # Errors

@@ -11,7 +11,7 @@ use tokio::net::lookup_host;
 use crate::failure::Failure;
 use crate::machine;
 
-/// `--path LOCAL[@REMOTE][,backup|,metered][,cc=POLICY]`, where REMOTE may be a name.
+/// `--path LOCAL[@REMOTE][,name=NAME][,backup|,metered][,cc=POLICY]`, where REMOTE may be a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathArg {
     /// As it was given.
@@ -53,6 +53,16 @@ pub struct Route {
 }
 
 impl Route {
+    /// Every address that is tried, each once.
+    pub fn destinations(&self) -> Vec<SocketAddr> {
+        let mut all: Vec<SocketAddr> = Vec::new();
+        for request in &self.requests {
+            let own = request.remote.iter().chain(&request.choice);
+            all.extend(own.filter(|own| !all.contains(own)).copied().collect::<Vec<_>>());
+        }
+        if all.is_empty() { vec![self.remote] } else { all }
+    }
+
     /// Interfaces and addresses that were asked for and are not there, each once.
     pub fn missing(&self, list: &[Interface]) -> Vec<String> {
         let mut missing: Vec<String> = Vec::new();

@@ -1,5 +1,6 @@
 //! `--qlog DIR`: what connections decided and why, one file for each.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -10,7 +11,7 @@ use std::time::Duration;
 use anabranch::Connection;
 use anabranch_core::observe::{Observation, Observer};
 use anabranch_results::trace::Qlog;
-use anabranch_types::Time;
+use anabranch_types::{PathId, Time};
 
 use crate::failure::Failure;
 
@@ -75,7 +76,8 @@ impl Qlogs {
         let tap = Tap { sender, missed: Arc::clone(&missed) };
         let over = Arc::clone(&directory.over);
         let writing = std::thread::Builder::new().name("qlog".to_owned());
-        match writing.spawn(move || write(qlog, &receiver, &over, &missed)) {
+        let named = Naming { name: Box::new(connection.path_namer()), known: BTreeSet::new() };
+        match writing.spawn(move || write(qlog, &receiver, (named, &over), &missed)) {
             Ok(thread) => {
                 connection.set_observer(Some(Box::new(tap)));
                 let mut threads = directory.threads.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,12 +100,43 @@ impl Qlogs {
     }
 }
 
+/// What paths are called, each told once.
+struct Naming {
+    name: Box<dyn Fn(PathId) -> Option<String> + Send>,
+    known: BTreeSet<PathId>,
+}
+
+impl Naming {
+    /// Paths are numbered without end, and the lowest numbers are closed first.
+    const MOST: usize = 64;
+
+    fn tell(&mut self, qlog: &Qlog, now: Time, path: PathId) {
+        if !self.known.contains(&path)
+            && let Some(name) = (self.name)(path)
+        {
+            if self.known.len() >= Self::MOST {
+                self.known.pop_first();
+            }
+            self.known.insert(path);
+            qlog.name_path(now, path, &name);
+        }
+    }
+}
+
 /// Writes until the connection is over, or nobody wants to know more.
-fn write(qlog: Qlog, receiver: &Receiver<Observed>, over: &AtomicBool, missed: &AtomicU64) {
+fn write(
+    qlog: Qlog,
+    receiver: &Receiver<Observed>,
+    (mut naming, over): (Naming, &AtomicBool),
+    missed: &AtomicU64,
+) {
     let mut observer = qlog.observer();
     loop {
         match receiver.recv_timeout(TURN) {
-            Ok((now, observation)) => observer.observe(now, &observation),
+            Ok((now, observation)) => {
+                path_of(&observation).into_iter().for_each(|path| naming.tell(&qlog, now, path));
+                observer.observe(now, &observation);
+            }
             Err(RecvTimeoutError::Timeout) if !over.load(Ordering::Relaxed) => {}
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
         }
@@ -115,6 +148,22 @@ fn write(qlog: Qlog, receiver: &Receiver<Observed>, over: &AtomicBool, missed: &
     }
     if let Err(error) = qlog.finish() {
         eprintln!("anabranch: --qlog: {error}");
+    }
+}
+
+/// The path that an observation is about.
+fn path_of(observation: &Observation) -> Option<PathId> {
+    match *observation {
+        Observation::Scheduled { path, .. }
+        | Observation::Held { path, .. }
+        | Observation::Lost { path, .. }
+        | Observation::Timeout { path, .. }
+        | Observation::Reinjected { path, .. }
+        | Observation::PathMtu { path, .. }
+        | Observation::SharedBottleneck { path, .. }
+        | Observation::PathState { path, .. }
+        | Observation::Congestion { path, .. } => Some(path),
+        Observation::BlockClosed { .. } | Observation::RepairsDue { .. } => None,
     }
 }
 

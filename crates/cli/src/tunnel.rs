@@ -19,6 +19,8 @@ use anabranch::{Config, Connection, PathEvent, Schedule, TransportConfig};
 use crate::confine::{Needs, confine};
 use crate::failure::Failure;
 use crate::keys;
+use crate::qlog::Qlogs;
+use crate::status::Telling;
 use args::{ConnectArgs, ServeArgs};
 use config::Common;
 use events::{Reporter, TunnelEvent};
@@ -46,8 +48,9 @@ pub fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let qlogs = settings.common.qlogs.clone();
     let config = endpoint_config(&settings.common)?;
     let other_user = args.user.is_some();
-    confine(&Needs { tcp: true, other_user, ..Needs::files([], qlogs.directory()) })?;
-    let result = run(serve::run(settings, config, args.user.clone(), reporter));
+    let telling = Telling::open("serve");
+    confine(&Needs { other_user, ..needs(&qlogs, telling.as_ref()) })?;
+    let result = run(serve::run((settings, config), args.user.clone(), reporter, telling.as_ref()));
     qlogs.finish();
     result
 }
@@ -63,11 +66,20 @@ pub fn connect(args: &ConnectArgs) -> Result<(), Failure> {
     let quiet = args.common.quiet || args.stdio.is_some();
     let qlogs = settings.common.qlogs.clone();
     let config = endpoint_config(&settings.common)?;
-    confine(&Needs { tcp: true, ..Needs::files([], qlogs.directory()) })?;
+    let telling = args.stdio.is_none().then(|| Telling::open("connect")).flatten();
+    confine(&needs(&qlogs, telling.as_ref()))?;
     let reporter = Reporter { json, quiet };
-    let result = run(connect::run(settings, config, args.stdio.clone(), reporter));
+    let result =
+        run(connect::run((settings, config), args.stdio.clone(), reporter, telling.as_ref()));
     qlogs.finish();
     result
+}
+
+/// What both commands have to do while they run.
+fn needs(qlogs: &Qlogs, telling: Option<&Telling>) -> Needs {
+    let mut needs = Needs { tcp: true, ..Needs::files([], qlogs.directory()) };
+    needs.write.extend(telling.and_then(Telling::directory));
+    needs
 }
 
 /// Runs a task on a runtime of its own until it ends or somebody ends the process.
@@ -138,6 +150,8 @@ async fn tell_paths(connection: Connection, reporter: Reporter) {
             PathEvent::Moved(path) => (path, "moved"),
             PathEvent::Closed(path) => (path, "closed"),
         };
-        reporter.say(&TunnelEvent::Path { peer: &peer, path: path.0, state });
+        // It is forgotten only when another has taken its place.
+        let name = connection.path_name(path).unwrap_or_else(|| path.to_string());
+        reporter.say(&TunnelEvent::Path { peer: &peer, path: &name, state });
     }
 }

@@ -1,10 +1,15 @@
 //! `bench`: within this process and between two.
 
 mod common;
+#[path = "common/interrupt.rs"]
+mod interrupt;
 #[path = "common/server.rs"]
 mod server;
 
 use common::anabranch;
+use std::io::{BufRead, BufReader};
+
+use interrupt::{interrupt, start};
 use serde_json::Value;
 use server::Server;
 
@@ -72,8 +77,32 @@ fn people_read_rates_and_paths() {
     let line = format!("bench client {to} --peer {key} --reverse --time 0.3 --interval 0.1");
     let text = anabranch(&line).succeeded();
     assert!(text.contains("the other to this: "), "{text}");
-    assert!(text.contains("path 0: "), "{text}");
-    server.ended();
+    assert!(text.contains("lo: ") && text.contains("on the wire"), "{text}");
+    let told = server.ended();
+    assert!(told.contains("client 127.0.0.1:") && told.contains(": sent "), "{told}");
+}
+
+#[test]
+fn a_measurement_shows_its_totals() {
+    let server = Server::start(&[], "");
+    let mut child = start(&[
+        "bench",
+        "client",
+        &server.address,
+        "--peer",
+        &server.key,
+        "-t",
+        "600",
+        "-i",
+        "0.1",
+    ]);
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    for _ in 0..3 {
+        out.read_line(&mut String::new()).unwrap();
+    }
+    let (text, code) = interrupt(child, &mut out);
+    assert_eq!(code, Some(130), "{text}");
+    assert!(text.contains("this side to the other: ") && text.contains("on the wire"), "{text}");
 }
 
 /// Which symbols are lost comes of the seed, so that all but the speeds is the same each time.
@@ -126,7 +155,6 @@ fn what_is_asked_wrongly_is_one_line() {
         ("bench codes --sources 2000", "1024"),
         ("bench codes --symbol 4", "8"),
         ("bench codes --blocks 0", "blocks"),
-        ("bench", "--help"),
     ] {
         let ran = anabranch(line);
         assert_eq!(ran.code, Some(2), "{line}: {}", ran.stderr);

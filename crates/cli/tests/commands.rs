@@ -110,12 +110,14 @@ fn every_command_has_help_with_an_example_or_exit_codes() {
 #[test]
 fn wrong_questions_get_one_line_and_code_two() {
     for (line, part) in [
-        ("", "command"),
         ("dance", "dance"),
         ("demo --profile tcp", "known:"),
         ("demo --set scheduler=fastest", "known:"),
         ("demo --set congestion=cubic:speed=1", "speed"),
-        ("demo --path rate=1mbit", "delay"),
+        ("demo --path rate=1mbit", "delay is missing"),
+        ("serve --config /no/such/file", "/no/such/file"),
+        ("serve --listen eth0", "0.0.0.0:4433"),
+        ("send /dev/null anabranch1AAAA", "ticket"),
         ("demo --path rate=1mbit,delay=10ms,colour=red", "colour"),
         ("demo --path rate=-1mbit,delay=10ms", "rate"),
         ("demo --path rate=12,delay=10ms", "rate"),
@@ -135,6 +137,25 @@ fn wrong_questions_get_one_line_and_code_two() {
         let text = failed(anabranch(line), 2);
         assert!(text.contains(part), "{line}: {text}");
     }
+}
+
+#[test]
+fn without_a_command_the_help_is_shown() {
+    for line in ["", "bench"] {
+        let ran = anabranch(line);
+        assert_eq!(ran.code, Some(2));
+        assert!(ran.stderr.contains("Commands:"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn manual_pages_are_written_where_the_directory_can_be_made() {
+    let place = tempfile::tempdir().unwrap();
+    let ran = anabranch(&format!("man {}/a/b", place.path().display()));
+    assert_eq!((ran.code, place.path().join("a").exists()), (Some(1), false), "{}", ran.stderr);
+    let told = anabranch(&format!("man {}/a", place.path().display())).succeeded();
+    let page = told.trim().strip_prefix("Read them with: man ").unwrap();
+    assert!(std::fs::read_to_string(page).unwrap().contains("anabranch"));
 }
 
 #[test]

@@ -39,7 +39,14 @@ fn the_report_has_every_figure() {
     let names: Vec<&str> = paths.iter().map(|path| path["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["sat", "lte", "wifi"]);
     for path in paths {
-        for key in ["rate_mbps", "delay_ms", "loss_configured", "loss_realised", "ecn_marks"] {
+        for key in [
+            "rate_mbps",
+            "delay_ms",
+            "loss_configured",
+            "loss_realised",
+            "ecn_marks",
+            "queue_drops",
+        ] {
             assert!(number(path, key) >= 0.0, "{key}: {path}");
         }
         assert!(number(path, "delivered_packets") <= number(path, "sent_packets"), "{path}");

@@ -121,12 +121,17 @@ fn forwards_lead_both_ways_over_two_paths_and_figures_are_told() {
         );
     }
     assert!(figures.starts_with("HTTP/1.1 200"), "{figures}");
-    for path in ["0", "1"] {
+    for path in ["lo", "lo@127.0.0.1"] {
         let up = format!("connection=\"1\",path=\"{path}\"}} 1\n");
         assert!(figures.contains(&up), "{figures}");
     }
     assert!(figures.contains("anabranch_path_rtt_seconds{peer="), "{figures}");
+    let peers = format!("anabranch_peer_connections{{peer=\"{public}\"}} 1\n");
+    assert!(figures.contains(&peers), "{figures}");
+    assert!(figures.contains("anabranch_forwards_opened_total 2\n"), "{figures}");
     assert!(get(&metrics, "/").starts_with(b"HTTP/1.1 404"));
+    let query = get(&metrics, "/metrics?x=1");
+    assert!(query.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&query));
 }
 
 /// With the limit reached, a further connection waits until one closes, and is told of.
@@ -363,7 +368,7 @@ fn wrong_input_is_one_line_that_says_what_to_do() {
         (&["serve", "--listen", any, "--preshared-key", &file, "--key", &file], 2, "--allow"),
         (&["serve", "--config", "/dev/zero"], 2, "too long"),
         (&["serve", "--config", config], 2, ":2:1: unknown field `lissten`"),
-        (&["serve", "--config", "/nonexistent/c.toml"], 1, "/nonexistent/c.toml"),
+        (&["serve", "--config", "/nonexistent/c.toml"], 2, "/nonexistent/c.toml"),
         (&["serve", "--permit", "everything"], 2, "loopback, any"),
         (&["connect", "host"], 2, "HOST:PORT"),
         (&["connect", "host:1"], 2, "--peer"),

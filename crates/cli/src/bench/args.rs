@@ -39,7 +39,7 @@ Examples:
 
 The public key that clients need for --peer is printed on standard error.
 
-Exit codes: 0 done, 1 failed, 2 asked wrongly";
+Exit codes: 0 done, 1 failed, 2 usage error";
 
 /// Options of `bench server`.
 #[derive(Args, Debug)]
@@ -80,7 +80,7 @@ Examples:
   anabranch bench client nas.example:4433 --peer hSDwCY…qTbmo= --path wlan0 --path wwan0 --time 20
   anabranch bench client 192.0.2.1:4433 --peer hSDwCY…qTbmo= --reverse --json
 
-Exit codes: 0 done, 1 failed, 2 asked wrongly, 3 the server does not answer or has no time";
+Exit codes: 0 done, 1 failed, 2 usage error, 3 the server does not answer or has no time";
 
 /// Options of `bench client`.
 #[derive(Args, Debug)]
@@ -100,7 +100,7 @@ pub struct ClientArgs {
     #[arg(long, value_name = "FILE", requires = "peer")]
     pub preshared_key: Option<PathBuf>,
     /// An interface or address to use, once for each path; @HOST:PORT for its own destination
-    #[arg(long = "path", value_name = "LOCAL[@REMOTE][,backup|,metered][,cc=POLICY]")]
+    #[arg(long = "path", value_name = "LOCAL[@REMOTE][,name=NAME][,backup|,metered][,cc=POLICY]")]
     pub paths: Vec<PathArg>,
     /// Both sides in this process, over the loopback interface
     #[arg(long, conflicts_with_all = ["to", "peer", "key", "paths", "preshared_key"])]

@@ -1,5 +1,6 @@
 //! The side that asks, and reports.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use anabranch::{Connection, Endpoint, Permitted, TrafficClass};
@@ -43,17 +44,18 @@ pub(super) async fn run(args: &ClientArgs, qlogs: &Qlogs) -> Result<(), Failure>
     let mut config = config(secret, profile, args.payload, Permitted::Nobody);
     config.preshared = keys::shared_with(&[peer], args.preshared_key.as_deref())?;
     let endpoint = Endpoint::client(config).map_err(Failure::failed)?;
+    if !args.json {
+        eprintln!("connecting to {to}");
+    }
     let dialling = endpoint.connect(peer, (route.remote, route.requests));
     let connected = tokio::select! {
         connected = dialling => connected,
         failure = give_up(&endpoint, to) => return Err(failure),
+        () = asked_to_end() => return Err(Failure::interrupted("interrupted")),
     };
-    let connection = connected.map_err(Failure::failed)?;
+    let connection = connected.map_err(Failure::unreached)?;
     qlogs.follow(&connection, "client");
-    let result = tokio::select! {
-        result = measure(args, &connection) => result,
-        () = asked_to_end() => Err(Failure::interrupted("interrupted")),
-    };
+    let result = measure(args, &connection).await;
     connection.close(0, "done");
     endpoint.wait_idle().await;
     qlogs.finish();
@@ -82,8 +84,24 @@ async fn give_up(endpoint: &Endpoint, to: &str) -> Failure {
 /// When it refuses, or the connection fails.
 pub(super) async fn measure(args: &ClientArgs, connection: &Connection) -> Result<(), Failure> {
     let request = request(args);
-    let report = exchange(args, connection, &request).await.map_err(Failure::failed)??;
-    if args.json { output::print_json(&report) } else { output::print(&table::summary(&report)) }
+    let Measured { report, interrupted } =
+        exchange(args, connection, &request).await.map_err(Failure::failed)??;
+    if args.json {
+        output::print_json(&report)?;
+    } else {
+        output::print(&table::summary(&report))?;
+    }
+    if interrupted {
+        return Err(Failure::interrupted("interrupted: these are this side's figures until then"));
+    }
+    Ok(())
+}
+
+/// What was measured.
+struct Measured {
+    report: Report,
+    /// Before its end: the other side has not been asked.
+    interrupted: bool,
 }
 
 /// What `args` ask of the server.
@@ -107,7 +125,7 @@ async fn exchange(
     args: &ClientArgs,
     connection: &Connection,
     request: &Request,
-) -> Result<Result<Report, Failure>, ExchangeError> {
+) -> Result<Result<Measured, Failure>, ExchangeError> {
     let opened = connection.open_bi(TrafficClass::Interactive).await;
     let (mut ask, mut answers) = opened.map_err(std::io::Error::from)?;
     write_message(&mut ask, request).await?;
@@ -123,36 +141,53 @@ async fn exchange(
         send.write_all(&[0]).await?;
         streams.push((send, receive));
     }
-    let (intervals, ours) = run_traffic(args, connection, request, streams).await?;
-    let theirs: Figures = read_message(&mut answers).await?;
-    let stats = connection.stats();
-    Ok(Ok(Report::new(args, request, intervals, stats.as_ref(), (ours, theirs))))
+    let (intervals, ours, interrupted) = run_traffic(args, connection, (request, streams)).await?;
+    let theirs: Figures = match interrupted {
+        false => read_message(&mut answers).await?,
+        true => seen_from_here(&ours),
+    };
+    let paths = connection.named_paths();
+    let report = Report::new(args, request, intervals, &paths, (ours, theirs));
+    Ok(Ok(Measured { report, interrupted }))
 }
 
-/// Takes part, and reports every interval.
+/// The other side's figures, as far as this side knows them.
+fn seen_from_here(ours: &Figures) -> Figures {
+    Figures {
+        sent: ours.received.clone(),
+        received: ours.sent.clone(),
+        sent_seconds: ours.received_seconds,
+        received_seconds: ours.sent_seconds,
+        ..Figures::default()
+    }
+}
+
+/// Takes part, and reports every interval, until all has ended or somebody interrupts it, which is told beside this
+/// side's figures.
 async fn run_traffic(
     args: &ClientArgs,
     connection: &Connection,
-    request: &Request,
-    streams: Vec<Halves>,
-) -> Result<(Vec<Interval>, Figures), ExchangeError> {
+    (request, streams): (&Request, Vec<Halves>),
+) -> Result<(Vec<Interval>, Figures, bool), ExchangeError> {
     let mut intervals: Vec<Interval> = Vec::new();
     let mut traffic = Traffic::start(streams, request, request.upload);
     let started = traffic.started();
     let every = if args.interval.is_zero() { MAX_TIME * 2 } else { args.interval };
     let mut ticks = interval_at(started + every, every);
-    let mut before = Interval::start(traffic.totals(), connection.stats().as_ref());
+    let mut before = Interval::start(traffic.totals(), &connection.named_paths());
+    let mut interrupted = pin!(asked_to_end());
     loop {
         let over = tokio::select! {
             biased;
-            ended = traffic.ended() => { ended?; true }
-            _ = ticks.tick() => false,
+            ended = traffic.ended() => { ended?; Some(false) }
+            () = &mut interrupted => Some(true),
+            _ = ticks.tick() => None,
         };
-        if over {
-            return Ok((intervals, traffic.figures(connection)));
+        if let Some(interrupted) = over {
+            return Ok((intervals, traffic.figures(connection), interrupted));
         }
         let now = Instant::now().duration_since(started).as_secs_f64();
-        let interval = before.next(now, traffic.totals(), connection.stats().as_ref());
+        let interval = before.next(now, traffic.totals(), &connection.named_paths());
         if !args.json {
             output::print(&table::line(&interval)).unwrap_or_default();
         } else if intervals.len() < MOST_INTERVALS {

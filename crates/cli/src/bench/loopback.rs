@@ -48,7 +48,7 @@ async fn serve(
     let address = address.ok_or_else(|| Failure::failed("there is no socket"))?;
     tell.send((endpoint.public_key(), address)).map_err(Failure::failed)?;
     match endpoint.accept().await {
-        Some(connection) => server::serve(&connection).await.map_err(Failure::failed),
+        Some(connection) => server::serve(&connection).await.map(drop).map_err(Failure::failed),
         None => Ok(()),
     }
 }

@@ -1,11 +1,16 @@
 //! The figures, arranged as iperf3's JSON: start, intervals, end; with paths beside the streams.
 
-use anabranch::{ConnectionStats, PathStats};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use anabranch::paths::NamedPath;
+use rustix::system::uname;
 use serde::Serialize;
 
 use super::args::ClientArgs;
 use super::protocol::{Figures, Request};
 use super::traffic::PIECE;
+use crate::clock;
 
 /// A measurement.
 #[derive(Clone, Debug, Serialize)]
@@ -19,15 +24,28 @@ pub(super) struct Report {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Start {
     pub(super) version: String,
+    /// The kernel's name, host, release, version and processor, as `uname -a` prints them.
+    pub(super) system_info: String,
+    pub(super) timestamp: Timestamp,
     pub(super) connected: Vec<Connected>,
     pub(super) test_start: TestStart,
+}
+
+/// When it was measured.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Timestamp {
+    /// Universal time (RFC 3339).
+    pub(super) time: String,
+    /// Seconds since 1970.
+    pub(super) timesecs: u64,
 }
 
 /// A path as it stood at the end.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Connected {
-    pub(super) path: u32,
-    pub(super) remote: String,
+    pub(super) path: String,
+    pub(super) local: Option<SocketAddr>,
+    pub(super) remote: SocketAddr,
 }
 
 /// What was asked for.
@@ -56,7 +74,7 @@ pub(super) struct Interval {
     #[serde(skip)]
     totals: Vec<(u64, u64)>,
     #[serde(skip)]
-    path_totals: Vec<PathTotals>,
+    path_totals: BTreeMap<String, PathTotals>,
 }
 
 /// Bytes over a time, seconds since the start.
@@ -70,12 +88,16 @@ pub(super) struct Span {
 }
 
 /// What a path carried over a time; bytes are those on the wire.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct PathSpan {
-    pub(super) path: u32,
+    /// Its interface, or the name that it was given.
+    pub(super) path: String,
     pub(super) sent_bytes: u64,
     pub(super) received_bytes: u64,
+    /// Its part of what the streams carried: the parts of all paths make the whole.
     pub(super) bits_per_second: f64,
+    /// With headers, repairs and what was lost.
+    pub(super) wire_bits_per_second: f64,
     pub(super) packets: u64,
     pub(super) lost_packets: u64,
     /// Smoothed round-trip time, microseconds.
@@ -144,66 +166,87 @@ impl Span {
 
 impl Interval {
     /// What stood before the first interval.
-    pub(super) fn start(totals: Vec<(u64, u64)>, stats: Option<&ConnectionStats>) -> Self {
-        Interval { totals, path_totals: path_totals(stats), ..Interval::default() }
+    pub(super) fn start(totals: Vec<(u64, u64)>, paths: &[NamedPath]) -> Self {
+        Interval { totals, path_totals: path_totals(paths), ..Interval::default() }
     }
 
     /// The interval from this one's end to `now`.
-    pub(super) fn next(
-        &self,
-        now: f64,
-        totals: Vec<(u64, u64)>,
-        stats: Option<&ConnectionStats>,
-    ) -> Interval {
+    pub(super) fn next(&self, now: f64, totals: Vec<(u64, u64)>, paths: &[NamedPath]) -> Interval {
         let start = self.sum.end;
         let moved = || {
             let before = self.totals.iter().chain(std::iter::repeat(&(0, 0)));
-            totals.iter().zip(before).map(|(now, before)| (now.0 - before.0, now.1 - before.1))
+            totals.iter().zip(before).map(|(now, before)| {
+                (now.0.saturating_sub(before.0), now.1.saturating_sub(before.1))
+            })
         };
-        let sent = moved().map(|(sent, _)| sent).sum();
-        let received = moved().map(|(_, received)| received).sum();
-        let paths = stats.iter().flat_map(|stats| &stats.paths).enumerate().map(|(i, path)| {
-            let before = self.path_totals.get(i).copied().unwrap_or_default();
-            PathSpan::new(path, before, now - start)
-        });
+        let sum = Span::new(start, now, moved().map(|(sent, _)| sent).sum());
+        let sum_received = Span::new(start, now, moved().map(|(_, received)| received).sum());
+        let mut spans: Vec<PathSpan> = paths
+            .iter()
+            .map(|path| {
+                let before = self.path_totals.get(&path.name).copied().unwrap_or_default();
+                PathSpan::new(path, before, now - start)
+            })
+            .collect();
+        share_out(&mut spans, (sum.bits_per_second, sum_received.bits_per_second));
         Interval {
             streams: moved().map(|(sent, got)| Span::new(start, now, sent.max(got))).collect(),
-            paths: paths.collect(),
-            sum: Span::new(start, now, sent),
-            sum_received: Span::new(start, now, received),
-            path_totals: path_totals(stats),
+            paths: spans,
+            sum,
+            sum_received,
+            path_totals: path_totals(paths),
             totals,
         }
     }
 }
 
-fn path_totals(stats: Option<&ConnectionStats>) -> Vec<PathTotals> {
-    let paths = stats.iter().flat_map(|stats| &stats.paths);
-    let totals = paths.map(|path| PathTotals {
-        sent: path.counters.sent_bytes,
-        received: path.counters.received_bytes,
-        packets: path.counters.sent_packets,
-        lost: path.counters.lost_packets,
+fn path_totals(paths: &[NamedPath]) -> BTreeMap<String, PathTotals> {
+    let totals = paths.iter().map(|path| {
+        let counters = &path.stats.counters;
+        let totals = PathTotals {
+            sent: counters.sent_bytes,
+            received: counters.received_bytes,
+            packets: counters.sent_packets,
+            lost: counters.lost_packets,
+        };
+        (path.name.clone(), totals)
     });
     totals.collect()
 }
 
+/// Gives each path its part of what was carried, bits per second, sent and received.
+fn share_out(paths: &mut [PathSpan], (sent, received): (f64, f64)) {
+    let all_sent: f64 = paths.iter().map(PathSpan::arrived).sum();
+    let all_received: u64 = paths.iter().map(|path| path.received_bytes).sum();
+    for path in paths {
+        path.bits_per_second = sent * path.arrived() / all_sent.max(1.0)
+            + received * path.received_bytes as f64 / all_received.max(1) as f64;
+    }
+}
+
 impl PathSpan {
-    fn new(path: &PathStats, before: PathTotals, seconds: f64) -> Self {
-        let counters = &path.counters;
+    fn new(path: &NamedPath, before: PathTotals, seconds: f64) -> Self {
+        let counters = &path.stats.counters;
         let sent = counters.sent_bytes.saturating_sub(before.sent);
         let received = counters.received_bytes.saturating_sub(before.received);
-        let busier = sent.max(received) as f64 * 8.0;
+        let wire = (sent + received) as f64 * 8.0;
         PathSpan {
-            path: path.id.0,
+            path: path.name.clone(),
             sent_bytes: sent,
             received_bytes: received,
-            bits_per_second: if seconds > 0.0 { busier / seconds } else { 0.0 },
+            bits_per_second: 0.0,
+            wire_bits_per_second: if seconds > 0.0 { wire / seconds } else { 0.0 },
             packets: counters.sent_packets.saturating_sub(before.packets),
             lost_packets: counters.lost_packets.saturating_sub(before.lost),
-            rtt_us: path.rtt.smoothed.as_micros() as u64,
-            snd_cwnd: path.cwnd,
+            rtt_us: path.stats.rtt.smoothed.as_micros() as u64,
+            snd_cwnd: path.stats.cwnd,
         }
+    }
+
+    /// Of the bytes sent, about those that were not lost.
+    fn arrived(&self) -> f64 {
+        let lost = self.lost_packets as f64 / self.packets.max(1) as f64;
+        self.sent_bytes as f64 * (1.0 - lost).max(0.0)
     }
 }
 
@@ -213,23 +256,34 @@ impl Report {
         args: &ClientArgs,
         request: &Request,
         intervals: Vec<Interval>,
-        stats: Option<&ConnectionStats>,
+        paths: &[NamedPath],
         (ours, theirs): (Figures, Figures),
     ) -> Self {
-        let paths = || stats.iter().flat_map(|stats| &stats.paths);
-        let connected = paths()
-            .map(|path| Connected { path: path.id.0, remote: path.address.remote.to_string() });
-        let start = Start {
+        let whole = ours.sent_seconds.max(ours.received_seconds);
+        let spans = paths.iter().map(|path| PathSpan::new(path, PathTotals::default(), whole));
+        let end = End::new(request, spans.collect(), &ours, &theirs);
+        Report { start: Start::new(args, request, paths), intervals, end }
+    }
+}
+
+impl Start {
+    fn new(args: &ClientArgs, request: &Request, paths: &[NamedPath]) -> Self {
+        let connected = paths.iter().map(|path| Connected {
+            path: path.name.clone(),
+            local: path.local,
+            remote: path.stats.address.remote,
+        });
+        let settings = &args.settings;
+        let timesecs = clock::seconds() as u64;
+        Start {
             version: format!("anabranch {}", env!("CARGO_PKG_VERSION")),
+            system_info: system_info(),
+            timestamp: Timestamp { time: clock::utc(timesecs), timesecs },
             connected: connected.collect(),
             test_start: TestStart {
                 protocol: "anabranch",
                 profile: args.profile.clone(),
-                settings: args
-                    .settings
-                    .iter()
-                    .map(|setting| format!("{}={}", setting.axis, setting.policy))
-                    .collect(),
+                settings: settings.iter().map(|s| format!("{}={}", s.axis, s.policy)).collect(),
                 num_streams: request.streams,
                 blksize: PIECE,
                 udp_payload: args.payload,
@@ -239,17 +293,25 @@ impl Report {
                 bidir: args.bidir,
                 loopback: args.loopback,
             },
-        };
-        let whole = ours.sent_seconds.max(ours.received_seconds);
-        let paths = paths().map(|path| PathSpan::new(path, PathTotals::default(), whole));
-        Report { start, intervals, end: End::new(request, paths.collect(), &ours, &theirs) }
+        }
     }
 }
 
+fn system_info() -> String {
+    let system = uname();
+    let words =
+        [system.sysname(), system.nodename(), system.release(), system.version(), system.machine()];
+    words.map(|word| word.to_string_lossy().into_owned()).join(" ")
+}
+
 impl End {
-    fn new(request: &Request, paths: Vec<PathSpan>, ours: &Figures, theirs: &Figures) -> Self {
+    fn new(request: &Request, mut paths: Vec<PathSpan>, ours: &Figures, theirs: &Figures) -> Self {
         let upload = request.upload.then(|| Direction::new(ours, theirs));
         let download = request.download.then(|| Direction::new(theirs, ours));
+        let rate = |direction: Option<Direction>| {
+            direction.map_or(0.0, |direction| direction.received.bits_per_second)
+        };
+        share_out(&mut paths, (rate(upload), rate(download)));
         let (sender, receiver) = if request.upload { (ours, theirs) } else { (theirs, ours) };
         let streams =
             sender.sent.iter().zip(&receiver.received).map(|(sent, received)| StreamEnd {
@@ -299,14 +361,29 @@ mod tests {
 
     #[test]
     fn intervals_count_what_is_new() {
-        let start = Interval::start(vec![(10, 0), (0, 0)], None);
-        let first = start.next(1.0, vec![(110, 5), (50, 0)], None);
+        let start = Interval::start(vec![(10, 0), (0, 0)], &[]);
+        let first = start.next(1.0, vec![(110, 5), (50, 0)], &[]);
         assert_eq!((first.sum.bytes, first.sum_received.bytes), (150, 5));
-        let second = first.next(3.0, vec![(110, 5), (80, 7)], None);
+        let second = first.next(3.0, vec![(110, 5), (80, 7)], &[]);
         assert_eq!((second.sum.start, second.sum.seconds), (1.0, 2.0));
         assert_eq!((second.sum.bytes, second.sum_received.bytes), (30, 7));
         let streams: Vec<u64> = second.streams.iter().map(|span| span.bytes).collect();
         assert_eq!(streams, [0, 30]);
+    }
+
+    #[test]
+    fn the_parts_of_paths_make_the_whole() {
+        let path = |sent_bytes, lost_packets, received_bytes| PathSpan {
+            sent_bytes,
+            lost_packets,
+            received_bytes,
+            packets: 100,
+            ..PathSpan::default()
+        };
+        let mut paths = [path(300, 0, 5), path(200, 50, 15), path(0, 0, 0)];
+        share_out(&mut paths, (40.0, 8.0));
+        let parts: Vec<f64> = paths.iter().map(|path| path.bits_per_second).collect();
+        assert_eq!(parts, [32.0, 16.0, 0.0]);
     }
 
     #[test]

@@ -8,13 +8,14 @@ use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
 use super::args::ServerArgs;
-use super::protocol::{Answer, ExchangeError, Request, read_message, write_message};
+use super::protocol::{Answer, ExchangeError, Figures, Request, read_message, write_message};
 use super::traffic::{Halves, Traffic};
 use super::{config, key, profile};
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
 use crate::keys;
 use crate::qlog::Qlogs;
+use crate::{clock, format};
 
 /// How long a client may take to say what it wants, and to open its streams.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -52,39 +53,65 @@ async fn attend(args: &ServerArgs, endpoint: &Endpoint, qlogs: &Qlogs) -> Result
         let Some(connection) = accepted else { return Ok(()) };
         qlogs.follow(&connection, "server");
         if args.once {
-            let result = serve(&connection).await;
+            let result = tell(&connection, serve(&connection).await);
             connection.close(0, "done");
             endpoint.wait_idle().await;
             return result.map_err(Failure::failed);
         }
         tokio::spawn(async move {
-            let peer = connection.peer().to_string();
-            if let Err(error) = serve(&connection).await {
-                eprintln!("anabranch: {peer}: {error}");
+            if let Err(error) = tell(&connection, serve(&connection).await) {
+                eprintln!("anabranch: {}: {error}", connection.peer());
             }
         });
     }
 }
 
-/// One client's measurement. Returns once the client has gone.
-pub(super) async fn serve(connection: &Connection) -> Result<(), ExchangeError> {
+/// Says in a line what was measured with a client.
+fn tell(
+    connection: &Connection,
+    served: Result<Option<Figures>, ExchangeError>,
+) -> Result<(), ExchangeError> {
+    let Some(figures) = served? else { return Ok(()) };
+    let paths = connection.named_paths();
+    let places: Vec<String> =
+        paths.iter().map(|path| path.stats.address.remote.to_string()).collect();
+    let mut parts = Vec::new();
+    for (verb, bytes, seconds) in [
+        ("received", &figures.received, figures.received_seconds),
+        ("sent", &figures.sent, figures.sent_seconds),
+    ] {
+        let bytes: u64 = bytes.iter().sum();
+        if bytes > 0 && seconds > 0.0 {
+            let rate = format::mbps(bytes as f64 * 8e-6 / seconds);
+            let bytes = format::bytes(bytes);
+            parts.push(format!("{verb} {bytes} in {seconds:.1} s, {rate} Mb/s"));
+        }
+    }
+    let (stamp, places) = (clock::stamp(), places.join(", "));
+    eprintln!("{stamp}client {places}: {}", parts.join("; "));
+    Ok(())
+}
+
+/// One client's measurement; nothing if it was refused. Returns once the client has gone.
+pub(super) async fn serve(connection: &Connection) -> Result<Option<Figures>, ExchangeError> {
     let asked = timeout(PATIENCE, asked(connection)).await.map_err(std::io::Error::from)?;
     let (mut back, request) = asked?;
     if let Some(reason) = request.objection() {
         write_message(&mut back, &Answer::Refused(reason.into())).await?;
         back.finish()?;
         back.acked().await?;
-        return Ok(());
+        return Ok(None);
     }
     write_message(&mut back, &Answer::Ready).await?;
     let streams = timeout(PATIENCE, streams(connection, request.streams)).await;
     let streams = streams.map_err(std::io::Error::from)??;
     let mut traffic = Traffic::start(streams, &request, request.download);
     traffic.ended().await?;
-    write_message(&mut back, &traffic.figures(connection)).await?;
+    let figures = traffic.figures(connection);
+    write_message(&mut back, &figures).await?;
     back.finish()?;
     connection.closed().await;
-    Ok(())
+    Ok(Some(figures))
 }
 
 async fn asked(connection: &Connection) -> Result<(SendStream, Request), ExchangeError> {

@@ -9,20 +9,30 @@ use crate::format;
 /// One interval, a line.
 pub(super) fn line(interval: &Interval) -> String {
     let sum = &interval.sum;
-    let mut text = format!("{:6.1}-{:<6.1} s", sum.start, sum.end);
+    let mut text = format!("{:5.1}-{:<5.1} s", sum.start, sum.end);
     for (arrow, span) in [("sent", sum), ("received", &interval.sum_received)] {
         if span.bytes > 0 {
-            let _ = write!(text, "   {arrow} {:>9} {:>10}", format::bytes(span.bytes), rate(span));
+            let _ = write!(text, "  {arrow} {:>8} {:>9}", format::bytes(span.bytes), rate(span));
         }
     }
     if sum.bytes + interval.sum_received.bytes == 0 {
         text.push_str("   nothing");
     }
-    for path in &interval.paths {
-        let _ = write!(text, "   {}", path_figures(path));
-    }
-    text.push('\n');
-    text
+    // What a single path carries is said already.
+    let paths: &[PathSpan] = if interval.paths.len() > 1 { &interval.paths } else { &[] };
+    let paths: Vec<String> = paths.iter().map(in_short).collect();
+    let _ = writeln!(text, "   {}", paths.join("  "));
+    text.trim_end().to_owned() + "\n"
+}
+
+/// `wan0 18.9`, and what was lost.
+fn in_short(path: &PathSpan) -> String {
+    let rate = format::mbps(path.bits_per_second * 1e-6);
+    let lost = match path.lost_packets {
+        0 => String::new(),
+        lost => format!(" ({} lost)", format::count(lost)),
+    };
+    format!("{} {rate}{lost}", path.path)
 }
 
 /// The end of the report.
@@ -59,10 +69,11 @@ fn in_direction(name: &str, direction: &Direction) -> String {
 
 fn path_figures(path: &PathSpan) -> String {
     format!(
-        "path {}: {}, {} lost, RTT {}",
+        "{}: {} ({} on the wire), {} lost, RTT {}",
         path.path,
         bits(path.bits_per_second),
-        path.lost_packets,
+        bits(path.wire_bits_per_second),
+        format::counted(path.lost_packets, "packet"),
         format::millis(Duration::from_micros(path.rtt_us)),
     )
 }
@@ -92,10 +103,10 @@ mod tests {
 
     #[test]
     fn a_line_says_nothing_of_a_direction_without_bytes() {
-        let start = Interval::start(vec![(0, 0)], None);
-        let line = super::line(&start.next(1.0, vec![(1_000_000, 0)], None));
-        assert!(line.contains("sent") && !line.contains("received"), "{line}");
-        let nothing = super::line(&start.next(1.0, vec![(0, 0)], None));
+        let start = Interval::start(vec![(0, 0)], &[]);
+        let line = super::line(&start.next(1.0, vec![(1_000_000, 0)], &[]));
+        assert_eq!(line, "  0.0-1.0   s  sent   1.0 MB  8.0 Mb/s\n");
+        let nothing = super::line(&start.next(1.0, vec![(0, 0)], &[]));
         assert!(nothing.contains("nothing"), "{nothing}");
     }
 }

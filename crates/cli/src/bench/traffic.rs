@@ -21,6 +21,7 @@ pub(super) type Halves = (SendStream, RecvStream);
 /// Counts what one stream carries.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
+    /// Bytes written, but for those that wait for room on the paths while more is being written.
     pub(super) sent: AtomicU64,
     pub(super) received: AtomicU64,
 }
@@ -107,24 +108,31 @@ impl Traffic {
         Ok(())
     }
 
-    /// This side's figures, once all has ended.
+    /// This side's figures, once all has ended or been stopped.
     pub(super) fn figures(&self, connection: &Connection) -> Figures {
-        let (sent, received) = self.totals().into_iter().unzip();
+        let (sent, received): (Vec<u64>, Vec<u64>) = self.totals().into_iter().unzip();
+        // Of what has not ended the time is that until now.
+        let time = |bytes: &[u64], time: Duration| match time {
+            Duration::ZERO if bytes.iter().any(|bytes| *bytes > 0) => self.started.elapsed(),
+            time => time,
+        };
+        let sent_for = time(&sent, self.sent_for);
+        let received_for = time(&received, self.received_for);
         let stats = connection.stats();
         let totals = stats.as_ref().map(|stats| stats.sent).unwrap_or_default();
-        let paths = stats.iter().flat_map(|stats| &stats.paths);
+        let paths = connection.named_paths();
         Figures {
             sent,
             received,
-            sent_seconds: self.sent_for.as_secs_f64(),
-            received_seconds: self.received_for.as_secs_f64(),
+            sent_seconds: sent_for.as_secs_f64(),
+            received_seconds: received_for.as_secs_f64(),
             cpu_seconds: match (self.cpu, cpu::seconds()) {
                 (Some(before), Some(now)) => now - before,
                 _ => 0.0,
             },
             symbols: totals.sources + totals.repairs,
             repairs: totals.repairs,
-            lost_packets: paths.map(|path| path.counters.lost_packets).sum(),
+            lost_packets: paths.iter().map(|path| path.stats.counters.lost_packets).sum(),
         }
     }
 }
@@ -150,15 +158,19 @@ async fn write(
     started: Instant,
 ) -> io::Result<Done> {
     let piece = vec![0x5a; PIECE];
+    let mut written = 0;
     'all: while Instant::now() < budget.deadline {
         let Some(mut left) = budget.take() else { break };
         while left > 0 {
             let part = piece.get(..left).unwrap_or(&piece);
             match timeout_at(budget.deadline, stream.write(part)).await {
-                Ok(written) => {
-                    let written = written?;
-                    left = left.saturating_sub(written);
-                    meter.sent.fetch_add(written as u64, Ordering::Relaxed);
+                Ok(taken) => {
+                    let taken = taken?;
+                    left = left.saturating_sub(taken);
+                    written += taken as u64;
+                    // The first byte of the stream opened it.
+                    let sent = stream.sent().map_or(written, |sent| sent.saturating_sub(1));
+                    meter.sent.store(sent, Ordering::Relaxed);
                 }
                 Err(_) => break 'all,
             }
@@ -167,6 +179,7 @@ async fn write(
     let took = started.elapsed();
     stream.finish()?;
     stream.acked().await?;
+    meter.sent.store(written, Ordering::Relaxed);
     Ok(Done::Sent(took))
 }
 

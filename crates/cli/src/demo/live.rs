@@ -118,7 +118,7 @@ fn progress(goal: &Goal, reading: &Reading) -> String {
         }
         (Goal::Time(time), _) => {
             let late = seconds - time.as_secs_f64();
-            format!("time is up, the rest for {late:.1} s, {arrived}, {rate} Mb/s")
+            format!("sending finished; {late:.1} s draining, {arrived}, {rate} Mb/s")
         }
         (_, Some(size)) => {
             format!("{arrived} of {}, {seconds:.1} s, {rate} Mb/s", format::bytes(size))
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(fraction(&Goal::Size(6_000_000), &sized), 0.5);
         assert_eq!(progress(&Goal::Size(6_000_000), &sized), "3.0 MB of 6.0 MB, 2.5 s, 10.0 Mb/s");
         let late = Reading { elapsed: Duration::from_secs(13), ..reading() };
-        assert_eq!(progress(&timed, &late), "time is up, the rest for 3.0 s, 3.0 MB, 10.0 Mb/s");
+        assert_eq!(progress(&timed, &late), "sending finished; 3.0 s draining, 3.0 MB, 10.0 Mb/s");
         let empty = Reading { size: Some(0), arrived: 0, ..reading() };
         assert_eq!(fraction(&Goal::Size(0), &empty), 0.0);
     }

@@ -50,11 +50,13 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     } else {
         output::print(&report.text(&plan, &outcome))?;
     }
-    if report.sha256_ok {
-        Ok(())
-    } else {
-        Err(Failure::failed("what arrived is not what was sent: the SHA-256 sums differ"))
+    if !report.sha256_ok {
+        return Err(Failure::failed("what arrived is not what was sent: the SHA-256 sums differ"));
     }
+    if outcome.interrupted {
+        return Err(Failure::interrupted("interrupted: the figures are those until then"));
+    }
+    Ok(())
 }
 
 fn header(plan: &Plan) -> Header {
@@ -63,7 +65,7 @@ fn header(plan: &Plan) -> Header {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),
         profile: plan.profile_name.clone(),
-        seed: plan.seed,
+        seed: Some(plan.seed),
         paths: plan.paths.iter().map(|path| path.forward.name.clone()).collect(),
     }
 }

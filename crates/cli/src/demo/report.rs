@@ -80,6 +80,11 @@ pub(super) struct PathReport {
     /// Smoothed round-trip time at the end; null if it was never measured.
     pub(super) srtt_ms: Option<f64>,
     pub(super) ecn_marks: u64,
+    /// Packets that found the link's queue full.
+    pub(super) queue_drops: u64,
+    /// What came out of the link, headers included.
+    #[serde(serialize_with = "rounded")]
+    pub(super) mbps: f64,
 }
 
 /// Six decimals: enough for every figure here, and no noise behind them.
@@ -208,6 +213,8 @@ fn path_reports(plan: &Plan, outcome: &Outcome) -> Vec<PathReport> {
                 share: row.share,
                 srtt_ms: row.rtt.map(|rtt| round(rtt.as_secs_f64() * 1e3)),
                 ecn_marks: row.marks,
+                queue_drops: row.drops,
+                mbps: row.mbps,
             }
         };
     paths.map(report).collect()
@@ -254,6 +261,8 @@ mod tests {
             share: 1.0,
             srtt_ms: None,
             ecn_marks: 0,
+            queue_drops: 0,
+            mbps: 1.0,
         };
         Report {
             profile: "anabranch".to_owned(),

@@ -13,6 +13,7 @@ use anabranch::{
 use anabranch_emulate::{Relay, RelayStats};
 use anabranch_types::Time;
 use ring::digest::Digest;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout_at};
 
@@ -46,6 +47,8 @@ pub(super) struct Outcome {
     pub(super) stats: ConnectionStats,
     pub(super) relay: RelayStats,
     pub(super) addresses: Vec<SocketAddr>,
+    /// Somebody ended the sending before its time.
+    pub(super) interrupted: bool,
 }
 
 impl Outcome {
@@ -114,7 +117,7 @@ pub(super) async fn run(
     let connecting = setup.sender.connect(key, &setup.paths[..]);
     let connection = tokio::select! {
         result = connecting => result.map_err(|error| Failure::failed(format!(
-            "cannot connect: {error}; some path must let packets through both ways"
+            "cannot connect: {error}: the handshake timed out on all paths; lower their loss"
         )))?,
         () = limit(plan.limit) => return Err(too_late(plan, 0)),
         () = asked_to_end() => return Err(interrupted()),
@@ -123,9 +126,16 @@ pub(super) async fn run(
         connection.set_observer(Some(recorder.observer()));
     }
     let watch = Watch::new(&setup.relay, &setup.paths, &connection, &arrived, size);
-    let sending =
-        tokio::spawn(send(connection.clone(), source, plan.goal.clone(), Arc::clone(&arrived)));
-    let supervision = Supervision { plan, recorder, watch, receiving, sending };
+    let stop = Arc::new(Notify::new());
+    let sender = Sender {
+        connection: connection.clone(),
+        goal: plan.goal.clone(),
+        arrived: Arc::clone(&arrived),
+        stop: Arc::clone(&stop),
+    };
+    let sending = tokio::spawn(sender.send(source));
+    let mut supervision =
+        Supervision { plan, recorder, watch, receiving, sending, stop, interrupted: false };
     let (sent, received) = supervision.run(screen).await?;
     let relay = setup.relay.stats();
     let first = relay.first_datagram.unwrap_or(received.last);
@@ -141,6 +151,7 @@ pub(super) async fn run(
         stats: stats.ok_or_else(|| Failure::failed("the connection never began"))?,
         relay,
         addresses: setup.paths.iter().map(|path| path.remote).collect(),
+        interrupted: supervision.interrupted,
     })
 }
 
@@ -151,10 +162,13 @@ struct Supervision<'a> {
     watch: Watch,
     receiving: JoinHandle<Result<Received, Failure>>,
     sending: JoinHandle<Result<Digest, Failure>>,
+    /// Ends the sending.
+    stop: Arc<Notify>,
+    interrupted: bool,
 }
 
 impl Supervision<'_> {
-    async fn run(mut self, screen: &mut Screen) -> Result<(Digest, Received), Failure> {
+    async fn run(&mut self, screen: &mut Screen) -> Result<(Digest, Received), Failure> {
         let limit = limit(self.plan.limit);
         tokio::pin!(limit);
         let mut ticks = interval(screen.interval());
@@ -167,7 +181,7 @@ impl Supervision<'_> {
                     let received = joined(result)?;
                     let sent = match sent {
                         Some(sent) => sent,
-                        None => joined(self.sending.await)?,
+                        None => joined((&mut self.sending).await)?,
                     };
                     screen.show(&self.watch.reading());
                     return Ok((sent, received));
@@ -182,7 +196,11 @@ impl Supervision<'_> {
                     self.check(reading.arrived, progress.1)?;
                 }
                 () = &mut limit => return Err(too_late(self.plan, self.watch.reading().arrived)),
-                () = asked_to_end() => return Err(interrupted()),
+                // What is on its way may arrive, and the figures until now are shown.
+                () = asked_to_end(), if !self.interrupted => {
+                    self.interrupted = true;
+                    self.stop.notify_one();
+                }
             }
         }
     }
@@ -239,32 +257,42 @@ fn lost(arrived: &AtomicU64, error: &io::Error) -> Failure {
     stopped(arrived.load(Ordering::Relaxed), why)
 }
 
-async fn send(
+/// What the sending side has beside the data.
+struct Sender {
     connection: Connection,
-    mut source: Source,
     goal: Goal,
     arrived: Arc<AtomicU64>,
-) -> Result<Digest, Failure> {
-    let mut sum = Sum::new();
-    let lost = |error| lost(&arrived, &error);
-    let mut stream =
-        connection.open_uni(TrafficClass::Bulk).await.map_err(|error| lost(error.into()))?;
-    let end = match goal {
-        Goal::Time(time) => Some(Instant::now() + time),
-        Goal::Size(_) | Goal::File(_) => None,
-    };
-    loop {
-        let bytes = source.fill()?;
-        if bytes.is_empty() {
-            break;
+    stop: Arc<Notify>,
+}
+
+impl Sender {
+    async fn send(self, mut source: Source) -> Result<Digest, Failure> {
+        let Sender { connection, goal, arrived, stop } = self;
+        let mut sum = Sum::new();
+        let lost = |error| lost(&arrived, &error);
+        let mut stream =
+            connection.open_uni(TrafficClass::Bulk).await.map_err(|error| lost(error.into()))?;
+        let end = match goal {
+            Goal::Time(time) => Some(Instant::now() + time),
+            Goal::Size(_) | Goal::File(_) => None,
+        };
+        loop {
+            let bytes = source.fill()?;
+            if bytes.is_empty() {
+                break;
+            }
+            let written = tokio::select! {
+                biased;
+                () = stop.notified() => break,
+                written = write(&mut stream, bytes, end) => written,
+            };
+            let Some(count) = written.map_err(|error| lost(error.into()))? else { break };
+            sum.add(bytes.get(..count).unwrap_or_default());
+            source.consume(count);
         }
-        let written = write(&mut stream, bytes, end).await;
-        let Some(count) = written.map_err(|error| lost(error.into()))? else { break };
-        sum.add(bytes.get(..count).unwrap_or_default());
-        source.consume(count);
+        stream.finish().map_err(|error| lost(error.into()))?;
+        Ok(sum.finish().1)
     }
-    stream.finish().map_err(|error| lost(error.into()))?;
-    Ok(sum.finish().1)
 }
 
 /// Writes some of `bytes`; `None` once the time is up.

@@ -11,8 +11,8 @@ use crate::values::public_key;
 const HELP: &str = "\
 Without a peer it looks at this machine only. With one it connects over every usable link, each by
 itself, sends some small packets and tells what became of them. The peer needs nothing but to allow
-the key: `anabranch serve`, `recv` with --allow, or `bench server`, though none that was started with
---once, as the first connection would be this one.
+the key: `anabranch serve`, `recv` with --allow, or `bench server`; but none with --once, as the
+first connection would be this one.
 
 Examples:
   anabranch doctor
@@ -23,7 +23,7 @@ Examples:
 Exit codes:
   0  nothing is wrong; there may be notes
   1  there is a problem, or the examination failed
-  2  asked wrongly: unknown option, name or value
+  2  usage error: unknown option, name or value
   3  the peer answered over no link";
 
 /// Options of `doctor`.

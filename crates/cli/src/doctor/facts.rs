@@ -135,7 +135,7 @@ pub enum Outcome {
 }
 
 /// What became of the packets on a link.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Measured {
     /// Least round-trip time, ms; `None` without a sample, as below.
     pub rtt_min_ms: Option<f64>,
@@ -159,6 +159,9 @@ pub struct Measured {
     pub mtu: u32,
     /// What filling the link showed, if that was asked for.
     pub load: Option<Load>,
+    /// Why it could not be filled, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_failed: Option<String>,
 }
 
 /// A link that is filled.

@@ -17,32 +17,32 @@ const DATAGRAM: [u8; 1000] = [0; 1000];
 /// Time between two looks at the figures.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Sends as much as congestion control admits; `None` if the connection ends meanwhile. The peer need
-/// not read the datagrams: those that nobody takes are dropped there, after their acknowledgement.
-pub(super) async fn fill(connection: &Connection) -> Option<Load> {
+/// Sends as much as congestion control admits; says why if that cannot be done to the end. The peer need not read the
+/// datagrams: those that nobody takes are dropped there, after their acknowledgement.
+pub(super) async fn fill(connection: &Connection) -> Result<Load, String> {
+    let over = || "the connection has no path any more".to_owned();
     let begun = Instant::now();
     let mut samples = Samples::default();
     let mut from = None;
     let mut looks = interval(LOOK);
     while begun.elapsed() < TIME {
         looks.tick().await;
-        if pour(connection).await.is_err() {
-            return None;
-        }
-        let path = only_path(connection)?;
+        pour(connection).await.map_err(|error| error.to_string())?;
+        let path = only_path(connection).ok_or_else(over)?;
         if begun.elapsed() >= WARM_UP {
             samples.take(&path);
             from = from.or(Some((Instant::now(), path.counters)));
         }
     }
-    let (since, before) = from?;
-    let (elapsed, after) = (since.elapsed().as_secs_f64(), only_path(connection)?.counters);
+    let (since, before) = from.ok_or("this machine is too busy to fill it")?;
+    let (elapsed, after) =
+        (since.elapsed().as_secs_f64(), only_path(connection).ok_or_else(over)?.counters);
     let acked = after.acked_packets - before.acked_packets;
     let lost = after.lost_packets - before.lost_packets;
     let lost = lost.saturating_sub(after.spurious_losses - before.spurious_losses);
     let sent = (after.sent_packets - before.sent_packets).max(1);
     let size = (after.sent_bytes - before.sent_bytes) as f64 / sent as f64;
-    Some(Load {
+    Ok(Load {
         mbps: acked as f64 * size * 8.0 / 1e6 / elapsed,
         loss: lost as f64 / (acked + lost).max(1) as f64,
         rtt_median_ms: samples.median(),

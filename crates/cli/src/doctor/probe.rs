@@ -83,7 +83,10 @@ pub(super) async fn examine(
     for (_, (mut path, connection)) in found {
         if let Some(connection) = connection {
             if let Some(measured) = path.measured.as_mut().filter(|_| args.load) {
-                measured.load = load::fill(&connection).await;
+                match load::fill(&connection).await {
+                    Ok(load) => measured.load = Some(load),
+                    Err(why) => measured.load_failed = Some(why),
+                }
             }
             connection.close(0, "examined");
         }
@@ -126,7 +129,7 @@ fn candidates(list: &[Interface], route: &Route) -> Result<Vec<Candidate>, Failu
     }
     if found.is_empty() {
         return Err(Failure::unreached(format!(
-            "no interface leads to {}; `anabranch doctor` without a peer tells more",
+            "no interface has a route to {}; `anabranch doctor` without a peer tells more",
             route.remote
         )));
     }
@@ -219,6 +222,7 @@ async fn measure(connection: &Connection, pings: u16) -> Option<Measured> {
         ecn_ce: path.ecn.ce,
         mtu: path.mtu,
         load: None,
+        load_failed: None,
     })
 }
 

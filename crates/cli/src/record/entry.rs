@@ -21,10 +21,10 @@ pub struct Header {
     pub format: u32,
     /// Version of the program that recorded.
     pub version: String,
-    /// The sender's profile.
+    /// The sender's profile, or what a qlog file is called.
     pub profile: String,
-    /// Seed of the emulated links.
-    pub seed: u64,
+    /// Seed of the emulated links; none of a real connection.
+    pub seed: Option<u64>,
     /// Names of the paths, by path identifier.
     pub paths: Vec<String>,
 }

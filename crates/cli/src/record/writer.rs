@@ -146,7 +146,7 @@ mod tests {
             format: super::super::FORMAT,
             version: "1".to_owned(),
             profile: "uncoded".to_owned(),
-            seed: 1,
+            seed: Some(1),
             paths: vec!["a".to_owned()],
         }
     }

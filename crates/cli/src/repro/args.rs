@@ -20,7 +20,7 @@ Verdicts:
 Exit codes:
   0    every item asked for was looked at, whatever its verdict
   1    a run or a file failed: the reason is on standard error
-  2    asked wrongly: unknown item, paper or option
+  2    usage error: unknown item, paper or option
   130  interrupted; with --out, runs that were finished are kept and used again";
 
 /// Options of `repro`.

@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 
 const HELP: &str = "\
 Examples:
-  anabranch sim check scenarios/bonded.toml         is it right, and what would run?
-  anabranch sim run scenarios/bonded.toml --seeds 10 --out bonded
+  anabranch sim check scenarios/bonding.toml         is it right, and what would run?
+  anabranch sim run scenarios/bonding.toml --seeds 10 --out bonded
   anabranch sim plot bonded                         figures in bonded/figures
 
 A scenario is a TOML file; docs/scenarios.md explains it.";
@@ -35,9 +35,9 @@ pub enum SimCommand {
 
 const RUN_HELP: &str = "\
 Examples:
-  anabranch sim run scenarios/bonded.toml
-  anabranch sim run scenarios/bonded.toml --seeds 20 --jobs 8 --out bonded
-  anabranch sim run scenarios/bonded.toml --set duration=30s --set flow.bulk.count=3
+  anabranch sim run scenarios/bonding.toml
+  anabranch sim run scenarios/bonding.toml --seeds 20 --jobs 8 --out bonded
+  anabranch sim run scenarios/bonding.toml --set duration=30s --set flow.bulk.count=3
 
 Finished runs are kept one by one: after an interruption the same command continues, and with more
 seeds it adds them. Results do not depend on the number of jobs. docs/results.md describes them.
@@ -45,7 +45,7 @@ seeds it adds them. Results do not depend on the number of jobs. docs/results.md
 Exit codes:
   0    every run was made and no claim of the scenario fails
   1    a claim fails, or a run or a file did: the reason is on standard error
-  2    asked wrongly: a mistake in the scenario, a directory of other results, an unknown option
+  2    usage error: a mistake in the scenario, a directory of other results, an unknown option
   130  interrupted; what was finished is kept";
 
 /// Options of `sim run`.
@@ -84,7 +84,7 @@ pub struct RunArgs {
 
 const CHECK_HELP: &str = "\
 Examples:
-  anabranch sim check scenarios/bonded.toml
+  anabranch sim check scenarios/bonding.toml
   anabranch sim check --schema > scenario.schema.json
 
 Exit codes: 0 it can be run, 1 a file cannot be read, 2 it has mistakes";
@@ -118,7 +118,7 @@ the data: a figure over a sweep is lines with 95 % intervals, without a
 sweep bars; what was recorded over time is drawn over time, rates of a flow's paths as shares of their
 sum too; what was kept value by value is drawn as distributions.
 
-Exit codes: 0 done, 1 a file failed, 2 asked wrongly: no results there, an unknown metric or key";
+Exit codes: 0 done, 1 a file failed, 2 usage error: no results there, an unknown metric or key";
 
 /// Options of `sim plot`.
 #[derive(Args, Debug)]

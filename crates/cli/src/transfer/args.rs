@@ -14,7 +14,7 @@ const EXIT_CODES: &str = "
 Exit codes:
   0  every file is in its place, its checksum verified
   1  failed: the reason is on standard error
-  2  asked wrongly: unknown option, name or value
+  2  usage error: unknown option, name or value
   3  nobody answered, or the connection was lost: the same command again continues
      where this one stopped
   130  interrupted: the same command again continues where this one stopped";
@@ -141,7 +141,7 @@ pub struct ConnectArgs {
     #[arg(long, value_name = "PUBKEY", value_parser = public_key)]
     pub peer: Option<PublicKey>,
     /// An interface or address to use, once for each path; @HOST:PORT for its own destination
-    #[arg(long = "path", value_name = "LOCAL[@REMOTE][,backup|,metered][,cc=POLICY]")]
+    #[arg(long = "path", value_name = "LOCAL[@REMOTE][,name=NAME][,backup|,metered][,cc=POLICY]")]
     pub paths: Vec<PathArg>,
     /// Keep connecting again for so long without a new byte, after the connection was lost [default: 5m, and
     /// with a ticket until it expires]
@@ -200,13 +200,13 @@ pub struct CommonArgs {
     /// The protocol: see `anabranch profiles`
     #[arg(long, value_name = "NAME", default_value = "anabranch")]
     pub profile: String,
-    /// Silence after which nobody is there, or the connection counts as lost
+    /// Idle timeout: after so long a silence the connection is lost, or nobody has answered
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "60s")]
     pub timeout: Duration,
     /// Write what each connection decides and why into this directory, as qlog
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,
-    /// Report as JSON on standard output, an object a line; progress stays on standard error
+    /// Write events and progress as JSON lines on standard output; progress stays on standard error too
     #[arg(long)]
     pub json: bool,
     /// Show no progress

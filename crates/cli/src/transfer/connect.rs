@@ -9,10 +9,11 @@ use tokio::time::{Instant, sleep, timeout};
 use super::args::CommonArgs;
 use super::error::TransferError;
 use super::progress::Progress;
-use super::report::Report;
-use super::screen::Screen;
+use super::report::{End, Report};
+use super::screen::{Screen, Shown};
 use super::session::{self, Side};
 use super::setup::{FLUSH, Secrets, endpoint_config};
+use super::shares::Earlier;
 use super::waiting::Waiting;
 use crate::catalog::profile;
 use crate::failure::Failure;
@@ -52,7 +53,8 @@ pub(super) async fn run(
         common,
         report,
         qlogs,
-        progress: Arc::default(),
+        progress: Arc::new(Progress::telling(report)),
+        earlier: Earlier::default(),
         started: Instant::now(),
         last_byte: Instant::now(),
         connected: false,
@@ -61,7 +63,7 @@ pub(super) async fn run(
         result = transfer.run() => result,
         () = asked_to_end() => Err(TransferError::Interrupted(side.can_go_on()).into()),
     };
-    if let Some(endpoint) = &transfer.endpoint {
+    if let Some(endpoint) = transfer.endpoint.as_ref().filter(|_| transfer.connected) {
         endpoint.close(0, "");
         // The peer should hear of the end; if it cannot, it will notice.
         let _ = timeout(FLUSH, endpoint.wait_idle()).await;
@@ -79,6 +81,7 @@ struct Transfer<'a> {
     report: Report,
     qlogs: &'a Qlogs,
     progress: Arc<Progress>,
+    earlier: Earlier,
     started: Instant,
     last_byte: Instant,
     connected: bool,
@@ -92,7 +95,9 @@ impl Transfer<'_> {
                 Ok(connection) => {
                     let counts = self.progress.counts();
                     let (role, time) = (self.side.role(), self.started.elapsed());
-                    return self.report.done(role, &connection, counts, time);
+                    let paths = self.earlier.with(&connection, role);
+                    let end = End { role, peer: connection.peer(), counts, time, paths: &paths };
+                    return self.report.done(&end);
                 }
                 Err(error) => error,
             };
@@ -104,6 +109,7 @@ impl Transfer<'_> {
                 return Err(error.into());
             }
             eprintln!("anabranch: {error}; connecting again");
+            self.report.lost(&error);
             if begun.elapsed() < SHORT {
                 sleep(PAUSE).await;
             }
@@ -117,10 +123,20 @@ impl Transfer<'_> {
         self.connected = true;
         self.progress.begin(0, 0);
         let role = self.side.role();
-        let screen = Screen::open(&connection, role, &self.progress, self.common.quiet);
+        self.report.connected(&connection.peer());
+        let screen = Screen::open(Shown {
+            connection: connection.clone(),
+            role,
+            progress: Arc::clone(&self.progress),
+            quiet: self.common.quiet,
+            report: self.report,
+        });
         let side = self.side;
         let result = session::run(&connection, true, side, None, &self.progress).await;
         drop(screen);
+        if result.is_err() {
+            self.earlier.add(&connection, role);
+        }
         if self.progress.counts().moved > 0 {
             self.last_byte = Instant::now();
         }
@@ -133,7 +149,9 @@ impl Transfer<'_> {
         let endpoint = Endpoint::client(config)
             .map_err(|error| TransferError::lost(format!("cannot open sockets: {error}")))?;
         let endpoint = self.endpoint.insert(endpoint);
-        let what = format!("{} to answer", route.remote);
+        self.report.connecting(&route.destinations());
+        let to: Vec<String> = route.destinations().iter().map(ToString::to_string).collect();
+        let what = format!("{} to answer", to.join(" or "));
         let _waiting = Waiting::open(what, self.common.quiet);
         let dialing = endpoint.connect(*peer, (route.remote, route.requests.clone()));
         match timeout(self.common.timeout, dialing).await {

@@ -16,11 +16,12 @@ use super::args::{CommonArgs, ListenArgs};
 use super::error::{IN_USE, TransferError};
 use super::kept::{Kept, Place};
 use super::progress::Progress;
-use super::report::Report;
-use super::screen::Screen;
+use super::report::{End, Report};
+use super::screen::{Screen, Shown};
 use super::session::{self, Side};
 use super::sessions::{MAX_PER_PEER, Sessions};
 use super::setup::{FLUSH, Secrets, endpoint_config};
+use super::shares::Earlier;
 use super::waiting::Waiting;
 use crate::catalog::profile;
 use crate::failure::Failure;
@@ -164,7 +165,8 @@ impl Listening<'_> {
             let left = kept.ticket.expires.saturating_sub(wall_clock());
             Instant::now() + Duration::from_secs(left)
         });
-        let (mut started, progress, mut next) = (None, Arc::default(), None);
+        let progress = Arc::new(Progress::telling(self.report));
+        let (mut started, mut next, earlier) = (None, None, Earlier::default());
         loop {
             let connection = match next.take() {
                 Some(connection) => connection,
@@ -193,15 +195,19 @@ impl Listening<'_> {
                 }
                 Replaced(_) => Err(TransferError::lost("the other side has restarted")),
             };
+            let role = self.side.role();
             match result {
                 Ok(()) => {
                     kept.iter().for_each(Kept::forget);
-                    let (role, counts) = (self.side.role(), progress.counts());
-                    self.report.finished(role, &connection, counts, started.elapsed());
+                    let (counts, time) = (progress.counts(), started.elapsed());
+                    let (peer, paths) = (connection.peer(), earlier.with(&connection, role));
+                    self.report.finished(&End { role, peer, counts, time, paths: &paths });
                     return Ok(());
                 }
                 Err(error @ TransferError::Lost(_)) if self.side.can_go_on() => {
+                    earlier.add(&connection, role);
                     eprintln!("anabranch: {error}; waiting for the other side to come back");
+                    self.report.lost(&error);
                     deadline = deadline.map(|time| time.max(Instant::now() + COME_BACK));
                 }
                 Err(error) => return Err(error.into()),
@@ -253,7 +259,14 @@ impl Listening<'_> {
         progress: &Arc<Progress>,
     ) -> Result<(), TransferError> {
         progress.begin(0, 0);
-        let _screen = Screen::open(connection, self.side.role(), progress, self.common.quiet);
+        self.report.connected(&connection.peer());
+        let _screen = Screen::open(Shown {
+            connection: connection.clone(),
+            role: self.side.role(),
+            progress: Arc::clone(progress),
+            quiet: self.common.quiet,
+            report: self.report,
+        });
         session::run(connection, false, self.side, ticket, progress).await
     }
 
@@ -303,14 +316,32 @@ impl Standing {
             return;
         };
         let peer = connection.peer().to_string();
-        let (progress, started): (Arc<Progress>, _) = (Arc::default(), Instant::now());
+        let (progress, started) = (Arc::new(Progress::telling(report)), Instant::now());
         let role = side.role();
         progress.begin(0, 0);
-        let screen = Screen::open(&connection, role, &progress, quiet);
+        report.connected(&connection.peer());
+        let shown = Shown {
+            connection: connection.clone(),
+            role,
+            progress: Arc::clone(&progress),
+            quiet,
+            report,
+        };
+        let screen = Screen::open(shown);
         let result = session::run(&connection, false, &side, None, &progress).await;
         drop(screen);
         match result {
-            Ok(()) => report.finished(role, &connection, progress.counts(), started.elapsed()),
+            Ok(()) => {
+                let paths = Earlier::default().with(&connection, role);
+                let (counts, time) = (progress.counts(), started.elapsed());
+                report.finished(&End {
+                    role,
+                    peer: connection.peer(),
+                    counts,
+                    time,
+                    paths: &paths,
+                });
+            }
             Err(error) => eprintln!("anabranch: peer {peer}: {error}"),
         }
     }

@@ -71,7 +71,11 @@ pub fn send(args: &SendArgs) -> Result<(), Failure> {
     // What cannot be read is better known before anybody connects.
     let offer = source.collect().map_err(Failure::from)?;
     for skipped in &offer.skipped {
-        eprintln!("anabranch: {} is no file and no directory, and is not sent", skipped.display());
+        let what = match skipped.is_symlink() {
+            true => "a symbolic link: name it on the command line to send what it leads to",
+            false => "neither file nor directory",
+        };
+        eprintln!("anabranch: not sent: {} is {what}", skipped.display());
     }
     let side = Side::Offers(source);
     let report = Report { json: args.common.json, on_stderr: false };
@@ -184,7 +188,11 @@ fn split_ticket(
     maker: Role,
 ) -> Result<(Vec<String>, Option<Ticket>), Failure> {
     let word = if first { words.first() } else { words.last() };
-    let Some(text) = word.filter(|word| Ticket::is_meant(word)) else {
+    // A ticket of which only a part was copied is no file either.
+    let is_meant = |word: &&String| {
+        Ticket::is_meant(word) || (word.starts_with("anabranch1") && !Path::new(word).exists())
+    };
+    let Some(text) = word.filter(is_meant) else {
         return Ok((words.to_vec(), None));
     };
     let ticket = Ticket::parse(text).map_err(Failure::usage)?;

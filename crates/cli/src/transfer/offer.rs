@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anabranch::transfer::frame::MAX_FETCHES;
-use anabranch::transfer::{Frame, Name};
+use anabranch::transfer::{Frame, Manifest, Name};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -46,8 +46,10 @@ pub(super) async fn offer(
     let (ask, asked) = mpsc::unbounded_channel();
     let unanswered = Arc::new(AtomicUsize::new(0));
     let answered = Arc::clone(&unanswered);
+    let offer = Arc::new(offer);
+    let manifest = Arc::clone(&offer);
     let reading = spawn_blocking(move || read(&offer, asked, &to_peer, &answered));
-    let hearing = hear(reader, ask, &unanswered, progress);
+    let hearing = hear(reader, &manifest.manifest, ask, &unanswered, progress);
     tokio::pin!(hearing);
     let writing = write(writer, outgoing, progress);
     let written = tokio::select! {
@@ -112,6 +114,7 @@ fn read(
 /// Listens until the peer has all it wants.
 async fn hear(
     mut reader: Reader,
+    manifest: &Manifest,
     ask: mpsc::UnboundedSender<Request>,
     unanswered: &AtomicUsize,
     progress: &Progress,
@@ -138,7 +141,8 @@ async fn hear(
             }
             Frame::Stored { index } => {
                 known.remove(&index).into_iter().for_each(|bytes| progress.add_kept(bytes));
-                progress.add_stored();
+                let entry = manifest.entry(index as usize);
+                entry.iter().for_each(|entry| progress.add_stored(entry));
             }
             Frame::Asking => progress.ask(Asked::There),
             Frame::Durable { .. } | Frame::Alive => {}

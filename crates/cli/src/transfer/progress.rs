@@ -2,9 +2,15 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use anabranch::transfer::Entry;
+
+use super::report::Report;
+
 /// Counters of one transfer.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
+    /// Where it is told of every file, if it is.
+    report: Option<Report>,
     total: AtomicU64,
     files: AtomicU64,
     kept: AtomicU64,
@@ -43,6 +49,11 @@ pub(super) struct Counts {
 }
 
 impl Progress {
+    /// Counters that tell `report` of every file.
+    pub(super) fn telling(report: Report) -> Self {
+        Progress { report: Some(report), ..Progress::default() }
+    }
+
     /// From now on this one is asked.
     pub(super) fn ask(&self, asked: Asked) {
         self.asked.store(asked as u8, Ordering::Relaxed);
@@ -77,8 +88,9 @@ impl Progress {
     }
 
     /// A file is in its place.
-    pub(super) fn add_stored(&self) {
+    pub(super) fn add_stored(&self, file: &Entry) {
         self.stored.fetch_add(1, Ordering::Relaxed);
+        self.report.iter().for_each(|report| report.file(file));
     }
 
     /// As of now.
@@ -98,6 +110,12 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use anabranch::transfer::{Kind, Modified, Name};
+
+    fn file() -> Entry {
+        let (name, modified) = (Name::new("a").unwrap(), Modified::default());
+        Entry { name, kind: Kind::File, mode: 0o644, size: 9, modified }
+    }
 
     #[test]
     fn what_lost_connections_moved_is_not_forgotten() {
@@ -106,7 +124,7 @@ mod tests {
             progress.begin(100, 2);
             progress.add_kept(50);
             progress.add_moved(moved);
-            progress.add_stored();
+            progress.add_stored(&file());
         }
         let expected =
             Counts { total: 100, files: 2, kept: 50, moved: 20, moved_before: 10, stored: 1 };

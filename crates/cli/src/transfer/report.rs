@@ -3,23 +3,37 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anabranch::transfer::{Role, Ticket};
-use anabranch::{Connection, PublicKey};
+use anabranch::PublicKey;
+use anabranch::paths::PathStatus;
+use anabranch::transfer::{Entry, Kind, Role, Ticket};
 use serde::Serialize;
 
+use super::error::TransferError;
 use super::progress::Counts;
-use super::shares::{PathShare, line, shares};
+use super::screen::seconds_left;
+use super::shares::{PathShare, line};
 use crate::failure::Failure;
 use crate::format;
 use crate::output;
+use crate::watched::Watched;
 
 /// Where reports go, and in what form.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Report {
     /// JSON, an object a line.
     pub(super) json: bool,
     /// Standard output is taken by a file.
     pub(super) on_stderr: bool,
+}
+
+/// How a transfer ended.
+#[derive(Debug)]
+pub(super) struct End<'a> {
+    pub(super) role: Role,
+    pub(super) peer: PublicKey,
+    pub(super) counts: Counts,
+    pub(super) time: Duration,
+    pub(super) paths: &'a [PathShare],
 }
 
 #[derive(Serialize)]
@@ -36,6 +50,35 @@ enum Event<'a> {
         addresses: &'a [SocketAddr],
         public_key: String,
     },
+    Connecting {
+        addresses: &'a [SocketAddr],
+    },
+    Connected {
+        peer: String,
+    },
+    /// The connection was lost, and is to be made again.
+    Lost {
+        reason: String,
+    },
+    Path {
+        name: &'a str,
+        state: &'static str,
+    },
+    File {
+        name: String,
+        bytes: u64,
+    },
+    Progress {
+        bytes: u64,
+        total_bytes: u64,
+        files: u64,
+        total_files: u64,
+        #[serde(serialize_with = "format::three_decimals")]
+        mbps: f64,
+        #[serde(serialize_with = "format::maybe_three_decimals")]
+        seconds_left: Option<f64>,
+        paths: &'a [Watched],
+    },
     Done {
         role: &'static str,
         peer: String,
@@ -43,7 +86,9 @@ enum Event<'a> {
         bytes: u64,
         moved_bytes: u64,
         kept_bytes: u64,
+        #[serde(serialize_with = "format::three_decimals")]
         seconds: f64,
+        #[serde(serialize_with = "format::three_decimals")]
         mbps: f64,
         paths: &'a [PathShare],
     },
@@ -53,11 +98,6 @@ impl Report {
     /// The ticket, on a line of its own.
     pub(super) fn ticket(self, ticket: &Ticket, good: Duration) -> Result<(), Failure> {
         let text = ticket.to_text();
-        let minutes = good.as_secs().div_ceil(60);
-        let command = match ticket.role {
-            Role::Takes => "send FILE",
-            Role::Offers => "get",
-        };
         if self.json {
             return self.print(&Event::Ticket {
                 ticket: &text,
@@ -66,10 +106,13 @@ impl Report {
                 expires: ticket.expires,
             });
         }
+        let command = match ticket.role {
+            Role::Takes => "send FILE",
+            Role::Offers => "get",
+        };
+        let good = format::counted(good.as_secs().div_ceil(60), "minute");
         eprintln!(
-            "On the other machine, within {}: anabranch {command} and this ticket, which is good for \
-             one transfer",
-            format::counted(minutes, "minute")
+            "Run on the other machine: anabranch {command} TICKET (one use, expires in {good})"
         );
         self.line(&text)
     }
@@ -89,15 +132,49 @@ impl Report {
         Ok(())
     }
 
+    /// This side connects to one of `addresses`.
+    pub(super) fn connecting(self, addresses: &[SocketAddr]) {
+        self.event(&Event::Connecting { addresses });
+    }
+
+    /// There is a connection.
+    pub(super) fn connected(self, peer: &PublicKey) {
+        self.event(&Event::Connected { peer: peer.to_string() });
+    }
+
+    /// There is none any more.
+    pub(super) fn lost(self, reason: &TransferError) {
+        self.event(&Event::Lost { reason: reason.to_string() });
+    }
+
+    /// A path stands otherwise than before.
+    pub(super) fn path(self, name: &str, state: PathStatus) {
+        self.event(&Event::Path { name, state: state.name() });
+    }
+
+    /// A file, or a directory, is in its place.
+    pub(super) fn file(self, entry: &Entry) {
+        if entry.kind == Kind::File {
+            self.event(&Event::File { name: entry.name.to_string(), bytes: entry.size });
+        }
+    }
+
+    /// How far it is.
+    pub(super) fn progress(self, counts: Counts, bytes_per_second: f64, paths: &[Watched]) {
+        self.event(&Event::Progress {
+            bytes: counts.kept + counts.moved,
+            total_bytes: counts.total,
+            files: counts.stored,
+            total_files: counts.files,
+            mbps: bytes_per_second * 8e-6,
+            seconds_left: seconds_left(counts, bytes_per_second),
+            paths,
+        });
+    }
+
     /// A transfer is complete.
-    pub(super) fn done(
-        self,
-        role: Role,
-        connection: &Connection,
-        counts: Counts,
-        time: Duration,
-    ) -> Result<(), Failure> {
-        let paths = shares(connection, role);
+    pub(super) fn done(self, end: &End<'_>) -> Result<(), Failure> {
+        let End { role, peer, counts, time, paths } = *end;
         let seconds = time.as_secs_f64();
         let bytes = counts.kept + counts.moved;
         // What a lost connection brought was there before the next one, but not before this process.
@@ -110,14 +187,14 @@ impl Report {
                     Role::Offers => "sent",
                     Role::Takes => "received",
                 },
-                peer: connection.peer().to_string(),
+                peer: peer.to_string(),
                 files: counts.stored,
                 bytes,
                 moved_bytes: moved,
                 kept_bytes: kept,
                 seconds,
                 mbps,
-                paths: &paths,
+                paths,
             });
         }
         let verb = match role {
@@ -125,30 +202,31 @@ impl Report {
             Role::Takes => "Received",
         };
         let mut text = format!(
-            "{verb} {}, {}, in {seconds:.1} s at {} Mb/s; checksums hold",
+            "{verb} {}, {}, in {seconds:.1} s at {} Mb/s; verified",
             format::counted(counts.stored, "file"),
             format::bytes(bytes),
             format::mbps(mbps),
         );
         if kept > 0 {
-            text.push_str(&format!("; {} were there before", format::bytes(kept)));
+            text.push_str(&format!("; resumed at {}", format::bytes(kept)));
         }
         if !paths.is_empty() {
-            text.push_str(&format!("\nPaths: {}", line(&paths)));
+            text.push_str(&format!("\nPaths: {}", line(paths)));
         }
         self.line(&text)
     }
 
     /// The same where there is no way back: the files are in place, whether somebody reads of it or not.
-    pub(super) fn finished(
-        self,
-        role: Role,
-        connection: &Connection,
-        counts: Counts,
-        time: Duration,
-    ) {
-        if let Err(failure) = self.done(role, connection, counts, time) {
+    pub(super) fn finished(self, end: &End<'_>) {
+        if let Err(failure) = self.done(end) {
             eprintln!("anabranch: {failure}");
+        }
+    }
+
+    /// For whoever reads JSON; the transfer goes on without them.
+    fn event(self, event: &Event<'_>) {
+        if self.json {
+            let _ = self.print(event);
         }
     }
 

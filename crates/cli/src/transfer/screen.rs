@@ -1,47 +1,63 @@
-//! Showing a transfer while it runs, on standard error.
+//! Showing a transfer while it runs: on standard error for people, and as JSON.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch::Connection;
+use anabranch::paths::PathStatus;
 use anabranch::transfer::Role;
 use indicatif::{ProgressBar, ProgressStyle};
+use rustix::termios::tcgetwinsize;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::progress::{Asked, Counts, Progress};
-use super::shares::{line, shares};
+use super::report::Report;
+use super::shares::direction;
 use crate::format;
+use crate::watched::{Recent, Watched, inline, lines};
 
 /// Time over which the rate is taken.
 const SPAN: Duration = Duration::from_secs(4);
 /// Silence of the other side that is worth telling.
 const SILENCE: Duration = Duration::from_secs(1);
-/// How often a line on a terminal is brought up to date.
+/// How often a line on a terminal is brought up to date, and paths are looked at.
 pub(super) const REDRAW: Duration = Duration::from_millis(250);
+/// A line that stays, and an event of progress, comes every so many times.
+const STAYS: u64 = 4;
 /// Steps of the bar.
 const STEPS: u64 = 1000;
+/// Columns of the bar, with what is around it.
+const BAR: usize = 29;
+/// Columns of a terminal that does not tell.
+const COLUMNS: usize = 80;
 
 /// Shows a transfer for as long as it is kept.
 #[derive(Debug)]
 pub(super) struct Screen(Option<JoinHandle<()>>, Option<ProgressBar>);
 
+/// What is shown.
+#[derive(Clone, Debug)]
+pub(super) struct Shown {
+    /// Whose paths.
+    pub(super) connection: Connection,
+    pub(super) role: Role,
+    pub(super) progress: Arc<Progress>,
+    /// Nothing is, but events as JSON if they are wanted.
+    pub(super) quiet: bool,
+    pub(super) report: Report,
+}
+
 impl Screen {
-    /// Shows what `progress` counts and what the paths of `connection` carry.
-    pub(super) fn open(
-        connection: &Connection,
-        role: Role,
-        progress: &Arc<Progress>,
-        quiet: bool,
-    ) -> Self {
-        if quiet {
+    /// Shows what `shown` counts and what its paths carry.
+    pub(super) fn open(shown: Shown) -> Self {
+        if shown.quiet && !shown.report.json {
             return Screen(None, None);
         }
-        let bar = io::stderr().is_terminal().then(bar);
-        let task = show(connection.clone(), role, Arc::clone(progress), bar.clone());
-        Screen(Some(tokio::spawn(task)), bar)
+        let bar = (!shown.quiet && io::stderr().is_terminal()).then(|| ProgressBar::new(STEPS));
+        Screen(Some(tokio::spawn(show(shown, bar.clone()))), bar)
     }
 }
 
@@ -56,52 +72,92 @@ impl Drop for Screen {
     }
 }
 
-fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("  [{bar:24}] {wide_msg}");
-    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
-    ProgressBar::new(STEPS).with_style(style)
-}
-
-async fn show(
-    connection: Connection,
-    role: Role,
-    progress: Arc<Progress>,
-    bar: Option<ProgressBar>,
-) {
-    let period = if bar.is_some() { REDRAW } else { Duration::from_secs(1) };
-    let mut ticks = interval_at(Instant::now() + period, period);
+async fn show(shown: Shown, bar: Option<ProgressBar>) {
+    let Shown { connection, role, progress, quiet, report } = shown;
+    let mut ticks = interval_at(Instant::now() + REDRAW, REDRAW);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut rate = Rate::default();
-    loop {
+    let (mut rate, mut recent) = (Rate::default(), Recent::new(direction(role)));
+    let mut states = BTreeMap::new();
+    for tick in 1.. {
         let now = ticks.tick().await;
+        let paths = recent.at(now, &connection.named_paths());
+        let counts = progress.counts();
+        let rate = rate.at(now, counts.moved);
+        tell_states(report, &paths, &mut states);
+        if tick % STAYS == 0 {
+            report.progress(counts, rate, &paths);
+        }
         if progress.asked() == Asked::Here {
             // The line belongs to the question.
             bar.iter().for_each(ProgressBar::finish_and_clear);
             continue;
         }
-        let counts = progress.counts();
-        let mut text = text(counts, rate.at(now, counts.moved));
-        match connection.silence() {
+        let waiting = match connection.silence() {
             _ if progress.asked() == Asked::There => {
-                text = "waiting for the other side to say yes to the files".to_owned();
+                Some("waiting for the other side to say yes to the files".to_owned())
             }
             Some(silence) if silence >= SILENCE => {
                 let seconds = silence.as_secs();
-                text = format!("{text}; nothing heard for {seconds} s, waiting for the other side");
+                Some(format!("nothing heard for {seconds} s, waiting for the other side"))
             }
-            _ => text = format!("{text}; {}", line(&shares(&connection, role))),
-        }
+            _ => None,
+        };
         match &bar {
-            Some(bar) => {
-                if bar.is_finished() {
-                    bar.reset();
-                }
-                bar.set_position((fraction(counts) * STEPS as f64) as u64);
-                bar.set_message(text);
+            Some(bar) => draw(bar, (counts, rate), waiting, &paths),
+            None if tick % STAYS == 0 && !quiet => {
+                let rest = waiting.unwrap_or_else(|| inline(&paths));
+                eprintln!("{}; {rest}", parts(counts, rate).join(", "));
             }
-            None => eprintln!("{text}"),
+            None => {}
         }
     }
+}
+
+/// Tells how paths stand, if it is news.
+fn tell_states(report: Report, paths: &[Watched], states: &mut BTreeMap<String, PathStatus>) {
+    for path in paths {
+        if states.insert(path.name.clone(), path.state) != Some(path.state) {
+            report.path(&path.name, path.state);
+        }
+    }
+}
+
+/// A line with the bar, where there is room for it, and one for each path.
+fn draw(
+    bar: &ProgressBar,
+    (counts, rate): (Counts, f64),
+    waiting: Option<String>,
+    paths: &[Watched],
+) {
+    let columns = tcgetwinsize(io::stderr()).map_or(COLUMNS, |size| usize::from(size.ws_col));
+    let (text, has_bar) = head(counts, rate, columns);
+    let template = if has_bar { "  [{bar:24}] {msg}" } else { "  {msg}" };
+    let style = ProgressStyle::with_template(template);
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
+    if bar.is_finished() {
+        bar.reset();
+    }
+    let mut all = vec![text];
+    all.extend(waiting.map(|waiting| format!("  {waiting}")));
+    all.extend(lines(paths));
+    bar.set_style(style);
+    bar.set_position((fraction(counts) * STEPS as f64) as u64);
+    bar.set_message(all.join("\n"));
+}
+
+/// What is said beside the bar, and whether there is room for that.
+fn head(counts: Counts, rate: f64, columns: usize) -> (String, bool) {
+    let mut parts = parts(counts, rate);
+    let fits =
+        |parts: &[String], besides: usize| parts.join(", ").chars().count() + besides <= columns;
+    if fits(&parts, BAR) {
+        return (parts.join(", "), true);
+    }
+    // What matters most stands at the ends.
+    while parts.len() > 2 && !fits(&parts, 2) {
+        parts.remove(parts.len() / 2);
+    }
+    (parts.join(", "), false)
 }
 
 /// Bytes a second over the last [`SPAN`].
@@ -125,8 +181,14 @@ fn fraction(counts: Counts) -> f64 {
     (done as f64 / counts.total.max(1) as f64).clamp(0.0, 1.0)
 }
 
+/// Seconds until all is there, at this rate.
+pub(super) fn seconds_left(counts: Counts, bytes_per_second: f64) -> Option<f64> {
+    let left = counts.total.saturating_sub(counts.kept + counts.moved);
+    (left > 0 && bytes_per_second > 0.0).then(|| left as f64 / bytes_per_second)
+}
+
 /// `43 %, 12.1 MB of 28.0 MB, 3 of 7 files, 9.3 Mb/s, 12 s left`.
-fn text(counts: Counts, bytes_per_second: f64) -> String {
+fn parts(counts: Counts, bytes_per_second: f64) -> Vec<String> {
     let done = counts.kept + counts.moved;
     let mut parts = Vec::new();
     if counts.total > 0 {
@@ -139,11 +201,10 @@ fn text(counts: Counts, bytes_per_second: f64) -> String {
         parts.push(format!("{} of {} files", counts.stored, format::count(counts.files)));
     }
     parts.push(format!("{} Mb/s", format::mbps(bytes_per_second * 8e-6)));
-    let left = counts.total.saturating_sub(done);
-    if left > 0 && bytes_per_second > 0.0 {
-        parts.push(format!("{} left", duration(left as f64 / bytes_per_second)));
+    if let Some(seconds) = seconds_left(counts, bytes_per_second) {
+        parts.push(format!("{} left", duration(seconds)));
     }
-    parts.join(", ")
+    parts
 }
 
 /// `12 s`, `3 min`, `5 h`.
@@ -159,17 +220,35 @@ fn duration(seconds: f64) -> String {
 mod tests {
     use super::*;
 
+    const COUNTS: Counts = Counts {
+        total: 28_000_000,
+        kept: 2_000_000,
+        moved: 10_040_000,
+        files: 7,
+        stored: 3,
+        moved_before: 0,
+    };
+
     #[test]
     fn a_line_says_what_matters() {
-        let (total, kept, moved) = (28_000_000, 2_000_000, 10_040_000);
-        let counts = Counts { total, kept, moved, files: 7, stored: 3, ..Counts::default() };
         assert_eq!(
-            text(counts, 1_163_000.0),
+            parts(COUNTS, 1_163_000.0).join(", "),
             "43 %, 12.0 MB of 28.0 MB, 3 of 7 files, 9.3 Mb/s, 14 s left"
         );
         let stream = Counts { moved: 5_000, files: 1, ..Counts::default() };
-        assert_eq!(text(stream, 0.0), "5.0 kB, 0.0 Mb/s");
+        assert_eq!(parts(stream, 0.0).join(", "), "5.0 kB, 0.0 Mb/s");
         assert_eq!([90.0, 600.0, 90_000.0].map(duration), ["90 s", "10 min", "25 h"]);
+    }
+
+    #[test]
+    fn a_line_fits_the_terminal() {
+        let (wide, bar) = head(COUNTS, 1_163_000.0, 100);
+        assert!(bar && wide.chars().count() + BAR <= 100, "{wide}");
+        let (text, bar) = head(COUNTS, 1_163_000.0, 80);
+        assert!(!bar && text.ends_with("14 s left") && text.contains("files"), "{text}");
+        let (text, bar) = head(COUNTS, 1_163_000.0, 50);
+        assert!(!bar && text == "43 %, 12.0 MB of 28.0 MB, 9.3 Mb/s, 14 s left", "{text}");
+        assert_eq!(head(COUNTS, 1_163_000.0, 9).0, "43 %, 14 s left");
     }
 
     #[tokio::test(start_paused = true)]

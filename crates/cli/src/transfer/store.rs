@@ -191,7 +191,8 @@ impl Store {
     }
 
     fn stored(&self, index: u32, say: Say<'_>) {
-        self.progress.add_stored();
+        let entry = self.manifest.entry(index as usize);
+        entry.iter().for_each(|entry| self.progress.add_stored(entry));
         say(Frame::Stored { index });
     }
 

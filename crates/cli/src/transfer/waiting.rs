@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-/// Time after which it is first said, and until it is said again where lines stay.
+/// Time until it is said again where lines stay.
 const PAUSE: Duration = Duration::from_secs(2);
 /// How often a line on a terminal is brought up to date.
 const TICK: Duration = Duration::from_millis(250);
@@ -44,18 +44,20 @@ impl Drop for Waiting {
 
 async fn say(what: String, bar: Option<ProgressBar>) {
     let since = Instant::now();
-    let (first, period) = if bar.is_some() { (TICK, TICK) } else { (PAUSE, PAUSE) };
-    let mut ticks = interval_at(since + first, period);
+    let mut ticks = interval_at(since, if bar.is_some() { TICK } else { PAUSE });
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let seconds = since.elapsed().as_secs();
+        let text = match since.elapsed().as_secs() {
+            0 => format!("waiting for {what}"),
+            seconds => format!("waiting for {what}, {seconds} s"),
+        };
         match &bar {
             Some(bar) => {
-                bar.set_message(format!("waiting for {what}, {seconds} s"));
+                bar.set_message(text);
                 bar.tick();
             }
-            None => eprintln!("waiting for {what}, {seconds} s"),
+            None => eprintln!("{text}"),
         }
     }
 }

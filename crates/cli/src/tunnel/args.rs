@@ -1,6 +1,6 @@
 //! The command line of `serve` and `connect`.
 
-use std::net::SocketAddr;
+use std::net::{AddrParseError, SocketAddr};
 use std::path::PathBuf;
 
 use anabranch::PublicKey;
@@ -11,7 +11,7 @@ use crate::paths::PathArg;
 use crate::values::public_key;
 
 const EXIT_CODES: &str = "
-Exit codes: 0 ended on request, 1 failed, 2 asked wrongly, 3 nobody answered or the connection was lost";
+Exit codes: 0 ended on request, 1 failed, 2 usage error, 3 nobody answered or the connection was lost";
 
 const SERVE_HELP: &str = "\
 Peers may reach this machine's loopback addresses unless --permit says otherwise, and may have it
@@ -70,8 +70,8 @@ fn help(text: &str) -> String {
 #[derive(Args, Clone, Debug)]
 #[command(after_help = help(SERVE_HELP))]
 pub struct ServeArgs {
-    /// Listen on this address and port; once for each
-    #[arg(long, value_name = "ADDR:PORT")]
+    /// Listen on this address and port, 4433 unless named; once for each
+    #[arg(long, value_name = "ADDR[:PORT]", value_parser = listen)]
     pub listen: Vec<SocketAddr>,
     /// Public key of a peer that may connect; once for each
     #[arg(long, value_name = "PUBKEY", value_parser = public_key)]
@@ -100,7 +100,7 @@ pub struct ConnectArgs {
     #[arg(long, value_name = "PUBKEY", value_parser = public_key)]
     pub peer: Option<PublicKey>,
     /// An interface or address to use, once for each path
-    #[arg(long = "path", value_name = "LOCAL[@REMOTE][,backup|,metered][,cc=POLICY]")]
+    #[arg(long = "path", value_name = "LOCAL[@REMOTE][,name=NAME][,backup|,metered][,cc=POLICY]")]
     pub paths: Vec<PathArg>,
     /// Accept TCP connections here and carry them to a host and port beyond the peer
     #[arg(short = 'L', value_name = "[BIND:]PORT:HOST:PORT")]
@@ -136,7 +136,7 @@ pub struct CommonArgs {
     /// takes memory where it is slow, 0.8 MB at most [default: 256]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub max_forwarded: Option<u16>,
-    /// Serve figures for Prometheus on this address, under /metrics
+    /// Serve metrics for Prometheus on this address, under /metrics
     #[arg(long, value_name = "ADDR:PORT")]
     pub metrics: Option<SocketAddr>,
     /// The protocol: see `anabranch profiles`
@@ -145,10 +145,43 @@ pub struct CommonArgs {
     /// Write what each connection decides and why into this directory, as qlog
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,
-    /// Say what happens as JSON on standard output, an object a line
+    /// Write events as JSON lines on standard output
     #[arg(long)]
     pub json: bool,
-    /// Say nothing but errors
+    /// Print nothing but errors
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// Port of `serve` unless it is named.
+const PORT: u16 = 4433;
+
+/// Reads an address with or without a port.
+fn listen(text: &str) -> Result<SocketAddr, String> {
+    let bare = || text.trim_matches(['[', ']']).parse().map(|ip| SocketAddr::new(ip, PORT));
+    text.parse().or_else(|_| bare()).map_err(|_: AddrParseError| {
+        "write an address of this machine with or without a port, such as 0.0.0.0:4433 or [::]"
+            .to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_may_be_left_out() {
+        for (text, address) in [
+            ("0.0.0.0", "0.0.0.0:4433"),
+            ("0.0.0.0:9", "0.0.0.0:9"),
+            ("::1", "[::1]:4433"),
+            ("[::]", "[::]:4433"),
+            ("[::1]:9", "[::1]:9"),
+        ] {
+            assert_eq!(listen(text), Ok(address.parse().unwrap()), "{text}");
+        }
+        for bad in ["", "eth0", "0.0.0.0:", "0.0.0.0:65536", "256.0.0.1"] {
+            assert!(listen(bad).unwrap_err().contains("0.0.0.0:4433"), "{bad}");
+        }
+    }
 }

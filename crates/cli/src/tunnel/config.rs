@@ -31,6 +31,8 @@ pub(super) struct Common {
     pub(super) key: PathBuf,
     /// Files with the secrets that are shared with peers.
     pub(super) preshared: BTreeMap<PublicKey, PathBuf>,
+    /// What peers are called.
+    pub(super) names: BTreeMap<PublicKey, String>,
     pub(super) profile: Profile,
     pub(super) metrics: Option<SocketAddr>,
     pub(super) keepalive: Option<Duration>,
@@ -82,6 +84,7 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
         ));
     }
     let mut named = BTreeSet::new();
+    let mut names = BTreeMap::new();
     for peer in file.peers {
         if !named.insert(peer.public_key) {
             let key = peer.public_key.to_string();
@@ -93,6 +96,7 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
         let connect = or(plain(peer.permit), &default.connect);
         let listen = or(plain(peer.permit_listen), &default.listen);
         peers.push((peer.public_key, Arc::new(Permits { connect, listen })));
+        names.extend(peer.name.map(|name| (peer.public_key, name)));
         if let Some(file) = peer.preshared_key_file {
             preshared.entry(peer.public_key).or_insert(file);
         }
@@ -101,7 +105,7 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
         return Err(Failure::usage("nobody may connect: name a peer with --allow PUBKEY"));
     }
     let common = common("serve", &args.common, file.interface, keepalive)?;
-    Ok(Serve { common: Common { preshared, ..common }, listen, peers })
+    Ok(Serve { common: Common { preshared, names, ..common }, listen, peers })
 }
 
 /// How often an idle path is asked for a sign of life, if at all: as the option says, or all peers that
@@ -136,7 +140,9 @@ pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Fai
     let (mut local, mut remote) = (args.local.clone(), args.remote.clone());
     let mut endpoint = args.to.clone();
     let mut shared = args.common.preshared_key.clone();
+    let mut names = BTreeMap::new();
     if let Some(section) = section {
+        names.extend(section.name.map(|name| (section.public_key, name)));
         // Another peer, named by an option, does not share the secret of the file's.
         shared = shared.or(section.preshared_key_file.filter(|_| peer == section.public_key));
         endpoint = endpoint.or(section.endpoint.map(|Text(endpoint)| endpoint));
@@ -152,7 +158,14 @@ pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Fai
     }
     let common = common("connect", &args.common, file.interface, keepalive)?;
     let preshared = shared.map(|file| (peer, file)).into_iter().collect();
-    Ok(Connect { common: Common { preshared, ..common }, peer, endpoint, paths, local, remote })
+    Ok(Connect {
+        common: Common { preshared, names, ..common },
+        peer,
+        endpoint,
+        paths,
+        local,
+        remote,
+    })
 }
 
 fn common(
@@ -174,8 +187,8 @@ fn common(
     let max_forwarded = args.max_forwarded.or(file.max_forwarded.map(NonZero::get));
     let max_forwarded = max_forwarded.unwrap_or(MAX_FORWARDED);
     let metrics = args.metrics.or(file.metrics);
-    let preshared = BTreeMap::new();
-    Ok(Common { key, preshared, profile, metrics, keepalive, max_forwarded, qlogs })
+    let (preshared, names) = (BTreeMap::new(), BTreeMap::new());
+    Ok(Common { key, preshared, names, profile, metrics, keepalive, max_forwarded, qlogs })
 }
 
 fn plain<T>(texts: Vec<Text<T>>) -> Vec<T> {

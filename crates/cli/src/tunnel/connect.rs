@@ -13,11 +13,12 @@ use tokio::time::Instant;
 
 use super::config::Connect;
 use super::events::{Reporter, TunnelEvent};
-use super::metrics::Metrics;
+use super::metrics::{Metrics, Side};
 use super::{FAREWELL, tell_news};
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
 use crate::paths::{self, Route};
+use crate::status::Telling;
 
 /// Pause after a connection could not be made.
 const RETRY: Duration = Duration::from_secs(1);
@@ -32,10 +33,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(
-    settings: Connect,
-    mut config: Config,
+    (settings, mut config): (Connect, Config),
     stdio: Option<Target>,
     reporter: Reporter,
+    telling: Option<&Telling>,
 ) -> Result<(), Failure> {
     if !settings.remote.is_empty() {
         // Nothing but this tells that the server has to be asked for the ports again.
@@ -43,9 +44,14 @@ pub(super) async fn run(
     }
     let endpoint = Endpoint::client(config)
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    let metrics = Metrics::default();
+    let metrics =
+        Metrics::of([(settings.peer, settings.common.names.get(&settings.peer).cloned())]);
     metrics.listen(settings.common.metrics).await?;
-    let link = Link::new(Arc::new(move |event| reporter.forward(event)));
+    let counted = metrics.clone();
+    let link = Link::new(Arc::new(move |event| {
+        counted.count(&event);
+        reporter.forward(event);
+    }));
     let mut tasks = tokio::task::JoinSet::new();
     for forward in &settings.local {
         let listener = listen_here(forward)
@@ -61,9 +67,12 @@ pub(super) async fn run(
     // Why there is no connection, while there is none.
     let lack = watch::Sender::new(String::new());
     let connected = stay_connected(&endpoint, &settings, &link, &metrics, reporter, &lack);
+    let side =
+        Side { command: "connect", public_key: endpoint.public_key(), listening: Vec::new() };
     let outcome = match &stdio {
         None => tokio::select! {
             failure = connected => Err(failure),
+            () = metrics.tell(telling, side) => Ok(()),
             () = asked_to_end() => Ok(()),
         },
         Some(target) => tokio::select! {

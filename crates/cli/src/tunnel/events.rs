@@ -3,7 +3,7 @@
 use anabranch::forward::ForwardEvent;
 use serde::Serialize;
 
-use crate::output;
+use crate::{clock, format, output};
 
 /// One thing that happened.
 #[derive(Debug, Serialize)]
@@ -28,7 +28,7 @@ pub(super) enum TunnelEvent<'a> {
     /// A silent peer is heard again.
     Heard { peer: &'a str },
     /// A path of a peer came up, went down or was closed.
-    Path { peer: &'a str, path: u32, state: &'a str },
+    Path { peer: &'a str, path: &'a str, state: &'a str },
     /// A TCP connection waits, as the other side carries as many as it allows.
     StreamLimit { target: String },
     /// A TCP connection is carried.
@@ -40,14 +40,17 @@ pub(super) enum TunnelEvent<'a> {
 }
 
 impl TunnelEvent<'_> {
-    fn text(&self) -> String {
-        match self {
+    /// What people are told, if they are.
+    fn text(&self) -> Option<String> {
+        Some(match self {
             TunnelEvent::Serving { addresses, public_key } => {
                 format!("serving on {} as {public_key}", addresses.join(", "))
             }
-            TunnelEvent::Listening { address, target } => format!("{address} leads to {target}"),
+            TunnelEvent::Listening { address, target } => {
+                format!("forwarding {address} → {target}")
+            }
             TunnelEvent::Connected { peer } => format!("{peer} connected"),
-            TunnelEvent::Disconnected { peer, reason } => format!("{peer} gone: {reason}"),
+            TunnelEvent::Disconnected { peer, reason } => format!("{peer} disconnected: {reason}"),
             TunnelEvent::Connecting { remote, .. } => format!("connecting to {remote}"),
             TunnelEvent::Waiting { remote, seconds, .. } => format!(
                 "{remote} has not answered for {seconds} s; trying on: see that it runs, permits this key and is \
@@ -62,13 +65,24 @@ impl TunnelEvent<'_> {
             TunnelEvent::StreamLimit { target } => format!(
                 "{target} waits: the other side carries as many connections as its --max-forwarded allows"
             ),
-            TunnelEvent::Opened { target } => format!("opened {target}"),
+            // Its end is told, with what it carried.
+            TunnelEvent::Opened { .. } => return None,
             TunnelEvent::Closed { target, sent, received } => {
-                format!("closed {target}: {sent} B sent, {received} B received")
+                let (sent, received) = (format::bytes(*sent), format::bytes(*received));
+                format!("{target}: done, {sent} sent, {received} received")
             }
-            TunnelEvent::Failed { target, reason } => format!("failed {target}: {reason}"),
-        }
+            TunnelEvent::Failed { target, reason } => format!("{target}: {reason}"),
+        })
     }
+}
+
+/// An event and when it happened.
+#[derive(Serialize)]
+struct Timed<'a> {
+    /// Seconds since 1970.
+    time: f64,
+    #[serde(flatten)]
+    event: &'a TunnelEvent<'a>,
 }
 
 /// Where events are reported.
@@ -83,11 +97,11 @@ impl Reporter {
     pub(super) fn say(self, event: &TunnelEvent<'_>) {
         if self.json {
             // A reader that went away wants no more.
-            if let Ok(line) = serde_json::to_string(event) {
+            if let Ok(line) = serde_json::to_string(&Timed { time: clock::seconds(), event }) {
                 let _ = output::print(&format!("{line}\n"));
             }
-        } else if !self.quiet {
-            eprintln!("anabranch: {}", event.text());
+        } else if let Some(text) = event.text().filter(|_| !self.quiet) {
+            eprintln!("anabranch: {}{text}", clock::stamp());
         }
     }
 

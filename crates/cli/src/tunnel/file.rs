@@ -2,7 +2,7 @@
 //! names are checked where they stand, so that a mistake is told with its line.
 
 use std::fmt::Display;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::net::SocketAddr;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -52,6 +52,8 @@ pub(super) struct Interface {
 pub(super) struct Peer {
     #[serde(deserialize_with = "public_key")]
     pub(super) public_key: PublicKey,
+    /// What `anabranch status` calls it.
+    pub(super) name: Option<String>,
     /// A secret that is shared with it beside the keys: WireGuard's `PresharedKey`, in a file of its own.
     pub(super) preshared_key_file: Option<PathBuf>,
     pub(super) endpoint: Option<Text<Target>>,
@@ -76,6 +78,7 @@ pub(super) struct FilePath(pub(super) PathArg);
 struct PathSection {
     local: String,
     remote: Option<String>,
+    name: Option<String>,
     usage: Option<String>,
     congestion: Option<String>,
 }
@@ -88,7 +91,15 @@ pub(super) struct Text<T>(pub(super) T);
 pub(super) fn read(path: Option<&Path>) -> Result<File, Failure> {
     let Some(path) = path else { return Ok(File::default()) };
     let origin = path.display();
-    let failed = |error: std::io::Error| Failure::failed(format!("cannot read {origin}: {error}"));
+    let failed = |error: std::io::Error| {
+        let text = format!("cannot read {origin}: {error}");
+        // Trying again, as service managers do, would not help.
+        if error.kind() == ErrorKind::NotFound {
+            Failure::usage(text)
+        } else {
+            Failure::failed(text)
+        }
+    };
     let mut text = String::new();
     let opened = std::fs::File::open(path).map_err(failed)?;
     opened.take(MAX_FILE + 1).read_to_string(&mut text).map_err(failed)?;
@@ -130,16 +141,19 @@ impl TryFrom<PathSection> for FilePath {
     type Error = String;
 
     fn try_from(section: PathSection) -> Result<Self, String> {
-        let PathSection { local, remote, usage, congestion } = section;
-        if [Some(&local), remote.as_ref()].into_iter().flatten().any(|at| at.contains(['@', ','])) {
+        let PathSection { local, remote, name, usage, congestion } = section;
+        let plain = [Some(&local), remote.as_ref(), name.as_ref()];
+        if plain.into_iter().flatten().any(|at| at.contains(['@', ','])) {
             return Err(
-                "`remote`, `usage` and `congestion` of a path are keys of their own".to_owned()
+                "`remote`, `name`, `usage` and `congestion` of a path are keys of their own"
+                    .to_owned(),
             );
         }
         let remote = remote.map_or_else(String::new, |remote| format!("@{remote}"));
+        let name = name.map_or_else(String::new, |name| format!(",name={name}"));
         let usage = usage.map_or_else(String::new, |usage| format!(",{usage}"));
         let congestion = congestion.map_or_else(String::new, |policy| format!(",cc={policy}"));
-        format!("{local}{remote}{usage}{congestion}").parse().map(FilePath)
+        format!("{local}{remote}{name}{usage}{congestion}").parse().map(FilePath)
     }
 }
 
@@ -165,11 +179,11 @@ mod tests {
             "[interface]\nprivate-key-file = \"laptop.key\"\n[[peer]]\npublic-key = \"{KEY}\"\n\
              preshared-key-file = \"laptop.psk\"\n\
              endpoint = \"home.example:4433\"\npersistent-keepalive = 15\n\
-             local-forward = [\"5432:db:5432\"]\n[[path]]\nlocal = \"wwan0\"\nusage = \"metered\"\ncongestion = \"bbr\"\n"
+             local-forward = [\"5432:db:5432\"]\n[[path]]\nlocal = \"wwan0\"\nname = \"lte\"\nusage = \"metered\"\ncongestion = \"bbr\"\n"
         );
         let file = parse(&text).unwrap();
         assert_eq!(file.peers[0].persistent_keepalive, Some(15));
-        assert_eq!(file.paths[0].0, "wwan0,metered,cc=bbr".parse().unwrap());
+        assert_eq!(file.paths[0].0, "wwan0,name=lte,metered,cc=bbr".parse().unwrap());
         let file = rooted(file, Path::new("/etc/anabranch/home.toml"));
         let key = file.interface.private_key_file.unwrap();
         assert_eq!(key, Path::new("/etc/anabranch/laptop.key"));

@@ -1,4 +1,4 @@
-//! Figures for Prometheus: text exposition format 0.0.4 over the least of HTTP/1.1.
+//! Metrics for Prometheus: text exposition format 0.0.4 over the least of HTTP/1.1.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,19 +6,21 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use anabranch::{Connection, ConnectionStats, PathStats, StreamWaits};
-use anabranch_policy::view::PathState;
+use anabranch::forward::ForwardEvent;
+use anabranch::paths::{NamedPath, PathStatus};
+use anabranch::{Connection, ConnectionStats, PathStats, PublicKey, StreamWaits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::failure::Failure;
+use crate::status::{Forwards, Peer, State, Telling};
 
 /// Longest request that is read.
 const MAX_REQUEST: usize = 4096;
 /// Time for a request to arrive and its answer to leave.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The connections whose figures are told.
+/// The connections whose metrics are served.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Metrics(Arc<Mutex<Watched>>);
 
@@ -26,10 +28,78 @@ pub(super) struct Metrics(Arc<Mutex<Watched>>);
 struct Watched {
     next: u64,
     connections: BTreeMap<u64, Connection>,
+    /// The peers of the settings, connected or not, with their names.
+    peers: Vec<(PublicKey, Option<String>)>,
+    forwards: Forwards,
+}
+
+/// This side, as `anabranch status` shows it.
+#[derive(Clone, Debug)]
+pub(super) struct Side {
+    pub(super) command: &'static str,
+    pub(super) public_key: PublicKey,
+    pub(super) listening: Vec<SocketAddr>,
 }
 
 impl Metrics {
-    /// Tells a connection's figures from now on, under a number of its own.
+    /// With the peers of the settings, so that one that is not connected shows too.
+    pub(super) fn of(peers: impl IntoIterator<Item = (PublicKey, Option<String>)>) -> Self {
+        let peers = peers.into_iter().collect();
+        Metrics(Arc::new(Mutex::new(Watched { peers, ..Watched::default() })))
+    }
+
+    /// Counts what happens to TCP connections that are carried.
+    pub(super) fn count(&self, event: &ForwardEvent) {
+        let forwards = &mut self.0.lock().unwrap_or_else(PoisonError::into_inner).forwards;
+        match event {
+            ForwardEvent::Opened(_) => forwards.opened += 1,
+            ForwardEvent::Closed(_, sent, received) => {
+                forwards.closed += 1;
+                forwards.sent_bytes += sent;
+                forwards.received_bytes += received;
+            }
+            ForwardEvent::Failed(..) => forwards.failed += 1,
+            _ => {}
+        }
+    }
+
+    /// What there is, for `anabranch status`: a peer for each connection, and those that have none.
+    pub(super) fn state(&self, side: &Side) -> State {
+        let watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut peers = Vec::new();
+        for (key, name) in &watched.peers {
+            let open = watched.connections.iter().filter(|(_, open)| open.peer() == *key);
+            let before = peers.len();
+            peers.extend(open.map(|(number, open)| Peer::of(name.clone(), *number, open)));
+            if peers.len() == before {
+                peers.push(Peer::absent(name.clone(), key.to_string()));
+            }
+        }
+        State {
+            command: side.command.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            public_key: side.public_key.to_string(),
+            listening: side.listening.clone(),
+            peers,
+            forwards: watched.forwards,
+        }
+    }
+
+    /// Answers `anabranch status` for ever, if it can ask.
+    pub(super) async fn tell(&self, telling: Option<&Telling>, side: Side) {
+        match telling {
+            Some(telling) => {
+                if let Err(error) = telling.run(|| self.state(&side)).await {
+                    eprintln!("anabranch: `anabranch status` gets no answer: {error}");
+                }
+                std::future::pending().await
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Serves a connection's metrics from now on, under a number of its own.
     pub(super) fn watch(&self, connection: &Connection) -> u64 {
         let mut watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         watched.next += 1;
@@ -38,7 +108,7 @@ impl Metrics {
         number
     }
 
-    /// Tells them no more.
+    /// Serves them no more.
     pub(super) fn forget(&self, number: u64) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).connections.remove(&number);
     }
@@ -65,17 +135,17 @@ impl Metrics {
 
     fn text(&self) -> String {
         let watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let stats: Vec<Figures> = watched
-            .connections
-            .iter()
-            .filter_map(|(number, connection)| {
-                let peer = connection.peer().to_string();
-                let (stats, waits) = (connection.stats()?, connection.stream_waits());
-                Some(Figures { number: *number, peer, stats, waits })
-            })
-            .collect();
+        let connections = watched.connections.iter();
+        let figures = connections.filter_map(|(number, connection)| {
+            let peer = connection.peer().to_string();
+            let (stats, waits) = (connection.stats()?, connection.stream_waits());
+            Some(Figures { number: *number, peer, paths: connection.named_paths(), stats, waits })
+        });
+        let figures: Vec<Figures> = figures.collect();
+        let mut out = about_this_side(&watched);
         drop(watched);
-        exposition(&stats)
+        exposition(&mut out, &figures);
+        out
     }
 }
 
@@ -87,18 +157,22 @@ async fn answer(mut tcp: TcpStream, metrics: Metrics) -> std::io::Result<()> {
         }
     }
     let line = request.split(|byte| *byte == b'\r').next().unwrap_or_default();
-    let (status, body) = match line.split(|byte| *byte == b' ').collect::<Vec<_>>().as_slice() {
-        [b"GET", b"/metrics", _] => ("200 OK", metrics.text()),
-        [b"GET", ..] => ("404 Not Found", "figures are under /metrics\n".to_owned()),
+    let words: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
+    let path = words.get(1).and_then(|path| path.split(|byte| *byte == b'?').next());
+    let (status, body) = match (words.first().copied(), path) {
+        (Some(b"GET" | b"HEAD"), Some(b"/metrics")) => ("200 OK", metrics.text()),
+        (Some(b"GET" | b"HEAD"), _) => ("404 Not Found", "metrics are under /metrics\n".to_owned()),
         _ => ("405 Method Not Allowed", String::new()),
     };
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
-         Content-Length: {}\r\nConnection: close\r\n\r\n",
+        "HTTP/1.1 {status}\r\nAllow: GET, HEAD\r\n\
+         Content-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
         body.len()
     );
     tcp.write_all(head.as_bytes()).await?;
-    tcp.write_all(body.as_bytes()).await?;
+    if words.first() != Some(&&b"HEAD"[..]) {
+        tcp.write_all(body.as_bytes()).await?;
+    }
     tcp.shutdown().await
 }
 
@@ -107,10 +181,6 @@ type PathFigure =
     (&'static str, &'static str, &'static str, fn(&PathStats) -> Vec<(&'static str, f64)>);
 
 const PATH_FIGURES: &[PathFigure] = &[
-    ("path_up", "gauge", "1 while the path is in use.", |path| {
-        let up = matches!(path.state, PathState::Active | PathState::Probation);
-        vec![("", f64::from(u8::from(up)))]
-    }),
     ("path_rtt_seconds", "gauge", "Smoothed round-trip time.", |path| {
         vec![("", path.rtt.smoothed.as_secs_f64())]
     }),
@@ -159,6 +229,7 @@ struct Figures {
     /// Its own, so that two of one peer stay apart.
     number: u64,
     peer: String,
+    paths: Vec<NamedPath>,
     stats: ConnectionStats,
     waits: StreamWaits,
 }
@@ -167,7 +238,7 @@ struct Figures {
 type ConnectionFigure = (&'static str, &'static str, &'static str, fn(&Figures) -> u64);
 
 const CONNECTION_FIGURES: &[ConnectionFigure] = &[
-    ("decoded_symbols_total", "counter", "Symbols recovered without being sent again.", |of| {
+    ("decoded_symbols_total", "counter", "Packets recovered without being sent again.", |of| {
         of.stats.decoded
     }),
     (
@@ -185,33 +256,78 @@ const CONNECTION_FIGURES: &[ConnectionFigure] = &[
     ("stream_waits_total", "counter", "Streams that had to wait for that.", |of| of.waits.total),
 ];
 
-/// The figures of all connections. Each has a number, so that two of one peer stay apart.
-fn exposition(stats: &[Figures]) -> String {
+/// Writes what a metric is.
+fn introduce(out: &mut String, (name, kind, help): (&str, &str, &str)) {
+    let _ = write!(out, "# HELP anabranch_{name} {help}\n# TYPE anabranch_{name} {kind}\n");
+}
+
+/// What is about no single connection.
+fn about_this_side(watched: &Watched) -> String {
     let mut out = String::new();
-    let gauge =
-        "# HELP anabranch_connections Connections open.\n# TYPE anabranch_connections gauge\n";
-    let _ = writeln!(out, "{gauge}anabranch_connections {}", stats.len());
+    introduce(&mut out, ("build_info", "gauge", "1, with the program's version."));
+    let version = env!("CARGO_PKG_VERSION");
+    let _ = writeln!(out, "anabranch_build_info{{version=\"{version}\"}} 1");
+    introduce(&mut out, ("connections", "gauge", "Connections open."));
+    let _ = writeln!(out, "anabranch_connections {}", watched.connections.len());
+    introduce(
+        &mut out,
+        ("peer_connections", "gauge", "Connections open with a peer of the settings."),
+    );
+    for (peer, _) in &watched.peers {
+        let open = watched.connections.values().filter(|open| open.peer() == *peer).count();
+        let peer = peer.to_string();
+        let _ = writeln!(out, "anabranch_peer_connections{{peer=\"{peer}\"}} {open}");
+    }
+    let Forwards { opened, closed, failed, sent_bytes: sent, received_bytes: received } =
+        watched.forwards;
+    introduce(&mut out, ("forwards_opened_total", "counter", "TCP connections carried."));
+    let _ = writeln!(out, "anabranch_forwards_opened_total {opened}");
+    introduce(&mut out, ("forwards_closed_total", "counter", "Of those, ended in order."));
+    let _ = writeln!(out, "anabranch_forwards_closed_total {closed}");
+    introduce(&mut out, ("forwards_failed_total", "counter", "TCP connections refused or broken."));
+    let _ = writeln!(out, "anabranch_forwards_failed_total {failed}");
+    let help = "Bytes of TCP connections that ended in order.";
+    introduce(&mut out, ("forwards_bytes_total", "counter", help));
+    let _ = writeln!(out, "anabranch_forwards_bytes_total{{direction=\"send\"}} {sent}");
+    let _ = writeln!(out, "anabranch_forwards_bytes_total{{direction=\"receive\"}} {received}");
+    out
+}
+
+/// The metrics of all connections. Each has a number, so that two of one peer stay apart.
+fn exposition(out: &mut String, figures: &[Figures]) {
+    let labels = |of: &Figures, path: &NamedPath| {
+        let (peer, number, path) = (&of.peer, of.number, escaped(&path.name));
+        format!("peer=\"{peer}\",connection=\"{number}\",path=\"{path}\"")
+    };
+    let all = || figures.iter().flat_map(|of| of.paths.iter().map(move |path| (of, path)));
+    introduce(out, ("path_up", "gauge", "1 while the path can be used, also as a backup."));
+    for (of, path) in all() {
+        let up = !matches!(path.status, PathStatus::Down | PathStatus::Probing);
+        let _ = writeln!(out, "anabranch_path_up{{{}}} {}", labels(of, path), u8::from(up));
+    }
+    introduce(out, ("path_state", "gauge", "1 for the state that the path is in."));
+    for (of, path) in all() {
+        for state in PathStatus::ALL {
+            let (labels, is) = (labels(of, path), u8::from(state == path.status));
+            let _ =
+                writeln!(out, "anabranch_path_state{{{labels},state=\"{}\"}} {is}", state.name());
+        }
+    }
     for (name, kind, help, figure) in PATH_FIGURES {
-        let _ = write!(out, "# HELP anabranch_{name} {help}\n# TYPE anabranch_{name} {kind}\n");
-        for Figures { number, peer, stats, .. } in stats {
-            for path in &stats.paths {
-                for (direction, value) in figure(path) {
-                    let id = path.id.0;
-                    let _ = write!(
-                        out,
-                        "anabranch_{name}{{peer=\"{peer}\",connection=\"{number}\",path=\"{id}\""
-                    );
-                    if !direction.is_empty() {
-                        let _ = write!(out, ",direction=\"{direction}\"");
-                    }
-                    let _ = writeln!(out, "}} {value}");
+        introduce(out, (name, kind, help));
+        for (of, path) in all() {
+            for (direction, value) in figure(&path.stats) {
+                let _ = write!(out, "anabranch_{name}{{{}", labels(of, path));
+                if !direction.is_empty() {
+                    let _ = write!(out, ",direction=\"{direction}\"");
                 }
+                let _ = writeln!(out, "}} {value}");
             }
         }
     }
     for (name, kind, help, figure) in CONNECTION_FIGURES {
-        let _ = write!(out, "# HELP anabranch_{name} {help}\n# TYPE anabranch_{name} {kind}\n");
-        for figures @ Figures { number, peer, .. } in stats {
+        introduce(out, (name, kind, help));
+        for figures @ Figures { number, peer, .. } in figures {
             let value = figure(figures);
             let _ = writeln!(
                 out,
@@ -219,5 +335,19 @@ fn exposition(stats: &[Figures]) -> String {
             );
         }
     }
-    out
+}
+
+/// A label's value: interfaces may be called almost anything.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_hold_any_name() {
+        assert_eq!(escaped(r#"wan"0\"#), r#"wan\"0\\"#);
+    }
 }

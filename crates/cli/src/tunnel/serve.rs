@@ -7,23 +7,24 @@ use anabranch::{Config, Connection, Endpoint, Permitted};
 
 use super::config::Serve;
 use super::events::{Reporter, TunnelEvent};
-use super::metrics::Metrics;
+use super::metrics::{Metrics, Side};
 use super::{FAREWELL, privileges, tell_news};
 use crate::confine::is_root;
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
+use crate::status::Telling;
 
 pub(super) async fn run(
-    settings: Serve,
-    mut config: Config,
+    (settings, mut config): (Serve, Config),
     user: Option<String>,
     reporter: Reporter,
+    telling: Option<&Telling>,
 ) -> Result<(), Failure> {
     let Serve { common, listen, peers } = settings;
     config.permitted = Permitted::Only(peers.iter().map(|(key, _)| *key).collect());
     let endpoint = Endpoint::bind(config, listen.iter().copied())
         .map_err(|error| Failure::cannot_listen_on(&listen, &error))?;
-    let metrics = Metrics::default();
+    let metrics = Metrics::of(peers.iter().map(|(key, _)| (*key, common.names.get(key).cloned())));
     metrics.listen(common.metrics).await?;
     privileges::become_user(user.as_deref())?;
     let addresses = endpoint.local_addrs().iter().map(ToString::to_string).collect();
@@ -36,10 +37,17 @@ pub(super) async fn run(
         );
     }
     let service = Service::default();
+    let side = Side {
+        command: "serve",
+        public_key: endpoint.public_key(),
+        listening: endpoint.local_addrs(),
+    };
+    let mut told = std::pin::pin!(metrics.tell(telling, side));
     loop {
         let connection = tokio::select! {
             connection = endpoint.accept() => connection,
             () = asked_to_end() => None,
+            () = &mut told => None,
         };
         let Some(connection) = connection else { break };
         let peer = connection.peer();
@@ -70,7 +78,11 @@ impl Attending {
         reporter.say(&TunnelEvent::Connected { peer: &peer });
         let watched = metrics.watch(&connection);
         let news = tokio::spawn(tell_news(connection.clone(), reporter));
-        let tell = Arc::new(move |event| reporter.forward(event));
+        let counted = metrics.clone();
+        let tell = Arc::new(move |event| {
+            counted.count(&event);
+            reporter.forward(event);
+        });
         let reason = forward::serve(connection, permits, service, tell).await.to_string();
         news.abort();
         metrics.forget(watched);

@@ -1,6 +1,7 @@
 //! `why`: a recording in plain language.
 
 mod events;
+mod qlog;
 mod read;
 mod render;
 mod summary;
@@ -26,9 +27,9 @@ pub fn run(args: &WhyArgs) -> Result<(), Failure> {
     }
     let mut summary = Summary::new(reader.header());
     while let Some(line) = reader.next_line()? {
-        summary.add(&line);
+        summary.add(reader.header(), &line);
     }
-    let report = summary.finish(reader.is_cut());
+    let report = summary.finish(reader.header(), reader.is_cut());
     if args.json { output::print_json(&report) } else { output::print(&render::text(&report)) }
 }
 
@@ -36,10 +37,9 @@ pub fn run(args: &WhyArgs) -> Result<(), Failure> {
 const PIECE: usize = 1 << 16;
 
 fn print_events(reader: &mut Reader, json: bool) -> Result<(), Failure> {
-    let header = reader.header().clone();
     let mut text = String::new();
     while let Some(line) = reader.next_line()? {
-        text += &event_text(&header, &line, json)?;
+        text += &event_text(reader.header(), &line, json)?;
         text.push('\n');
         if text.len() >= PIECE {
             output::print(&text)?;

@@ -23,12 +23,15 @@ pub(super) fn text(report: &Report) -> String {
 }
 
 fn opening(text: &mut String, report: &Report) {
+    let what = match report.seed {
+        Some(seed) => format!("profile {}, seed {seed}", report.profile),
+        // The title of a qlog file.
+        None => report.profile.clone(),
+    };
     let _ = writeln!(
         text,
-        "Recorded by anabranch {}: profile {}, seed {}, {:.1} s, {}.",
+        "Recorded by anabranch {}: {what}, {:.1} s, {}.",
         report.version,
-        report.profile,
-        report.seed,
         report.seconds,
         counted(report.events, "event")
     );

@@ -13,8 +13,8 @@ pub(super) struct Report {
     pub(super) version: String,
     /// The sender's profile.
     pub(super) profile: String,
-    /// Seed of the emulated links.
-    pub(super) seed: u64,
+    /// Seed of the emulated links, if they were.
+    pub(super) seed: Option<u64>,
     /// Time of the last event, seconds after the sender started.
     pub(super) seconds: f64,
     /// Events recorded.
@@ -166,7 +166,6 @@ pub(super) fn path_name(header: &Header, path: u32) -> String {
 /// Sums under way.
 #[derive(Debug)]
 pub(super) struct Summary {
-    header: Header,
     last: u64,
     events: u64,
     end: Option<u64>,
@@ -204,7 +203,6 @@ impl Summary {
     pub(super) fn new(header: &Header) -> Self {
         let known = 0..header.paths.len() as u32;
         Summary {
-            header: header.clone(),
             last: 0,
             events: 0,
             end: None,
@@ -215,7 +213,7 @@ impl Summary {
     }
 
     /// Counts one line.
-    pub(super) fn add(&mut self, line: &Line) {
+    pub(super) fn add(&mut self, header: &Header, line: &Line) {
         self.last = self.last.max(line.t);
         if let Entry::End { missed } = &line.entry {
             self.end = Some(*missed);
@@ -223,10 +221,10 @@ impl Summary {
         }
         self.events += 1;
         self.seconds.entry(line.t / SECOND).or_default().add(&line.entry);
-        self.add_to_path(line);
+        self.add_to_path(header, line);
     }
 
-    fn add_to_path(&mut self, line: &Line) {
+    fn add_to_path(&mut self, header: &Header, line: &Line) {
         match &line.entry {
             Entry::Scheduled { path, what, reason, .. } => {
                 let path = self.paths.entry(*path).or_default();
@@ -249,7 +247,7 @@ impl Summary {
             }
             Entry::PathState { path, state, reason } => self.state_changes.push(StateChange {
                 seconds: line.t as f64 / SECOND as f64,
-                path: path_name(&self.header, *path),
+                path: path_name(header, *path),
                 state: state.to_string(),
                 reason: reason.to_string(),
             }),
@@ -267,12 +265,11 @@ impl Summary {
     }
 
     /// The figures; `cut` if the file ended within a line.
-    pub(super) fn finish(self, cut: bool) -> Report {
+    pub(super) fn finish(self, header: &Header, cut: bool) -> Report {
         let all: u64 = self.paths.values().map(|path| path.sent.values().sum::<u64>()).sum();
-        let header = self.header;
         let last = self.last;
         let paths = self.paths.into_iter();
-        let paths = paths.map(|(path, sums)| sums.finish(path_name(&header, path), all, last));
+        let paths = paths.map(|(path, sums)| sums.finish(path_name(header, path), all, last));
         let mut blocks = BlockCounts::default();
         for second in self.seconds.values() {
             blocks.merge(second);

@@ -29,9 +29,9 @@ fn report(text: &str) -> Result<summary::Report, Failure> {
     let mut reader = Reader::open(file.path())?;
     let mut summary = Summary::new(reader.header());
     while let Some(line) = reader.next_line()? {
-        summary.add(&line);
+        summary.add(reader.header(), &line);
     }
-    Ok(summary.finish(reader.is_cut()))
+    Ok(summary.finish(reader.header(), reader.is_cut()))
 }
 
 fn whole() -> String {
@@ -123,4 +123,63 @@ fn paths_beyond_the_header_have_numbers() {
         format!("{HEADER}\n{{\"t\":1,\"event\":\"lost\",\"path\":4294967295,\"packets\":1}}\n");
     let report = report(&text).unwrap();
     assert_eq!(report.paths.last().unwrap().name, "path 4294967295");
+}
+
+/// What a connection observes is read from a qlog file as from a recording, under the paths' names.
+#[test]
+fn a_qlog_file_says_what_a_recording_says() {
+    use anabranch_core::observe::Observation;
+    use anabranch_policy::view::PathState;
+    use anabranch_results::trace::Qlog;
+    use anabranch_types::{PathId, Time};
+    let (path, directory) = (PathId(1), tempfile::tempdir().unwrap());
+    let observations = [
+        Observation::Congestion { path, cwnd: 9, pacing_bps: 8, phase: "startup" },
+        Observation::Scheduled { path, what: "repair", symbol: 7, reason: "own share" },
+        Observation::Held { path, until: Time::from_millis(9), reason: "would be late" },
+        Observation::BlockClosed { first: 0, sources: 64, repairs: 9, loss_permille: 55 },
+        Observation::RepairsDue { first: 64, count: 2 },
+        Observation::Lost { path, packets: 3 },
+        Observation::Timeout { path, consecutive: 1 },
+        Observation::Reinjected { path, packets: 3 },
+        Observation::PathMtu { path, bytes: 1500, reason: "a probe arrived" },
+        Observation::SharedBottleneck { path, with: PathId(0), shared: true },
+        Observation::PathState { path, state: PathState::Suspect, reason: "silence" },
+        Observation::Congestion { path, cwnd: 1, pacing_bps: 0, phase: "startup" },
+    ];
+    let qlog = Qlog::single(directory.path(), "a", "a connection with somebody", "client");
+    let mut observer = qlog.observer();
+    qlog.name_path(Time::from_millis(5), path, "wan1");
+    for observation in &observations {
+        observer.observe(Time::from_millis(5), observation);
+    }
+    drop(observer);
+    qlog.finish().unwrap();
+    let mut reader = Reader::open(&directory.path().join("a.sqlog")).unwrap();
+    let mut lines = Vec::new();
+    while let Some(line) = reader.next_line().unwrap() {
+        lines.push(line.entry);
+    }
+    assert_eq!(reader.header().paths, ["path 0", "wan1"]);
+    assert_eq!(lines.pop(), Some(crate::record::Entry::End { missed: 0 }));
+    let expected: Vec<_> = observations
+        .iter()
+        .map(|observation| match observation {
+            // Times count from the first event.
+            Observation::Held { until, .. } => {
+                let until = until.as_nanos() - 5_000_000;
+                let Line { entry, .. } = Line::new(Time::ZERO, observation);
+                match entry {
+                    crate::record::Entry::Held { path, reason, .. } => {
+                        crate::record::Entry::Held { path, until, reason }
+                    }
+                    other => other,
+                }
+            }
+            other => Line::new(Time::ZERO, other).entry,
+        })
+        .collect();
+    assert_eq!(lines, expected);
+    let bad = report("\u{1e}{\"trace\":{}}\n").unwrap_err().to_string();
+    assert!(bad.contains("--qlog"), "{bad}");
 }

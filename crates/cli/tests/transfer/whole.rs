@@ -79,14 +79,14 @@ fn people_are_told_what_happened() {
     let got = run(&format!("get {ticket} --out"), &[&sides.to()]);
     let shown = String::from_utf8(got.succeeded()).unwrap();
     assert!(shown.starts_with("Received 1 file, 100.0 kB, in "), "{shown}");
-    assert!(shown.contains("checksums hold") && shown.contains("Paths: "), "{shown}");
+    assert!(shown.contains("; verified\n") && shown.contains("Paths: "), "{shown}");
     sender.end().succeeded();
     assert!(sides.arrived("a") == pattern(100_000));
     let mut receiver = Running::start("recv --json --listen 127.0.0.1 --out", &[&sides.to()]);
     let (ticket, _) = receiver.ticket();
     let sent = run(&format!("send {} {ticket}", text(&file)), &[]);
     let shown = String::from_utf8(sent.succeeded()).unwrap();
-    assert!(shown.starts_with("Sent 1 file") && shown.contains("were there before"), "{shown}");
+    assert!(shown.starts_with("Sent 1 file") && shown.contains("; resumed at 100.0 kB"), "{shown}");
     let report = receiver.end().report();
     assert_eq!((number(&report, "moved_bytes"), number(&report, "kept_bytes")), (0, 100_000));
 }
@@ -140,8 +140,20 @@ fn allowed_peers_come_again_and_again() {
     let all = get("").report();
     assert_eq!((number(&all, "files"), number(&all, "kept_bytes")), (3, 3), "{all}");
     assert_eq!(sides.arrived("shared/y"), b"why");
-    assert_eq!(number(&sender.event(), "files"), 1);
-    assert_eq!(number(&sender.event(), "files"), 3);
+    let told: Vec<Value> = std::iter::from_fn(|| Some(sender.event()))
+        .scan(0, |done, event| {
+            *done += u8::from(event["event"] == "done");
+            (*done < 2).then_some(event)
+        })
+        .collect();
+    let done = told.iter().find(|event| event["event"] == "done").unwrap();
+    assert_eq!(number(done, "files"), 1);
+    // The share is rounded as it is told.
+    assert_eq!(done["paths"][0]["share"], 1.0, "{done}");
+    let files: Vec<&Value> = told.iter().filter(|event| event["event"] == "file").collect();
+    assert_eq!(files[0]["name"], "shared/x/2", "{told:?}");
+    assert_eq!(files[0]["bytes"], 3, "{told:?}");
+    assert!(told.iter().any(|event| event["event"] == "connected"), "{told:?}");
     assert!(sender.is_running());
 }
 

@@ -92,6 +92,21 @@ impl Qlog {
         qlog
     }
 
+    /// Says what a path is called.
+    pub fn name_path(&self, now: Time, path: PathId, name: &str) {
+        if let Ok(mut files) = self.files.lock()
+            && files.failed.is_none()
+            && let Err(error) = files.write(
+                Some(path.0.into()),
+                now,
+                "anabranch:path_named",
+                json!({ "name": name }),
+            )
+        {
+            files.failed = Some(error);
+        }
+    }
+
     /// An observer to give to the connection.
     pub fn observer(&self) -> Box<dyn Observer> {
         Box::new(QlogTrace { files: Arc::clone(&self.files) })

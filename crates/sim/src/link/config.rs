@@ -257,9 +257,16 @@ impl LinkConfigError {
 
 impl fmt::Display for LinkConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: '{}' is not accepted; allowed: {}", self.key, self.given, self.allowed)
+        let LinkConfigError { key, given, allowed } = self;
+        if given == MISSING {
+            return write!(f, "{key} is missing; write {key}= and {allowed}");
+        }
+        write!(f, "{key}: '{given}' is not accepted; allowed: {allowed}")
     }
 }
+
+/// What is given where a key that is needed is left out.
+pub(super) const MISSING: &str = "nothing";
 
 impl core::error::Error for LinkConfigError {}
 

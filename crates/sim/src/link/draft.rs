@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use anabranch_types::Bitrate;
 
-use super::config::{LinkConfig, LinkConfigError};
+use super::config::{LinkConfig, LinkConfigError, MISSING};
 use super::parse::{DELAY, KEYS, RATE};
 use super::parse_loss::{CORRELATION, Correlation, correlation};
 use crate::delay::{DelayCourse, DelayTrace};
@@ -63,7 +63,7 @@ impl LinkConfig {
         let (draft, given) = draft.read(text, files)?;
         for (key, allowed) in [("rate", RATE), ("delay", DELAY)] {
             if !given.contains(&key) {
-                return Err(LinkConfigError::new(key, "nothing", allowed));
+                return Err(LinkConfigError::new(key, MISSING, allowed));
             }
         }
         draft.finish(&given)

@@ -22,7 +22,7 @@ Examples:
   anabranch bench codes raptorq reed-solomon --sources 64 --loss 5%,20%
   anabranch bench codes --sources 24,1000 --symbol 1200 --blocks 100 --json
 
-Exit codes: 0 done, 1 failed, 2 asked wrongly";
+Exit codes: 0 done, 1 failed, 2 usage error";
 
 /// Options of `bench codes`.
 #[derive(Args, Debug)]

@@ -33,7 +33,7 @@ fn route(interface: &Interface, way: &Way) -> Finding {
     let family = if way.to.is_ipv4() { "IPv4" } else { "IPv6" };
     let flag = if way.to.is_ipv4() { "" } else { "-6 " };
     if !way.leads_on() {
-        let what = format!("no {family} route leads to {} over it: it is not used", way.to);
+        let what = format!("no {family} route to {} via {name}: it is not used", way.to);
         return Finding::note("route", name, what).advise(format!(
             "if it leads there: ip {flag}route add default via ROUTER dev {name} metric 500"
         ));

@@ -68,7 +68,7 @@ fn links(interfaces: &[Interface]) -> Finding {
     let names: Vec<&str> =
         interfaces.iter().filter(leads_on).map(|interface| interface.name.as_str()).collect();
     match names.as_slice() {
-        [] => Finding::problem("links", SUBJECT, "no interface leads anywhere")
+        [] => Finding::problem("links", SUBJECT, "no interface has a default route")
             .advise("`ip link` and `ip route` show what is there; `ip link set IFACE up`"),
         [one] => Finding::note("links", SUBJECT, format!("{one} is the only link"))
             .advise("connect a second one; with one link there is nothing to put together"),

@@ -92,6 +92,10 @@ fn path(path: &Path, others: bool) -> Vec<Finding> {
     findings.push(size(name, measured.mtu));
     findings.extend(translation(path));
     findings.extend(measured.load.map(|load| filled(name, measured, &load)));
+    findings.extend(measured.load_failed.as_ref().map(|why| {
+        Finding::problem("load", name, format!("it could not be filled: {why}"))
+            .advise("run it again; if that happens again, `anabranch serve` there says why")
+    }));
     findings
 }
 

@@ -63,6 +63,7 @@ fn measured() -> Measured {
         ecn_ce: 0,
         mtu: 1500,
         load: None,
+        load_failed: None,
     }
 }
 
@@ -242,6 +243,9 @@ fn queues_and_throttles_are_told_apart() {
     };
     assert_eq!(on_link(filled(0.1, 25.0)).severity, Severity::Problem);
     assert_eq!(on_link(filled(0.1, 320.0)).severity, Severity::Note);
+    let failed = Measured { load_failed: Some("it broke".to_owned()), ..measured() };
+    let told = wrong(&with_paths(vec![path("wlan0", failed)]));
+    assert_eq!(told, [(Severity::Problem, "load", "wlan0".to_owned())]);
     let loaded = |loss| with_paths(vec![path("wlan0", filled(loss, 60.0))]);
     assert_eq!(wrong(&loaded(0.02)), []);
     assert_eq!(wrong(&loaded(0.1)), [], "a full buffer drops");

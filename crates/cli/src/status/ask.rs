@@ -1,0 +1,46 @@
+//! Asking what runs.
+
+use std::io::{ErrorKind, Read};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use super::State;
+use crate::failure::Failure;
+
+/// How long a command may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Longest answer that is read.
+const MOST: u64 = 16 << 20;
+
+/// What all commands with a socket in `directory` answer, by process id.
+pub(super) fn all(directory: &Path) -> Result<Vec<State>, Failure> {
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => {
+            return Err(Failure::failed(format!("cannot read {}: {error}", directory.display())));
+        }
+    };
+    let mut found = Vec::new();
+    for path in entries.flatten().map(|entry| entry.path()) {
+        match one(&path) {
+            Ok(state) => found.push(state),
+            // Its process is gone, and could not take it away.
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                let _ = std::fs::remove_file(&path);
+            }
+            Err(error) => eprintln!("anabranch: {}: {error}", path.display()),
+        }
+    }
+    found.sort_by_key(|state: &State| state.pid);
+    Ok(found)
+}
+
+fn one(path: &Path) -> std::io::Result<State> {
+    let stream = UnixStream::connect(path)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut text = String::new();
+    stream.take(MOST).read_to_string(&mut text)?;
+    serde_json::from_str(&text).map_err(std::io::Error::from)
+}

@@ -1,0 +1,71 @@
+//! Answering those who ask what this process does.
+
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::io::AsyncWriteExt;
+
+use super::{State, directory};
+
+/// How long whoever asks may take to read the answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Pause after somebody could not be accepted.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A socket on which this process tells what it does; it goes with this.
+#[derive(Debug)]
+pub struct Telling {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+impl Telling {
+    /// Makes the socket of `command`; `None` where there is no place for it. To be called before the process gives up
+    /// what it does not need.
+    pub fn open(command: &str) -> Option<Self> {
+        let directory = directory()?;
+        let made = std::fs::DirBuilder::new().mode(0o700).create(&directory);
+        if made.is_err_and(|error| error.kind() != io::ErrorKind::AlreadyExists) {
+            return None;
+        }
+        let path = directory.join(format!("{command}-{}.sock", std::process::id()));
+        // Of a process of the same number that is gone.
+        let _ = std::fs::remove_file(&path);
+        let listener = UnixListener::bind(&path).ok()?;
+        listener.set_nonblocking(true).ok()?;
+        Some(Telling { listener, path })
+    }
+
+    /// Where it is, so that it can be taken away.
+    pub fn directory(&self) -> Option<PathBuf> {
+        self.path.parent().map(PathBuf::from)
+    }
+
+    /// Answers for ever with what `state` says, one after the other.
+    ///
+    /// # Errors
+    /// When the socket cannot be used.
+    pub async fn run(&self, state: impl Fn() -> State) -> io::Result<()> {
+        let listener = tokio::net::UnixListener::from_std(self.listener.try_clone()?)?;
+        loop {
+            let Ok((mut stream, _)) = listener.accept().await else {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            };
+            let text = serde_json::to_string(&state()).map_err(io::Error::from)?;
+            let answer = stream.write_all(text.as_bytes());
+            // Whoever does not read gets nothing, and holds up nobody for long.
+            let _ = tokio::time::timeout(PATIENCE, answer).await;
+        }
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        // Whoever asks next takes it away otherwise.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,88 @@
+//! `status`, beside commands that run on loopback.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Turns of a tenth of a second in which the other side has to show.
+const TURNS: u32 = 300;
+
+fn anabranch(place: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_anabranch"));
+    command.args(args).env("XDG_RUNTIME_DIR", place);
+    command
+}
+
+fn run(place: &Path, args: &[&str]) -> Output {
+    anabranch(place, args).output().unwrap()
+}
+
+/// A running command, ended when dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What `status --json` says, a value for each command that runs.
+fn states(place: &Path) -> Vec<Value> {
+    let output = run(place, &["status", "--json"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn what_runs_tells_of_its_peers_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path();
+    let key = |name: &str| {
+        let file = place.join(name).to_str().unwrap().to_owned();
+        let output = run(place, &["keygen", "--out", &file]);
+        (file, String::from_utf8(output.stdout).unwrap().trim().to_owned())
+    };
+    let ((_, server), (client_file, client)) = (key("server"), key("client"));
+    let config = place.join("serve.toml");
+    let text = format!(
+        "[interface]\nprivate-key-file = \"server\"\nlisten = [\"127.0.0.1:0\"]\n\
+         [[peer]]\nname = \"laptop\"\npublic-key = \"{client}\"\n"
+    );
+    std::fs::write(&config, text).unwrap();
+    let nobody = run(place, &["status"]);
+    assert_eq!(nobody.status.code(), Some(1));
+    let serve = ["serve", "--json", "--config", config.to_str().unwrap()];
+    let mut child = anabranch(place, &serve).stdout(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    let serving = Running(child);
+    let first: Value = serde_json::from_str(&first).unwrap();
+    let address = first["addresses"][0].as_str().unwrap();
+    let alone = states(place);
+    assert_eq!(alone[0]["peers"][0]["name"], "laptop", "{alone:?}");
+    assert_eq!(alone[0]["peers"][0]["connection"], Value::Null, "{alone:?}");
+    let connect = ["connect", address, "--peer", &server, "--key", &client_file, "-q"];
+    let connecting = Running(anabranch(place, &connect).spawn().unwrap());
+    let both = (0..TURNS).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(100));
+        let states = states(place);
+        let up = |state: &Value| state["peers"][0]["paths"][0]["state"] == "up";
+        (states.len() == 2 && states.iter().all(up)).then_some(states)
+    });
+    let both = both.unwrap_or_else(|| panic!("{:?}", states(place)));
+    let of = |command: &str| both.iter().find(|state| state["command"] == command).unwrap();
+    assert_eq!(of("serve")["peers"][0]["paths"][0]["name"], "127.0.0.1", "{both:?}");
+    assert_eq!(of("connect")["peers"][0]["paths"][0]["name"], "lo", "{both:?}");
+    assert!(of("connect")["peers"][0]["last_heard_seconds"].is_number(), "{both:?}");
+    let shown = String::from_utf8(run(place, &["status"]).stdout).unwrap();
+    assert!(shown.contains(&format!("  peer: laptop {client}\n")), "{shown}");
+    // What is killed leaves its socket behind, which is no command that runs.
+    drop((serving, connecting));
+    let gone = run(place, &["status"]);
+    assert_eq!(gone.status.code(), Some(1), "{}", String::from_utf8_lossy(&gone.stderr));
+    assert_eq!(place.join("anabranch").read_dir().unwrap().count(), 0);
+}
