@@ -89,7 +89,7 @@ impl Options<'_> {
         let number = text.parse().ok().filter(|value| range.contains(value));
         number.map(Some).ok_or_else(|| {
             let (least, most) = (range.start(), range.end());
-            self.value_error(key, format!("{word}, or a whole number from {least} to {most}"))
+            self.value_error(key, format!("{word} or a whole number from {least} to {most}"))
         })
     }
 

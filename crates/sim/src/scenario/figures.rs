@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use super::claims::{Grid, Known, Pins, Quantity, Runs, check_pins, fill, number};
+use super::claims::{Average, Grid, Known, Pins, Quantity, Runs, Sample, check_pins, fill, number};
 use super::error::Flaw;
 use super::reader::Section;
 use super::tree::{Node, Value};
@@ -28,6 +28,7 @@ struct Curve {
     name: String,
     of: String,
     at: Pins,
+    average: Average,
     source: Source,
 }
 
@@ -135,7 +136,8 @@ fn curve(section: &Section<'_>, x: &str, known: &Known, grid: &Grid, whole: bool
         Source::OverTime(metric) => metric.clone(),
         Source::Paper(_) => "paper".to_owned(),
     });
-    Some(Curve { name, of, at, source })
+    let average = Average::read(section, grid, whole);
+    Some(Curve { name, of, at, average, source })
 }
 
 /// Points as they are printed: each a pair of a value of the abscissa and a number.
@@ -220,7 +222,9 @@ impl Figure {
         let mut seen = Vec::new();
         let mut drawn = Vec::new();
         for point in runs.grid.matching(&curve.at) {
-            let labels = runs.grid.apart(point, &[&self.x]);
+            let mut apart: Vec<&str> = curve.average.keys.iter().map(String::as_str).collect();
+            apart.push(&self.x);
+            let labels = runs.grid.apart(point, &apart);
             if seen.contains(&labels) {
                 continue;
             }
@@ -247,9 +251,8 @@ impl Figure {
                 let labels = runs.grid.axis(&self.x).map_or(&[][..], |axis| &axis.labels);
                 let at = |label: &String| {
                     let there = runs.grid.moved(point, &[(self.x.clone(), label.clone())])?;
-                    let value = |seed| quantity.value(runs, &curve.of, there, seed);
-                    let values: Option<Vec<f64>> = (0..seeds(there).len()).map(value).collect();
-                    Some((place(label)?, Estimate::of(&values?)?))
+                    let value = |sample: Sample<'_>| quantity.value(runs, &curve.of, there, sample);
+                    Some((place(label)?, curve.average.estimate(seeds(there).len(), value)?))
                 };
                 labels.iter().filter_map(at).collect()
             }

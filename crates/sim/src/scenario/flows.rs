@@ -126,8 +126,8 @@ fn flow(
         key_limit,
         host: section.text("host"),
     };
-    if stations.is_some() {
-        MeshPlan::check(section, &flow);
+    if let Some(mesh) = mesh {
+        mesh.check(section, &flow);
     }
     Some(flow)
 }

@@ -1,15 +1,16 @@
 //! `[mesh]`: stations with radios, which flows run between.
 
-use core::time::Duration;
+mod radio;
+mod routing;
 
-use anabranch_types::Bitrate;
+use core::time::Duration;
 
 use super::plan::{FlowPlan, MeshPlan, Movement, PathPlan};
 use super::profiles::Protocol;
 use super::reader::Section;
 use crate::traffic::Traffic;
-use crate::wireless::mesh::{AckRoute, Forwarding, MeshConfig, RouteUse, RoutingConfig};
-use crate::wireless::{FrameLoss, Motion, RandomWaypoint, Waypoints};
+use crate::wireless::mesh::{MeshConfig, RouteUse};
+use crate::wireless::{Motion, RandomWaypoint, Waypoints};
 
 /// Reads `[mesh]`, if there is one.
 pub(super) fn read(file: &Section<'_>) -> Option<MeshPlan> {
@@ -17,46 +18,15 @@ pub(super) fn read(file: &Section<'_>) -> Option<MeshPlan> {
     for key in ["link", "path", "correlation", "load", "event"].iter().filter(|key| file.has(key)) {
         file.complain(key, "given beside [mesh]", "[[flow]]s between its stations");
     }
-    let mut config = MeshConfig { routing: routing(&section), ..MeshConfig::default() };
-    config.air.mac.data_rate = section.rate("rate").unwrap_or(Bitrate::from_mbps(2.0));
-    config.air.mac.basic_rate = section.rate("basic-rate").unwrap_or(Bitrate::from_mbps(1.0));
-    let share = |key| section.share(key).unwrap_or_default();
-    config.air.loss = FrameLoss { above: share("loss"), below: share("frame-loss") };
-    config.loss_spares_routing = section.flag("spare-routing").unwrap_or(false);
+    let config = MeshConfig {
+        air: radio::read(&section),
+        routing: routing::read(&section),
+        loss_spares_routing: section.flag("spare-routing").unwrap_or(false),
+        flows: Vec::new(),
+    };
     let movement = movement(&section, file.time("duration").unwrap_or_default())?;
-    Some(MeshPlan { config, movement })
-}
-
-fn routing(section: &Section<'_>) -> RoutingConfig {
-    let mut routing = match section.word("routing") {
-        Some("mtcp") => RoutingConfig::mtcp(),
-        Some("smr") => RoutingConfig::smr(),
-        _ => RoutingConfig::dsr(),
-    };
-    let jitter = section.time("jitter").unwrap_or(Duration::from_millis(10));
-    let copies = RouteUse::Copies { jitter };
-    routing.routes = match section.word("routes") {
-        Some("shortest") => RouteUse::Shortest,
-        Some("copies") => copies,
-        Some("scatter") => RouteUse::Scatter,
-        Some("backup") => RouteUse::Backup,
-        _ if matches!(routing.routes, RouteUse::Copies { .. }) => copies,
-        _ => routing.routes,
-    };
-    routing.forwarding = match section.word("forwarding") {
-        Some("first") => Forwarding::First,
-        Some("fewer-hops") => Forwarding::FewerHops,
-        Some("other-link") => Forwarding::OtherLink,
-        _ => routing.forwarding,
-    };
-    routing.acknowledgements = match section.word("acknowledgements") {
-        Some("shortest") => AckRoute::Shortest,
-        Some("arrival") => AckRoute::Arrival,
-        Some("like-data") => AckRoute::LikeData,
-        _ => routing.acknowledgements,
-    };
-    routing.drop_copies = section.flag("drop-copies").unwrap_or(routing.drop_copies);
-    routing
+    let run = section.count("run").unwrap_or(1);
+    Some(MeshPlan { config, movement, run })
 }
 
 /// Keys of random waypoint.
@@ -153,8 +123,17 @@ impl MeshPlan {
     }
 
     /// Reports what flows over radio cannot do.
-    pub(super) fn check(section: &Section<'_>, flow: &FlowPlan) {
+    pub(super) fn check(&self, section: &Section<'_>, flow: &FlowPlan) {
+        let counts = matches!(self.config.routing.routes, RouteUse::CopiesIfLossy { .. });
         match &flow.protocol {
+            Protocol::Tcp(protocol) if counts && protocol.config.delayed_ack.every > 1 => {
+                let given = "acknowledgements of several segments";
+                section.complain(
+                    "tcp",
+                    given,
+                    "delayed-ack = 1 beside copies-if-lossy, which counts them",
+                );
+            }
             Protocol::Tcp(protocol) if !protocol.is_over_several() => {}
             _ => section.complain("profile", "not TCP over one path", "tcp:sack and the like"),
         }

@@ -290,6 +290,7 @@ impl Scenario {
         self.header = header(&file);
         let axes = sweep::axes(&file);
         self.points = sweep::points(&file, &axes);
+        flaws.borrow_mut().extend(sweep::unseen(&self.points, &self.assignments));
         let mut known = claims::Known::default();
         for point in &self.points {
             let mut root = self.root.clone();

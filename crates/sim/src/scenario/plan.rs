@@ -47,6 +47,8 @@ pub struct MeshPlan {
     pub config: MeshConfig,
     /// Where the stations are.
     pub movement: Movement,
+    /// Which of several runs with the same movements, from 1: each has other draws of everything else.
+    pub run: u64,
 }
 
 /// Where stations are.

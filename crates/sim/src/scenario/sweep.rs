@@ -1,6 +1,6 @@
 //! Sweeps and variants: which keys take which values, and the points that follow.
 
-use super::error::Flaw;
+use super::error::{Flaw, Place};
 use super::reader::Section;
 use super::tree::{Node, Table, Value};
 use super::variant;
@@ -116,6 +116,22 @@ pub(super) fn points(file: &Section<'_>, axes: &[Axis]) -> Vec<Point> {
         points.push(point);
     }
     points
+}
+
+/// Assignments without effect, because every point sets the same key itself.
+pub(super) fn unseen(points: &[Point], assignments: &[String]) -> Vec<Flaw> {
+    let flaw = |(index, assignment): (usize, &String)| {
+        let key = assignment.split_once('=')?.0.trim();
+        let sets = |point: &Point| point.settings.iter().any(|(own, _)| own == key);
+        (!points.is_empty() && points.iter().all(sets)).then(|| {
+            let place = Place { assignment: index + 1, offset: 0 };
+            let given = "every sweep or variant sets it, so that the assignment has no effect";
+            let allowed =
+                "values of the sweep, such as sweep.NAME.values=[…], or settings of a variant";
+            Flaw::other(place, key, given, allowed)
+        })
+    };
+    assignments.iter().enumerate().filter_map(flaw).collect()
 }
 
 impl Point {

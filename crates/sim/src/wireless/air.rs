@@ -96,12 +96,7 @@ impl Air {
     /// When a constant is out of range, there are no stations, or a signal can be sensed farther than it
     /// gets in a SIFS.
     pub fn new(config: &AirConfig, motion: Box<dyn Motion>, seed: u64) -> Result<Self, AirError> {
-        config.mac.validate().map_err(AirError::Mac)?;
-        let range = config.radio.sense_range();
-        let far = Radio::delay(range) >= config.mac.sifs.as_nanos() as u64;
-        if far || range.is_nan() || config.radio.capture_ratio < 1.0 {
-            return Err(AirError::Radio);
-        }
+        config.validate()?;
         let count = motion.stations();
         if count == 0 || count > MAX_STATIONS {
             return Err(AirError::Stations(count));

@@ -168,6 +168,6 @@ fn extra_packets_are_a_number_or_auto() {
     for spec in ["x", "1001", "-1"] {
         let error = build(&format!("delta-complete:append={spec}").parse().unwrap()).unwrap_err();
         let told = error.to_string();
-        assert!(told.contains("auto, or a whole number from 0 to 1000"), "{told}");
+        assert!(told.contains("auto or a whole number from 0 to 1000"), "{told}");
     }
 }

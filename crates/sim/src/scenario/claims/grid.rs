@@ -92,6 +92,15 @@ impl Grid {
         self.labels(point).iter().filter(stays).collect()
     }
 
+    /// The points that differ from `from` in `keys` alone, and in what advances together with them; itself too.
+    pub(in crate::scenario) fn alike(&self, from: usize, keys: &[String]) -> Vec<usize> {
+        if keys.is_empty() {
+            return vec![from];
+        }
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        self.matching(&self.apart(from, &keys).into_iter().cloned().collect::<Pins>())
+    }
+
     /// Whether two keys advance together.
     pub(in crate::scenario) fn together(&self, one: &str, other: &str) -> bool {
         let group = |name: &str| self.axis(name).map(|axis| axis.group);

@@ -2,13 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::average::{Sample, jackknife};
 use super::grid::Grid;
 use super::quantity::{Runs, number};
 use super::{Along, Claim, Direction, Finding, Form};
-use crate::stats::{Estimate, Verdict, mean};
-
-/// Values seed by seed; `None` as soon as one is missing.
-type Values = Option<Vec<f64>>;
+use crate::stats::{Estimate, Verdict};
 
 impl Claim {
     /// What the runs say, at every point that the claim is about. Empty where the sweep was changed so that
@@ -70,6 +68,7 @@ impl Claim {
     /// The labels of a point as far as they matter.
     fn labels(&self, point: usize, grid: &Grid) -> Vec<(String, String)> {
         let mut apart = self.quantity.fixed();
+        apart.extend(self.average.keys.iter().map(String::as_str));
         if let Form::Order(along, _) | Form::Curve(along, _) = &self.form {
             apart.push(&along.key);
         }
@@ -127,36 +126,23 @@ impl Claim {
 
     /// What the claim is about, with its interval.
     fn estimate(&self, runs: &Runs<'_>, point: usize) -> Option<Estimate> {
-        let less = match self.less.as_slice() {
-            [] => None,
-            pins => Some(runs.grid.moved(point, pins)?),
-        };
-        let Form::Curve(along, statistic) = &self.form else {
-            let values = self.values(runs, point)?;
-            let Some(less) = less else { return Estimate::of(&values) };
-            let less = self.values(runs, less)?;
-            let differences: Vec<f64> = values.iter().zip(&less).map(|(a, b)| a - b).collect();
-            return Estimate::of(&differences);
-        };
-        let curve = self.curve(runs, point, along)?;
-        let less = match less {
-            Some(point) => Some(self.curve(runs, point, along)?),
-            None => None,
-        };
-        let of = |without: Option<usize>| {
-            let value = (statistic.of)(&means(&curve, without)?)?;
-            let less = match &less {
-                Some(curve) => (statistic.of)(&means(curve, without)?)?,
-                None => 0.0,
-            };
-            Some(value - less).filter(|value| value.is_finite())
-        };
-        let seeds = curve.first().map_or(0, |(_, values)| values.len());
-        if seeds < 2 {
-            return of(None).map(|mean| Estimate { n: seeds, mean, std: 0.0, interval: None });
+        match self.less.as_slice() {
+            [] => self.difference(runs, point, None),
+            pins => self.difference(runs, point, Some(runs.grid.moved(point, pins)?)),
         }
-        let without: Option<Vec<f64>> = (0..seeds).map(|seed| of(Some(seed))).collect();
-        Some(Estimate::jackknife(of(None)?, &without?))
+    }
+
+    /// What the claim is about at a point, less the same at another one if there is one.
+    fn difference(&self, runs: &Runs<'_>, point: usize, less: Option<usize>) -> Option<Estimate> {
+        let seeds = runs.runs.get(point)?.len();
+        let of = |value: &dyn Fn(usize) -> Option<f64>| {
+            let less = less.map_or(Some(0.0), value)?;
+            Some(value(point)? - less).filter(|value| value.is_finite())
+        };
+        if matches!(self.form, Form::Curve(..)) {
+            return jackknife(seeds, |without| of(&|at| self.along_curve(runs, at, without)));
+        }
+        self.average.estimate(seeds, |sample| of(&|at| self.compared(runs, at, sample)))
     }
 
     /// The step along a key that speaks most against its direction, and what it may be.
@@ -173,46 +159,43 @@ impl Claim {
             (None, None) => (None, Some(0.0)),
             given => given,
         };
-        let values: Option<Vec<Vec<f64>>> =
-            along.points(point, runs.grid).iter().map(|at| self.values(runs, *at)).collect();
-        let Some(values) = values else { return (None, min, max) };
-        let step = |pair: &[Vec<f64>]| {
+        let points = along.points(point, runs.grid);
+        let step = |pair: &[usize]| {
             let [before, after] = pair else { return None };
-            let steps: Vec<f64> = after.iter().zip(before).map(|(a, b)| a - b).collect();
-            Estimate::of(&steps)
+            self.difference(runs, *after, Some(*before))
         };
-        let steps: Option<Vec<Estimate>> = values.windows(2).map(step).collect();
+        let steps: Option<Vec<Estimate>> = points.windows(2).map(step).collect();
         let against = |estimate: &Estimate| if rising { -estimate.lo() } else { estimate.hi() };
         let worst = |a: Estimate, b: Estimate| if against(&b) > against(&a) { b } else { a };
         (steps.and_then(|steps| steps.into_iter().reduce(worst)), min, max)
     }
 
-    /// Every x along a key, with the values of every seed there.
-    fn curve(&self, runs: &Runs<'_>, point: usize, along: &Along) -> Option<Vec<(f64, Vec<f64>)>> {
-        let points = along.points(point, runs.grid);
+    /// The statistic of the curve that all seeds but one, if so, make along a key.
+    fn along_curve(&self, runs: &Runs<'_>, point: usize, without: Option<usize>) -> Option<f64> {
+        let Form::Curve(along, statistic) = &self.form else { return None };
         let at = |point: usize| {
             let x = number(runs.grid.label(point, &along.key)?)?;
-            Some((x, self.values(runs, point)?))
+            let seeds = runs.runs.get(point)?.len();
+            let of = |sample: Sample<'_>| self.compared(runs, point, sample);
+            Some((x, self.average.mean(seeds, without, of)?))
         };
-        points.into_iter().map(at).collect()
+        let curve: Option<Vec<_>> = along.points(point, runs.grid).into_iter().map(at).collect();
+        (statistic.of)(&curve?)
     }
 
-    /// The value of every seed at a point, compared with the other point or subject if there is one.
-    fn values(&self, runs: &Runs<'_>, point: usize) -> Values {
-        let seeds = runs.runs.get(point)?.len();
-        let other = (runs.grid.moved(point, &self.over)?, self.relative_to.as_ref());
-        let value = |seed: usize| {
-            let value = self.quantity.value(runs, &self.of, point, seed)?;
-            let (point, subject) = (other.0, other.1.unwrap_or(&self.of));
-            let compared = match self.form {
-                Form::Ratio => value / self.quantity.value(runs, subject, point, seed)?,
-                Form::Difference => value - self.quantity.value(runs, subject, point, seed)?,
-                _ => value,
-            };
-            Some(compared).filter(|value| value.is_finite())
+    /// The value in the runs of a sample at a point, compared with the other point or subject if there is one.
+    fn compared(&self, runs: &Runs<'_>, point: usize, sample: Sample<'_>) -> Option<f64> {
+        let other = || {
+            let point = runs.grid.moved(point, &self.over)?;
+            self.quantity.value(runs, self.relative_to.as_ref().unwrap_or(&self.of), point, sample)
         };
-        let values: Values = (0..seeds).map(value).collect();
-        values.filter(|values| !values.is_empty())
+        let value = self.quantity.value(runs, &self.of, point, sample)?;
+        let compared = match self.form {
+            Form::Ratio => value / other()?,
+            Form::Difference => value - other()?,
+            _ => value,
+        };
+        Some(compared).filter(|value| value.is_finite())
     }
 }
 
@@ -226,15 +209,6 @@ impl Along {
 
 fn holds(values: &[String], label: &str) -> bool {
     values.iter().any(|value| value == label)
-}
-
-/// The curve of the means, with one seed left out if so.
-fn means(curve: &[(f64, Vec<f64>)], without: Option<usize>) -> Option<Vec<(f64, f64)>> {
-    let mean_of = |(x, values): &(f64, Vec<f64>)| {
-        let kept = values.iter().enumerate().filter(|(seed, _)| Some(*seed) != without);
-        Some((*x, mean(&kept.map(|(_, value)| *value).collect::<Vec<f64>>())?))
-    };
-    curve.iter().map(mean_of).collect()
 }
 
 /// `text` with every `{KEY}` replaced by the value there, variants by their titles.

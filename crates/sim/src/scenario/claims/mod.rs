@@ -4,6 +4,7 @@
 //! two, or along one of its keys. Runs of one seed belong together, so quantities are compared seed by
 //! seed. A claim holds if the whole 95 % interval lies within its bounds.
 
+mod average;
 mod grid;
 mod judge;
 mod quantity;
@@ -12,6 +13,7 @@ mod statistic;
 #[cfg(test)]
 mod tests;
 
+pub(super) use average::{Average, Sample};
 pub(super) use grid::{Grid, Pins};
 pub(super) use judge::fill;
 pub(super) use quantity::{Known, Quantity, Runs, check_pins, number};
@@ -64,6 +66,7 @@ pub struct Claim {
     at: Pins,
     over: Pins,
     less: Pins,
+    average: Average,
     each: Vec<(String, Vec<String>)>,
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::average::Sample;
 use super::grid::{Grid, Pins};
 use crate::probe::{METRICS, Metric, mean, standard_deviation};
 use crate::report::{RunReport, Series};
@@ -139,16 +140,16 @@ impl Quantity {
         defined
     }
 
-    /// The value at a point in the run of the `seed`-th seed; `None` if a figure was not measured, or
-    /// the value is not finite.
+    /// The value at a point in the runs of a sample; `None` if a figure was not measured, or the value is
+    /// not finite.
     pub(in crate::scenario) fn value(
         &self,
         runs: &Runs<'_>,
         subject: &str,
         point: usize,
-        seed: usize,
+        sample: Sample<'_>,
     ) -> Option<f64> {
-        let place = Place { runs, subject, point, seed };
+        let place = Place { runs, subject, point, sample };
         place.value(&self.formula).filter(|value| value.is_finite())
     }
 }
@@ -158,7 +159,7 @@ struct Place<'a> {
     runs: &'a Runs<'a>,
     subject: &'a str,
     point: usize,
-    seed: usize,
+    sample: Sample<'a>,
 }
 
 impl Place<'_> {
@@ -169,30 +170,37 @@ impl Place<'_> {
     }
 
     fn figure(&self, name: &Name) -> Option<f64> {
-        let (point, run) = self.run(name)?;
-        match Reference::of(name, None, self.subject, self.runs.grid) {
+        let reference = Reference::of(name, None, self.subject, self.runs.grid);
+        self.mean(name, |point, run| match reference {
             Reference::Key(key) => number(self.runs.grid.label(point, key)?),
             Reference::Figure(of, metric) => run.scalar(of, metric),
             Reference::Series(..) => None,
-        }
+        })
     }
 
     fn call(&self, function: &str, arguments: &[Formula]) -> Option<f64> {
         let (Formula::Name(name), numbers) = arguments.split_first()? else { return None };
-        let (_, run) = self.run(name)?;
-        match Reference::of(name, Some(function), self.subject, self.runs.grid) {
-            Reference::Series(of, metric) => {
-                let numbers: Option<Vec<f64>> = numbers.iter().map(|n| self.value(n)).collect();
-                over_time(function, run.series(of, metric)?, &numbers?)
-            }
-            _ => None,
-        }
+        let Reference::Series(of, metric) =
+            Reference::of(name, Some(function), self.subject, self.runs.grid)
+        else {
+            return None;
+        };
+        let numbers: Option<Vec<f64>> = numbers.iter().map(|n| self.value(n)).collect();
+        let numbers = numbers?;
+        self.mean(name, |_, run| over_time(function, run.series(of, metric)?, &numbers))
     }
 
-    /// The point that a name is taken at, and its run.
-    fn run(&self, name: &Name) -> Option<(usize, &RunReport)> {
-        let point = self.runs.grid.moved(self.point, &name.pins)?;
-        Some((point, self.runs.runs.get(point)?.get(self.seed)?))
+    /// The mean over the runs of the sample, at the point that a name is taken at.
+    fn mean(&self, name: &Name, value: impl Fn(usize, &RunReport) -> Option<f64>) -> Option<f64> {
+        let Runs { grid, runs } = *self.runs;
+        let mut values = Vec::new();
+        for point in grid.alike(grid.moved(self.point, &name.pins)?, self.sample.keys) {
+            let runs = runs.get(point)?;
+            for seed in self.sample.seeds(runs.len()) {
+                values.push(value(point, runs.get(seed)?)?);
+            }
+        }
+        (!values.is_empty()).then(|| mean(&values))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::average::Average;
 use super::grid::{Grid, Pins};
 use super::quantity::{Known, Quantity, check_pins};
 use super::statistic::STATISTICS;
@@ -64,6 +65,7 @@ fn claim(
     }
     let [at, over, less] = ["at", "over", "less"].map(|key| pins(section, key, context));
     let claim = Claim {
+        average: Average::read(section, grid, whole),
         item: section.text("item").or_else(|| context.item.map(str::to_owned)),
         name: String::new(),
         is_judged,

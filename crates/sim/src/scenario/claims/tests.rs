@@ -288,3 +288,66 @@ fn figures_have_a_curve_for_every_value_left_open() {
     assert_eq!(drawings[1].curves[1].points[0].0, 1.0);
     assert_eq!(drawings[2].curves[0].points.len(), 2);
 }
+
+#[test]
+fn averages_over_seeds_and_keys_come_before_ratios() {
+    let claim = |average: &str| {
+        format!(
+            "[[claim]]\nname = \"gain\"\nmetric = \"goodput_mbps\"\nat = {{ variant = \"a\" }}\nover = {{ variant = \"b\" }}\n\
+             average = {average}\nmin = 0\n"
+        )
+    };
+    // Of seed 1, 2 and 3: 1, 2 and 6 over 1, 4 and 1, times M.
+    let (above, below) = ([1.0, 2.0, 6.0], [1.0, 4.0, 1.0]);
+    let judged = |average: &str| {
+        let scenario = parse(&swept(&claim(average)));
+        let value = |m: f64, variant: &str, seed: u64| {
+            let values = if variant == "a" { above } else { below };
+            m * values[seed as usize - 1] + if variant == "a" { 3.0 * (m - 1.0) } else { 0.0 }
+        };
+        scenario.judge(&reports(&scenario, value))
+    };
+    let findings = judged("\"seed\"");
+    assert_eq!(findings.len(), 3);
+    let estimate = findings[0].estimate.expect("measured");
+    assert!((estimate.mean - 1.5).abs() < 1e-12 && estimate.n == 3);
+    // Without one seed: 8/5, 7/2 and 3/5. The jackknife's standard error, and t of 2 degrees of freedom.
+    let left_out = [1.6, 3.5, 0.6];
+    let middle = left_out.iter().sum::<f64>() / 3.0;
+    let sum = left_out.iter().map(|x| (x - middle) * (x - middle)).sum::<f64>();
+    let half = 4.302_652_73 * (2.0 / 3.0 * sum).sqrt();
+    let (lo, hi) = estimate.interval.expect("three seeds");
+    assert!((hi - lo - 2.0 * half).abs() < 1e-6, "{lo} {hi} {half}");
+    // Over M as well: sums of 9·7 + 3·3·4 and 6·7, of three values of M and three seeds.
+    let findings = judged("[\"seed\", \"M\"]");
+    assert_eq!((findings.len(), findings[0].name.as_str()), (1, "gain"));
+    assert!((mean(&findings[0]) - (63.0 + 36.0) / 42.0).abs() < 1e-12);
+    // Over M alone, seed by seed: (1·7 + 12)/7, (2·7 + 12)/28 and (6·7 + 12)/7.
+    let findings = judged("\"M\"");
+    let expected = (19.0 / 7.0 + 26.0 / 28.0 + 54.0 / 7.0) / 3.0;
+    assert!((mean(&findings[0]) - expected).abs() < 1e-12);
+    let told = messages(&swept(&claim("\"N\"")));
+    assert!(told[0].contains("there is no sweep key 'N'"), "{told:?}");
+}
+
+#[test]
+fn slopes_and_orders_of_averages() {
+    let findings = judged(
+        "[[claim]]\nname = \"slope\"\nkind = \"slope\"\nalong = \"M\"\naverage = \"seed\"\n\
+         metric = \"goodput_mbps[variant=a] / goodput_mbps[variant=b]\"\nmax = 0\n\
+         [[claim]]\nname = \"order\"\nkind = \"order\"\nalong = \"M\"\ndirection = \"rising\"\naverage = \"seed\"\n\
+         metric = \"goodput_mbps[variant=a] / goodput_mbps[variant=b]\"\n",
+    );
+    // (10·M + .2)/(5·M + .2) rises towards 2; of the first step the three seeds say least.
+    assert_eq!(findings.len(), 2);
+    let at = |m: f64| (10.0 * m + 0.2) / (5.0 * m + 0.2);
+    let slope = |curve: [f64; 3]| {
+        let middle = curve.iter().sum::<f64>() / 3.0;
+        let terms = [1.0, 2.0, 4.0].iter().zip(curve);
+        terms.map(|(m, y)| (m - 7.0 / 3.0) * (y - middle)).sum::<f64>() / (14.0 / 3.0)
+    };
+    assert!((mean(&findings[0]) - slope([at(1.0), at(2.0), at(4.0)])).abs() < 1e-9);
+    assert_eq!(findings[0].verdict.expect("judged").word(), "fails");
+    assert!((mean(&findings[1]) - (at(2.0) - at(1.0))).abs() < 1e-9, "{findings:?}");
+    assert_eq!(findings[1].verdict.expect("judged").word(), "open");
+}

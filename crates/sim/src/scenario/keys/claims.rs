@@ -53,6 +53,12 @@ macro_rules! figure_parts {
             $($more,)*
             optional("of", Kind::Text, "all", "the subject"),
             optional("at", Kind::Free("sweep keys with values"), "every point", "where"),
+            optional(
+                "average",
+                Kind::Names("seed, sweep keys"),
+                "none",
+                "over what figures are averaged before anything else is done with them; with seed, a ratio is that of the averages",
+            ),
         ]
     };
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anabranch_types::Time;
+use anabranch_types::{Rng, Time};
 
 use super::RunError;
 use super::build::Live;
@@ -19,7 +19,11 @@ use crate::wireless::{Fixed, Motion};
 pub(super) fn build(plan: &Plan, mesh: &MeshPlan, seed: u64) -> Result<Live, RunError> {
     let mut config = mesh.config.clone();
     config.flows = plan.flows.iter().map(flow).collect::<Result<_, _>>()?;
-    let running = Mesh::new(&config, motion(&mesh.movement, seed)?, seed);
+    let draws = match mesh.run {
+        1 => seed,
+        run => Rng::substream(seed, &format!("mesh.run.{run}")).next_u64(),
+    };
+    let running = Mesh::new(&config, motion(&mesh.movement, seed)?, draws);
     let running = running.map_err(|error| RunError::Build(error.to_string()))?;
     let mut flows = Vec::new();
     for (index, flow) in plan.flows.iter().enumerate() {

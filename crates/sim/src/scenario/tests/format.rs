@@ -387,3 +387,19 @@ fn queueing_delays_are_recorded_of_either_kind_of_link() {
     // One is in service when a packet comes to a full queue.
     assert!((0.008..=0.0134).contains(&shaped), "{shaped}");
 }
+
+#[test]
+fn assignments_that_no_point_sees_are_refused() {
+    let text = format!("{GOOD}[[sweep]]\nkey = \"link.a.loss\"\nvalues = [\"1%\", \"2%\"]\n");
+    let mut scenario = parse(&text);
+    let errors = scenario.set("link.a.loss=150%").unwrap_err();
+    let told = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    assert_eq!(
+        told,
+        "t.toml with link.a.loss=150%: link.a.loss: every sweep or variant sets it, so that the assignment has no effect; \
+         allowed: values of the sweep, such as sweep.NAME.values=[…], or settings of a variant"
+    );
+    scenario.set("sweep.loss.values=[\"3%\"]").unwrap();
+    let half = "[[variant]]\nname = \"x\"\nset.link.a.loss = \"1%\"\n[[variant]]\nname = \"y\"\n";
+    parse(&format!("{GOOD}{half}")).set("link.a.loss=5%").expect("variant y has it");
+}

@@ -1,6 +1,14 @@
 //! Stations with radios.
 
+use core::time::Duration;
+
+use anabranch_types::Probability;
+
 use super::*;
+use crate::wireless::MacConfig;
+use crate::wireless::mesh::{
+    AckRoute, Answers, Forwarding, Renewal, RouteUse, RoutingConfig, Separation,
+};
 
 const RING: &str = r#"
 name = "ring"
@@ -108,8 +116,120 @@ fn mistakes_say_where_and_what_is_allowed() {
             "[[path]]\nname = \"a\"\nrate = \"1mbit\"\ndelay = \"1ms\"\n[mesh]",
             "path: given beside [mesh]",
         ),
+        (
+            "[mesh]",
+            "[mesh]\nrts = \"sometimes\"",
+            "mesh.rts: 'sometimes' is not accepted; allowed: never",
+        ),
+        (
+            "[mesh]",
+            "[mesh]\nslot = \"2ms\"",
+            "mesh.slot: '2ms' is not accepted; allowed: at most 1ms",
+        ),
+        ("[mesh]", "[mesh]\nmost-window = 30", "window_max must be at least window_min"),
+        ("[mesh]", "[mesh]\nsense-reach = 4000", "sensed farther away than it gets in a SIFS"),
+        ("[mesh]", "[mesh]\nrenewal = \"never\"", "no-route, one-route"),
+        (
+            "[mesh]",
+            "[mesh]\nroutes = \"copies-if-lossy\"\ndrop-copies = true",
+            "mesh.drop-copies: given beside copies-if-lossy",
+        ),
+        (
+            "mss = 500 }",
+            "mss = 500, delayed-ack = 2 }\n[set]\nmesh.routes = \"copies-if-lossy\"",
+            "delayed-ack = 1 beside copies-if-lossy",
+        ),
     ] {
         let message = message(from, to);
         assert!(message.contains(expected), "{to}: {message}");
     }
+}
+
+/// The radio, medium access and routing of a mesh with these keys.
+fn keys(keys: &str) -> crate::wireless::mesh::MeshConfig {
+    let scenario = Scenario::parse(&RING.replace("[mesh]", &format!("[mesh]\n{keys}")), "t.toml");
+    let scenario = scenario.unwrap_or_else(|errors| panic!("{errors:?}"));
+    scenario.plan(&scenario.points()[0]).unwrap().mesh.unwrap().config
+}
+
+#[test]
+fn keys_reach_the_radio_and_medium_access() {
+    let usual = keys("").air;
+    assert_eq!(usual.mac.rts_threshold, u32::MAX);
+    let other = keys(
+        "mac = \"ns2\"\nrts = \"always\"\nslot = \"9us\"\nsifs = \"16us\"\npreamble = \"96us\"\nleast-window = 15\n\
+         most-window = 511\nshort-retries = 5\nlong-retries = 3\nqueue = 20\nreach = 100\nsense-reach = 200\ncapture = 4",
+    )
+    .air;
+    let micros = Duration::from_micros;
+    let expected = MacConfig {
+        rts_threshold: 0,
+        slot: micros(9),
+        sifs: micros(16),
+        preamble: micros(96),
+        window_min: 15,
+        window_max: 511,
+        short_retry_limit: 5,
+        long_retry_limit: 3,
+        queue: 20,
+        data_rate: usual.mac.data_rate,
+        ..MacConfig::ns2()
+    };
+    assert_eq!(other.mac, expected);
+    assert_eq!(other.radio.reception_range().round(), 100.0);
+    assert_eq!(other.radio.sense_range().round(), 200.0);
+    assert_eq!(other.radio.capture_ratio, 4.0);
+    assert_eq!(keys("rts = \"500B\"").air.mac.rts_threshold, 500);
+}
+
+#[test]
+fn keys_reach_every_part_of_routing() {
+    assert_eq!(keys("").routing, RoutingConfig::dsr());
+    assert_eq!(keys("routing = \"mtcp\"").routing, RoutingConfig::mtcp());
+    assert_eq!(keys("routing = \"smr\"").routing, RoutingConfig::smr());
+    let routing = keys(
+        "routing = \"mtcp\"\nroutes = \"copies-if-lossy\"\njitter = \"5ms\"\nlossy-above = \"4%\"\n\
+         separation = \"stations\"\nrenewal = \"one-route\"\nforwarding = \"other-link\"\n\
+         answers = \"maximally-disjoint\"\nanswer-wait = \"50ms\"\nneighbour-lists = false\n\
+         acknowledgements = \"arrival\"\nneighbours-first = \"20ms\"\nreply-from-cache = true\nshorten = true\n\
+         overhear = false\nsalvage = false\narp = false\nsend-buffer = 8\nsend-buffer-timeout = \"5s\"\n\
+         release-gap = \"1ms\"\nrequest-period = \"100ms\"\nmost-request-period = \"2s\"\nrequest-jitter = \"3ms\"",
+    )
+    .routing;
+    let millis = Duration::from_millis;
+    let above = Probability::clamped(0.04);
+    let expected = RoutingConfig {
+        neighbours_first: Some(millis(20)),
+        request_period: millis(100),
+        most_request_period: millis(2000),
+        reply_from_cache: true,
+        overhear: false,
+        shorten: true,
+        salvage: false,
+        send_buffer: 8,
+        send_buffer_timeout: millis(5000),
+        release_gap: millis(1),
+        jitter: millis(3),
+        arp: false,
+        forwarding: Forwarding::OtherLink,
+        answers: Answers::MaximallyDisjoint { wait: millis(50) },
+        neighbour_lists: false,
+        routes: RouteUse::CopiesIfLossy { jitter: millis(5), above },
+        separation: Separation::Stations,
+        renewal: Renewal::OneRoute,
+        acknowledgements: AckRoute::Arrival,
+        ..RoutingConfig::dsr()
+    };
+    assert_eq!(routing, expected);
+    assert_eq!(keys("neighbours-first = \"0s\"").routing.neighbours_first, None);
+}
+
+#[test]
+fn runs_with_the_same_movements_differ() {
+    let moving = RING.replace("ring = 449.4", "width = 600\nheight = 300");
+    let again = |run: &str| delivered(&moving.replace("[mesh]", &format!("[mesh]\n{run}")), 1);
+    let (first, second) = (again("run = 1"), again("run = 2"));
+    assert_eq!(delivered(&moving, 1), first);
+    assert_ne!(first, second);
+    assert_eq!(again("run = 2"), second);
 }

@@ -17,6 +17,22 @@ pub struct AirConfig {
     pub loss: FrameLoss,
 }
 
+impl AirConfig {
+    /// Whether there can be such an air.
+    ///
+    /// # Errors
+    /// When a constant is out of range, or a signal can be sensed farther than it gets in a SIFS.
+    pub fn validate(&self) -> Result<(), AirError> {
+        self.mac.validate().map_err(AirError::Mac)?;
+        let range = self.radio.sense_range();
+        let far = Radio::delay(range) >= self.mac.sifs.as_nanos() as u64;
+        if far || range.is_nan() || self.radio.capture_ratio < 1.0 {
+            return Err(AirError::Radio);
+        }
+        Ok(())
+    }
+}
+
 /// Random loss, independent from frame to frame and from receiver to receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FrameLoss {

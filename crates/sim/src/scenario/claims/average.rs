@@ -1,0 +1,106 @@
+//! Over which runs figures are averaged, and the interval that follows.
+
+use super::grid::Grid;
+use crate::scenario::error::Flaw;
+use crate::scenario::reader::Section;
+use crate::stats::{Estimate, mean};
+
+/// Over what figures are averaged before anything else is done with them.
+#[derive(Clone, Debug, Default)]
+pub(in crate::scenario) struct Average {
+    /// Keys of the sweep.
+    pub keys: Vec<String>,
+    /// The seeds too: a ratio is then that of the averages, and its interval is made by leaving out one seed
+    /// after the other.
+    seeds: bool,
+}
+
+/// Which runs at a point figures are taken from; the mean over them is what a formula reckons with.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::scenario) struct Sample<'a> {
+    /// Keys of the sweep over whose values figures are averaged.
+    pub keys: &'a [String],
+    seeds: Seeds,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Seeds {
+    One(usize),
+    /// All of them, or all but one.
+    AllBut(Option<usize>),
+}
+
+impl Sample<'_> {
+    /// Which of `count` seeds it has.
+    pub(in crate::scenario) fn seeds(self, count: usize) -> impl Iterator<Item = usize> {
+        (0..count).filter(move |seed| match self.seeds {
+            Seeds::One(only) => *seed == only,
+            Seeds::AllBut(without) => Some(*seed) != without,
+        })
+    }
+}
+
+impl Average {
+    /// Reads `average`; keys that the sweep lacks are reported if it is `whole`.
+    pub(in crate::scenario) fn read(section: &Section<'_>, grid: &Grid, whole: bool) -> Average {
+        let mut average = Average::default();
+        for (key, place) in section.names("average").unwrap_or_default() {
+            if key == "seed" {
+                average.seeds = true;
+            } else if grid.axis(&key).is_some() {
+                average.keys.push(key);
+            } else if whole {
+                let axes = grid.axes.iter().map(|axis| axis.name.as_str());
+                let known: Vec<&str> = core::iter::once("seed").chain(axes).collect();
+                let path = section.path_of("average");
+                section.report(Flaw::unknown(place, path, "sweep key", &key, &known));
+            }
+        }
+        average
+    }
+
+    fn sample(&self, seeds: Seeds) -> Sample<'_> {
+        Sample { keys: &self.keys, seeds }
+    }
+
+    /// What `count` seeds come to: the mean of their values, or the value of their means, with its interval.
+    pub(in crate::scenario) fn estimate(
+        &self,
+        count: usize,
+        of: impl Fn(Sample<'_>) -> Option<f64>,
+    ) -> Option<Estimate> {
+        if self.seeds {
+            return jackknife(count, |without| of(self.sample(Seeds::AllBut(without))));
+        }
+        let values = (0..count).map(|seed| of(self.sample(Seeds::One(seed))));
+        Estimate::of(&values.collect::<Option<Vec<f64>>>()?)
+    }
+
+    /// The same of all seeds but one, if so, without an interval.
+    pub(in crate::scenario) fn mean(
+        &self,
+        count: usize,
+        without: Option<usize>,
+        of: impl Fn(Sample<'_>) -> Option<f64>,
+    ) -> Option<f64> {
+        let all = self.sample(Seeds::AllBut(without));
+        if self.seeds {
+            return of(all);
+        }
+        let values = all.seeds(count).map(|seed| of(self.sample(Seeds::One(seed))));
+        mean(&values.collect::<Option<Vec<f64>>>()?)
+    }
+}
+
+/// What all of `count` seeds come to, with the interval that leaving out one after the other gives.
+pub(in crate::scenario) fn jackknife(
+    count: usize,
+    of: impl Fn(Option<usize>) -> Option<f64>,
+) -> Option<Estimate> {
+    let whole = of(None)?;
+    if count < 2 {
+        return Some(Estimate { n: count, mean: whole, std: 0.0, interval: None });
+    }
+    let left_out: Option<Vec<f64>> = (0..count).map(|seed| of(Some(seed))).collect();
+    Some(Estimate::jackknife(whole, &left_out?))
+}
