@@ -1,5 +1,6 @@
 mod kinds;
 
+use core::time::Duration;
 use std::collections::VecDeque;
 
 use anabranch_types::{Rng, Time};
@@ -41,6 +42,10 @@ pub struct Air {
     timing: Timing,
     loss: FrameLoss,
     motion: Box<dyn Motion>,
+    /// Metres within which a station can be sensed.
+    sense_range: f64,
+    /// For how long a list of stations near another is right: two cannot have come `MARGIN` closer, rounding included.
+    near_for: Duration,
     stations: Vec<Station>,
     flights: Vec<Flight>,
     wheel: Wheel,
@@ -77,7 +82,13 @@ struct Flight {
     ears: Vec<Ear>,
     /// Until when `ears` is right.
     steady_until: Time,
+    /// Others that can be within sensing range before `near_until`, in the order of their numbers.
+    near: Vec<u32>,
+    near_until: Time,
 }
+
+/// How much farther than it can be sensed another station may be to be counted as near, metres.
+const MARGIN: f64 = 50.0;
 
 /// A station within sensing range of another.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +113,7 @@ impl Air {
             return Err(AirError::Stations(count));
         }
         let timing = Timing::new(&config.mac);
+        let near_for = Duration::try_from_secs_f64(0.99 * MARGIN / (2.0 * motion.top_speed()));
         let station = |id: u32| Station {
             mac: Mac::new(id, count, &timing, Rng::substream(seed, &format!("mac.{id}"))),
             receiver: Receiver::default(),
@@ -115,6 +127,8 @@ impl Air {
             flights: (0..count).map(|_| Flight::none()).collect(),
             timing,
             motion,
+            sense_range: config.radio.sense_range(),
+            near_for: near_for.unwrap_or(Duration::MAX),
             wheel: Wheel::new(),
             entries: vec![Entry::UNARMED; 3 * count],
             notices: Vec::new(),
@@ -236,10 +250,20 @@ impl Air {
     /// Lists who hears a station.
     fn find_ears(&mut self, id: u32, now: Time) {
         let flight = &mut self.flights[id as usize];
+        let here = self.motion.position(id as usize, now);
+        if flight.near_until <= now {
+            let count = self.stations.len() as u32;
+            let distance = |other: &u32| here.distance(self.motion.position(*other as usize, now));
+            let within = self.sense_range + MARGIN;
+            flight.near.clear();
+            flight
+                .near
+                .extend((0..count).filter(|other| *other != id && distance(other) <= within));
+            flight.near_until = now + self.near_for;
+        }
         flight.ears.clear();
         flight.steady_until = self.motion.steady_until(now);
-        let here = self.motion.position(id as usize, now);
-        for station in (0..self.stations.len() as u32).filter(|other| *other != id) {
+        for station in flight.near.iter().copied() {
             let distance = here.distance(self.motion.position(station as usize, now));
             let power = self.radio.received(distance);
             if power >= self.radio.sense_threshold {
@@ -370,6 +394,8 @@ impl Flight {
             broadcast: None,
             ears: Vec::new(),
             steady_until: Time::ZERO,
+            near: Vec::new(),
+            near_until: Time::ZERO,
         }
     }
 }

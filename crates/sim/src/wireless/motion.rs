@@ -34,6 +34,11 @@ pub trait Motion: Debug + Send {
 
     /// Until when, at the earliest, no station is elsewhere than at `now`. [`Time::MAX`] if for ever.
     fn steady_until(&self, now: Time) -> Time;
+
+    /// How fast the fastest ever is, metres per second, or more; infinite if that is not known.
+    fn top_speed(&self) -> f64 {
+        f64::INFINITY
+    }
 }
 
 /// Stations that stay where they are.
@@ -64,5 +69,9 @@ impl Motion for Fixed {
 
     fn steady_until(&self, _: Time) -> Time {
         Time::MAX
+    }
+
+    fn top_speed(&self) -> f64 {
+        0.0
     }
 }

@@ -70,6 +70,11 @@ impl Motion for Waypoints {
     fn steady_until(&self, now: Time) -> Time {
         now
     }
+
+    fn top_speed(&self) -> f64 {
+        let legs = self.stations.iter().flatten().filter(|leg| leg.lasting > 0.0);
+        legs.map(|leg| leg.from.distance(leg.to) / leg.lasting).fold(0.0, f64::max)
+    }
 }
 
 impl core::str::FromStr for Waypoints {
