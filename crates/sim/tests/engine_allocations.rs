@@ -8,7 +8,8 @@ use anabranch_sim::endpoint::{Sink, TcpProtocol, TcpReceiver, TcpSender, Udp, Ud
 use anabranch_sim::engine::{Dumbbell, Engine};
 use anabranch_sim::link::LinkConfig;
 use anabranch_sim::traffic::Traffic;
-use anabranch_sim::wireless::{Cell, MacConfig};
+use anabranch_sim::wireless::mesh::{Mesh, MeshConfig, MeshFlow};
+use anabranch_sim::wireless::{Cell, Fixed, MacConfig};
 use anabranch_tcp::Config;
 use anabranch_types::{Bitrate, Time};
 
@@ -70,6 +71,25 @@ fn frames_on_the_air_allocate_nothing_in_steady_state() {
         assert!(frames > 10_000, "{frames}");
         assert_eq!(count, 0, "allocations for {frames} frames");
     }
+}
+
+#[test]
+fn a_packet_over_several_hops_allocates_once() {
+    let mut mesh = Mesh::new(
+        &MeshConfig { flows: vec![MeshFlow::tcp(0, 7)], ..MeshConfig::default() },
+        Box::new(Fixed::circle(14, 449.4)),
+        1,
+    )
+    .unwrap();
+    mesh.run_until(Time::from_secs(20));
+    let (before, counters) = (COUNT.get(), mesh.counters());
+    mesh.run_until(Time::from_secs(60));
+    let count = COUNT.get() - before;
+    let hops = mesh.counters().data_transmissions - counters.data_transmissions;
+    let packets = mesh.counters().originated - counters.originated;
+    assert!(hops > 50_000, "{hops}");
+    // Its content is shared by the stations on the way.
+    assert!(count <= packets + packets / 50, "{count} allocations, {packets} packets, {hops} hops");
 }
 
 #[test]

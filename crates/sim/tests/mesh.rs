@@ -4,7 +4,9 @@ use anabranch_sim::endpoint::UdpConfig;
 use anabranch_sim::wireless::mesh::{
     Mesh, MeshConfig, MeshCounters, MeshFlow, MeshTraffic, Renewal, RoutingConfig,
 };
-use anabranch_sim::wireless::{AirConfig, Fixed, FrameLoss, MacConfig, Radio};
+use anabranch_sim::wireless::{
+    AirConfig, Fixed, FrameLoss, MacConfig, Motion, Position, Radio, RandomWaypoint, Waypoints,
+};
 use anabranch_types::{Bitrate, Probability, Time};
 
 /// 14 stations, 200 m from one to the next; TCP from 0 to 7 from 1 s on, seven hops either way; RTS and CTS
@@ -93,4 +95,67 @@ fn the_same_seed_gives_the_same_run() {
     let first = run(0.01, 5);
     assert_eq!(run(0.01, 5), first);
     assert_ne!(run(0.01, 6), first);
+}
+
+/// Stations of which nobody knows how fast they can be.
+#[derive(Debug)]
+struct Unlimited(Waypoints);
+
+impl Motion for Unlimited {
+    fn stations(&self) -> usize {
+        self.0.stations()
+    }
+
+    fn position(&self, station: usize, now: Time) -> Position {
+        self.0.position(station, now)
+    }
+
+    fn steady_until(&self, now: Time) -> Time {
+        self.0.steady_until(now)
+    }
+}
+
+/// Stations that move, routing of M-TCP, and loss above the MAC.
+fn moving(motion: Box<dyn Motion>) -> Mesh {
+    let routing = RoutingConfig { renewal: Renewal::OneRoute, ..RoutingConfig::mtcp() };
+    let config = MeshConfig { routing, ..ring(0.01) };
+    Mesh::new(&config, motion, 1).expect("a mesh")
+}
+
+#[test]
+fn who_is_near_is_found_whether_or_not_speeds_are_known() {
+    let model = RandomWaypoint { max_speed: 40.0, ..RandomWaypoint::default() };
+    let drawn = model.draw(3).expect("movements");
+    let (known, unknown) = (drawn.top_speed(), Unlimited(drawn.clone()));
+    assert!(known <= 40.0 + 1e-9 && known > 30.0 && unknown.top_speed().is_infinite());
+    let mut meshes = [moving(Box::new(drawn)), moving(Box::new(unknown))];
+    meshes.iter_mut().for_each(|mesh| mesh.run_until(Time::from_secs(30)));
+    let frames = |mesh: &Mesh| mesh.air().map(|air| air.counters());
+    assert_eq!(meshes[0].counters(), meshes[1].counters());
+    assert_eq!(frames(&meshes[0]), frames(&meshes[1]));
+    assert!(frames(&meshes[0]).is_some_and(|air| air.frames > 5000));
+}
+
+/// A line each 2 s: bytes acknowledged, frames on the air, routing packets, requests, copies, failed links.
+#[test]
+fn mesh_traces_are_golden() {
+    let model = RandomWaypoint { stations: 30, width: 1500.0, ..RandomWaypoint::default() };
+    let mut mesh = moving(Box::new(model.draw(1).expect("movements")));
+    let mut actual = String::new();
+    for second in (2..=40).step_by(2) {
+        mesh.run_until(Time::from_secs(second));
+        let MeshCounters { routing_transmissions, requests, copies, link_failures, .. } =
+            mesh.counters();
+        let frames = mesh.air().map_or(0, |air| air.counters().frames);
+        actual.push_str(&format!(
+            "{} {frames} {routing_transmissions} {requests} {copies} {link_failures}\n",
+            mesh.acknowledged(0)
+        ));
+    }
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/mesh.txt");
+    if std::env::var("BLESS").is_ok_and(|value| value == "1") {
+        std::fs::write(&path, &actual).expect("the golden file can be written");
+    }
+    let golden = std::fs::read_to_string(&path).expect("the golden file can be read");
+    assert_eq!(actual, golden, "if this change is meant: cargo xtask bless");
 }

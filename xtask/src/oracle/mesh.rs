@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anabranch_policy::PolicySpec;
 use anabranch_sim::endpoint::TcpProtocol;
+use anabranch_sim::traffic::Traffic;
 use anabranch_sim::wireless::mesh::{Mesh, MeshConfig, MeshFlow, MeshTraffic};
 use anabranch_sim::wireless::{AirConfig, Fixed, FrameLoss, MacConfig, Motion, Waypoints};
 use anabranch_tcp::Config;
@@ -170,7 +171,7 @@ fn config(point: &Point) -> Result<MeshConfig, String> {
         from: 2 * flow,
         to: if point.ring { 7 } else { 2 * flow + 1 },
         start: Time::from_secs(1) + Duration::from_millis(100) * flow,
-        traffic: MeshTraffic::Tcp(Arc::clone(&protocol)),
+        traffic: MeshTraffic::Tcp(Arc::clone(&protocol), Traffic::Bulk),
     };
     let flows = (0..point.flows).map(flow).collect();
     let air = AirConfig { mac, loss, ..AirConfig::default() };

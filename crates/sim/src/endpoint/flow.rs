@@ -130,6 +130,8 @@ pub struct Counters {
     pub retransmissions: u64,
     /// Retransmission or probe timers that fired.
     pub timeouts: u64,
+    /// Fast recoveries entered, where the transport counts them.
+    pub recoveries: Option<u64>,
     /// Arrivals beyond the next expected byte.
     pub out_of_order: u64,
     /// Window reductions because of marks, where the transport counts them.
@@ -207,6 +209,9 @@ impl Counters {
             data_packets: self.data_packets.saturating_sub(before.data_packets),
             retransmissions: self.retransmissions.saturating_sub(before.retransmissions),
             timeouts: self.timeouts.saturating_sub(before.timeouts),
+            recoveries: self
+                .recoveries
+                .map(|count| count.saturating_sub(before.recoveries.unwrap_or(0))),
             out_of_order: self.out_of_order.saturating_sub(before.out_of_order),
             ecn_responses: self
                 .ecn_responses

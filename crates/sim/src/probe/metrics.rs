@@ -28,6 +28,8 @@ pub enum About {
     Path,
     /// Links, as `link.NAME`.
     Link,
+    /// All stations of a radio network together, as `mesh`.
+    Mesh,
 }
 
 const fn metric(
@@ -95,6 +97,12 @@ pub const METRICS: &[Metric] = &[
         "data arrivals beyond the next expected byte, each once, duplicates excluded",
     ),
     metric("timeouts", About::Flow, "1t", "retransmission or probe timers that fired"),
+    metric(
+        "recoveries",
+        About::Flow,
+        "1",
+        "fast recoveries that duplicates have set off; of TCP flows",
+    ),
     metric("rto_rate", About::Flow, "1", "timeouts per data packet sent, retransmissions included"),
     metric(
         "data_packets",
@@ -319,6 +327,27 @@ pub const METRICS: &[Metric] = &[
         "time that the packet taken last had waited; of a drop-tail link of constant rate and delay, what \
          waits over the rate",
     ),
+    metric(
+        "routing_packets",
+        About::Mesh,
+        "1",
+        "packets with nothing but routing in them handed to a MAC, at each station on the way",
+    ),
+    metric("routing_bytes", About::Mesh, "1", "their bytes"),
+    metric(
+        "route_requests",
+        About::Mesh,
+        "1",
+        "searches for a route that stations have begun or repeated",
+    ),
+    metric(
+        "forwarded_requests",
+        About::Mesh,
+        "1",
+        "route requests of others that stations have sent on",
+    ),
+    metric("link_failures", About::Mesh, "1", "packets that a MAC has given up"),
+    metric("copies", About::Mesh, "1", "data packets sent a second time, along a second route"),
 ];
 
 impl Metric {

@@ -48,7 +48,11 @@ pub(super) fn flows(
 }
 
 /// Reads `[[load]]`.
-pub(super) fn loads(file: &Section<'_>, network: &Network, flows: &[FlowPlan]) -> Vec<LoadPlan> {
+pub(super) fn loads(
+    file: &Section<'_>,
+    (network, mesh): (&Network, Option<&MeshPlan>),
+    flows: &[FlowPlan],
+) -> Vec<LoadPlan> {
     let mut loads: Vec<LoadPlan> = Vec::new();
     let mut names = vec!["all".to_owned()];
     names.extend(flows.iter().map(|flow| flow.group.clone()));
@@ -61,8 +65,9 @@ pub(super) fn loads(file: &Section<'_>, network: &Network, flows: &[FlowPlan]) -
         let first = loads.len();
         for number in 1..=count {
             let section = numbered(&section, number);
-            for path in paths(&section, network) {
-                loads.extend(load(&section, &group, path));
+            let (paths, stations) = ends(&section, network, mesh);
+            for path in paths {
+                loads.extend(load(&section, &group, (path, stations)));
             }
         }
         number_subjects(loads.get_mut(first..).unwrap_or_default(), |load| &mut load.subject);
@@ -327,7 +332,11 @@ fn traffic_table(table: &Section<'_>) -> Option<Traffic> {
     })
 }
 
-fn load(section: &Section<'_>, group: &str, path: PathPlan) -> Option<LoadPlan> {
+fn load(
+    section: &Section<'_>,
+    group: &str,
+    (path, stations): (PathPlan, Option<(u32, u32)>),
+) -> Option<LoadPlan> {
     let on_off = match (section.time("on"), section.time("off")) {
         (Some(on), Some(off)) if on > Duration::ZERO && off > Duration::ZERO => Some((on, off)),
         (None, None) => None,
@@ -346,6 +355,7 @@ fn load(section: &Section<'_>, group: &str, path: PathPlan) -> Option<LoadPlan> 
         group: group.to_owned(),
         subject: group.to_owned(),
         path,
+        stations,
         rate: section.rate("rate")?,
         packet: section.count("packet").map_or(1000, |bytes| bytes as u32),
         on_off,

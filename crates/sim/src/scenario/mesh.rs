@@ -15,7 +15,7 @@ use crate::wireless::{Motion, RandomWaypoint, Waypoints};
 /// Reads `[mesh]`, if there is one.
 pub(super) fn read(file: &Section<'_>) -> Option<MeshPlan> {
     let section = file.has("mesh").then(|| file.table("mesh")).flatten()?;
-    for key in ["link", "path", "correlation", "load", "event"].iter().filter(|key| file.has(key)) {
+    for key in ["link", "path", "correlation", "event"].iter().filter(|key| file.has(key)) {
         file.complain(key, "given beside [mesh]", "[[flow]]s between its stations");
     }
     let config = MeshConfig {
@@ -137,8 +137,8 @@ impl MeshPlan {
             Protocol::Tcp(protocol) if !protocol.is_over_several() => {}
             _ => section.complain("profile", "not TCP over one path", "tcp:sack and the like"),
         }
-        if flow.traffic != Traffic::Bulk {
-            section.complain("traffic", "not without end", "bulk");
+        if matches!(flow.traffic, Traffic::Messages(_) | Traffic::Silent) {
+            section.complain("traffic", "messages, or nothing", "bulk, size, poisson or on-off");
         }
         for key in ["start-jitter", "stop", "per-path"].iter().filter(|key| section.has(key)) {
             section.complain(key, "given for a flow between stations", "start");

@@ -418,8 +418,11 @@ fn read_plan(file: &Section<'_>) -> Option<(Plan, Vec<String>)> {
     let mesh = mesh::read(file);
     let broken = mesh.is_none() && file.has("mesh");
     // Without the stations nothing can be said of the flows between them.
-    let flows = if broken { Vec::new() } else { flows::flows(file, &network, mesh.as_ref()) };
-    let loads = flows::loads(file, &network, &flows);
+    let (mut flows, mut loads) = (Vec::new(), Vec::new());
+    if !broken {
+        flows = flows::flows(file, &network, mesh.as_ref());
+        loads = flows::loads(file, (&network, mesh.as_ref()), &flows);
+    }
     if flows.is_empty() && loads.is_empty() && !file.has("flow") && !file.has("load") {
         file.complain(
             "flow",
@@ -428,7 +431,7 @@ fn read_plan(file: &Section<'_>) -> Option<(Plan, Vec<String>)> {
         );
     }
     let events = events::read(file, &network, &flows);
-    let subjects = probes::Subjects::new(&flows, &loads, &network.links);
+    let subjects = probes::Subjects::new(&flows, &loads, &network.links, mesh.is_some());
     let probes = probes::read(file, &subjects);
     let plan = Plan {
         duration: duration.filter(|duration| *duration > Duration::ZERO)?,

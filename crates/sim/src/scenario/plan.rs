@@ -156,6 +156,8 @@ pub struct LoadPlan {
     pub subject: String,
     /// Where its packets go.
     pub path: PathPlan,
+    /// The stations of a mesh that it is between.
+    pub stations: Option<(u32, u32)>,
     /// Sent while on, headers included.
     pub rate: Bitrate,
     /// Bytes of a packet on the wire.

@@ -16,15 +16,26 @@ pub(super) struct Subjects {
     paths: Vec<String>,
     loads: Vec<String>,
     links: Vec<String>,
+    /// `mesh`, if there are stations.
+    mesh: Option<String>,
 }
 
+/// What results call all stations of a radio network.
+pub(super) const MESH: &str = "mesh";
+
 impl Subjects {
-    pub(super) fn new(flows: &[FlowPlan], loads: &[LoadPlan], links: &[LinkPlan]) -> Self {
+    pub(super) fn new(
+        flows: &[FlowPlan],
+        loads: &[LoadPlan],
+        links: &[LinkPlan],
+        mesh: bool,
+    ) -> Self {
         let mut subjects = Subjects {
             flows: Vec::new(),
             paths: Vec::new(),
             loads: Vec::new(),
             links: links.iter().map(|link| format!("link.{}", link.name)).collect(),
+            mesh: mesh.then(|| MESH.to_owned()),
         };
         for flow in flows {
             subjects.flows.extend([flow.group.clone(), flow.subject.clone()]);
@@ -47,7 +58,7 @@ impl Subjects {
     pub(super) fn all(&self) -> Vec<String> {
         let all = core::iter::once("all".to_owned());
         let named = [&self.flows, &self.loads, &self.paths, &self.links].into_iter().flatten();
-        all.chain(named.cloned()).collect()
+        all.chain(named.chain(&self.mesh).cloned()).collect()
     }
 
     /// Whether `metric` exists for `subject`.
@@ -55,6 +66,7 @@ impl Subjects {
         let is = |names: &[String]| names.iter().any(|name| name == subject);
         match metric.about {
             About::Link => is(&self.links),
+            About::Mesh => self.mesh.as_deref() == Some(subject),
             About::Flow => subject == "all" || is(&self.flows),
             About::Path if metric.name == "throughput_mbps" => {
                 subject == "all" || is(&self.flows) || is(&self.paths) || is(&self.loads)

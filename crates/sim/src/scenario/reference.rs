@@ -54,6 +54,7 @@ pub(super) fn markdown() -> String {
             About::Flow => "flows",
             About::Path => "flows, paths",
             About::Link => "links",
+            About::Mesh => "mesh",
         };
         let forms = [
             (metric.scalar && !metric.on_request, "figure"),

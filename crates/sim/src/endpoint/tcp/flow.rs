@@ -34,6 +34,7 @@ impl Flow for TcpFlow {
             data_packets: sent.data_segments,
             retransmissions: sent.retransmissions,
             timeouts: sent.timeouts,
+            recoveries: Some(sent.recoveries),
             out_of_order: receiver.out_of_order(),
             ecn_responses: Some(sent.ecn_responses),
             duplicate_bytes: receiver.duplicate_bytes(),

@@ -118,6 +118,7 @@ impl<'a> Figures<'a> {
         if self.0.iter().all(|flow| flow.reading.ecn_responses.is_some()) {
             let responses = self.total(|reading| reading.ecn_responses.unwrap_or(0));
             figures.push(("ecn_responses", responses));
+            figures.push(("recoveries", self.total(|reading| reading.recoveries.unwrap_or(0))));
             let shut = self.0.iter().map(|flow| flow.reading.shut.as_deref());
             if let Some(shut) = shut.collect::<Option<Vec<_>>>() {
                 figures.extend(shut_windows(shut.into_iter().flatten().copied()));

@@ -17,6 +17,7 @@ use crate::link::LinkCounters;
 use crate::scenario::plan::{FlowPlan, LoadPlan, PathPlan, Plan};
 use crate::scenario::profiles::Protocol;
 use crate::traffic::Traffic;
+use crate::wireless::mesh::MeshCounters;
 
 /// A plan that runs.
 pub(super) struct Live {
@@ -25,6 +26,8 @@ pub(super) struct Live {
     pub loads: Vec<LiveLoad>,
     /// Counters of the links at the end of the warm-up.
     pub links: Vec<LinkCounters>,
+    /// All stations of a mesh, and their counters at the end of the warm-up.
+    pub mesh: Option<(AgentId, MeshCounters)>,
 }
 
 /// A load that runs.
@@ -44,6 +47,9 @@ impl Live {
         }
         for load in &mut self.loads {
             load.remembered = load.bytes(&self.engine);
+        }
+        if let Some((stations, counters)) = &mut self.mesh {
+            *counters = MeshCounters::read(&self.engine, *stations);
         }
         let counters = |index| self.engine.link(LinkId(index as u32)).map(|link| link.counters());
         self.links =
@@ -71,7 +77,7 @@ pub(super) fn build(plan: &Plan, seed: u64) -> Result<Live, RunError> {
     let (topology, routes) = network(plan)?;
     let engine = Engine::new(topology, seed).map_err(|error| fault(&error))?;
     let links = vec![LinkCounters::default(); plan.links.len()];
-    let mut live = Live { engine, flows: Vec::new(), loads: Vec::new(), links };
+    let mut live = Live { engine, flows: Vec::new(), loads: Vec::new(), links, mesh: None };
     let measured_from = Time::ZERO + plan.warm_up;
     let mut builder = Builder { seed, measured_from, routes: &routes, hosts: BTreeMap::new() };
     for flow in &plan.flows {
@@ -308,19 +314,23 @@ fn add_load(
     seed: u64,
     routes: &Routes,
 ) -> Result<LiveLoad, RunError> {
-    let mut config = match load.on_off {
-        Some((on, off)) => UdpConfig::on_off(load.rate, load.packet, on, off),
-        None => UdpConfig::constant(load.rate, load.packet),
-    };
     let start = Time::ZERO + load.start;
     let stop = load.stop.map(|stop| Time::ZERO + stop);
-    config.stop = stop.unwrap_or(Time::MAX);
-    let source = Udp::new(config, seed, &format!("load.{}", load.subject));
+    let source = Udp::new(udp(load), seed, &format!("load.{}", load.subject));
     let source = engine.add_agent(Box::new(source), start);
     let sink = engine.add_agent(Box::new(Sink::default()), Time::ZERO);
     let (forward, back) = route(routes, &load.path)?;
     engine.connect(source, sink, forward, back).map_err(|error| fault(&error))?;
     Ok(LiveLoad { sink, remembered: 0, start, stop })
+}
+
+/// What a load sends.
+pub(super) fn udp(load: &LoadPlan) -> UdpConfig {
+    let config = match load.on_off {
+        Some((on, off)) => UdpConfig::on_off(load.rate, load.packet, on, off),
+        None => UdpConfig::constant(load.rate, load.packet),
+    };
+    UdpConfig { stop: load.stop.map_or(Time::MAX, |stop| Time::ZERO + stop), ..config }
 }
 
 fn route(routes: &Routes, path: &PathPlan) -> Result<(RouteId, RouteId), RunError> {

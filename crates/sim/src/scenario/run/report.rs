@@ -11,6 +11,8 @@ use crate::link::{Link, LinkCounters};
 use crate::probe::Metric;
 use crate::report::{FlowReport, LinkReport, RunReport, Samples, Scalar};
 use crate::scenario::plan::{LinkPlan, Plan};
+use crate::scenario::probes::MESH;
+use crate::wireless::mesh::MeshCounters;
 
 /// The report of `live`, which ran `plan`. Point and seed are the caller's.
 pub(super) fn report(plan: &Plan, live: &mut Live, recorder: Recorder) -> RunReport {
@@ -36,6 +38,9 @@ pub(super) fn report(plan: &Plan, live: &mut Live, recorder: Recorder) -> RunRep
         for (metric, value) in link_figures(plan, live, index, link, recorder.mean_queue(index)) {
             add(&mut report, &recorder, &subject, metric, value);
         }
+    }
+    for (metric, value) in mesh_figures(live) {
+        add(&mut report, &recorder, MESH, metric, value);
     }
     for (subject, metric) in &recorder.samples {
         let Some(target) = Target::of(plan, subject) else { continue };
@@ -159,6 +164,21 @@ fn link_figures(
     ];
     figures.extend(mean_queue.map(|mean| ("queue_mean_packets", mean)));
     figures
+}
+
+/// What the stations of a mesh have done since the end of the warm-up.
+fn mesh_figures(live: &Live) -> Vec<(&'static str, f64)> {
+    let Some((stations, before)) = live.mesh else { return Vec::new() };
+    let now = MeshCounters::read(&live.engine, stations);
+    let since = |of: fn(&MeshCounters) -> u64| of(&now).saturating_sub(of(&before)) as f64;
+    vec![
+        ("routing_packets", since(|c| c.routing_transmissions)),
+        ("routing_bytes", since(|c| c.routing_bytes)),
+        ("route_requests", since(|c| c.limited_requests + c.requests)),
+        ("forwarded_requests", since(|c| c.requests_forwarded)),
+        ("link_failures", since(|c| c.link_failures)),
+        ("copies", since(|c| c.copies)),
+    ]
 }
 
 /// Bits that the link's nominal rate, blackouts taken out, allows between two times.

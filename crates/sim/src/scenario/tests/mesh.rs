@@ -75,14 +75,16 @@ fn stations_move_as_drawn_or_as_a_file_says() {
     assert!(report.scalar("tcp", "delivered_bytes").unwrap() > 100_000.0);
 }
 
+/// What is said of the ring with `to` in place of `from`.
+fn message(from: &str, to: &str) -> String {
+    let text = RING.replace(from, to);
+    assert_ne!(text, RING);
+    let errors = Scenario::parse(&text, "t.toml").unwrap_err();
+    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+}
+
 #[test]
 fn mistakes_say_where_and_what_is_allowed() {
-    let message = |from: &str, to: &str| {
-        let text = RING.replace(from, to);
-        assert_ne!(text, RING);
-        let errors = Scenario::parse(&text, "t.toml").unwrap_err();
-        errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-    };
     for (from, to, expected) in [
         (
             "to = \"7\"",
@@ -94,8 +96,8 @@ fn mistakes_say_where_and_what_is_allowed() {
         ("tcp:ns2-sack1\"\ntcp = { mss = 500 }", "anabranch\"", "not TCP over one path"),
         (
             "from = \"0\"",
-            "from = \"0\"\ntraffic = \"size:1MB\"",
-            "flow.tcp.traffic: not without end",
+            "from = \"0\"\ntraffic = { kind = \"messages\", size = \"100B\", interval = \"1s\" }",
+            "flow.tcp.traffic: messages, or nothing; allowed: bulk, size, poisson or on-off",
         ),
         (
             "from = \"0\"",
@@ -116,6 +118,15 @@ fn mistakes_say_where_and_what_is_allowed() {
             "[[path]]\nname = \"a\"\nrate = \"1mbit\"\ndelay = \"1ms\"\n[mesh]",
             "path: given beside [mesh]",
         ),
+    ] {
+        let message = message(from, to);
+        assert!(message.contains(expected), "{to}: {message}");
+    }
+}
+
+#[test]
+fn options_that_do_not_go_together_are_refused() {
+    for (from, to, expected) in [
         (
             "[mesh]",
             "[mesh]\nrts = \"sometimes\"",
@@ -232,4 +243,27 @@ fn runs_with_the_same_movements_differ() {
     assert_eq!(delivered(&moving, 1), first);
     assert_ne!(first, second);
     assert_eq!(again("run = 2"), second);
+}
+
+#[test]
+fn transfers_end_and_loads_arrive() {
+    let text = RING.replace("loss = \"2%\"", "routing = \"mtcp\"\ndrop-copies = true")
+        + "traffic = \"size:20kB\"\n\
+           [[load]]\nname = \"udp\"\nfrom = \"3\"\nto = \"10\"\nrate = \"20kbit\"\npacket = 500\nstart = \"2s\"\nstop = \"12s\"\n";
+    let scenario = Scenario::parse(&text, "t.toml").unwrap_or_else(|errors| panic!("{errors:?}"));
+    let report = scenario.run(&scenario.points()[0], 1).unwrap();
+    let figure = |subject, metric| report.scalar(subject, metric).expect(metric);
+    assert_eq!(figure("tcp", "transfers"), 1.0);
+    assert_eq!(figure("tcp", "delivered_bytes"), 20_000.0);
+    // Of 50 packets of 500 bytes in ten seconds, nearly all arrive, none twice.
+    let rate = figure("udp", "throughput_mbps");
+    assert!((0.015..=0.0201).contains(&rate), "{rate}");
+    // Both sources search, and copy what they send once they have two routes.
+    assert!(figure("mesh", "route_requests") >= 2.0 && figure("mesh", "copies") > 60.0);
+    let (packets, bytes) = (figure("mesh", "routing_packets"), figure("mesh", "routing_bytes"));
+    assert!(packets > figure("mesh", "forwarded_requests") && bytes > 20.0 * packets, "{bytes}");
+    let late = text.replace("duration = \"20s\"", "duration = \"20s\"\nwarm-up = \"18s\"");
+    let scenario = Scenario::parse(&late, "t.toml").unwrap();
+    let late = scenario.run(&scenario.points()[0], 1).unwrap();
+    assert!(late.scalar("mesh", "copies").unwrap() < figure("mesh", "copies") / 2.0);
 }

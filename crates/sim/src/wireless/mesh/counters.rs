@@ -1,3 +1,6 @@
+use super::agent::MeshAgent;
+use crate::engine::{AgentId, Engine};
+
 /// What the network layers of all stations have done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MeshCounters {
@@ -42,6 +45,12 @@ pub struct MeshCounters {
 }
 
 impl MeshCounters {
+    /// Those of the stations that are the agent `stations` of an engine; all zero if there are none.
+    pub fn read(engine: &Engine, stations: AgentId) -> Self {
+        let agent = engine.agent_as::<MeshAgent>(stations);
+        agent.map_or_else(MeshCounters::default, |mesh| *mesh.counters())
+    }
+
     /// Routing packets handed to a MAC for each packet of a transport that has arrived: the overhead of routing.
     pub fn routing_overhead(&self) -> f64 {
         self.routing_transmissions as f64 / (self.delivered.max(1)) as f64

@@ -45,8 +45,8 @@ pub struct MeshFlow {
 /// What a flow of a mesh sends.
 #[derive(Clone, Debug)]
 pub enum MeshTraffic {
-    /// A stream without end.
-    Tcp(Arc<TcpProtocol>),
+    /// What an application sends over TCP: a stream without end, or transfers.
+    Tcp(Arc<TcpProtocol>, Traffic),
     /// Datagrams that nothing slows down.
     Udp(UdpConfig),
 }
@@ -67,7 +67,7 @@ impl MeshFlow {
         let config = Config { mss: 500, receive_buffer: 32 * 500, ..sack };
         let control = PolicySpec::new("reno").with("initial", "2");
         let control = control.with("growth", "acks").with("floor", "0");
-        let traffic = MeshTraffic::Tcp(Arc::new(TcpProtocol::new(config, control)));
+        let traffic = MeshTraffic::Tcp(Arc::new(TcpProtocol::new(config, control)), Traffic::Bulk);
         MeshFlow { from, to, start: Time::ZERO, traffic }
     }
 }
@@ -112,12 +112,16 @@ impl Mesh {
         let number = self.flows.len() as u32;
         let name = format!("flow.{number}");
         let (sender, receiver) = match &flow.traffic {
-            MeshTraffic::Tcp(protocol) => {
-                let sender = TcpSender::new(protocol, Traffic::Bulk, seed, &name);
+            MeshTraffic::Tcp(protocol, traffic) => {
+                let sender = TcpSender::new(protocol, traffic.clone(), seed, &name);
                 let sender = sender.map_err(MeshError::Protocol)?;
                 let sender = self.engine.add_agent(Box::new(sender), flow.start);
-                let receiver = Box::new(TcpReceiver::new(protocol));
-                (sender, self.engine.add_agent(receiver, flow.start))
+                let size = match traffic {
+                    Traffic::Transfers { size, .. } | Traffic::Poisson { size, .. } => *size,
+                    _ => 0,
+                };
+                let receiver = TcpReceiver::new(protocol).with_transfers_of(size);
+                (sender, self.engine.add_agent(Box::new(receiver), flow.start))
             }
             MeshTraffic::Udp(config) => {
                 let source = Box::new(Udp::new(config.clone(), seed, &name));
@@ -175,19 +179,24 @@ impl Mesh {
         Some(TcpFlow { sender, receiver })
     }
 
+    /// Where a flow's packets arrive: a [`TcpReceiver`] or a [`Sink`].
+    pub fn receiver(&self, flow: usize) -> Option<AgentId> {
+        self.flows.get(flow).map(|(_, receiver)| *receiver)
+    }
+
     /// The engine that it runs in.
     pub fn engine_mut(&mut self) -> &mut Engine {
         &mut self.engine
     }
 
-    /// The engine that it runs in, with all that is in it.
-    pub fn into_engine(self) -> Engine {
-        self.engine
+    /// The engine that it runs in, with all that is in it, and who all stations are there.
+    pub fn into_engine(self) -> (Engine, AgentId) {
+        (self.engine, self.agent)
     }
 
     /// What the network layers have done.
     pub fn counters(&self) -> MeshCounters {
-        self.agent().map_or_else(MeshCounters::default, |mesh| *mesh.counters())
+        MeshCounters::read(&self.engine, self.agent)
     }
 
     /// The air, to see its counters and those of the MACs.
