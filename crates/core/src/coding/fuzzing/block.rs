@@ -17,7 +17,7 @@ use crate::wire::fuzzing::with_mutants;
 const CREDIT: u64 = 300;
 /// Blocks have these sizes in turn.
 const SIZES: usize = 4;
-const LONGEST: u64 = 64;
+const LONGEST: u64 = 40;
 /// Longer scripts are cut.
 const OPERATIONS: usize = 1000;
 /// Keys that the script does not name.

@@ -13,10 +13,10 @@ use crate::coding::receive::{Arrival, CodingViolation, ReceiveBlocks};
 use crate::wire::codec::Reader;
 use crate::wire::fuzzing::with_mutants;
 
-const CREDIT: u64 = 150;
+const CREDIT: u64 = 100;
 /// Longer scripts are cut: a decoder that has no work left may refuse repairs.
-const OPERATIONS: usize = 200;
-const LONGEST: u64 = 255;
+const OPERATIONS: usize = 120;
+const LONGEST: u64 = 100;
 
 /// A sender whose repairs cover any runs of symbols. While it is honest each symbol is delivered once and as it was written,
 /// nothing closes the connection, all is recovered that elimination over everything recovers, and repairs alone complete
