@@ -44,14 +44,18 @@ pub(super) async fn run(args: &ClientArgs, qlogs: &Qlogs) -> Result<(), Failure>
     let mut config = config(secret, profile, args.payload, Permitted::Nobody);
     config.preshared = keys::shared_with(&[peer], args.preshared_key.as_deref())?;
     let endpoint = Endpoint::client(config).map_err(Failure::failed)?;
-    if !args.json {
-        eprintln!("connecting to {to}");
-    }
-    let dialling = endpoint.connect(peer, (route.remote, route.requests));
+    let dialling = async {
+        if !args.json {
+            eprintln!("connecting to {to}");
+        }
+        endpoint.connect(peer, (route.remote, route.requests)).await
+    };
+    // Ctrl-C is heard from before that is said.
     let connected = tokio::select! {
+        biased;
+        () = asked_to_end() => return Err(Failure::interrupted("interrupted")),
         connected = dialling => connected,
         failure = give_up(&endpoint, to) => return Err(failure),
-        () = asked_to_end() => return Err(Failure::interrupted("interrupted")),
     };
     let connection = connected.map_err(Failure::unreached)?;
     qlogs.follow(&connection, "client");

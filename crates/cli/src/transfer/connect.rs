@@ -59,9 +59,11 @@ pub(super) async fn run(
         last_byte: Instant::now(),
         connected: false,
     };
+    // Ctrl-C is heard from before it is said what is waited for.
     let result = tokio::select! {
-        result = transfer.run() => result,
+        biased;
         () = asked_to_end() => Err(TransferError::Interrupted(side.can_go_on()).into()),
+        result = transfer.run() => result,
     };
     if let Some(endpoint) = transfer.endpoint.as_ref().filter(|_| transfer.connected) {
         endpoint.close(0, "");

@@ -70,10 +70,12 @@ pub(super) async fn run(
     let side =
         Side { command: "connect", public_key: endpoint.public_key(), listening: Vec::new() };
     let outcome = match &stdio {
+        // Ctrl-C is heard from before it is said what is waited for.
         None => tokio::select! {
+            biased;
+            () = asked_to_end() => Ok(()),
             failure = connected => Err(failure),
             () = metrics.tell(telling, side) => Ok(()),
-            () = asked_to_end() => Ok(()),
         },
         Some(target) => tokio::select! {
             failure = connected => Err(failure),
