@@ -5,6 +5,7 @@ pub mod functions;
 pub mod imports;
 pub mod keywords;
 pub mod mask;
+pub mod pages;
 pub mod retired;
 pub mod size;
 pub mod words;

@@ -147,12 +147,13 @@ fn keywords(workspace: &Workspace) -> Result<String, String> {
 fn size(workspace: &Workspace) -> Result<String, String> {
     let files = check::source_files(workspace.root())?;
     let sizes = check::size::check(&files);
+    let pages = check::pages::check(&check::files(workspace.root(), &[".md"])?);
     for warning in &sizes.warnings {
         eprintln!("warning: {warning}");
     }
     let longest = sizes.longest_function;
     let note = format!("{} files, longest function {longest} lines", files.len());
-    conclude(&sizes.errors, note)
+    conclude(&[sizes.errors, pages].concat(), note)
 }
 
 fn deny(workspace: &Workspace) -> Result<String, String> {
