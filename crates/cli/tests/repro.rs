@@ -27,7 +27,7 @@ fn formulas_are_checked_and_reported() {
         .iter()
         .map(|item| item["verdict"].as_str().unwrap())
         .collect();
-    assert_eq!(verdicts, ["reproduced", "reproduced", "not-yet"]);
+    assert_eq!(verdicts, ["reproduced", "reproduced", "differs"]);
     assert_eq!(json["items"][1]["measured"]["X_i"]["mean"], 11.0);
     let page = std::fs::read_to_string(out.join("report.html")).unwrap();
     assert!(page.contains("late-fig1") && page.contains("<svg"));
