@@ -150,7 +150,7 @@ async fn tell_paths(connection: Connection, reporter: Reporter) {
             PathEvent::Moved(path) => (path, "moved"),
             PathEvent::Closed(path) => (path, "closed"),
         };
-        // It is forgotten only when another has taken its place.
+        // A closed path keeps its name until another takes its place.
         let name = connection.path_name(path).unwrap_or_else(|| path.to_string());
         reporter.say(&TunnelEvent::Path { peer: &peer, path: &name, state });
     }

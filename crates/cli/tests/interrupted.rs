@@ -24,7 +24,7 @@ fn a_demonstration_shows_its_table() {
     assert!(report["seconds"].as_f64().unwrap() < 500.0, "{text}");
 }
 
-/// Whoever is asked is named before there is an answer, and nothing has to be waited for then.
+/// The program names the peer before it answers; Ctrl-C then ends the program at once.
 #[test]
 fn who_is_asked_is_named_at_once() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();

@@ -37,7 +37,7 @@ fn pair<N: Network>(coding: Coding, whole_blocks: bool, paths: u32, network: N) 
     Pair::with(config, paths, network)
 }
 
-/// What fits into a symbol is there after the path's delay, of however small a part of a block it is. What is more is paced.
+/// Data that fits into one symbol arrives after the path's delay, however little of a block it fills; more is paced.
 #[test]
 fn nothing_waits_for_its_block_to_fill() {
     for coding in CODINGS {

@@ -63,7 +63,7 @@ pub(crate) struct ConnectionRef {
     peer: PublicKey,
 }
 
-/// A connection that ends although this is kept.
+/// A reference that does not keep the connection open.
 #[derive(Clone, Debug)]
 pub(crate) struct WeakConnection {
     connection: Weak<ConnectionRef>,
@@ -414,8 +414,8 @@ impl Connection {
 
     /// Tells what paths are [called](Self::path_name), without keeping the connection open.
     pub fn path_namer(&self) -> impl Fn(PathId) -> Option<String> + Send + 'static {
-        let connection = Arc::downgrade(&self.0);
-        move |path| Connection(connection.upgrade()?).path_name(path)
+        let connection = self.downgrade();
+        move |path| connection.upgrade()?.path_name(path)
     }
 
     pub(crate) fn name_path(&self, path: PathId, naming: Naming) {

@@ -12,7 +12,7 @@ use crate::connection::ConnectionRef;
 use crate::shared::ConnectionState;
 use anabranch_core::stream::StreamId;
 
-/// The application has let go of one half of a stream.
+/// Forgets a stream once the application has dropped all halves that it can hold.
 fn drop_half(state: &mut ConnectionState, connection: &ConnectionRef, id: StreamId) {
     if let Some(stream) = state.streams.get_mut(&id) {
         stream.halves -= 1;

@@ -86,7 +86,7 @@ pub enum ExchangeError {
     /// The connection or the stream failed.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// The same, of what this side writes.
+    /// This side could not write to the stream.
     #[error("{0}")]
     Write(#[from] anabranch::WriteError),
     /// A message is longer than any that makes sense.

@@ -243,7 +243,7 @@ impl PathSpan {
         }
     }
 
-    /// Of the bytes sent, about those that were not lost.
+    /// Bytes sent less an estimate of those lost.
     fn arrived(&self) -> f64 {
         let lost = self.lost_packets as f64 / self.packets.max(1) as f64;
         self.sent_bytes as f64 * (1.0 - lost).max(0.0)

@@ -18,7 +18,7 @@ pub(super) fn line(interval: &Interval) -> String {
     if sum.bytes + interval.sum_received.bytes == 0 {
         text.push_str("   nothing");
     }
-    // What a single path carries is said already.
+    // A single path carries the total, which stands beside.
     let paths: &[PathSpan] = if interval.paths.len() > 1 { &interval.paths } else { &[] };
     let paths: Vec<String> = paths.iter().map(in_short).collect();
     let _ = writeln!(text, "   {}", paths.join("  "));

@@ -111,7 +111,7 @@ impl Traffic {
     /// This side's figures, once all has ended or been stopped.
     pub(super) fn figures(&self, connection: &Connection) -> Figures {
         let (sent, received): (Vec<u64>, Vec<u64>) = self.totals().into_iter().unzip();
-        // Of what has not ended the time is that until now.
+        // A transfer that has not ended counts the time until now.
         let time = |bytes: &[u64], time: Duration| match time {
             Duration::ZERO if bytes.iter().any(|bytes| *bytes > 0) => self.started.elapsed(),
             time => time,

@@ -23,7 +23,7 @@ pub struct Header {
     pub version: String,
     /// The sender's profile, or what a qlog file is called.
     pub profile: String,
-    /// Seed of the emulated links; none of a real connection.
+    /// Seed of the emulated links; a real connection has none.
     pub seed: Option<u64>,
     /// Names of the paths, by path identifier.
     pub paths: Vec<String>,
@@ -134,27 +134,30 @@ fn state_name(state: PathState) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use anabranch_types::PathId;
 
-    #[test]
-    fn lines_survive_the_file() {
-        let path = PathId(2);
-        let observations = [
+    /// One observation of each kind.
+    pub(crate) fn observations(path: PathId) -> [Observation; 11] {
+        [
             Observation::Scheduled { path, what: "repair", symbol: 7, reason: "own share" },
-            Observation::Held { path, until: Time::from_millis(3), reason: "would be late" },
+            Observation::Held { path, until: Time::from_millis(9), reason: "would be late" },
             Observation::BlockClosed { first: 0, sources: 64, repairs: 9, loss_permille: 55 },
             Observation::RepairsDue { first: 64, count: 2 },
             Observation::Lost { path, packets: 3 },
             Observation::Timeout { path, consecutive: 1 },
             Observation::Reinjected { path, packets: 3 },
             Observation::PathMtu { path, bytes: 1500, reason: "a probe arrived" },
-            Observation::SharedBottleneck { path, with: PathId(1), shared: true },
+            Observation::SharedBottleneck { path, with: PathId(0), shared: true },
             Observation::PathState { path, state: PathState::Suspect, reason: "silence" },
             Observation::Congestion { path, cwnd: 1, pacing_bps: 2, phase: "startup" },
-        ];
-        for observation in observations {
+        ]
+    }
+
+    #[test]
+    fn lines_survive_the_file() {
+        for observation in observations(PathId(2)) {
             let line = Line::new(Time::from_nanos(5), &observation);
             let text = serde_json::to_string(&line).unwrap();
             assert!(text.starts_with(r#"{"t":5,"event":""#), "{text}");

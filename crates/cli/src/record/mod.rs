@@ -7,5 +7,7 @@ mod entry;
 mod file;
 mod writer;
 
+#[cfg(test)]
+pub(crate) use entry::tests::observations;
 pub use entry::{Entry, FORMAT, Header, KIND, Line};
 pub use writer::Recorder;

@@ -28,7 +28,7 @@ pub struct StatusArgs {
 }
 
 impl StatusArgs {
-    /// Over which rates are taken.
+    /// Time between the two answers from which rates are computed.
     pub(super) fn interval(&self) -> Duration {
         match (self.watch, self.json) {
             (true, _) => Duration::from_secs(1),

@@ -26,7 +26,7 @@ pub(super) fn all(directory: &Path) -> Result<Vec<State>, Failure> {
     for path in entries.flatten().map(|entry| entry.path()) {
         match one(&path) {
             Ok(state) => found.push(state),
-            // Its process is gone, and could not take it away.
+            // The process was killed before it could remove its socket.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                 let _ = std::fs::remove_file(&path);
             }

@@ -40,7 +40,7 @@ pub fn run(args: &StatusArgs) -> Result<(), Failure> {
                 directory.display()
             )));
         }
-        // Rates come of what moves meanwhile.
+        // Rates are differences of two answers this far apart.
         std::thread::sleep(args.interval());
         let now = ask::all(&directory)?;
         if args.watch && !args.json {

@@ -14,7 +14,7 @@ pub struct State {
     pub command: String,
     pub version: String,
     pub pid: u32,
-    /// This side's.
+    /// Public key of this side.
     pub public_key: String,
     pub listening: Vec<SocketAddr>,
     pub peers: Vec<Peer>,

@@ -32,7 +32,7 @@ impl Telling {
             return None;
         }
         let path = directory.join(format!("{command}-{}.sock", std::process::id()));
-        // Of a process of the same number that is gone.
+        // Left by an earlier process with the same id.
         let _ = std::fs::remove_file(&path);
         let listener = UnixListener::bind(&path).ok()?;
         listener.set_nonblocking(true).ok()?;
@@ -65,7 +65,7 @@ impl Telling {
 
 impl Drop for Telling {
     fn drop(&mut self) {
-        // Whoever asks next takes it away otherwise.
+        // If this fails, the next `status` removes the socket.
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -9,7 +9,7 @@ use super::report::Report;
 /// Counters of one transfer.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Where it is told of every file, if it is.
+    /// Receives an event for every file, if wanted.
     report: Option<Report>,
     total: AtomicU64,
     files: AtomicU64,

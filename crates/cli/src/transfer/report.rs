@@ -142,12 +142,12 @@ impl Report {
         self.event(&Event::Connected { peer: peer.to_string() });
     }
 
-    /// There is none any more.
+    /// The connection has ended.
     pub(super) fn lost(self, reason: &TransferError) {
         self.event(&Event::Lost { reason: reason.to_string() });
     }
 
-    /// A path stands otherwise than before.
+    /// The state of a path has changed.
     pub(super) fn path(self, name: &str, state: PathStatus) {
         self.event(&Event::Path { name, state: state.name() });
     }

@@ -45,7 +45,7 @@ pub(super) struct Shown {
     pub(super) connection: Connection,
     pub(super) role: Role,
     pub(super) progress: Arc<Progress>,
-    /// Nothing is, but events as JSON if they are wanted.
+    /// Nothing for people; events as JSON where asked for.
     pub(super) quiet: bool,
     pub(super) report: Report,
 }
@@ -153,7 +153,7 @@ fn head(counts: Counts, rate: f64, columns: usize) -> (String, bool) {
     if fits(&parts, BAR) {
         return (parts.join(", "), true);
     }
-    // What matters most stands at the ends.
+    // The middle is dropped first where columns are short.
     while parts.len() > 2 && !fits(&parts, 2) {
         parts.remove(parts.len() / 2);
     }

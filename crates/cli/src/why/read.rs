@@ -69,7 +69,7 @@ impl Reader {
         Ok(Reader { qlog, last, path, input, header, number: 1, buffer, cut: false })
     }
 
-    /// The first line; the paths of a qlog file are named as it is read.
+    /// The first line. A qlog file has no list of paths: their names are added as reading meets them.
     pub(super) fn header(&self) -> &Header {
         &self.header
     }

@@ -129,24 +129,13 @@ fn paths_beyond_the_header_have_numbers() {
 #[test]
 fn a_qlog_file_says_what_a_recording_says() {
     use anabranch_core::observe::Observation;
-    use anabranch_policy::view::PathState;
     use anabranch_results::trace::Qlog;
     use anabranch_types::{PathId, Time};
     let (path, directory) = (PathId(1), tempfile::tempdir().unwrap());
-    let observations = [
-        Observation::Congestion { path, cwnd: 9, pacing_bps: 8, phase: "startup" },
-        Observation::Scheduled { path, what: "repair", symbol: 7, reason: "own share" },
-        Observation::Held { path, until: Time::from_millis(9), reason: "would be late" },
-        Observation::BlockClosed { first: 0, sources: 64, repairs: 9, loss_permille: 55 },
-        Observation::RepairsDue { first: 64, count: 2 },
-        Observation::Lost { path, packets: 3 },
-        Observation::Timeout { path, consecutive: 1 },
-        Observation::Reinjected { path, packets: 3 },
-        Observation::PathMtu { path, bytes: 1500, reason: "a probe arrived" },
-        Observation::SharedBottleneck { path, with: PathId(0), shared: true },
-        Observation::PathState { path, state: PathState::Suspect, reason: "silence" },
-        Observation::Congestion { path, cwnd: 1, pacing_bps: 0, phase: "startup" },
-    ];
+    let congestion =
+        |cwnd, pacing_bps| Observation::Congestion { path, cwnd, pacing_bps, phase: "startup" };
+    let all = crate::record::observations(path);
+    let observations = [&[congestion(9, 8)][..], &all, &[congestion(1, 0)]].concat();
     let qlog = Qlog::single(directory.path(), "a", "a connection with somebody", "client");
     let mut observer = qlog.observer();
     qlog.name_path(Time::from_millis(5), path, "wan1");

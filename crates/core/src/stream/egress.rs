@@ -91,7 +91,7 @@ impl ClassQueue {
         }
     }
 
-    /// Gives a stream its turn after all of its priority.
+    /// Queues a stream behind all streams of the same or a higher priority.
     fn enqueue(&mut self, turn: Turn) {
         let last = self.turns.back().is_none_or(|last| last.priority >= turn.priority);
         let place = if last {

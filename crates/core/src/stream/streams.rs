@@ -249,9 +249,18 @@ impl Streams {
     /// Gives a stream its place among those of its class: what waits on streams of higher priority is
     /// sent first, streams of the same priority take turns. Every stream begins at 0.
     pub fn set_priority(&mut self, id: StreamId, priority: i32) -> Result<(), StreamError> {
+        self.requeue(id, |send| send.priority = priority)
+    }
+
+    /// Changes what decides on a stream's turn, and gives it its new one.
+    fn requeue(
+        &mut self,
+        id: StreamId,
+        change: impl FnOnce(&mut SendSide),
+    ) -> Result<(), StreamError> {
         self.dequeue(id);
         let stream = self.streams.get_mut(&id).ok_or(StreamError::Unknown)?;
-        stream.send.priority = priority;
+        change(&mut stream.send);
         self.recount(id);
         Ok(())
     }
@@ -265,11 +274,7 @@ impl Streams {
     /// Changes how the bytes of a stream that are not in symbols yet are to be treated. Streams that
     /// the peer opened begin as bulk.
     pub fn set_class(&mut self, id: StreamId, class: TrafficClass) -> Result<(), StreamError> {
-        self.dequeue(id);
-        let stream = self.streams.get_mut(&id).ok_or(StreamError::Unknown)?;
-        stream.send.class = class;
-        self.recount(id);
-        Ok(())
+        self.requeue(id, |send| send.class = class)
     }
 
     /// Takes as many of `data`'s bytes as the send buffer holds; returns how many. If not all,

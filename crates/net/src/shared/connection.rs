@@ -73,7 +73,7 @@ impl Wait {
 }
 
 impl fmt::Debug for ConnectionShared {
-    /// The handle alone: the endpoint, which knows its connections, would show this one again.
+    /// Prints the handle only: the endpoint refers back to this connection, which would recurse for ever.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ConnectionShared").field(&self.handle).finish()
     }

@@ -63,7 +63,7 @@ async fn a_writer_hears_that_nobody_reads_on() {
     let mut receive = soon(server.accept_uni()).await.unwrap();
     receive.stop(79);
     assert_eq!(soon(send.stopped()).await, Ok(Some(79)));
-    // It is said again, whatever has been forgotten since.
+    // The code is reported again, although the core has forgotten the stream.
     assert_eq!(soon(send.acked()).await, Err(WriteError::Stopped(79)));
     assert_eq!(soon(send.write(b"y")).await, Err(WriteError::Stopped(79)));
     assert_eq!(soon(receive.read(&mut [0])).await, Ok(None), "the reader has chosen the end");
@@ -92,7 +92,7 @@ async fn a_connection_is_over_as_soon_as_it_is_closed() {
     assert!(matches!(send.stopped().await, Err(ConnectionError::Closed(_))));
 }
 
-/// What an endpoint and its connections know of each other is a circle.
+/// Endpoint and connections refer to each other: printing one must not follow the circle.
 #[tokio::test]
 async fn handles_can_be_printed() {
     let pair = Pair::new();

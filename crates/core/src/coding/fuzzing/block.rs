@@ -288,12 +288,7 @@ impl Machine {
                 self.send_repair(block.coverage(), key, &bytes)
             }
             _ => {
-                let sink = &mut |bytes: &[u8]| self.delivered.take(bytes);
-                if kind & 2 != 0 {
-                    self.blocks.raise_floor(id, sink);
-                } else {
-                    self.blocks.abandon(SymbolId(id), u64::from(kind) << (kind >> 3), sink);
-                }
+                self.delivered.give_up(&mut self.blocks, kind, id);
                 Ok(())
             }
         })

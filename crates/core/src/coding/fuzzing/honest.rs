@@ -1,5 +1,5 @@
-//! What the fuzz bodies of both receivers share: a sender whose symbols are known, so that all that is delivered can be
-//! compared with them until the script tells a lie.
+//! What the fuzz bodies of both receivers share: a sender whose symbols are known. All that is delivered is compared with
+//! them until the script sends a symbol that the sender would not have sent.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeSet;
@@ -9,6 +9,9 @@ use anabranch_policy::code::{
     CodeError, CodeLimits, Decoder, Encoder, ErasureCode, HeldRepair, HeldSource, SlidingDecoder,
     Workspace,
 };
+use anabranch_policy::view::SymbolId;
+
+use crate::coding::receive::ReceiveBlocks;
 
 /// Bytes of the longest symbol.
 pub(super) const CAPACITY: usize = 24;
@@ -48,6 +51,16 @@ impl Delivered {
         assert_eq!(bytes, truth, "symbol {id}");
         assert!(!self.in_order || self.ids.last().is_none_or(|last| *last < id), "{id} too late");
         assert!(self.ids.insert(id), "symbol {id} came twice");
+    }
+
+    /// The sender says that symbols are not coming any more: all below `id`, or a run from `id` on, as `kind` has it.
+    pub(super) fn give_up(&mut self, blocks: &mut ReceiveBlocks, kind: u8, id: u64) {
+        let sink = &mut |bytes: &[u8]| self.take(bytes);
+        if kind & 2 != 0 {
+            blocks.raise_floor(id, sink);
+        } else {
+            blocks.abandon(SymbolId(id), u64::from(kind) << (kind >> 3), sink);
+        }
     }
 }
 

@@ -184,12 +184,7 @@ impl Machine {
                 self.send_repair(Coverage { first: SymbolId(id), count }, key, payload)
             }
             _ => {
-                let sink = &mut |bytes: &[u8]| self.delivered.take(bytes);
-                if kind & 2 != 0 {
-                    self.blocks.raise_floor(id, sink);
-                } else {
-                    self.blocks.abandon(SymbolId(id), u64::from(kind) << (kind >> 3), sink);
-                }
+                self.delivered.give_up(&mut self.blocks, kind, id);
                 Ok(())
             }
         })
@@ -245,7 +240,7 @@ impl Machine {
     }
 }
 
-/// The wire format's coefficients of a repair, worked out anew.
+/// Coefficients of a repair as the wire format defines them, computed independently of the decoder.
 fn coefficients(coverage: Coverage, key: u32) -> Vec<u8> {
     let (count, first) = (u64::from(coverage.count), coverage.first.0);
     let mut state = u64::from(key).wrapping_add(count << 30).wrapping_add(first << 46);

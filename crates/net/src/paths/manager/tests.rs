@@ -136,7 +136,7 @@ async fn a_name_outlives_its_path() {
     tokio::time::timeout(PATIENCE, until(PathStatus::Backup)).await.unwrap();
     let before = names();
     assert_eq!((before[0].0.as_str(), before[1].0.as_str()), ("lo", "lte"));
-    // What it has not closed the manager does not open again.
+    // The manager reopens only paths that it closed itself.
     let stats = connection.stats().unwrap();
     let lte = stats.paths.iter().find(|path| path.backup).unwrap();
     let local = connection.local_addr(lte.address.socket).unwrap();

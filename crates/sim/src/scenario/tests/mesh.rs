@@ -258,8 +258,8 @@ fn transfers_end_and_loads_arrive() {
     // Of 50 packets of 500 bytes in ten seconds, nearly all arrive, none twice.
     let rate = figure("udp", "throughput_mbps");
     assert!((0.015..=0.0201).contains(&rate), "{rate}");
-    // Both sources search. That of the load finds two routes and copies its 50 packets; the transfer may be over
-    // before there is a second route.
+    // Both sources search for routes. The load's source finds two and copies its 50 packets; the transfer may end
+    // before its source knows a second route.
     let (requests, copies) = (figure("mesh", "route_requests"), figure("mesh", "copies"));
     assert!(requests >= 2.0 && copies > 40.0, "{requests} {copies}");
     let (packets, bytes) = (figure("mesh", "routing_packets"), figure("mesh", "routing_bytes"));
