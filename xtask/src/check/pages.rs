@@ -43,7 +43,7 @@ mod tests {
     fn prose_keeps_to_the_width() {
         let (fits, long) = ("é".repeat(49) + " " + &"x".repeat(50), "word ".repeat(21));
         assert_eq!(lines(&format!("{fits}\n{long}\n- {long}")), [2, 3]);
-        assert_eq!(crate::check::found(check, "a.rs", &long), [String::new(); 0]);
+        assert!(crate::check::found(check, "a.rs", &long).is_empty());
     }
 
     #[test]
