@@ -17,6 +17,7 @@ mod graph;
 mod hash;
 mod keys;
 mod mesh;
+mod network;
 mod outcome;
 mod parts;
 mod plan;
@@ -48,6 +49,7 @@ pub use claims::{Claim, Finding};
 pub use error::ScenarioError;
 pub use figures::{Drawing, DrawnCurve};
 pub use keys::SCENARIO as KEYS;
+pub use network::NetworkPlan;
 pub use plan::{
     EventPlan, FlowPlan, LinkPlan, LoadPlan, MeshPlan, Movement, PathPlan, Plan, ProbePlan,
 };

@@ -73,7 +73,7 @@ pub enum Movement {
 }
 
 /// One direction of a link.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LinkPlan {
     /// Its name; the opposite direction of `a` is `a.reverse`.
     pub name: String,
