@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anabranch_sim::engine::{Observer, PacketEvent, PacketEventKind};
 use anabranch_sim::link::DropCause;
+use anabranch_types::Time;
 
 use super::headers;
 use super::pcapng::PcapNg;
@@ -49,6 +50,28 @@ impl Capture {
         Ok(Capture { whole, file, bytes: Vec::new(), failed: None })
     }
 
+    /// Adds an IP packet that left link number `link` at `time`.
+    pub fn add(&mut self, link: u32, time: Time, packet: &[u8], dropped: Option<DropCause>) {
+        let length = u32::try_from(packet.len()).unwrap_or(u32::MAX);
+        self.write(link, time, (packet, length), dropped);
+    }
+
+    /// Adds what there is of a packet of some length.
+    fn write(
+        &mut self,
+        link: u32,
+        time: Time,
+        (bytes, length): (&[u8], u32),
+        dropped: Option<DropCause>,
+    ) {
+        if self.failed.is_some() {
+            return;
+        }
+        let comment = dropped.map(comment);
+        let written = self.file.packet(link, time.as_nanos(), bytes, length, comment);
+        self.failed = written.err();
+    }
+
     /// Completes the file and gives it its name.
     ///
     /// # Errors
@@ -65,26 +88,27 @@ impl Capture {
 
 impl Observer for Capture {
     fn packet(&mut self, event: &PacketEvent<'_>) {
-        let comment = match event.kind {
+        let dropped = match event.kind {
             PacketEventKind::Delivered => None,
-            PacketEventKind::Dropped(cause) => Some(match cause {
-                DropCause::QueueFull => "dropped: the buffer was full",
-                DropCause::QueueEarly => "dropped: active queue management",
-                DropCause::Blackout => "dropped: the link was dark",
-                DropCause::TooLong => "dropped: longer than the MTU",
-                DropCause::Random => "lost at random",
-                DropCause::Policed => "dropped: faster than the policer allows",
-                DropCause::Thinned => "dropped: a later acknowledgement says more",
-                DropCause::Damaged => "dropped: damaged",
-            }),
+            PacketEventKind::Dropped(cause) => Some(cause),
             PacketEventKind::Entered | PacketEventKind::Marked => return,
         };
-        if self.failed.is_some() {
-            return;
-        }
-        let length = headers::write(event.packet, event.payload, &mut self.bytes);
-        let time = event.time.as_nanos();
-        let written = self.file.packet(event.link.0, time, &self.bytes, length, comment);
-        self.failed = written.err();
+        let mut bytes = core::mem::take(&mut self.bytes);
+        let length = headers::write(event.packet, event.payload, &mut bytes);
+        self.write(event.link.0, event.time, (&bytes, length), dropped);
+        self.bytes = bytes;
+    }
+}
+
+fn comment(cause: DropCause) -> &'static str {
+    match cause {
+        DropCause::QueueFull => "dropped: the buffer was full",
+        DropCause::QueueEarly => "dropped: active queue management",
+        DropCause::Blackout => "dropped: the link was dark",
+        DropCause::TooLong => "dropped: longer than the MTU",
+        DropCause::Random => "lost at random",
+        DropCause::Policed => "dropped: faster than the policer allows",
+        DropCause::Thinned => "dropped: a later acknowledgement says more",
+        DropCause::Damaged => "dropped: damaged",
     }
 }
