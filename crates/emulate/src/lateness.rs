@@ -29,6 +29,19 @@ impl Lateness {
         self.max = self.max.max(late);
     }
 
+    /// The lateness of all of `parts` together.
+    pub fn merged<'a>(parts: impl IntoIterator<Item = &'a Lateness>) -> Self {
+        let mut all = Lateness::new();
+        for part in parts {
+            all.count += part.count;
+            all.max = all.max.max(part.max);
+            for (sum, count) in all.buckets.iter_mut().zip(&part.buckets) {
+                *sum += count;
+            }
+        }
+        all
+    }
+
     /// Datagrams sent on.
     pub fn count(&self) -> u64 {
         self.count

@@ -1,4 +1,5 @@
-//! The simulator's link models in real time.
+//! The simulator's link models in real time: as a relay of UDP datagrams within a process, or, on Linux, between
+//! network namespaces in which any program runs.
 //!
 //! A [`Relay`] stands between a sender and a receiver on this machine. For every path it offers the
 //! sender an address on loopback; datagrams sent there pass the path's forward link and reach the
@@ -16,16 +17,23 @@
 //! println!("send to {:?}", relay.addresses());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! An `Emulator` makes two network namespaces with an interface for every path in each, and carries IP packets
+//! between them. It needs the right to make namespaces and TUN devices.
 
 mod clock;
-mod direction;
 mod egress;
 mod ingress;
 mod lateness;
+mod network;
 mod path;
 mod relay;
 mod socket;
 mod stats;
+mod tap;
+#[cfg(target_os = "linux")]
+mod tun;
+mod udp;
 mod wait;
 mod worker;
 
@@ -35,4 +43,7 @@ mod tests;
 pub use lateness::Lateness;
 pub use path::PathConfig;
 pub use relay::{Relay, RelayError};
-pub use stats::{DirectionStats, PathStats, RelayStats};
+pub use stats::{LinkStats, PathStats, RelayStats, RouteStats};
+pub use tap::Tap;
+#[cfg(target_os = "linux")]
+pub use tun::{Emulator, EmulatorError, PathEnds, Side, set_ecn};

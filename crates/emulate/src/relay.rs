@@ -1,19 +1,16 @@
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
 
 use anabranch_sim::link::LinkConfigError;
 use anabranch_types::Time;
 use thiserror::Error;
 
-use crate::clock::Clock;
-use crate::direction::Direction;
+use crate::network::{BadLink, Network};
 use crate::path::PathConfig;
 use crate::socket::Socket;
 use crate::stats::{PathStats, RelayStats};
-use crate::worker::{PathSockets, Worker};
+use crate::udp::UdpWires;
+use crate::worker::Worker;
 
 /// A running relay. It stops, and its thread is joined, when this is dropped.
 ///
@@ -21,11 +18,9 @@ use crate::worker::{PathSockets, Worker};
 /// their rates put on the wire during their delays.
 #[derive(Debug)]
 pub struct Relay {
-    shared: Arc<Shared>,
+    worker: Worker,
+    names: Vec<String>,
     addresses: Vec<SocketAddr>,
-    /// Closing this end wakes and ends the thread.
-    stop: Option<UnixStream>,
-    thread: Option<JoinHandle<()>>,
 }
 
 /// Why a relay could not start.
@@ -53,36 +48,6 @@ pub enum RelayError {
     Io(#[from] io::Error),
 }
 
-/// What the thread and the handle share.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub(crate) clock: Clock,
-    paths: Mutex<Paths>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Paths {
-    pub(crate) first_datagram: Option<Time>,
-    pub(crate) paths: Vec<Path>,
-}
-
-#[derive(Debug)]
-pub(crate) struct Path {
-    name: String,
-    pub(crate) forward: Direction,
-    pub(crate) reverse: Direction,
-    /// Where replies go: the sender's latest address.
-    pub(crate) client: Option<SocketAddr>,
-}
-
-impl Shared {
-    /// Nothing under the lock can panic half-way through an update that matters, so a poisoned lock
-    /// is used all the same.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Paths> {
-        self.paths.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Relay {
     /// Starts relaying towards `receiver`, with random draws under `seed`.
     ///
@@ -101,27 +66,31 @@ impl Relay {
         if !(receiver.is_ipv4() && receiver.ip().is_loopback()) {
             return Err(RelayError::ReceiverNotLoopback(receiver));
         }
-        let mut made: Vec<Path> = Vec::with_capacity(paths.len());
-        let mut sockets = Vec::with_capacity(paths.len());
+        let mut names: Vec<String> = Vec::with_capacity(paths.len());
+        let mut links = Vec::with_capacity(2 * paths.len());
         for (index, config) in paths.iter().enumerate() {
-            let path = Path::new(config, index, seed)?;
-            if made.iter().any(|other| other.name == path.name) {
-                return Err(RelayError::DuplicateName(path.name));
+            let name = match config.forward.name.as_str() {
+                "" => format!("path{index}"),
+                name => name.to_owned(),
+            };
+            if names.contains(&name) {
+                return Err(RelayError::DuplicateName(name));
             }
-            made.push(path);
-            sockets.push(PathSockets { client: Socket::bind()?, receiver: Socket::bind()? });
+            links.push((format!("{name}.forward"), &config.forward));
+            links.push((format!("{name}.reverse"), &config.reverse));
+            names.push(name);
         }
-        let addresses = sockets.iter().map(|path| path.client.address).collect();
-        let (stop, stopped) = UnixStream::pair()?;
-        let shared = Arc::new(Shared {
-            clock: Clock::start(),
-            paths: Mutex::new(Paths { first_datagram: None, paths: made }),
-        });
-        let worker = Worker::new(Arc::clone(&shared), receiver);
-        let thread = thread::Builder::new()
-            .name("anabranch-relay".to_owned())
-            .spawn(move || worker.run(&sockets, &stopped))?;
-        Ok(Relay { shared, addresses, stop: Some(stop), thread: Some(thread) })
+        let routes = (0..links.len()).map(|link| vec![link]);
+        let network = Network::new(links, routes, seed).map_err(|BadLink { name, why }| {
+            let path = name.rsplit_once('.').map_or(name.as_str(), |(path, _)| path).to_owned();
+            RelayError::Link { path, why }
+        })?;
+        let sockets: io::Result<Vec<Socket>> =
+            (0..2 * paths.len()).map(|_| Socket::bind()).collect();
+        let sockets = sockets?;
+        let addresses = sockets.iter().step_by(2).map(|socket| socket.address).collect();
+        let worker = Worker::start(network, UdpWires::new(receiver, paths.len()), sockets)?;
+        Ok(Relay { worker, names, addresses })
     }
 
     /// Where the sender must send for each path, in the order the paths were given.
@@ -131,62 +100,36 @@ impl Relay {
 
     /// The time since the relay started, on which its links live.
     pub fn now(&self) -> Time {
-        self.shared.clock.now()
+        self.worker.now()
     }
 
     /// Whether the relay still works. It stops early only when the system refuses to read a socket.
     pub fn is_running(&self) -> bool {
-        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+        self.worker.is_running()
     }
 
     /// Counters of both directions of every path, with the capacity since the first datagram.
     pub fn stats(&self) -> RelayStats {
-        let mut paths = self.shared.lock();
-        let now = self.shared.clock.now();
-        RelayStats {
-            now,
-            first_datagram: paths.first_datagram,
-            paths: paths.paths.iter_mut().map(|path| path.stats(now)).collect(),
-        }
+        let mut network = self.worker.network();
+        let now = self.worker.now();
+        let mut links = network.link_stats(now).into_iter();
+        let mut routes = network.route_stats().into_iter();
+        let mut path = |name: &String| {
+            Some(PathStats {
+                name: name.clone(),
+                forward: links.next()?,
+                reverse: links.next()?,
+                routes: [routes.next()?, routes.next()?],
+            })
+        };
+        let paths = self.names.iter().filter_map(&mut path).collect();
+        RelayStats { now, first_datagram: network.first_arrival(), paths }
     }
 
     /// Bits that all forward links together could have delivered in `[from, to)`,
     /// Σ ∫ rate·(1 − loss) dt.
     pub fn forward_capacity_bits(&self, from: Time, to: Time) -> f64 {
-        self.shared.lock().paths.iter().map(|path| path.forward.capacity_bits(from, to)).sum()
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread was reported when it happened.
-            thread.join().ok();
-        }
-    }
-}
-
-impl Path {
-    fn new(config: &PathConfig, index: usize, seed: u64) -> Result<Self, RelayError> {
-        let name = match config.forward.name.as_str() {
-            "" => format!("path{index}"),
-            name => name.to_owned(),
-        };
-        let direction = |link, way| {
-            Direction::new(link, seed, &format!("{name}.{way}"))
-                .map_err(|why| RelayError::Link { path: name.clone(), why })
-        };
-        let forward = direction(&config.forward, "forward")?;
-        let reverse = direction(&config.reverse, "reverse")?;
-        Ok(Path { forward, reverse, client: None, name })
-    }
-
-    fn stats(&mut self, now: Time) -> PathStats {
-        PathStats {
-            name: self.name.clone(),
-            forward: self.forward.stats(now),
-            reverse: self.reverse.stats(now),
-        }
+        let network = self.worker.network();
+        (0..self.names.len()).map(|path| network.capacity_bits(2 * path, from, to)).sum()
     }
 }

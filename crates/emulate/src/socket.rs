@@ -1,5 +1,6 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use quinn_udp::{UdpSockRef, UdpSocketState};
 
@@ -17,7 +18,11 @@ const BUFFER_BYTES: usize = 4 << 20;
 impl Socket {
     /// Binds a free port of 127.0.0.1.
     pub(crate) fn bind() -> io::Result<Self> {
-        let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        Socket::new(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?)
+    }
+
+    /// Prepares a bound socket.
+    pub(crate) fn new(udp: UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new((&udp).into())?;
         leave_room_for_ecn(&udp)?;
         // A small buffer only makes overload likelier, so a refusal is no error.
@@ -29,6 +34,12 @@ impl Socket {
 
     pub(crate) fn as_ref(&self) -> UdpSockRef<'_> {
         (&self.udp).into()
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.udp.as_fd()
     }
 }
 

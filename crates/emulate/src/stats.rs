@@ -21,20 +21,24 @@ impl RelayStats {
     }
 }
 
-/// A snapshot of one path.
+/// A snapshot of one path. Bytes count the IPv4 and UDP headers: payload + 28.
 #[derive(Clone, Debug)]
 pub struct PathStats {
     /// The forward link's name, or `path0`, `path1`, … where none was given.
     pub name: String,
     /// From the sender to the receiver.
-    pub forward: DirectionStats,
+    pub forward: LinkStats,
     /// From the receiver to the sender.
-    pub reverse: DirectionStats,
+    pub reverse: LinkStats,
+    /// The ends of both, the forward one first.
+    pub routes: [RouteStats; 2],
 }
 
-/// A snapshot of one direction of a path. Bytes count the IPv4 and UDP headers: payload + 28.
+/// A snapshot of one direction of a link.
 #[derive(Clone, Debug)]
-pub struct DirectionStats {
+pub struct LinkStats {
+    /// Its name.
+    pub name: String,
     /// What the link did.
     pub link: LinkCounters,
     /// The link's rate now; zero in a blackout.
@@ -43,12 +47,17 @@ pub struct DirectionStats {
     pub loss_state: Probability,
     /// Bytes that wait in the link's queue now.
     pub queue_bytes: u64,
-    /// Bits the link could have delivered since the relay's first datagram, ∫ rate·(1 − loss) dt;
+    /// Bits the link could have delivered since the first packet on any link, ∫ rate·(1 − loss) dt;
     /// zero before it.
     pub capacity_bits: f64,
-    /// Datagrams the link delivered but this machine did not take: no peer known yet, or a full
-    /// socket.
+}
+
+/// A snapshot of the end of a route over one or several links.
+#[derive(Clone, Debug)]
+pub struct RouteStats {
+    /// Packets that arrived but this machine did not take: no peer known yet, a full socket, an interface that
+    /// is down.
     pub unsent: u64,
-    /// How punctually datagrams were sent on.
+    /// How punctually packets were sent on.
     pub lateness: Lateness,
 }

@@ -1,109 +1,168 @@
 use core::time::Duration;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
 
-use anabranch_types::Time;
+use anabranch_types::{Ecn, Time};
 use nix::poll::{PollFd, PollFlags};
 
-use crate::clock::Reading;
-use crate::egress::Egress;
-use crate::ingress::Ingress;
-use crate::relay::{Path, Paths, Shared};
-use crate::socket::Socket;
+use crate::clock::Clock;
+use crate::network::Network;
 use crate::wait::wait;
 
-/// The relay's thread: waits for datagrams or for one to fall due, whichever is first.
+/// How packets come in and go out: sockets or devices.
+///
+/// Ports come in pairs, the two ends of a path. What comes in at a port takes the route of its number, and goes
+/// out at the other port of the pair.
+pub(crate) trait Wires: Send + 'static {
+    /// One of its descriptors.
+    type Port: AsFd + Send + 'static;
+
+    /// The shortest sleep: what falls due sooner is sent in one go at its end.
+    const GRANULARITY: Duration;
+
+    /// Takes in some of what `port` holds. Returns whether more may be waiting.
+    fn receive(
+        &mut self,
+        port: &Self::Port,
+        number: usize,
+        clock: Clock,
+        network: &mut Network,
+    ) -> io::Result<bool>;
+
+    /// Sends a packet, now or at the next [`flush`](Self::flush). Returns how many could not be sent.
+    fn send(&mut self, port: &Self::Port, number: usize, ecn: Ecn, bytes: &mut [u8]) -> u64;
+
+    /// Sends what is left. Returns how many could not be sent.
+    fn flush(&mut self, port: &Self::Port, number: usize) -> u64;
+}
+
+/// A thread that carries packets over a network. It ends, and is joined, when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Worker {
     shared: Arc<Shared>,
-    receiver: SocketAddr,
-    ingress: Ingress,
-    egress: Egress,
+    /// Closing this end wakes and ends the thread.
+    stop: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
 }
 
-/// The two sockets of a path.
+/// What the thread and the handle share.
 #[derive(Debug)]
-pub(crate) struct PathSockets {
-    /// Faces the sender.
-    pub(crate) client: Socket,
-    /// Faces the receiver.
-    pub(crate) receiver: Socket,
+struct Shared {
+    clock: Clock,
+    network: Mutex<Network>,
 }
 
-/// The shortest sleep: what falls due sooner is sent in one go at its end. It bounds the wake-ups to
-/// 10 000 a second and delays no datagram by more.
-const GRANULARITY: Duration = Duration::from_micros(100);
 /// The longest sleep.
 const LONGEST_SLEEP: Duration = Duration::from_secs(1);
-/// System calls spent on one socket before the others get their turn.
+/// Calls of [`Wires::receive`] for one port before the others get their turn.
 const READS_PER_TURN: usize = 4;
 
 impl Worker {
-    pub(crate) fn new(shared: Arc<Shared>, receiver: SocketAddr) -> Self {
-        Worker { shared, receiver, ingress: Ingress::new(), egress: Egress::new() }
+    /// Starts the thread; the time of `network` begins now.
+    pub(crate) fn start<W: Wires>(
+        network: Network,
+        wires: W,
+        ports: Vec<W::Port>,
+    ) -> io::Result<Self> {
+        let (stop, stopped) = UnixStream::pair()?;
+        let shared = Arc::new(Shared { clock: Clock::start(), network: Mutex::new(network) });
+        let carrier = Carrier { shared: Arc::clone(&shared), wires };
+        let thread = thread::Builder::new()
+            .name("anabranch-links".to_owned())
+            .spawn(move || carrier.run(&ports, &stopped))?;
+        Ok(Worker { shared, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Relays until the other end of `stopped` is closed or a socket fails for good.
-    pub(crate) fn run(mut self, sockets: &[PathSockets], stopped: &UnixStream) {
-        let mut fds = vec![PollFd::new(stopped.as_fd(), PollFlags::POLLIN)];
-        for path in sockets {
-            fds.push(PollFd::new(path.client.udp.as_fd(), PollFlags::POLLIN));
-            fds.push(PollFd::new(path.receiver.udp.as_fd(), PollFlags::POLLIN));
+    /// The time since the thread was started.
+    pub(crate) fn now(&self) -> Time {
+        self.shared.clock.now()
+    }
+
+    /// The network, which stands still meanwhile.
+    pub(crate) fn network(&self) -> MutexGuard<'_, Network> {
+        self.shared.lock()
+    }
+
+    /// Whether the thread still works. It ends early only when the system refuses to read a port.
+    pub(crate) fn is_running(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was reported when it happened.
+            thread.join().ok();
         }
+    }
+}
+
+impl Shared {
+    /// A panic while the lock was held cannot leave the links in a state that matters to statistics.
+    fn lock(&self) -> MutexGuard<'_, Network> {
+        self.network.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the thread has: it waits for packets or for one to fall due, whichever is first.
+struct Carrier<W> {
+    shared: Arc<Shared>,
+    wires: W,
+}
+
+impl<W: Wires> Carrier<W> {
+    /// Carries packets until the other end of `stopped` is closed or a port fails for good.
+    fn run(mut self, ports: &[W::Port], stopped: &UnixStream) {
+        prefer();
+        let mut fds = vec![PollFd::new(stopped.as_fd(), PollFlags::POLLIN)];
+        fds.extend(ports.iter().map(|port| PollFd::new(port.as_fd(), PollFlags::POLLIN)));
         loop {
-            let sleep = self.release(sockets);
+            let sleep = self.release(ports);
             match wait(&mut fds, sleep) {
                 Ok(true) => {}
                 Ok(false) => continue,
                 Err(_) => return,
             }
             let [stopped, fds @ ..] = fds.as_slice() else { return };
-            if is_ready(stopped) || self.read(sockets, fds).is_err() {
+            if is_ready(stopped) || self.read(ports, fds).is_err() {
                 return;
             }
         }
     }
 
     /// Sends on everything that is due and returns how long nothing else will be.
-    fn release(&mut self, sockets: &[PathSockets]) -> Duration {
-        let mut paths = self.shared.lock();
-        let now = self.shared.clock.now();
-        let mut next = Time::MAX;
-        for (path, sockets) in paths.paths.iter_mut().zip(sockets) {
-            let Path { forward, reverse, client, .. } = path;
-            forward.release(now, &mut self.egress, &sockets.receiver, Some(self.receiver));
-            reverse.release(now, &mut self.egress, &sockets.client, *client);
-            next = next.min(forward.next_event()).min(reverse.next_event());
+    fn release(&mut self, ports: &[W::Port]) -> Duration {
+        let Carrier { shared, wires } = self;
+        let mut network = shared.lock();
+        network.advance(shared.clock.now());
+        for route in 0..ports.len() {
+            let end = route ^ 1;
+            let Some(port) = ports.get(end) else { continue };
+            let mut unsent = 0;
+            while let Some(mut due) = network.next_due(route, || shared.clock.now()) {
+                unsent += wires.send(port, end, due.ecn, &mut due.bytes);
+                network.recycle(due.bytes);
+            }
+            unsent += wires.flush(port, end);
+            network.add_unsent(route, unsent);
         }
-        next.since(now).clamp(GRANULARITY, LONGEST_SLEEP)
+        let next = network.next_event().since(shared.clock.now());
+        next.clamp(W::GRANULARITY, LONGEST_SLEEP)
     }
 
-    /// Takes in what the readable sockets hold. `fds` has two for each path, the client side first.
-    fn read(&mut self, sockets: &[PathSockets], fds: &[PollFd<'_>]) -> io::Result<()> {
-        let Worker { shared, receiver, ingress, .. } = self;
-        let mut paths = shared.lock();
-        for (index, (sockets, fds)) in sockets.iter().zip(fds.chunks_exact(2)).enumerate() {
-            let reads = |fd: &PollFd<'_>| if is_ready(fd) { READS_PER_TURN } else { 0 };
-            let [client_side, receiver_side] = fds else { continue };
-            for _ in 0..reads(client_side) {
-                let reading = shared.clock.reading();
-                if !read_client(ingress, &sockets.client, reading, &mut paths, index)? {
-                    break;
-                }
-            }
-            let Some(path) = paths.paths.get_mut(index) else { continue };
-            for _ in 0..reads(receiver_side) {
-                let reading = shared.clock.reading();
-                let more = ingress.receive(&sockets.receiver, |datagram| {
-                    if datagram.from == *receiver {
-                        let now = reading.arrival(datagram.stamp);
-                        path.reverse.arrive(now, datagram.payload, datagram.ecn);
-                    }
-                })?;
-                if !more {
+    /// Takes in what the readable ports hold.
+    fn read(&mut self, ports: &[W::Port], fds: &[PollFd<'_>]) -> io::Result<()> {
+        let Carrier { shared, wires } = self;
+        let mut network = shared.lock();
+        for (number, (port, fd)) in ports.iter().zip(fds).enumerate() {
+            let reads = if is_ready(fd) { READS_PER_TURN } else { 0 };
+            for _ in 0..reads {
+                if !wires.receive(port, number, shared.clock, &mut network)? {
                     break;
                 }
             }
@@ -117,27 +176,23 @@ fn is_ready(fd: &PollFd<'_>) -> bool {
     fd.revents().is_none_or(|events| !events.is_empty())
 }
 
-/// Takes in one batch from the sender of path `index`.
-fn read_client(
-    ingress: &mut Ingress,
-    socket: &Socket,
-    reading: Reading,
-    paths: &mut Paths,
-    index: usize,
-) -> io::Result<bool> {
-    let Paths { first_datagram, paths } = paths;
-    ingress.receive(socket, |datagram| {
-        let now = reading.arrival(datagram.stamp);
-        if first_datagram.is_none() {
-            *first_datagram = Some(now);
-            for path in paths.iter_mut() {
-                path.forward.start_capacity(now);
-                path.reverse.start_capacity(now);
-            }
+/// Asks the system to wake this thread as soon as it can: ahead of all that is not real-time, or, where that needs
+/// privileges that the process has not, of as much as it may. Lateness tells what came of it.
+fn prefer() {
+    #[cfg(target_os = "linux")]
+    {
+        use thread_priority::{
+            RealtimeThreadSchedulePolicy, ThreadPriority, ThreadPriorityValue,
+            ThreadSchedulePolicy, set_thread_priority_and_policy, thread_native_id,
+        };
+        let policy = ThreadSchedulePolicy::Realtime(RealtimeThreadSchedulePolicy::Fifo);
+        let priority = ThreadPriorityValue::try_from(1).map(ThreadPriority::Crossplatform);
+        let is_set = priority.is_ok_and(|priority| {
+            set_thread_priority_and_policy(thread_native_id(), priority, policy).is_ok()
+        });
+        if !is_set {
+            let _ = rustix::process::setpriority_process(None, -20);
         }
-        if let Some(path) = paths.get_mut(index) {
-            path.client = Some(datagram.from);
-            path.forward.arrive(now, datagram.payload, datagram.ecn);
-        }
-    })
+        let _ = nix::sys::prctl::set_timerslack(1);
+    }
 }

@@ -4,17 +4,18 @@ use std::fmt::Write;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use anabranch_emulate::DirectionStats;
+use anabranch_emulate::Lateness;
 use anabranch_sim::loss::LossConfig;
 use anabranch_types::Probability;
 use serde::{Serialize, Serializer};
 
 use super::plan::Plan;
 use super::simulated::{BestPath, Simulated};
-use super::table::{headings, line, name_width};
+use super::table::{headings, line};
 use super::transfer::Outcome;
 use super::watch::rows;
 use crate::format;
+use crate::rows::name_width;
 
 /// The report, as `--json` prints it. Rates are in Mb/s, shares and losses between 0 and 1.
 #[derive(Clone, Debug, Serialize)]
@@ -103,9 +104,10 @@ impl Report {
         let per_second = |bits: f64| if seconds > 0.0 { bits / seconds / 1e6 } else { 0.0 };
         let capacity = outcome.capacity_bits;
         let totals = outcome.stats.sent;
-        let latest = |late: fn(&DirectionStats) -> Duration| {
-            let links = outcome.relay.paths.iter().flat_map(|path| [&path.forward, &path.reverse]);
-            links.map(late).max().unwrap_or_default().as_secs_f64() * 1e3
+        let latest = |late: fn(&Lateness) -> Duration| {
+            let routes = outcome.relay.paths.iter().flat_map(|path| &path.routes);
+            let late = routes.map(|route| late(&route.lateness)).max();
+            late.unwrap_or_default().as_secs_f64() * 1e3
         };
         Report {
             profile: plan.profile_name.clone(),
@@ -119,8 +121,8 @@ impl Report {
             efficiency: if capacity > 0.0 { bits / capacity } else { 0.0 },
             best_single_path_mbps: simulated.best_path.as_ref().map_or(0.0, |best| best.mbps),
             simulated_mbps: simulated.mbps,
-            links_late_p99_ms: latest(|link| link.lateness.quantile(0.99)),
-            links_late_max_ms: latest(|link| link.lateness.max()),
+            links_late_p99_ms: latest(|late| late.quantile(0.99)),
+            links_late_max_ms: latest(Lateness::max),
             blocks: totals.blocks,
             repairs_sent: totals.repairs,
             repairs_unneeded: totals.repairs_unneeded,
@@ -133,7 +135,7 @@ impl Report {
     pub(super) fn text(&self, plan: &Plan, outcome: &Outcome) -> String {
         let stats = Some(&outcome.stats);
         let rows = rows(&outcome.relay, stats, &outcome.addresses, outcome.elapsed());
-        let width = name_width(rows.iter().map(|row| row.name.as_str()));
+        let width = name_width("path", rows.iter().map(|row| row.name.as_str()));
         let mut text = format!("{}\n", headings(width));
         for row in &rows {
             let _ = writeln!(text, "{}", line(row, width));

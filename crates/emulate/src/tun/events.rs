@@ -1,0 +1,122 @@
+use core::time::Duration;
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use anabranch_sim::endpoint::PathChange;
+use anabranch_sim::scenario::EventPlan;
+use anabranch_types::Time;
+
+use super::interfaces::Interface;
+use super::space::Space;
+use crate::clock::Clock;
+
+/// A thread that carries out the plan's events on the client's interfaces. It ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Events {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    failure: Arc<Mutex<Option<String>>>,
+}
+
+/// What the thread has.
+struct Player {
+    clock: Clock,
+    plan: Vec<EventPlan>,
+    interfaces: Vec<Interface>,
+    client: Arc<Space>,
+}
+
+impl Events {
+    /// Starts the thread if there is anything to do. What only simulated endpoints notice is left out.
+    pub(super) fn start(
+        plan: &[EventPlan],
+        interfaces: &[Interface],
+        client: &Arc<Space>,
+    ) -> io::Result<Option<Self>> {
+        let plan: Vec<EventPlan> =
+            plan.iter().filter(|event| is_emulated(event.change)).cloned().collect();
+        if plan.is_empty() {
+            return Ok(None);
+        }
+        let client = Arc::clone(client);
+        let player =
+            Player { clock: Clock::start(), plan, interfaces: interfaces.to_vec(), client };
+        let (stop, stopped) = channel();
+        let failure = Arc::new(Mutex::new(None));
+        let told = Arc::clone(&failure);
+        let play = move || {
+            if let Err(why) = player.play(&stopped) {
+                *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+            }
+        };
+        let thread = thread::Builder::new().name("anabranch-events".to_owned()).spawn(play)?;
+        Ok(Some(Events { stop: Some(stop), thread: Some(thread), failure }))
+    }
+
+    pub(super) fn failure(&self) -> Option<String> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was reported when it happened.
+            thread.join().ok();
+        }
+    }
+}
+
+/// Whether the emulator can do this to an interface.
+pub(super) fn is_emulated(change: PathChange) -> bool {
+    matches!(change, PathChange::Down | PathChange::Up | PathChange::Move)
+}
+
+impl Player {
+    /// Carries out what is due until all is done or `stopped` is closed.
+    fn play(mut self, stopped: &Receiver<()>) -> Result<(), String> {
+        for event in core::mem::take(&mut self.plan) {
+            let wait = (Time::ZERO + event.at).since(self.clock.now());
+            if stopped.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
+                return Ok(());
+            }
+            self.apply(&event).map_err(|error| {
+                let at: Duration = event.at;
+                format!("the event at {} s on path '{}': {error}", at.as_secs_f64(), event.path)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, event: &EventPlan) -> io::Result<()> {
+        let known = self.interfaces.iter_mut().find(|interface| interface.name == event.path);
+        let Some(place) = known else { return Ok(()) };
+        let (mut interface, change) = (place.clone(), event.change);
+        *place = self.client.run(move |inside| {
+            let netlink = &inside.netlink;
+            inside.wait_for(async {
+                match change {
+                    PathChange::Down => interface.unplug(netlink).await?,
+                    PathChange::Up => interface.plug(netlink).await?,
+                    PathChange::Move => {
+                        let address = next(interface.address);
+                        interface.readdress(netlink, address).await?;
+                    }
+                    PathChange::Backup | PathChange::Regular | PathChange::Rebind => {}
+                }
+                Ok(interface)
+            })
+        })??;
+        Ok(())
+    }
+}
+
+/// The address after this one that the client can have: the server has the second.
+fn next(address: Ipv4Addr) -> Ipv4Addr {
+    let [a, b, c, d] = address.octets();
+    Ipv4Addr::new(a, b, c, if (3..254).contains(&d) { d + 1 } else { 3 })
+}

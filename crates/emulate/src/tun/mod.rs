@@ -1,0 +1,317 @@
+//! Links between two network namespaces.
+
+mod events;
+mod interfaces;
+mod packet;
+mod space;
+mod wires;
+
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::io;
+use std::net::Ipv4Addr;
+use std::process::{Child, Command};
+use std::sync::Arc;
+
+use anabranch_sim::link::LinkConfigError;
+use anabranch_sim::scenario::NetworkPlan;
+use anabranch_types::Time;
+use nix::errno::Errno;
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::{getegid, geteuid};
+use thiserror::Error;
+use tun_rs::SyncDevice;
+
+use crate::network::{BadLink, Network};
+use crate::stats::{LinkStats, RouteStats};
+use crate::tap::Tap;
+use crate::worker::Worker;
+use events::Events;
+use interfaces::Interface;
+pub use packet::set_ecn;
+use space::{Inside, Space};
+use wires::TunWires;
+
+/// Two network namespaces, the client's and the server's, and emulated links between them.
+///
+/// On path number n, from 1, the client has the address 10.77.n.1 and the server 10.77.n.2, each on an interface
+/// called as the path. What a program sends from one of the client's addresses takes that path, whichever address
+/// of the server it is for, and answers come back over the path of the address that they are for; without an
+/// address of its own, what is for 10.77.n.2 takes path n. The namespaces have no names and no way out. They, the interfaces and all
+/// processes in them end with this value, or with this process.
+#[derive(Debug)]
+pub struct Emulator {
+    // Dropped first, so that nothing moves interfaces that go.
+    events: Option<Events>,
+    worker: Worker,
+    client: Arc<Space>,
+    server: Arc<Space>,
+    paths: Vec<PathEnds>,
+}
+
+/// Which end of the links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Where paths begin.
+    Client,
+    /// Where they end.
+    Server,
+}
+
+/// A path as programs see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathEnds {
+    /// The path's name, which is that of its interfaces.
+    pub name: String,
+    /// The client's address on it, at the start.
+    pub client: Ipv4Addr,
+    /// The server's.
+    pub server: Ipv4Addr,
+}
+
+/// Why links could not be emulated.
+#[derive(Debug, Error)]
+pub enum EmulatorError {
+    /// No path was given.
+    #[error("at least one path is needed")]
+    NoPath,
+    /// More than there are addresses for.
+    #[error("{0} paths; at most {MAX_PATHS} can be emulated")]
+    TooMany(usize),
+    /// An interface cannot be called so.
+    #[error(
+        "path '{0}' cannot be the name of an interface: that has at most {MAX_NAME} characters and is not 'lo'"
+    )]
+    Name(String),
+    /// A path has no way back.
+    #[error("path '{0}' has no way back")]
+    NoWayBack(String),
+    /// A link does what only the simulator can do to packets.
+    #[error("link '{0}' has faults, which only the simulator has")]
+    Faults(String),
+    /// A link's description is out of range.
+    #[error("link '{link}': {why}")]
+    Link {
+        /// The link's name.
+        link: String,
+        /// What is wrong.
+        why: LinkConfigError,
+    },
+    /// No namespaces of one's own here.
+    #[error(
+        "network namespaces cannot be made: {0}; run it as root, or allow unprivileged user namespaces"
+    )]
+    Namespace(io::Error),
+    /// No TUN devices here.
+    #[error(
+        "TUN device '{name}' cannot be made: {why}; it needs the kernel's module tun, and the right to open \
+         /dev/net/tun"
+    )]
+    Device {
+        /// The interface's name.
+        name: String,
+        /// What the system said.
+        why: io::Error,
+    },
+    /// Addresses, routes or threads could not be made.
+    #[error("the emulator's namespaces: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// The third byte of addresses has no more values that are usual.
+const MAX_PATHS: usize = 250;
+/// Of an interface, in bytes.
+const MAX_NAME: usize = 15;
+
+impl Emulator {
+    /// Looks for what can be wrong with a plan, apart from its links' figures, before anything is made.
+    ///
+    /// # Errors
+    /// See [`EmulatorError`].
+    pub fn check(plan: &NetworkPlan) -> Result<(), EmulatorError> {
+        if plan.paths.is_empty() {
+            return Err(EmulatorError::NoPath);
+        }
+        if plan.paths.len() > MAX_PATHS {
+            return Err(EmulatorError::TooMany(plan.paths.len()));
+        }
+        for path in &plan.paths {
+            if path.name.len() > MAX_NAME || path.name == "lo" {
+                return Err(EmulatorError::Name(path.name.clone()));
+            }
+            if path.back.is_empty() {
+                return Err(EmulatorError::NoWayBack(path.name.clone()));
+            }
+        }
+        match plan.links.iter().find(|link| !link.config.faults.is_none()) {
+            Some(link) => Err(EmulatorError::Faults(link.name.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Gains the right to make namespaces: if this process may not, it enters a user namespace of its own, in which
+    /// its user is root. To be called before the process has threads.
+    ///
+    /// # Errors
+    /// [`EmulatorError::Namespace`] when the system allows neither.
+    pub fn prepare() -> Result<(), EmulatorError> {
+        let (user, group) = (geteuid(), getegid());
+        match unshare(CloneFlags::CLONE_NEWNET) {
+            Ok(()) => return Ok(()),
+            Err(Errno::EPERM) => {}
+            Err(error) => return Err(EmulatorError::Namespace(error.into())),
+        }
+        let enter = || -> io::Result<()> {
+            unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET)?;
+            // A group can only be mapped once the process has given up choosing its groups.
+            fs::write("/proc/self/setgroups", "deny")?;
+            fs::write("/proc/self/uid_map", format!("0 {user} 1"))?;
+            fs::write("/proc/self/gid_map", format!("0 {group} 1"))
+        };
+        enter().map_err(EmulatorError::Namespace)
+    }
+
+    /// Makes the namespaces and starts the links, with random draws under `seed`; the time of schedules, blackouts
+    /// and events begins now. Links draw from the same streams as in the simulator. `taps` see what leaves the
+    /// links of their numbers.
+    ///
+    /// # Errors
+    /// See [`EmulatorError`].
+    pub fn start(
+        plan: &NetworkPlan,
+        seed: u64,
+        taps: Vec<(usize, Box<dyn Tap>)>,
+    ) -> Result<Self, EmulatorError> {
+        Emulator::check(plan)?;
+        let links = plan.links.iter().map(|link| (link.name.clone(), &link.config));
+        let routes = plan.paths.iter().flat_map(|path| [path.forward.clone(), path.back.clone()]);
+        let mut network = Network::new(links, routes, seed)
+            .map_err(|BadLink { name, why }| EmulatorError::Link { link: name, why })?;
+        for (link, tap) in taps {
+            network.tap(link, tap);
+        }
+        let names: Vec<String> = plan.paths.iter().map(|path| path.name.clone()).collect();
+        let (client, server) = (End::open(Side::Client, &names)?, End::open(Side::Server, &names)?);
+        let ports = client.devices.into_iter().zip(server.devices);
+        let ports = ports.flat_map(|(client, server)| [client, server]).collect();
+        let worker = Worker::start(network, TunWires::new(), ports)?;
+        let events = Events::start(&plan.events, &client.interfaces, &client.space)?;
+        let ends = |(client, server): (Interface, Interface)| PathEnds {
+            name: client.name,
+            client: client.address,
+            server: server.address,
+        };
+        let paths = client.interfaces.into_iter().zip(server.interfaces).map(ends).collect();
+        Ok(Emulator { events, worker, client: client.space, server: server.space, paths })
+    }
+
+    /// The paths, in the order of the plan.
+    pub fn paths(&self) -> &[PathEnds] {
+        &self.paths
+    }
+
+    /// Starts a program in the namespace of `side`, the only one of that side: in its process namespace it is the
+    /// first process, whose end is that of all others there.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn spawn(&self, side: Side, mut command: Command) -> io::Result<Child> {
+        self.space(side).run(move |_| command.spawn())?
+    }
+
+    /// The time since the links were started.
+    pub fn now(&self) -> Time {
+        self.worker.now()
+    }
+
+    /// Whether packets are still carried. That ends early only when the system refuses to read a device.
+    pub fn is_running(&self) -> bool {
+        self.worker.is_running()
+    }
+
+    /// Every link now, in the order of the plan.
+    pub fn links(&self) -> Vec<LinkStats> {
+        let mut network = self.worker.network();
+        let now = self.worker.now();
+        network.link_stats(now)
+    }
+
+    /// The far ends of the paths: of each the server's, then the client's.
+    pub fn routes(&self) -> Vec<RouteStats> {
+        self.worker.network().route_stats()
+    }
+
+    /// Packets that the kernel dropped before they reached a link, since they were not read in time.
+    ///
+    /// # Errors
+    /// When the system does not tell.
+    pub fn unread(&self) -> io::Result<u64> {
+        let client = self.client.run(|_| interfaces::dropped())??;
+        Ok(client + self.server.run(|_| interfaces::dropped())??)
+    }
+
+    /// Why an event of the plan could not be carried out, if one could not.
+    pub fn failed_event(&self) -> Option<String> {
+        self.events.as_ref().and_then(Events::failure)
+    }
+
+    fn space(&self, side: Side) -> &Space {
+        match side {
+            Side::Client => &self.client,
+            Side::Server => &self.server,
+        }
+    }
+}
+
+impl Side {
+    /// Of its addresses.
+    fn last_byte(self) -> u8 {
+        match self {
+            Side::Client => 1,
+            Side::Server => 2,
+        }
+    }
+}
+
+/// One end of all paths.
+struct End {
+    space: Arc<Space>,
+    devices: Vec<SyncDevice>,
+    interfaces: Vec<Interface>,
+}
+
+impl End {
+    /// Makes the namespace of `side` with an interface for each path.
+    fn open(side: Side, names: &[String]) -> Result<Self, EmulatorError> {
+        let name = match side {
+            Side::Client => "client",
+            Side::Server => "server",
+        };
+        let space = Space::open(name).map_err(EmulatorError::Namespace)?;
+        let names = names.to_vec();
+        let (devices, interfaces) = space.run(move |inside| -> Result<_, EmulatorError> {
+            interfaces::prepare(inside)?;
+            (1..).zip(&names).map(|(number, name)| interface(inside, side, number, name)).collect()
+        })??;
+        Ok(End { space: Arc::new(space), devices, interfaces })
+    }
+}
+
+fn interface(
+    inside: &Inside,
+    side: Side,
+    number: u8,
+    name: &str,
+) -> Result<(SyncDevice, Interface), EmulatorError> {
+    let (device, interface) = Interface::make(inside, name, number, side.last_byte())
+        .map_err(|why| EmulatorError::Device { name: name.to_owned(), why })?;
+    if side == Side::Client {
+        inside.wait_for(async {
+            interface.add_routes(&inside.netlink).await?;
+            interface.add_rule(&inside.netlink).await
+        })?;
+    }
+    Ok((device, interface))
+}

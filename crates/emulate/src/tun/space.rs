@@ -1,0 +1,102 @@
+use std::io;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+
+use nix::sched::{CloneFlags, unshare};
+use rtnetlink::Handle;
+use tokio::runtime::Runtime;
+
+/// A network namespace without a name, and a thread that lives in it.
+///
+/// The kernel removes the namespace with its last user: this thread, the devices made in it, and the processes
+/// started from it. Those live in a process namespace of their own, whose first process takes all others with it.
+#[derive(Debug)]
+pub(super) struct Space {
+    jobs: Option<Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a job sees of its namespace.
+pub(super) struct Inside {
+    runtime: Runtime,
+    pub(super) netlink: Handle,
+}
+
+type Job = Box<dyn FnOnce(&Inside) + Send>;
+
+impl Space {
+    /// Makes the namespace.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(super) fn open(name: &str) -> io::Result<Self> {
+        let (jobs, todo) = channel::<Job>();
+        let (tell, told) = channel();
+        let work = move || match Inside::enter() {
+            Ok(inside) => {
+                let _ = tell.send(Ok(()));
+                for job in todo {
+                    job(&inside);
+                }
+            }
+            Err(error) => drop(tell.send(Err(error))),
+        };
+        let thread = thread::Builder::new().name(format!("anabranch-{name}")).spawn(work)?;
+        let space = Space { jobs: Some(jobs), thread: Some(thread) };
+        told.recv().unwrap_or_else(|_| Err(gone()))?;
+        Ok(space)
+    }
+
+    /// Does `job` inside.
+    ///
+    /// # Errors
+    /// When the thread is gone, which is never its own decision.
+    pub(super) fn run<R: Send + 'static>(
+        &self,
+        job: impl FnOnce(&Inside) -> R + Send + 'static,
+    ) -> io::Result<R> {
+        let (tell, told) = channel();
+        let job: Job = Box::new(move |inside| drop(tell.send(job(inside))));
+        let jobs = self.jobs.as_ref().ok_or_else(gone)?;
+        jobs.send(job).map_err(|_| gone())?;
+        told.recv().map_err(|_| gone())
+    }
+}
+
+impl Inside {
+    fn enter() -> io::Result<Self> {
+        unshare(CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWPID)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let (connection, netlink, _) = {
+            let _context = runtime.enter();
+            rtnetlink::new_connection()?
+        };
+        runtime.spawn(connection);
+        Ok(Inside { runtime, netlink })
+    }
+
+    /// Waits for the kernel's answers.
+    pub(super) fn wait_for<R>(
+        &self,
+        answer: impl Future<Output = Result<R, rtnetlink::Error>>,
+    ) -> io::Result<R> {
+        self.runtime.block_on(answer).map_err(|error| match error {
+            rtnetlink::Error::NetlinkError(message) => message.to_io(),
+            other => io::Error::other(other),
+        })
+    }
+}
+
+fn gone() -> io::Error {
+    io::Error::other("a thread of the emulator is gone")
+}
+
+impl Drop for Space {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was reported when it happened.
+            thread.join().ok();
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Sockets in the emulator's namespaces, against arithmetic. They need root and TUN devices; elsewhere each test says
+//! that it was skipped, and why.
+
+use core::time::Duration;
+use std::net::{SocketAddr, UdpSocket};
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use anabranch_sim::link::{Link, LinkConfig, LinkOutput};
+use anabranch_sim::scenario::{EventPlan, NetworkPlan};
+use anabranch_types::{Ecn, Time};
+use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
+
+use super::*;
+use crate::ingress::Ingress;
+use crate::path::PathConfig;
+use crate::socket::Socket;
+
+/// What IPv4 and UDP add to a payload.
+const HEADER: usize = 28;
+
+/// One at a time: each measures the time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn plan(paths: &[&str]) -> NetworkPlan {
+    NetworkPlan::parallel(paths.iter().map(|text| {
+        let path: PathConfig = text.parse().expect("a valid path");
+        (path.forward.name.clone(), [path.forward, path.reverse])
+    }))
+}
+
+/// Whether namespaces can be made here; prints why not.
+fn can_emulate() -> bool {
+    let why = if !geteuid().is_root() {
+        "network namespaces need root"
+    } else if !Path::new("/dev/net/tun").exists() {
+        "the kernel has no TUN devices"
+    } else {
+        return true;
+    };
+    println!("skipped: {why}");
+    false
+}
+
+fn start(plan: &NetworkPlan) -> Emulator {
+    Emulator::start(plan, 1, Vec::new()).expect("an emulator")
+}
+
+/// A socket of the client or the server on a path.
+fn socket(emulator: &Emulator, side: Side, path: usize) -> UdpSocket {
+    let ends = &emulator.paths()[path];
+    let address = if side == Side::Client { ends.client } else { ends.server };
+    let bind = move |_: &Inside| UdpSocket::bind((address, 0));
+    let socket = emulator.space(side).run(bind).expect("a thread").expect("a free port");
+    socket.set_read_timeout(Some(Duration::from_millis(500))).expect("a timeout");
+    setsockopt(&socket, RcvBufForce, &(16 << 20)).expect("a large buffer");
+    socket
+}
+
+#[allow(clippy::disallowed_methods, reason = "real time is what these tests are about")]
+fn clock() -> Instant {
+    Instant::now()
+}
+
+/// The datagrams that arrive, with the time and their numbers, until none has come for half a second.
+fn receive(socket: &UdpSocket) -> Vec<(u32, Instant)> {
+    let mut buffer = [0; 2048];
+    let mut got = Vec::new();
+    while let Ok(length) = socket.recv(&mut buffer) {
+        assert!(length >= 4);
+        got.push((u32::from_be_bytes([buffer[0], buffer[1], buffer[2], buffer[3]]), clock()));
+    }
+    got
+}
+
+fn send(socket: &UdpSocket, to: SocketAddr, numbers: core::ops::Range<u32>, length: usize) {
+    let mut payload = vec![0; length];
+    for number in numbers {
+        payload[..4].copy_from_slice(&number.to_be_bytes());
+        socket.send_to(&payload, to).expect("sent");
+    }
+}
+
+/// Whether one of three attempts meets the expectation: a busy machine is late now and then, and a burst that is read
+/// late is another burst.
+fn eventually(mut attempt: impl FnMut() -> Result<(), String>) {
+    let mut why = String::new();
+    for _ in 0..3 {
+        match attempt() {
+            Ok(()) => return,
+            Err(error) => why = error,
+        }
+    }
+    panic!("{why}");
+}
+
+fn close(what: &str, measured: f64, expected: f64) -> Result<(), String> {
+    println!("{what}: {measured} measured, {expected} expected");
+    let off = (measured / expected - 1.0).abs();
+    if off <= 0.005 { Ok(()) } else { Err(format!("{what}: {measured} instead of {expected}")) }
+}
+
+#[test]
+fn rates_are_met_both_ways() {
+    let _alone = ALONE.lock();
+    if !can_emulate() {
+        return;
+    }
+    eventually(|| {
+        let emulator = start(&plan(&["name=a,rate=20mbit,delay=10ms,buffer=8MB"]));
+        let (client, server) =
+            (socket(&emulator, Side::Client, 0), socket(&emulator, Side::Server, 0));
+        for (from, to) in [(&client, &server), (&server, &client)] {
+            let address = to.local_addr().expect("bound");
+            let got = std::thread::scope(|scope| {
+                let receiver = scope.spawn(|| receive(to));
+                send(from, address, 0..2000, 1000);
+                receiver.join().expect("received")
+            });
+            if got.len() != 2000 {
+                return Err(format!("{} of 2000 datagrams", got.len()));
+            }
+            let took = got[1999].1.duration_since(got[0].1).as_secs_f64();
+            let bits = (1999 * (1000 + HEADER) * 8) as f64;
+            close("rate, Mb/s", bits / took / 1e6, 20.0)?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn delays_are_met() {
+    let _alone = ALONE.lock();
+    if !can_emulate() {
+        return;
+    }
+    eventually(|| {
+        let emulator = start(&plan(&["name=a,rate=8mbit,delay=99ms"]));
+        let (client, server) =
+            (socket(&emulator, Side::Client, 0), socket(&emulator, Side::Server, 0));
+        let to = server.local_addr().expect("bound");
+        let mut delays: Vec<f64> = (0..50)
+            .map(|number| {
+                let sent = clock();
+                send(&client, to, number..number + 1, 1000 - HEADER);
+                let mut buffer = [0; 2048];
+                server.recv(&mut buffer).expect("received");
+                sent.elapsed().as_secs_f64()
+            })
+            .collect();
+        delays.sort_by(f64::total_cmp);
+        // 1 ms on the wire and 99 ms behind it.
+        close("median delay, s", delays[25], 0.100)
+    });
+}
+
+#[test]
+fn losses_are_the_simulated_ones() {
+    let _alone = ALONE.lock();
+    if !can_emulate() {
+        return;
+    }
+    const COUNT: u32 = 4_000;
+    let text = "name=a,rate=100mbit,delay=1ms,loss=20%,buffer=8MB";
+    let config: LinkConfig = text.parse().expect("valid");
+    let mut link = Link::new(&config, 1, "a").expect("valid");
+    for number in 0..COUNT {
+        link.enqueue(Time::ZERO, 128, Ecn::NotEct, number).expect("room for all");
+    }
+    let mut expected = Vec::new();
+    link.advance(Time::from_secs(10), |output| {
+        if let LinkOutput::Delivered(delivery) = output {
+            expected.push(delivery.token);
+        }
+    });
+    let emulator = start(&plan(&[text]));
+    let (client, server) = (socket(&emulator, Side::Client, 0), socket(&emulator, Side::Server, 0));
+    send(&client, server.local_addr().expect("bound"), 0..COUNT, 100);
+    let got: Vec<u32> = receive(&server).iter().map(|(number, _)| *number).collect();
+    assert_eq!(got, expected);
+    let lost = f64::from(COUNT) - got.len() as f64;
+    // Five standard deviations of a binomial.
+    assert!((lost / f64::from(COUNT) - 0.2).abs() < 0.032, "{lost}");
+}
+
+#[test]
+fn queues_have_their_limits() {
+    let _alone = ALONE.lock();
+    if !can_emulate() {
+        return;
+    }
+    // At 80 kb/s a packet of 1 kB takes 100 ms; the burst is over long before.
+    for (buffer, waiting) in [("40p", 40), ("25kB", 25)] {
+        let path = format!("name=a,rate=80kbit,delay=1ms,buffer={buffer}");
+        let emulator = start(&plan(&[&path]));
+        let (client, server) =
+            (socket(&emulator, Side::Client, 0), socket(&emulator, Side::Server, 0));
+        send(&client, server.local_addr().expect("bound"), 0..200, 1000 - HEADER);
+        // One is being sent.
+        let got: Vec<u32> = receive(&server).iter().map(|(number, _)| *number).collect();
+        assert_eq!(got, (0..waiting + 1).collect::<Vec<u32>>(), "{buffer}");
+        let link = emulator.links()[0].link;
+        assert_eq!((link.packets_in, link.dropped_full), (200, 200 - u64::from(waiting) - 1));
+        assert_eq!(emulator.unread().expect("told"), 0);
+    }
+}
+
+#[test]
+fn congestion_marks_are_in_the_headers() {
+    let _alone = ALONE.lock();
+    if !can_emulate() {
+        return;
+    }
+    let emulator = start(&plan(&["name=a,rate=4mbit,delay=5ms,buffer=80p,ecn"]));
+    let far = Socket::new(socket(&emulator, Side::Server, 0)).expect("a socket");
+    let near = Socket::new(socket(&emulator, Side::Client, 0)).expect("a socket");
+    let to = far.udp.local_addr().expect("bound");
+    let mut egress = crate::egress::Egress::new();
+    for _ in 0..20 {
+        for _ in 0..60 {
+            egress.push(&near, to, Ecn::Ect0, &[0; 1000]);
+        }
+        egress.flush(&near, to);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let (mut ingress, mut seen) = (Ingress::new(), [0; 4]);
+    std::thread::sleep(Duration::from_millis(300));
+    while seen.iter().sum::<u64>() < emulator.links()[0].link.packets_delivered {
+        let count = |datagram: crate::ingress::Received<'_>| {
+            seen[usize::from(datagram.ecn.bits())] += 1;
+        };
+        ingress.receive(&far, count).expect("readable");
+    }
+    let marks = emulator.links()[0].link.ecn_marks;
+    assert!(marks > 10, "{marks}");
+    assert_eq!((seen[usize::from(Ecn::Ce.bits())], seen[0]), (marks, 0));
+}
+
+#[test]
+fn sources_choose_the_path_and_answers_return_on_it() {
+    let _alone = ALONE.lock();
+    if !can_emulate() {
+        return;
+    }
+    let paths = ["name=a,rate=10mbit,delay=1ms", "name=b,rate=10mbit,delay=1ms"];
+    let emulator = start(&plan(&paths));
+    for (path, server) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        let before = emulator.links();
+        let client = socket(&emulator, Side::Client, path);
+        let server = socket(&emulator, Side::Server, server);
+        client.send_to(&[1; 100], server.local_addr().expect("bound")).expect("sent");
+        let (_, from) = server.recv_from(&mut [0; 200]).expect("received");
+        assert_eq!(from, client.local_addr().expect("bound"));
+        server.send_to(&[2; 100], from).expect("sent");
+        client.recv_from(&mut [0; 200]).expect("answered");
+        let moved = |link: usize| {
+            emulator.links()[link].link.packets_delivered - before[link].link.packets_delivered
+        };
+        let expected = if path == 0 { [1, 1, 0, 0] } else { [0, 0, 1, 1] };
+        assert_eq!([0, 1, 2, 3].map(moved), expected);
+    }
+}
+
+#[test]
+fn interfaces_go_come_and_move() {
+    use anabranch_sim::endpoint::PathChange::{Down, Move, Up};
+    let _alone = ALONE.lock();
+    if !can_emulate() {
+        return;
+    }
+    let mut plan = plan(&["name=a,rate=10mbit,delay=1ms", "name=b,rate=10mbit,delay=1ms"]);
+    for (at, change) in [(300, Down), (800, Up), (1300, Move)] {
+        let at = Duration::from_millis(at);
+        plan.events.push(EventPlan { at, path: "b".to_owned(), change });
+    }
+    let emulator = start(&plan);
+    let client = socket(&emulator, Side::Client, 1);
+    let server = socket(&emulator, Side::Server, 0);
+    let to = server.local_addr().expect("bound");
+    let until = |milliseconds: u64| {
+        let wait = Time::from_millis(milliseconds).since(emulator.now());
+        std::thread::sleep(wait);
+    };
+    let arrives =
+        || client.send_to(&[1; 100], to).is_ok() && server.recv_from(&mut [0; 200]).is_ok();
+    assert!(arrives());
+    until(400);
+    assert!(!arrives());
+    until(1000);
+    assert!(arrives());
+    until(1500);
+    assert!(!arrives(), "its address is gone");
+    let client = emulator.client.run(|_| UdpSocket::bind("10.77.2.3:0"));
+    let client = client.expect("a thread").expect("the new address");
+    client.send_to(&[1; 100], to).expect("sent");
+    assert!(server.recv_from(&mut [0; 200]).is_ok());
+    assert_eq!(emulator.failed_event(), None);
+}
+
+#[test]
+fn what_cannot_be_emulated_is_refused() {
+    let refused = |plan: &NetworkPlan| Emulator::start(plan, 1, Vec::new()).map(drop).unwrap_err();
+    assert!(matches!(refused(&NetworkPlan::default()), EmulatorError::NoPath));
+    let long = plan(&["name=sixteen-letters-,rate=1mbit,delay=1ms"]);
+    assert!(matches!(refused(&long), EmulatorError::Name(_)));
+    let mut one_way = plan(&["name=a,rate=1mbit,delay=1ms"]);
+    one_way.paths[0].back.clear();
+    assert!(matches!(refused(&one_way), EmulatorError::NoWayBack(_)));
+    let mut faulty = plan(&["name=a,rate=1mbit,delay=1ms"]);
+    faulty.links[0].config.faults.duplicate = 0.1;
+    assert!(matches!(refused(&faulty), EmulatorError::Faults(_)));
+    let mut broken = plan(&["name=a,rate=1mbit,delay=1ms"]);
+    broken.links[1].config.delay = Duration::from_secs(3_600);
+    assert!(matches!(refused(&broken), EmulatorError::Link { .. }));
+    let many: Vec<String> = (0..251).map(|n| format!("name=p{n},rate=1mbit,delay=1ms")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert!(matches!(refused(&plan(&many)), EmulatorError::TooMany(251)));
+}
