@@ -25,6 +25,7 @@ Examples:
   anabranch demo --profile mplot --time 5 --record run.jsonl
   anabranch why run.jsonl               why that run went as it did
   anabranch keygen --out key && anabranch pubkey key
+  anabranch emulate links.toml -- ping 10.77.1.2        any program over links of yours
   anabranch doctor                      what keeps this machine's links from being used well
   anabranch recv                        prints a ticket; on the other machine:
   anabranch send film.mp4 TICKET
@@ -60,6 +61,13 @@ pub enum Command {
     Status(crate::status::args::StatusArgs),
     /// Send data over emulated lossy links on real UDP sockets, watch it, and get a verdict
     Demo(DemoArgs),
+    /// Run any program over emulated links, between network namespaces (Linux)
+    #[cfg(target_os = "linux")]
+    Emulate(crate::emulate::args::EmulateArgs),
+    /// What `emulate` starts in a namespace
+    #[cfg(target_os = "linux")]
+    #[command(hide = true)]
+    Emulated(crate::emulate::args::InsideArgs),
     /// Find out what is wrong with this machine's links, and what to do about it
     Doctor(crate::doctor::args::DoctorArgs),
     /// Send files and directories over every link there is

@@ -10,6 +10,8 @@ mod clock;
 mod confine;
 mod demo;
 mod doctor;
+#[cfg(target_os = "linux")]
+mod emulate;
 mod failure;
 mod format;
 mod interrupt;
@@ -21,6 +23,7 @@ mod paths;
 mod qlog;
 mod record;
 mod repro;
+mod rows;
 mod sim;
 mod status;
 mod transfer;
@@ -50,7 +53,7 @@ pub fn main() -> ExitCode {
         parsed => parsed,
     };
     match run(cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             eprintln!("anabranch: {failure}");
             failure.exit_code()
@@ -58,14 +61,22 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(parsed: Result<Cli, clap::Error>) -> Result<(), Failure> {
+fn run(parsed: Result<Cli, clap::Error>) -> Result<ExitCode, Failure> {
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => return Err(Failure::from_clap(&error)),
-        Err(help) => return output::print(&help.render().to_string()),
+        Err(help) => {
+            output::print(&help.render().to_string())?;
+            return Ok(ExitCode::SUCCESS);
+        }
     };
     log::start()?;
-    match cli.command {
+    let done = match cli.command {
+        // These end as what they run.
+        #[cfg(target_os = "linux")]
+        Command::Emulate(args) => return emulate::run(&args),
+        #[cfg(target_os = "linux")]
+        Command::Emulated(args) => return emulate::run_inside(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Connect(args) => tunnel::connect(&args),
         Command::Serve(args) => tunnel::serve(&args),
@@ -85,7 +96,8 @@ fn run(parsed: Result<Cli, clap::Error>) -> Result<(), Failure> {
         Command::Why(args) => why::run(&args),
         Command::Completions(args) => completions(&args),
         Command::Man(args) => man(&args),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }
 
 fn completions(args: &args::CompletionsArgs) -> Result<(), Failure> {

@@ -3,12 +3,13 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 
 use super::plan::{Goal, Plan};
-use super::table::{headings, line, name_width};
+use super::table::{headings, line};
 use super::watch::Reading;
 use crate::format;
+use crate::rows::{Rows, name_width};
 
 /// Where progress is shown.
 pub(super) struct Screen {
@@ -19,13 +20,7 @@ pub(super) struct Screen {
 
 enum Kind {
     /// A terminal: lines that are drawn again.
-    Terminal {
-        all: MultiProgress,
-        /// Shown for as long as it is kept.
-        _headings: ProgressBar,
-        rows: Vec<ProgressBar>,
-        bar: ProgressBar,
-    },
+    Terminal { rows: Rows, bar: ProgressBar },
     /// Anything else: a line a second.
     Lines,
 }
@@ -36,7 +31,7 @@ const STEPS: u64 = 1000;
 impl Screen {
     /// The screen for `plan`; a live table if standard error is a terminal.
     pub(super) fn open(plan: &Plan) -> Self {
-        let width = name_width(plan.paths.iter().map(|path| path.forward.name.as_str()));
+        let width = name_width("path", plan.paths.iter().map(|path| path.forward.name.as_str()));
         eprintln!(
             "anabranch demo: profile {}, seed {}, {} on loopback UDP",
             plan.profile_name,
@@ -62,10 +57,8 @@ impl Screen {
     /// Shows the transfer as it is now.
     pub(super) fn show(&mut self, reading: &Reading) {
         match &self.kind {
-            Kind::Terminal { rows, bar, .. } => {
-                for (bar, row) in rows.iter().zip(&reading.rows) {
-                    bar.set_message(line(row, self.width));
-                }
+            Kind::Terminal { rows, bar } => {
+                rows.show(reading.rows.iter().map(|row| line(row, self.width)));
                 bar.set_position((fraction(&self.goal, reading) * STEPS as f64) as u64);
                 bar.set_message(progress(&self.goal, reading));
             }
@@ -75,28 +68,18 @@ impl Screen {
 
     /// Takes the live table away; the report follows in its place.
     pub(super) fn close(&self) {
-        if let Kind::Terminal { all, .. } = &self.kind {
-            // A terminal that is gone shows nothing to clear.
-            let _ = all.clear();
+        if let Kind::Terminal { rows, .. } = &self.kind {
+            rows.clear();
         }
     }
 }
 
 fn terminal(headings: &str, paths: usize) -> Kind {
-    let all = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
-    let text = ProgressStyle::with_template("{wide_msg}");
-    let text = text.unwrap_or_else(|_| ProgressStyle::default_bar());
-    let line = |message: String| {
-        let line = all.add(ProgressBar::no_length().with_style(text.clone()));
-        line.set_message(message);
-        line
-    };
-    let headings = line(headings.to_owned());
-    let rows = (0..paths).map(|_| line(String::new())).collect();
+    let rows = Rows::open(headings, paths);
     let style = ProgressStyle::with_template("  [{bar:30}] {wide_msg}");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("=> ");
-    let bar = all.add(ProgressBar::new(STEPS).with_style(style));
-    Kind::Terminal { all, _headings: headings, rows, bar }
+    let bar = rows.add(ProgressBar::new(STEPS).with_style(style));
+    Kind::Terminal { rows, bar }
 }
 
 /// How much is done, in `[0, 1]`.

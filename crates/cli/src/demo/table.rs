@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use crate::format;
-
-/// Cells of a bar.
-const BAR: usize = 12;
+use crate::rows::{BAR, bar};
 
 /// A path's line.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,23 +47,6 @@ pub(super) fn line(row: &Row, width: usize) -> String {
     )
 }
 
-/// The longest name's width, and the heading's at least.
-pub(super) fn name_width<'a>(names: impl Iterator<Item = &'a str>) -> usize {
-    names.map(str::len).max().unwrap_or(0).max("path".len())
-}
-
-/// A bar filled to `share`, in eighths of a cell.
-fn bar(share: f64) -> String {
-    const PARTS: [char; 8] = ['·', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
-    let eighths = (share.clamp(0.0, 1.0) * (BAR * 8) as f64 + 0.5) as usize;
-    let mut bar = "█".repeat(eighths / 8);
-    if eighths / 8 < BAR {
-        bar.extend(PARTS.get(eighths % 8));
-        bar.extend(core::iter::repeat_n('·', BAR - eighths / 8 - 1));
-    }
-    bar
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -90,12 +71,5 @@ mod tests {
             "  sat   ███████████▍    18.9 of 20.0     62 ms    2.1 %        4    37 %      12"
         );
         assert!(line(&Row { rtt: None, ..row }, 4).contains(" -  "));
-    }
-
-    #[test]
-    fn bars_are_as_wide_as_their_column() {
-        for share in [0.0, 0.004, 0.5, 0.999, 1.0, 7.0, -1.0, f64::NAN] {
-            assert_eq!(bar(share).chars().count(), BAR, "{share}");
-        }
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anabranch_sim::scenario::{Scenario, ScenarioError};
+use anabranch_sim::scenario::{NetworkPlan, ReadFile, Scenario, ScenarioError};
 
 use crate::failure::Failure;
 use crate::format;
@@ -11,15 +11,31 @@ use crate::format;
 /// Larger files are no scenarios and no traces.
 const MAX_SIZE: u64 = 64 << 20;
 
+/// Reads the network of the scenario in `file` with `settings` on top; mistakes are printed as by
+/// [`load_right`].
+pub fn load_network(file: &Path, settings: &[String]) -> Result<NetworkPlan, Failure> {
+    let plan =
+        with_files(file, |text, name, beside| NetworkPlan::load(text, name, settings, beside));
+    plan?.map_err(|mistakes| refuse(&mistakes))
+}
+
 /// Reads the scenario in `file` with `settings` on top; the inner error is its mistakes.
 pub(super) fn load(
     file: &Path,
     settings: &[String],
 ) -> Result<Result<Scenario, Vec<ScenarioError>>, Failure> {
+    with_files(file, |text, name, beside| Scenario::load(text, name, settings, beside))
+}
+
+/// Lets `load` read the text of `file`, its name for messages, and the files beside it.
+fn with_files<R>(
+    file: &Path,
+    load: impl FnOnce(&str, &str, &mut ReadFile<'_>) -> R,
+) -> Result<R, Failure> {
     let text = read(file).map_err(|why| Failure::failed(format!("{}: {why}", file.display())))?;
     let directory = file.parent().unwrap_or(Path::new("")).to_owned();
     let mut beside = |path: &str| read(&directory.join(path));
-    Ok(Scenario::load(&text, &file.display().to_string(), settings, &mut beside))
+    Ok(load(&text, &file.display().to_string(), &mut beside))
 }
 
 /// The same for who needs it right, shortened if `quick`: mistakes are printed, all but the last one ahead

@@ -4,7 +4,7 @@ pub mod args;
 
 mod check;
 mod figures;
-mod load;
+pub mod load;
 mod plot;
 mod pool;
 mod progress;

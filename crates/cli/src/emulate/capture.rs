@@ -1,0 +1,99 @@
+//! Packets of links, as files for Wireshark.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use anabranch_emulate::{Tap, set_ecn};
+use anabranch_results::ResultsError;
+use anabranch_results::trace::Capture;
+use anabranch_sim::link::DropCause;
+use anabranch_types::{Ecn, Time};
+
+use crate::failure::Failure;
+
+/// A file under way, and the thread that writes it, so that nobody waits for a disk who carries packets.
+pub(super) struct Capturing {
+    thread: JoinHandle<Result<(), ResultsError>>,
+    missed: Arc<AtomicU64>,
+    name: String,
+}
+
+struct Record {
+    time: Time,
+    packet: Vec<u8>,
+    dropped: Option<DropCause>,
+}
+
+struct LinkTap {
+    records: SyncSender<Record>,
+    /// Buffers that were written.
+    spare: Receiver<Vec<u8>>,
+    missed: Arc<AtomicU64>,
+}
+
+/// Packets that wait to be written; beyond that they are missed.
+const WAITING: usize = 10_000;
+
+impl Capturing {
+    /// Begins a file for the link called `link`; the tap goes to the emulator.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn begin(
+        link: &str,
+        file: &Path,
+        comment: &str,
+    ) -> Result<(Capturing, Box<dyn Tap>), Failure> {
+        let mut capture = Capture::begin(file, comment, [link]).map_err(Failure::failed)?;
+        let (records, to_write) = sync_channel::<Record>(WAITING);
+        let (written, spare) = sync_channel(WAITING);
+        let write = move || {
+            for Record { time, packet, dropped } in to_write {
+                capture.add(0, time, &packet, dropped);
+                // Without room for it, it is simply dropped.
+                let _ = written.try_send(packet);
+            }
+            capture.finish()
+        };
+        let cannot = |error| Failure::failed(format!("cannot start threads: {error}"));
+        let name = "anabranch-pcap".to_owned();
+        let thread = thread::Builder::new().name(name).spawn(write).map_err(cannot)?;
+        let missed = Arc::new(AtomicU64::new(0));
+        let tap = LinkTap { records, spare, missed: Arc::clone(&missed) };
+        let name = file.display().to_string();
+        Ok((Capturing { thread, missed, name }, Box::new(tap)))
+    }
+
+    /// Completes the file; its tap must be gone.
+    ///
+    /// # Errors
+    /// When something of it could not be written, or the disk was too slow for some packets.
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        match self.thread.join() {
+            Ok(written) => written.map_err(Failure::failed)?,
+            Err(_) => return Err(Failure::failed("an internal task broke down")),
+        }
+        match self.missed.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            missed => Err(Failure::failed(format!(
+                "{}: {missed} packets are missing: the disk was too slow",
+                self.name
+            ))),
+        }
+    }
+}
+
+impl Tap for LinkTap {
+    fn left(&mut self, time: Time, packet: &[u8], ecn: Ecn, dropped: Option<DropCause>) {
+        let mut copy = self.spare.try_recv().unwrap_or_default();
+        copy.clear();
+        copy.extend_from_slice(packet);
+        set_ecn(&mut copy, ecn);
+        if self.records.try_send(Record { time, packet: copy, dropped }).is_err() {
+            self.missed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Programs over emulated links. What makes namespaces needs root and TUN devices; elsewhere those tests say that they
+//! were skipped, and why.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::anabranch;
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_anabranch");
+/// Longest wait for what has to happen soon.
+const PATIENCE: Duration = Duration::from_secs(20);
+const PATH: &str = "--path name=a,rate=10mbit,delay=10ms";
+
+/// Whether namespaces can be made here; prints why not.
+fn can_emulate() -> bool {
+    let why = if !nix::unistd::Uid::effective().is_root() {
+        "network namespaces need root"
+    } else if !Path::new("/dev/net/tun").exists() {
+        "the kernel has no TUN devices"
+    } else {
+        return true;
+    };
+    println!("skipped: {why}");
+    false
+}
+
+/// Starts `emulate` with the words of `options` and then `more`.
+fn start(options: &str, more: &[&str]) -> Child {
+    let mut command = Command::new(PROGRAM);
+    command.arg("emulate").args(options.split_whitespace()).args(more);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The code, standard output and standard error of a run.
+fn run(options: &str, more: &[&str]) -> (Option<i32>, String, String) {
+    let output = start(options, more).wait_with_output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[allow(clippy::disallowed_methods, reason = "programs take real time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = now();
+    while !done() {
+        assert!(start.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The processes whose command line has `mark` in it.
+fn marked(mark: &str) -> Vec<u32> {
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+    let all = fs::read_dir("/proc").unwrap().flatten().filter_map(number);
+    let has = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(mark)
+    };
+    all.filter(has).collect()
+}
+
+/// Whether any process lives in the network namespace that `/proc/PID/ns/net` names.
+fn is_inhabited(namespace: &Path) -> bool {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    all.filter_map(|entry| fs::read_link(entry.path().join("ns/net")).ok())
+        .any(|link| link == namespace)
+}
+
+#[test]
+fn wrong_words_are_one_line_each() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let link = "[[path]]\nname = \"lte\"\nrate = \"9mbit\"\ndelay = \"40ms\"\n";
+    let (good, empty) = (file("good.toml", link), file("empty.toml", ""));
+    let broken = file("broken.toml", &link.replace("40ms", "soon"));
+    let duplicate = file("faults.toml", &format!("{link}faults = {{ duplicate = \"1%\" }}\n"));
+    let long = file("long.toml", &link.replace("lte", "sixteen-letters-"));
+    let cases = [
+        (String::new(), "SCENARIO"),
+        (PATH.to_owned(), "COMMAND"),
+        (format!("{good} --set path.lte.rate=fast -- true"), "path.lte.rate"),
+        (format!("{broken} -- true"), "delay"),
+        (format!("{empty} -- true"), "nothing to emulate"),
+        (format!("{duplicate} -- true"), "faults"),
+        (format!("{long} -- true"), "15 characters"),
+        (format!("{good} {PATH} -- true"), "--path"),
+        ("--path rate=fast,delay=1ms -- true".to_owned(), "rate"),
+        (format!("{PATH} {PATH} -- true"), "two paths"),
+        (format!("{PATH} --pcap b=file -- true"), "no link 'b'"),
+        (format!("{PATH} --pcap b -- true"), "LINK=FILE"),
+        (format!("{PATH} --late soon -- true"), "--late"),
+        (format!("{PATH} --seed one -- true"), "--seed"),
+        (format!("{PATH} --shell --client true"), "--shell"),
+        (format!("{PATH} --client true -- true"), "--client"),
+    ];
+    for (line, part) in cases {
+        let ran = anabranch(&format!("emulate {line}"));
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{line}: {}", ran.stderr);
+        let one = ran.stderr.lines().count() == 1 && ran.stderr.starts_with("anabranch: ");
+        assert!(one && ran.stderr.contains(part), "{line}: {}", ran.stderr);
+    }
+    let ran = anabranch("emulate /no/such/file.toml -- true");
+    assert_eq!((ran.code, ran.stderr.lines().count()), (Some(1), 1), "{}", ran.stderr);
+}
+
+#[test]
+fn the_command_says_how_it_ends() {
+    if !can_emulate() {
+        return;
+    }
+    for (command, expected) in [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143)] {
+        let (code, out, errors) = run(PATH, &["--quiet", "--", "sh", "-c", command]);
+        assert_eq!((code, out.as_str(), errors.as_str()), (Some(expected), "", ""), "{command}");
+    }
+    let (code, _, errors) = run(PATH, &["--quiet", "--", "/no/such/program"]);
+    assert_eq!((code, errors.lines().count()), (Some(127), 1), "{errors}");
+    // The server alone, and standard output as the command wrote it.
+    let (code, out, _) = run(PATH, &["--server", "echo here; exit 3"]);
+    assert_eq!((code, out.as_str()), (Some(3), "here\n"));
+}
+
+#[test]
+fn nothing_is_left_after_a_kill() {
+    if !can_emulate() {
+        return;
+    }
+    let mark = format!("86400.{}", std::process::id());
+    let command = format!("sleep {mark} & setsid sleep {mark} & sleep {mark}");
+    let mut child = start(PATH, &["--server", &command, "--client", &command]);
+    wait_until("six sleep", || {
+        let names = marked(&mark).into_iter();
+        let comm = |pid| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        names.filter(|pid| comm(*pid) == "sleep\n").count() == 6
+    });
+    let namespaces: Vec<_> = marked(&mark)
+        .into_iter()
+        .filter(|pid| *pid != child.id())
+        .map(|pid| fs::read_link(format!("/proc/{pid}/ns/net")).unwrap())
+        .collect();
+    assert!(namespaces.iter().all(|space| is_inhabited(space)));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    wait_until("all processes end", || marked(&mark).is_empty());
+    assert!(!namespaces.iter().any(|space| is_inhabited(space)));
+    let named = Command::new("ip").args(["netns", "list"]).output();
+    let named = named.map(|output| output.stdout).unwrap_or_default();
+    assert!(!String::from_utf8_lossy(&named).contains("anabranch"));
+}
+
+#[test]
+fn an_interrupt_ends_the_commands_and_shows_the_links() {
+    if !can_emulate() {
+        return;
+    }
+    let mark = format!("86401.{}", std::process::id());
+    let child = start(PATH, &["--json", "--server", "sleep 86402", "--", "sleep", &mark]);
+    wait_until("it sleeps", || marked(&mark).len() >= 3);
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(143));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["exit_code"], 143);
+    assert!(marked(&mark).is_empty());
+}
+
+/// Runs `bench` between the namespaces over the given paths; the report of the links.
+fn bench(paths: &str, locals: &[&str]) -> Value {
+    let directory = tempfile::tempdir().unwrap();
+    let key = directory.path().join("key");
+    let public = anabranch(&format!("keygen --out {}", key.display())).succeeded();
+    let server = format!(
+        "{PROGRAM} bench server --listen 0.0.0.0:5000 --key {} --anyone --once",
+        key.display()
+    );
+    let locals: String = locals.iter().map(|local| format!(" --path {local}")).collect();
+    let client = format!(
+        "sleep 1; {PROGRAM} bench client 10.77.1.2:5000 --peer {} --bytes 3MB{locals}",
+        public.trim()
+    );
+    let more = ["--json", "--late", "1s", "--server", &server, "--client", &client];
+    let (code, out, errors) = run(paths, &more);
+    assert_eq!(code, Some(0), "{errors}");
+    serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
+}
+
+#[test]
+fn a_transfer_uses_two_emulated_links() {
+    if !can_emulate() {
+        return;
+    }
+    let paths =
+        "--path name=lte,rate=12mbit,delay=20ms,loss=1% --path name=sat,rate=8mbit,delay=30ms";
+    for locals in [&["10.77.1.1", "10.77.2.1"], &["lte", "sat"]] {
+        let report = bench(paths, locals);
+        assert_eq!(report["usable"], true, "{report}");
+        let links = report["links"].as_array().unwrap();
+        for (link, name) in links.iter().zip(["lte", "lte.reverse", "sat", "sat.reverse"]) {
+            assert_eq!(link["name"], name);
+            // Acknowledgements may all come back over one of them.
+            let least = if name.ends_with("reverse") { 100 } else { 500_000 };
+            assert!(link["bytes_delivered"].as_u64().unwrap() > least, "{locals:?}: {report}");
+        }
+        assert!(links[0]["lost_random"].as_u64().unwrap() > 0, "{report}");
+    }
+}
+
+#[test]
+fn ordinary_programs_cross_the_links() {
+    if !can_emulate() {
+        return;
+    }
+    for program in ["python3", "curl"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            println!("skipped: {program} is not installed");
+            return;
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let page: Vec<u8> = (0..400_000_u32).map(|n| (n ^ (n >> 7)) as u8).collect();
+    fs::write(directory.path().join("page"), &page).unwrap();
+    let at = directory.path().display();
+    let capture = directory.path().join("a.pcapng");
+    let server = format!("cd {at} && exec python3 -m http.server --bind 10.77.1.2 8000");
+    let client = format!(
+        "curl -sS --retry 20 --retry-delay 1 --retry-connrefused -o {at}/got http://10.77.1.2:8000/page"
+    );
+    let pcap = format!("a.reverse={}", capture.display());
+    let more =
+        ["--json", "--pcap", &pcap, "--late", "1s", "--server", &server, "--client", &client];
+    let (code, out, errors) = run("--path name=a,rate=10mbit,delay=10ms,reverse.loss=1%", &more);
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(fs::read(directory.path().join("got")).unwrap() == page);
+    let report: Value = serde_json::from_str(&out).unwrap();
+    let back = &report["links"][1];
+    let count = |key: &str| back[key].as_u64().unwrap();
+    assert!(count("bytes_delivered") > 400_000, "{report}");
+    let left = count("packets_delivered") + count("lost_random") + count("dropped_full");
+    // After 500 kB at 10 Mb/s, a third of a second at the least.
+    assert!(report["seconds"].as_f64().unwrap() > 0.33, "{report}");
+    let (packets, comments) = packets_of(&fs::read(capture).unwrap());
+    assert_eq!(packets as u64, left);
+    assert_eq!(comments as u64, left - count("packets_delivered"));
+}
+
+/// Counts the packets of a pcapng file, and those with a comment.
+fn packets_of(mut file: &[u8]) -> (usize, usize) {
+    let (mut packets, mut comments) = (0, 0);
+    while file.len() >= 12 {
+        let word = |at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
+        let (kind, length) = (word(0), word(4) as usize);
+        if kind == 6 {
+            packets += 1;
+            let captured = word(20) as usize;
+            assert_eq!(file[28] >> 4, 4, "not IPv4");
+            // The options behind the padded packet begin with a comment, or end.
+            comments += usize::from(word(28 + captured.next_multiple_of(4)) as u16 == 1);
+        }
+        file = &file[length..];
+    }
+    (packets, comments)
+}
