@@ -130,6 +130,35 @@ fn rates_are_met_both_ways() {
 }
 
 #[test]
+fn rates_follow_their_schedule() {
+    let _alone = ALONE.lock();
+    if !can_emulate() {
+        return;
+    }
+    eventually(|| {
+        // In the first second 2432 packets.
+        let emulator = start(&plan(&["name=a,rate=20mbit/5mbit@1s,delay=10ms,buffer=8MB"]));
+        let client = socket(&emulator, Side::Client, 0);
+        let server = socket(&emulator, Side::Server, 0);
+        let address = server.local_addr().expect("bound");
+        let got = std::thread::scope(|scope| {
+            let receiver = scope.spawn(|| receive(&server));
+            send(&client, address, 0..3300, 1000);
+            receiver.join().expect("received")
+        });
+        if got.len() != 3300 {
+            return Err(format!("{} of 3300 datagrams", got.len()));
+        }
+        for (from, to, rate) in [(500, 2000, 20.0), (2700, 3299, 5.0)] {
+            let took = got[to].1.duration_since(got[from].1).as_secs_f64();
+            let bits = ((to - from) * (1000 + HEADER) * 8) as f64;
+            close("rate, Mb/s", bits / took / 1e6, rate)?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn delays_are_met() {
     let _alone = ALONE.lock();
     if !can_emulate() {
