@@ -133,6 +133,20 @@ fn the_command_says_how_it_ends() {
 }
 
 #[test]
+fn a_name_that_the_kernel_refuses_is_an_error_and_leaves_no_capture() {
+    if !can_emulate() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let pcap = format!("all={}", directory.path().join("all.pcapng").display());
+    let more = ["--pcap", &pcap, "--", "true"];
+    let (code, out, errors) = run("--path name=all,rate=1mbit,delay=1ms", &more);
+    assert_eq!((code, out.as_str(), errors.lines().count()), (Some(1), "", 1), "{errors}");
+    assert!(errors.contains("TUN device 'all'"), "{errors}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn nothing_is_left_after_a_kill() {
     if !can_emulate() {
         return;

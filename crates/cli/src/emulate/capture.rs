@@ -7,16 +7,16 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use anabranch_emulate::{Tap, set_ecn};
-use anabranch_results::ResultsError;
 use anabranch_results::trace::Capture;
 use anabranch_sim::link::DropCause;
 use anabranch_types::{Ecn, Time};
 
 use crate::failure::Failure;
 
-/// A file under way, and the thread that writes it, so that nobody waits for a disk who carries packets.
+/// A file under way, which is there once it is finished, and the thread that writes it, so that nobody waits for a
+/// disk who carries packets.
 pub(super) struct Capturing {
-    thread: JoinHandle<Result<(), ResultsError>>,
+    thread: Option<JoinHandle<Capture>>,
     missed: Arc<AtomicU64>,
     name: String,
 }
@@ -56,7 +56,7 @@ impl Capturing {
                 // Without room for it, it is simply dropped.
                 let _ = written.try_send(packet);
             }
-            capture.finish()
+            capture
         };
         let cannot = |error| Failure::failed(format!("cannot start threads: {error}"));
         let name = "anabranch-pcap".to_owned();
@@ -64,17 +64,17 @@ impl Capturing {
         let missed = Arc::new(AtomicU64::new(0));
         let tap = LinkTap { records, spare, missed: Arc::clone(&missed) };
         let name = file.display().to_string();
-        Ok((Capturing { thread, missed, name }, Box::new(tap)))
+        Ok((Capturing { thread: Some(thread), missed, name }, Box::new(tap)))
     }
 
     /// Completes the file; its tap must be gone.
     ///
     /// # Errors
     /// When something of it could not be written, or the disk was too slow for some packets.
-    pub(super) fn finish(self) -> Result<(), Failure> {
-        match self.thread.join() {
-            Ok(written) => written.map_err(Failure::failed)?,
-            Err(_) => return Err(Failure::failed("an internal task broke down")),
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
+        let broken = |_| Failure::failed("an internal task broke down");
+        if let Some(thread) = self.thread.take() {
+            thread.join().map_err(broken)?.finish().map_err(Failure::failed)?;
         }
         match self.missed.load(Ordering::Relaxed) {
             0 => Ok(()),
@@ -82,6 +82,16 @@ impl Capturing {
                 "{}: {missed} packets are missing: the disk was too slow",
                 self.name
             ))),
+        }
+    }
+}
+
+impl Drop for Capturing {
+    /// Removes a file that was given up; its tap must be gone.
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread was reported when it happened.
+            drop(thread.join());
         }
     }
 }
