@@ -1,75 +1,105 @@
-//! Being asked to end, for work that wants to end tidily.
+//! Being asked to end, by Ctrl-C or as a service manager does, for work that wants to end tidily.
+//!
+//! From the first use of this module one thread hears signals for the whole process: who waits anew misses none that
+//! came before. A Ctrl-C after the first signal ends the process at once. Where signals cannot be heard, the process
+//! ends at the first, as it would without this.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::future::pending;
+use std::io;
+use std::process::exit;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::task::Poll;
 use std::thread;
 
-static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+use tokio::runtime;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
-/// A flag that the first Ctrl-C raises from now on; the second ends the process at once.
-///
-/// Where signals cannot be heard, the process ends at the first, as it would without this.
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// A flag that is raised when the process is asked to end.
 pub fn flag() -> &'static AtomicBool {
-    let (ready, is_ready) = channel();
-    thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
-        if let Ok(runtime) = runtime {
-            runtime.block_on(listen(ready));
-        }
-    });
-    // Either it listens or it has ended; both are the answer.
-    let _ = is_ready.recv();
-    &INTERRUPTED
+    listener();
+    &ASKED
 }
 
-/// Ready when the process is asked to end, by Ctrl-C or as a service manager does. A second Ctrl-C ends it at once.
+/// Ready when the process is asked to end, or has been since signals are heard.
 pub async fn asked_to_end() {
-    first_word().await;
-    tokio::spawn(async {
-        if tokio::signal::ctrl_c().await.is_ok() {
-            std::process::exit(130);
-        }
-    });
+    let mut asked = listener();
+    if asked.wait_for(|asked| *asked).await.is_err() {
+        pending::<()>().await;
+    }
 }
 
-async fn first_word() {
-    let interrupted = tokio::signal::ctrl_c();
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let Ok(mut terminated) = signal(SignalKind::terminate()) else {
-            let _ = interrupted.await;
-            return;
+/// Whether the process has been asked, heard by the one thread that listens.
+fn listener() -> watch::Receiver<bool> {
+    static LISTENER: OnceLock<watch::Receiver<bool>> = OnceLock::new();
+    let started = LISTENER.get_or_init(|| {
+        let (asked, is_asked) = watch::channel(false);
+        let (ready, is_ready) = channel();
+        let listening = move || -> io::Result<()> {
+            runtime::Builder::new_current_thread()
+                .enable_io()
+                .build()?
+                .block_on(listen(ready, asked))
         };
+        let _ = thread::Builder::new().name("signals".to_owned()).spawn(listening);
+        // Either it listens or it has ended; both are the answer.
+        let _ = is_ready.recv();
+        is_asked
+    });
+    started.clone()
+}
+
+/// Hears one signal after the other, and says on `ready` once it does.
+async fn listen(ready: Sender<()>, asked: watch::Sender<bool>) -> io::Result<()> {
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    // Whoever waits for this is there until it comes.
+    let _ = ready.send(());
+    loop {
         tokio::select! {
-            _ = interrupted => {}
+            _ = interrupted.recv() => if ASKED.load(Ordering::Relaxed) { exit(130) },
             _ = terminated.recv() => {}
         }
+        ASKED.store(true, Ordering::Relaxed);
+        asked.send_replace(true);
     }
-    #[cfg(not(unix))]
-    let _ = interrupted.await;
 }
 
-/// Hears one Ctrl-C after the other, and tells once that it does.
-async fn listen(ready: Sender<()>) {
-    loop {
-        let mut heard = pin!(tokio::signal::ctrl_c());
-        // Listening begins with the first poll.
-        let first = poll_fn(|context| Poll::Ready(heard.as_mut().poll(context))).await;
-        // Nobody waits for it any more from the second round on.
-        let _ = ready.send(());
-        let heard = match first {
-            Poll::Ready(heard) => heard,
-            Poll::Pending => heard.await,
-        };
-        if heard.is_err() {
-            return;
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::Duration;
+
+    use rustix::process::{Signal, getpid, kill_process};
+
+    use super::*;
+
+    /// Signals are for a whole process, so that the test has its own.
+    #[test]
+    fn who_waits_anew_misses_no_signal() {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "interrupt::tests::in_a_process_of_its_own", "--ignored"]);
+        let output = child.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && said.contains("1 passed"), "{output:?}");
+    }
+
+    #[test]
+    #[ignore = "sends this process a signal; started by the test above"]
+    fn in_a_process_of_its_own() {
+        let flag = flag();
+        kill_process(getpid(), Signal::TERM).unwrap();
+        while !flag.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_millis(1));
         }
-        if INTERRUPTED.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
+        let runtime = runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        for _ in 0..2 {
+            let heard =
+                async { tokio::time::timeout(Duration::from_secs(10), asked_to_end()).await };
+            runtime.block_on(heard).unwrap();
         }
     }
 }

@@ -55,6 +55,8 @@ fn what_runs_tells_of_its_peers_by_name() {
     std::fs::write(&config, text).unwrap();
     let nobody = run(place, &["status"]);
     assert_eq!(nobody.status.code(), Some(1));
+    let told = String::from_utf8(nobody.stderr).unwrap();
+    assert!(told.starts_with("anabranch: nothing runs: no `anabranch serve`"), "{told}");
     let serve = ["serve", "--json", "--config", config.to_str().unwrap()];
     let mut child = anabranch(place, &serve).stdout(Stdio::piped()).spawn().unwrap();
     let mut first = String::new();

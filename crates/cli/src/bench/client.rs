@@ -1,6 +1,5 @@
 //! The side that asks, and reports.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use anabranch::{Connection, Endpoint, Permitted, TrafficClass};
@@ -179,12 +178,11 @@ async fn run_traffic(
     let every = if args.interval.is_zero() { MAX_TIME * 2 } else { args.interval };
     let mut ticks = interval_at(started + every, every);
     let mut before = Interval::start(traffic.totals(), &connection.named_paths());
-    let mut interrupted = pin!(asked_to_end());
     loop {
         let over = tokio::select! {
             biased;
             ended = traffic.ended() => { ended?; Some(false) }
-            () = &mut interrupted => Some(true),
+            () = asked_to_end() => Some(true),
             _ = ticks.tick() => None,
         };
         if let Some(interrupted) = over {

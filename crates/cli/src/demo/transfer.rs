@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -176,8 +175,6 @@ impl Supervision<'_> {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut sent = None;
         let mut progress = (0, Instant::now());
-        // One for all rounds: a new one would miss what comes between them.
-        let mut asked = pin!(asked_to_end());
         loop {
             tokio::select! {
                 result = &mut self.receiving => {
@@ -200,7 +197,7 @@ impl Supervision<'_> {
                 }
                 () = &mut limit => return Err(too_late(self.plan, self.watch.reading().arrived)),
                 // What is on its way may arrive, and the figures until now are shown.
-                () = &mut asked, if !self.interrupted => {
+                () = asked_to_end(), if !self.interrupted => {
                     self.interrupted = true;
                     self.stop.notify_one();
                 }

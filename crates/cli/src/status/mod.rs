@@ -36,7 +36,7 @@ pub fn run(args: &StatusArgs) -> Result<(), Failure> {
         let before = ask::all(&directory)?;
         if before.is_empty() {
             return Err(Failure::failed(format!(
-                "no `anabranch serve` or `connect` of this user runs, as {} says",
+                "nothing runs: no `anabranch serve` or `connect` of this user has a socket in {}",
                 directory.display()
             )));
         }
