@@ -1,5 +1,6 @@
 //! `why`: a recording in plain language.
 
+mod cause;
 mod events;
 mod qlog;
 mod read;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::cause::LEAST;
 use super::summary::{BlockCounts, CongestionReport, PathReport, Report, Tally};
 use crate::format::{bytes, count, counted, mbps, percent};
 
@@ -14,6 +15,7 @@ const CHANGES: usize = 20;
 pub(super) fn text(report: &Report) -> String {
     let mut text = String::new();
     opening(&mut text, report);
+    about_causes(&mut text, report);
     for path in &report.paths {
         about_path(&mut text, path);
     }
@@ -44,6 +46,26 @@ fn opening(text: &mut String, report: &Report) {
     }
     if !report.complete {
         let _ = writeln!(text, "The recording was cut off: its end is missing.");
+    }
+}
+
+/// Why it was no faster.
+fn about_causes(text: &mut String, report: &Report) {
+    if report.paths.iter().all(|path| path.symbols == 0) {
+        let _ = writeln!(text, "\nThis side sent no data: see what the other side recorded.");
+        return;
+    }
+    let Some((largest, others)) = report.causes.split_first() else {
+        let _ = writeln!(
+            text,
+            "\nNothing recorded made it slower by {:.0} % or more: no pauses, no path down or held back, few repairs.",
+            LEAST * 100.0
+        );
+        return;
+    };
+    let _ = writeln!(text, "\nWhy it was no faster: {}.", largest.sentence);
+    for cause in others {
+        let _ = writeln!(text, "  Also: {}.", cause.sentence);
     }
 }
 

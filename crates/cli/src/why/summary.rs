@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::cause::{Cause, Causes};
 use crate::record::{Entry, Header, Line};
 
 /// A recording in figures.
@@ -23,6 +24,8 @@ pub(super) struct Report {
     pub(super) missed: u64,
     /// Whether the recording has its end.
     pub(super) complete: bool,
+    /// What made it slower, the largest first.
+    pub(super) causes: Vec<Cause>,
     /// The paths, by identifier.
     pub(super) paths: Vec<PathReport>,
     /// The coding blocks.
@@ -169,6 +172,7 @@ pub(super) struct Summary {
     last: u64,
     events: u64,
     end: Option<u64>,
+    causes: Causes,
     paths: BTreeMap<u32, PathSums>,
     seconds: BTreeMap<u64, BlockCounts>,
     state_changes: Vec<StateChange>,
@@ -197,7 +201,8 @@ struct CongestionSums {
     phases: BTreeMap<String, u64>,
 }
 
-const SECOND: u64 = 1_000_000_000;
+/// Nanoseconds.
+pub(super) const SECOND: u64 = 1_000_000_000;
 
 impl Summary {
     pub(super) fn new(header: &Header) -> Self {
@@ -206,6 +211,7 @@ impl Summary {
             last: 0,
             events: 0,
             end: None,
+            causes: Causes::default(),
             paths: known.map(|path| (path, PathSums::default())).collect(),
             seconds: BTreeMap::new(),
             state_changes: Vec::new(),
@@ -221,6 +227,7 @@ impl Summary {
         }
         self.events += 1;
         self.seconds.entry(line.t / SECOND).or_default().add(&line.entry);
+        self.causes.add(header, line);
         self.add_to_path(header, line);
     }
 
@@ -283,6 +290,7 @@ impl Summary {
             events: self.events,
             missed: self.end.unwrap_or(0),
             complete: self.end.is_some() && !cut,
+            causes: self.causes.finish(),
             paths: paths.collect(),
             blocks,
             timeline: self.seconds.into_iter().map(interval).collect(),

@@ -172,3 +172,73 @@ fn a_qlog_file_says_what_a_recording_says() {
     let bad = report("\u{1e}{\"trace\":{}}\n").unwrap_err().to_string();
     assert!(bad.contains("--qlog"), "{bad}");
 }
+
+/// A path that carried a third of the data is down for two thirds of the time, then nothing is sent for a second.
+#[test]
+fn the_largest_cause_comes_first() {
+    let mut text = HEADER.to_owned();
+    let mut event = |millis: u64, rest: &str| {
+        text += &format!("\n{{\"t\":{},{rest}}}", millis * 1_000_000);
+    };
+    let sent = |path: u32, what: &str| {
+        format!(r#""event":"scheduled","path":{path},"what":"{what}","symbol":0,"reason":"r""#)
+    };
+    for millis in (0..=3000).step_by(100) {
+        event(millis, &sent(0, "source"));
+        event(millis, &sent(0, "source"));
+        if millis <= 1000 {
+            event(millis, &sent(1, "source"));
+        }
+        if millis == 1000 {
+            event(millis, r#""event":"path-state","path":1,"state":"suspect","reason":"silence""#);
+        }
+    }
+    event(3000, &sent(0, "repair"));
+    event(4000, &sent(0, "source"));
+    let report = report(&text).unwrap();
+    let causes: Vec<_> = report.causes.iter().map(|cause| (cause.kind, cause.share)).collect();
+    // It carried 11 symbols in 1 s, beside 64 on the other path, and was missed for 3 s.
+    let [("path-down", down), ("pause", pause)] = causes[..] else { panic!("{causes:?}") };
+    assert!((down - 33.0 / (75.0 + 33.0)).abs() < 1e-9, "{down}");
+    assert!((pause - 0.25).abs() < 1e-9, "{pause}");
+    let text = render::text(&report);
+    let first = "\nWhy it was no faster: lte was down for 3.0 s of 4.0 s; in that time it would have carried 31 % of";
+    assert!(text.contains(first), "{text}");
+    assert!(
+        text.contains(
+            "\n  Also: nothing was sent for 1.0 s of 4.0 s (25 %), at most 1.0 s at once"
+        ),
+        "{text}"
+    );
+}
+
+/// A timeout within a pause says that the peer did not answer; repairs and holds are told with their shares.
+#[test]
+fn causes_have_their_figures() {
+    let text = render::text(&report(&whole()).unwrap());
+    let overhead = "33 % of the symbols were no new data: 1 repair and 0 sent again, while 2 packets were lost";
+    assert!(text.contains(&format!("Why it was no faster: {overhead}.")), "{text}");
+    let last =
+        r#"{"t":2500000000,"event":"scheduled","path":0,"what":"source","symbol":9,"reason":"r"}"#;
+    let text = render::text(
+        &report(&format!("{}{last}", whole().replace("2500000000", "2400000000"))).unwrap(),
+    );
+    let silent = "the peer did not answer and nothing was sent for 2.5 s of 2.5 s (100 %), at most 2.5 s at once, with 1 probe timeout";
+    assert!(text.contains(&format!("Why it was no faster: {silent}.")), "{text}");
+    let none = render::text(&report(HEADER).unwrap());
+    assert!(none.contains("This side sent no data"), "{none}");
+}
+
+/// The times of a file may be anything.
+#[test]
+fn impossible_times_are_borne() {
+    let held = format!(r#"{{"t":{0},"event":"held","path":1,"until":{0},"reason":"r"}}"#, u64::MAX);
+    let down = r#"{"t":5,"event":"path-state","path":1,"state":"suspect","reason":"r"}"#;
+    let sent = r#","event":"scheduled","path":1,"what":"source","symbol":0,"reason":"r"}"#;
+    let text = format!(
+        "{HEADER}\n{held}\n{{\"t\":{0}{sent}\n{down}\n{{\"t\":0{sent}\n{held}\n{{\"t\":{0}{sent}\n",
+        u64::MAX
+    );
+    let report = report(&text).unwrap();
+    assert!(report.causes.iter().all(|cause| (0.0..=1.0).contains(&cause.share)), "{report:?}");
+}

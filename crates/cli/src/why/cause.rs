@@ -1,0 +1,224 @@
+//! What kept a recorded sender from being faster.
+//!
+//! Each cause has the share of what the sender could have sent that it took, as far as events tell: pauses their part of
+//! the time, repairs their part of the symbols, and a path that was down or held back what it would have carried at the
+//! rate of the rest of the time. Causes overlap: their shares do not add up.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::summary::{SECOND, path_name};
+use crate::format::{counted, percent};
+use crate::record::{Entry, Header, Line};
+
+/// Shortest pause that counts, nanoseconds: shorter ones may be the wait for an acknowledgement.
+const PAUSE: u64 = SECOND / 5;
+/// Causes with a smaller share are left out.
+pub(super) const LEAST: f64 = 0.05;
+
+/// Something that made it slower.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct Cause {
+    /// `pause`, `no-answer`, `path-down`, `path-held` or `overhead`.
+    pub(super) kind: &'static str,
+    /// Part of what could have been sent that it took, 0 to 1.
+    pub(super) share: f64,
+    /// In words, with the figures.
+    pub(super) sentence: String,
+}
+
+/// Sums under way. Times are nanoseconds.
+#[derive(Debug, Default)]
+pub(super) struct Causes {
+    /// By name, since a path that comes back may have another identifier.
+    paths: BTreeMap<String, Path>,
+    /// When the first and the last symbol were sent.
+    sent: Option<(u64, u64)>,
+    /// Pauses in which no probe timer fired, and those in which some did.
+    pauses: [Pauses; 2],
+    /// Probe timeouts since the last symbol.
+    timeouts: u64,
+    repairs: u64,
+    again: u64,
+    lost: u64,
+}
+
+#[derive(Debug, Default)]
+struct Pauses {
+    total: u64,
+    longest: u64,
+    timeouts: u64,
+}
+
+#[derive(Debug, Default)]
+struct Path {
+    symbols: u64,
+    down: Spell,
+    held: Spell,
+    held_for: BTreeMap<String, u64>,
+}
+
+/// Time in a state: its sum, and since when it lasts and until when at most.
+#[derive(Debug, Default)]
+struct Spell {
+    total: u64,
+    now: Option<(u64, u64)>,
+}
+
+impl Spell {
+    fn begin(&mut self, t: u64, until: u64) {
+        self.end(t);
+        self.now = Some((t, until));
+    }
+
+    fn end(&mut self, t: u64) {
+        if let Some((since, until)) = self.now.take() {
+            self.total = self.total.saturating_add(t.min(until).saturating_sub(since));
+        }
+    }
+}
+
+impl Causes {
+    /// Counts one line.
+    pub(super) fn add(&mut self, header: &Header, line: &Line) {
+        let t = line.t;
+        match &line.entry {
+            Entry::Scheduled { path, what, .. } => {
+                match what.as_ref() {
+                    "source" => {}
+                    "repair" => self.repairs += 1,
+                    _ => self.again += 1,
+                }
+                self.end_pause(t);
+                let path = self.path(header, *path);
+                path.symbols += 1;
+                path.down.end(t);
+                path.held.end(t);
+            }
+            Entry::Held { path, until, reason } => {
+                let path = self.path(header, *path);
+                path.held.begin(t, *until);
+                *path.held_for.entry(reason.to_string()).or_default() += 1;
+            }
+            Entry::PathState { path, state, .. } => {
+                let path = self.path(header, *path);
+                match state.as_ref() {
+                    "suspect" | "closed" if path.down.now.is_none() => path.down.begin(t, u64::MAX),
+                    "active" | "probation" => path.down.end(t),
+                    _ => {}
+                }
+            }
+            Entry::Timeout { .. } => self.timeouts += 1,
+            Entry::Lost { packets, .. } => self.lost += u64::from(*packets),
+            _ => {}
+        }
+    }
+
+    fn path(&mut self, header: &Header, path: u32) -> &mut Path {
+        self.paths.entry(path_name(header, path)).or_default()
+    }
+
+    fn end_pause(&mut self, t: u64) {
+        let timeouts = std::mem::take(&mut self.timeouts);
+        let (_, last) = self.sent.get_or_insert((t, t));
+        let pause = t.saturating_sub(*last);
+        *last = t.max(*last);
+        if pause >= PAUSE {
+            let pauses = &mut self.pauses[usize::from(timeouts > 0)];
+            pauses.total += pause;
+            pauses.longest = pauses.longest.max(pause);
+            pauses.timeouts += timeouts;
+        }
+    }
+
+    /// The largest first; none if no symbol was sent.
+    pub(super) fn finish(self) -> Vec<Cause> {
+        let Some((first, last)) = self.sent else { return Vec::new() };
+        let span = last.saturating_sub(first).max(1);
+        let symbols: u64 = self.paths.values().map(|path| path.symbols).sum();
+        let mut causes = self.pauses(span);
+        causes.push(self.overhead(symbols));
+        for (name, path) in self.paths {
+            causes.extend(path.causes(&name, symbols, (span, last)));
+        }
+        causes.retain(|cause| cause.share >= LEAST);
+        causes.sort_by(|a, b| b.share.total_cmp(&a.share));
+        causes
+    }
+
+    fn pauses(&self, span: u64) -> Vec<Cause> {
+        let share = |pauses: &Pauses| pauses.total as f64 / span as f64;
+        let spent = |pauses: &Pauses| {
+            let longest = seconds(pauses.longest);
+            format!(
+                "{} ({}), at most {longest} at once",
+                of(pauses.total, span),
+                percent(share(pauses))
+            )
+        };
+        let [quiet, unanswered] = &self.pauses;
+        let pause = format!(
+            "nothing was sent for {}: there was no data, the receiver had no room, or acknowledgements were late",
+            spent(quiet)
+        );
+        let no_answer = format!(
+            "the peer did not answer and nothing was sent for {}, with {}",
+            spent(unanswered),
+            counted(unanswered.timeouts, "probe timeout")
+        );
+        vec![
+            Cause { kind: "pause", share: share(quiet), sentence: pause },
+            Cause { kind: "no-answer", share: share(unanswered), sentence: no_answer },
+        ]
+    }
+
+    fn overhead(&self, symbols: u64) -> Cause {
+        let share = (self.repairs + self.again) as f64 / symbols.max(1) as f64;
+        let sentence = format!(
+            "{} of the symbols were no new data: {} and {} sent again, while {} lost",
+            percent(share),
+            counted(self.repairs, "repair"),
+            self.again,
+            counted(self.lost, "packet") + if self.lost == 1 { " was" } else { " were" }
+        );
+        Cause { kind: "overhead", share, sentence }
+    }
+}
+
+impl Path {
+    /// What its absence took from `all` symbols that were sent within `span` until `last`.
+    fn causes(mut self, name: &str, all: u64, (span, last): (u64, u64)) -> [Cause; 2] {
+        self.down.end(last);
+        self.held.end(last);
+        let [down, held] = [self.down.total, self.held.total].map(|time| time.min(span));
+        let rate = |away: u64| self.symbols as f64 / span.saturating_sub(away).max(1) as f64;
+        let share = |away: u64| {
+            let lacking = rate(away) * away as f64;
+            lacking / (all as f64 + lacking).max(1.0)
+        };
+        let cause = |kind, what: &str, away: u64, why: String| Cause {
+            kind,
+            share: share(away),
+            sentence: format!(
+                "{name} was {what} for {}{why}; in that time it would have carried {} of what could have been sent",
+                of(away, span),
+                percent(share(away))
+            ),
+        };
+        let most = self.held_for.iter().max_by_key(|(_, count)| **count);
+        let why = most.map(|(reason, _)| format!(" (most often: {reason})"));
+        [
+            cause("path-down", "down", down, String::new()),
+            cause("path-held", "held back", held, why.unwrap_or_default()),
+        ]
+    }
+}
+
+fn of(part: u64, whole: u64) -> String {
+    format!("{} of {}", seconds(part), seconds(whole))
+}
+
+fn seconds(nanos: u64) -> String {
+    format!("{:.1} s", nanos as f64 / SECOND as f64)
+}
