@@ -359,7 +359,8 @@ impl Compensated {
     /// Answers full queues and marks: what grows stops to.
     fn answer_congestion(&mut self, event: &AckEvent, round_over: bool) {
         let starting = self.phase == Phase::Startup;
-        let dropped = self.rival.on_ack(event, round_over, &self.delay);
+        let packet = self.packet as f64 * 8.0 / self.rate.delivery().max(1.0);
+        let dropped = self.rival.on_ack(event, round_over, &self.delay, packet);
         if dropped && !starting {
             self.rival.cut(event, self.packet);
         }

@@ -11,8 +11,9 @@ use super::delay::Delay;
 use crate::congestion::cubic::Cubic;
 use crate::congestion::{AckEvent, CongestionController};
 
-/// Delays that differ by less, s, are the same.
+/// Delays that differ by less, s, are the same; on a quick path also by less than so many packets take.
 const LEAST_RANGE: f64 = 0.001;
+const LEAST_PACKETS: f64 = 2.0;
 /// Least range of delays whose lower end is an empty queue, in round-trip times and at most s: what probing up makes
 /// of an empty one. Where several fill a queue and it stays full, the delay varies less.
 const FULL_RANGE: (f64, f64) = (0.125, 0.006);
@@ -21,6 +22,10 @@ const TOP: f64 = 0.7;
 const BOTTOM: f64 = 0.3;
 /// Packets that the estimate of random loss remembers.
 const MEMORY: f64 = 1024.0;
+/// Packets that it takes at least to be an estimate.
+const KNOWN: f64 = 32.0;
+/// Most random loss that is believed in without one, a share.
+const MOST_UNKNOWN: f64 = 0.1;
 /// How many stretches of departures are remembered, each of a round trip at most. A loss is declared later than that
 /// only where packets overtake one another by several round trips.
 const STRETCHES: usize = 4;
@@ -47,6 +52,8 @@ pub(super) struct Rival {
     /// Range of the forward delay lately, from the floor to the longest, s.
     low: f64,
     high: f64,
+    /// Delays that differ by less, s, are the same.
+    least: f64,
     /// Packets sent while nothing of ours waited, in how many stretches, and the squares of their losses.
     clear: Tally,
     count: f64,
@@ -57,6 +64,8 @@ pub(super) struct Rival {
     /// Most bytes in flight lately.
     peak: u64,
     window: Option<Window>,
+    /// Whether somebody else is believed to fill the queue.
+    competes: bool,
 }
 
 /// Packets that left one after the other and met a queue of one kind.
@@ -118,7 +127,16 @@ impl Window {
 
 impl Rival {
     /// Takes in an acknowledgement. True if it shows that a full queue dropped packets.
-    pub(super) fn on_ack(&mut self, event: &AckEvent, round_over: bool, delay: &Delay) -> bool {
+    ///
+    /// `packet` is the time that a packet takes at the rate of delivery, s.
+    pub(super) fn on_ack(
+        &mut self,
+        event: &AckEvent,
+        round_over: bool,
+        delay: &Delay,
+        packet: f64,
+    ) -> bool {
+        self.least = LEAST_RANGE.min(LEAST_PACKETS * packet);
         if round_over {
             self.end_round();
         }
@@ -153,9 +171,9 @@ impl Rival {
     fn place(&self, queue: f64, delay: &Delay) -> f64 {
         let range = self.high - self.low;
         let (share, most) = FULL_RANGE;
-        if queue < LEAST_RANGE {
+        if queue < self.least {
             0.0
-        } else if range > LEAST_RANGE.max((share * delay.typical()).min(most)) {
+        } else if range > self.least.max((share * delay.typical()).min(most)) {
             (queue - self.low) / range
         } else {
             1.0
@@ -176,7 +194,13 @@ impl Rival {
     /// Whether more was lost near the longest delay than random loss takes: more than three standard
     /// deviations, of a count whose variance is its mean, times how much losses come in bursts, and more for
     /// how few packets the estimate is of. Random losses look so in a twentieth of a queue's sawteeth at most.
+    ///
+    /// Whoever competes without an estimate believes in no random loss beyond a tenth: else its window, which only
+    /// such losses end, would grow for ever.
     fn is_excessive(&self, top: &Tally) -> bool {
+        if self.competes && self.clear.total() < KNOWN {
+            return top.lost > MOST_UNKNOWN * top.total() + 1.0;
+        }
         let known = self.clear.total() + 1.0;
         let bursts = self.bursts();
         let expected = (self.clear.lost + 0.5) / known * top.total();
@@ -221,11 +245,13 @@ impl Rival {
 
     /// Begins to compete with `bytes`, unless losses have set a window.
     pub(super) fn start(&mut self, bytes: u64, packet: u64) {
+        self.competes = true;
         self.window.get_or_insert_with(|| Window::new(bytes, packet));
     }
 
     /// Nobody competes: a window that no loss has set says nothing.
     pub(super) fn stop(&mut self) {
+        self.competes = false;
         self.window = self.window.take().filter(|window| window.by_loss);
     }
 

@@ -139,7 +139,7 @@ fn sawteeth(loss: f64, full: f64, late: Duration) -> u32 {
             event.largest_lost_sent = losses.pop_front().unwrap();
         }
         delay.on_ack(&event);
-        let dropped = rival.on_ack(&event, packet % 40 == 0, &delay);
+        let dropped = rival.on_ack(&event, packet % 40 == 0, &delay, 0.001);
         // The first sawtooth shows what random loss is.
         seen += u32::from(dropped && packet > 600);
     }
@@ -177,7 +177,7 @@ fn the_window_beside_rivals_shrinks_on_their_losses_and_grows_between() {
     rival.cut(&event, PACKET);
     assert_eq!(rival.bytes(), Some(28 * PACKET));
     for step in 0..4000 {
-        rival.on_ack(&ack(1040.0 + f64::from(step), 5.0), step % 40 == 0, &Delay::default());
+        rival.on_ack(&ack(1040.0 + f64::from(step), 5.0), step % 40 == 0, &Delay::default(), 0.001);
     }
     assert!(rival.bytes().is_some_and(|bytes| bytes > 40 * PACKET));
     rival.release_above(40 * PACKET);
