@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::Args;
 
 const HELP: &str = "\
-It asks the commands of the same user, and root's if it is root, through sockets in
-$XDG_RUNTIME_DIR/anabranch, or /run/anabranch for root without that.
+It asks the commands of the same user through sockets in $XDG_RUNTIME_DIR/anabranch, and for root
+those of the system's services, and root's own without that variable, in /run/anabranch.
 
 Examples:
   anabranch status

@@ -14,14 +14,38 @@ use args::StatusArgs;
 pub use state::{Forwards, Path, Peer, State};
 pub use tell::Telling;
 
-/// Where the sockets of running commands are.
-fn directory() -> Option<PathBuf> {
-    let run = match std::env::var_os("XDG_RUNTIME_DIR") {
-        Some(directory) => PathBuf::from(directory),
-        None if confine::is_root() => PathBuf::from("/run"),
-        None => return None,
-    };
-    run.is_dir().then(|| run.join("anabranch"))
+/// Where the sockets of system services are, and root's without a directory of its own.
+const SYSTEM: &str = "/run/anabranch";
+
+/// Where this user's commands have their sockets.
+fn of_user() -> Option<PathBuf> {
+    match std::env::var_os("XDG_RUNTIME_DIR") {
+        Some(directory) => Some(PathBuf::from(directory).join("anabranch")),
+        None => confine::is_root().then(|| SYSTEM.into()),
+    }
+}
+
+/// Where a running command makes its socket: as a service of systemd, in the directory that it was given.
+fn own() -> Option<PathBuf> {
+    std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from).or_else(of_user)
+}
+
+/// Where `status` looks: root sees the system's services too.
+fn all() -> Vec<PathBuf> {
+    let mut directories = Vec::from_iter(of_user());
+    if confine::is_root() && !directories.iter().any(|directory| directory.as_os_str() == SYSTEM) {
+        directories.push(SYSTEM.into());
+    }
+    directories
+}
+
+/// What everything answers that has a socket in `directories`.
+fn ask(directories: &[PathBuf]) -> Result<Vec<State>, Failure> {
+    let mut states = Vec::new();
+    for directory in directories {
+        states.append(&mut ask::all(directory)?);
+    }
+    Ok(states)
 }
 
 /// Shows what runs.
@@ -29,20 +53,23 @@ fn directory() -> Option<PathBuf> {
 /// # Errors
 /// When nothing does, or it does not answer.
 pub fn run(args: &StatusArgs) -> Result<(), Failure> {
-    let Some(directory) = directory() else {
-        return Err(Failure::failed("XDG_RUNTIME_DIR names no directory: nothing can be asked"));
-    };
+    let directories = all();
+    if directories.is_empty() {
+        return Err(Failure::failed("XDG_RUNTIME_DIR is not set: nothing can be asked"));
+    }
     loop {
-        let before = ask::all(&directory)?;
+        let before = ask(&directories)?;
         if before.is_empty() {
+            let places: Vec<_> =
+                directories.iter().map(|place| place.display().to_string()).collect();
             return Err(Failure::failed(format!(
                 "nothing runs: no `anabranch serve` or `connect` of this user has a socket in {}",
-                directory.display()
+                places.join(" or ")
             )));
         }
         // Rates are differences of two answers this far apart.
         std::thread::sleep(args.interval());
-        let now = ask::all(&directory)?;
+        let now = ask(&directories)?;
         if args.watch && !args.json {
             // Clears the screen and what has scrolled away.
             output::print("\u{1b}[2J\u{1b}[3J\u{1b}[H")?;

@@ -43,6 +43,7 @@ for unit in "$server" "$client"; do
     grep -E '^(CapPrm|CapBnd|NoNewPrivs|Seccomp):' "/proc/$pid/status" | tr -s '\t' ' ' | sed "s/^/$unit /"
     echo "$unit limits $(systemctl show --property MemoryMax,TasksMax --value "$unit" | sort -n | paste -sd ' ')"
 done
+anabranch status --json | grep -o '"command":"[a-z]*"' | sort | sed 's/^/status /'
 kill -9 "$(systemctl show --property MainPID --value "$server")"
 through second
 echo "$server restarts $(systemctl show --property NRestarts --value "$server")"

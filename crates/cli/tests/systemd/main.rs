@@ -55,6 +55,8 @@ fn the_units_run_confined_and_come_back_after_a_crash() {
         holds(&format!("{unit} limits {limits}"));
         holds(&format!("{unit} result success"));
     }
+    holds("status \"command\":\"connect\"");
+    holds("status \"command\":\"serve\"");
     holds("answer first");
     holds("answer second");
     holds("anabranch-serve@home restarts 1");
