@@ -12,6 +12,8 @@ use proptest::prelude::*;
 
 const DELAY: Duration = Duration::from_millis(10);
 const STEP: Duration = Duration::from_millis(1);
+/// The handshake is over by then.
+const CONNECTED: Time = Time::from_millis(500);
 
 /// A profile's name, its code and its redundancy.
 type Coding = (&'static str, &'static str, &'static str);
@@ -75,9 +77,14 @@ proptest! {
         let mut rng = Rng::new(seed);
         let network = move |sent: &Sent<'_>| -> Option<(Time, Ecn)> {
             let wait = Duration::from_millis(rng.below(mix + 1));
-            (!rng.chance(loss)).then(|| (sent.now + DELAY + wait, sent.ecn))
+            // The handshake is given up after 30 s, which one in a hundred takes at the greatest loss.
+            let is_lost = sent.now >= CONNECTED && rng.chance(loss);
+            (!is_lost).then(|| (sent.now + DELAY + wait, sent.ecn))
         };
         let mut pair = pair(coding, whole_blocks, paths, network);
+        while pair.now < CONNECTED {
+            pair.round(STEP);
+        }
         pair.ends[0].unwritten = bytes;
         while pair.ends[1].read < bytes {
             pair.round(STEP);
