@@ -1,7 +1,7 @@
 //! Being asked to end, by Ctrl-C or as a service manager does, for work that wants to end tidily.
 //!
-//! From the first use of this module one thread hears signals for the whole process: who waits anew misses none that
-//! came before. A Ctrl-C after the first signal ends the process at once. Where signals cannot be heard, the process
+//! One thread hears signals for the whole process from the first use of this module on, so that none is missed between
+//! two waits. A Ctrl-C after the first signal ends the process at once. Where signals cannot be heard, the process
 //! ends at the first, as it would without this.
 
 use std::future::pending;
@@ -24,7 +24,7 @@ pub fn flag() -> &'static AtomicBool {
     &ASKED
 }
 
-/// Ready when the process is asked to end, or has been since signals are heard.
+/// Ready once the process has been asked to end.
 pub async fn asked_to_end() {
     let mut asked = listener();
     if asked.wait_for(|asked| *asked).await.is_err() {
@@ -32,7 +32,7 @@ pub async fn asked_to_end() {
     }
 }
 
-/// Whether the process has been asked, heard by the one thread that listens.
+/// Tells whether the process has been asked to end. The first call starts the thread that hears signals.
 fn listener() -> watch::Receiver<bool> {
     static LISTENER: OnceLock<watch::Receiver<bool>> = OnceLock::new();
     let started = LISTENER.get_or_init(|| {
@@ -56,7 +56,7 @@ fn listener() -> watch::Receiver<bool> {
 async fn listen(ready: Sender<()>, asked: watch::Sender<bool>) -> io::Result<()> {
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
-    // Whoever waits for this is there until it comes.
+    // The first caller waits for this.
     let _ = ready.send(());
     loop {
         tokio::select! {

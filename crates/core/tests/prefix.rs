@@ -77,7 +77,7 @@ proptest! {
         let mut rng = Rng::new(seed);
         let network = move |sent: &Sent<'_>| -> Option<(Time, Ecn)> {
             let wait = Duration::from_millis(rng.below(mix + 1));
-            // The handshake is given up after 30 s, which one in a hundred takes at the greatest loss.
+            // Handshakes have tests of their own.
             let is_lost = sent.now >= CONNECTED && rng.chance(loss);
             (!is_lost).then(|| (sent.now + DELAY + wait, sent.ecn))
         };

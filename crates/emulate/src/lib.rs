@@ -24,6 +24,7 @@
 mod clock;
 mod egress;
 mod ingress;
+mod joined;
 mod lateness;
 mod network;
 mod path;

@@ -15,9 +15,9 @@ use crate::tap::Tap;
 pub(crate) struct Network {
     links: Vec<Hop>,
     routes: Vec<Route>,
-    /// A packet may enter a link that others enter at times of their own, so that all go forward together.
+    /// Whether a route has several links. What one delivers enters the next, so that all are advanced together.
     chained: bool,
-    /// What one link has delivered, until it has moved on.
+    /// What a link has just delivered, on its way to the next link or the route's end.
     moving: Vec<Delivery<Parcel>>,
     /// Buffers to use again; never more than were inside at once.
     spare: Vec<Vec<u8>>,
@@ -67,14 +67,14 @@ pub(crate) struct Arrival<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-/// A packet that has left its route.
+/// A packet at the end of its route.
 #[derive(Debug)]
 pub(crate) struct Due {
     pub(crate) bytes: Vec<u8>,
     pub(crate) ecn: Ecn,
 }
 
-/// Which link cannot be, and why.
+/// A link whose description is out of range.
 #[derive(Debug)]
 pub(crate) struct BadLink {
     pub(crate) name: String,
@@ -129,12 +129,12 @@ impl Network {
         self.offer(now, size, ecn, Parcel { bytes: buffer, ecn, route, hop: 0 });
     }
 
-    /// Moves every link to `now`, and what they deliver on by then.
+    /// Advances every link to `now`; what a link delivers enters the next one of its route.
     pub(crate) fn advance(&mut self, now: Time) {
         while let Some((time, index)) = self.earliest().filter(|(time, _)| *time <= now) {
             let Network { links, moving, spare, chained, .. } = self;
             let Some(hop) = links.get_mut(index) else { return };
-            // Others may enter a link before this one's next packet does.
+            // One event at a time where links follow each other: packets enter a link in the order of time.
             let until = if *chained { time } else { now };
             let Hop { link, tap, .. } = hop;
             link.advance(until, |output| match output {
@@ -153,8 +153,8 @@ impl Network {
         }
     }
 
-    /// Takes out the next packet whose route is `route`, of those that [`advance`](Self::advance) brought to its
-    /// end; it is `late` to `now`.
+    /// Takes out the next packet that [`advance`](Self::advance) brought to the end of `route`, and records how late
+    /// that is at `now`.
     pub(crate) fn next_due(&mut self, route: usize, now: impl FnOnce() -> Time) -> Option<Due> {
         let route = self.routes.get_mut(route)?;
         let Delivery { time, token, ecn, .. } = route.due.pop_front()?;
@@ -162,7 +162,7 @@ impl Network {
         Some(Due { bytes: token.bytes, ecn })
     }
 
-    /// Takes back the buffer of a packet that was sent on, or was not.
+    /// Takes back a packet's buffer, to use it again.
     pub(crate) fn recycle(&mut self, bytes: Vec<u8>) {
         self.spare.push(bytes);
     }
@@ -174,7 +174,7 @@ impl Network {
         }
     }
 
-    /// When something may next be due; `Time::MAX` for not before another arrival.
+    /// When a link next has something to do; `Time::MAX` if no packet is inside.
     pub(crate) fn next_event(&self) -> Time {
         self.earliest().map_or(Time::MAX, |(time, _)| time)
     }
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(out(&mut network, Time::from_nanos(17_998_999)), []);
         assert_eq!(out(&mut network, Time::from_nanos(17_999_000)), [(0, 1)]);
         assert_eq!(network.next_event(), Time::MAX);
-        // The clock was read on the dot.
+        // Each was taken out the moment it was due.
         assert!(network.route_stats().iter().all(|route| route.lateness.max().is_zero()));
     }
 

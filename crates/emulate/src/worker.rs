@@ -3,12 +3,12 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
 
 use anabranch_types::{Ecn, Time};
 use nix::poll::{PollFd, PollFlags};
 
 use crate::clock::Clock;
+use crate::joined::Joined;
 use crate::network::Network;
 use crate::wait::wait;
 
@@ -17,7 +17,7 @@ use crate::wait::wait;
 /// Ports come in pairs, the two ends of a path. What comes in at a port takes the route of its number, and goes
 /// out at the other port of the pair.
 pub(crate) trait Wires: Send + 'static {
-    /// One of its descriptors.
+    /// A socket or a device.
     type Port: AsFd + Send + 'static;
 
     /// The shortest sleep: what falls due sooner is sent in one go at its end.
@@ -39,13 +39,13 @@ pub(crate) trait Wires: Send + 'static {
     fn flush(&mut self, port: &Self::Port, number: usize) -> u64;
 }
 
-/// A thread that carries packets over a network. It ends, and is joined, when this is dropped.
+/// A thread that carries packets over a network until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Worker {
     shared: Arc<Shared>,
     /// Closing this end wakes and ends the thread.
-    stop: Option<UnixStream>,
-    thread: Option<JoinHandle<()>>,
+    _stop: UnixStream,
+    thread: Joined,
 }
 
 /// What the thread and the handle share.
@@ -70,10 +70,8 @@ impl Worker {
         let (stop, stopped) = UnixStream::pair()?;
         let shared = Arc::new(Shared { clock: Clock::start(), network: Mutex::new(network) });
         let carrier = Carrier { shared: Arc::clone(&shared), wires };
-        let thread = thread::Builder::new()
-            .name("anabranch-links".to_owned())
-            .spawn(move || carrier.run(&ports, &stopped))?;
-        Ok(Worker { shared, stop: Some(stop), thread: Some(thread) })
+        let thread = Joined::start("links", move || carrier.run(&ports, &stopped))?;
+        Ok(Worker { shared, _stop: stop, thread })
     }
 
     /// The time since the thread was started.
@@ -88,17 +86,7 @@ impl Worker {
 
     /// Whether the thread still works. It ends early only when the system refuses to read a port.
     pub(crate) fn is_running(&self) -> bool {
-        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread was reported when it happened.
-            thread.join().ok();
-        }
+        self.thread.is_running()
     }
 }
 
@@ -109,7 +97,7 @@ impl Shared {
     }
 }
 
-/// What the thread has: it waits for packets or for one to fall due, whichever is first.
+/// The thread's state. It waits for a packet to arrive or to fall due, whichever is first.
 struct Carrier<W> {
     shared: Arc<Shared>,
     wires: W,
@@ -176,8 +164,8 @@ fn is_ready(fd: &PollFd<'_>) -> bool {
     fd.revents().is_none_or(|events| !events.is_empty())
 }
 
-/// Asks the system to wake this thread as soon as it can: ahead of all that is not real-time, or, where that needs
-/// privileges that the process has not, of as much as it may. Lateness tells what came of it.
+/// Gives this thread real-time priority, or the best that it may have without privileges, so that packets leave when
+/// they are due. Lateness shows how well that works.
 fn prefer() {
     #[cfg(target_os = "linux")]
     {

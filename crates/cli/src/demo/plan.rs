@@ -16,6 +16,7 @@ use anabranch_types::{Bitrate, PathId};
 use crate::args::DemoArgs;
 use crate::catalog;
 use crate::failure::Failure;
+use crate::links;
 
 /// The paths of a demo that names none.
 const DEFAULT_PATHS: [&str; 3] = [
@@ -143,21 +144,11 @@ fn paths(args: &DemoArgs, profile: &Profile) -> Result<Vec<PathConfig>, Failure>
     if paths.len() > MAX_PATHS {
         return Err(Failure::usage(format!("at most {MAX_PATHS} paths can be given")));
     }
-    for (index, path) in paths.iter_mut().enumerate() {
-        if path.forward.name.is_empty() {
-            path.forward.name = format!("path{}", index + 1);
-        }
+    links::name(&mut paths)?;
+    for path in &mut paths {
         path.reverse.name = path.forward.name.clone();
         if let Some(loss) = &args.ack_loss {
             path.reverse.loss = loss.clone();
-        }
-    }
-    for (index, path) in paths.iter().enumerate() {
-        let name = &path.forward.name;
-        if paths.iter().take(index).any(|other| other.forward.name == *name) {
-            return Err(Failure::usage(format!(
-                "two paths are called '{name}'; give each its own name=…"
-            )));
         }
     }
     Ok(paths)

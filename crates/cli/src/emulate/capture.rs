@@ -13,8 +13,8 @@ use anabranch_types::{Ecn, Time};
 
 use crate::failure::Failure;
 
-/// A file under way, which is there once it is finished, and the thread that writes it, so that nobody waits for a
-/// disk who carries packets.
+/// A capture file, which appears once it is finished. A thread of its own writes it, so that the one that carries
+/// packets does not wait for the disk.
 pub(super) struct Capturing {
     thread: Option<JoinHandle<Capture>>,
     missed: Arc<AtomicU64>,
@@ -29,7 +29,7 @@ struct Record {
 
 struct LinkTap {
     records: SyncSender<Record>,
-    /// Buffers that were written.
+    /// Buffers whose packets have been written, to use again.
     spare: Receiver<Vec<u8>>,
     missed: Arc<AtomicU64>,
 }
@@ -70,7 +70,7 @@ impl Capturing {
     /// Completes the file; its tap must be gone.
     ///
     /// # Errors
-    /// When something of it could not be written, or the disk was too slow for some packets.
+    /// When the file could not be written, or the disk was too slow for some packets.
     pub(super) fn finish(mut self) -> Result<(), Failure> {
         let broken = |_| Failure::failed("an internal task broke down");
         if let Some(thread) = self.thread.take() {

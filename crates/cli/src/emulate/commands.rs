@@ -23,12 +23,12 @@ pub(super) struct Commands {
 /// Where what commands print goes.
 #[derive(Clone)]
 pub(super) enum Output {
-    /// Where that of this process goes; with JSON all to standard error.
+    /// To this process's own outputs; with JSON, all to standard error.
     Own {
         /// Whether there is JSON on standard output.
         json: bool,
     },
-    /// To whoever draws a table on the terminal, as far as it would go to the terminal.
+    /// What is meant for the terminal, to the screen that draws a table there.
     Lines(Sender<Line>),
 }
 
@@ -75,7 +75,7 @@ impl Commands {
         decides.try_wait().map_err(|error| Failure::failed(format!("cannot wait: {error}")))
     }
 
-    /// Ends what still runs: after a while of its own accord, then asked to, then at once.
+    /// Ends what still runs: waits for a while, then sends SIGTERM, then SIGKILL.
     pub(super) fn finish(&mut self) -> Option<ExitStatus> {
         let both = [self.client.as_mut(), self.server.as_mut()];
         let mut left: Vec<&mut Child> = both.into_iter().flatten().collect();

@@ -38,7 +38,8 @@ pub fn run(args: &InsideArgs) -> Result<ExitCode, Failure> {
         Ok(child) => Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX)),
         Err(error) => return Ok(not_run(program, &error)),
     };
-    // After the command has started, which would inherit the mask. A first process is not hurt by what comes earlier.
+    // Only after the command has started, since it would inherit the mask. Signals that come earlier are ignored, as
+    // for every first process of a namespace.
     let signals =
         [Signal::SIGCHLD, Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT];
     let signals: SigSet = signals.into_iter().collect();
@@ -55,7 +56,7 @@ pub fn run(args: &InsideArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Whether the emulator ended before its end could be heard: then its interfaces are gone.
+/// Whether the emulator ended before this process asked to be ended with it: then its interfaces are gone.
 fn is_abandoned() -> bool {
     nix::net::if_::if_nameindex().is_ok_and(|all| all.iter().count() < 2)
 }

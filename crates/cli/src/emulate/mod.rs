@@ -20,7 +20,7 @@ use anabranch_sim::scenario::NetworkPlan;
 use crate::failure::Failure;
 use crate::rows::Rows;
 use crate::sim::load::load_network;
-use crate::{interrupt, output};
+use crate::{interrupt, links, output};
 use args::EmulateArgs;
 use capture::Capturing;
 use commands::{Commands, Line, Output};
@@ -76,19 +76,10 @@ fn network(args: &EmulateArgs) -> Result<NetworkPlan, Failure> {
     if let Some(file) = &args.scenario {
         return load_network(file, &args.settings);
     }
-    let mut paths: Vec<(String, PathConfig)> = Vec::with_capacity(args.paths.len());
-    for (number, path) in args.paths.iter().enumerate() {
-        let name = match path.forward.name.as_str() {
-            "" => format!("path{}", number + 1),
-            name => name.to_owned(),
-        };
-        if paths.iter().any(|(other, _)| *other == name) {
-            return Err(Failure::usage(format!("two paths are called '{name}'")));
-        }
-        paths.push((name, path.clone()));
-    }
-    let links = paths.into_iter().map(|(name, path)| (name, [path.forward, path.reverse]));
-    Ok(NetworkPlan::parallel(links))
+    let mut paths = args.paths.clone();
+    links::name(&mut paths)?;
+    let links = |path: PathConfig| (path.forward.name.clone(), [path.forward, path.reverse]);
+    Ok(NetworkPlan::parallel(paths.into_iter().map(links)))
 }
 
 fn scenario(args: &EmulateArgs) -> Option<String> {
@@ -128,7 +119,7 @@ fn introduce(emulator: &Emulator) {
     }
 }
 
-/// Prints what the links did, and a word where that is worth nothing.
+/// Prints what the links did, with a note where the results are unusable.
 fn report(
     args: &EmulateArgs,
     emulator: &Emulator,
@@ -147,14 +138,14 @@ fn report(
     if args.json { output::print_json(&report) } else { Ok(()) }
 }
 
-/// As a shell tells how its command ended.
+/// The exit code that a shell would give.
 fn code(status: Option<ExitStatus>) -> ExitCode {
     let code =
         status.and_then(|status| status.code().or(status.signal().map(|signal| 128 + signal)));
     ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
-/// A mistake of whoever asked, or something that is not possible here.
+/// Exit code 1 for what this system does not allow, 2 for what was asked wrongly.
 fn failure(error: EmulatorError) -> Failure {
     match error {
         EmulatorError::Namespace(_) | EmulatorError::Device { .. } | EmulatorError::Io(_) => {
@@ -186,7 +177,7 @@ impl Screen {
         match self.printed.recv_timeout(LOOK) {
             Ok(line) => self.print(&line),
             Err(RecvTimeoutError::Timeout) => {}
-            // Nobody prints by lines.
+            // The commands print by themselves.
             Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK),
         }
         let now = emulator.now();

@@ -12,7 +12,7 @@ use crate::rows::{BAR, bar, name_width};
 
 /// Rates and losses on the screen are those of so long.
 const SPAN: Duration = Duration::from_secs(1);
-/// What a way back is called behind its link's name.
+/// What the name of a way back ends with.
 const REVERSE: &str = ".reverse";
 
 /// Looks at the links again and again.
@@ -91,7 +91,7 @@ impl Watch {
 
     /// The links over the last second.
     pub(super) fn latest(&mut self, now: Time, links: &[LinkStats]) -> Vec<Row> {
-        // The oldest that is kept is the newest that is a `SPAN` old.
+        // Of the readings that are at least a `SPAN` old only the newest is kept.
         while self.past.get(1).is_some_and(|(next, _)| now.since(*next) >= SPAN) {
             self.past.pop_front();
         }

@@ -2,7 +2,7 @@
 
 use std::io::{ErrorKind, Read};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::State;
@@ -13,8 +13,16 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Longest answer that is read.
 const MOST: u64 = 16 << 20;
 
-/// What all commands with a socket in `directory` answer, by process id.
-pub(super) fn all(directory: &Path) -> Result<Vec<State>, Failure> {
+/// What all commands with a socket in `directories` answer, of each directory by process id.
+pub(super) fn all(directories: &[PathBuf]) -> Result<Vec<State>, Failure> {
+    let mut all = Vec::new();
+    for directory in directories {
+        all.append(&mut those_in(directory)?);
+    }
+    Ok(all)
+}
+
+fn those_in(directory: &Path) -> Result<Vec<State>, Failure> {
     let entries = match std::fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

@@ -25,13 +25,13 @@ fn of_user() -> Option<PathBuf> {
     }
 }
 
-/// Where a running command makes its socket: as a service of systemd, in the directory that it was given.
-fn own() -> Option<PathBuf> {
+/// Where a running command makes its socket. systemd tells services their directory.
+fn of_command() -> Option<PathBuf> {
     std::env::var_os("RUNTIME_DIRECTORY").map(PathBuf::from).or_else(of_user)
 }
 
 /// Where `status` looks: root sees the system's services too.
-fn all() -> Vec<PathBuf> {
+fn places() -> Vec<PathBuf> {
     let mut directories = Vec::from_iter(of_user());
     if confine::is_root() && !directories.iter().any(|directory| directory.as_os_str() == SYSTEM) {
         directories.push(SYSTEM.into());
@@ -39,26 +39,17 @@ fn all() -> Vec<PathBuf> {
     directories
 }
 
-/// What everything answers that has a socket in `directories`.
-fn ask(directories: &[PathBuf]) -> Result<Vec<State>, Failure> {
-    let mut states = Vec::new();
-    for directory in directories {
-        states.append(&mut ask::all(directory)?);
-    }
-    Ok(states)
-}
-
 /// Shows what runs.
 ///
 /// # Errors
 /// When nothing does, or it does not answer.
 pub fn run(args: &StatusArgs) -> Result<(), Failure> {
-    let directories = all();
+    let directories = places();
     if directories.is_empty() {
         return Err(Failure::failed("XDG_RUNTIME_DIR is not set: nothing can be asked"));
     }
     loop {
-        let before = ask(&directories)?;
+        let before = ask::all(&directories)?;
         if before.is_empty() {
             let places: Vec<_> =
                 directories.iter().map(|place| place.display().to_string()).collect();
@@ -69,7 +60,7 @@ pub fn run(args: &StatusArgs) -> Result<(), Failure> {
         }
         // Rates are differences of two answers this far apart.
         std::thread::sleep(args.interval());
-        let now = ask(&directories)?;
+        let now = ask::all(&directories)?;
         if args.watch && !args.json {
             // Clears the screen and what has scrolled away.
             output::print("\u{1b}[2J\u{1b}[3J\u{1b}[H")?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 
-use super::{State, own};
+use super::{State, of_command};
 
 /// How long whoever asks may take to read the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -26,7 +26,7 @@ impl Telling {
     /// Makes the socket of `command`; `None` where there is no place for it. To be called before the process gives up
     /// what it does not need.
     pub fn open(command: &str) -> Option<Self> {
-        let directory = own()?;
+        let directory = of_command()?;
         let made = std::fs::DirBuilder::new().mode(0o700).create(&directory);
         if made.is_err_and(|error| error.kind() != io::ErrorKind::AlreadyExists) {
             return None;

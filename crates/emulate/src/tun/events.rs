@@ -3,7 +3,6 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
 
 use anabranch_sim::endpoint::PathChange;
 use anabranch_sim::scenario::EventPlan;
@@ -12,16 +11,18 @@ use anabranch_types::Time;
 use super::interfaces::Interface;
 use super::space::Space;
 use crate::clock::Clock;
+use crate::joined::Joined;
 
-/// A thread that carries out the plan's events on the client's interfaces. It ends when this is dropped.
+/// A thread that carries out the plan's events on the client's interfaces until this is dropped.
 #[derive(Debug)]
 pub(super) struct Events {
-    stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// Closing it ends the thread.
+    _stop: Sender<()>,
+    _thread: Joined,
     failure: Arc<Mutex<Option<String>>>,
 }
 
-/// What the thread has.
+/// The thread's state.
 struct Player {
     clock: Clock,
     plan: Vec<EventPlan>,
@@ -30,7 +31,7 @@ struct Player {
 }
 
 impl Events {
-    /// Starts the thread if there is anything to do. What only simulated endpoints notice is left out.
+    /// Starts the thread if there is anything to do. Events that only simulated endpoints notice are left out.
     pub(super) fn start(
         plan: &[EventPlan],
         interfaces: &[Interface],
@@ -52,22 +53,12 @@ impl Events {
                 *told.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
             }
         };
-        let thread = thread::Builder::new().name("anabranch-events".to_owned()).spawn(play)?;
-        Ok(Some(Events { stop: Some(stop), thread: Some(thread), failure }))
+        let thread = Joined::start("events", play)?;
+        Ok(Some(Events { _stop: stop, _thread: thread, failure }))
     }
 
     pub(super) fn failure(&self) -> Option<String> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl Drop for Events {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread was reported when it happened.
-            thread.join().ok();
-        }
     }
 }
 
@@ -115,7 +106,7 @@ impl Player {
     }
 }
 
-/// The address after this one that the client can have: the server has the second.
+/// The client's next address; the server's ends with 2.
 fn next(address: Ipv4Addr) -> Ipv4Addr {
     let [a, b, c, d] = address.octets();
     Ipv4Addr::new(a, b, c, if (3..254).contains(&d) { d + 1 } else { 3 })

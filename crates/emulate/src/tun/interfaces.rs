@@ -21,15 +21,15 @@ pub(super) struct Interface {
 
 /// Bits that the addresses of a path have in common.
 const PREFIX: u8 = 24;
-/// What interfaces say that they carry; what a link carries is its model's affair.
+/// The interfaces' MTU. A link may have a smaller one, which its model applies.
 const MTU: u16 = 1500;
-/// Packets that a device holds for a thread that is late.
+/// Packets that a device queues until they are read.
 const DEVICE_QUEUE: u32 = 10_000;
 /// The routes of path n are in table TABLES + n, and the rule that leads there has that priority.
 const TABLES: u32 = 1_000;
 
 impl Interface {
-    /// Where the last byte of the address says the end: the client's is 1, the server's 2.
+    /// The address of one end of path `number`: `end` is 1 for the client, 2 for the server.
     pub(super) fn address(number: u8, end: u8) -> Ipv4Addr {
         Ipv4Addr::new(10, 77, number, end)
     }
@@ -50,8 +50,8 @@ impl Interface {
         Ok((device, interface))
     }
 
-    /// Lets what leaves from its address leave through it, wherever it goes, and what has no address yet too if no
-    /// path with a lower number is there.
+    /// Routes all destinations through it: in a table for packets from its address, and in the main table, where the
+    /// path with the lowest number comes first.
     pub(super) async fn add_routes(&self, netlink: &Handle) -> Result<(), Error> {
         let everywhere = || RouteMessageBuilder::<Ipv4Addr>::new().output_interface(self.index);
         let number = u32::from(self.number);
@@ -61,7 +61,7 @@ impl Interface {
         netlink.route().add(main).replace().execute().await
     }
 
-    /// Lets what leaves from its address use its routes.
+    /// Makes packets from its address use its table.
     pub(super) async fn add_rule(&self, netlink: &Handle) -> Result<(), Error> {
         let table = TABLES + u32::from(self.number);
         let rule = netlink.rule().add().v4().source_prefix(self.address, 32);
@@ -106,7 +106,7 @@ impl Interface {
     }
 }
 
-/// Prepares a new namespace: its loopback is up, and nothing but what programs send enters its interfaces.
+/// Prepares a new namespace: loopback is up, and the kernel sends nothing of its own over the links.
 pub(super) fn prepare(inside: &Inside) -> io::Result<()> {
     // IPv6 would announce itself on every link. A kernel without it has no such file.
     let _ = fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1");

@@ -38,8 +38,8 @@ use wires::TunWires;
 ///
 /// On path number n, from 1, the client has the address 10.77.n.1 and the server 10.77.n.2, each on an interface
 /// called as the path. What a program sends from one of the client's addresses takes that path, whichever address
-/// of the server it is for, and answers come back over the path of the address that they are for; without an
-/// address of its own, what is for 10.77.n.2 takes path n. The namespaces have no names and no way out. They, the interfaces and all
+/// of the server it is for, and answers come back over the path of the address that they are for. What is sent from
+/// no address to 10.77.n.2 takes path n. The namespaces have no names and no way out. They, the interfaces and all
 /// processes in them end with this value, or with this process.
 #[derive(Debug)]
 pub struct Emulator {
@@ -99,12 +99,12 @@ pub enum EmulatorError {
         /// What is wrong.
         why: LinkConfigError,
     },
-    /// No namespaces of one's own here.
+    /// The system refuses to make network namespaces.
     #[error(
         "network namespaces cannot be made: {0}; run it as root, or allow unprivileged user namespaces"
     )]
     Namespace(io::Error),
-    /// No TUN devices here.
+    /// The system refuses to make a TUN device.
     #[error(
         "TUN device '{name}' cannot be made: {why}; it needs the kernel's module tun, and the right to open \
          /dev/net/tun"
@@ -120,9 +120,9 @@ pub enum EmulatorError {
     Io(#[from] io::Error),
 }
 
-/// The third byte of addresses has no more values that are usual.
+/// A path's number is the third byte of its addresses.
 const MAX_PATHS: usize = 250;
-/// Of an interface, in bytes.
+/// Longest name of an interface, bytes.
 const MAX_NAME: usize = 15;
 
 impl Emulator {
@@ -266,7 +266,7 @@ impl Emulator {
 }
 
 impl Side {
-    /// Of its addresses.
+    /// The last byte of its addresses.
     fn last_byte(self) -> u8 {
         match self {
             Side::Client => 1,

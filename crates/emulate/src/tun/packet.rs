@@ -37,14 +37,14 @@ pub fn set_ecn(packet: &mut [u8], new: Ecn) {
 mod tests {
     use super::*;
 
-    /// RFC 1071: the sum over a header with a right checksum.
+    /// The ones' complement sum of a header's words (RFC 1071).
     fn sum(header: &[u8]) -> u16 {
         let words = header.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]])));
         let sum: u32 = words.sum();
         ((sum & 0xffff) + (sum >> 16)) as u16
     }
 
-    /// A header with this service byte and length, its checksum right.
+    /// A header with this service byte and length, and its checksum.
     fn header(service: u8, length: u8) -> Vec<u8> {
         let mut header =
             vec![0x45, service, 0, length, 7, 7, 0x40, 0, 64, 17, 0, 0, 10, 77, 1, 1, 10, 77, 1, 2];

@@ -1,10 +1,11 @@
 use std::io;
 use std::sync::mpsc::{Sender, channel};
-use std::thread::{self, JoinHandle};
 
 use nix::sched::{CloneFlags, unshare};
 use rtnetlink::Handle;
 use tokio::runtime::Runtime;
+
+use crate::joined::Joined;
 
 /// A network namespace without a name, and a thread that lives in it.
 ///
@@ -12,8 +13,9 @@ use tokio::runtime::Runtime;
 /// started from it. Those live in a process namespace of their own, whose first process takes all others with it.
 #[derive(Debug)]
 pub(super) struct Space {
-    jobs: Option<Sender<Job>>,
-    thread: Option<JoinHandle<()>>,
+    /// Closing it ends the thread.
+    jobs: Sender<Job>,
+    _thread: Joined,
 }
 
 /// What a job sees of its namespace.
@@ -41,8 +43,7 @@ impl Space {
             }
             Err(error) => drop(tell.send(Err(error))),
         };
-        let thread = thread::Builder::new().name(format!("anabranch-{name}")).spawn(work)?;
-        let space = Space { jobs: Some(jobs), thread: Some(thread) };
+        let space = Space { jobs, _thread: Joined::start(name, work)? };
         told.recv().unwrap_or_else(|_| Err(gone()))?;
         Ok(space)
     }
@@ -50,15 +51,14 @@ impl Space {
     /// Does `job` inside.
     ///
     /// # Errors
-    /// When the thread is gone, which is never its own decision.
+    /// When the thread is gone, which only a panic brings about.
     pub(super) fn run<R: Send + 'static>(
         &self,
         job: impl FnOnce(&Inside) -> R + Send + 'static,
     ) -> io::Result<R> {
         let (tell, told) = channel();
         let job: Job = Box::new(move |inside| drop(tell.send(job(inside))));
-        let jobs = self.jobs.as_ref().ok_or_else(gone)?;
-        jobs.send(job).map_err(|_| gone())?;
+        self.jobs.send(job).map_err(|_| gone())?;
         told.recv().map_err(|_| gone())
     }
 }
@@ -89,14 +89,4 @@ impl Inside {
 
 fn gone() -> io::Error {
     io::Error::other("a thread of the emulator is gone")
-}
-
-impl Drop for Space {
-    fn drop(&mut self) {
-        drop(self.jobs.take());
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread was reported when it happened.
-            thread.join().ok();
-        }
-    }
 }

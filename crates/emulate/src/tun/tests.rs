@@ -95,6 +95,27 @@ fn eventually(mut attempt: impl FnMut() -> Result<(), String>) {
     panic!("{why}");
 }
 
+/// Sends `count` datagrams of 1000 bytes at once; when each arrived.
+fn burst(from: &UdpSocket, to: &UdpSocket, count: u32) -> Result<Vec<Instant>, String> {
+    let address = to.local_addr().expect("bound");
+    let got = std::thread::scope(|scope| {
+        let receiver = scope.spawn(|| receive(to));
+        send(from, address, 0..count, 1000);
+        receiver.join().expect("received")
+    });
+    if got.len() != count as usize {
+        return Err(format!("{} of {count} datagrams", got.len()));
+    }
+    Ok(got.into_iter().map(|(_, at)| at).collect())
+}
+
+/// Whether such datagrams arrived at `expected`, Mb/s.
+fn close_to_rate(arrived: &[Instant], expected: f64) -> Result<(), String> {
+    let (first, last) = (arrived[0], arrived[arrived.len() - 1]);
+    let bits = ((arrived.len() - 1) * (1000 + HEADER) * 8) as f64;
+    close("rate, Mb/s", bits / last.duration_since(first).as_secs_f64() / 1e6, expected)
+}
+
 fn close(what: &str, measured: f64, expected: f64) -> Result<(), String> {
     println!("{what}: {measured} measured, {expected} expected");
     let off = (measured / expected - 1.0).abs();
@@ -112,18 +133,7 @@ fn rates_are_met_both_ways() {
         let (client, server) =
             (socket(&emulator, Side::Client, 0), socket(&emulator, Side::Server, 0));
         for (from, to) in [(&client, &server), (&server, &client)] {
-            let address = to.local_addr().expect("bound");
-            let got = std::thread::scope(|scope| {
-                let receiver = scope.spawn(|| receive(to));
-                send(from, address, 0..2000, 1000);
-                receiver.join().expect("received")
-            });
-            if got.len() != 2000 {
-                return Err(format!("{} of 2000 datagrams", got.len()));
-            }
-            let took = got[1999].1.duration_since(got[0].1).as_secs_f64();
-            let bits = (1999 * (1000 + HEADER) * 8) as f64;
-            close("rate, Mb/s", bits / took / 1e6, 20.0)?;
+            close_to_rate(&burst(from, to, 2000)?, 20.0)?;
         }
         Ok(())
     });
@@ -140,21 +150,9 @@ fn rates_follow_their_schedule() {
         let emulator = start(&plan(&["name=a,rate=20mbit/5mbit@1s,delay=10ms,buffer=8MB"]));
         let client = socket(&emulator, Side::Client, 0);
         let server = socket(&emulator, Side::Server, 0);
-        let address = server.local_addr().expect("bound");
-        let got = std::thread::scope(|scope| {
-            let receiver = scope.spawn(|| receive(&server));
-            send(&client, address, 0..3300, 1000);
-            receiver.join().expect("received")
-        });
-        if got.len() != 3300 {
-            return Err(format!("{} of 3300 datagrams", got.len()));
-        }
-        for (from, to, rate) in [(500, 2000, 20.0), (2700, 3299, 5.0)] {
-            let took = got[to].1.duration_since(got[from].1).as_secs_f64();
-            let bits = ((to - from) * (1000 + HEADER) * 8) as f64;
-            close("rate, Mb/s", bits / took / 1e6, rate)?;
-        }
-        Ok(())
+        let arrived = burst(&client, &server, 3300)?;
+        close_to_rate(&arrived[500..=2000], 20.0)?;
+        close_to_rate(&arrived[2700..], 5.0)
     });
 }
 

@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::network::{Arrival, Network};
 use crate::worker::Wires;
 
-/// TUN devices: of each path the client's, then the server's.
+/// The TUN devices: for each path the client's, then the server's.
 pub(super) struct TunWires {
     buffer: Box<[u8]>,
 }

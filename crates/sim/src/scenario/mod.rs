@@ -157,18 +157,7 @@ impl Scenario {
         read: &mut ReadFile<'_>,
     ) -> Result<Scenario, Vec<ScenarioError>> {
         let reading = Reading { attached: RefCell::default(), read: RefCell::new(read) };
-        let merged = match sources.merge(&reading) {
-            Ok(merged) => merged,
-            Err(flaws) => return Err(sources.locate(flaws, assignments)),
-        };
-        let mut root = merged.root;
-        let mut flaws = Vec::new();
-        for (key, value) in merged.quick.iter().filter(|_| is_quick) {
-            flaws.extend(root.set(key, value).err());
-        }
-        for (index, assignment) in assignments.iter().enumerate() {
-            flaws.extend(sources::assign(&mut root, index, assignment).err());
-        }
+        let (root, mut flaws) = sources.assigned(assignments, is_quick, &reading)?;
         let mut scenario = Scenario {
             sources,
             root,

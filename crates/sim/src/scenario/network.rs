@@ -1,11 +1,11 @@
-//! The network of a scenario alone, for who lets other programs use its links.
+//! The network of a scenario alone, for those who let other programs use its links.
 
 use core::cell::RefCell;
 
 use super::error::{Flaw, Place, ScenarioError};
 use super::plan::{EventPlan, LinkPlan, PathPlan};
 use super::reader::{Files, Section};
-use super::sources::{self, Reading, Sources};
+use super::sources::{Reading, Sources};
 use super::sweep::{self, Point};
 use super::topology::{self, RECEIVER, SENDER};
 use super::tree::{Node, Table};
@@ -23,7 +23,7 @@ pub struct NetworkPlan {
     pub events: Vec<EventPlan>,
 }
 
-/// Keys that a scenario needs and its network does not, with anything that they accept.
+/// Keys that a scenario must have and a network need not, with values that stand in for them.
 const SPARED: [(&str, &str); 2] = [("name", "network"), ("duration", "1s")];
 
 impl NetworkPlan {
@@ -41,14 +41,8 @@ impl NetworkPlan {
     ) -> Result<NetworkPlan, Vec<ScenarioError>> {
         let mut sources = Sources::new(file_name, text);
         let reading = Reading { attached: RefCell::default(), read: RefCell::new(read) };
-        let mut root = match sources.merge(&reading) {
-            Ok(merged) => merged.root,
-            Err(flaws) => return Err(sources.locate(flaws, assignments)),
-        };
-        let flaws = RefCell::new(Vec::new());
-        for (index, assignment) in assignments.iter().enumerate() {
-            flaws.borrow_mut().extend(sources::assign(&mut root, index, assignment).err());
-        }
+        let (mut root, flaws) = sources.assigned(assignments, false, &reading)?;
+        let flaws = RefCell::new(flaws);
         for (key, value) in SPARED {
             if root.find(key).is_none() {
                 // A key of the top level can always be set.

@@ -70,6 +70,29 @@ impl Sources {
         flaws.into_iter().map(locate).collect()
     }
 
+    /// The tree of everything that is read, shortened if `is_quick`, with the assignments on top, and the mistakes in
+    /// these.
+    ///
+    /// # Errors
+    /// When the files make no tree.
+    pub(super) fn assigned(
+        &mut self,
+        assignments: &[String],
+        is_quick: bool,
+        files: &dyn Files,
+    ) -> Result<(Table, Vec<Flaw>), Vec<ScenarioError>> {
+        let Merged { mut root, quick } =
+            self.merge(files).map_err(|flaws| self.locate(flaws, assignments))?;
+        let mut flaws = Vec::new();
+        for (key, value) in quick.iter().filter(|_| is_quick) {
+            flaws.extend(root.set(key, value).err());
+        }
+        for (index, assignment) in assignments.iter().enumerate() {
+            flaws.extend(assign(&mut root, index, assignment).err());
+        }
+        Ok((root, flaws))
+    }
+
     /// Reads the scenario's text and everything that it starts from into one tree.
     ///
     /// # Errors
@@ -184,7 +207,7 @@ impl Files for BTreeMap<String, String> {
 }
 
 /// Writes an assignment such as `flow.bulk.count=3` into a scenario.
-pub(super) fn assign(root: &mut Table, index: usize, assignment: &str) -> Result<(), Flaw> {
+fn assign(root: &mut Table, index: usize, assignment: &str) -> Result<(), Flaw> {
     let place = Place { assignment: index + 1, offset: 0 };
     let Some((key, value)) = assignment.split_once('=') else {
         return Err(Flaw::value(place, "", assignment, "KEY=VALUE, such as flow.bulk.count=3"));

@@ -11,7 +11,7 @@ use super::delay::Delay;
 use crate::congestion::cubic::Cubic;
 use crate::congestion::{AckEvent, CongestionController};
 
-/// Delays that differ by less, s, are the same; on a quick path also by less than so many packets take.
+/// Delays that differ by less than both are the same: a time, s, and what so many packets take at the rate of delivery.
 const LEAST_RANGE: f64 = 0.001;
 const LEAST_PACKETS: f64 = 2.0;
 /// Least range of delays whose lower end is an empty queue, in round-trip times and at most s: what probing up makes
@@ -22,9 +22,9 @@ const TOP: f64 = 0.7;
 const BOTTOM: f64 = 0.3;
 /// Packets that the estimate of random loss remembers.
 const MEMORY: f64 = 1024.0;
-/// Packets that it takes at least to be an estimate.
+/// Fewest packets that an estimate of random loss is made of.
 const KNOWN: f64 = 32.0;
-/// Most random loss that is believed in without one, a share.
+/// Most random loss that whoever competes believes in without such an estimate, a share.
 const MOST_UNKNOWN: f64 = 0.1;
 /// How many stretches of departures are remembered, each of a round trip at most. A loss is declared later than that
 /// only where packets overtake one another by several round trips.
