@@ -26,17 +26,22 @@ pub fn check(workspace: &Workspace) -> Result<String, String> {
     judge(&process::capture_within(&mut command, LIMIT)?)
 }
 
-/// Builds the demo and runs it, beside itself in virtual time, as `arguments` ask.
+/// Builds `anabranch` and runs `comparison`, whose first argument it is, as `arguments` ask: `parity` beside itself in
+/// virtual time, `kernel` beside the kernel's transports.
 ///
 /// # Errors
 /// If it does not build or the comparison cannot be started.
-pub fn parity(workspace: &Workspace, arguments: &[String]) -> Result<ExitCode, String> {
-    let demo = build(workspace)?.into_os_string();
+pub fn compare(
+    workspace: &Workspace,
+    comparison: &str,
+    arguments: &[String],
+) -> Result<ExitCode, String> {
+    let program = build(workspace)?.into_os_string();
     let arguments = arguments.iter().map(OsString::from);
-    process::program(workspace, "parity", std::iter::once(demo).chain(arguments))
+    process::program(workspace, comparison, std::iter::once(program).chain(arguments))
 }
 
-/// Builds the program with the demo and tells where it is.
+/// Builds the program and tells where it is.
 fn build(workspace: &Workspace) -> Result<PathBuf, String> {
     process::run(&mut workspace.cargo(&["build", "--release", "--locked", "--bin=anabranch"]))?;
     let name = format!("anabranch{}", std::env::consts::EXE_SUFFIX);

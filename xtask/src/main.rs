@@ -31,6 +31,7 @@ Usage: cargo xtask <command>
   perf net [ARGS]         throughput over loopback beside quinn's; `perf net --help`
   perf sim [ARGS]         the simulator's speed beside ns-2's and ns-3's; `perf sim --help`
   roads [ARGS]            links as on the road with several congestion controls; `roads --help`
+  kernel [ARGS]           our transport beside the kernel's TCP and MPTCP over emulated links; `kernel --help`
   parity [ARGS]           the demo over real sockets beside itself in virtual time; `parity --help`
   abuse [ARGS]            floods of forged first messages, or a hostile peer, beside a transfer; `abuse --help`
   work [CASE]...          what a packet of an honest and of a hostile peer costs; `work --help`
@@ -74,7 +75,7 @@ fn dispatch(args: &[String]) -> Result<ExitCode, String> {
         "perf" => perf::run(&Workspace::locate()?, rest),
         "roads" => process::program(&Workspace::locate()?, "roads", rest),
         "dist" => dist::run(&Workspace::locate()?, rest).map(|()| ExitCode::SUCCESS),
-        "parity" => demo::parity(&Workspace::locate()?, rest),
+        "parity" | "kernel" => demo::compare(&Workspace::locate()?, command, rest),
         "ci" => ci::run(&Workspace::locate()?, rest),
         other => Err(format!("unknown command `{other}`\n\n{HELP}")),
     }

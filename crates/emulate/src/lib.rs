@@ -36,6 +36,7 @@ mod tap;
 mod tun;
 mod udp;
 mod wait;
+mod waits;
 mod worker;
 
 #[cfg(test)]
@@ -48,3 +49,4 @@ pub use stats::{LinkStats, PathStats, RelayStats, RouteStats};
 pub use tap::Tap;
 #[cfg(target_os = "linux")]
 pub use tun::{Emulator, EmulatorError, PathEnds, Side, set_ecn};
+pub use waits::Waits;

@@ -1,4 +1,5 @@
 use core::fmt;
+use core::time::Duration;
 use std::collections::VecDeque;
 
 use anabranch_sim::link::{Delivery, Dropped, Link, LinkConfig, LinkConfigError, LinkOutput};
@@ -7,6 +8,7 @@ use anabranch_types::{Ecn, Time};
 use crate::lateness::Lateness;
 use crate::stats::{LinkStats, RouteStats};
 use crate::tap::Tap;
+use crate::waits::Waits;
 
 /// Links, the routes that lead over them, and the packets inside.
 ///
@@ -30,6 +32,7 @@ struct Hop {
     link: Link<Parcel>,
     /// The link's capacity integral when the first packet of all arrived.
     capacity_before: Option<f64>,
+    waits: Waits,
 }
 
 #[derive(Debug)]
@@ -89,7 +92,9 @@ impl Network {
         seed: u64,
     ) -> Result<Self, BadLink> {
         let link = |(name, config): (String, &LinkConfig)| match Link::new(config, seed, &name) {
-            Ok(link) => Ok(Hop { name, link, tap: None, capacity_before: None }),
+            Ok(link) => {
+                Ok(Hop { name, link, tap: None, capacity_before: None, waits: Waits::new() })
+            }
             Err(why) => Err(BadLink { name, why }),
         };
         let routes: Vec<Route> = routes.into_iter().map(Route::new).collect();
@@ -225,9 +230,12 @@ impl Network {
             self.spare.push(parcel.bytes);
             return;
         };
-        if let Err(dropped) = hop.link.enqueue(now, size, ecn, parcel) {
-            tell_drop(&mut hop.tap, &dropped);
-            self.spare.push(dropped.token.bytes);
+        match hop.link.enqueue(now, size, ecn, parcel) {
+            Ok(()) => hop.waits.record(hop.wait_of_last(size)),
+            Err(dropped) => {
+                tell_drop(&mut hop.tap, &dropped);
+                self.spare.push(dropped.token.bytes);
+            }
         }
     }
 }
@@ -246,8 +254,14 @@ impl Route {
 }
 
 impl Hop {
+    /// How long the packets will take that wait before the last one, which has `size` bytes. One that is being sent is left out.
+    fn wait_of_last(&self, size: u32) -> Duration {
+        let before = self.link.queue().bytes().saturating_sub(u64::from(size));
+        self.link.rate().time_to_send(before)
+    }
+
     fn stats(&mut self, now: Time) -> LinkStats {
-        let Hop { name, link, capacity_before, .. } = self;
+        let Hop { name, link, capacity_before, waits, .. } = self;
         LinkStats {
             name: name.clone(),
             loss_state: link.loss_state(now),
@@ -255,6 +269,7 @@ impl Hop {
             link: *link.counters(),
             rate: link.rate(),
             queue_bytes: link.queue().bytes(),
+            waits: waits.clone(),
         }
     }
 }
@@ -301,6 +316,20 @@ mod tests {
         assert_eq!(network.next_event(), Time::MAX);
         // Each was taken out the moment it was due.
         assert!(network.route_stats().iter().all(|route| route.lateness.max().is_zero()));
+    }
+
+    #[test]
+    fn a_link_tells_how_long_its_packets_wait() {
+        // 1 ms on the wire: the first is sent at once, the second when that has been, the last 3 ms after the second.
+        let link = config("rate=8mbit,delay=5ms,buffer=4p");
+        let mut network = Network::new([("a".to_owned(), &link)], [vec![0]], 1).expect("valid");
+        for content in 0..6 {
+            arrive(&mut network, 0, Time::ZERO, content);
+        }
+        let stats = network.link_stats(Time::ZERO).remove(0);
+        assert_eq!(stats.link.dropped_full, 1);
+        assert_eq!(stats.waits.mean(), Duration::from_micros(1_200));
+        assert_eq!(stats.waits.quantile(1.0), Duration::from_millis(3));
     }
 
     #[test]

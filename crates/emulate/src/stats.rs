@@ -1,7 +1,7 @@
 use anabranch_sim::link::LinkCounters;
 use anabranch_types::{Bitrate, Probability, Time};
 
-use crate::Lateness;
+use crate::{Lateness, Waits};
 
 /// A snapshot of a relay.
 #[derive(Clone, Debug)]
@@ -47,6 +47,8 @@ pub struct LinkStats {
     pub loss_state: Probability,
     /// Bytes that wait in the link's queue now.
     pub queue_bytes: u64,
+    /// How long packets waited in the queue since the start.
+    pub waits: Waits,
     /// Bits the link could have delivered since the first packet on any link, ∫ rate·(1 − loss) dt;
     /// zero before it.
     pub capacity_bits: f64,

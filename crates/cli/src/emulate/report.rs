@@ -67,6 +67,11 @@ struct LinkReport {
     dropped_too_long: u64,
     dropped_policed: u64,
     ecn_marks: u64,
+    /// How long packets waited in the queue, milliseconds.
+    #[serde(serialize_with = "three_decimals")]
+    queue_mean_ms: f64,
+    #[serde(serialize_with = "three_decimals")]
+    queue_p95_ms: f64,
 }
 
 /// What was run.
@@ -195,6 +200,12 @@ impl LinkReport {
             dropped_too_long: link.dropped_too_long,
             dropped_policed: link.dropped_policed,
             ecn_marks: link.ecn_marks,
+            queue_mean_ms: millis(stats.waits.mean()),
+            queue_p95_ms: millis(stats.waits.quantile(0.95)),
         }
     }
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
 }

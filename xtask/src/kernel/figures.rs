@@ -1,0 +1,195 @@
+//! What a run came to, read from what its programs printed.
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// The figures of one run. Those of links are of the way there and of the whole time, the warm-up included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Outcome {
+    /// Application bytes that arrived after the warm-up by the receiver's clock, Mb/s.
+    pub goodput_mbps: f64,
+    pub links: Vec<LinkFigures>,
+    /// How late the emulator sent packets on, 99 of 100 at most.
+    pub late_p99_us: f64,
+    /// Why the links were not what they should have been, if so.
+    pub unusable: Option<String>,
+    /// What is odd about the run.
+    pub notes: Vec<String>,
+}
+
+/// One link there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct LinkFigures {
+    pub name: String,
+    /// Packets that came, and how many of them the queue or the policer dropped.
+    pub packets: f64,
+    pub dropped: f64,
+    /// Its part of the bytes that all links delivered.
+    pub share: f64,
+    /// How long packets waited in the queue.
+    pub queue_mean_ms: f64,
+    pub queue_p95_ms: f64,
+}
+
+/// A path with a smaller part of the bytes was not used.
+const LEAST_SHARE: f64 = 0.01;
+
+impl Outcome {
+    /// Of the kernel's transport over so many subflows, from the reports of the emulator and of both sides.
+    ///
+    /// # Errors
+    /// When a figure is missing, or a subflow has another congestion control than it should.
+    pub fn of_kernel(
+        links: &Value,
+        received: &Value,
+        sent: &Value,
+        subflows: usize,
+    ) -> Result<Self, String> {
+        let mut outcome = Outcome::of_links(links)?;
+        outcome.goodput_mbps = number(received, "goodput_mbps")?;
+        let asked = sent.get("congestion").and_then(Value::as_str).unwrap_or_default();
+        let Some(seen) = sent.get("subflows").and_then(Value::as_array) else {
+            outcome.notes.push("`ss` is missing, so that subflows were not looked at".to_owned());
+            return Ok(outcome);
+        };
+        let seen: Vec<&str> = seen.iter().filter_map(Value::as_str).collect();
+        if let Some(other) = seen.iter().find(|name| **name != asked) {
+            return Err(format!("a subflow has {other} and not {asked}"));
+        }
+        if seen.len() != subflows {
+            outcome.notes.push(format!("{} of {subflows} subflows", seen.len()));
+        }
+        if subflows > 1 {
+            outcome.note_idle();
+        }
+        Ok(outcome)
+    }
+
+    /// Of our transport: the bytes of the intervals that begin within `window`, seconds.
+    ///
+    /// # Errors
+    /// When a figure is missing.
+    pub fn of_bench(links: &Value, received: &Value, window: (f64, f64)) -> Result<Self, String> {
+        let mut outcome = Outcome::of_links(links)?;
+        let intervals = received.get("intervals").and_then(Value::as_array);
+        // Intervals begin late by a moment; the last may be a short one behind the rest.
+        let window = window.0 - 0.05..window.1 - 0.05;
+        let (mut bytes, mut seconds) = (0.0, 0.0);
+        for interval in intervals.ok_or("bench prints no intervals")? {
+            let span = interval.get("sum_received").ok_or("an interval has no sum_received")?;
+            if window.contains(&number(span, "start")?) {
+                bytes += number(span, "bytes")?;
+                seconds += number(span, "seconds")?;
+            }
+        }
+        if seconds <= 0.0 {
+            return Err("bench ended within the warm-up".to_owned());
+        }
+        outcome.goodput_mbps = bytes * 8e-6 / seconds;
+        outcome.note_idle();
+        Ok(outcome)
+    }
+
+    fn of_links(report: &Value) -> Result<Self, String> {
+        let all = report.get("links").and_then(Value::as_array);
+        let all = all.ok_or("emulate reports no links")?.iter();
+        let there = all.filter(|link| !name(link).ends_with(".reverse"));
+        let mut links = Vec::new();
+        for link in there {
+            let causes = ["dropped_full", "dropped_early", "dropped_policed"];
+            let dropped = causes.iter().map(|cause| number(link, cause)).sum::<Result<f64, _>>()?;
+            links.push(LinkFigures {
+                name: name(link).to_owned(),
+                packets: number(link, "packets_in")?,
+                dropped,
+                share: number(link, "bytes_delivered")?,
+                queue_mean_ms: number(link, "queue_mean_ms")?,
+                queue_p95_ms: number(link, "queue_p95_ms")?,
+            });
+        }
+        let delivered: f64 = links.iter().map(|link| link.share).sum();
+        links.iter_mut().for_each(|link| link.share /= delivered.max(1.0));
+        let lateness = report.get("lateness").ok_or("emulate reports no lateness")?;
+        let unusable = report.get("unusable_because").and_then(Value::as_str);
+        Ok(Outcome {
+            links,
+            late_p99_us: number(lateness, "p99_us")?,
+            unusable: unusable.map(str::to_owned),
+            ..Outcome::default()
+        })
+    }
+
+    /// Says which of several paths carried nothing to speak of.
+    fn note_idle(&mut self) {
+        let idle = self.links.iter().filter(|link| link.share < LEAST_SHARE);
+        let notes = idle.map(|link| format!("path {} carried under 1 %", link.name));
+        self.notes.extend(notes.collect::<Vec<_>>());
+    }
+
+    /// What the queues and policers dropped of all packets.
+    pub fn drop_share(&self) -> f64 {
+        let sum = |of: fn(&LinkFigures) -> f64| self.links.iter().map(of).sum::<f64>();
+        sum(|link| link.dropped) / sum(|link| link.packets).max(1.0)
+    }
+}
+
+fn name(link: &Value) -> &str {
+    link.get("name").and_then(Value::as_str).unwrap_or_default()
+}
+
+fn number(value: &Value, key: &str) -> Result<f64, String> {
+    let number = value.get(key).and_then(Value::as_f64);
+    number.ok_or_else(|| format!("a report has no number `{key}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn links(shares: [u64; 2]) -> Value {
+        let link = |name: &str, bytes: u64| {
+            json!({ "name": name, "packets_in": 1000, "bytes_delivered": bytes, "dropped_full": 20,
+                "dropped_early": 5, "dropped_policed": 0, "queue_mean_ms": 3.5, "queue_p95_ms": 9 })
+        };
+        json!({ "lateness": { "p99_us": 70 }, "unusable_because": null, "links": [
+            link("a", shares[0]), link("a.reverse", 77), link("b", shares[1]), link("b.reverse", 77),
+        ]})
+    }
+
+    #[test]
+    fn the_kernels_figures_are_the_receivers_and_the_links() {
+        let received = json!({ "goodput_mbps": 12.5 });
+        let sent = json!({ "congestion": "reno", "subflows": ["reno", "reno"] });
+        let outcome =
+            Outcome::of_kernel(&links([300, 100]), &received, &sent, 2).expect("complete");
+        assert_eq!((outcome.goodput_mbps, outcome.late_p99_us), (12.5, 70.0));
+        assert_eq!((outcome.links.len(), outcome.links[0].share), (2, 0.75));
+        assert_eq!((outcome.drop_share(), outcome.links[1].queue_p95_ms), (0.025, 9.0));
+        assert!(outcome.notes.is_empty() && outcome.unusable.is_none());
+
+        let idle = Outcome::of_kernel(&links([999, 1]), &received, &sent, 3).expect("complete");
+        assert_eq!(idle.notes, ["2 of 3 subflows", "path b carried under 1 %"]);
+        let other = json!({ "congestion": "reno", "subflows": ["reno", "bbr"] });
+        let message = Outcome::of_kernel(&links([1, 1]), &received, &other, 2).expect_err("bbr");
+        assert_eq!(message, "a subflow has bbr and not reno");
+        assert!(Outcome::of_kernel(&json!({}), &received, &sent, 2).is_err());
+        assert!(Outcome::of_kernel(&links([1, 1]), &json!({}), &sent, 2).is_err());
+    }
+
+    #[test]
+    fn only_the_intervals_after_the_warm_up_count() {
+        let interval = |start: f64, seconds: f64, bytes: u64| {
+            json!({ "sum_received": { "start": start, "end": start + seconds, "seconds": seconds,
+                "bytes": bytes } })
+        };
+        let received = json!({ "intervals": [
+            interval(0.0, 3.001, 9), interval(3.001, 1.0, 1_000_000), interval(4.001, 1.0, 500_000),
+            interval(5.001, 1.0, 7),
+        ]});
+        let outcome = Outcome::of_bench(&links([1, 1]), &received, (3.0, 5.0)).expect("complete");
+        assert_eq!(outcome.goodput_mbps, 6.0);
+        assert!(Outcome::of_bench(&links([1, 1]), &received, (30.0, 50.0)).is_err());
+        assert!(Outcome::of_bench(&links([1, 1]), &json!({}), (3.0, 5.0)).is_err());
+    }
+}

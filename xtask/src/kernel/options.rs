@@ -1,0 +1,114 @@
+//! What was asked for.
+
+use std::path::PathBuf;
+
+pub const HELP: &str = "\
+Compares the transport with the kernel's TCP and MPTCP over the same emulated links, in real time
+
+Usage: cargo xtask kernel [OPTIONS]
+
+  --only PATTERN  only these roads of scenarios/roads, such as links/wifi, wifi, 'pairs/*' or 'lte*'; may be repeated.
+                  A handful of distinct kinds if left out
+  --time S        measure S seconds (10) of each run, after a warm-up of 5
+  --seeds N       seeds 1 to N (3) of the links' random draws
+  --json FILE     write everything into this file, with the figures of each seed
+  --out DIR       write kernel.json and kernel.html into this directory
+  --list          name the roads that would be run
+
+Example: cargo xtask kernel --only 'pairs/*lte*' --seeds 5 --out comparison
+
+Needs Linux, the right to make network namespaces and TUN devices, and `ip`; what this kernel lacks is left out with the
+reason. Each run takes real time: S + 6 seconds for every system and seed.
+
+Exit codes: 0, or 1 if a run failed, or 2 if something was asked wrongly. docs/guide/compare.md tells how to read the
+table.
+";
+
+/// Seconds of each run in which nothing is measured.
+pub const WARM_UP: u64 = 5;
+/// Longest time that a run measures, seconds.
+const LONGEST: u64 = 3600;
+
+/// What to run and where to write it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The program `anabranch`.
+    pub program: PathBuf,
+    /// Patterns of roads; the usual ones if empty.
+    pub only: Vec<String>,
+    pub seconds: u64,
+    pub seeds: u64,
+    pub json: Option<PathBuf>,
+    pub out: Option<PathBuf>,
+    /// Only name the roads.
+    pub list: bool,
+}
+
+impl Options {
+    /// Reads the arguments, of which the first is the program; none if they ask for help.
+    ///
+    /// # Errors
+    /// In words: what was given and what is allowed.
+    pub fn read(arguments: &[String]) -> Result<Option<Options>, String> {
+        let mut rest = arguments.iter();
+        let program = rest.next().ok_or("the first argument is the program to run")?.into();
+        let mut options = Options {
+            program,
+            only: Vec::new(),
+            seconds: 10,
+            seeds: 3,
+            json: None,
+            out: None,
+            list: false,
+        };
+        while let Some(argument) = rest.next() {
+            let mut value = || rest.next().cloned().ok_or(format!("{argument} takes a value"));
+            let number = |text: String, most: u64| match text.parse::<u64>() {
+                Ok(number) if (1..=most).contains(&number) => Ok(number),
+                _ => Err(format!("{argument}: '{text}' is not accepted; allowed: 1 to {most}")),
+            };
+            match argument.as_str() {
+                "--only" => options.only.push(value()?),
+                "--time" => options.seconds = number(value()?, LONGEST)?,
+                "--seeds" => options.seeds = number(value()?, 1000)?,
+                "--json" => options.json = Some(value()?.into()),
+                "--out" => options.out = Some(value()?.into()),
+                "--list" => options.list = true,
+                "--help" | "-h" => return Ok(None),
+                other => return Err(format!("unknown argument `{other}`\n\n{HELP}")),
+            }
+        }
+        Ok(Some(options))
+    }
+
+    /// How it is run.
+    pub fn line(&self) -> String {
+        let Options { seconds, seeds, .. } = self;
+        format!("{seconds} s each after a warm-up of {WARM_UP}; medians of {seeds} seeds")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Option<Options>, String> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        Options::read(&words)
+    }
+
+    #[test]
+    fn arguments_are_read_or_refused() {
+        let options = read("a --only wifi --only pairs/* --seeds 5 --time 7 --json x --out y")
+            .expect("valid")
+            .expect("no help");
+        assert_eq!((options.seeds, options.seconds, options.only.len()), (5, 7, 2));
+        assert_eq!((options.json, options.out), (Some("x".into()), Some("y".into())));
+        assert_eq!(read("a --help"), Ok(None));
+        for wrong in
+            ["", "a --seeds 0", "a --seeds x", "a --only", "a --time 3601", "a --json", "a wifi"]
+        {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+}

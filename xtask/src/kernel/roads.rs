@@ -1,0 +1,154 @@
+//! Which links things run over: variants of scenarios/roads.
+
+use std::path::{Path, PathBuf};
+
+use anabranch_sim::scenario::Scenario;
+
+use crate::options::Options;
+
+/// The files of roads, and how many paths theirs have.
+const FILES: [(&str, usize); 2] = [("links", 1), ("pairs", 2)];
+
+/// What is run if nothing else is asked for: different kinds of links and pairs.
+const USUAL: [(&str, &str); 12] = [
+    ("links/cable", "steady"),
+    ("links/loss-1-shallow", "1 % loss, small buffer"),
+    ("links/bursts", "losses in bursts"),
+    ("links/gamma-10", "jitter"),
+    ("links/cable-bloated", "deep buffer"),
+    ("links/lte", "rate that moves"),
+    ("pairs/equal", "steady, equal"),
+    ("pairs/delays", "delays 10 to 1"),
+    ("pairs/one-lossy", "5 % loss on a"),
+    ("pairs/wifi-edge-lte", "losses in bursts on a, rate that moves on b"),
+    ("pairs/jittery-steady", "jitter on a"),
+    ("pairs/bloated", "deep buffer on a, small one on b"),
+];
+
+/// Links in parallel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Road {
+    /// The file that has it.
+    pub file: &'static str,
+    /// Which of the file's variants it is.
+    pub variant: String,
+    /// How many paths it has.
+    pub paths: usize,
+    /// What is special about it; empty for those that are seldom run.
+    pub kind: &'static str,
+}
+
+impl Road {
+    /// Its name among all.
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.file, self.variant)
+    }
+
+    /// The scenario that has it.
+    pub fn scenario(&self) -> PathBuf {
+        scenario(self.file)
+    }
+}
+
+/// The roads that `options` asks for.
+///
+/// # Errors
+/// Patterns that match no road.
+pub fn choose(options: &Options) -> Result<Vec<Road>, String> {
+    let all = all()?;
+    if options.only.is_empty() {
+        return Ok(all.into_iter().filter(|road| !road.kind.is_empty()).collect());
+    }
+    let means = |pattern: &str, road: &Road| {
+        matches(pattern, &road.name()) || matches(pattern, &road.variant) || pattern == road.file
+    };
+    if let Some(unknown) =
+        options.only.iter().find(|only| !all.iter().any(|road| means(only, road)))
+    {
+        let known: Vec<String> = all.iter().map(Road::name).collect();
+        let known = known.join(", ");
+        return Err(format!("--only: there is no road '{unknown}'; allowed, and with *: {known}"));
+    }
+    Ok(all.into_iter().filter(|road| options.only.iter().any(|only| means(only, road))).collect())
+}
+
+fn all() -> Result<Vec<Road>, String> {
+    let mut roads = Vec::new();
+    for (file, paths) in FILES {
+        let path = scenario(file);
+        let read = |path: &Path| {
+            std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+        };
+        let mut others = |name: &str| read(&folder().join(name));
+        let scenario = Scenario::load(&read(&path)?, file, &[], &mut others)
+            .map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default())?;
+        let points = scenario.points();
+        let variants = points.iter().filter_map(|point| point.label("variant"));
+        roads.extend(variants.map(|variant| {
+            let name = format!("{file}/{variant}");
+            let kind = USUAL.iter().find(|(usual, _)| *usual == name).map_or("", |(_, kind)| kind);
+            Road { file, variant: variant.to_owned(), paths, kind }
+        }));
+    }
+    Ok(roads)
+}
+
+fn scenario(file: &str) -> PathBuf {
+    folder().join(format!("{file}.toml"))
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/roads")
+}
+
+/// Whether `name` is `pattern`, in which each `*` stands for any characters.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(left) = name.strip_prefix(start) else { return false };
+    (0..=left.len()).any(|at| left.get(at..).is_some_and(|left| matches(rest, left)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(only: &str) -> Result<Vec<String>, String> {
+        let words: Vec<String> =
+            format!("program {only}").split_whitespace().map(str::to_owned).collect();
+        let options = Options::read(&words).expect("valid").expect("no help");
+        choose(&options).map(|roads| roads.iter().map(Road::name).collect())
+    }
+
+    #[test]
+    fn the_usual_roads_exist() {
+        let expected: Vec<&str> = USUAL.iter().map(|(name, _)| *name).collect();
+        let mut usual = chosen("").expect("all");
+        usual.sort_by_key(|name| expected.iter().position(|other| other == name));
+        assert_eq!(usual, expected);
+    }
+
+    #[test]
+    fn roads_are_chosen_by_pattern_and_unknown_ones_refused() {
+        let count = |only: &str| chosen(only).map(|roads| roads.len());
+        assert_eq!(chosen("--only wifi"), Ok(vec!["links/wifi".to_owned()]));
+        assert_eq!(count("--only normal-5"), Ok(2), "a link and a pair");
+        assert_eq!(count("--only pairs"), count("--only pairs/*"));
+        assert!(count("--only *lte*").expect("several") > 5);
+        assert!(chosen("--only wifi --only ferry").expect_err("unknown").contains("'ferry'"));
+    }
+
+    #[test]
+    fn stars_stand_for_any_characters() {
+        for (pattern, name, expected) in [
+            ("*", "", true),
+            ("a*", "abc", true),
+            ("*c", "abc", true),
+            ("a*b*c", "abbc", true),
+            ("a*b", "abc", false),
+            ("", "a", false),
+            ("abc", "abc", true),
+        ] {
+            assert_eq!(matches(pattern, name), expected, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What runs over a road.
+
+use crate::facts::Facts;
+
+/// A way to carry bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum System {
+    /// The kernel's TCP over one path, from 0, of so many.
+    Tcp { congestion: &'static str, path: usize, paths: usize },
+    /// The kernel's MPTCP over all paths.
+    Mptcp { congestion: &'static str },
+    /// `anabranch bench` over all paths.
+    Anabranch,
+}
+
+/// The kernel's congestion controls that are tried.
+pub const CONGESTION: [&str; 3] = ["cubic", "bbr", "reno"];
+
+impl System {
+    /// All that this kernel has, over so many paths, ours last.
+    pub fn over(paths: usize, facts: &Facts) -> Vec<System> {
+        let controls = || CONGESTION.into_iter().filter(|name| facts.has(name));
+        let mut systems = Vec::new();
+        for path in 0..paths {
+            systems.extend(controls().map(|congestion| System::Tcp { congestion, path, paths }));
+        }
+        if paths > 1 && facts.has_mptcp {
+            systems.extend(controls().map(|congestion| System::Mptcp { congestion }));
+        }
+        systems.push(System::Anabranch);
+        systems
+    }
+
+    /// Its name in tables; where there are several paths, with that of the one it uses.
+    pub fn name(self) -> String {
+        match self {
+            System::Tcp { congestion, paths: 1, .. } => format!("tcp:{congestion}"),
+            System::Tcp { congestion, path, .. } => format!("tcp:{congestion} {}", letter(path)),
+            System::Mptcp { congestion } => format!("mptcp:{congestion}"),
+            System::Anabranch => "anabranch".to_owned(),
+        }
+    }
+}
+
+/// What the roads call their paths.
+fn letter(path: usize) -> char {
+    u8::try_from(path).ok().and_then(|path| b'a'.checked_add(path)).map_or('?', char::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_system_of_the_kernel_runs_and_no_other() {
+        let names = |paths, controls: &[&str], has_mptcp| {
+            let congestion = controls.iter().map(|&name| name.to_owned()).collect();
+            let facts = Facts { congestion, has_mptcp, ..Facts::default() };
+            let systems = System::over(paths, &facts);
+            systems.into_iter().map(System::name).collect::<Vec<_>>()
+        };
+        assert_eq!(names(1, &["reno", "cubic"], true), ["tcp:cubic", "tcp:reno", "anabranch"]);
+        assert_eq!(names(2, &["bbr"], true), ["tcp:bbr a", "tcp:bbr b", "mptcp:bbr", "anabranch"]);
+        assert_eq!(names(2, &["bbr"], false), ["tcp:bbr a", "tcp:bbr b", "anabranch"]);
+    }
+}
