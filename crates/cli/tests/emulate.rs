@@ -232,6 +232,8 @@ fn a_transfer_uses_two_emulated_links() {
             assert!(link["bytes_delivered"].as_u64().unwrap() > least, "{locals:?}: {report}");
         }
         assert!(links[0]["lost_random"].as_u64().unwrap() > 0, "{report}");
+        let waits = ["queue_mean_ms", "queue_p95_ms"].map(|key| links[0][key].as_f64().unwrap());
+        assert!(0.0 < waits[0] && waits[0] < waits[1] && waits[1] < 1e3, "{report}");
     }
 }
 

@@ -30,12 +30,9 @@ fn main() -> ExitCode {
     let done = match arguments.split_first() {
         Some((side, rest)) if side == "send" => traffic::send(rest).map(|()| true),
         Some((side, rest)) if side == "receive" => traffic::receive(rest).map(|()| true),
-        _ => match Options::read(&arguments) {
-            Ok(Some(options)) => compare(&options),
-            Ok(None) => {
-                print!("{}", options::HELP);
-                Ok(true)
-            }
+        _ => match asked(&arguments) {
+            Ok(Some((options, roads))) => compare(&options, roads),
+            Ok(None) => Ok(true),
             Err(message) => {
                 eprintln!("kernel: {message}");
                 return ExitCode::from(2);
@@ -52,13 +49,23 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs everything and shows it as it comes; tells whether every run succeeded.
-fn compare(options: &Options) -> Result<bool, String> {
-    let roads = roads::choose(options)?;
+/// What is to be run; nothing if help or the list was asked for, which are printed.
+fn asked(arguments: &[String]) -> Result<Option<(Options, Vec<Road>)>, String> {
+    let Some(options) = Options::read(arguments)? else {
+        print!("{}", options::HELP);
+        return Ok(None);
+    };
+    let roads = roads::choose(&options)?;
+    systems::check(&options)?;
     if options.list {
         roads.iter().for_each(|road| println!("{:24} {}", road.name(), road.kind));
-        return Ok(true);
+        return Ok(None);
     }
+    Ok(Some((options, roads)))
+}
+
+/// Runs everything and shows it as it comes; tells whether every run succeeded.
+fn compare(options: &Options, roads: Vec<Road>) -> Result<bool, String> {
     let bench = Bench::new(options)?;
     let facts = Facts::gather();
     println!("{}\n{}", facts.line(), options.line());
@@ -84,7 +91,7 @@ fn road_rows(bench: &Bench, options: &Options, facts: &Facts, road: &Road) -> Ve
         table::notes(&row).iter().for_each(|note| println!("    {note}"));
         row
     };
-    System::over(road.paths, facts).into_iter().map(row).collect()
+    System::chosen(road.paths, options, facts).into_iter().map(row).collect()
 }
 
 /// Writes the files that were asked for.

@@ -9,7 +9,9 @@ Usage: cargo xtask kernel [OPTIONS]
 
   --only PATTERN  only these roads of scenarios/roads, such as links/wifi, wifi, 'pairs/*' or 'lte*'; may be repeated.
                   A handful of distinct kinds if left out
-  --time S        measure S seconds (10) of each run, after a warm-up of 5
+  --system NAME   only these systems, such as anabranch or 'mptcp:*'; may be repeated
+  --time S        measure S seconds (10) of each run
+  --warm-up S     measure nothing in the S seconds (5) before
   --seeds N       seeds 1 to N (3) of the links' random draws
   --json FILE     write everything into this file, with the figures of each seed
   --out DIR       write kernel.json and kernel.html into this directory
@@ -18,14 +20,12 @@ Usage: cargo xtask kernel [OPTIONS]
 Example: cargo xtask kernel --only 'pairs/*lte*' --seeds 5 --out comparison
 
 Needs Linux, the right to make network namespaces and TUN devices, and `ip`; what this kernel lacks is left out with the
-reason. Each run takes real time: S + 6 seconds for every system and seed.
+reason. Each run takes real time, that of --time and --warm-up and one second: every system with every seed on each road.
 
 Exit codes: 0, or 1 if a run failed, or 2 if something was asked wrongly. docs/guide/compare.md tells how to read the
 table.
 ";
 
-/// Seconds of each run in which nothing is measured.
-pub const WARM_UP: u64 = 5;
 /// Longest time that a run measures, seconds.
 const LONGEST: u64 = 3600;
 
@@ -36,6 +36,9 @@ pub struct Options {
     pub program: PathBuf,
     /// Patterns of roads; the usual ones if empty.
     pub only: Vec<String>,
+    /// Patterns of systems; all if empty.
+    pub systems: Vec<String>,
+    pub warm_up: u64,
     pub seconds: u64,
     pub seeds: u64,
     pub json: Option<PathBuf>,
@@ -55,6 +58,8 @@ impl Options {
         let mut options = Options {
             program,
             only: Vec::new(),
+            systems: Vec::new(),
+            warm_up: 5,
             seconds: 10,
             seeds: 3,
             json: None,
@@ -69,6 +74,8 @@ impl Options {
             };
             match argument.as_str() {
                 "--only" => options.only.push(value()?),
+                "--system" => options.systems.push(value()?),
+                "--warm-up" => options.warm_up = number(value()?, LONGEST)?,
                 "--time" => options.seconds = number(value()?, LONGEST)?,
                 "--seeds" => options.seeds = number(value()?, 1000)?,
                 "--json" => options.json = Some(value()?.into()),
@@ -83,8 +90,10 @@ impl Options {
 
     /// How it is run.
     pub fn line(&self) -> String {
-        let Options { seconds, seeds, .. } = self;
-        format!("{seconds} s each after a warm-up of {WARM_UP}; medians of {seeds} seeds")
+        let Options { seconds, warm_up, seeds, .. } = self;
+        let runs =
+            if *seeds == 1 { "one run".to_owned() } else { format!("medians of {seeds} seeds") };
+        format!("{seconds} s each after a warm-up of {warm_up} s; {runs}")
     }
 }
 
@@ -99,10 +108,11 @@ mod tests {
 
     #[test]
     fn arguments_are_read_or_refused() {
-        let options = read("a --only wifi --only pairs/* --seeds 5 --time 7 --json x --out y")
+        let options = read("a --only wifi --only pairs/* --seeds 5 --time 7 --json x --out y --system mptcp:* --warm-up 2")
             .expect("valid")
             .expect("no help");
         assert_eq!((options.seeds, options.seconds, options.only.len()), (5, 7, 2));
+        assert_eq!((options.warm_up, options.systems), (2, vec!["mptcp:*".to_owned()]));
         assert_eq!((options.json, options.out), (Some("x".into()), Some("y".into())));
         assert_eq!(read("a --help"), Ok(None));
         for wrong in

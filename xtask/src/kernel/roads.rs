@@ -102,7 +102,7 @@ fn folder() -> PathBuf {
 }
 
 /// Whether `name` is `pattern`, in which each `*` stands for any characters.
-fn matches(pattern: &str, name: &str) -> bool {
+pub fn matches(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == name };
     let Some(left) = name.strip_prefix(start) else { return false };
     (0..=left.len()).any(|at| left.get(at..).is_some_and(|left| matches(rest, left)))

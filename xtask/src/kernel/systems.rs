@@ -1,6 +1,8 @@
 //! What runs over a road.
 
 use crate::facts::Facts;
+use crate::options::Options;
+use crate::roads::matches;
 
 /// A way to carry bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +19,17 @@ pub enum System {
 pub const CONGESTION: [&str; 3] = ["cubic", "bbr", "reno"];
 
 impl System {
-    /// All that this kernel has, over so many paths, ours last.
-    pub fn over(paths: usize, facts: &Facts) -> Vec<System> {
+    /// Those that `options` ask for and this kernel has, over so many paths, ours last.
+    pub fn chosen(paths: usize, options: &Options, facts: &Facts) -> Vec<System> {
+        let mut systems = System::over(paths, facts);
+        let patterns = &options.systems;
+        let is_chosen = |name: String| patterns.iter().any(|pattern| matches(pattern, &name));
+        systems.retain(|system| patterns.is_empty() || is_chosen(system.name()));
+        systems
+    }
+
+    /// All that this kernel has.
+    fn over(paths: usize, facts: &Facts) -> Vec<System> {
         let controls = || CONGESTION.into_iter().filter(|name| facts.has(name));
         let mut systems = Vec::new();
         for path in 0..paths {
@@ -42,6 +53,27 @@ impl System {
     }
 }
 
+/// Whether every pattern of `options` means a system that some kernel has.
+///
+/// # Errors
+/// Names the first that does not, and the systems there are.
+pub fn check(options: &Options) -> Result<(), String> {
+    let congestion = CONGESTION.map(str::to_owned).to_vec();
+    let facts = Facts { congestion, has_mptcp: true, ..Facts::default() };
+    let all = [1, 2].map(|paths| System::over(paths, &facts)).concat();
+    let mut names: Vec<String> = all.into_iter().map(System::name).collect();
+    names.sort();
+    names.dedup();
+    let is_known = |pattern: &str| names.iter().any(|name| matches(pattern, name));
+    match options.systems.iter().find(|pattern| !is_known(pattern)) {
+        None => Ok(()),
+        Some(unknown) => Err(format!(
+            "--system: there is no system '{unknown}'; allowed, and with *: {}",
+            names.join(", ")
+        )),
+    }
+}
+
 /// What the roads call their paths.
 fn letter(path: usize) -> char {
     u8::try_from(path).ok().and_then(|path| b'a'.checked_add(path)).map_or('?', char::from)
@@ -62,5 +94,28 @@ mod tests {
         assert_eq!(names(1, &["reno", "cubic"], true), ["tcp:cubic", "tcp:reno", "anabranch"]);
         assert_eq!(names(2, &["bbr"], true), ["tcp:bbr a", "tcp:bbr b", "mptcp:bbr", "anabranch"]);
         assert_eq!(names(2, &["bbr"], false), ["tcp:bbr a", "tcp:bbr b", "anabranch"]);
+    }
+
+    #[test]
+    fn systems_are_chosen_by_pattern() {
+        let chosen = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            let options = Options::read(&words).expect("valid").expect("no help");
+            let congestion = vec!["reno".to_owned()];
+            let facts = Facts { congestion, has_mptcp: true, ..Facts::default() };
+            let systems = System::chosen(2, &options, &facts);
+            systems.into_iter().map(System::name).collect::<Vec<_>>()
+        };
+        assert_eq!(chosen(&["program"]).len(), 4);
+        assert_eq!(chosen(&["program", "--system", "tcp:*"]), ["tcp:reno a", "tcp:reno b"]);
+        let two = ["program", "--system", "ana*", "--system", "mptcp:reno"];
+        assert_eq!(chosen(&two), ["mptcp:reno", "anabranch"]);
+        let words = ["program", "--system", "quic"].map(str::to_owned);
+        let options = Options::read(&words).expect("valid").expect("no help");
+        assert!(
+            check(&options)
+                .expect_err("unknown")
+                .contains("'quic'; allowed, and with *: anabranch, mptcp:bbr, ")
+        );
     }
 }

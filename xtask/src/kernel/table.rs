@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::facts::Facts;
 use crate::figures::{LinkFigures, Outcome};
-use crate::options::{Options, WARM_UP};
+use crate::options::Options;
 use crate::roads::Road;
 use crate::systems::System;
 
@@ -173,7 +173,7 @@ pub fn report(options: &Options, facts: &Facts, rows: &[Row]) -> Value {
         "kernel": facts.kernel,
         "cores": facts.cores,
         "left_out": facts.missing,
-        "warm_up_seconds": WARM_UP,
+        "warm_up_seconds": options.warm_up,
         "seconds": options.seconds,
         "seeds": options.seeds,
         "roads": by_road(rows).map(road).collect::<Vec<_>>(),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::figures::Outcome;
-use crate::options::{Options, WARM_UP};
+use crate::options::Options;
 use crate::roads::Road;
 use crate::systems::System;
 use crate::traffic::Traffic;
@@ -26,6 +26,7 @@ pub struct Bench {
     program: PathBuf,
     /// This program, which is also the kernel's sender and receiver.
     own: PathBuf,
+    warm_up: u64,
     seconds: u64,
     /// Where the sides write what they saw, and where the key is.
     folder: TempDir,
@@ -48,6 +49,7 @@ impl Bench {
         Ok(Bench {
             program,
             own: std::env::current_exe().map_err(failed)?,
+            warm_up: options.warm_up,
             seconds: options.seconds,
             folder,
             public: public.trim().to_owned(),
@@ -64,7 +66,7 @@ impl Bench {
             // What an earlier run left.
             let _ = fs::remove_file(self.folder.path().join(name));
         }
-        let limit = (WARM_UP + self.seconds + SLACK).to_string();
+        let limit = (self.warm_up + self.seconds + SLACK).to_string();
         let mut command = Command::new("timeout");
         command.arg(limit).args(NICE).arg(&self.program).arg("emulate").arg(road.scenario());
         command.args(["--set", &format!("variants={}", road.variant), "--seed", &seed.to_string()]);
@@ -74,7 +76,7 @@ impl Bench {
         let received = self.said(RECEIVER)?;
         match system {
             System::Anabranch => {
-                let window = (WARM_UP as f64, (WARM_UP + self.seconds) as f64);
+                let window = (self.warm_up as f64, (self.warm_up + self.seconds) as f64);
                 Outcome::of_bench(&links, &received, window)
             }
             System::Tcp { .. } => Outcome::of_kernel(&links, &received, &self.said(SENDER)?, 1),
@@ -91,7 +93,7 @@ impl Bench {
             congestion: congestion.to_owned(),
             path: u8::try_from(path + 1).unwrap_or(u8::MAX),
             paths: u8::try_from(road.paths).unwrap_or(u8::MAX),
-            warm_up: WARM_UP,
+            warm_up: self.warm_up,
             seconds: self.seconds,
         };
         let kernel = |traffic: Traffic| {
@@ -111,7 +113,7 @@ impl Bench {
     /// The receiver asks, so that its clock and its intervals count.
     fn ours(&self, paths: usize) -> (String, String) {
         let (program, key) = (quoted(&self.program), self.file("key"));
-        let seconds = WARM_UP + self.seconds;
+        let seconds = self.warm_up + self.seconds;
         let path = |n: usize| format!(" --path 10.77.{n}.2@10.77.{n}.1:5000");
         let paths: String = (1..=paths).map(path).collect();
         let send = format!(
