@@ -56,8 +56,10 @@ impl Outcome {
         if let Some(other) = seen.iter().find(|name| **name != asked) {
             return Err(format!("a subflow has {other} and not {asked}"));
         }
-        if seen.len() != subflows {
-            outcome.notes.push(format!("{} of {subflows} subflows", seen.len()));
+        match seen.len() {
+            0 => outcome.notes.push("no connection".to_owned()),
+            some if some == subflows => {}
+            some => outcome.notes.push(format!("{some} of {subflows} subflows")),
         }
         if subflows > 1 {
             outcome.note_idle();

@@ -1,7 +1,7 @@
 //! The kernel's side of the comparison: a sender and a receiver of TCP or MPTCP, each run in its namespace.
 
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::thread;
@@ -26,8 +26,9 @@ pub struct Traffic {
 }
 
 const PORT: u16 = 5001;
-/// How long the sides wait for each other, beyond the time of the traffic.
+/// How much longer than the receiver the sender goes on, and how long it waits for room.
 const PATIENCE: Duration = Duration::from_secs(5);
+const STEP: Duration = Duration::from_millis(10);
 const PIECE: usize = 1 << 17;
 
 impl Traffic {
@@ -58,6 +59,11 @@ impl Traffic {
         })
     }
 
+    /// How long the receiver takes what comes, and before that waits for somebody to connect.
+    fn whole(&self) -> Duration {
+        Duration::from_secs(self.warm_up + self.seconds)
+    }
+
     /// Prepares this namespace: its default congestion control, which subflows have until they are joined, and leave
     /// for MPTCP to open them.
     fn prepare(&self) -> Result<(), String> {
@@ -74,7 +80,7 @@ impl Traffic {
     }
 
     fn socket(&self) -> Result<Socket, String> {
-        let failed = |error: std::io::Error| format!("a socket: {error}");
+        let failed = |error: io::Error| format!("a socket: {error}");
         let protocol = if self.multipath { Protocol::MPTCP } else { Protocol::TCP };
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(protocol)).map_err(failed)?;
         let asked = self.congestion.as_bytes();
@@ -116,8 +122,11 @@ pub fn send(words: &[String]) -> Result<(), String> {
             ip(&["endpoint", "add", &format!("10.77.{path}.1"), "subflow"])?;
         }
     }
-    let mut stream = connect(&traffic)?;
-    let whole = Duration::from_secs(traffic.warm_up + traffic.seconds);
+    let whole = traffic.whole();
+    let Some(mut stream) = connect(&traffic)? else {
+        println!("{}", json!({ "congestion": traffic.congestion, "subflows": [] }));
+        return Ok(());
+    };
     let looker = thread::spawn(move || {
         thread::sleep(whole.mul_f64(0.8));
         subflows()
@@ -137,16 +146,17 @@ pub fn send(words: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// A connection to the receiver, which may come later.
-fn connect(traffic: &Traffic) -> Result<TcpStream, String> {
+/// A connection to the receiver, which may come later; none if the links let nothing through for so long.
+fn connect(traffic: &Traffic) -> Result<Option<TcpStream>, String> {
     let receiver = SocketAddr::from((Ipv4Addr::new(10, 77, traffic.path, 2), PORT));
-    let start = now();
+    let (start, most) = (now(), traffic.whole() + PATIENCE);
     loop {
         let socket = traffic.socket()?;
-        match socket.connect(&receiver.into()) {
-            Ok(()) => return Ok(socket.into()),
+        match socket.connect_timeout(&receiver.into(), most) {
+            Ok(()) => return Ok(Some(socket.into())),
+            Err(error) if is_timeout(error.kind()) => return Ok(None),
             Err(error) if start.elapsed() > PATIENCE => return Err(format!("{receiver}: {error}")),
-            Err(_) => thread::sleep(Duration::from_millis(50)),
+            Err(_) => thread::sleep(STEP),
         }
     }
 }
@@ -164,41 +174,58 @@ fn controls(listing: &str) -> Vec<String> {
     details.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
 }
 
-/// Takes what comes, and prints the goodput after the warm-up; time counts from the first byte.
+/// Takes what comes, and prints the goodput after the warm-up; time counts from when the connection is there.
 ///
 /// # Errors
 /// When it cannot, in words.
 pub fn receive(words: &[String]) -> Result<(), String> {
     let traffic = Traffic::read(words)?;
     traffic.prepare()?;
-    let failed = |error: std::io::Error| format!("cannot listen: {error}");
+    let failed = |error: io::Error| format!("cannot listen: {error}");
     let socket = traffic.socket()?;
     socket.bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, PORT)).into()).map_err(failed)?;
     socket.listen(1).map_err(failed)?;
     // The kernel refuses further subflows once nobody listens.
     let listener = TcpListener::from(socket);
-    let (mut stream, _) = listener.accept().map_err(failed)?;
-    let (bytes, time) = take(&mut stream, &traffic)?;
-    // MPTCP would take what still comes for a while, and nothing would tell the sender.
-    let abrupt = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
-    abrupt.map_err(|error| format!("cannot end: {error}"))?;
-    let mbps = bytes as f64 * 8e-6 / time.as_secs_f64();
-    println!("{}", json!({ "goodput_mbps": mbps, "bytes": bytes, "seconds": time.as_secs_f64() }));
+    let mut bytes = 0;
+    if let Some(mut stream) = accept(&listener, traffic.whole()).map_err(failed)? {
+        bytes = take(&mut stream, &traffic)?;
+        // MPTCP would take what still comes for a while, and nothing would tell the sender.
+        let abrupt = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+        abrupt.map_err(|error| format!("cannot end: {error}"))?;
+    }
+    let mbps = bytes as f64 * 8e-6 / traffic.seconds as f64;
+    println!("{}", json!({ "goodput_mbps": mbps, "bytes": bytes, "seconds": traffic.seconds }));
     Ok(())
 }
 
-/// The bytes that came after the warm-up, and within how long.
-fn take(stream: &mut TcpStream, traffic: &Traffic) -> Result<(u64, Duration), String> {
-    let failed = |error: std::io::Error| format!("cannot receive: {error}");
+/// The first connection; none if nobody connects for so long.
+fn accept(listener: &TcpListener, most: Duration) -> io::Result<Option<TcpStream>> {
+    listener.set_nonblocking(true)?;
+    let start = now();
+    while start.elapsed() < most {
+        match listener.accept() {
+            Ok((stream, _)) => {
+                stream.set_nonblocking(false)?;
+                return Ok(Some(stream));
+            }
+            Err(error) if is_timeout(error.kind()) => thread::sleep(STEP),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// The bytes that came after the warm-up.
+fn take(stream: &mut TcpStream, traffic: &Traffic) -> Result<u64, String> {
+    let failed = |error: io::Error| format!("cannot receive: {error}");
     let mut buffer = vec![0; PIECE];
-    stream.read_exact(&mut buffer[..1]).map_err(failed)?;
-    let (from, whole) = (Duration::from_secs(traffic.warm_up), traffic.warm_up + traffic.seconds);
-    let (start, until) = (now(), Duration::from_secs(whole));
+    let (start, from, until) = (now(), Duration::from_secs(traffic.warm_up), traffic.whole());
     let mut bytes = 0;
     loop {
         let left = until.saturating_sub(start.elapsed());
         if left.is_zero() {
-            return Ok((bytes, until - from));
+            return Ok(bytes);
         }
         stream.set_read_timeout(Some(left)).map_err(failed)?;
         match stream.read(&mut buffer) {
@@ -261,9 +288,19 @@ mod tests {
         });
         let (mut stream, _) = listener.accept().expect("connects");
         let taken = take(&mut stream, &traffic(1)).expect("enough");
-        assert_eq!(taken, (1000, Duration::from_secs(1)));
+        assert_eq!(taken, 1000);
         drop(stream);
         sender.join().expect("sends");
+    }
+
+    #[test]
+    fn nobody_is_waited_for_longer_than_asked() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let wait = |millis| accept(&listener, Duration::from_millis(millis)).expect("listens");
+        assert!(wait(30).is_none());
+        let stream = TcpStream::connect(listener.local_addr().expect("bound")).expect("listens");
+        assert!(wait(5_000).is_some());
+        drop(stream);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::traffic::Traffic;
 /// Of all packets 99 % must be sent on by the emulator within so long of when they were due: a twentieth of the shortest
 /// round trip of the usual roads. Where jitter holds packets back, dozens are due at once, and the last wait for the rest.
 const LATE: &str = "1ms";
-/// Longest time of a run beyond what it measures, seconds.
+/// Longest time of a run beyond twice that of its traffic, whose first part may go by until there is a connection; seconds.
 const SLACK: u64 = 30;
 /// How the programs of a run are favoured over others on the machine.
 const NICE: [&str; 3] = ["nice", "-n", "-10"];
@@ -67,7 +67,7 @@ impl Bench {
             // What an earlier run left.
             let _ = fs::remove_file(self.folder.path().join(name));
         }
-        let limit = (self.warm_up + self.seconds + SLACK).to_string();
+        let limit = (2 * (self.warm_up + self.seconds) + SLACK).to_string();
         let mut command = Command::new("timeout");
         command.arg(limit).args(NICE).arg(&self.program).arg("emulate").arg(road.scenario());
         command.args(["--set", &format!("variants={}", road.variant), "--seed", &seed.to_string()]);
