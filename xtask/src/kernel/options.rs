@@ -20,7 +20,7 @@ Usage: cargo xtask kernel [OPTIONS]
 Example: cargo xtask kernel --only 'pairs/*lte*' --seeds 5 --out comparison
 
 Needs Linux, the right to make network namespaces and TUN devices, and `ip`; what this kernel lacks is left out with the
-reason. Each run takes real time, that of --time and --warm-up and one second: every system with every seed on each road.
+reason. Each run takes real time, that of --time and --warm-up: every system with every seed on each road.
 
 Exit codes: 0, or 1 if a run failed, or 2 if something was asked wrongly. docs/guide/compare.md tells how to read the
 table.
