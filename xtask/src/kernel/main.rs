@@ -71,6 +71,8 @@ fn compare(options: &Options, roads: Vec<Road>) -> Result<bool, String> {
     println!("{}\n{}", facts.line(), options.line());
     facts.missing.iter().for_each(|why| println!("left out: {why}"));
     let mut rows = Vec::new();
+    // What cannot be written is told before anything takes time.
+    write(options, &facts, &rows)?;
     for road in roads {
         println!("\n{}", table::heading(&road));
         let of_road = road_rows(&bench, options, &facts, &road);
