@@ -79,21 +79,35 @@ fn a_neighbour_with_cubic_keeps_its_share() {
     }
 }
 
-#[test]
-fn four_of_us_share_alike() {
-    let shared = link("rate=40mbit,delay=20ms");
-    let plan = Plan::parallel([shared]).within(Duration::from_secs(60));
+/// Jain's index of so many flows of ours that start `apart` one after the other, over the last half of a minute, and
+/// the share of their packets that the queue drops.
+fn alike(link: &str, flows: u32, apart: Duration, seed: u64) -> (f64, f64) {
+    let plan = Plan::parallel(links(&[link])).within(Duration::from_secs(60));
     let mut plan = plan.after(Duration::from_secs(30));
-    for start in 0..4 {
-        let mut flow = named(&format!("flow-{start}"), bulk("anabranch", 60));
-        flow.start = Duration::from_secs(3 * start);
-        plan = plan.flow(flow);
+    for flow in 0..flows {
+        let mut ours = named(&format!("flow-{flow}"), bulk("anabranch", 60));
+        ours.start = apart * flow;
+        plan = plan.flow(ours);
     }
     plan.stop_when_done = None;
-    check("Jain's index of four", (0.95, 1.0), |seed| {
-        let report = plan.run(seed).unwrap();
-        let rates: Vec<f64> = (0..4).map(|flow| goodput(&report, flow)).collect();
-        let (sum, squares) = rates.iter().fold((0.0, 0.0), |(s, q), r| (s + r, q + r * r));
-        sum * sum / (4.0 * squares)
-    });
+    let report = plan.run(seed).unwrap();
+    let counters = report.links[0].counters;
+    let dropped = counters.dropped_by_queue() as f64 / counters.packets_in as f64;
+    let rates: Vec<f64> = (0..flows as usize).map(|flow| goodput(&report, flow)).collect();
+    let (sum, squares) = rates.iter().fold((0.0, 0.0), |(s, q), r| (s + r, q + r * r));
+    (sum * sum / (f64::from(flows) * squares), dropped)
+}
+
+#[test]
+fn flows_of_ours_share_alike() {
+    for (link, flows, apart, least, most) in [
+        ("rate=40mbit,delay=20ms", 4, 3000, 0.95, 0.05),
+        ("rate=50mbit,delay=20ms,buffer=750KB", 5, 2000, 0.85, 0.06),
+        ("rate=40mbit,delay=20ms", 10, 200, 0.5, 0.3),
+    ] {
+        let what = format!("{flows} flows, {apart} ms apart, on {link}");
+        let runs = SEEDS.map(|seed| alike(link, flows, Duration::from_millis(apart), seed));
+        check(&format!("Jain's index of {what}"), (least, 1.0), |seed| runs[seed as usize - 1].0);
+        check(&format!("dropped of {what}"), (0.0, most), |seed| runs[seed as usize - 1].1);
+    }
 }

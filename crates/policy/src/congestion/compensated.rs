@@ -1,10 +1,10 @@
 //! Loss-compensated, delay-bounded, ECN-aware control for real links.
 //!
-//! It knows three things, each in a file of its own. The bottleneck's *rate* is measured with the packets
+//! It knows three things, in files of their own. The bottleneck's *rate* is measured with the packets
 //! that random loss takes counted as passed, so that loss does not lower it. Of the *delay*, what is there
 //! while we send less than the path carries is the road's or somebody else's; what rises above that floor
-//! is ours, and is kept short. What is lost while the queue is longest, beyond random loss, is congestion's:
-//! then others fill the queue, and CUBIC's window bounds ours as it does theirs.
+//! is ours, and is kept short. Of the *losses*, those while the queue is longest, beyond random loss, are
+//! congestion's, and so are all that grow with what we send: then CUBIC's window bounds ours as it does others'.
 //!
 //! The pacing rate goes up and down around the rate in cycles: up to find more, down until our own queue
 //! is gone, which shows the floor, then at the rate for some round trips. A queue that drains while we send
@@ -12,6 +12,7 @@
 
 mod delay;
 mod rate;
+mod response;
 mod rival;
 
 use anabranch_types::{Bitrate, Time};
@@ -25,6 +26,7 @@ use crate::registry::{Entry, Options, PolicyError, option};
 use crate::view::PathView;
 use delay::Delay;
 use rate::Rate;
+use response::Response;
 use rival::Rival;
 
 /// What the registry says about it.
@@ -105,6 +107,7 @@ pub struct Compensated {
     rate: Rate,
     delay: Delay,
     rival: Rival,
+    response: Response,
     /// The rate that startup has reached, bits per second, and the rounds since then that brought little more.
     full_rate: f64,
     full_rounds: u32,
@@ -141,6 +144,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, Pol
         rate: Rate::default(),
         delay: Delay::default(),
         rival: Rival::default(),
+        response: Response::default(),
         full_rate: 0.0,
         full_rounds: 0,
         before_up: 0.0,
@@ -172,10 +176,20 @@ impl Compensated {
     fn enter(&mut self, event: &AckEvent, phase: Phase) {
         (self.before, self.phase, self.rounds) = (self.phase, phase, 0);
         match phase {
+            Phase::Up => {
+                self.answer_response(event);
+                self.response.send_more(event.now);
+            }
+            Phase::Drain | Phase::Down => self.response.send_less(event.now),
+            Phase::Cruise => self.response.send_at_rate(event.now),
+            Phase::Startup | Phase::Compete => self.response.end(event.now),
+        }
+        match phase {
             Phase::Startup => (self.full_rate, self.full_rounds) = (self.rate.delivery(), 0),
             Phase::Up => self.before_up = self.rate.delivery(),
             Phase::Drain | Phase::Down => (self.level, self.withheld) = (self.delay.level(), 0.0),
             Phase::Cruise => {
+                self.rival.be_cautious();
                 // By the time, so that a run repeats.
                 self.cruise_rounds = CRUISE_ROUNDS + (event.now.as_micros() % MORE_CRUISE) as u32;
                 self.rival.stop();
@@ -356,12 +370,20 @@ impl Compensated {
         };
     }
 
+    /// Where loss answers our sending, sends what passes, and begins a window there.
+    fn answer_response(&mut self, event: &AckEvent) {
+        let Some(random) = self.response.conclude(event.now) else { return };
+        self.rate.fall_to(self.rate.delivery() / (1.0 - random.min(0.95)));
+        self.rival.restart(event, random, self.product(self.delay.typical()) as u64, self.packet);
+    }
+
     /// Answers full queues and marks: what grows stops to.
     fn answer_congestion(&mut self, event: &AckEvent, round_over: bool) {
         let starting = self.phase == Phase::Startup;
         let packet = self.packet as f64 * 8.0 / self.rate.delivery().max(1.0);
         let dropped = self.rival.on_ack(event, round_over, &self.delay, packet);
-        if dropped && !starting {
+        // Draining already answers what startup overfilled.
+        if dropped && !starting && self.phase != Phase::Drain {
             self.rival.cut(event, self.packet);
         }
         self.congested = dropped || (self.congested && !round_over);
@@ -380,8 +402,15 @@ impl Compensated {
 impl CongestionController for Compensated {
     fn on_ack(&mut self, event: &AckEvent, siblings: &[PathView]) {
         let starting = self.phase == Phase::Startup;
-        let round_over = self.rate.on_ack(event, self.rival.random(), starting);
+        let random = self.rival.random();
+        // While a queue of ours stands, what is lost beyond the better times' share may be its drops.
+        let least = if self.delay.own() > 0.0 { self.rival.least_random() } else { random };
+        let round_over = self.rate.on_ack(event, random, least, starting);
         self.delay.on_ack(event);
+        if round_over {
+            self.delay.end_round();
+        }
+        self.response.on_ack(event);
         self.rival.set_share(flow_share(event, siblings));
         self.answer_congestion(event, round_over);
         self.advance(event, round_over);
@@ -393,7 +422,7 @@ impl CongestionController for Compensated {
     fn on_timeout(&mut self, _event: &TimeoutEvent) {
         // Whatever was known about the path is out of date. Start over small, so that a path that returns
         // is loaded gradually.
-        (self.rate, self.delay, self.rival) = Default::default();
+        (self.rate, self.delay, self.rival, self.response) = Default::default();
         (self.full_rate, self.full_rounds) = (0.0, 0);
         (self.phase, self.before, self.rounds) = (Phase::Startup, Phase::Startup, 0);
         self.cwnd = MIN_PACKETS * self.packet;

@@ -31,6 +31,8 @@ pub(super) struct Delay {
     rest: f64,
     /// Forward delay, smoothed over half a round trip.
     level: f64,
+    /// The largest in this round trip.
+    top: f64,
     last: Time,
     measurement: Option<Measurement>,
 }
@@ -59,6 +61,7 @@ impl Delay {
         let passed = event.now.since(self.last).as_secs_f64();
         let weight = (2.0 * passed / rtt.smoothed.as_secs_f64().max(1e-6)).min(1.0);
         self.level += weight * (forward - self.level);
+        self.top = self.top.max(self.level);
         self.rest += weight / 4.0 * (rest - self.rest);
         self.last = event.now;
         if rtt.samples <= FIRST_SAMPLES {
@@ -66,6 +69,16 @@ impl Delay {
             self.high = self.high.max(forward);
         }
         self.measure(event, forward);
+    }
+
+    /// A round trip ends. If the delay was below the floor all the time, by more than the floor varies, a queue was
+    /// taken for the floor.
+    pub(super) fn end_round(&mut self) {
+        let spread = self.spread();
+        if self.top < self.mean - spread {
+            (self.mean, self.high) = (self.top, self.top + spread);
+        }
+        self.top = self.level;
     }
 
     /// Takes the delays of the packets that leave in the next one and a half round trips as the floor. A

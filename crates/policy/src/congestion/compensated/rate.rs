@@ -64,23 +64,31 @@ pub(super) struct Rate {
 
 impl Rate {
     /// Takes in an acknowledgement; true if it ends a round trip.
-    pub(super) fn on_ack(&mut self, event: &AckEvent, random: f64, starting: bool) -> bool {
+    ///
+    /// `random` is how much of what is sent random loss takes, `least` how much of it may raise the rate.
+    pub(super) fn on_ack(
+        &mut self,
+        event: &AckEvent,
+        random: f64,
+        least: f64,
+        starting: bool,
+    ) -> bool {
         let Some(sample) = event.rate else { return false };
         let round_over = sample.prior_delivered >= self.round_end;
         if round_over {
             self.round_end = event.total_delivered;
-            self.end_round(random);
+            self.end_round(random, least);
         }
-        self.add(&sample, random, starting);
+        self.add(&sample, least, starting);
         round_over
     }
 
-    fn end_round(&mut self, random: f64) {
+    fn end_round(&mut self, random: f64, least: f64) {
         let round = core::mem::take(&mut self.now);
         if round.seconds() > 0.0 {
             self.rates = [round.rate(random), self.rates[0], self.rates[1]];
             self.deliveries = [round.delivery(), self.deliveries[0], self.deliveries[1]];
-            self.kept = self.kept.max(self.rates[0]);
+            self.kept = self.kept.max(round.rate(least));
             self.best = self.best.max(self.rates[0]);
         }
     }
@@ -123,6 +131,12 @@ impl Rate {
     pub(super) fn fall_to_last(&mut self) {
         self.rates = [self.rates[0].max(self.rates[1]); ROUNDS];
         self.fall();
+    }
+
+    /// It carries no more than `bps`.
+    pub(super) fn fall_to(&mut self, bps: f64) {
+        self.rates = self.rates.map(|rate| rate.min(bps));
+        (self.kept, self.best) = (self.kept.min(bps), self.best.min(bps));
     }
 
     /// Holds on to little more than what was measured since the last time, if anything was.

@@ -24,8 +24,16 @@ const BOTTOM: f64 = 0.3;
 const MEMORY: f64 = 1024.0;
 /// Fewest packets that an estimate of random loss is made of.
 const KNOWN: f64 = 32.0;
-/// Most random loss that whoever competes believes in without such an estimate, a share.
-const MOST_UNKNOWN: f64 = 0.1;
+/// Random loss that is believed in without an estimate, a share, and how many packets that belief is worth.
+const BELIEVED: (f64, f64) = (0.1, 8.0);
+/// Packets that met a long queue, all at once, from which on that belief holds in startup too.
+const MANY: f64 = 64.0;
+/// How many times the variance of chance losses in bursts must have before they say that loss changes, and by how
+/// many standard deviations of the change it is then taken to be less.
+const CHANGES: f64 = 1.5;
+const DEVIATIONS: f64 = 0.5;
+/// Share of the bytes in flight at which losses answered our sending that already counts as too much.
+const TOO_MUCH: (u64, u64) = (17, 20);
 /// How many stretches of departures are remembered, each of a round trip at most. A loss is declared later than that
 /// only where packets overtake one another by several round trips.
 const STRETCHES: usize = 4;
@@ -35,14 +43,22 @@ const FULL: (u64, u64) = (7, 8);
 
 /// Packets whose fate is known.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    acked: f64,
-    lost: f64,
+pub(super) struct Tally {
+    pub(super) acked: f64,
+    pub(super) lost: f64,
 }
 
 impl Tally {
-    fn total(&self) -> f64 {
+    pub(super) fn total(&self) -> f64 {
         self.acked + self.lost
+    }
+}
+
+impl core::ops::Add for Tally {
+    type Output = Tally;
+
+    fn add(self, other: Tally) -> Tally {
+        Tally { acked: self.acked + other.acked, lost: self.lost + other.lost }
     }
 }
 
@@ -66,6 +82,10 @@ pub(super) struct Rival {
     window: Option<Window>,
     /// Whether somebody else is believed to fill the queue.
     competes: bool,
+    /// Whether there has been an occasion to learn random loss.
+    cautious: bool,
+    /// Whether the delay is long and hardly varies: whoever fills the queue keeps it full.
+    constant: bool,
 }
 
 /// Packets that left one after the other and met a queue of one kind.
@@ -117,11 +137,15 @@ struct Window {
     cubic: Cubic,
     /// Whether a loss has set it, or only that somebody else's queue was seen.
     by_loss: bool,
+    /// Whether that loss may have been random, since it was not known yet how much is.
+    in_doubt: bool,
+    /// Bytes from which on losses answered our sending.
+    full: Option<u64>,
 }
 
 impl Window {
     fn new(bytes: u64, packet: u64) -> Self {
-        Window { cubic: Cubic::at(bytes, packet), by_loss: false }
+        Window { cubic: Cubic::at(bytes, packet), by_loss: false, in_doubt: false, full: None }
     }
 }
 
@@ -143,7 +167,8 @@ impl Rival {
         self.peak = self.peak.max(event.prior_in_flight);
         let queue = event.rtt.queue.as_secs_f64();
         (self.low, self.high) = (self.low.min(delay.floor()), self.high.max(queue));
-        let place = self.place(queue, delay);
+        let place = if self.is_full() { 1.0 } else { self.place(queue, delay) };
+        self.constant = queue >= self.least && self.high - self.low <= self.probed(delay);
         let (acked, lost) = (f64::from(event.acked_packets), f64::from(event.lost_packets));
         let (sent, longest) = (event.largest_acked_sent, event.rtt.smoothed);
         if acked > 0.0 {
@@ -152,6 +177,9 @@ impl Rival {
             let begins = self.clear_stretches.acked(sent, acked, is_clear, longest);
             self.count += f64::from(u8::from(begins));
             self.top_stretches.acked(sent, acked, place > TOP, longest);
+        }
+        if self.is_known() {
+            self.window = self.window.take().filter(|window| !window.in_doubt);
         }
         self.grow(event);
         lost > 0.0 && self.on_loss(event.largest_lost_sent, lost)
@@ -170,14 +198,25 @@ impl Rival {
     /// Where a forward delay lies between that of an empty queue, 0, and that of a full one, 1.
     fn place(&self, queue: f64, delay: &Delay) -> f64 {
         let range = self.high - self.low;
-        let (share, most) = FULL_RANGE;
         if queue < self.least {
             0.0
-        } else if range > self.least.max((share * delay.typical()).min(most)) {
+        } else if range > self.probed(delay) {
             (queue - self.low) / range
         } else {
             1.0
         }
+    }
+
+    /// What probing up makes of an empty queue, s.
+    fn probed(&self, delay: &Delay) -> f64 {
+        let (share, most) = FULL_RANGE;
+        self.least.max((share * delay.typical()).min(most))
+    }
+
+    /// Whether the window lets as much out as was too much.
+    fn is_full(&self) -> bool {
+        let full = |window: &Window| window.full.is_some_and(|full| window.cubic.cwnd() > full);
+        self.window.as_ref().is_some_and(full)
     }
 
     fn end_round(&mut self) {
@@ -195,11 +234,13 @@ impl Rival {
     /// deviations, of a count whose variance is its mean, times how much losses come in bursts, and more for
     /// how few packets the estimate is of. Random losses look so in a twentieth of a queue's sawteeth at most.
     ///
-    /// Whoever competes without an estimate believes in no random loss beyond a tenth: else its window, which only
-    /// such losses end, would grow for ever.
+    /// Whoever never sees the queue empty never gets an estimate, and would send the others' drops in addition:
+    /// after startup, or where many packets tell, little random loss is believed in until then.
     fn is_excessive(&self, top: &Tally) -> bool {
-        if self.competes && self.clear.total() < KNOWN {
-            return top.lost > MOST_UNKNOWN * top.total() + 1.0;
+        if !self.is_known() && (self.competes || self.stays_full(top)) {
+            let (share, packets) = BELIEVED;
+            let believed = (self.clear.lost + share * packets) / (self.clear.total() + packets);
+            return top.lost > believed * top.total() + 1.0;
         }
         let known = self.clear.total() + 1.0;
         let bursts = self.bursts();
@@ -208,10 +249,27 @@ impl Rival {
         top.lost >= expected + 3.0 * variance.sqrt() + 0.6 * bursts
     }
 
+    /// Whether the queue is one that others keep full, as far as we can know.
+    fn stays_full(&self, top: &Tally) -> bool {
+        self.constant && (self.cautious || top.total() >= MANY)
+    }
+
     /// How much random losses come in bursts: the variance of their number in a stretch over its mean, at least 1.
     fn bursts(&self) -> f64 {
         let mean = self.clear.lost / self.count.max(1.0);
         (self.squares / self.clear.lost.max(1.0) - mean).max(1.0)
+    }
+
+    /// Random loss in its better times, a share: less than the mean where stretches differ by more than chance.
+    pub(super) fn least_random(&self) -> f64 {
+        let mean = self.clear.lost / self.count.max(1.0);
+        let deviation = ((self.bursts() - CHANGES).max(0.0) / mean.max(1e-9)).sqrt();
+        self.random() * (1.0 - DEVIATIONS * deviation).max(0.0)
+    }
+
+    /// Whether random loss is known.
+    fn is_known(&self) -> bool {
+        self.clear.total() >= KNOWN
     }
 
     /// Random loss, a share.
@@ -227,6 +285,11 @@ impl Rival {
         cubic.on_ack(&quiet, &[]);
     }
 
+    /// There has been an occasion to learn random loss.
+    pub(super) fn be_cautious(&mut self) {
+        self.cautious = true;
+    }
+
     /// The window is for this share of one flow.
     pub(super) fn set_share(&mut self, share: f64) {
         if let Some(window) = &mut self.window {
@@ -236,11 +299,26 @@ impl Rival {
 
     /// A full queue dropped packets: the window shrinks, or begins with most of what was in flight.
     pub(super) fn cut(&mut self, event: &AckEvent, packet: u64) {
-        let peak = self.peak;
+        let (peak, in_doubt) = (self.peak, !self.is_known());
         let window = self.window.get_or_insert_with(|| Window::new(peak, packet));
         let lost = AckEvent { ce_packets: 0, ..*event };
         window.cubic.on_ack(&lost, &[]);
         window.by_loss = true;
+        window.in_doubt |= in_doubt;
+    }
+
+    /// Of the losses that answer our sending at most `random` are random: forgets what was taken for it, and lets the
+    /// window begin below `bytes`, which pass.
+    pub(super) fn restart(&mut self, event: &AckEvent, random: f64, bytes: u64, packet: u64) {
+        self.clear = Tally { acked: KNOWN * (1.0 - random), lost: KNOWN * random };
+        (self.count, self.squares) = (0.0, 0.0);
+        let mut window = self.window.take().unwrap_or_else(|| Window::new(bytes, packet));
+        if window.cubic.cwnd() > bytes {
+            window = Window::new(bytes, packet);
+        }
+        window.full = Some(bytes / TOO_MUCH.1 * TOO_MUCH.0);
+        self.window = Some(window);
+        self.cut(&AckEvent { lost_packets: 1, lost_bytes: packet, ..*event }, packet);
     }
 
     /// Begins to compete with `bytes`, unless losses have set a window.

@@ -53,13 +53,13 @@ fn round(number: u64, lost: u64) -> AckEvent {
 fn random_loss_does_not_lower_the_rate_and_a_full_queues_does() {
     let mut rate = Rate::default();
     for number in 0..20 {
-        rate.on_ack(&round(number, 20), 0.5, false);
+        rate.on_ack(&round(number, 20), 0.5, 0.5, false);
     }
     assert!((rate.bps() / 10e6 - 1.0).abs() < 0.01, "{}", rate.bps());
     // Twenty of forty are lost, and random loss explains none of them.
     let mut rate = Rate::default();
     for number in 0..20 {
-        rate.on_ack(&round(number, 20), 0.0, false);
+        rate.on_ack(&round(number, 20), 0.0, 0.0, false);
     }
     assert!((rate.bps() / 5e6 - 1.0).abs() < 0.01, "{}", rate.bps());
 }
@@ -68,10 +68,10 @@ fn random_loss_does_not_lower_the_rate_and_a_full_queues_does() {
 fn the_rate_falls_only_when_asked_to() {
     let mut rate = Rate::default();
     for number in 0..10 {
-        rate.on_ack(&round(number, 0), 0.0, false);
+        rate.on_ack(&round(number, 0), 0.0, 0.0, false);
     }
     for number in 10..20 {
-        rate.on_ack(&round(number, 20), 0.0, false);
+        rate.on_ack(&round(number, 20), 0.0, 0.0, false);
     }
     assert!((rate.bps() / 10e6 - 1.0).abs() < 0.01, "{}", rate.bps());
     rate.fall();
@@ -114,6 +114,24 @@ fn a_road_that_becomes_longer_has_a_new_floor() {
         assert!((delay.floor() * 1e3 - level).abs() < 0.01, "{}", delay.floor());
         assert_eq!(delay.own(), 0.0);
     }
+}
+
+#[test]
+fn a_delay_below_the_floor_lowers_it() {
+    let mut delay = Delay::default();
+    delay.measure_floor(&ack(1000.0, 60.0));
+    for step in 1..150 {
+        delay.on_ack(&ack(1000.0 + f64::from(step), 60.0));
+    }
+    assert!((delay.floor() - 0.060).abs() < 1e-4, "{}", delay.floor());
+    // What was measured was a queue, which drains.
+    for step in 150..250 {
+        delay.on_ack(&ack(1000.0 + f64::from(step), 5.0));
+        if step % 40 == 0 {
+            delay.end_round();
+        }
+    }
+    assert!((0.005..0.010).contains(&delay.floor()), "{}", delay.floor());
 }
 
 /// Sawteeth of a queue, 0 to 30 ms in 300 packets, whose packets are lost with `loss` and, above 28 ms,

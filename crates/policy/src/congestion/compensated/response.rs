@@ -1,0 +1,160 @@
+//! Whether loss answers our sending, which random loss does not.
+//!
+//! Random loss takes the same share of what is sent, whether we send more or less. A policer, a queue too short
+//! to be seen and one that never empties take whatever is too much, which is a larger share of more. So the
+//! packets that leave while we send more than the rate are compared with those that leave while we send less,
+//! cycle by cycle, since loss also changes by itself.
+
+use anabranch_types::{Time, math};
+
+use super::rival::Tally;
+use crate::congestion::AckEvent;
+
+/// Fewest packets of a span that say anything.
+const LEAST_PACKETS: f64 = 8.0;
+/// Least difference of the rates of sending that says anything, as the logarithm of their ratio.
+const LEAST_CHANGE: f64 = 0.15;
+/// Fewest cycles that show anything, and how many are remembered.
+const FEWEST_CYCLES: usize = 3;
+const CYCLES: usize = 8;
+/// Answer from which on loss is not random: probing fills a short queue now and then, which is no more than this.
+const ANSWERS: f64 = 0.3;
+/// Answer from which on even less than we sent is too much.
+const SATURATED: f64 = 0.75;
+/// How many standard deviations the mean answer must be above zero, where chance alone makes it vary.
+const BEYOND_CHANCE: f64 = 3.5;
+
+/// The packets that left in a span of time, which goes on until it ends.
+#[derive(Clone, Copy, Debug, Default)]
+struct Span {
+    since: Time,
+    until: Option<Time>,
+    packets: Tally,
+}
+
+impl Span {
+    fn begin(now: Time) -> Self {
+        Span { since: now, ..Span::default() }
+    }
+
+    fn holds(&self, sent: Time) -> bool {
+        self.since <= sent && self.until.is_none_or(|until| sent < until)
+    }
+
+    fn on_ack(&mut self, event: &AckEvent) {
+        if event.acked_packets > 0 && self.holds(event.largest_acked_sent) {
+            self.packets.acked += f64::from(event.acked_packets);
+        }
+        if event.lost_packets > 0 && self.holds(event.largest_lost_sent) {
+            self.packets.lost += f64::from(event.lost_packets);
+        }
+    }
+
+    /// Packets sent per second.
+    fn rate(&self) -> f64 {
+        let length = self.until.map_or(0.0, |until| until.since(self.since).as_secs_f64());
+        self.packets.total() / length.max(1e-6)
+    }
+}
+
+/// What one cycle shows.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cycle {
+    /// How much of what was sent more was lost for it: 0 if loss is random, 1 if nothing more arrived. It is the
+    /// logarithm of the ratio of the shares that arrived over that of the rates of sending.
+    answer: f64,
+    /// The variance that chance alone gives the answer.
+    chance: f64,
+}
+
+impl Cycle {
+    fn of(more: &Span, less: &Span) -> Option<Self> {
+        let change = math::ln(more.rate() / less.rate());
+        let fewest = more.packets.total().min(less.packets.total());
+        if fewest < LEAST_PACKETS || change < LEAST_CHANGE {
+            return None;
+        }
+        let arrived = |packets: &Tally| (packets.acked + 0.5) / (packets.total() + 1.0);
+        let answer = math::ln(arrived(&less.packets) / arrived(&more.packets)) / change;
+        let all = arrived(&(more.packets + less.packets));
+        let inverses = 1.0 / more.packets.total() + 1.0 / less.packets.total();
+        let chance = (1.0 - all) / all * inverses / (change * change);
+        Some(Cycle { answer, chance })
+    }
+}
+
+/// See the module's documentation.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Response {
+    more: Option<Span>,
+    less: Option<Span>,
+    /// The last cycles, the newest first, and how many of them there are.
+    cycles: [Cycle; CYCLES],
+    known: usize,
+}
+
+impl Response {
+    pub(super) fn on_ack(&mut self, event: &AckEvent) {
+        for span in [&mut self.more, &mut self.less].into_iter().flatten() {
+            span.on_ack(event);
+        }
+    }
+
+    /// From `now` on we send more than the rate.
+    pub(super) fn send_more(&mut self, now: Time) {
+        (self.more, self.less) = (Some(Span::begin(now)), None);
+    }
+
+    /// From `now` on we send less than the rate.
+    pub(super) fn send_less(&mut self, now: Time) {
+        self.end(now);
+        self.less = Some(Span::begin(now));
+    }
+
+    /// From `now` on we send at the rate. That is more than before if we have only sent less yet.
+    pub(super) fn send_at_rate(&mut self, now: Time) {
+        self.end(now);
+        if self.less.is_some() {
+            self.more.get_or_insert(Span::begin(now));
+        }
+    }
+
+    /// Nothing that leaves from `now` on belongs to the cycle.
+    pub(super) fn end(&mut self, now: Time) {
+        for span in [&mut self.more, &mut self.less].into_iter().flatten() {
+            span.until.get_or_insert(now);
+        }
+    }
+
+    /// Ends a cycle. If loss answers our sending: the largest share of it that can be random.
+    pub(super) fn conclude(&mut self, now: Time) -> Option<f64> {
+        self.end(now);
+        let (more, less) = (self.more.take()?, self.less.take()?);
+        let cycle = Cycle::of(&more, &less)?;
+        self.cycles.rotate_right(1);
+        self.cycles[0] = cycle;
+        self.known = (self.known + 1).min(CYCLES);
+        // The shortest run of cycles that shows it: what happened before may have been another network.
+        let mut runs = (FEWEST_CYCLES..=self.known).map(|count| &self.cycles[..count]);
+        let answer = runs.find_map(answer)?;
+        self.known = 0;
+        let share = less.packets.lost / less.packets.total();
+        Some(if answer > SATURATED { 0.0 } else { share })
+    }
+}
+
+/// The mean answer of these cycles, if it is beyond how they vary and beyond chance.
+fn answer(cycles: &[Cycle]) -> Option<f64> {
+    let count = cycles.len() as f64;
+    let mean = cycles.iter().map(|cycle| cycle.answer).sum::<f64>() / count;
+    let square = |cycle: &Cycle| (cycle.answer - mean) * (cycle.answer - mean);
+    let seen = (cycles.iter().map(square).sum::<f64>() / (count - 1.0) / count).sqrt();
+    let chance = cycles.iter().map(|cycle| cycle.chance).sum::<f64>().sqrt() / count;
+    // About the 99th percentile of Student's t with so few degrees of freedom.
+    let beyond_seen = 2.5 + 8.0 / (count - 1.0);
+    let is_beyond = mean > (beyond_seen * seen).max(BEYOND_CHANCE * chance);
+    (mean > ANSWERS && is_beyond).then_some(mean)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! Probing cycles over networks that lose packets in different ways.
+
+use anabranch_types::{Rng, Time};
+
+use super::Response;
+use crate::congestion::AckEvent;
+
+/// Packets per second at the rate itself, and how long it is probed up, sent less and sent at it.
+const RATE: f64 = 5000.0;
+const UP: (f64, f64) = (1.25, 0.08);
+const DOWN: (f64, f64) = (0.75, 0.04);
+const CRUISE: f64 = 0.4;
+
+/// Runs so many cycles; `lost` says what share is lost at a time, s, of what is sent so many times as fast as the
+/// rate. Gives the cycles that concluded with what is random at most.
+fn run(cycles: usize, mut lost: impl FnMut(f64, f64) -> f64) -> Vec<(usize, f64)> {
+    let (mut response, mut rng) = (Response::default(), Rng::new(7));
+    let (mut now, mut concluded) = (1.0, Vec::new());
+    for cycle in 0..cycles {
+        let at = |now: f64| Time::from_micros((now * 1e6) as u64);
+        if let Some(random) = response.conclude(at(now)) {
+            concluded.push((cycle, random));
+        }
+        response.send_more(at(now));
+        for (gain, length) in [UP, DOWN, (1.0, CRUISE)] {
+            let end = now + length;
+            while now < end {
+                now += 1.0 / (RATE * gain);
+                let mut event = AckEvent::default();
+                if rng.chance(lost(now, gain)) {
+                    (event.lost_packets, event.largest_lost_sent) = (1, at(now));
+                } else {
+                    (event.acked_packets, event.largest_acked_sent) = (1, at(now));
+                }
+                response.on_ack(&event);
+            }
+            if gain > 1.0 {
+                response.send_less(at(now));
+            } else if gain < 1.0 {
+                response.send_at_rate(at(now));
+            }
+        }
+    }
+    concluded
+}
+
+#[test]
+fn random_loss_does_not_answer() {
+    for loss in [0.0, 0.02, 0.3, 0.6] {
+        let concluded = run(300, |_, _| loss);
+        assert!(concluded.len() <= 1, "{loss}: {concluded:?}");
+    }
+}
+
+#[test]
+fn loss_that_changes_by_itself_does_not_answer() {
+    for (least, most, seconds) in [(0.05, 0.35, 0.25), (0.25, 0.75, 0.25), (0.0, 0.3, 1.0)] {
+        let mut rng = Rng::new(3);
+        let (mut state, mut until) = (least, 0.0);
+        let concluded = run(300, |now, _| {
+            while until < now {
+                state = if state == least { most } else { least };
+                until += rng.exponential(seconds);
+            }
+            state
+        });
+        assert!(concluded.len() <= 3, "{least} to {most}: {concluded:?}");
+    }
+}
+
+#[test]
+fn a_policer_answers_however_much_is_too_much() {
+    // What passes, as a share of the rate, and what is lost of it at random.
+    for (passes, random) in [(0.2, 0.0), (0.2, 0.3), (0.6, 0.0), (0.9, 0.0), (0.9, 0.2)] {
+        let loss = |_, gain: f64| 1.0 - f64::min(passes / gain, 1.0) * (1.0 - random);
+        let concluded = run(40, loss);
+        let Some(&(cycle, most)) = concluded.first() else { panic!("{passes}, {random}: nothing") };
+        assert!(cycle <= 9, "{passes}, {random}: {concluded:?}");
+        // Where even less is too much, nothing is known of random loss.
+        assert!(most == 0.0 || most > random / 2.0, "{passes}, {random}: {concluded:?}");
+        assert!(most < random + 0.2, "{passes}, {random}: {concluded:?}");
+    }
+}
