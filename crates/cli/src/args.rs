@@ -53,7 +53,7 @@ pub struct Cli {
 pub enum Command {
     /// Measure the throughput of a connection, as iperf3 does
     Bench(crate::bench::args::BenchArgs),
-    /// Keep a connection to a peer and carry TCP connections over it, as ssh -L and -R do
+    /// Keep a connection to a peer and carry TCP connections over it, as ssh -L, -R and -D do
     Connect(crate::tunnel::args::ConnectArgs),
     /// Wait for peers and carry their TCP connections
     Serve(crate::tunnel::args::ServeArgs),

@@ -1,82 +1,21 @@
 //! `serve` and `connect` as processes, on loopback addresses.
 
+#[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
 #[path = "common/echo.rs"]
 mod echo;
+#[allow(dead_code, reason = "shared by the tests, each of which uses its part")]
+#[path = "common/tunnel.rs"]
+mod processes;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use echo::{echo, exchange};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_anabranch");
-const PATIENCE: Duration = Duration::from_secs(40);
-
-fn run(args: &[&str]) -> Output {
-    Command::new(PROGRAM).args(args).output().unwrap()
-}
-
-/// Makes a key file; returns its path and public key.
-fn key(directory: &Path, name: &str) -> (String, String) {
-    let file = directory.join(name).to_str().unwrap().to_owned();
-    let output = run(&["keygen", "--out", &file]);
-    assert!(output.status.success());
-    (file, String::from_utf8(output.stdout).unwrap().trim().to_owned())
-}
-
-/// A running command, ended when dropped, and the lines of its standard output.
-struct Running {
-    child: Child,
-    lines: mpsc::Receiver<String>,
-}
-
-impl Running {
-    fn start(args: &[&str]) -> Self {
-        let mut child = Command::new(PROGRAM).args(args).stdout(Stdio::piped()).spawn().unwrap();
-        let (send, lines) = mpsc::channel();
-        let out: ChildStdout = child.stdout.take().unwrap();
-        std::thread::spawn(move || {
-            for line in BufReader::new(out).lines().map_while(Result::ok) {
-                let _ = send.send(line);
-            }
-        });
-        Running { child, lines }
-    }
-
-    /// The value of `key` in the next event of this kind.
-    fn wait_for(&self, event: &str, key: &str) -> serde_json::Value {
-        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
-            let value: serde_json::Value = serde_json::from_str(&line).unwrap();
-            if value["event"] == event {
-                return value[key].clone();
-            }
-        }
-        panic!("no event {event}");
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A server and its address and key, and a client's key file.
-fn serving(directory: &Path, extra: &[&str]) -> (Running, String, String, String) {
-    let (server_key, server) = key(directory, "server.key");
-    let (client_key, client) = key(directory, "client.key");
-    let mut args =
-        vec!["serve", "--listen", "127.0.0.1:0", "--key", &server_key, "--allow", &client];
-    args.extend_from_slice(extra);
-    args.push("--json");
-    let running = Running::start(&args);
-    let addresses = running.wait_for("serving", "addresses");
-    (running, addresses[0].as_str().unwrap().to_owned(), server, client_key)
-}
+use processes::{PATIENCE, PROGRAM, Running, free_port, get, key, run, serving};
 
 #[test]
 fn forwards_lead_both_ways_over_two_paths_and_figures_are_told() {
@@ -163,18 +102,6 @@ fn connections_beyond_the_limit_wait_and_are_told() {
     let mut back = Vec::new();
     late.read_to_end(&mut back).unwrap();
     assert_eq!(back, b"late");
-}
-
-fn free_port() -> String {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
-}
-
-fn get(address: &str, path: &str) -> Vec<u8> {
-    let mut tcp = TcpStream::connect(address).unwrap();
-    write!(tcp, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
-    let mut answer = Vec::new();
-    tcp.read_to_end(&mut answer).unwrap();
-    answer
 }
 
 #[test]
@@ -376,6 +303,10 @@ fn wrong_input_is_one_line_that_says_what_to_do() {
         (&["connect", "host:1", "--peer", &public], 2, "keygen"),
         (&["connect", "host:1", "--peer", &public, "--key", "/none"], 1, "/none"),
         (&["connect", "host:1", "-L", "80"], 2, "[BIND:]PORT:HOST:PORT"),
+        (&["connect", "host:1", "-D", "::1:1080"], 2, "[BIND:]PORT, such as 1080, [::1]:1080"),
+        (&["connect", "host:1", "-D", "80:localhost:80"], 2, "[BIND:]PORT, such as 1080"),
+        (&["connect", "host:1", "--peer", &public, "--key", &file, "-D", busy], 1, "another port"),
+        (&["connect", "host:1", "--stdio", "a:1", "-D", "1"], 2, "cannot be used with"),
         (&["connect", "host:1", "--path", "wlan0,always"], 2, "backup, metered or cc=POLICY"),
         (&["connect", "host:1", "--stdio", "a:1", "-L", "1:a:1"], 2, "cannot be used with"),
     ];

@@ -8,6 +8,7 @@ mod permit;
 mod ports;
 mod serve;
 mod served;
+pub mod socks;
 mod splice;
 mod target;
 pub mod wire;
@@ -15,8 +16,8 @@ pub mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use listen::{Link, Listener, listen_here, listen_there};
+pub use listen::{Link, Listener, listen_for_socks, listen_here, listen_there};
 pub use permit::{ParsePermitError, Permit, Permits};
 pub use serve::{ForwardEvent, Service, serve};
 pub use splice::splice;
-pub use target::{Forward, ParseForwardError, Target};
+pub use target::{Dynamic, Forward, ParseForwardError, Target};

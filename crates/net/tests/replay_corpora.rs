@@ -1,15 +1,17 @@
-//! Runs the bodies of the fuzz targets for keys and transfers over the committed corpora.
+//! Runs the bodies of the fuzz targets for keys, SOCKS clients and transfers over the committed corpora.
 
 #[path = "../../../fuzz/replay.rs"]
 mod replay;
 
 use anabranch::crypto::fuzzing::{key_seeds, keys};
+use anabranch::forward::socks::fuzzing::{socks, socks_seeds};
 use anabranch::transfer::fuzzing;
 
 use replay::Target;
 
-const TARGETS: [Target; 3] = [
+const TARGETS: [Target; 4] = [
     ("keys", keys, key_seeds),
+    ("socks", socks, socks_seeds),
     ("transfer_frames", fuzzing::frames, fuzzing::frame_seeds),
     ("transfer_ticket", fuzzing::ticket, fuzzing::ticket_seeds),
 ];

@@ -4,7 +4,7 @@ use std::net::{AddrParseError, SocketAddr};
 use std::path::PathBuf;
 
 use anabranch::PublicKey;
-use anabranch::forward::{Forward, Permit, Target};
+use anabranch::forward::{Dynamic, Forward, Permit, Target};
 use clap::Args;
 
 use crate::paths::PathArg;
@@ -44,6 +44,7 @@ gives it a destination of its own. Without --path every interface is used that l
 Examples:
   anabranch connect home.example:4433 --peer hSDwCY…qTbmo= --key laptop.key -L 5432:db:5432
   anabranch connect … --path wlan0 --path wwan0,metered -L 8080:localhost:80 -R 2222:localhost:22
+  anabranch connect … -D 1080     # and then: curl --socks5-hostname localhost:1080 http://intranet/
   ssh -o ProxyCommand='anabranch connect HOST:4433 --peer … --key … --stdio localhost:22' home
   anabranch connect --config /etc/anabranch/home.toml
 
@@ -56,6 +57,7 @@ The file:
   endpoint = \"home.example:4433\"
   persistent-keepalive = 15
   local-forward = [\"5432:db:5432\"]
+  dynamic-forward = [\"1080\"]
   [[path]]
   local = \"wwan0\"
   usage = \"metered\"
@@ -76,7 +78,7 @@ pub struct ServeArgs {
     /// Public key of a peer that may connect; once for each
     #[arg(long, value_name = "PUBKEY", value_parser = public_key)]
     pub allow: Vec<PublicKey>,
-    /// Where peers' forwards (-L) may lead: loopback, any, none, HOST:PORT or HOST:* [default: loopback]
+    /// Where peers' forwards (-L, -D) may lead: loopback, any, none, HOST:PORT or HOST:* [default: loopback]
     #[arg(long, value_name = "WHERE")]
     pub permit: Vec<Permit>,
     /// Where peers may have this side listen (-R): the same, loopback without ports below 1024 [default: none]
@@ -108,8 +110,12 @@ pub struct ConnectArgs {
     /// Have the peer accept TCP connections, and carry them to a host and port from here
     #[arg(short = 'R', value_name = "[BIND:]PORT:HOST:PORT")]
     pub remote: Vec<Forward>,
+    /// Accept SOCKS5 clients here, and carry each connection to the host and port beyond the peer that its client
+    /// asks for; names are resolved there
+    #[arg(short = 'D', value_name = "[BIND:]PORT")]
+    pub dynamic: Vec<Dynamic>,
     /// Carry standard input and output to a host and port beyond the peer, then end
-    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["local", "remote"])]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["local", "remote", "dynamic"])]
     pub stdio: Option<Target>,
     #[command(flatten)]
     pub common: CommonArgs,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch::forward::{Forward, Permit, Permits, Target};
+use anabranch::forward::{Dynamic, Forward, Permit, Permits, Target};
 use anabranch::{Profile, PublicKey};
 
 use super::args::{CommonArgs, ConnectArgs, ServeArgs};
@@ -60,6 +60,7 @@ pub(super) struct Connect {
     pub(super) paths: Vec<PathArg>,
     pub(super) local: Vec<Forward>,
     pub(super) remote: Vec<Forward>,
+    pub(super) dynamic: Vec<Dynamic>,
 }
 
 /// Settings for `serve`: options count more than the file.
@@ -138,6 +139,7 @@ pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Fai
     let peer =
         peer.ok_or_else(|| Failure::usage("the peer's public key is needed: --peer PUBKEY"))?;
     let (mut local, mut remote) = (args.local.clone(), args.remote.clone());
+    let mut dynamic = args.dynamic.clone();
     let mut endpoint = args.to.clone();
     let mut shared = args.common.preshared_key.clone();
     let mut names = BTreeMap::new();
@@ -149,6 +151,7 @@ pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Fai
         if args.stdio.is_none() {
             local.extend(plain(section.local_forward));
             remote.extend(plain(section.remote_forward));
+            dynamic.extend(plain(section.dynamic_forward));
         }
     }
     let endpoint = endpoint.ok_or_else(|| Failure::usage("the peer's HOST:PORT is needed"))?;
@@ -165,6 +168,7 @@ pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Fai
         paths,
         local,
         remote,
+        dynamic,
     })
 }
 

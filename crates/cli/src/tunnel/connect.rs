@@ -1,12 +1,14 @@
 //! The side that connects, again and again.
 
 use std::convert::Infallible;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch::forward::{Link, Target, listen_here, listen_there, splice};
+use anabranch::forward::{
+    Link, Listener, Target, listen_for_socks, listen_here, listen_there, splice,
+};
 use anabranch::{Config, Connection, Endpoint};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -53,12 +55,7 @@ pub(super) async fn run(
         reporter.forward(event);
     }));
     let mut tasks = tokio::task::JoinSet::new();
-    for forward in &settings.local {
-        let listener = listen_here(forward)
-            .await
-            .map_err(|error| Failure::cannot_listen(&forward.bind, &error))?;
-        let address = listener.local_addr().map_err(Failure::failed)?.to_string();
-        reporter.say(&TunnelEvent::Listening { address, target: forward.target.to_string() });
+    for listener in listeners(&settings, reporter).await? {
         tasks.spawn(listener.run(link.clone()));
     }
     for forward in &settings.remote {
@@ -86,6 +83,26 @@ pub(super) async fn run(
     // A peer that cannot be told finds out by itself.
     let _ = tokio::time::timeout(FAREWELL, endpoint.wait_idle()).await;
     outcome
+}
+
+/// Listens wherever this side accepts connections, and says so.
+async fn listeners(settings: &Connect, reporter: Reporter) -> Result<Vec<Listener>, Failure> {
+    let mut listeners = Vec::new();
+    let mut add = |bound: io::Result<Listener>, bind: &Target, target: String| {
+        let listener = bound.map_err(|error| Failure::cannot_listen(bind, &error))?;
+        let address = listener.local_addr().map_err(Failure::failed)?.to_string();
+        reporter.say(&TunnelEvent::Listening { address, target });
+        listeners.push(listener);
+        Ok::<(), Failure>(())
+    };
+    for forward in &settings.local {
+        add(listen_here(forward).await, &forward.bind, forward.target.to_string())?;
+    }
+    for dynamic in &settings.dynamic {
+        let target = "where SOCKS5 clients ask".to_owned();
+        add(listen_for_socks(dynamic).await, &dynamic.bind, target)?;
+    }
+    Ok(listeners)
 }
 
 /// Connects, and connects again whenever the connection is lost; returns only what cannot be mended.

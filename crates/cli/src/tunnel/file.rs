@@ -8,7 +8,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anabranch::forward::{Forward, Permit, Target};
+use anabranch::forward::{Dynamic, Forward, Permit, Target};
 use anabranch::{Profile, PublicKey};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -66,6 +66,8 @@ pub(super) struct Peer {
     pub(super) local_forward: Vec<Text<Forward>>,
     #[serde(default)]
     pub(super) remote_forward: Vec<Text<Forward>>,
+    #[serde(default)]
+    pub(super) dynamic_forward: Vec<Text<Dynamic>>,
 }
 
 /// A path to the other machine.
@@ -179,7 +181,7 @@ mod tests {
             "[interface]\nprivate-key-file = \"laptop.key\"\n[[peer]]\npublic-key = \"{KEY}\"\n\
              preshared-key-file = \"laptop.psk\"\n\
              endpoint = \"home.example:4433\"\npersistent-keepalive = 15\n\
-             local-forward = [\"5432:db:5432\"]\n[[path]]\nlocal = \"wwan0\"\nname = \"lte\"\nusage = \"metered\"\ncongestion = \"bbr\"\n"
+             local-forward = [\"5432:db:5432\"]\ndynamic-forward = [\"1080\"]\n[[path]]\nlocal = \"wwan0\"\nname = \"lte\"\nusage = \"metered\"\ncongestion = \"bbr\"\n"
         );
         let file = parse(&text).unwrap();
         assert_eq!(file.peers[0].persistent_keepalive, Some(15));
@@ -207,6 +209,7 @@ mod tests {
             (format!("{peer}permit = [\"loopback\", \"x\"]\n"), ":3:10: ", "'x' is not accepted"),
             (format!("{peer}endpoint = \"home\"\n"), ":3:12: ", "HOST:PORT"),
             (format!("{peer}local-forward = [\"80\"]\n"), ":3:17: ", "[BIND:]PORT"),
+            (format!("{peer}dynamic-forward = [\"a:b\"]\n"), ":3:19: ", "such as 1080"),
             ("[[path]]\nlocal = \"wlan0\"\nusage = \"now\"\n".to_owned(), ":1:1: ", "metered"),
             ("[[path]]\nlocal = \"wlan0,backup\"\n".to_owned(), ":1:1: ", "keys of their own"),
             ("= 1".to_owned(), ":1:1: ", ""),

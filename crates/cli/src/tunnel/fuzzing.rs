@@ -89,13 +89,15 @@ fn serve_options(file: &File) -> Vec<OsString> {
 fn connect_options(file: &File) -> Vec<OsString> {
     let mut options = common_options(file);
     options.extend(file.paths.iter().map(|path| option("--path", &path.0)));
-    for Peer { public_key, endpoint, local_forward, remote_forward, .. } in &file.peers {
+    for peer in &file.peers {
+        let Peer { public_key, endpoint, local_forward, remote_forward, .. } = peer;
         options.push(option("--peer", public_key.to_string()));
         let forward = |name, Text(Forward { bind, target }): &Text<Forward>| {
             option(name, format_args!("{bind}:{target}"))
         };
         options.extend(local_forward.iter().map(|it| forward("-L", it)));
         options.extend(remote_forward.iter().map(|it| forward("-R", it)));
+        options.extend(peer.dynamic_forward.iter().map(|Text(it)| option("-D", it)));
         if let Some(Text(endpoint)) = endpoint {
             options.extend(["--".into(), endpoint.to_string().into()]);
         }
@@ -129,7 +131,7 @@ pub fn config_seeds() -> Vec<Vec<u8>> {
             format!(
                 "[interface]\nprivate-key-file = \"a.key\"\n{peer}endpoint = \"home.example:4433\"\n\
                  persistent-keepalive = 0\nlocal-forward = [\"5432:db:5432\", \"*:80:[::1]:80\"]\n\
-                 remote-forward = [\"0:localhost:22\"]\n[[path]]\nlocal = \"wlan0\"\n\
+                 remote-forward = [\"0:localhost:22\"]\ndynamic-forward = [\"1080\", \"[::1]:0\"]\n[[path]]\nlocal = \"wlan0\"\n\
                  [[path]]\nlocal = \"192.0.2.7\"\nremote = \"other.example\"\nusage = \"metered\"\n"
             ),
             format!("{peer}endpoint = \"-x:1\"\npermit = [\"=:2\", \"-:*\", \"none\"]\npermit-listen = [\"loopback\", \"-:1\"]\n"),

@@ -11,7 +11,8 @@ use tokio::task::JoinSet;
 use super::permit::Permits;
 use super::ports::Ports;
 use super::serve::{Context, ForwardEvent, Listeners, ask, carry, open, take_streams};
-use super::target::{Forward, Target};
+use super::socks;
+use super::target::{Dynamic, Forward, Target};
 use super::wire::{Answer, Request};
 use crate::connection::Connection;
 use crate::error::ConnectionError;
@@ -65,6 +66,23 @@ impl Link {
         found.clone()
     }
 
+    /// Carries a TCP connection over a stream that was opened for it, to its end.
+    pub(super) async fn carry_tcp(
+        &self,
+        target: Target,
+        tcp: TcpStream,
+        (send, receive): (SendStream, RecvStream),
+    ) {
+        let Some(connection) = self.current.borrow().clone() else { return };
+        let context = self.context(connection, Arc::default());
+        carry(&context, target, tcp, send, receive).await;
+    }
+
+    /// Tells what happened to a forward.
+    pub(super) fn tell(&self, event: ForwardEvent) {
+        (self.tell)(event);
+    }
+
     /// Ready when `connection` is not the current one any more.
     async fn replaced(&self, connection: &Connection) {
         let mut current = self.current.subscribe();
@@ -106,7 +124,7 @@ async fn connect_over(context: &Context, target: &Target) -> io::Result<(SendStr
     let (mut send, mut receive) = open(context, target).await?;
     match ask(&Request::Connect(target.clone()), &mut send, &mut receive).await? {
         Answer::Done { .. } => Ok((send, receive)),
-        Answer::Refused(why) => Err(io::Error::other(why.to_string())),
+        Answer::Refused(reason, why) => Err(io::Error::new(reason.kind(), why.to_string())),
     }
 }
 
@@ -119,7 +137,16 @@ fn is_over(error: &io::Error) -> bool {
 #[derive(Debug)]
 pub struct Listener {
     listener: TcpListener,
-    target: Target,
+    leads: Leads,
+}
+
+/// Where the connections of a listener lead.
+#[derive(Clone, Debug)]
+enum Leads {
+    /// All of them there.
+    To(Target),
+    /// Each where its client asks for; the clients come to this place.
+    Asked(Target),
 }
 
 /// Binds the local end of a forward (ssh's `-L`).
@@ -127,9 +154,20 @@ pub struct Listener {
 /// # Errors
 /// If its address cannot be resolved or bound.
 pub async fn listen_here(forward: &Forward) -> io::Result<Listener> {
-    let bind = (forward.bind.host.as_str(), forward.bind.port);
-    let listener = TcpListener::bind(bind).await?;
-    Ok(Listener { listener, target: forward.target.clone() })
+    listen_at(&forward.bind, Leads::To(forward.target.clone())).await
+}
+
+/// Binds a place for SOCKS5 clients, which say where their connections lead (ssh's `-D`).
+///
+/// # Errors
+/// If its address cannot be resolved or bound.
+pub async fn listen_for_socks(dynamic: &Dynamic) -> io::Result<Listener> {
+    listen_at(&dynamic.bind, Leads::Asked(dynamic.bind.clone())).await
+}
+
+async fn listen_at(bind: &Target, leads: Leads) -> io::Result<Listener> {
+    let listener = TcpListener::bind((bind.host.as_str(), bind.port)).await?;
+    Ok(Listener { listener, leads })
 }
 
 impl Listener {
@@ -147,7 +185,10 @@ impl Listener {
         loop {
             match self.listener.accept().await {
                 Ok((tcp, _)) => {
-                    tasks.spawn(take(link.clone(), self.target.clone(), tcp));
+                    match self.leads.clone() {
+                        Leads::To(target) => tasks.spawn(take(link.clone(), target, tcp)),
+                        Leads::Asked(bind) => tasks.spawn(socks::take(link.clone(), bind, tcp)),
+                    };
                     while tasks.try_join_next().is_some() {}
                 }
                 // Out of files, or the like: it passes.
@@ -159,15 +200,11 @@ impl Listener {
 
 async fn take(link: Link, target: Target, tcp: TcpStream) {
     match link.open(&target).await {
-        Ok((send, receive)) => {
-            let Some(connection) = link.current.borrow().clone() else { return };
-            let context = link.context(connection, Arc::default());
-            carry(&context, target, tcp, send, receive).await;
-        }
+        Ok(stream) => link.carry_tcp(target, tcp, stream).await,
         Err(error) => {
             // A refusal looks to the client like a closed port would.
             let _ = socket2::SockRef::from(&tcp).set_linger(Some(Duration::ZERO));
-            (link.tell)(ForwardEvent::Failed(target, error.to_string()));
+            link.tell(ForwardEvent::Failed(target, error.to_string()));
         }
     }
 }
@@ -188,7 +225,7 @@ pub async fn listen_there(link: Link, forward: Forward) {
             Err(error) if is_over(&error) || error.to_string() == told => {}
             Err(error) => {
                 told = error.to_string();
-                (link.tell)(ForwardEvent::Failed(forward.bind.clone(), told.clone()));
+                link.tell(ForwardEvent::Failed(forward.bind.clone(), told.clone()));
             }
         }
         // The next connection is asked at once, the same one again after a pause.
@@ -207,6 +244,6 @@ async fn request(
             link.listeners.set(listener, forward.target.clone());
             Ok((send, receive))
         }
-        Answer::Refused(why) => Err(io::Error::other(why.to_string())),
+        Answer::Refused(reason, why) => Err(io::Error::new(reason.kind(), why.to_string())),
     }
 }

@@ -69,7 +69,8 @@ async fn addresses(
     if permits.is_empty() {
         return Err(refused());
     }
-    let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await?;
+    let found = tokio::net::lookup_host((target.host.as_str(), target.port)).await;
+    let found = found.map_err(|error| io::Error::new(io::ErrorKind::NotFound, error))?;
     let covered =
         |address: &SocketAddr| permits.iter().any(|permit| permit.covers(target, *address));
     let found: Vec<SocketAddr> = found.filter(covered).collect();
@@ -87,8 +88,7 @@ impl Permit {
                 Err(_) => is_localhost(&target.host),
             },
             Permit::Only(host, port) => {
-                host.eq_ignore_ascii_case(&target.host)
-                    && port.is_none_or(|port| port == target.port)
+                is_same_host(host, &target.host) && port.is_none_or(|port| port == target.port)
             }
         }
     }
@@ -98,6 +98,13 @@ impl Permit {
         // It is the address that counts: a name may be made to lead anywhere.
         self.may_name(target) && (*self != Permit::Loopback || is_loopback(address.ip()))
     }
+}
+
+/// Whether both are the same name, or the same address however it is written.
+fn is_same_host(one: &str, other: &str) -> bool {
+    let address = |host: &str| host.parse::<IpAddr>().ok();
+    one.eq_ignore_ascii_case(other)
+        || address(one).is_some_and(|address_of_one| address(other) == Some(address_of_one))
 }
 
 /// `localhost` and names below it (RFC 6761 §6.3).

@@ -13,7 +13,7 @@ use super::ports::{Held, Ports};
 use super::served::Served;
 use super::splice::{BROKEN, splice_tcp};
 use super::target::Target;
-use super::wire::{Answer, HEAD_LEN, Head, Request};
+use super::wire::{Answer, HEAD_LEN, Head, Reason, Request};
 use crate::connection::Connection;
 use crate::error::ConnectionError;
 use crate::stream::{ReadError, RecvStream, SendStream, WriteError};
@@ -115,7 +115,7 @@ async fn take_stream(context: Context, mut send: SendStream, mut receive: RecvSt
             Some(target) => accepted(&context, target, send, receive).await,
             None => send.reset(BROKEN),
         },
-        Ok(Err(error)) => refuse(&mut send, &error.to_string()).await,
+        Ok(Err(error)) => refuse(&mut send, &error, error.to_string()).await,
         Err(_) => send.reset(BROKEN),
     }
 }
@@ -162,9 +162,11 @@ pub(super) async fn ask(
     }
 }
 
-async fn refuse(send: &mut SendStream, why: &str) {
+/// Tells the peer that its request failed with `error`, and in words why.
+async fn refuse(send: &mut SendStream, error: &io::Error, why: String) {
+    let answer = Answer::Refused(Reason::of(error), why.into());
     // If it cannot be told, the peer will see the stream end.
-    let _ = send.write_all(&Answer::Refused(why.into()).encode()).await;
+    let _ = send.write_all(&answer.encode()).await;
     let _ = send.finish();
 }
 
@@ -177,7 +179,7 @@ async fn connect(context: &Context, target: Target, mut send: SendStream, receiv
             }
         }
         Err(error) => {
-            refuse(&mut send, &error.to_string()).await;
+            refuse(&mut send, &error, error.to_string()).await;
             (context.tell)(ForwardEvent::Failed(target, error.to_string()));
         }
     }
@@ -262,7 +264,7 @@ async fn listen(
     let held = match bind_for(context, &bind).await {
         Ok(held) => held,
         Err(error) => {
-            refuse(&mut send, &format!("{bind}: {error}")).await;
+            refuse(&mut send, &error, format!("{bind}: {error}")).await;
             (context.tell)(ForwardEvent::Failed(bind, error.to_string()));
             return;
         }

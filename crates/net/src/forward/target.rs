@@ -61,6 +61,19 @@ impl fmt::Display for Forward {
     }
 }
 
+/// Where SOCKS clients are accepted, as ssh writes it: `[BIND:]PORT`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dynamic {
+    /// Where connections are accepted; the loopback address unless given.
+    pub bind: Target,
+}
+
+impl fmt::Display for Dynamic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.bind.fmt(f)
+    }
+}
+
 /// A forward does not parse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseForwardError {
@@ -79,6 +92,8 @@ impl fmt::Display for ParseForwardError {
 impl std::error::Error for ParseForwardError {}
 
 const TARGET: &str = "HOST:PORT, such as localhost:22 or [2001:db8::1]:80";
+const DYNAMIC: &str = "[BIND:]PORT, such as 1080, [::1]:1080 or 0.0.0.0:1080";
+const LOOPBACK: &str = "127.0.0.1";
 const FORWARD: &str =
     "[BIND:]PORT:HOST:PORT, such as 5432:db.example:5432 or 0.0.0.0:8080:localhost:80";
 
@@ -88,19 +103,37 @@ impl FromStr for Forward {
     fn from_str(text: &str) -> Result<Self, ParseForwardError> {
         let error = || ParseForwardError { given: text.to_owned(), allowed: FORWARD };
         let (bind, port, host, to) = match parts(text).as_slice() {
-            [port, host, to] => ("127.0.0.1", *port, *host, *to),
-            [bind, port, host, to] => {
-                (if bind.is_empty() || *bind == "*" { "0.0.0.0" } else { *bind }, *port, *host, *to)
-            }
+            [port, host, to] => (LOOPBACK, *port, *host, *to),
+            [bind, port, host, to] => (*bind, *port, *host, *to),
             _ => return Err(error()),
         };
-        let bind = port.parse().ok().and_then(|port| Target::new(bind, port));
+        let bind = bound(bind, port);
         let target = to.parse().ok().filter(|to| *to != 0).and_then(|to| Target::new(host, to));
         match (bind, target) {
             (Some(bind), Some(target)) => Ok(Forward { bind, target }),
             _ => Err(error()),
         }
     }
+}
+
+impl FromStr for Dynamic {
+    type Err = ParseForwardError;
+
+    fn from_str(text: &str) -> Result<Self, ParseForwardError> {
+        let bind = match parts(text).as_slice() {
+            [port] => bound(LOOPBACK, port),
+            [bind, port] => bound(bind, port),
+            _ => None,
+        };
+        let error = || ParseForwardError { given: text.to_owned(), allowed: DYNAMIC };
+        bind.map(|bind| Dynamic { bind }).ok_or_else(error)
+    }
+}
+
+/// Where to listen: `*` and nothing stand for all addresses.
+fn bound(host: &str, port: &str) -> Option<Target> {
+    let host = if host.is_empty() || host == "*" { "0.0.0.0" } else { host };
+    port.parse().ok().and_then(|port| Target::new(host, port))
 }
 
 /// Splits at colons outside brackets.

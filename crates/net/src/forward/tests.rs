@@ -1,9 +1,10 @@
-use super::wire::{Answer, HEAD_LEN, Head, Request, WireError};
+use super::wire::{Answer, HEAD_LEN, Head, Reason, Request, WireError};
 use super::*;
 use crate::{Config, Connection, Endpoint, Permitted, SecretKey};
 use crate::{PathSpec, SendStream};
 use core::time::Duration;
 use proptest::prelude::*;
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -24,6 +25,16 @@ fn forwards_are_written_as_ssh_writes_them() {
     for wrong in ["", "80", "80:db", "80:db:0", "x:db:1", "1:2:3:4:5", "80::1", "65536:a:1"] {
         assert!(read(wrong).is_err(), "{wrong}");
     }
+    let read = |text: &str| text.parse::<Dynamic>().map(|dynamic| dynamic.to_string());
+    assert_eq!(read("1080").unwrap(), "127.0.0.1:1080");
+    assert_eq!(read("[::1]:0").unwrap(), "[::1]:0");
+    assert_eq!(
+        (read(":1").unwrap(), read("*:1").unwrap()),
+        ("0.0.0.0:1".into(), "0.0.0.0:1".into())
+    );
+    for wrong in ["", ":", "a", "::1:1080", "65536", "1080:db:5432", "a b:1", "-1"] {
+        assert!(read(wrong).unwrap_err().to_string().contains("0.0.0.0:1080"), "{wrong}");
+    }
     for wrong in ["", "host", "host:0", "host:port", "a b:1", "::1:80"] {
         assert!(wrong.parse::<Target>().is_err(), "{wrong}");
     }
@@ -43,6 +54,9 @@ fn permissions_cover_what_they_say() {
     assert!(covers("any", "a:1", "192.0.2.1"));
     assert!(covers("db:5432", "DB:5432", "192.0.2.1") && !covers("db:5432", "db:1", "192.0.2.1"));
     assert!(covers("db:*", "db:1", "192.0.2.1") && !covers("db:*", "dc:1", "192.0.2.1"));
+    // A SOCKS client has no way to write an address in the form that the permission has.
+    assert!(covers("[2001:DB8:0::1]:80", "[2001:db8::1]:80", "2001:db8::1"));
+    assert!(!covers("[2001:DB8:0::2]:80", "[2001:db8::1]:80", "2001:db8::1"));
     assert!(covers("loopback", "127.8.9.1:22", "127.8.9.1"));
     assert!(covers("loopback", "a.Localhost.:22", "127.0.0.1"));
     assert!(!covers("loopback", "localhost.example:22", "127.0.0.1"));
@@ -59,7 +73,7 @@ proptest! {
             let head = Head::decode(bytes[..HEAD_LEN].try_into().unwrap()).unwrap();
             prop_assert_eq!(Request::decode(head, &bytes[HEAD_LEN..]), Ok(request));
         }
-        for answer in [Answer::Done { port, listener: 7 }, Answer::Refused(host.into())] {
+        for answer in [Answer::Done { port, listener: 7 }, Answer::Refused(Reason::NoSuchHost, host.into())] {
             let bytes = answer.encode();
             let head = Head::decode(bytes[..HEAD_LEN].try_into().unwrap()).unwrap();
             prop_assert_eq!(Answer::decode(head, &bytes[HEAD_LEN..]), Ok(answer));
@@ -199,7 +213,7 @@ async fn what_is_not_permitted_or_not_there_is_refused_with_the_reason() {
     let (_client, _server, near, far) = connected().await;
     tokio::spawn(serve(
         far,
-        permits(&["127.0.0.1:9", "loopback"], &[]),
+        permits(&["127.0.0.1:9", "loopback", "nosuch.localhost.invalid:9"], &[]),
         Service::default(),
         quiet(),
     ));
@@ -208,12 +222,18 @@ async fn what_is_not_permitted_or_not_there_is_refused_with_the_reason() {
     tokio::spawn(async move { carrying.carry(near).await });
     let refused = |target: &str| {
         let (link, target) = (link.clone(), target.parse::<Target>().unwrap());
-        async move { soon(link.open(&target)).await.unwrap_err().to_string() }
+        async move {
+            let error = soon(link.open(&target)).await.unwrap_err();
+            (error.kind(), error.to_string())
+        }
     };
-    assert!(refused("192.0.2.1:10").await.contains("--permit"));
+    let (kind, text) = refused("192.0.2.1:10").await;
+    assert!(kind == ErrorKind::PermissionDenied && text.contains("--permit"), "{text}");
     // A name that may not be reached is not even looked up, which would tell who answers for it.
-    assert!(refused("nosuch.invalid:10").await.contains("--permit"));
-    assert!(refused("127.0.0.1:9").await.contains("refused"), "nothing listens on port 9");
+    assert!(refused("nosuch.invalid:10").await.1.contains("--permit"));
+    let (kind, text) = refused("127.0.0.1:9").await;
+    assert!(kind == ErrorKind::ConnectionRefused && text.contains("refused"), "{text}");
+    assert_eq!(refused("nosuch.localhost.invalid:9").await.0, ErrorKind::NotFound);
 }
 
 #[tokio::test]

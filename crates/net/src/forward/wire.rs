@@ -1,5 +1,7 @@
 //! What is said at the beginning of a stream, before the bytes of the TCP connection.
 
+use std::io;
+
 use super::target::{MAX_HOST, Target};
 use anabranch_types::PeerText;
 
@@ -33,8 +35,61 @@ pub enum Answer {
         /// Number of the listener, 0 for other requests.
         listener: u16,
     },
-    /// It is not, and why, for people.
-    Refused(PeerText),
+    /// It is not, and why: for programs, and for people.
+    Refused(Reason, PeerText),
+}
+
+/// Why a request is refused, as far as programs act on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// None of the others, or one that this side does not know.
+    Other,
+    /// The side that refuses does not permit it.
+    NotPermitted,
+    /// Nothing listens at the target.
+    ConnectionRefused,
+    /// The target does not answer.
+    HostUnreachable,
+    /// Nothing leads to the target.
+    NetworkUnreachable,
+    /// The target's name has no address.
+    NoSuchHost,
+}
+
+/// Reasons with their numbers on the wire, and the kind of error that each comes from and becomes again.
+const REASONS: [(u16, Reason, io::ErrorKind); 6] = [
+    (0, Reason::Other, io::ErrorKind::Other),
+    (1, Reason::NotPermitted, io::ErrorKind::PermissionDenied),
+    (2, Reason::ConnectionRefused, io::ErrorKind::ConnectionRefused),
+    (3, Reason::HostUnreachable, io::ErrorKind::HostUnreachable),
+    (4, Reason::NetworkUnreachable, io::ErrorKind::NetworkUnreachable),
+    (5, Reason::NoSuchHost, io::ErrorKind::NotFound),
+];
+
+impl Reason {
+    /// The reason that an error is told as.
+    pub fn of(error: &io::Error) -> Self {
+        let kind = match error.kind() {
+            io::ErrorKind::TimedOut => io::ErrorKind::HostUnreachable,
+            io::ErrorKind::NetworkDown => io::ErrorKind::NetworkUnreachable,
+            kind => kind,
+        };
+        REASONS.into_iter().find(|row| row.2 == kind).map_or(Reason::Other, |row| row.1)
+    }
+
+    /// The kind of error that it stands for.
+    pub fn kind(self) -> io::ErrorKind {
+        REASONS.into_iter().find(|row| row.1 == self).map_or(io::ErrorKind::Other, |row| row.2)
+    }
+
+    fn number(self) -> u16 {
+        REASONS.into_iter().find(|row| row.1 == self).map_or(0, |row| row.0)
+    }
+
+    fn from_number(number: u16) -> Self {
+        REASONS.into_iter().find(|row| row.0 == number).map_or(Reason::Other, |row| row.1)
+    }
 }
 
 /// What is wrong with what the peer said.
@@ -129,7 +184,7 @@ impl Answer {
         match self {
             Answer::Done { port, listener } if *listener == 0 => encode(4, *port, ""),
             Answer::Done { port, listener } => encode(4, *port, &listener.to_string()),
-            Answer::Refused(why) => encode(5, 0, why.as_untrusted()),
+            Answer::Refused(reason, why) => encode(5, reason.number(), why.as_untrusted()),
         }
     }
 
@@ -145,7 +200,7 @@ impl Answer {
                 let listener = text.parse().map_err(|_| WireError::Value)?;
                 Ok(Answer::Done { port: head.number, listener })
             }
-            5 => Ok(Answer::Refused(text.into())),
+            5 => Ok(Answer::Refused(Reason::from_number(head.number), text.into())),
             _ => Err(WireError::Value),
         }
     }

@@ -1,0 +1,66 @@
+//! Body of the fuzz target for what SOCKS clients say, and seeds for it; see `fuzz/README.md`.
+
+use anabranch_core::wire::fuzzing::with_mutants;
+
+use super::super::target::Target;
+use super::message::{MAX_MESSAGE, SocksError, Step, greeting, request};
+
+/// Reads what a client sends, in steps as from a socket: a greeting, then a request. No message is longer than
+/// the longest, a step never asks for nothing, and a target that is accepted can be asked for by its name.
+pub fn socks(data: &[u8]) {
+    let Some((Ok(()), rest)) = fed(data, greeting) else { return };
+    let Some((Ok(target), _)) = fed(rest, request) else { return };
+    assert!(target.port != 0);
+    assert_eq!(Target::new(&target.host, target.port).as_ref(), Some(&target));
+    assert_eq!(request(&by_name(&target)), Ok(Step::Done(target)));
+}
+
+/// The message at the beginning of `data` and what follows it; nothing if `data` ends before.
+fn fed<T: PartialEq + core::fmt::Debug>(
+    data: &[u8],
+    parse: impl Fn(&[u8]) -> Result<Step<T>, SocksError>,
+) -> Option<(Result<T, SocksError>, &[u8])> {
+    let mut len = 0;
+    loop {
+        let (message, rest) = data.split_at_checked(len)?;
+        match parse(message) {
+            Ok(Step::More(count)) => {
+                assert!(count > 0 && len + count <= MAX_MESSAGE, "{count} after {len}");
+                len += count;
+            }
+            Ok(Step::Done(value)) => {
+                // What follows a message does not change it.
+                let whole = parse(data);
+                assert_eq!(whole.as_ref(), Ok(&Step::Done(value)));
+                let Ok(Step::Done(value)) = whole else { return None };
+                return Some((Ok(value), rest));
+            }
+            Err(error) => return Some((Err(error), rest)),
+        }
+    }
+}
+
+/// The request of a client that names its target.
+pub(super) fn by_name(Target { host, port }: &Target) -> Vec<u8> {
+    let length = u8::try_from(host.len()).expect("a host has at most 255 bytes");
+    [&[5, 1, 0, 3, length], host.as_bytes(), &port.to_be_bytes()].concat()
+}
+
+/// Inputs for [`socks`].
+pub fn socks_seeds() -> Vec<Vec<u8>> {
+    let greeting = [5, 2, 0, 2].as_slice();
+    let long = "n".repeat(255);
+    let names = ["localhost", "[::1]", "192.0.2.7", "a b", &long];
+    let named = names.map(|host| by_name(&Target { host: host.to_owned(), port: 443 }));
+    let plain = [
+        [&[5, 1, 0, 1, 127, 0, 0, 1][..], &[0, 80]].concat(),
+        [&[5, 1, 0, 4][..], &[0; 15], &[1, 0, 80]].concat(),
+        vec![5, 3, 0, 1, 0, 0, 0, 0, 0, 0],
+        vec![5, 1, 0, 9, 0],
+        vec![5, 1, 0, 3, 0, 0, 80],
+    ];
+    let mut seeds: Vec<Vec<u8>> =
+        named.into_iter().chain(plain).map(|request| [greeting, &request].concat()).collect();
+    seeds.extend([b"GET / HTTP/1.1\r\n\r\n".to_vec(), b"\x04\x01\0P\0\0\0\x01\0a\0".to_vec()]);
+    with_mutants(seeds)
+}
