@@ -77,6 +77,9 @@ const TARGET_SHARE: f64 = 0.4;
 const LEAST_TARGET: f64 = 0.003;
 /// Least window, packets.
 const MIN_PACKETS: u64 = 4;
+/// How often startup goes on after a delay that was the road's own has ended it: beside others, whose queue may pass
+/// for the road's, only so often.
+const MOST_RESUMED: u32 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -111,6 +114,9 @@ pub struct Compensated {
     /// The rate that startup has reached, bits per second, and the rounds since then that brought little more.
     full_rate: f64,
     full_rounds: u32,
+    /// The delay that ended startup, s, and how often it was the road's own, so that startup went on.
+    ended_at: Option<f64>,
+    resumed: u32,
     /// What was delivered when the up phase began, bits per second.
     before_up: f64,
     /// While sending less: the delay at the last round's end, and what was not sent since, both s.
@@ -147,6 +153,8 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, Pol
         response: Response::default(),
         full_rate: 0.0,
         full_rounds: 0,
+        ended_at: None,
+        resumed: 0,
         before_up: 0.0,
         level: 0.0,
         withheld: 0.0,
@@ -218,6 +226,7 @@ impl Compensated {
     fn start_up(&mut self, event: &AckEvent, round_over: bool) {
         let queue = self.target().max(self.delay.typical() / 3.0);
         if self.delay.level_beyond() > queue && self.rate.bps() > 0.0 {
+            self.ended_at = Some(self.delay.level());
             self.enter(event, Phase::Drain);
         } else if round_over && !event.rate.is_some_and(|sample| sample.app_limited) {
             if self.rate.delivery() >= self.full_rate * STARTUP_GROWTH {
@@ -231,8 +240,20 @@ impl Compensated {
         }
     }
 
+    /// Whether the delay that ended startup was the road's own, as the floor shows that was measured since.
+    fn ended_too_early(&mut self) -> bool {
+        let ended_at = self.ended_at.take();
+        let is_own = ended_at.is_some_and(|level| self.delay.explains(level));
+        is_own && !self.congested && self.resumed < MOST_RESUMED
+    }
+
     /// Goes on at the rate while what arrives follows what is sent, which it does as long as no queue grows.
     fn cruise(&mut self, event: &AckEvent) {
+        if self.rounds >= LEAST_CRUISE && self.ended_too_early() {
+            self.resumed += 1;
+            self.enter(event, Phase::Startup);
+            return;
+        }
         if self.rounds >= LEAST_CRUISE && (self.delay.own() > self.target() || self.congested) {
             self.rate.fall();
             if self.delay.own() > self.target() {
@@ -424,6 +445,7 @@ impl CongestionController for Compensated {
         // is loaded gradually.
         (self.rate, self.delay, self.rival, self.response) = Default::default();
         (self.full_rate, self.full_rounds) = (0.0, 0);
+        (self.ended_at, self.resumed) = (None, 0);
         (self.phase, self.before, self.rounds) = (Phase::Startup, Phase::Startup, 0);
         self.cwnd = MIN_PACKETS * self.packet;
         self.pacing = None;

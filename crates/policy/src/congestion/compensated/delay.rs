@@ -161,6 +161,11 @@ impl Delay {
         self.level - self.high
     }
 
+    /// Whether the road's own variation explains such a forward delay, s.
+    pub(super) fn explains(&self, level: f64) -> bool {
+        level <= self.high
+    }
+
     /// Whether the delay is long beside how it varies.
     pub(super) fn is_steady(&self) -> bool {
         self.level > STEADY * self.spread()
