@@ -148,11 +148,12 @@ fn refusals_have_their_number_and_their_reason() {
     let bind = [&[5, 2, 0, 1][..], &[127, 0, 0, 1, 0, 80]].concat();
     proxy.refuses(&bind, 7);
     proxy.refuses(&[5, 3, 0, 1, 0, 0, 0, 0, 0, 0], 7);
-    // What follows an unknown kind of address is not lost on the answer.
+    // Bytes behind an unknown kind of address do not reset the connection before the answer is read.
     proxy.refuses(&[&[5, 1, 0, 9][..], &[7; 3000]].concat(), 8);
 }
 
-/// What is no SOCKS5 gets no answer, but for a password's sake; the reason is told here, and others go on.
+/// What is not SOCKS5 gets no answer, and a client that insists on a password is told that none is taken. The client's
+/// events tell why, and others go on.
 #[test]
 fn strangers_are_turned_away() {
     let proxy = Proxy::start(&[], &[]);

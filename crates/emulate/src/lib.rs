@@ -23,6 +23,7 @@
 
 mod clock;
 mod egress;
+mod histogram;
 mod ingress;
 mod joined;
 mod lateness;

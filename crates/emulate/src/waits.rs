@@ -1,64 +1,58 @@
 use core::time::Duration;
 
-/// How long the packets that a link let in had to wait for those before them, as far as the link's rate at their
-/// arrival tells.
+use crate::histogram::{Histogram, Steps};
+
+/// How long packets wait in a link's queue: at the arrival of each, the time that the link needs, at its rate of that
+/// moment, for the packets before it.
 ///
 /// Kept in a histogram whose steps are a sixteenth of the value at most, up to a minute, so memory is constant.
 #[derive(Clone, Debug)]
 pub struct Waits {
-    buckets: Box<[u32]>,
-    count: u64,
+    histogram: Histogram<Doubling>,
     sum: Duration,
-    max: Duration,
 }
+
+/// Sixteen steps for each doubling, from 16 µs to 2^26 µs.
+#[derive(Debug)]
+enum Doubling {}
 
 /// Steps for each doubling of the value, and as a power of two.
 const STEPS: u64 = 16;
 const STEPS_LOG2: u32 = 4;
-/// Beyond 2^26 µs all waits are in one step.
-const BUCKETS: usize = ((26 - STEPS_LOG2) as usize + 1) * STEPS as usize;
+
+impl Steps for Doubling {
+    const COUNT: usize = (26 - STEPS_LOG2) as usize * STEPS as usize;
+
+    fn index(micros: u64) -> u64 {
+        let micros = micros.max(STEPS);
+        let halvings = u64::from(micros.ilog2() - STEPS_LOG2);
+        halvings * STEPS + (micros >> halvings) - STEPS
+    }
+
+    fn edge(index: u64) -> u64 {
+        (index % STEPS + STEPS + 1) << (index / STEPS)
+    }
+}
 
 impl Waits {
     pub(crate) fn new() -> Self {
-        Waits {
-            buckets: vec![0; BUCKETS].into(),
-            count: 0,
-            sum: Duration::ZERO,
-            max: Duration::ZERO,
-        }
+        Waits { histogram: Histogram::new(), sum: Duration::ZERO }
     }
 
     pub(crate) fn record(&mut self, wait: Duration) {
-        let micros = u64::try_from(wait.as_micros()).unwrap_or(u64::MAX).max(STEPS);
-        let halvings = u64::from(micros.ilog2() - STEPS_LOG2);
-        let index = halvings * STEPS + (micros >> halvings) - STEPS;
-        let index = usize::try_from(index).unwrap_or(BUCKETS).min(BUCKETS - 1);
-        if let Some(bucket) = self.buckets.get_mut(index) {
-            *bucket += 1;
-        }
-        self.count += 1;
+        self.histogram.record(wait);
         self.sum = self.sum.saturating_add(wait);
-        self.max = self.max.max(wait);
     }
 
     /// The mean; zero before the first packet.
     pub fn mean(&self) -> Duration {
-        self.sum.div_f64(self.count.max(1) as f64)
+        self.sum.div_f64(self.histogram.count().max(1) as f64)
     }
 
     /// An upper bound, tight to a sixteenth or 16 µs, on the waits of the share `q` (in `[0, 1]`) of packets that
     /// waited least; zero before the first.
     pub fn quantile(&self, q: f64) -> Duration {
-        let rank = (self.count as f64 * q.clamp(0.0, 1.0)).ceil() as u64;
-        let mut seen = 0;
-        for (index, bucket) in (0_u64..).zip(&self.buckets) {
-            seen += u64::from(*bucket);
-            if seen >= rank.max(1) {
-                let edge = (index % STEPS + STEPS + 1) << (index / STEPS);
-                return Duration::from_micros(edge).min(self.max);
-            }
-        }
-        self.max
+        self.histogram.quantile(q)
     }
 }
 

@@ -4,8 +4,12 @@
 //! each path alone, MPTCP over all paths and `anabranch bench`, always from the client's side to the server's, with
 //! the links' random draws of the same seeds. docs/guide/compare.md tells how to read the table.
 
+#[path = "../arguments.rs"]
+mod arguments;
 mod facts;
 mod figures;
+#[path = "../roads/files.rs"]
+mod files;
 mod options;
 mod page;
 mod roads;

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::arguments::{LONGEST, number};
+
 pub const HELP: &str = "\
 Compares the transport with the kernel's TCP and MPTCP over the same emulated links, in real time
 
@@ -25,9 +27,6 @@ reason. Each run takes real time, that of --time and --warm-up: every system wit
 Exit codes: 0, or 1 if a run failed, or 2 if something was asked wrongly. docs/guide/compare.md tells how to read the
 table.
 ";
-
-/// Longest time that a run measures, seconds.
-const LONGEST: u64 = 3600;
 
 /// What to run and where to write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,10 +67,7 @@ impl Options {
         };
         while let Some(argument) = rest.next() {
             let mut value = || rest.next().cloned().ok_or(format!("{argument} takes a value"));
-            let number = |text: String, most: u64| match text.parse::<u64>() {
-                Ok(number) if (1..=most).contains(&number) => Ok(number),
-                _ => Err(format!("{argument}: '{text}' is not accepted; allowed: 1 to {most}")),
-            };
+            let number = |text: String, most| number(argument, &text, most);
             match argument.as_str() {
                 "--only" => options.only.push(value()?),
                 "--system" => options.systems.push(value()?),
@@ -88,7 +84,7 @@ impl Options {
         Ok(Some(options))
     }
 
-    /// How it is run.
+    /// The settings of the runs, in words.
     pub fn line(&self) -> String {
         let Options { seconds, warm_up, seeds, .. } = self;
         let runs =

@@ -1,13 +1,12 @@
 //! Which links things run over: variants of scenarios/roads.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anabranch_sim::scenario::Scenario;
-
+use crate::files::{self, FILES};
 use crate::options::Options;
 
-/// The files of roads, and how many paths theirs have.
-const FILES: [(&str, usize); 2] = [("links", 1), ("pairs", 2)];
+/// How many paths the roads of each of the [`FILES`] have.
+const PATHS: [usize; 2] = [1, 2];
 
 /// What is run if nothing else is asked for: different kinds of links and pairs.
 const USUAL: [(&str, &str); 12] = [
@@ -46,7 +45,7 @@ impl Road {
 
     /// The scenario that has it.
     pub fn scenario(&self) -> PathBuf {
-        scenario(self.file)
+        files::path(self.file)
     }
 }
 
@@ -74,31 +73,15 @@ pub fn choose(options: &Options) -> Result<Vec<Road>, String> {
 
 fn all() -> Result<Vec<Road>, String> {
     let mut roads = Vec::new();
-    for (file, paths) in FILES {
-        let path = scenario(file);
-        let read = |path: &Path| {
-            std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
-        };
-        let mut others = |name: &str| read(&folder().join(name));
-        let scenario = Scenario::load(&read(&path)?, file, &[], &mut others)
-            .map_err(|errors| errors.first().map(ToString::to_string).unwrap_or_default())?;
-        let points = scenario.points();
-        let variants = points.iter().filter_map(|point| point.label("variant"));
-        roads.extend(variants.map(|variant| {
+    for (file, paths) in FILES.into_iter().zip(PATHS) {
+        let variants = files::roads(&files::load(file, &[])?);
+        roads.extend(variants.into_iter().map(|variant| {
             let name = format!("{file}/{variant}");
             let kind = USUAL.iter().find(|(usual, _)| *usual == name).map_or("", |(_, kind)| kind);
-            Road { file, variant: variant.to_owned(), paths, kind }
+            Road { file, variant, paths, kind }
         }));
     }
     Ok(roads)
-}
-
-fn scenario(file: &str) -> PathBuf {
-    folder().join(format!("{file}.toml"))
-}
-
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/roads")
 }
 
 /// Whether `name` is `pattern`, in which each `*` stands for any characters.

@@ -1,5 +1,6 @@
 //! The table, and the same as JSON.
 
+use anabranch_sim::stats::quantile;
 use serde_json::{Value, json};
 
 use crate::facts::Facts;
@@ -25,11 +26,7 @@ impl Row {
 
     /// The median of a figure; none if no run succeeded.
     pub fn median(&self, of: impl Fn(&Outcome) -> f64) -> Option<f64> {
-        let mut values: Vec<f64> = self.done().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        let upper = values.get(values.len() / 2)?;
-        let lower = values.get((values.len() - 1) / 2)?;
-        Some(f64::midpoint(*lower, *upper))
+        quantile(&self.done().map(of).collect::<Vec<_>>(), 0.5)
     }
 
     pub fn goodput(&self) -> Option<f64> {

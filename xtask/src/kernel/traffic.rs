@@ -64,12 +64,12 @@ impl Traffic {
         Duration::from_secs(self.warm_up + self.seconds)
     }
 
-    /// Prepares this namespace: its default congestion control, which subflows have until they are joined, and leave
-    /// for MPTCP to open them.
+    /// Prepares this namespace: sets its default congestion control, which a subflow has until it joins its connection,
+    /// and lets MPTCP open subflows.
     fn prepare(&self) -> Result<(), String> {
         let file = "/proc/sys/net/ipv4/tcp_congestion_control";
-        // A namespace may have few by default. Reno is always among them, and leaves nothing behind in a subflow that
-        // gets another then, as the pacing of BBR.
+        // A namespace takes only some as its default. Reno is always among them, and leaves nothing behind in a subflow
+        // that gets another afterwards; BBR would leave its pacing on.
         fs::write(file, &self.congestion)
             .or_else(|_| fs::write(file, "reno"))
             .map_err(|error| format!("{file}: {error}"))?;

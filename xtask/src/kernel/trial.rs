@@ -35,7 +35,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// For the program and the time that `options` name.
+    /// Makes the keys that runs need, of the program and for the time that `options` name.
     ///
     /// # Errors
     /// When links cannot be emulated here, or the program cannot be run.
@@ -87,7 +87,7 @@ impl Bench {
         }
     }
 
-    /// The commands of the sender, at the client, and of the receiver.
+    /// The shell commands of the sender, which runs in the client's namespace, and of the receiver.
     fn sides(&self, road: &Road, system: System) -> (String, String) {
         let traffic = |multipath, congestion: &str, path: usize| Traffic {
             multipath,
@@ -111,7 +111,8 @@ impl Bench {
         }
     }
 
-    /// The receiver asks, so that its clock and its intervals count.
+    /// Those of our transport. The receiver is the client of `bench` and has the server send (`--reverse`), because the
+    /// client reports what came in each second.
     fn ours(&self, paths: usize) -> (String, String) {
         let (program, key) = (quoted(&self.program), self.file("key"));
         let seconds = self.warm_up + self.seconds;

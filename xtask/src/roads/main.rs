@@ -3,6 +3,9 @@
 //! The roads are the variants of two scenarios, one link or two at a time. Every system under test runs over each of
 //! them with each seed, in virtual time, so the table is the same on every machine. docs/roads.md tells how to read it.
 
+#[path = "../arguments.rs"]
+mod arguments;
+mod files;
 mod measure;
 mod options;
 mod run;

@@ -1,5 +1,7 @@
 //! What was asked for.
 
+use crate::arguments::{LONGEST, number};
+
 pub const HELP: &str = "\
 Runs transfers over links as on the road, in virtual time, and prints what they came to
 
@@ -19,9 +21,6 @@ Usage: cargo xtask roads [OPTIONS]
 Exit codes: 0, or 1 if a flow ends before its time, or 2 if something was asked wrongly. docs/roads.md tells how to read
 the table.
 ";
-
-/// Longest time that a run measures, seconds.
-const LONGEST: u64 = 3600;
 
 /// What to run and how to show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,10 +59,7 @@ impl Options {
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             let mut value = || rest.next().cloned().ok_or(format!("{argument} takes a value"));
-            let number = |text: String, most: u64| match text.parse::<u64>() {
-                Ok(number) if (1..=most).contains(&number) => Ok(number),
-                _ => Err(format!("{argument}: '{text}' is not accepted; allowed: 1 to {most}")),
-            };
+            let number = |text: String, most| number(argument, &text, most);
             match argument.as_str() {
                 "--only" => options.only.push(value()?),
                 "--congestion" => options.congestion.push(value()?),

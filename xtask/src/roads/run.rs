@@ -1,17 +1,15 @@
 //! Every system on every road with every seed, on all cores.
 
-use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anabranch_sim::scenario::{Plan, Scenario, ScenarioError};
+use anabranch_sim::scenario::Plan;
 
+use crate::files::{self, FILES, first, load};
 use crate::measure::Measured;
 use crate::options::Options;
 use crate::systems::{self, System};
 
-/// The files of roads: what `--only` calls them.
-const FILES: [&str; 2] = ["links", "pairs"];
 /// Seconds that nothing is measured in.
 const WARM_UP: u64 = 5;
 
@@ -44,9 +42,7 @@ pub fn prepare(options: &Options) -> Result<Vec<Trial>, String> {
     let mut known = Vec::new();
     let mut trials = Vec::new();
     for file in FILES {
-        let base = load(file, &[])?;
-        let names = base.points().iter().filter_map(|point| point.label("variant"));
-        let names: Vec<String> = names.map(str::to_owned).collect();
+        let names = files::roads(&load(file, &[])?);
         for road in &names {
             if options.list {
                 println!("{file}/{road}");
@@ -108,26 +104,6 @@ fn road_trials(
         trials.push(Trial { file, road: road.to_owned(), system: name, plan });
     }
     Ok(())
-}
-
-/// The scenario of a file with `assignments`.
-fn load(file: &str, assignments: &[String]) -> Result<Scenario, String> {
-    let path = folder().join(format!("{file}.toml"));
-    let read = |path: &Path| {
-        std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
-    };
-    let text = read(&path)?;
-    let mut files = |name: &str| read(&folder().join(name));
-    Scenario::load(&text, &format!("scenarios/roads/{file}.toml"), assignments, &mut files)
-        .map_err(|errors| first(&errors))
-}
-
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios/roads")
-}
-
-fn first(errors: &[ScenarioError]) -> String {
-    errors.first().map(ToString::to_string).unwrap_or_default()
 }
 
 /// Runs everything; rows come in the order of the trials, whatever ends first.

@@ -13,7 +13,7 @@ use super::ports::Ports;
 use super::serve::{Context, ForwardEvent, Listeners, ask, carry, open, take_streams};
 use super::socks;
 use super::target::{Dynamic, Forward, Target};
-use super::wire::{Answer, Request};
+use super::wire::Request;
 use crate::connection::Connection;
 use crate::error::ConnectionError;
 use crate::stream::{RecvStream, SendStream};
@@ -122,10 +122,8 @@ impl Link {
 /// Asks the peer for a connection to `target`.
 async fn connect_over(context: &Context, target: &Target) -> io::Result<(SendStream, RecvStream)> {
     let (mut send, mut receive) = open(context, target).await?;
-    match ask(&Request::Connect(target.clone()), &mut send, &mut receive).await? {
-        Answer::Done { .. } => Ok((send, receive)),
-        Answer::Refused(reason, why) => Err(io::Error::new(reason.kind(), why.to_string())),
-    }
+    ask(&Request::Connect(target.clone()), &mut send, &mut receive).await?;
+    Ok((send, receive))
 }
 
 /// Whether the error is that the connection is over.
@@ -239,11 +237,7 @@ async fn request(
     forward: &Forward,
 ) -> io::Result<(SendStream, RecvStream)> {
     let (mut send, mut receive) = connection.open_bi(TrafficClass::Bulk).await?;
-    match ask(&Request::Listen(forward.bind.clone()), &mut send, &mut receive).await? {
-        Answer::Done { listener, .. } => {
-            link.listeners.set(listener, forward.target.clone());
-            Ok((send, receive))
-        }
-        Answer::Refused(reason, why) => Err(io::Error::new(reason.kind(), why.to_string())),
-    }
+    let listener = ask(&Request::Listen(forward.bind.clone()), &mut send, &mut receive).await?;
+    link.listeners.set(listener, forward.target.clone());
+    Ok((send, receive))
 }

@@ -145,19 +145,25 @@ pub(super) async fn read_message(receive: &mut RecvStream) -> io::Result<(Head, 
     Ok((head, text))
 }
 
-/// Sends a request and waits for its answer.
+/// Sends a request and waits until it is done; gives the listener's number, 0 for other requests.
+///
+/// # Errors
+/// If the peer refuses it, of the kind that the reason stands for, or does not answer.
 pub(super) async fn ask(
     request: &Request,
     send: &mut SendStream,
     receive: &mut RecvStream,
-) -> io::Result<Answer> {
+) -> io::Result<u16> {
     let answer = async {
         send.write_all(&request.encode()).await?;
         let (head, text) = read_message(receive).await?;
         Answer::decode(head, &text).map_err(io::Error::other)
     };
     match tokio::time::timeout(PATIENCE, answer).await {
-        Ok(answer) => answer,
+        Ok(answer) => match answer? {
+            Answer::Done { listener, .. } => Ok(listener),
+            Answer::Refused(reason, why) => Err(io::Error::new(reason.kind(), why.to_string())),
+        },
         Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the peer did not answer")),
     }
 }

@@ -40,7 +40,7 @@ pub(super) async fn take(link: Link, bind: Target, mut tcp: TcpStream) {
             link.tell(ForwardEvent::Failed(bind, error.to_string()));
             return refuse(tcp, &error.answer()).await;
         }
-        // It has gone, which is its right.
+        // The client has gone, so there is nobody to answer.
         Ok(Err(HandshakeError::Io(_))) => return,
         Err(_) => {
             let seconds = HANDSHAKE.as_secs();
@@ -78,7 +78,7 @@ async fn read<T>(
         match parse(buffer.get(..len).unwrap_or_default())? {
             Step::Done(message) => return Ok(message),
             Step::More(count) => {
-                // A message has room: `crates/net/src/forward/socks/tests.rs`.
+                // The buffer holds the longest message: `crates/net/src/forward/socks/tests.rs`.
                 tcp.read_exact(buffer.get_mut(len..len + count).unwrap_or_default()).await?;
                 len += count;
             }
@@ -86,7 +86,7 @@ async fn read<T>(
     }
 }
 
-/// Says why, and closes when the client has: closing on bytes that were not read would reset the
+/// Sends `answer`, and closes once the client has closed: closing on bytes that were not read would reset the
 /// connection, and the client might not see the answer.
 async fn refuse(mut tcp: TcpStream, answer: &[u8]) {
     let ending = async {
@@ -95,6 +95,6 @@ async fn refuse(mut tcp: TcpStream, answer: &[u8]) {
         while tcp.read(&mut [0; 512]).await? > 0 {}
         io::Result::Ok(())
     };
-    // Whatever happens, it ends here.
+    // The connection ends here, whether the client has read the answer or not.
     let _ = tokio::time::timeout(FAREWELL, ending).await;
 }

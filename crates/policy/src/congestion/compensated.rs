@@ -77,8 +77,8 @@ const TARGET_SHARE: f64 = 0.4;
 const LEAST_TARGET: f64 = 0.003;
 /// Least window, packets.
 const MIN_PACKETS: u64 = 4;
-/// How often startup goes on after a delay that was the road's own has ended it: beside others, whose queue may pass
-/// for the road's, only so often.
+/// How often startup goes on after the road's own delay has ended it. Others' queues may pass for the road's own, and
+/// beside them it must not go on for ever.
 const MOST_RESUMED: u32 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +114,7 @@ pub struct Compensated {
     /// The rate that startup has reached, bits per second, and the rounds since then that brought little more.
     full_rate: f64,
     full_rounds: u32,
-    /// The delay that ended startup, s, and how often it was the road's own, so that startup went on.
+    /// The delay that ended startup, s, and how often startup has gone on because that delay was the road's own.
     ended_at: Option<f64>,
     resumed: u32,
     /// What was delivered when the up phase began, bits per second.
@@ -183,21 +183,20 @@ impl Compensated {
 
     fn enter(&mut self, event: &AckEvent, phase: Phase) {
         (self.before, self.phase, self.rounds) = (self.phase, phase, 0);
+        self.response.end(event.now);
         match phase {
+            Phase::Startup => (self.full_rate, self.full_rounds) = (self.rate.delivery(), 0),
             Phase::Up => {
                 self.answer_response(event);
                 self.response.send_more(event.now);
+                self.before_up = self.rate.delivery();
             }
-            Phase::Drain | Phase::Down => self.response.send_less(event.now),
-            Phase::Cruise => self.response.send_at_rate(event.now),
-            Phase::Startup | Phase::Compete => self.response.end(event.now),
-        }
-        match phase {
-            Phase::Startup => (self.full_rate, self.full_rounds) = (self.rate.delivery(), 0),
-            Phase::Up => self.before_up = self.rate.delivery(),
-            Phase::Drain | Phase::Down => (self.level, self.withheld) = (self.delay.level(), 0.0),
+            Phase::Drain | Phase::Down => {
+                self.response.send_less(event.now);
+                (self.level, self.withheld) = (self.delay.level(), 0.0);
+            }
             Phase::Cruise => {
-                self.rival.be_cautious();
+                self.response.send_at_rate(event.now);
                 // By the time, so that a run repeats.
                 self.cruise_rounds = CRUISE_ROUNDS + (event.now.as_micros() % MORE_CRUISE) as u32;
                 self.rival.stop();
@@ -391,9 +390,9 @@ impl Compensated {
         };
     }
 
-    /// Where loss answers our sending, sends what passes, and begins a window there.
+    /// If loss answers our sending: lowers the rate to what passes, and begins a window there.
     fn answer_response(&mut self, event: &AckEvent) {
-        let Some(random) = self.response.conclude(event.now) else { return };
+        let Some(random) = self.response.conclude() else { return };
         self.rate.fall_to(self.rate.delivery() / (1.0 - random.min(0.95)));
         self.rival.restart(event, random, self.product(self.delay.typical()) as u64, self.packet);
     }

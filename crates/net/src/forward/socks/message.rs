@@ -23,7 +23,7 @@ pub const NO_METHOD: [u8; 2] = [VERSION, 0xff];
 /// How far a message has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step<T> {
-    /// At least this many bytes are missing, never 0; all of them belong to the message.
+    /// The message goes on for this many bytes or more, at least one: whoever reads them reads nothing behind it.
     More(usize),
     /// It is whole.
     Done(T),

@@ -65,7 +65,8 @@ pub(super) struct Rate {
 impl Rate {
     /// Takes in an acknowledgement; true if it ends a round trip.
     ///
-    /// `random` is how much of what is sent random loss takes, `least` how much of it may raise the rate.
+    /// `random` is the share of packets that random loss takes. Of that, only the share `least` counts as passed where
+    /// the rate would rise.
     pub(super) fn on_ack(
         &mut self,
         event: &AckEvent,

@@ -17,9 +17,10 @@ const LEAST_CHANGE: f64 = 0.15;
 /// Fewest cycles that show anything, and how many are remembered.
 const FEWEST_CYCLES: usize = 3;
 const CYCLES: usize = 8;
-/// Answer from which on loss is not random: probing fills a short queue now and then, which is no more than this.
+/// Least answer that shows that loss is not random. Probing overfills a short queue now and then, and its answers are
+/// smaller.
 const ANSWERS: f64 = 0.3;
-/// Answer from which on even less than we sent is too much.
+/// Answer from which on we send too much even while we send less.
 const SATURATED: f64 = 0.75;
 /// How many standard deviations the mean answer must be above zero, where chance alone makes it vary.
 const BEYOND_CHANCE: f64 = 3.5;
@@ -107,34 +108,31 @@ impl Response {
 
     /// From `now` on we send less than the rate.
     pub(super) fn send_less(&mut self, now: Time) {
-        self.end(now);
         self.less = Some(Span::begin(now));
     }
 
     /// From `now` on we send at the rate. That is more than before if we have only sent less yet.
     pub(super) fn send_at_rate(&mut self, now: Time) {
-        self.end(now);
         if self.less.is_some() {
             self.more.get_or_insert(Span::begin(now));
         }
     }
 
-    /// Nothing that leaves from `now` on belongs to the cycle.
+    /// What we did until `now` ends; nothing that leaves later belongs to it.
     pub(super) fn end(&mut self, now: Time) {
         for span in [&mut self.more, &mut self.less].into_iter().flatten() {
             span.until.get_or_insert(now);
         }
     }
 
-    /// Ends a cycle. If loss answers our sending: the largest share of it that can be random.
-    pub(super) fn conclude(&mut self, now: Time) -> Option<f64> {
-        self.end(now);
+    /// Takes in a cycle, which has ended. If loss answers our sending: the largest share of it that can be random.
+    pub(super) fn conclude(&mut self) -> Option<f64> {
         let (more, less) = (self.more.take()?, self.less.take()?);
         let cycle = Cycle::of(&more, &less)?;
         self.cycles.rotate_right(1);
         self.cycles[0] = cycle;
         self.known = (self.known + 1).min(CYCLES);
-        // The shortest run of cycles that shows it: what happened before may have been another network.
+        // The fewest cycles that show it, since the network may have been another one before.
         let mut runs = (FEWEST_CYCLES..=self.known).map(|count| &self.cycles[..count]);
         let answer = runs.find_map(answer)?;
         self.known = 0;

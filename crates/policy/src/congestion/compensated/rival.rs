@@ -28,8 +28,8 @@ const KNOWN: f64 = 32.0;
 const BELIEVED: (f64, f64) = (0.1, 8.0);
 /// Packets that met a long queue, all at once, from which on that belief holds in startup too.
 const MANY: f64 = 64.0;
-/// How many times the variance of chance losses in bursts must have before they say that loss changes, and by how
-/// many standard deviations of the change it is then taken to be less.
+/// Loss is taken to change where its variance is more than so many times that of chance; its better times are then so
+/// many of its standard deviations below the mean.
 const CHANGES: f64 = 1.5;
 const DEVIATIONS: f64 = 0.5;
 /// Share of the bytes in flight at which losses answered our sending that already counts as too much.
@@ -285,11 +285,6 @@ impl Rival {
         cubic.on_ack(&quiet, &[]);
     }
 
-    /// There has been an occasion to learn random loss.
-    pub(super) fn be_cautious(&mut self) {
-        self.cautious = true;
-    }
-
     /// The window is for this share of one flow.
     pub(super) fn set_share(&mut self, share: f64) {
         if let Some(window) = &mut self.window {
@@ -307,8 +302,8 @@ impl Rival {
         window.in_doubt |= in_doubt;
     }
 
-    /// Of the losses that answer our sending at most `random` are random: forgets what was taken for it, and lets the
-    /// window begin below `bytes`, which pass.
+    /// Losses answer our sending, and at most the share `random` is random. Forgets what was known of random loss, and
+    /// begins the window below `bytes`, which pass.
     pub(super) fn restart(&mut self, event: &AckEvent, random: f64, bytes: u64, packet: u64) {
         self.clear = Tally { acked: KNOWN * (1.0 - random), lost: KNOWN * random };
         (self.count, self.squares) = (0.0, 0.0);
@@ -327,9 +322,10 @@ impl Rival {
         self.window.get_or_insert_with(|| Window::new(bytes, packet));
     }
 
-    /// Nobody competes: a window that no loss has set says nothing.
+    /// Our queue was drained: there has been an occasion to learn random loss, and nobody competes. A window that no
+    /// loss has set says nothing then.
     pub(super) fn stop(&mut self) {
-        self.competes = false;
+        (self.competes, self.cautious) = (false, true);
         self.window = self.window.take().filter(|window| window.by_loss);
     }
 

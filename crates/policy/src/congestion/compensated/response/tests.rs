@@ -11,14 +11,15 @@ const UP: (f64, f64) = (1.25, 0.08);
 const DOWN: (f64, f64) = (0.75, 0.04);
 const CRUISE: f64 = 0.4;
 
-/// Runs so many cycles; `lost` says what share is lost at a time, s, of what is sent so many times as fast as the
-/// rate. Gives the cycles that concluded with what is random at most.
+/// Runs so many cycles. `lost` gives the share that is lost, of the time, s, and of how fast we send, as a multiple of
+/// the rate. Returns the cycles after which loss was found to answer, each with the largest share that can be random.
 fn run(cycles: usize, mut lost: impl FnMut(f64, f64) -> f64) -> Vec<(usize, f64)> {
     let (mut response, mut rng) = (Response::default(), Rng::new(7));
     let (mut now, mut concluded) = (1.0, Vec::new());
     for cycle in 0..cycles {
         let at = |now: f64| Time::from_micros((now * 1e6) as u64);
-        if let Some(random) = response.conclude(at(now)) {
+        response.end(at(now));
+        if let Some(random) = response.conclude() {
             concluded.push((cycle, random));
         }
         response.send_more(at(now));
@@ -34,6 +35,7 @@ fn run(cycles: usize, mut lost: impl FnMut(f64, f64) -> f64) -> Vec<(usize, f64)
                 }
                 response.on_ack(&event);
             }
+            response.end(at(now));
             if gain > 1.0 {
                 response.send_less(at(now));
             } else if gain < 1.0 {

@@ -1,0 +1,80 @@
+use core::time::Duration;
+
+/// The steps of a histogram. What is beyond the last has a place of its own, of which only the largest value is known.
+pub trait Steps {
+    /// How many there are.
+    const COUNT: usize;
+
+    /// Which one a value belongs to, from 0; [`Steps::COUNT`] or more if it is beyond all.
+    fn index(micros: u64) -> u64;
+
+    /// The least value, in microseconds, that is above step `index`.
+    fn edge(index: u64) -> u64;
+}
+
+/// How often durations occurred, in constant memory.
+#[derive(Debug)]
+pub struct Histogram<S> {
+    /// One for each step, and one for what is beyond.
+    buckets: Box<[u64]>,
+    count: u64,
+    max: Duration,
+    steps: core::marker::PhantomData<S>,
+}
+
+impl<S> Clone for Histogram<S> {
+    fn clone(&self) -> Self {
+        let Histogram { buckets, count, max, steps } = self;
+        Histogram { buckets: buckets.clone(), count: *count, max: *max, steps: *steps }
+    }
+}
+
+impl<S: Steps> Histogram<S> {
+    pub fn new() -> Self {
+        let buckets = vec![0; S::COUNT + 1].into();
+        Histogram { buckets, count: 0, max: Duration::ZERO, steps: core::marker::PhantomData }
+    }
+
+    pub fn record(&mut self, value: Duration) {
+        let micros = u64::try_from(value.as_micros()).unwrap_or(u64::MAX);
+        let index = usize::try_from(S::index(micros)).unwrap_or(S::COUNT).min(S::COUNT);
+        if let Some(bucket) = self.buckets.get_mut(index) {
+            *bucket += 1;
+        }
+        self.count += 1;
+        self.max = self.max.max(value);
+    }
+
+    /// Adds what `other` has.
+    pub fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.max = self.max.max(other.max);
+        for (sum, count) in self.buckets.iter_mut().zip(&other.buckets) {
+            *sum += count;
+        }
+    }
+
+    /// Values recorded.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The largest value; zero before the first.
+    pub fn max(&self) -> Duration {
+        self.max
+    }
+
+    /// The upper edge of the step that holds the share `q` (in `[0, 1]`) of the values, the least ones first, or the
+    /// largest value if that is less; zero before the first.
+    pub fn quantile(&self, q: f64) -> Duration {
+        let rank = (self.count as f64 * q.clamp(0.0, 1.0)).ceil() as u64;
+        let mut seen = 0;
+        for (index, bucket) in (0_u64..).zip(self.buckets.iter().take(S::COUNT)) {
+            seen += bucket;
+            if seen >= rank.max(1) {
+                return Duration::from_micros(S::edge(index)).min(self.max);
+            }
+        }
+        self.max
+    }
+}
