@@ -28,4 +28,4 @@ pub use anabranch_results::{COMMIT, VERSION};
 pub use catalogue::{Item, Unknown};
 pub use outcome::{Outcome, Setting, Verdict};
 pub use report::{Bound, ItemReport, Measure, Report};
-pub use reproduce::{Failure, Progress, Settings, reproduce};
+pub use reproduce::{Failure, PlannedRun, Progress, Settings, make, planned, reproduce};

@@ -1,12 +1,13 @@
 //! From items to verdicts.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use anabranch_results::{Journal, Provenance, ResultsError, RunId};
+use anabranch_results::{Journal, ResultsError, RunId, Shard, Sweep};
 use anabranch_sim::report::RunReport;
-use anabranch_sim::scenario::{RunError, RunOptions, Scenario};
+use anabranch_sim::scenario::{Needed, RunError, RunOptions};
+use serde::Serialize;
 
 use crate::catalogue::Item;
 use crate::check;
@@ -29,6 +30,8 @@ pub struct Settings<'a> {
     pub progress: &'a (dyn Fn(Progress) + Sync),
     /// Where finished runs are kept, and found again.
     pub runs: Option<&'a Path>,
+    /// Directories like that, whose runs are taken over. If there are any, no run is made.
+    pub merged: &'a [PathBuf],
 }
 
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -36,7 +39,14 @@ static NEVER: AtomicBool = AtomicBool::new(false);
 impl Default for Settings<'_> {
     /// In full, one run at a time, to the end, nothing kept.
     fn default() -> Self {
-        Settings { quick: false, jobs: 1, cancel: &NEVER, progress: &|_| {}, runs: None }
+        Settings {
+            quick: false,
+            jobs: 1,
+            cancel: &NEVER,
+            progress: &|_| {},
+            runs: None,
+            merged: &[],
+        }
     }
 }
 
@@ -44,7 +54,7 @@ impl core::fmt::Debug for Settings<'_> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let mut debug = f.debug_struct("Settings");
         debug.field("quick", &self.quick).field("jobs", &self.jobs).field("runs", &self.runs);
-        debug.finish_non_exhaustive()
+        debug.field("merged", &self.merged).finish_non_exhaustive()
     }
 }
 
@@ -68,6 +78,15 @@ pub enum Failure {
     Results(ResultsError),
     /// A scenario has mistakes, or a run failed: which one, and why.
     Run(String),
+    /// The directories that were to be merged lack runs.
+    Missing {
+        /// How many.
+        runs: usize,
+        /// How many there should be.
+        total: usize,
+        /// One of them.
+        first: String,
+    },
 }
 
 impl core::fmt::Display for Failure {
@@ -76,6 +95,9 @@ impl core::fmt::Display for Failure {
             Failure::Cancelled => f.write_str("interrupted"),
             Failure::Results(error) => error.fmt(f),
             Failure::Run(why) => f.write_str(why),
+            Failure::Missing { runs, total, first } => {
+                write!(f, "{runs} of {total} runs are missing, the first of them {first}")
+            }
         }
     }
 }
@@ -97,10 +119,59 @@ pub fn reproduce(items: &[&Item], settings: &Settings<'_>) -> Result<Report, Fai
     Ok(Report { items: reports.ok_or(Failure::Cancelled)? })
 }
 
+/// A run that items need.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PlannedRun {
+    /// Its key: 32 hexadecimal digits.
+    pub id: String,
+    /// The experiment, such as `mplot/fig3`.
+    pub experiment: &'static str,
+    /// Index of the point in the scenario's order.
+    pub point: usize,
+    /// The seed.
+    pub seed: u64,
+    /// CPU time that it may take, s.
+    pub cost: f64,
+}
+
+/// The runs that `items` need, in the order in which they are made.
+///
+/// # Errors
+/// If a scenario has mistakes.
+pub fn planned(items: &[&Item], settings: &Settings<'_>) -> Result<Vec<PlannedRun>, Failure> {
+    let plans = plan(items, &Settings { runs: None, ..*settings })?;
+    let run = |task: &Task<'_>| {
+        let sweep = &task.plan.sweep;
+        PlannedRun {
+            id: sweep.key(task.id).map(|key| key.to_string()).unwrap_or_default(),
+            experiment: task.plan.experiment.name,
+            point: task.id.point,
+            seed: task.id.seed,
+            cost: sweep.cost(task.id),
+        }
+    };
+    Ok(tasks(&plans).iter().map(run).collect())
+}
+
+/// Makes one of several parts of the runs that `items` need, and keeps them; returns how many these are. Once
+/// all parts are there, [`Settings::merged`] brings them together.
+///
+/// # Errors
+/// If it was cancelled, a run failed, or runs could not be kept.
+pub fn make(items: &[&Item], settings: &Settings<'_>, shard: Shard) -> Result<usize, Failure> {
+    let plans = plan(items, settings)?;
+    let all = tasks(&plans);
+    let costs: Vec<f64> = all.iter().map(|task| task.plan.sweep.cost(task.id)).collect();
+    let chosen = shard.choose(&costs).into_iter().filter_map(|place| all.get(place).copied());
+    let chosen: Vec<Task<'_>> = chosen.collect();
+    Ok(perform(&chosen, settings)?.len())
+}
+
 /// An experiment that is run.
 struct Planned {
     experiment: &'static Experiment,
-    scenario: Scenario,
+    sweep: Sweep,
+    needed: Needed,
     journal: Option<Journal>,
 }
 
@@ -119,41 +190,84 @@ fn plan(items: &[&Item], settings: &Settings<'_>) -> Result<Vec<Planned>, Failur
 
 fn prepare(experiment: &'static Experiment, settings: &Settings<'_>) -> Result<Planned, Failure> {
     let scenario = experiment.scenario(settings.quick).map_err(Failure::Run)?;
-    let journal = settings.runs.map(|directory| {
-        let (name, hash, text) = (scenario.name(), scenario.hash(), scenario.source());
-        let provenance = Provenance::new(name, &hash, &scenario.settings(), text);
-        // Quick and full runs are of different scenarios and live apart.
-        let length = if settings.quick { "quick" } else { "full" };
-        let directory = directory.join(length).join(experiment.name.replace('/', "-"));
-        Journal::open(&directory, &provenance)
-    });
-    let journal = journal.transpose().map_err(Failure::Results)?;
-    Ok(Planned { experiment, scenario, journal })
+    let needed = scenario.needed();
+    let sweep = Sweep::new(scenario, None);
+    // Quick and full runs are of different scenarios and live apart.
+    let length = if settings.quick { "quick" } else { "full" };
+    let within = |directory: &Path| directory.join(length).join(experiment.name.replace('/', "-"));
+    let open = |directory: &Path| {
+        let journal = Journal::open(&within(directory), &sweep)?;
+        let others = settings.merged.iter().map(|other| within(other));
+        for other in others.filter(|other| other.is_dir()) {
+            journal.take(&other)?;
+        }
+        Ok(journal)
+    };
+    let journal = settings.runs.map(open).transpose().map_err(Failure::Results)?;
+    Ok(Planned { experiment, sweep, needed, journal })
 }
 
 /// One run of an experiment.
+#[derive(Clone, Copy)]
 struct Task<'a> {
     plan: &'a Planned,
+    /// Of the experiment among those that are run.
     index: usize,
-    point: usize,
-    seed: u64,
+    id: RunId,
+}
+
+fn tasks(plans: &[Planned]) -> Vec<Task<'_>> {
+    let of = |(index, plan): (usize, &'_ Planned)| {
+        plan.sweep.runs().map(move |id| (index, id)).collect::<Vec<_>>()
+    };
+    let all = plans.iter().enumerate().flat_map(of);
+    all.filter_map(|(index, id)| Some(Task { plan: plans.get(index)?, index, id })).collect()
 }
 
 fn run_all(plans: Vec<Planned>, settings: &Settings<'_>) -> Result<Vec<Evidence>, Failure> {
-    let mut tasks = Vec::new();
-    for (index, plan) in plans.iter().enumerate() {
-        for point in 0..plan.scenario.points().len() {
-            let seeds = plan.scenario.seeds().iter();
-            tasks.extend(seeds.map(|seed| Task { plan, index, point, seed: *seed }));
+    let tasks = tasks(&plans);
+    if !settings.merged.is_empty() {
+        complete(&tasks)?;
+    }
+    let reports = perform(&tasks, settings)?;
+    let places = |plan: &Planned| vec![Vec::new(); plan.sweep.scenario().points().len()];
+    let mut runs: Vec<Vec<Vec<RunReport>>> = plans.iter().map(places).collect();
+    for (task, report) in tasks.iter().zip(reports) {
+        let point = runs.get_mut(task.index).and_then(|points| points.get_mut(task.id.point));
+        point.into_iter().for_each(|point| point.push(report.clone()));
+    }
+    let evidence = plans.into_iter().zip(runs).map(|(plan, runs)| Evidence { plan, runs });
+    Ok(evidence.collect())
+}
+
+/// Whether every run was made before.
+fn complete(tasks: &[Task<'_>]) -> Result<(), Failure> {
+    let mut missing = Vec::new();
+    for task in tasks {
+        let journal = task.plan.journal.as_ref();
+        let kept = journal.map_or(Ok(None), |journal| journal.load(task.id));
+        if kept.map_err(Failure::Results)?.is_none() {
+            missing.push(task);
         }
     }
+    match missing.first() {
+        None => Ok(()),
+        Some(first) => {
+            let (runs, total) = (missing.len(), tasks.len());
+            Err(Failure::Missing { runs, total, first: first.name() })
+        }
+    }
+}
+
+/// Finds or makes every run.
+fn perform(tasks: &[Task<'_>], settings: &Settings<'_>) -> Result<Vec<RunReport>, Failure> {
     let (done, found) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let failed = AtomicBool::new(false);
-    let results = pool::work(&tasks, settings.jobs, settings.cancel, |task| {
+    let results = pool::work(tasks, settings.jobs, settings.cancel, |task| {
         if failed.load(Ordering::Relaxed) {
             return Err(Failure::Cancelled);
         }
-        let result = one(task, settings.cancel);
+        let result = task.one(settings.cancel);
         match &result {
             Ok((_, kept)) => {
                 let found = found.fetch_add(usize::from(*kept), Ordering::Relaxed);
@@ -163,58 +277,52 @@ fn run_all(plans: Vec<Planned>, settings: &Settings<'_>) -> Result<Vec<Evidence>
             }
             Err(_) => failed.store(true, Ordering::Relaxed),
         }
-        result
+        result.map(|(run, _)| run)
     });
-    let places = |plan: &Planned| vec![Vec::new(); plan.scenario.points().len()];
-    let mut runs: Vec<Vec<Vec<RunReport>>> = plans.iter().map(places).collect();
-    let mut failure = None;
-    for (task, result) in tasks.iter().zip(results) {
+    let mut reports = Vec::with_capacity(results.len());
+    let mut cancelled = false;
+    for result in results {
         match result {
-            Some(Ok((run, _))) => {
-                let point = runs.get_mut(task.index).and_then(|points| points.get_mut(task.point));
-                point.into_iter().for_each(|point| point.push(run.clone()));
-            }
-            Some(Err(Failure::Cancelled)) | None => failure = failure.or(Some(Failure::Cancelled)),
+            Some(Ok(report)) => reports.push(report),
+            Some(Err(Failure::Cancelled)) | None => cancelled = true,
             // What failed says more than that the others were given up.
-            Some(Err(error)) => return Err(error),
+            Some(Err(failure)) => return Err(failure),
         }
     }
-    let evidence = plans.into_iter().zip(runs).map(|(plan, runs)| Evidence { plan, runs });
-    failure.map_or_else(|| Ok(evidence.collect()), Err)
+    if cancelled { Err(Failure::Cancelled) } else { Ok(reports) }
 }
 
-/// Finds or makes a run; true if it was found.
-fn one(task: &Task<'_>, cancel: &AtomicBool) -> Result<(RunReport, bool), Failure> {
-    let Planned { experiment, scenario, journal } = task.plan;
-    let id = RunId { point: task.point, seed: task.seed };
-    if let Some(journal) = journal
-        && let Some(run) = journal.load(id).map_err(Failure::Results)?
-    {
-        return Ok((run, true));
-    }
-    let Some(point) = scenario.points().get(task.point) else { return Err(Failure::Cancelled) };
-    let mut options = RunOptions { cancel: Some(cancel), ..RunOptions::default() };
-    let run = match scenario.run_with(point, task.seed, &mut options) {
-        Ok(mut run) => {
-            // What no claim looks at would fill memory.
-            scenario.trim(&mut run);
-            run
+impl Task<'_> {
+    /// Finds or makes the run; true if it was found.
+    fn one(&self, cancel: &AtomicBool) -> Result<(RunReport, bool), Failure> {
+        let Planned { sweep, journal, needed, .. } = self.plan;
+        if let Some(journal) = journal
+            && let Some(run) = journal.load(self.id).map_err(Failure::Results)?
+        {
+            return Ok((run, true));
         }
-        Err(RunError::Cancelled) => return Err(Failure::Cancelled),
-        Err(error) => {
-            let why = format!(
-                "{}, point {}, seed {}: {error}",
-                experiment.name,
-                task.point + 1,
-                task.seed
-            );
-            return Err(Failure::Run(why));
+        let Some(point) = sweep.point(self.id) else { return Err(Failure::Cancelled) };
+        let mut options = RunOptions { cancel: Some(cancel), ..RunOptions::default() };
+        let run = match sweep.scenario().run_with(point, self.id.seed, &mut options) {
+            Ok(mut run) => {
+                // What no claim looks at would fill memory.
+                needed.trim(&mut run);
+                run
+            }
+            Err(RunError::Cancelled) => return Err(Failure::Cancelled),
+            Err(error) => return Err(Failure::Run(format!("{}: {error}", self.name()))),
+        };
+        if let Some(journal) = journal {
+            journal.keep(self.id, &run).map_err(Failure::Results)?;
         }
-    };
-    if let Some(journal) = journal {
-        journal.keep(id, &run).map_err(Failure::Results)?;
+        Ok((run, false))
     }
-    Ok((run, false))
+
+    /// What messages call it.
+    fn name(&self) -> String {
+        let RunId { point, seed } = self.id;
+        format!("{}, point {}, seed {seed}", self.plan.experiment.name, point + 1)
+    }
 }
 
 fn judge(item: &Item, evidence: &[Evidence]) -> ItemReport {
@@ -224,7 +332,7 @@ fn judge(item: &Item, evidence: &[Evidence]) -> ItemReport {
     let own = evidence.iter().filter(|evidence| evidence.plan.experiment.items.contains(item.id));
     let mut outcome = Outcome::new();
     for Evidence { plan, runs } in own {
-        let scenario = &plan.scenario;
+        let scenario = plan.sweep.scenario();
         let is_own = |of: &Option<String>| of.as_deref() == Some(item.id);
         outcome.findings.extend(scenario.judge(runs).into_iter().filter(|f| is_own(&f.item)));
         let drawings = scenario.draw(runs).into_iter().filter(|drawing| is_own(&drawing.item));
@@ -243,7 +351,7 @@ fn judge(item: &Item, evidence: &[Evidence]) -> ItemReport {
 }
 
 fn setting(plan: &Planned) -> Setting {
-    let scenario = &plan.scenario;
+    let scenario = plan.sweep.scenario();
     let first = scenario.points().first().and_then(|point| scenario.plan(point).ok());
     let duration = first.map_or_else(String::new, |plan| {
         let [all, skipped] = [plan.duration, plan.warm_up].map(|time| time.as_secs_f64());

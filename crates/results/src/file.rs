@@ -1,7 +1,7 @@
 //! Files that are there whole or not at all.
 
 use std::fs::File;
-use std::io::{BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anabranch_files::Atomic;
@@ -69,9 +69,18 @@ impl Checksum {
 
 /// Writes `bytes` as the file `path`, whole or not at all.
 pub(crate) fn write(path: &Path, bytes: &[u8], durable: bool) -> Result<(), ResultsError> {
+    fill(path, durable, |out| out.write_all(bytes))
+}
+
+/// The same of what `write` writes, for what need not be in memory as a whole.
+pub(crate) fn fill(
+    path: &Path,
+    durable: bool,
+    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<(), ResultsError> {
     let whole = Whole::begin(path)?;
     let mut out = BufWriter::new(whole.writer()?);
-    out.write_all(bytes).and_then(|()| out.flush()).map_err(ResultsError::io(path, "write"))?;
+    write(&mut out).and_then(|()| out.flush()).map_err(ResultsError::io(path, "write"))?;
     drop(out);
     whole.finish(durable)
 }

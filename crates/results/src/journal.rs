@@ -1,5 +1,6 @@
 //! Finished runs, kept one by one so that an interruption costs only the runs under way.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -8,52 +9,32 @@ use anabranch_files::{Directory, Locked};
 use anabranch_sim::report::RunReport;
 
 use crate::file::{self, Checksum};
-use crate::{Provenance, ResultsError};
+use crate::{Manifest, ResultsError, RunId, RunKey, Sweep};
 
 /// First bytes of a kept run.
-const MAGIC: &[u8; 16] = b"anabranch-run-1\n";
-/// What says whose results a directory holds.
-const MANIFEST: &str = "scenario.json";
+const MAGIC: &[u8; 16] = b"anabranch-run-2\n";
 const RUNS: &str = "runs";
 
-/// Which run: a point of the sweep, and a seed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RunId {
-    /// Index of the point in the scenario's order.
-    pub point: usize,
-    /// The seed.
-    pub seed: u64,
-}
-
-/// A results directory that runs are kept in as they finish. It is locked until dropped.
+/// A results directory that runs of a sweep are kept in as they finish. It is locked until dropped.
 #[derive(Debug)]
 pub struct Journal {
     directory: PathBuf,
-    provenance: Provenance,
+    sweep: Sweep,
     /// Holds the lock.
     _lock: Locked,
 }
 
 impl Journal {
-    /// Opens `directory` for the runs of `provenance`, making it if need be; runs that are kept there
-    /// already count.
+    /// Opens `directory` for the runs of `sweep`, making it if need be; runs that are kept there already
+    /// count, and seeds that were asked for there before are noted still.
     ///
     /// # Errors
     /// When the directory holds other files or the results of another scenario or build, when another
     /// process writes there, or when it cannot be written.
-    pub fn open(directory: &Path, provenance: &Provenance) -> Result<Self, ResultsError> {
-        let manifest = directory.join(MANIFEST);
-        let kept = match fs::read(&manifest) {
-            Ok(text) => Some(parse_manifest(&manifest, &text)?),
-            Err(error) if error.kind() == ErrorKind::NotFound => None,
-            Err(error) if error.kind() == ErrorKind::NotADirectory => {
-                let path = directory.to_owned();
-                return Err(ResultsError::Foreign { path, what: "it is a file".to_owned() });
-            }
-            Err(error) => return Err(ResultsError::io(&manifest, "read")(error)),
-        };
+    pub fn open(directory: &Path, sweep: &Sweep) -> Result<Self, ResultsError> {
+        let kept = Manifest::read(directory)?;
         let conflict = match &kept {
-            Some(kept) => provenance.conflict(kept),
+            Some(kept) => sweep.provenance().conflict(&kept.provenance),
             None => is_in_use(directory)?.then(|| "it holds other files".to_owned()),
         };
         if let Some(what) = conflict {
@@ -62,12 +43,12 @@ impl Journal {
         let runs = directory.join(RUNS);
         fs::create_dir_all(&runs).map_err(ResultsError::io(&runs, "make the directory"))?;
         let lock = lock(directory, &runs)?;
-        if kept.is_none() {
-            let text = serde_json::to_vec_pretty(provenance);
-            let text = text.map_err(|error| damaged(&manifest, &error))?;
-            file::write(&manifest, &text, true)?;
+        let seeds = kept.as_ref().map_or(&[][..], |kept| &kept.seeds);
+        let manifest = Manifest::new(&sweep.clone().with_seeds(seeds));
+        if kept.is_none_or(|kept| kept.seeds != manifest.seeds) {
+            manifest.write(directory)?;
         }
-        Ok(Journal { directory: directory.to_owned(), provenance: provenance.clone(), _lock: lock })
+        Ok(Journal { directory: directory.to_owned(), sweep: sweep.clone(), _lock: lock })
     }
 
     /// The results directory.
@@ -76,8 +57,8 @@ impl Journal {
     }
 
     /// Whose runs are kept.
-    pub fn provenance(&self) -> &Provenance {
-        &self.provenance
+    pub fn sweep(&self) -> &Sweep {
+        &self.sweep
     }
 
     /// Keeps a finished run: whole, or not at all.
@@ -86,12 +67,9 @@ impl Journal {
     /// When it cannot be written, as on a full disk; runs kept earlier stay.
     pub fn keep(&self, id: RunId, report: &RunReport) -> Result<(), ResultsError> {
         let path = self.path(id);
-        let body = postcard::to_stdvec(&(&self.provenance.hash, report));
-        let body = body.map_err(|error| damaged(&path, &error))?;
-        let mut bytes = Vec::with_capacity(MAGIC.len() + 8 + body.len());
-        bytes.extend_from_slice(MAGIC);
-        bytes.extend_from_slice(&Checksum::of(&body).0.to_le_bytes());
-        bytes.extend_from_slice(&body);
+        let no_point = || damaged(&path, &"the scenario has no such point");
+        let key = self.sweep.key(id).ok_or_else(no_point)?;
+        let bytes = encode(key, report).map_err(|error| damaged(&path, &error))?;
         file::write(&path, &bytes, false)
     }
 
@@ -100,7 +78,57 @@ impl Journal {
     /// # Errors
     /// When it is there and cannot be read.
     pub fn load(&self, id: RunId) -> Result<Option<RunReport>, ResultsError> {
-        load(&self.directory, &self.provenance, id)
+        load(&self.directory, &self.sweep, id)
+    }
+
+    /// Takes over what another results directory keeps of this sweep's runs and is not kept here yet. Returns how
+    /// many these are.
+    ///
+    /// # Errors
+    /// When the other directory holds results of another scenario or build, or when a run cannot be read or
+    /// written.
+    pub fn take(&self, other: &Path) -> Result<usize, ResultsError> {
+        let manifest = Manifest::of(other)?;
+        if let Some(what) = self.sweep.provenance().conflict(&manifest.provenance) {
+            return Err(ResultsError::Foreign { path: other.to_owned(), what });
+        }
+        let runs = other.join(RUNS);
+        let entries = fs::read_dir(&runs).map_err(ResultsError::io(&runs, "read"))?;
+        let seeds: BTreeSet<u64> = self.sweep.seeds().iter().copied().collect();
+        let mut taken = 0;
+        for entry in entries {
+            let entry = entry.map_err(ResultsError::io(&runs, "read"))?;
+            let Some(id) = entry.file_name().to_str().and_then(id_of) else { continue };
+            if !seeds.contains(&id.seed) || self.has(id)? {
+                continue;
+            }
+            let bytes = fs::read(entry.path()).map_err(ResultsError::io(&entry.path(), "read"))?;
+            if self.sweep.key(id).and_then(|key| decode(&bytes, key)).is_some() {
+                file::write(&self.path(id), &bytes, false)?;
+                taken += 1;
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Which of `runs` are not kept.
+    ///
+    /// # Errors
+    /// When a run is there and cannot be read.
+    pub fn missing(&self, runs: impl Iterator<Item = RunId>) -> Result<Vec<RunId>, ResultsError> {
+        let mut missing = Vec::new();
+        for id in runs {
+            if !self.has(id)? {
+                missing.push(id);
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Whether a run is kept, whole.
+    fn has(&self, id: RunId) -> Result<bool, ResultsError> {
+        let bytes = read(&self.path(id))?;
+        Ok(bytes.is_some_and(|bytes| is_whole(&bytes, self.sweep.key(id))))
     }
 
     /// The error that a run is missing which was kept before.
@@ -117,43 +145,27 @@ fn path(directory: &Path, id: RunId) -> PathBuf {
     directory.join(RUNS).join(format!("point{}-seed{}.run", id.point, id.seed))
 }
 
-/// A run of `provenance` that `directory` keeps, as [`Journal::load`] finds it, whoever may be writing there.
+/// The run that a file of this name keeps.
+fn id_of(name: &str) -> Option<RunId> {
+    let (point, seed) = name.strip_prefix("point")?.strip_suffix(".run")?.split_once("-seed")?;
+    Some(RunId { point: point.parse().ok()?, seed: seed.parse().ok()? })
+}
+
+/// A run of `sweep` that `directory` keeps, as [`Journal::load`] finds it, whoever may be writing there.
 ///
 /// # Errors
 /// When it is there and cannot be read.
-pub fn load(
-    directory: &Path,
-    provenance: &Provenance,
-    id: RunId,
-) -> Result<Option<RunReport>, ResultsError> {
-    let path = path(directory, id);
-    match fs::read(&path) {
-        Ok(bytes) => Ok(parse_run(&bytes, &provenance.hash).filter(|run| run.seed == id.seed)),
+pub fn load(directory: &Path, sweep: &Sweep, id: RunId) -> Result<Option<RunReport>, ResultsError> {
+    let bytes = read(&path(directory, id))?;
+    Ok(bytes.zip(sweep.key(id)).and_then(|(bytes, key)| decode(&bytes, key)))
+}
+
+fn read(path: &Path) -> Result<Option<Vec<u8>>, ResultsError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(ResultsError::io(&path, "read")(error)),
+        Err(error) => Err(ResultsError::io(path, "read")(error)),
     }
-}
-
-impl Provenance {
-    /// Whose results `directory` holds.
-    ///
-    /// # Errors
-    /// When it is no results directory, or what it says about itself cannot be read.
-    pub fn of(directory: &Path) -> Result<Self, ResultsError> {
-        let manifest = directory.join(MANIFEST);
-        match fs::read(&manifest) {
-            Ok(text) => parse_manifest(&manifest, &text),
-            Err(error) if error.kind() == ErrorKind::NotFound && directory.is_dir() => {
-                let what = format!("it holds no results: there is no {MANIFEST} in it");
-                Err(ResultsError::Foreign { path: directory.to_owned(), what })
-            }
-            Err(error) => Err(ResultsError::io(directory, "read")(error)),
-        }
-    }
-}
-
-fn parse_manifest(path: &Path, text: &[u8]) -> Result<Provenance, ResultsError> {
-    serde_json::from_slice(text).map_err(|error| damaged(path, &error))
 }
 
 /// Whether the directory is there with something in it.
@@ -178,13 +190,34 @@ fn lock(directory: &Path, runs: &Path) -> Result<Locked, ResultsError> {
     })
 }
 
-fn parse_run(bytes: &[u8], hash: &str) -> Option<RunReport> {
+/// The bytes by which a run is kept and sent: its key is among them, so that no other run passes for it.
+///
+/// # Errors
+/// When the report cannot be written down; the error is one line.
+pub fn encode(key: RunKey, report: &RunReport) -> Result<Vec<u8>, String> {
+    let body = postcard::to_stdvec(&(key, report)).map_err(|error| error.to_string())?;
+    let mut bytes = Vec::with_capacity(MAGIC.len() + 8 + body.len());
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&Checksum::of(&body).0.to_le_bytes());
+    bytes.extend_from_slice(&body);
+    Ok(bytes)
+}
+
+/// The report of the run with that key; none if the bytes are of another or damaged.
+pub fn decode(bytes: &[u8], key: RunKey) -> Option<RunReport> {
+    let (of, report): (RunKey, RunReport) = postcard::from_bytes(body(bytes)?).ok()?;
+    (of == key).then_some(report)
+}
+
+fn is_whole(bytes: &[u8], key: Option<RunKey>) -> bool {
+    let of = body(bytes).and_then(|body| postcard::take_from_bytes::<RunKey>(body).ok());
+    of.is_some_and(|(of, _)| Some(of) == key)
+}
+
+/// What follows the checksum, if that is right.
+fn body(bytes: &[u8]) -> Option<&[u8]> {
     let (sum, body) = bytes.strip_prefix(MAGIC)?.split_first_chunk::<8>()?;
-    if u64::from_le_bytes(*sum) != Checksum::of(body).0 {
-        return None;
-    }
-    let (of, report): (String, RunReport) = postcard::from_bytes(body).ok()?;
-    (of == hash).then_some(report)
+    (u64::from_le_bytes(*sum) == Checksum::of(body).0).then_some(body)
 }
 
 fn damaged(path: &Path, why: &dyn std::fmt::Display) -> ResultsError {

@@ -1,6 +1,7 @@
 //! `summary.json`: what the runs say, seed by seed and together.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::Path;
 
 use anabranch_sim::report::RunReport;
@@ -20,15 +21,30 @@ pub struct Summary {
     pub seeds: Vec<u64>,
     /// The points of the sweep, in their order; one without keys if there is no sweep.
     pub points: Vec<PointSummary>,
-    /// The scenario's claims and measures with what became of them.
+    /// The scenario's claims and measures with what became of them, from the seeds that every point has.
     pub claims: Vec<ClaimSummary>,
+    /// What was asked for and is not there, by point; not written if there is nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<MissingRuns>,
     /// The tables with their checksums, by which damage is found before they are read.
     pub tables: BTreeMap<String, String>,
+}
+
+/// Runs that are not there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct MissingRuns {
+    /// The sweep's keys with their values.
+    pub point: BTreeMap<String, String>,
+    /// The seeds without a run there.
+    pub seeds: Vec<u64>,
 }
 
 /// What the seeds say at one point.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PointSummary {
+    /// Seeds so far, those without a run included.
+    #[serde(skip)]
+    seeds: usize,
     /// The sweep's keys with their values.
     pub point: BTreeMap<String, String>,
     /// Each run's identity, in the order of the seeds.
@@ -69,7 +85,7 @@ pub struct MetricSummary {
     pub hi: Option<f64>,
     /// How many values were finite.
     pub n: usize,
-    /// The value of every seed, in their order; none where the run did not report it.
+    /// The value of every seed, in their order; none where the run did not report it or is not there.
     pub values: Vec<Option<f64>>,
 }
 
@@ -147,7 +163,8 @@ impl PointSummary {
 
     /// Adds a run; the order of calls is the order of the seeds.
     pub fn add(&mut self, report: &RunReport) {
-        let before = self.runs.len();
+        let before = self.seeds;
+        self.seeds += 1;
         self.runs.push(RunSummary {
             seed: report.seed,
             digest: format!("{:016x}", report.digest),
@@ -184,11 +201,15 @@ impl PointSummary {
         }
     }
 
+    /// Leaves the place of a seed whose run is not there.
+    pub fn skip(&mut self) {
+        self.seeds += 1;
+    }
+
     /// Computes means and intervals, once every run is added.
     pub fn conclude(&mut self) {
-        let runs = self.runs.len();
         for metric in &mut self.metrics {
-            metric.values.resize(runs, None);
+            metric.values.resize(self.seeds, None);
             let estimate = metric.estimate();
             metric.n = estimate.map_or(0, |estimate| estimate.n);
             metric.mean = estimate.map(|estimate| estimate.mean);
@@ -213,10 +234,9 @@ impl Summary {
     /// When it cannot be written.
     pub fn write(&self, directory: &Path) -> Result<(), ResultsError> {
         let path = directory.join(Self::FILE);
-        let text = serde_json::to_string_pretty(self).map_err(|error| ResultsError::Damaged {
-            path: path.clone(),
-            why: error.to_string(),
-        })?;
-        file::write(&path, (text + "\n").as_bytes(), true)
+        file::fill(&path, true, |out| {
+            serde_json::to_writer_pretty(&mut *out, self)?;
+            out.write_all(b"\n")
+        })
     }
 }

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use anabranch_results::Shard;
 use clap::Args;
 
 const HELP: &str = "\
@@ -12,6 +13,11 @@ Examples:
   anabranch repro --paper mplot --quick        one paper, with fewer seeds and shorter runs
   anabranch repro --all --out repro --jobs 8   everything, with runs and a page in repro/
 
+On several machines:
+  anabranch repro --all --plan --shards 7
+  anabranch repro --all --shard 3/7 --out part-3
+  anabranch repro --all --merge part-1 --merge part-2 … --out repro
+
 Verdicts:
   reproduced   every bound holds for what was measured
   differs      a bound does not hold, and an ablation shows why
@@ -19,7 +25,7 @@ Verdicts:
 
 Exit codes:
   0    every item asked for was looked at, whatever its verdict
-  1    a run or a file failed: the reason is on standard error
+  1    a run or a file failed, or merged parts lack runs: the reason is on standard error
   2    usage error: unknown item, paper or option
   130  interrupted; with --out, runs that were finished are kept and used again";
 
@@ -42,6 +48,20 @@ pub struct ReproArgs {
     /// Fewer seeds and shorter runs
     #[arg(long)]
     pub quick: bool,
+    /// List the runs that are needed, with what each may cost, instead of making them
+    #[arg(long, conflicts_with_all = ["list", "shard", "merge", "out"])]
+    pub plan: bool,
+    /// With --plan: say what each of N parts has
+    #[arg(long, value_name = "N", requires = "plan", conflicts_with = "json",
+        allow_hyphen_values = true, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub shards: Option<u32>,
+    /// Only make the Kth of N parts of the runs, and keep them in the directory of --out
+    #[arg(long, value_name = "K/N", requires = "out", conflicts_with_all = ["list", "merge"],
+        allow_hyphen_values = true)]
+    pub shard: Option<Shard>,
+    /// Take the runs that a part kept in this directory, once for each part; nothing is run
+    #[arg(long, value_name = "DIR", requires = "out", conflicts_with = "list")]
+    pub merge: Vec<PathBuf>,
     /// Runs at a time (default: one for each core)
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,

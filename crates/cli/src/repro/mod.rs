@@ -8,12 +8,14 @@ use std::fs;
 use std::path::Path;
 
 use anabranch_repro::{
-    Failure as RunFailure, Item, Report, Settings, catalogue, check, html, reproduce,
+    Failure as RunFailure, Item, PlannedRun, Report, Settings, catalogue, check, html, make,
+    planned, reproduce,
 };
 use serde::Serialize;
 
 use crate::failure::Failure;
-use crate::{interrupt, output};
+use crate::sim::outlook;
+use crate::{format, interrupt, output};
 use args::ReproArgs;
 use progress::Bar;
 
@@ -26,6 +28,13 @@ pub fn run(args: &ReproArgs) -> Result<(), Failure> {
     if args.list {
         return list(&items, args.json);
     }
+    if args.plan {
+        return plan(&items, args);
+    }
+    if let Some(missing) = args.merge.iter().find(|dir| !dir.is_dir()) {
+        let missing = missing.display();
+        return Err(Failure::usage(format!("{missing}: there is no such directory to merge")));
+    }
     if let Some(dir) = &args.out {
         fs::create_dir_all(dir).map_err(|error| unwritable(dir, &error))?;
     }
@@ -36,10 +45,29 @@ pub fn run(args: &ReproArgs) -> Result<(), Failure> {
         cancel: interrupt::flag(),
         progress: &|progress| bar.show(progress),
         runs: args.out.as_deref(),
+        merged: &args.merge,
     };
+    if let Some(shard) = args.shard {
+        let made = make(&items, &settings, shard);
+        bar.finish();
+        let made = format::counted(made.map_err(|why| refuse(why, args))? as u64, "run");
+        return output::print(&format!(
+            "{made} of part {shard} finished. Once all parts are: the same command with \
+             --merge DIR for each part in place of --shard, and another --out\n"
+        ));
+    }
     let report = reproduce(&items, &settings);
     bar.finish();
-    let report = report.map_err(|failure| match (failure, &args.out) {
+    let report = report.map_err(|failure| refuse(failure, args))?;
+    if let Some(dir) = &args.out {
+        save(&report, args.quick, dir)?;
+    }
+    if args.json { output::print_json(&report) } else { output::print(&report.table()) }
+}
+
+/// Why there are no verdicts.
+fn refuse(failure: RunFailure, args: &ReproArgs) -> Failure {
+    match (failure, &args.out) {
         (RunFailure::Cancelled, Some(dir)) => Failure::interrupted(format!(
             "interrupted; the same command continues with the runs kept in {}",
             dir.display()
@@ -47,12 +75,37 @@ pub fn run(args: &ReproArgs) -> Result<(), Failure> {
         (RunFailure::Cancelled, None) => {
             Failure::interrupted("interrupted; --out DIR would keep runs")
         }
+        (RunFailure::Missing { runs, total, first }, Some(dir)) => Failure::failed(format!(
+            "{runs} of {total} runs are missing, the first of them {first}; without --merge the \
+             same command makes them, in {}",
+            dir.display()
+        )),
+        (RunFailure::Results(error), _) if error.is_usage() => Failure::usage(error),
         (other, _) => Failure::failed(other),
-    })?;
-    if let Some(dir) = &args.out {
-        save(&report, args.quick, dir)?;
     }
-    if args.json { output::print_json(&report) } else { output::print(&report.table()) }
+}
+
+/// What `--plan` prints as JSON.
+#[derive(Serialize)]
+struct Plan {
+    version: &'static str,
+    commit: &'static str,
+    /// CPU time of all runs, s.
+    cost: f64,
+    runs: Vec<PlannedRun>,
+}
+
+/// The runs that the items need.
+fn plan(items: &[&'static Item], args: &ReproArgs) -> Result<(), Failure> {
+    let settings = Settings { quick: args.quick, ..Settings::default() };
+    let runs = planned(items, &settings).map_err(|failure| refuse(failure, args))?;
+    let costs: Vec<f64> = runs.iter().map(|run| run.cost).collect();
+    if args.json {
+        let (version, commit) = (anabranch_repro::VERSION, anabranch_repro::COMMIT);
+        return output::print_json(&Plan { version, commit, cost: costs.iter().sum(), runs });
+    }
+    let count = format::counted(items.len() as u64, "item");
+    output::print(&format!("{count}: {}", outlook(&costs, args.shards)))
 }
 
 /// The items asked for; all of them if only a list is wanted.

@@ -3,13 +3,21 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use anabranch_results::Shard;
 use clap::{Args, Subcommand};
+
+use super::seeds::Seeds;
 
 const HELP: &str = "\
 Examples:
   anabranch sim check scenarios/bonding.toml         is it right, and what would run?
   anabranch sim run scenarios/bonding.toml --seeds 10 --out bonded
   anabranch sim plot bonded                         figures in bonded/figures
+
+On several machines:
+  anabranch sim plan scenarios/bonding.toml --seeds 1000 --shards 7
+  anabranch sim run scenarios/bonding.toml --seeds 1000 --shard 3/7 --out part-3
+  anabranch sim merge part-* --out bonded
 
 A scenario is a TOML file; docs/scenarios.md explains it.";
 
@@ -29,6 +37,10 @@ pub enum SimCommand {
     Run(RunArgs),
     /// Say what is wrong with a scenario, or what would run
     Check(CheckArgs),
+    /// List the runs of a scenario with what each may cost, to share them out
+    Plan(PlanArgs),
+    /// Bring together runs that were made apart
+    Merge(MergeArgs),
     /// Draw figures of results
     Plot(PlotArgs),
 }
@@ -38,9 +50,11 @@ Examples:
   anabranch sim run scenarios/bonding.toml
   anabranch sim run scenarios/bonding.toml --seeds 20 --jobs 8 --out bonded
   anabranch sim run scenarios/bonding.toml --set duration=30s --set flow.bulk.count=3
+  anabranch sim run scenarios/bonding.toml --seeds 1-1000 --shard 3/7 --out part-3
 
 Finished runs are kept one by one: after an interruption the same command continues, and with more
-seeds it adds them. Results do not depend on the number of jobs. docs/results.md describes them.
+seeds it adds them. Results do not depend on the number of jobs, nor on the machines that made them:
+`anabranch sim merge` brings parts together. docs/results.md describes them.
 
 Exit codes:
   0    every run was made and no claim of the scenario fails
@@ -48,27 +62,41 @@ Exit codes:
   2    usage error: a mistake in the scenario, a directory of other results, an unknown option
   130  interrupted; what was finished is kept";
 
-/// Options of `sim run`.
+/// A scenario, and what is changed of it.
 #[derive(Args, Debug)]
-#[command(after_help = RUN_HELP)]
-pub struct RunArgs {
+pub struct ScenarioArgs {
     /// The scenario
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// So many seeds, from 1 on, instead of those of the scenario
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000),
-        allow_hyphen_values = true)]
-    pub seeds: Option<u64>,
+    /// Other seeds than the scenario's: N for 1 to N, or A-B
+    #[arg(long, value_name = "SEEDS", allow_hyphen_values = true)]
+    pub seeds: Option<Seeds>,
     /// Shorter, as the scenario's [quick] says
     #[arg(long)]
     pub quick: bool,
     /// Another value for a key of the scenario, such as duration=30s
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
+}
+
+/// Options of `sim run`.
+#[derive(Args, Debug)]
+#[command(after_help = RUN_HELP)]
+pub struct RunArgs {
+    /// The scenario, and what is changed of it
+    #[command(flatten)]
+    pub scenario: ScenarioArgs,
+    /// Only the Kth of N parts of the runs, which take about the same time
+    #[arg(long, value_name = "K/N", conflicts_with = "runs", allow_hyphen_values = true)]
+    pub shard: Option<Shard>,
+    /// Only the runs in this file: one a line, or JSON as `sim plan` prints it; - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub runs: Option<PathBuf>,
     /// Runs at once; as many as there are cores if left out
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub jobs: Option<NonZeroUsize>,
-    /// Directory for the results; results/NAME-HASH if left out
+    /// Directory for the results; results/NAME-HASH if left out, and of a part
+    /// results/NAME-HASH.shards/K-of-N
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Print the summary as JSON; progress stays on standard error
@@ -80,6 +108,64 @@ pub struct RunArgs {
     /// Also write every packet on every link for Wireshark, one file a run, in DIR/traces
     #[arg(long)]
     pub pcapng: bool,
+}
+
+const PLAN_HELP: &str = "\
+Examples:
+  anabranch sim plan scenarios/bonding.toml --seeds 1000
+  anabranch sim plan scenarios/bonding.toml --seeds 1000 --shards 7
+  anabranch sim plan scenarios/bonding.toml --json > plan.json
+
+Each run's id is a hash of the scenario with its settings, of the point, the seed, the version and the
+commit. Costs are estimates made from rates and sizes: good for sharing runs out, and within a factor
+of a few of the CPU time that a run takes.
+
+Exit codes: 0 done, 1 a file cannot be read, 2 a mistake in the scenario or an unknown option";
+
+/// Options of `sim plan`.
+#[derive(Args, Debug)]
+#[command(after_help = PLAN_HELP)]
+pub struct PlanArgs {
+    /// The scenario, and what is changed of it
+    #[command(flatten)]
+    pub scenario: ScenarioArgs,
+    /// Say what each of N parts has
+    #[arg(long, value_name = "N", allow_hyphen_values = true,
+        value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub shards: Option<u32>,
+    /// Print every run as JSON: its id, point, seed and estimated cost
+    #[arg(long, conflicts_with = "shards")]
+    pub json: bool,
+}
+
+const MERGE_HELP: &str = "\
+Examples:
+  anabranch sim merge part-* --out bonded
+  anabranch sim merge results/bonding-1234abcd.shards/*
+
+The directories hold runs of one scenario, with the same settings and version, made with `sim run
+--shard`, `--runs`, `--seeds` or interrupted; none of them is changed. Tables and summary are the same
+bytes that one process would have written. If runs are missing, they are named, tables and summary hold
+what is there, and the exit code is 1; `anabranch sim run FILE --out DIR` makes them.
+
+Exit codes:
+  0    every run is there and no claim of the scenario fails
+  1    runs are missing, a claim fails, or a file did: the reason is on standard error
+  2    usage error: not results, or results of different scenarios or versions";
+
+/// Options of `sim merge`.
+#[derive(Args, Debug)]
+#[command(after_help = MERGE_HELP)]
+pub struct MergeArgs {
+    /// Results directories, complete or not
+    #[arg(value_name = "DIR", required = true)]
+    pub directories: Vec<PathBuf>,
+    /// Directory for the results; results/NAME-HASH if left out
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Print the summary as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 const CHECK_HELP: &str = "\

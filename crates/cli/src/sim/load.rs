@@ -3,8 +3,11 @@
 use std::fs;
 use std::path::Path;
 
+use anabranch_results::Sweep;
 use anabranch_sim::scenario::{NetworkPlan, ReadFile, Scenario, ScenarioError};
 
+use super::args::ScenarioArgs;
+use super::seeds::Seeds;
 use crate::failure::Failure;
 use crate::format;
 
@@ -40,13 +43,15 @@ fn with_files<R>(
 
 /// The same for who needs it right, shortened if `quick`: mistakes are printed, all but the last one ahead
 /// of the failure.
-pub(super) fn load_right(
-    file: &Path,
-    settings: &[String],
-    quick: bool,
-) -> Result<Scenario, Failure> {
+fn load_right(file: &Path, settings: &[String], quick: bool) -> Result<Scenario, Failure> {
     let scenario = load(file, settings)?.map_err(|mistakes| refuse(&mistakes))?;
     if quick { scenario.quick().map_err(|mistakes| refuse(&mistakes)) } else { Ok(scenario) }
+}
+
+/// The scenario that `args` name, with its seeds.
+pub(super) fn load_sweep(args: &ScenarioArgs) -> Result<Sweep, Failure> {
+    let scenario = load_right(&args.file, &args.settings, args.quick)?;
+    Ok(Sweep::new(scenario, args.seeds.map(Seeds::all)))
 }
 
 /// The failure that mistakes are: one line for one, else one line for each and a count.

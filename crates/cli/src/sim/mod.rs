@@ -1,17 +1,22 @@
-//! `sim`: scenarios are checked, run and drawn.
+//! `sim`: scenarios are checked, run, on several machines if need be, and drawn.
 
 pub mod args;
 
 mod check;
 mod figures;
 pub mod load;
+mod merge;
+mod plan;
 mod plot;
 mod pool;
 mod progress;
-mod results;
 mod run;
+mod seeds;
+mod selection;
 mod table;
 mod traces;
+
+pub use plan::outlook;
 
 use crate::failure::Failure;
 use args::{SimArgs, SimCommand};
@@ -25,6 +30,8 @@ pub fn run(args: &SimArgs) -> Result<(), Failure> {
     match &args.command {
         SimCommand::Run(args) => run::run(args),
         SimCommand::Check(args) => check::check(args),
+        SimCommand::Plan(args) => plan::plan(args),
+        SimCommand::Merge(args) => merge::merge(args),
         SimCommand::Plot(args) => plot::plot(args),
     }
 }

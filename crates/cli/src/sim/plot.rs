@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anabranch_plot::Figure;
 use anabranch_results::tables::{self, Points, Row};
-use anabranch_results::{Provenance, ResultsError, RunId};
-use anabranch_sim::scenario::Scenario;
+use anabranch_results::{Manifest, Provenance, ResultsError, RunId};
 
 use super::args::PlotArgs;
 use super::figures::{self, Data, Sweep};
@@ -19,7 +18,7 @@ use crate::{format, output};
 /// # Errors
 /// As [`super::run`].
 pub(super) fn plot(args: &PlotArgs) -> Result<(), Failure> {
-    let provenance = Provenance::of(&args.directory).map_err(failure)?;
+    let provenance = Manifest::of(&args.directory).map_err(failure)?.provenance;
     let wanted = |metric: &str| args.metrics.is_empty() || args.metrics.iter().any(|m| m == metric);
     let (points, scalars) = read(&args.directory, tables::SCALARS, &wanted)?;
     let (_, series) = read(&args.directory, tables::SERIES, &wanted)?;
@@ -31,7 +30,7 @@ pub(super) fn plot(args: &PlotArgs) -> Result<(), Failure> {
     let sweep = Sweep::new(&points, args.x.as_deref()).map_err(Failure::usage)?;
     let caption = caption(&provenance);
     let asked = !args.metrics.is_empty();
-    let mut drawn = if asked { Vec::new() } else { own(&args.directory, &provenance)? };
+    let mut drawn = if asked { Vec::new() } else { own(&args.directory)? };
     drawn.extend(figures::scalars(&scalars, &sweep, asked));
     drawn.extend(figures::series(&series, &sweep));
     drawn.extend(figures::shares(&series, &sweep));
@@ -56,28 +55,17 @@ pub(super) fn plot(args: &PlotArgs) -> Result<(), Failure> {
     output::print(&format!("{count} in {}\n", out.display()))
 }
 
-/// The figures that the scenario itself describes. What it describes in other files is not kept with the
-/// results, so that there are none if it names any.
-fn own(directory: &Path, provenance: &Provenance) -> Result<Vec<(String, Figure)>, Failure> {
-    let (quick, assignments): (Vec<_>, Vec<_>) =
-        provenance.settings.iter().cloned().partition(|setting| setting == "--quick");
-    let mut unknown = |_: &str| Err("it is not kept with the results".to_owned());
-    let scenario = Scenario::load(&provenance.text, "scenario.toml", &assignments, &mut unknown);
-    let scenario = match scenario {
-        Ok(scenario) if quick.is_empty() => Ok(scenario),
-        Ok(scenario) => scenario.quick(),
-        Err(errors) => Err(errors),
-    };
-    let Some(scenario) = scenario.ok().filter(|known| known.hash() == provenance.hash) else {
-        return Ok(Vec::new());
-    };
+/// The figures that the scenario itself describes; none if this build cannot read it or runs others.
+fn own(directory: &Path) -> Result<Vec<(String, Figure)>, Failure> {
+    let Ok(sweep) = anabranch_results::Sweep::of(directory) else { return Ok(Vec::new()) };
+    let scenario = sweep.scenario();
     let mut runs = Vec::new();
     for point in 0..scenario.points().len() {
         let kept = |seed: &u64| {
             let id = RunId { point, seed: *seed };
-            anabranch_results::load(directory, provenance, id).map_err(failure).transpose()
+            anabranch_results::load(directory, &sweep, id).map_err(failure).transpose()
         };
-        runs.push(scenario.seeds().iter().filter_map(kept).collect::<Result<Vec<_>, _>>()?);
+        runs.push(sweep.seeds().iter().filter_map(kept).collect::<Result<Vec<_>, _>>()?);
     }
     let drawings = scenario.draw(&runs).into_iter().enumerate();
     let drawn = drawings.filter(|(_, drawing)| drawing.curves.iter().any(|c| !c.points.is_empty()));

@@ -1,16 +1,16 @@
 //! `sim run`: every point with every seed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
-use anabranch_results::{Journal, Provenance, ResultsError, RunId};
-use anabranch_sim::scenario::Scenario;
+use anabranch_results::{Journal, ResultsError, RunId, Summary, Sweep, conclude};
+use serde::Serialize;
 
 use super::args::RunArgs;
-use super::load::load_right;
+use super::load::load_sweep;
 use super::pool::{self, Work};
 use super::progress::Progress;
-use super::results;
+use super::selection::selected;
 use super::table;
 use super::traces::Traces;
 use crate::failure::Failure;
@@ -21,32 +21,53 @@ use crate::{format, interrupt, output};
 /// # Errors
 /// As [`super::run`]; a claim of the scenario that fails is a failure.
 pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
-    let scenario = load_right(&args.file, &args.settings, args.quick)?;
-    let seeds: Vec<u64> = match args.seeds {
-        Some(count) => (1..=count).collect(),
-        None => scenario.seeds().to_vec(),
-    };
-    let hash = scenario.hash();
-    let settings = scenario.settings();
-    let provenance = Provenance::new(scenario.name(), &hash, &settings, scenario.source());
-    let out = args.out.clone().unwrap_or_else(|| default_directory(&scenario, &hash));
+    let sweep = load_sweep(&args.scenario)?;
+    let chosen = selected(args, &sweep)?;
+    let out = args.out.clone().unwrap_or_else(|| directory(args, &sweep));
     let interrupted = interrupt::flag();
-    let journal = Journal::open(&out, &provenance).map_err(failure)?;
+    let journal = Journal::open(&out, &sweep).map_err(failure)?;
     let traces = Traces::new(&out, args.pcapng, args.qlog)?;
-    let all = runs(&scenario, &seeds);
-    let missing = missing(&scenario, &journal, &traces, &all)?;
-    eprintln!("{}", announcement(&scenario, &seeds, all.len() - missing.len()));
+    let missing = missing(&journal, &traces, &chosen)?;
+    eprintln!("{}", announcement(args, &sweep, (chosen.len(), missing.len())));
     let cores = || available_parallelism().map_or(1, usize::from);
     let jobs = args.jobs.map_or_else(cores, usize::from);
-    let (scenario, traces) = (&scenario, &traces);
+    let (scenario, traces) = (sweep.scenario(), &traces);
     let work = Work { scenario, runs: &missing, jobs, traces, interrupted };
-    run_missing(&work, &journal, all.len())?;
-    let summary = results::write(scenario, &journal, &seeds).map_err(failure)?;
-    if args.json {
-        output::print_json(&summary)?;
-    } else {
-        output::print(&table::text(scenario.title(), &summary, &out))?;
+    run_missing(&work, &journal, chosen.len())?;
+    if args.shard.is_some() || args.runs.is_some() {
+        let elsewhere = journal.missing(sweep.runs()).map_err(failure)?;
+        if !elsewhere.is_empty() {
+            return part(args, &journal, (chosen.len(), elsewhere.len()));
+        }
     }
+    let summary = conclude(&journal).map_err(failure)?;
+    if let Some(runs) = summary.missing.first() {
+        let seed = runs.seeds.first().copied().unwrap_or_default();
+        let place = sweep.runs().find(|id| id.seed == seed).unwrap_or(RunId { point: 0, seed });
+        return Err(failure(journal.lost(place)));
+    }
+    show(&sweep, &summary, &out, args.json)?;
+    held(&summary)
+}
+
+/// Prints what the runs came to.
+pub(super) fn show(
+    sweep: &Sweep,
+    summary: &Summary,
+    out: &Path,
+    json: bool,
+) -> Result<(), Failure> {
+    if json {
+        return output::print_json(summary);
+    }
+    output::print(&table::text(sweep.scenario().title(), summary, out))
+}
+
+/// Whether every claim holds or is open.
+///
+/// # Errors
+/// When one fails.
+pub(super) fn held(summary: &Summary) -> Result<(), Failure> {
     let judged = |word: &str| summary.claims.iter().filter(|c| c.verdict == Some(word)).count();
     let failed = judged("fails");
     if failed == 0 {
@@ -55,6 +76,37 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     let all = format::counted((judged("holds") + judged("open") + failed) as u64, "claim");
     let verb = if failed == 1 { "fails" } else { "fail" };
     Err(Failure::failed(format!("{failed} of {all} of the scenario {verb}")))
+}
+
+/// What a part of the runs prints as JSON.
+#[derive(Serialize)]
+struct Part<'a> {
+    scenario: &'a str,
+    hash: &'a str,
+    directory: &'a Path,
+    /// Runs of this part, all of them kept.
+    runs: usize,
+    /// Runs of the whole that are not in this directory.
+    elsewhere: usize,
+}
+
+/// Says that a part is finished, and what to do once all are.
+fn part(args: &RunArgs, journal: &Journal, counts: (usize, usize)) -> Result<(), Failure> {
+    let (runs, elsewhere) = counts;
+    let provenance = journal.sweep().provenance();
+    let directory = journal.directory();
+    if args.json {
+        let (scenario, hash) = (&provenance.scenario, &provenance.hash);
+        return output::print_json(&Part { scenario, hash, directory, runs, elsewhere });
+    }
+    let beside = directory.parent().filter(|_| args.out.is_none());
+    let all = beside.map_or_else(|| "DIR…".to_owned(), |all| format!("{}/*", all.display()));
+    output::print(&format!(
+        "{} finished in {}, {elsewhere} of the scenario's are not there.\n\
+         Once all parts are finished: anabranch sim merge {all}\n",
+        format::counted(runs as u64, "run"),
+        directory.display()
+    ))
 }
 
 /// Makes the runs that are missing, keeping each as it finishes.
@@ -84,45 +136,53 @@ fn run_missing(work: &Work<'_>, journal: &Journal, all: usize) -> Result<(), Fai
     }
 }
 
-/// Every run: point by point, and seed by seed.
-fn runs(scenario: &Scenario, seeds: &[u64]) -> Vec<RunId> {
-    let points = 0..scenario.points().len();
-    points.flat_map(|point| seeds.iter().map(move |seed| RunId { point, seed: *seed })).collect()
-}
-
 /// The runs that are not kept yet, or whose traces are wanted and missing.
-fn missing(
-    scenario: &Scenario,
-    journal: &Journal,
-    traces: &Traces,
-    all: &[RunId],
-) -> Result<Vec<RunId>, Failure> {
-    let mut missing = Vec::new();
-    for id in all {
-        if !traces.has(scenario, *id) || journal.load(*id).map_err(failure)?.is_none() {
-            missing.push(*id);
-        }
-    }
+fn missing(journal: &Journal, traces: &Traces, chosen: &[RunId]) -> Result<Vec<RunId>, Failure> {
+    let scenario = journal.sweep().scenario();
+    let traced = |id: &RunId| traces.has(scenario, *id);
+    let (traced, mut missing): (Vec<RunId>, Vec<RunId>) = chosen.iter().partition(|id| traced(id));
+    missing.extend(journal.missing(traced.into_iter()).map_err(failure)?);
+    // Point by point, as far as the order of the seeds is a rising one.
+    missing.sort_unstable();
     Ok(missing)
 }
 
-fn announcement(scenario: &Scenario, seeds: &[u64], kept: usize) -> String {
-    let points = scenario.points().len() as u64;
+fn announcement(args: &RunArgs, sweep: &Sweep, (chosen, missing): (usize, usize)) -> String {
+    let points = sweep.scenario().points().len() as u64;
     let mut text = format!(
         "anabranch sim: {}, {} with {}",
-        scenario.name(),
+        sweep.scenario().name(),
         format::counted(points, "point"),
-        format::counted(seeds.len() as u64, "seed")
+        format::counted(sweep.seeds().len() as u64, "seed")
     );
-    if kept > 0 {
-        text += &format!(", {} finished earlier", format::counted(kept as u64, "run"));
+    match args.shard {
+        Some(shard) => text += &format!(", part {shard} with {}", runs(chosen)),
+        None if args.runs.is_some() => text += &format!(", {} of them", runs(chosen)),
+        None => {}
+    }
+    if chosen > missing {
+        text += &format!(", {} finished earlier", runs(chosen - missing));
     }
     text
 }
 
-fn default_directory(scenario: &Scenario, hash: &str) -> PathBuf {
+fn runs(count: usize) -> String {
+    format::counted(count as u64, "run")
+}
+
+/// Where results are kept if no place is named.
+pub(super) fn default_directory(sweep: &Sweep) -> PathBuf {
+    let hash = &sweep.provenance().hash;
     let short = hash.get(..8).unwrap_or(hash);
-    PathBuf::from("results").join(format!("{}-{short}", scenario.name()))
+    PathBuf::from("results").join(format!("{}-{short}", sweep.scenario().name()))
+}
+
+/// The same, for a part beside it.
+fn directory(args: &RunArgs, sweep: &Sweep) -> PathBuf {
+    let mut all = default_directory(sweep);
+    let Some(shard) = args.shard else { return all };
+    all.add_extension("shards");
+    all.join(format!("{}-of-{}", shard.number(), shard.count()))
 }
 
 /// What a results directory refused or could not do.

@@ -6,13 +6,18 @@ use std::path::Path;
 
 use anabranch_results::{ClaimSummary, MetricSummary, PointSummary, Summary};
 
+use crate::format;
+
 /// Subjects with more figures than this fill the screen; the files have all of them.
 const MOST_ROWS: usize = 24;
+/// Points of which figures are shown, and claims; the files have all of them.
+const MOST_POINTS: usize = 60;
+const MOST_CLAIMS: usize = 200;
 
 /// The report of a run on standard output.
 pub(super) fn text(title: &str, summary: &Summary, directory: &Path) -> String {
     let mut text = format!("{title}\n");
-    for point in &summary.points {
+    for point in summary.points.iter().take(MOST_POINTS) {
         // Writing to a string cannot fail.
         let _ = match named(&point.point) {
             name if name.is_empty() => writeln!(text),
@@ -20,10 +25,16 @@ pub(super) fn text(title: &str, summary: &Summary, directory: &Path) -> String {
         };
         figures(&mut text, point);
     }
+    if let Some(more) = summary.points.len().checked_sub(MOST_POINTS + 1) {
+        let _ = writeln!(text, "\nand {}", format::counted(more as u64 + 1, "further point"));
+    }
     if !summary.claims.is_empty() {
         text.push_str("\nClaims\n");
-        for claim in &summary.claims {
+        for claim in summary.claims.iter().take(MOST_CLAIMS) {
             let _ = writeln!(text, "  {}", verdict(claim));
+        }
+        if let Some(more) = summary.claims.len().checked_sub(MOST_CLAIMS + 1) {
+            let _ = writeln!(text, "  and {}", format::counted(more as u64 + 1, "further claim"));
         }
     }
     let _ = writeln!(

@@ -59,7 +59,8 @@ fn write(directory: &Path) {
 fn finish(tables: Tables, directory: &Path) {
     let tables = tables.finish().unwrap();
     let (seeds, points, claims) = (Vec::new(), Vec::new(), Vec::new());
-    let summary = Summary { provenance: provenance(), seeds, points, claims, tables };
+    let missing = Vec::new();
+    let summary = Summary { provenance: provenance(), seeds, points, claims, missing, tables };
     summary.write(directory).unwrap();
 }
 

@@ -1,7 +1,7 @@
 //! `[[figure]]`: curves of the results, beside what a paper prints.
 
 use core::time::Duration;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::claims::{Average, Grid, Known, Pins, Quantity, Runs, Sample, check_pins, fill, number};
 use super::error::Flaw;
@@ -219,16 +219,15 @@ impl Figure {
             let points = points.iter().filter_map(point).collect();
             return vec![DrawnCurve { name: curve.name.clone(), points, is_published: true }];
         }
-        let mut seen = Vec::new();
+        let mut seen = BTreeSet::new();
         let mut drawn = Vec::new();
         for point in runs.grid.matching(&curve.at) {
             let mut apart: Vec<&str> = curve.average.keys.iter().map(String::as_str).collect();
             apart.push(&self.x);
             let labels = runs.grid.apart(point, &apart);
-            if seen.contains(&labels) {
+            if !seen.insert(labels) {
                 continue;
             }
-            seen.push(labels);
             drawn.push(DrawnCurve {
                 name: fill(&curve.name, point, runs.grid, titles),
                 points: self.points(curve, runs, point, place),

@@ -7,6 +7,7 @@
 mod builder;
 mod claims;
 mod correlation;
+mod cost;
 mod error;
 mod events;
 mod expression;
@@ -21,6 +22,7 @@ mod network;
 mod outcome;
 mod parts;
 mod plan;
+mod portable;
 mod probes;
 mod profiles;
 mod reader;
@@ -50,9 +52,11 @@ pub use error::ScenarioError;
 pub use figures::{Drawing, DrawnCurve};
 pub use keys::SCENARIO as KEYS;
 pub use network::NetworkPlan;
+pub use outcome::Needed;
 pub use plan::{
     EventPlan, FlowPlan, LinkPlan, LoadPlan, MeshPlan, Movement, PathPlan, Plan, ProbePlan,
 };
+pub use portable::ScenarioSource;
 pub use profiles::{Protocol, all as profiles};
 pub use results::Published;
 pub use run::{DecisionObservers, RunError, RunOptions};
@@ -76,6 +80,8 @@ pub struct Scenario {
     attached: BTreeMap<String, String>,
     header: Header,
     points: Vec<Point>,
+    /// What a run at each point may cost, as [`Scenario::cost`] says.
+    costs: Vec<f64>,
     grid: claims::Grid,
     /// Titles of the variants, by name.
     titles: BTreeMap<String, String>,
@@ -97,6 +103,9 @@ struct Header {
 }
 
 impl Scenario {
+    /// What [`settings`](Self::settings) call a scenario that its `[quick]` shortens.
+    pub const QUICK: &str = "--quick";
+
     /// Reads a scenario that names no other files.
     ///
     /// # Errors
@@ -166,6 +175,7 @@ impl Scenario {
             attached: BTreeMap::new(),
             header: Header::default(),
             points: Vec::new(),
+            costs: Vec::new(),
             grid: claims::Grid::default(),
             titles: BTreeMap::new(),
             claims: Vec::new(),
@@ -228,7 +238,7 @@ impl Scenario {
 
     /// What is on top of the text, in words: the assignments, and `--quick` if it is shortened.
     pub fn settings(&self) -> Vec<String> {
-        let quick = self.is_quick.then(|| "--quick".to_owned());
+        let quick = self.is_quick.then(|| Self::QUICK.to_owned());
         quick.into_iter().chain(self.assignments.iter().cloned()).collect()
     }
 
@@ -242,6 +252,12 @@ impl Scenario {
         &self.points
     }
 
+    /// CPU time that a run at `point` may take, s: an estimate from rates and sizes, made so that long runs
+    /// can be told from short ones before any was made.
+    pub fn cost(&self, point: &Point) -> f64 {
+        self.costs.get(point.index).copied().unwrap_or_default()
+    }
+
     /// Everything that runs at `point`.
     ///
     /// # Errors
@@ -249,6 +265,7 @@ impl Scenario {
     pub fn plan(&self, point: &Point) -> Result<Plan, Vec<ScenarioError>> {
         let flaws = RefCell::new(Vec::new());
         let mut root = self.root.clone();
+        root.take(ACROSS_POINTS);
         if let Err(flaw) = point.apply(&mut root) {
             flaws.borrow_mut().push(flaw);
         }
@@ -283,8 +300,10 @@ impl Scenario {
         self.points = sweep::points(&file, &axes);
         flaws.borrow_mut().extend(sweep::unseen(&self.points, &self.assignments));
         let mut known = claims::Known::default();
+        let mut common = self.root.clone();
+        common.take(ACROSS_POINTS);
         for point in &self.points {
-            let mut root = self.root.clone();
+            let mut root = common.clone();
             if let Err(flaw) = point.apply(&mut root) {
                 flaws.borrow_mut().push(flaw);
                 continue;
@@ -296,6 +315,7 @@ impl Scenario {
             let broken = !at_point.is_empty();
             flaws.borrow_mut().extend(at_point);
             if let Some((plan, found)) = plan {
+                self.costs.push(cost::seconds(&plan));
                 known.add(&plan, found);
             }
             if broken {
@@ -316,6 +336,10 @@ impl Scenario {
         flaws.into_inner()
     }
 }
+
+/// Keys that say nothing of a single point.
+const ACROSS_POINTS: &[&str] =
+    &["sweep", "result", "claim", "expect", "measure", "figure", "seeds", "description"];
 
 fn open<'a>(
     root: &'a Table,

@@ -1,6 +1,6 @@
 //! What runs of a scenario say of its claims and figures.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Scenario;
 use super::claims::{Claim, Finding, Runs};
@@ -85,27 +85,62 @@ impl Scenario {
         self.figures.iter().map(|figure| figure.draw(&runs, &self.titles)).collect()
     }
 
-    /// Takes out of a report what neither claims nor figures look at: samples, and series that they do not
-    /// name.
-    pub fn trim(&self, report: &mut RunReport) {
+    /// What claims and figures look at.
+    pub fn needed(&self) -> Needed {
+        let mut needed = Needed::default();
         let claimed = self.claims.iter().flat_map(|claim| claim.series(&self.grid));
         let drawn = self.figures.iter().flat_map(|figure| figure.series(&self.grid));
-        let needed: Vec<(String, String)> = claimed.chain(drawn).collect();
-        report.samples = Vec::new();
-        report.series.retain(|series| {
-            needed.iter().any(|(of, metric)| *of == series.subject && *metric == series.metric)
-        });
+        for (subject, metric) in claimed.chain(drawn) {
+            needed.series.entry(subject).or_default().insert(metric);
+        }
+        for (subject, metric) in self.looked_at() {
+            needed.scalars.entry(subject).or_default().insert(metric.to_owned());
+        }
+        needed
+    }
+
+    /// The single figures that claims and figures look at.
+    fn looked_at(&self) -> impl Iterator<Item = (String, &'static str)> + '_ {
+        let claimed = self.claims.iter().flat_map(|claim| claim.figures(&self.grid));
+        claimed.chain(self.figures.iter().flat_map(|figure| figure.figures(&self.grid)))
     }
 
     /// The figures that are measured only on request and that claims or figures look at.
     pub(super) fn wanted(&self) -> Vec<(String, &'static str)> {
-        let claimed = self.claims.iter().flat_map(|claim| claim.figures(&self.grid));
-        let drawn = self.figures.iter().flat_map(|figure| figure.figures(&self.grid));
         let on_request =
             |(_, metric): &(String, &str)| Metric::named(metric).is_some_and(|m| m.on_request);
-        let mut wanted: Vec<_> = claimed.chain(drawn).filter(on_request).collect();
+        let mut wanted: Vec<_> = self.looked_at().filter(on_request).collect();
         wanted.sort();
         wanted.dedup();
         wanted
     }
+}
+
+/// What claims and figures look at in a run's report; the rest need not be in memory for them.
+#[derive(Clone, Debug, Default)]
+pub struct Needed {
+    /// Metrics over time, by subject.
+    series: BTreeMap<String, BTreeSet<String>>,
+    /// Metrics that are single figures, by subject.
+    scalars: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Needed {
+    /// Takes out of a report the collections, and the series that are not needed.
+    pub fn trim(&self, report: &mut RunReport) {
+        report.samples = Vec::new();
+        report.series.retain(|series| has(&self.series, &series.subject, &series.metric));
+    }
+
+    /// The same, and the single figures that are not needed. It can be judged still, and has no table rows left.
+    pub fn reduce(&self, report: &mut RunReport) {
+        self.trim(report);
+        report.point = Vec::new();
+        report.scalars.retain(|scalar| has(&self.scalars, &scalar.subject, &scalar.metric));
+        report.scalars.shrink_to_fit();
+    }
+}
+
+fn has(needed: &BTreeMap<String, BTreeSet<String>>, subject: &str, metric: &str) -> bool {
+    needed.get(subject).is_some_and(|metrics| metrics.contains(metric))
 }

@@ -1,5 +1,7 @@
 //! The points of a sweep as claims see them: where the same thing is at other values of some keys.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::scenario::sweep::{Axis, Point};
 
 /// Keys of a sweep with a value of each.
@@ -13,6 +15,8 @@ pub(in crate::scenario) struct GridAxis {
     pub labels: Vec<String>,
     /// Keys of one group advance together.
     group: usize,
+    /// The points that have each value.
+    points: BTreeMap<String, Vec<usize>>,
 }
 
 /// Every point, by its labels.
@@ -29,13 +33,16 @@ impl Grid {
             axes.iter().position(same).unwrap_or(index)
         };
         let axis = |(index, axis): (usize, &Axis)| {
-            let mut labels: Vec<String> = Vec::new();
-            for label in &axis.labels {
-                if !labels.contains(label) {
-                    labels.push(label.clone());
+            let mut having: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+            for point in points {
+                if let Some(label) = point.label(&axis.name) {
+                    having.entry(label.to_owned()).or_default().push(point.index);
                 }
             }
-            GridAxis { name: axis.name.clone(), labels, group: group(index, axis) }
+            let mut seen = BTreeSet::new();
+            let labels = axis.labels.iter().filter(|label| seen.insert(*label)).cloned().collect();
+            let group = group(index, axis);
+            GridAxis { name: axis.name.clone(), labels, group, points: having }
         };
         Grid {
             axes: axes.iter().enumerate().map(axis).collect(),
@@ -59,8 +66,16 @@ impl Grid {
 
     /// The points that have all of `pins`.
     pub(in crate::scenario) fn matching(&self, pins: &[(String, String)]) -> Vec<usize> {
-        let has = |point: &usize| pins.iter().all(|pin| self.labels(*point).contains(pin));
-        (0..self.points.len()).filter(has).collect()
+        let having = |(name, value): &(String, String)| {
+            let points = self.axis(name).and_then(|axis| axis.points.get(value));
+            points.map_or(&[][..], Vec::as_slice)
+        };
+        // The rarest of the values leaves the fewest points to look at.
+        let Some(rarest) = pins.iter().map(having).min_by_key(|points| points.len()) else {
+            return (0..self.points.len()).collect();
+        };
+        let has = |point: &&usize| pins.iter().all(|pin| self.labels(**point).contains(pin));
+        rarest.iter().filter(has).copied().collect()
     }
 
     /// The point that differs from `from` in `pins` alone, and in what advances together with them.

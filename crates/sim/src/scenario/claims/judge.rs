@@ -1,6 +1,6 @@
 //! Claims held against runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::average::{Sample, jackknife};
 use super::grid::Grid;
@@ -53,12 +53,12 @@ impl Claim {
                 values.is_empty() || grid.label(*point, key).is_some_and(|l| holds(values, l))
             })
         };
-        let mut seen = Vec::new();
+        let mut seen = BTreeSet::new();
         let mut points = Vec::new();
         for point in grid.matching(&self.at).into_iter().filter(wanted) {
             let labels = self.labels(point, grid);
             if !seen.contains(&labels) && self.is_defined(point, grid) {
-                seen.push(labels);
+                seen.insert(labels);
                 points.push(point);
             }
         }

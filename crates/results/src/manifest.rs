@@ -1,0 +1,102 @@
+//! What says whose results a directory holds.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use anabranch_sim::scenario::{Scenario, ScenarioSource};
+use serde::{Deserialize, Serialize};
+
+use crate::{Provenance, ResultsError, Sweep, file};
+
+/// The file `scenario.json` of a results directory: enough to read the scenario again and to make what is
+/// missing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Where the results come from.
+    #[serde(flatten)]
+    pub provenance: Provenance,
+    /// Name of the scenario file, for messages.
+    pub file: String,
+    /// The seeds asked for so far.
+    pub seeds: Vec<u64>,
+    /// Contents of the files that the scenario names, by the paths it gives them.
+    pub files: BTreeMap<String, String>,
+}
+
+impl Manifest {
+    /// Name of the file.
+    pub const FILE: &'static str = "scenario.json";
+
+    /// Of a directory that holds the results of `sweep`.
+    pub fn new(sweep: &Sweep) -> Self {
+        let source = sweep.scenario().to_source();
+        Manifest {
+            provenance: sweep.provenance().clone(),
+            file: source.file,
+            seeds: sweep.seeds().to_vec(),
+            files: source.files,
+        }
+    }
+
+    /// Whose results `directory` holds.
+    ///
+    /// # Errors
+    /// When it is no results directory, or what it says about itself cannot be read.
+    pub fn of(directory: &Path) -> Result<Self, ResultsError> {
+        Manifest::read(directory)?.ok_or_else(|| {
+            let what = match directory.is_dir() {
+                true => format!("it holds no results: there is no {} in it", Manifest::FILE),
+                false => "there is no such directory".to_owned(),
+            };
+            ResultsError::Foreign { path: directory.to_owned(), what }
+        })
+    }
+
+    /// The same; none if there is no such file.
+    pub(crate) fn read(directory: &Path) -> Result<Option<Self>, ResultsError> {
+        let path = directory.join(Manifest::FILE);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == ErrorKind::NotADirectory => {
+                let path = directory.to_owned();
+                return Err(ResultsError::Foreign { path, what: "it is a file".to_owned() });
+            }
+            Err(error) => return Err(ResultsError::io(&path, "read")(error)),
+        };
+        let manifest = serde_json::from_slice(&text).map_err(|error| {
+            let why = format!("not what this version writes: {error}");
+            ResultsError::Damaged { path, why }
+        })?;
+        Ok(Some(manifest))
+    }
+
+    /// Writes it into `directory`: whole, or not at all.
+    pub(crate) fn write(&self, directory: &Path) -> Result<(), ResultsError> {
+        let path = directory.join(Manifest::FILE);
+        let text = serde_json::to_vec_pretty(self).map_err(|error| ResultsError::Damaged {
+            path: path.clone(),
+            why: error.to_string(),
+        })?;
+        file::write(&path, &text, true)
+    }
+
+    /// What the scenario is read from.
+    pub fn source(&self) -> ScenarioSource {
+        let (quick, assignments): (Vec<_>, Vec<_>) = self
+            .provenance
+            .settings
+            .iter()
+            .cloned()
+            .partition(|setting| setting == Scenario::QUICK);
+        ScenarioSource {
+            file: self.file.clone(),
+            text: self.provenance.text.clone(),
+            assignments,
+            quick: !quick.is_empty(),
+            files: self.files.clone(),
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What a run may cost, estimated from its plan: enough to tell long runs from short ones.
+//!
+//! The packets of a flow are those that its share of the slowest link of each path admits until the run
+//! ends, or until it has sent everything. What a packet costs was measured on a machine of 2024; on
+//! others all runs are longer or shorter by about the same factor.
+
+use core::time::Duration;
+
+use anabranch_types::{Bitrate, Time};
+
+use super::plan::{FlowPlan, LoadPlan, MeshPlan, PathPlan, Plan};
+use super::profiles::Protocol;
+use crate::rate::Schedule;
+use crate::traffic::Traffic;
+
+/// Bits of a full packet.
+const PACKET: f64 = 1500.0 * 8.0;
+/// CPU time of a packet at both ends of a flow between core endpoints, s.
+const CORE: f64 = 5e-6;
+/// The same of the model of TCP, s.
+const TCP: f64 = 1.2e-6;
+/// CPU time of a packet or its acknowledgement on a link, s.
+const HOP: f64 = 0.35e-6;
+/// CPU time of a second in which a station of a mesh has a radio, s.
+const STATION: f64 = 1.5e-3;
+/// What every run costs, s.
+const RUN: f64 = 1e-4;
+
+/// CPU time of a run, s.
+pub(super) fn seconds(plan: &Plan) -> f64 {
+    let end = plan.duration.as_secs_f64();
+    let sharing = sharing(plan);
+    let shares = Shares { plan, sharing: &sharing, end };
+    let flows: f64 = plan.flows.iter().map(|flow| shares.flow(flow)).sum();
+    let loads: f64 = plan.loads.iter().map(|load| shares.load(load)).sum();
+    let stations = plan.mesh.as_ref().map_or(0, MeshPlan::stations);
+    RUN + flows + loads + stations as f64 * STATION * end
+}
+
+/// How many flows and loads use each link.
+fn sharing(plan: &Plan) -> Vec<f64> {
+    let mut sharing = vec![0.0; plan.links.len()];
+    let flows = plan.flows.iter().flat_map(|flow| &flow.paths);
+    let loads = plan.loads.iter().map(|load| &load.path);
+    for link in flows.chain(loads).flat_map(|path| &path.forward) {
+        if let Some(count) = sharing.get_mut(*link) {
+            *count += 1.0;
+        }
+    }
+    sharing
+}
+
+struct Shares<'a> {
+    plan: &'a Plan,
+    sharing: &'a [f64],
+    /// Of the run, s.
+    end: f64,
+}
+
+impl Shares<'_> {
+    fn flow(&self, flow: &FlowPlan) -> f64 {
+        let from = flow.start.as_secs_f64().min(self.end);
+        let lasts = flow.stop.map_or(self.end, |stop| stop.as_secs_f64().min(self.end)) - from;
+        let lasts = lasts.max(0.0);
+        let each = match flow.protocol {
+            Protocol::Core(_) => CORE,
+            Protocol::Tcp(_) => TCP,
+        };
+        let admitted: Vec<(f64, f64)> =
+            flow.paths.iter().map(|path| (self.rate(path) * lasts / PACKET, hops(path))).collect();
+        let all: f64 = admitted.iter().map(|(packets, _)| packets).sum();
+        let wanted = offered(&flow.traffic, lasts) / PACKET;
+        let messages =
+            flow.messages.map_or(0.0, |messages| lasts / messages.interval.as_secs_f64().max(1e-6));
+        let sent = if all > 0.0 { (wanted / all).min(1.0) } else { 0.0 };
+        let links: f64 = admitted.iter().map(|(packets, hops)| packets * hops * HOP).sum();
+        sent * (all * each + links) + messages * each
+    }
+
+    fn load(&self, load: &LoadPlan) -> f64 {
+        let to = load.stop.map_or(self.end, |stop| stop.as_secs_f64().min(self.end));
+        let on = load.on_off.map_or(1.0, |(on, off)| share(on, off));
+        let bits = load.rate.as_bps() as f64 * on * (to - load.start.as_secs_f64()).max(0.0);
+        bits / (f64::from(load.packet) * 8.0).max(1.0) * load.path.forward.len() as f64 * HOP
+    }
+
+    /// What a path's links leave for one of those that share them, bit/s. Stations of a mesh have no links, and
+    /// cost by themselves.
+    fn rate(&self, path: &PathPlan) -> f64 {
+        let share = |link: &usize| {
+            let (plan, sharing) = (self.plan.links.get(*link)?, self.sharing.get(*link)?);
+            Some(mean(&plan.config.rate, self.end) / sharing.max(1.0))
+        };
+        path.forward.iter().filter_map(share).reduce(f64::min).unwrap_or_default()
+    }
+}
+
+/// Links that a packet crosses, and half of those that acknowledgements cross.
+fn hops(path: &PathPlan) -> f64 {
+    path.forward.len() as f64 + path.back.len() as f64 / 2.0
+}
+
+/// Bits that the application offers in so many seconds.
+fn offered(traffic: &Traffic, lasts: f64) -> f64 {
+    let each = |interval: Duration| lasts / interval.as_secs_f64().max(1e-6);
+    match traffic {
+        Traffic::Bulk => f64::INFINITY,
+        Traffic::Transfers { size, repeat } => *size as f64 * *repeat as f64 * 8.0,
+        Traffic::Poisson { size, interval } => *size as f64 * 8.0 * each(*interval),
+        Traffic::OnOff { on, off, rate } => {
+            rate.map_or(f64::INFINITY, |rate| rate.as_bps() as f64 * lasts) * share(*on, *off)
+        }
+        // Every message is a packet, however short it is.
+        Traffic::Messages(messages) => {
+            f64::from(messages.size).max(PACKET / 8.0) * 8.0 * each(messages.interval)
+        }
+        Traffic::Silent => 0.0,
+    }
+}
+
+fn share(on: Duration, off: Duration) -> f64 {
+    on.as_secs_f64() / (on + off).as_secs_f64().max(1e-9)
+}
+
+/// The mean of a rate until `end`, bit/s.
+fn mean(rate: &Schedule<Bitrate>, end: f64) -> f64 {
+    let steps = rate.steps();
+    let until = |index: usize| {
+        let next = steps.get(index + 1).map_or(Time::MAX, |(time, _)| *time);
+        next.since(Time::ZERO).as_secs_f64().min(end)
+    };
+    let bits = steps.iter().enumerate().map(|(index, (from, rate))| {
+        let lasts = until(index) - from.since(Time::ZERO).as_secs_f64();
+        rate.as_bps() as f64 * lasts.max(0.0)
+    });
+    bits.sum::<f64>() / end.max(1e-9)
+}

@@ -1,0 +1,78 @@
+//! A scenario with everything that it was read from, to be kept or sent where its files are not.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Scenario, ScenarioError};
+
+/// What a scenario is read from. Two scenarios of one source have the same hash.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScenarioSource {
+    /// Name of the file, for messages.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+    /// The `KEY=VALUE` assignments on top of it.
+    pub assignments: Vec<String>,
+    /// Whether its `[quick]` shortens it.
+    pub quick: bool,
+    /// Contents of the files that it names, by the paths it gives them.
+    pub files: BTreeMap<String, String>,
+}
+
+impl ScenarioSource {
+    /// Reads the scenario.
+    ///
+    /// # Errors
+    /// Every mistake found, in the order of the file, those of assignments behind.
+    pub fn read(&self) -> Result<Scenario, Vec<ScenarioError>> {
+        let mut beside = |path: &str| {
+            self.files.get(path).cloned().ok_or_else(|| "it was not kept with the text".to_owned())
+        };
+        let scenario = Scenario::load(&self.text, &self.file, &self.assignments, &mut beside)?;
+        if self.quick { scenario.quick() } else { Ok(scenario) }
+    }
+}
+
+impl Scenario {
+    /// What it was read from.
+    pub fn to_source(&self) -> ScenarioSource {
+        ScenarioSource {
+            file: self.sources.name().to_owned(),
+            text: self.sources.text().to_owned(),
+            assignments: self.assignments.clone(),
+            quick: self.is_quick,
+            files: self.attached.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: &str = "name = \"base\"\nduration = \"1s\"\n[[path]]\nname = \"p\"\nrate = \"1mbit\"\n\
+        delay = \"1ms\"\n[[flow]]\nname = \"f\"\nprofile = \"tcp:sack\"\npaths = \"p\"\n";
+    const TEXT: &str = "name = \"x\"\nbase = \"base.toml\"\n[quick]\nduration = \"500ms\"\n";
+
+    #[test]
+    fn a_scenario_can_be_read_again_without_its_files() {
+        let mut read = |path: &str| match path {
+            "base.toml" => Ok(BASE.to_owned()),
+            _ => Err("no such file".to_owned()),
+        };
+        let settings = ["path.p.delay=3ms".to_owned()];
+        let scenario = Scenario::load(TEXT, "x.toml", &settings, &mut read).unwrap();
+        for scenario in [scenario.clone(), scenario.quick().unwrap()] {
+            let source = scenario.to_source();
+            let again = source.read().unwrap();
+            assert_eq!(again.to_source(), source);
+            assert_eq!(again.hash(), scenario.hash());
+            assert_eq!(again.settings(), scenario.settings());
+        }
+        let without = ScenarioSource { files: BTreeMap::new(), ..scenario.to_source() };
+        let mistakes = without.read().unwrap_err();
+        assert!(mistakes[0].to_string().contains("base.toml"), "{}", mistakes[0]);
+    }
+}
