@@ -26,7 +26,7 @@ mod testing;
 pub use anabranch_sim::stats;
 pub use conclude::conclude;
 pub use error::ResultsError;
-pub use journal::{Journal, decode, encode, load};
+pub use journal::{Journal, decode, decode_any, encode, load};
 pub use manifest::Manifest;
 pub use provenance::{COMMIT, Provenance, VERSION};
 pub use shard::{Shard, divide};

@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("anabranch-plot", &[]),
     ("anabranch-repro", &["anabranch-results", "anabranch-plot"]),
     ("anabranch-cli", &["anabranch", "anabranch-emulate", "anabranch-repro"]),
-    ("anabranch-py", &["anabranch-core", "anabranch-sim"]),
+    ("anabranch-py", &["anabranch-results", "anabranch-plot"]),
     ("wasm-digest", &["anabranch-sim"]),
     // Behind features, for what measures.
     ("xtask", &["anabranch", "anabranch-results", "anabranch-sim"]),

@@ -79,18 +79,3 @@ impl Column {
         }
     }
 }
-
-/// Column names for the sweep's `keys`: letters, digits and underscores, all different and none of
-/// them `taken`.
-pub(super) fn names(keys: &[String], taken: &[&str]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for key in keys {
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-        let mut name: String = key.chars().map(plain).collect();
-        while names.contains(&name) || taken.contains(&name.as_str()) {
-            name.push('_');
-        }
-        names.push(name);
-    }
-    names
-}

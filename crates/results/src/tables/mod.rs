@@ -11,11 +11,13 @@
 //! the key has something other than a letter or digit.
 
 mod columns;
+mod keys;
 mod read;
 #[cfg(test)]
 mod tests;
 mod write;
 
+pub use keys::{SweepColumn, SweepColumns};
 pub use read::{Points, Row, read};
 pub use write::Tables;
 

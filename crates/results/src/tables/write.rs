@@ -14,22 +14,19 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
-use super::columns::{Column, names};
-use super::{SAMPLES, SCALARS, SERIES};
+use super::columns::Column;
+use super::{SAMPLES, SCALARS, SERIES, SweepColumns};
 use crate::file::{Checksum, Whole};
 use crate::{Provenance, ResultsError, VERSION};
 
 /// Rows of a row group: bounds what is in memory, and what a reader must decode for one figure.
 const GROUP_ROWS: usize = 1 << 18;
-/// Names that sweep keys cannot have.
-const FIXED: [&str; 7] = ["point", "seed", "subject", "metric", "time_s", "index", "value"];
 
 /// The three tables while they are written. Given up before [`finish`](Self::finish), they leave
 /// what was there before.
 #[derive(Debug)]
 pub struct Tables {
-    /// Which sweep values are numbers.
-    numeric: Vec<bool>,
+    keys: SweepColumns,
     scalars: Table,
     series: Table,
     samples: Table,
@@ -45,23 +42,16 @@ impl Tables {
         provenance: &Provenance,
         points: &[Vec<(String, String)>],
     ) -> Result<Self, ResultsError> {
-        let keys: Vec<String> = points
-            .first()
-            .map_or_else(Vec::new, |p| p.iter().map(|(key, _)| key.clone()).collect());
-        let is_number = |index: usize| {
-            let mut values = points.iter().filter_map(|point| point.get(index));
-            values.all(|(_, value)| value.parse::<f64>().is_ok_and(f64::is_finite))
-        };
-        let numeric: Vec<bool> = (0..keys.len()).map(is_number).collect();
+        let keys = SweepColumns::of(points);
         let metadata = metadata(provenance, &keys);
         let table = |name: &str, extra: Option<(&'static str, Column)>| {
-            Table::begin(&directory.join(name), &keys, &numeric, extra, &metadata)
+            Table::begin(&directory.join(name), &keys, extra, &metadata)
         };
         Ok(Tables {
             scalars: table(SCALARS, None)?,
             series: table(SERIES, Some(("time_s", Column::Double(Vec::new()))))?,
             samples: table(SAMPLES, Some(("index", Column::Whole(Vec::new(), false))))?,
-            numeric,
+            keys,
         })
     }
 
@@ -70,9 +60,10 @@ impl Tables {
     /// # Errors
     /// When the rows cannot be written.
     pub fn append(&mut self, point: usize, report: &RunReport) -> Result<(), ResultsError> {
-        let key = |(index, (_, value)): (usize, &(String, String))| match self.numeric.get(index) {
-            Some(true) => Key::Number(value.parse().unwrap_or(f64::NAN)),
-            _ => Key::Text(ByteArray::from(value.as_str())),
+        let key = |(index, (_, value)): (usize, &(String, String))| match self.keys.is_number(index)
+        {
+            true => Key::Number(value.parse().unwrap_or(f64::NAN)),
+            false => Key::Text(ByteArray::from(value.as_str())),
         };
         let keys: Vec<Key> = report.point.iter().enumerate().map(key).collect();
         let run = Run { point: point as u64, seed: report.seed, keys: &keys };
@@ -116,11 +107,10 @@ impl Tables {
 }
 
 /// What the files say about themselves.
-fn metadata(provenance: &Provenance, keys: &[String]) -> Vec<KeyValue> {
-    let columns: serde_json::Map<String, serde_json::Value> = names(keys, &FIXED)
-        .into_iter()
-        .zip(keys)
-        .map(|(name, key)| (name, serde_json::Value::from(key.as_str())))
+fn metadata(provenance: &Provenance, keys: &SweepColumns) -> Vec<KeyValue> {
+    let columns: serde_json::Map<String, serde_json::Value> = keys
+        .iter()
+        .map(|column| (column.name.clone(), serde_json::Value::from(column.key.as_str())))
         .collect();
     let pairs = [
         ("anabranch.scenario", provenance.scenario.clone()),
@@ -176,16 +166,17 @@ struct Table {
 impl Table {
     fn begin(
         path: &Path,
-        keys: &[String],
-        numeric: &[bool],
+        keys: &SweepColumns,
         extra: Option<(&'static str, Column)>,
         metadata: &[KeyValue],
     ) -> Result<Self, ResultsError> {
         let mut columns = vec![("point".to_owned(), Column::Whole(Vec::new(), false))];
-        for (name, numeric) in names(keys, &FIXED).into_iter().zip(numeric) {
-            let column =
-                if *numeric { Column::Double(Vec::new()) } else { Column::Text(Vec::new()) };
-            columns.push((name, column));
+        for key in keys.iter() {
+            let column = match key.is_number {
+                true => Column::Double(Vec::new()),
+                false => Column::Text(Vec::new()),
+            };
+            columns.push((key.name.clone(), column));
         }
         columns.push(("seed".to_owned(), Column::Whole(Vec::new(), true)));
         columns.push(("subject".to_owned(), Column::Text(Vec::new())));

@@ -1,0 +1,65 @@
+"""Simulations of multipath transport: scenarios, their runs, and what these measured.
+
+>>> import anabranch as ab
+>>> scenario = ab.Scenario.parse('''
+... name = "two-paths"
+... duration = "2s"
+...
+... [[path]]
+... name = "lte"
+... rate = "8mbit"
+... delay = "30ms"
+... loss = "2%"
+...
+... [[path]]
+... name = "wifi"
+... rate = "20mbit"
+... delay = "8ms"
+...
+... [[flow]]
+... name = "bulk"
+... profile = "anabranch"
+... paths = ["lte", "wifi"]
+... ''')
+>>> report = scenario.run(scenario.runs()[0])
+>>> 20 < report.value("bulk", "goodput_mbps") < 28
+True
+"""
+
+from ._native import (
+    IncompleteError,
+    Mistake,
+    Policy,
+    PolicyOption,
+    Profile,
+    Report,
+    ResultsError,
+    Run,
+    RunError,
+    Scenario,
+    ScenarioError,
+    Table,
+    __version__,
+    commit,
+    policies,
+    profiles,
+)
+
+__all__ = [
+    "IncompleteError",
+    "Mistake",
+    "Policy",
+    "PolicyOption",
+    "Profile",
+    "Report",
+    "ResultsError",
+    "Run",
+    "RunError",
+    "Scenario",
+    "ScenarioError",
+    "Table",
+    "__version__",
+    "commit",
+    "policies",
+    "profiles",
+]

@@ -1,0 +1,55 @@
+//! Work that Ctrl-C ends, and that lets Python's other threads go on.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+/// How long a signal may wait.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long work that was told to end is waited for.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// Does `work` in a thread of its own while this one looks for signals; Python's other threads run meanwhile.
+/// The flag that the work is given tells it to end: nobody wants what it does any more.
+///
+/// # Errors
+/// What Python makes of a signal, such as `KeyboardInterrupt`.
+pub(crate) fn interruptible<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+) -> PyResult<T> {
+    let cancel = Arc::new(AtomicBool::new(false));
+    let (sender, receiver) = sync_channel(1);
+    let flag = Arc::clone(&cancel);
+    let run = move || {
+        // Nobody may be waiting any more.
+        let _ = sender.send(work(&flag));
+    };
+    thread::Builder::new().name("anabranch".to_owned()).spawn(run)?;
+    let receiver = Mutex::new(receiver);
+    loop {
+        match py.detach(|| wait(&receiver, LOOK)) {
+            Ok(result) => return Ok(result),
+            Err(RecvTimeoutError::Disconnected) => {
+                let text = "the simulator failed: what it printed tells where; please report it";
+                return Err(PyRuntimeError::new_err(text));
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if let Err(interrupt) = py.check_signals() {
+            cancel.store(true, Ordering::Relaxed);
+            // A long run may look at the flag later than this; then it ends by itself.
+            let _ = py.detach(|| wait(&receiver, GRACE));
+            return Err(interrupt);
+        }
+    }
+}
+
+fn wait<T>(receiver: &Mutex<Receiver<T>>, most: Duration) -> Result<T, RecvTimeoutError> {
+    receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(most)
+}

@@ -1,0 +1,40 @@
+//! The simulator as a Python module: scenarios, their runs, and what these measured as Arrow tables.
+//!
+//! The package `anabranch` (in `python/`) brings its classes and functions to Python under the names that
+//! its documentation uses.
+
+mod bytes;
+mod catalog;
+mod errors;
+mod execute;
+mod report;
+mod run;
+mod scenario;
+mod settings;
+mod table;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::catalog::{Policy, PolicyOption, Profile, policies, profiles};
+    #[pymodule_export]
+    use crate::errors::{IncompleteError, Mistake, ResultsError, RunError, ScenarioError};
+    #[pymodule_export]
+    use crate::report::Report;
+    #[pymodule_export]
+    use crate::run::Run;
+    #[pymodule_export]
+    use crate::scenario::Scenario;
+    #[pymodule_export]
+    use crate::table::Table;
+
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", anabranch_results::VERSION)?;
+        module.add("commit", anabranch_results::COMMIT)
+    }
+}

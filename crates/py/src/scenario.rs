@@ -1,0 +1,366 @@
+//! Scenarios, and running them.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anabranch_results::tables::SweepColumns;
+use anabranch_results::{RunId, Sweep};
+use anabranch_sim::report::RunReport;
+use anabranch_sim::scenario::{self, RunOptions, ScenarioError, ScenarioSource};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyInt};
+
+use crate::errors::{self, RunError};
+use crate::execute::interruptible;
+use crate::report::Report;
+use crate::run::{Labels, Reduced, Run, point};
+use crate::settings::{assignments, kind};
+
+/// Larger files are no scenarios and no traces.
+const MAX_SIZE: u64 = 64 << 20;
+/// More seeds than this are surely a mistake.
+const MOST_SEEDS: i64 = 1_000_000;
+
+/// An experiment, read and found free of mistakes at every point of its sweep. It never changes.
+///
+/// It is read from a file by `Scenario.load` or from text by `Scenario.parse`. It can be pickled with everything
+/// that it was read from, so that other machines need none of its files.
+#[pyclass(frozen, module = "anabranch")]
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    sweep: Sweep,
+    columns: Arc<SweepColumns>,
+    labels: Vec<Labels>,
+}
+
+impl Scenario {
+    fn new(py: Python<'_>, read: Result<scenario::Scenario, Vec<ScenarioError>>) -> PyResult<Self> {
+        let scenario = read.map_err(|found| errors::mistakes(py, &found))?;
+        let labels: Vec<Vec<(String, String)>> =
+            scenario.points().iter().map(|point| point.labels.clone()).collect();
+        let columns = Arc::new(SweepColumns::of(&labels));
+        let labels = labels.into_iter().map(Arc::new).collect();
+        Ok(Scenario(Arc::new(Inner { sweep: Sweep::new(scenario, None), columns, labels })))
+    }
+
+    pub(crate) fn scenario(&self) -> &scenario::Scenario {
+        self.0.sweep.scenario()
+    }
+
+    /// The columns of the sweep's keys.
+    pub(crate) fn columns(&self) -> Arc<SweepColumns> {
+        Arc::clone(&self.0.columns)
+    }
+
+    /// A run of this scenario; none if it has no such point.
+    pub(crate) fn run_at(&self, id: RunId) -> Option<Run> {
+        let Inner { sweep, labels, .. } = self.0.as_ref();
+        let labels = Arc::clone(labels.get(id.point)?);
+        Some(Run { key: sweep.key(id)?, id, labels, cost: sweep.cost(id) })
+    }
+
+    /// The run that a report is of.
+    pub(crate) fn run_of(&self, report: &RunReport) -> Option<Run> {
+        let point = self.0.labels.iter().position(|labels| **labels == report.point)?;
+        self.run_at(RunId { point, seed: report.seed })
+    }
+
+    /// That `run` is one of this scenario's.
+    pub(crate) fn check(&self, run: &Run) -> PyResult<()> {
+        if self.0.sweep.key(run.id) == Some(run.key) {
+            return Ok(());
+        }
+        Err(PyValueError::new_err(format!(
+            "run {} is none of scenario '{}' with these settings in this version of anabranch; \
+             runs() gives those",
+            run.key,
+            self.scenario().name()
+        )))
+    }
+
+    /// The scenario with other seeds.
+    pub(crate) fn sweep(&self, seeds: Option<&Bound<'_, PyAny>>) -> PyResult<Sweep> {
+        let seeds = seeds.map(read_seeds).transpose()?;
+        Ok(Sweep::new(self.scenario().clone(), seeds))
+    }
+
+    /// What `point` and `seed` say of a run.
+    pub(crate) fn execute(
+        &self,
+        id: RunId,
+        options: &mut RunOptions<'_>,
+    ) -> Result<RunReport, scenario::RunError> {
+        match self.scenario().points().get(id.point) {
+            Some(point) => self.scenario().run_with(point, id.seed, options),
+            None => Err(scenario::RunError::Scenario(Vec::new())),
+        }
+    }
+
+    /// A report with the run that it is of.
+    pub(crate) fn reported(&self, run: Run, report: RunReport) -> Report {
+        Report { run, report: Arc::new(report), columns: self.columns() }
+    }
+}
+
+#[pymethods]
+impl Scenario {
+    /// Reads a scenario from a file; what it names besides is looked for beside that file.
+    ///
+    /// `set` has settings on top of it, such as `{"duration": "5s", "flow.bulk.count": 3}`: text means what it
+    /// means to the program's `--set`. `quick` shortens it as its `[quick]` says.
+    ///
+    /// Raises `ScenarioError` with every mistake, and `OSError` if the file cannot be read.
+    #[staticmethod]
+    #[pyo3(signature = (path, *, set=None, quick=false))]
+    fn load(
+        py: Python<'_>,
+        path: PathBuf,
+        set: Option<&Bound<'_, PyDict>>,
+        quick: bool,
+    ) -> PyResult<Scenario> {
+        let assignments = assignments(set)?;
+        let text = read(&path).map_err(|error| error.of(&path))?;
+        let directory = path.parent().unwrap_or(Path::new("")).to_owned();
+        let name = path.display().to_string();
+        let loaded = py.detach(|| {
+            let mut beside = |path: &str| read(&directory.join(path)).map_err(|e| e.to_string());
+            let scenario = scenario::Scenario::load(&text, &name, &assignments, &mut beside)?;
+            if quick { scenario.quick() } else { Ok(scenario) }
+        });
+        Scenario::new(py, loaded)
+    }
+
+    /// Reads a scenario from text.
+    ///
+    /// `name` is what messages call it, `files` has the contents of the files that it names, by the paths it
+    /// gives them; `set` and `quick` are as in `load`.
+    ///
+    /// Raises `ScenarioError` with every mistake.
+    #[staticmethod]
+    #[pyo3(signature = (text, *, name="scenario", files=None, set=None, quick=false))]
+    fn parse(
+        py: Python<'_>,
+        text: String,
+        name: &str,
+        files: Option<BTreeMap<String, String>>,
+        set: Option<&Bound<'_, PyDict>>,
+        quick: bool,
+    ) -> PyResult<Scenario> {
+        let files = files.unwrap_or_default();
+        let assignments = assignments(set)?;
+        let source = ScenarioSource { file: name.to_owned(), text, assignments, quick, files };
+        Scenario::new(py, py.detach(|| source.read()))
+    }
+
+    /// This scenario with further settings on top, as `set` of `load`.
+    ///
+    /// Raises `ScenarioError` with every mistake; this scenario stays as it is in any case.
+    fn with_settings(&self, py: Python<'_>, set: &Bound<'_, PyDict>) -> PyResult<Scenario> {
+        let mut source = self.scenario().to_source();
+        source.assignments.extend(assignments(Some(set))?);
+        Scenario::new(py, py.detach(|| source.read()))
+    }
+
+    /// This scenario as its `[quick]` shortens it.
+    ///
+    /// Raises `ScenarioError` if that makes mistakes.
+    fn quick(&self, py: Python<'_>) -> PyResult<Scenario> {
+        Scenario::new(py, py.detach(|| self.scenario().quick()))
+    }
+
+    /// What results call it.
+    #[getter]
+    pub(crate) fn name(&self) -> &str {
+        self.scenario().name()
+    }
+
+    /// One line on it.
+    #[getter]
+    fn title(&self) -> &str {
+        self.scenario().title()
+    }
+
+    /// What it shows and why; may be empty.
+    #[getter]
+    fn description(&self) -> &str {
+        self.scenario().description()
+    }
+
+    /// 16 hexadecimal digits: scenarios of one hash have the same runs.
+    #[getter]
+    fn hash(&self) -> &str {
+        &self.0.sweep.provenance().hash
+    }
+
+    /// The text that it was read from.
+    #[getter]
+    fn text(&self) -> &str {
+        self.scenario().source()
+    }
+
+    /// The settings on top of the text, as `KEY=VALUE`; `--quick` is the first if it is shortened.
+    #[getter]
+    fn settings(&self) -> Vec<String> {
+        self.scenario().settings()
+    }
+
+    /// The seeds it asks for.
+    #[getter]
+    fn seeds(&self) -> Vec<u64> {
+        self.scenario().seeds().to_vec()
+    }
+
+    /// The points of its sweep: the keys with their values. Without a sweep there is one, without keys.
+    #[getter]
+    fn points<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        self.0.labels.iter().map(|labels| point(py, labels)).collect()
+    }
+
+    /// Its runs: point by point, and seed by seed.
+    ///
+    /// `seeds` are those it asks for if none are given; a number `n` stands for the seeds 1 to n.
+    #[pyo3(signature = (seeds=None))]
+    fn runs(&self, seeds: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Run>> {
+        let sweep = match seeds {
+            None => None,
+            Some(_) => Some(self.sweep(seeds)?),
+        };
+        let sweep = sweep.as_ref().unwrap_or(&self.0.sweep);
+        Ok(sweep.runs().filter_map(|id| self.run_at(id)).collect())
+    }
+
+    /// Makes a run. Python's other threads go on meanwhile, and Ctrl-C ends it with `KeyboardInterrupt`.
+    ///
+    /// The same run gives the same report on every machine. Raises `ValueError` if it is a run of another
+    /// scenario or version, and `RunError` if it cannot be made.
+    fn run(&self, py: Python<'_>, run: &Bound<'_, Run>) -> PyResult<Report> {
+        let run = run.get().clone();
+        self.check(&run)?;
+        let (scenario, id) = (self.clone(), run.id);
+        let made = interruptible(py, move |cancel| {
+            let mut options = RunOptions { cancel: Some(cancel), ..RunOptions::default() };
+            scenario.execute(id, &mut options)
+        })?;
+        let report = made.map_err(|error| RunError::new_err(format!("{run}: {error}")))?;
+        Ok(self.reported(run, report))
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        let same = |other: &Scenario| {
+            Arc::ptr_eq(&self.0, &other.0)
+                || self.scenario().to_source() == other.scenario().to_source()
+        };
+        other.cast::<Scenario>().is_ok_and(|other| same(other.get()))
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __repr__(&self) -> String {
+        let count = |count: usize, what: &str| match count {
+            1 => format!("1 {what}"),
+            _ => format!("{count} {what}s"),
+        };
+        let points = count(self.0.labels.len(), "point");
+        let seeds = count(self.scenario().seeds().len(), "seed");
+        format!("<Scenario '{}' ({}): {points}, {seeds}>", self.name(), self.hash())
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> Reduced<'py, (String, String, Vec<String>, bool, BTreeMap<String, String>)> {
+        let restore = slf.get_type().getattr("_restore")?;
+        let source = slf.get().scenario().to_source();
+        let ScenarioSource { file, text, assignments, quick, files } = source;
+        Ok((restore, (file, text, assignments, quick, files)))
+    }
+
+    /// What pickles call.
+    #[staticmethod]
+    fn _restore(
+        py: Python<'_>,
+        file: String,
+        text: String,
+        assignments: Vec<String>,
+        quick: bool,
+        files: BTreeMap<String, String>,
+    ) -> PyResult<Scenario> {
+        let source = ScenarioSource { file, text, assignments, quick, files };
+        Scenario::new(py, py.detach(|| source.read()))
+    }
+}
+
+/// Seeds as Python gives them: how many, or which.
+fn read_seeds(seeds: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
+    if seeds.is_instance_of::<PyInt>() {
+        let count: i64 = seeds.extract().unwrap_or(0);
+        if !(1..=MOST_SEEDS).contains(&count) {
+            let text = format!("seeds: {seeds} is no number of seeds: 1 to {MOST_SEEDS}");
+            return Err(PyValueError::new_err(text));
+        }
+        return Ok((1..=count.unsigned_abs()).collect());
+    }
+    let wrong = |value: &Bound<'_, PyAny>| {
+        let text =
+            format!("seeds: a number, or several numbers in a list or range, not {}", kind(value));
+        PyTypeError::new_err(text)
+    };
+    let mut found = Vec::new();
+    for seed in seeds.try_iter().map_err(|_| wrong(seeds))? {
+        let seed = seed?;
+        if !seed.hasattr("__index__")? {
+            return Err(wrong(seeds));
+        }
+        found.push(seed.extract().map_err(|_| {
+            PyValueError::new_err(format!("seeds: {seed} is no seed: 0 to 2**64 - 1"))
+        })?);
+    }
+    if found.is_empty() {
+        return Err(PyValueError::new_err("seeds: none given; None stands for the scenario's"));
+    }
+    Ok(found)
+}
+
+/// Why a file was not read.
+enum Unread {
+    System(std::io::Error),
+    TooLarge,
+    NoText(usize),
+}
+
+impl Unread {
+    fn of(&self, path: &Path) -> PyErr {
+        match self {
+            Unread::System(error) => errors::of_file(path, error),
+            _ => PyValueError::new_err(format!("{}: {self}", path.display())),
+        }
+    }
+}
+
+impl std::fmt::Display for Unread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Unread::System(error) => write!(f, "cannot be read: {error}"),
+            Unread::TooLarge => write!(f, "is too large: more than {MAX_SIZE} bytes"),
+            Unread::NoText(byte) => write!(f, "is not text: byte {byte} is not UTF-8"),
+        }
+    }
+}
+
+/// The text of a file.
+fn read(path: &Path) -> Result<String, Unread> {
+    if std::fs::metadata(path).map_err(Unread::System)?.len() > MAX_SIZE {
+        return Err(Unread::TooLarge);
+    }
+    let bytes = std::fs::read(path).map_err(Unread::System)?;
+    String::from_utf8(bytes).map_err(|error| Unread::NoText(error.utf8_error().valid_up_to()))
+}
