@@ -9,6 +9,8 @@ use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::run::{Reduced, Run};
+
 create_exception!(
     anabranch,
     ScenarioError,
@@ -81,6 +83,7 @@ impl From<&scenario::ScenarioError> for Mistake {
 #[pymethods]
 impl Mistake {
     #[new]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     fn new(
         file: String,
         line: u32,
@@ -100,9 +103,7 @@ impl Mistake {
         format!("<Mistake {}>", self.as_error())
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Reduced<'py, Bound<'py, PyTuple>> {
         let Mistake { file, line, column, key, given, allowed } = slf.get().clone();
         let fields = (file, line, column, key, given, allowed);
         Ok((slf.get_type().into_any(), fields.into_pyobject(slf.py())?))
@@ -115,6 +116,20 @@ pub(crate) fn mistakes(py: Python<'_>, found: &[scenario::ScenarioError]) -> PyE
     let error = ScenarioError::new_err(text.join("\n"));
     let found: Vec<Mistake> = found.iter().map(Mistake::from).collect();
     match error.value(py).setattr("mistakes", found) {
+        Ok(()) => error,
+        Err(failed) => failed,
+    }
+}
+
+/// What a results directory refused or could not do.
+pub(crate) fn results(error: anabranch_results::ResultsError) -> PyErr {
+    ResultsError::new_err(error.to_string())
+}
+
+/// An `IncompleteError` about these runs.
+pub(crate) fn incomplete(py: Python<'_>, text: String, missing: Vec<Run>) -> PyErr {
+    let error = IncompleteError::new_err(text);
+    match error.value(py).setattr("missing", missing) {
         Ok(()) => error,
         Err(failed) => failed,
     }

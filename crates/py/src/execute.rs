@@ -10,9 +10,9 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 /// How long a signal may wait.
-const LOOK: Duration = Duration::from_millis(20);
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
 /// How long work that was told to end is waited for.
-const GRACE: Duration = Duration::from_millis(50);
+pub(crate) const GRACE: Duration = Duration::from_millis(50);
 
 /// Does `work` in a thread of its own while this one looks for signals; Python's other threads run meanwhile.
 /// The flag that the work is given tells it to end: nobody wants what it does any more.

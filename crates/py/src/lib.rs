@@ -5,12 +5,14 @@
 
 mod bytes;
 mod catalog;
+mod dataset;
 mod errors;
 mod execute;
 mod report;
 mod run;
 mod scenario;
 mod settings;
+mod sweep;
 mod table;
 
 use pyo3::prelude::*;
@@ -20,6 +22,8 @@ mod _native {
     #[pymodule_export]
     use crate::catalog::{Policy, PolicyOption, Profile, policies, profiles};
     #[pymodule_export]
+    use crate::dataset::Dataset;
+    #[pymodule_export]
     use crate::errors::{IncompleteError, Mistake, ResultsError, RunError, ScenarioError};
     #[pymodule_export]
     use crate::report::Report;
@@ -27,6 +31,8 @@ mod _native {
     use crate::run::Run;
     #[pymodule_export]
     use crate::scenario::Scenario;
+    #[pymodule_export]
+    use crate::sweep::Results;
     #[pymodule_export]
     use crate::table::Table;
 

@@ -15,6 +15,9 @@ pub(crate) type Labels = Arc<Vec<(String, String)>>;
 /// What `__reduce__` gives back: a function, and what to call it with.
 pub(crate) type Reduced<'py, T> = PyResult<(Bound<'py, PyAny>, T)>;
 
+/// What pickles have of a run: key, point, labels, seed and cost.
+type Fields = (String, usize, Vec<(String, String)>, u64, f64);
+
 /// One run of a scenario: a point of its sweep, and a seed.
 ///
 /// Runs are equal if their `id` is: if scenario, settings, point, seed and version are the same. They can be
@@ -85,9 +88,7 @@ impl Run {
         format!("<Run {}: {self}>", self.key)
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> Reduced<'py, (String, usize, Vec<(String, String)>, u64, f64)> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Reduced<'py, Fields> {
         let run = slf.get();
         let restore = slf.get_type().getattr("_restore")?;
         let labels = run.labels.as_ref().clone();

@@ -18,6 +18,7 @@ use crate::execute::interruptible;
 use crate::report::Report;
 use crate::run::{Labels, Reduced, Run, point};
 use crate::settings::{assignments, kind};
+use crate::sweep;
 
 /// Larger files are no scenarios and no traces.
 const MAX_SIZE: u64 = 64 << 20;
@@ -85,7 +86,7 @@ impl Scenario {
     }
 
     /// The scenario with other seeds.
-    pub(crate) fn sweep(&self, seeds: Option<&Bound<'_, PyAny>>) -> PyResult<Sweep> {
+    pub(crate) fn with_seeds(&self, seeds: Option<&Bound<'_, PyAny>>) -> PyResult<Sweep> {
         let seeds = seeds.map(read_seeds).transpose()?;
         Ok(Sweep::new(self.scenario().clone(), seeds))
     }
@@ -143,6 +144,7 @@ impl Scenario {
     ///
     /// Raises `ScenarioError` with every mistake.
     #[staticmethod]
+    #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
     #[pyo3(signature = (text, *, name="scenario", files=None, set=None, quick=false))]
     fn parse(
         py: Python<'_>,
@@ -226,10 +228,10 @@ impl Scenario {
     ///
     /// `seeds` are those it asks for if none are given; a number `n` stands for the seeds 1 to n.
     #[pyo3(signature = (seeds=None))]
-    fn runs(&self, seeds: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Run>> {
+    pub(crate) fn runs(&self, seeds: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Run>> {
         let sweep = match seeds {
             None => None,
-            Some(_) => Some(self.sweep(seeds)?),
+            Some(_) => Some(self.with_seeds(seeds)?),
         };
         let sweep = sweep.as_ref().unwrap_or(&self.0.sweep);
         Ok(sweep.runs().filter_map(|id| self.run_at(id)).collect())
@@ -249,6 +251,24 @@ impl Scenario {
         })?;
         let report = made.map_err(|error| RunError::new_err(format!("{run}: {error}")))?;
         Ok(self.reported(run, report))
+    }
+
+    /// Makes every run on the threads of this machine, of which `jobs` work at once: as many as it has cores if
+    /// not said otherwise. Ctrl-C ends it with `KeyboardInterrupt`.
+    ///
+    /// With a directory `out`, runs are kept there as they finish, so that the same call goes on where it was
+    /// ended; tables and summary are written in the end, and the `Dataset` is returned. Otherwise everything is
+    /// returned in memory, as `Results`. `progress` is called after every run with how many are finished, and
+    /// how many there are. `seeds` is as in `runs`.
+    #[pyo3(signature = (seeds=None, *, out=None, jobs=None, progress=None))]
+    fn sweep<'py>(
+        slf: &Bound<'py, Self>,
+        seeds: Option<&Bound<'py, PyAny>>,
+        out: Option<PathBuf>,
+        jobs: Option<usize>,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        sweep::sweep(slf.get(), seeds, out, jobs, (slf.py(), progress))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -275,28 +295,23 @@ impl Scenario {
         format!("<Scenario '{}' ({}): {points}, {seeds}>", self.name(), self.hash())
     }
 
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> Reduced<'py, (String, String, Vec<String>, bool, BTreeMap<String, String>)> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Reduced<'py, (String,)> {
         let restore = slf.get_type().getattr("_restore")?;
         let source = slf.get().scenario().to_source();
-        let ScenarioSource { file, text, assignments, quick, files } = source;
-        Ok((restore, (file, text, assignments, quick, files)))
+        let source = serde_json::to_string(&source).map_err(broken)?;
+        Ok((restore, (source,)))
     }
 
     /// What pickles call.
     #[staticmethod]
-    fn _restore(
-        py: Python<'_>,
-        file: String,
-        text: String,
-        assignments: Vec<String>,
-        quick: bool,
-        files: BTreeMap<String, String>,
-    ) -> PyResult<Scenario> {
-        let source = ScenarioSource { file, text, assignments, quick, files };
+    fn _restore(py: Python<'_>, source: &str) -> PyResult<Scenario> {
+        let source: ScenarioSource = serde_json::from_str(source).map_err(broken)?;
         Scenario::new(py, py.detach(|| source.read()))
     }
+}
+
+fn broken(error: serde_json::Error) -> PyErr {
+    PyValueError::new_err(format!("the pickled scenario is damaged: {error}"))
 }
 
 /// Seeds as Python gives them: how many, or which.

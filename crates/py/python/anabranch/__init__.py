@@ -27,12 +27,14 @@ True
 """
 
 from ._native import (
+    Dataset,
     IncompleteError,
     Mistake,
     Policy,
     PolicyOption,
     Profile,
     Report,
+    Results,
     ResultsError,
     Run,
     RunError,
@@ -46,12 +48,14 @@ from ._native import (
 )
 
 __all__ = [
+    "Dataset",
     "IncompleteError",
     "Mistake",
     "Policy",
     "PolicyOption",
     "Profile",
     "Report",
+    "Results",
     "ResultsError",
     "Run",
     "RunError",

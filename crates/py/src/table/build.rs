@@ -1,6 +1,6 @@
 //! The three tables of reports: the columns that the Parquet files have, in the same order.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anabranch_results::RunId;
@@ -28,7 +28,7 @@ pub(crate) struct Rows {
 /// Texts, each once; columns refer to them by number.
 #[derive(Debug, Default)]
 struct Words {
-    numbers: HashMap<String, i32>,
+    numbers: BTreeMap<String, i32>,
     words: Vec<String>,
 }
 
