@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use anabranch_results::{RunId, RunKey};
+use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -70,12 +71,12 @@ impl Run {
         self.cost
     }
 
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<Run>().is_ok_and(|other| other.get().key == self.key)
-    }
-
-    fn __lt__(&self, other: &Run) -> bool {
-        self.id < other.id
+    fn __richcmp__(&self, other: &Run, how: CompareOp) -> bool {
+        match how {
+            CompareOp::Eq => self.key == other.key,
+            CompareOp::Ne => self.key != other.key,
+            _ => how.matches(self.id.cmp(&other.id)),
+        }
     }
 
     fn __hash__(&self) -> u64 {
