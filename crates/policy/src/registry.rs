@@ -151,6 +151,11 @@ impl Registry {
         Ok(())
     }
 
+    /// The policies that a program has brought, in the order in which it did.
+    pub fn own(&self) -> impl Iterator<Item = (Axis, &'static Entry)> + '_ {
+        self.own.iter().map(|own| (own.axis, own.entry))
+    }
+
     /// The policies of an axis, the built-in ones first.
     pub fn entries(&self, axis: Axis) -> Vec<&'static Entry> {
         let own = self.own.iter().filter(|own| own.axis == axis).map(|own| own.entry);

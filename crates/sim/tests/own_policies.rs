@@ -23,7 +23,7 @@ use anabranch_policy::{
     RecoveryPolicy, RedundancyPolicy, Scheduler,
 };
 use anabranch_sim::report::RunReport;
-use anabranch_sim::scenario::{FlowPlan, Plan, Scenario};
+use anabranch_sim::scenario::{FlowPlan, Plan};
 use anabranch_types::{Bitrate, PathId, Rng, Time};
 
 use support::{go, links, profile};
@@ -339,19 +339,4 @@ fn a_code_that_one_end_lacks_is_not_used() {
     };
     assert_eq!(repairs(profile("anabranch")), 0);
     assert!(repairs(own.clone()) > 0);
-}
-
-/// A scenario is a text that runs alike on every machine: it names what every machine has.
-#[test]
-fn scenarios_name_built_in_policies_only() {
-    for axis in Axis::ALL {
-        let text = format!(
-            "name = \"own\"\nduration = \"1s\"\n[[path]]\nname = \"a\"\nrate = \"1mbit\"\ndelay = \"5ms\"\n\
-             [[flow]]\nname = \"f\"\nprofile = \"anabranch\"\npolicy = {{ {axis} = \"watched\" }}\n"
-        );
-        let errors = Scenario::parse(&text, "own.toml").expect_err("nobody brings it");
-        let error = errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-        let expected = format!("there is no {axis} policy 'watched'; known: ");
-        assert!(error.contains(&expected), "{error}");
-    }
 }

@@ -122,6 +122,21 @@ impl Profile {
         self.registry.register(entry, make)
     }
 
+    /// Lets policies be chosen from `registry`, where those that the profile has now must be found.
+    ///
+    /// # Errors
+    /// When one of them is not; the profile then stays as it was.
+    pub fn set_registry(&mut self, registry: Registry) -> Result<(), PolicyError> {
+        for axis in Axis::ALL {
+            registry.check(axis, self.policy(axis))?;
+        }
+        for policy in self.paths.values() {
+            registry.check(Axis::Congestion, policy)?;
+        }
+        self.registry = registry;
+        Ok(())
+    }
+
     /// What can be chosen: the built-in policies, and those that were [registered](Self::register).
     pub fn registry(&self) -> &Registry {
         &self.registry

@@ -49,3 +49,18 @@ fn a_path_can_be_controlled_by_a_registered_policy() {
     let cwnd = |path| profile.make_congestion(PathId(path), 1000).unwrap().cwnd();
     assert_eq!(cwnd(0), 2 * cwnd(1));
 }
+
+#[test]
+fn a_registry_that_lacks_a_choice_is_refused() {
+    const OWN: Entry = Entry { name: "own", summary: "", source: "", options: &[] };
+    let make = |_: &Options<'_>| scheduler::build(&PolicySpec::new("min-rtt"));
+    let mut registry = Registry::new();
+    registry.register(&OWN, make).unwrap();
+    let mut profile = Profile::named("anabranch").unwrap();
+    profile.set_registry(registry).unwrap();
+    profile.set(Axis::Scheduler, "own").unwrap();
+    let before = profile.clone();
+    let error = profile.set_registry(Registry::new()).unwrap_err().to_string();
+    assert!(error.contains("no scheduler policy 'own'"), "{error}");
+    assert_eq!(profile, before);
+}

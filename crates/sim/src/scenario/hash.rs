@@ -19,7 +19,8 @@ const MEANING: &[&str] = &[
 
 impl Scenario {
     /// Sixteen hexadecimal digits that differ, in all likelihood, between scenarios whose runs may differ:
-    /// in a key, an assignment, a figure that is asked for, or the content of a file. What claims say of
+    /// in a key, an assignment, a figure that is asked for, the content of a file, or the policies that a
+    /// program has brought, by their names and [version](super::OwnPolicies). What claims say of
     /// the results is not part of it, so that runs stay good while claims change. Seeds are part of the
     /// text; those given otherwise are not.
     pub fn hash(&self) -> String {
@@ -39,6 +40,7 @@ impl Scenario {
                 hash.text(content);
             }
         }
+        self.policies.identity().for_each(|text| hash.text(&text));
         format!("{:016x}", hash.0)
     }
 }

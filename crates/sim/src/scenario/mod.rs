@@ -22,6 +22,7 @@ mod network;
 mod outcome;
 mod parts;
 mod plan;
+mod policies;
 mod portable;
 mod probes;
 mod profiles;
@@ -56,6 +57,7 @@ pub use outcome::Needed;
 pub use plan::{
     EventPlan, FlowPlan, LinkPlan, LoadPlan, MeshPlan, Movement, PathPlan, Plan, ProbePlan,
 };
+pub use policies::OwnPolicies;
 pub use portable::ScenarioSource;
 pub use profiles::{Protocol, all as profiles};
 pub use results::Published;
@@ -65,7 +67,7 @@ pub use sweep::Point;
 
 use error::{Flaw, Place};
 use expression::Bindings;
-use reader::{Files, Section};
+use reader::{Context, Files, Section};
 use sources::{Reading, Sources};
 use tree::{Node, Table, Value};
 
@@ -74,6 +76,7 @@ use tree::{Node, Table, Value};
 pub struct Scenario {
     sources: Sources,
     root: Table,
+    policies: OwnPolicies,
     assignments: Vec<String>,
     is_quick: bool,
     /// Contents of the files it names.
@@ -125,7 +128,7 @@ impl Scenario {
         assignments: &[String],
         read: &mut ReadFile<'_>,
     ) -> Result<Scenario, Vec<ScenarioError>> {
-        Scenario::read(Sources::new(file_name, text), assignments, false, read)
+        Scenario::load_with(text, file_name, assignments, OwnPolicies::default(), read)
     }
 
     /// This scenario as its `[quick]` shortens it.
@@ -156,13 +159,14 @@ impl Scenario {
     ) -> Result<Scenario, Vec<ScenarioError>> {
         let mut read = |path: &str| self.attached.read(path);
         let sources = Sources::new(self.sources.name(), self.sources.text());
-        Scenario::read(sources, assignments, is_quick, &mut read)
+        Scenario::read(sources, assignments, is_quick, self.policies.clone(), &mut read)
     }
 
     fn read(
         mut sources: Sources,
         assignments: &[String],
         is_quick: bool,
+        policies: OwnPolicies,
         read: &mut ReadFile<'_>,
     ) -> Result<Scenario, Vec<ScenarioError>> {
         let reading = Reading { attached: RefCell::default(), read: RefCell::new(read) };
@@ -170,6 +174,7 @@ impl Scenario {
         let mut scenario = Scenario {
             sources,
             root,
+            policies,
             assignments: assignments.to_vec(),
             is_quick,
             attached: BTreeMap::new(),
@@ -270,7 +275,7 @@ impl Scenario {
             flaws.borrow_mut().push(flaw);
         }
         let bindings = variables(&root, point, &flaws);
-        let file = open(&root, bindings, (&flaws, &self.attached));
+        let file = open(&root, bindings, self.policies.context(&flaws, &self.attached));
         let plan = read_plan(&file);
         let flaws = flaws.into_inner();
         match plan {
@@ -292,9 +297,9 @@ impl Scenario {
     /// Reads the header, every point and the claims; returns the mistakes.
     fn check(&mut self, reading: &Reading<'_, '_>) -> Vec<Flaw> {
         let flaws = RefCell::new(Vec::new());
-        let root = self.root.clone();
+        let (root, policies) = (self.root.clone(), self.policies.clone());
         let bindings = variables(&root, &Point::default(), &flaws);
-        let file = open(&root, bindings, (&flaws, reading));
+        let file = open(&root, bindings, policies.context(&flaws, reading));
         self.header = header(&file);
         let axes = sweep::axes(&file);
         self.points = sweep::points(&file, &axes);
@@ -309,7 +314,8 @@ impl Scenario {
                 continue;
             }
             let at_point = RefCell::new(Vec::new());
-            let file = open(&root, variables(&root, point, &at_point), (&at_point, reading));
+            let bindings = variables(&root, point, &at_point);
+            let file = open(&root, bindings, policies.context(&at_point, reading));
             let plan = read_plan(&file);
             let at_point = at_point.into_inner();
             let broken = !at_point.is_empty();
@@ -341,11 +347,7 @@ impl Scenario {
 const ACROSS_POINTS: &[&str] =
     &["sweep", "result", "claim", "expect", "measure", "figure", "seeds", "description"];
 
-fn open<'a>(
-    root: &'a Table,
-    bindings: Bindings,
-    context: (&'a RefCell<Vec<Flaw>>, &'a dyn Files),
-) -> Section<'a> {
+fn open<'a>(root: &'a Table, bindings: Bindings, context: Context<'a>) -> Section<'a> {
     Section::open(root, keys::SCENARIO, Place::default(), String::new(), bindings, context)
 }
 

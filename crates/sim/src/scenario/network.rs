@@ -9,7 +9,7 @@ use super::sources::{Reading, Sources};
 use super::sweep::{self, Point};
 use super::topology::{self, RECEIVER, SENDER};
 use super::tree::{Node, Table};
-use super::{ReadFile, correlation, events, open, variables};
+use super::{OwnPolicies, ReadFile, correlation, events, open, variables};
 use crate::link::LinkConfig;
 
 /// Links, the paths over them, and what happens to the paths.
@@ -80,13 +80,15 @@ impl NetworkPlan {
 }
 
 fn read_network(root: &Table, flaws: &RefCell<Vec<Flaw>>, files: &dyn Files) -> NetworkPlan {
+    let built_in = OwnPolicies::default();
+    let context = built_in.context(flaws, files);
     let at = |point: &Point| {
         let mut root = root.clone();
         flaws.borrow_mut().extend(point.apply(&mut root).err());
-        let file = open(&root, variables(&root, point, flaws), (flaws, files));
+        let file = open(&root, variables(&root, point, flaws), context);
         read_paths(&file)
     };
-    let file = open(root, variables(root, &Point::default(), flaws), (flaws, files));
+    let file = open(root, variables(root, &Point::default(), flaws), context);
     let points = sweep::points(&file, &sweep::axes(&file));
     let mut plans = points.iter().map(at);
     let plan = plans.next().unwrap_or_default();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Scenario, ScenarioError};
+use super::{OwnPolicies, Scenario, ScenarioError};
 
 /// What a scenario is read from. Two scenarios of one source have the same hash.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,11 +27,20 @@ impl ScenarioSource {
     /// # Errors
     /// Every mistake found, in the order of the file, those of assignments behind.
     pub fn read(&self) -> Result<Scenario, Vec<ScenarioError>> {
+        self.read_with(OwnPolicies::default())
+    }
+
+    /// The same, where flows and paths may also name `policies`, which are no part of the source.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_with(&self, policies: OwnPolicies) -> Result<Scenario, Vec<ScenarioError>> {
         let mut beside = |path: &str| {
             self.files.get(path).cloned().ok_or_else(|| "it was not kept with the text".to_owned())
         };
-        let scenario = Scenario::load(&self.text, &self.file, &self.assignments, &mut beside)?;
-        if self.quick { scenario.quick() } else { Ok(scenario) }
+        let ScenarioSource { text, file, assignments, quick, .. } = self;
+        let scenario = Scenario::load_with(text, file, assignments, policies, &mut beside)?;
+        if *quick { scenario.quick() } else { Ok(scenario) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which protocols a flow can run, by name: one row each.
 
 use anabranch_core::profiles::Profile;
-use anabranch_policy::{Axis, PolicySpec, congestion};
+use anabranch_policy::{Axis, CongestionController, PolicySpec};
 use anabranch_tcp::meta::{Join, MetaConfig};
 use anabranch_tcp::striping::{Estimate, RateSource, Striping, StripingConfig};
 use anabranch_tcp::{Config, PersistTimer, TimerConfig, WindowUpdates, WireFormat};
@@ -141,7 +141,9 @@ pub(super) fn read(section: &Section<'_>, paths: &[PathPlan]) -> Option<Protocol
                 let given = format!("'{name}' uses one path, here are {several}");
                 section.complain("profile", given, "one path, or per-path = true");
             }
-            Some(Protocol::Tcp(Arc::new(tcp::read(section, protocol.as_ref().clone(), paths))))
+            let mut protocol = protocol.as_ref().clone();
+            protocol.registry.clone_from(section.registry());
+            Some(Protocol::Tcp(Arc::new(tcp::read(section, protocol, paths))))
         }
         None => {
             let known: Vec<String> = all().into_iter().map(|(name, _)| name).collect();
@@ -202,6 +204,11 @@ fn refuse_keys(section: &Section<'_>, profile: &str, keys: &[&str], allowed: &st
 }
 
 fn policies(section: &Section<'_>, mut profile: Profile) -> Profile {
+    if profile.registry() != section.registry()
+        && let Err(error) = profile.set_registry(section.registry().clone())
+    {
+        section.complain("profile", error.to_string(), "");
+    }
     let Some(table) = section.has("policy").then(|| section.table("policy")).flatten() else {
         return profile;
     };
@@ -221,7 +228,7 @@ fn policies(section: &Section<'_>, mut profile: Profile) -> Profile {
 pub(super) fn control(table: &Section<'_>, key: &str, mss: u32) -> Option<PolicySpec> {
     let text = table.text(key)?;
     let built = text.parse::<PolicySpec>().and_then(|spec| {
-        congestion::build(&spec, u64::from(mss))?;
+        table.registry().build_for::<dyn CongestionController>(&spec, u64::from(mss))?;
         Ok(spec)
     });
     match built {
@@ -242,7 +249,8 @@ mod tests {
         for (name, _, make) in ROWS {
             let Protocol::Tcp(protocol) = make() else { panic!("{name}") };
             let mss = u64::from(protocol.config.mss);
-            congestion::build(&protocol.control, mss).unwrap_or_else(|e| panic!("{name}: {e}"));
+            anabranch_policy::congestion::build(&protocol.control, mss)
+                .unwrap_or_else(|e| panic!("{name}: {e}"));
         }
     }
 }

@@ -3,6 +3,7 @@
 use core::cell::RefCell;
 use core::time::Duration;
 
+use anabranch_policy::Registry;
 use anabranch_types::{Bitrate, DataSize, Probability, parse_duration};
 
 use super::error::{Flaw, Place};
@@ -20,8 +21,17 @@ pub(super) struct Section<'a> {
     /// The path of keys that leads here; empty at the top.
     pub path: String,
     pub bindings: Bindings,
-    flaws: &'a RefCell<Vec<Flaw>>,
-    files: &'a dyn Files,
+    context: Context<'a>,
+}
+
+/// What all tables of a scenario are read with.
+#[derive(Clone, Copy)]
+pub(super) struct Context<'a> {
+    /// Where mistakes go.
+    pub flaws: &'a RefCell<Vec<Flaw>>,
+    pub files: &'a dyn Files,
+    /// The policies that can be named.
+    pub registry: &'a Registry,
 }
 
 /// Where the files that a scenario names come from.
@@ -46,10 +56,9 @@ impl<'a> Section<'a> {
         place: Place,
         path: String,
         bindings: Bindings,
-        context: (&'a RefCell<Vec<Flaw>>, &'a dyn Files),
+        context: Context<'a>,
     ) -> Self {
-        let (flaws, files) = context;
-        let section = Section { table, spec, place, path, bindings, flaws, files };
+        let section = Section { table, spec, place, path, bindings, context };
         let known: Vec<&str> = spec.iter().map(|spec| spec.key).collect();
         for Entry { key, key_place, .. } in &table.entries {
             if !known.contains(&key.as_str()) {
@@ -71,11 +80,16 @@ impl<'a> Section<'a> {
 
     /// How many mistakes were found so far, anywhere.
     pub(super) fn mistakes(&self) -> usize {
-        self.flaws.borrow().len()
+        self.context.flaws.borrow().len()
+    }
+
+    /// The policies that can be named.
+    pub(super) fn registry(&self) -> &'a Registry {
+        self.context.registry
     }
 
     pub(super) fn report(&self, flaw: Flaw) {
-        self.flaws.borrow_mut().push(flaw);
+        self.context.flaws.borrow_mut().push(flaw);
     }
 
     /// Reports that `key` holds something that is not allowed, in words.
@@ -209,7 +223,7 @@ impl<'a> Section<'a> {
         let complain = |why| {
             self.complain(key, format!("file '{path}' cannot be read: {why}"), "");
         };
-        self.files.read(path).map_err(complain).ok()
+        self.context.files.read(path).map_err(complain).ok()
     }
 
     /// A text or a table.
@@ -284,8 +298,7 @@ impl<'a> Section<'a> {
         key: &str,
     ) -> Section<'a> {
         let path = self.path_of(key);
-        let context = (self.flaws, self.files);
-        Section::open(table, spec, place, path, self.bindings.clone(), context)
+        Section::open(table, spec, place, path, self.bindings.clone(), self.context)
     }
 
     fn kind(&self, key: &str) -> Option<&'static Kind> {

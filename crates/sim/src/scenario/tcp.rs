@@ -1,7 +1,7 @@
 //! `tcp = { … }`: options of TCP connections.
 
 use anabranch_policy::view::MAX_PATHS;
-use anabranch_policy::{PolicyError, PolicySpec, congestion, recovery, scheduler};
+use anabranch_policy::{Axis, CongestionController, PolicySpec};
 use anabranch_tcp::meta::{Join, MetaConfig};
 use anabranch_tcp::{Config, LossRecovery, WindowUpdates};
 use std::sync::Arc;
@@ -89,8 +89,9 @@ pub(super) fn read(
 /// Subflows that share a bottleneck can be coupled only by a control that reads of the others.
 fn coupling(table: &Section<'_>, protocol: &TcpProtocol, paths: &[PathPlan]) {
     let couples = |spec: &PolicySpec| {
-        congestion::build(spec, u64::from(protocol.config.mss))
-            .is_ok_and(|control| control.reads_siblings())
+        let mss = u64::from(protocol.config.mss);
+        let control = protocol.registry.build_for::<dyn CongestionController>(spec, mss);
+        control.is_ok_and(|control| control.reads_siblings())
     };
     let of_paths = paths.iter().filter_map(|path| path.congestion.as_ref());
     let wanted = protocol.meta.as_ref().is_some_and(|meta| meta.couple_shared);
@@ -154,8 +155,8 @@ fn several(table: &Section<'_>, meta: &mut MetaConfig, config: &Config) {
     if table.has("send-buffer") {
         meta.send_buffer = config.send_buffer;
     }
-    policy(table, "scheduler", &mut meta.scheduler, |spec| scheduler::build(spec).map(drop));
-    policy(table, "recovery", &mut meta.recovery, |spec| recovery::build(spec).map(drop));
+    policy(table, Axis::Scheduler, &mut meta.scheduler);
+    policy(table, Axis::Recovery, &mut meta.recovery);
     match table.word("join") {
         Some("after-first") => meta.join = Join::AfterFirst,
         Some("all-at-once") => meta.join = Join::AllAtOnce,
@@ -182,18 +183,13 @@ fn several(table: &Section<'_>, meta: &mut MetaConfig, config: &Config) {
     }
 }
 
-/// Replaces a policy by the one that `key` names, if it can be built.
-fn policy(
-    table: &Section<'_>,
-    key: &str,
-    policy: &mut PolicySpec,
-    build: impl FnOnce(&PolicySpec) -> Result<(), PolicyError>,
-) {
-    let Some(text) = table.text(key) else { return };
-    let built = text.parse::<PolicySpec>().and_then(|spec| build(&spec).map(|()| spec));
-    match built {
+/// Replaces a policy by the one that the key of its axis names, if it can be built.
+fn policy(table: &Section<'_>, axis: Axis, policy: &mut PolicySpec) {
+    let Some(text) = table.text(axis.name()) else { return };
+    let check = |spec: PolicySpec| table.registry().check(axis, &spec).map(|()| spec);
+    match text.parse::<PolicySpec>().and_then(check) {
         Ok(spec) => *policy = spec,
-        Err(error) => table.complain(key, error.to_string(), ""),
+        Err(error) => table.complain(axis.name(), error.to_string(), ""),
     }
 }
 

@@ -1,11 +1,11 @@
 //! The sending half: bytes in, segments of several subflows out.
 
-use anabranch_policy::congestion::{self, CongestionController};
+use anabranch_policy::congestion::CongestionController;
 use anabranch_policy::loss::{self, LossEstimator, Resolved};
-use anabranch_policy::recovery::{self, RecoveryEvent, RecoveryPolicy};
-use anabranch_policy::scheduler::{self, Pick, Scheduler, SchedulerAction, SchedulerEvent};
+use anabranch_policy::recovery::{RecoveryEvent, RecoveryPolicy};
+use anabranch_policy::scheduler::{Pick, Scheduler, SchedulerAction, SchedulerEvent};
 use anabranch_policy::view::{BlockId, PathView};
-use anabranch_policy::{PolicyError, PolicySpec};
+use anabranch_policy::{PolicyError, PolicySpec, Registry};
 use anabranch_types::{PathId, Rng, Time};
 
 use super::MetaConfig;
@@ -86,12 +86,24 @@ impl MetaSender {
     /// # Errors
     /// When a policy does not exist or an option of one is wrong.
     pub fn new(config: &MetaConfig, controls: &[PolicySpec]) -> Result<Self, PolicyError> {
+        MetaSender::from_registry(&Registry::new(), config, controls)
+    }
+
+    /// The same with the policies of `registry`.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn from_registry(
+        registry: &Registry,
+        config: &MetaConfig,
+        controls: &[PolicySpec],
+    ) -> Result<Self, PolicyError> {
         let mss = u64::from(config.subflow.mss);
         let controls: Result<Vec<_>, _> =
-            controls.iter().map(|control| congestion::build(control, mss)).collect();
-        let scheduler = scheduler::build(&config.scheduler)?;
-        let recovery = recovery::build(&config.recovery)?;
-        let loss = loss::build_estimator(&config.loss)?;
+            controls.iter().map(|control| registry.build_for(control, mss)).collect();
+        let scheduler = registry.build(&config.scheduler)?;
+        let recovery = registry.build(&config.recovery)?;
+        let loss = registry.build(&config.loss)?;
         Ok(MetaSender::assemble(config, controls?, scheduler, recovery, Some(loss)))
     }
 

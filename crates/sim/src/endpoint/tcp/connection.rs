@@ -1,6 +1,6 @@
 //! The two ends of a TCP connection: over one path, or over several at once.
 
-use anabranch_policy::{CongestionController, PolicyError, congestion};
+use anabranch_policy::{CongestionController, PolicyError};
 use anabranch_tcp::meta::{MetaReceiver, MetaSender};
 use anabranch_tcp::striping::{StripingReceiver, StripingSender};
 use anabranch_tcp::{Receiver, Segment, Sender, SenderStatistics};
@@ -42,7 +42,8 @@ fn controller(
     protocol: &TcpProtocol,
     path: usize,
 ) -> Result<Box<dyn CongestionController>, PolicyError> {
-    congestion::build(protocol.control_on(path), u64::from(protocol.connection().mss))
+    let mss = u64::from(protocol.connection().mss);
+    protocol.registry.build_for(protocol.control_on(path), mss)
 }
 
 impl SendingEnd {
@@ -55,7 +56,8 @@ impl SendingEnd {
             (Some(meta), _) => {
                 let controls: Vec<_> =
                     (0..paths).map(|path| protocol.control_on(path).clone()).collect();
-                Ok(SendingEnd::Meta(Box::new(MetaSender::new(meta, &controls)?)))
+                let sender = MetaSender::from_registry(&protocol.registry, meta, &controls)?;
+                Ok(SendingEnd::Meta(Box::new(sender)))
             }
             (None, Some(striping)) => {
                 let controllers: Result<_, _> =

@@ -14,7 +14,7 @@ use anabranch_types::Ecn;
 use core::time::Duration;
 use std::sync::Arc;
 
-use anabranch_policy::PolicySpec;
+use anabranch_policy::{PolicySpec, Registry};
 use anabranch_tcp::meta::MetaConfig;
 use anabranch_tcp::striping::StripingConfig;
 use anabranch_tcp::{Config, Flags, Segment, WireFormat};
@@ -47,6 +47,8 @@ pub struct TcpProtocol {
     pub striping: Option<Box<StripingConfig>>,
     /// What such an application is told of the links' rates, if it is.
     pub told: Option<ToldRates>,
+    /// Where its policies are found by name.
+    pub registry: Registry,
 }
 
 /// The rates of links that a striping application is told; of a trace of delivery opportunities, the mean.
@@ -80,6 +82,7 @@ impl TcpProtocol {
             meta: None,
             striping: None,
             told: None,
+            registry: Registry::new(),
         }
     }
 
