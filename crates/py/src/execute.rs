@@ -21,7 +21,7 @@ pub(crate) const GRACE: Duration = Duration::from_millis(50);
 /// What Python makes of a signal, such as `KeyboardInterrupt`.
 pub(crate) fn interruptible<T: Send + 'static>(
     py: Python<'_>,
-    work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+    work: impl FnOnce(&Arc<AtomicBool>) -> T + Send + 'static,
 ) -> PyResult<T> {
     let cancel = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = sync_channel(1);

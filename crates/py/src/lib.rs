@@ -8,6 +8,7 @@ mod catalog;
 mod dataset;
 mod errors;
 mod execute;
+mod policies;
 mod report;
 mod run;
 mod scenario;
@@ -25,6 +26,14 @@ mod _native {
     use crate::dataset::Dataset;
     #[pymodule_export]
     use crate::errors::{IncompleteError, Mistake, ResultsError, RunError, ScenarioError};
+    #[pymodule_export]
+    use crate::policies::answers::{Assign, Hold, Idle, Penalise, Pick, Send, TakeBack, Work};
+    #[pymodule_export]
+    use crate::policies::blocks::{BlockView, FreshView, SchedulerView};
+    #[pymodule_export]
+    use crate::policies::events::{AckEvent, RateSample, SchedulerEvent, SentEvent, TimeoutEvent};
+    #[pymodule_export]
+    use crate::policies::view::{LossView, PathView, RttView};
     #[pymodule_export]
     use crate::report::Report;
     #[pymodule_export]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anabranch_results::tables::SweepColumns;
 use anabranch_results::{RunId, Sweep};
@@ -11,10 +12,11 @@ use anabranch_sim::report::RunReport;
 use anabranch_sim::scenario::{self, RunOptions, ScenarioError, ScenarioSource};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt};
+use pyo3::types::{PyDict, PyInt, PyList};
 
 use crate::errors::{self, RunError};
 use crate::execute::interruptible;
+use crate::policies::{self, Classes, bring};
 use crate::report::Report;
 use crate::run::{Labels, Reduced, Run, point};
 use crate::settings::{assignments, kind};
@@ -38,16 +40,22 @@ struct Inner {
     sweep: Sweep,
     columns: Arc<SweepColumns>,
     labels: Vec<Labels>,
+    policies: Classes,
 }
 
 impl Scenario {
-    fn new(py: Python<'_>, read: Result<scenario::Scenario, Vec<ScenarioError>>) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        read: Result<scenario::Scenario, Vec<ScenarioError>>,
+        policies: Classes,
+    ) -> PyResult<Self> {
         let scenario = read.map_err(|found| errors::mistakes(py, &found))?;
         let labels: Vec<Vec<(String, String)>> =
             scenario.points().iter().map(|point| point.labels.clone()).collect();
         let columns = Arc::new(SweepColumns::of(&labels));
         let labels = labels.into_iter().map(Arc::new).collect();
-        Ok(Scenario(Arc::new(Inner { sweep: Sweep::new(scenario, None), columns, labels })))
+        let sweep = Sweep::new(scenario, None);
+        Ok(Scenario(Arc::new(Inner { sweep, columns, labels, policies })))
     }
 
     pub(crate) fn scenario(&self) -> &scenario::Scenario {
@@ -91,16 +99,34 @@ impl Scenario {
         Ok(Sweep::new(self.scenario().clone(), seeds))
     }
 
-    /// What `point` and `seed` say of a run.
+    /// Makes a run, unless `cancel` is set before it ends.
+    ///
+    /// # Errors
+    /// What a policy of Python raised.
     pub(crate) fn execute(
         &self,
         id: RunId,
-        options: &mut RunOptions<'_>,
-    ) -> Result<RunReport, scenario::RunError> {
-        match self.scenario().points().get(id.point) {
-            Some(point) => self.scenario().run_with(point, id.seed, options),
-            None => Err(scenario::RunError::Scenario(Vec::new())),
+        cancel: &Arc<AtomicBool>,
+    ) -> PyResult<Result<RunReport, scenario::RunError>> {
+        let scenario = self.scenario();
+        let Some(point) = scenario.points().get(id.point) else {
+            return Ok(Err(scenario::RunError::Scenario(Vec::new())));
+        };
+        if self.0.policies.is_empty() {
+            let mut options = RunOptions { cancel: Some(cancel), ..RunOptions::default() };
+            return Ok(scenario.run_with(point, id.seed, &mut options));
         }
+        policies::run(id.seed, cancel, |failed| {
+            let mut relay = |_| {
+                if cancel.load(Ordering::Relaxed) {
+                    failed.store(true, Ordering::Relaxed);
+                }
+            };
+            let progress: &mut dyn FnMut(f64) = &mut relay;
+            let (progress, cancel) = (Some(progress), Some(failed));
+            let mut options = RunOptions { progress, cancel, ..RunOptions::default() };
+            scenario.run_with(point, id.seed, &mut options)
+        })
     }
 
     /// A report with the run that it is of.
@@ -116,36 +142,42 @@ impl Scenario {
     /// `set` has settings on top of it, such as `{"duration": "5s", "flow.bulk.count": 3}`: text means what it
     /// means to the program's `--set`. `quick` shortens it as its `[quick]` says.
     ///
+    /// `policies` are classes that the scenario may name beside the built-in policies: subclasses of `Scheduler`
+    /// and `CongestionController`.
+    ///
     /// Raises `ScenarioError` with every mistake, and `OSError` if the file cannot be read.
     #[staticmethod]
-    #[pyo3(signature = (path, *, set=None, quick=false))]
+    #[pyo3(signature = (path, *, set=None, quick=false, policies=None))]
     fn load(
         py: Python<'_>,
         path: PathBuf,
         set: Option<&Bound<'_, PyDict>>,
         quick: bool,
+        policies: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Scenario> {
         let assignments = assignments(set)?;
+        let (own, classes) = bring(policies)?;
         let text = read(&path).map_err(|error| error.of(&path))?;
         let directory = path.parent().unwrap_or(Path::new("")).to_owned();
         let name = path.display().to_string();
         let loaded = py.detach(|| {
             let mut beside = |path: &str| read(&directory.join(path)).map_err(|e| e.to_string());
-            let scenario = scenario::Scenario::load(&text, &name, &assignments, &mut beside)?;
+            let scenario =
+                scenario::Scenario::load_with(&text, &name, &assignments, own, &mut beside)?;
             if quick { scenario.quick() } else { Ok(scenario) }
         });
-        Scenario::new(py, loaded)
+        Scenario::new(py, loaded, classes)
     }
 
     /// Reads a scenario from text.
     ///
     /// `name` is what messages call it, `files` has the contents of the files that it names, by the paths it
-    /// gives them; `set` and `quick` are as in `load`.
+    /// gives them; `set`, `quick` and `policies` are as in `load`.
     ///
     /// Raises `ScenarioError` with every mistake.
     #[staticmethod]
     #[expect(clippy::too_many_arguments, reason = "keywords in Python")]
-    #[pyo3(signature = (text, *, name="scenario", files=None, set=None, quick=false))]
+    #[pyo3(signature = (text, *, name="scenario", files=None, set=None, quick=false, policies=None))]
     fn parse(
         py: Python<'_>,
         text: String,
@@ -153,11 +185,13 @@ impl Scenario {
         files: Option<BTreeMap<String, String>>,
         set: Option<&Bound<'_, PyDict>>,
         quick: bool,
+        policies: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Scenario> {
+        let (own, classes) = bring(policies)?;
         let files = files.unwrap_or_default();
         let assignments = assignments(set)?;
         let source = ScenarioSource { file: name.to_owned(), text, assignments, quick, files };
-        Scenario::new(py, py.detach(|| source.read()))
+        Scenario::new(py, py.detach(|| source.read_with(own)), classes)
     }
 
     /// This scenario with further settings on top, as `set` of `load`.
@@ -166,14 +200,16 @@ impl Scenario {
     fn with_settings(&self, py: Python<'_>, set: &Bound<'_, PyDict>) -> PyResult<Scenario> {
         let mut source = self.scenario().to_source();
         source.assignments.extend(assignments(Some(set))?);
-        Scenario::new(py, py.detach(|| source.read()))
+        let own = self.scenario().policies().clone();
+        Scenario::new(py, py.detach(|| source.read_with(own)), self.0.policies.share(py))
     }
 
     /// This scenario as its `[quick]` shortens it.
     ///
     /// Raises `ScenarioError` if that makes mistakes.
     fn quick(&self, py: Python<'_>) -> PyResult<Scenario> {
-        Scenario::new(py, py.detach(|| self.scenario().quick()))
+        let shorter = py.detach(|| self.scenario().quick());
+        Scenario::new(py, shorter, self.0.policies.share(py))
     }
 
     /// What results call it.
@@ -218,6 +254,12 @@ impl Scenario {
         self.scenario().seeds().to_vec()
     }
 
+    /// The classes of the policies that it was given.
+    #[getter]
+    fn policies<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        self.0.policies.list(py)
+    }
+
     /// The points of its sweep: the keys with their values. Without a sweep there is one, without keys.
     #[getter]
     fn points<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
@@ -240,15 +282,12 @@ impl Scenario {
     /// Makes a run. Python's other threads go on meanwhile, and Ctrl-C ends it with `KeyboardInterrupt`.
     ///
     /// The same run gives the same report on every machine. Raises `ValueError` if it is a run of another
-    /// scenario or version, and `RunError` if it cannot be made.
+    /// scenario or version, and `RunError` if it cannot be made. What a policy raises, it raises too.
     fn run(&self, py: Python<'_>, run: &Bound<'_, Run>) -> PyResult<Report> {
         let run = run.get().clone();
         self.check(&run)?;
         let (scenario, id) = (self.clone(), run.id);
-        let made = interruptible(py, move |cancel| {
-            let mut options = RunOptions { cancel: Some(cancel), ..RunOptions::default() };
-            scenario.execute(id, &mut options)
-        })?;
+        let made = interruptible(py, move |cancel| scenario.execute(id, cancel))??;
         let report = made.map_err(|error| RunError::new_err(format!("{run}: {error}")))?;
         Ok(self.reported(run, report))
     }
@@ -274,7 +313,8 @@ impl Scenario {
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         let same = |other: &Scenario| {
             Arc::ptr_eq(&self.0, &other.0)
-                || self.scenario().to_source() == other.scenario().to_source()
+                || self.hash() == other.hash()
+                    && self.scenario().to_source() == other.scenario().to_source()
         };
         other.cast::<Scenario>().is_ok_and(|other| same(other.get()))
     }
@@ -295,18 +335,35 @@ impl Scenario {
         format!("<Scenario '{}' ({}): {points}, {seeds}>", self.name(), self.hash())
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> Reduced<'py, (String,)> {
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> Reduced<'py, (String, String, Bound<'py, PyList>)> {
         let restore = slf.get_type().getattr("_restore")?;
         let source = slf.get().scenario().to_source();
         let source = serde_json::to_string(&source).map_err(broken)?;
-        Ok((restore, (source,)))
+        let scenario = slf.get();
+        Ok((restore, (source, scenario.hash().to_owned(), scenario.policies(slf.py())?)))
     }
 
     /// What pickles call.
     #[staticmethod]
-    fn _restore(py: Python<'_>, source: &str) -> PyResult<Scenario> {
+    fn _restore(
+        py: Python<'_>,
+        source: &str,
+        hash: &str,
+        policies: &Bound<'_, PyAny>,
+    ) -> PyResult<Scenario> {
+        let (own, classes) = bring(Some(policies))?;
         let source: ScenarioSource = serde_json::from_str(source).map_err(broken)?;
-        Scenario::new(py, py.detach(|| source.read()))
+        let scenario = Scenario::new(py, py.detach(|| source.read_with(own)), classes)?;
+        if !scenario.0.policies.is_empty() && scenario.hash() != hash {
+            return Err(PyValueError::new_err(format!(
+                "scenario '{}': its policies are not those that it was pickled with; their modules must be \
+                 the same here, and Python's version, unless the classes set `version`",
+                scenario.name()
+            )));
+        }
+        Ok(scenario)
     }
 }
 

@@ -9,7 +9,7 @@ use std::thread;
 
 use anabranch_results::RunId;
 use anabranch_sim::report::RunReport;
-use anabranch_sim::scenario::{self, RunOptions};
+use anabranch_sim::scenario;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -116,7 +116,7 @@ pub(crate) fn sweep<'py>(
     dataset.into_bound_py_any(py)
 }
 
-type Outcome = (usize, Result<RunReport, scenario::RunError>);
+type Outcome = (usize, PyResult<Result<RunReport, scenario::RunError>>);
 
 /// Makes runs on several threads; gives each to `keep` as it finishes.
 fn run_all(
@@ -149,7 +149,7 @@ fn run_all(
         match py.detach(|| wait(LOOK)) {
             Ok((index, outcome)) => {
                 let Some(run) = runs.get(index) else { continue };
-                let report = outcome.map_err(|why| RunError::new_err(format!("{run}: {why}")))?;
+                let report = outcome?.map_err(|why| RunError::new_err(format!("{run}: {why}")))?;
                 keep(scenario.reported(run.clone(), report))?;
                 done += 1;
                 if let Some(progress) = progress {
@@ -193,8 +193,7 @@ impl Work {
         while !self.cancel.load(Ordering::Relaxed) {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
             let Some(id) = self.runs.get(index) else { return };
-            let mut options = RunOptions { cancel: Some(&self.cancel), ..RunOptions::default() };
-            let outcome = self.scenario.execute(*id, &mut options);
+            let outcome = self.scenario.execute(*id, &self.cancel);
             if sender.send((index, outcome)).is_err() {
                 return;
             }

@@ -45,6 +45,13 @@ pub enum PolicyError {
         /// What is allowed.
         allowed: String,
     },
+    /// A policy that a program has brought cannot be made.
+    Failed {
+        /// The policy.
+        policy: String,
+        /// Why, in one line.
+        why: String,
+    },
     /// The text is not of the form `name` or `name:key=value,…`.
     Syntax(String),
     /// The text cannot name a policy or an option.
@@ -72,6 +79,9 @@ impl fmt::Display for PolicyError {
             }
             PolicyError::Value { policy, option, given, allowed } => {
                 write!(f, "policy '{policy}': {option}={given} is not {allowed}")
+            }
+            PolicyError::Failed { policy, why } => {
+                write!(f, "policy '{policy}' cannot be made: {why}")
             }
             PolicyError::Syntax(text) => {
                 write!(f, "'{text}' is not a policy; write name or name:key=value,key=value")

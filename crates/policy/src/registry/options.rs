@@ -2,6 +2,7 @@
 
 use core::ops::RangeInclusive;
 use core::time::Duration;
+use std::collections::BTreeMap;
 
 use anabranch_types::parse_duration;
 
@@ -52,6 +53,11 @@ impl Options<'_> {
     /// included. Policies of other axes have no path of their own and no use for it.
     pub fn packet_size(&self) -> u64 {
         self.packet_size
+    }
+
+    /// The options that were given, by name, as they were written: for policies that read them their own way.
+    pub fn given(&self) -> &BTreeMap<String, String> {
+        &self.spec.options
     }
 
     /// A real number within `range`.

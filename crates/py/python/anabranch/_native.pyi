@@ -1,29 +1,50 @@
 """The part of the package that is written in Rust; its names are used by way of `anabranch`."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, SupportsIndex, TypeAlias, final, overload
+from typing import Any, ClassVar, Self, SupportsIndex, TypeAlias, final, overload
+
+from .policy import CongestionController, Scheduler
 
 _Setting: TypeAlias = str | bool | float | list[Any] | tuple[Any, ...] | dict[str, Any]
 _Seeds: TypeAlias = int | Iterable[SupportsIndex]
 
 __all__ = [
+    "AckEvent",
+    "Assign",
+    "BlockView",
     "Dataset",
+    "FreshView",
+    "Hold",
+    "Idle",
     "IncompleteError",
+    "LossView",
     "Mistake",
+    "PathView",
+    "Penalise",
+    "Pick",
     "Policy",
     "PolicyOption",
     "Profile",
+    "RateSample",
     "Report",
     "Results",
     "ResultsError",
+    "RttView",
     "Run",
     "RunError",
     "Scenario",
     "ScenarioError",
+    "SchedulerEvent",
+    "SchedulerView",
+    "Send",
+    "SentEvent",
     "Table",
+    "TakeBack",
+    "TimeoutEvent",
+    "Work",
     "__version__",
     "commit",
     "policies",
@@ -71,6 +92,7 @@ class Scenario:
         *,
         set: Mapping[str, _Setting] | None = None,
         quick: bool = False,
+        policies: Iterable[type[Scheduler | CongestionController]] | None = None,
     ) -> Scenario: ...
     @staticmethod
     def parse(
@@ -80,6 +102,7 @@ class Scenario:
         files: Mapping[str, str] | None = None,
         set: Mapping[str, _Setting] | None = None,
         quick: bool = False,
+        policies: Iterable[type[Scheduler | CongestionController]] | None = None,
     ) -> Scenario: ...
     @property
     def name(self) -> str: ...
@@ -95,6 +118,8 @@ class Scenario:
     def settings(self) -> list[str]: ...
     @property
     def seeds(self) -> list[int]: ...
+    @property
+    def policies(self) -> list[type[Scheduler | CongestionController]]: ...
     @property
     def points(self) -> list[dict[str, str]]: ...
     def with_settings(self, set: Mapping[str, _Setting]) -> Scenario: ...
@@ -256,3 +281,462 @@ class Policy:
 
 def profiles() -> list[Profile]: ...
 def policies(axis: str | None = None) -> list[Policy]: ...
+
+@final
+class RttView:
+    """Round-trip times of a path (RFC 9002 §5), seconds."""
+
+    @property
+    def latest(self) -> float:
+        """The newest sample."""
+    @property
+    def smoothed(self) -> float:
+        """Smoothed, gain 1/8."""
+    @property
+    def variation(self) -> float:
+        """Mean deviation, gain 1/4."""
+    @property
+    def min(self) -> float:
+        """The least sample in the current observation window."""
+    @property
+    def queue(self) -> float:
+        """The forward delay above the least seen: the queue on the way to the peer."""
+    @property
+    def forward(self) -> float:
+        """The least forward transit, on clocks that are not synchronised: only differences
+        between the paths of a connection mean something."""
+    @property
+    def samples(self) -> int:
+        """How many samples there are; 0 means that `smoothed` is an initial guess."""
+    def forward_lead(self, other: RttView) -> float: ...
+
+@final
+class LossView:
+    """A loss probability, and how far single observations stray from it."""
+
+    @property
+    def mean(self) -> float:
+        """The mean, 0 to 1."""
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the observed loss fraction, 0 to 1."""
+
+@final
+class PathView:
+    """One path. Bytes are what congestion control counts: UDP payload and 28 bytes of headers in
+    the transport, payload in the models of TCP. Times are seconds, rates bits per second."""
+
+    @property
+    def id(self) -> int:
+        """Which path; numbered from 0 as they are opened."""
+    @property
+    def slot(self) -> int:
+        """Its place in tables by path. Unlike the identifier, it is used again after a path has
+        closed."""
+    @property
+    def state(self) -> str:
+        """What it can be used for: "validating", "active", "suspect", "probation" or "closed"."""
+    @property
+    def usable(self) -> bool:
+        """Whether ordinary data may be given to it."""
+    @property
+    def backup(self) -> bool:
+        """Used only when no other path is usable."""
+    @property
+    def cwnd(self) -> int:
+        """Congestion window, bytes."""
+    @property
+    def ssthresh(self) -> int | None:
+        """Slow-start threshold, bytes; None where the controller has none."""
+    @property
+    def bytes_in_flight(self) -> int:
+        """Bytes sent, neither acknowledged nor declared lost."""
+    @property
+    def bytes_queued(self) -> int:
+        """Bytes that what is assigned to this path and has not left takes on the wire."""
+    @property
+    def packet_size(self) -> int:
+        """Size of a full packet, bytes."""
+    @property
+    def ready(self) -> bool:
+        """Whether window and pacer admit one full packet now."""
+    @property
+    def next_send(self) -> float:
+        """When the pacer admits the next packet (may be in the past)."""
+    @property
+    def pacing_rate(self) -> int | None:
+        """Pacing rate in force; None if the path is not paced."""
+    @property
+    def rate(self) -> int | None:
+        """The newest estimate of the rate at which packets leave the bottleneck, lost ones
+        included."""
+    @property
+    def rtt(self) -> RttView:
+        """Round-trip times and the standing queue."""
+    @property
+    def rto(self) -> float:
+        """Retransmission or probe timeout in force, back-off included."""
+    @property
+    def oldest_unacked(self) -> float | None:
+        """When the oldest unacknowledged packet was sent."""
+    @property
+    def loss(self) -> LossView:
+        """Loss estimate of the path."""
+    @property
+    def shares(self) -> int:
+        """The slots of the paths that were found to share a bottleneck with it, bit by bit."""
+    @property
+    def cwnd_packets(self) -> int:
+        """Congestion window in full packets, at least 1."""
+    @property
+    def free_packets(self) -> int:
+        """Full packets that the window still admits."""
+    @property
+    def loss_free_bandwidth(self) -> float:
+        """What the window sends in a round trip and the path does not lose, packets per second
+        (MPLOT, eq. 1)."""
+
+@final
+class BlockView:
+    """A coding block: the symbols that repairs combine. Over TCP, one segment's worth of the
+    data stream.  A symbol is in one state at a time: due (or a planned repair), queued, in
+    flight, received, or lost and not asked for again. A loss, a take-back or a copy makes it
+    due."""
+
+    @property
+    def id(self) -> int:
+        """Which block; rises within a connection."""
+    @property
+    def first(self) -> int:
+        """Its first source symbol."""
+    @property
+    def traffic_class(self) -> str:
+        """How the data wants to be treated: "interactive", "live" or "bulk"."""
+    @property
+    def sources(self) -> int:
+        """Source symbols in it so far."""
+    @property
+    def planned(self) -> int:
+        """Source symbols that it was opened for."""
+    @property
+    def closed(self) -> bool:
+        """No further source symbols will join."""
+    @property
+    def repairs(self) -> int:
+        """Repair symbols generated so far."""
+    @property
+    def proactive_left(self) -> int:
+        """Repairs planned but not generated yet."""
+    @property
+    def due(self) -> int:
+        """Symbols that must be sent before anything else of this block."""
+    @property
+    def received(self) -> int:
+        """Independent symbols known to have arrived."""
+    @property
+    def in_flight(self) -> int:
+        """Distinct symbols sent and neither acknowledged nor declared lost."""
+    @property
+    def queued(self) -> int:
+        """Distinct symbols that wait in the queues of paths and are not in flight as well."""
+    @property
+    def opened(self) -> float:
+        """When its first symbol was sent, seconds."""
+    @property
+    def deficit(self) -> int:
+        """Symbols still missing at the receiver, as far as is known."""
+    @property
+    def has_work(self) -> bool:
+        """Whether `Work.block` of it sends something now."""
+    @property
+    def takeable(self) -> int:
+        """Symbols that `Work.block` of it can send now."""
+    @property
+    def shortfall(self) -> int:
+        """Symbols missing beyond those in flight, queued, due and planned."""
+    def in_flight_by(self, path: PathView) -> int: ...
+    def queued_by(self, path: PathView) -> int: ...
+    def carried_by(self, path: PathView) -> bool: ...
+    def lost_by(self, path: PathView) -> bool: ...
+    def uncopied(self, path: PathView) -> int: ...
+
+@final
+class FreshView:
+    """What the application has ready beyond the open blocks."""
+
+    @property
+    def symbols(self) -> int:
+        """Source symbols of the next class that could be made now."""
+    @property
+    def beyond(self) -> int:
+        """Source symbols of less urgent classes that could be made after those."""
+    @property
+    def next(self) -> int:
+        """The number of the next source symbol."""
+    @property
+    def more(self) -> bool:
+        """The application has more to write than the send buffer took."""
+    @property
+    def traffic_class(self) -> str:
+        """The class of the next of them: "interactive", "live" or "bulk"."""
+    @property
+    def symbol_size(self) -> int:
+        """The payload of a symbol, bytes."""
+    @property
+    def blocked(self) -> str | None:
+        """Why there are none: "application", "flow-control" or "decoder-credit"; None if there
+        are."""
+    @property
+    def credit(self) -> int:
+        """Symbols that may be made before the receiver grants more."""
+    @property
+    def window(self) -> int:
+        """Symbols that may be outstanding in all."""
+
+@final
+class RateSample:
+    """A measurement of the rate at which a path moves packets."""
+
+    @property
+    def delivered(self) -> int:
+        """Bytes acknowledged during the sample."""
+    @property
+    def lost(self) -> int:
+        """Bytes declared lost during the sample."""
+    @property
+    def departure(self) -> float:
+        """The time in which they were sent, seconds."""
+    @property
+    def arrival(self) -> float:
+        """The time in which they were acknowledged, seconds."""
+    @property
+    def app_limited(self) -> bool:
+        """The sender had nothing to send during part of it, so the sample is a lower bound."""
+    @property
+    def prior_delivered(self) -> int:
+        """Bytes delivered on the path in all when the sampled packet was sent."""
+    @property
+    def delivery_rate(self) -> int:
+        """Bits delivered per second."""
+    @property
+    def resolved_rate(self) -> int:
+        """Bits that crossed the bottleneck per second, delivered or lost after it."""
+
+@final
+class SentEvent:
+    """A packet left."""
+
+    @property
+    def now(self) -> float:
+        """Now, seconds."""
+    @property
+    def bytes(self) -> int:
+        """Its bytes."""
+    @property
+    def bytes_in_flight(self) -> int:
+        """Bytes in flight, this packet included."""
+
+@final
+class AckEvent:
+    """One acknowledgement, digested for one path: what it newly acknowledged and what is now
+    lost. Times are seconds."""
+
+    @property
+    def now(self) -> float:
+        """Now."""
+    @property
+    def acked_bytes(self) -> int:
+        """Bytes newly acknowledged."""
+    @property
+    def acked_packets(self) -> int:
+        """Packets newly acknowledged."""
+    @property
+    def lost_bytes(self) -> int:
+        """Bytes newly declared lost."""
+    @property
+    def lost_packets(self) -> int:
+        """Packets newly declared lost."""
+    @property
+    def corrupted_packets(self) -> int:
+        """How many of those the network reported as damaged on the way."""
+    @property
+    def ce_packets(self) -> int:
+        """Packets newly reported with a Congestion Experienced mark."""
+    @property
+    def bytes_in_flight(self) -> int:
+        """Bytes in flight after this acknowledgement."""
+    @property
+    def prior_in_flight(self) -> int:
+        """Bytes in flight before it."""
+    @property
+    def largest_acked_sent(self) -> float:
+        """When the newest acknowledged packet was sent."""
+    @property
+    def largest_lost_sent(self) -> float | None:
+        """When the newest lost packet was sent; None if none was lost."""
+    @property
+    def total_delivered(self) -> int:
+        """Bytes acknowledged on the path so far."""
+    @property
+    def rate(self) -> RateSample | None:
+        """A rate sample, if this acknowledgement allows one."""
+    @property
+    def rtt(self) -> RttView:
+        """Round-trip times after this acknowledgement."""
+    @property
+    def loss(self) -> LossView:
+        """Loss estimate of the path."""
+    @property
+    def app_limited(self) -> bool:
+        """The window was not filled when this flight was sent, so it must not grow."""
+    @property
+    def path(self) -> int | None:
+        """Which of its siblings the path is; None for a connection of one path."""
+
+@final
+class TimeoutEvent:
+    """No feedback about the path arrived for a retransmission timeout."""
+
+    @property
+    def now(self) -> float:
+        """Now, seconds."""
+    @property
+    def bytes_in_flight(self) -> int:
+        """Bytes in flight when the timer fired."""
+    @property
+    def consecutive(self) -> int:
+        """How many times in a row it has fired, this time included."""
+
+@final
+class SchedulerEvent:
+    """What a scheduler is told."""
+
+    @property
+    def kind(self) -> str:
+        """ "acked", "lost", "cwnd-reduced", "timeout", "path-up", "path-down" (of a path),
+        "recovered" (of a block), "receiver-limited", "sender-limited" or "wakeup"."""
+    @property
+    def path(self) -> int | None:
+        """The path, where it is about one."""
+    @property
+    def block(self) -> int | None:
+        """The block that was recovered."""
+    @property
+    def cwnd(self) -> int | None:
+        """What the reduced window admits, bytes."""
+    @property
+    def full(self) -> bool:
+        """Of "sender-limited": whether no byte of the send buffer is free."""
+
+@final
+class SchedulerView:
+    """Everything that a scheduler may look at: how things stood when it was asked. It may be
+    kept."""
+
+    @property
+    def now(self) -> float:
+        """Now, seconds since the run began."""
+    @property
+    def paths(self) -> tuple[PathView, ...]:
+        """The paths, by rising slot."""
+    @property
+    def carriers(self) -> tuple[PathView, ...]:
+        """The paths on which ordinary data may go now: usable ones, backups only if there is
+        nothing else."""
+    @property
+    def blocks(self) -> tuple[BlockView, ...]:
+        """Blocks not yet recovered at the receiver, oldest first. Over TCP some may be left out,
+        but not the oldest of all, the oldest that has work, nor the oldest of which the asking path
+        could take a copy."""
+    @property
+    def with_work(self) -> tuple[BlockView, ...]:
+        """Those that have work, oldest first: faster than looking through all of them."""
+    @property
+    def fresh(self) -> FreshView:
+        """What the application has ready."""
+    @property
+    def by_repairs(self) -> bool:
+        """Whether blocks that need more get repairs, by `Work.repair`. Otherwise, what is lost is
+        due by itself."""
+    @property
+    def symbols_per_packet(self) -> int:
+        """Most symbols that share a packet, as far as they fit."""
+    @property
+    def floor(self) -> int:
+        """The oldest symbol that the receiver is not known to have; those of a block count as
+        one."""
+    def path(self, id: int) -> PathView | None:
+        """The path with this identifier, or None."""
+    def block(self, id: int) -> BlockView | None:
+        """The block with this identifier, if it is shown."""
+    def first_in_line(self) -> Work | None:
+        """The oldest work that is due, else new data, else None."""
+
+@final
+class Work:
+    """Something that can be sent: `Work.FRESH`, `Work.AHEAD`, or a symbol of a block."""
+
+    FRESH: ClassVar[Work]
+    """The next new source symbol."""
+    AHEAD: ClassVar[Work]
+    """New source symbols that are cut and sent on no path: they are due from then on."""
+    @staticmethod
+    def block(block: BlockView | int) -> Work:
+        """The next symbol that this block is due: a repair, or a lost symbol again."""
+    @staticmethod
+    def copy(block: BlockView | int) -> Work:
+        """A copy of this block's oldest symbol in flight that the path neither carries nor has
+        queued."""
+    @staticmethod
+    def repair(block: BlockView | int) -> Work:
+        """The next symbol that this closed block is due, else a repair that nothing else has asked
+        for."""
+
+@final
+class Pick:
+    """Some work for a path: `count` symbols of it, on `path` (None: the path that asks), not before
+    the time `not_before`. What is not for the asking path at once waits in the path's queue."""
+
+    def __new__(
+        cls, work: Work, count: int = 1, path: int | None = None, not_before: float = 0.0
+    ) -> Pick: ...
+
+@final
+class Send:
+    """An answer to a path that asks: send these picks; records show the reason."""
+
+    def __new__(
+        cls, picks: Work | Pick | Sequence[Work | Pick], reason: str = "chosen"
+    ) -> Send: ...
+
+@final
+class Hold:
+    """An answer to a path that asks: do not ask for it again before the time `until`, whatever
+    happens."""
+
+    def __new__(cls, until: float, reason: str = "held") -> Hold: ...
+
+@final
+class Idle:
+    """An answer to a path that asks: nothing for it until something changes."""
+
+    def __new__(cls, reason: str = "nothing chosen") -> Idle: ...
+
+@final
+class Assign:
+    """An action beside pulls: assign a pick to its path ahead of the path's window."""
+
+    def __new__(cls, pick: Pick) -> Assign: ...
+
+@final
+class TakeBack:
+    """An action beside pulls: take back what waits in the queue of `path` beyond its first `keep`
+    symbols."""
+
+    def __new__(cls, path: int, keep: int = 0) -> TakeBack: ...
+
+@final
+class Penalise:
+    """An action beside pulls: hold `path` back through its congestion controller."""
+
+    def __new__(cls, path: int) -> Penalise: ...

@@ -1,0 +1,115 @@
+//! A policy's object in Python: how it is called, and what becomes of its exceptions.
+
+use core::cell::RefCell;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::prelude::*;
+
+/// What the policies of one run share.
+#[derive(Debug)]
+struct Shared {
+    seed: u64,
+    /// Policies made so far: each draws random numbers of its own.
+    made: AtomicU64,
+    /// Ends this run, once set.
+    failed: Arc<AtomicBool>,
+    /// Nobody wants this run, nor others, any more.
+    cancel: Arc<AtomicBool>,
+    /// The first exception that left a policy.
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl Shared {
+    fn raise(&self, error: PyErr) {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    fn is_over(&self) -> bool {
+        self.failed.load(Ordering::Relaxed) || self.cancel.load(Ordering::Relaxed)
+    }
+}
+
+thread_local! {
+    /// The run that this thread is making.
+    static RUN: RefCell<Option<Arc<Shared>>> = const { RefCell::new(None) };
+}
+
+/// Makes a run with `seed` on this thread by `work`, which must end soon after the flag that it is given is set.
+///
+/// Policies of Python are called on this thread; none holds the interpreter between calls. What one of them
+/// raises sets that flag, and is returned. Once `cancel` is set, none is called any more.
+///
+/// # Errors
+/// The first exception that left a policy.
+pub(crate) fn run<T: Send>(
+    seed: u64,
+    cancel: &Arc<AtomicBool>,
+    work: impl FnOnce(&AtomicBool) -> T + Send,
+) -> PyResult<T> {
+    let (made, raised) = (AtomicU64::new(0), Mutex::new(None));
+    let (failed, cancel) = (Arc::new(AtomicBool::new(false)), Arc::clone(cancel));
+    let shared = Arc::new(Shared { seed, made, failed, cancel, raised });
+    let inner = Arc::clone(&shared);
+    // A thread that Python knows already is attached faster at every call.
+    let result = Python::attach(|py| {
+        py.detach(|| {
+            let outer = RUN.replace(Some(inner));
+            let result = work(&shared.failed);
+            RUN.set(outer);
+            result
+        })
+    });
+    let raised = shared.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
+    raised.map_or(Ok(result), Err)
+}
+
+/// What the random numbers of a policy that is made now begin from: the run's seed, and which policy it is.
+pub(super) fn seed() -> String {
+    RUN.with_borrow(|run| match run {
+        Some(run) => format!("{} {}", run.seed, run.made.fetch_add(1, Ordering::Relaxed)),
+        None => "0 0".to_owned(),
+    })
+}
+
+/// Ends the run that this thread makes, with this exception; gives it back if there is none.
+pub(super) fn raise(error: PyErr) -> Option<PyErr> {
+    RUN.with_borrow(|run| match run {
+        Some(run) => {
+            run.raise(error);
+            None
+        }
+        None => Some(error),
+    })
+}
+
+/// A policy's object, and the run that it decides in.
+#[derive(Debug)]
+pub(super) struct Script {
+    object: Py<PyAny>,
+    run: Option<Arc<Shared>>,
+}
+
+impl Script {
+    /// Belongs to the run that this thread makes; to none while a choice is only checked.
+    pub(super) fn new(object: Py<PyAny>) -> Self {
+        Script { object, run: RUN.with_borrow(Clone::clone) }
+    }
+
+    /// Calls the object as `call` says. An exception ends the run; from then on nothing is called, and there is no
+    /// answer.
+    pub(super) fn call<R>(&self, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<R>) -> Option<R> {
+        let run = self.run.as_ref()?;
+        if run.is_over() {
+            return None;
+        }
+        Python::attach(|py| match call(self.object.bind(py)) {
+            Ok(answer) => Some(answer),
+            Err(error) => {
+                run.raise(error);
+                None
+            }
+        })
+    }
+}

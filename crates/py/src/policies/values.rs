@@ -1,0 +1,71 @@
+//! Times, rates and words between Rust and Python.
+
+use core::time::Duration;
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use anabranch_types::{Bitrate, Time};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+
+/// A duration in seconds. Nanoseconds survive the way to Python and back up to some weeks.
+pub(super) fn seconds(duration: Duration) -> f64 {
+    duration.as_nanos() as f64 / 1e9
+}
+
+/// The time so many seconds after the start, the nearest nanosecond; later than all others if it is too large.
+pub(super) fn time(seconds: f64) -> PyResult<Time> {
+    if seconds.is_nan() || seconds < 0.0 {
+        return Err(PyValueError::new_err(format!(
+            "{seconds} is no time: seconds since the run began"
+        )));
+    }
+    // The conversion saturates.
+    Ok(Time::from_nanos((seconds * 1e9).round() as u64))
+}
+
+/// The rate of a path, or `None` where there is none.
+pub(super) fn rate(rate: Bitrate) -> Option<u64> {
+    (rate > Bitrate::ZERO).then(|| rate.as_bps())
+}
+
+/// A number of Python that is not negative, whole or not, rounded down.
+pub(super) fn amount(value: &Bound<'_, PyAny>, what: &str) -> PyResult<u64> {
+    if let Ok(whole) = value.extract::<u64>() {
+        return Ok(whole);
+    }
+    match value.extract::<f64>() {
+        Ok(number) if number >= 0.0 => Ok(number as u64),
+        Ok(_) => Err(PyValueError::new_err(format!("{what} is {}", shown(value)))),
+        Err(_) => Err(PyTypeError::new_err(format!("{what} is {}", shown(value)))),
+    }
+}
+
+/// What Python calls a value, and of which type it is.
+pub(super) fn shown(value: &Bound<'_, PyAny>) -> String {
+    let text = value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
+    let short: String = text.chars().take(60).collect();
+    let more = if short.len() < text.len() { "…" } else { "" };
+    let kind = value.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+    format!("{short}{more}, of type {kind}")
+}
+
+/// Most words that policies can give as reasons and phases; what they say beyond counts as [`MANY`].
+const MOST_WORDS: usize = 1000;
+/// What stands for further words.
+const MANY: &str = "another of many reasons";
+
+/// `text` for as long as the program runs: traces refer to reasons and phases without owning them.
+pub(super) fn word(text: &str) -> &'static str {
+    static WORDS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = words.get(text) {
+        return known;
+    }
+    if words.len() >= MOST_WORDS {
+        return MANY;
+    }
+    let text: &'static str = Box::leak(text.to_owned().into_boxed_str());
+    words.insert(text);
+    text
+}
