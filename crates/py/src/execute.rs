@@ -9,6 +9,8 @@ use std::time::Duration;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
+use crate::policies;
+
 /// How long a signal may wait.
 pub(crate) const LOOK: Duration = Duration::from_millis(20);
 /// How long work that was told to end is waited for.
@@ -43,6 +45,7 @@ pub(crate) fn interruptible<T: Send + 'static>(
         }
         if let Err(interrupt) = py.check_signals() {
             cancel.store(true, Ordering::Relaxed);
+            policies::stop(py, Some(&cancel));
             // A long run may look at the flag later than this; then it ends by itself.
             let _ = py.detach(|| wait(&receiver, GRACE));
             return Err(interrupt);

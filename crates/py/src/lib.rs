@@ -27,6 +27,8 @@ mod _native {
     #[pymodule_export]
     use crate::errors::{IncompleteError, Mistake, ResultsError, RunError, ScenarioError};
     #[pymodule_export]
+    use crate::policies::_stop_policies;
+    #[pymodule_export]
     use crate::policies::answers::{Assign, Hold, Idle, Penalise, Pick, Send, TakeBack, Work};
     #[pymodule_export]
     use crate::policies::blocks::{BlockView, FreshView, SchedulerView};

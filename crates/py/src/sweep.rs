@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use crate::dataset::Dataset;
 use crate::errors::RunError;
 use crate::execute::{GRACE, LOOK};
+use crate::policies;
 use crate::report::Report;
 use crate::run::Run;
 use crate::scenario::Scenario;
@@ -177,6 +178,7 @@ struct Cancel(Arc<AtomicBool>);
 impl Drop for Cancel {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
+        Python::attach(|py| policies::stop(py, Some(&self.0)));
     }
 }
 

@@ -54,6 +54,8 @@ __all__ = [
 __version__: str
 commit: str
 
+def _stop_policies() -> None: ...
+
 class ScenarioError(ValueError):
     mistakes: list[Mistake]
 

@@ -26,6 +26,8 @@ leaves a policy ends the run, and is raised by what made the run.
 
 from __future__ import annotations
 
+import atexit
+import ctypes
 import hashlib
 import inspect
 import random
@@ -53,6 +55,7 @@ from ._native import (
     TakeBack,
     TimeoutEvent,
     Work,
+    _stop_policies,
 )
 
 __all__ = [
@@ -305,6 +308,17 @@ def _make(cls: type[_Policy], given: dict[str, str], packet_size: int, seed: str
     return policy
 
 
+def _interrupt(threads: list[int]) -> None:
+    """Raises an exception in what Python's code these threads are in, if they are in any."""
+    raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    for thread in threads:
+        raise_in(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
+
+
+# Threads that call policies must not be in the middle of it when the interpreter goes.
+atexit.register(_stop_policies)
+
+
 def _version(cls: type) -> str:
     """A hash of the code of a class and of what it refers to."""
     parts: list[str] = []
@@ -364,9 +378,23 @@ class _Identity:
                 self.of(item)
         elif isinstance(value, (bool, int, float, complex, str, bytes, type(None), type(...))):
             self.parts.append(repr(value))
-        else:
-            # Modules, and objects whose text need not say what they are.
-            self.parts.append(type(value).__qualname__)
+        elif isinstance(value, types.ModuleType):
+            self.parts.append(value.__name__)
+        elif hasattr(value, "tobytes"):
+            # Arrays, whose text leaves values out.
+            self.parts += [repr(getattr(value, "dtype", "")), value.tobytes().hex()]
+        elif id(value) not in self.seen:
+            self.of_object(value)
+
+    def of_object(self, value: Any) -> None:
+        self.seen.add(id(value))
+        self.of(type(value))
+        text = repr(value)
+        if " at 0x" not in text:
+            self.parts.append(text)
+        for name, item in sorted(getattr(value, "__dict__", {}).items()):
+            self.parts.append(name)
+            self.of(item)
 
     def of_function(self, function: types.FunctionType) -> None:
         if id(function) in self.seen:

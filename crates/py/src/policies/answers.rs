@@ -200,18 +200,22 @@ impl Penalise {
     }
 }
 
+/// The name of the class that answered, for messages.
+type Class<'a> = &'a dyn Fn() -> String;
+
 /// What `pull` returned for `path`; its picks are pushed onto `picks`.
 pub(super) fn pulled(
     value: &Bound<'_, PyAny>,
     path: PathId,
     picks: &mut Vec<scheduler::Pick>,
+    class: Class<'_>,
 ) -> PyResult<Pull> {
     if value.is_none() {
         return Ok(Pull::Idle("nothing chosen"));
     }
     if let Ok(send) = value.cast::<Send>() {
         let send = send.get();
-        push(send.picks.bind(value.py()), path, picks)?;
+        push(send.picks.bind(value.py()), path, picks, class)?;
         return Ok(if picks.is_empty() {
             Pull::Idle(send.reason)
         } else {
@@ -224,11 +228,16 @@ pub(super) fn pulled(
     if let Ok(hold) = value.cast::<Hold>() {
         return Ok(Pull::Hold(hold.get().until, hold.get().reason));
     }
-    push(value, path, picks)?;
+    push(value, path, picks, class)?;
     Ok(if picks.is_empty() { Pull::Idle("nothing chosen") } else { Pull::Send("chosen") })
 }
 
-fn push(value: &Bound<'_, PyAny>, path: PathId, picks: &mut Vec<scheduler::Pick>) -> PyResult<()> {
+fn push(
+    value: &Bound<'_, PyAny>,
+    path: PathId,
+    picks: &mut Vec<scheduler::Pick>,
+    class: Class<'_>,
+) -> PyResult<()> {
     if let Ok(work) = value.cast::<Work>() {
         let (work, not_before) = (work.get().0, Time::ZERO);
         picks.push(scheduler::Pick { work, count: 1, path, not_before });
@@ -238,39 +247,44 @@ fn push(value: &Bound<'_, PyAny>, path: PathId, picks: &mut Vec<scheduler::Pick>
         for item in value.try_iter()? {
             let item = item?;
             if item.is_instance_of::<PyList>() || item.is_instance_of::<PyTuple>() {
-                return Err(wrong(&item));
+                return Err(wrong(&item, class));
             }
-            push(&item, path, picks)?;
+            push(&item, path, picks, class)?;
         }
     } else {
-        return Err(wrong(value));
+        return Err(wrong(value, class));
     }
     Ok(())
 }
 
-fn wrong(value: &Bound<'_, PyAny>) -> PyErr {
+fn wrong(value: &Bound<'_, PyAny>, class: Class<'_>) -> PyErr {
     PyTypeError::new_err(format!(
-        "pull returned {}; it may return a Work, a Pick, a list of these, Send, Hold, Idle or None",
+        "{}.pull returned {}; it may return a Work, a Pick, a list of these, Send, Hold, Idle or None",
+        class(),
         shown(value)
     ))
 }
 
 /// What `on_event` returned.
-pub(super) fn acted(value: &Bound<'_, PyAny>, actions: &mut Vec<SchedulerAction>) -> PyResult<()> {
+pub(super) fn acted(
+    value: &Bound<'_, PyAny>,
+    actions: &mut Vec<SchedulerAction>,
+    class: Class<'_>,
+) -> PyResult<()> {
     if value.is_none() {
         return Ok(());
     }
     if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
         for item in value.try_iter()? {
-            actions.push(action(&item?)?);
+            actions.push(action(&item?, class)?);
         }
         return Ok(());
     }
-    actions.push(action(value)?);
+    actions.push(action(value, class)?);
     Ok(())
 }
 
-fn action(value: &Bound<'_, PyAny>) -> PyResult<SchedulerAction> {
+fn action(value: &Bound<'_, PyAny>, class: Class<'_>) -> PyResult<SchedulerAction> {
     if let Ok(assign) = value.cast::<Assign>() {
         return Ok(SchedulerAction::Assign(assign.get().0));
     }
@@ -282,7 +296,8 @@ fn action(value: &Bound<'_, PyAny>) -> PyResult<SchedulerAction> {
         return Ok(SchedulerAction::Penalise(penalise.get().0));
     }
     Err(PyTypeError::new_err(format!(
-        "on_event returned {}; it may return None, an Assign, TakeBack or Penalise, or a list of these",
+        "{}.on_event returned {}; it may return None, an Assign, TakeBack or Penalise, or a list of these",
+        class(),
         shown(value)
     )))
 }

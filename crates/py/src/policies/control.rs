@@ -6,14 +6,14 @@ use anabranch_policy::CongestionController;
 use anabranch_policy::congestion::{AckEvent as Ack, SentEvent as Sent, TimeoutEvent as Timeout};
 use anabranch_policy::view;
 use anabranch_types::{Bitrate, Time};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use pyo3::{Python, intern};
 
 use super::events::{AckEvent, SentEvent, TimeoutEvent};
 use super::script::Script;
-use super::values::{amount, shown, time, word};
+use super::values::{amount, kind, time, word, wrong};
 use super::view::{PathView, bitrate};
 
 /// What the attributes of the object said after its last call.
@@ -30,29 +30,33 @@ struct State {
 impl State {
     fn read(object: &Bound<'_, PyAny>) -> PyResult<State> {
         let py = object.py();
-        let cwnd = amount(&object.getattr(intern!(py, "cwnd"))?, CWND)?;
+        let cwnd = amount(object, &object.getattr(intern!(py, "cwnd"))?, CWND)?;
         if cwnd == 0 {
-            return Err(PyValueError::new_err(format!("{CWND} is 0")));
+            return Err(PyValueError::new_err(format!("{}.{CWND} is 0", kind(object))));
         }
-        let ssthresh =
-            optional(&object.getattr(intern!(py, "ssthresh"))?, "ssthresh, bytes or None,")?;
+        let ssthresh = optional(
+            object,
+            &object.getattr(intern!(py, "ssthresh"))?,
+            "ssthresh, bytes or None,",
+        )?;
         let rate = optional(
+            object,
             &object.getattr(intern!(py, "pacing_rate"))?,
             "pacing_rate, bits per second or None,",
         )?;
         let bandwidth = optional(
+            object,
             &object.getattr(intern!(py, "bandwidth"))?,
             "bandwidth, bits per second or None,",
         )?;
         let queue = object.getattr(intern!(py, "own_queue"))?;
-        let queue: Option<f64> = queue.extract().map_err(|_| {
-            PyTypeError::new_err(format!("own_queue, seconds or None, is {}", shown(&queue)))
-        })?;
+        let queue: Option<f64> =
+            queue.extract().map_err(|_| wrong(object, &queue, "own_queue, seconds or None,"))?;
         let own_queue = queue.map(time).transpose()?.map(|time| time.since(Time::ZERO));
         let phase = object.getattr(intern!(py, "phase"))?;
         let phase = phase
             .extract::<&str>()
-            .map_err(|_| PyTypeError::new_err(format!("phase, a str, is {}", shown(&phase))))
+            .map_err(|_| wrong(object, &phase, "phase, a str,"))
             .map(word)?;
         let (pacing_rate, bandwidth) = (bitrate(rate), bitrate(bandwidth));
         let ssthresh = ssthresh.unwrap_or(u64::MAX);
@@ -62,8 +66,12 @@ impl State {
 
 const CWND: &str = "cwnd, a number of bytes of 1 at least,";
 
-fn optional(value: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<u64>> {
-    if value.is_none() { Ok(None) } else { amount(value, what).map(Some) }
+fn optional(
+    object: &Bound<'_, PyAny>,
+    value: &Bound<'_, PyAny>,
+    what: &str,
+) -> PyResult<Option<u64>> {
+    if value.is_none() { Ok(None) } else { amount(object, value, what).map(Some) }
 }
 
 /// What a class says once of all its objects.

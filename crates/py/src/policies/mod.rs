@@ -18,7 +18,13 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyType};
 
-pub(crate) use script::run;
+pub(crate) use script::{run, stop};
+
+/// Ends all runs with policies of Python, before Python itself ends.
+#[pyfunction]
+pub(crate) fn _stop_policies(py: Python<'_>) {
+    stop(py, None);
+}
 
 /// The classes that a scenario was loaded with.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use super::answers;
 use super::blocks::SchedulerView;
 use super::events::SchedulerEvent;
 use super::script::Script;
-use super::values::time;
+use super::values::{kind, time, wrong};
 
 /// What it does at every call is asked of its object; methods that its class does not have are not called.
 #[derive(Debug)]
@@ -33,8 +33,10 @@ impl Scripted {
         if !wakes {
             return Ok(None);
         }
-        let wanted: Option<f64> = object.call_method0(intern!(object.py(), "wakeup"))?.extract()?;
-        wanted.map(time).transpose()
+        let wanted = object.call_method0(intern!(object.py(), "wakeup"))?;
+        let seconds: Option<f64> =
+            wanted.extract().map_err(|_| wrong(object, &wanted, "wakeup(), seconds or None,"))?;
+        seconds.map(time).transpose()
     }
 }
 
@@ -52,7 +54,7 @@ impl Scheduler for Scripted {
         let woken = self.script.call(|object| {
             let told = (SchedulerEvent(event), SchedulerView::of(view));
             let answer = object.call_method1(intern!(object.py(), "on_event"), told)?;
-            answers::acted(&answer, actions)?;
+            answers::acted(&answer, actions, &|| kind(object))?;
             Scripted::woken(wakes, object)
         });
         self.wakeup = woken.flatten();
@@ -68,7 +70,7 @@ impl Scheduler for Scripted {
         let answer = self.script.call(|object| {
             let asked = (path.0, SchedulerView::of(view));
             let answer = object.call_method1(intern!(object.py(), "pull"), asked)?;
-            let pull = answers::pulled(&answer, path, picks)?;
+            let pull = answers::pulled(&answer, path, picks, &|| kind(object))?;
             Ok((pull, Scripted::woken(wakes, object)?))
         });
         let Some((pull, wakeup)) = answer else {

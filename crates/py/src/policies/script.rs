@@ -2,7 +2,9 @@
 
 use core::cell::RefCell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::time::Duration;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
 use pyo3::prelude::*;
 
@@ -31,6 +33,46 @@ impl Shared {
     }
 }
 
+/// Runs that are being made, each with the thread that makes it, as Python counts threads.
+static RUNNING: Mutex<Vec<(u64, Arc<Shared>)>> = Mutex::new(Vec::new());
+
+/// A run's place among those that are being made, until it has ended.
+struct Running(Arc<Shared>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        running.retain(|(_, other)| !Arc::ptr_eq(other, &self.0));
+    }
+}
+
+/// How often [`stop`] asks, and what it waits each time.
+const ASKS: (u32, Duration) = (50, Duration::from_millis(20));
+
+/// Ends the runs with policies of Python that were given this flag, or all of them, and waits a while until they
+/// have ended: a policy that would go on for ever is interrupted where it is.
+pub(crate) fn stop(py: Python<'_>, cancel: Option<&Arc<AtomicBool>>) {
+    for _ in 0..ASKS.0 {
+        let running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = |shared: &Shared| cancel.is_none_or(|flag| Arc::ptr_eq(flag, &shared.cancel));
+        let chosen = running.iter().filter(|(_, shared)| wanted(shared));
+        let threads: Vec<u64> = chosen
+            .map(|(thread, shared)| {
+                shared.failed.store(true, Ordering::Relaxed);
+                *thread
+            })
+            .collect();
+        drop(running);
+        if threads.is_empty() {
+            return;
+        }
+        // One that cannot be interrupted ends by itself, if it ends.
+        let _ =
+            py.import("anabranch.policy").and_then(|m| m.call_method1("_interrupt", (threads,)));
+        py.detach(|| thread::sleep(ASKS.1));
+    }
+}
+
 thread_local! {
     /// The run that this thread is making.
     static RUN: RefCell<Option<Arc<Shared>>> = const { RefCell::new(None) };
@@ -52,15 +94,21 @@ pub(crate) fn run<T: Send>(
     let (failed, cancel) = (Arc::new(AtomicBool::new(false)), Arc::clone(cancel));
     let shared = Arc::new(Shared { seed, made, failed, cancel, raised });
     let inner = Arc::clone(&shared);
+    let running = Running(Arc::clone(&shared));
     // A thread that Python knows already is attached faster at every call.
     let result = Python::attach(|py| {
-        py.detach(|| {
+        let thread = py.import("threading")?.call_method0("get_ident")?.extract()?;
+        let place = (thread, Arc::clone(&shared));
+        RUNNING.lock().unwrap_or_else(PoisonError::into_inner).push(place);
+        PyResult::Ok(py.detach(|| {
             let outer = RUN.replace(Some(inner));
             let result = work(&shared.failed);
             RUN.set(outer);
             result
-        })
+        }))
     });
+    drop(running);
+    let result = result?;
     let raised = shared.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
     raised.map_or(Ok(result), Err)
 }

@@ -29,16 +29,30 @@ pub(super) fn rate(rate: Bitrate) -> Option<u64> {
     (rate > Bitrate::ZERO).then(|| rate.as_bps())
 }
 
-/// A number of Python that is not negative, whole or not, rounded down.
-pub(super) fn amount(value: &Bound<'_, PyAny>, what: &str) -> PyResult<u64> {
+/// A number of Python that is not negative, whole or not, rounded down: what `object` says of `what`.
+pub(super) fn amount(
+    object: &Bound<'_, PyAny>,
+    value: &Bound<'_, PyAny>,
+    what: &str,
+) -> PyResult<u64> {
     if let Ok(whole) = value.extract::<u64>() {
         return Ok(whole);
     }
     match value.extract::<f64>() {
         Ok(number) if number >= 0.0 => Ok(number as u64),
-        Ok(_) => Err(PyValueError::new_err(format!("{what} is {}", shown(value)))),
-        Err(_) => Err(PyTypeError::new_err(format!("{what} is {}", shown(value)))),
+        Ok(_) => Err(PyValueError::new_err(format!("{}.{what} is {}", kind(object), shown(value)))),
+        Err(_) => Err(wrong(object, value, what)),
     }
+}
+
+/// That `object` says something of `what` that has the wrong type.
+pub(super) fn wrong(object: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, what: &str) -> PyErr {
+    PyTypeError::new_err(format!("{}.{what} is {}", kind(object), shown(value)))
+}
+
+/// The name of an object's class.
+pub(super) fn kind(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string())
 }
 
 /// What Python calls a value, and of which type it is.
@@ -46,8 +60,7 @@ pub(super) fn shown(value: &Bound<'_, PyAny>) -> String {
     let text = value.repr().map_or_else(|_| "?".to_owned(), |text| text.to_string());
     let short: String = text.chars().take(60).collect();
     let more = if short.len() < text.len() { "…" } else { "" };
-    let kind = value.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
-    format!("{short}{more}, of type {kind}")
+    format!("{short}{more}, of type {}", kind(value))
 }
 
 /// Most words that policies can give as reasons and phases; what they say beyond counts as [`MANY`].

@@ -1,6 +1,6 @@
 """What a call of a policy in Python costs, against the built-in policy that decides the same.
 
-    python crates/py/benches/policies.py
+    python crates/py/bench/policies.py
 
 Runs of both alternate; the fastest of each counts. Install a release build first
 (`pip install ./crates/py`): a debug build's calls cost three times as much.
@@ -14,8 +14,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-import anabranch as ab
 from ported import InTurn, LeastRtt, Reno
+
+import anabranch as ab
 
 ROUNDS = 7
 TEXT = """
