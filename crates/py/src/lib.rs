@@ -8,6 +8,7 @@ mod catalog;
 mod dataset;
 mod errors;
 mod execute;
+mod plot;
 mod policies;
 mod report;
 mod run;
@@ -26,6 +27,8 @@ mod _native {
     use crate::dataset::Dataset;
     #[pymodule_export]
     use crate::errors::{IncompleteError, Mistake, ResultsError, RunError, ScenarioError};
+    #[pymodule_export]
+    use crate::plot::{Figure, plot};
     #[pymodule_export]
     use crate::policies::_stop_policies;
     #[pymodule_export]

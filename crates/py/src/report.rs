@@ -23,7 +23,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    fn rows(&self) -> Rows {
+    pub(crate) fn rows(&self) -> Rows {
         let runs = vec![(self.run.id, Arc::clone(&self.report))];
         Rows { columns: Arc::clone(&self.columns), runs }
     }

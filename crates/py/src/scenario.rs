@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anabranch_results::tables::SweepColumns;
-use anabranch_results::{RunId, Sweep};
+use anabranch_results::{Provenance, RunId, Sweep};
 use anabranch_sim::report::RunReport;
 use anabranch_sim::scenario::{self, RunOptions, ScenarioError, ScenarioSource};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -60,6 +60,10 @@ impl Scenario {
 
     pub(crate) fn scenario(&self) -> &scenario::Scenario {
         self.0.sweep.scenario()
+    }
+
+    pub(crate) fn provenance(&self) -> &Provenance {
+        self.0.sweep.provenance()
     }
 
     /// The columns of the sweep's keys.

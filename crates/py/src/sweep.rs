@@ -33,7 +33,11 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    fn rows(&self) -> Rows {
+    pub(crate) fn of(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    pub(crate) fn rows(&self) -> Rows {
         let row = |report: &Report| (report.run.id, Arc::clone(&report.report));
         Rows { columns: self.scenario.columns(), runs: self.reports.iter().map(row).collect() }
     }

@@ -5,9 +5,10 @@
 //! sweep can be merged. Once runs are there, [`conclude`] writes three Parquet [tables] and `summary.json`
 //! ([`Summary`]). All of them carry the scenario, the version and the commit that made them, and their bytes
 //! depend on nothing else: neither on how many runs were made at once, nor on whether they were interrupted,
-//! nor on the machines that made them. [`stats`] turns seeds into intervals; [`trace`] writes what happened
+//! nor on the machines that made them. [`stats`] turns seeds into intervals; [`figures`] draws; [`trace`] writes what happened
 //! packet by packet for Wireshark and qlog viewers.
 
+pub mod figures;
 pub mod tables;
 pub mod trace;
 

@@ -3,7 +3,6 @@
 pub mod args;
 
 mod check;
-mod figures;
 pub mod load;
 mod merge;
 mod plan;

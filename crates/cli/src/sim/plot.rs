@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anabranch_plot::Figure;
+use anabranch_results::figures::{self, Data, Sweep};
 use anabranch_results::tables::{self, Points, Row};
-use anabranch_results::{Manifest, Provenance, ResultsError, RunId};
+use anabranch_results::{Manifest, ResultsError, RunId};
 
 use super::args::PlotArgs;
-use super::figures::{self, Data, Sweep};
 use super::run::failure;
 use crate::failure::Failure;
 use crate::{format, output};
@@ -28,7 +28,7 @@ pub(super) fn plot(args: &PlotArgs) -> Result<(), Failure> {
         return Err(unknown(&args.directory, missing));
     }
     let sweep = Sweep::new(&points, args.x.as_deref()).map_err(Failure::usage)?;
-    let caption = caption(&provenance);
+    let caption = figures::origin(&provenance);
     let asked = !args.metrics.is_empty();
     let mut drawn = if asked { Vec::new() } else { own(&args.directory)? };
     drawn.extend(figures::scalars(&scalars, &sweep, asked));
@@ -110,16 +110,6 @@ fn unknown(directory: &Path, metric: &str) -> Failure {
     }
     known.sort();
     Failure::usage(format!("there is no metric '{metric}'; there are: {}", known.join(", ")))
-}
-
-/// Where the figures come from.
-fn caption(provenance: &Provenance) -> String {
-    let mut text = format!("Scenario {}", provenance.scenario);
-    if !provenance.settings.is_empty() {
-        text += &format!(" with {}", provenance.settings.join(", "));
-    }
-    let commit = provenance.commit.get(..10).unwrap_or(&provenance.commit);
-    text + &format!("; anabranch {} at {commit}.", provenance.version)
 }
 
 fn save(out: &Path, name: &str, figure: &Figure) -> Result<PathBuf, Failure> {

@@ -28,6 +28,7 @@ True
 
 from ._native import (
     Dataset,
+    Figure,
     IncompleteError,
     Mistake,
     Policy,
@@ -43,6 +44,7 @@ from ._native import (
     Table,
     __version__,
     commit,
+    plot,
     policies,
     profiles,
 )
@@ -76,6 +78,7 @@ __all__ = [
     "BlockView",
     "CongestionController",
     "Dataset",
+    "Figure",
     "FreshView",
     "Hold",
     "Idle",
@@ -108,6 +111,7 @@ __all__ = [
     "Work",
     "__version__",
     "commit",
+    "plot",
     "policies",
     "profiles",
 ]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ClassVar, Self, SupportsIndex, TypeAlias, final, overload
+from typing import Any, ClassVar, Literal, Self, SupportsIndex, TypeAlias, final, overload
 
 from .policy import CongestionController, Scheduler
 
@@ -16,6 +16,7 @@ __all__ = [
     "Assign",
     "BlockView",
     "Dataset",
+    "Figure",
     "FreshView",
     "Hold",
     "Idle",
@@ -47,6 +48,7 @@ __all__ = [
     "Work",
     "__version__",
     "commit",
+    "plot",
     "policies",
     "profiles",
 ]
@@ -251,6 +253,25 @@ class Dataset:
         traceback: TracebackType | None,
         /,
     ) -> None: ...
+
+@final
+class Figure:
+    @property
+    def svg(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    def save(self, path: str | PathLike[str]) -> None: ...
+    def _repr_svg_(self) -> str: ...
+
+def plot(
+    results: Dataset | Results | Report,
+    metric: str = "goodput_mbps",
+    *,
+    kind: Literal["summary", "time", "shares", "distribution"] | None = None,
+    x: str | None = None,
+    subject: str | None = None,
+    point: int | None = None,
+) -> Figure: ...
 
 @final
 class Profile:

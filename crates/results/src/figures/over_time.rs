@@ -8,7 +8,7 @@ use super::{Data, Named, Sweep, label, title};
 const MOST_LINES: usize = 12;
 
 /// What was recorded over time, a figure for each metric and point.
-pub(in super::super) fn series(data: &Data, sweep: &Sweep) -> Vec<Named> {
+pub fn series(data: &Data, sweep: &Sweep) -> Vec<Named> {
     let mut figures = Vec::new();
     for metric in data.metrics() {
         let mut subjects = data.subjects(metric);
@@ -33,7 +33,7 @@ pub(in super::super) fn series(data: &Data, sweep: &Sweep) -> Vec<Named> {
 }
 
 /// The rates of a flow's paths, stacked, for each flow with several.
-pub(in super::super) fn shares(data: &Data, sweep: &Sweep) -> Vec<Named> {
+pub fn shares(data: &Data, sweep: &Sweep) -> Vec<Named> {
     let mut figures = Vec::new();
     for metric in data.metrics().filter(|metric| metric.ends_with("_mbps")) {
         let subjects = data.subjects(metric);
@@ -63,7 +63,7 @@ pub(in super::super) fn shares(data: &Data, sweep: &Sweep) -> Vec<Named> {
 }
 
 /// What was kept value by value, as distributions over all seeds.
-pub(in super::super) fn distributions(data: &Data, sweep: &Sweep) -> Vec<Named> {
+pub fn distributions(data: &Data, sweep: &Sweep) -> Vec<Named> {
     let mut figures = Vec::new();
     for metric in data.metrics() {
         let groups = data.groups(metric);

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use anabranch_results::tables::{Points, Row};
+use crate::tables::{Points, Row};
 
 use super::*;
 

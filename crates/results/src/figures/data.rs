@@ -1,10 +1,10 @@
 //! The rows of a table, sorted by what they are about.
 
-use anabranch_results::tables::Row;
+use crate::tables::Row;
 
 /// Everything a table holds, by metric, subject and point, each in the order of the first row.
 #[derive(Debug, Default)]
-pub(in super::super) struct Data {
+pub struct Data {
     metrics: Vec<(String, Vec<Subject>)>,
     /// Where the last row went; the next one nearly always goes there too.
     last: (usize, usize),
@@ -29,7 +29,7 @@ struct Recorded {
 
 impl Data {
     /// Adds a row.
-    pub(in super::super) fn add(&mut self, row: &Row<'_>) {
+    pub fn add(&mut self, row: &Row<'_>) {
         let subject = self.subject(row.metric, row.subject);
         let Some(subject) = subject else { return };
         match subject.values.last_mut() {
@@ -75,7 +75,7 @@ impl Data {
     }
 
     /// Whether there is anything about `metric`.
-    pub(in super::super) fn has(&self, metric: &str) -> bool {
+    pub fn has(&self, metric: &str) -> bool {
         self.metrics.iter().any(|(name, _)| name == metric)
     }
 

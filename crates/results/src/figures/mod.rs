@@ -1,4 +1,4 @@
-//! Which figures results call for.
+//! Which figures results call for: single figures over a sweep, what was recorded over time, distributions.
 
 mod data;
 mod over_time;
@@ -7,21 +7,33 @@ mod sweep;
 mod tests;
 
 use anabranch_plot::{BarSeries, Bars, Figure, Line};
-use anabranch_results::stats::Estimate;
 
-pub(super) use data::Data;
-pub(super) use over_time::{distributions, series, shares};
-pub(super) use sweep::Sweep;
+use crate::Provenance;
+use crate::stats::Estimate;
+
+pub use data::Data;
+pub use over_time::{distributions, series, shares};
+pub use sweep::Sweep;
 
 /// A figure and its file's name.
-pub(super) type Named = (String, Figure);
+pub type Named = (String, Figure);
 
 const INTERVAL: &str = "Means over the seeds with their 95 % intervals (Student's t).";
 const NO_INTERVAL: &str = "One seed, so no interval.";
 
+/// Where a figure comes from, as its caption says it.
+pub fn origin(provenance: &Provenance) -> String {
+    let mut text = format!("Scenario {}", provenance.scenario);
+    if !provenance.settings.is_empty() {
+        text += &format!(" with {}", provenance.settings.join(", "));
+    }
+    let commit = provenance.commit.get(..10).unwrap_or(&provenance.commit);
+    text + &format!("; anabranch {} at {commit}.", provenance.version)
+}
+
 /// Single figures: over the sweep as lines, or as bars of the subjects. Those that say nothing, as
 /// counts that are zero everywhere, are left out unless they were `asked` for.
-pub(super) fn scalars(data: &Data, sweep: &Sweep, asked: bool) -> Vec<Named> {
+pub fn scalars(data: &Data, sweep: &Sweep, asked: bool) -> Vec<Named> {
     let mut figures = Vec::new();
     for metric in data.metrics() {
         let subjects = data.groups(metric);

@@ -1,10 +1,10 @@
 //! The sweep of the results, and which of its keys is along the horizontal axis.
 
-use anabranch_results::tables::Points;
+use crate::tables::Points;
 
 /// The points with the axis chosen.
 #[derive(Debug)]
-pub(in super::super) struct Sweep {
+pub struct Sweep {
     keys: Vec<String>,
     points: Vec<(usize, Vec<String>)>,
     /// Index of the key along the axis.
@@ -16,7 +16,7 @@ impl Sweep {
     ///
     /// # Errors
     /// When there is no such key, in one line.
-    pub(in super::super) fn new(points: &Points, x: Option<&str>) -> Result<Self, String> {
+    pub fn new(points: &Points, x: Option<&str>) -> Result<Self, String> {
         let keys = points.keys.clone();
         let table: Vec<(usize, Vec<String>)> =
             points.values.iter().map(|(index, values)| (*index, values.clone())).collect();
