@@ -1,11 +1,13 @@
 //! Figures of what runs measured, for notebooks and papers.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anabranch_plot::Figure as Drawn;
 use anabranch_results::figures::{self, Data, Sweep};
 use anabranch_results::tables::{Points, Row};
+use anabranch_results::{Sweep as Runs, load};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -168,11 +170,23 @@ fn rows(py: Python<'_>, results: &Bound<'_, PyAny>) -> PyResult<(Rows, String)> 
     if let Ok(results) = results.cast::<Results>() {
         return Ok((results.get().rows(), origin(results.get().of())));
     }
-    if let Ok(dataset) = results.cast::<Dataset>() {
-        return Ok((dataset.get().rows(py, |report| report)?, origin(dataset.get().of())));
+    if results.is_instance_of::<Dataset>() {
+        let path: PathBuf = results.getattr("path")?.extract()?;
+        let scenario = results.getattr("scenario")?;
+        let scenario = scenario.cast::<Scenario>()?.get();
+        let sweep = scenario.with_seeds(Some(&results.getattr("seeds")?))?;
+        return Ok((kept(py, &path, &sweep, scenario)?, origin(scenario)));
     }
     let text = format!("a Dataset, Results or a Report, not {}", kind(results));
     Err(PyTypeError::new_err(text))
+}
+
+/// Every run that a directory keeps, whoever may be writing there.
+fn kept(py: Python<'_>, path: &Path, sweep: &Runs, scenario: &Scenario) -> PyResult<Rows> {
+    let load = |id| load(path, sweep, id).map(|report| Some((id, Arc::new(report?))));
+    let all = || sweep.runs().filter_map(|id| load(id).transpose()).collect();
+    let runs: Result<Vec<_>, _> = py.detach(all);
+    Ok(Rows { columns: scenario.columns(), runs: runs.map_err(errors::results)? })
 }
 
 /// The names of everything that was measured.
