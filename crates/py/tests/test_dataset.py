@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import TEXT
 
 import anabranch as ab
-from conftest import TEXT
 
 FILES = ["scalars.parquet", "series.parquet", "samples.parquet", "summary.json"]
 
@@ -175,3 +175,7 @@ def test_figures_are_drawn(tmp_path: Path, results: ab.Results) -> None:
     with pytest.raises(TypeError, match="a Dataset, Results or a Report, not int"):
         ab.plot(3)  # type: ignore[arg-type]
     assert ab.plot(results.reports[0]).title == "Goodput"
+    out = tmp_path / "out"
+    with ab.Dataset(out, results.scenario) as dataset:
+        dataset.commit(results.reports)
+        assert ab.plot(dataset).svg == figure.svg

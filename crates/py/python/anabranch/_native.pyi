@@ -47,6 +47,7 @@ __all__ = [
     "TimeoutEvent",
     "Work",
     "__version__",
+    "_stop_policies",
     "commit",
     "plot",
     "policies",
