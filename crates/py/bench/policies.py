@@ -2,7 +2,7 @@
 
     python crates/py/bench/policies.py
 
-Runs of both alternate; the fastest of each counts. Install a release build first
+Runs of both alternate; the CPU time of the fastest of each counts. Install a release build first
 (`pip install ./crates/py`): a debug build's calls cost three times as much.
 """
 
@@ -46,9 +46,9 @@ def scenario(profile: str, axis: str, policy: str, *classes: type) -> ab.Scenari
 
 def run(scenario: ab.Scenario) -> tuple[float, object]:
     first = scenario.runs(seeds=[1])[0]
-    began = time.perf_counter()
+    began = time.process_time()
     report = scenario.run(first)
-    return time.perf_counter() - began, report.digest
+    return time.process_time() - began, report.digest
 
 
 def calls(cls: type, methods: list[str], profile: str, axis: str, policy: str) -> int:
