@@ -9,6 +9,7 @@ mod lanes;
 mod miri;
 mod perf;
 mod process;
+mod python;
 mod suite;
 mod wasm;
 mod workspace;
@@ -35,6 +36,8 @@ Usage: cargo xtask <command>
   parity [ARGS]           the demo over real sockets beside itself in virtual time; `parity --help`
   abuse [ARGS]            floods of forged first messages, or a hostile peer, beside a transfer; `abuse --help`
   work [CASE]...          what a packet of an honest and of a hostile peer costs; `work --help`
+  python [ARGS]           build the Python package, and check it in environments below target/python;
+                          ARGS are pytest's, such as -k NAME
   soak [ARGS]             run random fault schedules in virtual time, in a release build: --connections N of them
                           (100,000), --after the first M
   miri                    run the portable kernel and the codecs under Miri, for three processors
@@ -74,6 +77,7 @@ fn dispatch(args: &[String]) -> Result<ExitCode, String> {
         "oracle" => process::program(&Workspace::locate()?, "oracle", rest),
         "perf" => perf::run(&Workspace::locate()?, rest),
         "roads" => process::program(&Workspace::locate()?, "roads", rest),
+        "python" => python::run(&Workspace::locate()?, rest),
         "dist" => dist::run(&Workspace::locate()?, rest).map(|()| ExitCode::SUCCESS),
         "parity" | "kernel" => demo::compare(&Workspace::locate()?, command, rest),
         "ci" => ci::run(&Workspace::locate()?, rest),

@@ -115,13 +115,16 @@ pub fn optimised(workspace: &Workspace, name: &str) -> Result<Command, String> {
     if AS_SHIPPED.contains(&format!("--bin={name}").as_str()) {
         build.args(AS_SHIPPED);
     } else {
-        // Optimising across crates takes as long as the rest of the building.
-        build.env("CARGO_PROFILE_RELEASE_LTO", "off");
-        build.env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16").args(QUICKLY_BUILT);
+        quickly_optimised(&mut build).args(QUICKLY_BUILT);
     }
     run(&mut build)?;
     let program = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     Ok(workspace.command(workspace.target_dir()?.join("release").join(program)))
+}
+
+/// Has a command that builds leave out the optimising across crates, which takes as long as the rest.
+pub fn quickly_optimised(build: &mut Command) -> &mut Command {
+    build.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
 }
 
 /// Builds a program of this package, optimised, and runs it with `arguments`. The feature that brings

@@ -14,9 +14,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from ported import InTurn, LeastRtt, Reno
-
 import anabranch as ab
+from ported import InTurn, LeastRtt, Reno
 
 ROUNDS = 7
 TEXT = """

@@ -6,9 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import TEXT
 
 import anabranch as ab
+from conftest import TEXT
 
 FILES = ["scalars.parquet", "series.parquet", "samples.parquet", "summary.json"]
 

@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+
+import anabranch as ab
+import anabranch.policy
 from policy_scenarios import (
     PROFILES,
     TRAFFIC,
@@ -21,9 +24,6 @@ from policy_scenarios import (
     text,
 )
 from ported import InTurn, LeastRtt, Reno
-
-import anabranch as ab
-import anabranch.policy
 
 
 @pytest.mark.parametrize("traffic", TRAFFIC)

@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import anabranch as ab
+import anabranch.policy
 from policy_scenarios import (
     Failing,
     Steady,
@@ -22,9 +25,6 @@ from policy_scenarios import (
     text,
 )
 from ported import InTurn
-
-import anabranch as ab
-import anabranch.policy
 
 
 @pytest.mark.parametrize(

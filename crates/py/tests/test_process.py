@@ -8,9 +8,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from conftest import TEXT
 
 import anabranch as ab
+from conftest import TEXT
 
 CHILD = """
 import sys, time

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from conftest import TEXT
 
 import anabranch as ab
+from conftest import TEXT
 
 
 def test_a_report_says_what_run_it_is_of(scenario: ab.Scenario, report: ab.Report) -> None:

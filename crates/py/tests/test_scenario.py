@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import TEXT
 
 import anabranch as ab
+from conftest import TEXT
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 
