@@ -47,3 +47,34 @@ fn what_does_not_exist_is_named_with_its_neighbours() {
         assert!(ran.stderr.contains(near), "{line}: {}", ran.stderr);
     }
 }
+
+#[test]
+fn parts_are_merged_to_the_same_report() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    // The cheapest item that is simulated.
+    let item = "ptcp-fig7b --quick";
+    let plan: serde_json::Value =
+        serde_json::from_str(&anabranch(&format!("repro {item} --plan --json")).succeeded())
+            .unwrap();
+    assert!(plan["runs"].as_array().unwrap().len() > 2, "{plan}");
+    anabranch(&format!("repro {item} --out {}", path("whole"))).succeeded();
+    for part in [1, 2] {
+        let line = format!("repro {item} --shard {part}/2 --out {}", path(&format!("part-{part}")));
+        assert!(anabranch(&line).succeeded().contains("finished"));
+    }
+    let merge = |parts: &[&str], out: &str| {
+        let parts: String = parts.iter().map(|part| format!("--merge {} ", path(part))).collect();
+        anabranch(&format!("repro {item} {parts} --out {}", path(out)))
+    };
+    let ran = merge(&["part-2"], "some");
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stderr.contains("runs are missing, the first of them ptcp/"), "{}", ran.stderr);
+    merge(&["part-2", "part-1"], "merged").succeeded();
+    for name in ["report.json", "report.html"] {
+        let read = |out: &str| std::fs::read(directory.path().join(out).join(name)).unwrap();
+        assert!(read("merged") == read("whole"), "{name}");
+    }
+    let ran = merge(&["nowhere"], "no");
+    assert_eq!(ran.code, Some(2), "{}", ran.stderr);
+}

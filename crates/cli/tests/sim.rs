@@ -96,6 +96,114 @@ fn jobs_do_not_change_a_byte() {
 }
 
 #[test]
+fn parts_that_are_merged_are_the_same_bytes() {
+    let bench = Bench::new();
+    bench.run("--seeds 4", "whole").succeeded();
+    let parts: Vec<String> = (1..=7).map(|part| bench.path(&format!("part-{part}"))).collect();
+    for part in 1..=7 {
+        let said = bench.run(&format!("--seeds 4 --shard {part}/7"), &format!("part-{part}"));
+        assert!(said.succeeded().contains("finished in"));
+    }
+    // In any order, and from parts that overlap.
+    let again = bench.run("--seeds 3-4 --shard 1/1", "part-8").succeeded();
+    assert!(again.contains("loss = 2%"), "one part of one is all there is: {again}");
+    let merged = bench.path("merged");
+    let line = |parts: &[String]| format!("sim merge {} --out {merged}", parts.join(" "));
+    let some: Vec<String> = [6, 2, 0].map(|part| parts[part].clone()).to_vec();
+    let ran = anabranch(&line(&some));
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stderr.contains(" of 8 runs missing: loss=0%, seed"), "{}", ran.stderr);
+    let json = fs::read_to_string(Path::new(&merged).join("summary.json")).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let lacking: usize = json["missing"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m["seeds"].as_array().unwrap().len())
+        .sum();
+    let kept: usize = json["points"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| p["runs"].as_array().unwrap().len())
+        .sum();
+    assert_eq!((lacking + kept, json["seeds"].as_array().unwrap().len()), (8, 4));
+    let mut rest: Vec<String> = parts.iter().rev().cloned().collect();
+    rest.push(bench.path("part-8"));
+    anabranch(&line(&rest)).succeeded();
+    assert!(bench.results("merged") == bench.results("whole"));
+    assert_eq!(
+        fs::read(Path::new(&merged).join("scenario.json")).unwrap(),
+        fs::read(Path::new(&bench.path("whole")).join("scenario.json")).unwrap()
+    );
+
+    let other = format!(
+        "sim run {} --set duration=2s --out {}",
+        bench.path("pair.toml"),
+        bench.path("other")
+    );
+    anabranch(&other).succeeded();
+    for (wrong, why) in [
+        (format!("sim merge {} {}", parts[0], bench.path("other")), "another version of scenario"),
+        (format!("sim merge {}", bench.path("nowhere")), "no such directory"),
+        (format!("sim merge {}", bench.path("pair.toml")), "it is a file"),
+    ] {
+        let said = refused(&anabranch(&wrong));
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn planned_runs_can_be_chosen() {
+    let bench = Bench::new();
+    let file = bench.path("pair.toml");
+    let plan = anabranch(&format!("sim plan {file} --seeds 11-13 --json")).succeeded();
+    let json: serde_json::Value = serde_json::from_str(&plan).unwrap();
+    let runs = json["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 6);
+    assert_eq!((&runs[0]["point"], &runs[0]["seed"]), (&0.into(), &11.into()));
+    assert!(runs.iter().all(|run| run["cost"].as_f64().unwrap() > 0.0));
+    let text = anabranch(&format!("sim plan {file} --seeds 11-13 --shards 4")).succeeded();
+    assert!(text.contains("2 points × 3 seeds = 6 runs, about "), "{text}");
+    assert!(text.contains("--shard 4/4  1 run, "), "{text}");
+
+    let list = |ids: &[&serde_json::Value]| {
+        ids.iter().map(|id| format!("{}\n", id.as_str().unwrap())).collect::<String>()
+    };
+    bench.write("two.txt", &list(&[&runs[4]["id"], &runs[1]["id"]]));
+    bench.write("all.json", &plan);
+    let two = format!("--seeds 11-13 --runs {}", bench.path("two.txt"));
+    let ran = bench.run(&two, "some");
+    assert!(ran.stderr.contains("2 runs of them"), "{}", ran.stderr);
+    assert!(ran.succeeded().contains("2 runs finished"));
+    let mut kept: Vec<String> = fs::read_dir(Path::new(&bench.path("some")).join("runs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".run"))
+        .collect();
+    kept.sort();
+    assert_eq!(kept, ["point0-seed12.run", "point1-seed12.run"]);
+    let all = format!("--seeds 11-13 --runs {}", bench.path("all.json"));
+    let ran = bench.run(&all, "some");
+    assert!(ran.stderr.contains("2 runs finished earlier"), "{}", ran.stderr);
+    ran.succeeded();
+    bench.run("--seeds 11-13", "whole").succeeded();
+    assert!(bench.results("some") == bench.results("whole"));
+
+    // A run's id is of one scenario, one set of settings and one version.
+    let said =
+        refused(&bench.run(&format!("--set duration=2s --runs {}", bench.path("two.txt")), "no"));
+    assert!(said.contains("is no run of this scenario"), "{said}");
+    bench.write("wrong.txt", "bonding\n");
+    let said = refused(&bench.run(&format!("--runs {}", bench.path("wrong.txt")), "no"));
+    assert!(said.contains("not 32 hexadecimal digits"), "{said}");
+    for wrong in ["--seeds 0", "--seeds 4-2", "--shard 3/2", "--shard 1/2 --runs x", "--shard x"] {
+        refused(&bench.run(wrong, "no"));
+    }
+    assert!(!Path::new(&bench.path("no")).exists());
+}
+
+#[test]
 fn a_run_that_was_interrupted_ends_the_same() {
     let bench = Bench::new();
     bench.run("", "whole").succeeded();

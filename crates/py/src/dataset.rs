@@ -191,8 +191,10 @@ impl Dataset {
             return Err(errors::incomplete(py, text, missing));
         }
         let journal = self.journal()?;
-        let summary = py.detach(|| conclude(&journal)).map_err(errors::results)?;
-        dictionary(py, &summary)
+        py.detach(|| conclude(&journal)).map_err(errors::results)?;
+        let path = self.directory.join(Summary::FILE);
+        let text = std::fs::read_to_string(path)?;
+        py.import("json")?.call_method1("loads", (text,))
     }
 
     /// Single figures of every run that is kept. Points and seeds are columns, and so are the sweep's keys.
@@ -245,13 +247,6 @@ impl Dataset {
         let (directory, name) = (self.directory.display(), self.scenario.name());
         format!("<Dataset '{directory}' of '{name}', for {runs} runs>")
     }
-}
-
-/// A summary as `json.load` would give it.
-fn dictionary<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Bound<'py, PyAny>> {
-    let text = serde_json::to_string(summary)
-        .map_err(|error| PyValueError::new_err(format!("no summary: {error}")))?;
-    py.import("json")?.call_method1("loads", (text,))
 }
 
 fn not_a(what: &str, value: &Bound<'_, PyAny>) -> PyErr {

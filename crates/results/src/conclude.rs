@@ -1,61 +1,147 @@
 //! Tables and summary from the kept runs, in an order that nothing can change.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
 
 use anabranch_sim::report::RunReport;
+use anabranch_sim::scenario::Needed;
+use serde::ser::{Error, SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
 
 use crate::tables::Tables;
 use crate::{
-    ClaimSummary, Journal, MissingRuns, PointSummary, ResultsError, RunId, Summary, Sweep,
+    ClaimSummary, Journal, MissingRuns, PointSummary, Provenance, ResultsError, RunId, Summary,
+    Sweep, file,
 };
 
 /// Writes the tables and the summary of the runs that are kept, into the journal's directory. What is missing
 /// is told in the summary; claims are then judged by the seeds that every point has.
 ///
+/// Runs are read one by one, and what is known of a point is written at once: memory holds what claims look at.
+///
 /// # Errors
 /// When a run cannot be read or a file cannot be written.
 pub fn conclude(journal: &Journal) -> Result<Summary, ResultsError> {
     let sweep = journal.sweep();
-    let scenario = sweep.scenario();
-    let labels: Vec<Vec<(String, String)>> =
-        scenario.points().iter().map(|point| point.labels.clone()).collect();
-    let mut tables = Tables::begin(journal.directory(), sweep.provenance(), &labels)?;
-    let needed = scenario.needed();
-    let (mut points, mut missing) = (Vec::new(), Vec::new());
-    let mut all: Vec<Vec<RunReport>> = Vec::new();
-    for (index, labels) in labels.iter().enumerate() {
+    let points = sweep.scenario().points().iter().map(|point| point.labels.clone());
+    let labels: Vec<Vec<(String, String)>> = points.collect();
+    let tables = Tables::begin(journal.directory(), sweep.provenance(), &labels)?;
+    let pass = RefCell::new(Pass {
+        journal,
+        tables: Some(tables),
+        needed: sweep.scenario().needed(),
+        runs: Vec::new(),
+        summary: Summary::default(),
+        failure: None,
+    });
+    let path = journal.directory().join(Summary::FILE);
+    let written = file::fill(&path, true, |out| {
+        let mut json = serde_json::Serializer::pretty(&mut *out);
+        let mut map = json.serialize_map(None)?;
+        let Provenance { scenario, hash, settings, version, commit, text } = sweep.provenance();
+        map.serialize_entry("scenario", scenario)?;
+        map.serialize_entry("hash", hash)?;
+        map.serialize_entry("settings", settings)?;
+        map.serialize_entry("version", version)?;
+        map.serialize_entry("commit", commit)?;
+        map.serialize_entry("text", text)?;
+        map.serialize_entry("seeds", sweep.seeds())?;
+        map.serialize_entry("points", &Points(&pass))?;
+        let mut pass = pass.borrow_mut();
+        map.serialize_entry("claims", pass.judge())?;
+        if !pass.summary.missing.is_empty() {
+            map.serialize_entry("missing", &pass.summary.missing)?;
+        }
+        let tables = pass.tables.take().map_or_else(|| Ok(BTreeMap::new()), Tables::finish);
+        let tables = tables.map_err(|error| {
+            pass.failure = Some(error);
+            io::Error::other("a table")
+        })?;
+        map.serialize_entry("tables", &tables)?;
+        SerializeMap::end(map)?;
+        out.write_all(b"\n")
+    });
+    let Pass { summary, failure, .. } = pass.into_inner();
+    // What went wrong with a run or a table says more than that the summary could not be written.
+    failure.map_or(written, Err)?;
+    Ok(summary)
+}
+
+/// The one pass over all runs.
+struct Pass<'a> {
+    journal: &'a Journal,
+    /// Until they are finished.
+    tables: Option<Tables>,
+    needed: Needed,
+    /// What claims look at, point by point and seed by seed.
+    runs: Vec<Vec<RunReport>>,
+    summary: Summary,
+    failure: Option<ResultsError>,
+}
+
+/// The points, as they are written: each is read, concluded and let go.
+struct Points<'a, 'b>(&'a RefCell<Pass<'b>>);
+
+impl Serialize for Points<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut pass = self.0.borrow_mut();
+        let points = pass.journal.sweep().scenario().points().len();
+        let mut sequence = serializer.serialize_seq(Some(points))?;
+        for index in 0..points {
+            let point = pass.point(index).map_err(|error| {
+                pass.failure = Some(error);
+                S::Error::custom("a run")
+            })?;
+            sequence.serialize_element(&point)?;
+            if index < Summary::POINTS {
+                pass.summary.points.push(point);
+            } else {
+                pass.summary.further += 1;
+            }
+        }
+        sequence.end()
+    }
+}
+
+impl Pass<'_> {
+    /// Reads the runs at a point, into the tables too.
+    fn point(&mut self, index: usize) -> Result<PointSummary, ResultsError> {
+        let sweep = self.journal.sweep();
+        let labels = sweep.scenario().points().get(index).map_or(&[][..], |point| &point.labels);
         let mut summary = PointSummary::new(labels);
         let (mut runs, mut absent) = (Vec::new(), Vec::new());
         for seed in sweep.seeds() {
-            let Some(mut report) = journal.load(RunId { point: index, seed: *seed })? else {
+            let Some(mut report) = self.journal.load(RunId { point: index, seed: *seed })? else {
                 summary.skip();
                 absent.push(*seed);
                 continue;
             };
-            tables.append(index, &report)?;
+            if let Some(tables) = &mut self.tables {
+                tables.append(index, &report)?;
+            }
             summary.add(&report);
-            // What no claim looks at would fill the memory.
-            needed.reduce(&mut report);
+            self.needed.reduce(&mut report);
             runs.push(report);
         }
         summary.conclude();
         if !absent.is_empty() {
-            missing.push(MissingRuns { point: summary.point.clone(), seeds: absent });
+            self.summary.missing.push(MissingRuns { point: summary.point.clone(), seeds: absent });
         }
-        all.push(runs);
-        points.push(summary);
+        self.runs.push(runs);
+        Ok(summary)
     }
-    let claims = match keep_common(&mut all, &missing, sweep) {
-        // Nothing can be said of them; an empty verdict would pass for a bad one.
-        0 => Vec::new(),
-        _ => scenario.judge(&all).into_iter().map(ClaimSummary::from).collect(),
-    };
-    let tables = tables.finish()?;
-    let provenance = sweep.provenance().clone();
-    let seeds = sweep.seeds().to_vec();
-    let summary = Summary { provenance, seeds, points, claims, missing, tables };
-    summary.write(journal.directory())?;
-    Ok(summary)
+
+    /// What the runs say of the claims.
+    fn judge(&mut self) -> &[ClaimSummary] {
+        let sweep = self.journal.sweep();
+        // Without a seed that all points have nothing can be said, and an empty verdict would pass for a bad one.
+        if keep_common(&mut self.runs, &self.summary.missing, sweep) > 0 {
+            let findings = sweep.scenario().judge(&self.runs);
+            self.summary.claims = findings.into_iter().map(ClaimSummary::from).collect();
+        }
+        &self.summary.claims
+    }
 }
 
 /// Leaves the runs of the seeds that no point lacks, since claims compare runs of one seed; returns how many

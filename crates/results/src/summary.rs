@@ -1,33 +1,24 @@
 //! `summary.json`: what the runs say, seed by seed and together.
 
 use std::collections::BTreeMap;
-use std::io::Write;
-use std::path::Path;
 
 use anabranch_sim::report::RunReport;
 use anabranch_sim::scenario::Finding;
 use anabranch_sim::stats::{Estimate, Verdict};
 use serde::Serialize;
 
-use crate::{Provenance, ResultsError, file};
-
-/// Everything in `summary.json`. Figures that are not finite are `null` there.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// What all runs came to, as far as it fits into memory however many there are; `summary.json` has the rest.
+/// Figures that are not finite are `null` there.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
-    /// The scenario with its text, the version and the commit.
-    #[serde(flatten)]
-    pub provenance: Provenance,
-    /// The seeds, in their order.
-    pub seeds: Vec<u64>,
-    /// The points of the sweep, in their order; one without keys if there is no sweep.
+    /// The first [`Summary::POINTS`] points of the sweep, in their order; one without keys if there is no sweep.
     pub points: Vec<PointSummary>,
+    /// How many further points there are.
+    pub further: usize,
     /// The scenario's claims and measures with what became of them, from the seeds that every point has.
     pub claims: Vec<ClaimSummary>,
-    /// What was asked for and is not there, by point; not written if there is nothing.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// What was asked for and is not there, by point.
     pub missing: Vec<MissingRuns>,
-    /// The tables with their checksums, by which damage is found before they are read.
-    pub tables: BTreeMap<String, String>,
 }
 
 /// Runs that are not there.
@@ -227,16 +218,6 @@ impl PointSummary {
 impl Summary {
     /// Name of the file.
     pub const FILE: &'static str = "summary.json";
-
-    /// Writes `summary.json` into `directory`: whole, or not at all.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn write(&self, directory: &Path) -> Result<(), ResultsError> {
-        let path = directory.join(Self::FILE);
-        file::fill(&path, true, |out| {
-            serde_json::to_writer_pretty(&mut *out, self)?;
-            out.write_all(b"\n")
-        })
-    }
+    /// As many points are in memory.
+    pub const POINTS: usize = 60;
 }

@@ -58,7 +58,10 @@ pub(super) fn show(
     json: bool,
 ) -> Result<(), Failure> {
     if json {
-        return output::print_json(summary);
+        let path = out.join(Summary::FILE);
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+        return output::print(&text);
     }
     output::print(&table::text(sweep.scenario().title(), summary, out))
 }

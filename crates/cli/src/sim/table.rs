@@ -10,14 +10,13 @@ use crate::format;
 
 /// Subjects with more figures than this fill the screen; the files have all of them.
 const MOST_ROWS: usize = 24;
-/// Points of which figures are shown, and claims; the files have all of them.
-const MOST_POINTS: usize = 60;
+/// As many claims are shown; the files have all of them.
 const MOST_CLAIMS: usize = 200;
 
 /// The report of a run on standard output.
 pub(super) fn text(title: &str, summary: &Summary, directory: &Path) -> String {
     let mut text = format!("{title}\n");
-    for point in summary.points.iter().take(MOST_POINTS) {
+    for point in &summary.points {
         // Writing to a string cannot fail.
         let _ = match named(&point.point) {
             name if name.is_empty() => writeln!(text),
@@ -25,8 +24,9 @@ pub(super) fn text(title: &str, summary: &Summary, directory: &Path) -> String {
         };
         figures(&mut text, point);
     }
-    if let Some(more) = summary.points.len().checked_sub(MOST_POINTS + 1) {
-        let _ = writeln!(text, "\nand {}", format::counted(more as u64 + 1, "further point"));
+    if summary.further > 0 {
+        let _ =
+            writeln!(text, "\nand {}", format::counted(summary.further as u64, "further point"));
     }
     if !summary.claims.is_empty() {
         text.push_str("\nClaims\n");

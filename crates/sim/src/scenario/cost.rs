@@ -16,15 +16,15 @@ use crate::traffic::Traffic;
 /// Bits of a full packet.
 const PACKET: f64 = 1500.0 * 8.0;
 /// CPU time of a packet at both ends of a flow between core endpoints, s.
-const CORE: f64 = 5e-6;
+const CORE: f64 = 19e-6;
 /// The same of the model of TCP, s.
-const TCP: f64 = 1.2e-6;
+const TCP: f64 = 0.12e-6;
 /// CPU time of a packet or its acknowledgement on a link, s.
-const HOP: f64 = 0.35e-6;
+const HOP: f64 = 0.04e-6;
 /// CPU time of a second in which a station of a mesh has a radio, s.
 const STATION: f64 = 1.5e-3;
 /// What every run costs, s.
-const RUN: f64 = 1e-4;
+const RUN: f64 = 5e-5;
 
 /// CPU time of a run, s.
 pub(super) fn seconds(plan: &Plan) -> f64 {
@@ -134,4 +134,32 @@ fn mean(rate: &Schedule<Bitrate>, end: f64) -> f64 {
         rate.as_bps() as f64 * lasts.max(0.0)
     });
     bits.sum::<f64>() / end.max(1e-9)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::scenario::Scenario;
+
+    fn cost(settings: &[&str]) -> f64 {
+        let text = "name = \"x\"\nduration = \"100s\"\n[[path]]\nname = \"p\"\nrate = \"10mbit\"\n\
+            delay = \"5ms\"\n[[flow]]\nname = \"f\"\nprofile = \"tcp:sack\"\npaths = \"p\"\n";
+        let mut scenario = Scenario::parse(text, "x.toml").unwrap();
+        for setting in settings {
+            scenario.set(setting).unwrap();
+        }
+        scenario.cost(&scenario.points()[0])
+    }
+
+    #[test]
+    fn longer_and_faster_runs_cost_more() {
+        let one = cost(&[]);
+        let about = |value: f64, times: f64| (value / one / times - 1.0).abs() < 0.1;
+        assert!(about(cost(&["duration=200s"]), 2.0));
+        assert!(about(cost(&["path.p.rate=30mbit"]), 3.0));
+        // Flows that share a link send no more than one.
+        assert!(about(cost(&["flow.f.count=4"]), 1.0));
+        // A transfer of a tenth of what the link carries in that time.
+        assert!(about(cost(&["flow.f.traffic=size:12500kB"]), 0.1));
+        assert!(cost(&["flow.f.profile=anabranch"]) > 10.0 * one);
+    }
 }
