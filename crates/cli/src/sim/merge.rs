@@ -1,6 +1,6 @@
 //! `sim merge`: runs that were made apart are brought together.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use anabranch_results::{Journal, MissingRuns, Sweep, conclude};
 
@@ -64,7 +64,7 @@ pub(super) fn merge(args: &MergeArgs) -> Result<(), Failure> {
     )))
 }
 
-fn is_same(one: &PathBuf, other: &PathBuf) -> bool {
+fn is_same(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
         _ => false,
