@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anabranch_results::{Journal, RunId, Summary, Sweep, conclude};
+use anabranch_results::{Journal, RunId, Summary, Sweep, conclude, partition};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -49,6 +49,27 @@ impl Dataset {
             let text = format!("{}: the dataset is closed", self.directory.display());
             PyValueError::new_err(text)
         })
+    }
+
+    /// Keys of the sweep, given as one text or several.
+    fn sweep_keys(&self, keys: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+        let one = keys.extract::<String>().map(|key| vec![key]);
+        let keys =
+            one.or_else(|_| keys.extract::<Vec<String>>()).map_err(|_| not_a("sweep key", keys))?;
+        let points = self.sweep.scenario().points();
+        let known: Vec<&str> =
+            points.iter().take(1).flat_map(|p| &p.labels).map(|(key, _)| key.as_str()).collect();
+        match keys.iter().find(|key| !known.contains(&key.as_str())) {
+            Some(key) if known.is_empty() => {
+                let text = format!("the scenario has no sweep, and so no key '{key}'");
+                Err(PyValueError::new_err(text))
+            }
+            Some(key) => Err(PyValueError::new_err(format!(
+                "the scenario has no sweep key '{key}'; it has {}",
+                known.join(", ")
+            ))),
+            None => Ok(keys),
+        }
     }
 
     fn named(&self, runs: Vec<RunId>) -> Vec<Run> {
@@ -178,8 +199,18 @@ impl Dataset {
     ///
     /// Raises `IncompleteError` if runs are missing; with `partial=True` the others are written, and the
     /// summary tells which are missing.
-    #[pyo3(signature = (*, partial=false))]
-    pub(crate) fn write<'py>(&self, py: Python<'py>, partial: bool) -> PyResult<Bound<'py, PyAny>> {
+    ///
+    /// `partition_by` names one or several sweep keys: the tables are then written once more in parts, one
+    /// directory for each of the keys' values, such as `partitions/loss=1%25`, as Hive does. Earlier parts are
+    /// removed.
+    #[pyo3(signature = (*, partial=false, partition_by=None))]
+    pub(crate) fn write<'py>(
+        &self,
+        py: Python<'py>,
+        partial: bool,
+        partition_by: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let keys = partition_by.map_or_else(|| Ok(Vec::new()), |keys| self.sweep_keys(keys))?;
         let missing = self.missing_runs(py)?;
         if let Some(first) = missing.first().filter(|_| !partial) {
             let (directory, all) = (self.directory.display(), self.sweep.runs().count());
@@ -192,6 +223,9 @@ impl Dataset {
         }
         let journal = self.journal()?;
         py.detach(|| conclude(&journal)).map_err(errors::results)?;
+        if !keys.is_empty() {
+            py.detach(|| partition(&journal, &keys)).map_err(errors::results)?;
+        }
         let path = self.directory.join(Summary::FILE);
         let text = std::fs::read_to_string(path)?;
         py.import("json")?.call_method1("loads", (text,))

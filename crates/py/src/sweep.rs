@@ -117,7 +117,7 @@ pub(crate) fn sweep<'py>(
     let dataset = Dataset::open(py, out, scenario, seeds)?;
     let missing = dataset.missing_runs(py)?;
     run_all(scenario, (missing, jobs), (py, progress), &mut |report| dataset.keep(py, &report))?;
-    dataset.write(py, false)?;
+    dataset.write(py, false, None)?;
     dataset.into_bound_py_any(py)
 }
 

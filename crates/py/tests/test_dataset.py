@@ -76,6 +76,32 @@ def test_tables_hold_every_run(tmp_path: Path, scenario: ab.Scenario, results: a
             assert written.to_pylist() == getattr(dataset, table).rows()
 
 
+def test_tables_are_parted_by_sweep_keys(
+    tmp_path: Path, scenario: ab.Scenario, results: ab.Results
+) -> None:
+    out = tmp_path / "out"
+    with ab.Dataset(out, scenario) as dataset:
+        dataset.commit(results.reports)
+        key = next(iter(scenario.points[0]))
+        for wrong, why in [("nothing", f"no sweep key 'nothing'; it has {key}"), (3, "sweep key")]:
+            with pytest.raises((ValueError, TypeError), match=why):
+                dataset.write(partition_by=wrong)  # type: ignore[arg-type]
+        dataset.write(partition_by=key)
+        rows = dataset.scalars.rows()
+    parts = sorted((out / "partitions").iterdir())
+    values = {point[key] for point in scenario.points}
+    assert len(parts) == len(values)
+    polars = pytest.importorskip("polars")
+    for hive in (False, True):
+        read = polars.read_parquet(out / "partitions/*/scalars.parquet", hive_partitioning=hive)
+        assert len(read) == len(rows)
+        assert sorted(read["value"].to_list()) == sorted(row["value"] for row in rows)
+    duckdb = pytest.importorskip("duckdb")
+    pattern = str(out / "partitions/**/scalars.parquet")
+    counted = duckdb.sql(f"select count(*) from read_parquet('{pattern}', hive_partitioning=true)")
+    assert counted.fetchall() == [(len(rows),)]
+
+
 def test_a_directory_is_for_one_writer_and_one_scenario(
     tmp_path: Path, scenario: ab.Scenario
 ) -> None:
