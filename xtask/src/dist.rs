@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::process;
 use crate::workspace::Workspace;
+use crate::{process, python};
 
 /// What is built for.
 const TARGET: &str = "x86_64-unknown-linux-musl";
@@ -48,8 +48,10 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// If something is missing on this machine, the build fails, or the program is not static or does not
 /// run.
 pub fn run(workspace: &Workspace, args: &[String]) -> Result<(), String> {
-    if let Some(argument) = args.first() {
-        return Err(format!("`dist` takes no arguments, and `{argument}` is one"));
+    match args {
+        [] => {}
+        [option] if option == "--wheels" => return wheels(workspace),
+        _ => return Err(format!("`dist` takes --wheels or nothing, not `{}`", args.join(" "))),
     }
     tools::require(workspace, TARGET)?;
     let program = build(workspace)?;
@@ -62,6 +64,16 @@ pub fn run(workspace: &Workspace, args: &[String]) -> Result<(), String> {
     let archive = tools::pack(workspace, &out, &name)?;
     let sum = tools::sum(&out, &archive)?;
     println!("{}\n{}", out.join(&archive).display(), sum.trim());
+    Ok(())
+}
+
+/// Builds the Python package's wheels; prints where they are and their sums.
+fn wheels(workspace: &Workspace) -> Result<(), String> {
+    let out = workspace.target_dir()?.join("dist").join("wheels");
+    for wheel in python::wheels(workspace, &out)? {
+        let (place, name) = (wheel.parent().unwrap_or(&out), wheel.file_name().unwrap_or_default());
+        println!("{}\n{}", wheel.display(), tools::sum(place, &name.to_string_lossy())?.trim());
+    }
     Ok(())
 }
 

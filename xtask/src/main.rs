@@ -41,7 +41,8 @@ Usage: cargo xtask <command>
   soak [ARGS]             run random fault schedules in virtual time, in a release build: --connections N of them
                           (100,000), --after the first M
   miri                    run the portable kernel and the codecs under Miri, for three processors
-  dist                    pack a static program for Linux, its pages and units, in one archive
+  dist [--wheels]         pack a static program for Linux, its pages and units, in one archive; or build
+                          the Python package for Linux on x86-64 and AArch64
   bless                   rewrite the golden traces from the present behaviour
   help                    print this text
 ";

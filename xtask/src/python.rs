@@ -14,6 +14,12 @@ const MANIFEST: &str = "crates/py/Cargo.toml";
 const PACKAGE: &str = "crates/py";
 /// The notebook that promises to need nothing but the package.
 const FIRST: &str = "docs/notebooks/first-simulation.ipynb";
+/// What links wheels for systems that are older than this machine's, or of another architecture.
+const LINKER: &str = "ziglang==0.17.1";
+/// The oldest C library that wheels for others may need, as manylinux names it: glibc 2.17, of 2014.
+const COMPATIBILITY: &str = "manylinux2014";
+/// What wheels are built for.
+const TARGETS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
 /// What the package needs at least.
 const OLDEST: (u32, u32) = (3, 11);
 
@@ -54,6 +60,40 @@ pub fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err(Stop::Missing(what) | Stop::Failed(what)) => Err(what),
     }
+}
+
+/// `cargo xtask dist --wheels`: wheels that run on any Linux with glibc, one for each architecture. That of this
+/// machine is installed alone, and the first notebook run with it.
+///
+/// # Errors
+/// If something is missing on this machine, or a wheel cannot be built or does not run.
+pub fn wheels(workspace: &Workspace, out: &Path) -> Result<Vec<PathBuf>, String> {
+    release(workspace, out).map_err(|(Stop::Missing(why) | Stop::Failed(why))| why)
+}
+
+fn release(workspace: &Workspace, out: &Path) -> Result<Vec<PathBuf>, Stop> {
+    let python = interpreter(workspace)?;
+    let place = workspace.target_dir()?.join("python");
+    let tools = Tools { workspace, bin: place.join("tools").join("bin") };
+    tools.fill(&python, &place)?;
+    process::run(tools.pip().args(["install", LINKER]))?;
+    let path = env::var_os("PATH").unwrap_or_default();
+    let path = env::join_paths([tools.bin.clone()].into_iter().chain(env::split_paths(&path)));
+    let path = path.map_err(|error| format!("PATH: {error}"))?;
+    let mut wheels = Vec::new();
+    for target in TARGETS {
+        let mut maturin = tools.command("maturin");
+        maturin.args(["build", "--release", "--locked", "--manifest-path", MANIFEST, "--zig"]);
+        maturin.args(["--compatibility", COMPATIBILITY, "--target", target]);
+        // The linker's own programs are in the environment.
+        maturin.env("PATH", &path);
+        let wheel = built(&mut maturin, &out.join(target))?;
+        if target.starts_with(env::consts::ARCH) {
+            tools.alone(&python, &place.join("alone"), &wheel)?;
+        }
+        wheels.push(wheel);
+    }
+    Ok(wheels)
 }
 
 fn checked(workspace: &Workspace, args: &[String]) -> Result<(), Stop> {
@@ -151,17 +191,11 @@ impl Tools<'_> {
             .map_err(|error| Stop::Failed(format!("{}: {error}", stamp.display())))
     }
 
-    /// Builds the wheel; where it is.
+    /// Builds the wheel for this machine; where it is.
     fn wheel(&self, out: &Path) -> Result<PathBuf, Stop> {
-        let _ = fs::remove_dir_all(out);
         let mut maturin = self.command("maturin");
         maturin.args(["build", "--release", "--locked", "--quiet", "--manifest-path", MANIFEST]);
-        maturin.arg("--out").arg(out);
-        process::run(process::quickly_optimised(&mut maturin))?;
-        let files = fs::read_dir(out).map_err(|error| format!("{}: {error}", out.display()))?;
-        let mut wheels = files.filter_map(|file| Some(file.ok()?.path()));
-        let wheel = wheels.find(|file| file.extension().is_some_and(|it| it == "whl"));
-        wheel.ok_or_else(|| Stop::Failed(format!("maturin left no wheel in {}", out.display())))
+        built(process::quickly_optimised(&mut maturin), out)
     }
 
     /// Runs the first notebook's cells where there is nothing but Python and the wheel.
@@ -191,6 +225,16 @@ impl Tools<'_> {
         command.env("ANABRANCH", program);
         command
     }
+}
+
+/// Lets maturin build a wheel into `out`, which then holds nothing else; where it is.
+fn built(maturin: &mut Command, out: &Path) -> Result<PathBuf, Stop> {
+    let _ = fs::remove_dir_all(out);
+    process::run(maturin.arg("--out").arg(out))?;
+    let files = fs::read_dir(out).map_err(|error| format!("{}: {error}", out.display()))?;
+    let mut wheels = files.filter_map(|file| Some(file.ok()?.path()));
+    let wheel = wheels.find(|file| file.extension().is_some_and(|it| it == "whl"));
+    wheel.ok_or_else(|| Stop::Failed(format!("maturin left no wheel in {}", out.display())))
 }
 
 /// Makes a fresh environment.
