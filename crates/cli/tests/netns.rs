@@ -75,7 +75,8 @@ fn a_link_is_unplugged_and_plugged_in_again() {
 #[test]
 fn a_link_gets_another_address() {
     let Some(lab) = Lab::new("addr", 2, 80) else { return };
-    send_during(&lab, 40 * MEGABYTE, &[], |lab| {
+    // For some seconds more than the change may take where the machine is busy.
+    send_during(&lab, 160 * MEGABYTE, &[], |lab| {
         lab.wait_until_moved(2, MEGABYTE);
         lab.readdress(2, 77);
         let before = lab.moved(2);
