@@ -117,8 +117,8 @@ Examples:
   anabranch sim plan scenarios/bonding.toml --json > plan.json
 
 Each run's id is a hash of the scenario with its settings, of the point, the seed, the version and the
-commit. Costs are estimates made from rates and sizes: good for sharing runs out, and within a factor
-of a few of the CPU time that a run takes.
+commit. Costs are estimates made from rates and sizes, as if every flow filled its links: good for
+sharing runs out. Flows that losses hold back take less, by a factor of twenty at most so far.
 
 Exit codes: 0 done, 1 a file cannot be read, 2 a mistake in the scenario or an unknown option";
 

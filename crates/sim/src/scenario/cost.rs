@@ -1,8 +1,8 @@
 //! What a run may cost, estimated from its plan: enough to tell long runs from short ones.
 //!
 //! The packets of a flow are those that its share of the slowest link of each path admits until the run
-//! ends, or until it has sent everything. What a packet costs was measured on a machine of 2024; on
-//! others all runs are longer or shorter by about the same factor.
+//! ends, or until it has sent everything; a flow that losses hold back sends fewer. What a packet costs was
+//! measured on a machine of 2024; on others all runs are longer or shorter by about the same factor.
 
 use core::time::Duration;
 
