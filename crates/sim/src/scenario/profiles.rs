@@ -122,10 +122,9 @@ pub fn all() -> Vec<(String, String)> {
 /// The protocol that a flow's section names, with the section's changes; `paths` it can use.
 pub(super) fn read(section: &Section<'_>, paths: &[PathPlan]) -> Option<Protocol> {
     let name = section.text("profile")?;
-    let protocol = match Profile::named(&name) {
-        Some(profile) => Some(Protocol::Core(Box::new(profile))),
-        None => ROWS.iter().find(|(row, _, _)| *row == name).map(|(_, _, make)| make()),
-    };
+    let row = ROWS.iter().find(|(row, _, _)| *row == name);
+    let core = || Profile::named(&name).map(|profile| Protocol::Core(Box::new(profile)));
+    let protocol = row.map(|(_, _, make)| make()).or_else(core);
     match protocol {
         Some(Protocol::Core(profile)) => {
             refuse_keys(section, &name, &["tcp"], "policy, transport");
