@@ -37,10 +37,7 @@ pub(crate) fn interruptible<T: Send + 'static>(
     loop {
         match py.detach(|| wait(&receiver, LOOK)) {
             Ok(result) => return Ok(result),
-            Err(RecvTimeoutError::Disconnected) => {
-                let text = "the simulator failed: what it printed tells where; please report it";
-                return Err(PyRuntimeError::new_err(text));
-            }
+            Err(RecvTimeoutError::Disconnected) => return Err(failed()),
             Err(RecvTimeoutError::Timeout) => {}
         }
         if let Err(interrupt) = py.check_signals() {
@@ -53,6 +50,16 @@ pub(crate) fn interruptible<T: Send + 'static>(
     }
 }
 
-fn wait<T>(receiver: &Mutex<Receiver<T>>, most: Duration) -> Result<T, RecvTimeoutError> {
+/// A thread of the simulator ended without a result.
+pub(crate) fn failed() -> PyErr {
+    let text = "the simulator failed: what it printed tells where; please report it";
+    PyRuntimeError::new_err(text)
+}
+
+/// The next result, within so much time.
+pub(crate) fn wait<T>(
+    receiver: &Mutex<Receiver<T>>,
+    most: Duration,
+) -> Result<T, RecvTimeoutError> {
     receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(most)
 }

@@ -41,7 +41,7 @@ impl fmt::Display for Run {
 
 #[pymethods]
 impl Run {
-    /// Which run this is of all that there ever are: 32 hexadecimal digits.
+    /// Its identity, 32 hexadecimal digits: no run of another scenario, point, seed or version has it.
     #[getter]
     fn id(&self) -> String {
         self.key.to_string()

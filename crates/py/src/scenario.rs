@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anabranch_results::tables::SweepColumns;
-use anabranch_results::{Provenance, RunId, Sweep};
+use anabranch_results::{Provenance, RunId, Sweep, Unread, read_text};
 use anabranch_sim::report::RunReport;
 use anabranch_sim::scenario::{self, RunOptions, ScenarioError, ScenarioSource};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -22,8 +22,6 @@ use crate::run::{Labels, Reduced, Run, point};
 use crate::settings::{assignments, kind};
 use crate::sweep;
 
-/// Larger files are no scenarios and no traces.
-const MAX_SIZE: u64 = 64 << 20;
 /// More seeds than this are surely a mistake.
 const MOST_SEEDS: i64 = 1_000_000;
 
@@ -161,11 +159,12 @@ impl Scenario {
     ) -> PyResult<Scenario> {
         let assignments = assignments(set)?;
         let (own, classes) = bring(policies)?;
-        let text = read(&path).map_err(|error| error.of(&path))?;
+        let text = read_text(&path).map_err(|why| unread(&path, &why))?;
         let directory = path.parent().unwrap_or(Path::new("")).to_owned();
         let name = path.display().to_string();
         let loaded = py.detach(|| {
-            let mut beside = |path: &str| read(&directory.join(path)).map_err(|e| e.to_string());
+            let mut beside =
+                |path: &str| read_text(&directory.join(path)).map_err(|why| why.to_string());
             let scenario =
                 scenario::Scenario::load_with(&text, &name, &assignments, own, &mut beside)?;
             if quick { scenario.quick() } else { Ok(scenario) }
@@ -406,37 +405,10 @@ fn read_seeds(seeds: &Bound<'_, PyAny>) -> PyResult<Vec<u64>> {
     Ok(found)
 }
 
-/// Why a file was not read.
-enum Unread {
-    System(std::io::Error),
-    TooLarge,
-    NoText(usize),
-}
-
-impl Unread {
-    fn of(&self, path: &Path) -> PyErr {
-        match self {
-            Unread::System(error) => errors::of_file(path, error),
-            _ => PyValueError::new_err(format!("{}: {self}", path.display())),
-        }
+/// Why the file at `path` was not read.
+fn unread(path: &Path, why: &Unread) -> PyErr {
+    match why {
+        Unread::System(error) => errors::of_file(path, error),
+        _ => PyValueError::new_err(format!("{}: {why}", path.display())),
     }
-}
-
-impl std::fmt::Display for Unread {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Unread::System(error) => write!(f, "cannot be read: {error}"),
-            Unread::TooLarge => write!(f, "is too large: more than {MAX_SIZE} bytes"),
-            Unread::NoText(byte) => write!(f, "is not text: byte {byte} is not UTF-8"),
-        }
-    }
-}
-
-/// The text of a file.
-fn read(path: &Path) -> Result<String, Unread> {
-    if std::fs::metadata(path).map_err(Unread::System)?.len() > MAX_SIZE {
-        return Err(Unread::TooLarge);
-    }
-    let bytes = std::fs::read(path).map_err(Unread::System)?;
-    String::from_utf8(bytes).map_err(|error| Unread::NoText(error.utf8_error().valid_up_to()))
 }

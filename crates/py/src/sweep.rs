@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use anabranch_results::RunId;
 use anabranch_sim::report::RunReport;
 use anabranch_sim::scenario;
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::dataset::Dataset;
 use crate::errors::RunError;
-use crate::execute::{GRACE, LOOK};
+use crate::execute::{GRACE, LOOK, failed, wait};
 use crate::policies;
 use crate::report::Report;
 use crate::run::Run;
@@ -148,10 +148,9 @@ fn run_all(
     }
     drop(sender);
     let receiver = Mutex::new(receiver);
-    let wait = |most| receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(most);
     let mut done = 0;
     while done < all {
-        match py.detach(|| wait(LOOK)) {
+        match py.detach(|| wait(&receiver, LOOK)) {
             Ok((index, outcome)) => {
                 let Some(run) = runs.get(index) else { continue };
                 let report = outcome?.map_err(|why| RunError::new_err(format!("{run}: {why}")))?;
@@ -162,14 +161,11 @@ fn run_all(
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
-                let text = "the simulator failed: what it printed tells where; please report it";
-                return Err(PyRuntimeError::new_err(text));
-            }
+            Err(RecvTimeoutError::Disconnected) => return Err(failed()),
         }
         if let Err(interrupt) = py.check_signals() {
             cancel.0.store(true, Ordering::Relaxed);
-            let _ = py.detach(|| wait(GRACE));
+            let _ = py.detach(|| wait(&receiver, GRACE));
             return Err(interrupt);
         }
     }

@@ -18,7 +18,8 @@ use crate::{
 /// Writes the tables and the summary of the runs that are kept, into the journal's directory. What is missing
 /// is told in the summary; claims are then judged by the seeds that every point has.
 ///
-/// Runs are read one by one, and what is known of a point is written at once: memory holds what claims look at.
+/// Runs are read one by one, and each point is written at once, so that only figures that claims use stay in
+/// memory.
 ///
 /// # Errors
 /// When a run cannot be read or a file cannot be written.

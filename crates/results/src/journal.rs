@@ -44,7 +44,7 @@ impl Journal {
         fs::create_dir_all(&runs).map_err(ResultsError::io(&runs, "make the directory"))?;
         let lock = lock(directory, &runs)?;
         let seeds = kept.as_ref().map_or(&[][..], |kept| &kept.seeds);
-        let manifest = Manifest::new(&sweep.clone().with_seeds(seeds));
+        let manifest = Manifest { seeds: sweep.united(seeds), ..Manifest::new(sweep) };
         if kept.is_none_or(|kept| kept.seeds != manifest.seeds) {
             manifest.write(directory)?;
         }
@@ -81,8 +81,8 @@ impl Journal {
         load(&self.directory, &self.sweep, id)
     }
 
-    /// Takes over what another results directory keeps of this sweep's runs and is not kept here yet. Returns how
-    /// many these are.
+    /// Copies the runs of this sweep that another results directory keeps and this one lacks. Returns how many
+    /// these are.
     ///
     /// # Errors
     /// When the other directory holds results of another scenario or build, or when a run cannot be read or

@@ -24,6 +24,7 @@ mod summary;
 mod sweep;
 #[cfg(test)]
 mod testing;
+mod text;
 
 pub use anabranch_sim::stats;
 pub use conclude::conclude;
@@ -35,3 +36,4 @@ pub use provenance::{COMMIT, Provenance, VERSION};
 pub use shard::{Shard, divide};
 pub use summary::{ClaimSummary, MetricSummary, MissingRuns, PointSummary, RunSummary, Summary};
 pub use sweep::{RunId, RunKey, Sweep};
+pub use text::{MAX_TEXT, Unread, read_text};

@@ -7,7 +7,7 @@ use anabranch_sim::scenario::Finding;
 use anabranch_sim::stats::{Estimate, Verdict};
 use serde::Serialize;
 
-/// What all runs came to, as far as it fits into memory however many there are; `summary.json` has the rest.
+/// The results of a sweep, as far as they are kept in memory; `summary.json` has all of them.
 /// Figures that are not finite are `null` there.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {

@@ -1,5 +1,6 @@
 //! A scenario with the seeds that it is run with: which runs there are, and what tells them from all others.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -18,8 +19,8 @@ pub struct RunId {
     pub seed: u64,
 }
 
-/// Which run of all that there ever are: a hash of the scenario with its settings, the values at the run's
-/// point, the seed, the version and the commit. 32 hexadecimal digits.
+/// Identity of a run: a hash of the scenario with its settings, the values at the run's point, the seed, the
+/// version and the commit. 32 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RunKey(u128);
 
@@ -75,7 +76,7 @@ impl Sweep {
             scenario.source(),
         );
         let mut seeds = seeds.unwrap_or_else(|| scenario.seeds().to_vec());
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         seeds.retain(|seed| seen.insert(*seed));
         let points = scenario.points().iter().map(|point| key_of(&provenance, point)).collect();
         Sweep { scenario, seeds, provenance, points }
@@ -118,15 +119,21 @@ impl Sweep {
     /// else rising.
     #[must_use]
     pub fn with_seeds(mut self, others: &[u64]) -> Self {
+        self.seeds = self.united(others);
+        self
+    }
+
+    /// The seeds that [`with_seeds`](Self::with_seeds) gives it.
+    pub(crate) fn united(&self, others: &[u64]) -> Vec<u64> {
         let mut all: Vec<u64> = self.seeds.iter().chain(others).copied().collect();
         all.sort_unstable();
         all.dedup();
-        if all.len() > self.seeds.len() {
-            let mut own = self.scenario.seeds().to_vec();
-            own.sort_unstable();
-            self.seeds = if own == all { self.scenario.seeds().to_vec() } else { all };
+        if all.len() == self.seeds.len() {
+            return self.seeds.clone();
         }
-        self
+        let mut own = self.scenario.seeds().to_vec();
+        own.sort_unstable();
+        if own == all { self.scenario.seeds().to_vec() } else { all }
     }
 
     /// Every run: point by point, and seed by seed.

@@ -1,18 +1,14 @@
 //! Reading scenarios and the files they name.
 
-use std::fs;
 use std::path::Path;
 
-use anabranch_results::Sweep;
+use anabranch_results::{Sweep, Unread, read_text};
 use anabranch_sim::scenario::{NetworkPlan, ReadFile, Scenario, ScenarioError};
 
 use super::args::ScenarioArgs;
 use super::seeds::Seeds;
 use crate::failure::Failure;
 use crate::format;
-
-/// Larger files are no scenarios and no traces.
-const MAX_SIZE: u64 = 64 << 20;
 
 /// Reads the network of the scenario in `file` with `settings` on top; mistakes are printed as by
 /// [`load_right`].
@@ -68,12 +64,8 @@ pub(super) fn refuse(mistakes: &[ScenarioError]) -> Failure {
 
 /// The text of a file, or in one line why there is none.
 fn read(path: &Path) -> Result<String, String> {
-    let length = fs::metadata(path).map_err(|error| format!("cannot be read: {error}"))?.len();
-    if length > MAX_SIZE {
-        return Err(format!("is too large: {}", format::bytes(length)));
-    }
-    let bytes = fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
-    String::from_utf8(bytes).map_err(|error| {
-        format!("is not text: byte {} is not UTF-8", error.utf8_error().valid_up_to())
+    read_text(path).map_err(|why| match why {
+        Unread::TooLarge(length) => format!("is too large: {}", format::bytes(length)),
+        why => why.to_string(),
     })
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anabranch_results::{Journal, MissingRuns, Sweep, conclude};
+use anabranch_results::{Journal, Manifest, MissingRuns, Sweep, conclude};
 
 use super::args::MergeArgs;
 use super::run::{default_directory, failure, held, show};
@@ -23,18 +23,18 @@ pub(super) fn merge(args: &MergeArgs) -> Result<(), Failure> {
         .ok_or_else(|| Failure::usage("no directory to take runs from"))?;
     let mut sweep = Sweep::of(first).map_err(failure)?;
     for directory in others {
-        let other = Sweep::of(directory).map_err(failure)?;
-        if let Some(what) = sweep.provenance().conflict(other.provenance()) {
+        let other = Manifest::of(directory).map_err(failure)?;
+        if let Some(what) = sweep.provenance().conflict(&other.provenance) {
             let first = first.display();
             let what = format!("{}: {what}, unlike {first}", directory.display());
             return Err(Failure::usage(what));
         }
-        sweep = sweep.with_seeds(other.seeds());
+        sweep = sweep.with_seeds(&other.seeds);
     }
     let out = args.out.clone().unwrap_or_else(|| default_directory(&sweep));
-    if out.join(anabranch_results::Manifest::FILE).exists() {
+    if out.join(Manifest::FILE).exists() {
         // What it was asked for before belongs to it still.
-        sweep = sweep.with_seeds(Sweep::of(&out).map_err(failure)?.seeds());
+        sweep = sweep.with_seeds(&Manifest::of(&out).map_err(failure)?.seeds);
     }
     let journal = Journal::open(&out, &sweep).map_err(failure)?;
     let mut taken = 0;

@@ -41,10 +41,11 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
         }
     }
     let summary = conclude(&journal).map_err(failure)?;
-    if let Some(runs) = summary.missing.first() {
-        let seed = runs.seeds.first().copied().unwrap_or_default();
-        let place = sweep.runs().find(|id| id.seed == seed).unwrap_or(RunId { point: 0, seed });
-        return Err(failure(journal.lost(place)));
+    if !summary.missing.is_empty() {
+        let missing = journal.missing(sweep.runs()).map_err(failure)?;
+        if let Some(lost) = missing.first() {
+            return Err(failure(journal.lost(*lost)));
+        }
     }
     show(&sweep, &summary, &out, args.json)?;
     held(&summary)

@@ -705,7 +705,7 @@ class Work:
     FRESH: ClassVar[Work]
     """The next new source symbol."""
     AHEAD: ClassVar[Work]
-    """New source symbols that are cut and sent on no path: they are due from then on."""
+    """New source symbols that are cut without being sent; they are due from then on."""
     @staticmethod
     def block(block: BlockView | int) -> Work:
         """The next symbol that this block is due: a repair, or a lost symbol again."""

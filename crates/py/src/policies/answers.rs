@@ -36,7 +36,7 @@ impl Work {
     /// The next new source symbol.
     #[classattr]
     const FRESH: Work = Work(scheduler::Work::Fresh);
-    /// New source symbols that are cut and sent on no path: they are due from then on.
+    /// New source symbols that are cut without being sent; they are due from then on.
     #[classattr]
     const AHEAD: Work = Work(scheduler::Work::Ahead);
 

@@ -62,7 +62,7 @@ struct Texts {
 struct Common {
     points: Vec<i64>,
     seeds: Vec<u64>,
-    /// Of each key of the sweep: a number, or that of a text.
+    /// The values of each sweep key: numbers, or the indices of texts.
     keys: Vec<Key>,
     subjects: Vec<i32>,
     metrics: Vec<i32>,

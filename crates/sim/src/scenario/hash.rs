@@ -25,9 +25,7 @@ impl Scenario {
     /// text; those given otherwise are not.
     pub fn hash(&self) -> String {
         let mut hash = Hash(0xcbf2_9ce4_8422_2325);
-        let mut root = self.root.clone();
-        root.take(MEANING);
-        hash.table(&root);
+        hash.table(&self.root.without(MEANING));
         for point in &self.points {
             point.labels.iter().for_each(|(key, value)| hash.text(&format!("{key}={value}")));
         }

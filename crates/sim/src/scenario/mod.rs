@@ -269,8 +269,7 @@ impl Scenario {
     /// When the point is not one of this scenario's.
     pub fn plan(&self, point: &Point) -> Result<Plan, Vec<ScenarioError>> {
         let flaws = RefCell::new(Vec::new());
-        let mut root = self.root.clone();
-        root.take(ACROSS_POINTS);
+        let mut root = self.root.without(ACROSS_POINTS);
         if let Err(flaw) = point.apply(&mut root) {
             flaws.borrow_mut().push(flaw);
         }
@@ -305,8 +304,7 @@ impl Scenario {
         self.points = sweep::points(&file, &axes);
         flaws.borrow_mut().extend(sweep::unseen(&self.points, &self.assignments));
         let mut known = claims::Known::default();
-        let mut common = self.root.clone();
-        common.take(ACROSS_POINTS);
+        let common = self.root.without(ACROSS_POINTS);
         for point in &self.points {
             let mut root = common.clone();
             if let Err(flaw) = point.apply(&mut root) {

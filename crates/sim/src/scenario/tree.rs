@@ -73,6 +73,12 @@ impl Table {
         self.entries.push(entry);
     }
 
+    /// The same table without the entries with these keys.
+    pub(super) fn without(&self, keys: &[&str]) -> Table {
+        let others = self.entries.iter().filter(|entry| !keys.contains(&entry.key.as_str()));
+        Table { entries: others.cloned().collect() }
+    }
+
     /// Takes out the entries with these keys.
     pub(super) fn take(&mut self, keys: &[&str]) -> Vec<Entry> {
         let (taken, kept) = core::mem::take(&mut self.entries)
