@@ -1,8 +1,8 @@
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -111,6 +111,23 @@ impl Directory {
     pub fn create_anew(&self, name: impl AsRef<OsStr>, mode: u32) -> io::Result<File> {
         self.remove(name.as_ref())?;
         self.create(name, mode)
+    }
+
+    /// Makes a symbolic link with this target, whatever that is.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AlreadyExists`] if something has the name.
+    pub fn link(&self, target: impl AsRef<OsStr>, name: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(rustix::fs::symlinkat(target.as_ref(), self.fd(), plain(name.as_ref())?)?)
+    }
+
+    /// The target of a symbolic link.
+    ///
+    /// # Errors
+    /// When it is not there or no link.
+    pub fn target(&self, name: impl AsRef<OsStr>) -> io::Result<OsString> {
+        let target = rustix::fs::readlinkat(self.fd(), plain(name.as_ref())?, Vec::new())?;
+        Ok(OsString::from_vec(target.into_bytes()))
     }
 
     /// Makes sure that no other process has this name: the lock holds as long as the file is kept. The file is made if

@@ -166,3 +166,19 @@ fn a_lock_is_held_by_one_and_not_through_a_link() {
     symlink(elsewhere.path().join("victim"), dir.path().join("planted")).unwrap();
     assert!(directory.lock("planted").is_err());
 }
+
+#[test]
+fn links_are_made_and_read_but_not_followed() {
+    let (dir, directory) = place();
+    directory.link("../secret", "l").unwrap();
+    assert_eq!(directory.target("l").unwrap(), "../secret");
+    let again = directory.link("other", "l").unwrap_err();
+    assert_eq!(again.kind(), ErrorKind::AlreadyExists);
+    assert!(directory.read("l").is_err() && directory.edit("l").is_err());
+    fs::write(dir.path().join("f"), "").unwrap();
+    assert!(directory.target("f").is_err() && directory.target("none").is_err());
+    for name in ["../x", "a/b", "..", ""] {
+        assert_eq!(directory.link("t", name).unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert_eq!(directory.target(name).unwrap_err().kind(), ErrorKind::InvalidInput);
+    }
+}

@@ -9,7 +9,7 @@ use anabranch::transfer::{Entry, Kind, Manifest, Modified, Name};
 
 fn entry(name: &str) -> Entry {
     let (name, modified) = (Name::new(name).unwrap(), Modified::default());
-    Entry { name, kind: Kind::File, mode: 0o644, size: 1, modified }
+    Entry { name, kind: Kind::File, mode: 0o644, size: 1, modified, target: None }
 }
 
 /// Most and last bytes of memory while an offer is read and checked.

@@ -68,6 +68,7 @@ pub(super) fn restrict(needs: &Needs) -> Result<(), RulesetError> {
         | AccessFs::Truncate
         | AccessFs::MakeReg
         | AccessFs::MakeDir
+        | AccessFs::MakeSym
         | AccessFs::RemoveFile
         | AccessFs::Refer;
     rules = allow(rules, needs.write.iter().map(PathBuf::as_path), writing)?;

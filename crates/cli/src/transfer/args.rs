@@ -4,16 +4,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anabranch::PublicKey;
-use anabranch_types::parse_duration;
+use anabranch_types::{Bitrate, parse_duration};
 use clap::Args;
 
+use super::limit::LOWEST;
+use super::pick::glob;
 use crate::paths::PathArg;
 use crate::values::public_key;
 
 const EXIT_CODES: &str = "
 Exit codes:
   0  every file is in its place, its checksum verified
-  1  failed: the reason is on standard error
+  1  failed, or something was not sent: the reason is on standard error
   2  usage error: unknown option, name or value
   3  nobody answered, or the connection was lost: the same command again continues
      where this one stopped
@@ -29,11 +31,21 @@ Without --path every usable interface is used that has a route to the peer. `bac
 paths are used when the others do not carry the load; `cc=POLICY` at the end gives a path a
 congestion control of its own, one of `anabranch policies congestion`.
 
+--exclude takes patterns as lines of a .gitignore beside what is named: `*.tmp` leaves out such names
+at any depth, `cache/` directories of that name, `/photos/raw` and `photos/raw` that one alone, and
+`!keep.tmp` takes back what an earlier one left out. What is left out is neither read nor told.
+
+A symbolic link that is named on the command line is followed. Others are sent with --links, as links,
+if what they lead to is sent too. What is not sent otherwise (a link, a device, a pipe) is told on
+standard error, and the exit code is 1 when all else has arrived.
+
 Examples:
   anabranch send photos/ film.mp4 anabranch1Af…     to whoever made the ticket
   anabranch send film.mp4                           prints a ticket for `anabranch get`
   tar c src | anabranch send - --name src.tar anabranch1Af…
   anabranch send film.mp4 --to nas.example:4433 --peer hSDwCY…qTbmo= --key ~/.anabranch/key
+  anabranch send site/ --links --exclude '*.tmp' --exclude /site/cache --dry-run
+  anabranch send site/ --links --bwlimit 20mbit anabranch1Af…
   anabranch send film.mp4 … --path wlan0 --path wwan0,metered --path 10.0.0.7@10.0.0.1:4433
   anabranch send shared/ --listen 0.0.0.0:4433 --key key --allow 0gVqE…Yw0=
 ";
@@ -84,6 +96,18 @@ pub struct SendArgs {
     /// What to call standard input at the other end
     #[arg(long, value_name = "NAME", default_value = "stdin")]
     pub name: String,
+    /// Leave out what matches this pattern, as .gitignore has them; once for each
+    #[arg(long, value_name = "GLOB", value_parser = glob)]
+    pub exclude: Vec<String>,
+    /// Send symbolic links as such, if what they lead to is sent too
+    #[arg(long, short)]
+    pub links: bool,
+    /// Send at most so fast, such as 20mbit: the files' bytes, headers and repairs come on top
+    #[arg(long, value_name = "RATE", value_parser = bwlimit)]
+    pub bwlimit: Option<Bitrate>,
+    /// Only tell what would be sent
+    #[arg(long, short = 'n')]
+    pub dry_run: bool,
     /// How to connect.
     #[command(flatten)]
     pub connect: ConnectArgs,
@@ -214,6 +238,12 @@ pub struct CommonArgs {
     pub quiet: bool,
 }
 
+/// A rate that ends some day.
+fn bwlimit(text: &str) -> Result<Bitrate, String> {
+    let rate = text.parse::<Bitrate>().ok().filter(|rate| *rate >= LOWEST);
+    rate.ok_or_else(|| "write a rate from 8kbit to 1000gbit, such as 20mbit".to_owned())
+}
+
 /// Longest time that can be given: a week.
 const MAX_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Shortest time that can be given.
@@ -238,6 +268,15 @@ mod tests {
         assert_eq!(time("168h"), Ok(MAX_TIME));
         for bad in ["", "0", "-1", "500ms", "169h", "1 year", "NaN", "99999999999999999999"] {
             assert!(time(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn rates_have_bounds() {
+        assert_eq!(bwlimit("20mbit"), Ok(Bitrate::from_bps(20_000_000)));
+        assert_eq!(bwlimit("8 kbps"), Ok(LOWEST));
+        for bad in ["", "20", "0mbit", "7999bit", "-1mbit", "2tbit", "20MB", "fast"] {
+            assert!(bwlimit(bad).is_err(), "{bad}");
         }
     }
 }

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use anabranch::transfer::{Code, Entry, Kind, Manifest, Name};
 
 use super::error::TransferError;
+use super::listing::{Amounts, line};
 use super::store::Out;
 use super::take::Taking;
 use super::target::Root;
@@ -52,11 +53,7 @@ pub(super) enum Verdict {
 /// What an offer would do here.
 #[derive(Debug, Default)]
 pub(super) struct Survey {
-    files: u64,
-    directories: u64,
-    bytes: u64,
-    /// Some bytes are not counted: those of pipes.
-    open_ended: bool,
+    amounts: Amounts,
     hidden: Names,
     executable: Names,
     /// Files that are here under the same name.
@@ -93,7 +90,7 @@ impl Names {
 impl Survey {
     /// Looks at an offer and at what is here. What was asked for by its name is not hidden.
     pub(super) fn of(manifest: &Manifest, taking: &Taking) -> Self {
-        let mut survey = Survey { bytes: manifest.total(), ..Survey::default() };
+        let mut survey = Survey::default();
         let Out::Directory(root) = &taking.out else { return survey };
         for entry in manifest.entries() {
             survey.add(&entry, root, &taking.wanted);
@@ -105,18 +102,12 @@ impl Survey {
         if is_hidden(&entry.name, wanted) {
             self.hidden.add(&entry.name);
         }
-        match entry.kind {
-            Kind::Directory => self.directories += 1,
-            kind => {
-                self.files += 1;
-                self.open_ended |= kind == Kind::Stream;
-                if entry.is_executable() {
-                    self.executable.add(&entry.name);
-                }
-                if root.look(&entry.name).is_some() {
-                    self.existing.add(&entry.name);
-                }
-            }
+        self.amounts.add(entry);
+        if entry.is_executable() {
+            self.executable.add(&entry.name);
+        }
+        if entry.kind != Kind::Directory && root.look(&entry.name).is_some() {
+            self.existing.add(&entry.name);
         }
     }
 
@@ -165,25 +156,12 @@ impl Survey {
         root: &Root,
         all: bool,
     ) -> String {
-        let mut counts = vec![format::counted(self.files, "file")];
-        match self.directories {
-            0 => {}
-            1 => counts.push("1 directory".to_owned()),
-            more => counts.push(format!("{} directories", format::count(more))),
-        }
-        let more = if self.open_ended { " or more" } else { "" };
-        let (counts, bytes) = (counts.join(" and "), format::bytes(self.bytes));
-        let mut text =
-            format!("{sender} offers {counts}, {bytes}{more}, for {}:\n", root.path().display());
+        let amounts = self.amounts.text();
+        let mut text = format!("{sender} offers {amounts}, for {}:\n", root.path().display());
         let shown = if all { manifest.len() } else { LISTED };
         for entry in manifest.entries().take(shown) {
-            let size = match entry.kind {
-                Kind::File => format::bytes(entry.size),
-                Kind::Directory => "directory".to_owned(),
-                Kind::Stream => "from a pipe".to_owned(),
-            };
             let mark = if entry.is_executable() { ", executable" } else { "" };
-            let _ = writeln!(text, "  {size:>12}  {}{mark}", entry.name);
+            let _ = writeln!(text, "{}{mark}", line(&entry));
         }
         if let Some(left) = manifest.len().checked_sub(shown).filter(|left| *left > 0) {
             let _ = writeln!(text, "  and {} more (`l` lists all)", format::count(left as u64));
@@ -219,7 +197,7 @@ mod tests {
 
     fn entry(text: &str, mode: u16) -> Entry {
         let modified = Modified::default();
-        Entry { name: name(text), kind: Kind::File, mode, size: 1000, modified }
+        Entry { name: name(text), kind: Kind::File, mode, size: 1000, modified, target: None }
     }
 
     fn survey(entries: &[Entry], here: &[&str]) -> (Survey, Manifest, Root, tempfile::TempDir) {

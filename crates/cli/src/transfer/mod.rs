@@ -12,12 +12,18 @@ mod consent;
 mod error;
 mod hash;
 mod kept;
+mod limit;
+mod links;
 mod listen;
+mod listing;
 mod offer;
 mod partial;
+mod pick;
 mod progress;
+mod reading;
 mod report;
 mod screen;
+mod send;
 mod session;
 mod sessions;
 mod setup;
@@ -32,7 +38,7 @@ mod tests;
 mod waiting;
 
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anabranch::transfer::{Name, Role, Ticket};
@@ -41,71 +47,24 @@ use crate::confine::{Needs, confine};
 use crate::failure::Failure;
 use crate::qlog::Qlogs;
 use crate::{keys, paths};
-use args::{CommonArgs, ConnectArgs, GetArgs, ListenArgs, RecvArgs, SendArgs, StoreArgs};
+use args::{CommonArgs, ConnectArgs, GetArgs, ListenArgs, RecvArgs, StoreArgs};
 use connect::Connecting;
 use consent::Rules;
 use listen::Listening;
 use report::Report;
 use session::Side;
 use setup::Secrets;
-use source::Source;
 use store::Out;
 use take::Taking;
 use target::{Root, USUAL};
+
+pub use send::send;
 
 /// How long to go on without a new byte after a connection was lost, where nothing else is said.
 const PATIENCE: Duration = Duration::from_secs(300);
 /// How long threads that read and write files may take to end; one that waits for standard input never
 /// does.
 const SHUTDOWN: Duration = Duration::from_secs(2);
-
-/// Sends files to whoever made a ticket, to a machine that was named, or to whoever gets a ticket.
-pub fn send(args: &SendArgs) -> Result<(), Failure> {
-    let (files, ticket) = split_ticket(&args.files, false, Role::Takes)?;
-    if files.is_empty() {
-        return Err(Failure::usage("name a file to send before the ticket"));
-    }
-    Name::new(args.name.as_str())
-        .map_err(|error| Failure::usage(format!("--name {}: {error}", args.name)))?;
-    let source = Source::new(files, args.name.clone());
-    // What cannot be read is better known before anybody connects.
-    let offer = source.collect().map_err(Failure::from)?;
-    for skipped in &offer.skipped {
-        let what = match skipped.is_symlink() {
-            true => "a symbolic link: name it on the command line to send what it leads to",
-            false => "neither file nor directory",
-        };
-        eprintln!("anabranch: not sent: {} is {what}", skipped.display());
-    }
-    let side = Side::Offers(source);
-    let report = Report { json: args.common.json, on_stderr: false };
-    let qlogs = Qlogs::new(args.common.qlog.as_deref(), "send")?;
-    let listens = ticket.is_none() && args.to.is_none();
-    let standing = !args.listen.allow.is_empty();
-    let mut needs = needs(&qlogs, args.listen.key.as_deref(), &args.common);
-    needs.write.extend((listens && !standing).then(kept::directory).flatten());
-    needs.read.extend(source_paths(&args.files, standing));
-    on_runtime(&qlogs, &needs, async {
-        let (host, key) = (args.to.as_deref(), args.listen.key.as_deref());
-        match connecting(ticket, host, key, &args.connect, &args.common).await? {
-            Some(connecting) => {
-                if !args.listen.listen.is_empty() || !args.listen.allow.is_empty() {
-                    return Err(Failure::usage(
-                        "--listen and --allow are for sending without a ticket",
-                    ));
-                }
-                connect::run(connecting, &side, &args.common, report, &qlogs).await
-            }
-            None => {
-                let words = words("send", &args.listen, &args.files);
-                let (args, common) = (&args.listen, &args.common);
-                let listening =
-                    Listening { args, common, side: &side, report, qlogs: &qlogs, words };
-                listening.run().await
-            }
-        }
-    })
-}
 
 /// Receives what is sent here.
 pub fn recv(args: &RecvArgs) -> Result<(), Failure> {
@@ -246,16 +205,6 @@ async fn connecting(
 /// What every transfer needs: its secrets, if it has any, and the directory of its recordings.
 fn needs(qlogs: &Qlogs, key: Option<&Path>, common: &CommonArgs) -> Needs {
     Needs::files([key, common.preshared_key.as_deref()], qlogs.directory())
-}
-
-/// What is read in order to send `files`. Programs replace a file by writing another one beside it and renaming that.
-/// While a file is on offer for long, its directory has to stay readable, so that the new file can be sent.
-fn source_paths(files: &[String], standing: bool) -> impl Iterator<Item = PathBuf> {
-    let real = files.iter().filter_map(|file| Path::new(file).canonicalize().ok());
-    real.map(move |path| match path.parent() {
-        Some(parent) if standing && path.is_file() => parent.to_owned(),
-        _ => path,
-    })
 }
 
 /// Gives up what is not needed, and runs `work` to its end on a runtime of its own.

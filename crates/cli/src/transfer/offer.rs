@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anabranch::transfer::frame::MAX_FETCHES;
+use anabranch::transfer::frame::{MAX_DATA, MAX_FETCHES};
 use anabranch::transfer::{Frame, Manifest, Name};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
@@ -13,8 +13,10 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::channel::{Reader, Writer, unexpected};
 use super::error::TransferError;
+use super::limit::Limit;
 use super::progress::{Asked, Progress};
-use super::source::{Offer, Outgoing, Reading, Request, Source};
+use super::reading::{Outgoing, Reading, Request};
+use super::source::{Offer, Source};
 use super::take::ALIVE;
 
 /// Pieces of files that may wait for the connection: 1 MiB.
@@ -28,7 +30,7 @@ const WANTING: Duration = Duration::from_secs(60);
 
 /// Offers `source` and sends what the peer asks for, until it has all it wants.
 pub(super) async fn offer(
-    source: &Source,
+    (source, limit): (&Source, Option<&Limit>),
     mut reader: Reader,
     writer: &mut Writer,
     progress: &Arc<Progress>,
@@ -51,7 +53,7 @@ pub(super) async fn offer(
     let reading = spawn_blocking(move || read(&offer, asked, &to_peer, &answered));
     let hearing = hear(reader, &manifest.manifest, ask, &unanswered, progress);
     tokio::pin!(hearing);
-    let writing = write(writer, outgoing, progress);
+    let writing = write(writer, outgoing, limit, progress);
     let written = tokio::select! {
         heard = &mut hearing => return heard,
         written = writing => written,
@@ -156,8 +158,10 @@ async fn hear(
 async fn write(
     writer: &mut Writer,
     mut outgoing: mpsc::Receiver<Outgoing>,
+    limit: Option<&Limit>,
     progress: &Progress,
 ) -> Result<(), TransferError> {
+    let piece = limit.map_or(MAX_DATA, Limit::piece);
     let mut ticks = interval(ALIVE);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -170,8 +174,13 @@ async fn write(
                     writer.frame(&frame).await?;
                 }
                 Some(Outgoing::Data(bytes)) => {
-                    writer.data(&bytes).await?;
-                    progress.add_moved(bytes.len() as u64);
+                    for piece in bytes.chunks(piece) {
+                        if let Some(limit) = limit {
+                            limit.wait(piece.len()).await;
+                        }
+                        writer.data(piece).await?;
+                        progress.add_moved(piece.len() as u64);
+                    }
                 }
                 None => return Ok(()),
             },

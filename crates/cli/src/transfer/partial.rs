@@ -41,11 +41,11 @@ struct Note {
 
 /// Names of the files beside.
 #[derive(Debug)]
-struct Beside {
+pub(super) struct Beside {
     part: String,
     note: String,
-    /// The note that is being written.
-    new: String,
+    /// The note that is being written, or a link that is to replace something.
+    pub(super) new: String,
 }
 
 /// A partial file, open and locked.
@@ -224,7 +224,7 @@ pub(super) fn tidy(place: &Place) {
 }
 
 impl Beside {
-    fn new(place: &Place) -> Self {
+    pub(super) fn new(place: &Place) -> Self {
         let mut sum = Context::new(&SHA256);
         // Two senders do not get at each other's partial files.
         sum.update(place.sender.map(|key| key.0).as_ref().map_or(&[], |key| key));

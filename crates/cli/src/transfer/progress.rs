@@ -114,7 +114,7 @@ mod tests {
 
     fn file() -> Entry {
         let (name, modified) = (Name::new("a").unwrap(), Modified::default());
-        Entry { name, kind: Kind::File, mode: 0o644, size: 9, modified }
+        Entry { name, kind: Kind::File, mode: 0o644, size: 9, modified, target: None }
     }
 
     #[test]

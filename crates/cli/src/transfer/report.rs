@@ -9,9 +9,11 @@ use anabranch::transfer::{Entry, Kind, Role, Ticket};
 use serde::Serialize;
 
 use super::error::TransferError;
+use super::listing::Amounts;
 use super::progress::Counts;
 use super::screen::seconds_left;
 use super::shares::{PathShare, line};
+use super::source::Skipped;
 use crate::failure::Failure;
 use crate::format;
 use crate::output;
@@ -66,6 +68,26 @@ enum Event<'a> {
     },
     File {
         name: String,
+        bytes: u64,
+    },
+    /// Something is not sent, although nobody excluded it.
+    Skipped {
+        name: String,
+        reason: String,
+    },
+    /// `--dry-run`: an entry.
+    WouldSend {
+        name: String,
+        kind: &'static str,
+        bytes: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        target: Option<String>,
+    },
+    /// `--dry-run`: all of them.
+    DryRun {
+        files: u64,
+        links: u64,
+        directories: u64,
         bytes: u64,
     },
     Progress {
@@ -157,6 +179,33 @@ impl Report {
         if entry.kind == Kind::File {
             self.event(&Event::File { name: entry.name.to_string(), bytes: entry.size });
         }
+    }
+
+    /// Something is not sent.
+    pub(super) fn skipped(self, skipped: &Skipped) {
+        let (name, reason) = (skipped.path.display().to_string(), skipped.why.to_string());
+        self.event(&Event::Skipped { name, reason });
+    }
+
+    /// An entry would be sent.
+    pub(super) fn would_send(self, entry: &Entry) -> Result<(), Failure> {
+        self.print(&Event::WouldSend {
+            name: entry.name.as_str().to_owned(),
+            kind: match entry.kind {
+                Kind::File => "file",
+                Kind::Directory => "directory",
+                Kind::Stream => "stream",
+                Kind::Link => "link",
+            },
+            bytes: entry.size,
+            target: entry.target.as_ref().map(|target| target.as_str().to_owned()),
+        })
+    }
+
+    /// All that would be sent was told.
+    pub(super) fn dry_run(self, amounts: Amounts) -> Result<(), Failure> {
+        let Amounts { files, links, directories, bytes, .. } = amounts;
+        self.print(&Event::DryRun { files, links, directories, bytes })
     }
 
     /// How far it is.

@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::channel;
 use super::error::TransferError;
 use super::kept::Kept;
+use super::limit::Limit;
 use super::offer::offer;
 use super::progress::Progress;
 use super::source::Source;
@@ -23,8 +24,8 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// What this side does.
 #[derive(Clone, Debug)]
 pub(super) enum Side {
-    /// Has files.
-    Offers(Source),
+    /// Has files, and sends them no faster than this.
+    Offers(Source, Option<Limit>),
     /// Wants files.
     Takes(Taking),
 }
@@ -32,7 +33,7 @@ pub(super) enum Side {
 impl Side {
     pub(super) fn role(&self) -> Role {
         match self {
-            Side::Offers(_) => Role::Offers,
+            Side::Offers(..) => Role::Offers,
             Side::Takes(_) => Role::Takes,
         }
     }
@@ -41,14 +42,14 @@ impl Side {
     pub(super) fn directory(&self) -> Option<PathBuf> {
         match self {
             Side::Takes(Taking { out: Out::Directory(root), .. }) => Some(root.path().to_owned()),
-            Side::Takes(_) | Side::Offers(_) => None,
+            Side::Takes(_) | Side::Offers(..) => None,
         }
     }
 
     /// Whether another connection can go on where one was lost.
     pub(super) fn can_go_on(&self) -> bool {
         match self {
-            Side::Offers(source) => source.can_be_read_again(),
+            Side::Offers(source, _) => source.can_be_read_again(),
             Side::Takes(taking) => taking.can_go_on(),
         }
     }
@@ -66,7 +67,9 @@ pub(super) async fn run(
     let closing = Closing(connection);
     let (reader, mut writer) = channel::open(connection, initiator, side.role()).await?;
     let result = match side {
-        Side::Offers(source) => offer(source, reader, &mut writer, progress).await,
+        Side::Offers(source, limit) => {
+            offer((source, limit.as_ref()), reader, &mut writer, progress).await
+        }
         Side::Takes(taking) => {
             take(taking, connection.peer(), reader, &mut writer, ticket, progress).await
         }

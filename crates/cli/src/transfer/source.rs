@@ -1,21 +1,21 @@
-//! The offering side's files: what there is, and its bytes.
+//! The offering side's files: what there is to send.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
+use std::fmt;
 use std::fs::{self, File, Metadata};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::UNIX_EPOCH;
 
-use anabranch::transfer::frame::{MAX_DATA, MAX_FETCHES};
 use anabranch::transfer::manifest::MODE;
-use anabranch::transfer::{Code, Entry, Frame, Kind, Manifest, ManifestError, Modified, Name};
+use anabranch::transfer::{Code, Entry, Kind, Manifest, ManifestError, Modified, Name, Target};
 use anabranch::types::escaped;
 
 use super::error::TransferError;
-use super::hash::Hash;
+use super::pick::Pick;
 use crate::confine;
 
 /// Permissions of what comes from a pipe, which has none: what the receiver's mask lets.
@@ -28,6 +28,8 @@ pub(super) struct Source {
     files: Vec<String>,
     /// What standard input is called.
     stdin_name: String,
+    /// What of the files is sent.
+    pick: Pick,
     /// Standard input can be read only once.
     stdin_read: Arc<AtomicBool>,
 }
@@ -37,15 +39,48 @@ pub(super) struct Source {
 pub(super) struct Offer {
     pub(super) manifest: Manifest,
     /// Where each entry comes from; `None` is standard input.
-    origins: Vec<Option<PathBuf>>,
-    /// What cannot be sent, such as links and devices.
-    pub(super) skipped: Vec<PathBuf>,
-    stdin_read: Arc<AtomicBool>,
+    pub(super) origins: Vec<Option<PathBuf>>,
+    /// What is not sent, although nobody excluded it.
+    pub(super) skipped: Vec<Skipped>,
+    pub(super) stdin_read: Arc<AtomicBool>,
+}
+
+/// Something that is not sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Skipped {
+    pub(super) path: PathBuf,
+    pub(super) why: Why,
+}
+
+/// Why something is not sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// It is a link, and `--links` was not given.
+    Link,
+    /// It is a link that leads here, which is not sent.
+    Astray(PathBuf),
+    /// It is a device, a pipe or a socket.
+    Special,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Link => f.write_str(
+                "a symbolic link: --links sends it as one; to send what it leads to, name it on the command line",
+            ),
+            Why::Astray(target) => {
+                let target = escaped(&target.to_string_lossy()).to_string();
+                write!(f, "a symbolic link to {target}, which is not sent with it")
+            }
+            Why::Special => f.write_str("neither file nor directory"),
+        }
+    }
 }
 
 impl Source {
-    pub(super) fn new(files: Vec<String>, stdin_name: String) -> Self {
-        Source { files, stdin_name, stdin_read: Arc::default() }
+    pub(super) fn new(files: Vec<String>, stdin_name: String, pick: Pick) -> Self {
+        Source { files, stdin_name, pick, stdin_read: Arc::default() }
     }
 
     /// Whether a transfer that broke off can be taken up again.
@@ -64,12 +99,14 @@ impl Source {
                     mode: PIPE,
                     size: 0,
                     modified: Modified::default(),
+                    target: None,
                 };
                 offer.add(entry, None)?;
             } else {
-                offer.add_path(Path::new(file))?;
+                offer.add_path(Path::new(file), &self.pick)?;
             }
         }
+        let offer = offer.without_astray()?;
         offer.manifest.check().map_err(refused)?;
         Ok(offer)
     }
@@ -98,8 +135,46 @@ impl Offer {
                 let why = format!("nothing here is called {}", escaped(name));
                 Err(TransferError::Local(Code::NotFound, why))
             }
-            None => Ok(part),
+            None => match part.manifest.astray().map_err(refused)?.first() {
+                Some(index) => {
+                    let link = part.manifest.entry(*index);
+                    let text = link.iter().filter_map(|link| {
+                        let target = link.target.as_ref()?;
+                        Some(format!(
+                            "{} is a link to {target}, which has to be asked for too",
+                            link.name
+                        ))
+                    });
+                    Err(TransferError::Local(Code::NotFound, text.collect()))
+                }
+                None => Ok(part),
+            },
         }
+    }
+
+    /// The same without links to what is not sent: at the other end they could lead to something that was there
+    /// before.
+    fn without_astray(mut self) -> Result<Offer, TransferError> {
+        let astray: BTreeSet<usize> =
+            self.manifest.astray().map_err(refused)?.into_iter().collect();
+        if astray.is_empty() {
+            return Ok(self);
+        }
+        let mut rest = Offer {
+            skipped: std::mem::take(&mut self.skipped),
+            stdin_read: self.stdin_read,
+            ..Offer::default()
+        };
+        for (index, (entry, origin)) in self.manifest.entries().zip(self.origins).enumerate() {
+            match (astray.contains(&index), origin, entry.target) {
+                (true, Some(path), Some(target)) => {
+                    let target = PathBuf::from(target.as_str());
+                    rest.skipped.push(Skipped { path, why: Why::Astray(target) });
+                }
+                (_, origin, target) => rest.add(Entry { target, ..entry }, origin)?,
+            }
+        }
+        Ok(rest)
     }
 
     fn add(&mut self, entry: Entry, origin: Option<PathBuf>) -> Result<(), TransferError> {
@@ -109,7 +184,7 @@ impl Offer {
     }
 
     /// Adds a file or a whole directory, under the last part of its name.
-    fn add_path(&mut self, path: &Path) -> Result<(), TransferError> {
+    fn add_path(&mut self, path: &Path, pick: &Pick) -> Result<(), TransferError> {
         let real = path.canonicalize().map_err(|error| unreadable(path, &error))?;
         let last = path.file_name().or(real.file_name()).and_then(|name| name.to_str());
         let top = name(last.unwrap_or_default(), path)?;
@@ -117,6 +192,9 @@ impl Offer {
         let mut waiting = vec![(top, real, metadata)];
         // Depth first, in the order of names: the next one is at the end.
         while let Some((name, path, metadata)) = waiting.pop() {
+            if pick.excludes(&name, metadata.is_dir()) {
+                continue;
+            }
             if metadata.is_dir() {
                 self.add(entry(name.clone(), Kind::Directory, &metadata), Some(path.clone()))?;
                 let mut below = self.children(&name, &path)?;
@@ -126,11 +204,30 @@ impl Offer {
                 // A file that cannot be opened is better known now than after an hour.
                 File::open(&path).map_err(|error| unreadable(&path, &error))?;
                 self.add(entry(name, Kind::File, &metadata), Some(path))?;
+            } else if metadata.is_symlink() {
+                self.add_link(name, path, pick)?;
             } else {
-                self.skipped.push(path);
+                self.skipped.push(Skipped { path, why: Why::Special });
             }
         }
         Ok(())
+    }
+
+    /// Adds a link, if links are sent and the target is one that can be; whether it is sent too is seen later.
+    fn add_link(&mut self, name: Name, path: PathBuf, pick: &Pick) -> Result<(), TransferError> {
+        if !pick.links {
+            self.skipped.push(Skipped { path, why: Why::Link });
+            return Ok(());
+        }
+        let leads = fs::read_link(&path).map_err(|error| unreadable(&path, &error))?;
+        let Some(target) = target(&leads) else {
+            self.skipped.push(Skipped { path, why: Why::Astray(leads) });
+            return Ok(());
+        };
+        let modified = Modified::default();
+        let link =
+            Entry { name, kind: Kind::Link, mode: 0, size: 0, modified, target: Some(target) };
+        self.add(link, Some(path))
     }
 
     fn children(
@@ -158,152 +255,17 @@ impl Offer {
     }
 }
 
-/// What the reading thread has for the peer.
-#[derive(Debug)]
-pub(super) enum Outgoing {
-    Frame(Frame),
-    Data(Vec<u8>),
-}
-
-/// How it leaves; false if nobody wants it any more.
-pub(super) type Send<'a> = &'a mut dyn FnMut(Outgoing) -> bool;
-
-/// What the peer asks for: the bytes of a file from a place on, or the sum of those before it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
-    pub(super) index: u32,
-    pub(super) offset: u64,
-    /// Only the sum.
-    pub(super) sum: bool,
-}
-
-/// Reads an offer's files as they are asked for.
-#[derive(Debug)]
-pub(super) struct Reading<'a> {
-    offer: &'a Offer,
-    /// Starts of files of which the sum was told: index, length and hash. Their rest is probably wanted next.
-    told: VecDeque<(u32, u64, Hash)>,
-}
-
-impl<'a> Reading<'a> {
-    pub(super) fn new(offer: &'a Offer) -> Self {
-        Reading { offer, told: VecDeque::new() }
-    }
-
-    /// Reads what is asked for.
-    pub(super) fn read(&mut self, request: Request, send: Send<'_>) -> Result<(), TransferError> {
-        let (index, offer) = (request.index as usize, self.offer);
-        let (Some(entry), Some(origin)) = (offer.manifest.entry(index), offer.origins.get(index))
-        else {
-            return Err(not_offered());
-        };
-        match (entry.kind, origin) {
-            (Kind::File, Some(path)) if request.offset <= entry.size => {
-                self.read_file(&entry, path, request, send)
-            }
-            (Kind::Stream, None) if request.offset == 0 && !request.sum => {
-                offer.read_stdin(request.index, send)
-            }
-            _ => Err(not_offered()),
-        }
-    }
-
-    fn read_file(
-        &mut self,
-        entry: &Entry,
-        path: &Path,
-        Request { index, offset, sum }: Request,
-        send: Send<'_>,
-    ) -> Result<(), TransferError> {
-        let failed = |error: io::Error| unreadable(path, &error);
-        let same = |file: &File| {
-            let now = file.metadata().map_err(failed)?;
-            let same = now.len() == entry.size && modified(&now) == entry.modified;
-            if same { Ok(()) } else { Err(changed(entry)) }
-        };
-        let mut file = anabranch_files::open(path).map_err(failed)?;
-        same(&file)?;
-        let mut hash =
-            self.start(&mut file, index, offset).map_err(failed)?.ok_or_else(|| changed(entry))?;
-        if sum {
-            send(Outgoing::Frame(Frame::Sum { index, offset, sum: hash.sum() }));
-            self.told.truncate(MAX_FETCHES - 1);
-            self.told.push_front((index, offset, hash));
-            return Ok(());
-        }
-        if !send(Outgoing::Frame(Frame::File { index, offset })) {
-            return Ok(());
-        }
-        let rest = entry.size - offset;
-        let Some(sent) = pump(file.by_ref().take(rest), &mut hash, send).map_err(failed)? else {
-            return Ok(());
-        };
-        if sent < rest {
-            return Err(changed(entry));
-        }
-        same(&file)?;
-        send(Outgoing::Frame(Frame::FileEnd { index, size: entry.size, sum: hash.sum() }));
-        Ok(())
-    }
-
-    /// The hash of a file's first bytes, and the file's position after them; `None` if there are fewer.
-    fn start(&self, file: &mut File, index: u32, offset: u64) -> io::Result<Option<Hash>> {
-        let told = self.told.iter().find(|told| (told.0, told.1) == (index, offset));
-        if let Some((.., hash)) = told {
-            file.seek(SeekFrom::Start(offset))?;
-            return Ok(Some(hash.clone()));
-        }
-        let (hash, count) = Hash::of_start(file, offset)?;
-        Ok((count == offset).then_some(hash))
-    }
-}
-
-impl Offer {
-    fn read_stdin(&self, index: u32, send: Send<'_>) -> Result<(), TransferError> {
-        if self.stdin_read.swap(true, Ordering::Relaxed) {
-            let why = "standard input can be sent only once".to_owned();
-            return Err(TransferError::Local(Code::SourceChanged, why));
-        }
-        let mut hash = Hash::new();
-        if !send(Outgoing::Frame(Frame::File { index, offset: 0 })) {
-            return Ok(());
-        }
-        let failed = |error: io::Error| unreadable(Path::new("standard input"), &error);
-        if let Some(size) = pump(io::stdin().lock(), &mut hash, send).map_err(failed)? {
-            send(Outgoing::Frame(Frame::FileEnd { index, size, sum: hash.sum() }));
-        }
-        Ok(())
-    }
-}
-
-/// Sends all of `input`; how many bytes that were, or `None` if nobody wants them.
-fn pump(mut input: impl Read, hash: &mut Hash, send: Send<'_>) -> io::Result<Option<u64>> {
-    let mut total = 0;
-    loop {
-        let mut bytes = vec![0; MAX_DATA];
-        let count = match input.read(&mut bytes) {
-            Ok(0) => return Ok(Some(total)),
-            Ok(count) => count,
-            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        bytes.truncate(count);
-        hash.update(&bytes);
-        total += count as u64;
-        if !send(Outgoing::Data(bytes)) {
-            return Ok(None);
-        }
-    }
+/// A link's target without what means nothing in it, such as `./` and a slash at the end.
+fn target(leads: &Path) -> Option<Target> {
+    let plain: PathBuf =
+        leads.components().filter(|part| *part != std::path::Component::CurDir).collect();
+    Target::new(plain.to_str()?).ok()
 }
 
 fn entry(name: Name, kind: Kind, metadata: &Metadata) -> Entry {
     let size = if kind == Kind::File { metadata.len() } else { 0 };
     let mode = (metadata.permissions().mode() & u32::from(MODE)) as u16;
-    Entry { name, kind, mode, size, modified: modified(metadata) }
-}
-
-fn not_offered() -> TransferError {
-    TransferError::protocol("a request for what was not offered")
+    Entry { name, kind, mode, size, modified: modified(metadata), target: None }
 }
 
 fn refused(error: ManifestError) -> TransferError {
@@ -311,7 +273,7 @@ fn refused(error: ManifestError) -> TransferError {
 }
 
 /// When it was changed; zero where the system does not tell.
-fn modified(metadata: &Metadata) -> Modified {
+pub(super) fn modified(metadata: &Metadata) -> Modified {
     let Ok(time) = metadata.modified() else { return Modified::default() };
     match time.duration_since(UNIX_EPOCH) {
         Ok(after) => Modified {
@@ -343,7 +305,7 @@ fn name(text: &str, path: &Path) -> Result<Name, TransferError> {
     Name::new(text).map_err(|error| refused(error.to_string()))
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> TransferError {
+pub(super) fn unreadable(path: &Path, error: &io::Error) -> TransferError {
     // Where the files lie is nobody's business but the sender's.
     let last = path.file_name().map(|name| name.to_string_lossy().into_owned());
     let advice = match (confine::explain(path, error), error.kind()) {
@@ -355,9 +317,4 @@ fn unreadable(path: &Path, error: &io::Error) -> TransferError {
         here: format!("cannot read {}: {error}{advice}", path.display()),
         there: format!("cannot read {}: {error}", escaped(&last.unwrap_or_default())),
     }
-}
-
-fn changed(entry: &Entry) -> TransferError {
-    let why = format!("{} changed while it was sent; send it again", entry.name);
-    TransferError::Local(Code::SourceChanged, why)
 }

@@ -15,6 +15,7 @@ use super::channel::{Incoming, unexpected};
 use super::consent::Grant;
 use super::error::TransferError;
 use super::hash::{Hash, Sum};
+use super::links;
 use super::partial::{Partial, tidy};
 use super::progress::Progress;
 use super::target::{Place, Root};
@@ -121,7 +122,8 @@ impl Store {
             let index = u32::try_from(self.next).map_err(TransferError::protocol)?;
             self.next += 1;
             match (&mut self.out, entry.kind) {
-                (Out::Stdout, Kind::Directory) => {}
+                // Links come last.
+                (_, Kind::Link) | (Out::Stdout, Kind::Directory) => {}
                 (Out::Stdout, _) => {
                     self.ask(Pending { index, offset: 0, replaced: None, plan: Plan::Stdout }, say);
                 }
@@ -140,6 +142,17 @@ impl Store {
     /// Whether everything is in its place.
     pub(super) fn is_done(&self) -> bool {
         self.next >= self.manifest.len() && self.pending.is_empty() && self.current.is_none()
+    }
+
+    /// All files are in their places: makes the links.
+    pub(super) fn finish(&mut self) -> Result<(), TransferError> {
+        let Out::Directory(root) = &mut self.out else { return Ok(()) };
+        for entry in self.manifest.entries() {
+            if let Some(target) = &entry.target {
+                links::make(&root.place(&entry.name)?, target, self.grant.overwrite)?;
+            }
+        }
+        Ok(())
     }
 
     /// Takes what the peer said.
@@ -353,7 +366,7 @@ fn full(error: &io::Error) -> TransferError {
     TransferError::Local(Code::Storage, format!("cannot write to standard output: {error}"))
 }
 
-fn exists(place: &Place) -> TransferError {
+pub(super) fn exists(place: &Place) -> TransferError {
     place.wrong(Code::Exists, |what| {
         format!("{what} exists already and differs; --overwrite replaces it")
     })

@@ -178,7 +178,7 @@ fn keep(
     loop {
         store.fill(&mut say)?;
         if store.is_done() {
-            return Ok(());
+            return Ok(store.finish()?);
         }
         let Some(incoming) = of_peer.blocking_recv() else {
             store.suspend();

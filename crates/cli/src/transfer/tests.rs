@@ -14,8 +14,10 @@ use super::channel::Incoming;
 use super::consent::Grant;
 use super::error::TransferError;
 use super::hash::Sum;
+use super::pick::Pick;
 use super::progress::Progress;
-use super::source::{Outgoing, Reading, Request, Source};
+use super::reading::{Outgoing, Reading, Request};
+use super::source::Source;
 use super::store::{Out, Store};
 use super::target::Root;
 
@@ -26,7 +28,7 @@ fn sum(bytes: &[u8]) -> Sum {
 fn file(name: &str, size: u64) -> Entry {
     let modified = Modified { seconds: 1_000_000_000, nanos: 500_000_000 };
     let name = Name::new(name).unwrap();
-    Entry { name, kind: Kind::File, mode: 0o644, size, modified }
+    Entry { name, kind: Kind::File, mode: 0o644, size, modified, target: None }
 }
 
 fn directory(name: &str) -> Entry {
@@ -138,6 +140,7 @@ fn interrupted(place: &Place, entry: &Entry, bytes: &[u8], arrived: usize) {
     store.suspend();
 }
 
+mod links;
 mod planted;
 
 #[test]
@@ -371,7 +374,7 @@ fn read(
 
 fn source(paths: &[&Path]) -> Source {
     let files = paths.iter().map(|path| path.to_str().unwrap().to_owned()).collect();
-    Source::new(files, "stdin".to_owned())
+    Source::new(files, "stdin".to_owned(), Pick::new(&[], false).unwrap())
 }
 
 #[test]

@@ -65,8 +65,13 @@ fn paths_may_be_written_in_any_way() {
     symlink(elsewhere.path().join("secret"), dir.join("tree/link")).unwrap();
     symlink(elsewhere.path(), dir.join("tree/below/links")).unwrap();
     symlink(elsewhere.path().join("meant"), dir.join("meant")).unwrap();
+    symlink("below/b", dir.join("tree/inside")).unwrap();
     symlink("real", dir.join("to-a-link")).unwrap();
-    arrives(dir, "tree ./c tree/../meant", "not/there/yet");
+    let (sent, received) = transfer(dir, "--links tree ./c tree/../meant", "not/there/yet");
+    assert!(sent.failed(1).contains("not sent"));
+    assert_eq!(received.report()["files"], 4);
+    let inside = fs::read_link(dir.join("not/there/yet/tree/inside")).unwrap();
+    assert_eq!(inside, Path::new("below/b"));
     let text = |name: &str| fs::read_to_string(dir.join(name)).unwrap_or_default();
     assert_eq!(text("not/there/yet/tree/below/b"), "tree/below/b");
     assert_eq!(
@@ -83,7 +88,7 @@ fn paths_may_be_written_in_any_way() {
     assert_eq!(recordings.filter(|path| path.extension().unwrap() == "sqlog").count(), 4);
     // A file system of its own on most machines.
     if let Ok(mounted) = tempfile::tempdir_in("/dev/shm") {
-        arrives(dir, "tree", mounted.path().to_str().unwrap());
+        arrives(dir, "-l --exclude link --exclude links tree", mounted.path().to_str().unwrap());
         assert_eq!(fs::read(mounted.path().join("tree/a")).unwrap(), b"tree/a");
     }
     let to = "recv --listen 127.0.0.1 --json --new-ticket --out";

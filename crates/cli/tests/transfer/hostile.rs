@@ -63,7 +63,7 @@ fn frames(frames: &[Frame]) -> Vec<u8> {
 
 fn offer(name: &str, size: u64) -> Vec<u8> {
     let (name, modified) = (Name::new(name).unwrap(), Modified::default());
-    let entry = Entry { name, kind: Kind::File, mode: 0o644, size, modified };
+    let entry = Entry { name, kind: Kind::File, mode: 0o644, size, modified, target: None };
     frames(&[Frame::Entry(entry), Frame::OfferEnd { entries: 1 }])
 }
 
@@ -115,6 +115,72 @@ fn a_reason_to_close_is_one_plain_line() {
     assert!(is_plain(&stderr), "{stderr:?}");
     assert!(stderr.contains("all is well"), "{stderr:?}");
     assert!(!stderr.lines().any(|line| line.starts_with("anabranch: all is well")), "{stderr:?}");
+}
+
+/// An offer of a file called `a` and a link, written by hand: no honest sender can say this.
+fn offer_with_link(name: &str, target: &str, further: &str) -> Vec<u8> {
+    let mut bytes = Preface { role: Role::Offers }.encode().to_vec();
+    let mut entry = |kind: u8, size: usize, text: &str| {
+        let mut payload = vec![kind, 0, 0];
+        payload.extend((size as u64).to_be_bytes());
+        payload.extend([0; 12]);
+        payload.extend(text.as_bytes());
+        bytes.push(3);
+        bytes.extend((payload.len() as u32).to_be_bytes());
+        bytes.extend(payload);
+    };
+    entry(0, 1, "a");
+    entry(3, target.len(), &format!("{name}{target}"));
+    if !further.is_empty() {
+        entry(0, 1, further);
+    }
+    let entries = if further.is_empty() { 2 } else { 3 };
+    Frame::OfferEnd { entries }.encode(&mut bytes);
+    bytes
+}
+
+#[test]
+fn links_that_lead_out_are_refused_before_anything_is_stored() {
+    for (link, target, further, word) in [
+        ("l", "/etc/passwd", "", "absolute"),
+        ("l", "..", "", "leaves its directory"),
+        ("l", "../secret", "", "leads to nothing on offer"),
+        ("d/l", "../../secret", "", "leads to nothing on offer"),
+        ("l", "a/../../secret", "", "leaves its directory"),
+        ("l", "mine", "", "leads to nothing on offer"),
+        ("l", "l", "", "leads to nothing on offer"),
+        ("l", ".anabranch-0.part", "", "kept for partial files"),
+        ("l", "a", "l/x", "a file and a directory"),
+        ("l", "a", "l", "is there twice"),
+        ("../l", "a", "", "leaves its directory"),
+    ] {
+        let sides = Sides::new();
+        std::fs::write(sides.to().join("mine"), b"mine").unwrap();
+        std::fs::write(sides.to().with_file_name("secret"), b"secret").unwrap();
+        let (receiver, ticket) = ticket(&sides);
+        let to = (ticket.peer, ticket.addresses[0]);
+        run(say(ticket.holder(), to, offer_with_link(link, target, further), None));
+        let line = receiver.end().failed(1);
+        assert!(line.contains("broke the protocol") && line.contains(word), "{target}: {line}");
+        assert_eq!(sides.names(), ["mine"], "{target}");
+    }
+}
+
+#[test]
+fn a_link_over_a_file_is_refused() {
+    let sides = Sides::new();
+    std::fs::write(sides.to().join("mine"), b"mine").unwrap();
+    std::fs::write(sides.to().join("a"), b"x").unwrap();
+    let (receiver, ticket) = ticket(&sides);
+    let to = (ticket.peer, ticket.addresses[0]);
+    let mut bytes = offer_with_link("mine", "a", "");
+    let sum = digest(&SHA256, b"x").as_ref().try_into().unwrap();
+    Frame::Sum { index: 0, offset: 1, sum }.encode(&mut bytes);
+    run(say(ticket.holder(), to, bytes, None));
+    let line = receiver.end().failed(1);
+    assert!(line.contains("mine exists already"), "{line}");
+    assert_eq!(sides.arrived("mine"), b"mine");
+    assert!(!sides.to().join("mine").is_symlink());
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod consent;
 mod contested;
 mod hostile;
 mod interrupted;
+mod picked;
 mod process;
 mod strangers;
 mod whole;

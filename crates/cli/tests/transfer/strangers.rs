@@ -120,7 +120,7 @@ fn frames(frames: &[Frame]) -> Vec<u8> {
 
 fn offer(size: u64) -> [Frame; 2] {
     let (name, modified) = (Name::new("a").unwrap(), Modified::default());
-    let entry = Entry { name, kind: Kind::File, mode: 0o644, size, modified };
+    let entry = Entry { name, kind: Kind::File, mode: 0o644, size, modified, target: None };
     [Frame::Entry(entry), Frame::OfferEnd { entries: 1 }]
 }
 

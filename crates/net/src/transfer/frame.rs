@@ -105,6 +105,9 @@ pub enum FrameError {
     /// A name is not acceptable.
     #[error("the name of a file is refused: {0}")]
     Name(NameError),
+    /// Where a link leads is not acceptable.
+    #[error("where a symbolic link leads is refused: {0}")]
+    Target(NameError),
 }
 
 /// What follows on a stream.

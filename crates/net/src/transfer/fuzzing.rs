@@ -2,8 +2,11 @@
 
 use super::frame::{HEADER_LEN, MAX_DATA, MAX_PAYLOAD, PREFACE_LEN};
 use super::{
-    Code, Entry, Frame, FrameError, Header, Kind, Manifest, Modified, Name, Preface, Role, Ticket,
+    Code, Entry, Frame, FrameError, Header, Kind, Manifest, Modified, Name, Preface, Role, Target,
+    Ticket,
 };
+use std::collections::{BTreeMap, VecDeque};
+
 use anabranch_core::crypto::PublicKey;
 
 /// Reads a direction of a transfer: a preface, then frames. What decodes must encode to the same
@@ -55,15 +58,44 @@ fn add(manifest: &mut Manifest, entry: Entry) {
     }
 }
 
-/// An offer passes if and only if each of its names stands for one thing.
+/// An offer passes if and only if each of its names stands for one thing, and each link leads to one of them.
 fn agrees(manifest: &Manifest) {
-    let mut names = std::collections::BTreeMap::new();
-    let twice = manifest.entries().any(|entry| names.insert(entry.name, entry.kind).is_some());
-    let file_above = |name: &Name| {
-        let mut above = name.ancestors().filter_map(|up| Name::new(up).ok());
-        above.any(|up| names.get(&up).is_some_and(|kind| *kind != Kind::Directory))
+    let mut entries = BTreeMap::new();
+    let twice = manifest.entries().any(|entry| entries.insert(entry.name.clone(), entry).is_some());
+    let wrong = |entry: &Entry| {
+        let mut above = entry.name.ancestors().filter_map(|up| entries.get(&Name::new(up).ok()?));
+        above.any(|up| up.kind != Kind::Directory)
+            || entry.target.as_ref().is_some_and(|target| !lands(&entries, &entry.name, target))
     };
-    assert_eq!(manifest.check().is_err(), twice || names.keys().any(file_above));
+    assert_eq!(manifest.check().is_err(), twice || entries.values().any(wrong));
+}
+
+/// Whether a link leads to an entry, part by part as a kernel goes.
+fn lands(entries: &BTreeMap<Name, Entry>, link: &Name, target: &Target) -> bool {
+    let parts = |text: &str| text.split('/').map(str::to_owned).collect::<VecDeque<_>>();
+    let mut place: Vec<String> = link.parts().map(str::to_owned).collect();
+    place.pop();
+    let (mut left, mut over) = (parts(target.as_str()), 0);
+    while let Some(part) = left.pop_front() {
+        if part == ".." {
+            if place.pop().is_none() {
+                return false;
+            }
+            continue;
+        }
+        place.push(part);
+        let here = Name::new(place.join("/")).ok().and_then(|here| entries.get(&here));
+        if let Some(next) = here.and_then(|here| here.target.as_ref()) {
+            over += 1;
+            place.pop();
+            left = parts(next.as_str()).into_iter().chain(left).collect();
+        }
+        if over > 8 {
+            return false;
+        }
+    }
+    let end = place.join("/");
+    entries.keys().any(|name| name.is_within(&end))
 }
 
 /// Reads a ticket. What parses must be written as it was read, but for blank space.
@@ -81,7 +113,7 @@ pub fn frame_seeds() -> Vec<Vec<u8>> {
     let name = |text: &str| Name::new(text).ok();
     let entry = |text: &str, kind, size| {
         let modified = Modified { seconds: 1_763_800_000, nanos: 5 };
-        name(text).map(|name| Entry { name, kind, mode: 0o755, size, modified })
+        name(text).map(|name| Entry { name, kind, mode: 0o755, size, modified, target: None })
     };
     let mut offer = Preface { role: Role::Offers }.encode().to_vec();
     let entries = [
@@ -117,7 +149,26 @@ pub fn frame_seeds() -> Vec<Vec<u8>> {
         b"abtf\0\0\0\0\x03\0\0\0\x1e\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0../../up".to_vec();
     let long = [&b"abtf\0\0\0\0\x01"[..], &u32::MAX.to_be_bytes()].concat();
     let future = b"abtf\x07\0\0\0".to_vec();
-    with_cuts([offer, take, escape, long, future])
+    with_cuts([offer, take, escape, long, future, links()])
+}
+
+/// An offer with links that lead to something, the first over the second.
+fn links() -> Vec<u8> {
+    let mut bytes = Preface { role: Role::Offers }.encode().to_vec();
+    let entry = |name: &str, kind, target: Option<&str>| {
+        let (name, modified) = (Name::new(name).ok()?, Modified::default());
+        let target = target.and_then(|target| Target::new(target).ok());
+        Some(Frame::Entry(Entry { name, kind, mode: 0, size: 0, modified, target }))
+    };
+    let entries = [
+        entry("bin", Kind::Link, Some("now/bin")),
+        entry("now", Kind::Link, Some("releases/5")),
+        entry("releases/5/bin", Kind::Directory, None),
+        entry("releases/old", Kind::Link, Some("../now")),
+    ];
+    entries.iter().flatten().for_each(|frame| frame.encode(&mut bytes));
+    Frame::OfferEnd { entries: 4 }.encode(&mut bytes);
+    bytes
 }
 
 /// Inputs for [`ticket`].

@@ -1,6 +1,7 @@
 //! What is offered: entries in the order they can be fetched, checked as they come in.
 
 use super::frame::FrameError;
+use super::link::{Target, follow};
 use super::name::Name;
 use super::wire::Fields;
 use ring::digest::{Context, SHA256};
@@ -12,6 +13,8 @@ pub const MAX_ENTRIES: usize = 1_000_000;
 pub const MAX_COST: usize = 32 << 20;
 /// What an entry costs beside the bytes of its name: its record, and its place in the order of names.
 pub const ENTRY_COST: usize = size_of::<Record>() + size_of::<u32>();
+/// Look-ups of names that following an offer's links may take.
+pub const MAX_LOOKUPS: usize = 4_000_000;
 /// The bits of permissions that an entry can have.
 pub const MODE: u16 = 0o777;
 
@@ -24,6 +27,8 @@ pub enum Kind {
     Directory,
     /// Bytes that can be read once and whose number is not known, as from a pipe.
     Stream,
+    /// A symbolic link, which leads to another entry; there is nothing to fetch.
+    Link,
 }
 
 /// When a file was last changed: seconds since 1970 and nanoseconds below a second.
@@ -46,14 +51,21 @@ pub struct Entry {
     pub mode: u16,
     /// Bytes; 0 for what is not a [`Kind::File`].
     pub size: u64,
-    /// When it was last changed; zero for a [`Kind::Stream`].
+    /// When it was last changed; zero for a [`Kind::Stream`] or [`Kind::Link`].
     pub modified: Modified,
+    /// Where a [`Kind::Link`] leads; nothing else has one.
+    pub target: Option<Target>,
 }
 
 impl Entry {
     /// It is a file that somebody may execute.
     pub fn is_executable(&self) -> bool {
-        self.kind != Kind::Directory && self.mode & 0o111 != 0
+        self.kind.has_bytes() && self.mode & 0o111 != 0
+    }
+
+    /// The size as it is written: for a link that of its target.
+    fn written_size(&self) -> u64 {
+        self.target.as_ref().map_or(self.size, |target| target.as_str().len() as u64)
     }
 
     pub(super) fn encode(&self, out: &mut Vec<u8>) {
@@ -61,12 +73,14 @@ impl Entry {
             Kind::File => 0,
             Kind::Directory => 1,
             Kind::Stream => 2,
+            Kind::Link => 3,
         });
         out.extend_from_slice(&self.mode.to_be_bytes());
-        out.extend_from_slice(&self.size.to_be_bytes());
+        out.extend_from_slice(&self.written_size().to_be_bytes());
         out.extend_from_slice(&self.modified.seconds.to_be_bytes());
         out.extend_from_slice(&self.modified.nanos.to_be_bytes());
         out.extend_from_slice(self.name.as_str().as_bytes());
+        out.extend(self.target.iter().flat_map(|target| target.as_str().bytes()));
     }
 
     pub(super) fn decode(fields: &mut Fields<'_>) -> Result<Self, FrameError> {
@@ -74,17 +88,38 @@ impl Entry {
             0 => Kind::File,
             1 => Kind::Directory,
             2 => Kind::Stream,
+            3 => Kind::Link,
             _ => return Err(FrameError::Value),
         };
         let mode = fields.u16()?;
         let size = fields.u64()?;
         let modified = Modified { seconds: fields.i64()?, nanos: fields.u32()? };
         let possible = mode & !MODE == 0 && modified.nanos < 1_000_000_000;
-        if !possible || (kind != Kind::File && size != 0) {
+        let sized = matches!(kind, Kind::File | Kind::Link);
+        let plain = mode == 0 && modified == Modified::default();
+        if !possible || (!sized && size != 0) || (kind == Kind::Link && !plain) {
             return Err(FrameError::Value);
         }
-        let name = Name::new(fields.text()?).map_err(FrameError::Name)?;
-        Ok(Entry { name, kind, mode, size, modified })
+        let text = fields.text()?;
+        if kind != Kind::Link {
+            let name = Name::new(text).map_err(FrameError::Name)?;
+            return Ok(Entry { name, kind, mode, size, modified, target: None });
+        }
+        let (name, target) = usize::try_from(size)
+            .ok()
+            .and_then(|size| text.len().checked_sub(size))
+            .and_then(|at| text.split_at_checked(at))
+            .ok_or(FrameError::Length)?;
+        let name = Name::new(name).map_err(FrameError::Name)?;
+        let target = Some(Target::new(target).map_err(FrameError::Target)?);
+        Ok(Entry { name, kind, mode, size: 0, modified, target })
+    }
+}
+
+impl Kind {
+    /// Whether there is something to fetch.
+    pub fn has_bytes(self) -> bool {
+        matches!(self, Kind::File | Kind::Stream)
     }
 }
 
@@ -98,9 +133,12 @@ pub enum ManifestError {
     /// Two entries have this name.
     #[error("{0} is there twice")]
     Twice(Name),
-    /// The file of this name would have to be a directory as well.
+    /// The file or link of this name would have to be a directory as well.
     #[error("{0} would be a file and a directory")]
     FileAndDirectory(Name),
+    /// The link of this name leads to nothing that is in the offer.
+    #[error("{0} is a symbolic link that leads to nothing on offer")]
+    Astray(Name),
     /// The sizes add up to more than 2⁶⁴ bytes.
     #[error("the sizes add up to more than can be counted")]
     TooLarge,
@@ -109,10 +147,12 @@ pub enum ManifestError {
 /// An entry without its name. 32 bytes, as there may be many.
 #[derive(Clone, Copy, Debug)]
 struct Record {
+    /// For a link that of its target.
     size: u64,
     seconds: i64,
     nanos: u32,
-    /// Where its name ends in the text of all names; it begins where the one before ends.
+    /// Where its name, or its target if it has one, ends in the text of all names; it begins where the one before
+    /// ends.
     end: u32,
     mode: u16,
     kind: Kind,
@@ -122,7 +162,7 @@ struct Record {
 #[derive(Clone, Debug, Default)]
 pub struct Manifest {
     records: Vec<Record>,
-    /// All names, one after the other.
+    /// All names, one after the other, each followed by its target if it has one.
     names: String,
     total: u64,
 }
@@ -134,20 +174,24 @@ impl Manifest {
     /// If there are too many; the offer stays as it was.
     pub fn push(&mut self, entry: &Entry) -> Result<(), ManifestError> {
         let name = entry.name.as_str();
-        let cost = self.cost().saturating_add(name.len() + ENTRY_COST);
+        let target = entry.target.as_ref().map_or("", Target::as_str);
+        let len = name.len() + target.len();
+        let cost = self.cost().saturating_add(len + ENTRY_COST);
         if self.records.len() >= MAX_ENTRIES || cost > MAX_COST {
             return Err(ManifestError::TooMany);
         }
         self.total = self.total.checked_add(entry.size).ok_or(ManifestError::TooLarge)?;
         // Growing by a quarter, not by doubling: large offers are to cost what is in them.
-        if self.names.capacity() - self.names.len() < name.len() {
-            self.names.reserve_exact(name.len().max(self.names.len() / 4));
+        if self.names.capacity() - self.names.len() < len {
+            self.names.reserve_exact(len.max(self.names.len() / 4));
         }
         if self.records.capacity() == self.records.len() {
             self.records.reserve_exact((self.records.len() / 4).max(4));
         }
         self.names.push_str(name);
-        let Entry { kind, mode, size, modified: Modified { seconds, nanos }, .. } = *entry;
+        self.names.push_str(target);
+        let Entry { kind, mode, modified: Modified { seconds, nanos }, .. } = *entry;
+        let size = entry.written_size();
         // The bound on the cost is far below 2³².
         let end = u32::try_from(self.names.len()).map_err(|_| ManifestError::TooMany)?;
         self.records.push(Record { size, seconds, nanos, end, mode, kind });
@@ -157,11 +201,10 @@ impl Manifest {
     /// Sees that the entries can stand beside each other, now that all are there.
     ///
     /// # Errors
-    /// If two have the same name, or a file would have to be a directory.
+    /// If two have the same name, something else would have to be a directory, or a link leads to nothing here.
     pub fn check(&self) -> Result<(), ManifestError> {
-        let mut order: Vec<u32> = (0u32..).take(self.records.len()).collect();
+        let order = self.order();
         let name = |index: &u32| self.name(*index as usize);
-        order.sort_unstable_by(|a, b| in_order(name(a)).cmp(in_order(name(b))));
         for pair in order.windows(2) {
             let [first, second] = pair else { continue };
             let (above, below) = (name(first), name(second));
@@ -170,12 +213,71 @@ impl Manifest {
             }
             // In this order, all that is within an entry follows it at once.
             let within = below.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'));
-            let kind = self.records.get(*first as usize).map(|record| record.kind);
-            if within && kind != Some(Kind::Directory) {
+            if within && self.kind(*first as usize) != Some(Kind::Directory) {
                 return Err(ManifestError::FileAndDirectory(Name::known(above)));
             }
         }
-        Ok(())
+        match self.astray_in(&order)?.first() {
+            Some(index) => Err(ManifestError::Astray(Name::known(self.name(*index)))),
+            None => Ok(()),
+        }
+    }
+
+    /// Positions of the links that lead to nothing here.
+    ///
+    /// # Errors
+    /// If following all of them takes more than [`MAX_LOOKUPS`].
+    pub fn astray(&self) -> Result<Vec<usize>, ManifestError> {
+        self.astray_in(&self.order())
+    }
+
+    fn astray_in(&self, order: &[u32]) -> Result<Vec<usize>, ManifestError> {
+        let mut lookups = 0;
+        let mut astray = Vec::new();
+        for index in 0..self.records.len() {
+            if self.kind(index) != Some(Kind::Link) {
+                continue;
+            }
+            let end = follow(self.name(index), |name| {
+                lookups += 1;
+                // What follows is for nothing once there are too many.
+                if lookups > MAX_LOOKUPS { None } else { self.target(self.find(order, name).ok()?) }
+            });
+            if lookups > MAX_LOOKUPS {
+                return Err(ManifestError::TooMany);
+            }
+            if !end.is_some_and(|end| self.holds(order, &end)) {
+                astray.push(index);
+            }
+        }
+        Ok(astray)
+    }
+
+    /// Positions in the order of names.
+    fn order(&self) -> Vec<u32> {
+        let mut order: Vec<u32> = (0u32..).take(self.records.len()).collect();
+        let name = |index: &u32| self.name(*index as usize);
+        order.sort_unstable_by(|a, b| in_order(name(a)).cmp(in_order(name(b))));
+        order
+    }
+
+    /// The position of the entry of this name, or the place in `order` where it would be.
+    fn find(&self, order: &[u32], name: &str) -> Result<usize, usize> {
+        let place = order
+            .binary_search_by(|index| in_order(self.name(*index as usize)).cmp(in_order(name)))?;
+        order.get(place).map(|index| *index as usize).ok_or(place)
+    }
+
+    /// Whether there is an entry of this name, or one below it.
+    fn holds(&self, order: &[u32], name: &str) -> bool {
+        let next = |place: usize| order.get(place).map(|index| self.name(*index as usize));
+        self.find(order, name).map_or_else(
+            |place| {
+                let rest = next(place).and_then(|next| next.strip_prefix(name));
+                rest.is_some_and(|rest| rest.starts_with('/'))
+            },
+            |_| true,
+        )
     }
 
     /// Number of entries.
@@ -197,7 +299,9 @@ impl Manifest {
     pub fn entry(&self, index: usize) -> Option<Entry> {
         let Record { size, seconds, nanos, mode, kind, .. } = *self.records.get(index)?;
         let (name, modified) = (Name::known(self.name(index)), Modified { seconds, nanos });
-        Some(Entry { name, kind, mode, size, modified })
+        let target = self.target(index);
+        let size = if kind == Kind::Link { 0 } else { size };
+        Some(Entry { name, kind, mode, size, modified, target })
     }
 
     /// The entries, in order; an entry's index is its position.
@@ -205,9 +309,9 @@ impl Manifest {
         (0..self.records.len()).filter_map(|index| self.entry(index))
     }
 
-    /// How many entries are not directories.
+    /// How many entries are files or streams.
     pub fn files(&self) -> usize {
-        self.records.iter().filter(|record| record.kind != Kind::Directory).count()
+        self.records.iter().filter(|record| record.kind.has_bytes()).count()
     }
 
     /// Bytes of all files.
@@ -230,10 +334,29 @@ impl Manifest {
         identity
     }
 
+    fn kind(&self, index: usize) -> Option<Kind> {
+        self.records.get(index).map(|record| record.kind)
+    }
+
     fn name(&self, index: usize) -> &str {
+        self.text(index).0
+    }
+
+    fn target(&self, index: usize) -> Option<Target> {
+        let link = self.kind(index) == Some(Kind::Link);
+        link.then(|| Target::known(self.text(index).1))
+    }
+
+    /// A name, and the target that follows it.
+    fn text(&self, index: usize) -> (&str, &str) {
         let end = |index: usize| self.records.get(index).map_or(0, |record| record.end as usize);
         let start = index.checked_sub(1).map_or(0, end);
-        self.names.get(start..end(index)).unwrap_or_default()
+        let whole = self.names.get(start..end(index)).unwrap_or_default();
+        let target = match self.records.get(index) {
+            Some(Record { kind: Kind::Link, size, .. }) => *size as usize,
+            _ => 0,
+        };
+        whole.split_at_checked(whole.len().saturating_sub(target)).unwrap_or((whole, ""))
     }
 }
 

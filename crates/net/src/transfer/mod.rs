@@ -7,6 +7,7 @@
 pub mod frame;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzzing;
+pub mod link;
 pub mod manifest;
 pub mod name;
 pub mod ticket;
@@ -16,6 +17,7 @@ mod wire;
 mod tests;
 
 pub use frame::{Code, Frame, FrameError, Header, Preface, Role};
+pub use link::Target;
 pub use manifest::{Entry, Kind, Manifest, ManifestError, Modified};
 pub use name::{Name, NameError};
 pub use ticket::{Ticket, TicketError};

@@ -87,7 +87,7 @@ impl fmt::Display for Name {
     }
 }
 
-fn check_part(part: &str) -> Result<(), NameError> {
+pub(super) fn check_part(part: &str) -> Result<(), NameError> {
     match part {
         "" => Err(NameError::Empty),
         "." | ".." => Err(NameError::Dots),

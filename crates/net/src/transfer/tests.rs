@@ -9,7 +9,7 @@ fn name(text: &str) -> Name {
 }
 
 fn entry(text: &str, kind: Kind, size: u64) -> Entry {
-    Entry { name: name(text), kind, mode: 0o644, size, modified: Modified::default() }
+    Entry { name: name(text), kind, mode: 0o644, size, modified: Modified::default(), target: None }
 }
 
 fn file(text: &str, size: u64) -> Entry {
@@ -89,6 +89,108 @@ fn an_offer_is_consistent() {
     offer.push(&entry("e", Kind::Directory, 0)).unwrap();
     assert_eq!(offer.check(), Ok(()));
     assert_ne!(offer.identity(), identity);
+}
+
+fn link(text: &str, target: &str) -> Entry {
+    let target = Some(Target::new(target).unwrap());
+    Entry { mode: 0, target, ..entry(text, Kind::Link, 0) }
+}
+
+#[test]
+fn links_lead_to_what_is_on_offer() {
+    let base = [
+        file("d/a", 5),
+        file("d/e/b", 7),
+        link("d/l", "a"),
+        link("d/e/up", "../a"),
+        link("now", "d/e"),
+        link("over", "now/b"),
+        link("further", "over"),
+        link("back", "d/e/up"),
+        // Of a directory there may be no entry of its own.
+        link("whole", "d"),
+    ];
+    let offer = manifest(&base);
+    assert_eq!((offer.check(), offer.astray()), (Ok(()), Ok(vec![])));
+    assert_eq!((offer.files(), offer.total()), (2, 12));
+    assert_eq!(offer.entries().collect::<Vec<_>>(), base);
+    for (text, target) in [
+        ("x", "nowhere"),
+        ("x", "x"),
+        ("x", "../d/a"),
+        ("d/x", "../../d/a"),
+        ("x", "now/a"),
+        ("x", "d/a/b"),
+        ("x", "d/l/b"),
+        ("x", "back/a"),
+        ("x", "d/aa"),
+    ] {
+        let mut offer = offer.clone();
+        offer.push(&link(text, target)).unwrap();
+        assert_eq!(offer.check(), Err(ManifestError::Astray(name(text))), "{text} {target}");
+        assert_eq!(offer.astray(), Ok(vec![base.len()]));
+    }
+    for (bad, clash) in [(file("d/l/x", 1), "d/l"), (link("now/x", "../d"), "now")] {
+        let mut offer = offer.clone();
+        offer.push(&bad).unwrap();
+        assert_eq!(offer.check(), Err(ManifestError::FileAndDirectory(name(clash))));
+    }
+    let identity = |target| manifest(&[file("a", 1), file("b", 1), link("l", target)]).identity();
+    assert_ne!(identity("a"), identity("b"));
+}
+
+#[test]
+fn links_go_over_few_others_and_cost_little() {
+    let chain = |over: u32| {
+        let mut entries = vec![file("0", 1)];
+        entries.extend((1..=over + 1).map(|n| link(&n.to_string(), &(n - 1).to_string())));
+        manifest(&entries).check()
+    };
+    assert_eq!((chain(8), chain(9)), (Ok(()), Err(ManifestError::Astray(name("10")))));
+    let circle = manifest(&[link("a", "b"), link("b", "a")]);
+    assert_eq!(circle.astray(), Ok(vec![0, 1]));
+    // Each goes over eight others through 60 directories.
+    let deep = vec!["d"; 60].join("/");
+    let mut entries = vec![file(&format!("{deep}/0"), 1)];
+    entries.extend((1..9).map(|n| link(&format!("{deep}/{n}"), &(n - 1).to_string())));
+    entries.extend((0..20_000).map(|n| link(&format!("l{n}"), &format!("{deep}/8"))));
+    assert_eq!(manifest(&entries).check(), Err(ManifestError::TooMany));
+}
+
+#[test]
+fn links_are_read_with_care() {
+    let read = |mode: u16, size: u64, seconds: i64, text: &str| {
+        let mut payload = vec![3];
+        payload.extend(mode.to_be_bytes());
+        payload.extend(size.to_be_bytes());
+        payload.extend(seconds.to_be_bytes());
+        payload.extend([0; 4]);
+        payload.extend(text.as_bytes());
+        Frame::decode(3, &payload)
+    };
+    assert_eq!(read(0, 4, 0, "d/l../a"), Ok(Frame::Entry(link("d/l", "../a"))));
+    for (frame, error) in [
+        (read(0o777, 4, 0, "d/l../a"), FrameError::Value),
+        (read(0, 4, 1, "d/l../a"), FrameError::Value),
+        (read(0, 8, 0, "d/l../a"), FrameError::Length),
+        (read(0, u64::MAX, 0, "d/l../a"), FrameError::Length),
+        (read(0, 7, 0, "d/l../a"), FrameError::Name(NameError::Empty)),
+        (read(0, 0, 0, "d/l"), FrameError::Target(NameError::Empty)),
+        (read(0, 1, 0, "lü"), FrameError::Length),
+        (read(0, 4, 0, "l/etc"), FrameError::Target(NameError::Empty)),
+        (read(0, 2, 0, "l.."), FrameError::Target(NameError::Dots)),
+        (read(0, 6, 0, "la/../b"), FrameError::Target(NameError::Dots)),
+    ] {
+        assert_eq!(frame, Err(error));
+    }
+    let (longest, target) = (vec!["x".repeat(255); 16].join("/"), "a/".repeat(1999) + "ab");
+    let entry = link(&longest, &target);
+    assert_eq!((longest.len(), target.len()), (4095, 4000));
+    let mut bytes = Vec::new();
+    Frame::Entry(entry.clone()).encode(&mut bytes);
+    let Ok(Header::Frame(3, len)) = Header::decode(*bytes.first_chunk().unwrap()) else { panic!() };
+    assert_eq!(Frame::decode(3, &bytes[5..]), Ok(Frame::Entry(entry)));
+    assert!(len > 8000 && len <= MAX_PAYLOAD);
 }
 
 #[test]

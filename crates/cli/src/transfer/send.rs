@@ -1,0 +1,118 @@
+//! `send`: files for whoever made a ticket, for a machine that was named, or for whoever gets a ticket.
+
+use std::path::{Path, PathBuf};
+
+use anabranch::transfer::{Name, Role};
+
+use super::args::SendArgs;
+use super::limit::Limit;
+use super::listen::Listening;
+use super::listing::{Amounts, line};
+use super::pick::Pick;
+use super::report::Report;
+use super::session::Side;
+use super::source::{Offer, Source};
+use super::{connect, connecting, kept, needs, on_runtime, split_ticket, words};
+use crate::failure::Failure;
+use crate::output;
+use crate::qlog::Qlogs;
+
+/// Sends files, or tells which would be sent.
+///
+/// # Errors
+/// When something that was named cannot be read, the transfer fails, or something was left out unasked.
+pub fn send(args: &SendArgs) -> Result<(), Failure> {
+    let (files, ticket) = split_ticket(&args.files, false, Role::Takes)?;
+    if files.is_empty() {
+        return Err(Failure::usage("name a file to send before the ticket"));
+    }
+    Name::new(args.name.as_str())
+        .map_err(|error| Failure::usage(format!("--name {}: {error}", args.name)))?;
+    let pick = Pick::new(&args.exclude, args.links).map_err(Failure::usage)?;
+    let source = Source::new(files, args.name.clone(), pick);
+    // What cannot be read is better known before anybody connects.
+    let offer = source.collect().map_err(Failure::from)?;
+    if offer.manifest.is_empty() {
+        return Err(Failure::usage("nothing is left to send; see --exclude and --links"));
+    }
+    let report = Report { json: args.common.json, on_stderr: false };
+    for skipped in &offer.skipped {
+        eprintln!("anabranch: not sent: {} is {}", skipped.path.display(), skipped.why);
+        report.skipped(skipped);
+    }
+    if args.dry_run {
+        list(&offer, report)?;
+        return complete(&offer, "would be sent");
+    }
+    let side = Side::Offers(source, args.bwlimit.map(Limit::new));
+    let qlogs = Qlogs::new(args.common.qlog.as_deref(), "send")?;
+    let listens = ticket.is_none() && args.to.is_none();
+    let standing = !args.listen.allow.is_empty();
+    let mut needs = needs(&qlogs, args.listen.key.as_deref(), &args.common);
+    needs.write.extend((listens && !standing).then(kept::directory).flatten());
+    needs.read.extend(source_paths(&args.files, standing));
+    on_runtime(&qlogs, &needs, async {
+        let (host, key) = (args.to.as_deref(), args.listen.key.as_deref());
+        match connecting(ticket, host, key, &args.connect, &args.common).await? {
+            Some(connecting) => {
+                if !args.listen.listen.is_empty() || !args.listen.allow.is_empty() {
+                    return Err(Failure::usage(
+                        "--listen and --allow are for sending without a ticket",
+                    ));
+                }
+                connect::run(connecting, &side, &args.common, report, &qlogs).await
+            }
+            None => listening(args, &side, report, &qlogs).run().await,
+        }
+    })?;
+    // What is offered again and again is not complete at any time.
+    if standing && !args.listen.once { Ok(()) } else { complete(&offer, "was sent") }
+}
+
+fn listening<'a>(
+    args: &'a SendArgs,
+    side: &'a Side,
+    report: Report,
+    qlogs: &'a Qlogs,
+) -> Listening<'a> {
+    let mut words = words("send", &args.listen, &args.files);
+    words.extend(args.exclude.iter().map(|glob| format!("without {glob}")));
+    words.extend(args.links.then(|| "links".to_owned()));
+    Listening { args: &args.listen, common: &args.common, side, report, qlogs, words }
+}
+
+/// Tells what would be sent.
+fn list(offer: &Offer, report: Report) -> Result<(), Failure> {
+    let (mut amounts, mut text) = (Amounts::default(), String::new());
+    for entry in offer.manifest.entries() {
+        amounts.add(&entry);
+        if report.json {
+            report.would_send(&entry)?;
+        } else {
+            text.push_str(&line(&entry));
+            text.push('\n');
+        }
+    }
+    if report.json {
+        return report.dry_run(amounts);
+    }
+    output::print(&format!("{text}Would send {}\n", amounts.text()))
+}
+
+/// Fails if something was skipped: the exit code is to tell, also where nobody reads.
+fn complete(offer: &Offer, sent: &str) -> Result<(), Failure> {
+    if offer.skipped.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::failed(format!("all else {sent}; what is not sent is named above")))
+}
+
+/// What is read in order to send `files`. Programs replace a file by writing another one beside it and renaming that.
+/// While a file is on offer for long, its directory has to stay readable, so that the new file can be sent.
+fn source_paths(files: &[String], standing: bool) -> impl Iterator<Item = PathBuf> {
+    let real = files.iter().filter_map(|file| Path::new(file).canonicalize().ok());
+    real.map(move |path| match path.parent() {
+        Some(parent) if standing && path.is_file() => parent.to_owned(),
+        _ => path,
+    })
+}
