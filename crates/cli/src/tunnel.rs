@@ -1,27 +1,33 @@
 //! `serve` and `connect`: a standing connection that carries TCP connections, as ssh forwards them.
 
 pub mod args;
+mod changes;
 mod config;
 mod connect;
 mod events;
 mod file;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzzing;
+mod hangup;
+mod manager;
 mod metrics;
 mod privileges;
 mod serve;
+mod ways;
 
 use std::future::Future;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anabranch::{Config, Connection, PathEvent, Schedule, TransportConfig};
+use anabranch::{Config, Connection, PathEvent, PublicKey, Schedule, TransportConfig};
 
 use crate::confine::{Needs, confine};
 use crate::failure::Failure;
 use crate::keys;
 use crate::qlog::Qlogs;
 use crate::status::Telling;
-use args::{ConnectArgs, ServeArgs};
+use args::{CommonArgs, ConnectArgs, ServeArgs};
+use changes::Preshared;
 use config::Common;
 use events::{Reporter, TunnelEvent};
 
@@ -49,8 +55,8 @@ pub fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let config = endpoint_config(&settings.common)?;
     let other_user = args.user.is_some();
     let telling = Telling::open("serve");
-    confine(&Needs { other_user, ..needs(&qlogs, telling.as_ref()) })?;
-    let result = run(serve::run((settings, config), args.user.clone(), reporter, telling.as_ref()));
+    confine(&Needs { other_user, ..needs(&args.common, &qlogs, telling.as_ref()) })?;
+    let result = run(serve::run(args, (settings, config), reporter, telling.as_ref()));
     qlogs.finish();
     result
 }
@@ -67,17 +73,17 @@ pub fn connect(args: &ConnectArgs) -> Result<(), Failure> {
     let qlogs = settings.common.qlogs.clone();
     let config = endpoint_config(&settings.common)?;
     let telling = args.stdio.is_none().then(|| Telling::open("connect")).flatten();
-    confine(&needs(&qlogs, telling.as_ref()))?;
+    confine(&needs(&args.common, &qlogs, telling.as_ref()))?;
     let reporter = Reporter { json, quiet };
-    let result =
-        run(connect::run((settings, config), args.stdio.clone(), reporter, telling.as_ref()));
+    let result = run(connect::run(args, (settings, config), reporter, telling.as_ref()));
     qlogs.finish();
     result
 }
 
 /// What both commands have to do while they run.
-fn needs(qlogs: &Qlogs, telling: Option<&Telling>) -> Needs {
+fn needs(args: &CommonArgs, qlogs: &Qlogs, telling: Option<&Telling>) -> Needs {
     let mut needs = Needs { tcp: true, ..Needs::files([], qlogs.directory()) };
+    needs.read.extend(file::to_read_again(args.config.as_deref()));
     needs.write.extend(telling.and_then(Telling::directory));
     needs
 }
@@ -105,10 +111,14 @@ fn endpoint_config(common: &Common) -> Result<Config, Failure> {
     };
     config.transport.streams.max_streams = common.max_forwarded.into();
     config.schedule = SCHEDULE;
-    for (peer, file) in &common.preshared {
-        config.preshared.insert(*peer, keys::load_preshared(file)?);
-    }
+    config.preshared = preshared(common)?;
     Ok(config)
+}
+
+/// The secrets that are shared with peers.
+fn preshared(common: &Common) -> Result<Preshared, Failure> {
+    let load = |(peer, file): (&PublicKey, &PathBuf)| Ok((*peer, keys::load_preshared(file)?));
+    common.preshared.iter().map(load).collect()
 }
 
 /// Says what happens to a connection's paths, and when its peer falls silent, for as long as it lives.

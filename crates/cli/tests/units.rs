@@ -55,6 +55,8 @@ fn units_let_the_program_confine_itself() {
             assert!(calls.split_whitespace().any(|word| word == call), "{unit}: {call}");
         }
         assert_eq!(value("SystemCallErrorNumber"), "EPERM", "{unit}");
+        assert_eq!((&*value("Type"), &*value("WatchdogSec")), ("notify", "30"), "{unit}");
+        assert!(value("ExecReload").ends_with("-HUP $MAINPID"), "{unit}");
         for key in ["MemoryMax", "TasksMax"] {
             assert!(!value(key).is_empty(), "{unit}: {key}");
         }

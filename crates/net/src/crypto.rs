@@ -18,6 +18,7 @@ mod tests;
 
 pub use keys::{KeyError, SecretKey};
 pub use preshared::PresharedKey;
+pub(crate) use preshared::PresharedKeys;
 
 use anabranch_core::crypto::{
     Accepted, Crypto, CryptoError, InitiatorState, MacPurpose, PublicKey, Randomness,
@@ -53,15 +54,20 @@ impl NoiseCrypto {
             own_mac1: mac_key(b"mac1", &public.0),
             cookies: CookieBox::new(&public),
             fallback: (mac_key(b"random", first.as_slice()), 0),
-            credentials: Arc::new(Credentials { secret, preshared: BTreeMap::new() }),
+            credentials: Arc::new(Credentials { secret, preshared: PresharedKeys::default() }),
             public,
         })
     }
 
     /// The same with secrets that it shares with some peers, who can do no handshake with it without them.
     pub fn with_preshared(self, preshared: BTreeMap<PublicKey, PresharedKey>) -> Self {
-        let secret = self.credentials.secret.clone();
-        NoiseCrypto { credentials: Arc::new(Credentials { secret, preshared }), ..self }
+        self.credentials.preshared.replace(preshared);
+        self
+    }
+
+    /// The secrets that it shares with peers, to replace them later.
+    pub(crate) fn preshared(&self) -> PresharedKeys {
+        self.credentials.preshared.clone()
     }
 }
 

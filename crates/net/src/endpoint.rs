@@ -1,6 +1,6 @@
 use crate::clock::{Clock, wall_clock};
 use crate::connection::{Connection, PathSpec};
-use crate::crypto::{NoiseCrypto, PresharedKey, SecretKey};
+use crate::crypto::{NoiseCrypto, PresharedKey, PresharedKeys, SecretKey};
 use crate::driver::Driver;
 use crate::error::ConnectError;
 use crate::log;
@@ -83,6 +83,7 @@ struct EndpointRef {
     shared: Arc<Shared>,
     /// Of the connections it opens, unless another is asked for.
     profile: Profile,
+    preshared: PresharedKeys,
 }
 
 impl Endpoint {
@@ -101,12 +102,13 @@ impl Endpoint {
         let clock = Clock::start();
         let crypto = NoiseCrypto::new(config.secret.clone()).map_err(|_| no_random(()))?;
         let crypto = crypto.with_preshared(config.preshared.clone());
-        let profile = config.profile.clone();
+        let (profile, preshared) = (config.profile.clone(), crypto.preshared());
         let config = config.core();
         let largest = usize::from(config.transport.largest_datagram());
         let router = Router::new(config, Box::new(crypto), clock.now());
         let shared = Arc::new(Shared::new(router, clock));
-        let endpoint = Endpoint(Arc::new(EndpointRef { shared: Arc::clone(&shared), profile }));
+        let endpoint =
+            Endpoint(Arc::new(EndpointRef { shared: Arc::clone(&shared), profile, preshared }));
         for spec in sockets {
             endpoint.add_socket(spec)?;
         }
@@ -181,6 +183,11 @@ impl Endpoint {
     /// Replaces the list of who may connect. Existing connections go on.
     pub fn set_permitted(&self, permitted: Permitted) {
         self.0.shared.lock().router.set_permitted(permitted);
+    }
+
+    /// Replaces the secrets that are shared with peers. Existing connections go on with those that they began with.
+    pub fn set_preshared(&self, preshared: BTreeMap<PublicKey, PresharedKey>) {
+        self.0.preshared.replace(preshared);
     }
 
     /// Connects to the holder of `peer`; ready when it answers on one of the paths. Dropping the future gives

@@ -17,7 +17,7 @@ pub mod wire;
 mod tests;
 
 pub use listen::{Link, Listener, listen_for_socks, listen_here, listen_there};
-pub use permit::{ParsePermitError, Permit, Permits};
+pub use permit::{Grant, ParsePermitError, Permit, Permits};
 pub use serve::{ForwardEvent, Service, serve};
 pub use splice::splice;
 pub use target::{Dynamic, Forward, ParseForwardError, Target};

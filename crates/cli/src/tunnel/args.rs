@@ -131,7 +131,7 @@ pub struct CommonArgs {
     /// genpsk` make it; with `serve`, by all peers that --allow names
     #[arg(long, value_name = "FILE")]
     pub preshared_key: Option<PathBuf>,
-    /// Read the file's settings first
+    /// Read the file's settings first, and again on SIGHUP (`kill -HUP`, `systemctl reload`)
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Ask an idle path for a sign of life this often, so that address translators keep it; 0 for never

@@ -25,7 +25,7 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 const MAX_FORWARDED: u16 = 256;
 
 /// What both commands need.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Common {
     /// File with the secret key.
     pub(super) key: PathBuf,
@@ -41,6 +41,13 @@ pub(super) struct Common {
     pub(super) qlogs: Qlogs,
 }
 
+impl Common {
+    /// Takes over from `new` what can be changed in a process that runs.
+    fn take(&mut self, new: Common) {
+        (self.names, self.preshared) = (new.names, new.preshared);
+    }
+}
+
 /// What `serve` does.
 #[derive(Debug)]
 pub(super) struct Serve {
@@ -49,6 +56,24 @@ pub(super) struct Serve {
     pub(super) listen: Vec<SocketAddr>,
     /// Who may connect, and where to; at least one.
     pub(super) peers: Vec<(PublicKey, Arc<Permits>)>,
+}
+
+impl Serve {
+    /// What a peer may do, if it may connect.
+    pub(super) fn permits(&self, peer: &PublicKey) -> Option<&Arc<Permits>> {
+        self.peers.iter().find(|(key, _)| key == peer).map(|(_, permits)| permits)
+    }
+
+    /// Takes over from `new` what can be changed while it is served.
+    pub(super) fn take(&mut self, new: Serve) {
+        self.peers = new.peers;
+        self.common.take(new.common);
+    }
+
+    /// Peers and what they are called.
+    pub(super) fn named(&self) -> impl Iterator<Item = (PublicKey, Option<String>)> {
+        self.peers.iter().map(|(key, _)| (*key, self.common.names.get(key).cloned()))
+    }
 }
 
 /// What `connect` does.
@@ -61,6 +86,15 @@ pub(super) struct Connect {
     pub(super) local: Vec<Forward>,
     pub(super) remote: Vec<Forward>,
     pub(super) dynamic: Vec<Dynamic>,
+}
+
+impl Connect {
+    /// These settings with what can be changed in a process that runs taken over from `new`.
+    pub(super) fn changed(&self, new: Connect) -> Connect {
+        let mut common = self.common.clone();
+        common.take(new.common);
+        Connect { common, peer: self.peer, ..new }
+    }
 }
 
 /// Settings for `serve`: options count more than the file.

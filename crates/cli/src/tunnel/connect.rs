@@ -1,22 +1,25 @@
 //! The side that connects, again and again.
 
 use std::convert::Infallible;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anabranch::forward::{
-    Link, Listener, Target, listen_for_socks, listen_here, listen_there, splice,
-};
+use anabranch::forward::{Link, Target, splice};
 use anabranch::{Config, Connection, Endpoint};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::config::Connect;
+use super::args::ConnectArgs;
+use super::changes::{Changes, Preshared};
+use super::config::{self, Connect};
 use super::events::{Reporter, TunnelEvent};
+use super::hangup::{Hangup, Hangups};
+use super::manager::Manager;
 use super::metrics::{Metrics, Side};
-use super::{FAREWELL, tell_news};
+use super::ways::{Way, Ways};
+use super::{FAREWELL, file, preshared, tell_news};
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
 use crate::paths::{self, Route};
@@ -35,15 +38,12 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) async fn run(
-    (settings, mut config): (Connect, Config),
-    stdio: Option<Target>,
+    args: &ConnectArgs,
+    (settings, config): (Connect, Config),
     reporter: Reporter,
     telling: Option<&Telling>,
 ) -> Result<(), Failure> {
-    if !settings.remote.is_empty() {
-        // Nothing but this tells that the server has to be asked for the ports again.
-        config.transport.heartbeat = Some(HEARTBEAT);
-    }
+    let secrets = config.preshared.clone();
     let endpoint = Endpoint::client(config)
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
     let metrics =
@@ -54,25 +54,17 @@ pub(super) async fn run(
         counted.count(&event);
         reporter.forward(event);
     }));
-    let mut tasks = tokio::task::JoinSet::new();
-    for listener in listeners(&settings, reporter).await? {
-        tasks.spawn(listener.run(link.clone()));
-    }
-    for forward in &settings.remote {
-        tasks.spawn(listen_there(link.clone(), forward.clone()));
-    }
+    let mut ways = Ways::new(link.clone(), reporter);
+    ways.set(&Way::all(&settings)).await?;
+    let settings = watch::Sender::new(Arc::new(settings));
     // Why there is no connection, while there is none.
     let lack = watch::Sender::new(String::new());
     let connected = stay_connected(&endpoint, &settings, &link, &metrics, reporter, &lack);
-    let side =
-        Side { command: "connect", public_key: endpoint.public_key(), listening: Vec::new() };
-    let outcome = match &stdio {
-        // Ctrl-C is heard from before it is said what is waited for.
+    let client = Client { args, endpoint: &endpoint, settings: &settings, link: &link, secrets };
+    let outcome = match &args.stdio {
         None => tokio::select! {
-            biased;
-            () = asked_to_end() => Ok(()),
+            outcome = client.run(ways, (&metrics, reporter), telling) => outcome,
             failure = connected => Err(failure),
-            () = metrics.tell(telling, side) => Ok(()),
         },
         Some(target) => tokio::select! {
             failure = connected => Err(failure),
@@ -85,44 +77,114 @@ pub(super) async fn run(
     outcome
 }
 
-/// Listens wherever this side accepts connections, and says so.
-async fn listeners(settings: &Connect, reporter: Reporter) -> Result<Vec<Listener>, Failure> {
-    let mut listeners = Vec::new();
-    let mut add = |bound: io::Result<Listener>, bind: &Target, target: String| {
-        let listener = bound.map_err(|error| Failure::cannot_listen(bind, &error))?;
-        let address = listener.local_addr().map_err(Failure::failed)?.to_string();
-        reporter.say(&TunnelEvent::Listening { address, target });
-        listeners.push(listener);
-        Ok::<(), Failure>(())
-    };
-    for forward in &settings.local {
-        add(listen_here(forward).await, &forward.bind, forward.target.to_string())?;
+/// What goes on beside the connection.
+struct Client<'a> {
+    args: &'a ConnectArgs,
+    endpoint: &'a Endpoint,
+    settings: &'a watch::Sender<Arc<Connect>>,
+    link: &'a Link,
+    secrets: Preshared,
+}
+
+impl Client<'_> {
+    /// Answers those who ask, and reads the settings again when it is asked to, until it is asked to end.
+    async fn run(
+        mut self,
+        mut ways: Ways,
+        (metrics, reporter): (&Metrics, Reporter),
+        telling: Option<&Telling>,
+    ) -> Result<(), Failure> {
+        let public_key = self.endpoint.public_key();
+        let side = Side { command: "connect", public_key, listening: Vec::new() };
+        let mut told = std::pin::pin!(metrics.tell(telling, &side));
+        let mut hangups = Hangups::listen(self.args.common.config.as_deref());
+        let mut manager = Manager::of_environment();
+        manager.ready();
+        loop {
+            tokio::select! {
+                // Ctrl-C is heard from before it is said what is waited for.
+                biased;
+                () = asked_to_end() => break,
+                hangup = hangups.next() => match hangup {
+                    Hangup::Reload => {
+                        let reload = self.reload(&mut ways, metrics);
+                        reporter.reload(&manager, reload).await;
+                    }
+                    Hangup::End => break,
+                },
+                () = manager.asks() => {
+                    // Every lock is to be had.
+                    drop(metrics.state(&side));
+                    manager.works();
+                }
+                () = &mut told => break,
+            }
+        }
+        manager.stopping();
+        Ok(())
     }
-    for dynamic in &settings.dynamic {
-        let target = "where SOCKS5 clients ask".to_owned();
-        add(listen_for_socks(dynamic).await, &dynamic.bind, target)?;
+
+    /// Reads the settings again, and does as they say from now on. What cannot be changed stays.
+    ///
+    /// # Errors
+    /// If they have a mistake: nothing has changed.
+    async fn reload(&mut self, ways: &mut Ways, metrics: &Metrics) -> Result<Changes, Failure> {
+        let config = self.args.common.config.as_deref();
+        let new = config::connect(self.args, file::read(config)?)?;
+        let secrets = preshared(&new.common)?;
+        // A name that leads nowhere now may lead somewhere when it is needed.
+        if let Err(wrong @ Failure::Usage(_)) = route(&new).await {
+            return Err(wrong);
+        }
+        let old = self.settings.borrow().clone();
+        ways.set(&Way::all(&new)).await?;
+        let mut changes = Changes::of_connect((&old, &self.secrets), (&new, &secrets));
+        changes.keep_key(self.endpoint.public_key(), &new.common);
+        let new = old.changed(new);
+        self.endpoint.set_preshared(secrets.clone());
+        self.secrets = secrets;
+        metrics.set_peers([(new.peer, new.common.names.get(&new.peer).cloned())]);
+        if let Some(connection) = self.link.current() {
+            connection.set_heartbeat(heartbeat(&new));
+        }
+        self.settings.send_replace(Arc::new(new));
+        Ok(changes)
     }
-    Ok(listeners)
+}
+
+/// How long the peer may be silent before it is asked for a sign of life. Nothing but this tells that the server has to
+/// be asked for the ports again.
+fn heartbeat(settings: &Connect) -> Option<Duration> {
+    (!settings.remote.is_empty()).then_some(HEARTBEAT)
+}
+
+/// Where to connect to, and over which paths: anew every time, since names may lead elsewhere by now, and interfaces be
+/// others.
+async fn route(settings: &Connect) -> Result<Route, Failure> {
+    paths::to_host(&settings.endpoint.to_string(), &settings.paths).await
 }
 
 /// Connects, and connects again whenever the connection is lost; returns only what cannot be mended.
 #[expect(clippy::too_many_arguments, reason = "everything that outlives a connection")]
 async fn stay_connected(
     endpoint: &Endpoint,
-    settings: &Connect,
+    settings: &watch::Sender<Arc<Connect>>,
     link: &Link,
     metrics: &Metrics,
     reporter: Reporter,
     lack: &watch::Sender<String>,
 ) -> Failure {
-    let peer = settings.peer.to_string();
+    let peer = settings.borrow().peer.to_string();
     let mut waiting = Waiting::new(&peer, reporter);
     loop {
         let begun = Instant::now();
-        let pause = match attempt(endpoint, settings, &mut waiting).await {
+        let attempted = settings.borrow().clone();
+        let pause = match attempt(endpoint, &attempted, &mut waiting).await {
             Ok(connection) => {
-                waiting = Waiting::new(&peer, reporter);
+                // They may have been read again meanwhile.
+                let settings = settings.borrow().clone();
                 settings.common.qlogs.follow(&connection, "client");
+                connection.set_heartbeat(heartbeat(&settings));
                 reporter.say(&TunnelEvent::Connected { peer: &peer });
                 let watched = metrics.watch(&connection);
                 let news = tokio::spawn(tell_news(connection.clone(), reporter));
@@ -130,6 +192,7 @@ async fn stay_connected(
                 news.abort();
                 metrics.forget(watched);
                 lack.send_replace(String::new());
+                waiting = Waiting::new(&peer, reporter);
                 reporter.say(&TunnelEvent::Disconnected { peer: &peer, reason });
                 if begun.elapsed() < SHORT { RETRY } else { Duration::ZERO }
             }
@@ -199,9 +262,7 @@ async fn attempt(
     settings: &Connect,
     waiting: &mut Waiting<'_>,
 ) -> Result<Connection, Attempt> {
-    // Anew every time: names may lead elsewhere by now, and interfaces be others.
-    let route = paths::to_host(&settings.endpoint.to_string(), &settings.paths).await;
-    let Route { remote, requests } = route.map_err(|failure| match failure {
+    let Route { remote, requests } = route(settings).await.map_err(|failure| match failure {
         Failure::Usage(_) => Attempt::Hopeless(failure),
         failure => Attempt::Again(failure.to_string()),
     })?;

@@ -3,6 +3,9 @@
 use anabranch::forward::ForwardEvent;
 use serde::Serialize;
 
+use super::changes::Changes;
+use super::manager::Manager;
+use crate::failure::Failure;
 use crate::{clock, format, output};
 
 /// One thing that happened.
@@ -11,6 +14,10 @@ use crate::{clock, format, output};
 pub(super) enum TunnelEvent<'a> {
     /// Ready for peers on these addresses.
     Serving { addresses: Vec<String>, public_key: &'a str },
+    /// The settings were read again: what is different, and what stays as it was until a restart.
+    Reloaded { changes: Vec<String>, kept: Vec<String> },
+    /// They were read again and have a mistake, so that those before stay.
+    ReloadFailed { reason: String },
     /// Listening for TCP connections here.
     Listening { address: String, target: String },
     /// A peer is connected.
@@ -45,6 +52,14 @@ impl TunnelEvent<'_> {
         Some(match self {
             TunnelEvent::Serving { addresses, public_key } => {
                 format!("serving on {} as {public_key}", addresses.join(", "))
+            }
+            TunnelEvent::Reloaded { changes, kept } => {
+                let all: Vec<&str> = changes.iter().chain(kept).map(String::as_str).collect();
+                let all = if all.is_empty() { vec!["nothing has changed"] } else { all };
+                format!("settings read again: {}", all.join("; "))
+            }
+            TunnelEvent::ReloadFailed { reason } => {
+                format!("settings read again and not taken, the old ones stay: {reason}")
             }
             TunnelEvent::Listening { address, target } => {
                 format!("forwarding {address} → {target}")
@@ -102,6 +117,26 @@ impl Reporter {
             }
         } else if let Some(text) = event.text().filter(|_| !self.quiet) {
             eprintln!("anabranch: {}{text}", clock::stamp());
+        }
+    }
+
+    /// Has the settings read again, and says what came of it, also to the service manager.
+    pub(super) async fn reload(
+        self,
+        manager: &Manager,
+        reload: impl Future<Output = Result<Changes, Failure>>,
+    ) {
+        manager.reloading();
+        match reload.await {
+            Ok(Changes { made: changes, kept }) => {
+                self.say(&TunnelEvent::Reloaded { changes, kept });
+                manager.reloaded(None);
+            }
+            Err(failure) => {
+                let reason = failure.to_string();
+                manager.reloaded(Some(&reason));
+                self.say(&TunnelEvent::ReloadFailed { reason });
+            }
         }
     }
 

@@ -14,6 +14,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use crate::catalog;
+use crate::confine::explain;
 use crate::failure::Failure;
 use crate::paths::PathArg;
 use crate::values;
@@ -94,7 +95,7 @@ pub(super) fn read(path: Option<&Path>) -> Result<File, Failure> {
     let Some(path) = path else { return Ok(File::default()) };
     let origin = path.display();
     let failed = |error: std::io::Error| {
-        let text = format!("cannot read {origin}: {error}");
+        let text = format!("cannot read {origin}: {error}{}", explain(path, &error));
         // Trying again, as service managers do, would not help.
         if error.kind() == ErrorKind::NotFound {
             Failure::usage(text)
@@ -110,6 +111,18 @@ pub(super) fn read(path: Option<&Path>) -> Result<File, Failure> {
     }
     let file = parse(&text).map_err(|why| Failure::usage(format!("{origin}{why}")))?;
     Ok(rooted(file, path))
+}
+
+/// What has to be readable for the file at `path` to be read again, and others beside it: its directory, since a file is
+/// often replaced by another. Where that is all that its user has, or the whole machine, it is the file alone.
+pub(super) fn to_read_again(path: Option<&Path>) -> Option<PathBuf> {
+    let path = path?.canonicalize().ok()?;
+    let directory = path.parent()?;
+    let home =
+        std::env::var_os("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
+    let is_much =
+        directory.parent().is_none() || home.is_some_and(|home| home.starts_with(directory));
+    Some(if is_much { path } else { directory.to_owned() })
 }
 
 /// Files with keys are named from the place of the configuration.

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt::{Debug, Display};
 
-use anabranch::forward::{Forward, Permit, Target};
+use anabranch::forward::{Forward, Permit};
 use anabranch_core::wire::fuzzing::with_mutants;
 use clap::{Args, FromArgMatches};
 
@@ -79,8 +79,8 @@ fn serve_options(file: &File) -> Vec<OsString> {
     options.extend(file.interface.listen.iter().map(|address| option("--listen", address)));
     for Peer { public_key, permit, permit_listen, .. } in &file.peers {
         options.push(option("--allow", public_key.to_string()));
-        options.extend(permit.iter().map(|Text(permit)| option("--permit", as_given(permit))));
-        let listen = |Text(permit): &Text<Permit>| option("--permit-listen", as_given(permit));
+        options.extend(permit.iter().map(|Text(permit)| option("--permit", permit)));
+        let listen = |Text(permit): &Text<Permit>| option("--permit-listen", permit);
         options.extend(permit_listen.iter().map(listen));
     }
     options
@@ -103,16 +103,6 @@ fn connect_options(file: &File) -> Vec<OsString> {
         }
     }
     options
-}
-
-fn as_given(permit: &Permit) -> String {
-    match permit {
-        Permit::Loopback => "loopback".to_owned(),
-        Permit::Any => "any".to_owned(),
-        Permit::Nothing => "none".to_owned(),
-        Permit::Only(host, None) => format!("{host}:*"),
-        Permit::Only(host, Some(port)) => Target { host: host.clone(), port: *port }.to_string(),
-    }
 }
 
 /// Inputs for [`config`].

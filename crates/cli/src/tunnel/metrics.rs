@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anabranch::forward::ForwardEvent;
@@ -48,9 +48,24 @@ impl Metrics {
         Metrics(Arc::new(Mutex::new(Watched { peers, ..Watched::default() })))
     }
 
+    /// These are the peers of the settings from now on.
+    pub(super) fn set_peers(&self, peers: impl IntoIterator<Item = (PublicKey, Option<String>)>) {
+        self.lock().peers = peers.into_iter().collect();
+    }
+
+    /// The connections that are open with a peer.
+    pub(super) fn connections_of(&self, peer: &PublicKey) -> Vec<Connection> {
+        let watched = self.lock();
+        watched.connections.values().filter(|open| open.peer() == *peer).cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Watched> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Counts what happens to TCP connections that are carried.
     pub(super) fn count(&self, event: &ForwardEvent) {
-        let forwards = &mut self.0.lock().unwrap_or_else(PoisonError::into_inner).forwards;
+        let forwards = &mut self.lock().forwards;
         match event {
             ForwardEvent::Opened(_) => forwards.opened += 1,
             ForwardEvent::Closed(_, sent, received) => {
@@ -65,7 +80,7 @@ impl Metrics {
 
     /// What there is, for `anabranch status`: a peer for each connection, and those that have none.
     pub(super) fn state(&self, side: &Side) -> State {
-        let watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let watched = self.lock();
         let mut peers = Vec::new();
         for (key, name) in &watched.peers {
             let open = watched.connections.iter().filter(|(_, open)| open.peer() == *key);
@@ -87,10 +102,10 @@ impl Metrics {
     }
 
     /// Answers `anabranch status` for ever, if it can ask.
-    pub(super) async fn tell(&self, telling: Option<&Telling>, side: Side) {
+    pub(super) async fn tell(&self, telling: Option<&Telling>, side: &Side) {
         match telling {
             Some(telling) => {
-                if let Err(error) = telling.run(|| self.state(&side)).await {
+                if let Err(error) = telling.run(|| self.state(side)).await {
                     eprintln!("anabranch: `anabranch status` gets no answer: {error}");
                 }
                 std::future::pending().await
@@ -101,7 +116,7 @@ impl Metrics {
 
     /// Serves a connection's metrics from now on, under a number of its own.
     pub(super) fn watch(&self, connection: &Connection) -> u64 {
-        let mut watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = self.lock();
         watched.next += 1;
         let number = watched.next;
         watched.connections.insert(number, connection.clone());
@@ -110,7 +125,7 @@ impl Metrics {
 
     /// Serves them no more.
     pub(super) fn forget(&self, number: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).connections.remove(&number);
+        self.lock().connections.remove(&number);
     }
 
     /// Answers requests on `address` from now on, if there is one.
@@ -134,7 +149,7 @@ impl Metrics {
     }
 
     fn text(&self) -> String {
-        let watched = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let watched = self.lock();
         let connections = watched.connections.iter();
         let figures = connections.filter_map(|(number, connection)| {
             let peer = connection.peer().to_string();

@@ -1,34 +1,39 @@
 //! The side that waits for peers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anabranch::forward::{self, Permits, Service};
-use anabranch::{Config, Connection, Endpoint, Permitted};
+use anabranch::forward::{self, Grant, Service};
+use anabranch::{Config, Connection, Endpoint, Permitted, PublicKey};
 
-use super::config::Serve;
+use super::args::ServeArgs;
+use super::changes::{Changes, Preshared};
+use super::config::{self, Serve};
 use super::events::{Reporter, TunnelEvent};
+use super::hangup::{Hangup, Hangups};
+use super::manager::Manager;
 use super::metrics::{Metrics, Side};
-use super::{FAREWELL, privileges, tell_news};
+use super::{FAREWELL, file, preshared, privileges, tell_news};
 use crate::confine::is_root;
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
 use crate::status::Telling;
 
+/// With what a connection is closed whose peer is permitted no more; `docs/spec/forward-0.md` names it.
+const PERMITTED_NO_MORE: (u64, &str) = (257, "this key is permitted no more");
+
 pub(super) async fn run(
-    (settings, mut config): (Serve, Config),
-    user: Option<String>,
+    args: &ServeArgs,
+    (settings, config): (Serve, Config),
     reporter: Reporter,
     telling: Option<&Telling>,
 ) -> Result<(), Failure> {
-    let Serve { common, listen, peers } = settings;
-    config.permitted = Permitted::Only(peers.iter().map(|(key, _)| *key).collect());
-    let endpoint = Endpoint::bind(config, listen.iter().copied())
-        .map_err(|error| Failure::cannot_listen_on(&listen, &error))?;
-    let metrics = Metrics::of(peers.iter().map(|(key, _)| (*key, common.names.get(key).cloned())));
-    metrics.listen(common.metrics).await?;
-    privileges::become_user(user.as_deref())?;
+    let mut server = Server::start(settings, config, reporter).await?;
+    privileges::become_user(args.user.as_deref())?;
+    let endpoint = server.endpoint.clone();
     let addresses = endpoint.local_addrs().iter().map(ToString::to_string).collect();
     let public_key = endpoint.public_key().to_string();
+    let mut hangups = Hangups::listen(args.common.config.as_deref());
     reporter.say(&TunnelEvent::Serving { addresses, public_key: &public_key });
     if is_root() && !reporter.quiet {
         eprintln!(
@@ -36,54 +41,145 @@ pub(super) async fn run(
              its sockets are bound"
         );
     }
-    let service = Service::default();
     let side = Side {
         command: "serve",
         public_key: endpoint.public_key(),
         listening: endpoint.local_addrs(),
     };
-    let mut told = std::pin::pin!(metrics.tell(telling, side));
+    let metrics = server.metrics.clone();
+    let mut told = std::pin::pin!(metrics.tell(telling, &side));
+    let mut manager = Manager::of_environment();
+    manager.ready();
     loop {
-        let connection = tokio::select! {
-            connection = endpoint.accept() => connection,
-            () = asked_to_end() => None,
-            () = &mut told => None,
-        };
-        let Some(connection) = connection else { break };
-        let peer = connection.peer();
-        let permits = peers.iter().find(|(key, _)| *key == peer).map(|(_, permits)| permits);
-        common.qlogs.follow(&connection, "server");
-        let permits = permits.cloned().unwrap_or_default();
-        let attending = Attending { connection, permits, service: service.clone() };
-        tokio::spawn(attending.run(metrics.clone(), reporter));
+        tokio::select! {
+            connection = endpoint.accept() => match connection {
+                Some(connection) => server.attend(connection),
+                None => break,
+            },
+            () = asked_to_end() => break,
+            () = &mut told => break,
+            hangup = hangups.next() => match hangup {
+                Hangup::Reload => reporter.reload(&manager, async { server.reload(args) }).await,
+                Hangup::End => break,
+            },
+            () = manager.asks() => {
+                // Every lock is to be had.
+                drop(metrics.state(&side));
+                manager.works();
+            }
+        }
     }
+    manager.stopping();
     endpoint.close(0, "the server ends");
     // Peers that cannot be told find out by themselves.
     let _ = tokio::time::timeout(FAREWELL, endpoint.wait_idle()).await;
     Ok(())
 }
 
+/// What serves the peers of the settings.
+struct Server {
+    endpoint: Endpoint,
+    settings: Serve,
+    preshared: Preshared,
+    /// What each peer may do.
+    grants: BTreeMap<PublicKey, Grant>,
+    service: Service,
+    metrics: Metrics,
+    reporter: Reporter,
+}
+
+impl Server {
+    /// Binds its sockets.
+    async fn start(
+        settings: Serve,
+        mut config: Config,
+        reporter: Reporter,
+    ) -> Result<Self, Failure> {
+        config.permitted = permitted(&settings);
+        let preshared = config.preshared.clone();
+        let listen = &settings.listen;
+        let endpoint = Endpoint::bind(config, listen.iter().copied())
+            .map_err(|error| Failure::cannot_listen_on(listen, &error))?;
+        let metrics = Metrics::of(settings.named());
+        metrics.listen(settings.common.metrics).await?;
+        let mut grants = BTreeMap::new();
+        for (key, permits) in &settings.peers {
+            // Of a peer that is named twice, the first counts.
+            grants.entry(*key).or_insert_with(|| permits.clone().into());
+        }
+        let service = Service::default();
+        Ok(Server { endpoint, settings, preshared, grants, service, metrics, reporter })
+    }
+
+    /// Serves a connection to its end.
+    fn attend(&self, connection: Connection) {
+        let Some(grant) = self.grants.get(&connection.peer()).cloned() else {
+            // It began before the settings were read again.
+            let (code, reason) = PERMITTED_NO_MORE;
+            return connection.close(code, reason);
+        };
+        self.settings.common.qlogs.follow(&connection, "server");
+        let watched = self.metrics.watch(&connection);
+        let attending = Attending { connection, grant, service: self.service.clone(), watched };
+        tokio::spawn(attending.run(self.metrics.clone(), self.reporter));
+    }
+
+    /// Reads the settings again, and does as they say from now on. What cannot be changed stays.
+    ///
+    /// # Errors
+    /// If they have a mistake: nothing has changed.
+    fn reload(&mut self, args: &ServeArgs) -> Result<Changes, Failure> {
+        let new = config::serve(args, file::read(args.common.config.as_deref())?)?;
+        let secrets = preshared(&new.common)?;
+        let mut changes = Changes::of_serve((&self.settings, &self.preshared), (&new, &secrets));
+        changes.keep_key(self.endpoint.public_key(), &new.common);
+        self.endpoint.set_permitted(permitted(&new));
+        self.endpoint.set_preshared(secrets.clone());
+        self.metrics.set_peers(new.named());
+        self.grants.retain(|key, _| new.permits(key).is_some());
+        for (key, permits) in new.peers.iter().rev() {
+            let grant = self.grants.entry(*key).or_default();
+            if *grant.permits() != **permits {
+                grant.set((**permits).clone());
+            }
+        }
+        for (key, _) in self.settings.peers.iter().filter(|(key, _)| new.permits(key).is_none()) {
+            for connection in self.metrics.connections_of(key) {
+                connection.close(PERMITTED_NO_MORE.0, PERMITTED_NO_MORE.1);
+            }
+        }
+        self.preshared = secrets;
+        self.settings.take(new);
+        Ok(changes)
+    }
+}
+
+fn permitted(settings: &Serve) -> Permitted {
+    Permitted::Only(settings.peers.iter().map(|(key, _)| *key).collect())
+}
+
 /// A connection to be served, and what its peer may do.
 struct Attending {
     connection: Connection,
-    permits: Arc<Permits>,
+    grant: Grant,
     service: Service,
+    /// Its number among those whose metrics are served.
+    watched: u64,
 }
 
 impl Attending {
     /// Serves the connection to its end.
     async fn run(self, metrics: Metrics, reporter: Reporter) {
-        let Attending { connection, permits, service } = self;
+        let Attending { connection, grant, service, watched } = self;
         let peer = connection.peer().to_string();
         reporter.say(&TunnelEvent::Connected { peer: &peer });
-        let watched = metrics.watch(&connection);
         let news = tokio::spawn(tell_news(connection.clone(), reporter));
         let counted = metrics.clone();
         let tell = Arc::new(move |event| {
             counted.count(&event);
             reporter.forward(event);
         });
-        let reason = forward::serve(connection, permits, service, tell).await.to_string();
+        let reason = forward::serve(connection, grant, service, tell).await.to_string();
         news.abort();
         metrics.forget(watched);
         reporter.say(&TunnelEvent::Disconnected { peer: &peer, reason });

@@ -30,7 +30,14 @@ pub struct Running {
 
 impl Running {
     pub fn start(args: &[&str]) -> Self {
-        let mut child = Command::new(PROGRAM).args(args).stdout(Stdio::piped()).spawn().unwrap();
+        Running::start_with(args, &[])
+    }
+
+    /// With these in its environment.
+    pub fn start_with(args: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut command = Command::new(PROGRAM);
+        command.args(args).envs(environment.iter().copied()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let (send, lines) = mpsc::channel();
         let out: ChildStdout = child.stdout.take().unwrap();
         std::thread::spawn(move || {
@@ -41,12 +48,27 @@ impl Running {
         Running { child, lines }
     }
 
+    pub fn signal(&self, signal: nix::sys::signal::Signal) {
+        let pid = nix::unistd::Pid::from_raw(self.child.id() as i32);
+        nix::sys::signal::kill(pid, signal).unwrap();
+    }
+
     /// The value of `key` in the next event of this kind.
     pub fn wait_for(&self, event: &str, key: &str) -> serde_json::Value {
+        self.event(event)[key].clone()
+    }
+
+    /// All further events, until it has ended.
+    pub fn rest(&self) -> Vec<serde_json::Value> {
+        self.lines.iter().map(|line| serde_json::from_str(&line).unwrap()).collect()
+    }
+
+    /// The next event of this kind.
+    pub fn event(&self, event: &str) -> serde_json::Value {
         while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
             let value: serde_json::Value = serde_json::from_str(&line).unwrap();
             if value["event"] == event {
-                return value[key].clone();
+                return value;
             }
         }
         panic!("no event {event}");

@@ -37,6 +37,27 @@ through() {
 server=anabranch-serve@home client=anabranch-connect@away
 systemctl start echo.socket "$server" "$client"
 through first
+
+# What the units say of themselves, once they have been asked to read their settings again.
+reload() {
+    before=$(systemctl show --property MainPID --value "$1")
+    systemctl reload "$1" && echo "$1 reload $2"
+    for _ in $(seq 50); do
+        said=$(systemctl show --property StatusText --value "$1")
+        if [ -n "$said" ] || [ "$2" = right ]; then break; fi
+        sleep .1
+    done
+    echo "$1 says ${said:-nothing}"
+    [ "$(systemctl show --property MainPID,ActiveState --value "$1" | paste -sd ' ')" = "$before active" ] && echo "$1 goes on"
+}
+for unit in "$server" "$client"; do
+    file=${unit#*@}.toml
+    cp "$file" right.toml
+    echo 'endpint = "x"' >>"$file"
+    reload "$unit" wrong
+    cp right.toml "$file"
+    reload "$unit" right
+done
 for unit in "$server" "$client"; do
     pid=$(systemctl show --property MainPID --value "$unit")
     echo "$unit user $(stat --format %U "/proc/$pid")"

@@ -54,6 +54,12 @@ fn the_units_run_confined_and_come_back_after_a_crash() {
         holds(&format!("{unit} Seccomp: 2"));
         holds(&format!("{unit} limits {limits}"));
         holds(&format!("{unit} result success"));
+        holds(&format!("{unit} reload wrong"));
+        holds(&format!("{unit} reload right"));
+        assert_eq!(facts.matches(&format!("{unit} goes on\n")).count(), 2, "{facts}");
+        let mistake = format!("{unit} says The old settings are in use: /etc/anabranch/");
+        assert!(facts.contains(&mistake), "{facts}");
+        holds(&format!("{unit} says nothing"));
     }
     holds("status \"command\":\"connect\"");
     holds("status \"command\":\"serve\"");

@@ -1,9 +1,11 @@
 //! Pre-shared keys: a secret of two peers beside their static keys, as WireGuard has them.
 
 use super::keys::{KEY_LEN, KeyError, SecretKey};
-use anabranch_core::crypto::ParseKeyError;
+use anabranch_core::crypto::{ParseKeyError, PublicKey};
 use core::str::FromStr;
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use zeroize::Zeroizing;
 
 /// A secret that two peers share beside their static keys. It is mixed into every handshake between them (Noise
@@ -67,5 +69,27 @@ impl FromStr for PresharedKey {
 impl core::fmt::Debug for PresharedKey {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str("PresharedKey(…)")
+    }
+}
+
+/// The secrets that an endpoint shares with its peers. Clones are the same set, so that it can be replaced while the
+/// endpoint works.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PresharedKeys(Arc<Mutex<BTreeMap<PublicKey, PresharedKey>>>);
+
+impl PresharedKeys {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PublicKey, PresharedKey>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The secret shared with a peer: zero where there is none, as in WireGuard.
+    pub(super) fn of(&self, peer: &PublicKey) -> PresharedKey {
+        let none = || PresharedKey::from_bytes([0; KEY_LEN]);
+        self.lock().get(peer).cloned().unwrap_or_else(none)
+    }
+
+    /// Shares these from now on, and no others.
+    pub(crate) fn replace(&self, secrets: BTreeMap<PublicKey, PresharedKey>) {
+        *self.lock() = secrets;
     }
 }

@@ -2,14 +2,13 @@
 
 use super::packet::{HeaderKey, PacketOpener, PacketSealer};
 use super::schedule::KEY_LEN;
-use super::{PresharedKey, SecretKey, noise};
+use super::{PresharedKey, PresharedKeys, SecretKey, noise};
 use anabranch_core::crypto::{
     Accepted, CryptoError, InitiatorState, PacketKeys, PublicKey, REKEY_LEN, Rekey, RekeyMessage,
     ResponderState, Session,
 };
 use anabranch_core::wire::Role;
 use noise::{Finished, Initiated, Pattern, Received};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Start of the prologue of the handshake that begins a connection; the header of the message follows.
@@ -21,14 +20,7 @@ const REKEY: &[u8] = b"anabranch 0 rekey";
 #[derive(Debug)]
 pub(super) struct Credentials {
     pub(super) secret: SecretKey,
-    pub(super) preshared: BTreeMap<PublicKey, PresharedKey>,
-}
-
-impl Credentials {
-    /// The secret shared with a peer: zero where there is none, as in WireGuard.
-    fn shared_with(&self, peer: &PublicKey) -> &[u8; KEY_LEN] {
-        self.preshared.get(peer).map_or(&[0; KEY_LEN], PresharedKey::as_bytes)
-    }
+    pub(super) preshared: PresharedKeys,
 }
 
 /// Appends a first message after the header in `message`.
@@ -68,10 +60,11 @@ struct Initiator {
 impl InitiatorState for Initiator {
     fn finish(&mut self, message: &[u8]) -> Result<(Vec<u8>, Session), CryptoError> {
         let state = self.state.as_ref().ok_or(CryptoError)?;
-        let shared = self.own.shared_with(&self.peer);
-        let (payload, finished) = state.finish(&self.own.secret, shared, message)?;
+        let shared = self.own.preshared.of(&self.peer);
+        let (payload, finished) = state.finish(&self.own.secret, shared.as_bytes(), message)?;
         self.state = None;
-        Ok((payload, session(&self.own, self.peer, Role::Initiator, finished)?))
+        let peer = (self.peer, shared);
+        Ok((payload, session(&self.own, peer, Role::Initiator, finished)?))
     }
 }
 
@@ -90,17 +83,18 @@ impl ResponderState for Responder {
         let Responder { own, state } = *self;
         let peer = state.peer;
         let start = message.len();
+        let shared = own.preshared.of(&peer);
         let finished = state
-            .respond(own.shared_with(&peer), payload, message)
+            .respond(shared.as_bytes(), payload, message)
             .inspect_err(|_| message.truncate(start))?;
-        session(&own, peer, Role::Responder, finished)
+        session(&own, (peer, shared), Role::Responder, finished)
     }
 }
 
 /// The first keys of a connection, and what renews them.
 fn session(
     own: &Arc<Credentials>,
-    peer: PublicKey,
+    (peer, shared): (PublicKey, PresharedKey),
     role: Role,
     finished: Finished,
 ) -> Result<Session, CryptoError> {
@@ -111,7 +105,7 @@ fn session(
     let own = Arc::clone(own);
     let hash = finished.hash;
     let keys = headers.packet_keys(role, finished)?;
-    let rekey = Box::new(NoiseRekey { own, peer, role, headers, hash, asked: None });
+    let rekey = Box::new(NoiseRekey { own, peer, shared, role, headers, hash, asked: None });
     Ok(Session { keys, rekey })
 }
 
@@ -143,6 +137,8 @@ impl Headers {
 struct NoiseRekey {
     own: Arc<Credentials>,
     peer: PublicKey,
+    /// As it was when the connection began: both sides keep to it, whatever they are told to share later.
+    shared: PresharedKey,
     role: Role,
     headers: Headers,
     /// Hash of the handshake before. It enters the next one, so that no message of another connection fits.
@@ -178,15 +174,14 @@ impl Rekey for NoiseRekey {
         let (secret, prologue) = (&self.own.secret, self.prologue());
         let (received, _) = noise::receive(&prologue, secret, Some(self.peer), message)?;
         let mut answer = Vec::with_capacity(REKEY_LEN);
-        let finished = received.respond(self.own.shared_with(&self.peer), &[], &mut answer)?;
+        let finished = received.respond(self.shared.as_bytes(), &[], &mut answer)?;
         let answer = answer.try_into().map_err(|_| CryptoError)?;
         Ok((answer, self.renewed(finished)?))
     }
 
     fn finish(&mut self, message: &RekeyMessage) -> Result<PacketKeys, CryptoError> {
         let asked = self.asked.as_ref().ok_or(CryptoError)?;
-        let shared = self.own.shared_with(&self.peer);
-        let (_, finished) = asked.finish(&self.own.secret, shared, message)?;
+        let (_, finished) = asked.finish(&self.own.secret, self.shared.as_bytes(), message)?;
         self.asked = None;
         self.renewed(finished)
     }

@@ -140,6 +140,37 @@ fn a_preshared_key_must_be_shared() {
     assert_eq!(format!("{:?}", PresharedKey::generate().unwrap()), "PresharedKey(…)");
 }
 
+#[test]
+fn a_connection_keeps_the_preshared_key_that_it_began_with() {
+    let of = |fill, peer| {
+        BTreeMap::from([(identity(peer).public_key(), PresharedKey::from_bytes([fill; 32]))])
+    };
+    let mut client = identity(1).with_preshared(of(7, 2));
+    let mut server = identity(2).with_preshared(of(7, 1));
+    let mut handshake = || {
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        let mut initiator = client.initiate(&server.public_key(), b"", &mut first).unwrap();
+        let accepted = server.accept(b"", &first).unwrap();
+        let far = accepted.responder.respond(b"welcome", &mut second).unwrap();
+        Some((initiator.finish(&second).ok()?.1, far))
+    };
+    let (mut near, mut far) = handshake().unwrap();
+    let (of_client, of_server) = (client.preshared(), server.preshared());
+    of_server.replace(of(8, 1));
+    renew(&mut near, &mut far);
+    let mut handshake = || {
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        let mut initiator = client.initiate(&server.public_key(), b"", &mut first).unwrap();
+        let accepted = server.accept(b"", &first).unwrap();
+        accepted.responder.respond(b"welcome", &mut second).unwrap();
+        initiator.finish(&second).is_ok()
+    };
+    assert!(!handshake(), "only the server has the new one");
+    of_client.replace(of(8, 2));
+    assert!(handshake());
+    renew(&mut near, &mut far);
+}
+
 /// Renews the keys of both; returns the messages.
 fn renew(client: &mut Session, server: &mut Session) -> (RekeyMessage, RekeyMessage) {
     let question = client.rekey.ask().unwrap();

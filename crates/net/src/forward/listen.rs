@@ -1,3 +1,5 @@
+use core::future::pending;
+use core::pin::pin;
 use core::time::Duration;
 use std::io;
 use std::net::SocketAddr;
@@ -8,7 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::permit::Permits;
+use super::permit::Grant;
 use super::ports::Ports;
 use super::serve::{Context, ForwardEvent, Listeners, ask, carry, open, take_streams};
 use super::socks;
@@ -47,16 +49,21 @@ impl Link {
     pub async fn carry(&self, connection: Connection) -> ConnectionError {
         self.current.send_replace(Some(connection.clone()));
         // The peer may only bring connections that it accepted for us.
-        let over = take_streams(self.context(connection, Arc::default())).await;
+        let over = take_streams(self.context(connection)).await;
         self.current.send_replace(None);
         over
     }
 
-    fn context(&self, connection: Connection, permits: Arc<Permits>) -> Context {
+    fn context(&self, connection: Connection) -> Context {
         let (listeners, tell) = (self.listeners.clone(), Arc::clone(&self.tell));
-        // The peer has nothing listened for here.
-        let ports = Ports::default();
-        Context { connection, permits, ports, listeners, tell }
+        // The peer has nothing reached or listened for here.
+        let (grant, ports) = (Grant::default(), Ports::default());
+        Context { connection, grant, ports, listeners, tell }
+    }
+
+    /// The connection that is used now, if there is one.
+    pub fn current(&self) -> Option<Connection> {
+        self.current.borrow().clone()
     }
 
     /// The current connection, as soon as there is one.
@@ -74,7 +81,7 @@ impl Link {
         (send, receive): (SendStream, RecvStream),
     ) {
         let Some(connection) = self.current.borrow().clone() else { return };
-        let context = self.context(connection, Arc::default());
+        let context = self.context(connection);
         carry(&context, target, tcp, send, receive).await;
     }
 
@@ -100,10 +107,9 @@ impl Link {
     pub async fn open(&self, target: &Target) -> io::Result<(SendStream, RecvStream)> {
         let opening = async {
             loop {
-                let connection = self.connection().await?;
-                let context = self.context(connection.clone(), Arc::default());
+                let context = self.context(self.connection().await?);
                 match connect_over(&context, target).await {
-                    Err(error) if is_over(&error) => self.replaced(&connection).await,
+                    Err(error) if is_over(&error) => self.replaced(&context.connection).await,
                     outcome => return Some(outcome),
                 }
             }
@@ -179,9 +185,33 @@ impl Listener {
 
     /// Accepts connections and carries each over the link, for ever.
     pub async fn run(self, link: Link) {
+        self.run_until(link, pending()).await;
+    }
+
+    /// The same, with its connections leading where `forward` says from now on.
+    pub fn leading(self, forward: &Forward) -> Self {
+        Listener { leads: Leads::To(forward.target.clone()), ..self }
+    }
+
+    /// The same, for SOCKS5 clients from now on.
+    pub fn for_socks(self, dynamic: &Dynamic) -> Self {
+        Listener { leads: Leads::Asked(dynamic.bind.clone()), ..self }
+    }
+
+    /// Accepts connections and carries each over the link, until `over` is ready: what it has accepted goes on.
+    /// Returns itself, which listens and does not accept.
+    pub async fn run_until(self, link: Link, over: impl Future<Output = ()>) -> Self {
         let mut tasks = JoinSet::new();
+        let mut over = pin!(over);
         loop {
-            match self.listener.accept().await {
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                () = &mut over => {
+                    tasks.detach_all();
+                    return self;
+                }
+            };
+            match accepted {
                 Ok((tcp, _)) => {
                     match self.leads.clone() {
                         Leads::To(target) => tasks.spawn(take(link.clone(), target, tcp)),

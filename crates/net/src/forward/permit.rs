@@ -2,6 +2,9 @@ use core::fmt;
 use core::str::FromStr;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use tokio::sync::watch;
 
 use super::target::Target;
 
@@ -15,6 +18,35 @@ pub struct Permits {
     pub connect: Vec<Permit>,
     /// Where it may have this side listen.
     pub listen: Vec<Permit>,
+}
+
+/// What a peer may have this side do, and may be changed while its connections are served: clones are the same.
+#[derive(Clone, Debug, Default)]
+pub struct Grant(Arc<watch::Sender<Arc<Permits>>>);
+
+impl From<Arc<Permits>> for Grant {
+    fn from(permits: Arc<Permits>) -> Self {
+        Grant(Arc::new(watch::Sender::new(permits)))
+    }
+}
+
+impl Grant {
+    /// Permits this from now on. What is going on and is permitted no more is ended.
+    pub fn set(&self, permits: Permits) {
+        self.0.send_replace(Arc::new(permits));
+    }
+
+    /// What is permitted now.
+    pub fn permits(&self) -> Arc<Permits> {
+        Arc::clone(&self.0.borrow())
+    }
+
+    /// Ready when what `is_permitted` asks about is permitted no more.
+    pub(super) async fn revoked(&self, is_permitted: impl Fn(&Permits) -> bool) {
+        let mut permits = self.0.subscribe();
+        // The sender lives as long as this does.
+        let _ = permits.wait_for(|permits| !is_permitted(permits)).await;
+    }
 }
 
 /// Where a peer's forwards may lead, or where it may listen.
@@ -47,12 +79,20 @@ impl Permits {
     /// If it may not.
     pub(super) async fn to_listen(&self, bind: &Target) -> io::Result<SocketAddr> {
         let why = "listening there is not permitted; the other side's --permit-listen decides";
-        let port = bind.port;
-        let usual = |permit: &Permit| {
-            *permit != Permit::Loopback || port == 0 || port >= FIRST_UNPRIVILEGED
-        };
-        let found = addresses(bind, &self.listen, usual, why.to_owned()).await?;
+        let good = |permit: &Permit| permit.may_listen(bind.port);
+        let found = addresses(bind, &self.listen, good, why.to_owned()).await?;
         found.into_iter().next().ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
+    }
+
+    /// Whether the peer may be connected to `target`, which led to `address`.
+    pub(super) fn may_connect(&self, target: &Target, address: SocketAddr) -> bool {
+        self.connect.iter().any(|permit| permit.covers(target, address))
+    }
+
+    /// Whether the peer may have this side listen at `bind`, which led to `address`.
+    pub(super) fn may_listen(&self, bind: &Target, address: SocketAddr) -> bool {
+        let covers = |permit: &Permit| permit.may_listen(bind.port) && permit.covers(bind, address);
+        self.listen.iter().any(covers)
     }
 }
 
@@ -78,6 +118,11 @@ async fn addresses(
 }
 
 impl Permit {
+    /// Whether it can cover listening on this port at all.
+    fn may_listen(&self, port: u16) -> bool {
+        *self != Permit::Loopback || port == 0 || port >= FIRST_UNPRIVILEGED
+    }
+
     /// Whether a target of this name can be covered at all, whatever it leads to.
     fn may_name(&self, target: &Target) -> bool {
         match self {
@@ -97,6 +142,25 @@ impl Permit {
     pub fn covers(&self, target: &Target, address: SocketAddr) -> bool {
         // It is the address that counts: a name may be made to lead anywhere.
         self.may_name(target) && (*self != Permit::Loopback || is_loopback(address.ip()))
+    }
+}
+
+impl fmt::Display for Permit {
+    /// As [`FromStr`] reads it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Permit::Loopback => f.write_str("loopback"),
+            Permit::Any => f.write_str("any"),
+            Permit::Nothing => f.write_str("none"),
+            Permit::Only(host, port) => {
+                // An IPv6 address stands in brackets.
+                let host = if host.contains(':') { &format!("[{host}]") } else { host };
+                match port {
+                    Some(port) => write!(f, "{host}:{port}"),
+                    None => write!(f, "{host}:*"),
+                }
+            }
+        }
     }
 }
 

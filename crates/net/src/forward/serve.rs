@@ -1,3 +1,4 @@
+use core::future::pending;
 use core::pin::pin;
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anabranch_policy::view::TrafficClass;
 use tokio::net::TcpStream;
 
-use super::permit::Permits;
+use super::permit::Grant;
 use super::ports::{Held, Ports};
 use super::served::Served;
 use super::splice::{BROKEN, splice_tcp};
@@ -26,6 +27,9 @@ const CONNECT: Duration = Duration::from_secs(10);
 const SOON: Duration = Duration::from_millis(500);
 /// Pause after the system refused to accept a connection, as when files run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Why what was permitted ends.
+const REVOKED: &str = "it is permitted no more";
 
 /// Something happened to a forward.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,23 +73,23 @@ pub struct Service {
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) connection: Connection,
-    pub(super) permits: Arc<Permits>,
+    pub(super) grant: Grant,
     pub(super) ports: Ports,
     pub(super) listeners: Listeners,
     pub(super) tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>,
 }
 
-/// Serves the forwards that the peer asks for, within `permits`, until the connection is over; returns
-/// why it is. `service` is common to all connections of the endpoint. What happens is told to `tell`.
+/// Serves the forwards that the peer asks for, as far as `grant` permits them, until the connection is over; returns
+/// why it is. What is permitted no more ends, when [`Grant::set`] says so. `service` is common to all connections of the endpoint. What happens is told to `tell`.
 pub async fn serve(
     connection: Connection,
-    permits: Arc<Permits>,
+    grant: impl Into<Grant>,
     service: Service,
     tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>,
 ) -> ConnectionError {
     let _entry = service.served.enter(&connection);
-    let (listeners, ports) = (Listeners::default(), service.ports);
-    take_streams(Context { connection, permits, ports, listeners, tell }).await
+    let (grant, listeners, ports) = (grant.into(), Listeners::default(), service.ports);
+    take_streams(Context { connection, grant, ports, listeners, tell }).await
 }
 
 pub(super) async fn take_streams(context: Context) -> ConnectionError {
@@ -178,10 +182,14 @@ async fn refuse(send: &mut SendStream, error: &io::Error, why: String) {
 
 async fn connect(context: &Context, target: Target, mut send: SendStream, receive: RecvStream) {
     match reach(context, &target).await {
-        Ok(tcp) => {
+        Ok((address, tcp)) => {
             let done = Answer::Done { port: 0, listener: 0 }.encode();
             if send.write_all(&done).await.is_ok() {
-                carry(context, target, tcp, send, receive).await;
+                let over = async {
+                    context.grant.revoked(|permits| permits.may_connect(&target, address)).await;
+                    io::Error::new(io::ErrorKind::PermissionDenied, REVOKED)
+                };
+                carry_until(context, &target, tcp, (send, receive), over).await;
             }
         }
         Err(error) => {
@@ -192,11 +200,11 @@ async fn connect(context: &Context, target: Target, mut send: SendStream, receiv
 }
 
 /// Connects to a target that the peer named, if it may.
-async fn reach(context: &Context, target: &Target) -> io::Result<TcpStream> {
+async fn reach(context: &Context, target: &Target) -> io::Result<(SocketAddr, TcpStream)> {
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-    for address in context.permits.to_connect(target).await? {
+    for address in context.grant.permits().to_connect(target).await? {
         match dial_tcp(address).await {
-            Ok(tcp) => return Ok(tcp),
+            Ok(tcp) => return Ok((address, tcp)),
             Err(error) => last = error,
         }
     }
@@ -235,10 +243,21 @@ pub(super) async fn carry(
     send: SendStream,
     receive: RecvStream,
 ) {
+    carry_until(context, &target, tcp, (send, receive), pending()).await;
+}
+
+/// The same, until `over` says that it shall end.
+async fn carry_until(
+    context: &Context,
+    target: &Target,
+    tcp: TcpStream,
+    stream: (SendStream, RecvStream),
+    over: impl Future<Output = io::Error>,
+) {
     (context.tell)(ForwardEvent::Opened(target.clone()));
-    let event = match splice_tcp(tcp, send, receive).await {
-        Ok((up, down)) => ForwardEvent::Closed(target, up, down),
-        Err(error) => ForwardEvent::Failed(target, broken(&error)),
+    let event = match splice_tcp(tcp, stream, over).await {
+        Ok((up, down)) => ForwardEvent::Closed(target.clone(), up, down),
+        Err(error) => ForwardEvent::Failed(target.clone(), broken(&error)),
     };
     (context.tell)(event);
 }
@@ -282,10 +301,16 @@ async fn listen(
     (context.tell)(ForwardEvent::Listening(held.local));
     let mut tasks = tokio::task::JoinSet::new();
     let mut end = [0];
+    let mut revoked = pin!(context.grant.revoked(|permits| permits.may_listen(&bind, held.local)));
     loop {
         tokio::select! {
-            // The request's stream carries nothing more: whatever comes is its end.
-            _ = receive.read(&mut end) => return,
+            // The request's stream carries nothing more: whatever comes is its end. What has been accepted goes on, as
+            // long as the connection does.
+            _ = receive.read(&mut end) => return tasks.detach_all(),
+            () = &mut revoked => {
+                send.reset(BROKEN);
+                return (context.tell)(ForwardEvent::Failed(bind.clone(), REVOKED.to_owned()));
+            }
             // Its TCP connections go on: they may yet be heard of.
             () = held.is_to_let_go() => return tasks.detach_all(),
             accepted = held.accept() => match accepted {
@@ -308,6 +333,6 @@ async fn listen(
 
 /// Binds where the peer wants this side to listen, if it may.
 async fn bind_for(context: &Context, bind: &Target) -> io::Result<Held> {
-    let address = context.permits.to_listen(bind).await?;
+    let address = context.grant.permits().to_listen(bind).await?;
     context.ports.bind(address, &context.connection).await
 }

@@ -1,3 +1,4 @@
+use core::future::pending;
 use core::time::Duration;
 use std::io;
 
@@ -18,10 +19,23 @@ pub(super) const BROKEN: u64 = 256;
 /// # Errors
 /// The first error of either side; the other is then cut short as well.
 pub async fn splice<R, W>(
-    mut read: R,
-    mut write: W,
-    mut send: SendStream,
-    mut receive: RecvStream,
+    read: R,
+    write: W,
+    send: SendStream,
+    receive: RecvStream,
+) -> io::Result<(u64, u64)>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    splice_until((read, write), (send, receive), pending()).await
+}
+
+/// As [`splice`], until `over` says that it shall end, and why.
+async fn splice_until<R, W>(
+    (mut read, mut write): (R, W),
+    (mut send, mut receive): (SendStream, RecvStream),
+    over: impl Future<Output = io::Error>,
 ) -> io::Result<(u64, u64)>
 where
     R: AsyncRead + Unpin,
@@ -45,19 +59,25 @@ where
         }
         copied
     };
-    tokio::try_join!(up, down)
+    let both = async { tokio::try_join!(up, down) };
+    let ended = tokio::select! {
+        ended = both => return ended,
+        why = over => Err(why),
+    };
+    send.reset(BROKEN);
+    ended
 }
 
-/// As [`splice`], for a TCP connection: if either side breaks, the TCP connection is reset.
+/// As [`splice`], for a TCP connection, until `over` says that it shall end. If either side breaks, the TCP connection is
+/// reset.
 pub(super) async fn splice_tcp(
     mut tcp: TcpStream,
-    send: SendStream,
-    receive: RecvStream,
+    stream: (SendStream, RecvStream),
+    over: impl Future<Output = io::Error>,
 ) -> io::Result<(u64, u64)> {
     // Small messages must not wait for one another; the option is only a wish.
     let _ = tcp.set_nodelay(true);
-    let (read, write) = tcp.split();
-    let outcome = splice(read, write, send, receive).await;
+    let outcome = splice_until(tcp.split(), stream, over).await;
     if outcome.is_err() {
         // Closing with no time to linger sends a reset.
         let _ = socket2::SockRef::from(&tcp).set_linger(Some(Duration::ZERO));

@@ -1,0 +1,44 @@
+//! Being asked to read the settings again.
+
+use std::future::pending;
+use std::io::{IsTerminal, stderr};
+use std::path::Path;
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// SIGHUP, by which services are asked to read their settings again. A process without a file of settings, and one whose
+/// terminal is closed, ends on it as others do.
+#[derive(Debug)]
+pub(super) struct Hangups {
+    signals: Option<Signal>,
+    /// What this process says goes to a terminal.
+    on_terminal: bool,
+}
+
+/// What a SIGHUP means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hangup {
+    /// Read the settings again.
+    Reload,
+    /// The terminal is closed: end.
+    End,
+}
+
+impl Hangups {
+    /// Waits for them from now on, if there is a file to read again.
+    pub(super) fn listen(config: Option<&Path>) -> Self {
+        // Where a signal cannot be heard, it ends the process.
+        let signals = config.and_then(|_| signal(SignalKind::hangup()).ok());
+        Hangups { signals, on_terminal: stderr().is_terminal() }
+    }
+
+    /// The next.
+    pub(super) async fn next(&mut self) -> Hangup {
+        let Some(signals) = &mut self.signals else { return pending().await };
+        match signals.recv().await {
+            Some(()) if self.on_terminal && !stderr().is_terminal() => Hangup::End,
+            Some(()) => Hangup::Reload,
+            None => pending().await,
+        }
+    }
+}

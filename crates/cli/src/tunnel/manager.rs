@@ -1,0 +1,71 @@
+//! The service manager that started this process, as systemd does: what it is told (sd_notify(3)).
+
+use std::future::pending;
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+use tokio::time::{Interval, MissedTickBehavior};
+
+/// How it is told. Without one, nothing is.
+#[derive(Debug)]
+pub(super) struct Manager {
+    /// When it wants to hear that this process works.
+    watchdog: Option<Interval>,
+}
+
+impl Manager {
+    /// The one that the environment names.
+    pub(super) fn of_environment() -> Self {
+        // Twice as often as it has to hear of this process, as its manual advises.
+        let every = sd_notify::watchdog_enabled().map(|limit| limit / 2);
+        let every = every.filter(|every| *every > Duration::ZERO);
+        let watchdog = every.map(|every| {
+            let mut interval = tokio::time::interval(every);
+            interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            interval
+        });
+        Manager { watchdog }
+    }
+
+    /// This process does its work.
+    pub(super) fn ready(&self) {
+        if let Err(error) = sd_notify::notify(&[NotifyState::Ready]) {
+            eprintln!("anabranch: the service manager cannot be told: {error}");
+        }
+    }
+
+    /// It reads its settings again; [`Manager::reloaded`] follows.
+    pub(super) fn reloading(&self) {
+        let Ok(now) = NotifyState::monotonic_usec_now() else { return };
+        tell(&[NotifyState::Reloading, now]);
+    }
+
+    /// It has read its settings again; `mistake` is why they stay as they were.
+    pub(super) fn reloaded(&self, mistake: Option<&str>) {
+        let status = mistake.map(|why| format!("The old settings are in use: {why}"));
+        tell(&[NotifyState::Status(status.as_deref().unwrap_or_default()), NotifyState::Ready]);
+    }
+
+    /// It ends.
+    pub(super) fn stopping(&self) {
+        tell(&[NotifyState::Stopping]);
+    }
+
+    /// Ready whenever the manager wants to hear that this process works; never if it does not.
+    pub(super) async fn asks(&mut self) {
+        match &mut self.watchdog {
+            Some(interval) => drop(interval.tick().await),
+            None => pending().await,
+        }
+    }
+
+    /// It works.
+    pub(super) fn works(&self) {
+        tell(&[NotifyState::Watchdog]);
+    }
+}
+
+fn tell(state: &[NotifyState<'_>]) {
+    // A manager that has gone does not miss it, and that it cannot be told has been said by `ready`.
+    let _ = sd_notify::notify(state);
+}

@@ -1,0 +1,183 @@
+//! Where `connect` accepts TCP connections, and has its peer accept them, and how that changes while it runs.
+
+use std::fmt;
+
+use anabranch::forward::{
+    Dynamic, Forward, Link, Listener, Target, listen_for_socks, listen_here, listen_there,
+};
+use tokio::sync::oneshot;
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::config::Connect;
+use super::events::{Reporter, TunnelEvent};
+use crate::failure::Failure;
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    Local(Forward),
+    Dynamic(Dynamic),
+    Remote(Forward),
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Way::Local(forward) => write!(f, "local-forward {forward}"),
+            Way::Dynamic(dynamic) => write!(f, "dynamic-forward {dynamic}"),
+            Way::Remote(forward) => write!(f, "remote-forward {forward}"),
+        }
+    }
+}
+
+impl Way {
+    /// All that the settings name.
+    pub(super) fn all(settings: &Connect) -> Vec<Way> {
+        let Connect { local, dynamic, remote, .. } = settings;
+        let local = local.iter().cloned().map(Way::Local);
+        let dynamic = dynamic.iter().cloned().map(Way::Dynamic);
+        local.chain(dynamic).chain(remote.iter().cloned().map(Way::Remote)).collect()
+    }
+
+    /// Where it is accepted on this side, if it is.
+    fn bind(&self) -> Option<&Target> {
+        match self {
+            Way::Local(forward) => Some(&forward.bind),
+            Way::Dynamic(dynamic) => Some(&dynamic.bind),
+            Way::Remote(_) => None,
+        }
+    }
+
+    /// Binds its end on this side; `None` if it has none.
+    async fn listen(&self) -> Result<Option<Listener>, Failure> {
+        let bound = match self {
+            Way::Local(forward) => listen_here(forward).await,
+            Way::Dynamic(dynamic) => listen_for_socks(dynamic).await,
+            Way::Remote(_) => return Ok(None),
+        };
+        let place = self.bind().map(Target::to_string).unwrap_or_default();
+        bound.map(Some).map_err(|error| Failure::cannot_listen(place, &error))
+    }
+
+    /// Has what is accepted lead where this says.
+    fn lead(&self, listener: Listener) -> Listener {
+        match self {
+            Way::Local(forward) => listener.leading(forward),
+            Way::Dynamic(dynamic) => listener.for_socks(dynamic),
+            Way::Remote(_) => listener,
+        }
+    }
+}
+
+/// Those that are open, over one link.
+#[derive(Debug)]
+pub(super) struct Ways {
+    link: Link,
+    reporter: Reporter,
+    open: Vec<Open>,
+    /// Those that the peer listens for.
+    there: JoinSet<()>,
+}
+
+/// One that is open.
+#[derive(Debug)]
+struct Open {
+    way: Way,
+    end: End,
+}
+
+/// How it is ended.
+#[derive(Debug)]
+enum End {
+    Here(oneshot::Sender<()>, JoinHandle<Listener>),
+    There(tokio::task::AbortHandle),
+}
+
+impl Ways {
+    /// None yet.
+    pub(super) fn new(link: Link, reporter: Reporter) -> Self {
+        Ways { link, reporter, open: Vec::new(), there: JoinSet::new() }
+    }
+
+    /// Opens those that are not open, and closes the others that are; what they carry goes on.
+    ///
+    /// # Errors
+    /// If one cannot be opened: all stay as they were.
+    pub(super) async fn set(&mut self, ways: &[Way]) -> Result<(), Failure> {
+        let mut old = std::mem::take(&mut self.open);
+        let mut added = Vec::new();
+        for way in ways {
+            match old.iter().position(|open| open.way == *way) {
+                Some(at) => self.open.push(old.swap_remove(at)),
+                None => added.push(way.clone()),
+            }
+        }
+        let mut bound = Vec::new();
+        let mut changed = Vec::new();
+        for way in added {
+            let same = |open: &Open| open.way.bind().is_some() && open.way.bind() == way.bind();
+            match old.iter().position(same) {
+                // The socket stays open meanwhile.
+                Some(at) => changed.push((old.swap_remove(at), way)),
+                None => match way.listen().await {
+                    Ok(listener) => bound.push((way, listener)),
+                    Err(failure) => {
+                        self.open.extend(old.into_iter().chain(changed.into_iter().map(|it| it.0)));
+                        return Err(failure);
+                    }
+                },
+            }
+        }
+        for open in old {
+            open.end().await;
+        }
+        for (open, way) in changed {
+            bound.extend(open.end().await.map(|listener| (way, Some(listener))));
+        }
+        bound.into_iter().try_for_each(|(way, listener)| self.begin(way, listener))
+    }
+
+    fn begin(&mut self, way: Way, listener: Option<Listener>) -> Result<(), Failure> {
+        let end = match (listener, &way) {
+            (Some(listener), _) => {
+                let listener = way.lead(listener);
+                self.say(&way, &listener)?;
+                let (end, ended) = oneshot::channel();
+                let over = async { drop(ended.await) };
+                End::Here(end, tokio::spawn(listener.run_until(self.link.clone(), over)))
+            }
+            (None, Way::Remote(forward)) => {
+                End::There(self.there.spawn(listen_there(self.link.clone(), forward.clone())))
+            }
+            (None, _) => return Ok(()),
+        };
+        self.open.push(Open { way, end });
+        Ok(())
+    }
+
+    fn say(&self, way: &Way, listener: &Listener) -> Result<(), Failure> {
+        let address = listener.local_addr().map_err(Failure::failed)?.to_string();
+        let target = match way {
+            Way::Local(forward) => forward.target.to_string(),
+            _ => "where SOCKS5 clients ask".to_owned(),
+        };
+        self.reporter.say(&TunnelEvent::Listening { address, target });
+        Ok(())
+    }
+}
+
+impl Open {
+    /// Listens no more; gives back what listened on this side.
+    async fn end(self) -> Option<Listener> {
+        match self.end {
+            End::Here(end, listener) => {
+                let _ = end.send(());
+                listener.await.ok()
+            }
+            End::There(task) => {
+                task.abort();
+                None
+            }
+        }
+    }
+}
