@@ -16,6 +16,7 @@ mod failure;
 mod format;
 mod interrupt;
 mod keys;
+mod limit;
 mod links;
 mod log;
 mod machine;

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use anabranch::PublicKey;
 use anabranch_policy::{Axis, PolicyError};
-use anabranch_types::parse_duration;
+use anabranch_types::{Bitrate, parse_duration};
+
+use crate::limit::LOWEST;
 
 /// Longest time of a demo or a measurement.
 pub const MAX_TIME: Duration = Duration::from_secs(3600);
@@ -49,9 +51,24 @@ pub fn time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "write seconds from 0.1 to 3600, such as 20, or 500ms, 5m".to_owned())
 }
 
+/// Reads the rate at which something is sent at most.
+pub fn rate(text: &str) -> Result<Bitrate, String> {
+    let rate = text.parse::<Bitrate>().ok().filter(|rate| *rate >= LOWEST);
+    rate.ok_or_else(|| "write a rate from 8kbit to 1000gbit, such as 20mbit".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_have_bounds() {
+        assert_eq!(rate("20mbit"), Ok(Bitrate::from_bps(20_000_000)));
+        assert_eq!(rate("8 kbps"), Ok(LOWEST));
+        for bad in ["", "20", "0mbit", "7999bit", "-1mbit", "2tbit", "20MB", "fast"] {
+            assert!(rate(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn times_need_no_unit_and_have_bounds() {

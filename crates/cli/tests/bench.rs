@@ -71,6 +71,95 @@ fn a_shared_secret_is_asked_for() {
 }
 
 #[test]
+fn datagrams_are_counted_at_the_other_end() {
+    let line = "bench client --loopback --udp --bitrate 4mbit --time 1 --interval 0.2 -J";
+    let report = json(&anabranch(line).succeeded());
+    let start = &report["start"]["test_start"];
+    assert_eq!((&start["udp"], &start["target_bitrate"]), (&true.into(), &4_000_000.into()));
+    let (sum, end) = (&report["end"]["sum"], &report["end"]);
+    let sent = end["sum_sent"]["packets"].as_u64().unwrap();
+    assert_eq!(sum["packets"].as_u64(), Some(sent), "{sum}");
+    assert!((50..500).contains(&sent), "{sum}");
+    let rate = end["sum_sent"]["bits_per_second"].as_f64().unwrap();
+    assert!(rate < 4.2e6, "{rate}");
+    let lost = sum["lost_packets"].as_f64().unwrap();
+    assert_eq!(sum["lost_percent"].as_f64(), Some(100.0 * lost / sent as f64));
+    assert!(sum["jitter_ms"].as_f64().unwrap() > 0.0, "{sum}");
+    assert_eq!(end["streams"][0]["udp"], *sum);
+    let counted: u64 = report["intervals"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|interval| interval["sum"]["packets"].as_u64().unwrap())
+        .sum();
+    assert!(counted > 0 && counted <= sent, "{counted} of {sent}");
+}
+
+#[test]
+fn a_bitrate_bounds_what_is_sent() {
+    let line = "bench client --loopback -b 4mbit --time 1 --parallel 2 --bidir --json";
+    let report = json(&anabranch(line).succeeded());
+    for direction in ["upload", "download"] {
+        let sent = &report["end"][direction]["sent"];
+        // Half a megabyte, and a piece.
+        assert!((100_000..=530_000).contains(&sent["bytes"].as_u64().unwrap()), "{sent}");
+    }
+}
+
+#[test]
+fn the_first_seconds_can_be_left_out() {
+    let server = Server::start(&["--once"], "");
+    let (to, key) = (&server.address, &server.key);
+    let line = format!("bench client {to} --peer {key} -R -b 4mbit -O 1 -t 0.5 -i 0.25 -J");
+    let report = json(&anabranch(&line).succeeded());
+    let intervals = report["intervals"].as_array().unwrap();
+    let omitted = |interval: &&Value| interval["sum"]["omitted"] == true;
+    assert!(intervals.iter().filter(omitted).count() >= 2, "{intervals:?}");
+    let counted: Vec<&Value> = intervals.iter().filter(|interval| !omitted(interval)).collect();
+    assert_eq!(counted[0]["sum"]["start"], 0.0);
+    let download = &report["end"]["download"];
+    let (sent, received) = (&download["sent"], &download["received"]);
+    // A quarter of a megabyte; with what was left out it would be three quarters.
+    assert!(sent["bytes"].as_u64().unwrap() <= 320_000, "{sent}");
+    assert!(received["bytes"].as_u64().unwrap() <= 450_000, "{received}");
+    assert!(sent["seconds"].as_f64().unwrap() < 0.75, "{sent}");
+    assert!(report["end"]["paths"][0]["received_bytes"].as_u64().unwrap() < 550_000);
+    server.ended();
+}
+
+#[test]
+fn small_messages_are_timed_idle_and_under_load() {
+    let server = Server::start(&["--once"], "");
+    let (to, key) = (&server.address, &server.key);
+    let line = format!("bench client {to} --peer {key} --bidir -u --latency -t 1 --json");
+    let report = json(&anabranch(&line).succeeded());
+    let latency = &report["end"]["latency"];
+    for (when, least) in [("idle", 10), ("loaded", 3)] {
+        let seen = &latency[when];
+        assert!(seen["count"].as_u64().unwrap() >= least, "{latency}");
+        let ms = |name: &str| seen[name].as_f64().unwrap();
+        assert!(ms("min_ms") > 0.0 && ms("min_ms") <= ms("median_ms"), "{latency}");
+        assert!(ms("median_ms") <= ms("p95_ms") && ms("p95_ms") <= ms("max_ms"), "{latency}");
+        let most = 60_000.0 / ms("min_ms");
+        assert!((0.0..=most).contains(&ms("round_trips_per_minute")), "{latency}");
+    }
+    for direction in ["upload", "download"] {
+        assert!(report["end"][direction]["received"]["packets"].as_u64().unwrap() > 0);
+    }
+    server.ended();
+}
+
+#[test]
+fn people_read_losses_jitter_and_round_trips() {
+    let line = "bench client --loopback -u -b 2mbit -O 0.3 -t 0.6 -i 0.3 --latency";
+    let text = anabranch(line).succeeded();
+    for part in ["(omitted)", " datagrams", "lost ", "jitter ", "round trip idle: median "] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(text.contains("round trip under load: median ") && text.contains(" per minute"));
+}
+
+#[test]
 fn people_read_rates_and_paths() {
     let server = Server::start(&["--once"], "");
     let (to, key) = (&server.address, &server.key);
@@ -145,6 +234,11 @@ fn what_is_asked_wrongly_is_one_line() {
         ("bench client --loopback --profile tcp", "known: anabranch"),
         ("bench client --loopback --set scheduler=best", "scheduler=best"),
         ("bench client --loopback --parallel 0", "parallel"),
+        ("bench client --loopback --udp --parallel 2", "--udp"),
+        ("bench client --loopback --bitrate 10", "such as 20mbit"),
+        ("bench client --loopback --bitrate 0mbit", "8kbit"),
+        ("bench client --loopback --omit 61", "60"),
+        ("bench client --loopback --omit 1 --bytes 1MB", "--omit"),
         ("bench client --loopback --preshared-key psk", "--preshared-key"),
         ("bench client host:1 --preshared-key psk", "--peer"),
         ("bench server --anyone --preshared-key psk", "--preshared-key"),

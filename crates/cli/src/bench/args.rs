@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anabranch::PublicKey;
-use anabranch_types::DataSize;
+use anabranch_types::{Bitrate, DataSize};
 use clap::{Args, Subcommand};
 
 use super::codes::args::CodesArgs;
-use super::protocol::MAX_STREAMS;
+use super::protocol::{MAX_OMIT, MAX_STREAMS};
 use crate::paths::PathArg;
-use crate::values::{MAX_TIME, MIN_TIME, Setting, duration, public_key, setting, time};
+use crate::values::{MAX_TIME, MIN_TIME, Setting, duration, public_key, rate, setting, time};
 
 /// Measure the throughput of a connection, as iperf3 does, or the erasure codes
 #[derive(Args, Debug)]
@@ -74,11 +74,21 @@ pub struct ServerArgs {
 }
 
 const CLIENT_HELP: &str = "\
+With --udp the data are datagrams, delivered at most once and in no order. They are coded and held to
+what the paths carry, unlike those of iperf3: what is lost is what no repair brought back.
+
+With --latency, messages of 64 bytes go there and back ten times a second, on a stream of the class
+`interactive`, for a second before the data and while they flow. Round trips per minute are 60 s over
+the mean of all but the slowest 5 %, as in draft-ietf-ippm-responsiveness; of its probes these are the
+ones within the loaded connection.
+
 Examples:
   anabranch bench client --loopback
   anabranch bench client --loopback --set redundancy=fixed:share=0.05 --bytes 2GB
   anabranch bench client nas.example:4433 --peer hSDwCY…qTbmo= --path wlan0 --path wwan0 --time 20
   anabranch bench client 192.0.2.1:4433 --peer hSDwCY…qTbmo= --reverse --json
+  anabranch bench client 192.0.2.1:4433 --peer hSDwCY…qTbmo= --omit 2 --latency
+  anabranch bench client 192.0.2.1:4433 --peer hSDwCY…qTbmo= --udp --bitrate 5mbit
 
 Exit codes: 0 done, 1 failed, 2 usage error, 3 the server does not answer or has no time";
 
@@ -117,8 +127,20 @@ pub struct ClientArgs {
     /// Both sides send
     #[arg(long)]
     pub bidir: bool,
+    /// Send at most so fast in each direction, such as 20mbit
+    #[arg(long, short, value_name = "RATE", value_parser = rate)]
+    pub bitrate: Option<Bitrate>,
+    /// Send datagrams, as `iperf3 -u` does: tells how many are lost or late, and the jitter
+    #[arg(long, short)]
+    pub udp: bool,
+    /// Do not count the first seconds, in which the connection finds its rate; sending goes on so much longer
+    #[arg(long, short = 'O', value_name = "SECONDS", value_parser = omit, conflicts_with = "bytes")]
+    pub omit: Option<Duration>,
+    /// Measure how long small messages take, before and while data is sent
+    #[arg(long)]
+    pub latency: bool,
     /// Streams of the connection
-    #[arg(long, short = 'P', value_name = "STREAMS", default_value_t = 1,
+    #[arg(long, short = 'P', value_name = "STREAMS", default_value_t = 1, conflicts_with = "udp",
         value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_STREAMS)))]
     pub parallel: u16,
     /// Report every so often; 0 reports at the end only
@@ -138,8 +160,15 @@ pub struct ClientArgs {
         value_parser = clap::value_parser!(u16).range(1200..=65_507))]
     pub payload: u16,
     /// Print JSON, arranged as iperf3's
-    #[arg(long)]
+    #[arg(long, short = 'J')]
     pub json: bool,
+}
+
+fn omit(text: &str) -> Result<Duration, String> {
+    let most = MAX_OMIT.as_secs();
+    duration(text)
+        .filter(|time| *time <= MAX_OMIT)
+        .ok_or_else(|| format!("write seconds from 0 to {most}, such as 2 or 500ms"))
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
@@ -161,5 +190,9 @@ mod tests {
             assert!(time(bad).is_err(), "{bad}");
         }
         assert!(interval("0.001").is_err());
+        assert_eq!((omit("0"), omit("2.5")), (Ok(Duration::ZERO), Ok(Duration::from_millis(2500))));
+        for bad in ["", "-1", "61", "NaN"] {
+            assert!(omit(bad).is_err(), "{bad}");
+        }
     }
 }

@@ -6,10 +6,12 @@ use anabranch::{Connection, Endpoint, Permitted, TrafficClass};
 use tokio::time::{Instant, interval_at, sleep, timeout};
 
 use super::args::ClientArgs;
+use super::intervals::{Interval, Totals};
+use super::latency::Prober;
 use super::protocol::{
     Answer, ExchangeError, Figures, MAX_TIME, Request, VERSION, read_message, write_message,
 };
-use super::report::{Interval, Report};
+use super::report::{Measurement, Report};
 use super::table;
 use super::traffic::{Halves, Traffic};
 use super::{config, key, profile};
@@ -92,7 +94,7 @@ pub(super) async fn measure(args: &ClientArgs, connection: &Connection) -> Resul
     if args.json {
         output::print_json(&report)?;
     } else {
-        output::print(&table::summary(&report))?;
+        output::print(&table::summary(&report, table::columns()))?;
     }
     if interrupted {
         return Err(Failure::interrupted("interrupted: these are this side's figures until then"));
@@ -121,7 +123,12 @@ fn request(args: &ClientArgs) -> Request {
         streams: args.parallel,
         upload: args.bidir || !args.reverse,
         download: args.bidir || args.reverse,
+        bitrate: args.bitrate.map(|rate| rate.as_bps()),
+        datagrams: args.udp,
+        omit: args.omit.unwrap_or_default().as_secs_f64(),
+        latency: args.latency,
     }
+    .with_lowest_version()
 }
 
 async fn exchange(
@@ -137,21 +144,36 @@ async fn exchange(
     if let Answer::Refused(reason) = answer? {
         return Ok(Err(Failure::failed(format!("the server refuses: {reason}"))));
     }
+    let prober = match request.latency {
+        true => Some(Prober::start(open(connection, TrafficClass::Interactive).await?)),
+        false => None,
+    };
+    if let Some(prober) = &prober {
+        prober.idle().await;
+    }
     let mut streams = Vec::new();
     for _ in 0..request.streams {
-        let opened = connection.open_bi(TrafficClass::Bulk).await;
-        let (mut send, receive) = opened.map_err(std::io::Error::from)?;
+        let (mut send, receive) = open(connection, TrafficClass::Bulk).await?;
         send.write_all(&[0]).await?;
         streams.push((send, receive));
     }
-    let (intervals, ours, interrupted) = run_traffic(args, connection, (request, streams)).await?;
-    let theirs: Figures = match interrupted {
+    let ran = run_traffic(args, connection, (request, streams)).await?;
+    let theirs: Figures = match ran.interrupted {
         false => read_message(&mut answers).await?,
-        true => seen_from_here(&ours),
+        true => seen_from_here(&ran.ours),
     };
-    let paths = connection.named_paths();
-    let report = Report::new(args, request, intervals, &paths, (ours, theirs));
-    Ok(Ok(Measured { report, interrupted }))
+    let latency = match &prober {
+        Some(prober) => Some(prober.end(ran.times).await),
+        None => None,
+    };
+    let Ran { intervals, base, ours, .. } = ran;
+    let measured = Measurement { intervals, base, ours, theirs, latency };
+    let report = Report::new(args, request, &connection.named_paths(), measured);
+    Ok(Ok(Measured { report, interrupted: ran.interrupted }))
+}
+
+async fn open(connection: &Connection, class: TrafficClass) -> Result<Halves, std::io::Error> {
+    connection.open_bi(class).await.map_err(std::io::Error::from)
 }
 
 /// The other side's figures, as far as this side knows them.
@@ -165,36 +187,70 @@ fn seen_from_here(ours: &Figures) -> Figures {
     }
 }
 
+/// This side's part of it.
+struct Ran {
+    intervals: Vec<Interval>,
+    base: Interval,
+    ours: Figures,
+    interrupted: bool,
+    /// When it began, when it began to count, and when it ended.
+    times: (Instant, Instant, Instant),
+}
+
 /// Takes part, and reports every interval, until all has ended or somebody interrupts it, which is told beside this
 /// side's figures.
 async fn run_traffic(
     args: &ClientArgs,
     connection: &Connection,
     (request, streams): (&Request, Vec<Halves>),
-) -> Result<(Vec<Interval>, Figures, bool), ExchangeError> {
+) -> Result<Ran, ExchangeError> {
     let mut intervals: Vec<Interval> = Vec::new();
-    let mut traffic = Traffic::start(streams, request, request.upload);
-    let started = traffic.started();
+    let mut traffic = Traffic::start(connection, streams, request, request.upload);
     let every = if args.interval.is_zero() { MAX_TIME * 2 } else { args.interval };
-    let mut ticks = interval_at(started + every, every);
-    let mut before = Interval::start(traffic.totals(), &connection.named_paths());
-    loop {
-        let over = tokio::select! {
-            biased;
-            ended = traffic.ended() => { ended?; Some(false) }
-            () = asked_to_end() => Some(true),
-            _ = ticks.tick() => None,
-        };
-        if let Some(interrupted) = over {
-            return Ok((intervals, traffic.figures(connection), interrupted));
-        }
-        let now = Instant::now().duration_since(started).as_secs_f64();
-        let interval = before.next(now, traffic.totals(), &connection.named_paths());
+    let totals = |traffic: &Traffic| Totals {
+        streams: traffic.totals(),
+        datagrams: request.datagrams.then(|| traffic.datagrams()),
+    };
+    let start = |traffic: &Traffic| Interval::start(totals(traffic), &connection.named_paths());
+    let mut tell = |interval: &Interval| {
         if !args.json {
-            output::print(&table::line(&interval)).unwrap_or_default();
+            output::print(&table::line(interval, table::columns())).unwrap_or_default();
         } else if intervals.len() < MOST_INTERVALS {
             intervals.push(interval.clone());
         }
+    };
+    let mut counts_from = traffic.started();
+    let mut ticks = interval_at(counts_from + every, every);
+    let mut base = start(&traffic);
+    let mut before = base.clone();
+    let interrupted = loop {
+        let over = tokio::select! {
+            biased;
+            ended = traffic.ended() => Some(ended?),
+            () = asked_to_end() => break true,
+            _ = ticks.tick() => None,
+        };
+        if over == Some(true) {
+            break false;
+        }
+        let now = counts_from.elapsed().as_secs_f64();
+        let mut interval = before.next(now, totals(&traffic), &connection.named_paths());
+        if traffic.is_omitting() {
+            interval = interval.omitted();
+        }
+        // The rest of an interval of which the beginning was told a moment ago is not worth a line.
+        if over.is_none() || interval.sum.seconds > every.as_secs_f64() / 10.0 {
+            tell(&interval);
+        }
         before = interval;
-    }
+        if over == Some(false) {
+            traffic.omit();
+            counts_from = Instant::now();
+            ticks = interval_at(counts_from + every, every);
+            base = start(&traffic);
+            before = base.clone();
+        }
+    };
+    let times = (traffic.started(), counts_from, Instant::now());
+    Ok(Ran { intervals, base, ours: traffic.figures(), interrupted, times })
 }

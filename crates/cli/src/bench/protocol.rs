@@ -9,8 +9,15 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Version of this exchange. A server refuses others.
-pub const VERSION: u32 = 1;
+use super::inbox::Seen;
+use crate::limit::LOWEST;
+
+/// Version of this exchange. A server refuses later ones; of earlier ones it knows what they lack.
+pub const VERSION: u32 = 2;
+/// The first version. A client asks with it unless it wants what later ones added.
+const FIRST: u32 = 1;
+/// Longest time at the beginning that is not counted.
+pub const MAX_OMIT: Duration = Duration::from_secs(60);
 /// Most streams of a measurement.
 pub const MAX_STREAMS: u16 = 128;
 /// Longest measurement.
@@ -21,7 +28,7 @@ const MAX_MESSAGE: u32 = 64 << 10;
 /// What the client wants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// [`VERSION`].
+    /// At most [`VERSION`].
     pub version: u32,
     /// Senders stop after so many seconds, if not after so many bytes.
     pub seconds: f64,
@@ -33,6 +40,18 @@ pub struct Request {
     pub upload: bool,
     /// The server sends.
     pub download: bool,
+    /// Version 2: bits per second of each direction at most, over all streams.
+    #[serde(default)]
+    pub bitrate: Option<u64>,
+    /// Version 2: datagrams, and no streams but one for each side to say at its end how many it has sent.
+    #[serde(default)]
+    pub datagrams: bool,
+    /// Version 2: seconds at the beginning that do not count; sending goes on so much longer.
+    #[serde(default)]
+    pub omit: f64,
+    /// Version 2: the client opens a stream before the others, and what it writes there is sent back.
+    #[serde(default)]
+    pub latency: bool,
 }
 
 /// What the server says to a request.
@@ -78,6 +97,12 @@ pub struct Figures {
     pub repairs: u64,
     /// Packets declared lost.
     pub lost_packets: u64,
+    /// Version 2: datagrams sent.
+    #[serde(default)]
+    pub datagrams_sent: u64,
+    /// Version 2: what was seen of those of the other side.
+    #[serde(default)]
+    pub datagrams_seen: Seen,
 }
 
 /// The exchange failed.
@@ -98,11 +123,26 @@ pub enum ExchangeError {
 }
 
 impl Request {
+    /// The lowest version that has what is asked for: older servers do that too.
+    pub fn with_lowest_version(self) -> Self {
+        let later = self.bitrate.is_some() || self.datagrams || self.omit > 0.0 || self.latency;
+        Request { version: if later { VERSION } else { FIRST }, ..self }
+    }
+
     /// Why a server does not do it, if so: the client may be a stranger.
     pub fn objection(&self) -> Option<String> {
         let seconds = MAX_TIME.as_secs_f64();
-        if self.version != VERSION {
+        if !(FIRST..=VERSION).contains(&self.version) {
             return Some(format!("this server speaks version {VERSION} of the exchange"));
+        }
+        if self.bitrate.is_some_and(|rate| rate < LOWEST.as_bps()) {
+            return Some("a rate is 8 kbit/s at least".to_owned());
+        }
+        if !(0.0..=MAX_OMIT.as_secs_f64()).contains(&self.omit) {
+            return Some(format!("up to {} seconds can be left out", MAX_OMIT.as_secs()));
+        }
+        if self.datagrams && self.streams != 1 {
+            return Some("datagrams go without streams".to_owned());
         }
         if self.streams == 0 || self.streams > MAX_STREAMS {
             return Some(format!("from 1 to {MAX_STREAMS} streams are possible"));
@@ -158,6 +198,10 @@ mod tests {
             streams: 2,
             upload: true,
             download: false,
+            bitrate: None,
+            datagrams: false,
+            omit: 0.0,
+            latency: false,
         }
     }
 
@@ -186,10 +230,31 @@ mod tests {
     }
 
     #[test]
+    fn earlier_versions_are_understood() {
+        let text = r#"{"version":1,"seconds":10.0,"bytes":null,"streams":2,"upload":true,"download":false}"#;
+        let earlier: Request = serde_json::from_str(text).unwrap();
+        assert_eq!((&earlier, earlier.objection()), (&request().with_lowest_version(), None));
+        for later in [
+            Request { bitrate: Some(1_000_000), ..request() },
+            Request { datagrams: true, streams: 1, ..request() },
+            Request { omit: 1.0, ..request() },
+            Request { latency: true, ..request() },
+        ] {
+            assert_eq!(later.clone().with_lowest_version().version, VERSION);
+            assert_eq!(later.objection(), None);
+        }
+    }
+
+    #[test]
     fn a_server_does_not_do_everything() {
         assert_eq!(request().objection(), None);
         for wrong in [
-            Request { version: 2, ..request() },
+            Request { version: 0, ..request() },
+            Request { version: VERSION + 1, ..request() },
+            Request { bitrate: Some(7_999), ..request() },
+            Request { omit: 61.0, ..request() },
+            Request { omit: f64::NAN, ..request() },
+            Request { datagrams: true, ..request() },
             Request { streams: 0, ..request() },
             Request { streams: MAX_STREAMS + 1, ..request() },
             Request { seconds: f64::NAN, ..request() },

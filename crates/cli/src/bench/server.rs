@@ -8,6 +8,7 @@ use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
 use super::args::ServerArgs;
+use super::latency::echo;
 use super::protocol::{Answer, ExchangeError, Figures, Request, read_message, write_message};
 use super::traffic::{Halves, Traffic};
 use super::{config, key, profile};
@@ -103,11 +104,19 @@ pub(super) async fn serve(connection: &Connection) -> Result<Option<Figures>, Ex
         return Ok(None);
     }
     write_message(&mut back, &Answer::Ready).await?;
+    if request.latency {
+        let halves = timeout(PATIENCE, connection.accept_bi()).await;
+        let halves = halves.map_err(std::io::Error::from)?.map_err(std::io::Error::from)?;
+        // It ends with the connection.
+        tokio::spawn(echo(halves));
+    }
     let streams = timeout(PATIENCE, streams(connection, request.streams)).await;
     let streams = streams.map_err(std::io::Error::from)??;
-    let mut traffic = Traffic::start(streams, &request, request.download);
-    traffic.ended().await?;
-    let figures = traffic.figures(connection);
+    let mut traffic = Traffic::start(connection, streams, &request, request.download);
+    while !traffic.ended().await? {
+        traffic.omit();
+    }
+    let figures = traffic.figures();
     write_message(&mut back, &figures).await?;
     back.finish()?;
     connection.closed().await;

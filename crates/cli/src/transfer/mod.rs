@@ -12,7 +12,6 @@ mod consent;
 mod error;
 mod hash;
 mod kept;
-mod limit;
 mod links;
 mod listen;
 mod listing;

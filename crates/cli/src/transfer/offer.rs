@@ -13,11 +13,11 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::channel::{Reader, Writer, unexpected};
 use super::error::TransferError;
-use super::limit::Limit;
 use super::progress::{Asked, Progress};
 use super::reading::{Outgoing, Reading, Request};
 use super::source::{Offer, Source};
 use super::take::ALIVE;
+use crate::limit::Limit;
 
 /// Pieces of files that may wait for the connection: 1 MiB.
 const WAITING: usize = 16;

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use anabranch::transfer::{Name, Role};
 
 use super::args::SendArgs;
-use super::limit::Limit;
 use super::listen::Listening;
 use super::listing::{Amounts, line};
 use super::pick::Pick;
@@ -14,6 +13,7 @@ use super::session::Side;
 use super::source::{Offer, Source};
 use super::{connect, connecting, kept, needs, on_runtime, split_ticket, words};
 use crate::failure::Failure;
+use crate::limit::Limit;
 use crate::output;
 use crate::qlog::Qlogs;
 

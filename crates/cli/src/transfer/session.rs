@@ -11,12 +11,12 @@ use tokio::time::timeout;
 use super::channel;
 use super::error::TransferError;
 use super::kept::Kept;
-use super::limit::Limit;
 use super::offer::offer;
 use super::progress::Progress;
 use super::source::Source;
 use super::store::Out;
 use super::take::{Taking, take};
+use crate::limit::Limit;
 
 /// How long the offering side may take to close after the last word.
 const FAREWELL: Duration = Duration::from_secs(2);

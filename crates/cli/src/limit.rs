@@ -1,4 +1,4 @@
-//! A bound on the rate at which files are sent.
+//! A bound on the rate at which bytes are sent.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -7,16 +7,16 @@ use anabranch::transfer::frame::MAX_DATA;
 use anabranch_types::Bitrate;
 use tokio::time::{Instant, sleep_until};
 
-/// Lowest rate that can be given: an answer takes longer than a person waits.
-pub(super) const LOWEST: Bitrate = Bitrate::from_bps(8_000);
+/// Lowest rate that can be given.
+pub const LOWEST: Bitrate = Bitrate::from_bps(8_000);
 /// How long one piece takes to send, about.
 const PIECE: Duration = Duration::from_millis(50);
 /// What was not sent in so long may be sent later at once.
 const BURST: Duration = Duration::from_millis(100);
 
-/// Bytes of files per second, over all transfers that share it by clones.
+/// A rate that those share who have clones of it.
 #[derive(Clone, Debug)]
-pub(super) struct Limit {
+pub struct Limit {
     rate: Bitrate,
     /// When all that was let through is sent.
     busy_until: Arc<Mutex<Instant>>,
@@ -24,19 +24,19 @@ pub(super) struct Limit {
 
 impl Limit {
     /// From now on.
-    pub(super) fn new(rate: Bitrate) -> Self {
+    pub fn new(rate: Bitrate) -> Self {
         let busy_until = Arc::new(Mutex::new(Instant::now()));
         Limit { rate: rate.max(LOWEST), busy_until }
     }
 
     /// How many bytes to send at a time.
-    pub(super) fn piece(&self) -> usize {
+    pub fn piece(&self) -> usize {
         let bytes = self.rate.as_bps() as f64 / 8.0 * PIECE.as_secs_f64();
         (bytes as usize).clamp(1, MAX_DATA)
     }
 
     /// Waits until so many bytes may be sent.
-    pub(super) async fn wait(&self, bytes: usize) {
+    pub async fn wait(&self, bytes: usize) {
         let cost = Duration::from_secs_f64(bytes as f64 * 8.0 / self.rate.as_bps() as f64);
         let begin = {
             let mut busy_until = self.busy_until.lock().unwrap_or_else(PoisonError::into_inner);
