@@ -21,7 +21,11 @@ fn check(what: &str, (least, most): (f64, f64), measure: impl Fn(u64) -> f64) {
 
 /// The share of what the link could carry that one transfer of 15 s takes.
 fn alone(text: &str, floor: f64) {
-    let plan = Plan::parallel(links(&[text])).flow(bulk("anabranch", 15));
+    for_seconds(15, text, floor);
+}
+
+fn for_seconds(seconds: u64, text: &str, floor: f64) {
+    let plan = Plan::parallel(links(&[text])).flow(bulk("anabranch", seconds));
     check(text, (floor, 1.0), |seed| support::go(&plan, seed).efficiency());
 }
 
@@ -36,8 +40,19 @@ fn jitter_is_no_queue() {
 /// Packets that stay in order wait for the slowest before them, which startup takes for a queue at first.
 #[test]
 fn startup_goes_on_where_the_delay_is_the_roads_own() {
-    alone("rate=50mbit,delay=20ms,jitter=20ms,jitter-law=gamma,buffer=667p", 0.8);
+    alone("rate=50mbit,delay=20ms,jitter=20ms,jitter-law=gamma,buffer=667p", 0.82);
+    for_seconds(5, "rate=50mbit,delay=20ms,jitter=20ms,jitter-law=normal,buffer=667p", 0.77);
     alone("rate=50mbit,delay=20ms,jitter=10ms,jitter-law=log-normal,buffer=667p,loss=1%", 0.85);
+}
+
+/// A round trip that is short now is no reason to forget how long it was a second ago.
+#[test]
+fn delays_that_wander_are_remembered() {
+    alone(
+        "rate=50mbit,delay=20ms,jitter=20ms,jitter-law=gamma,jitter-correlation=100ms,buffer=667p",
+        0.82,
+    );
+    alone("rate=50mbit,delay=20ms,jitter=20ms,jitter-law=gamma,reorder,buffer=667p", 0.87);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Loss-compensated, delay-bounded, ECN-aware control for real links.
 //!
-//! It knows three things, in files of their own. The bottleneck's *rate* is measured with the packets
+//! It knows three things, in files of their own, as is when startup ends. The bottleneck's *rate* is measured with the packets
 //! that random loss takes counted as passed, so that loss does not lower it. Of the *delay*, what is there
 //! while we send less than the path carries is the road's or somebody else's; what rises above that floor
 //! is ours, and is kept short. Of the *losses*, those while the queue is longest, beyond random loss, are
@@ -14,6 +14,7 @@ mod delay;
 mod rate;
 mod response;
 mod rival;
+mod startup;
 
 use anabranch_types::{Bitrate, Time};
 use core::time::Duration;
@@ -28,6 +29,7 @@ use delay::Delay;
 use rate::Rate;
 use response::Response;
 use rival::Rival;
+use startup::Startup;
 
 /// What the registry says about it.
 pub const ENTRY: Entry = Entry {
@@ -42,8 +44,6 @@ pub const ENTRY: Entry = Entry {
 
 /// Startup gain: doubles the rate every round trip.
 const STARTUP_GAIN: f64 = 2.77;
-/// Startup ends when three rounds bring less than this growth.
-const STARTUP_GROWTH: f64 = 1.25;
 /// Gains while probing up, while draining our queue after it, and once the queue must be gone but the
 /// acknowledgements have yet to show it.
 const UP_GAIN: f64 = 1.25;
@@ -77,9 +77,6 @@ const TARGET_SHARE: f64 = 0.4;
 const LEAST_TARGET: f64 = 0.003;
 /// Least window, packets.
 const MIN_PACKETS: u64 = 4;
-/// How often startup goes on after the road's own delay has ended it. Others' queues may pass for the road's own, and
-/// beside them it must not go on for ever.
-const MOST_RESUMED: u32 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -111,12 +108,7 @@ pub struct Compensated {
     delay: Delay,
     rival: Rival,
     response: Response,
-    /// The rate that startup has reached, bits per second, and the rounds since then that brought little more.
-    full_rate: f64,
-    full_rounds: u32,
-    /// The delay that ended startup, s, and how often startup has gone on because that delay was the road's own.
-    ended_at: Option<f64>,
-    resumed: u32,
+    startup: Startup,
     /// What was delivered when the up phase began, bits per second.
     before_up: f64,
     /// While sending less: the delay at the last round's end, and what was not sent since, both s.
@@ -151,10 +143,7 @@ pub fn build(options: &Options<'_>) -> Result<Box<dyn CongestionController>, Pol
         delay: Delay::default(),
         rival: Rival::default(),
         response: Response::default(),
-        full_rate: 0.0,
-        full_rounds: 0,
-        ended_at: None,
-        resumed: 0,
+        startup: Startup::default(),
         before_up: 0.0,
         level: 0.0,
         withheld: 0.0,
@@ -185,7 +174,7 @@ impl Compensated {
         (self.before, self.phase, self.rounds) = (self.phase, phase, 0);
         self.response.end(event.now);
         match phase {
-            Phase::Startup => (self.full_rate, self.full_rounds) = (self.rate.delivery(), 0),
+            Phase::Startup => self.startup.begin(self.rate.delivery()),
             Phase::Up => {
                 self.answer_response(event);
                 self.response.send_more(event.now);
@@ -225,32 +214,31 @@ impl Compensated {
     fn start_up(&mut self, event: &AckEvent, round_over: bool) {
         let queue = self.target().max(self.delay.typical() / 3.0);
         if self.delay.level_beyond() > queue && self.rate.bps() > 0.0 {
-            self.ended_at = Some(self.delay.level());
+            self.startup.end_by_delay(event, &self.delay, self.rate.delivery());
             self.enter(event, Phase::Drain);
-        } else if round_over && !event.rate.is_some_and(|sample| sample.app_limited) {
-            if self.rate.delivery() >= self.full_rate * STARTUP_GROWTH {
-                (self.full_rate, self.full_rounds) = (self.rate.delivery(), 0);
-                return;
-            }
-            self.full_rounds += 1;
-            if self.full_rounds >= 3 {
-                self.enter(event, Phase::Drain);
-            }
+        } else if round_over
+            && !event.rate.is_some_and(|sample| sample.app_limited)
+            && self.startup.is_full(self.rate.delivery())
+        {
+            self.enter(event, Phase::Drain);
         }
     }
 
-    /// Whether the delay that ended startup was the road's own, as the floor shows that was measured since.
-    fn ended_too_early(&mut self) -> bool {
-        let ended_at = self.ended_at.take();
-        let is_own = ended_at.is_some_and(|level| self.delay.explains(level));
-        is_own && !self.congested && self.resumed < MOST_RESUMED
+    /// Goes on with startup, whose end was none, unless a full queue has dropped packets since.
+    fn resume_startup(&mut self, event: &AckEvent) -> bool {
+        let resumes = !self.congested && self.startup.resume(&mut self.delay);
+        if resumes {
+            self.enter(event, Phase::Startup);
+        }
+        resumes
     }
 
     /// Goes on at the rate while what arrives follows what is sent, which it does as long as no queue grows.
     fn cruise(&mut self, event: &AckEvent) {
-        if self.rounds >= LEAST_CRUISE && self.ended_too_early() {
-            self.resumed += 1;
-            self.enter(event, Phase::Startup);
+        if self.rounds >= LEAST_CRUISE
+            && self.startup.is_explained(&self.delay)
+            && self.resume_startup(event)
+        {
             return;
         }
         if self.rounds >= LEAST_CRUISE && (self.delay.own() > self.target() || self.congested) {
@@ -278,6 +266,9 @@ impl Compensated {
 
     /// Sends less, and looks what that does to the queue.
     fn send_less(&mut self, event: &AckEvent, round_over: bool) {
+        if self.startup.waits_no_longer(event, &self.delay) && self.resume_startup(event) {
+            return;
+        }
         let passed = event.now.since(self.last_ack).as_secs_f64();
         self.withheld += passed * (1.0 - self.gain).max(0.0);
         if self.is_empty(event) {
@@ -321,6 +312,10 @@ impl Compensated {
         } else if !less[0] {
             // Where less arrives for one round trip only, the road may be becoming longer: the next tells.
             let is_queue = self.delay.is_queue(event);
+            let goes_on = !is_queue && self.startup.delivers_more(self.rate.delivery());
+            if goes_on && self.resume_startup(event) {
+                return;
+            }
             self.enter(event, if is_queue { Phase::Compete } else { Phase::Cruise });
         }
     }
@@ -335,7 +330,7 @@ impl Compensated {
         let needed = self.product(self.delay.longest());
         let room = needed + self.product(self.target());
         let bytes = match self.phase {
-            Phase::Startup => needed * STARTUP_GAIN,
+            Phase::Startup => needed * self.startup.window(),
             Phase::Up => room * UP_GAIN,
             Phase::Compete => MAX_CWND as f64,
             Phase::Drain | Phase::Down | Phase::Cruise => room,
@@ -431,6 +426,7 @@ impl CongestionController for Compensated {
             self.delay.end_round();
         }
         self.response.on_ack(event);
+        self.startup.on_ack(event);
         self.rival.set_share(flow_share(event, siblings));
         self.answer_congestion(event, round_over);
         self.advance(event, round_over);
@@ -443,8 +439,7 @@ impl CongestionController for Compensated {
         // Whatever was known about the path is out of date. Start over small, so that a path that returns
         // is loaded gradually.
         (self.rate, self.delay, self.rival, self.response) = Default::default();
-        (self.full_rate, self.full_rounds) = (0.0, 0);
-        (self.ended_at, self.resumed) = (None, 0);
+        self.startup = Startup::default();
         (self.phase, self.before, self.rounds) = (Phase::Startup, Phase::Startup, 0);
         self.cwnd = MIN_PACKETS * self.packet;
         self.pacing = None;

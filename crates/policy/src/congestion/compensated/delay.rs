@@ -4,7 +4,7 @@
 //! remains when we have just sent less than the path carries is the road's, or somebody else's queue,
 //! and both are there whatever we do. That is the *floor*; only what rises above it is ours.
 
-use anabranch_types::Time;
+use anabranch_types::{Time, math};
 
 use crate::congestion::AckEvent;
 
@@ -12,8 +12,13 @@ use crate::congestion::AckEvent;
 const FIRST_SAMPLES: u64 = 16;
 /// Packets that a measurement of the floor needs.
 const LEAST_PACKETS: f64 = 4.0;
-/// What is left of the floor's spread when a measurement shows less.
+/// What is left of the floor's spread when a measurement shows less: this share, or what a decay with this time
+/// constant, s, leaves of it since the last one, if that is more. A road whose round trip is short now varies over
+/// many of them.
 const SPREAD_KEPT: f64 = 0.75;
+const SPREAD_MEMORY: f64 = 2.0;
+/// Least time constant, s, with which the rest of the round trip is smoothed.
+const REST_MEMORY: f64 = 0.5;
 /// Most of the floor's spread, in round-trip times: more is a bottleneck whose rate varies.
 const MOST_SPREAD: f64 = 2.5;
 /// How many spreads above the floor a delay stands that does not come from the road's own variation.
@@ -34,6 +39,8 @@ pub(super) struct Delay {
     /// The largest in this round trip.
     top: f64,
     last: Time,
+    /// When the floor was measured last.
+    measured: Time,
     measurement: Option<Measurement>,
 }
 
@@ -62,7 +69,7 @@ impl Delay {
         let weight = (2.0 * passed / rtt.smoothed.as_secs_f64().max(1e-6)).min(1.0);
         self.level += weight * (forward - self.level);
         self.top = self.top.max(self.level);
-        self.rest += weight / 4.0 * (rest - self.rest);
+        self.rest += (weight / 4.0).min(passed / REST_MEMORY) * (rest - self.rest);
         self.last = event.now;
         if rtt.samples <= FIRST_SAMPLES {
             self.mean += (forward - self.mean) / rtt.samples as f64;
@@ -110,7 +117,10 @@ impl Delay {
         if packets >= LEAST_PACKETS {
             let mean = sum / packets;
             // Single measurements miss the longest delays.
-            let spread = (high - mean).max(SPREAD_KEPT * self.spread());
+            let elapsed = event.now.since(self.measured).as_secs_f64();
+            let kept = math::exp(-elapsed / SPREAD_MEMORY).max(SPREAD_KEPT);
+            let spread = (high - mean).max(kept * self.spread());
+            self.measured = event.now;
             (self.mean, self.high) = (mean, mean + spread.min(MOST_SPREAD * self.rest));
         }
     }
@@ -119,6 +129,11 @@ impl Delay {
     pub(super) fn is_clear(&self, sent: Time) -> bool {
         self.measurement
             .is_some_and(|measurement| measurement.since <= sent && sent < measurement.until)
+    }
+
+    /// Nothing of ours waited when the delay was `level`, s: the road's own is as long.
+    pub(super) fn admit(&mut self, level: f64) {
+        self.high = self.high.max(level.min(self.mean + MOST_SPREAD * self.rest));
     }
 
     fn spread(&self) -> f64 {

@@ -24,6 +24,8 @@ const BOTTOM: f64 = 0.3;
 const MEMORY: f64 = 1024.0;
 /// Fewest packets that an estimate of random loss is made of.
 const KNOWN: f64 = 32.0;
+/// Fewest that it is sure with: a cut made with fewer is undone when there are so many.
+const SURE: f64 = 256.0;
 /// Random loss that is believed in without an estimate, a share, and how many packets that belief is worth.
 const BELIEVED: (f64, f64) = (0.1, 8.0);
 /// Packets that met a long queue, all at once, from which on that belief holds in startup too.
@@ -137,7 +139,7 @@ struct Window {
     cubic: Cubic,
     /// Whether a loss has set it, or only that somebody else's queue was seen.
     by_loss: bool,
-    /// Whether that loss may have been random, since it was not known yet how much is.
+    /// Whether that loss may have been random, since it was not known well yet how much is, nor did losses answer.
     in_doubt: bool,
     /// Bytes from which on losses answered our sending.
     full: Option<u64>,
@@ -178,7 +180,7 @@ impl Rival {
             self.count += f64::from(u8::from(begins));
             self.top_stretches.acked(sent, acked, place > TOP, longest);
         }
-        if self.is_known() {
+        if self.is_sure() {
             self.window = self.window.take().filter(|window| !window.in_doubt);
         }
         self.grow(event);
@@ -272,6 +274,11 @@ impl Rival {
         self.clear.total() >= KNOWN
     }
 
+    /// Whether it is known so well that windows are no longer in doubt.
+    fn is_sure(&self) -> bool {
+        self.clear.total() >= SURE
+    }
+
     /// Random loss, a share.
     pub(super) fn random(&self) -> f64 {
         self.clear.lost / (self.clear.total() + 8.0)
@@ -294,12 +301,12 @@ impl Rival {
 
     /// A full queue dropped packets: the window shrinks, or begins with most of what was in flight.
     pub(super) fn cut(&mut self, event: &AckEvent, packet: u64) {
-        let (peak, in_doubt) = (self.peak, !self.is_known());
+        let (peak, in_doubt) = (self.peak, !self.is_sure());
         let window = self.window.get_or_insert_with(|| Window::new(peak, packet));
         let lost = AckEvent { ce_packets: 0, ..*event };
         window.cubic.on_ack(&lost, &[]);
         window.by_loss = true;
-        window.in_doubt |= in_doubt;
+        window.in_doubt |= in_doubt && window.full.is_none();
     }
 
     /// Losses answer our sending, and at most the share `random` is random. Forgets what was known of random loss, and

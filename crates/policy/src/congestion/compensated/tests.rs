@@ -1,4 +1,4 @@
-//! Each of the three things that the controller knows, by itself; whole roads are `sim/tests/neighbours.rs`.
+//! Each part of the controller by itself; whole roads are `sim/tests/neighbours.rs`.
 
 use anabranch_types::{Rng, Time};
 use core::time::Duration;
@@ -6,6 +6,7 @@ use core::time::Duration;
 use super::delay::Delay;
 use super::rate::Rate;
 use super::rival::Rival;
+use super::startup::Startup;
 use crate::congestion::{AckEvent, RateSample};
 use crate::view::RttView;
 
@@ -229,4 +230,47 @@ fn a_road_that_varies_is_no_queue_of_ours() {
     assert!(varying < Duration::from_millis(5), "{varying:?}");
     let standing = own_queue_after(400..600, |_| 100.0);
     assert!(standing > Duration::from_millis(70), "{standing:?}");
+}
+
+/// Startup that a delay of `level` ms has ended, while 10 Mb/s were delivered.
+fn ended(level: f64) -> (Startup, Delay) {
+    let (mut startup, mut delay) = (Startup::default(), Delay::default());
+    delay.on_ack(&ack(0.0, level));
+    startup.begin(1e6);
+    startup.end_by_delay(&ack(100.0, level), &delay, 10e6);
+    (startup, delay)
+}
+
+#[test]
+fn a_delay_that_grows_no_more_was_no_queue() {
+    let after = 100.0 + 2.0 * RTT.as_secs_f64() * 1e3;
+    let (mut startup, mut delay) = ended(30.0);
+    assert!(!startup.waits_no_longer(&ack(100.0, 30.0), &delay), "these left before the end");
+    assert!(startup.waits_no_longer(&ack(after, 30.0), &delay));
+    assert!(!startup.waits_no_longer(&ack(after, 30.0), &delay), "only the first ones tell");
+    assert!(startup.resume(&mut delay) && !startup.resume(&mut delay));
+
+    let (mut startup, mut delay) = ended(30.0);
+    for step in 1..=40 {
+        delay.on_ack(&ack(100.0 + f64::from(step), 60.0));
+    }
+    assert!(!startup.waits_no_longer(&ack(after, 60.0), &delay));
+}
+
+#[test]
+fn startup_does_not_go_on_where_much_was_lost_or_for_ever() {
+    let (mut startup, mut delay) = ended(30.0);
+    assert!(startup.delivers_more(16e6) && !startup.delivers_more(14e6));
+    startup.on_ack(&AckEvent { acked_packets: 8, lost_packets: 2, ..ack(200.0, 30.0) });
+    assert!(!startup.resume(&mut delay));
+
+    let (mut startup, mut delay) = ended(30.0);
+    let mut resumed = 0;
+    while startup.resume(&mut delay) {
+        startup.begin(10e6);
+        startup.end_by_delay(&ack(100.0, 30.0), &delay, 10e6);
+        resumed += 1;
+        assert!(resumed < 10);
+    }
+    assert!(resumed > 1, "{resumed}");
 }

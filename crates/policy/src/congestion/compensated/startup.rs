@@ -1,0 +1,119 @@
+//! When startup ends, and when it goes on because what ended it was no queue.
+//!
+//! Startup sends ever more, so a delay that rises ends it. A road's own delay rises too, and the more packets a round
+//! trip has, the longer is the longest of their delays. The end itself tells the two apart. What is in flight then has
+//! left faster than a bottleneck takes it, so the last of it waits longer still, if there is a queue. And a bottleneck
+//! that has one delivers no more than before.
+
+use anabranch_types::Time;
+
+use super::delay::Delay;
+use super::rival::Tally;
+use crate::congestion::AckEvent;
+
+/// Growth of what is delivered in a round trip below which it counts as none, and how many such rounds end startup.
+const GROWTH: f64 = 1.25;
+const FULL_ROUNDS: u32 = 3;
+/// Growth of what is delivered after the end that a full bottleneck does not show.
+const GOES_ON: f64 = 1.5;
+/// Share of the packets around the end that may be lost: a full buffer, whose delay grows no more, drops more.
+const FEW_LOST: f64 = 0.1;
+/// How often startup goes on. Others' queues may pass for the road's own, and beside them it must not go on for ever.
+const MOST_RESUMED: u32 = 4;
+/// Window, in what the path was measured to hold: as much as pacing needs to double the rate each round trip. When
+/// startup goes on, the longest delay is longer than most, and less is enough.
+const WINDOW: f64 = super::STARTUP_GAIN;
+const RESUMED_WINDOW: f64 = 2.0;
+
+/// The end that a delay put to startup.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    at: Time,
+    /// The delay, s.
+    level: f64,
+    /// What was delivered, bits per second.
+    delivery: f64,
+    /// Packets whose fate is known since.
+    packets: Tally,
+    /// Whether the last packets that left before it have told what they waited.
+    is_told: bool,
+}
+
+/// See the module's documentation.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Startup {
+    /// What was delivered when it last grew, bits per second, and the rounds since then.
+    full_rate: f64,
+    full_rounds: u32,
+    end: Option<End>,
+    resumed: u32,
+}
+
+impl Startup {
+    /// Startup begins, or goes on, while `delivery` bits per second are delivered.
+    pub(super) fn begin(&mut self, delivery: f64) {
+        (self.full_rate, self.full_rounds) = (delivery, 0);
+        self.end = None;
+    }
+
+    /// Takes in a round trip in which so many bits per second were delivered. True if they grow no more.
+    pub(super) fn is_full(&mut self, delivery: f64) -> bool {
+        if delivery >= self.full_rate * GROWTH {
+            (self.full_rate, self.full_rounds) = (delivery, 0);
+            return false;
+        }
+        self.full_rounds += 1;
+        self.full_rounds >= FULL_ROUNDS
+    }
+
+    /// The delay ends startup.
+    pub(super) fn end_by_delay(&mut self, event: &AckEvent, delay: &Delay, delivery: f64) {
+        let (at, level) = (event.now, delay.level());
+        let (packets, is_told) = (Tally::default(), false);
+        self.end = Some(End { at, level, delivery, packets, is_told });
+    }
+
+    pub(super) fn on_ack(&mut self, event: &AckEvent) {
+        if let Some(end) = &mut self.end {
+            end.packets.acked += f64::from(event.acked_packets);
+            end.packets.lost += f64::from(event.lost_packets);
+        }
+    }
+
+    /// Whether the last packets that left before the end waited no longer than those that caused it. Asked once.
+    pub(super) fn waits_no_longer(&mut self, event: &AckEvent, delay: &Delay) -> bool {
+        let Some(end) = &mut self.end else { return false };
+        if end.is_told || event.acked_packets == 0 || event.largest_acked_sent < end.at {
+            return false;
+        }
+        end.is_told = true;
+        delay.level() <= end.level
+    }
+
+    /// Whether more is delivered than at the end, by so much that the bottleneck was not full.
+    pub(super) fn delivers_more(&self, delivery: f64) -> bool {
+        self.end.is_some_and(|end| delivery > GOES_ON * end.delivery)
+    }
+
+    /// Whether the delay at the end is one that the road has by itself.
+    pub(super) fn is_explained(&self, delay: &Delay) -> bool {
+        self.end.is_some_and(|end| delay.explains(end.level))
+    }
+
+    /// That end was none: startup goes on, if it has not done so too often and little was lost. The delay of the end
+    /// counts as the road's own.
+    pub(super) fn resume(&mut self, delay: &mut Delay) -> bool {
+        let Some(end) = self.end.take() else { return false };
+        if self.resumed == MOST_RESUMED || end.packets.lost > FEW_LOST * end.packets.total() {
+            return false;
+        }
+        self.resumed += 1;
+        delay.admit(end.level);
+        true
+    }
+
+    /// Most bytes in flight, in what the path was measured to hold.
+    pub(super) fn window(&self) -> f64 {
+        if self.resumed > 0 { RESUMED_WINDOW } else { WINDOW }
+    }
+}
