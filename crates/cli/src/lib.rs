@@ -4,6 +4,7 @@
 //! did what was asked, 1 when it failed and 2 when it was asked wrongly; a failure is one line.
 
 mod args;
+mod arrivals;
 mod bench;
 mod catalog;
 mod clock;

@@ -4,6 +4,7 @@ mod accept;
 mod admission;
 mod check;
 mod connections;
+mod incoming;
 mod path_ids;
 mod router;
 
@@ -16,6 +17,7 @@ use core::fmt;
 use self::connections::Connections;
 
 pub use self::check::Check;
+pub use self::incoming::{AcceptConfig, AcceptError, Incoming};
 pub use self::path_ids::IdChanges;
 pub use self::router::{Router, RouterEvent};
 use crate::config::TransportConfig;
@@ -44,8 +46,8 @@ pub struct EndpointConfig {
     pub schedule: Schedule,
     /// Most connections at a time, opened and accepted together.
     pub max_connections: usize,
-    /// Most of them that are accepted and half open: the peer has not sent a packet yet that shows that it
-    /// has the keys. Further ones take the place of the oldest, which is safe from that for two seconds, or
+    /// Most of them that peers ask for and are half open: it is not decided yet whether they are accepted, or the
+    /// peer has not sent a packet yet that shows that it has the keys. Further ones take the place of the oldest, which is safe from that for two seconds, or
     /// for the time in which the responder's `burst` and `rate` let in so many, if that is less.
     pub max_half_open: usize,
     /// Most half-open connections of a single source, an IPv4 address or an IPv6 prefix of 56 bits, and of a single
@@ -215,10 +217,20 @@ impl Endpoint {
         }
     }
 
+    fn accept_config(&self) -> AcceptConfig {
+        let EndpointConfig { profile, transport, .. } = &self.router.config;
+        AcceptConfig { profile: profile.clone(), transport: transport.clone() }
+    }
+
     /// Adds and removes connections according to what became of handshakes.
     fn take_events(&mut self, now: Time) {
         while let Some(event) = self.router.poll_event() {
             let event = match event {
+                // Whoever is permitted is accepted. One that cannot be answered is dropped.
+                RouterEvent::Incoming(incoming) => {
+                    let _ = self.router.accept(now, &incoming, self.accept_config());
+                    continue;
+                }
                 RouterEvent::Begun(Handle(id), connection) => {
                     let role = connection.role();
                     self.connections.insert(connection);

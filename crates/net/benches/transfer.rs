@@ -22,8 +22,10 @@ async fn transfer(profile: &Profile, paths: usize) {
         client.local_addrs().into_iter().map(|local| PathSpec { local, remote }).collect();
     let key = server.public_key();
     let (connection, accepted) =
-        tokio::join!(client.connect_with(key, paths, profile.clone()), server.accept());
-    let (connection, accepted) = (connection.unwrap(), accepted.unwrap());
+        tokio::join!(client.connect_with(key, paths, profile.clone()), async {
+            server.accept().await.unwrap().await.unwrap()
+        });
+    let connection = connection.unwrap();
     let reading = tokio::spawn(async move {
         let (_send, mut receive) = accepted.accept_bi().await.unwrap();
         let mut piece = vec![0; PIECE];

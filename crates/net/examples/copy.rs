@@ -11,7 +11,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         config.permitted = Permitted::Anyone; // who knows the key that is printed here
         let endpoint = Endpoint::bind(config, ["0.0.0.0:4433".parse::<SocketAddr>()?])?;
         println!("copy FILE this-machine:4433 {}", endpoint.public_key());
-        let connection = endpoint.accept().await.ok_or("the endpoint ended")?;
+        let connection = endpoint.accept().await.ok_or("the endpoint ended")?.await?;
         let mut stream = connection.accept_uni().await?;
         tokio::io::copy(&mut stream, &mut File::create(to_file).await?).await?;
         connection.closed().await;

@@ -13,7 +13,8 @@ const MESSAGES: u64 = 20;
 
 /// Reads all streams to their end, and sends every datagram back.
 async fn serve(server: Endpoint) {
-    let Some(connection) = server.accept().await else { return };
+    let Some(incoming) = server.accept().await else { return };
+    let Ok(connection) = incoming.await else { return };
     let streams = connection.clone();
     tokio::spawn(async move {
         while let Ok(mut receive) = streams.accept_uni().await {

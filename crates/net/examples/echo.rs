@@ -9,7 +9,8 @@ use anabranch::{Config, Endpoint, PathSpec, Permitted, SecretKey, TrafficClass};
 
 /// Serves one connection: each stream is copied back to where it came from.
 async fn serve(server: Endpoint) {
-    let Some(connection) = server.accept().await else { return };
+    let Some(incoming) = server.accept().await else { return };
+    let Ok(connection) = incoming.await else { return };
     while let Ok((mut send, mut receive)) = connection.accept_bi().await {
         tokio::spawn(async move { tokio::io::copy(&mut receive, &mut send).await });
     }

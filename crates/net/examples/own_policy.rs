@@ -79,7 +79,7 @@ impl Scheduler for InOrder {
 
 /// Reads one stream to its end.
 async fn receive(server: Endpoint) -> Result<usize, Box<dyn Error + Send + Sync>> {
-    let connection = server.accept().await.ok_or("the endpoint ended")?;
+    let connection = server.accept().await.ok_or("the endpoint ended")?.await?;
     let (mut send, mut receive) = connection.accept_bi().await?;
     let bytes = receive.read_to_end(10 * MEGABYTE).await?;
     send.finish()?;

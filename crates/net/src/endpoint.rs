@@ -3,13 +3,14 @@ use crate::connection::{Connection, PathSpec};
 use crate::crypto::{NoiseCrypto, PresharedKey, PresharedKeys, SecretKey};
 use crate::driver::Driver;
 use crate::error::ConnectError;
+use crate::incoming::Incoming;
 use crate::log;
 use crate::paths::{ConnectPaths, Manager};
 use crate::shared::{ConnectionState, Phase, Shared};
 use crate::socket::{Socket, SocketSpec};
 use anabranch_core::config::TransportConfig;
 use anabranch_core::crypto::PublicKey;
-use anabranch_core::endpoint::{ConnectConfig, EndpointConfig, Router};
+use anabranch_core::endpoint::{AcceptConfig, ConnectConfig, EndpointConfig, Router};
 use anabranch_core::handshake::{Permitted, ResponderConfig, Schedule};
 use anabranch_core::path::PathAddress;
 use anabranch_core::profiles::Profile;
@@ -81,8 +82,6 @@ impl fmt::Debug for Endpoint {
 
 struct EndpointRef {
     shared: Arc<Shared>,
-    /// Of the connections it opens, unless another is asked for.
-    profile: Profile,
     preshared: PresharedKeys,
 }
 
@@ -102,13 +101,14 @@ impl Endpoint {
         let clock = Clock::start();
         let crypto = NoiseCrypto::new(config.secret.clone()).map_err(|_| no_random(()))?;
         let crypto = crypto.with_preshared(config.preshared.clone());
-        let (profile, preshared) = (config.profile.clone(), crypto.preshared());
+        let preshared = crypto.preshared();
         let config = config.core();
+        let (profile, transport) = (config.profile.clone(), config.transport.clone());
         let largest = usize::from(config.transport.largest_datagram());
         let router = Router::new(config, Box::new(crypto), clock.now());
-        let shared = Arc::new(Shared::new(router, clock));
-        let endpoint =
-            Endpoint(Arc::new(EndpointRef { shared: Arc::clone(&shared), profile, preshared }));
+        let accept_config = AcceptConfig { profile, transport };
+        let shared = Arc::new(Shared::new(router, clock, accept_config));
+        let endpoint = Endpoint(Arc::new(EndpointRef { shared: Arc::clone(&shared), preshared }));
         for spec in sockets {
             endpoint.add_socket(spec)?;
         }
@@ -127,7 +127,6 @@ impl Endpoint {
         Endpoint::bind(config, core::iter::empty::<SocketSpec>())
     }
 
-    #[cfg(test)]
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.0.shared
     }
@@ -200,7 +199,7 @@ impl Endpoint {
         peer: PublicKey,
         over: impl Into<ConnectPaths>,
     ) -> Result<Connection, ConnectError> {
-        self.connect_with(peer, over, self.0.profile.clone()).await
+        self.connect_with(peer, over, self.0.shared.accept_config.profile.clone()).await
     }
 
     /// The same with another profile than the endpoint's.
@@ -270,23 +269,16 @@ impl Endpoint {
         Ok(Connection::new(connection, peer))
     }
 
-    /// The next connection of a permitted peer; `None` once the endpoint is closed.
-    pub async fn accept(&self) -> Option<Connection> {
+    /// The next permitted peer that asks for a connection; `None` once the endpoint is closed. It gets its
+    /// connection by `.await` on what this gives, or does not: see [`Incoming`].
+    pub async fn accept(&self) -> Option<Incoming> {
         let shared = &self.0.shared;
         loop {
             let notified = shared.incoming.notified();
             tokio::pin!(notified);
             notified.as_mut().enable();
-            while let Some(connection) = shared.next_accepted() {
-                let mut state = connection.lock();
-                if let Some(core) = &state.connection {
-                    let peer = core.peer();
-                    drop(state);
-                    return Some(Connection::new(connection, peer));
-                }
-                // Over before anyone looked.
-                state.referenced = false;
-                connection.forget_if_unused(&state);
+            if let Some(asked) = shared.next_incoming() {
+                return Some(Incoming::new(self.clone(), asked));
             }
             {
                 let endpoint = shared.lock();
@@ -305,6 +297,9 @@ impl Endpoint {
         let now = shared.clock.now();
         for connection in shared.connections() {
             connection.close(now, code, reason);
+        }
+        while let Some(asked) = shared.next_incoming() {
+            shared.refuse(&asked);
         }
         shared.incoming.notify_waiters();
     }
@@ -335,14 +330,9 @@ impl Drop for EndpointRef {
             endpoint.refuses = true;
             endpoint.released = true;
         }
-        let now = shared.clock.now();
-        // Connections that nobody took can be taken no more.
-        while let Some(connection) = shared.next_accepted() {
-            let mut state = connection.lock();
-            state.referenced = false;
-            state.close(now, 0, "");
-            connection.mailbox.ring();
-            connection.forget_if_unused(&state);
+        // Nobody can accept those that wait any more.
+        while let Some(asked) = shared.next_incoming() {
+            shared.refuse(&asked);
         }
         shared.mailbox.ring();
     }

@@ -35,6 +35,21 @@ pub enum ConnectError {
     Connection(#[from] ConnectionError),
 }
 
+/// A peer's connection could not be accepted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AcceptError {
+    /// Nothing was sent to the peer.
+    #[error(transparent)]
+    Refused(#[from] anabranch_core::endpoint::AcceptError),
+    /// The peer was answered, and did not go on. If it is still there, it asks again.
+    #[error("the peer did not go on when its connection was accepted; wait for it to ask again")]
+    NoAnswer,
+    /// The connection ended before it was open.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+}
+
 /// A path could not be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -22,7 +22,7 @@
 //! | say what is urgent | [`TrafficClass`], [`SendStream::set_priority`] |
 //! | choose links | [`ConnectPaths`], [`PathRequest`], [`Connection::add_path`], [`Connection::set_backup`] |
 //! | see what each link does | [`Connection::stats`], [`Connection::path_event`], [`Connection::set_observer`] |
-//! | say who may connect | [`Config`]'s `permitted` and `preshared`, [`Permitted`] |
+//! | say who may connect | [`Config`]'s `permitted` and `preshared`, [`Permitted`]; one by one, [`Incoming`] |
 //! | choose the protocol, or bring policies of one's own | [`Profile`], [`policy`] |
 //! | forward TCP ports, transfer files | [`forward`], [`transfer`] |
 //!
@@ -41,6 +41,7 @@ mod driver;
 mod endpoint;
 mod error;
 pub mod forward;
+mod incoming;
 pub mod interfaces;
 mod log;
 pub mod paths;
@@ -57,7 +58,9 @@ pub use anabranch_core::connection::{
     AddPathError, CloseReason, ConnectionStats, Dropped, EcnStats, PathStats, Totals,
 };
 pub use anabranch_core::crypto::{ParseKeyError, PublicKey};
-pub use anabranch_core::endpoint::ConnectError as ConnectRefused;
+pub use anabranch_core::endpoint::{
+    AcceptConfig, AcceptError as AcceptRefused, ConnectError as ConnectRefused,
+};
 pub use anabranch_core::handshake::{Permitted, Schedule};
 /// What a connection decided and why, for an [observer](Connection::set_observer).
 pub use anabranch_core::observe;
@@ -75,7 +78,8 @@ pub use connection::{Connection, PathEvent, PathSpec};
 pub use crypto::PresharedKey;
 pub use crypto::keys::{KeyError, SecretKey};
 pub use endpoint::{Config, Endpoint};
-pub use error::{ConnectError, ConnectionError, DatagramError, PathError};
+pub use error::{AcceptError, ConnectError, ConnectionError, DatagramError, PathError};
+pub use incoming::{Incoming, RetryError};
 pub use paths::{ConnectPaths, PathRequest};
 pub use shared::StreamWaits;
 pub use socket::{SocketAbilities, SocketSpec};

@@ -22,8 +22,10 @@ use crate::socket::Socket;
 use crate::sockets::Sockets;
 use anabranch_core::connection::Connection;
 use anabranch_core::crypto::PublicKey;
-use anabranch_core::endpoint::{Check, Handle, IdChanges, Router, RouterEvent};
-use anabranch_core::wire::{ConnectionId, Role};
+use anabranch_core::endpoint::{
+    AcceptConfig, AcceptError, Check, Handle, IdChanges, Incoming, Router, RouterEvent,
+};
+use anabranch_core::wire::ConnectionId;
 use anabranch_types::Time;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,12 +39,14 @@ pub(crate) struct Shared {
     pub(crate) sockets: Sockets,
     pub(crate) buffers: Buffers,
     pub(crate) clock: Clock,
+    /// What connections are made from unless something else is said.
+    pub(crate) accept_config: AcceptConfig,
     /// How much may still be told of each peer, and of whom is no peer.
     peers: log::Peers,
     refusals: log::Refusals,
     /// Rung when the endpoint's task has something to do.
     pub(crate) mailbox: Mailbox,
-    /// A connection was accepted, or none will be any more.
+    /// A peer asks for a connection, or none will be accepted any more.
     pub(crate) incoming: Notify,
     /// The last connection is gone.
     pub(crate) idle: Notify,
@@ -52,8 +56,9 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 pub(crate) struct EndpointState {
     pub(crate) router: Router,
-    /// Accepted connections that the application has not taken yet.
-    pub(crate) incoming: VecDeque<Arc<ConnectionShared>>,
+    /// Peers that ask for a connection, of which the application has not heard yet. All of them are half open to the
+    /// router, which bounds their number.
+    pub(crate) incoming: VecDeque<Incoming>,
     /// Sockets that the endpoint's task has not taken yet, by their index; one may replace another.
     pub(crate) new_sockets: Vec<(usize, Arc<Socket>)>,
     /// Connections that are not over.
@@ -67,7 +72,7 @@ pub(crate) struct EndpointState {
 }
 
 impl Shared {
-    pub(crate) fn new(router: Router, clock: Clock) -> Self {
+    pub(crate) fn new(router: Router, clock: Clock, accept_config: AcceptConfig) -> Self {
         let state = EndpointState {
             router,
             incoming: VecDeque::new(),
@@ -83,6 +88,7 @@ impl Shared {
             sockets: Sockets::default(),
             buffers: Buffers::default(),
             clock,
+            accept_config,
             peers: log::Peers::default(),
             refusals: log::Refusals::default(),
             mailbox: Mailbox::default(),
@@ -141,15 +147,9 @@ impl Shared {
             let event = self.lock().router.poll_event();
             match event {
                 None => return begun,
+                Some(RouterEvent::Incoming(asked)) => self.on_incoming(asked),
                 Some(RouterEvent::Begun(handle, connection)) => {
-                    let shared = match connection.role() {
-                        Role::Initiator => self.connection(handle),
-                        Role::Responder => {
-                            let state = ConnectionState::new(Phase::Open);
-                            Some(self.insert(&mut self.lock(), handle, state))
-                        }
-                    };
-                    if let Some(shared) = shared {
+                    if let Some(shared) = self.connection(handle) {
                         let added = connection.local_ids().collect();
                         self.routes.change(handle, &IdChanges { added, removed: Vec::new() });
                         shared.begin(*connection, now);
@@ -162,6 +162,7 @@ impl Shared {
                     }
                 }
                 Some(RouterEvent::GivenUp(handle)) => {
+                    self.lock().incoming.retain(|asked| asked.handle != handle);
                     if let Some(connection) = self.connection(handle) {
                         connection.give_up();
                     }
@@ -178,22 +179,69 @@ impl Shared {
         }
     }
 
-    /// A peer's connection is open: it waits for the application to take it, unless none is wanted any
-    /// more.
-    pub(crate) fn on_accepted(&self, connection: &Arc<ConnectionShared>) -> bool {
+    /// A peer asks for a connection: it waits for the application, unless none is wanted any more.
+    fn on_incoming(self: &Arc<Self>, asked: Incoming) {
         let mut endpoint = self.lock();
         if endpoint.refuses {
-            return false;
+            drop(endpoint);
+            self.refuse(&asked);
+            return;
         }
-        endpoint.incoming.push_back(Arc::clone(connection));
+        endpoint.incoming.push_back(asked);
         drop(endpoint);
         self.incoming.notify_waiters();
-        true
     }
 
-    /// The next accepted connection for the application.
-    pub(crate) fn next_accepted(&self) -> Option<Arc<ConnectionShared>> {
+    /// The next peer that asks for a connection.
+    pub(crate) fn next_incoming(&self) -> Option<Incoming> {
         self.lock().incoming.pop_front()
+    }
+
+    /// Answers a peer that asks; `wanted` says that the application holds the connection, which is closed as soon as
+    /// it is open otherwise.
+    pub(crate) fn accept(
+        self: &Arc<Self>,
+        asked: &Incoming,
+        config: AcceptConfig,
+        wanted: bool,
+    ) -> Result<Arc<ConnectionShared>, AcceptError> {
+        let AcceptConfig { profile, mut transport } = config;
+        let own = &self.accept_config.transport;
+        // The tasks have room for packets of this length.
+        if transport.largest_datagram() > own.largest_datagram() {
+            (transport.max_datagram, transport.mtu_limit) = (own.max_datagram, own.mtu_limit);
+        }
+        let mut endpoint = self.lock();
+        if endpoint.stopped {
+            return Err(AcceptError::Gone);
+        }
+        endpoint.router.accept(self.clock.now(), asked, AcceptConfig { profile, transport })?;
+        let mut state = ConnectionState::new(Phase::Accepting);
+        state.referenced = wanted;
+        let connection = self.insert(&mut endpoint, asked.handle, state);
+        drop(endpoint);
+        self.mailbox.ring();
+        Ok(connection)
+    }
+
+    /// Tells a peer that asks that there will be no connection.
+    pub(crate) fn refuse(self: &Arc<Self>, asked: &Incoming) {
+        // One that does not wait any more need not be told.
+        let _ = self.accept(asked, self.accept_config.clone(), false);
+    }
+
+    /// What a peer is told whose connection is not wanted.
+    pub(crate) fn reason_to_refuse(&self) -> &'static str {
+        match self.lock().refuses {
+            true => "the endpoint accepts no more connections",
+            false => "the connection was refused",
+        }
+    }
+
+    /// Has a peer that asks show that it receives at its address.
+    pub(crate) fn retry(&self, asked: &Incoming) {
+        self.lock().router.retry(self.clock.now(), asked);
+        self.mailbox.ring();
     }
 
     /// A connection wants connection ids for further paths, or gives some back.

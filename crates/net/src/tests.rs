@@ -8,6 +8,7 @@ use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
 mod ids;
+mod incoming;
 mod many;
 mod streams;
 
@@ -44,9 +45,14 @@ impl Pair {
     async fn connect(&self) -> (Connection, Connection) {
         let (paths, key) = (self.paths(), self.server.public_key());
         let (client, server) =
-            tokio::join!(self.client.connect(key, &paths[..]), self.server.accept());
-        (client.unwrap(), server.unwrap())
+            tokio::join!(self.client.connect(key, &paths[..]), accepted(&self.server));
+        (client.unwrap(), server)
     }
+}
+
+/// The next connection, with whoever asks.
+pub(crate) async fn accepted(server: &Endpoint) -> Connection {
+    server.accept().await.unwrap().await.unwrap()
 }
 
 /// Fails a test that hangs, long after any machine would have finished it.
@@ -176,10 +182,10 @@ async fn a_transfer_survives_losses_and_the_death_of_a_path() {
         paths[1].remote = lossy_relay(server, 0.1, alive).await;
         let key = pair.server.public_key();
         let (client, server) = soon(async {
-            tokio::join!(pair.client.connect_with(key, &paths[..], profile), pair.server.accept())
+            tokio::join!(pair.client.connect_with(key, &paths[..], profile), accepted(&pair.server))
         })
         .await;
-        let (client, server) = (client.unwrap(), server.unwrap());
+        let client = client.unwrap();
         let (mut send, _receive) = client.open_bi(TrafficClass::Bulk).await.unwrap();
         let data = pattern(600_000);
         let expected = data.clone();
@@ -303,9 +309,9 @@ async fn paths_join_a_connection_on_sockets_bound_later() {
     let key = pair.server.public_key();
     let first = [pair.paths()[0]];
     let (client, server) =
-        soon(async { tokio::join!(pair.client.connect(key, &first[..]), pair.server.accept()) })
+        soon(async { tokio::join!(pair.client.connect(key, &first[..]), accepted(&pair.server)) })
             .await;
-    let (client, server) = (client.unwrap(), server.unwrap());
+    let client = client.unwrap();
     let later = pair.client.add_socket(local(3)).unwrap();
     let path = PathSpec { local: later, remote: first[0].remote };
     let id = client.add_path(path).unwrap();
@@ -336,8 +342,8 @@ async fn a_wildcard_server_answers_from_the_address_that_was_asked() {
         .into();
     let key = server.public_key();
     let (connection, accepted) =
-        soon(async { tokio::join!(client.connect(key, &paths[..]), server.accept()) }).await;
-    let (connection, accepted) = (connection.unwrap(), accepted.unwrap());
+        soon(async { tokio::join!(client.connect(key, &paths[..]), accepted(&server)) }).await;
+    let connection = connection.unwrap();
     soon(connection.send_datagram(b"hello", TrafficClass::Interactive)).await.unwrap();
     assert_eq!(soon(accepted.recv_datagram()).await.unwrap(), b"hello");
 }

@@ -61,8 +61,10 @@ fn transfer(options: &Options, cores: usize) -> Result<f64, Failure> {
         let mut pairs = Vec::new();
         for _ in 0..CONNECTIONS {
             let paths = [PathSpec { local, remote }];
-            let (near, far) = tokio::join!(client.connect(key, &paths[..]), server.accept());
-            pairs.push((near?, far.ok_or("the endpoint ended")?));
+            let accepting =
+                async { Ok::<_, Failure>(server.accept().await.ok_or("the endpoint ended")?.await?) };
+            let (near, far) = tokio::join!(client.connect(key, &paths[..]), accepting);
+            pairs.push((near?, far?));
         }
         let start = Instant::now();
         let mut transfers = JoinSet::new();

@@ -53,7 +53,7 @@ async fn receive(
     let endpoint = Endpoint::bind(config, loopback())?;
     let address = *endpoint.local_addrs().first().ok_or("no socket")?;
     tell.send((endpoint.public_key(), address))?;
-    let connection = endpoint.accept().await.ok_or("the endpoint ended")?;
+    let connection = endpoint.accept().await.ok_or("the endpoint ended")?.await?;
     let (mut back, mut stream) = connection.accept_bi().await?;
     let clock = Running::start()?;
     let total = read_all(&mut stream).await?;

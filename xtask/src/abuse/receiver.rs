@@ -140,10 +140,12 @@ async fn receive(permitted: Vec<PublicKey>, counts: Arc<[AtomicU64; 2]>) -> Resu
     let endpoint = Endpoint::bind(config, [SocketAddr::from((Ipv4Addr::LOCALHOST, 0))])?;
     let address = *endpoint.local_addrs().first().ok_or("no socket")?;
     println!("{address} {}", endpoint.public_key());
-    while let Some(connection) = endpoint.accept().await {
-        counts[1].fetch_add(1, Ordering::Relaxed);
-        let counts = (connection.peer() == sender).then(|| Arc::clone(&counts));
+    while let Some(incoming) = endpoint.accept().await {
+        let counts = Arc::clone(&counts);
         tokio::spawn(async move {
+            let Ok(connection) = incoming.await else { return };
+            counts[1].fetch_add(1, Ordering::Relaxed);
+            let counts = (connection.peer() == sender).then_some(counts);
             // The other peer's streams are read as well, and nobody asks what they bring.
             while let Ok((_back, stream)) = connection.accept_bi().await {
                 tokio::spawn(read(stream, counts.clone()));

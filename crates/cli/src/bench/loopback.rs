@@ -47,10 +47,9 @@ async fn serve(
     let address = endpoint.local_addrs().first().copied();
     let address = address.ok_or_else(|| Failure::failed("there is no socket"))?;
     tell.send((endpoint.public_key(), address)).map_err(Failure::failed)?;
-    match endpoint.accept().await {
-        Some(connection) => server::serve(&connection).await.map(drop).map_err(Failure::failed),
-        None => Ok(()),
-    }
+    let Some(incoming) = endpoint.accept().await else { return Ok(()) };
+    let connection = incoming.await.map_err(Failure::failed)?;
+    server::serve(&connection).await.map(drop).map_err(Failure::failed)
 }
 
 async fn measure(

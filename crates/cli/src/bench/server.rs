@@ -12,6 +12,7 @@ use super::latency::echo;
 use super::protocol::{Answer, ExchangeError, Figures, Request, read_message, write_message};
 use super::traffic::{Halves, Traffic};
 use super::{config, key, profile};
+use crate::arrivals::Arrivals;
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
 use crate::keys;
@@ -46,9 +47,10 @@ pub(super) async fn run(args: &ServerArgs, qlogs: &Qlogs) -> Result<(), Failure>
 
 /// Serves clients as they come.
 async fn attend(args: &ServerArgs, endpoint: &Endpoint, qlogs: &Qlogs) -> Result<(), Failure> {
+    let arrivals = Arrivals::of(endpoint);
     loop {
         let accepted = tokio::select! {
-            accepted = endpoint.accept() => accepted,
+            accepted = arrivals.next() => accepted,
             () = asked_to_end() => return Ok(()),
         };
         let Some(connection) = accepted else { return Ok(()) };

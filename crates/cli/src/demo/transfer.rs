@@ -317,7 +317,8 @@ async fn receive(
     arrived: Arc<AtomicU64>,
 ) -> Result<Received, Failure> {
     let never = || Failure::failed("nobody connected");
-    let connection = endpoint.accept().await.ok_or_else(never)?;
+    let incoming = endpoint.accept().await.ok_or_else(never)?;
+    let connection = incoming.await.map_err(Failure::failed)?;
     let lost = |error| lost(&arrived, &error);
     let mut stream = connection.accept_uni().await.map_err(|error| lost(error.into()))?;
     let mut sum = Sum::new();

@@ -23,6 +23,7 @@ use super::sessions::{MAX_PER_PEER, Sessions};
 use super::setup::{FLUSH, Secrets, endpoint_config};
 use super::shares::Earlier;
 use super::waiting::Waiting;
+use crate::arrivals::Arrivals;
 use crate::catalog::profile;
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
@@ -50,6 +51,7 @@ impl Listening<'_> {
     /// Waits for whoever may connect, and does its part with them.
     pub(super) async fn run(&self) -> Result<(), Failure> {
         let (endpoint, mut kept) = self.bind()?;
+        let arrivals = Arrivals::of(&endpoint);
         let serving = async {
             match &kept {
                 Some(kept) => {
@@ -59,9 +61,9 @@ impl Listening<'_> {
                 None => self.report.listening(&endpoint.local_addrs(), &endpoint.public_key())?,
             }
             if kept.is_some() || self.args.once {
-                self.serve_once(&endpoint, &mut kept).await
+                self.serve_once(&arrivals, &mut kept).await
             } else {
-                self.serve(&endpoint).await
+                self.serve(&arrivals).await
             }
         };
         // Ctrl-C is heard from before the ticket is told.
@@ -149,8 +151,8 @@ impl Listening<'_> {
         Ok(endpoint_config(secrets, profile, self.common.timeout))
     }
 
-    async fn accept(&self, endpoint: &Endpoint) -> Result<Connection, Failure> {
-        let connection = endpoint.accept().await.ok_or_else(stopped)?;
+    async fn accept(&self, arrivals: &Arrivals) -> Result<Connection, Failure> {
+        let connection = arrivals.next().await.ok_or_else(stopped)?;
         self.qlogs.follow(&connection, "server");
         Ok(connection)
     }
@@ -158,7 +160,7 @@ impl Listening<'_> {
     /// One transfer, over as many connections as it takes.
     async fn serve_once(
         &self,
-        endpoint: &Endpoint,
+        arrivals: &Arrivals,
         kept: &mut Option<Kept>,
     ) -> Result<(), Failure> {
         let mut deadline = kept.as_ref().map(|kept| {
@@ -174,7 +176,7 @@ impl Listening<'_> {
                     let back = "the other side to come back".to_owned();
                     let _waiting = started.map(|_: Instant| Waiting::open(back, self.common.quiet));
                     tokio::select! {
-                        connection = self.accept(endpoint) => connection?,
+                        connection = self.accept(arrivals) => connection?,
                         () = until(deadline) => {
                             kept.iter().for_each(Kept::forget);
                             let why = "nobody used the ticket before it expired";
@@ -185,7 +187,7 @@ impl Listening<'_> {
             };
             let started = *started.get_or_insert_with(Instant::now);
             let served =
-                self.serve_unless_replaced(endpoint, &connection, kept.as_mut(), &progress);
+                self.serve_unless_replaced(arrivals, &connection, kept.as_mut(), &progress);
             let result = match served.await {
                 Ended(result) => result,
                 Replaced(connection) if self.side.can_go_on() => {
@@ -219,7 +221,7 @@ impl Listening<'_> {
     /// this one does not answer any more.
     async fn serve_unless_replaced(
         &self,
-        endpoint: &Endpoint,
+        arrivals: &Arrivals,
         connection: &Connection,
         ticket: Option<&mut Kept>,
         progress: &Arc<Progress>,
@@ -227,7 +229,7 @@ impl Listening<'_> {
         let mut serving = pin!(self.serve_connection(connection, ticket, progress));
         tokio::select! {
             result = &mut serving => Ended(result),
-            next = self.successor(endpoint, connection) => {
+            next = self.successor(arrivals, connection) => {
                 connection.close(0, "");
                 // It lets its files go; why it ended is known.
                 let _ = serving.await;
@@ -240,11 +242,11 @@ impl Listening<'_> {
     /// is told that it is too late.
     async fn successor(
         &self,
-        endpoint: &Endpoint,
+        arrivals: &Arrivals,
         served: &Connection,
     ) -> Result<Connection, Failure> {
         loop {
-            let next = self.accept(endpoint).await?;
+            let next = self.accept(arrivals).await?;
             if !served.is_alive().await {
                 return Ok(next);
             }
@@ -271,13 +273,13 @@ impl Listening<'_> {
     }
 
     /// Transfers with allowed peers, one after another and at the same time, until interrupted.
-    async fn serve(&self, endpoint: &Endpoint) -> Result<(), Failure> {
+    async fn serve(&self, arrivals: &Arrivals) -> Result<(), Failure> {
         let (mut tasks, sessions) = (JoinSet::new(), Sessions::default());
         // As many for each peer, so that none takes another's place.
         let most = (MAX_PER_PEER + MORE).saturating_mul(self.args.allow.len());
         loop {
             tokio::select! {
-                connection = self.accept(endpoint), if tasks.len() < most => {
+                connection = self.accept(arrivals), if tasks.len() < most => {
                     let standing = Standing {
                         connection: connection?,
                         side: self.side.clone(),

@@ -14,6 +14,7 @@ use super::hangup::{Hangup, Hangups};
 use super::manager::Manager;
 use super::metrics::{Metrics, Side};
 use super::{FAREWELL, file, preshared, privileges, tell_news};
+use crate::arrivals::Arrivals;
 use crate::confine::is_root;
 use crate::failure::Failure;
 use crate::interrupt::asked_to_end;
@@ -50,9 +51,10 @@ pub(super) async fn run(
     let mut told = std::pin::pin!(metrics.tell(telling, &side));
     let mut manager = Manager::of_environment();
     manager.ready();
+    let arrivals = Arrivals::of(&endpoint);
     loop {
         tokio::select! {
-            connection = endpoint.accept() => match connection {
+            connection = arrivals.next() => match connection {
                 Some(connection) => server.attend(connection),
                 None => break,
             },

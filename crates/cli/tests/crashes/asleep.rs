@@ -31,12 +31,12 @@ fn server(runtime: &Runtime, client: &str, over: &Arc<AtomicUsize>) -> (SocketAd
     let connect = vec!["loopback".parse().unwrap()];
     let permits = Arc::new(Permits { connect, ..Permits::default() });
     runtime.spawn(async move {
-        while let Some(connection) = endpoint.accept().await {
-            let serving =
-                serve(connection, Arc::clone(&permits), service.clone(), Arc::new(|_| {}));
+        while let Some(incoming) = endpoint.accept().await {
+            let (permits, service) = (Arc::clone(&permits), service.clone());
             let over = Arc::clone(&over);
             tokio::spawn(async move {
-                serving.await;
+                let Ok(connection) = incoming.await else { return };
+                serve(connection, permits, service, Arc::new(|_| {})).await;
                 over.fetch_add(1, Ordering::Relaxed);
             });
         }

@@ -1,10 +1,9 @@
-//! Initiations, and whether they become connections.
+//! Initiations, and whether they may become connections.
 
 use anabranch_types::Time;
 
 use super::admission::{Asking, Room};
-use super::{Handle, MAX_REFUSED, Router, RouterEvent};
-use crate::connection::{Connection, Setup};
+use super::{Handle, Incoming, MAX_REFUSED, Router, RouterEvent};
 use crate::crypto::PublicKey;
 use crate::handshake::{Arrival, Candidate, Outcome, Source};
 use crate::path::PathAddress;
@@ -26,7 +25,8 @@ impl Router {
             }
             Outcome::Drop(_) => {}
             Outcome::Reply(bytes) => self.reply(address, bytes),
-            Outcome::Candidate(candidate) => self.accept(now, address, candidate),
+            Outcome::Copy(id) => self.wait_there(id, address),
+            Outcome::Candidate(candidate) => self.consider(now, address, candidate),
         }
     }
 
@@ -36,7 +36,8 @@ impl Router {
         }
     }
 
-    fn accept(&mut self, now: Time, address: PathAddress, candidate: Candidate) {
+    /// Tells of a candidate if there is room for it.
+    fn consider(&mut self, now: Time, address: PathAddress, candidate: Candidate) {
         let Ok(parameters) = TransportParameters::decode(&candidate.parameters) else { return };
         if let Some(id) = parameters.check {
             self.answer_check(now, address, candidate, id);
@@ -55,33 +56,11 @@ impl Router {
             return;
         }
         let Some(id) = self.free_id() else { return };
-        let profile = self.config.profile.clone();
-        let ours = self.parameters(&profile, id).encode();
-        let Ok(accepting) = self.responder.accept(self.crypto.as_ref(), now, candidate, id, &ours)
-        else {
-            self.path_ids.release(id);
-            return;
-        };
-        let setup = Setup {
-            role: Role::Responder,
-            peer,
-            local_ids: self.path_ids.of(id),
-            remote_id,
-            session: accepting.session,
-            config: self.config.transport.clone(),
-            profile,
-            peer_parameters: parameters,
-            random: self.crypto.randomness(),
-            now,
-        };
-        match Connection::new(setup) {
-            Ok(connection) => {
-                self.half_open.insert(id, now, asking);
-                self.begin(id, connection);
-                self.reply(address, accepting.response);
-            }
-            Err(_) => self.path_ids.release(id),
-        }
+        self.half_open.insert(id, now, asking);
+        let validated = candidate.validated;
+        let incoming = Incoming { handle: Handle(id), peer, address, validated };
+        self.wait(now, incoming, candidate, parameters);
+        self.events.push_back(RouterEvent::Incoming(incoming));
     }
 
     /// Whether one more half-open connection may be made; one that has waited long may be given up for it.
@@ -91,7 +70,7 @@ impl Router {
         match self.half_open.room(now, asking, most, full) {
             Room::Free => true,
             Room::InPlaceOf(id) => {
-                self.give_up(id);
+                self.give_up(now, id);
                 true
             }
             Room::None => false,
@@ -101,11 +80,12 @@ impl Router {
     /// Gives up half-open connections whose time is over.
     pub(super) fn drop_half_open(&mut self, now: Time) {
         while let Some(id) = self.half_open.pop_expired(now) {
-            self.give_up(id);
+            self.give_up(now, id);
         }
     }
 
-    fn give_up(&mut self, id: u32) {
+    fn give_up(&mut self, now: Time, id: u32) {
+        self.stop_waiting(now, id);
         self.forget(Handle(id));
         self.events.push_back(RouterEvent::GivenUp(Handle(id)));
     }

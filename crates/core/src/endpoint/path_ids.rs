@@ -61,10 +61,10 @@ pub struct IdChanges {
 }
 
 impl Router {
-    /// Reserves the ids of a connection for the path ids from 1 up to the most paths at a time.
-    pub(super) fn reserve(&mut self, first: u32) -> Vec<ConnectionId> {
+    /// Reserves the ids of a connection for the path ids from 1 to `max_paths`, the most paths at a time.
+    pub(super) fn reserve(&mut self, first: u32, max_paths: u8) -> Vec<ConnectionId> {
         self.path_ids.of.insert(first, Vec::new());
-        for _ in 0..self.config.transport.max_paths.clamp(1, MAX_PATHS) {
+        for _ in 0..max_paths.clamp(1, MAX_PATHS) {
             let id = self.unused_id();
             self.path_ids.take(first, id);
         }

@@ -6,8 +6,10 @@ use std::net::SocketAddr;
 use anabranch_types::{PathId, Time};
 
 use super::admission::HalfOpen;
+use super::incoming::{Incoming, Waiting};
 use super::path_ids::PathIds;
 use super::{ConnectConfig, ConnectError, EndpointConfig, Handle};
+use crate::config::TransportConfig;
 use crate::connection::{Connection, Earliest, Setup, TimeoutReason, Transmit};
 use crate::crypto::{Crypto, PublicKey, Randomness};
 use crate::handshake::message::{CookieReply, Response};
@@ -22,13 +24,16 @@ use crate::wire::{ConnectionId, PacketKind, Role, TransportParameters};
 /// What came of handshakes.
 #[derive(Debug)]
 pub enum RouterEvent {
+    /// A peer asks for a connection: [`Router::accept`] it, or [`ignore`](Router::ignore) it, or have it
+    /// [ask anew](Router::retry).
+    Incoming(Incoming),
     /// A connection begins: its keys are made. One that a peer asked for is half open until the router
     /// hears [`Router::on_established`].
     Begun(Handle, Box<Connection>),
     /// A connection asked for here was never answered.
     Failed(Handle),
-    /// A half-open connection is given up and its id free again. Should it be established all the same,
-    /// [`Router::on_established`] takes it back.
+    /// A half-open connection is given up and its id free again, or a peer that asked for one. Should the
+    /// connection be established all the same, [`Router::on_established`] takes it back.
     GivenUp(Handle),
     /// The peer of this connection was asked whether it still has it: whether it does.
     Checked(Handle, bool),
@@ -57,7 +62,9 @@ pub struct Router {
     /// Who asked for each connection, and with whom it is.
     pub(super) connections: BTreeMap<u32, (Role, PublicKey)>,
     pub(super) path_ids: PathIds,
+    /// Those that wait for a decision, and the accepted ones whose peers have not shown their keys.
     pub(super) half_open: HalfOpen,
+    pub(super) waiting: Waiting,
     pub(super) replies: Vec<(PathAddress, Vec<u8>)>,
     pub(super) events: VecDeque<RouterEvent>,
     attempt_packet: Vec<u8>,
@@ -81,6 +88,7 @@ impl Router {
             attempts: BTreeMap::new(),
             connections: BTreeMap::new(),
             path_ids: PathIds::default(),
+            waiting: Waiting::default(),
             replies: Vec::new(),
             events: VecDeque::new(),
             attempt_packet: Vec::new(),
@@ -108,7 +116,8 @@ impl Router {
             return Err(ConnectError::TooManyPaths);
         }
         let id = self.free_id().ok_or(ConnectError::TooManyConnections)?;
-        let parameters = self.parameters(&config.profile, id).encode();
+        let transport = self.config.transport.clone();
+        let parameters = self.parameters(&config.profile, &transport, id).encode();
         let initiated = self.initiate(now, id, &config, &parameters, self.config.schedule);
         let Ok(initiator) = initiated else {
             self.path_ids.release(id);
@@ -125,10 +134,15 @@ impl Router {
         }
     }
 
-    /// What this side announces under a profile; the ids of the connection's paths are reserved.
-    pub(super) fn parameters(&mut self, profile: &Profile, id: u32) -> TransportParameters {
-        let connection_ids = self.reserve(id).split_off(1);
-        TransportParameters { connection_ids, ..profile.parameters(&self.config.transport) }
+    /// What this side announces; the ids of the connection's paths are reserved.
+    pub(super) fn parameters(
+        &mut self,
+        profile: &Profile,
+        transport: &TransportConfig,
+        id: u32,
+    ) -> TransportParameters {
+        let connection_ids = self.reserve(id, transport.max_paths).split_off(1);
+        TransportParameters { connection_ids, ..profile.parameters(transport) }
     }
 
     /// A first message under the connection id `id`, to be sent on the paths of `config`.
@@ -165,7 +179,8 @@ impl Router {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.connections.len() + self.attempts.len() >= self.config.max_connections
+        let all = self.connections.len() + self.attempts.len() + self.waiting.len();
+        all >= self.config.max_connections
     }
 
     pub(super) fn free_id(&mut self) -> Option<u32> {
@@ -178,6 +193,7 @@ impl Router {
             let id = self.random.next_u64() as u32;
             let taken = self.connections.contains_key(&id)
                 || self.attempts.contains_key(&id)
+                || self.waiting.contains_key(&id)
                 || self.path_ids.contains(id);
             if !taken {
                 return id;

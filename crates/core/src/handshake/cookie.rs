@@ -10,6 +10,17 @@ use core::time::Duration;
 /// How long a secret makes cookies; it verifies them for as long again.
 const LIFETIME: Duration = Duration::from_secs(120);
 
+/// Who is sent a cookie.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CookieFor<'a> {
+    /// Where the message came from.
+    pub(super) remote: SocketAddr,
+    /// The connection id under which its sender wants to receive.
+    pub(super) receiver: u32,
+    /// Its first MAC.
+    pub(super) mac1: &'a [u8; MAC_LEN],
+}
+
 /// The secrets from which cookies are computed, so that none need be remembered.
 pub(super) struct CookieSecrets {
     current: [u8; 32],
@@ -47,27 +58,26 @@ impl CookieSecrets {
         })
     }
 
-    /// The cookie reply to `message`.
+    /// The cookie reply to a message.
     pub(super) fn reply(
         &mut self,
         crypto: &dyn Crypto,
         now: Time,
-        remote: SocketAddr,
-        message: &Initiation<'_>,
+        to: CookieFor<'_>,
     ) -> CookieReply {
         self.rotate(now);
-        let cookie = crypto.mac(MacPurpose::Cookie(&self.current), &address_bytes(remote));
-        let nonce = self.nonce(crypto, message);
-        let sealed = crypto.seal_cookie(&cookie, &nonce, &message.macs.mac1);
-        CookieReply { receiver: message.sender, nonce, sealed }
+        let cookie = crypto.mac(MacPurpose::Cookie(&self.current), &address_bytes(to.remote));
+        let nonce = self.nonce(crypto, to.mac1);
+        let sealed = crypto.seal_cookie(&cookie, &nonce, to.mac1);
+        CookieReply { receiver: to.receiver, nonce, sealed }
     }
 
     /// A nonce that never repeats. Computed from the secret, which costs less than to draw it.
-    fn nonce(&mut self, crypto: &dyn Crypto, message: &Initiation<'_>) -> [u8; 24] {
+    fn nonce(&mut self, crypto: &dyn Crypto, mac1: &[u8; MAC_LEN]) -> [u8; 24] {
         self.replies += 1;
         let mut input = [0; 8 + MAC_LEN];
         input[..8].copy_from_slice(&self.replies.to_be_bytes());
-        input[8..].copy_from_slice(&message.macs.mac1);
+        input[8..].copy_from_slice(mac1);
         let mut nonce = [0; 24];
         nonce[..16].copy_from_slice(&crypto.mac(MacPurpose::Cookie(&self.current), &input));
         nonce[16..].copy_from_slice(&self.replies.to_be_bytes());

@@ -46,7 +46,7 @@ fn respond(responder: &mut Responder, server: &mut NullCrypto, bytes: &[u8], und
     let remote = SocketAddr::from((Ipv4Addr::LOCALHOST, 4000));
     let arrival = Arrival { now: Time::ZERO, remote, bytes, under_load };
     let sent = match responder.handle(server, arrival) {
-        Outcome::Drop(_) => 0,
+        Outcome::Drop(_) | Outcome::Copy(_) => 0,
         Outcome::Reply(reply) => reply.len(),
         Outcome::Candidate(candidate) => responder
             .accept(server, Time::ZERO, candidate, 9, &[0; 100])

@@ -1,10 +1,10 @@
-use super::cookie::CookieSecrets;
+use super::cookie::{CookieFor, CookieSecrets};
 use super::message::{
     EPHEMERAL_LEN, Initiation, MAC_LEN, MAX_LEN, MessageError, Response, append_mac1,
 };
 use super::rate_limit::{RateLimit, Source};
 use super::replay::Replays;
-use super::response_cache::{Answer, ResponseCache};
+use super::response_cache::{Answer, Repeat, ResponseCache};
 use super::same_mac;
 use super::token_bucket::TokenBucket;
 use crate::crypto::{Crypto, MacPurpose, PublicKey, Randomness, ResponderState, Session};
@@ -106,6 +106,8 @@ pub enum DropReason {
     Source,
     /// The message was answered more often than honest copies need.
     Copies,
+    /// It is a copy of a message that shall have no answer.
+    Ignored,
     /// The cryptography refused it.
     Crypto,
     /// Its payload is too short for a timestamp.
@@ -125,7 +127,9 @@ pub enum Outcome {
     Drop(DropReason),
     /// Send this to where the Initiation came from. No connection is made or changed.
     Reply(Vec<u8>),
-    /// A permitted peer wants a connection: [`Responder::accept`] or drop it.
+    /// It is a copy of the message that was held under this number, and gets the same answer.
+    Copy(u32),
+    /// A permitted peer wants a connection: [`Responder::accept`] it, now or after [`Responder::hold`], or drop it.
     Candidate(Candidate),
 }
 
@@ -151,6 +155,8 @@ pub struct Candidate {
     pub remote_id: u32,
     /// The peer's encoded transport parameters.
     pub parameters: Vec<u8>,
+    /// Whether it has shown by a cookie that it receives at the address that it sends from.
+    pub validated: bool,
     timestamp: u64,
     ephemeral: [u8; EPHEMERAL_LEN],
     mac1: [u8; MAC_LEN],
@@ -175,6 +181,8 @@ pub enum AcceptError {
     TooLong,
     /// The cryptography could not produce it.
     Crypto,
+    /// Its timestamp is older than what is remembered of its sender by now.
+    Replay,
 }
 
 impl core::fmt::Display for AcceptError {
@@ -182,6 +190,7 @@ impl core::fmt::Display for AcceptError {
         f.write_str(match self {
             AcceptError::TooLong => "transport parameters too long for a handshake",
             AcceptError::Crypto => "cryptographic operation failed",
+            AcceptError::Replay => "the peer has opened many later connections since it asked",
         })
     }
 }
@@ -264,6 +273,10 @@ impl Responder {
         local_id: u32,
         parameters: &[u8],
     ) -> Result<Accepting, AcceptError> {
+        let clock = self.wall_clock.saturating_add(now.as_nanos());
+        if !self.replays.is_fresh(&candidate.peer, candidate.timestamp, clock) {
+            return Err(AcceptError::Replay);
+        }
         let mut response = Vec::with_capacity(128 + parameters.len().min(MAX_LEN));
         Response::start(candidate.remote_id, &mut response);
         let payload = [&local_id.to_be_bytes(), parameters].concat();
@@ -276,11 +289,42 @@ impl Responder {
         if response.len() > MAX_LEN.min(AMPLIFICATION * candidate.received_len) {
             return Err(AcceptError::TooLong);
         }
-        let clock = self.wall_clock.saturating_add(now.as_nanos());
         self.replays.record(candidate.peer, candidate.timestamp, clock);
         let answer = Answer::new(candidate.mac1, response.clone());
         self.responses.insert(now, candidate.ephemeral, answer);
         Ok(Accepting { response, session })
+    }
+
+    /// Tells copies of a candidate's message by `number` until it is accepted, [reopened](Self::reopen) or
+    /// [ignored](Self::ignore).
+    pub fn hold(&mut self, now: Time, candidate: &Candidate, number: u32) {
+        self.responses.insert(now, candidate.ephemeral, Answer::held(candidate.mac1, number));
+    }
+
+    /// Reads the next copy of a held message as if it were the first.
+    pub fn reopen(&mut self, now: Time, candidate: &Candidate) {
+        if let Some(answer) = self.responses.find(now, &candidate.ephemeral) {
+            answer.decide(true);
+        }
+    }
+
+    /// Drops all copies of a held message.
+    pub fn ignore(&mut self, now: Time, candidate: &Candidate) {
+        if let Some(answer) = self.responses.find(now, &candidate.ephemeral) {
+            answer.decide(false);
+        }
+    }
+
+    /// The cookie by which a candidate can show, in a further copy of its message, that it receives at `remote`.
+    pub fn cookie_for(
+        &mut self,
+        crypto: &dyn Crypto,
+        now: Time,
+        remote: SocketAddr,
+        candidate: &Candidate,
+    ) -> Vec<u8> {
+        let to = CookieFor { remote, receiver: candidate.remote_id, mac1: &candidate.mac1 };
+        self.cookies.reply(crypto, now, to).to_bytes()
     }
 
     fn judge(
@@ -294,15 +338,19 @@ impl Responder {
         if !same_mac(&expected, &message.macs.mac1) {
             return Err(DropReason::Mac);
         }
-        if let Some(answer) = self.responses.find(now, &message.ephemeral) {
-            return repeat(answer, &message, bytes.len());
+        if let Some(answer) = self.responses.find(now, &message.ephemeral)
+            && let Some(outcome) = repeat(answer, &message, bytes.len())?
+        {
+            return Ok(outcome);
         }
+        let mut validated = false;
         let source = Source::of(remote);
         let scarce = under_load || self.bucket.level(now) < self.burst.div_ceil(2);
         if scarce || !self.source_unproven.take(now, source) || !self.unproven.take(now) {
             if !self.cookies.proves(crypto, now, remote, &message) {
                 return self.ask_for_cookie(crypto, now, remote, &message);
             }
+            validated = true;
             if !self.source_proven.take(now, source) {
                 return Err(DropReason::Source);
             }
@@ -313,7 +361,9 @@ impl Responder {
         if !self.bucket.take(now) {
             return Err(DropReason::Rate);
         }
-        self.authenticate(crypto, now, &message, bytes.len()).map(Outcome::Candidate)
+        let mut candidate = self.authenticate(crypto, now, &message, bytes.len())?;
+        candidate.validated = validated || self.cookies.proves(crypto, now, remote, &message);
+        Ok(Outcome::Candidate(candidate))
     }
 
     fn ask_for_cookie(
@@ -329,7 +379,8 @@ impl Responder {
         if !self.cookie_replies.take(now) {
             return Err(DropReason::Rate);
         }
-        Ok(Outcome::Reply(self.cookies.reply(crypto, now, remote, message).to_bytes()))
+        let to = CookieFor { remote, receiver: message.sender, mac1: &message.macs.mac1 };
+        Ok(Outcome::Reply(self.cookies.reply(crypto, now, to).to_bytes()))
     }
 
     fn authenticate(
@@ -355,6 +406,7 @@ impl Responder {
             peer: accepted.peer,
             remote_id: message.sender,
             parameters: parameters.to_vec(),
+            validated: false,
             timestamp,
             ephemeral: message.ephemeral,
             mac1: message.macs.mac1,
@@ -370,16 +422,23 @@ impl Responder {
     }
 }
 
+/// What a copy gets; nothing if it is to be read.
 fn repeat(
     answer: &mut Answer,
     message: &Initiation<'_>,
     received_len: usize,
-) -> Result<Outcome, DropReason> {
+) -> Result<Option<Outcome>, DropReason> {
     if !same_mac(&answer.mac1, &message.macs.mac1) {
         return Err(DropReason::EphemeralReuse);
     }
     if answer.len() > AMPLIFICATION * received_len {
         return Err(DropReason::Amplification);
     }
-    answer.repeat().cloned().map(Outcome::Reply).ok_or(DropReason::Copies)
+    match answer.repeat() {
+        Repeat::Response(response) => Ok(Some(Outcome::Reply(response.clone()))),
+        Repeat::Worn => Err(DropReason::Copies),
+        Repeat::Held(number) => Ok(Some(Outcome::Copy(number))),
+        Repeat::Nothing => Err(DropReason::Ignored),
+        Repeat::Read => Ok(None),
+    }
 }

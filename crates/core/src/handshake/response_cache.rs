@@ -5,7 +5,7 @@ use anabranch_types::Time;
 use core::time::Duration;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Responses by the ephemeral key of what they answer; bounded in number and age.
+/// What became of messages by their ephemeral keys; bounded in number and age.
 #[derive(Debug)]
 pub(super) struct ResponseCache {
     answers: BTreeMap<[u8; EPHEMERAL_LEN], Answer>,
@@ -19,33 +19,80 @@ pub(super) struct ResponseCache {
 /// times within an answer's life; whoever replays it more often only wants the answers to hit somebody.
 const MOST_REPEATS: u8 = 128;
 
-/// A response that was sent.
+/// What became of a message.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// The first MAC of the message answered. It covers all but the second MAC, so a message with the
-    /// same ephemeral and another MAC is not a copy.
+    /// The first MAC of the message. It covers all but the second MAC, so a message with the same
+    /// ephemeral and another MAC is not a copy.
     pub(super) mac1: [u8; MAC_LEN],
-    response: Vec<u8>,
-    repeats: u8,
+    copies: Copies,
+}
+
+/// What is done about the copies of a message.
+#[derive(Debug)]
+enum Copies {
+    /// They get this response, which has been repeated so often.
+    Answered { response: Vec<u8>, repeats: u8 },
+    /// The message waits for a decision under this number.
+    Held(u32),
+    /// They are dropped: the message shall have no answer.
+    Dropped,
+    /// The next one is read as if it were the first.
+    Read,
+}
+
+/// What one copy gets.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Repeat<'a> {
+    /// This response.
+    Response(&'a Vec<u8>),
+    /// Nothing: the response was repeated too often.
+    Worn,
+    /// What the message gets that waits for a decision under this number.
+    Held(u32),
+    /// Nothing: the message shall have no answer.
+    Nothing,
+    /// It is read as if it were the first.
+    Read,
 }
 
 impl Answer {
     pub(super) fn new(mac1: [u8; MAC_LEN], response: Vec<u8>) -> Self {
-        Answer { mac1, response, repeats: 0 }
+        Answer { mac1, copies: Copies::Answered { response, repeats: 0 } }
+    }
+
+    /// No answer yet.
+    pub(super) fn held(mac1: [u8; MAC_LEN], number: u32) -> Self {
+        Answer { mac1, copies: Copies::Held(number) }
+    }
+
+    /// Lets the next copy be read of a message that waits, or has every one dropped.
+    pub(super) fn decide(&mut self, read: bool) {
+        if let Copies::Held(_) = self.copies {
+            self.copies = if read { Copies::Read } else { Copies::Dropped };
+        }
     }
 
     /// Bytes of the response.
     pub(super) fn len(&self) -> usize {
-        self.response.len()
+        match &self.copies {
+            Copies::Answered { response, .. } => response.len(),
+            Copies::Held(_) | Copies::Dropped | Copies::Read => 0,
+        }
     }
 
-    /// The response for one more copy, unless there have been too many.
-    pub(super) fn repeat(&mut self) -> Option<&Vec<u8>> {
-        if self.repeats >= MOST_REPEATS {
-            return None;
+    /// What one more copy gets.
+    pub(super) fn repeat(&mut self) -> Repeat<'_> {
+        match &mut self.copies {
+            Copies::Answered { repeats, .. } if *repeats >= MOST_REPEATS => Repeat::Worn,
+            Copies::Answered { response, repeats } => {
+                *repeats += 1;
+                Repeat::Response(response)
+            }
+            Copies::Held(number) => Repeat::Held(*number),
+            Copies::Dropped => Repeat::Nothing,
+            Copies::Read => Repeat::Read,
         }
-        self.repeats += 1;
-        Some(&self.response)
     }
 }
 

@@ -78,6 +78,7 @@ impl Server {
         let arrival = Arrival { now, remote, bytes, under_load };
         match self.responder.handle(&mut self.crypto, arrival) {
             Outcome::Drop(reason) => Err(reason),
+            Outcome::Copy(_) => panic!("nothing is held"),
             Outcome::Reply(reply) => Ok(reply),
             Outcome::Candidate(candidate) => {
                 assert_eq!(candidate.parameters, b"client parameters");

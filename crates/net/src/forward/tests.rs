@@ -105,9 +105,10 @@ async fn connected() -> (Endpoint, Endpoint, Connection, Connection) {
     };
     let (client, server) = (make(Permitted::Nobody), make(Permitted::Anyone));
     let path = PathSpec { local: client.local_addrs()[0], remote: server.local_addrs()[0] };
-    let near = soon(client.connect(server.public_key(), [path])).await.unwrap();
-    let far = soon(server.accept()).await.unwrap();
-    (client, server, near, far)
+    let connecting = client.connect(server.public_key(), [path]);
+    let (near, far) =
+        soon(async { tokio::join!(connecting, crate::tests::accepted(&server)) }).await;
+    (client, server, near.unwrap(), far)
 }
 
 fn permits(connect: &[&str], listen: &[&str]) -> Arc<Permits> {

@@ -166,7 +166,10 @@ impl ConnectionShared {
             }
             _ => {
                 state.connection = None;
+                state.phase = Phase::Failed;
                 self.end(&mut state);
+                drop(state);
+                self.wait.phase.notify_waiters();
                 self.mailbox.ring();
             }
         }
@@ -223,7 +226,7 @@ impl ConnectionShared {
         }
     }
 
-    fn on_established(self: &Arc<Self>, state: &mut ConnectionState, now: Time) {
+    fn on_established(&self, state: &mut ConnectionState, now: Time) {
         let Some(connection) = &state.connection else { return };
         let (role, peer) = (connection.role(), connection.peer());
         if role == Role::Initiator {
@@ -232,10 +235,11 @@ impl ConnectionShared {
         self.endpoint.lock().router.on_established(connection);
         state.voice = Some(self.endpoint.voice(self.handle, &peer, "server"));
         state.tell(log::opened);
-        state.referenced = self.endpoint.on_accepted(self);
+        state.phase = Phase::Open;
         if !state.referenced {
-            state.close(now, 0, "the endpoint accepts no more connections");
+            state.close(now, 0, self.endpoint.reason_to_refuse());
         }
+        self.wait.phase.notify_waiters();
     }
 
     /// Nothing is heard of the peer: if this side asked for the connection, it asks whether the peer has it still.
@@ -280,6 +284,8 @@ impl ConnectionShared {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Connecting,
+    /// The peer was answered, and has not shown yet that it has the keys.
+    Accepting,
     /// Nobody answered.
     Failed,
     Open,
@@ -292,7 +298,7 @@ pub(crate) struct ConnectionState {
     /// From the end of the handshake until nothing is left to say.
     pub(crate) connection: Option<Connection>,
     pub(crate) phase: Phase,
-    /// The application holds it, or it waits to be accepted.
+    /// The application holds it.
     pub(crate) referenced: bool,
     /// The core has forgotten it.
     pub(crate) gone: bool,
@@ -340,7 +346,7 @@ impl ConnectionState {
     pub(crate) fn error(&self) -> Option<ConnectionError> {
         match &self.phase {
             Phase::Closed(reason) => Some(ConnectionError::Closed(reason.clone())),
-            Phase::Open | Phase::Connecting if !self.stopped => None,
+            Phase::Open | Phase::Connecting | Phase::Accepting if !self.stopped => None,
             _ => Some(ConnectionError::Stopped),
         }
     }

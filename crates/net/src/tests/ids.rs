@@ -65,9 +65,9 @@ async fn no_connection_id_is_seen_on_two_paths() {
     }
     let key = pair.server.public_key();
     let (client, server_side) =
-        soon(async { tokio::join!(pair.client.connect(key, &specs[..]), pair.server.accept()) })
+        soon(async { tokio::join!(pair.client.connect(key, &specs[..]), accepted(&pair.server)) })
             .await;
-    let (client, server_side) = (client.unwrap(), server_side.unwrap());
+    let client = client.unwrap();
     let (mut there, take) = client.open_bi(TrafficClass::Bulk).await.unwrap();
     soon(there.write_all(b"!")).await.unwrap();
     let (back, mut reply) = soon(server_side.accept_bi()).await.unwrap();

@@ -98,9 +98,9 @@ async fn a_crowd_is_told_that_the_server_is_busy() {
         Endpoint::bind(Config { permitted: Permitted::Anyone, ..config(2) }, [local(1)]).unwrap();
     let (remote, key) = (server.local_addrs()[0], server.public_key());
     let accepting = tokio::spawn(async move {
-        let mut all = Vec::new();
-        while let Some(connection) = server.accept().await {
-            all.push(connection);
+        let mut all = tokio::task::JoinSet::new();
+        while let Some(incoming) = server.accept().await {
+            all.spawn(incoming.accept());
         }
     });
     let mut crowd = tokio::task::JoinSet::new();

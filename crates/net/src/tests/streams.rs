@@ -166,8 +166,8 @@ async fn a_managed_connection_ends_with_its_last_handle() {
     let server = Endpoint::bind(server, [local(1)]).unwrap();
     let client = Endpoint::client(config(1)).unwrap();
     let connecting = client.connect(server.public_key(), server.local_addrs()[0]);
-    let (connection, accepted) = soon(async { tokio::join!(connecting, server.accept()) }).await;
-    let (connection, accepted) = (connection.unwrap(), accepted.unwrap());
+    let (connection, accepted) = soon(async { tokio::join!(connecting, accepted(&server)) }).await;
+    let connection = connection.unwrap();
     assert_eq!(connection.close_reason(), None);
     drop(connection);
     assert!(ended(&accepted).await.by_peer);

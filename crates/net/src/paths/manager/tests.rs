@@ -1,4 +1,5 @@
 use super::*;
+use crate::tests::accepted;
 use crate::{Config, Permitted, SecretKey, TrafficClass};
 use std::net::Ipv4Addr;
 
@@ -8,6 +9,16 @@ fn endpoint(listen: &[SocketAddr]) -> Endpoint {
     let mut config = Config::new(SecretKey::generate().unwrap());
     config.permitted = Permitted::Anyone;
     Endpoint::bind(config, listen.iter().copied()).unwrap()
+}
+
+/// The ends of a connection that is being dialled.
+async fn both(
+    dialling: impl Future<Output = Result<Connection, ConnectError>>,
+    server: &Endpoint,
+) -> (Connection, Connection) {
+    let ends = async { tokio::join!(dialling, accepted(server)) };
+    let (near, far) = tokio::time::timeout(PATIENCE, ends).await.unwrap();
+    (near.unwrap(), far)
 }
 
 fn requests(texts: &[&str]) -> Vec<PathRequest> {
@@ -28,8 +39,7 @@ async fn requested_paths_are_opened_and_opened_again() {
     let wanted = requests(&["127.0.0.1", "127.0.0.1,backup", "192.0.2.77"]);
     let remote = server.local_addrs()[0];
     let dialling = client.connect(server.public_key(), (remote, wanted));
-    let connection = tokio::time::timeout(PATIENCE, dialling).await.unwrap().unwrap();
-    let accepted = server.accept().await.unwrap();
+    let (connection, accepted) = both(dialling, &server).await;
     assert_eq!(open(&connection), [PathId(0), PathId(1)]);
 
     let exchange = async {
@@ -54,8 +64,7 @@ async fn a_metered_path_sends_nothing_while_another_works() {
     let wanted = requests(&["127.0.0.1,metered", "127.0.0.1"]);
     let remote = server.local_addrs()[0];
     let dialling = client.connect(server.public_key(), (remote, wanted));
-    let connection = tokio::time::timeout(PATIENCE, dialling).await.unwrap().unwrap();
-    let _accepted = server.accept().await.unwrap();
+    let (connection, _accepted) = both(dialling, &server).await;
     assert_eq!(open(&connection), [PathId(0)]);
 }
 
@@ -122,8 +131,7 @@ async fn a_name_outlives_its_path() {
     let wanted = requests(&["127.0.0.1", "127.0.0.1,name=lte,backup"]);
     let remote = server.local_addrs()[0];
     let dialling = client.connect(server.public_key(), (remote, wanted.clone()));
-    let connection = tokio::time::timeout(PATIENCE, dialling).await.unwrap().unwrap();
-    let _accepted = server.accept().await.unwrap();
+    let (connection, _accepted) = both(dialling, &server).await;
     let names = || -> Vec<(String, PathStatus, u64)> {
         let paths = connection.named_paths().into_iter();
         paths.map(|path| (path.name, path.status, path.stats.counters.sent_bytes)).collect()

@@ -1,0 +1,197 @@
+//! Peers that ask for a connection, until it is decided what becomes of them.
+
+use std::collections::BTreeMap;
+
+use anabranch_policy::PolicyError;
+use anabranch_types::Time;
+use core::fmt;
+
+use super::{Handle, Router};
+use crate::config::TransportConfig;
+use crate::connection::{Connection, Setup};
+use crate::crypto::PublicKey;
+use crate::handshake::{self, Candidate};
+use crate::path::PathAddress;
+use crate::profiles::Profile;
+use crate::wire::transport_parameters::MAX_PATHS;
+use crate::wire::{ConnectionId, Role, TransportParameters};
+
+/// Addresses beside the first that get the answer of one that waits: a peer has no more paths.
+const MOST_COPIES: usize = MAX_PATHS as usize;
+
+/// A permitted peer that asks for a connection, and has no answer yet.
+///
+/// It counts among the half-open connections: it is given up after 30 seconds, or earlier if many others ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Incoming {
+    /// The handle of the connection, if there is to be one.
+    pub handle: Handle,
+    /// Who asks. Its message was made with this key; whoever overheard it could have sent it again.
+    pub peer: PublicKey,
+    /// Through which socket it asks, and from where.
+    pub address: PathAddress,
+    /// Whether it has shown that it receives at that address.
+    pub validated: bool,
+}
+
+/// What a connection that is accepted is made from.
+#[derive(Clone, Debug)]
+pub struct AcceptConfig {
+    /// Policies.
+    pub profile: Profile,
+    /// Limits.
+    pub transport: TransportConfig,
+}
+
+/// Why a peer that asked could not be accepted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AcceptError {
+    /// It asked too long ago, or others took its place, or it was decided on before.
+    Gone,
+    /// The profile names something that does not exist.
+    Policy(PolicyError),
+    /// Its message cannot be answered.
+    Handshake(handshake::AcceptError),
+}
+
+impl fmt::Display for AcceptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            AcceptError::Gone => {
+                f.write_str("the peer does not wait any more; it may ask again by itself")
+            }
+            AcceptError::Policy(error) => error.fmt(f),
+            AcceptError::Handshake(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for AcceptError {}
+
+/// Those that wait, by their handles.
+pub(super) type Waiting = BTreeMap<u32, Asked>;
+
+/// What one asks for.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) incoming: Incoming,
+    /// Where copies of its message came from: they get the same answer, which shows that these paths work.
+    copies: Vec<PathAddress>,
+    candidate: Candidate,
+    parameters: TransportParameters,
+}
+
+impl Router {
+    /// Keeps what a peer asks for until it is decided on.
+    pub(super) fn wait(
+        &mut self,
+        now: Time,
+        incoming: Incoming,
+        candidate: Candidate,
+        parameters: TransportParameters,
+    ) {
+        let Handle(id) = incoming.handle;
+        self.responder.hold(now, &candidate, id);
+        self.waiting.insert(id, Asked { incoming, copies: Vec::new(), candidate, parameters });
+    }
+
+    /// Another copy came of the message of one that waits.
+    pub(super) fn wait_there(&mut self, id: u32, address: PathAddress) {
+        let Some(Asked { incoming, copies, .. }) = self.waiting.get_mut(&id) else { return };
+        if address != incoming.address && !copies.contains(&address) && copies.len() < MOST_COPIES {
+            copies.push(address);
+        }
+    }
+
+    /// What this one asks for, which does not wait any more; nothing if it did not.
+    fn take_waiting(&mut self, incoming: &Incoming) -> Option<Asked> {
+        let Handle(id) = incoming.handle;
+        if self.waiting.get(&id)?.incoming != *incoming {
+            return None;
+        }
+        self.waiting.remove(&id)
+    }
+
+    /// Answers a peer that asked: [`RouterEvent::Begun`](super::RouterEvent::Begun) follows.
+    ///
+    /// # Errors
+    /// If it does not wait any more, or cannot be answered; it is forgotten then.
+    pub fn accept(
+        &mut self,
+        now: Time,
+        incoming: &Incoming,
+        config: AcceptConfig,
+    ) -> Result<(), AcceptError> {
+        let asked = self.take_waiting(incoming).ok_or(AcceptError::Gone)?;
+        self.responder.ignore(now, &asked.candidate);
+        let accepted = self.answer(now, asked, config);
+        if accepted.is_err() {
+            self.forget(incoming.handle);
+        }
+        accepted
+    }
+
+    fn answer(&mut self, now: Time, asked: Asked, config: AcceptConfig) -> Result<(), AcceptError> {
+        let Asked { incoming, copies, candidate, parameters } = asked;
+        let AcceptConfig { profile, transport } = config;
+        let (Handle(id), remote_id) = (incoming.handle, ConnectionId(candidate.remote_id));
+        let ours = self.parameters(&profile, &transport, id).encode();
+        let accepting = self
+            .responder
+            .accept(self.crypto.as_ref(), now, candidate, id, &ours)
+            .map_err(AcceptError::Handshake)?;
+        let setup = Setup {
+            role: Role::Responder,
+            peer: incoming.peer,
+            local_ids: self.path_ids.of(id),
+            remote_id,
+            session: accepting.session,
+            config: transport,
+            profile,
+            peer_parameters: parameters,
+            random: self.crypto.randomness(),
+            now,
+        };
+        let connection = Connection::new(setup).map_err(AcceptError::Policy)?;
+        self.begin(id, connection);
+        for address in copies {
+            self.reply(address, accepting.response.clone());
+        }
+        self.reply(incoming.address, accepting.response);
+        Ok(())
+    }
+
+    /// Says nothing to a peer that asked, nor to the copies of its message.
+    pub fn ignore(&mut self, now: Time, incoming: &Incoming) {
+        if let Some(asked) = self.take_waiting(incoming) {
+            self.responder.ignore(now, &asked.candidate);
+            self.forget(incoming.handle);
+        }
+    }
+
+    /// Has a peer that asked show that it receives at its address: it is sent a cookie, and if it sends that
+    /// back, it asks anew, validated. False if it does not wait any more, or is validated.
+    pub fn retry(&mut self, now: Time, incoming: &Incoming) -> bool {
+        if incoming.validated {
+            return false;
+        }
+        let Some(Asked { candidate, .. }) = self.take_waiting(incoming) else { return false };
+        self.forget(incoming.handle);
+        self.responder.reopen(now, &candidate);
+        let remote = incoming.address.remote;
+        let cookie = self.responder.cookie_for(self.crypto.as_ref(), now, remote, &candidate);
+        self.reply(incoming.address, cookie);
+        true
+    }
+
+    /// Forgets one that waits, whose further copies may be read again.
+    pub(super) fn stop_waiting(&mut self, now: Time, id: u32) {
+        if let Some(asked) = self.waiting.remove(&id) {
+            self.responder.reopen(now, &asked.candidate);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,165 @@
+use crate::connection::Connection;
+use crate::endpoint::Endpoint;
+use crate::error::AcceptError;
+use crate::shared::Phase;
+use anabranch_core::crypto::PublicKey;
+use anabranch_core::endpoint::{self as core_endpoint, AcceptConfig};
+use core::fmt;
+use core::pin::Pin;
+use std::net::SocketAddr;
+
+/// A permitted peer that asks for a connection, and has no answer yet.
+///
+/// `incoming.await` accepts it, as [`accept`](Self::accept) does; dropping it [refuses](Self::refuse) it. To
+/// accept takes a round trip, and up to thirty seconds if the peer goes away meanwhile. So a server that serves
+/// many awaits that in a task of each:
+///
+/// ```no_run
+/// # async fn serve(endpoint: anabranch::Endpoint) {
+/// while let Some(incoming) = endpoint.accept().await {
+///     tokio::spawn(async move {
+///         let connection = incoming.await?;
+///         println!("{} is here", connection.peer());
+///         Ok::<_, anabranch::AcceptError>(())
+///     });
+/// }
+/// # }
+/// ```
+///
+/// A peer waits for thirty seconds. At most 512 wait at a time, 16 of them from one address or under one key;
+/// when there are as many, those that have waited longest are given up for others that ask.
+#[must_use = "dropping it refuses the connection"]
+pub struct Incoming {
+    endpoint: Endpoint,
+    asked: core_endpoint::Incoming,
+    decided: bool,
+}
+
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (peer, remote) = (self.peer(), self.remote_addr());
+        f.debug_struct("Incoming")
+            .field("peer", &peer)
+            .field("remote", &remote)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Incoming {
+    pub(crate) fn new(endpoint: Endpoint, asked: core_endpoint::Incoming) -> Self {
+        Incoming { endpoint, asked, decided: false }
+    }
+
+    /// The peer's public key. Its message was made with the secret key, but may be sent again by whoever overheard it;
+    /// a [`Connection`] is with the holder of the key himself.
+    pub fn peer(&self) -> PublicKey {
+        self.asked.peer
+    }
+
+    /// Where its message came from.
+    pub fn remote_addr(&self) -> SocketAddr {
+        self.asked.address.remote
+    }
+
+    /// Where its message arrived; `None` if that socket was replaced since.
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.endpoint.shared().sockets.local_of(self.asked.address.socket)
+    }
+
+    /// Whether it has shown that it receives at [`remote_addr`](Self::remote_addr): else that may be forged.
+    pub fn remote_addr_validated(&self) -> bool {
+        self.asked.validated
+    }
+
+    /// What [`accept`](Self::accept) makes the connection from, to be changed for
+    /// [`accept_with`](Self::accept_with): the endpoint's profile and limits.
+    pub fn config(&self) -> AcceptConfig {
+        self.endpoint.shared().accept_config.clone()
+    }
+
+    /// Accepts it; ready when the peer has answered, and the connection is open. Dropping the future closes the
+    /// connection.
+    ///
+    /// # Errors
+    /// If the peer does not wait any more, does not answer, or closes the connection.
+    pub async fn accept(self) -> Result<Connection, AcceptError> {
+        let config = self.config();
+        self.accept_with(config).await
+    }
+
+    /// The same with another profile or other limits than the endpoint's. Packets are never longer than the
+    /// endpoint's.
+    ///
+    /// # Errors
+    /// As [`accept`](Self::accept), and if a policy of the profile cannot be made.
+    pub async fn accept_with(mut self, config: AcceptConfig) -> Result<Connection, AcceptError> {
+        self.decided = true;
+        let shared = self.endpoint.shared().accept(&self.asked, config, true)?;
+        let connection = Connection::new(shared, self.peer());
+        let shared = connection.shared();
+        let answer =
+            shared.until(&shared.wait.phase, |state| match (&state.phase, state.error()) {
+                (Phase::Failed, _) => Some(Err(AcceptError::NoAnswer)),
+                (_, Some(error)) => Some(Err(error.into())),
+                (Phase::Accepting, None) => None,
+                _ => Some(Ok(())),
+            });
+        answer.await.map(|()| connection.clone())
+    }
+
+    /// Tells the peer that there will be no connection, which takes a handshake: its [`Endpoint::connect`] succeeds,
+    /// and the connection is closed at once. To tell why, accept and close it with a code and a reason.
+    pub fn refuse(self) {
+        drop(self);
+    }
+
+    /// Says nothing, neither to this message of the peer nor to its copies: the peer finds out after thirty seconds.
+    pub fn ignore(mut self) {
+        self.decided = true;
+        let shared = self.endpoint.shared();
+        shared.lock().router.ignore(shared.clock.now(), &self.asked);
+    }
+
+    /// Has the peer show that it receives at [`remote_addr`](Self::remote_addr), which takes a round trip. It then
+    /// asks anew, and that [says so](Self::remote_addr_validated); nothing is kept of it meanwhile.
+    ///
+    /// # Errors
+    /// If it has shown that already: the error gives it back.
+    pub fn retry(mut self) -> Result<(), RetryError> {
+        if self.asked.validated {
+            return Err(RetryError(Box::new(self)));
+        }
+        self.decided = true;
+        self.endpoint.shared().retry(&self.asked);
+        Ok(())
+    }
+}
+
+impl Drop for Incoming {
+    fn drop(&mut self) {
+        if !self.decided {
+            self.endpoint.shared().refuse(&self.asked);
+        }
+    }
+}
+
+impl IntoFuture for Incoming {
+    type Output = Result<Connection, AcceptError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.accept())
+    }
+}
+
+/// The peer has shown already that it receives at its address.
+#[derive(Debug, thiserror::Error)]
+#[error("the peer has shown its address already: accept or refuse it")]
+pub struct RetryError(Box<Incoming>);
+
+impl RetryError {
+    /// The peer that asks.
+    pub fn into_incoming(self) -> Incoming {
+        *self.0
+    }
+}
