@@ -29,6 +29,7 @@ mod progress;
 mod receive;
 mod returned;
 mod ring;
+mod segments;
 mod send;
 mod streams;
 

@@ -42,6 +42,7 @@ use anabranch_policy::bottleneck::Bottlenecks;
 use anabranch_policy::scheduler::{Pick, SchedulerAction};
 use anabranch_policy::view::{BlockId, TrafficClass};
 use anabranch_types::{PathId, Rng, Time};
+use bytes::Bytes;
 
 use crate::coding::receive::ReceiveBlocks;
 use crate::coding::send::SendBlocks;
@@ -209,6 +210,20 @@ impl Connection {
     /// Takes as many bytes as the send buffer has room for; returns how many.
     pub fn write(&mut self, stream: StreamId, bytes: &[u8]) -> Result<usize, StreamError> {
         let taken = self.streams.write(stream, bytes)?;
+        if taken > 0 {
+            self.changed();
+        }
+        Ok(taken)
+    }
+
+    /// As [`write`](Self::write), and leaves the bytes where they are until they are sent, unless they are few. What
+    /// is taken is gone from the front of `chunk`.
+    pub fn write_chunk(
+        &mut self,
+        stream: StreamId,
+        chunk: &mut Bytes,
+    ) -> Result<usize, StreamError> {
+        let taken = self.streams.write_chunk(stream, chunk)?;
         if taken > 0 {
             self.changed();
         }

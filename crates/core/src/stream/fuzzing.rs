@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use anabranch_policy::view::{SymbolId, TrafficClass};
+use bytes::Bytes;
 
 use super::*;
 use crate::wire::codec::Reader;
@@ -143,6 +144,10 @@ impl Machine {
 
     fn write(&mut self, id: StreamId, argument: u8) {
         let _ = self.streams.write(id, &[argument; 255][..argument.into()]);
+        if argument & 8 != 0 {
+            let mut chunk = Bytes::from(vec![argument; usize::from(argument) * 4]);
+            let _ = self.streams.write_chunk(id, &mut chunk);
+        }
         if argument & 3 == 3 {
             let _ = self.streams.finish(id);
         }

@@ -3,7 +3,9 @@
 use anabranch_policy::view::TrafficClass;
 
 use super::ring::Ring;
+use super::segments::Segments;
 use crate::wire::codec::MAX_VARINT;
+use bytes::Bytes;
 
 /// Bytes written and not yet copied into a symbol, and what became of the rest.
 #[derive(Debug)]
@@ -12,6 +14,9 @@ pub(super) struct SendSide {
     /// Its place among the streams of its class: the highest first.
     pub(super) priority: i32,
     ring: Ring,
+    /// Offset after the last byte in the ring. What was written later is in `segments`.
+    in_ring: u64,
+    segments: Segments,
     /// Offset of the next byte to be copied into a symbol.
     pub(super) sent: u64,
     /// Offset after the last byte written.
@@ -62,6 +67,8 @@ impl SendSide {
             class,
             priority: 0,
             ring: Ring::default(),
+            in_ring: 0,
+            segments: Segments::default(),
             sent: 0,
             written: 0,
             limit,
@@ -114,13 +121,40 @@ impl SendSide {
     pub(super) fn write(&mut self, data: &[u8], capacity: u64) -> usize {
         let space = usize::try_from(self.space(capacity)).unwrap_or(usize::MAX);
         let taken = data.get(..space).unwrap_or(data);
-        let needed = self.unsent() + taken.len() as u64;
+        self.copy(taken);
+        self.note_written(taken.len(), taken.len() < data.len())
+    }
+
+    /// Takes as much from the front of `chunk` as a buffer of `capacity` bytes holds, and leaves it where it is
+    /// unless it is short; returns how much.
+    pub(super) fn write_chunk(&mut self, chunk: &mut Bytes, capacity: u64) -> usize {
+        let space = usize::try_from(self.space(capacity)).unwrap_or(usize::MAX);
+        let taken = chunk.split_to(space.min(chunk.len()));
+        let length = taken.len();
+        if Segments::copies(length) {
+            self.copy(&taken);
+        } else {
+            self.segments.share(taken);
+        }
+        self.note_written(length, !chunk.is_empty())
+    }
+
+    /// Puts bytes behind those written, for which there is space.
+    fn copy(&mut self, bytes: &[u8]) {
+        if !self.segments.is_empty() {
+            return self.segments.copy(bytes);
+        }
+        let needed = self.unsent() + bytes.len() as u64;
         self.ring.ensure(self.sent, core::iter::once(self.sent..self.written), needed);
-        self.ring.write(self.written, taken);
-        self.written += taken.len() as u64;
-        self.has_more = taken.len() < data.len();
-        self.wants_space = self.has_more;
-        taken.len()
+        self.ring.write(self.written, bytes);
+        self.in_ring = self.written + bytes.len() as u64;
+    }
+
+    fn note_written(&mut self, length: usize, has_more: bool) -> usize {
+        self.written += length as u64;
+        self.has_more = has_more;
+        self.wants_space = has_more;
+        length
     }
 
     /// Ends a side that never sends: the stream belongs to the peer alone.
@@ -141,11 +175,19 @@ impl SendSide {
 
     /// Moves `out.len()` bytes (at most [`unsent`](Self::unsent)) from the buffer into `out`.
     pub(super) fn take(&mut self, out: &mut [u8]) {
-        self.ring.read(self.sent, out);
+        let in_ring = usize::try_from(self.in_ring.saturating_sub(self.sent)).unwrap_or(usize::MAX);
+        if in_ring >= out.len() {
+            self.ring.read(self.sent, out);
+        } else {
+            let (first, rest) = out.split_at_mut(in_ring);
+            self.ring.read(self.sent, first);
+            self.segments.take(rest);
+        }
         self.sent += out.len() as u64;
         if self.sent == self.written {
             if self.finished {
                 self.ring.release();
+                self.segments.release();
             } else {
                 self.ring.rewind(self.sent);
             }
@@ -162,6 +204,7 @@ impl SendSide {
         let dropped = self.unsent();
         self.written = self.sent;
         self.ring.release();
+        self.segments.release();
         dropped
     }
 }

@@ -4,6 +4,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use anabranch_policy::view::{SymbolId, TrafficClass};
+use bytes::Bytes;
 
 use super::control::{ControlQueue, DueSet};
 use super::datagrams::DatagramQueue;
@@ -280,6 +281,20 @@ impl Streams {
     /// Takes as many of `data`'s bytes as the send buffer holds; returns how many. If not all,
     /// [`StreamEvent::Writable`](super::StreamEvent::Writable) follows once there is space.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, StreamError> {
+        self.write_with(id, |send, capacity| send.write(data, capacity))
+    }
+
+    /// As [`write`](Self::write), and leaves the bytes where they are until they are sent, unless they are few. What
+    /// is taken is gone from the front of `chunk`.
+    pub fn write_chunk(&mut self, id: StreamId, chunk: &mut Bytes) -> Result<usize, StreamError> {
+        self.write_with(id, |send, capacity| send.write_chunk(chunk, capacity))
+    }
+
+    fn write_with(
+        &mut self,
+        id: StreamId,
+        write: impl FnOnce(&mut SendSide, u64) -> usize,
+    ) -> Result<usize, StreamError> {
         let stream = self.streams.get_mut(&id).ok_or(StreamError::Unknown)?;
         if let Some(code) = stream.send.stopped {
             return Err(StreamError::Stopped(code));
@@ -288,7 +303,7 @@ impl Streams {
             return Err(StreamError::Ended);
         }
         stream.events.remove(EventSet::WRITABLE);
-        let taken = stream.send.write(data, self.limits.send_buffer);
+        let taken = write(&mut stream.send, self.limits.send_buffer);
         self.unsent += taken as u64;
         self.recount(id);
         Ok(taken)

@@ -1,8 +1,10 @@
 use super::error::WriteError;
 use crate::connection::ConnectionRef;
 use crate::error::ConnectionError;
+use anabranch_core::connection::Connection;
 use anabranch_core::stream::{StreamError, StreamId};
 use anabranch_policy::view::TrafficClass;
+use bytes::Bytes;
 use core::fmt;
 use std::future::poll_fn;
 use std::io;
@@ -50,15 +52,40 @@ impl SendStream {
         Ok(())
     }
 
+    /// Queues all of `chunk`, as the send buffer has room. The bytes stay in its memory, which is let go once they are
+    /// in packets; only what is shorter than 256 bytes is copied.
+    pub async fn write_chunk(&mut self, mut chunk: Bytes) -> Result<(), WriteError> {
+        while !chunk.is_empty() {
+            poll_fn(|cx| {
+                self.poll_write_with(cx, true, |connection| {
+                    connection.write_chunk(self.id, &mut chunk)
+                })
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
     fn poll_write_some(
         &self,
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<Result<usize, WriteError>> {
+        let wants = !bytes.is_empty();
+        self.poll_write_with(cx, wants, |connection| connection.write(self.id, bytes))
+    }
+
+    /// Writes by `write`, which tells how many bytes there was room for; if it `wants` any, once there is.
+    fn poll_write_with(
+        &self,
+        cx: &mut Context<'_>,
+        wants: bool,
+        write: impl FnOnce(&mut Connection) -> Result<usize, StreamError>,
+    ) -> Poll<Result<usize, WriteError>> {
         let shared = &self.connection.shared;
         let mut state = shared.lock();
-        match state.usable()?.write(self.id, bytes) {
-            Ok(0) if !bytes.is_empty() => {
+        match write(state.usable()?) {
+            Ok(0) if wants => {
                 if let Some(stream) = state.streams.get_mut(&self.id) {
                     stream.writer = Some(cx.waker().clone());
                 }

@@ -173,3 +173,33 @@ async fn a_managed_connection_ends_with_its_last_handle() {
     assert!(ended(&accepted).await.by_peer);
     soon(client.wait_idle()).await;
 }
+
+/// More than the send buffer holds, in chunks and pieces of all lengths.
+#[tokio::test]
+async fn chunks_are_written_from_where_they_are() {
+    let pair = Pair::new();
+    let (client, server) = soon(pair.connect()).await;
+    let memory = bytes::Bytes::from(pattern(3_000_000));
+    let mut send = client.open_uni(TrafficClass::Bulk).await.unwrap();
+    let writing = async {
+        let mut rest = memory.clone();
+        for length in [5, 400_000, 255, 256, 1, 1_000_000, 17, 3, 70_000].into_iter().cycle() {
+            let piece = rest.split_to(rest.len().min(length));
+            match length % 2 {
+                0 => send.write_chunk(piece).await.unwrap(),
+                _ => send.write_all(&piece).await.unwrap(),
+            }
+            if rest.is_empty() {
+                break;
+            }
+        }
+        send.write_chunk(bytes::Bytes::new()).await.unwrap();
+        send.finish().unwrap();
+        send.acked().await.unwrap();
+    };
+    let reading = async { server.accept_uni().await.unwrap().read_to_end(3_000_000).await };
+    let ((), read) = soon(async { tokio::join!(writing, reading) }).await;
+    assert!(read.unwrap() == memory);
+    assert!(memory.is_unique(), "nothing is held of what was sent");
+    assert!(matches!(send.write_chunk(memory).await, Err(WriteError::Closed)));
+}

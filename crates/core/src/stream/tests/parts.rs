@@ -1,9 +1,12 @@
 //! The pieces against models of them.
 
+use anabranch_policy::view::TrafficClass;
+use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::super::datagrams::DatagramQueue;
 use super::super::ring::Ring;
+use super::super::send::SendSide;
 use crate::runs::Runs;
 
 proptest! {
@@ -48,6 +51,42 @@ proptest! {
             prop_assert_eq!(&out, &model[head as usize..head as usize + out.len()]);
             head += out.len() as u64;
         }
+    }
+
+    #[test]
+    fn the_send_side_against_a_vector(steps in prop::collection::vec((0..4_u8, 0..900_usize), 1..60)) {
+        const CAPACITY: u64 = 2000;
+        let mut send = SendSide::new(TrafficClass::Bulk, u64::MAX);
+        let (mut model, mut written): (Vec<u8>, u8) = (Vec::new(), 0);
+        let mut memory = Vec::new();
+        for (kind, length) in steps {
+            let data: Vec<u8> = (0..length).map(|n| written.wrapping_add(n as u8)).collect();
+            let room = CAPACITY as usize - model.len();
+            match kind {
+                0 => prop_assert_eq!(send.write(&data, CAPACITY), length.min(room)),
+                1 => {
+                    let mut chunk = Bytes::from(data.clone());
+                    memory.push(chunk.clone());
+                    prop_assert_eq!(send.write_chunk(&mut chunk, CAPACITY), length.min(room));
+                    prop_assert_eq!(&chunk[..], &data[length.min(room)..]);
+                }
+                _ => {
+                    let mut out = vec![0; length.min(model.len())];
+                    send.take(&mut out);
+                    prop_assert!(model.drain(..out.len()).eq(out));
+                }
+            }
+            if kind < 2 {
+                model.extend(&data[..length.min(room)]);
+                written = written.wrapping_add(length.min(room) as u8);
+                prop_assert_eq!(send.sendable().more, length > room);
+            }
+            prop_assert_eq!(send.unsent(), model.len() as u64);
+        }
+        let mut out = vec![0; model.len()];
+        send.take(&mut out);
+        prop_assert_eq!(out, model);
+        prop_assert!(memory.iter().all(|chunk| chunk.is_empty() || chunk.is_unique()));
     }
 
     #[test]
