@@ -1,4 +1,4 @@
-//! Copies a file over every link: `copy FILE` receives it, `copy FILE ADDRESS KEY` sends it.
+//! Copies a file over every link: `copy FILE 0.0.0.0:4433` receives it, `copy FILE ADDRESS KEY` sends it.
 use anabranch::{Config, Endpoint, Permitted, SecretKey, TrafficClass};
 use std::{error::Error, net::SocketAddr};
 use tokio::fs::File;
@@ -7,10 +7,11 @@ use tokio::fs::File;
 async fn main() -> Result<(), Box<dyn Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let mut config = Config::new(SecretKey::generate()?);
-    if let [to_file] = &words[..] {
+    if let [to_file, listen] = &words[..] {
         config.permitted = Permitted::Anyone; // who knows the key that is printed here
-        let endpoint = Endpoint::bind(config, ["0.0.0.0:4433".parse::<SocketAddr>()?])?;
-        println!("copy FILE this-machine:4433 {}", endpoint.public_key());
+        let endpoint = Endpoint::bind(config, [listen.parse::<SocketAddr>()?])?;
+        let port = endpoint.local_addrs()[0].port();
+        println!("copy FILE this-machine:{port} {}", endpoint.public_key());
         let connection = endpoint.accept().await.ok_or("the endpoint ended")?.await?;
         let mut stream = connection.accept_uni().await?;
         tokio::io::copy(&mut stream, &mut File::create(to_file).await?).await?;

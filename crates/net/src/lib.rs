@@ -11,7 +11,7 @@
 #![doc = include_str!("../examples/copy.rs")]
 //! ```
 //!
-//! `copy FILE` on the receiving machine prints the address and the key for `copy FILE ADDRESS KEY` on the sending one.
+//! `copy FILE 0.0.0.0:4433` on the receiving machine prints the address and the key for `copy FILE ADDRESS KEY` on the sending one.
 //! The sender's paths follow its interfaces: a modem that is plugged in during the copy is used, one that goes away is
 //! done without. [`ConnectPaths`] narrows that down to named interfaces, or to sockets of the program's own.
 //!
