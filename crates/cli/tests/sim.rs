@@ -370,7 +370,12 @@ fn figures_are_drawn_of_what_there_is() {
         assert!(fs::read_to_string(file).unwrap().starts_with("<svg "), "{file}");
     }
     let text = anabranch(&format!("sim plot {out} --metric packet_delay_s")).succeeded();
-    assert!(text.starts_with("1 figure in "), "{text}");
+    assert!(text.starts_with("1 figure in ") && text.ends_with("index.html\n"), "{text}");
+    let page = fs::read_to_string(Path::new(&out).join("figures/index.html")).unwrap();
+    // Those that were drawn before too.
+    for figure in ["goodput_mbps.svg", "packet_delay_s-distribution.svg"] {
+        assert!(page.contains(&format!("<img src=\"{figure}\"")), "{page}");
+    }
     let said = refused(&anabranch(&format!("sim plot {out} --metric gooodput")));
     assert!(said.contains("there is no metric 'gooodput'; there are:"), "{said}");
     let said = refused(&anabranch(&format!("sim plot {out} --x los")));

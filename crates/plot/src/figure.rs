@@ -36,6 +36,8 @@ pub struct Axis {
     pub log: bool,
     /// Its ends; chosen to fit the data if none.
     pub range: Option<(f64, f64)>,
+    /// Whether zero is on it, wherever the data are; not on a logarithmic axis.
+    pub zero: bool,
 }
 
 /// How a line is drawn.

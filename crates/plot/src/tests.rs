@@ -1,5 +1,5 @@
 use crate::scale::Scale;
-use crate::{Bars, Figure, Line, Style};
+use crate::{BarSeries, Bars, Figure, Line, Style};
 
 fn ticks(low: f64, high: f64, count: usize) -> Vec<String> {
     let scale = Scale::new(false, Some((low, high)), core::iter::empty(), false);
@@ -81,6 +81,42 @@ fn long_lines_are_thinned_without_losing_extremes() {
     // The axis ends at 105, 305 pixels above its foot at 345.2.
     assert!(svg.contains(" 54.72"), "the spike is gone");
     assert_eq!(svg, figure.to_svg());
+}
+
+#[test]
+fn names_of_bars_are_whole() {
+    let names = |count: usize, name: &str| -> String {
+        let categories = (0..count).map(|index| format!("{name} {index}")).collect();
+        let values = vec![(1.0, 1.0, 1.0); count];
+        let series = vec![BarSeries { name: "s".into(), values, is_outlined: false }];
+        Figure::new("t", "", "y").bars(Bars { categories, series }).to_svg()
+    };
+    let few = names(3, "short");
+    assert!(few.contains(">short 2</text>"), "{few}");
+    let many = names(12, "congestion=compensated, ge:1%/20%, profile=anabranch");
+    assert!(many.contains(">congestion=compensated, ge:1%/20%, profile=anabranch 11</text>"));
+    assert!(!many.contains('…'), "{many}");
+    let upright = |svg: &str| svg.matches("rotate(-90 ").count();
+    // One is the vertical axis's label.
+    assert_eq!((upright(&few), upright(&many)), (1, 13));
+    let height = |svg: &str| -> f64 {
+        let (_, rest) = svg.split_once(" height=\"").unwrap();
+        rest.split('"').next().unwrap().parse().unwrap()
+    };
+    assert!(height(&many) > height(&few) + 150.0, "the figure does not hold them");
+}
+
+#[test]
+fn an_axis_can_begin_at_zero() {
+    let mut figure =
+        Figure::new("t", "x", "y").line(Line::new("a", vec![(0.0, 40.0), (1.0, 44.0)]));
+    let before = figure.to_svg();
+    figure.y.zero = true;
+    let after = figure.to_svg();
+    assert!(!before.contains(">10</text>") && after.contains(">10</text>"), "{after}");
+    // A logarithmic axis has no zero.
+    figure.y.log = true;
+    assert!(!figure.to_svg().contains("NaN"));
 }
 
 #[test]

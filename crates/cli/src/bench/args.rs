@@ -46,13 +46,13 @@ Exit codes: 0 done, 1 failed, 2 usage error";
 #[command(after_help = SERVER_HELP)]
 pub struct ServerArgs {
     /// Address to listen on; give it once for every address
-    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:4433")]
+    #[arg(long, value_name = "ADDR", default_value = "0.0.0.0:4433", value_parser = address)]
     pub listen: Vec<SocketAddr>,
     /// File with the secret key; a new one for this run if left out
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
     /// Public key of a client that may connect; give it once for every client
-    #[arg(long, value_name = "PUBKEY", value_parser = public_key, required_unless_present = "anyone")]
+    #[arg(long, value_name = "PUBKEY", value_parser = public_key)]
     pub allow: Vec<PublicKey>,
     /// File with a secret that is shared with the clients of --allow beside the keys, as `anabranch genpsk --out FILE` and `wg
     /// genpsk` make it
@@ -116,7 +116,7 @@ pub struct ClientArgs {
     #[arg(long, conflicts_with_all = ["to", "peer", "key", "paths", "preshared_key"])]
     pub loopback: bool,
     /// Send for so long (default 10 s)
-    #[arg(long, short = 't', value_name = "SECONDS", value_parser = time)]
+    #[arg(long, short = 't', value_name = "SECONDS", value_parser = time, allow_negative_numbers = true)]
     pub time: Option<Duration>,
     /// Send so many bytes in each direction instead, such as 500MB
     #[arg(long, short = 'n', value_name = "SIZE", conflicts_with = "time")]
@@ -134,7 +134,8 @@ pub struct ClientArgs {
     #[arg(long, short)]
     pub udp: bool,
     /// Do not count the first seconds, in which the connection finds its rate; sending goes on so much longer
-    #[arg(long, short = 'O', value_name = "SECONDS", value_parser = omit, conflicts_with = "bytes")]
+    #[arg(long, short = 'O', value_name = "SECONDS", value_parser = omit, conflicts_with = "bytes",
+        allow_negative_numbers = true)]
     pub omit: Option<Duration>,
     /// Measure how long small messages take, before and while data is sent
     #[arg(long)]
@@ -144,7 +145,8 @@ pub struct ClientArgs {
         value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_STREAMS)))]
     pub parallel: u16,
     /// Report every so often; 0 reports at the end only
-    #[arg(long, short = 'i', value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    #[arg(long, short = 'i', value_name = "SECONDS", default_value = "1", value_parser = interval,
+        allow_negative_numbers = true)]
     pub interval: Duration,
     /// The protocol of what this side sends, and with --loopback of the other: `anabranch profiles`
     #[arg(long, value_name = "NAME", default_value = "anabranch")]
@@ -162,6 +164,10 @@ pub struct ClientArgs {
     /// Print JSON, arranged as iperf3's
     #[arg(long, short = 'J')]
     pub json: bool,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "write ADDRESS:PORT, such as 0.0.0.0:4433 or [::]:4433".to_owned())
 }
 
 fn omit(text: &str) -> Result<Duration, String> {

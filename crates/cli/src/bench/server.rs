@@ -27,6 +27,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// # Errors
 /// When sockets or the key fail; with `--once` also when the measurement does.
 pub(super) async fn run(args: &ServerArgs, qlogs: &Qlogs) -> Result<(), Failure> {
+    if args.allow.is_empty() && !args.anyone {
+        return Err(Failure::usage(
+            "say who may connect: --allow PUBKEY once for each, or --anyone",
+        ));
+    }
     let permitted = match args.anyone {
         true => Permitted::Anyone,
         false => Permitted::Only(args.allow.iter().copied().collect()),

@@ -199,7 +199,8 @@ Examples:
   anabranch sim plot bonded --metric goodput_mbps --x loss
   anabranch sim plot bonded --metric packet_delay_s --out figures
 
-The figures of the scenario come first, in files figure-1.svg and so on. What else is drawn follows from
+The figures of the scenario come first, in files figure-1.svg and so on; index.html beside them shows
+all there are. What else is drawn follows from
 the data: a figure over a sweep is lines with 95 % intervals, without a
 sweep bars; what was recorded over time is drawn over time, rates of a flow's paths as shares of their
 sum too; what was kept value by value is drawn as distributions.

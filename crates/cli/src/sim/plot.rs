@@ -9,6 +9,7 @@ use anabranch_results::tables::{self, Points, Row};
 use anabranch_results::{Manifest, ResultsError, RunId};
 
 use super::args::PlotArgs;
+use super::index;
 use super::run::failure;
 use crate::failure::Failure;
 use crate::{format, output};
@@ -47,12 +48,16 @@ pub(super) fn plot(args: &PlotArgs) -> Result<(), Failure> {
         figure.caption = format!("{} {caption}", figure.caption).trim().to_owned();
         files.push(save(&out, &name, &figure)?);
     }
+    let page = out.join(index::INDEX);
+    index::write(&out, &figures::origin(&provenance)).map_err(|error| {
+        Failure::failed(format!("{}: cannot be written: {error}", page.display()))
+    })?;
     if args.json {
         let names: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         return output::print_json(&names);
     }
     let count = format::counted(files.len() as u64, "figure");
-    output::print(&format!("{count} in {}\n", out.display()))
+    output::print(&format!("{count} in {}; open {}\n", out.display(), page.display()))
 }
 
 /// The figures that the scenario itself describes; none if this build cannot read it or runs others.

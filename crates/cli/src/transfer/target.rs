@@ -39,7 +39,14 @@ pub(super) struct Place {
 impl Root {
     /// Opens the directory that was named, and makes it if it is not there.
     pub(super) fn open(path: &Path) -> Result<Self, TransferError> {
-        let failed = |error: io::Error| cannot_write(path, "the directory", &error);
+        let failed = |error: io::Error| match error.kind() {
+            ErrorKind::AlreadyExists | ErrorKind::NotADirectory => {
+                let why =
+                    format!("--out {}: a file is in the way; name a directory", path.display());
+                TransferError::Local(Code::Storage, why)
+            }
+            _ => cannot_write(path, "the directory", &error),
+        };
         fs::create_dir_all(path)
             .and_then(|()| Directory::open(path))
             .map(|d| Root::new(d, path))

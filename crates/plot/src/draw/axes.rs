@@ -82,24 +82,43 @@ fn numbers(svg: &mut Svg, canvas: &Canvas<'_>) -> f64 {
     area.bottom + 8.0 + SMALL
 }
 
-/// Names under groups of bars, broken where they must be; where they end.
+/// Names under groups of bars, broken where they must be, and upright where they do not fit then; where they end.
 fn categories(svg: &mut Svg, canvas: &Canvas<'_>, names: &[String]) -> f64 {
     const LINES: usize = 3;
     let area = canvas.area;
     let room = (area.right - area.left) / names.len().max(1) as f64 - 4.0;
+    let broken = || names.iter().map(|name| text::wrap(name, SMALL, room));
+    let fits = |lines: Vec<String>| {
+        lines.len() <= LINES && lines.iter().all(|line| text::width(line, SMALL) <= room)
+    };
+    if !broken().all(fits) {
+        return upright(svg, canvas, names);
+    }
     let mut most = 1;
-    for (index, name) in names.iter().enumerate() {
+    for (index, lines) in broken().enumerate() {
         let Some(x) = canvas.x.place(index as f64 + 0.5) else { continue };
-        let mut lines = text::wrap(name, SMALL, room);
-        if lines.len() > LINES {
-            let rest = lines.split_off(LINES - 1).join(" ");
-            lines.push(rest);
-        }
         most = most.max(lines.len());
         for (line, part) in lines.iter().enumerate() {
             let y = area.bottom + 5.0 + SMALL * (1.0 + 1.2 * line as f64);
-            svg.text((x, y), SMALL, Anchor::Middle, "", &text::fit(part, SMALL, room));
+            svg.text((x, y), SMALL, Anchor::Middle, "", part);
         }
     }
     area.bottom + 8.0 + SMALL * (1.0 + 1.2 * (most - 1) as f64)
+}
+
+/// Names that are read from below; where they end.
+fn upright(svg: &mut Svg, canvas: &Canvas<'_>, names: &[String]) -> f64 {
+    /// Longest name, pixels.
+    const MOST: f64 = 400.0;
+    let top = canvas.area.bottom + 6.0;
+    let mut longest = 0.0f64;
+    for (index, name) in names.iter().enumerate() {
+        let Some(x) = canvas.x.place(index as f64 + 0.5) else { continue };
+        let name = text::fit(name, SMALL, MOST);
+        longest = longest.max(text::width(&name, SMALL));
+        let x = x + SMALL * 0.35;
+        let turned = format!("transform=\"rotate(-90 {} {})\"", n(x), n(top));
+        svg.text((x, top), SMALL, Anchor::End, &turned, &name);
+    }
+    top + longest + 4.0
 }

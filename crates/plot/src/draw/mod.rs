@@ -99,7 +99,7 @@ fn scales(figure: &Figure) -> (Scale, Scale) {
     let stacked = curves::stacked(figure).into_iter().flat_map(|layer| layer.top);
     let bars = figure.bars.iter().flat_map(|bars| bars.series.iter());
     let bars = bars.flat_map(|series| series.values.iter().flat_map(|v| [v.0, v.1, v.2]));
-    let zero = figure.bars.is_some() || !figure.layers.is_empty();
+    let zero = figure.bars.is_some() || !figure.layers.is_empty() || figure.y.zero;
     let zero = zero.then_some(0.0).filter(|_| !figure.y.log);
     let references = figure.references.iter().map(|(_, value)| *value);
     let values = points().map(|point| point.1).chain(bounds).chain(stacked.map(|p| p.1));

@@ -19,6 +19,7 @@ pub use sweep::Sweep;
 pub type Named = (String, Figure);
 
 const INTERVAL: &str = "Means over the seeds with their 95 % intervals (Student's t).";
+const CUT: &str = "Intervals end at zero, as no value is below it.";
 const NO_INTERVAL: &str = "One seed, so no interval.";
 
 /// Where a figure comes from, as its caption says it.
@@ -43,12 +44,24 @@ pub fn scalars(data: &Data, sweep: &Sweep, asked: bool) -> Vec<Named> {
         if (says_nothing || alone) && !asked {
             continue;
         }
-        let figure = match sweep.numbers() {
-            Some(numbers) => lines(data, metric, &subjects, sweep, &numbers),
-            None => bars(data, metric, &subjects, sweep),
+        // What no seed has below zero is not said to be there.
+        let positive = !values().any(|value| *value < 0.0);
+        let least = if positive { 0.0 } else { f64::NEG_INFINITY };
+        let mut figure = match sweep.numbers() {
+            Some(numbers) => lines(data, metric, (&subjects, least), sweep, &numbers),
+            None => bars(data, metric, (&subjects, least), sweep),
         };
+        figure.y.zero = positive && unit(metric).is_some();
+        let reaches_below = |(_, values): &(usize, Vec<f64>)| {
+            Estimate::of(values).is_some_and(|estimate| estimate.lo() < least)
+        };
+        let is_cut = subjects.iter().any(|s| data.values(metric, s).iter().any(reaches_below));
         let seeds = values().count() > subjects.len() * sweep.len().max(1);
-        let caption = if seeds { INTERVAL } else { NO_INTERVAL };
+        let caption = match (seeds, is_cut) {
+            (true, true) => format!("{INTERVAL} {CUT}"),
+            (true, false) => INTERVAL.to_owned(),
+            (false, _) => NO_INTERVAL.to_owned(),
+        };
         figures.push((metric.to_owned(), figure.caption(caption)));
     }
     figures
@@ -58,7 +71,7 @@ pub fn scalars(data: &Data, sweep: &Sweep, asked: bool) -> Vec<Named> {
 fn lines(
     data: &Data,
     metric: &str,
-    subjects: &[&str],
+    (subjects, least): (&[&str], f64),
     sweep: &Sweep,
     numbers: &[(usize, f64)],
 ) -> Figure {
@@ -84,7 +97,7 @@ fn lines(
             };
             let mut line = Line::new(name, points.iter().map(|(x, e)| (*x, e.mean)).collect());
             if points.iter().any(|(_, estimate)| estimate.interval.is_some()) {
-                line = line.band(points.iter().map(|(_, e)| (e.lo(), e.hi())).collect());
+                line = line.band(points.iter().map(|(_, e)| (e.lo().max(least), e.hi())).collect());
             }
             figure = figure.line(line);
         }
@@ -97,11 +110,11 @@ fn lines(
 }
 
 /// Without a sweep a bar for each subject, with one a group for each point.
-fn bars(data: &Data, metric: &str, subjects: &[&str], sweep: &Sweep) -> Figure {
+fn bars(data: &Data, metric: &str, (subjects, least): (&[&str], f64), sweep: &Sweep) -> Figure {
     let bar = |subject: &str, point: usize| {
         let values = data.values(metric, subject).iter().find(|(index, _)| *index == point);
         let estimate = values.and_then(|(_, values)| Estimate::of(values));
-        estimate.map_or((f64::NAN, f64::NAN, f64::NAN), |e| (e.mean, e.lo(), e.hi()))
+        estimate.map_or((f64::NAN, f64::NAN, f64::NAN), |e| (e.mean, e.lo().max(least), e.hi()))
     };
     let named =
         |name: &str, values| BarSeries { name: name.to_owned(), values, is_outlined: false };
@@ -114,10 +127,10 @@ fn bars(data: &Data, metric: &str, subjects: &[&str], sweep: &Sweep) -> Figure {
         let series = subjects.iter().map(|subject| {
             named(subject, points.iter().map(|point| bar(subject, *point)).collect())
         });
-        let categories = points.iter().map(|point| sweep.name(*point)).collect();
+        let categories = points.iter().map(|point| sweep.values(*point)).collect();
         Bars { series: series.collect(), categories }
     };
-    Figure::new(title(metric), "", label(metric)).bars(bars)
+    Figure::new(title(metric), sweep.varying(), label(metric)).bars(bars)
 }
 
 /// A metric's name as a title: `goodput_mbps` is `Goodput`.
@@ -141,7 +154,7 @@ fn words(metric: &str) -> String {
 }
 
 /// The name without the unit at its end, and that unit.
-fn unit(metric: &str) -> Option<(&str, &'static str)> {
+pub(super) fn unit(metric: &str) -> Option<(&str, &'static str)> {
     const UNITS: [(&str, &str); 5] = [
         ("_mbps", "Mb/s"),
         ("_bytes", "bytes"),

@@ -2,7 +2,7 @@
 
 use anabranch_plot::{Figure, Line, Style};
 
-use super::{Data, Named, Sweep, label, title};
+use super::{Data, Named, Sweep, label, title, unit};
 
 /// More lines than this cannot be told apart.
 const MOST_LINES: usize = 12;
@@ -18,12 +18,17 @@ pub fn series(data: &Data, sweep: &Sweep) -> Vec<Named> {
         for point in sweep.points() {
             let mut figure = Figure::new(title_at(metric, sweep, point), "time (s)", label(metric));
             let mut of_seed = None;
+            let mut positive = unit(metric).is_some();
             for subject in subjects.iter().take(MOST_LINES) {
                 if let Some((seed, line)) = data.line(metric, subject, point) {
                     of_seed = Some(seed);
-                    figure = figure.line(Line::new(*subject, line.to_vec()).style(Style::Plain));
+                    positive &= !line.iter().any(|(_, value)| *value < 0.0);
+                    // A single point makes no line.
+                    let style = if line.len() > 1 { Style::Plain } else { Style::Marked };
+                    figure = figure.line(Line::new(*subject, line.to_vec()).style(style));
                 }
             }
+            figure.y.zero = positive;
             if let Some(seed) = of_seed {
                 figures.push((file("over-time", metric, sweep, point), figure.caption(of(seed))));
             }

@@ -80,6 +80,25 @@ impl Sweep {
         self.pairs(point, |index| Some(index) != self.x)
     }
 
+    /// The names of the keys that take several values, for an axis of [`values`](Self::values).
+    pub(super) fn varying(&self) -> String {
+        let keys = self.keys.iter().enumerate().filter(|(index, _)| self.varies(*index));
+        keys.map(|(_, key)| key.replace('_', " ")).collect::<Vec<_>>().join(", ")
+    }
+
+    /// What these keys are at a point: `tcp:sack, 5%`.
+    pub(super) fn values(&self, point: usize) -> String {
+        let found = self.points.iter().find(|(index, _)| *index == point);
+        let values = found.into_iter().flat_map(|(_, values)| values.iter().enumerate());
+        let varying = values.filter(|(index, _)| self.varies(*index));
+        varying.map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    fn varies(&self, key: usize) -> bool {
+        let first = self.points.first().and_then(|(_, values)| values.get(key));
+        self.points.iter().any(|(_, values)| values.get(key) != first)
+    }
+
     fn pairs(&self, point: usize, keep: impl Fn(usize) -> bool) -> String {
         let values =
             self.points.iter().find(|(index, _)| *index == point).map(|(_, v)| v.as_slice());

@@ -39,7 +39,19 @@ fn a_sweep_of_numbers_becomes_lines_with_intervals() {
     assert_eq!(figure.lines[0].name, "paths = 2");
     assert_eq!(figure.lines[0].points, [(1.0, 4.0), (5.0, 1.0)]);
     let (low, high) = figure.lines[0].band[0];
-    assert!((high - low - 2.0 * 12.706).abs() < 0.01, "{low} {high}");
+    assert_eq!(low, 0.0, "a rate below zero");
+    assert!((high - 4.0 - 12.706).abs() < 0.01, "{low} {high}");
+    assert!(figure.y.zero && figure.caption.contains("Intervals end at zero"));
+}
+
+#[test]
+fn intervals_below_zero_stay_where_values_are() {
+    let points = points(&["loss"], &[&["1%"], &["5%"]]);
+    let sweep = Sweep::new(&points, None).unwrap();
+    let rows = [(0, 1, "a", 0.0, -3.0), (0, 2, "a", 0.0, 5.0), (1, 1, "a", 0.0, 1.0)];
+    let figure = scalars(&data(&rows), &sweep, false).remove(0).1;
+    assert!(figure.lines[0].band[0].0 < -40.0);
+    assert!(!figure.y.zero && !figure.caption.contains("zero"), "{}", figure.caption);
 }
 
 #[test]
@@ -51,11 +63,31 @@ fn without_numbers_there_are_bars() {
     let rows = [(0, 1, "a", 0.0, 3.0), (1, 1, "a", 0.0, 4.0)];
     let sweep = Sweep::new(&points(&["profile"], &[&["tcp:sack"], &["mplot"]]), None).unwrap();
     let bars = scalars(&data(&rows), &sweep, false).remove(0).1.bars.unwrap();
-    assert_eq!(bars.categories, ["profile = tcp:sack", "profile = mplot"]);
+    assert_eq!(bars.categories, ["tcp:sack", "mplot"]);
     assert_eq!(bars.series[0].values[1], (4.0, 4.0, 4.0));
     let zero = [(0, 1, "a", 0.0, 0.0), (1, 1, "a", 0.0, 0.0)];
     assert_eq!(scalars(&data(&zero), &sweep, false).len(), 0);
     assert_eq!(scalars(&data(&zero), &sweep, true).len(), 1);
+}
+
+#[test]
+fn bars_of_two_keys_are_named_by_what_differs() {
+    let rows = [(0, 1, "a", 0.0, 3.0), (1, 1, "a", 0.0, 4.0), (2, 1, "a", 0.0, 5.0)];
+    let values: [&[&str]; 3] =
+        [&["tcp:sack", "5%", "2"], &["mplot", "5%", "2"], &["mplot", "ge:1%/20%", "2"]];
+    let sweep = Sweep::new(&points(&["profile", "loss_model", "paths"], &values), None).unwrap();
+    let figure = scalars(&data(&rows), &sweep, false).remove(0).1;
+    assert_eq!(figure.x.label, "profile, loss model");
+    let names = figure.bars.unwrap().categories;
+    assert_eq!(names, ["tcp:sack, 5%", "mplot, 5%", "mplot, ge:1%/20%"]);
+}
+
+#[test]
+fn a_single_report_over_time_is_a_point() {
+    let sweep = Sweep::new(&points(&[], &[&[]]), None).unwrap();
+    let figure = series(&data(&[(0, 4, "bulk", 1.0, 3.0)]), &sweep).remove(0).1;
+    assert_eq!(figure.lines[0].style, anabranch_plot::Style::Marked);
+    assert!(figure.y.zero);
 }
 
 #[test]

@@ -1,0 +1,156 @@
+//! What is asked wrongly, of every command: each time one line that says what to do, and the exit code that fits.
+#![cfg(unix)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A command line, its exit code, and what the line on standard error has to say. `KEY` is a public key. The
+/// directory has `file`, the secret keys `key` and `open`, which others may read, and `bad`, which is neither a key,
+/// a configuration nor a scenario; nothing in it is called `none`.
+const WRONG: &[(&str, i32, &str)] = &[
+    ("bogus", 2, "unrecognized subcommand 'bogus'"),
+    ("--bogus", 2, "unexpected argument '--bogus'"),
+    ("bench client", 2, "--peer <PUBKEY>"),
+    ("bench client --loopback --time 0", 2, "seconds from 0.1 to 3600"),
+    ("bench client --loopback --time -1", 2, "seconds from 0.1 to 3600"),
+    ("bench client --loopback --bytes 1XB", 2, "write it like 10MB"),
+    ("bench client --loopback --interval -1", 2, "write 0, or seconds"),
+    ("bench client --loopback --omit -1", 2, "seconds from 0 to 60"),
+    ("bench client --loopback --parallel 999", 2, "1..=128"),
+    ("bench client --loopback --payload 100", 2, "1200..=65507"),
+    ("bench client --loopback --bitrate fast", 2, "such as 20mbit"),
+    ("bench client --loopback --profile nosuch", 2, "known: anabranch"),
+    ("bench client --loopback --set nosuch=x", 2, "known: congestion"),
+    ("bench client --loopback --set scheduler=nosuch", 2, "known: earliest"),
+    ("bench client 127.0.0.1 --peer KEY", 2, "write HOST:PORT"),
+    ("bench client 127.0.0.1:99999 --peer KEY", 2, "write HOST:PORT"),
+    ("bench client 127.0.0.1:4433 --peer short", 2, "44 characters of base64"),
+    ("bench client 127.0.0.1:4433 --peer KEY --path", 2, "a value is required"),
+    (
+        "bench client 127.0.0.1:4433 --peer KEY --path lo,cc=nosuch",
+        2,
+        "allowed: a congestion control",
+    ),
+    ("bench client 127.0.0.1:4433 --peer KEY --key none", 1, "keygen --out FILE"),
+    ("bench client 127.0.0.1:4433 --peer KEY --key bad", 1, "44 characters of base64"),
+    ("bench server", 2, "--anyone"),
+    ("bench server --anyone --listen nonsense", 2, "such as 0.0.0.0:4433"),
+    ("bench server --anyone --key open", 1, "run chmod 600"),
+    ("bench codes nosuch", 2, "known: reed-solomon"),
+    ("bench codes --loss 2", 2, "such as 10%"),
+    ("send", 2, "<FILE>"),
+    ("send none", 1, "cannot read none"),
+    ("send file --to 127.0.0.1:1", 2, "--peer <PUBKEY>"),
+    ("send file --to 127.0.0.1:1 --peer KEY --key none", 1, "keygen --out FILE"),
+    ("send file --to 127.0.0.1 --peer KEY --key key", 2, "write HOST:PORT"),
+    ("send file --bwlimit 10", 2, "such as 20mbit"),
+    ("send file --exclude a{b", 2, "as in .gitignore"),
+    ("send file --exclude file", 2, "nothing is left to send"),
+    ("send file --name a/../b", 2, "leaves its directory"),
+    ("send file anabranch1AAAA", 2, "not copied whole"),
+    ("send file --allow KEY", 2, "--key <FILE>"),
+    ("send file --expires 0", 2, "from 1s to 168h"),
+    ("send file --timeout never", 2, "from 1s to 168h"),
+    ("send file --qlog file", 1, "--qlog file"),
+    ("send file --key key", 2, "--key needs --allow PUBKEY"),
+    ("recv --out file", 1, "name a directory"),
+    ("recv --out file/below", 1, "name a directory"),
+    ("recv --expires 1y", 2, "from 1s to 168h"),
+    ("recv --listen 300.1.1.1", 1, "no address and no interface"),
+    ("recv --key key", 2, "--key needs --allow PUBKEY"),
+    ("recv --preshared-key key", 2, "needs --allow PUBKEY"),
+    ("recv --allow KEY", 2, "--key <FILE>"),
+    ("recv --once", 2, "--allow <PUBKEY>"),
+    ("recv extra", 2, "unexpected argument 'extra'"),
+    ("get", 2, "give a ticket"),
+    ("get ../file", 2, "leaves its directory"),
+    ("get anabranch1AAAA", 2, "not copied whole"),
+    ("get --from 127.0.0.1:1", 2, "--peer <PUBKEY>"),
+    ("get --from 127.0.0.1:1 --peer KEY --key bad", 1, "44 characters of base64"),
+    ("serve", 2, "--listen 0.0.0.0:4433"),
+    ("serve --config none", 2, "cannot read none"),
+    ("serve --config bad", 2, "bad:1:"),
+    ("connect", 2, "--peer PUBKEY"),
+    ("connect 127.0.0.1:1 --peer KEY --key key -L 80", 2, "[BIND:]PORT:HOST:PORT"),
+    ("connect 127.0.0.1:1 --peer KEY --key key -L 99999:localhost:80", 2, "[BIND:]PORT:HOST:PORT"),
+    ("connect --config none", 2, "cannot read none"),
+    ("status --bogus", 2, "unexpected argument '--bogus'"),
+    ("demo --path rate=10mbit", 2, "delay is missing"),
+    ("demo --path rate=10mbit,delay=soon", 2, "such as 40ms"),
+    ("demo --path delay=10ms", 2, "rate is missing"),
+    ("demo --path rate=10mbit,delay=10ms,loss=150%", 2, "a loss such as 5%"),
+    ("demo --time 0", 2, "seconds from 0.1 to 3600"),
+    ("demo --profile nosuch", 2, "known: anabranch"),
+    ("doctor 127.0.0.1:1", 2, "--peer <PUBKEY>"),
+    ("keygen --out file", 1, "--force"),
+    ("keygen --out no/such/key", 1, "cannot write no/such/key"),
+    ("pubkey none", 1, "none: No such file"),
+    ("pubkey bad", 1, "44 characters of base64"),
+    ("pubkey open", 1, "run chmod 600"),
+    ("genpsk --out file", 1, "--force"),
+    ("profiles nosuch", 2, "unexpected argument 'nosuch'"),
+    ("policies nosuch", 2, "possible values: congestion"),
+    ("repro nosuch", 2, "there is no 'nosuch'"),
+    ("repro --shard 5/2", 2, "there is no part 5 of 2"),
+    ("sim run", 2, "<FILE>"),
+    ("sim run none", 1, "none: cannot be read"),
+    ("sim run bad", 2, "bad:1:"),
+    ("sim run bad --seeds 0", 2, "at least one seed"),
+    ("sim check bad", 2, "bad:1:"),
+    ("sim plan none", 1, "none: cannot be read"),
+    ("sim plot none", 2, "give another directory"),
+    ("sim plot .", 2, "give another directory"),
+    ("sim plot file", 2, "give another directory"),
+    ("sim merge", 2, "<DIR>"),
+    ("sim merge none --out x", 2, "give another directory"),
+    ("why", 2, "<FILE>"),
+    ("why none", 1, "cannot read none"),
+    ("why file", 1, "anabranch demo --record FILE"),
+    ("completions nosuch", 2, "possible values: bash"),
+    ("man", 2, "<DIRECTORY>"),
+    ("man file", 1, "cannot write into file"),
+];
+
+fn anabranch(directory: &Path, line: &str) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_anabranch"))
+        .args(line.split_whitespace())
+        .current_dir(directory)
+        .env("XDG_STATE_HOME", directory)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn each_is_one_line_that_says_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    for (name, mode, text) in [("file", 0o644, "hello"), ("bad", 0o600, "x = [")] {
+        fs::write(at(name), text).unwrap();
+        fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    for (name, mode) in [("key", 0o600), ("open", 0o644)] {
+        let (code, stderr) = anabranch(directory.path(), &format!("keygen --out {name}"));
+        assert_eq!(code, Some(0), "{stderr}");
+        fs::set_permissions(at(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let public = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=";
+    let mut wrong = Vec::new();
+    for (line, expected, word) in WRONG {
+        let (code, stderr) = anabranch(directory.path(), &line.replace("KEY", public));
+        let is_one = stderr.lines().count() == 1 && stderr.starts_with("anabranch: ");
+        if code != Some(*expected) || !is_one || !stderr.contains(word) {
+            wrong.push(format!("{line}: {code:?} {stderr}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // Nothing else was made than where files usually go.
+    let left = fs::read_dir(directory.path()).unwrap().map(|item| item.unwrap().file_name());
+    let mut left: Vec<_> = left.map(|name| name.into_string().unwrap()).collect();
+    left.sort();
+    left.retain(|name| name != "anabranch");
+    assert_eq!(left, ["anabranch-received", "bad", "file", "key", "open"]);
+}
