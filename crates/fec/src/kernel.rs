@@ -4,7 +4,8 @@
 //! one implementation of it; [`Kernel::best`] picks the fastest this processor runs. All kernels
 //! give the same bytes. The vector kernels follow the shuffle method of Plank, Greenan and Miller,
 //! "Screaming Fast Galois Field Arithmetic Using Intel SIMD Instructions" (FAST 2013), and, with
-//! GFNI, one affine instruction per vector with an 8 × 8 bit matrix per factor.
+//! GFNI, one affine instruction per vector with an 8 × 8 bit matrix per factor. AArch64's table
+//! instruction does what the shuffle does.
 //!
 //! Outputs are computed in tiles of a few rows by a few vectors that stay in registers while every
 //! input passes by once, so each input byte is loaded once per tile of rows.
@@ -14,10 +15,13 @@ mod portable;
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "vector instructions and loads")]
 mod gfni;
+#[cfg(target_arch = "aarch64")]
+#[expect(unsafe_code, reason = "vector instructions and loads")]
+mod neon;
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "vector instructions and loads")]
 mod shuffle;
-#[cfg(target_arch = "x86_64")]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 #[expect(unsafe_code, reason = "vector instructions and loads")]
 mod tile;
 
@@ -70,7 +74,7 @@ impl Kernel {
         Kernel::available().find(|kernel| kernel.name() == name)
     }
 
-    /// The kernel's name: `gfni-avx512`, `gfni-avx2`, `avx2`, `ssse3` or `portable`.
+    /// The kernel's name: `gfni-avx512`, `gfni-avx2`, `avx2`, `ssse3`, `neon` or `portable`.
     pub const fn name(self) -> &'static str {
         self.0.name
     }
@@ -288,6 +292,8 @@ static IMPLEMENTATIONS: &[&Implementation] = &[
     &shuffle::AVX2,
     #[cfg(target_arch = "x86_64")]
     &shuffle::SSSE3,
+    #[cfg(target_arch = "aarch64")]
+    &neon::NEON,
     &portable::PORTABLE,
 ];
 
