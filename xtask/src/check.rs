@@ -4,6 +4,7 @@
 pub mod functions;
 pub mod imports;
 pub mod keywords;
+pub mod links;
 pub mod mask;
 pub mod pages;
 pub mod retired;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::check::{self, conclude};
 use crate::process::{self, now};
 use crate::workspace::Workspace;
-use crate::{demo, golden, python, wasm};
+use crate::{aarch64, book, demo, golden, python, semver, wasm};
 
 /// One check: its name, what it is for, and what runs it. It tells a short note or what went wrong.
 struct Step {
@@ -31,7 +31,10 @@ const STEPS: &[Step] = &[
     Step { name: "apart", about: "what builds in workspaces of its own", run: apart },
     Step { name: "deny", about: "licences, banned crates and sources", run: deny },
     Step { name: "doc", about: "the documentation builds without a warning", run: doc },
+    Step { name: "links", about: "links between pages lead somewhere; the book", run: book::check },
     Step { name: "wasm", about: "the I/O-free crates build for wasm32", run: wasm::build },
+    Step { name: "aarch64", about: "the erasure code on AArch64, emulated", run: aarch64::check },
+    Step { name: "semver", about: "the library's version tells of changes", run: semver::check },
     Step { name: "digest", about: "wasm and native runs agree bit for bit", run: wasm::digest },
     Step {
         name: "work",

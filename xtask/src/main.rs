@@ -1,5 +1,7 @@
 //! The repository's own commands: `cargo xtask test`, `cargo xtask ci`, `cargo xtask bless`.
 
+mod aarch64;
+mod book;
 mod check;
 mod ci;
 mod demo;
@@ -10,6 +12,7 @@ mod miri;
 mod perf;
 mod process;
 mod python;
+mod semver;
 mod suite;
 mod wasm;
 mod workspace;
@@ -43,6 +46,8 @@ Usage: cargo xtask <command>
   miri                    run the portable kernel and the codecs under Miri, for three processors
   dist [--wheels]         pack a static program for Linux, its pages and units, in one archive; or build
                           the Python package for Linux on x86-64 and AArch64
+  semver [REVISION]       the library's interface beside the last release's, by cargo-semver-checks
+  book                    the pages as a book in target/book, by mdBook
   bless                   rewrite the golden traces from the present behaviour
   help                    print this text
 ";
@@ -81,6 +86,8 @@ fn dispatch(args: &[String]) -> Result<ExitCode, String> {
         "python" => python::run(&Workspace::locate()?, rest),
         "dist" => dist::run(&Workspace::locate()?, rest).map(|()| ExitCode::SUCCESS),
         "parity" | "kernel" => demo::compare(&Workspace::locate()?, command, rest),
+        "semver" => semver::run(&Workspace::locate()?, rest),
+        "book" => book::run(&Workspace::locate()?, rest),
         "ci" => ci::run(&Workspace::locate()?, rest),
         other => Err(format!("unknown command `{other}`\n\n{HELP}")),
     }

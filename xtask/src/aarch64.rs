@@ -1,0 +1,53 @@
+//! The tests of the erasure code on AArch64, under emulation.
+
+use std::env::consts::ARCH;
+use std::path::Path;
+use std::process::Command;
+
+use crate::process;
+use crate::workspace::Workspace;
+
+const TARGET: &str = "aarch64-unknown-linux-gnu";
+const LINKER: &str = "aarch64-linux-gnu-gcc";
+const EMULATOR: &str = "qemu-aarch64";
+/// Where Debian and Ubuntu put the C library of the other architecture.
+const LIBRARIES: &str = "/usr/aarch64-linux-gnu";
+
+/// Runs them, or says what is missing.
+///
+/// # Errors
+/// If they do not build, or one fails.
+pub fn check(workspace: &Workspace) -> Result<String, String> {
+    if ARCH == "aarch64" {
+        return Ok("skipped: this machine is one, `cargo xtask test` tests it".into());
+    }
+    if let Some(missing) = missing(workspace) {
+        return Ok(format!("skipped: {missing}"));
+    }
+    let mut tests = workspace.cargo(&["test", "--locked", "--target", TARGET]);
+    tests.args(["-p", "anabranch-fec", "--lib"]);
+    tests.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER);
+    let runner = format!("{EMULATOR} -L {LIBRARIES}");
+    tests.env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", runner);
+    process::run(&mut tests).map(|()| String::new())
+}
+
+/// What is not there to run the tests, and how to get it.
+fn missing(workspace: &Workspace) -> Option<String> {
+    let answers = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    for (program, package) in [(EMULATOR, "qemu-user"), (LINKER, "gcc-aarch64-linux-gnu")] {
+        if !answers(program) {
+            return Some(format!("no {program}: apt-get install {package}"));
+        }
+    }
+    if !Path::new(LIBRARIES).join("lib").exists() {
+        return Some("no C library for it: apt-get install libc6-dev-arm64-cross".into());
+    }
+    let mut rustc = workspace.command("rustc");
+    let asked = rustc.args(["--print", "target-libdir", "--target", TARGET]).output();
+    let folder = asked.map(|answer| String::from_utf8_lossy(&answer.stdout).trim().to_owned());
+    match folder {
+        Ok(folder) if Path::new(&folder).exists() => None,
+        _ => Some(format!("no standard library for it: rustup target add {TARGET}")),
+    }
+}
