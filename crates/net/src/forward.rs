@@ -1,5 +1,5 @@
 //! TCP connections carried over a connection, as ssh forwards them: each on a stream of its own, so that
-//! none waits for another, with half-close, resets and back-pressure passed through.
+//! none waits for another, with half-close, resets and back-pressure passed through. And UDP datagrams, each on its own.
 //!
 //! The bytes on the wire are specified in `docs/spec/forward-0.md`.
 
@@ -11,6 +11,7 @@ mod served;
 pub mod socks;
 mod splice;
 mod target;
+mod udp;
 pub mod wire;
 
 #[cfg(test)]
@@ -21,3 +22,5 @@ pub use permit::{Grant, ParsePermitError, Permit, Permits};
 pub use serve::{ForwardEvent, Service, serve};
 pub use splice::splice;
 pub use target::{Dynamic, Forward, ParseForwardError, Target};
+pub use udp::listen_for_datagrams;
+pub use udp::{DatagramCounters, DatagramCounts, DatagramListener, IDLE, MAX_FLOWS};

@@ -14,14 +14,15 @@ const EXIT_CODES: &str = "
 Exit codes: 0 ended on request, 1 failed, 2 usage error, 3 nobody answered or the connection was lost";
 
 const SERVE_HELP: &str = "\
-Peers may reach this machine's loopback addresses unless --permit says otherwise, and may have it
-listen only where --permit-listen says. The file given with --config says the same things as the options; options count more.
+Peers may reach this machine's loopback addresses by TCP unless --permit says otherwise. They may have it
+listen, and send UDP datagrams, only where --permit-listen and --permit-udp say. The file given with --config says the same things as the options; options count more.
 
 Examples:
   anabranch keygen --out server.key
   anabranch serve --listen 0.0.0.0:4433 --key server.key --allow 0gVqE…Yw0=
   anabranch serve --config /etc/anabranch/serve.toml
   anabranch serve … --permit db.internal:5432 --permit loopback --metrics 127.0.0.1:9469
+  anabranch serve … --permit-udp localhost:53
 
 The file:
   [interface]
@@ -34,6 +35,7 @@ The file:
   preshared-key-file = \"laptop.psk\"
   permit = [\"loopback\", \"db.internal:5432\"]
   permit-listen = [\"127.0.0.1:2222\"]
+  permit-udp = [\"localhost:53\"]
 ";
 
 const CONNECT_HELP: &str = "\
@@ -45,6 +47,7 @@ Examples:
   anabranch connect home.example:4433 --peer hSDwCY…qTbmo= --key laptop.key -L 5432:db:5432
   anabranch connect … --path wlan0 --path wwan0,metered -L 8080:localhost:80 -R 2222:localhost:22
   anabranch connect … -D 1080     # and then: curl --socks5-hostname localhost:1080 http://intranet/
+  anabranch connect … -U 5353:localhost:53     # and then: dig -p 5353 @127.0.0.1 intranet
   ssh -o ProxyCommand='anabranch connect HOST:4433 --peer … --key … --stdio localhost:22' home
   anabranch connect --config /etc/anabranch/home.toml
 
@@ -58,6 +61,7 @@ The file:
   persistent-keepalive = 15
   local-forward = [\"5432:db:5432\"]
   dynamic-forward = [\"1080\"]
+  udp-forward = [\"5353:localhost:53\"]
   [[path]]
   local = \"wwan0\"
   usage = \"metered\"
@@ -84,6 +88,9 @@ pub struct ServeArgs {
     /// Where peers may have this side listen (-R): the same, loopback without ports below 1024 [default: none]
     #[arg(long, value_name = "WHERE")]
     pub permit_listen: Vec<Permit>,
+    /// Where peers' UDP datagrams (-U) may be sent: the same [default: none]
+    #[arg(long, value_name = "WHERE")]
+    pub permit_udp: Vec<Permit>,
     /// Once the sockets are bound, become this user (only if started as root; else it is an error)
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
@@ -114,8 +121,11 @@ pub struct ConnectArgs {
     /// asks for; names are resolved there
     #[arg(short = 'D', value_name = "[BIND:]PORT")]
     pub dynamic: Vec<Dynamic>,
+    /// Accept UDP datagrams here and carry them to a host and port beyond the peer, and its answers back
+    #[arg(short = 'U', value_name = "[BIND:]PORT:HOST:PORT")]
+    pub udp: Vec<Forward>,
     /// Carry standard input and output to a host and port beyond the peer, then end
-    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["local", "remote", "dynamic"])]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["local", "remote", "dynamic", "udp"])]
     pub stdio: Option<Target>,
     #[command(flatten)]
     pub common: CommonArgs,

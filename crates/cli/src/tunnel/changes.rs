@@ -37,6 +37,7 @@ impl Changes {
             };
             changes.lists(&peer, "permit", (&before.connect, &permits.connect));
             changes.lists(&peer, "permit-listen", (&before.listen, &permits.listen));
+            changes.lists(&peer, "permit-udp", (&before.udp, &permits.udp));
             changes.of_peer(key, (&old.common, old_secrets), (&new.common, new_secrets));
         }
         for (key, _) in old.peers.iter().filter(|(key, _)| new.permits(key).is_none()) {

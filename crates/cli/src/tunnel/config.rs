@@ -86,6 +86,7 @@ pub(super) struct Connect {
     pub(super) local: Vec<Forward>,
     pub(super) remote: Vec<Forward>,
     pub(super) dynamic: Vec<Dynamic>,
+    pub(super) udp: Vec<Forward>,
 }
 
 impl Connect {
@@ -106,7 +107,8 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
         return Err(Failure::usage("an address to listen on is needed: --listen 0.0.0.0:4433"));
     }
     let connect = if args.permit.is_empty() { vec![Permit::Loopback] } else { args.permit.clone() };
-    let default = Arc::new(Permits { connect, listen: args.permit_listen.clone() });
+    let (listen_for, udp) = (args.permit_listen.clone(), args.permit_udp.clone());
+    let default = Arc::new(Permits { connect, listen: listen_for, udp });
     let mut peers: Vec<(PublicKey, Arc<Permits>)> =
         args.allow.iter().map(|key| (*key, default.clone())).collect();
     let shared = args.common.preshared_key.as_ref();
@@ -130,7 +132,8 @@ pub(super) fn serve(args: &ServeArgs, file: File) -> Result<Serve, Failure> {
         };
         let connect = or(plain(peer.permit), &default.connect);
         let listen = or(plain(peer.permit_listen), &default.listen);
-        peers.push((peer.public_key, Arc::new(Permits { connect, listen })));
+        let udp = or(plain(peer.permit_udp), &default.udp);
+        peers.push((peer.public_key, Arc::new(Permits { connect, listen, udp })));
         names.extend(peer.name.map(|name| (peer.public_key, name)));
         if let Some(file) = peer.preshared_key_file {
             preshared.entry(peer.public_key).or_insert(file);
@@ -173,7 +176,7 @@ pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Fai
     let peer =
         peer.ok_or_else(|| Failure::usage("the peer's public key is needed: --peer PUBKEY"))?;
     let (mut local, mut remote) = (args.local.clone(), args.remote.clone());
-    let mut dynamic = args.dynamic.clone();
+    let (mut dynamic, mut udp) = (args.dynamic.clone(), args.udp.clone());
     let mut endpoint = args.to.clone();
     let mut shared = args.common.preshared_key.clone();
     let mut names = BTreeMap::new();
@@ -186,6 +189,7 @@ pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Fai
             local.extend(plain(section.local_forward));
             remote.extend(plain(section.remote_forward));
             dynamic.extend(plain(section.dynamic_forward));
+            udp.extend(plain(section.udp_forward));
         }
     }
     let endpoint = endpoint.ok_or_else(|| Failure::usage("the peer's HOST:PORT is needed"))?;
@@ -203,6 +207,7 @@ pub(super) fn connect(args: &ConnectArgs, mut file: File) -> Result<Connect, Fai
         local,
         remote,
         dynamic,
+        udp,
     })
 }
 

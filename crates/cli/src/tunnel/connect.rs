@@ -54,7 +54,7 @@ pub(super) async fn run(
         counted.count(&event);
         reporter.forward(event);
     }));
-    let mut ways = Ways::new(link.clone(), reporter);
+    let mut ways = Ways::new(link.clone(), reporter, metrics.clone());
     ways.set(&Way::all(&settings)).await?;
     let settings = watch::Sender::new(Arc::new(settings));
     // Why there is no connection, while there is none.

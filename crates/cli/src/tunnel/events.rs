@@ -18,8 +18,8 @@ pub(super) enum TunnelEvent<'a> {
     Reloaded { changes: Vec<String>, kept: Vec<String> },
     /// They were read again and have a mistake, so that those before stay.
     ReloadFailed { reason: String },
-    /// Listening for TCP connections here.
-    Listening { address: String, target: String },
+    /// Listening for TCP connections or UDP datagrams here.
+    Listening { address: String, target: String, protocol: &'static str },
     /// A peer is connected.
     Connected { peer: &'a str },
     /// It is not any more.
@@ -61,8 +61,9 @@ impl TunnelEvent<'_> {
             TunnelEvent::ReloadFailed { reason } => {
                 format!("settings read again and not taken, the old ones stay: {reason}")
             }
-            TunnelEvent::Listening { address, target } => {
-                format!("forwarding {address} → {target}")
+            TunnelEvent::Listening { address, target, protocol } => {
+                let udp = if *protocol == "udp" { " (UDP)" } else { "" };
+                format!("forwarding {address} → {target}{udp}")
             }
             TunnelEvent::Connected { peer } => format!("{peer} connected"),
             TunnelEvent::Disconnected { peer, reason } => format!("{peer} disconnected: {reason}"),
@@ -158,6 +159,7 @@ impl Reporter {
             ForwardEvent::Listening(address) => self.say(&TunnelEvent::Listening {
                 address: address.to_string(),
                 target: "the peer's side".to_owned(),
+                protocol: "tcp",
             }),
             _ => {}
         }

@@ -64,11 +64,15 @@ pub(super) struct Peer {
     #[serde(default)]
     pub(super) permit_listen: Vec<Text<Permit>>,
     #[serde(default)]
+    pub(super) permit_udp: Vec<Text<Permit>>,
+    #[serde(default)]
     pub(super) local_forward: Vec<Text<Forward>>,
     #[serde(default)]
     pub(super) remote_forward: Vec<Text<Forward>>,
     #[serde(default)]
     pub(super) dynamic_forward: Vec<Text<Dynamic>>,
+    #[serde(default)]
+    pub(super) udp_forward: Vec<Text<Forward>>,
 }
 
 /// A path to the other machine.
@@ -223,6 +227,8 @@ mod tests {
             (format!("{peer}endpoint = \"home\"\n"), ":3:12: ", "HOST:PORT"),
             (format!("{peer}local-forward = [\"80\"]\n"), ":3:17: ", "[BIND:]PORT"),
             (format!("{peer}dynamic-forward = [\"a:b\"]\n"), ":3:19: ", "such as 1080"),
+            (format!("{peer}udp-forward = [\"53\"]\n"), ":3:15: ", "[BIND:]PORT"),
+            (format!("{peer}permit-udp = [\"x\"]\n"), ":3:14: ", "'x' is not accepted"),
             ("[[path]]\nlocal = \"wlan0\"\nusage = \"now\"\n".to_owned(), ":1:1: ", "metered"),
             ("[[path]]\nlocal = \"wlan0,backup\"\n".to_owned(), ":1:1: ", "keys of their own"),
             ("= 1".to_owned(), ":1:1: ", ""),

@@ -77,11 +77,13 @@ fn common_options(File { interface, peers, .. }: &File) -> Vec<OsString> {
 fn serve_options(file: &File) -> Vec<OsString> {
     let mut options = common_options(file);
     options.extend(file.interface.listen.iter().map(|address| option("--listen", address)));
-    for Peer { public_key, permit, permit_listen, .. } in &file.peers {
+    for Peer { public_key, permit, permit_listen, permit_udp, .. } in &file.peers {
         options.push(option("--allow", public_key.to_string()));
         options.extend(permit.iter().map(|Text(permit)| option("--permit", permit)));
         let listen = |Text(permit): &Text<Permit>| option("--permit-listen", permit);
         options.extend(permit_listen.iter().map(listen));
+        let udp = |Text(permit): &Text<Permit>| option("--permit-udp", permit);
+        options.extend(permit_udp.iter().map(udp));
     }
     options
 }
@@ -90,13 +92,14 @@ fn connect_options(file: &File) -> Vec<OsString> {
     let mut options = common_options(file);
     options.extend(file.paths.iter().map(|path| option("--path", &path.0)));
     for peer in &file.peers {
-        let Peer { public_key, endpoint, local_forward, remote_forward, .. } = peer;
+        let Peer { public_key, endpoint, local_forward, remote_forward, udp_forward, .. } = peer;
         options.push(option("--peer", public_key.to_string()));
         let forward = |name, Text(Forward { bind, target }): &Text<Forward>| {
             option(name, format_args!("{bind}:{target}"))
         };
         options.extend(local_forward.iter().map(|it| forward("-L", it)));
         options.extend(remote_forward.iter().map(|it| forward("-R", it)));
+        options.extend(udp_forward.iter().map(|it| forward("-U", it)));
         options.extend(peer.dynamic_forward.iter().map(|Text(it)| option("-D", it)));
         if let Some(Text(endpoint)) = endpoint {
             options.extend(["--".into(), endpoint.to_string().into()]);
@@ -121,10 +124,11 @@ pub fn config_seeds() -> Vec<Vec<u8>> {
             format!(
                 "[interface]\nprivate-key-file = \"a.key\"\n{peer}endpoint = \"home.example:4433\"\n\
                  persistent-keepalive = 0\nlocal-forward = [\"5432:db:5432\", \"*:80:[::1]:80\"]\n\
-                 remote-forward = [\"0:localhost:22\"]\ndynamic-forward = [\"1080\", \"[::1]:0\"]\n[[path]]\nlocal = \"wlan0\"\n\
+                 remote-forward = [\"0:localhost:22\"]\ndynamic-forward = [\"1080\", \"[::1]:0\"]\n\
+                 udp-forward = [\"53:[::1]:53\"]\n[[path]]\nlocal = \"wlan0\"\n\
                  [[path]]\nlocal = \"192.0.2.7\"\nremote = \"other.example\"\nusage = \"metered\"\n"
             ),
-            format!("{peer}endpoint = \"-x:1\"\npermit = [\"=:2\", \"-:*\", \"none\"]\npermit-listen = [\"loopback\", \"-:1\"]\n"),
+            format!("{peer}endpoint = \"-x:1\"\npermit = [\"=:2\", \"-:*\", \"none\"]\npermit-listen = [\"loopback\", \"-:1\"]\npermit-udp = [\"any\"]\n"),
             "interface = { listen = ['127.0.0.1:1'] }\npeer = []".to_owned(),
         ]
         .map(String::into_bytes)

@@ -1,12 +1,14 @@
 //! Metrics for Prometheus: text exposition format 0.0.4 over the least of HTTP/1.1.
 
+mod datagrams;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anabranch::forward::ForwardEvent;
+use anabranch::forward::{DatagramCounters, ForwardEvent};
 use anabranch::paths::{NamedPath, PathStatus};
 use anabranch::{Connection, ConnectionStats, PathStats, PublicKey, StreamWaits};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -31,6 +33,8 @@ struct Watched {
     /// The peers of the settings, connected or not, with their names.
     peers: Vec<(PublicKey, Option<String>)>,
     forwards: Forwards,
+    /// What becomes of UDP datagrams, by the label of a forward with `connect` and of a peer with `serve`.
+    datagrams: BTreeMap<String, DatagramCounters>,
 }
 
 /// This side, as `anabranch status` shows it.
@@ -76,6 +80,12 @@ impl Metrics {
             ForwardEvent::Failed(..) => forwards.failed += 1,
             _ => {}
         }
+    }
+
+    /// Serves the figures of UDP datagrams of a forward or a peer, the `kind`, of this name.
+    pub(super) fn count_datagrams(&self, kind: &str, name: &str, counters: DatagramCounters) {
+        let label = format!("{kind}=\"{}\"", escaped(name));
+        self.lock().datagrams.insert(label, counters);
     }
 
     /// What there is, for `anabranch status`: a peer for each connection, and those that have none.
@@ -158,6 +168,7 @@ impl Metrics {
         });
         let figures: Vec<Figures> = figures.collect();
         let mut out = about_this_side(&watched);
+        datagrams::exposition(&mut out, &watched.datagrams);
         drop(watched);
         exposition(&mut out, &figures);
         out

@@ -121,6 +121,8 @@ impl Server {
             return connection.close(code, reason);
         };
         self.settings.common.qlogs.follow(&connection, "server");
+        let peer = connection.peer();
+        self.metrics.count_datagrams("peer", &peer.to_string(), self.service.datagrams_of(peer));
         let watched = self.metrics.watch(&connection);
         let attending = Attending { connection, grant, service: self.service.clone(), watched };
         tokio::spawn(attending.run(self.metrics.clone(), self.reporter));

@@ -1,15 +1,20 @@
-//! Where `connect` accepts TCP connections, and has its peer accept them, and how that changes while it runs.
+//! Where `connect` accepts TCP connections and UDP datagrams, and has its peer accept connections, and how that changes
+//! while it runs.
 
 use std::fmt;
+use std::future::Future;
+use std::net::SocketAddr;
 
 use anabranch::forward::{
-    Dynamic, Forward, Link, Listener, Target, listen_for_socks, listen_here, listen_there,
+    DatagramListener, Dynamic, Forward, Link, Listener, Target, listen_for_datagrams,
+    listen_for_socks, listen_here, listen_there,
 };
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::config::Connect;
 use super::events::{Reporter, TunnelEvent};
+use super::metrics::Metrics;
 use crate::failure::Failure;
 
 /// One of them.
@@ -18,6 +23,30 @@ pub(super) enum Way {
     Local(Forward),
     Dynamic(Dynamic),
     Remote(Forward),
+    Udp(Forward),
+}
+
+/// What is bound on this side.
+#[derive(Debug)]
+enum Bound {
+    Tcp(Listener),
+    Udp(DatagramListener),
+}
+
+impl Bound {
+    fn local_addr(&self) -> std::io::Result<SocketAddr> {
+        match self {
+            Bound::Tcp(listener) => listener.local_addr(),
+            Bound::Udp(listener) => listener.local_addr(),
+        }
+    }
+
+    async fn run_until(self, link: Link, over: impl Future<Output = ()>) -> Self {
+        match self {
+            Bound::Tcp(listener) => Bound::Tcp(listener.run_until(link, over).await),
+            Bound::Udp(listener) => Bound::Udp(listener.run_until(link, over).await),
+        }
+    }
 }
 
 impl fmt::Display for Way {
@@ -26,6 +55,7 @@ impl fmt::Display for Way {
             Way::Local(forward) => write!(f, "local-forward {forward}"),
             Way::Dynamic(dynamic) => write!(f, "dynamic-forward {dynamic}"),
             Way::Remote(forward) => write!(f, "remote-forward {forward}"),
+            Way::Udp(forward) => write!(f, "udp-forward {forward}"),
         }
     }
 }
@@ -33,38 +63,47 @@ impl fmt::Display for Way {
 impl Way {
     /// All that the settings name.
     pub(super) fn all(settings: &Connect) -> Vec<Way> {
-        let Connect { local, dynamic, remote, .. } = settings;
+        let Connect { local, dynamic, remote, udp, .. } = settings;
         let local = local.iter().cloned().map(Way::Local);
         let dynamic = dynamic.iter().cloned().map(Way::Dynamic);
-        local.chain(dynamic).chain(remote.iter().cloned().map(Way::Remote)).collect()
+        let remote = remote.iter().cloned().map(Way::Remote);
+        local.chain(dynamic).chain(remote).chain(udp.iter().cloned().map(Way::Udp)).collect()
     }
 
-    /// Where it is accepted on this side, if it is.
-    fn bind(&self) -> Option<&Target> {
+    /// Where it is accepted on this side, if it is, and whether by UDP.
+    fn bind(&self) -> Option<(&Target, bool)> {
         match self {
-            Way::Local(forward) => Some(&forward.bind),
-            Way::Dynamic(dynamic) => Some(&dynamic.bind),
+            Way::Local(forward) => Some((&forward.bind, false)),
+            Way::Dynamic(dynamic) => Some((&dynamic.bind, false)),
+            Way::Udp(forward) => Some((&forward.bind, true)),
             Way::Remote(_) => None,
         }
     }
 
     /// Binds its end on this side; `None` if it has none.
-    async fn listen(&self) -> Result<Option<Listener>, Failure> {
-        let bound = match self {
-            Way::Local(forward) => listen_here(forward).await,
-            Way::Dynamic(dynamic) => listen_for_socks(dynamic).await,
+    async fn listen(&self) -> Result<Option<Bound>, Failure> {
+        let (bind, bound) = match self {
+            Way::Local(forward) => (&forward.bind, listen_here(forward).await.map(Bound::Tcp)),
+            Way::Dynamic(dynamic) => {
+                (&dynamic.bind, listen_for_socks(dynamic).await.map(Bound::Tcp))
+            }
+            Way::Udp(forward) => {
+                (&forward.bind, listen_for_datagrams(forward).await.map(Bound::Udp))
+            }
             Way::Remote(_) => return Ok(None),
         };
-        let place = self.bind().map(Target::to_string).unwrap_or_default();
-        bound.map(Some).map_err(|error| Failure::cannot_listen(place, &error))
+        bound.map(Some).map_err(|error| Failure::cannot_listen(bind, &error))
     }
 
     /// Has what is accepted lead where this says.
-    fn lead(&self, listener: Listener) -> Listener {
-        match self {
-            Way::Local(forward) => listener.leading(forward),
-            Way::Dynamic(dynamic) => listener.for_socks(dynamic),
-            Way::Remote(_) => listener,
+    fn lead(&self, bound: Bound) -> Bound {
+        match (self, bound) {
+            (Way::Local(forward), Bound::Tcp(listener)) => Bound::Tcp(listener.leading(forward)),
+            (Way::Dynamic(dynamic), Bound::Tcp(listener)) => {
+                Bound::Tcp(listener.for_socks(dynamic))
+            }
+            (Way::Udp(forward), Bound::Udp(listener)) => Bound::Udp(listener.leading(forward)),
+            (_, bound) => bound,
         }
     }
 }
@@ -74,6 +113,7 @@ impl Way {
 pub(super) struct Ways {
     link: Link,
     reporter: Reporter,
+    metrics: Metrics,
     open: Vec<Open>,
     /// Those that the peer listens for.
     there: JoinSet<()>,
@@ -89,14 +129,14 @@ struct Open {
 /// How it is ended.
 #[derive(Debug)]
 enum End {
-    Here(oneshot::Sender<()>, JoinHandle<Listener>),
+    Here(oneshot::Sender<()>, JoinHandle<Bound>),
     There(tokio::task::AbortHandle),
 }
 
 impl Ways {
     /// None yet.
-    pub(super) fn new(link: Link, reporter: Reporter) -> Self {
-        Ways { link, reporter, open: Vec::new(), there: JoinSet::new() }
+    pub(super) fn new(link: Link, reporter: Reporter, metrics: Metrics) -> Self {
+        Ways { link, reporter, metrics, open: Vec::new(), there: JoinSet::new() }
     }
 
     /// Opens those that are not open, and closes the others that are; what they carry goes on.
@@ -137,11 +177,15 @@ impl Ways {
         bound.into_iter().try_for_each(|(way, listener)| self.begin(way, listener))
     }
 
-    fn begin(&mut self, way: Way, listener: Option<Listener>) -> Result<(), Failure> {
+    fn begin(&mut self, way: Way, listener: Option<Bound>) -> Result<(), Failure> {
         let end = match (listener, &way) {
             (Some(listener), _) => {
                 let listener = way.lead(listener);
                 self.say(&way, &listener)?;
+                if let (Way::Udp(forward), Bound::Udp(listener)) = (&way, &listener) {
+                    let name = forward.to_string();
+                    self.metrics.count_datagrams("forward", &name, listener.counters());
+                }
                 let (end, ended) = oneshot::channel();
                 let over = async { drop(ended.await) };
                 End::Here(end, tokio::spawn(listener.run_until(self.link.clone(), over)))
@@ -155,20 +199,21 @@ impl Ways {
         Ok(())
     }
 
-    fn say(&self, way: &Way, listener: &Listener) -> Result<(), Failure> {
+    fn say(&self, way: &Way, listener: &Bound) -> Result<(), Failure> {
         let address = listener.local_addr().map_err(Failure::failed)?.to_string();
-        let target = match way {
-            Way::Local(forward) => forward.target.to_string(),
-            _ => "where SOCKS5 clients ask".to_owned(),
+        let (target, protocol) = match way {
+            Way::Udp(forward) => (forward.target.to_string(), "udp"),
+            Way::Local(forward) => (forward.target.to_string(), "tcp"),
+            _ => ("where SOCKS5 clients ask".to_owned(), "tcp"),
         };
-        self.reporter.say(&TunnelEvent::Listening { address, target });
+        self.reporter.say(&TunnelEvent::Listening { address, target, protocol });
         Ok(())
     }
 }
 
 impl Open {
     /// Listens no more; gives back what listened on this side.
-    async fn end(self) -> Option<Listener> {
+    async fn end(self) -> Option<Bound> {
         match self.end {
             End::Here(end, listener) => {
                 let _ = end.send(());

@@ -15,6 +15,7 @@ use super::ports::Ports;
 use super::serve::{Context, ForwardEvent, Listeners, ask, carry, open, take_streams};
 use super::socks;
 use super::target::{Dynamic, Forward, Target};
+use super::udp::{Peers, Routes};
 use super::wire::Request;
 use crate::connection::Connection;
 use crate::error::ConnectionError;
@@ -23,14 +24,21 @@ use crate::stream::{RecvStream, SendStream};
 /// How long an accepted TCP connection waits for a connection to the peer.
 const WAIT: Duration = Duration::from_secs(30);
 /// Pause before a refused or failed request is made again.
-const RETRY: Duration = Duration::from_secs(2);
+pub(super) const RETRY: Duration = Duration::from_secs(2);
 
 /// The connection to the peer that is current: forwards outlive any single one.
 #[derive(Clone)]
 pub struct Link {
-    current: Arc<watch::Sender<Option<Connection>>>,
+    current: Arc<watch::Sender<Option<Current>>>,
     listeners: Listeners,
     tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>,
+}
+
+/// The connection that is current, and who takes its datagrams.
+#[derive(Clone)]
+pub(super) struct Current {
+    pub(super) connection: Connection,
+    pub(super) routes: Routes,
 }
 
 impl core::fmt::Debug for Link {
@@ -47,27 +55,28 @@ impl Link {
 
     /// Uses `connection` from now on, until it is over; returns why it is.
     pub async fn carry(&self, connection: Connection) -> ConnectionError {
-        self.current.send_replace(Some(connection.clone()));
+        let current = Current { connection, routes: Routes::default() };
+        self.current.send_replace(Some(current.clone()));
         // The peer may only bring connections that it accepted for us.
-        let over = take_streams(self.context(connection)).await;
+        let over = take_streams(self.context(current)).await;
         self.current.send_replace(None);
         over
     }
 
-    fn context(&self, connection: Connection) -> Context {
+    fn context(&self, Current { connection, routes }: Current) -> Context {
         let (listeners, tell) = (self.listeners.clone(), Arc::clone(&self.tell));
         // The peer has nothing reached or listened for here.
-        let (grant, ports) = (Grant::default(), Ports::default());
-        Context { connection, grant, ports, listeners, tell }
+        let (grant, ports, peers) = (Grant::default(), Ports::default(), Peers::default());
+        Context { connection, grant, ports, listeners, routes, peers, tell }
     }
 
     /// The connection that is used now, if there is one.
     pub fn current(&self) -> Option<Connection> {
-        self.current.borrow().clone()
+        self.current.borrow().as_ref().map(|current| current.connection.clone())
     }
 
     /// The current connection, as soon as there is one.
-    async fn connection(&self) -> Option<Connection> {
+    pub(super) async fn connected(&self) -> Option<Current> {
         let mut current = self.current.subscribe();
         let found = current.wait_for(Option::is_some).await.ok()?;
         found.clone()
@@ -80,8 +89,8 @@ impl Link {
         tcp: TcpStream,
         (send, receive): (SendStream, RecvStream),
     ) {
-        let Some(connection) = self.current.borrow().clone() else { return };
-        let context = self.context(connection);
+        let Some(current) = self.current.borrow().clone() else { return };
+        let context = self.context(current);
         carry(&context, target, tcp, send, receive).await;
     }
 
@@ -91,10 +100,11 @@ impl Link {
     }
 
     /// Ready when `connection` is not the current one any more.
-    async fn replaced(&self, connection: &Connection) {
+    pub(super) async fn replaced(&self, connection: &Connection) {
         let mut current = self.current.subscribe();
-        let other =
-            |now: &Option<Connection>| !now.as_ref().is_some_and(|now| now.is_same(connection));
+        let other = |now: &Option<Current>| {
+            !now.as_ref().is_some_and(|now| now.connection.is_same(connection))
+        };
         // The sender lives as long as this does.
         let _ = current.wait_for(other).await;
     }
@@ -107,7 +117,7 @@ impl Link {
     pub async fn open(&self, target: &Target) -> io::Result<(SendStream, RecvStream)> {
         let opening = async {
             loop {
-                let context = self.context(self.connection().await?);
+                let context = self.context(self.connected().await?);
                 match connect_over(&context, target).await {
                     Err(error) if is_over(&error) => self.replaced(&context.connection).await,
                     outcome => return Some(outcome),
@@ -133,7 +143,7 @@ async fn connect_over(context: &Context, target: &Target) -> io::Result<(SendStr
 }
 
 /// Whether the error is that the connection is over.
-fn is_over(error: &io::Error) -> bool {
+pub(super) fn is_over(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<ConnectionError>())
 }
 
@@ -243,7 +253,7 @@ pub async fn listen_there(link: Link, forward: Forward) {
     // The same reason is told once.
     let mut told = String::new();
     loop {
-        let Some(connection) = link.connection().await else { return };
+        let Some(Current { connection, .. }) = link.connected().await else { return };
         match request(&link, &connection, &forward).await {
             Ok((_send, mut receive)) => {
                 told.clear();

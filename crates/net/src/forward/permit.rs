@@ -18,6 +18,8 @@ pub struct Permits {
     pub connect: Vec<Permit>,
     /// Where it may have this side listen.
     pub listen: Vec<Permit>,
+    /// Where its datagrams may be sent.
+    pub udp: Vec<Permit>,
 }
 
 /// What a peer may have this side do, and may be changed while its connections are served: clones are the same.
@@ -73,6 +75,17 @@ impl Permits {
         addresses(target, &self.connect, |_| true, why).await
     }
 
+    /// The addresses of `target` that the peer's datagrams may be sent to, at least one. What it may not name is not
+    /// looked up.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub(super) async fn to_send(&self, target: &Target) -> io::Result<Vec<SocketAddr>> {
+        let why =
+            format!("UDP to {target} is not permitted; the other side's --permit-udp decides");
+        addresses(target, &self.udp, |_| true, why).await
+    }
+
     /// An address to listen on as the peer wants it.
     ///
     /// # Errors
@@ -87,6 +100,11 @@ impl Permits {
     /// Whether the peer may be connected to `target`, which led to `address`.
     pub(super) fn may_connect(&self, target: &Target, address: SocketAddr) -> bool {
         self.connect.iter().any(|permit| permit.covers(target, address))
+    }
+
+    /// Whether the peer's datagrams to `target`, which led to `address`, may be sent.
+    pub(super) fn may_send(&self, target: &Target, address: SocketAddr) -> bool {
+        self.udp.iter().any(|permit| permit.covers(target, address))
     }
 
     /// Whether the peer may have this side listen at `bind`, which led to `address`.

@@ -6,6 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anabranch_core::crypto::PublicKey;
 use anabranch_policy::view::TrafficClass;
 use tokio::net::TcpStream;
 
@@ -14,6 +15,7 @@ use super::ports::{Held, Ports};
 use super::served::Served;
 use super::splice::{BROKEN, splice_tcp};
 use super::target::Target;
+use super::udp::{self, DatagramCounters};
 use super::wire::{Answer, HEAD_LEN, Head, Reason, Request};
 use crate::connection::Connection;
 use crate::error::ConnectionError;
@@ -29,7 +31,7 @@ const SOON: Duration = Duration::from_millis(500);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Why what was permitted ends.
-const REVOKED: &str = "it is permitted no more";
+pub(super) const REVOKED: &str = "it is permitted no more";
 
 /// Something happened to a forward.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,6 +69,20 @@ impl Listeners {
 pub struct Service {
     ports: Ports,
     served: Served,
+    peers: udp::Peers,
+}
+
+impl Service {
+    /// One that forgets silent flows after another time.
+    #[cfg(test)]
+    pub(super) fn forgetting_after(idle: Duration) -> Self {
+        Service { peers: udp::Peers::forgetting_after(idle), ..Service::default() }
+    }
+
+    /// What becomes of the UDP datagrams of a peer, over all of its connections.
+    pub fn datagrams_of(&self, peer: PublicKey) -> DatagramCounters {
+        self.peers.of(peer)
+    }
 }
 
 /// What every task of one connection needs.
@@ -76,6 +92,8 @@ pub(super) struct Context {
     pub(super) grant: Grant,
     pub(super) ports: Ports,
     pub(super) listeners: Listeners,
+    pub(super) routes: udp::Routes,
+    pub(super) peers: udp::Peers,
     pub(super) tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>,
 }
 
@@ -88,12 +106,15 @@ pub async fn serve(
     tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>,
 ) -> ConnectionError {
     let _entry = service.served.enter(&connection);
-    let (grant, listeners, ports) = (grant.into(), Listeners::default(), service.ports);
-    take_streams(Context { connection, grant, ports, listeners, tell }).await
+    let (grant, ports, peers) = (grant.into(), service.ports, service.peers);
+    let (listeners, routes) = (Listeners::default(), udp::Routes::default());
+    take_streams(Context { connection, grant, ports, listeners, routes, peers, tell }).await
 }
 
 pub(super) async fn take_streams(context: Context) -> ConnectionError {
     let mut tasks = tokio::task::JoinSet::new();
+    let datagrams = context.routes.clone().run(context.connection.clone());
+    tasks.spawn(async { drop(datagrams.await) });
     let mut listeners = 0_u16;
     loop {
         let (send, receive) = match context.connection.accept_bi().await {
@@ -114,6 +135,7 @@ async fn take_stream(context: Context, mut send: SendStream, mut receive: RecvSt
     };
     match tokio::time::timeout(PATIENCE, request).await {
         Ok(Ok(Request::Connect(target))) => connect(&context, target, send, receive).await,
+        Ok(Ok(Request::Datagrams(target))) => udp::carry(&context, target, send, receive).await,
         Ok(Ok(Request::Listen(bind))) => listen(&context, bind, number, send, receive).await,
         Ok(Ok(Request::Accepted(listener))) => match context.listeners.find(listener) {
             Some(target) => accepted(&context, target, send, receive).await,
@@ -173,7 +195,7 @@ pub(super) async fn ask(
 }
 
 /// Tells the peer that its request failed with `error`, and in words why.
-async fn refuse(send: &mut SendStream, error: &io::Error, why: String) {
+pub(super) async fn refuse(send: &mut SendStream, error: &io::Error, why: String) {
     let answer = Answer::Refused(Reason::of(error), why.into());
     // If it cannot be told, the peer will see the stream end.
     let _ = send.write_all(&answer.encode()).await;

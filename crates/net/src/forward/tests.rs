@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-async fn soon<T>(future: impl Future<Output = T>) -> T {
+pub(super) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("within the time allowed")
 }
 
@@ -67,8 +67,9 @@ fn permissions_cover_what_they_say() {
 proptest! {
     #[test]
     fn messages_survive_and_garbage_is_told(host in "[a-z0-9.-]{1,255}", port: u16, garbage: Vec<u8>) {
+        let port = port.max(1);
         let target = Target::new(&host, port).unwrap();
-        for request in [Request::Listen(target.clone()), Request::Accepted(port)] {
+        for request in [Request::Listen(target.clone()), Request::Datagrams(target.clone()), Request::Accepted(port)] {
             let bytes = request.encode();
             let head = Head::decode(bytes[..HEAD_LEN].try_into().unwrap()).unwrap();
             prop_assert_eq!(Request::decode(head, &bytes[HEAD_LEN..]), Ok(request));
@@ -96,7 +97,7 @@ fn other_versions_are_told_apart_from_strangers() {
     assert_eq!(Head::decode(*b"abfw\0\x01\0\0\xff\xff"), Err(WireError::Value));
 }
 
-async fn connected() -> (Endpoint, Endpoint, Connection, Connection) {
+pub(super) async fn connected() -> (Endpoint, Endpoint, Connection, Connection) {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let make = |permitted| {
         let mut config = Config::new(SecretKey::generate().unwrap());
@@ -113,7 +114,7 @@ async fn connected() -> (Endpoint, Endpoint, Connection, Connection) {
 
 fn permits(connect: &[&str], listen: &[&str]) -> Arc<Permits> {
     let all = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
-    Arc::new(Permits { connect: all(connect), listen: all(listen) })
+    Arc::new(Permits { connect: all(connect), listen: all(listen), ..Permits::default() })
 }
 
 #[tokio::test]
@@ -140,7 +141,7 @@ async fn to_listen_is_another_permission() {
     assert!(loopback.to_connect(&target).await.is_err());
 }
 
-fn quiet() -> Arc<dyn Fn(ForwardEvent) + Send + Sync> {
+pub(super) fn quiet() -> Arc<dyn Fn(ForwardEvent) + Send + Sync> {
     Arc::new(|_| {})
 }
 

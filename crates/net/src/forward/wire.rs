@@ -23,6 +23,8 @@ pub enum Request {
     Listen(Target),
     /// A connection that was accepted for the request to listen with this number.
     Accepted(u16),
+    /// Carry datagrams to this UDP target, for as long as this stream is open.
+    Datagrams(Target),
 }
 
 /// What is answered.
@@ -156,6 +158,7 @@ impl Request {
             Request::Connect(target) => encode(1, target.port, &target.host),
             Request::Listen(target) => encode(2, target.port, &target.host),
             Request::Accepted(listener) => encode(3, *listener, ""),
+            Request::Datagrams(target) => encode(6, target.port, &target.host),
         }
     }
 
@@ -173,6 +176,7 @@ impl Request {
             1 => target(1).map(Request::Connect),
             2 => target(0).map(Request::Listen),
             3 if text.is_empty() => Ok(Request::Accepted(head.number)),
+            6 => target(1).map(Request::Datagrams),
             _ => Err(WireError::Value),
         }
     }

@@ -1,0 +1,27 @@
+//! UDP datagrams carried over a connection: each in a datagram of the connection, so that none waits for another and
+//! what is lost stays lost.
+//!
+//! A *flow* stands for one address that sends to the near end. The far end has a socket of its own for each, so that
+//! answers find back. The bytes are specified in `docs/spec/forward-0.md`.
+
+mod counts;
+mod far;
+mod frame;
+mod near;
+mod routes;
+#[cfg(test)]
+mod tests;
+
+pub use counts::{DatagramCounters, DatagramCounts};
+pub(super) use far::{Peers, carry};
+pub use near::{DatagramListener, listen_for_datagrams};
+pub(super) use routes::Routes;
+
+use core::time::Duration;
+
+/// A flow that has carried nothing for so long is forgotten.
+pub const IDLE: Duration = Duration::from_secs(60);
+/// Most flows of a forward at its near end, and of a peer at the far end.
+pub const MAX_FLOWS: usize = 256;
+/// Longest datagram that UDP carries.
+const MAX_DATAGRAM: usize = 65_535;

@@ -1,0 +1,118 @@
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// What has become of datagrams. Clones count the same.
+#[derive(Clone, Debug, Default)]
+pub struct DatagramCounters(Arc<Counters>);
+
+#[derive(Debug, Default)]
+struct Counters {
+    flows: AtomicU64,
+    sent: AtomicU64,
+    received: AtomicU64,
+    sent_bytes: AtomicU64,
+    received_bytes: AtomicU64,
+    too_long: AtomicU64,
+    no_room: AtomicU64,
+    not_connected: AtomicU64,
+    no_flow: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// What has become of datagrams so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DatagramCounts {
+    /// Flows that there are now.
+    pub flows: u64,
+    /// Passed to the peer, and from it.
+    pub sent: u64,
+    /// Received from the peer and passed on.
+    pub received: u64,
+    /// Bytes of those passed to the peer.
+    pub sent_bytes: u64,
+    /// Bytes of those passed on.
+    pub received_bytes: u64,
+    /// Dropped, as they are longer than a packet carries.
+    pub too_long: u64,
+    /// Dropped, as others wait in a full queue already.
+    pub no_room: u64,
+    /// Dropped, as the peer is not connected or has not agreed to carry them.
+    pub not_connected: u64,
+    /// Dropped, as there are too many flows, or theirs is forgotten.
+    pub no_flow: u64,
+    /// Dropped, as the system did not take them.
+    pub failed: u64,
+}
+
+/// Why a datagram is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dropped {
+    TooLong,
+    NoRoom,
+    NotConnected,
+    NoFlow,
+    Failed,
+}
+
+impl DatagramCounters {
+    /// As of now.
+    pub fn counts(&self) -> DatagramCounts {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let all = &self.0;
+        DatagramCounts {
+            flows: of(&all.flows),
+            sent: of(&all.sent),
+            received: of(&all.received),
+            sent_bytes: of(&all.sent_bytes),
+            received_bytes: of(&all.received_bytes),
+            too_long: of(&all.too_long),
+            no_room: of(&all.no_room),
+            not_connected: of(&all.not_connected),
+            no_flow: of(&all.no_flow),
+            failed: of(&all.failed),
+        }
+    }
+
+    /// Whether there are other clones.
+    pub(super) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
+    pub(super) fn sent(&self, bytes: usize) {
+        self.0.sent.fetch_add(1, Ordering::Relaxed);
+        self.0.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn received(&self, bytes: usize) {
+        self.0.received.fetch_add(1, Ordering::Relaxed);
+        self.0.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn dropped(&self, why: Dropped) {
+        let counter = match why {
+            Dropped::TooLong => &self.0.too_long,
+            Dropped::NoRoom => &self.0.no_room,
+            Dropped::NotConnected => &self.0.not_connected,
+            Dropped::NoFlow => &self.0.no_flow,
+            Dropped::Failed => &self.0.failed,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A further flow, until what this gives is dropped; none if there are `most` already.
+    pub(super) fn flow(&self, most: usize) -> Option<Counted> {
+        let more = |flows: u64| (flows < most as u64).then_some(flows + 1);
+        let before = self.0.flows.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        before.ok().map(|_| Counted(self.clone()))
+    }
+}
+
+/// A flow that counts.
+#[derive(Debug)]
+pub(super) struct Counted(DatagramCounters);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.0.flows.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,290 @@
+//! The end that sends datagrams to their target, and takes its answers.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anabranch_core::crypto::PublicKey;
+use tokio::net::UdpSocket;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep, timeout_at};
+
+use super::counts::{Counted, DatagramCounters, Dropped};
+use super::routes::Route;
+use super::{IDLE, MAX_FLOWS, frame};
+use crate::connection::Connection;
+use crate::forward::permit::Permits;
+use crate::forward::serve::{Context, ForwardEvent, REVOKED, refuse};
+use crate::forward::splice::BROKEN;
+use crate::forward::target::Target;
+use crate::forward::wire::Answer;
+use crate::stream::{RecvStream, SendStream};
+
+/// Pause after the system refused to receive.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What the connections of each peer have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Peers {
+    counters: Arc<Mutex<BTreeMap<PublicKey, DatagramCounters>>>,
+    /// When a silent flow is forgotten.
+    idle: Duration,
+}
+
+impl Default for Peers {
+    fn default() -> Self {
+        Peers { counters: Arc::default(), idle: IDLE }
+    }
+}
+
+impl Peers {
+    /// The same, with flows forgotten after another time.
+    #[cfg(test)]
+    pub(crate) fn forgetting_after(idle: Duration) -> Self {
+        Peers { idle, ..Peers::default() }
+    }
+
+    /// The counters of a peer, which also say how many flows it has.
+    pub(crate) fn of(&self, peer: PublicKey) -> DatagramCounters {
+        let mut peers = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        // Counters that nobody else has tell nobody anything.
+        peers.retain(|_, counters| counters.is_shared());
+        peers.entry(peer).or_default().clone()
+    }
+}
+
+/// Carries the datagrams of a request for as long as its stream is open, if the peer may send there.
+pub(crate) async fn carry(
+    context: &Context,
+    target: Target,
+    mut send: SendStream,
+    mut receive: RecvStream,
+) {
+    let addresses = match context.grant.permits().to_send(&target).await {
+        Ok(addresses) => addresses,
+        Err(error) => {
+            refuse(&mut send, &error, error.to_string()).await;
+            if context.routes.is_news(&target) {
+                (context.tell)(ForwardEvent::Failed(target, error.to_string()));
+            }
+            return;
+        }
+    };
+    let way = (context.connection.clone(), send.id().0);
+    let far = Arc::new(Far::new(way, addresses.clone(), &context.peers));
+    let _closing = Closing(far.clone());
+    // Before the answer, which datagrams may overtake.
+    let _routed = context.routes.add(far.stream, far.clone());
+    if send.write_all(&Answer::Done { port: 0, listener: 0 }.encode()).await.is_ok() {
+        let may =
+            |permits: &Permits| addresses.iter().all(|address| permits.may_send(&target, *address));
+        let revoked = context.grant.revoked(may);
+        let mut end = [0];
+        tokio::select! {
+            // Nothing more is said: whatever comes is its end.
+            _ = receive.read(&mut end) => {}
+            () = revoked => {
+                send.reset(BROKEN);
+                (context.tell)(ForwardEvent::Failed(target.clone(), REVOKED.to_owned()));
+            }
+        }
+    }
+}
+
+/// Ends the flows of a request with it, also where the connection ends first.
+struct Closing(Arc<Far>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// A request that is carried.
+pub(super) struct Far {
+    connection: Connection,
+    stream: u64,
+    /// Where its target is; at least one.
+    addresses: Vec<SocketAddr>,
+    counters: DatagramCounters,
+    idle: Duration,
+    flows: Mutex<Flows>,
+}
+
+#[derive(Default)]
+struct Flows {
+    all: BTreeMap<u64, Entry>,
+    /// Which address answers, as far as is known.
+    address: usize,
+    /// The request is over: there shall be no more of them.
+    closed: bool,
+}
+
+/// A flow among those of a request; its task ends with it.
+struct Entry {
+    flow: Arc<Flow>,
+    answers: AbortHandle,
+    _counted: Counted,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.answers.abort();
+    }
+}
+
+/// A flow, which has a socket of its own.
+struct Flow(Mutex<FlowState>);
+
+struct FlowState {
+    socket: Arc<UdpSocket>,
+    /// Which address the socket is connected to.
+    address: usize,
+    /// When it last carried something.
+    last: Instant,
+    /// What was sent last, as long as nothing has been answered.
+    unanswered: Option<Vec<u8>>,
+}
+
+impl Flow {
+    fn lock(&self) -> MutexGuard<'_, FlowState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Route for Far {
+    fn take(self: Arc<Self>, number: u64, payload: &[u8]) {
+        let Some(flow) = self.flow(number) else { return self.counters.dropped(Dropped::NoFlow) };
+        let mut state = flow.lock();
+        state.last = Instant::now();
+        if let Some(unanswered) = &mut state.unanswered {
+            *unanswered = payload.to_vec();
+        }
+        let mut sent = send(&state.socket, payload);
+        if sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+            // That was said of an earlier one.
+            sent = send(&state.socket, payload);
+        }
+        match sent {
+            Ok(_) => self.counters.received(payload.len()),
+            Err(_) => self.counters.dropped(Dropped::Failed),
+        }
+    }
+}
+
+impl Far {
+    pub(super) fn new(
+        (connection, stream): (Connection, u64),
+        addresses: Vec<SocketAddr>,
+        peers: &Peers,
+    ) -> Self {
+        let (counters, idle) = (peers.of(connection.peer()), peers.idle);
+        Far { connection, stream, addresses, counters, idle, flows: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Flows> {
+        self.flows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The flow of this number, made anew where there is none; `None` if there can be none.
+    fn flow(self: &Arc<Self>, number: u64) -> Option<Arc<Flow>> {
+        let mut flows = self.lock();
+        if let Some(entry) = flows.all.get(&number) {
+            return Some(entry.flow.clone());
+        }
+        if flows.closed {
+            return None;
+        }
+        let counted = self.counters.flow(MAX_FLOWS).or_else(|| {
+            // The one that has been silent longest makes room.
+            let oldest = flows.all.iter().min_by_key(|(_, entry)| entry.flow.lock().last);
+            let oldest = *oldest?.0;
+            flows.all.remove(&oldest);
+            self.counters.flow(MAX_FLOWS)
+        })?;
+        let address = flows.address;
+        let socket = Arc::new(connected(*self.addresses.get(address)?).ok()?);
+        let unanswered = (address + 1 < self.addresses.len()).then(Vec::new);
+        let state = FlowState { socket, address, last: Instant::now(), unanswered };
+        let flow = Arc::new(Flow(Mutex::new(state)));
+        let answers = tokio::spawn(answers(Arc::clone(self), number, flow.clone())).abort_handle();
+        flows.all.insert(number, Entry { flow: flow.clone(), answers, _counted: counted });
+        Some(flow)
+    }
+
+    /// Nothing listens at the address of a flow: what it has sent goes to the next address, if there is one.
+    fn go_on(&self, flow: &Flow) {
+        let mut flows = self.lock();
+        let mut state = flow.lock();
+        let Some(unanswered) = state.unanswered.take() else { return };
+        let address = state.address + 1;
+        let next = self.addresses.get(address).and_then(|next| connected(*next).ok());
+        let Some(socket) = next else { return };
+        flows.address = address;
+        // If it does not arrive, it is lost as any datagram may be.
+        let _ = send(&socket, &unanswered);
+        let more = address + 1 < self.addresses.len();
+        let (socket, unanswered) = (Arc::new(socket), more.then_some(unanswered));
+        *state = FlowState { socket, address, last: state.last, unanswered };
+    }
+
+    /// Forgets a flow, unless it has carried something meanwhile.
+    fn forget_if_idle(&self, number: u64, flow: &Flow) -> bool {
+        let mut flows = self.lock();
+        let idle = flow.lock().last.elapsed() >= self.idle;
+        if idle {
+            flows.all.remove(&number);
+        }
+        idle
+    }
+
+    /// Forgets all flows, and makes no more.
+    pub(super) fn close(&self) {
+        let mut flows = self.lock();
+        flows.closed = true;
+        flows.all.clear();
+    }
+}
+
+/// Passes on what the target answers, until the flow is forgotten.
+async fn answers(far: Arc<Far>, number: u64, flow: Arc<Flow>) {
+    let mut buffer = frame::buffer();
+    loop {
+        let (socket, last) = {
+            let state = flow.lock();
+            (Arc::clone(&state.socket), state.last)
+        };
+        match timeout_at(last + far.idle, socket.recv(frame::payload_of(&mut buffer))).await {
+            Ok(Ok(len)) => {
+                let mut state = flow.lock();
+                (state.last, state.unanswered) = (Instant::now(), None);
+                drop(state);
+                let (to, datagram) = ((far.stream, number), (buffer.as_mut_slice(), len));
+                frame::send(&far.connection, to, datagram, &far.counters);
+            }
+            Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused => far.go_on(&flow),
+            Ok(Err(_)) => sleep(PAUSE).await,
+            Err(_) if far.forget_if_idle(number, &flow) => return,
+            Err(_) => {}
+        }
+    }
+}
+
+/// A socket that sends there and takes nothing from elsewhere.
+fn connected(address: SocketAddr) -> io::Result<UdpSocket> {
+    let any: SocketAddr = match address {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = std::net::UdpSocket::bind(any)?;
+    socket.connect(address)?;
+    socket.set_nonblocking(true)?;
+    UdpSocket::from_std(socket)
+}
+
+/// Sends at once or not at all.
+fn send(socket: &UdpSocket, payload: &[u8]) -> io::Result<usize> {
+    socket2::SockRef::from(socket).send(payload)
+}

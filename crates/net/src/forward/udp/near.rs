@@ -1,0 +1,232 @@
+//! The end that datagrams come to, and that their answers leave from.
+
+use core::time::Duration;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anabranch_policy::view::TrafficClass;
+use tokio::net::UdpSocket;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::counts::{Counted, DatagramCounters, Dropped};
+use super::routes::{Route, Routed};
+use super::{IDLE, MAX_FLOWS, frame};
+use crate::connection::Connection;
+use crate::forward::listen::{Current, Link, RETRY, is_over};
+use crate::forward::serve::{ForwardEvent, ask};
+use crate::forward::target::{Forward, Target};
+use crate::forward::wire::Request;
+use crate::stream::{RecvStream, SendStream};
+
+/// How often within the time of a silent flow it is looked for such flows, while nothing comes.
+const SWEEPS: u32 = 12;
+/// Pause after the system refused to receive.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A local UDP socket whose datagrams lead beyond the peer.
+#[derive(Debug)]
+pub struct DatagramListener {
+    socket: Arc<UdpSocket>,
+    target: Target,
+    counters: DatagramCounters,
+    /// When a silent flow is forgotten.
+    pub(super) idle: Duration,
+}
+
+/// Binds the local end of a forward for UDP.
+///
+/// # Errors
+/// If its address cannot be resolved or bound.
+pub async fn listen_for_datagrams(forward: &Forward) -> io::Result<DatagramListener> {
+    let Forward { bind, target } = forward.clone();
+    let socket = Arc::new(UdpSocket::bind((bind.host.as_str(), bind.port)).await?);
+    Ok(DatagramListener { socket, target, counters: DatagramCounters::default(), idle: IDLE })
+}
+
+impl DatagramListener {
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// If the system does not tell.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// What becomes of its datagrams.
+    pub fn counters(&self) -> DatagramCounters {
+        self.counters.clone()
+    }
+
+    /// The same, with its datagrams leading where `forward` says from now on.
+    pub fn leading(self, forward: &Forward) -> Self {
+        DatagramListener { target: forward.target.clone(), ..self }
+    }
+
+    /// Carries datagrams over the link until `over` is ready; returns itself, which carries none.
+    pub async fn run_until(self, link: Link, over: impl Future<Output = ()>) -> Self {
+        let (socket, counters) = (Arc::clone(&self.socket), self.counters.clone());
+        let near = Arc::new(Near { socket, counters, idle: self.idle, state: Mutex::default() });
+        tokio::select! {
+            () = near.take_all() => {}
+            () = near.stay_asked(&link, &self.target) => {}
+            () = over => {}
+        }
+        self
+    }
+}
+
+/// A listener that carries datagrams.
+struct Near {
+    socket: Arc<UdpSocket>,
+    counters: DatagramCounters,
+    idle: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The connection and the request's stream, while the peer carries what is sent.
+    way: Option<(Connection, u64)>,
+    flows: BTreeMap<SocketAddr, Flow>,
+    addresses: BTreeMap<u64, SocketAddr>,
+    /// The number of the next flow.
+    next: u64,
+}
+
+/// Who has sent something.
+struct Flow {
+    number: u64,
+    /// When it last sent or got something.
+    last: Instant,
+    _counted: Counted,
+}
+
+impl State {
+    /// The number of the flow that stands for an address; `None` if there can be none.
+    fn number(&mut self, from: SocketAddr, counters: &DatagramCounters) -> Option<u64> {
+        let now = Instant::now();
+        if let Some(flow) = self.flows.get_mut(&from) {
+            flow.last = now;
+            return Some(flow.number);
+        }
+        if self.flows.len() >= MAX_FLOWS {
+            // The one that has been silent longest makes room.
+            let oldest = *self.flows.iter().min_by_key(|(_, flow)| flow.last)?.0;
+            self.forget(&oldest);
+        }
+        let (number, counted) = (self.next, counters.flow(MAX_FLOWS)?);
+        self.next += 1;
+        self.addresses.insert(number, from);
+        self.flows.insert(from, Flow { number, last: now, _counted: counted });
+        Some(number)
+    }
+
+    fn forget(&mut self, address: &SocketAddr) {
+        if let Some(flow) = self.flows.remove(address) {
+            self.addresses.remove(&flow.number);
+        }
+    }
+
+    fn forget_idle(&mut self, after: Duration) {
+        let idle = self.flows.iter().filter(|(_, flow)| flow.last.elapsed() >= after);
+        for address in idle.map(|(address, _)| *address).collect::<Vec<_>>() {
+            self.forget(&address);
+        }
+    }
+}
+
+impl Near {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends what comes to the peer, for ever.
+    async fn take_all(&self) {
+        let mut buffer = frame::buffer();
+        loop {
+            let received = self.socket.recv_from(frame::payload_of(&mut buffer));
+            let (len, from) = match timeout(self.idle / SWEEPS, received).await {
+                Ok(Ok(received)) => received,
+                Ok(Err(_)) => {
+                    sleep(PAUSE).await;
+                    continue;
+                }
+                Err(_) => {
+                    self.lock().forget_idle(self.idle);
+                    continue;
+                }
+            };
+            let mut state = self.lock();
+            let Some((connection, stream)) = state.way.clone() else {
+                self.counters.dropped(Dropped::NotConnected);
+                continue;
+            };
+            let number = state.number(from, &self.counters);
+            drop(state);
+            match number {
+                Some(flow) => {
+                    let datagram = (buffer.as_mut_slice(), len);
+                    frame::send(&connection, (stream, flow), datagram, &self.counters);
+                }
+                None => self.counters.dropped(Dropped::NoFlow),
+            }
+        }
+    }
+
+    /// Asks the peer of every connection of the link to carry datagrams, for ever. A refusal is told, once.
+    async fn stay_asked(self: &Arc<Self>, link: &Link, target: &Target) {
+        let mut told = String::new();
+        loop {
+            let Some(current) = link.connected().await else { return };
+            match self.ask(&current, target).await {
+                Ok((_send, mut receive, _routed)) => {
+                    told.clear();
+                    // Nothing more is said: it ends with the connection, or when the peer gives up.
+                    let _ = receive.read(&mut [0]).await;
+                    self.lock().way = None;
+                }
+                Err(error) if is_over(&error) || error.to_string() == told => {}
+                Err(error) => {
+                    told = error.to_string();
+                    link.tell(ForwardEvent::Failed(target.clone(), told.clone()));
+                }
+            }
+            // The next connection is asked at once, the same one again after a pause.
+            let _ = timeout(RETRY, link.replaced(&current.connection)).await;
+        }
+    }
+
+    async fn ask(
+        self: &Arc<Self>,
+        current: &Current,
+        target: &Target,
+    ) -> io::Result<(SendStream, RecvStream, Routed)> {
+        let (mut send, mut receive) = current.connection.open_bi(TrafficClass::Bulk).await?;
+        let stream = send.id().0;
+        let routed = current.routes.add(stream, Arc::clone(self) as Arc<dyn Route>);
+        ask(&Request::Datagrams(target.clone()), &mut send, &mut receive).await?;
+        self.lock().way = Some((current.connection.clone(), stream));
+        Ok((send, receive, routed))
+    }
+}
+
+impl Route for Near {
+    fn take(self: Arc<Self>, number: u64, payload: &[u8]) {
+        let address = {
+            let mut state = self.lock();
+            let address = state.addresses.get(&number).copied();
+            if let Some(flow) = address.and_then(|address| state.flows.get_mut(&address)) {
+                flow.last = Instant::now();
+            }
+            address
+        };
+        let Some(address) = address else { return self.counters.dropped(Dropped::NoFlow) };
+        let socket = socket2::SockRef::from(&*self.socket);
+        match socket.send_to(payload, &address.into()) {
+            Ok(_) => self.counters.received(payload.len()),
+            Err(_) => self.counters.dropped(Dropped::Failed),
+        }
+    }
+}

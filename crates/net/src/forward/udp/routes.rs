@@ -1,0 +1,72 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::frame;
+use crate::connection::Connection;
+use crate::error::ConnectionError;
+use crate::forward::target::Target;
+
+/// Who takes the datagrams of a request.
+pub(crate) trait Route: Send + Sync {
+    /// Takes one that belongs to `flow`; never waits.
+    fn take(self: Arc<Self>, flow: u64, payload: &[u8]);
+}
+
+/// Refused targets that are remembered, at most.
+const MAX_REFUSED: usize = 64;
+
+/// The requests of one connection, by the ids of their streams.
+#[derive(Clone, Default)]
+pub(crate) struct Routes(Arc<Mutex<Requests>>);
+
+#[derive(Default)]
+struct Requests {
+    routes: BTreeMap<u64, Arc<dyn Route>>,
+    /// Targets whose refusal has been told of: the peer asks again and again, lest it miss that it may.
+    refused: BTreeSet<Target>,
+}
+
+/// A request whose datagrams are taken, until this is dropped.
+pub(crate) struct Routed {
+    routes: Routes,
+    stream: u64,
+}
+
+impl Routes {
+    fn lock(&self) -> MutexGuard<'_, Requests> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the refusal of a target is news.
+    pub(super) fn is_news(&self, refused: &Target) -> bool {
+        let mut requests = self.lock();
+        requests.refused.len() < MAX_REFUSED && requests.refused.insert(refused.clone())
+    }
+
+    /// Has the datagrams of the request on `stream` taken by `route`.
+    pub(super) fn add(&self, stream: u64, route: Arc<dyn Route>) -> Routed {
+        self.lock().routes.insert(stream, route);
+        Routed { routes: self.clone(), stream }
+    }
+
+    /// Passes on what arrives, until the connection is over. What belongs to no request is dropped.
+    pub(crate) async fn run(self, connection: Connection) -> ConnectionError {
+        loop {
+            let datagram = match connection.recv_datagram().await {
+                Ok(datagram) => datagram,
+                Err(error) => return error,
+            };
+            let Some((stream, flow, payload)) = frame::read(&datagram) else { continue };
+            let route = self.lock().routes.get(&stream).cloned();
+            if let Some(route) = route {
+                route.take(flow, payload);
+            }
+        }
+    }
+}
+
+impl Drop for Routed {
+    fn drop(&mut self) {
+        self.routes.lock().routes.remove(&self.stream);
+    }
+}

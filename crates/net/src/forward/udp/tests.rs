@@ -1,0 +1,296 @@
+use super::far::{Far, Peers};
+use super::routes::Route;
+use super::*;
+use crate::forward::tests::{connected, quiet, soon};
+use crate::forward::{ForwardEvent, Grant, Link, Permits, Service, serve};
+use crate::{Connection, Endpoint};
+use anabranch_policy::view::TrafficClass;
+use core::time::Duration;
+use proptest::prelude::*;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::net::UdpSocket;
+
+proptest! {
+    #[test]
+    fn frames_are_read_as_they_were_written(
+        stream in 0..1_u64 << 62,
+        flow in 0..1_u64 << 62,
+        payload: Vec<u8>,
+        garbage: Vec<u8>,
+    ) {
+        let mut buffer = frame::buffer();
+        frame::payload_of(&mut buffer)[..payload.len()].copy_from_slice(&payload);
+        let framed = frame::framed(&mut buffer, stream, flow, payload.len()).unwrap();
+        prop_assert_eq!(frame::read(framed), Some((stream, flow, payload.as_slice())));
+        if let Some((.., payload)) = frame::read(&garbage) {
+            prop_assert!(garbage.ends_with(payload) && payload.len() + 2 <= garbage.len());
+        }
+    }
+}
+
+/// A UDP socket that gives back what comes, and its address.
+async fn echo() -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = socket.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut buffer = vec![0; MAX_DATAGRAM];
+        while let Ok((len, from)) = socket.recv_from(&mut buffer).await {
+            let _ = socket.send_to(&buffer[..len], from).await;
+        }
+    });
+    address
+}
+
+/// Whether something comes within so many milliseconds.
+async fn gets(socket: &UdpSocket, millis: u64) -> bool {
+    let mut buffer = [0; 9];
+    let got = socket.recv(&mut buffer);
+    tokio::time::timeout(Duration::from_millis(millis), got).await.is_ok()
+}
+
+fn may_send(to: &[&str]) -> Permits {
+    Permits { udp: to.iter().map(|to| to.parse().unwrap()).collect(), ..Permits::default() }
+}
+
+/// Both ends of a forward, and what keeps them.
+struct Forwarded {
+    /// Where it is listened on.
+    near: SocketAddr,
+    counters: DatagramCounters,
+    service: Service,
+    grant: Grant,
+    events: tokio::sync::mpsc::UnboundedReceiver<ForwardEvent>,
+    connection: Connection,
+    /// The key of the near end.
+    key: crate::PublicKey,
+    _endpoints: (Endpoint, Endpoint),
+}
+
+/// A forward to `target` whose flows are forgotten after `idle`.
+async fn forwarded(target: SocketAddr, permits: Permits, idle: Duration) -> Forwarded {
+    let (client, server, near, far) = connected().await;
+    let (service, grant) = (Service::forgetting_after(idle), Grant::from(Arc::new(permits)));
+    tokio::spawn(serve(far, grant.clone(), service.clone(), quiet()));
+    let (told, events) = tokio::sync::mpsc::unbounded_channel();
+    let link = Link::new(Arc::new(move |event| drop(told.send(event))));
+    let mut listener = listen_for_datagrams(&format!("0:{target}").parse().unwrap()).await.unwrap();
+    listener.idle = idle;
+    let (address, counters) = (listener.local_addr().unwrap(), listener.counters());
+    tokio::spawn(listener.run_until(link.clone(), core::future::pending()));
+    let connection = near.clone();
+    tokio::spawn(async move { link.carry(near).await });
+    let (key, _endpoints) = (client.public_key(), (client, server));
+    Forwarded { near: address, counters, service, grant, events, connection, key, _endpoints }
+}
+
+impl Forwarded {
+    async fn client(&self) -> UdpSocket {
+        let socket = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+        socket.connect(self.near).await.unwrap();
+        socket
+    }
+
+    fn far(&self) -> DatagramCounts {
+        self.service.datagrams_of(self.key).counts()
+    }
+}
+
+/// Sends until an answer comes: what is sent before the peers agree is lost.
+async fn asked(socket: &UdpSocket, bytes: &[u8]) -> Vec<u8> {
+    let mut buffer = vec![0; MAX_DATAGRAM];
+    let asking = async {
+        loop {
+            socket.send(bytes).await.unwrap();
+            let answer = socket.recv(&mut buffer);
+            if let Ok(len) = tokio::time::timeout(Duration::from_millis(200), answer).await {
+                return len.unwrap();
+            }
+        }
+    };
+    let len = soon(asking).await;
+    buffer.truncate(len);
+    buffer
+}
+
+#[tokio::test]
+async fn everybody_gets_his_own_answers() {
+    let all = forwarded(echo().await, may_send(&["loopback"]), IDLE).await;
+    let first = all.client().await;
+    asked(&first, b"first").await;
+    let others = (0..20_u8).map(|n| {
+        let all = &all;
+        async move {
+            let socket = all.client().await;
+            for turn in 0..10 {
+                assert_eq!(asked(&socket, &[n, turn]).await, [n, turn]);
+            }
+        }
+    });
+    for other in others {
+        other.await;
+    }
+    assert_eq!(asked(&first, b"").await, b"", "empty ones are carried too");
+    let (near, far) = (all.counters.counts(), all.far());
+    assert_eq!((near.flows, far.flows), (21, 21));
+    assert!(near.sent >= 202 && near.received >= 202, "{near:?}");
+    assert_eq!((near.sent, near.sent_bytes), (far.received, far.received_bytes), "{far:?}");
+}
+
+#[tokio::test]
+async fn what_is_longer_than_a_packet_carries_is_dropped_and_counted() {
+    let all = forwarded(echo().await, may_send(&["any"]), IDLE).await;
+    let socket = all.client().await;
+    asked(&socket, b"x").await;
+    let fits = all.connection.max_datagram_size().unwrap() - 2;
+    let long = vec![7; fits];
+    assert_eq!(asked(&socket, &long).await, long);
+    let before = all.counters.counts();
+    socket.send(&vec![7; fits + 600]).await.unwrap();
+    assert_eq!(asked(&socket, b"after").await, b"after");
+    let after = all.counters.counts();
+    assert_eq!(after.too_long, before.too_long + 1, "{after:?}");
+}
+
+#[tokio::test]
+async fn flows_are_forgotten_and_made_anew() {
+    let all = forwarded(echo().await, may_send(&["loopback"]), Duration::from_millis(600)).await;
+    let socket = all.client().await;
+    asked(&socket, b"one").await;
+    // What is used is kept.
+    for _ in 0..8 {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        asked(&socket, b"again").await;
+    }
+    assert_eq!((all.counters.counts().flows, all.far().flows), (1, 1));
+    let gone = async {
+        while all.counters.counts().flows + all.far().flows > 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    soon(gone).await;
+    assert_eq!(asked(&socket, b"two").await, b"two");
+}
+
+#[tokio::test]
+async fn of_more_senders_than_may_be_the_most_silent_makes_room() {
+    let all = forwarded(echo().await, may_send(&["loopback"]), IDLE).await;
+    let first = all.client().await;
+    asked(&first, b"first").await;
+    let mut sockets = Vec::new();
+    for _ in 0..MAX_FLOWS + 20 {
+        let socket = all.client().await;
+        asked(&socket, b"x").await;
+        sockets.push(socket);
+    }
+    let most = MAX_FLOWS as u64;
+    assert_eq!((all.counters.counts().flows, all.far().flows), (most, most));
+    assert_eq!(asked(&first, b"first again").await, b"first again");
+    assert_eq!(asked(&sockets[40], b"another").await, b"another");
+}
+
+#[tokio::test]
+async fn who_may_not_is_told_why_and_nothing_arrives() {
+    let target = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = target.local_addr().unwrap();
+    // What is permitted by TCP is another thing.
+    let connect = vec!["any".parse().unwrap()];
+    let mut all = forwarded(address, Permits { connect, ..Permits::default() }, IDLE).await;
+    let event = soon(all.events.recv()).await.unwrap();
+    let ForwardEvent::Failed(_, why) = event else { panic!("{event:?}") };
+    assert!(why.contains("--permit-udp"), "{why}");
+    let socket = all.client().await;
+    socket.send(b"x").await.unwrap();
+    // Nor by a peer that does not care what it was told.
+    for stream in 0..20 {
+        let frame = [stream, 0, b'x'];
+        all.connection.try_send_datagram(&frame, TrafficClass::Bulk).unwrap();
+    }
+    assert!(!gets(&target, 500).await);
+    assert_eq!(all.counters.counts().not_connected, 1);
+    // Once it may, it can, and then no more.
+    all.grant.set(may_send(&[&address.to_string()]));
+    soon(async {
+        loop {
+            socket.send(b"now").await.unwrap();
+            if gets(&target, 200).await {
+                return;
+            }
+        }
+    })
+    .await;
+    all.grant.set(Permits::default());
+    let over = async {
+        while all.far().flows > 0 {
+            tokio::task::yield_now().await
+        }
+    };
+    soon(over).await;
+    while target.try_recv(&mut [0; 9]).is_ok() {}
+    socket.send(b"x").await.unwrap();
+    assert!(!gets(&target, 500).await);
+}
+
+/// Whoever finds out the port of a flow gets nothing to the peer.
+#[tokio::test]
+async fn only_the_target_answers() {
+    let target = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let address = target.local_addr().unwrap();
+    let all = forwarded(address, may_send(&["loopback"]), IDLE).await;
+    let socket = all.client().await;
+    let (mut buffer, mut from) = ([0; 9], None);
+    while from.is_none() {
+        socket.send(b"x").await.unwrap();
+        let got = target.recv_from(&mut buffer);
+        from = tokio::time::timeout(Duration::from_millis(200), got)
+            .await
+            .ok()
+            .map(|it| it.unwrap().1);
+    }
+    let other = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    other.send_to(b"forged", from.unwrap()).await.unwrap();
+    target.send_to(b"true", from.unwrap()).await.unwrap();
+    let len = soon(socket.recv(&mut buffer)).await.unwrap();
+    assert_eq!(&buffer[..len], b"true");
+    assert_eq!(all.far().sent, 1);
+}
+
+/// A peer that makes up numbers of flows gets so many sockets and no more, over all of its requests.
+#[tokio::test]
+async fn a_hostile_peer_has_few_sockets() {
+    let (_client, _server, near, far) = connected().await;
+    let peers = Peers::default();
+    let requests: Vec<_> = (0..3)
+        .map(|n| Arc::new(Far::new((far.clone(), n), vec![([127, 0, 0, 1], 9).into()], &peers)))
+        .collect();
+    for number in 0..1000 {
+        for request in &requests {
+            request.clone().take(number << 40, b"x");
+        }
+    }
+    let counts = peers.of(far.peer()).counts();
+    assert_eq!(counts.flows, MAX_FLOWS as u64);
+    // The first request had none left for the others until it gave some back; nothing is lost for good.
+    requests.iter().for_each(|request| request.close());
+    assert_eq!(peers.of(far.peer()).counts().flows, 0);
+    drop(near);
+}
+
+/// Where a name has several addresses, as `localhost` often has, the first datagram gets to the one that answers.
+#[tokio::test]
+async fn the_address_that_answers_is_found() {
+    let (_client, _server, near, far) = connected().await;
+    let closed = UdpSocket::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let target = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let addresses = vec![closed, target.local_addr().unwrap()];
+    let request = Arc::new(Far::new((far, 4), addresses, &Peers::default()));
+    request.clone().take(0, b"only once");
+    let mut buffer = [0; 9];
+    let (len, from) = soon(target.recv_from(&mut buffer)).await.unwrap();
+    assert_eq!(&buffer[..len], b"only once");
+    target.send_to(b"yes", from).await.unwrap();
+    assert_eq!(soon(near.recv_datagram()).await.unwrap(), b"\x04\0yes");
+    // The next flow begins there.
+    request.take(1, b"next");
+    assert_eq!(soon(target.recv(&mut buffer)).await.unwrap(), 4);
+}
