@@ -21,7 +21,7 @@ use super::metrics::{Metrics, Side};
 use super::ways::{Way, Ways};
 use super::{FAREWELL, file, preshared, tell_news};
 use crate::failure::Failure;
-use crate::interrupt::asked_to_end;
+use crate::interrupt::{self, asked_to_end};
 use crate::paths::{self, Route};
 use crate::status::Telling;
 
@@ -44,6 +44,12 @@ pub(super) async fn run(
     telling: Option<&Telling>,
 ) -> Result<(), Failure> {
     let secrets = config.preshared.clone();
+    // Before anybody can learn that this runs, and ask it to read its settings again.
+    let config_file = args.common.config.as_deref().filter(|_| args.stdio.is_none());
+    let hangups = Hangups::listen(config_file);
+    if args.stdio.is_none() {
+        interrupt::flag();
+    }
     let endpoint = Endpoint::client(config)
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
     let metrics =
@@ -60,7 +66,8 @@ pub(super) async fn run(
     // Why there is no connection, while there is none.
     let lack = watch::Sender::new(String::new());
     let connected = stay_connected(&endpoint, &settings, &link, &metrics, reporter, &lack);
-    let client = Client { args, endpoint: &endpoint, settings: &settings, link: &link, secrets };
+    let client =
+        Client { args, endpoint: &endpoint, settings: &settings, link: &link, secrets, hangups };
     let outcome = match &args.stdio {
         None => tokio::select! {
             outcome = client.run(ways, (&metrics, reporter), telling) => outcome,
@@ -84,6 +91,7 @@ struct Client<'a> {
     settings: &'a watch::Sender<Arc<Connect>>,
     link: &'a Link,
     secrets: Preshared,
+    hangups: Hangups,
 }
 
 impl Client<'_> {
@@ -97,7 +105,6 @@ impl Client<'_> {
         let public_key = self.endpoint.public_key();
         let side = Side { command: "connect", public_key, listening: Vec::new() };
         let mut told = std::pin::pin!(metrics.tell(telling, &side));
-        let mut hangups = Hangups::listen(self.args.common.config.as_deref());
         let mut manager = Manager::of_environment();
         manager.ready();
         loop {
@@ -105,7 +112,7 @@ impl Client<'_> {
                 // Ctrl-C is heard from before it is said what is waited for.
                 biased;
                 () = asked_to_end() => break,
-                hangup = hangups.next() => match hangup {
+                hangup = self.hangups.next() => match hangup {
                     Hangup::Reload => {
                         let reload = self.reload(&mut ways, metrics);
                         reporter.reload(&manager, reload).await;

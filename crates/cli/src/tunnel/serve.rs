@@ -17,7 +17,7 @@ use super::{FAREWELL, file, preshared, privileges, tell_news};
 use crate::arrivals::Arrivals;
 use crate::confine::is_root;
 use crate::failure::Failure;
-use crate::interrupt::asked_to_end;
+use crate::interrupt::{self, asked_to_end};
 use crate::status::Telling;
 
 /// With what a connection is closed whose peer is permitted no more; `docs/spec/forward-0.md` names it.
@@ -34,6 +34,8 @@ pub(super) async fn run(
     let endpoint = server.endpoint.clone();
     let addresses = endpoint.local_addrs().iter().map(ToString::to_string).collect();
     let public_key = endpoint.public_key().to_string();
+    // Signals are heard from before anybody can learn that this runs.
+    interrupt::flag();
     let mut hangups = Hangups::listen(args.common.config.as_deref());
     reporter.say(&TunnelEvent::Serving { addresses, public_key: &public_key });
     if is_root() && !reporter.quiet {
@@ -54,12 +56,9 @@ pub(super) async fn run(
     let arrivals = Arrivals::of(&endpoint);
     loop {
         tokio::select! {
-            connection = arrivals.next() => match connection {
-                Some(connection) => server.attend(connection),
-                None => break,
-            },
+            // Peers, who may come at any rate, are served last.
+            biased;
             () = asked_to_end() => break,
-            () = &mut told => break,
             hangup = hangups.next() => match hangup {
                 Hangup::Reload => reporter.reload(&manager, async { server.reload(args) }).await,
                 Hangup::End => break,
@@ -69,6 +68,11 @@ pub(super) async fn run(
                 drop(metrics.state(&side));
                 manager.works();
             }
+            () = &mut told => break,
+            connection = arrivals.next() => match connection {
+                Some(connection) => server.attend(connection),
+                None => break,
+            },
         }
     }
     manager.stopping();
