@@ -21,6 +21,7 @@ mod limit;
 mod links;
 mod log;
 mod machine;
+mod open_files;
 mod output;
 mod paths;
 mod qlog;

@@ -24,6 +24,7 @@ use anabranch::{Config, Connection, PathEvent, PublicKey, Schedule, TransportCon
 use crate::confine::{Needs, confine};
 use crate::failure::Failure;
 use crate::keys;
+use crate::open_files;
 use crate::qlog::Qlogs;
 use crate::status::Telling;
 use args::{CommonArgs, ConnectArgs, ServeArgs};
@@ -54,6 +55,7 @@ pub fn serve(args: &ServeArgs) -> Result<(), Failure> {
     let qlogs = settings.common.qlogs.clone();
     let config = endpoint_config(&settings.common)?;
     let other_user = args.user.is_some();
+    open_files::allow_many();
     let telling = Telling::open("serve");
     confine(&Needs { other_user, ..needs(&args.common, &qlogs, telling.as_ref()) })?;
     let result = run(serve::run(args, (settings, config), reporter, telling.as_ref()));
@@ -72,6 +74,7 @@ pub fn connect(args: &ConnectArgs) -> Result<(), Failure> {
     let quiet = args.common.quiet || args.stdio.is_some();
     let qlogs = settings.common.qlogs.clone();
     let config = endpoint_config(&settings.common)?;
+    open_files::allow_many();
     let telling = args.stdio.is_none().then(|| Telling::open("connect")).flatten();
     confine(&needs(&args.common, &qlogs, telling.as_ref()))?;
     let reporter = Reporter { json, quiet };
