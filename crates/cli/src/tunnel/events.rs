@@ -1,5 +1,7 @@
 //! What `serve` and `connect` say while they run.
 
+use std::io::{self, Write};
+
 use anabranch::forward::ForwardEvent;
 use serde::Serialize;
 
@@ -101,6 +103,11 @@ struct Timed<'a> {
     event: &'a TunnelEvent<'a>,
 }
 
+/// Says it on standard error. A terminal that has been closed does not end who says it.
+pub(super) fn warn(text: &str) {
+    let _ = writeln!(io::stderr(), "anabranch: {text}");
+}
+
 /// Where events are reported.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reporter {
@@ -117,7 +124,7 @@ impl Reporter {
                 let _ = output::print(&format!("{line}\n"));
             }
         } else if let Some(text) = event.text().filter(|_| !self.quiet) {
-            eprintln!("anabranch: {}{text}", clock::stamp());
+            warn(&format!("{}{text}", clock::stamp()));
         }
     }
 

@@ -9,7 +9,7 @@ use anabranch::{Config, Connection, Endpoint, Permitted, PublicKey};
 use super::args::ServeArgs;
 use super::changes::{Changes, Preshared};
 use super::config::{self, Serve};
-use super::events::{Reporter, TunnelEvent};
+use super::events::{Reporter, TunnelEvent, warn};
 use super::hangup::{Hangup, Hangups};
 use super::manager::Manager;
 use super::metrics::{Metrics, Side};
@@ -39,9 +39,9 @@ pub(super) async fn run(
     let mut hangups = Hangups::listen(args.common.config.as_deref());
     reporter.say(&TunnelEvent::Serving { addresses, public_key: &public_key });
     if is_root() && !reporter.quiet {
-        eprintln!(
-            "anabranch: this serves as root, which it does not need: with --user NAME it becomes another user once \
-             its sockets are bound"
+        warn(
+            "this serves as root, which it does not need: with --user NAME it becomes another user once its sockets \
+             are bound",
         );
     }
     let side = Side {
