@@ -99,7 +99,12 @@ fn only_the_files_that_it_is_about_are_seen() {
         fs::rename(path("write"), at.join("write/b")).unwrap();
         fs::rename(at.join("write/b"), path("write")).unwrap();
         fs::create_dir_all(at.join("write/d")).unwrap();
-        assert!(is_denied(std::os::unix::fs::symlink("/", at.join("write/link"))));
+        // Links are received too, but none leads out.
+        std::os::unix::fs::symlink(path("other"), at.join("write/link")).unwrap();
+        assert!(is_denied(fs::read(at.join("write/link"))));
+        assert!(is_denied(fs::write(at.join("write/link"), "")));
+        fs::remove_file(at.join("write/link")).unwrap();
+        assert!(is_denied(std::os::unix::fs::symlink("a", at.join("read/link"))));
         assert!(is_denied(fs::read(path("other"))) && is_denied(fs::write(path("other"), "")));
         assert!(is_denied(fs::read_dir("/root")) && is_denied(fs::read_dir("/")));
         // Names of hosts and users can still be looked up.
