@@ -15,6 +15,7 @@ mod doctor;
 mod emulate;
 mod failure;
 mod format;
+mod help;
 mod interrupt;
 mod keys;
 mod limit;
@@ -42,14 +43,14 @@ pub use tunnel::fuzzing;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 
 use args::{Cli, Command};
 use failure::Failure;
 
 /// Does what the command line asks.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             eprint!("{}", error.render());
             return ExitCode::from(2);
@@ -63,6 +64,12 @@ pub fn main() -> ExitCode {
             failure.exit_code()
         }
     }
+}
+
+fn parse() -> Result<Cli, clap::Error> {
+    let mut command = help::flowing(Cli::command());
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 fn run(parsed: Result<Cli, clap::Error>) -> Result<ExitCode, Failure> {
@@ -118,7 +125,7 @@ fn man(args: &args::ManArgs) -> Result<(), Failure> {
         std::fs::create_dir(directory).map_err(cannot)?;
     }
     // The command about commands has no more to say than `--help` of each.
-    let command = Cli::command().disable_help_subcommand(true);
+    let command = help::flowing(Cli::command()).disable_help_subcommand(true);
     clap_mangen::generate_to(command, directory).map_err(cannot)?;
     let page = directory.join("anabranch.1");
     output::print(&format!("Read them with: man {}\n", page.display()))
