@@ -36,7 +36,7 @@ pub struct Axis {
     pub log: bool,
     /// Its ends; chosen to fit the data if none.
     pub range: Option<(f64, f64)>,
-    /// Whether zero is on it, wherever the data are; not on a logarithmic axis.
+    /// Whether the axis includes zero whatever the data are; a logarithmic one does not.
     pub zero: bool,
 }
 

@@ -25,3 +25,4 @@ mod text;
 mod tests;
 
 pub use figure::{Axis, BarSeries, Bars, Figure, Layer, Line, Style};
+pub use text::escape_html;

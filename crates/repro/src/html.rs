@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use anabranch_plot::escape_html;
 use anabranch_sim::scenario::Finding;
 use anabranch_sim::stats;
 
@@ -36,14 +37,14 @@ pub fn page(report: &Report, origin: &Origin) -> String {
          <p>{length} by Anabranch {}, commit {}. Values are means over seeds with their 95 % intervals.</p>",
         report.items.len(),
         report.sum(),
-        escape(&origin.version),
-        escape(origin.commit.get(..12).unwrap_or(&origin.commit)),
+        escape_html(&origin.version),
+        escape_html(origin.commit.get(..12).unwrap_or(&origin.commit)),
     );
     page.push_str(LEGEND);
     for (paper, title) in PAPERS {
         let items: Vec<_> = report.items.iter().filter(|item| item.paper == paper).collect();
         if !items.is_empty() {
-            let _ = write!(page, "<h2>{}</h2>", escape(title));
+            let _ = write!(page, "<h2>{}</h2>", escape_html(title));
             contents(&mut page, &items);
         }
         for item in items {
@@ -71,9 +72,9 @@ fn contents(page: &mut String, items: &[&ItemReport]) {
             page,
             "<li><span class=\"v {0}\">{0}</span><a href=\"#{1}\">{2}</a> <small>{3}</small></li>",
             item.verdict,
-            escape(&item.id),
-            escape(heading(item)),
-            escape(&source(item)),
+            escape_html(&item.id),
+            escape_html(heading(item)),
+            escape_html(&source(item)),
         );
     }
     page.push_str("</ul>");
@@ -104,19 +105,19 @@ fn source(item: &ItemReport) -> String {
 }
 
 fn section(page: &mut String, item: &ItemReport, quick: bool) {
-    let (id, verdict) = (escape(&item.id), item.verdict);
+    let (id, verdict) = (escape_html(&item.id), item.verdict);
     let _ = write!(
         page,
         "<section id=\"{id}\"><span class=\"v {verdict}\">{verdict}</span><h3>{}</h3>\
          <p class=\"where\">{} · <code>{id}</code></p>",
-        escape(heading(item)),
-        escape(&source(item))
+        escape_html(heading(item)),
+        escape_html(&source(item))
     );
-    let _ = write!(page, "<p><b>The paper:</b> {}</p>", escape(&item.paper_says));
+    let _ = write!(page, "<p><b>The paper:</b> {}</p>", escape_html(&item.paper_says));
     if item.outcome.published.title.is_empty()
         && let Ok(known) = catalogue::find(&item.id)
     {
-        let _ = write!(page, "<p><b>To show:</b> {}</p>", escape(known.must_show));
+        let _ = write!(page, "<p><b>To show:</b> {}</p>", escape_html(known.must_show));
     }
     for figure in &item.outcome.figures {
         let _ = write!(
@@ -131,7 +132,7 @@ fn section(page: &mut String, item: &ItemReport, quick: bool) {
     let (ablations, claims): (Vec<_>, Vec<_>) = judged.into_iter().partition(|f| f.is_ablation);
     table(page, "What must hold", &claims);
     if !item.note.is_empty() {
-        let _ = write!(page, "<p>{}</p>", escape(&item.note));
+        let _ = write!(page, "<p>{}</p>", escape_html(&item.note));
     }
     let why = if verdict == Verdict::Differs {
         "Why it differs"
@@ -173,16 +174,16 @@ fn table(page: &mut String, title: &str, findings: &[&Finding]) {
 }
 
 fn row(page: &mut String, finding: &Finding, paper: bool, judged: bool) {
-    let mut name = escape(&finding.name);
+    let mut name = escape_html(&finding.name);
     if let Some(reading) = &finding.reading {
-        let _ = write!(name, " <small>(reading {})</small>", escape(reading));
+        let _ = write!(name, " <small>(reading {})</small>", escape_html(reading));
     }
     let _ = write!(page, "<tr><td>{name}</td>");
     let mut cell = |head: &str, text: &str, class: &str| {
         let _ = write!(page, "<td class=\"n {class}\" data-head=\"{head}\">{text}</td>");
     };
     if paper {
-        cell("paper", &finding.paper.as_deref().map_or_else(String::new, escape), "");
+        cell("paper", &finding.paper.as_deref().map_or_else(String::new, escape_html), "");
     }
     cell("here", &measured(finding), "");
     if judged {
@@ -216,7 +217,7 @@ fn settings(page: &mut String, item: &ItemReport, quick: bool) {
         return;
     }
     let quick = if quick { " --quick" } else { "" };
-    let command = |text: &str| format!("<pre>{}</pre>", escape(text));
+    let command = |text: &str| format!("<pre>{}</pre>", escape_html(text));
     page.push_str("<details class=\"run\"><summary>How this was made</summary>");
     if item.outcome.settings.is_empty() {
         page.push_str("<p>Computed from the paper’s formulas.</p>");
@@ -228,13 +229,13 @@ fn settings(page: &mut String, item: &ItemReport, quick: bool) {
         let _ = write!(
             page,
             "<p><code>{}</code>: {}, {} each, runs of {}.</p><ul>",
-            escape(file),
+            escape_html(file),
             counted(*points, "point"),
             counted(*seeds, "seed"),
-            escape(duration)
+            escape_html(duration)
         );
         for flow in flows {
-            let _ = write!(page, "<li><code>{}</code></li>", escape(flow));
+            let _ = write!(page, "<li><code>{}</code></li>", escape_html(flow));
         }
         let _ = write!(page, "</ul>{}", command(&format!("anabranch sim run {file}{quick}")));
     }
@@ -243,11 +244,6 @@ fn settings(page: &mut String, item: &ItemReport, quick: bool) {
         "<p>All of this item:</p>{}</details>",
         command(&format!("anabranch repro {}{quick}", item.id))
     );
-}
-
-/// Text as HTML shows it.
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]

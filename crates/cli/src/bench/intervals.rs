@@ -151,9 +151,7 @@ impl Interval {
             totals,
         }
     }
-}
 
-impl Interval {
     /// The same, as one that does not count.
     pub(super) fn omitted(self) -> Self {
         let omitted = |span: Span| Span { omitted: true, ..span };

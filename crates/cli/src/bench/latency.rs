@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anabranch::{RecvStream, SendStream, TrafficClass};
+use anabranch_sim::probe::quantile;
 use serde::Serialize;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
@@ -13,12 +14,12 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 const MESSAGE: usize = 64;
 /// How often one is sent.
 const EVERY: Duration = Duration::from_millis(100);
-/// Messages that are back before the load begins.
+/// Messages to be back before the load begins.
 const IDLE: usize = 10;
-/// How long these may take, and the last ones.
+/// How long to wait for them, and for the last ones.
 const PATIENCE: Duration = Duration::from_secs(5);
 const LAST: Duration = Duration::from_secs(2);
-/// How often it is looked whether they are back.
+/// How often to look whether they are back.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A message that came back.
@@ -34,7 +35,7 @@ struct State {
     back: Vec<Sample>,
 }
 
-/// Sends messages for as long as it is kept.
+/// Sends messages until it is dropped.
 #[derive(Debug)]
 pub(super) struct Prober {
     state: Arc<Mutex<State>>,
@@ -94,7 +95,7 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends when the connection does, which others notice too.
+/// Returns when the connection ends, which is reported elsewhere.
 async fn probe((mut send, mut receive): (SendStream, RecvStream), state: Arc<Mutex<State>>) {
     let writing = async {
         let mut ticks = interval(EVERY);
@@ -119,7 +120,7 @@ async fn probe((mut send, mut receive): (SendStream, RecvStream), state: Arc<Mut
     tokio::join!(writing, reading);
 }
 
-/// Sends back what is read, as something that someone waits for.
+/// Sends back what is read, in the class `interactive`.
 pub(super) async fn echo((mut send, mut receive): (SendStream, RecvStream)) {
     let mut bytes = [0; 16 * MESSAGE];
     if send.set_class(TrafficClass::Interactive).is_err() {
@@ -157,22 +158,18 @@ pub(super) struct RoundTrips {
 }
 
 impl RoundTrips {
-    /// Of at least one message.
+    /// `None` without a message.
     fn new(mut took: Vec<Duration>) -> Option<Self> {
         took.sort_unstable();
         let ms: Vec<f64> = took.iter().map(|took| took.as_secs_f64() * 1e3).collect();
         let count = ms.len();
-        let rank = |share: f64| {
-            let rank = (share * count as f64).ceil() as usize;
-            ms.get(rank.clamp(1, count.max(1)) - 1).copied()
-        };
         let kept = ms.get(..((count as f64 * 0.95).ceil() as usize).max(1).min(count))?;
         let mean = kept.iter().sum::<f64>() / kept.len() as f64;
         Some(RoundTrips {
             count,
             min_ms: *ms.first()?,
-            median_ms: rank(0.5)?,
-            p95_ms: rank(0.95)?,
+            median_ms: quantile(&ms, 0.5),
+            p95_ms: quantile(&ms, 0.95),
             max_ms: *ms.last()?,
             round_trips_per_minute: 60_000.0 / mean.max(1e-6),
         })

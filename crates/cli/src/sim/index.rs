@@ -5,6 +5,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use anabranch_plot::escape_html;
+
 /// The page's name.
 pub(super) const INDEX: &str = "index.html";
 
@@ -13,11 +15,11 @@ color:#222;background:#fff}small{color:#666}nav ul{columns:24rem;padding-left:1.
 grid-template-columns:repeat(auto-fill,minmax(min(100%,30rem),1fr))}figure{margin:0;border:1px solid #ddd;\
 padding:.5rem}img{width:100%;height:auto}figcaption{font-size:.85rem;overflow-wrap:anywhere}";
 
-/// A figure that is there.
+/// A figure in the directory.
 #[derive(Debug, PartialEq)]
 struct Shown {
     file: String,
-    /// As the SVG has it, escaped.
+    /// Its title, escaped as in the SVG.
     title: String,
 }
 
@@ -32,7 +34,7 @@ pub(super) fn write(directory: &Path, scenario: &str) -> io::Result<()> {
         if file.ends_with(".svg") {
             // One that cannot be read is shown under its name all the same.
             let svg = fs::read_to_string(directory.join(&file)).unwrap_or_default();
-            figures.push(Shown { title: title(&svg).unwrap_or_else(|| escape(&file)), file });
+            figures.push(Shown { title: title(&svg).unwrap_or_else(|| escape_html(&file)), file });
         }
     }
     figures.sort_by_key(|shown| order(&shown.file));
@@ -66,19 +68,19 @@ fn title(svg: &str) -> Option<String> {
 }
 
 fn page(scenario: &str, figures: &[Shown]) -> String {
-    let scenario = escape(scenario);
+    let scenario = escape_html(scenario);
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width\">\n<title>{scenario}</title>\n\
          <style>{STYLE}</style>\n<h1>{scenario}</h1>\n<nav><ul>\n"
     );
     for Shown { file, title } in figures {
-        let file = escape(file);
+        let file = escape_html(file);
         let _ = writeln!(html, "<li><a href=\"#{file}\">{title}</a> <small>{file}</small>");
     }
     html.push_str("</ul></nav>\n<main>\n");
     for Shown { file, title } in figures {
-        let file = escape(file);
+        let file = escape_html(file);
         let _ = writeln!(
             html,
             "<figure id=\"{file}\"><a href=\"{file}\"><img src=\"{file}\" alt=\"{title}\" \
@@ -86,20 +88,6 @@ fn page(scenario: &str, figures: &[Shown]) -> String {
         );
     }
     html + "</main>\n</html>\n"
-}
-
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

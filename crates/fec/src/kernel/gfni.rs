@@ -4,7 +4,7 @@
 
 use core::arch::x86_64::*;
 
-use super::tile::{self, Buffer, Vector};
+use super::tile::{self, Vector};
 use super::{Implementation, Job};
 use crate::gf256::BIT_MATRICES;
 
@@ -175,25 +175,8 @@ impl Vector for Narrow {
     }
 
     #[inline(always)]
-    unsafe fn load_first(from: *const u8, count: usize) -> Self {
-        unsafe {
-            let buffer = Buffer::read(from, count);
-            Narrow(_mm256_load_si256(buffer.as_ptr().cast()))
-        }
-    }
-
-    #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
         unsafe { _mm256_storeu_si256(to.cast(), self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn store_first(self, to: *mut u8, count: usize) {
-        unsafe {
-            let mut buffer = Buffer::default();
-            _mm256_store_si256(buffer.as_mut_ptr().cast(), self.0);
-            buffer.write(to, count);
-        }
     }
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use core::arch::aarch64::*;
 
-use super::tile::{self, Buffer, Vector};
+use super::tile::{self, Vector};
 use super::{Implementation, Job};
 use crate::gf256::NIBBLE_PRODUCTS;
 
@@ -62,25 +62,8 @@ impl Vector for V128 {
     }
 
     #[inline(always)]
-    unsafe fn load_first(from: *const u8, count: usize) -> Self {
-        unsafe {
-            let buffer = Buffer::read(from, count);
-            V128(vld1q_u8(buffer.as_ptr()))
-        }
-    }
-
-    #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
         unsafe { vst1q_u8(to, self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn store_first(self, to: *mut u8, count: usize) {
-        unsafe {
-            let mut buffer = Buffer::default();
-            vst1q_u8(buffer.as_mut_ptr(), self.0);
-            buffer.write(to, count);
-        }
     }
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 
 use core::arch::x86_64::*;
 
-use super::tile::{self, Buffer, Vector};
+use super::tile::{self, Vector};
 use super::{Implementation, Job};
 use crate::gf256::{NIBBLE_PRODUCTS, NibbleProducts};
 
@@ -83,25 +83,8 @@ impl Vector for V256 {
     }
 
     #[inline(always)]
-    unsafe fn load_first(from: *const u8, count: usize) -> Self {
-        unsafe {
-            let buffer = Buffer::read(from, count);
-            V256(_mm256_load_si256(buffer.as_ptr().cast()))
-        }
-    }
-
-    #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
         unsafe { _mm256_storeu_si256(to.cast(), self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn store_first(self, to: *mut u8, count: usize) {
-        unsafe {
-            let mut buffer = Buffer::default();
-            _mm256_store_si256(buffer.as_mut_ptr().cast(), self.0);
-            buffer.write(to, count);
-        }
     }
 
     #[inline(always)]
@@ -157,25 +140,8 @@ impl Vector for V128 {
     }
 
     #[inline(always)]
-    unsafe fn load_first(from: *const u8, count: usize) -> Self {
-        unsafe {
-            let buffer = Buffer::read(from, count);
-            V128(_mm_load_si128(buffer.as_ptr().cast()))
-        }
-    }
-
-    #[inline(always)]
     unsafe fn store(self, to: *mut u8) {
         unsafe { _mm_storeu_si128(to.cast(), self.0) }
-    }
-
-    #[inline(always)]
-    unsafe fn store_first(self, to: *mut u8, count: usize) {
-        unsafe {
-            let mut buffer = Buffer::default();
-            _mm_store_si128(buffer.as_mut_ptr().cast(), self.0);
-            buffer.write(to, count);
-        }
     }
 
     #[inline(always)]

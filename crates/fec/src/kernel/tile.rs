@@ -30,11 +30,25 @@ pub(super) trait Vector: Copy {
     /// Reads `WIDTH` bytes at `from`.
     unsafe fn load(from: *const u8) -> Self;
     /// Reads `count` bytes at `from`, 1 to `WIDTH`, then zeros.
-    unsafe fn load_first(from: *const u8, count: usize) -> Self;
+    #[inline(always)]
+    unsafe fn load_first(from: *const u8, count: usize) -> Self {
+        const { assert!(Self::WIDTH <= Buffer::LEN) };
+        // SAFETY: the caller's promise; the buffer holds a whole vector.
+        unsafe { Self::load(Buffer::read(from, count).as_ptr()) }
+    }
     /// Writes `WIDTH` bytes at `to`.
     unsafe fn store(self, to: *mut u8);
     /// Writes the first `count` bytes at `to`, 1 to `WIDTH`.
-    unsafe fn store_first(self, to: *mut u8, count: usize);
+    #[inline(always)]
+    unsafe fn store_first(self, to: *mut u8, count: usize) {
+        const { assert!(Self::WIDTH <= Buffer::LEN) };
+        let mut buffer = Buffer::default();
+        // SAFETY: the caller's promise; the buffer holds a whole vector.
+        unsafe {
+            self.store(buffer.as_mut_ptr());
+            buffer.write(to, count);
+        }
+    }
     /// Prepares `factor`.
     unsafe fn factor(factor: u8) -> Self::Factor;
     /// Prepares the vector for several multiplications.
@@ -327,15 +341,17 @@ unsafe fn load_up_to<V: Vector>(input: &[u8], start: usize) -> V {
 /// Space for one vector of up to 32 bytes, for instruction sets without masked reads and writes.
 #[derive(Default)]
 #[repr(align(32))]
-pub(super) struct Buffer([u8; 32]);
+struct Buffer([u8; Buffer::LEN]);
 
 impl Buffer {
+    const LEN: usize = 32;
+
     /// The `count <= 32` bytes at `from`, then zeros.
     ///
     /// # Safety
     /// `count` bytes must be valid at `from`, and `count` at most 32.
     #[inline(always)]
-    pub(super) unsafe fn read(from: *const u8, count: usize) -> Self {
+    unsafe fn read(from: *const u8, count: usize) -> Self {
         let mut buffer = Buffer::default();
         // SAFETY: the caller's promise; the buffer is a local.
         unsafe { core::ptr::copy_nonoverlapping(from, buffer.as_mut_ptr(), count) };
@@ -347,20 +363,20 @@ impl Buffer {
     /// # Safety
     /// `count` bytes must be valid at `to`, and `count` at most 32.
     #[inline(always)]
-    pub(super) unsafe fn write(&self, to: *mut u8, count: usize) {
+    unsafe fn write(&self, to: *mut u8, count: usize) {
         // SAFETY: the caller's promise; the buffer is a local.
         unsafe { core::ptr::copy_nonoverlapping(self.as_ptr(), to, count) };
     }
 
     /// The first byte, aligned to 32.
     #[inline(always)]
-    pub(super) fn as_ptr(&self) -> *const u8 {
+    fn as_ptr(&self) -> *const u8 {
         self.0.as_ptr()
     }
 
     /// The first byte, aligned to 32.
     #[inline(always)]
-    pub(super) fn as_mut_ptr(&mut self) -> *mut u8 {
+    fn as_mut_ptr(&mut self) -> *mut u8 {
         self.0.as_mut_ptr()
     }
 }

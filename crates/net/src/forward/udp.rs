@@ -23,5 +23,7 @@ use core::time::Duration;
 pub const IDLE: Duration = Duration::from_secs(60);
 /// Most flows of a forward at its near end, and of a peer at the far end.
 pub const MAX_FLOWS: usize = 256;
+/// Pause after the system refused to receive.
+const PAUSE: Duration = Duration::from_millis(100);
 /// Longest datagram that UDP carries.
 const MAX_DATAGRAM: usize = 65_535;

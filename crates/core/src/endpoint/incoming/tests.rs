@@ -101,6 +101,15 @@ fn incoming(router: &mut Router) -> Incoming {
     }
 }
 
+/// A router, and a peer that asks it for a connection.
+fn one_asks() -> (Router, Asker, Incoming) {
+    let mut router = router(|_| {});
+    let mut asker = Asker::new(&router, 7);
+    asker.ask(&mut router, Time::ZERO);
+    let asked = incoming(&mut router);
+    (router, asker, asked)
+}
+
 /// What the router sends next, and where to.
 fn reply(router: &mut Router, now: Time) -> Option<(SocketAddr, Vec<u8>)> {
     let mut buffer = [0; 1500];
@@ -114,10 +123,7 @@ fn ms(ms: u64) -> Time {
 
 #[test]
 fn a_peer_has_no_answer_before_it_is_accepted_and_its_copies_the_same_one_afterwards() {
-    let mut router = router(|_| {});
-    let mut asker = Asker::new(&router, 7);
-    asker.ask(&mut router, Time::ZERO);
-    let asked = incoming(&mut router);
+    let (mut router, mut asker, asked) = one_asks();
     assert_eq!((asked.peer, asked.address), (asker.crypto.public_key(), asker.from));
     assert!(!asked.validated);
     asker.ask(&mut router, ms(300));
@@ -149,10 +155,7 @@ fn a_peer_has_no_answer_before_it_is_accepted_and_its_copies_the_same_one_afterw
 
 #[test]
 fn a_connection_has_the_limits_and_the_profile_that_it_is_accepted_with() {
-    let mut router = router(|_| {});
-    let mut asker = Asker::new(&router, 7);
-    asker.ask(&mut router, Time::ZERO);
-    let asked = incoming(&mut router);
+    let (mut router, mut asker, asked) = one_asks();
     let mut transport = TransportConfig { max_paths: 2, ..TransportConfig::default() };
     transport.streams.max_streams = 3;
     let profile = Profile::named("uncoded").unwrap();
@@ -166,10 +169,7 @@ fn a_connection_has_the_limits_and_the_profile_that_it_is_accepted_with() {
 
 #[test]
 fn a_profile_that_cannot_be_built_leaves_nothing_behind() {
-    let mut router = router(|_| {});
-    let mut asker = Asker::new(&router, 7);
-    asker.ask(&mut router, Time::ZERO);
-    let asked = incoming(&mut router);
+    let (mut router, _, asked) = one_asks();
     // A policy of the program's own that does not work any more.
     let broken = Arc::new(AtomicBool::new(false));
     let (is_broken, mut config) = (Arc::clone(&broken), default_config());
@@ -189,10 +189,7 @@ fn a_profile_that_cannot_be_built_leaves_nothing_behind() {
 
 #[test]
 fn one_who_is_ignored_gets_no_answer_however_often_he_asks() {
-    let mut router = router(|_| {});
-    let mut asker = Asker::new(&router, 7);
-    asker.ask(&mut router, Time::ZERO);
-    let asked = incoming(&mut router);
+    let (mut router, mut asker, asked) = one_asks();
     router.ignore(ms(1), &asked);
     for turn in 1..15 {
         asker.ask(&mut router, Time::from_secs(2 * turn));
@@ -211,10 +208,7 @@ fn one_who_is_ignored_gets_no_answer_however_often_he_asks() {
 
 #[test]
 fn one_who_is_asked_for_his_address_asks_anew_and_has_shown_it() {
-    let mut router = router(|_| {});
-    let mut asker = Asker::new(&router, 7);
-    asker.ask(&mut router, Time::ZERO);
-    let asked = incoming(&mut router);
+    let (mut router, mut asker, asked) = one_asks();
     assert!(router.retry(ms(1), &asked));
     assert_eq!(router.half_open.len(), 0, "nothing is kept of him meanwhile");
     let (to, cookie) = reply(&mut router, ms(1)).unwrap();

@@ -1,4 +1,4 @@
-//! The end that sends datagrams to their target, and takes its answers.
+//! The end that sends datagrams to their target and receives its answers.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::counts::{Counted, DatagramCounters, Dropped};
 use super::routes::Route;
-use super::{IDLE, MAX_FLOWS, frame};
+use super::{IDLE, MAX_FLOWS, PAUSE, frame};
 use crate::connection::Connection;
 use crate::forward::permit::Permits;
 use crate::forward::serve::{Context, ForwardEvent, REVOKED, refuse};
@@ -22,10 +22,7 @@ use crate::forward::target::Target;
 use crate::forward::wire::Answer;
 use crate::stream::{RecvStream, SendStream};
 
-/// Pause after the system refused to receive.
-const PAUSE: Duration = Duration::from_millis(100);
-
-/// What the connections of each peer have in common.
+/// What all connections of a peer share.
 #[derive(Clone, Debug)]
 pub(crate) struct Peers {
     counters: Arc<Mutex<BTreeMap<PublicKey, DatagramCounters>>>,
@@ -49,7 +46,7 @@ impl Peers {
     /// The counters of a peer, which also say how many flows it has.
     pub(crate) fn of(&self, peer: PublicKey) -> DatagramCounters {
         let mut peers = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
-        // Counters that nobody else has tell nobody anything.
+        // Nobody else holds these counters, so nobody reads them.
         peers.retain(|_, counters| counters.is_shared());
         peers.entry(peer).or_default().clone()
     }
@@ -75,7 +72,7 @@ pub(crate) async fn carry(
     let way = (context.connection.clone(), send.id().0);
     let far = Arc::new(Far::new(way, addresses.clone(), &context.peers));
     let _closing = Closing(far.clone());
-    // Before the answer, which datagrams may overtake.
+    // Datagrams may overtake the answer, so the route stands before it is sent.
     let _routed = context.routes.add(far.stream, far.clone());
     if send.write_all(&Answer::Done { port: 0, listener: 0 }.encode()).await.is_ok() {
         let may =
@@ -83,7 +80,7 @@ pub(crate) async fn carry(
         let revoked = context.grant.revoked(may);
         let mut end = [0];
         tokio::select! {
-            // Nothing more is said: whatever comes is its end.
+            // Nothing more comes on this stream but its end.
             _ = receive.read(&mut end) => {}
             () = revoked => {
                 send.reset(BROKEN);
@@ -118,7 +115,7 @@ struct Flows {
     all: BTreeMap<u64, Entry>,
     /// Which address answers, as far as is known.
     address: usize,
-    /// The request is over: there shall be no more of them.
+    /// The request is over; no flows are made any more.
     closed: bool,
 }
 
@@ -144,7 +141,7 @@ struct FlowState {
     address: usize,
     /// When it last carried something.
     last: Instant,
-    /// What was sent last, as long as nothing has been answered.
+    /// The last payload, kept until something is answered, to be sent to the next address.
     unanswered: Option<Vec<u8>>,
 }
 
@@ -164,7 +161,7 @@ impl Route for Far {
         }
         let mut sent = send(&state.socket, payload);
         if sent.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
-            // That was said of an earlier one.
+            // That error belongs to an earlier datagram.
             sent = send(&state.socket, payload);
         }
         match sent {
@@ -188,7 +185,7 @@ impl Far {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The flow of this number, made anew where there is none; `None` if there can be none.
+    /// The flow with this number, made where there is none; `None` if there are too many.
     fn flow(self: &Arc<Self>, number: u64) -> Option<Arc<Flow>> {
         let mut flows = self.lock();
         if let Some(entry) = flows.all.get(&number) {
@@ -214,7 +211,7 @@ impl Far {
         Some(flow)
     }
 
-    /// Nothing listens at the address of a flow: what it has sent goes to the next address, if there is one.
+    /// Nothing listens at a flow's address: its last payload is sent to the next address, if there is one.
     fn go_on(&self, flow: &Flow) {
         let mut flows = self.lock();
         let mut state = flow.lock();

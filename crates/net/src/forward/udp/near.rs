@@ -1,4 +1,4 @@
-//! The end that datagrams come to, and that their answers leave from.
+//! The end that receives datagrams from local programs and sends them the answers.
 
 use core::time::Duration;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::counts::{Counted, DatagramCounters, Dropped};
 use super::routes::{Route, Routed};
-use super::{IDLE, MAX_FLOWS, frame};
+use super::{IDLE, MAX_FLOWS, PAUSE, frame};
 use crate::connection::Connection;
 use crate::forward::listen::{Current, Link, RETRY, is_over};
 use crate::forward::serve::{ForwardEvent, ask};
@@ -20,10 +20,8 @@ use crate::forward::target::{Forward, Target};
 use crate::forward::wire::Request;
 use crate::stream::{RecvStream, SendStream};
 
-/// How often within the time of a silent flow it is looked for such flows, while nothing comes.
+/// How often idle flows are looked for within the time after which one is forgotten, while nothing comes.
 const SWEEPS: u32 = 12;
-/// Pause after the system refused to receive.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// A local UDP socket whose datagrams lead beyond the peer.
 #[derive(Debug)]
@@ -64,7 +62,7 @@ impl DatagramListener {
         DatagramListener { target: forward.target.clone(), ..self }
     }
 
-    /// Carries datagrams over the link until `over` is ready; returns itself, which carries none.
+    /// Carries datagrams over the link until `over` is ready, and returns the idle listener.
     pub async fn run_until(self, link: Link, over: impl Future<Output = ()>) -> Self {
         let (socket, counters) = (Arc::clone(&self.socket), self.counters.clone());
         let near = Arc::new(Near { socket, counters, idle: self.idle, state: Mutex::default() });
@@ -87,7 +85,7 @@ struct Near {
 
 #[derive(Default)]
 struct State {
-    /// The connection and the request's stream, while the peer carries what is sent.
+    /// The connection and the request's stream, while the peer carries datagrams.
     way: Option<(Connection, u64)>,
     flows: BTreeMap<SocketAddr, Flow>,
     addresses: BTreeMap<u64, SocketAddr>,
@@ -104,7 +102,7 @@ struct Flow {
 }
 
 impl State {
-    /// The number of the flow that stands for an address; `None` if there can be none.
+    /// The number of the flow of an address, made where there is none; `None` if there are too many.
     fn number(&mut self, from: SocketAddr, counters: &DatagramCounters) -> Option<u64> {
         let now = Instant::now();
         if let Some(flow) = self.flows.get_mut(&from) {
@@ -183,7 +181,7 @@ impl Near {
             match self.ask(&current, target).await {
                 Ok((_send, mut receive, _routed)) => {
                     told.clear();
-                    // Nothing more is said: it ends with the connection, or when the peer gives up.
+                    // Nothing more comes on this stream but its end, when the connection ends or the peer gives up.
                     let _ = receive.read(&mut [0]).await;
                     self.lock().way = None;
                 }

@@ -1,9 +1,9 @@
-//! When startup ends, and when it goes on because what ended it was no queue.
+//! When startup ends, and when it goes on because the delay that ended it was not a queue's.
 //!
-//! Startup sends ever more, so a delay that rises ends it. A road's own delay rises too, and the more packets a round
-//! trip has, the longer is the longest of their delays. The end itself tells the two apart. What is in flight then has
-//! left faster than a bottleneck takes it, so the last of it waits longer still, if there is a queue. And a bottleneck
-//! that has one delivers no more than before.
+//! Startup doubles the rate every round trip until the delay rises, which shows a queue. Jitter raises the delay too:
+//! the more packets a round trip has, the longer is the longest of their delays. What follows tells the two apart. The
+//! packets in flight when startup ends were sent faster than the bottleneck takes them, so if there is a queue, the last
+//! of them waits longer still, and no more is delivered than before.
 
 use anabranch_types::Time;
 
@@ -14,18 +14,17 @@ use crate::congestion::AckEvent;
 /// Growth of what is delivered in a round trip below which it counts as none, and how many such rounds end startup.
 const GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
-/// Growth of what is delivered after the end that a full bottleneck does not show.
+/// Growth of the delivery rate after the end that shows that the bottleneck was not full.
 const GOES_ON: f64 = 1.5;
-/// Share of the packets around the end that may be lost: a full buffer, whose delay grows no more, drops more.
+/// Most loss after the end for startup to go on. The delay of a full buffer does not grow either, but it drops more.
 const FEW_LOST: f64 = 0.1;
 /// How often startup goes on. Others' queues may pass for the road's own, and beside them it must not go on for ever.
 const MOST_RESUMED: u32 = 4;
-/// Window, in what the path was measured to hold: as much as pacing needs to double the rate each round trip. When
-/// startup goes on, the longest delay is longer than most, and less is enough.
-const WINDOW: f64 = super::STARTUP_GAIN;
+/// Window of a startup that has gone on, as a multiple of what the path holds at its longest delay. Most delays are
+/// shorter then, so this doubles the rate each round trip too.
 const RESUMED_WINDOW: f64 = 2.0;
 
-/// The end that a delay put to startup.
+/// How a delay ended startup.
 #[derive(Clone, Copy, Debug)]
 struct End {
     at: Time,
@@ -33,9 +32,9 @@ struct End {
     level: f64,
     /// What was delivered, bits per second.
     delivery: f64,
-    /// Packets whose fate is known since.
+    /// Packets acknowledged or lost since.
     packets: Tally,
-    /// Whether the last packets that left before it have told what they waited.
+    /// Whether the last packets sent before it have been acknowledged.
     is_told: bool,
 }
 
@@ -100,8 +99,8 @@ impl Startup {
         self.end.is_some_and(|end| delay.explains(end.level))
     }
 
-    /// That end was none: startup goes on, if it has not done so too often and little was lost. The delay of the end
-    /// counts as the road's own.
+    /// Startup ended too early and goes on, unless it has done so too often or much was lost; true if it does. The delay
+    /// that ended it counts as the road's own.
     pub(super) fn resume(&mut self, delay: &mut Delay) -> bool {
         let Some(end) = self.end.take() else { return false };
         if self.resumed == MOST_RESUMED || end.packets.lost > FEW_LOST * end.packets.total() {
@@ -114,6 +113,6 @@ impl Startup {
 
     /// Most bytes in flight, in what the path was measured to hold.
     pub(super) fn window(&self) -> f64 {
-        if self.resumed > 0 { RESUMED_WINDOW } else { WINDOW }
+        if self.resumed > 0 { RESUMED_WINDOW } else { super::STARTUP_GAIN }
     }
 }
