@@ -1,7 +1,7 @@
 //! `cargo xtask book`: the pages as a book, by mdBook.
 //!
 //! The book's sources are arranged in `target/book` as the pages are in the repository, so that links between them need
-//! no change. Links to what is no page lead to the repository's address.
+//! no change. Links to files that are not pages lead to the repository's address.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -86,7 +86,7 @@ src = \"src\"
 preferred-dark-theme = \"ayu\"
 ";
 
-/// Where links to what is no page lead.
+/// Where links to files that are not pages lead.
 fn repository(root: &Path) -> Result<String, String> {
     let manifest = fs::read_to_string(root.join("Cargo.toml"))
         .map_err(|error| format!("Cargo.toml: {error}"))?;
@@ -120,7 +120,7 @@ fn chosen(pages: Vec<SourceFile>) -> Vec<SourceFile> {
     pages.into_iter().filter(|page| is_in(&page.path)).collect()
 }
 
-/// Where a page is in the book: mdBook gives every `README.md` another name, and leaves the links to it.
+/// Where a page is in the book: mdBook renames every `README.md` and does not change the links to it.
 fn place(path: &str) -> String {
     match path.strip_suffix("README.md") {
         Some(folder) => format!("{folder}index.md"),

@@ -28,7 +28,7 @@ pub fn run(workspace: &Workspace, args: &[String]) -> Result<ExitCode, String> {
 /// The step of `ci`: skipped without the tool, or before the first release.
 ///
 /// # Errors
-/// If the version does not tell of a change.
+/// If the interface changed and the version does not say so.
 pub fn check(workspace: &Workspace) -> Result<String, String> {
     if !is_installed() {
         return Ok(format!("skipped: {MISSING}"));

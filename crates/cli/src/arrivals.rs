@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 /// Accepts whoever is permitted. A peer that goes away in the middle of its handshake holds up no other.
 pub(crate) struct Arrivals {
     endpoint: Endpoint,
-    /// Those that have not shown yet that they have the keys; the endpoint bounds their number.
+    /// Handshakes under way; the endpoint bounds their number.
     opening: Mutex<JoinSet<Result<Connection, AcceptError>>>,
 }
 
@@ -16,7 +16,7 @@ impl Arrivals {
         Arrivals { endpoint: endpoint.clone(), opening: Mutex::default() }
     }
 
-    /// The next connection that is open; `None` once the endpoint is closed. To drop the future loses none.
+    /// The next open connection; `None` once the endpoint is closed. Dropping the future loses no connection.
     pub(crate) async fn next(&self) -> Option<Connection> {
         let mut opening = self.opening.lock().await;
         loop {
@@ -25,7 +25,7 @@ impl Arrivals {
                     opening.spawn(incoming?.accept());
                 }
                 Some(opened) = opening.join_next() => {
-                    // One that did not open asks again, if it is still there.
+                    // A peer whose connection did not open asks again if it is still there.
                     if let Ok(Ok(connection)) = opened {
                         return Some(connection);
                     }
@@ -50,7 +50,7 @@ mod tests {
         Endpoint::bind(config, [SocketAddr::from((Ipv4Addr::LOCALHOST, 0))]).unwrap()
     }
 
-    /// The first peer never hears the answer: nothing gets back to it.
+    /// The first peer never gets the answer: nothing is forwarded to it.
     #[tokio::test]
     async fn a_peer_that_does_not_go_on_holds_up_no_other() {
         let server = endpoint(Permitted::Anyone);

@@ -11,19 +11,19 @@ use tokio::time::{Instant, sleep_until};
 pub const LOWEST: Bitrate = Bitrate::from_bps(8_000);
 /// How long one piece takes to send, about.
 const PIECE: Duration = Duration::from_millis(50);
-/// What was not sent in so long may be sent later at once.
+/// Unused time that may be made up for at once, at most.
 const BURST: Duration = Duration::from_millis(100);
 
-/// A rate that those share who have clones of it.
+/// A rate; its clones share it.
 #[derive(Clone, Debug)]
 pub struct Limit {
     rate: Bitrate,
-    /// When all that was let through is sent.
+    /// When everything that was let through so far is sent.
     busy_until: Arc<Mutex<Instant>>,
 }
 
 impl Limit {
-    /// From now on.
+    /// Begins now.
     pub fn new(rate: Bitrate) -> Self {
         let busy_until = Arc::new(Mutex::new(Instant::now()));
         Limit { rate: rate.max(LOWEST), busy_until }

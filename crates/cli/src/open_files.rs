@@ -2,12 +2,12 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Lets this process have as many files and sockets open as the system allows it: usually it begins with 1024, out of
-/// regard for old programs, and each connection that is carried needs one at each side.
+/// Raises the limit on open files and sockets to the most that the system allows. Processes usually begin with 1024,
+/// for the sake of old programs, and each connection that is carried needs a socket at each side.
 pub fn allow_many() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
-        // Where a service manager has forbidden this, it has set the limit itself.
+        // Where raising is forbidden, the service manager has set the limit.
         let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
     }
 }

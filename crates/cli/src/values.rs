@@ -51,7 +51,7 @@ pub fn time(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "write seconds from 0.1 to 3600, such as 20, or 500ms, 5m".to_owned())
 }
 
-/// Reads the rate at which something is sent at most.
+/// Reads an upper bound on a sending rate.
 pub fn rate(text: &str) -> Result<Bitrate, String> {
     let rate = text.parse::<Bitrate>().ok().filter(|rate| *rate >= LOWEST);
     rate.ok_or_else(|| "write a rate from 8kbit to 1000gbit, such as 20mbit".to_owned())

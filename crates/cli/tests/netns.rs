@@ -75,7 +75,7 @@ fn a_link_is_unplugged_and_plugged_in_again() {
 #[test]
 fn a_link_gets_another_address() {
     let Some(lab) = Lab::new("addr", 2, 80) else { return };
-    // For some seconds more than the change may take where the machine is busy.
+    // Long enough for the change on a busy machine.
     send_during(&lab, 160 * MEGABYTE, &[], |lab| {
         lab.wait_until_moved(2, MEGABYTE);
         lab.readdress(2, 77);

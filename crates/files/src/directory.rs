@@ -113,7 +113,7 @@ impl Directory {
         self.create(name, mode)
     }
 
-    /// Makes a symbolic link with this target, whatever that is.
+    /// Makes a symbolic link. Its target is not checked.
     ///
     /// # Errors
     /// [`ErrorKind::AlreadyExists`] if something has the name.

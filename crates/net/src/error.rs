@@ -42,7 +42,7 @@ pub enum AcceptError {
     /// Nothing was sent to the peer.
     #[error(transparent)]
     Refused(#[from] anabranch_core::endpoint::AcceptError),
-    /// The peer was answered, and did not go on. If it is still there, it asks again.
+    /// The peer was answered and did not complete the handshake. If it is still there, it asks again.
     #[error("the peer did not go on when its connection was accepted; wait for it to ask again")]
     NoAnswer,
     /// The connection ended before it was open.

@@ -50,8 +50,8 @@ impl Incoming {
         Incoming { endpoint, asked, decided: false }
     }
 
-    /// The peer's public key. Its message was made with the secret key, but may be sent again by whoever overheard it;
-    /// a [`Connection`] is with the holder of the key himself.
+    /// The peer's public key. Its message was made with the secret key, but whoever overheard it may have sent a copy;
+    /// only an open [`Connection`] proves that the peer holds the key.
     pub fn peer(&self) -> PublicKey {
         self.asked.peer
     }
@@ -66,7 +66,7 @@ impl Incoming {
         self.endpoint.shared().sockets.local_of(self.asked.address.socket)
     }
 
-    /// Whether it has shown that it receives at [`remote_addr`](Self::remote_addr): else that may be forged.
+    /// Whether the peer has proven that it receives at [`remote_addr`](Self::remote_addr); otherwise that may be forged.
     pub fn remote_addr_validated(&self) -> bool {
         self.asked.validated
     }
@@ -107,24 +107,24 @@ impl Incoming {
         answer.await.map(|()| connection.clone())
     }
 
-    /// Tells the peer that there will be no connection, which takes a handshake: its [`Endpoint::connect`] succeeds,
-    /// and the connection is closed at once. To tell why, accept and close it with a code and a reason.
+    /// Refuses the connection. The peer learns of it by a handshake: its [`Endpoint::connect`] succeeds, and the connection
+    /// is closed at once. To give a reason, accept it and close it with a code and a text.
     pub fn refuse(self) {
         drop(self);
     }
 
-    /// Says nothing, neither to this message of the peer nor to its copies: the peer finds out after thirty seconds.
+    /// Answers neither this message nor its copies: the peer gives up after thirty seconds.
     pub fn ignore(mut self) {
         self.decided = true;
         let shared = self.endpoint.shared();
         shared.lock().router.ignore(shared.clock.now(), &self.asked);
     }
 
-    /// Has the peer show that it receives at [`remote_addr`](Self::remote_addr), which takes a round trip. It then
-    /// asks anew, and that [says so](Self::remote_addr_validated); nothing is kept of it meanwhile.
+    /// Has the peer prove that it receives at [`remote_addr`](Self::remote_addr), which takes a round trip. It then asks
+    /// again, with its address [validated](Self::remote_addr_validated). Nothing is kept of it meanwhile.
     ///
     /// # Errors
-    /// If it has shown that already: the error gives it back.
+    /// If the address is validated already; the error returns the [`Incoming`].
     pub fn retry(mut self) -> Result<(), RetryError> {
         if self.asked.validated {
             return Err(RetryError(Box::new(self)));
@@ -152,7 +152,7 @@ impl IntoFuture for Incoming {
     }
 }
 
-/// The peer has shown already that it receives at its address.
+/// The peer's address is validated already.
 #[derive(Debug, thiserror::Error)]
 #[error("the peer has shown its address already: accept or refuse it")]
 pub struct RetryError(Box<Incoming>);

@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     pub(crate) sockets: Sockets,
     pub(crate) buffers: Buffers,
     pub(crate) clock: Clock,
-    /// What connections are made from unless something else is said.
+    /// Profile and limits of connections that are accepted without others.
     pub(crate) accept_config: AcceptConfig,
     /// How much may still be told of each peer, and of whom is no peer.
     peers: log::Peers,
@@ -197,8 +197,7 @@ impl Shared {
         self.lock().incoming.pop_front()
     }
 
-    /// Answers a peer that asks; `wanted` says that the application holds the connection, which is closed as soon as
-    /// it is open otherwise.
+    /// Answers a peer that asks. Unless the connection is `wanted` by the application, it is closed as soon as it is open.
     pub(crate) fn accept(
         self: &Arc<Self>,
         asked: &Incoming,
@@ -207,7 +206,7 @@ impl Shared {
     ) -> Result<Arc<ConnectionShared>, AcceptError> {
         let AcceptConfig { profile, mut transport } = config;
         let own = &self.accept_config.transport;
-        // The tasks have room for packets of this length.
+        // The tasks' buffers hold packets of this length.
         if transport.largest_datagram() > own.largest_datagram() {
             (transport.max_datagram, transport.mtu_limit) = (own.max_datagram, own.mtu_limit);
         }
@@ -226,11 +225,11 @@ impl Shared {
 
     /// Tells a peer that asks that there will be no connection.
     pub(crate) fn refuse(self: &Arc<Self>, asked: &Incoming) {
-        // One that does not wait any more need not be told.
+        // A peer that no longer waits needs no answer.
         let _ = self.accept(asked, self.accept_config.clone(), false);
     }
 
-    /// What a peer is told whose connection is not wanted.
+    /// Reason given to a peer whose connection is refused.
     pub(crate) fn reason_to_refuse(&self) -> &'static str {
         match self.lock().refuses {
             true => "the endpoint accepts no more connections",

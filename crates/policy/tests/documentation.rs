@@ -1,8 +1,8 @@
 //! The documentation names files: they exist.
 //!
 //! In the architecture and the pages below `docs`, inline code that looks like a path names a file, from
-//! the root of the repository or as `crate/file.rs` for `crates/crate/src/file.rs`. Where links lead is
-//! looked at by `cargo xtask ci --only links`.
+//! the root of the repository or as `crate/file.rs` for `crates/crate/src/file.rs`. `cargo xtask ci
+//! --only links` checks links.
 
 use std::fs;
 use std::path::{Path, PathBuf};

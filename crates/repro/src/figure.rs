@@ -53,7 +53,7 @@ impl Figure {
     }
 }
 
-/// Below this no interval is drawn: zero where the axis measures what is never below it, as far as the means tell.
+/// Intervals are cut here: at zero for quantities that cannot be negative, judged by the axis and the means.
 fn least(drawing: &Drawing) -> f64 {
     const NEVER_BELOW: [&str; 6] = ["Mb/s", "bytes", "packets", "(s)", "ms", "share"];
     let known = NEVER_BELOW.iter().any(|unit| drawing.y_label.contains(unit));

@@ -45,7 +45,7 @@ fn startup_goes_on_where_the_delay_is_the_roads_own() {
     alone("rate=50mbit,delay=20ms,jitter=10ms,jitter-law=log-normal,buffer=667p,loss=1%", 0.85);
 }
 
-/// A round trip that is short now is no reason to forget how long it was a second ago.
+/// Where delays wander, one short round trip must not make the controller forget the long ones.
 #[test]
 fn delays_that_wander_are_remembered() {
     alone(

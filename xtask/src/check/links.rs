@@ -78,7 +78,7 @@ pub fn links(text: &str) -> Vec<(usize, String)> {
     links
 }
 
-/// What links to the headings of a page are made of, as GitHub and mdBook make it.
+/// The anchors of a page's headings, as GitHub and mdBook make them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     let mut heading: Option<String> = None;
@@ -104,7 +104,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// A heading as the end of an address.
+/// A heading's anchor.
 fn slug(heading: &str) -> String {
     let kept = heading.chars().filter_map(|c| match c {
         ' ' => Some('-'),

@@ -238,7 +238,7 @@ async fn run_traffic(
         if traffic.is_omitting() {
             interval = interval.omitted();
         }
-        // The rest of an interval of which the beginning was told a moment ago is not worth a line.
+        // What is left of the last interval is too short for a line of its own.
         if over.is_none() || interval.sum.seconds > every.as_secs_f64() / 10.0 {
             tell(&interval);
         }

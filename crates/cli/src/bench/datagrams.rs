@@ -33,7 +33,7 @@ impl Counts {
     }
 }
 
-/// Sends datagrams, and at the end how many these were on `stream`, which loses nothing.
+/// Sends datagrams, and at the end their number on `stream`, which is reliable.
 pub(super) async fn send(
     connection: Connection,
     mut stream: SendStream,
@@ -61,7 +61,7 @@ pub(super) async fn send(
                 counts.sent.store(number, Ordering::Relaxed);
                 meter.sent.fetch_add(datagram.len() as u64, Ordering::Relaxed);
             }
-            // A path came that carries less.
+            // A path with a smaller MTU has joined.
             Ok(Err(DatagramError::TooLong)) => size = room(&connection)?.min(size - 1),
             Ok(Err(error)) => return Err(io::Error::other(error)),
         }
@@ -73,13 +73,13 @@ pub(super) async fn send(
     Ok(Done::Sent(took))
 }
 
-/// Bytes that a datagram can have, with room for its head.
+/// Longest datagram, bytes. An error if the head leaves no room in it.
 fn room(connection: &Connection) -> io::Result<usize> {
     let most = connection.max_datagram_size().ok_or(io::ErrorKind::ConnectionAborted)?;
     if most > HEAD { Ok(most) } else { Err(io::Error::other("no path carries datagrams")) }
 }
 
-/// Counts datagrams until the other side has said how many there are, and the last have come or no more do.
+/// Counts datagrams until all that the other side has announced are here, or none has come for a while.
 pub(super) async fn receive(
     connection: Connection,
     stream: RecvStream,
@@ -115,7 +115,7 @@ pub(super) async fn receive(
     Ok(Done::Received(last))
 }
 
-/// How many datagrams the other side has sent; none if it says nothing.
+/// How many datagrams the other side says it has sent; `None` if it does not say.
 async fn total(mut stream: RecvStream) -> io::Result<u64> {
     match stream.read_u64_le().await {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),

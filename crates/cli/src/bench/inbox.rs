@@ -25,15 +25,15 @@ pub(super) struct Inbox {
     out_of_order: u64,
     /// RFC 3550, section 6.4.1, seconds.
     jitter: f64,
-    /// When the last one came, less when it was sent, ns: the clocks' difference is in it.
+    /// Arrival time less sending time of the last one, ns; it contains the offset between the clocks.
     transit: Option<i64>,
     /// Numbers below are not counted any more.
     from: u64,
-    /// As the sender says at its end.
+    /// How many the sender has sent, once it says so.
     sent: Option<u64>,
 }
 
-/// The figures of a time.
+/// Figures of a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
     /// Datagrams that came.
@@ -47,12 +47,12 @@ pub struct Seen {
 }
 
 impl Inbox {
-    /// Takes a datagram that comes at `now` by this side's clock; one that is too short is none of ours.
+    /// Takes in a datagram that arrives at `now` by this side's clock. One that is too short for its head is ignored.
     pub(super) fn take(&mut self, datagram: &[u8], now: Duration) {
         let Some((number, rest)) = datagram.split_first_chunk() else { return };
         let Some((sent, _)) = rest.split_first_chunk() else { return };
         let (number, sent) = (u64::from_le_bytes(*number), u64::from_le_bytes(*sent));
-        // Whatever the sender says, the difference of two wraps around harmlessly.
+        // The sender chooses this number; the difference of two may wrap around without harm.
         let transit = (now.as_nanos() as i64).wrapping_sub(sent as i64);
         if let Some(before) = self.transit.replace(transit) {
             let changed = transit.wrapping_sub(before).unsigned_abs() as f64 * 1e-9;
@@ -93,7 +93,7 @@ impl Inbox {
 }
 
 impl Seen {
-    /// What came after `before`: losses that were made good by late datagrams are none.
+    /// What came after `before`; a datagram that was counted as lost and came late reduces the losses.
     pub(super) fn since(&self, before: &Seen) -> Seen {
         Seen {
             received: self.received.saturating_sub(before.received),

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::inbox::Seen;
 use crate::limit::LOWEST;
 
-/// Version of this exchange. A server refuses later ones; of earlier ones it knows what they lack.
+/// Version of this exchange. A server refuses later ones and serves earlier ones.
 pub const VERSION: u32 = 2;
 /// The first version. A client asks with it unless it wants what later ones added.
 const FIRST: u32 = 1;
@@ -43,7 +43,7 @@ pub struct Request {
     /// Version 2: bits per second of each direction at most, over all streams.
     #[serde(default)]
     pub bitrate: Option<u64>,
-    /// Version 2: datagrams, and no streams but one for each side to say at its end how many it has sent.
+    /// Version 2: datagrams. The only streams are one for each side, on which it says at the end how many it has sent.
     #[serde(default)]
     pub datagrams: bool,
     /// Version 2: seconds at the beginning that do not count; sending goes on so much longer.
@@ -123,7 +123,7 @@ pub enum ExchangeError {
 }
 
 impl Request {
-    /// The lowest version that has what is asked for: older servers do that too.
+    /// The lowest version that has what is asked for, so that older servers are of use.
     pub fn with_lowest_version(self) -> Self {
         let later = self.bitrate.is_some() || self.datagrams || self.omit > 0.0 || self.latency;
         Request { version: if later { VERSION } else { FIRST }, ..self }

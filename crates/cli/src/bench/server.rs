@@ -114,7 +114,7 @@ pub(super) async fn serve(connection: &Connection) -> Result<Option<Figures>, Ex
     if request.latency {
         let halves = timeout(PATIENCE, connection.accept_bi()).await;
         let halves = halves.map_err(std::io::Error::from)?.map_err(std::io::Error::from)?;
-        // It ends with the connection.
+        // The task ends with the connection.
         tokio::spawn(echo(halves));
     }
     let streams = timeout(PATIENCE, streams(connection, request.streams)).await;

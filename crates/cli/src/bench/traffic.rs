@@ -39,7 +39,7 @@ pub(super) struct Traffic {
     meters: Vec<Arc<Meter>>,
     datagrams: Counts,
     started: Instant,
-    /// What is not counted, and until when nothing is.
+    /// What was done before counting began, and when that is.
     before: Mark,
     omit: Option<Duration>,
     sent_for: Duration,
@@ -161,8 +161,8 @@ impl Traffic {
         self.started
     }
 
-    /// Ready when all streams have ended both ways, with `true`; or with `false` when the time is over that does not
-    /// count, for the caller to [`omit`](Self::omit) it. Dropping it loses nothing.
+    /// Waits until all streams have ended both ways, and returns `true`; or until the time that does not count is over,
+    /// and returns `false`: the caller then calls [`omit`](Self::omit). Dropping the future loses nothing.
     ///
     /// # Errors
     /// The first stream that failed.

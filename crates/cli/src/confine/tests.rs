@@ -99,7 +99,7 @@ fn only_the_files_that_it_is_about_are_seen() {
         fs::rename(path("write"), at.join("write/b")).unwrap();
         fs::rename(at.join("write/b"), path("write")).unwrap();
         fs::create_dir_all(at.join("write/d")).unwrap();
-        // Links are received too, but none leads out.
+        // A link may be made, but nothing outside is reached through it.
         std::os::unix::fs::symlink(path("other"), at.join("write/link")).unwrap();
         assert!(is_denied(fs::read(at.join("write/link"))));
         assert!(is_denied(fs::write(at.join("write/link"), "")));

@@ -28,14 +28,14 @@ pub(super) fn make(place: &Place, target: &Target, overwrite: bool) -> Result<()
     place.directory.sync().map_err(failed)
 }
 
-/// In one step, so that there is always one or the other.
+/// Replaces it in one step, so that the name always exists.
 fn replace(place: &Place, target: &Target, old: &Facts) -> Result<(), TransferError> {
     let failed = |error| place.failed(&error);
     let beside = Beside::new(place);
     place.directory.remove(&beside.new).map_err(failed)?;
     place.directory.link(target.as_str(), &beside.new).map_err(failed)?;
     if place.look()?.as_ref() != Some(old) {
-        // What else failed is the error to report.
+        // The error before this one is reported.
         let _ = place.directory.remove(&beside.new);
         return Err(changed(place));
     }

@@ -20,15 +20,15 @@ pub(super) enum Outgoing {
     Data(Vec<u8>),
 }
 
-/// How it leaves; false if nobody wants it any more.
+/// Hands it over; false if the peer's side is gone.
 pub(super) type Send<'a> = &'a mut dyn FnMut(Outgoing) -> bool;
 
-/// What the peer asks for: the bytes of a file from a place on, or the sum of those before it.
+/// What the peer asks for: a file's bytes from an offset on, or the checksum of the bytes before it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     pub(super) index: u32,
     pub(super) offset: u64,
-    /// Only the sum.
+    /// Only the checksum.
     pub(super) sum: bool,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Request {
 #[derive(Debug)]
 pub(super) struct Reading<'a> {
     offer: &'a Offer,
-    /// Starts of files of which the sum was told: index, length and hash. Their rest is probably wanted next.
+    /// Beginnings of files whose checksum was sent: index, length and hash. Their rest is probably asked for next.
     told: VecDeque<(u32, u64, Hash)>,
 }
 
@@ -131,7 +131,7 @@ impl Offer {
     }
 }
 
-/// Sends all of `input`; how many bytes that were, or `None` if nobody wants them.
+/// Sends all of `input` and returns the number of bytes; `None` if the peer's side is gone.
 fn pump(mut input: impl Read, hash: &mut Hash, send: Send<'_>) -> io::Result<Option<u64>> {
     let mut total = 0;
     loop {

@@ -202,7 +202,7 @@ impl Report {
         })
     }
 
-    /// All that would be sent was told.
+    /// Everything that would be sent has been listed.
     pub(super) fn dry_run(self, amounts: Amounts) -> Result<(), Failure> {
         let Amounts { files, links, directories, bytes, .. } = amounts;
         self.print(&Event::DryRun { files, links, directories, bytes })

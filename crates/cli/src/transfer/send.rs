@@ -30,7 +30,7 @@ pub fn send(args: &SendArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::usage(format!("--name {}: {error}", args.name)))?;
     let pick = Pick::new(&args.exclude, args.links).map_err(Failure::usage)?;
     let source = Source::new(files, args.name.clone(), pick);
-    // What cannot be read is better known before anybody connects.
+    // Files that cannot be read are reported before anybody connects.
     let offer = source.collect().map_err(Failure::from)?;
     if offer.manifest.is_empty() {
         return Err(Failure::usage("nothing is left to send; see --exclude and --links"));
@@ -65,7 +65,7 @@ pub fn send(args: &SendArgs) -> Result<(), Failure> {
             None => listening(args, &side, report, &qlogs).run().await,
         }
     })?;
-    // What is offered again and again is not complete at any time.
+    // Only a side that ends after one transfer tells by its exit code whether all was sent.
     if standing && !args.listen.once { Ok(()) } else { complete(&offer, "was sent") }
 }
 
@@ -99,7 +99,7 @@ fn list(offer: &Offer, report: Report) -> Result<(), Failure> {
     output::print(&format!("{text}Would send {}\n", amounts.text()))
 }
 
-/// Fails if something was skipped: the exit code is to tell, also where nobody reads.
+/// Fails if something was skipped, so that the exit code tells scripts.
 fn complete(offer: &Offer, sent: &str) -> Result<(), Failure> {
     if offer.skipped.is_empty() {
         return Ok(());
@@ -107,8 +107,8 @@ fn complete(offer: &Offer, sent: &str) -> Result<(), Failure> {
     Err(Failure::failed(format!("all else {sent}; what is not sent is named above")))
 }
 
-/// What is read in order to send `files`. Programs replace a file by writing another one beside it and renaming that.
-/// While a file is on offer for long, its directory has to stay readable, so that the new file can be sent.
+/// What has to be readable in order to send `files`. Programs replace a file by writing another one beside it and
+/// renaming that, so the directory of a file that stays on offer has to be readable too.
 fn source_paths(files: &[String], standing: bool) -> impl Iterator<Item = PathBuf> {
     let real = files.iter().filter_map(|file| Path::new(file).canonicalize().ok());
     real.map(move |path| match path.parent() {

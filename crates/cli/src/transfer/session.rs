@@ -24,7 +24,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// What this side does.
 #[derive(Clone, Debug)]
 pub(super) enum Side {
-    /// Has files, and sends them no faster than this.
+    /// Offers files, and sends them no faster than this.
     Offers(Source, Option<Limit>),
     /// Wants files.
     Takes(Taking),

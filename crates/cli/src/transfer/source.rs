@@ -213,7 +213,7 @@ impl Offer {
         Ok(())
     }
 
-    /// Adds a link, if links are sent and the target is one that can be; whether it is sent too is seen later.
+    /// Adds a link, if links are sent and its target has an acceptable form. That the target is sent too is checked later.
     fn add_link(&mut self, name: Name, path: PathBuf, pick: &Pick) -> Result<(), TransferError> {
         if !pick.links {
             self.skipped.push(Skipped { path, why: Why::Link });
@@ -255,7 +255,7 @@ impl Offer {
     }
 }
 
-/// A link's target without what means nothing in it, such as `./` and a slash at the end.
+/// A link's target without redundant parts, such as `./` and a slash at the end.
 fn target(leads: &Path) -> Option<Target> {
     let plain: PathBuf =
         leads.components().filter(|part| *part != std::path::Component::CurDir).collect();

@@ -20,7 +20,7 @@ pub(super) type Preshared = BTreeMap<PublicKey, PresharedKey>;
 pub(super) struct Changes {
     /// What is done as the new settings say.
     pub(super) made: Vec<String>,
-    /// What stays as it was, as it cannot be changed in a process that runs.
+    /// What cannot be changed while the process runs.
     pub(super) kept: Vec<String>,
 }
 
@@ -123,7 +123,7 @@ impl Changes {
 
     /// Notes that the file of the secret key, if it can be read, holds another than the one that is used.
     pub(super) fn keep_key(&mut self, used: PublicKey, common: &Common) {
-        // It may be readable no more, as after `--user`.
+        // After `--user` it may no longer be readable.
         let Ok(secret) = keys::load(&common.key) else { return };
         let public = secret.public_key();
         if public != used {
@@ -147,7 +147,7 @@ fn list<T: Display>(all: &[T]) -> String {
     }
 }
 
-/// Those of `all` that `others` does not have, each as often as it is missing there.
+/// Those of `all` that `others` lacks, each as often as it is missing there.
 pub(super) fn without<'a, T: PartialEq>(
     all: &'a [T],
     others: &'a [T],

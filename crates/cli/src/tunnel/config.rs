@@ -90,7 +90,7 @@ pub(super) struct Connect {
 }
 
 impl Connect {
-    /// These settings with what can be changed in a process that runs taken over from `new`.
+    /// These settings, with everything from `new` that can be changed while the process runs.
     pub(super) fn changed(&self, new: Connect) -> Connect {
         let mut common = self.common.clone();
         common.take(new.common);

@@ -44,7 +44,7 @@ pub(super) async fn run(
     telling: Option<&Telling>,
 ) -> Result<(), Failure> {
     let secrets = config.preshared.clone();
-    // Before anybody can learn that this runs, and ask it to read its settings again.
+    // SIGHUP is handled before anything shows that the process runs: it would end it.
     let config_file = args.common.config.as_deref().filter(|_| args.stdio.is_none());
     let hangups = Hangups::listen(config_file);
     if args.stdio.is_none() {
@@ -109,7 +109,7 @@ impl Client<'_> {
         manager.ready();
         loop {
             tokio::select! {
-                // Ctrl-C is heard from before it is said what is waited for.
+                // Ctrl-C is handled before the first line is printed.
                 biased;
                 () = asked_to_end() => break,
                 hangup = self.hangups.next() => match hangup {
@@ -120,7 +120,7 @@ impl Client<'_> {
                     Hangup::End => break,
                 },
                 () = manager.asks() => {
-                    // Every lock is to be had.
+                    // A sign of life is given only if the locks can be taken, so not after a deadlock.
                     drop(metrics.state(&side));
                     manager.works();
                 }
@@ -131,7 +131,7 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Reads the settings again, and does as they say from now on. What cannot be changed stays.
+    /// Reads the settings again and applies them. What cannot be changed stays.
     ///
     /// # Errors
     /// If they have a mistake: nothing has changed.
@@ -139,7 +139,7 @@ impl Client<'_> {
         let config = self.args.common.config.as_deref();
         let new = config::connect(self.args, file::read(config)?)?;
         let secrets = preshared(&new.common)?;
-        // A name that leads nowhere now may lead somewhere when it is needed.
+        // A name that cannot be resolved now may resolve when it is needed.
         if let Err(wrong @ Failure::Usage(_)) = route(&new).await {
             return Err(wrong);
         }
@@ -159,8 +159,8 @@ impl Client<'_> {
     }
 }
 
-/// How long the peer may be silent before it is asked for a sign of life. Nothing but this tells that the server has to
-/// be asked for the ports again.
+/// How long the peer may be silent before a keepalive is sent. Only this shows that the server has restarted and has to
+/// be asked for its ports again.
 fn heartbeat(settings: &Connect) -> Option<Duration> {
     (!settings.remote.is_empty()).then_some(HEARTBEAT)
 }
@@ -188,7 +188,7 @@ async fn stay_connected(
         let attempted = settings.borrow().clone();
         let pause = match attempt(endpoint, &attempted, &mut waiting).await {
             Ok(connection) => {
-                // They may have been read again meanwhile.
+                // The settings may have been read again meanwhile.
                 let settings = settings.borrow().clone();
                 settings.common.qlogs.follow(&connection, "client");
                 connection.set_heartbeat(heartbeat(&settings));

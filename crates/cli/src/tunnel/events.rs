@@ -18,7 +18,7 @@ pub(super) enum TunnelEvent<'a> {
     Serving { addresses: Vec<String>, public_key: &'a str },
     /// The settings were read again: what is different, and what stays as it was until a restart.
     Reloaded { changes: Vec<String>, kept: Vec<String> },
-    /// They were read again and have a mistake, so that those before stay.
+    /// The settings were read again and have a mistake: the old ones stay.
     ReloadFailed { reason: String },
     /// Listening for TCP connections or UDP datagrams here.
     Listening { address: String, target: String, protocol: &'static str },
@@ -103,7 +103,7 @@ struct Timed<'a> {
     event: &'a TunnelEvent<'a>,
 }
 
-/// Says it on standard error. A terminal that has been closed does not end who says it.
+/// Prints a line on standard error. If that fails, as on a closed terminal, the process goes on.
 pub(super) fn warn(text: &str) {
     let _ = writeln!(io::stderr(), "anabranch: {text}");
 }
@@ -128,7 +128,7 @@ impl Reporter {
         }
     }
 
-    /// Has the settings read again, and says what came of it, also to the service manager.
+    /// Has the settings read again, and reports the result, also to the service manager.
     pub(super) async fn reload(
         self,
         manager: &Manager,

@@ -117,8 +117,8 @@ pub(super) fn read(path: Option<&Path>) -> Result<File, Failure> {
     Ok(rooted(file, path))
 }
 
-/// What has to be readable for the file at `path` to be read again, and others beside it: its directory, since a file is
-/// often replaced by another. Where that is all that its user has, or the whole machine, it is the file alone.
+/// What has to be readable in order to read the file at `path` again, and others beside it: its directory, since editors
+/// replace files. Where the directory is the root, or the user's home or above it, it is the file alone.
 pub(super) fn to_read_again(path: Option<&Path>) -> Option<PathBuf> {
     let path = path?.canonicalize().ok()?;
     let directory = path.parent()?;

@@ -11,7 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 #[derive(Debug)]
 pub(super) struct Hangups {
     signals: Option<Signal>,
-    /// What this process says goes to a terminal.
+    /// Standard error is a terminal.
     on_terminal: bool,
 }
 
@@ -25,9 +25,9 @@ pub(super) enum Hangup {
 }
 
 impl Hangups {
-    /// Waits for them from now on, if there is a file to read again.
+    /// Handles them from now on, if there is a file to read again.
     pub(super) fn listen(config: Option<&Path>) -> Self {
-        // Where a signal cannot be heard, it ends the process.
+        // Without a handler the signal ends the process.
         let signals = config.and_then(|_| signal(SignalKind::hangup()).ok());
         Hangups { signals, on_terminal: stderr().is_terminal() }
     }

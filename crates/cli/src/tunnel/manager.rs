@@ -9,14 +9,14 @@ use tokio::time::{Interval, MissedTickBehavior};
 /// How it is told. Without one, nothing is.
 #[derive(Debug)]
 pub(super) struct Manager {
-    /// When it wants to hear that this process works.
+    /// How often it wants a sign of life (`WATCHDOG_USEC`).
     watchdog: Option<Interval>,
 }
 
 impl Manager {
-    /// The one that the environment names.
+    /// The one that `NOTIFY_SOCKET` names.
     pub(super) fn of_environment() -> Self {
-        // Twice as often as it has to hear of this process, as its manual advises.
+        // Twice as often as it asks for, as its manual advises.
         let every = sd_notify::watchdog_enabled().map(|limit| limit / 2);
         let every = every.filter(|every| *every > Duration::ZERO);
         let watchdog = every.map(|every| {
@@ -51,7 +51,7 @@ impl Manager {
         tell(&[NotifyState::Stopping]);
     }
 
-    /// Ready whenever the manager wants to hear that this process works; never if it does not.
+    /// Waits until the next sign of life is due; for ever if none is wanted.
     pub(super) async fn asks(&mut self) {
         match &mut self.watchdog {
             Some(interval) => drop(interval.tick().await),
@@ -59,13 +59,13 @@ impl Manager {
         }
     }
 
-    /// It works.
+    /// A sign of life.
     pub(super) fn works(&self) {
         tell(&[NotifyState::Watchdog]);
     }
 }
 
 fn tell(state: &[NotifyState<'_>]) {
-    // A manager that has gone does not miss it, and that it cannot be told has been said by `ready`.
+    // `ready` has already reported a manager that cannot be reached.
     let _ = sd_notify::notify(state);
 }

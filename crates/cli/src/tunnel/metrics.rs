@@ -52,7 +52,7 @@ impl Metrics {
         Metrics(Arc::new(Mutex::new(Watched { peers, ..Watched::default() })))
     }
 
-    /// These are the peers of the settings from now on.
+    /// Replaces the peers that metrics are served of.
     pub(super) fn set_peers(&self, peers: impl IntoIterator<Item = (PublicKey, Option<String>)>) {
         self.lock().peers = peers.into_iter().collect();
     }

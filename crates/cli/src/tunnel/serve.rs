@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::interrupt::{self, asked_to_end};
 use crate::status::Telling;
 
-/// With what a connection is closed whose peer is permitted no more; `docs/spec/forward-0.md` names it.
+/// Code with which a connection is closed whose peer is no longer permitted (`docs/spec/forward-0.md`).
 const PERMITTED_NO_MORE: (u64, &str) = (257, "this key is permitted no more");
 
 pub(super) async fn run(
@@ -34,7 +34,7 @@ pub(super) async fn run(
     let endpoint = server.endpoint.clone();
     let addresses = endpoint.local_addrs().iter().map(ToString::to_string).collect();
     let public_key = endpoint.public_key().to_string();
-    // Signals are heard from before anybody can learn that this runs.
+    // Signals are handled before anything shows that the process runs.
     interrupt::flag();
     let mut hangups = Hangups::listen(args.common.config.as_deref());
     reporter.say(&TunnelEvent::Serving { addresses, public_key: &public_key });
@@ -56,7 +56,7 @@ pub(super) async fn run(
     let arrivals = Arrivals::of(&endpoint);
     loop {
         tokio::select! {
-            // Peers, who may come at any rate, are served last.
+            // New peers, who may come at any rate, have the lowest priority.
             biased;
             () = asked_to_end() => break,
             hangup = hangups.next() => match hangup {
@@ -64,7 +64,7 @@ pub(super) async fn run(
                 Hangup::End => break,
             },
             () = manager.asks() => {
-                // Every lock is to be had.
+                // A sign of life is given only if the locks can be taken, so not after a deadlock.
                 drop(metrics.state(&side));
                 manager.works();
             }
@@ -120,7 +120,7 @@ impl Server {
     /// Serves a connection to its end.
     fn attend(&self, connection: Connection) {
         let Some(grant) = self.grants.get(&connection.peer()).cloned() else {
-            // It began before the settings were read again.
+            // The handshake began before the settings were read again.
             let (code, reason) = PERMITTED_NO_MORE;
             return connection.close(code, reason);
         };
@@ -132,7 +132,7 @@ impl Server {
         tokio::spawn(attending.run(self.metrics.clone(), self.reporter));
     }
 
-    /// Reads the settings again, and does as they say from now on. What cannot be changed stays.
+    /// Reads the settings again and applies them. What cannot be changed stays.
     ///
     /// # Errors
     /// If they have a mistake: nothing has changed.

@@ -70,7 +70,7 @@ impl Way {
         local.chain(dynamic).chain(remote).chain(udp.iter().cloned().map(Way::Udp)).collect()
     }
 
-    /// Where it is accepted on this side, if it is, and whether by UDP.
+    /// Where this side listens for it, if it does, and whether for UDP.
     fn bind(&self) -> Option<(&Target, bool)> {
         match self {
             Way::Local(forward) => Some((&forward.bind, false)),
@@ -80,7 +80,7 @@ impl Way {
         }
     }
 
-    /// Binds its end on this side; `None` if it has none.
+    /// Binds the listener on this side; `None` if only the peer listens.
     async fn listen(&self) -> Result<Option<Bound>, Failure> {
         let (bind, bound) = match self {
             Way::Local(forward) => (&forward.bind, listen_here(forward).await.map(Bound::Tcp)),
@@ -95,7 +95,7 @@ impl Way {
         bound.map(Some).map_err(|error| Failure::cannot_listen(bind, &error))
     }
 
-    /// Has what is accepted lead where this says.
+    /// From now on what is accepted leads where this says.
     fn lead(&self, bound: Bound) -> Bound {
         match (self, bound) {
             (Way::Local(forward), Bound::Tcp(listener)) => Bound::Tcp(listener.leading(forward)),
@@ -134,7 +134,7 @@ enum End {
 }
 
 impl Ways {
-    /// None yet.
+    /// With none open.
     pub(super) fn new(link: Link, reporter: Reporter, metrics: Metrics) -> Self {
         Ways { link, reporter, metrics, open: Vec::new(), there: JoinSet::new() }
     }

@@ -36,7 +36,7 @@ impl Router {
         }
     }
 
-    /// Tells of a candidate if there is room for it.
+    /// Reports a candidate to the application if there is room for it.
     fn consider(&mut self, now: Time, address: PathAddress, candidate: Candidate) {
         let Ok(parameters) = TransportParameters::decode(&candidate.parameters) else { return };
         if let Some(id) = parameters.check {

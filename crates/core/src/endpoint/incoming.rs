@@ -16,7 +16,7 @@ use crate::profiles::Profile;
 use crate::wire::transport_parameters::MAX_PATHS;
 use crate::wire::{ConnectionId, Role, TransportParameters};
 
-/// Addresses beside the first that get the answer of one that waits: a peer has no more paths.
+/// Further addresses that get the answer to a waiting message: a peer has no more paths.
 const MOST_COPIES: usize = MAX_PATHS as usize;
 
 /// A permitted peer that asks for a connection, and has no answer yet.
@@ -26,11 +26,11 @@ const MOST_COPIES: usize = MAX_PATHS as usize;
 pub struct Incoming {
     /// The handle of the connection, if there is to be one.
     pub handle: Handle,
-    /// Who asks. Its message was made with this key; whoever overheard it could have sent it again.
+    /// The peer's key. Whoever overheard its message may have sent a copy, so it is not proven yet.
     pub peer: PublicKey,
     /// Through which socket it asks, and from where.
     pub address: PathAddress,
-    /// Whether it has shown that it receives at that address.
+    /// Whether the peer has proven that it receives at that address.
     pub validated: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct AcceptConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AcceptError {
-    /// It asked too long ago, or others took its place, or it was decided on before.
+    /// It asked too long ago, others took its place, or it has been decided on already.
     Gone,
     /// The profile names something that does not exist.
     Policy(PolicyError),
@@ -76,7 +76,7 @@ pub(super) type Waiting = BTreeMap<u32, Asked>;
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) incoming: Incoming,
-    /// Where copies of its message came from: they get the same answer, which shows that these paths work.
+    /// Where copies of its message came from. They get the same answer, which validates these paths.
     copies: Vec<PathAddress>,
     candidate: Candidate,
     parameters: TransportParameters,
@@ -96,7 +96,7 @@ impl Router {
         self.waiting.insert(id, Asked { incoming, copies: Vec::new(), candidate, parameters });
     }
 
-    /// Another copy came of the message of one that waits.
+    /// Another copy of a waiting message has come.
     pub(super) fn wait_there(&mut self, id: u32, address: PathAddress) {
         let Some(Asked { incoming, copies, .. }) = self.waiting.get_mut(&id) else { return };
         if address != incoming.address && !copies.contains(&address) && copies.len() < MOST_COPIES {
@@ -104,7 +104,7 @@ impl Router {
         }
     }
 
-    /// What this one asks for, which does not wait any more; nothing if it did not.
+    /// Removes a waiting message and returns it; `None` if it does not wait.
     fn take_waiting(&mut self, incoming: &Incoming) -> Option<Asked> {
         let Handle(id) = incoming.handle;
         if self.waiting.get(&id)?.incoming != *incoming {
@@ -170,8 +170,8 @@ impl Router {
         }
     }
 
-    /// Has a peer that asked show that it receives at its address: it is sent a cookie, and if it sends that
-    /// back, it asks anew, validated. False if it does not wait any more, or is validated.
+    /// Sends a peer that asked a cookie. If it returns the cookie, it asks again with its address validated. False if it no
+    /// longer waits, or is validated already.
     pub fn retry(&mut self, now: Time, incoming: &Incoming) -> bool {
         if incoming.validated {
             return false;
@@ -185,7 +185,7 @@ impl Router {
         true
     }
 
-    /// Forgets one that waits, whose further copies may be read again.
+    /// Forgets a waiting message; its next copy is read as if it were the first.
     pub(super) fn stop_waiting(&mut self, now: Time, id: u32) {
         if let Some(asked) = self.waiting.remove(&id) {
             self.responder.reopen(now, &asked.candidate);

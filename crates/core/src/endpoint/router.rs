@@ -32,8 +32,8 @@ pub enum RouterEvent {
     Begun(Handle, Box<Connection>),
     /// A connection asked for here was never answered.
     Failed(Handle),
-    /// A half-open connection is given up and its id free again, or a peer that asked for one. Should the
-    /// connection be established all the same, [`Router::on_established`] takes it back.
+    /// A half-open connection, or a peer that asked for one, is given up, and its id is free again. If the connection is
+    /// established after all, [`Router::on_established`] takes it back.
     GivenUp(Handle),
     /// The peer of this connection was asked whether it still has it: whether it does.
     Checked(Handle, bool),
@@ -62,7 +62,7 @@ pub struct Router {
     /// Who asked for each connection, and with whom it is.
     pub(super) connections: BTreeMap<u32, (Role, PublicKey)>,
     pub(super) path_ids: PathIds,
-    /// Those that wait for a decision, and the accepted ones whose peers have not shown their keys.
+    /// Peers that wait for a decision, and accepted connections whose peers have not proven their keys.
     pub(super) half_open: HalfOpen,
     pub(super) waiting: Waiting,
     pub(super) replies: Vec<(PathAddress, Vec<u8>)>,

@@ -106,7 +106,7 @@ pub enum DropReason {
     Source,
     /// The message was answered more often than honest copies need.
     Copies,
-    /// It is a copy of a message that shall have no answer.
+    /// It is a copy of a message that is ignored.
     Ignored,
     /// The cryptography refused it.
     Crypto,
@@ -295,7 +295,7 @@ impl Responder {
         Ok(Accepting { response, session })
     }
 
-    /// Tells copies of a candidate's message by `number` until it is accepted, [reopened](Self::reopen) or
+    /// Reports copies of a candidate's message under `number` until it is accepted, [reopened](Self::reopen) or
     /// [ignored](Self::ignore).
     pub fn hold(&mut self, now: Time, candidate: &Candidate, number: u32) {
         self.responses.insert(now, candidate.ephemeral, Answer::held(candidate.mac1, number));

@@ -31,11 +31,11 @@ pub(super) struct Answer {
 /// What is done about the copies of a message.
 #[derive(Debug)]
 enum Copies {
-    /// They get this response, which has been repeated so often.
+    /// They get this response; and how often it has been repeated.
     Answered { response: Vec<u8>, repeats: u8 },
     /// The message waits for a decision under this number.
     Held(u32),
-    /// They are dropped: the message shall have no answer.
+    /// They are dropped: the message is ignored.
     Dropped,
     /// The next one is read as if it were the first.
     Read,
@@ -48,9 +48,9 @@ pub(super) enum Repeat<'a> {
     Response(&'a Vec<u8>),
     /// Nothing: the response was repeated too often.
     Worn,
-    /// What the message gets that waits for a decision under this number.
+    /// What the waiting message with this number gets.
     Held(u32),
-    /// Nothing: the message shall have no answer.
+    /// Nothing: the message is ignored.
     Nothing,
     /// It is read as if it were the first.
     Read,
@@ -66,7 +66,7 @@ impl Answer {
         Answer { mac1, copies: Copies::Held(number) }
     }
 
-    /// Lets the next copy be read of a message that waits, or has every one dropped.
+    /// Has the next copy of a waiting message read, or all of them dropped.
     pub(super) fn decide(&mut self, read: bool) {
         if let Copies::Held(_) = self.copies {
             self.copies = if read { Copies::Read } else { Copies::Dropped };

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// Bytes below which a chunk is copied: to keep account of it would cost as much.
+/// Shorter chunks are copied: to keep track of one costs as much.
 const LEAST: usize = 256;
 /// Copied pieces are gathered up to this length.
 const GATHERED: usize = 4096;
@@ -61,7 +61,7 @@ impl Segments {
         }
     }
 
-    /// Forgets all bytes, and the room for their places.
+    /// Forgets all bytes and frees the memory.
     pub(super) fn release(&mut self) {
         self.0 = VecDeque::new();
     }

@@ -125,8 +125,8 @@ impl SendSide {
         self.note_written(taken.len(), taken.len() < data.len())
     }
 
-    /// Takes as much from the front of `chunk` as a buffer of `capacity` bytes holds, and leaves it where it is
-    /// unless it is short; returns how much.
+    /// Takes as much from the front of `chunk` as a buffer of `capacity` bytes has room for, and returns how much. It keeps
+    /// a reference to the bytes; only short pieces are copied.
     pub(super) fn write_chunk(&mut self, chunk: &mut Bytes, capacity: u64) -> usize {
         let space = usize::try_from(self.space(capacity)).unwrap_or(usize::MAX);
         let taken = chunk.split_to(space.min(chunk.len()));
@@ -139,7 +139,7 @@ impl SendSide {
         self.note_written(length, !chunk.is_empty())
     }
 
-    /// Puts bytes behind those written, for which there is space.
+    /// Appends bytes, for which there is space.
     fn copy(&mut self, bytes: &[u8]) {
         if !self.segments.is_empty() {
             return self.segments.copy(bytes);

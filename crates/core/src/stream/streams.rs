@@ -284,8 +284,8 @@ impl Streams {
         self.write_with(id, |send, capacity| send.write(data, capacity))
     }
 
-    /// As [`write`](Self::write), and leaves the bytes where they are until they are sent, unless they are few. What
-    /// is taken is gone from the front of `chunk`.
+    /// As [`write`](Self::write), but keeps a reference to the bytes until they are sent instead of copying them, unless
+    /// they are few. The bytes taken are removed from the front of `chunk`.
     pub fn write_chunk(&mut self, id: StreamId, chunk: &mut Bytes) -> Result<usize, StreamError> {
         self.write_with(id, |send, capacity| send.write_chunk(chunk, capacity))
     }

@@ -34,7 +34,7 @@ pub struct Link {
     tell: Arc<dyn Fn(ForwardEvent) + Send + Sync>,
 }
 
-/// The connection that is current, and who takes its datagrams.
+/// The current connection, and who takes its datagrams.
 #[derive(Clone)]
 pub(super) struct Current {
     pub(super) connection: Connection,
@@ -65,7 +65,7 @@ impl Link {
 
     fn context(&self, Current { connection, routes }: Current) -> Context {
         let (listeners, tell) = (self.listeners.clone(), Arc::clone(&self.tell));
-        // The peer has nothing reached or listened for here.
+        // This side permits the peer nothing.
         let (grant, ports, peers) = (Grant::default(), Ports::default(), Peers::default());
         Context { connection, grant, ports, listeners, routes, peers, tell }
     }

@@ -33,7 +33,7 @@ impl From<Arc<Permits>> for Grant {
 }
 
 impl Grant {
-    /// Permits this from now on. What is going on and is permitted no more is ended.
+    /// Permits this from now on. Whatever is open and no longer permitted is ended.
     pub fn set(&self, permits: Permits) {
         self.0.send_replace(Arc::new(permits));
     }
@@ -43,7 +43,7 @@ impl Grant {
         Arc::clone(&self.0.borrow())
     }
 
-    /// Ready when what `is_permitted` asks about is permitted no more.
+    /// Waits until `is_permitted` no longer holds.
     pub(super) async fn revoked(&self, is_permitted: impl Fn(&Permits) -> bool) {
         let mut permits = self.0.subscribe();
         // The sender lives as long as this does.
@@ -136,7 +136,7 @@ async fn addresses(
 }
 
 impl Permit {
-    /// Whether it can cover listening on this port at all.
+    /// Whether it could permit listening on this port.
     fn may_listen(&self, port: u16) -> bool {
         *self != Permit::Loopback || port == 0 || port >= FIRST_UNPRIVILEGED
     }

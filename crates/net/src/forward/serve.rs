@@ -98,7 +98,8 @@ pub(super) struct Context {
 }
 
 /// Serves the forwards that the peer asks for, as far as `grant` permits them, until the connection is over; returns
-/// why it is. What is permitted no more ends, when [`Grant::set`] says so. `service` is common to all connections of the endpoint. What happens is told to `tell`.
+/// why it is. [`Grant::set`] ends what is no longer permitted. `service` is common to all connections of the endpoint.
+/// What happens is told to `tell`.
 pub async fn serve(
     connection: Connection,
     grant: impl Into<Grant>,
@@ -268,7 +269,7 @@ pub(super) async fn carry(
     carry_until(context, &target, tcp, (send, receive), pending()).await;
 }
 
-/// The same, until `over` says that it shall end.
+/// The same, until `over` ends it.
 async fn carry_until(
     context: &Context,
     target: &Target,
@@ -326,8 +327,8 @@ async fn listen(
     let mut revoked = pin!(context.grant.revoked(|permits| permits.may_listen(&bind, held.local)));
     loop {
         tokio::select! {
-            // The request's stream carries nothing more: whatever comes is its end. What has been accepted goes on, as
-            // long as the connection does.
+            // Nothing more comes on the request's stream but its end. Accepted connections outlive it, as long as the
+            // connection lasts.
             _ = receive.read(&mut end) => return tasks.detach_all(),
             () = &mut revoked => {
                 send.reset(BROKEN);

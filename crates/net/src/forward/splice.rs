@@ -31,7 +31,7 @@ where
     splice_until((read, write), (send, receive), pending()).await
 }
 
-/// As [`splice`], until `over` says that it shall end, and why.
+/// As [`splice`], until `over` ends it with an error.
 async fn splice_until<R, W>(
     (mut read, mut write): (R, W),
     (mut send, mut receive): (SendStream, RecvStream),

@@ -284,7 +284,7 @@ impl ConnectionShared {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Connecting,
-    /// The peer was answered, and has not shown yet that it has the keys.
+    /// The peer was answered, and has not completed the handshake yet.
     Accepting,
     /// Nobody answered.
     Failed,

@@ -52,8 +52,8 @@ impl SendStream {
         Ok(())
     }
 
-    /// Queues all of `chunk`, as the send buffer has room. The bytes stay in its memory, which is let go once they are
-    /// in packets; only what is shorter than 256 bytes is copied.
+    /// Queues all of `chunk`, waiting for room in the send buffer. The bytes are not copied, unless they are fewer than 256:
+    /// the chunk's memory is released once they are in packets.
     pub async fn write_chunk(&mut self, mut chunk: Bytes) -> Result<(), WriteError> {
         while !chunk.is_empty() {
             poll_fn(|cx| {
@@ -75,7 +75,8 @@ impl SendStream {
         self.poll_write_with(cx, wants, |connection| connection.write(self.id, bytes))
     }
 
-    /// Writes by `write`, which tells how many bytes there was room for; if it `wants` any, once there is.
+    /// Calls `write`, which returns how many bytes there was room for. If there was none and it `wants` some, the task is
+    /// woken when there is.
     fn poll_write_with(
         &self,
         cx: &mut Context<'_>,

@@ -10,7 +10,7 @@ use super::name::{NameError, check_part};
 
 /// Longest target, bytes: with the longest name beside it, an entry still fits into a frame.
 pub const MAX_TARGET: usize = 4000;
-/// Other links that one may lead over.
+/// Most links that following one may lead through.
 pub(super) const MAX_OVER: usize = 8;
 
 /// Where a link leads, from the directory that it is in: up with `..` as often as it begins so, then
@@ -41,12 +41,12 @@ impl Target {
         Target(text.to_owned())
     }
 
-    /// The target as it is. To show it, use `Display`.
+    /// The target as it was sent. To show it, use `Display`.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The name that it comes to from the link called `link`, if it stays below the top.
+    /// The name that it leads to from the link called `link`, if it stays below the top.
     pub(super) fn seen_from(&self, link: &str) -> Option<String> {
         let mut above = link.rsplit_once('/').map(|(above, _)| above);
         let mut down = self.0.as_str();
@@ -65,8 +65,8 @@ impl fmt::Display for Target {
     }
 }
 
-/// The name that `link` comes to over the links that it meets, of which `target_of` tells the targets;
-/// `None` if it leaves the top, or meets more of them than it may.
+/// The name that `link` leads to when the links on the way are followed, whose targets `target_of` gives; `None` if it
+/// leaves the top, or follows more links than it may.
 pub(super) fn follow(
     link: &str,
     mut target_of: impl FnMut(&str) -> Option<Target>,

@@ -151,8 +151,7 @@ struct Record {
     size: u64,
     seconds: i64,
     nanos: u32,
-    /// Where its name, or its target if it has one, ends in the text of all names; it begins where the one before
-    /// ends.
+    /// Where its name, or its target if it has one, ends in the text of all names. It begins where the entry before ends.
     end: u32,
     mode: u16,
     kind: Kind,
@@ -240,7 +239,7 @@ impl Manifest {
             }
             let end = follow(self.name(index), |name| {
                 lookups += 1;
-                // What follows is for nothing once there are too many.
+                // The result is not used once there are too many.
                 if lookups > MAX_LOOKUPS { None } else { self.target(self.find(order, name).ok()?) }
             });
             if lookups > MAX_LOOKUPS {

@@ -224,7 +224,7 @@ impl Compensated {
         }
     }
 
-    /// Goes on with startup, whose end was none, unless a full queue has dropped packets since.
+    /// Goes on with startup, which ended too early, unless a full queue has dropped packets since.
     fn resume_startup(&mut self, event: &AckEvent) -> bool {
         let resumes = !self.congested && self.startup.resume(&mut self.delay);
         if resumes {

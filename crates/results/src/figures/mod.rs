@@ -44,7 +44,7 @@ pub fn scalars(data: &Data, sweep: &Sweep, asked: bool) -> Vec<Named> {
         if (says_nothing || alone) && !asked {
             continue;
         }
-        // What no seed has below zero is not said to be there.
+        // Where no seed is below zero, the interval is not drawn below it.
         let positive = !values().any(|value| *value < 0.0);
         let least = if positive { 0.0 } else { f64::NEG_INFINITY };
         let mut figure = match sweep.numbers() {

@@ -81,7 +81,7 @@ fn a_link_goes_through_no_link_to_its_place() {
     symlink(elsewhere.path(), place.path("d")).unwrap();
     let error = store(&place, &[file("a", 1), link("d/l", "../a")]).unwrap_err();
     assert_eq!(code(error), Code::Exists);
-    // Nor does what it leads to come through one.
+    // A target that is reached through another link is refused as well.
     let error = store(&place, &[file("d/a", 1), link("l", "d/a")]).unwrap_err();
     assert_eq!(code(error), Code::Exists);
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
@@ -151,7 +151,7 @@ fn links_are_offered_if_what_they_lead_to_is() {
     skipped.sort_unstable();
     let astray = ["absolute", "dangling", "left", "out", "round", "twice"];
     assert_eq!(skipped.iter().map(|(name, _)| *name).collect::<Vec<_>>(), astray);
-    // What leads elsewhere in what was asked for needs the rest of it.
+    // A link cannot be asked for without its target.
     let name = |text: &str| Name::new(text).unwrap();
     assert!(offer.clone().wanted(&[name("d/e")]).is_ok());
     let error = offer.wanted(&[name("d/over")]).unwrap_err();
@@ -170,7 +170,7 @@ fn what_is_excluded_is_not_even_read() {
         fs::write(place.path(name), name).unwrap();
     }
     symlink("nowhere", place.path("d/link")).unwrap();
-    // Names that cannot be sent are no hindrance when they are in what is left out.
+    // Excluded names need not be names that can be sent.
     fs::write(place.path("d/cache/a\nb"), "").unwrap();
     let exclude = ["*.o", "!keep.o", "cache/", "/d/link"];
     let offer = picking(&[&place.path("d")], &exclude, false).collect().unwrap();

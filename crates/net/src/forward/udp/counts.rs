@@ -24,23 +24,23 @@ struct Counters {
 pub struct DatagramCounts {
     /// Flows that there are now.
     pub flows: u64,
-    /// Passed to the peer, and from it.
+    /// Datagrams passed to the peer.
     pub sent: u64,
-    /// Received from the peer and passed on.
+    /// Datagrams received from the peer and passed on.
     pub received: u64,
     /// Bytes of those passed to the peer.
     pub sent_bytes: u64,
     /// Bytes of those passed on.
     pub received_bytes: u64,
-    /// Dropped, as they are longer than a packet carries.
+    /// Dropped because they were longer than a packet carries.
     pub too_long: u64,
-    /// Dropped, as others wait in a full queue already.
+    /// Dropped because the connection's send queue was full.
     pub no_room: u64,
-    /// Dropped, as the peer is not connected or has not agreed to carry them.
+    /// Dropped because the peer was not connected or had not agreed to carry them.
     pub not_connected: u64,
-    /// Dropped, as there are too many flows, or theirs is forgotten.
+    /// Dropped because there were too many flows, or theirs was forgotten.
     pub no_flow: u64,
-    /// Dropped, as the system did not take them.
+    /// Dropped because the operating system refused them.
     pub failed: u64,
 }
 
@@ -99,7 +99,7 @@ impl DatagramCounters {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A further flow, until what this gives is dropped; none if there are `most` already.
+    /// Counts one more flow until the result is dropped; `None` if there are `most` already.
     pub(super) fn flow(&self, most: usize) -> Option<Counted> {
         let more = |flows: u64| (flows < most as u64).then_some(flows + 1);
         let before = self.0.flows.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
@@ -107,7 +107,7 @@ impl DatagramCounters {
     }
 }
 
-/// A flow that counts.
+/// A counted flow.
 #[derive(Debug)]
 pub(super) struct Counted(DatagramCounters);
 

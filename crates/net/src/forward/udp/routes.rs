@@ -22,7 +22,7 @@ pub(crate) struct Routes(Arc<Mutex<Requests>>);
 #[derive(Default)]
 struct Requests {
     routes: BTreeMap<u64, Arc<dyn Route>>,
-    /// Targets whose refusal has been told of: the peer asks again and again, lest it miss that it may.
+    /// Targets whose refusal was reported. The peer keeps asking, so that it learns when it is permitted.
     refused: BTreeSet<Target>,
 }
 
@@ -43,7 +43,7 @@ impl Routes {
         requests.refused.len() < MAX_REFUSED && requests.refused.insert(refused.clone())
     }
 
-    /// Has the datagrams of the request on `stream` taken by `route`.
+    /// From now on `route` takes the datagrams of the request on `stream`.
     pub(super) fn add(&self, stream: u64, route: Arc<dyn Route>) -> Routed {
         self.lock().routes.insert(stream, route);
         Routed { routes: self.clone(), stream }

@@ -131,7 +131,7 @@ impl Delay {
             .is_some_and(|measurement| measurement.since <= sent && sent < measurement.until)
     }
 
-    /// Nothing of ours waited when the delay was `level`, s: the road's own is as long.
+    /// The delay was `level`, s, while nothing of ours waited: the road's own gets so long.
     pub(super) fn admit(&mut self, level: f64) {
         self.high = self.high.max(level.min(self.mean + MOST_SPREAD * self.rest));
     }

@@ -24,7 +24,7 @@ const BOTTOM: f64 = 0.3;
 const MEMORY: f64 = 1024.0;
 /// Fewest packets that an estimate of random loss is made of.
 const KNOWN: f64 = 32.0;
-/// Fewest that it is sure with: a cut made with fewer is undone when there are so many.
+/// Packets from which on the estimate is reliable. A cut that was made with fewer is undone then.
 const SURE: f64 = 256.0;
 /// Random loss that is believed in without an estimate, a share, and how many packets that belief is worth.
 const BELIEVED: (f64, f64) = (0.1, 8.0);
@@ -139,7 +139,7 @@ struct Window {
     cubic: Cubic,
     /// Whether a loss has set it, or only that somebody else's queue was seen.
     by_loss: bool,
-    /// Whether that loss may have been random, since it was not known well yet how much is, nor did losses answer.
+    /// Whether that loss may have been random: random loss was not known well yet, and losses had not answered our sending.
     in_doubt: bool,
     /// Bytes from which on losses answered our sending.
     full: Option<u64>,
@@ -274,7 +274,7 @@ impl Rival {
         self.clear.total() >= KNOWN
     }
 
-    /// Whether it is known so well that windows are no longer in doubt.
+    /// Whether it is known so well that a loss beyond it is congestion's.
     fn is_sure(&self) -> bool {
         self.clear.total() >= SURE
     }
