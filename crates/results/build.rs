@@ -1,4 +1,4 @@
-//! Finds out which commit is built, so that results can say so.
+//! Records the commit that is built, so that results can name it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

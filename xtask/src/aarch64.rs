@@ -1,4 +1,4 @@
-//! The tests of the erasure code on AArch64, under emulation.
+//! Runs the tests of the erasure code for AArch64 under emulation.
 
 use std::env::consts::ARCH;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What the commands that run things over roads understand alike.
+//! Arguments that the commands which run over roads share.
 
 /// Longest time that a run measures, seconds.
 pub const LONGEST: u64 = 3600;

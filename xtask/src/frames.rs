@@ -1,4 +1,4 @@
-//! Frames of packets that are filled to the last byte.
+//! Packets filled with frames to the last byte.
 
 use anabranch_core::testing::written;
 use anabranch_core::wire::codec::NoSpace;

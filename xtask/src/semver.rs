@@ -1,4 +1,4 @@
-//! The library's public interface beside that of the last release, by cargo-semver-checks.
+//! Compares the library's public interface with that of the last release, by cargo-semver-checks.
 
 use std::process::{Command, ExitCode};
 

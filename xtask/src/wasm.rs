@@ -1,4 +1,4 @@
-//! The I/O-free crates run anywhere, and give the same numbers everywhere.
+//! Checks that the I/O-free crates build for wasm and give the same digests everywhere.
 
 use std::process::Command;
 

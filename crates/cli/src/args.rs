@@ -1,4 +1,4 @@
-//! The command line: what can be given, and its help.
+//! The program's command line: commands, options and their help.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The connections of an endpoint, one after another as they open.
+//! Takes an endpoint's connections one by one as they open.
 
 use anabranch::{AcceptError, Connection, Endpoint};
 use tokio::sync::Mutex;

@@ -1,4 +1,4 @@
-//! `profiles` and `policies`: what can be named.
+//! `profiles` and `policies`: lists of everything that can be chosen by name.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

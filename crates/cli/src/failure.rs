@@ -1,4 +1,4 @@
-//! Why a command did not do what was asked.
+//! The error type of commands.
 
 use std::fmt::Display;
 use std::io;

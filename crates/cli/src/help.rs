@@ -1,4 +1,4 @@
-//! Help texts whose paragraphs are as wide as the terminal.
+//! Help texts with paragraphs as wide as the terminal.
 
 use clap::Command;
 

@@ -1,4 +1,4 @@
-//! Emulated paths as the command line gives them.
+//! Parses emulated paths on the command line.
 
 use anabranch_emulate::PathConfig;
 

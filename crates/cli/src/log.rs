@@ -1,4 +1,4 @@
-//! `RUST_LOG`: what the library tells while it works.
+//! `RUST_LOG`: writes the library's log to standard error.
 
 use std::io;
 

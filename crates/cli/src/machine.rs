@@ -1,4 +1,4 @@
-//! What this machine's addresses are good for.
+//! Classifies this machine's addresses.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};

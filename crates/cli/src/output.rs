@@ -1,4 +1,4 @@
-//! Standard output, where writing may fail.
+//! Standard output, with errors handled when writing fails.
 
 use std::io::{self, ErrorKind, Write};
 

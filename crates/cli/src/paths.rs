@@ -1,4 +1,4 @@
-//! Which paths to ask for, from what was given on the command line and what the machine has.
+//! Chooses the paths of a connection from the command line and the machine's interfaces.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};

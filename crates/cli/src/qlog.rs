@@ -1,4 +1,4 @@
-//! `--qlog DIR`: what connections decided and why, one file for each.
+//! `--qlog DIR`: writes the decisions of each connection and their reasons to a file of its own.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Tables that are drawn again and again on a terminal.
+//! Tables that are redrawn in place on a terminal.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 

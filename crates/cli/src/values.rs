@@ -1,4 +1,4 @@
-//! How values on the command line are read, where several commands take the same ones.
+//! Parsers of command-line values that several commands share.
 
 use std::time::Duration;
 

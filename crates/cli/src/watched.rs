@@ -1,4 +1,4 @@
-//! Paths as a person watches them: what each carried over the last seconds, and how it stands.
+//! Paths as a person watches them: their rates over the last seconds, and their state.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;

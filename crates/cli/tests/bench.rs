@@ -1,4 +1,4 @@
-//! `bench`: within this process and between two.
+//! `bench` within one process and between two.
 
 mod common;
 #[path = "common/interrupt.rs"]

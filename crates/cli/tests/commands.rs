@@ -1,4 +1,4 @@
-//! Keys, lists, completions, help, and everything that can be asked wrongly.
+//! Keys, lists, completions, help, and wrong usage.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! The demo end to end. Nothing here judges speed: the machine may be busy.
+//! The demo end to end. No test here checks speed, since the machine may be busy.
 
 mod common;
 

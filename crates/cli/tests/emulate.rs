@@ -1,5 +1,5 @@
-//! Programs over emulated links. What makes namespaces needs root and TUN devices; elsewhere those tests say that they
-//! were skipped, and why.
+//! Programs over emulated links. Making namespaces needs root and TUN devices; where these are missing, the tests say
+//! that they were skipped, and why.
 #![cfg(target_os = "linux")]
 
 mod common;

@@ -1,4 +1,4 @@
-//! Ctrl-C keeps what was measured, and ends what only waits at once.
+//! Ctrl-C ends commands that only wait at once, and lets others report what they measured.
 
 #[path = "common/interrupt.rs"]
 mod interrupt;

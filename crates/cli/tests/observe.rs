@@ -1,4 +1,4 @@
-//! What a connection tells while it works: `--qlog` and `RUST_LOG`.
+//! `--qlog` and `RUST_LOG`: what a connection reports while it works.
 
 #[path = "common/server.rs"]
 mod server;

@@ -1,5 +1,5 @@
-//! Whoever does not know an endpoint's public key gets no byte of it, over real sockets: neither from
-//! one at rest, nor from one that is under load and hands out cookies to those who know it.
+//! An endpoint sends no byte to anyone who does not know its public key, over real sockets: neither idle, nor under
+//! load, when it sends cookies to those who know the key.
 #![cfg(target_os = "linux")]
 
 #[allow(dead_code, reason = "shared by the tests, each of which uses its part")]

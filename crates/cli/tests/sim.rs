@@ -1,4 +1,4 @@
-//! `anabranch sim`: scenarios run, interrupted, continued, refused and drawn.
+//! `anabranch sim`: runs, interruptions, continuation, refusals and figures.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! `connect -D` as SOCKS5 clients see it: processes and sockets on loopback addresses.
+//! `connect -D` as SOCKS5 clients use it: processes and sockets on loopback addresses.
 #![expect(
     clippy::disallowed_methods,
     reason = "clients that say nothing are timed by the clock on the wall"

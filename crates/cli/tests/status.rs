@@ -1,4 +1,4 @@
-//! `status`, beside commands that run on loopback.
+//! `status` with commands that run on loopback.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A thousand TCP connections through one tunnel at once, by programs that begin with few files allowed.
+//! A thousand TCP connections through one tunnel at once, by programs that start with a low limit on open files.
 
 #![allow(clippy::disallowed_methods, reason = "tests wait for real time")]
 

@@ -1,4 +1,4 @@
-//! The units for systemd, as `systemd-analyze` judges them. It is skipped where that is not installed.
+//! Checks the systemd units with `systemd-analyze`; skipped where that is not installed.
 #![cfg(target_os = "linux")]
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! What is asked wrongly, of every command: each time one line that says what to do, and the exit code that fits.
+//! Wrong usage of every command: one line that says what to do, and the right exit code.
 #![cfg(unix)]
 
 use std::fs;

@@ -1,6 +1,6 @@
-//! What the core does for each packet, without sockets and without cryptography: two endpoints in one
-//! loop of virtual time, one stream, 5 % repairs. It is run under `valgrind --tool=callgrind`, which
-//! counts instructions: unlike time, no other process on the machine can change them.
+//! The core's work for each packet, without sockets and cryptography: two endpoints in virtual time, one stream, 5 %
+//! repairs. It runs under `valgrind --tool=callgrind`, which counts instructions; unlike time, that count does not
+//! depend on other processes.
 
 use anabranch_core::path::received::Ecn;
 use anabranch_core::profiles::Profile;

@@ -1,4 +1,4 @@
-//! Limits of a connection, and what they cost in memory.
+//! Limits of a connection, and the memory that they allow.
 
 use core::time::Duration;
 

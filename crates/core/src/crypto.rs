@@ -1,5 +1,5 @@
-//! What the core needs of cryptography, as traits. `anabranch` (crate `net`) implements them with a
-//! Noise IK handshake and a real AEAD; the simulator uses [`null`].
+//! The cryptography that the core needs, as traits. `anabranch` (crate `net`) implements them with a Noise IK handshake
+//! and a real AEAD; the simulator uses [`null`].
 
 use anabranch_types::PathId;
 use base64::display::Base64Display;

@@ -1,4 +1,4 @@
-//! What the core decided and why, for those who want to know.
+//! Observations: the core's decisions and their reasons, for an observer.
 
 use anabranch_policy::view::PathState;
 use anabranch_types::{PathId, Time};

@@ -1,4 +1,4 @@
-//! Which of the numbers 0, 1, 2 … have been seen: bytes of a stream that arrived, packets that were acknowledged.
+//! A set of the numbers seen so far as runs: bytes of a stream that arrived, packets that were acknowledged.
 
 use std::collections::VecDeque;
 

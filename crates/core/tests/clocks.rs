@@ -1,4 +1,4 @@
-//! Clocks that are wrong, by accident or on purpose: whom they keep from connecting, and for how long.
+//! Wrong clocks, by accident or on purpose: whom they keep from connecting, and for how long.
 
 use anabranch_core::crypto::Crypto;
 use anabranch_core::crypto::null::NullCrypto;

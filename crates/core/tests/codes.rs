@@ -1,4 +1,4 @@
-//! Transfers with each erasure code, between ends that know it and ends that do not.
+//! Transfers with each erasure code, between ends that know the code and ends that do not.
 
 use anabranch_core::connection::ConnectionStats;
 use anabranch_core::endpoint::EndpointConfig;

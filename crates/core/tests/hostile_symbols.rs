@@ -1,5 +1,5 @@
-//! A peer with valid keys that names each of the codes and breaks its rules, or keeps to them and never comes to an end:
-//! the connection closes with `CODING`, or what it sent is dropped and the connection goes on.
+//! A peer with valid keys that names each of the codes and breaks its rules, or keeps to them without ever completing a
+//! block: the connection closes with `CODING`, or the symbols are dropped and the connection goes on.
 
 use anabranch_core::config::TransportConfig;
 use anabranch_core::testing::{Rogue, written};

@@ -1,4 +1,4 @@
-//! A peer that has keys and uses up whatever it is granted: the memory of its connection stays below
+//! A peer with valid keys that uses up everything it is granted: the memory of its connection stays below
 //! [`TransportConfig::most_memory`].
 
 mod allocator;

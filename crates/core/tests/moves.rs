@@ -1,4 +1,4 @@
-//! Paths that move: what they keep, where they return to, and whom they do not follow.
+//! Paths that move: what they keep, which addresses they return to, and which they do not follow.
 
 use std::net::{Ipv4Addr, SocketAddr};
 

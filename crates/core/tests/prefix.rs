@@ -1,5 +1,5 @@
-//! Coding delays nothing and reorders nothing: a block's first symbol leaves at once, and an application reads a prefix of what
-//! was written, whatever is lost and however the rest is mixed up.
+//! Coding neither delays nor reorders: a block's first symbol leaves at once, and the application reads a prefix of
+//! what was written, whatever is lost or reordered.
 
 use anabranch_core::endpoint::EndpointConfig;
 use anabranch_core::path::received::Ecn;

@@ -1,5 +1,5 @@
-//! Peers that restart, or only seem to: the client notices the one within a few round trips, and nobody makes it
-//! believe the other.
+//! Peers that restart, and peers that only seem to: the client notices a restart within a few round trips, and nobody
+//! can fake one.
 
 use anabranch_core::connection::TimeoutReason;
 use anabranch_core::endpoint::EndpointConfig;

@@ -1,4 +1,4 @@
-//! Short symbols that share packets: fewer datagrams, one fate for all of a packet, and nothing lost.
+//! Short symbols that share packets: fewer datagrams, one fate for all symbols of a packet, and nothing lost.
 
 use anabranch_core::connection::ConnectionStats;
 use anabranch_core::path::received::Ecn;

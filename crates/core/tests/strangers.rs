@@ -1,5 +1,5 @@
-//! What strangers can do to an endpoint that serves somebody: nothing that he would notice. In virtual
-//! time; `cargo xtask abuse` measures the same over real sockets.
+//! Attacks by unauthenticated senders on an endpoint that serves a client: the client notices nothing. In virtual time;
+//! `cargo xtask abuse` measures the same over real sockets.
 
 #[path = "strangers/scene.rs"]
 mod scene;

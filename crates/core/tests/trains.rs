@@ -1,4 +1,4 @@
-//! A train is what as many single packets would have been: every datagram is the same, byte for byte.
+//! A train equals the same number of single packets, byte for byte.
 
 use anabranch_core::path::received::Ecn;
 use anabranch_core::profiles::Profile;

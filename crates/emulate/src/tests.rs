@@ -1,4 +1,4 @@
-//! Every test talks to a relay over real sockets on 127.0.0.1.
+//! Every test sends to a relay over real sockets on 127.0.0.1.
 //!
 //! Deadlines are generous and only bound a failure. Where a kernel buffer that overflows on a
 //! starved machine would falsify the outcome, traffic is paced and the test may try several times.

@@ -1,4 +1,4 @@
-//! Prints the code's speed as ratios that survive a machine whose clock wanders.
+//! Prints the code's speed as ratios, which do not change when the machine's clock frequency does.
 //!
 //! Everything is measured in short turns taken alternately in one process, and the medians of the
 //! per-round ratios are printed:

@@ -1,5 +1,6 @@
-//! The code's bytes on the wire, which must never change: repairs made by an independent
-//! implementation, with the field, the matrix and the zero extension taken from their definitions.
+//! Golden tests of the code's bytes on the wire, which must never change. An independent
+//! implementation, written from the definitions of the field, the matrix and the zero extension,
+//! made the repairs.
 
 use anabranch_fec::kernel::Kernel;
 use anabranch_fec::reed_solomon::{Decoder, encode_with};

@@ -1,4 +1,4 @@
-//! RaptorQ's repairs are those of RFC 6330: an independent implementation made the same, and they rebuild the block.
+//! RaptorQ's repairs are those of RFC 6330: they equal an independent implementation's, and they rebuild the block.
 
 use anabranch_fec::raptorq::{Encoder, Held, decode};
 

@@ -1,5 +1,5 @@
-//! How this project writes files: each appears whole or not at all, and what others have planted is
-//! neither followed nor trusted.
+//! Writes files that appear whole or not at all, without following or trusting what other users
+//! have planted.
 //!
 //! A [`Directory`] is held open, and names in it are looked up relative to it (`openat(2)` and its
 //! like) without following symbolic links; so a path cannot be made to lead elsewhere between two

@@ -1,5 +1,4 @@
-//! Small messages that somebody waits for, beside a bulk transfer on the same connection: the messages
-//! do not wait behind the bulk.
+//! Small, urgent messages beside a bulk transfer on the same connection; they do not wait behind it.
 //!
 //! Both ends are in this process, on loopback: `cargo run -p anabranch --example datagrams`.
 

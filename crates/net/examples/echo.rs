@@ -1,4 +1,4 @@
-//! The least there is: a server that gives back what it reads, and a client that asks it over two paths.
+//! The smallest program: an echo server, and a client that uses it over two paths.
 //!
 //! Both are in this process, on loopback: `cargo run -p anabranch --example echo`.
 

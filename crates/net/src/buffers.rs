@@ -1,4 +1,4 @@
-//! Buffers for batches of datagrams, which tasks hand to each other.
+//! Buffers for batches of datagrams, which tasks pass to each other.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;

@@ -1,5 +1,5 @@
-//! The tasks that move datagrams between the core and the sockets: one of the endpoint, which receives
-//! and sees to handshakes, and one of each connection.
+//! The tasks that move datagrams between the core and the sockets: one for the endpoint, which receives and handles
+//! handshakes, and one for each connection.
 
 mod connection;
 mod outbox;

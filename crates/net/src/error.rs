@@ -1,4 +1,4 @@
-//! What applications are told when something does not work.
+//! The errors that applications get.
 
 use anabranch_core::connection::{AddPathError, CloseReason};
 use anabranch_core::wire::CloseCode;

@@ -1,5 +1,5 @@
-//! TCP connections carried over a connection, as ssh forwards them: each on a stream of its own, so that
-//! none waits for another, with half-close, resets and back-pressure passed through. And UDP datagrams, each on its own.
+//! Forwards TCP connections over a connection, as ssh does: each on a stream of its own, so that none waits for
+//! another, with half-close, resets and back-pressure passed through. Forwards UDP datagrams too, each on its own.
 //!
 //! The bytes on the wire are specified in `docs/spec/forward-0.md`.
 

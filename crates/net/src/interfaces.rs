@@ -1,4 +1,4 @@
-//! The machine's network interfaces, and news of their coming and going.
+//! The machine's network interfaces and changes to them.
 
 mod route;
 mod watch;

@@ -1,5 +1,5 @@
-//! What is told of connections through [`tracing`]: nothing unless the application listens, and never
-//! a secret. A connection is a span; its events and those of its paths are within.
+//! Logs connections through [`tracing`]: nothing unless the application listens, and never a secret. A connection is a
+//! span; its events and those of its paths are within.
 
 mod lines;
 

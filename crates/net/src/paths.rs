@@ -1,5 +1,4 @@
-//! What a connection is made over: fixed paths, or paths as a person asks for them, kept in line with the
-//! machine's interfaces.
+//! The paths of a connection: fixed ones, or interfaces that a person names, which are followed as they come and go.
 
 mod connect;
 mod destinations;

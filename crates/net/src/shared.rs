@@ -1,4 +1,4 @@
-//! What an endpoint's task, its connections' tasks and the application's handles share.
+//! State that an endpoint's task, its connections' tasks and the application's handles share.
 //!
 //! Each connection has a lock of its own, under which its task and the application take turns; the
 //! endpoint's lock is held for moments only. Whoever needs both takes the connection's first.

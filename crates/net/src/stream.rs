@@ -1,4 +1,4 @@
-//! The halves of streams, and what can go wrong with them.
+//! The halves of streams and their errors.
 
 mod error;
 mod recv;

@@ -1,4 +1,4 @@
-//! The examples do what they say: each is run as its readers run it.
+//! The examples work: each is run as its readers run it.
 //!
 //! They are built with the tests of the package; `cargo test -p anabranch --test examples` alone needs
 //! `cargo build -p anabranch --examples` before.

@@ -1,4 +1,4 @@
-//! Whatever the library hands out can be named by those who use it alone.
+//! Every type that the library returns can be named by those who depend on it alone.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a peer's offer of files makes the receiver keep.
+//! The memory that a peer's offer of files takes at the receiver.
 
 #[path = "../../core/tests/allocator/mod.rs"]
 mod allocator;

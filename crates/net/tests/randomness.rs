@@ -1,4 +1,4 @@
-//! What nobody may guess comes from the system: the shipped endpoint has no other source.
+//! Secret random values come from the system: the library's endpoint has no other source.
 
 use std::fs;
 use std::path::{Path, PathBuf};

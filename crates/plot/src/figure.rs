@@ -1,4 +1,4 @@
-//! What a figure shows.
+//! The contents of a figure.
 
 use crate::draw;
 

@@ -1,4 +1,4 @@
-//! What tells lines apart: colour, dash and marker together.
+//! Styles of lines: colour, dash and marker together.
 
 /// Okabe and Ito, "Color Universal Design" (2008), without the yellow, which is too light for lines on
 /// white; then two greys.

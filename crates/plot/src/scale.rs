@@ -1,4 +1,4 @@
-//! From values to pixels, and the round values to mark.
+//! Maps values to pixels, and chooses the round values to mark.
 
 /// An axis with its ends and ticks chosen.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! SVG elements as text, their numbers written in one way.
+//! SVG elements as text, with numbers in one format.
 
 use core::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Text in figures: how wide it is, where it breaks, how it is escaped.
+//! Text in figures: width, line breaks and escaping.
 
 /// About how wide `text` is in a sans-serif face of `size` pixels. Errs on the wide side, since which
 /// face a reader has is not known.

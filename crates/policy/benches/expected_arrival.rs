@@ -1,4 +1,5 @@
-//! What a pull costs with allocation by expected arrival, over eight paths with half a window's worth of blocks pending each.
+//! The cost of a pull with allocation by expected arrival, over eight paths with half a window's worth of pending
+//! blocks each.
 
 use std::hint::black_box;
 

@@ -1,5 +1,5 @@
-//! Forecasts as LATE's scheduler makes them, to be counted: `valgrind --tool=callgrind` on two runs of different
-//! numbers of them tells the instructions that one takes.
+//! Makes LATE's forecasts so that their instructions can be counted: run it twice under `valgrind --tool=callgrind`
+//! with different numbers of forecasts, and divide the difference.
 //!
 //! Arguments: window, T in round trips, loss, timeout in round trips, how many forecasts. Prints the packets forecast.
 

@@ -1,4 +1,4 @@
-//! The axes: the independent decisions of which a protocol consists.
+//! The policy axes: the independent decisions that make up a protocol.
 
 use core::fmt;
 use core::str::FromStr;

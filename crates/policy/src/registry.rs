@@ -1,4 +1,4 @@
-//! Policies by name: the one table of what exists on every axis, and what a program adds to it.
+//! The registry: the table of all policies by axis and name, and those that a program adds.
 
 mod error;
 mod options;

@@ -1,4 +1,4 @@
-//! The documentation names files: they exist.
+//! Checks that the files named in the documentation exist.
 //!
 //! In the architecture and the pages below `docs`, inline code that looks like a path names a file, from
 //! the root of the repository or as `crate/file.rs` for `crates/crate/src/file.rs`. `cargo xtask ci

@@ -1,4 +1,4 @@
-//! MPLOT line by line, as its paper has it: what policies decide, asked through their public traits.
+//! MPLOT's paper line by line: the decisions of its policies, through their public traits.
 //!
 //! What the transport does with the decisions is checked in `crates/sim/tests/mplot_checklist.rs`. The
 //! table in `docs/protocols/mplot.md` names a test for every line.

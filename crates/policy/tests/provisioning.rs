@@ -1,4 +1,4 @@
-//! Estimator and redundancy in a loop: what MPLOT provisions at a steady loss, and what it costs.
+//! Estimator and redundancy in a loop: MPLOT's repairs at a steady loss, and their cost.
 
 use anabranch_policy::loss::{LossEstimator, Resolved, build_estimator};
 use anabranch_policy::redundancy::{RedundancyPolicy, RedundancyView, build};

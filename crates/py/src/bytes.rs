@@ -1,4 +1,4 @@
-//! Figures of a report as Arrow buffers, in the memory that the report has them in.
+//! Figures of a report as Arrow buffers that share the report's memory.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What scenarios can name: profiles and policies.
+//! The profiles and policies that scenarios can name.
 
 use anabranch_policy::Axis;
 use anabranch_policy::registry::{Entry, Registry};

@@ -1,4 +1,4 @@
-//! What can go wrong, as Python's exceptions.
+//! Errors as Python exceptions.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Work that Ctrl-C ends, and that lets Python's other threads go on.
+//! Long work that Ctrl-C can end and that lets Python's other threads run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};

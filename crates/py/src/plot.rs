@@ -1,4 +1,4 @@
-//! Figures of what runs measured, for notebooks and papers.
+//! Figures of results, for notebooks and papers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Settings on top of a scenario: Python's values as what `--set KEY=VALUE` would be given.
+//! Settings on top of a scenario: converts Python values to the text of `--set KEY=VALUE`.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;

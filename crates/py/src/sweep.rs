@@ -1,4 +1,4 @@
-//! All runs of a scenario on the threads of one machine.
+//! Runs all runs of a scenario on the threads of one machine.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Everything in the papers that can be checked: figures, tables, theorems and stated numbers.
+//! The catalogue of the papers' results that can be checked: figures, tables, theorems and stated
+//! numbers.
 
 use std::sync::OnceLock;
 

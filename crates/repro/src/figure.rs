@@ -1,4 +1,4 @@
-//! What an item's figure shows, as data.
+//! The data of an item's figure.
 
 use anabranch_plot as plot;
 use anabranch_sim::scenario::{Drawing, DrawnCurve};

@@ -1,5 +1,5 @@
-//! What five papers show, reproduced: each figure, table and theorem is an *item* with a scenario or a
-//! formula, claims with bounds, and a verdict.
+//! Reproduces the results of five papers: each figure, table and theorem is an *item* with a scenario or a formula,
+//! claims with bounds, and a verdict.
 //!
 //! ```
 //! use anabranch_repro::{catalogue, reproduce, Settings, Verdict};

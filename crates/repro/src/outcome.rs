@@ -1,4 +1,4 @@
-//! What was found about an item: figures with intervals, bounds on them, and a verdict.
+//! The outcome of an item: figures with intervals, bounds on them, and a verdict.
 
 use anabranch_sim::scenario::{Finding, Published};
 use anabranch_sim::stats::{self, Estimate};

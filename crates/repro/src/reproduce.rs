@@ -1,4 +1,4 @@
-//! From items to verdicts.
+//! Checks items and gives their verdicts.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

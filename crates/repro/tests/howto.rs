@@ -1,4 +1,4 @@
-//! The files of docs/howto/add-an-item.md are right, short, and judged.
+//! The files of docs/howto/add-an-item.md are valid and short, and give verdicts.
 
 use anabranch_repro::catalogue;
 use anabranch_sim::scenario::Scenario;

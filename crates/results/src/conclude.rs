@@ -1,4 +1,4 @@
-//! Tables and summary from the kept runs, in an order that nothing can change.
+//! Writes tables and summary from the kept runs, always in the same order.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! Why results could not be kept or read.
+//! Errors of keeping and reading results.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all.
+//! Files that appear whole or not at all.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};

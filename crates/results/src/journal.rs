@@ -1,4 +1,4 @@
-//! Finished runs, kept one by one so that an interruption costs only the runs under way.
+//! Keeps every finished run in a file of its own, so that an interruption costs only the runs under way.
 
 use std::collections::BTreeSet;
 use std::fs;

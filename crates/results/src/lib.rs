@@ -1,4 +1,4 @@
-//! What simulations measured, kept so that it can be trusted later.
+//! Keeps the results of simulations so that they can be trusted later.
 //!
 //! A [`Sweep`] is a scenario with its seeds; every run has a [key](RunKey) of its own. A results directory
 //! says whose results it holds ([`Manifest`]) and keeps every finished run ([`Journal`]); directories of one

@@ -1,4 +1,4 @@
-//! What says whose results a directory holds.
+//! The manifest of a results directory: whose results it holds.
 
 use std::collections::BTreeMap;
 use std::fs;

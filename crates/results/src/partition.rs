@@ -1,4 +1,4 @@
-//! Tables in parts by the values of sweep keys, as Hive lays them out.
+//! Writes tables in parts by the values of sweep keys, in Hive's layout.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Where results come from.
+//! The provenance of results: scenario, settings, version and commit.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Parts of a sweep that several machines make.
+//! Divides a sweep into parts for several machines.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

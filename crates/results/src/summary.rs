@@ -1,4 +1,4 @@
-//! `summary.json`: what the runs say, seed by seed and together.
+//! `summary.json`: the results of all runs, by seed and averaged.
 
 use std::collections::BTreeMap;
 

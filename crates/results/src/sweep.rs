@@ -1,4 +1,4 @@
-//! A scenario with the seeds that it is run with: which runs there are, and what tells them from all others.
+//! A scenario with its seeds: the list of its runs, and their identifiers.
 
 use std::collections::BTreeSet;
 use std::fmt;

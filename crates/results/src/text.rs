@@ -1,4 +1,4 @@
-//! Reading scenario files and what they name.
+//! Reads scenario files and the files they name.
 
 use std::path::Path;
 use std::{fmt, fs, io};

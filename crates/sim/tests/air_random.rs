@@ -1,5 +1,4 @@
-//! Random places, loads and losses: every message has exactly one fate, and no more than a station may
-//! hold is inside.
+//! Random places, loads and losses: every message has exactly one fate, and no station holds more than it may.
 
 use anabranch_sim::wireless::{
     Air, AirConfig, Destination, Fixed, FrameLoss, IdleAccess, MacConfig, Message, Position,

@@ -1,4 +1,4 @@
-//! Copies of what is long in flight (recovery `xlink`), over links: one of two paths stalls for a second.
+//! Copies of symbols that are in flight for long (recovery `xlink`), over links: one of two paths stalls for a second.
 
 use anabranch_sim::scenario::Scenario;
 

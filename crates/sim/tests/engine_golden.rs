@@ -1,5 +1,4 @@
-//! Canonical networks as integers: any change of behaviour shows as a difference of
-//! `golden/engine.txt`.
+//! Golden digests of canonical networks: a change of behaviour changes `golden/engine.txt`.
 //!
 //! A line is a run: its name, the digest of every packet's fate on every link, packet-hops, events,
 //! and the bytes delivered. `BLESS=1` (or `cargo xtask bless`) writes the file again.

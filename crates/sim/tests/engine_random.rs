@@ -1,5 +1,5 @@
-//! Random networks with random loads: whatever they are, no packet appears or disappears, time does
-//! not go back, and neither watching a run nor cutting it into pieces changes it.
+//! Random networks with random loads: packets are conserved, time never goes back, and neither
+//! observing a run nor running it in pieces changes it.
 
 use core::time::Duration;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Paths that go dark, come back, move or lose feedback in mid-transfer.
+//! Paths that go dark, come back, move or lose feedback during a transfer.
 
 mod support;
 

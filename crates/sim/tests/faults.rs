@@ -1,4 +1,4 @@
-//! Random networks full of faults: whatever they do, every byte arrives once, in order and unchanged.
+//! Random networks full of faults: every byte arrives once, in order and unchanged.
 //!
 //! Each schedule is made from its number. `FAULTS=1000` runs that many of each kind (`--nocapture` shows
 //! how it goes), `FAULTS_AFTER=5000` those after number 5000; `FAULT=17` runs number 17 alone, and tells what it is.

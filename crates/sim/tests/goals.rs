@@ -1,4 +1,4 @@
-//! How well the profiles must do, in virtual time: the median of three seeds against a floor.
+//! Performance goals of the profiles in virtual time: the median of three seeds must reach a minimum.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! Canonical runs as integers: any change of behaviour shows as a difference of `golden/traces.txt`.
+//! Golden digests of canonical transfers: a change of behaviour changes `golden/traces.txt`.
 //!
 //! A line is a run: its name, the digest of every packet on every link, the bytes delivered, the packets
 //! sent, and the microseconds it took. `BLESS=1` (or `cargo xtask bless`) writes the file again.

@@ -1,4 +1,4 @@
-//! Several connections of one pair of endpoints.
+//! Several connections between two endpoints.
 
 use anabranch_core::profiles::Profile;
 use anabranch_sim::scenario::{FlowPlan, Plan, Scenario};

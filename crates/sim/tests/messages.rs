@@ -1,5 +1,5 @@
-//! Messages beside a bulk transfer cost it what they take, and no more: a path that leaves a message to another one goes on with
-//! the transfer.
+//! Messages beside a bulk transfer cost it only the bytes they take: a path that leaves a message to another path goes
+//! on with the transfer.
 
 mod support;
 

@@ -1,5 +1,4 @@
-//! MPLOT line by line, as its paper has it: what a connection does with blocks, numbers and
-//! acknowledgements.
+//! MPLOT's paper line by line: how a connection handles blocks, numbers and acknowledgements.
 //!
 //! What its policies decide is checked in `crates/policy/tests/mplot_checklist.rs`. The table in
 //! `docs/protocols/mplot.md` names a test for every line.

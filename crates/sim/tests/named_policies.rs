@@ -1,5 +1,5 @@
-//! A scenario names the policies that a program brings to it as it names built-in ones: for flows of every
-//! protocol, and on single paths.
+//! A scenario names policies that a program adds in the same way as built-in ones: for flows of every protocol, and on
+//! single paths.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,5 +1,5 @@
-//! Links as on the road, and neighbours, in virtual time: the default's congestion control must not take a road's own
-//! variation for a queue, nor others' queues for its own. `cargo xtask roads` measures many more.
+//! Links like real roads, and rival flows, in virtual time: the default congestion control must not mistake a road's
+//! own delay variation for a queue, nor another flow's queue for its own. `cargo xtask roads` measures many more.
 
 mod support;
 

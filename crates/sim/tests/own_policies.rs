@@ -1,5 +1,5 @@
-//! A policy that a program brings is one like any other, on every axis: it is chosen by name, it decides
-//! whole transfers, and one that answers as a built-in policy would leaves no trace.
+//! A policy that a program adds works like a built-in one, on every axis: it is chosen by name, it controls whole
+//! transfers, and one that answers like a built-in policy changes nothing.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! Path MTU discovery over links that drop what is too long for them, without a word.
+//! Path MTU discovery over links that silently drop packets that are too long.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Paths of one connection that share a bottleneck, and paths that do not: the first are to be found and to take one
-//! flow's share together, the others to be left alone.
+//! Paths of one connection that share a bottleneck, and paths that do not: the first must be detected and take one
+//! flow's share together, the others must not be coupled.
 
 mod support;
 

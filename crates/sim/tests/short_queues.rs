@@ -1,5 +1,5 @@
-//! Buffers of a few packets on short links, and policers, drop without letting anything wait for long. Their losses
-//! look random, and must not be sent in addition.
+//! Buffers of a few packets on short links, and policers, drop packets without delaying any. Their losses look random,
+//! but the controller must not send more to make up for them.
 
 mod support;
 

@@ -1,4 +1,5 @@
-//! A few points of the reference data, within the bounds that `cargo xtask oracle` applies to all.
+//! A few points of the reference data, within the bounds that `cargo xtask oracle` applies to all
+//! of it.
 
 use anabranch_sim::endpoint::{TcpProtocol, TcpReceiver, TcpSender};
 use anabranch_sim::engine::{Engine, Topology};

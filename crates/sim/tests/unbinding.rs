@@ -1,5 +1,5 @@
-//! What pTCP's unbinding costs on the real transport: data that arrives twice. That is what a path has sent before it
-//! fell silent; what is in flight when a loss cuts the window stays where it is.
+//! The cost of pTCP's unbinding on the real transport: data that arrives twice. A path that falls silent has sent such
+//! data already; a loss that cuts the window does not unbind what is in flight.
 
 mod support;
 

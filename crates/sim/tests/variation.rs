@@ -1,4 +1,5 @@
-//! Roads whose delay varies: what comes late is neither lost nor a queue, and no path is given up for it.
+//! Roads with varying delay: late packets count neither as lost nor as a sign of a queue, and no path is given up
+//! because of them.
 
 mod support;
 

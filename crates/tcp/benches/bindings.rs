@@ -1,6 +1,6 @@
-//! What a pull and an unbound segment cost while so many segments are outstanding (pTCP §6, complexity: unbound packets
-//! are put back into a list sorted by their sequence numbers). At the end: each cost over that at 64 segments, beside
-//! the logarithm's.
+//! The cost of a pull and of an unbound segment by the number of outstanding segments (pTCP §6, complexity: unbound
+//! packets are put back into a list sorted by their sequence numbers). At the end: each cost over that at 64 segments,
+//! beside the logarithm's.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

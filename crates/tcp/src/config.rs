@@ -1,4 +1,4 @@
-//! What a connection is made of: sizes, timers and which mechanisms are on.
+//! Configuration of a connection: sizes, timers and enabled mechanisms.
 
 use core::time::Duration;
 use std::sync::Arc;

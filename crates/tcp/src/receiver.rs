@@ -1,4 +1,4 @@
-//! The receiving half of a connection.
+//! The receiver of a connection.
 
 use anabranch_types::Time;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The sender's record of what is outstanding (RFC 6675 §3 and §4).
+//! The sender's record of outstanding segments (RFC 6675 §3 and §4).
 //!
 //! One slot for each segment in a ring, and the SACKed offsets as ranges beside it. A slot changes
 //! state a bounded number of times, and every walk starts where the last one ended, so the cost per

@@ -1,4 +1,4 @@
-//! What travels: a TCP segment without its payload bytes.
+//! A TCP segment without its payload bytes.
 
 use anabranch_types::Time;
 

@@ -1,4 +1,4 @@
-//! Virtual time between the two ends of a stream over several paths, for tests.
+//! A loop in virtual time between the two ends of a stream over several paths, for tests.
 
 use anabranch_types::Time;
 use std::collections::BTreeMap;

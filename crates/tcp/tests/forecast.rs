@@ -1,5 +1,5 @@
-//! LATE's forecast N(T, w, s) beside TCP with selective acknowledgements that begins in the same state: packets that
-//! arrive within T, over a path that only loses and delays.
+//! LATE's forecast N(T, w, s), compared with TCP with selective acknowledgements that starts in the same state: packets
+//! that arrive within T, over a path that only loses and delays.
 
 mod network;
 

@@ -1,4 +1,4 @@
-//! Whole transfers over a small lossy network: everything arrives once and in order, nothing sticks.
+//! Whole transfers over a small lossy network: everything arrives once and in order, and no transfer gets stuck.
 
 mod network;
 

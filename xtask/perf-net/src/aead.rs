@@ -1,4 +1,4 @@
-//! The packet cipher alone: what `ring` does with the same key length and packet sizes.
+//! The speed of the packet cipher alone: `ring` with the same key length and packet sizes.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Many connections at once, on one core and on two: whether a server uses what it has.
+//! Many connections at once, on one core and on two: whether a server uses all cores.
 
 use std::time::Instant;
 

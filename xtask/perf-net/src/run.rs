@@ -1,4 +1,4 @@
-//! What is run, and what one run gives.
+//! The systems that are measured, and the result of one run.
 
 use core::fmt;
 use core::time::Duration;

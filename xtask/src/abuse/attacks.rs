@@ -1,4 +1,4 @@
-//! What a hostile peer with a permitted key does.
+//! The attacks of a hostile peer with a permitted key.
 
 use anabranch_core::wire::{ControlFrame, StreamId};
 use anabranch_policy::view::SymbolId;

@@ -1,4 +1,4 @@
-//! The receiver: a process of its own, so that its memory is nobody else's.
+//! The receiver: a process of its own, so that its memory can be measured alone.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr};

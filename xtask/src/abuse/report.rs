@@ -1,4 +1,4 @@
-//! What was measured, as a table.
+//! Prints the measurements as a table.
 
 use crate::Failure;
 use crate::forge::Kind;

@@ -1,4 +1,4 @@
-//! The sender: a thread that writes as fast as it may.
+//! The sender: a thread that writes as fast as possible.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Which crate may import which: the arrows of the design, with what they bring along.
+//! Which crate may import which: the arrows of the architecture, followed transitively.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! `unsafe` stays where it is argued for: in the erasure kernels.
+//! `unsafe` is allowed only where it is argued for: in the erasure kernels.
 
 use super::mask::{Literals, line_of, mask, words};
 use super::{Finding, SourceFile};

@@ -1,4 +1,4 @@
-//! Links between pages lead somewhere: to a file of the repository, and to a heading of a page.
+//! Checks that links between pages lead to a file of the repository and to a heading of a page.
 
 use std::collections::{BTreeMap, BTreeSet};
 

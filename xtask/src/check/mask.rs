@@ -1,4 +1,4 @@
-//! Blanking the parts of Rust source that are not code.
+//! Blanks the parts of Rust source that are not code.
 
 /// What to do with the text of string and character literals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

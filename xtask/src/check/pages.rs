@@ -1,4 +1,4 @@
-//! Pages can be read in a terminal: their prose keeps to a width.
+//! Checks the width of pages, so that their prose can be read in a terminal.
 
 use super::{Finding, SourceFile};
 

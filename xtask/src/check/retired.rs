@@ -1,4 +1,4 @@
-//! Words that the project has given up for better ones do not come back.
+//! Checks that names which the project has replaced do not come back.
 
 use super::mask::words;
 use super::{Finding, SourceFile};

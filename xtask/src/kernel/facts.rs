@@ -1,4 +1,4 @@
-//! Where the comparison runs, and what the kernel there has.
+//! Facts about the machine and its kernel.
 
 use std::fs;
 use std::process::Command;

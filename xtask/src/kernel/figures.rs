@@ -1,4 +1,4 @@
-//! What a run came to, read from what its programs printed.
+//! The results of a run, read from its programs' output.
 
 use serde::Serialize;
 use serde_json::Value;

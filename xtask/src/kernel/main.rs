@@ -1,4 +1,4 @@
-//! Our transport beside the kernel's, over the same emulated links: `cargo xtask kernel`.
+//! Compares our transport with the kernel's over the same emulated links: `cargo xtask kernel`.
 //!
 //! `anabranch emulate` joins two network namespaces by the links of a road. Over them run, one after the other, TCP on
 //! each path alone, MPTCP over all paths and `anabranch bench`, always from the client's side to the server's, with

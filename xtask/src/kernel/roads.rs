@@ -1,4 +1,4 @@
-//! Which links things run over: variants of scenarios/roads.
+//! The links to run over: variants of scenarios/roads.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What runs over a road.
+//! The transports that are compared.
 
 use crate::facts::Facts;
 use crate::options::Options;

@@ -1,4 +1,4 @@
-//! One run: the links, the two sides, and what both say afterwards.
+//! One run: the links, the two sides, and their reports.
 
 use std::fs;
 use std::path::{Path, PathBuf};

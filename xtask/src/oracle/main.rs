@@ -1,4 +1,4 @@
-//! Compares the simulator, its TCP above all, with measurements of accepted simulators, point by point.
+//! Compares the simulator, above all its TCP, with measurements of established simulators, point by point.
 //!
 //! Run it as `cargo xtask oracle`, which builds it optimised.
 

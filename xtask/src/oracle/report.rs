@@ -1,4 +1,4 @@
-//! What is printed.
+//! Prints the comparison.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! The senders of the tables, as configurations of ours.
+//! The senders of the tables, as configurations of our TCP model.
 
 use anabranch_tcp::{Config, DelayedAck, LossRecovery, WireFormat};
 use core::time::Duration;

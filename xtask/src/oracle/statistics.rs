@@ -1,4 +1,4 @@
-//! Means and their errors, and when two of them agree.
+//! Means and their standard errors, and whether two of them agree.
 
 use anabranch_sim::stats;
 

@@ -1,4 +1,4 @@
-//! Runs on all cores, in a fixed order of results.
+//! Runs tasks on all cores and returns their results in order.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};

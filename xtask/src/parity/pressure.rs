@@ -1,4 +1,4 @@
-//! How short the machine is of processors.
+//! Measures how busy the machine's processors are.
 
 use std::time::Duration;
 

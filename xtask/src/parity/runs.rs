@@ -1,4 +1,4 @@
-//! One demo: what it delivered, and in what circumstances.
+//! One run of the demo: what it delivered, and how busy the machine was.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

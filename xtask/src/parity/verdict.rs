@@ -1,4 +1,4 @@
-//! What the runs of a profile say together.
+//! The verdict on the runs of a profile.
 
 use anabranch_results::stats::Estimate;
 use serde::Serialize;

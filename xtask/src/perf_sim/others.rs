@@ -1,4 +1,4 @@
-//! The workloads in other simulators, where they are installed.
+//! The workloads in other simulators that are installed.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What one run came to.
+//! The figures of one run.
 
 use std::time::Duration;
 

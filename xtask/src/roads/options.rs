@@ -1,4 +1,4 @@
-//! What was asked for.
+//! The command's options.
 
 use crate::arguments::{LONGEST, number};
 

@@ -1,4 +1,4 @@
-//! Every system on every road with every seed, on all cores.
+//! Runs every system on every road with every seed, on all cores.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

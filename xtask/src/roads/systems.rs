@@ -1,4 +1,4 @@
-//! What is compared on each road.
+//! The systems that are compared on each road.
 
 /// A system under test: what it is called, and what it sets in the scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]

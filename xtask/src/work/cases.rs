@@ -1,4 +1,4 @@
-//! Honest packets, and what hostile peers have tried.
+//! The cases: honest packets, and attacks of hostile peers.
 
 use anabranch_core::testing::Rogue;
 use anabranch_core::wire::{AckHeader, ControlFrame, RankEntry, RankFrame, StreamId};

@@ -1,4 +1,4 @@
-//! `cargo xtask work`: what packets of honest and hostile peers make a connection do.
+//! `cargo xtask work`: counts the instructions that packets of honest and hostile peers cost a connection.
 //!
 //! Each case is delivered in a process of its own, which is made to run one instruction after the other, and
 //! these are counted: where clocks are noisy, the count is not. A packet of a hostile peer may cost at most so

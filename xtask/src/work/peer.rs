@@ -1,4 +1,4 @@
-//! A connection with a peer that sends what it likes.
+//! A connection with a peer that sends whatever a case says.
 
 use anabranch_core::config::TransportConfig;
 use anabranch_core::testing::Rogue;

@@ -1,4 +1,4 @@
-//! A connection, and packets for it.
+//! A connection in a prepared state, and packets for it.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What the wasm module offers its host.
+//! The functions that the wasm module exports to its host.
 
 #![allow(
     unsafe_code,

@@ -1,4 +1,4 @@
-//! The side that asks, and reports.
+//! The client of `bench`: sends requests to the server and reports the results.
 
 use std::time::Duration;
 

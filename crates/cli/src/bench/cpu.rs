@@ -1,4 +1,5 @@
-//! CPU time. Each side of a measurement runs on one thread of its own, so a side's is its thread's.
+//! CPU time. Each side of a measurement runs on a thread of its own, so the thread's CPU time is
+//! that side's.
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(super) fn seconds() -> Option<f64> {

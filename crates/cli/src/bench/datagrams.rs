@@ -1,4 +1,4 @@
-//! Datagrams as data: sent at a rate or as fast as they are taken, and counted at the other end.
+//! Datagram traffic: sent at a fixed rate or as fast as possible, and counted at the receiver.
 
 use std::future::pending;
 use std::io;

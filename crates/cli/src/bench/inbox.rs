@@ -1,4 +1,4 @@
-//! What a receiver of datagrams sees: how many are missing or late, and how evenly they come.
+//! Receiver statistics of datagrams: missing, late, jitter.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What was carried over a time, by streams and by paths.
+//! Bytes carried in an interval, by stream and by path.
 
 use std::collections::BTreeMap;
 

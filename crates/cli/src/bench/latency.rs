@@ -1,4 +1,4 @@
-//! How long small messages take, there and back, while nothing else is sent and under load.
+//! Round-trip latency of small messages, idle and under load.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

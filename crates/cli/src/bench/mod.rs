@@ -1,5 +1,5 @@
-//! `bench`: the throughput of a connection, over a network or within this machine, as iperf3 measures
-//! that of TCP; and the costs of the erasure codes.
+//! `bench`: the throughput of a connection, over a network or within this machine, as iperf3 measures it for TCP; and
+//! the cost of the erasure codes.
 
 pub mod args;
 mod client;

@@ -1,5 +1,5 @@
-//! What client and server say to each other: a request, an answer, and the server's figures at the
-//! end, each a 4-byte little-endian length and so many bytes of JSON on the first stream.
+//! The protocol between client and server: a request, an answer, and the server's results at the end. Each message is a
+//! 4-byte little-endian length followed by that many bytes of JSON, on the first stream.
 
 use std::time::Duration;
 

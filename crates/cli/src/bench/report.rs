@@ -1,4 +1,4 @@
-//! The figures, arranged as iperf3's JSON: start, intervals, end; with paths beside the streams.
+//! The results, arranged as iperf3's JSON: start, intervals, end; with paths beside the streams.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! The side that does what it is asked.
+//! The server of `bench`: carries out the tests that clients request.
 
 use std::time::Duration;
 

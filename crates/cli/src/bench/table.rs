@@ -1,4 +1,4 @@
-//! The figures for people.
+//! Prints the results as text.
 
 use std::io;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The data itself: tasks that write and read streams, and counters of what they did.
+//! Test traffic: tasks that write and read streams, and their counters.
 
 use std::future::pending;
 use std::io;

@@ -1,4 +1,4 @@
-//! Systems other than Linux: nothing is given up.
+//! Systems other than Linux: commands are not confined.
 
 use std::io;
 use std::path::Path;

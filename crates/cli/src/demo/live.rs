@@ -1,4 +1,4 @@
-//! Showing a transfer while it runs, on standard error.
+//! Shows the progress of a transfer on standard error.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;

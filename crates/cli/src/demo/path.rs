@@ -1,4 +1,4 @@
-//! `--path` of the demo: an emulated link, and what controls congestion on it.
+//! `--path` of the demo: an emulated link and its congestion control.
 
 use std::str::FromStr;
 

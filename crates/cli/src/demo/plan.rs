@@ -1,4 +1,4 @@
-//! What a demo is going to do: the arguments, checked and completed.
+//! The demo's settings: the arguments, checked and with defaults filled in.
 
 use std::path::PathBuf;
 use std::time::Duration;

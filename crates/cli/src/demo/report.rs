@@ -1,4 +1,4 @@
-//! What a demo found: figures, table and verdict.
+//! The demo's report: figures, table and verdict.
 
 use std::fmt::Write;
 use std::io::IsTerminal;

@@ -1,4 +1,4 @@
-//! What the same core does over the same links in virtual time: all paths together, and each alone.
+//! Simulates the same transfer over the same links: over all paths together, and over each alone.
 
 use std::slice;
 use std::thread;

@@ -1,4 +1,4 @@
-//! What the sender sends, and its sum.
+//! The data that the sender sends, and its checksum.
 
 use std::fs::File;
 use std::io::{self, Read};

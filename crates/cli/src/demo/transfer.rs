@@ -1,4 +1,4 @@
-//! The transfer itself: a sender and a receiver on loopback, the emulated links between them.
+//! The transfer itself: a sender and a receiver on loopback with the emulated links between them.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! What can be seen of a transfer while it runs.
+//! Statistics of a transfer while it runs.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;

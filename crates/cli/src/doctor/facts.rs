@@ -1,4 +1,4 @@
-//! What was found, before anybody judges it.
+//! What `doctor` found on the machine and the links, not yet judged.
 
 use std::net::{IpAddr, SocketAddr};
 

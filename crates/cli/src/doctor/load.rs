@@ -1,4 +1,4 @@
-//! Filling a link for a short time, to see what it does with that.
+//! Fills a link for a short time to find throttling and long queues.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Looking at this machine.
+//! Collects facts about this machine.
 
 use std::fs;
 use std::io::ErrorKind;

@@ -1,5 +1,5 @@
-//! `doctor`: what a person would otherwise search for. It looks at this machine and at the links to a
-//! peer, and says what is in order, what is not, and what to do about it.
+//! `doctor`: examines this machine and the links to a peer, and says what is in order, what is not, and what to do
+//! about it.
 
 pub mod args;
 mod facts;

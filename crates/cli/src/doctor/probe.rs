@@ -1,5 +1,5 @@
-//! Looking at the links to a peer: a connection over each by itself, so that every answer comes back the
-//! way that the question went.
+//! Probes the links to a peer. Each link has a connection of its own, so that every answer comes back over the link
+//! that carried the question.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! Findings as people and programs read them.
+//! Prints findings, as text and as JSON.
 
 use std::fmt::Write as _;
 

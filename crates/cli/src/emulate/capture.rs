@@ -1,4 +1,4 @@
-//! Packets of links, as files for Wireshark.
+//! Writes the packets of links to files for Wireshark.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The programs at the two sides.
+//! Runs the programs of the two sides.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};

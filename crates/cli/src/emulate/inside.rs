@@ -1,4 +1,5 @@
-//! The first process of a side's process namespace: it runs the command, and everything ends with it.
+//! The first process of a side's process namespace. It runs the command; when it ends, the kernel ends every other
+//! process in the namespace.
 
 use std::ffi::OsString;
 use std::io;

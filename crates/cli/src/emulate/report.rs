@@ -1,4 +1,4 @@
-//! What the links did, once the commands have ended.
+//! The statistics of the links once the commands have ended.
 
 use std::fmt::Write;
 use std::time::Duration;

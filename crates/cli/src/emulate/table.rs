@@ -1,4 +1,4 @@
-//! The links as a table: each a line, the way there and the way back.
+//! The links as a table, with a line for each and columns for both directions.
 
 use std::collections::VecDeque;
 use std::time::Duration;

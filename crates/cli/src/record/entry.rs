@@ -1,4 +1,4 @@
-//! What the lines of a recording hold.
+//! The entries of a recording.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Recording a connection's decisions in a file of JSON lines.
+//! Records a connection's decisions in a file of JSON lines.
 //!
 //! The first line is a [`Header`]; every other line is one [`Line`]. The last one is
 //! [`Entry::End`], unless the recording was cut off.

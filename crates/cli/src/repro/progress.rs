@@ -1,4 +1,4 @@
-//! How far the runs are, on standard error.
+//! Shows the progress of runs on standard error.
 
 use std::io::{self, IsTerminal};
 use std::sync::Mutex;

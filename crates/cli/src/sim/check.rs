@@ -1,4 +1,4 @@
-//! `sim check`: what is wrong with a scenario, or what would run.
+//! `sim check`: reports mistakes in a scenario, or what it would run.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! The page that shows all figures of a directory.
+//! The page that shows all figures of a results directory.
 
 use std::fmt::Write;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Reading scenarios and the files they name.
+//! Reads scenarios and the files they name.
 
 use std::path::Path;
 

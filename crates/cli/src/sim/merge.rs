@@ -1,4 +1,4 @@
-//! `sim merge`: runs that were made apart are brought together.
+//! `sim merge`: merges runs from several results directories.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `sim`: scenarios are checked, run, on several machines if need be, and drawn.
+//! `sim`: checks, runs and draws scenarios, on several machines if need be.
 
 pub mod args;
 

@@ -1,4 +1,4 @@
-//! `sim plan`: the runs of a scenario, and what each may cost.
+//! `sim plan`: lists the runs of a scenario and their estimated cost.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

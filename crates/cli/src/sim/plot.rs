@@ -1,4 +1,4 @@
-//! `sim plot`: figures of a results directory.
+//! `sim plot`: draws the figures of a results directory.
 
 use std::fs;
 use std::path::{Path, PathBuf};

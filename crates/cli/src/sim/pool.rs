@@ -1,4 +1,4 @@
-//! Many runs at once.
+//! Runs several simulations at once.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};

@@ -1,4 +1,4 @@
-//! Showing how far the runs are, on standard error.
+//! Shows the progress of runs on standard error.
 
 use std::io::{self, IsTerminal};
 use std::time::{Duration, Instant};

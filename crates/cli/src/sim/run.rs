@@ -1,4 +1,4 @@
-//! `sim run`: every point with every seed.
+//! `sim run`: runs every point of a scenario with every seed.
 
 use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;

@@ -1,4 +1,4 @@
-//! `--seeds`: how many, or from which to which.
+//! `--seeds`: a number of seeds, or a range.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Which runs of a sweep are to be made here.
+//! Chooses the runs of a sweep that this process makes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,4 @@
-//! The summary as people read it.
+//! Prints the summary of a sweep.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

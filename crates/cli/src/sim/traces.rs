@@ -1,4 +1,4 @@
-//! Packet and decision traces beside the results.
+//! Writes packet and decision traces beside the results.
 
 use std::cell::RefCell;
 use std::fmt;

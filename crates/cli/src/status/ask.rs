@@ -1,4 +1,4 @@
-//! Asking what runs.
+//! Asks running commands for their state.
 
 use std::io::{ErrorKind, Read};
 use std::os::unix::net::UnixStream;

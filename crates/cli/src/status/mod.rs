@@ -1,4 +1,5 @@
-//! `status`: what the running `serve` and `connect` of this user do, as `wg show` tells of tunnels.
+//! `status`: shows the state of this user's running `serve` and `connect`, as `wg show` does for
+//! tunnels.
 
 pub mod args;
 mod ask;

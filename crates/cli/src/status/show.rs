@@ -1,4 +1,4 @@
-//! The state of what runs, for people.
+//! Prints the state of running commands.
 
 use std::fmt::Write;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a running command tells of itself.
+//! The state that a running command reports.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! Answering those who ask what this process does.
+//! Answers `status` on a local socket.
 
 use std::io;
 use std::os::unix::fs::DirBuilderExt;

@@ -1,4 +1,4 @@
-//! How much the offers of each peer may make this process keep at a time.
+//! Limits the memory that the offers of each peer may take at a time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

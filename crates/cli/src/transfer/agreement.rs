@@ -1,4 +1,4 @@
-//! Coming to an agreement with the person about an offer, where one is needed.
+//! Asks the person about an offer where consent is needed.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! The stream that a transfer speaks on: frames in, frames out.
+//! The stream of a transfer: frames in, frames out.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The side that connects, and connects again when the connection is lost.
+//! The side that connects, and reconnects when the connection is lost.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Why a transfer ended early.
+//! The reasons why a transfer ends early.
 
 use std::path::Path;
 

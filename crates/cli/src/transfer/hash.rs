@@ -1,4 +1,4 @@
-//! SHA-256 as files come along.
+//! SHA-256 computed while bytes arrive.
 
 use std::fmt;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Making the links of an offer. Where they lead was checked with the offer: to other entries of it.
+//! Creates the symbolic links of an offer. Their targets were checked with the offer: each is another entry of it.
 
 use anabranch::transfer::{Code, Target};
 use anabranch_files::Facts;

@@ -1,4 +1,4 @@
-//! The side that is connected to: by the holder of a ticket, or by peers it allows.
+//! The side that accepts connections: from the holder of a ticket, or from allowed peers.
 
 use std::future::pending;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

@@ -1,4 +1,4 @@
-//! Entries of an offer as people read them.
+//! Prints the entries of an offer.
 
 use anabranch::transfer::{Entry, Kind};
 

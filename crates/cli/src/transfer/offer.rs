@@ -1,4 +1,5 @@
-//! The offering side of a transfer: frames between the peer and the thread that reads the files.
+//! The offering side of a transfer: passes frames between the peer and the thread that reads the
+//! files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

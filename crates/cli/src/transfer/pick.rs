@@ -1,4 +1,4 @@
-//! Which of the files that were named are sent.
+//! Selects which of the named files are sent.
 
 use anabranch::transfer::Name;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};

@@ -1,4 +1,4 @@
-//! How far a transfer is; counted by those who move bytes, read by those who show it.
+//! The progress of a transfer: written by the tasks that move bytes, read by those that show it.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 

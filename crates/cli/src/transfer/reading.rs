@@ -1,4 +1,4 @@
-//! The bytes of the files on offer, as they are asked for.
+//! Reads the bytes of the files on offer as the peer fetches them.
 
 use std::collections::VecDeque;
 use std::fs::File;

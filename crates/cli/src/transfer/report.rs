@@ -1,4 +1,4 @@
-//! What is said on standard output: tickets, where this side listens, and how a transfer ended.
+//! Prints to standard output: tickets, the addresses listened on, and the outcome of a transfer.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Showing a transfer while it runs: on standard error for people, and as JSON.
+//! Shows the progress of a transfer: as text on standard error, or as JSON.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IsTerminal};

@@ -1,4 +1,4 @@
-//! `send`: files for whoever made a ticket, for a machine that was named, or for whoever gets a ticket.
+//! `send`: offers files to the maker of a ticket, to a named machine, or to the holder of a new ticket.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! One connection's worth of a transfer.
+//! A transfer over one connection.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Transfers with allowed peers that go on at the same time.
+//! Several transfers with allowed peers at the same time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

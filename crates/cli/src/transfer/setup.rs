@@ -1,4 +1,4 @@
-//! What both the connecting and the listening side need.
+//! What the connecting and the listening side have in common.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What each path of a transfer carried, over all of its connections.
+//! What each path carried over all connections of a transfer.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! The offering side's files: what there is to send.
+//! The files of the offering side.
 
 use std::collections::BTreeSet;
 use std::fmt;

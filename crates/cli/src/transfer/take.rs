@@ -1,4 +1,4 @@
-//! The taking side of a transfer: frames between the peer and the thread that keeps the files.
+//! The taking side of a transfer: passes frames between the peer and the thread that stores the files.
 
 use std::sync::Arc;
 use std::time::Duration;

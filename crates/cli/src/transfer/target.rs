@@ -1,4 +1,4 @@
-//! The directory that files are put into, and nothing outside of it.
+//! The directory that files are put into; nothing outside of it can be reached.
 
 use std::fs;
 use std::io::{self, ErrorKind};

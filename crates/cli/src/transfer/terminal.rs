@@ -1,4 +1,4 @@
-//! Asking the person at the terminal.
+//! Asks the person at the terminal.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::sync::OnceLock;

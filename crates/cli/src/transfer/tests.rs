@@ -1,4 +1,4 @@
-//! Both sides' files without a network: what one says is handed to the other.
+//! Tests of both sides' files without a network: frames are passed from one to the other directly.
 
 use std::fs::{self, File};
 use std::path::Path;

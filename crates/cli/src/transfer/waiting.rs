@@ -1,4 +1,4 @@
-//! Saying, again and again, what is being waited for.
+//! Repeats every few seconds what the command is waiting for.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;

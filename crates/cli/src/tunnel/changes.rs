@@ -1,4 +1,4 @@
-//! What is different in settings that were read again, in words.
+//! Describes the differences between two versions of the settings.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

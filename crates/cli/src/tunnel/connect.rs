@@ -1,4 +1,4 @@
-//! The side that connects, again and again.
+//! `connect`: the side that connects, and reconnects when the connection is lost.
 
 use std::convert::Infallible;
 use std::io::ErrorKind;

@@ -1,4 +1,4 @@
-//! What `serve` and `connect` say while they run.
+//! The events that `serve` and `connect` print while they run.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,5 @@
-//! The configuration file of `serve` and `connect`. What is read is right in itself: keys, addresses and
-//! names are checked where they stand, so that a mistake is told with its line.
+//! The configuration file of `serve` and `connect`. Keys, addresses and names are checked where they stand, so that an
+//! error names its line.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Read};

@@ -1,4 +1,4 @@
-//! Being asked to read the settings again.
+//! SIGHUP: a request to read the settings again.
 
 use std::future::pending;
 use std::io::{IsTerminal, stderr};

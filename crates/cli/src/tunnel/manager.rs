@@ -1,4 +1,4 @@
-//! The service manager that started this process, as systemd does: what it is told (sd_notify(3)).
+//! Notifies the service manager that started this process, such as systemd (sd_notify(3)).
 
 use std::future::pending;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Metrics for Prometheus: text exposition format 0.0.4 over the least of HTTP/1.1.
+//! Metrics for Prometheus: text exposition format 0.0.4 over a minimal HTTP/1.1 server.
 
 mod datagrams;
 

@@ -1,4 +1,5 @@
-//! Becoming another user once the sockets are bound. What is given up before that is in `confine`.
+//! Changes to another user once the sockets are bound. What the process gives up before that is in
+//! `confine`.
 
 use crate::failure::Failure;
 

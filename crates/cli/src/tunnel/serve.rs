@@ -1,4 +1,4 @@
-//! The side that waits for peers.
+//! `serve`: the side that accepts peers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Where `connect` accepts TCP connections and UDP datagrams, and has its peer accept connections, and how that changes
-//! while it runs.
+//! The forwards of `connect`: where it accepts TCP connections and UDP datagrams, where it has its peer accept
+//! connections, and how these change while it runs.
 
 use std::fmt;
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! What kept a recorded sender from being faster.
+//! Finds what kept a recorded sender from being faster.
 //!
 //! Each cause has the share of what the sender could have sent that it took, as far as events tell: pauses their part of
 //! the time, repairs their part of the symbols, and a path that was down or held back what it would have carried at the

@@ -1,4 +1,4 @@
-//! One event in one sentence.
+//! Describes one event in one sentence.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `why`: a recording in plain language.
+//! `why`: explains a recording in plain language.
 
 mod cause;
 mod events;

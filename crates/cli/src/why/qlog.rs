@@ -1,4 +1,4 @@
-//! A qlog file, as `--qlog` writes them, read as a recording.
+//! Reads a qlog file that `--qlog` wrote as a recording.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Reading a recording line by line.
+//! Reads a recording line by line.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};

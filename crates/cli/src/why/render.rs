@@ -1,4 +1,4 @@
-//! The summary in plain language.
+//! Prints the summary of a recording.
 
 use std::fmt::Write;
 

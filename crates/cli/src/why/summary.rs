@@ -1,4 +1,4 @@
-//! Adding a recording up.
+//! Summarises a recording.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A TCP server that gives back what it reads, and a client of it.
+//! A TCP echo server and its client.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

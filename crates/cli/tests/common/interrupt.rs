@@ -1,4 +1,4 @@
-//! Starting the program and pressing Ctrl-C.
+//! Starts the program and sends it SIGINT.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};

@@ -1,4 +1,4 @@
-//! Running the binary.
+//! Runs the binary.
 
 use std::io::Write;
 use std::process::{Command, Output, Stdio};

@@ -1,4 +1,4 @@
-//! `serve` and `connect` as processes.
+//! Runs `serve` and `connect` as processes.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

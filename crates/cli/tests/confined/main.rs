@@ -1,5 +1,5 @@
-//! The commands that talk to peers, as real processes: what each of their threads may do, seen from outside, and that
-//! they work all the same.
+//! Confinement of the commands that talk to peers, as real processes: the privileges of each thread as the kernel
+//! reports them, and that the commands still work.
 #![cfg(target_os = "linux")]
 
 #[path = "../common/echo.rs"]

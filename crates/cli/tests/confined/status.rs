@@ -1,4 +1,4 @@
-//! What the kernel says of a process.
+//! Reads a process's status from `/proc`.
 
 use std::fs;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `send`, `recv` and `get`.
+//! `send`, `recv` and `get`, confined.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,4 +1,4 @@
-//! `serve`, `connect` and `bench`.
+//! `serve`, `connect` and `bench`, confined.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! A client that is stopped for longer than its server remembers it, as a laptop whose lid is closed.
+//! A client that is suspended for longer than its server remembers it, like a laptop with its lid closed.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

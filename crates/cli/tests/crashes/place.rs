@@ -1,4 +1,4 @@
-//! Where the two sides run.
+//! The networks that the two sides run in.
 
 use std::net::UdpSocket;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Running the program, and killing it.
+//! Runs the program and kills it.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;

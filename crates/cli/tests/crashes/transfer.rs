@@ -1,4 +1,4 @@
-//! `send`, `recv` and `get`, killed.
+//! `send`, `recv` and `get` are killed.
 
 use std::fs;
 use std::path::PathBuf;

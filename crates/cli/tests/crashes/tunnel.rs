@@ -1,4 +1,4 @@
-//! `serve` and `connect`, killed.
+//! `serve` and `connect` are killed.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -1,5 +1,5 @@
-//! A relay of UDP datagrams for one client. Like any program that forwards bytes and not packets, it
-//! removes congestion marks; it can drop every so-manieth datagram of each direction besides.
+//! A relay of UDP datagrams for one client. Like any program that forwards payloads instead of packets, it removes
+//! congestion marks; it can also drop every n-th datagram in each direction.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,5 @@
-//! Links with delay and loss. Few kernels have netem, so the router sends what comes from a link, or goes
-//! to it, through a tunnel device; a thread reads that, drops some, holds the rest for a while, and gives it back.
+//! Links with delay and loss. Few kernels have netem, so the router passes the packets of such a link through a tunnel
+//! device; a thread reads them there, drops some, delays the rest and writes them back.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! SIGHUP has `serve` and `connect` read their settings again, and the service manager is told what they do.
+//! SIGHUP makes `serve` and `connect` read their settings again; the service manager is notified of each step.
 #![allow(clippy::disallowed_methods, reason = "tests wait for real time")]
 
 #[allow(dead_code, reason = "shared by the tests, each of which uses its part")]

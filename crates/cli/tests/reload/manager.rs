@@ -1,4 +1,4 @@
-//! What the service manager is told, on a socket of the test's own.
+//! A notification socket in place of the service manager's.
 
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, Instant};

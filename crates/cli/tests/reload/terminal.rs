@@ -1,4 +1,4 @@
-//! A SIGHUP that is no request to read settings: one without a file of them, and that of a terminal that is closed.
+//! SIGHUP where it does not mean to read settings: without a settings file, and when the terminal closes.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};

@@ -1,5 +1,5 @@
-//! The units under a real systemd, which is booted in namespaces of its own over a copy of this machine's files. It is
-//! skipped, with the reason printed, without root, systemd or what the kernel needs for that.
+//! The units under a real systemd, which boots in namespaces of its own over a copy of this machine's files. Without
+//! root, systemd or the kernel features for that, the test prints why it is skipped.
 #![cfg(target_os = "linux")]
 
 use std::fs;

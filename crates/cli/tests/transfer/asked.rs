@@ -1,4 +1,4 @@
-//! What a person at a terminal is asked.
+//! Questions to a person at a terminal.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! What can be wrong on this side: one line, the documented exit code, nothing half-written.
+//! Wrong local input: one line of error, the documented exit code, no half-written file.
 
 use std::fs;
 use std::net::UdpSocket;

@@ -1,4 +1,4 @@
-//! What a sender may put where, without a terminal to ask on: what the options say, and no more.
+//! What a sender may store without a terminal to ask on: exactly what the options allow.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

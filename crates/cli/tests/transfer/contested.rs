@@ -1,4 +1,4 @@
-//! Two who hold one ticket and come at the same time.
+//! Two senders that hold the same ticket and connect at the same time.
 
 use super::process::Running;
 use super::{Sides, text};

@@ -1,4 +1,4 @@
-//! What peers say is data, and what they may learn is bounded.
+//! Text from peers is treated as data, and peers learn no more than they should.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Processes that are killed.
+//! Transfers whose processes are killed.
 
 use std::fs;
 use std::net::UdpSocket;

@@ -1,5 +1,5 @@
-//! `send`, `recv` and `get` as real processes on loopback addresses. Nothing here judges speed: the
-//! machine may be busy.
+//! `send`, `recv` and `get` as real processes on loopback addresses. No test here checks speed,
+//! since the machine may be busy.
 #![cfg(target_os = "linux")]
 
 mod asked;

@@ -1,4 +1,4 @@
-//! What is left out, links, how fast, and what would be sent.
+//! `--exclude`, `--links`, `--bwlimit` and `--dry-run`.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! Running the binary beside the test.
+//! Runs the binary beside the test.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Those who may not connect, and those who may and misbehave.
+//! Peers without permission, and permitted peers that misbehave.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;

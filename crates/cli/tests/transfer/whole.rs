@@ -1,4 +1,4 @@
-//! Transfers that nothing disturbs.
+//! Transfers without disturbance.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Which erasure codes two ends use: what they announce to each other (wire format, transport parameter 11).
+//! The erasure code of each direction, as the two ends announce it (wire format, transport parameter 11).
 
 use anabranch_policy::Axis;
 use anabranch_policy::code::{ErasureCode, TABLE, none};

@@ -1,5 +1,5 @@
-//! The bodies of the fuzz targets for the receivers of coded symbols, and seeds for them. A body panics where the code breaks
-//! a promise.
+//! Bodies and seeds of the fuzz targets for the receivers of coded symbols. A body panics where the code breaks a
+//! promise.
 
 mod block;
 mod honest;

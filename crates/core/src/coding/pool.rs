@@ -1,4 +1,4 @@
-//! Symbol buffers that are used again: after the first round trip nothing is allocated.
+//! A pool of symbol buffers: after the first round trip, no buffer is allocated.
 
 use core::ops::{Deref, DerefMut};
 

@@ -1,5 +1,5 @@
-//! The sender's coding blocks: source symbols kept until the receiver can do without them, repairs
-//! made on demand, and what of it all is in flight, known to have arrived, or due.
+//! The sender's coding blocks: source symbols kept until the receiver no longer needs them, repairs made on demand, and
+//! which symbols are in flight, acknowledged or due.
 
 mod block;
 mod early;

@@ -1,4 +1,4 @@
-//! A sender's and a receiver's blocks over a channel that loses, repeats and reorders, against a model.
+//! A sender's and a receiver's blocks over a channel that loses, repeats and reorders, checked against a model.
 
 mod blind;
 mod deficient;

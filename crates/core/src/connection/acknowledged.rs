@@ -1,4 +1,4 @@
-//! Packets that the peer acknowledges, and what they tell of the path.
+//! Newly acknowledged packets, and the samples of the path that they give.
 
 use anabranch_policy::congestion::RateSample;
 use anabranch_types::Time;

@@ -1,4 +1,4 @@
-//! What the scheduler was told, and whether it may have changed its mind since.
+//! Tracks what the scheduler was told, and whether its last answer may have changed since.
 
 use anabranch_policy::view::{Blocked, FreshView};
 use anabranch_types::Time;

@@ -1,4 +1,4 @@
-//! The end of a connection.
+//! Closing a connection.
 
 use anabranch_types::{PeerText, Time};
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! The peer's credit for symbols, and what it is told so that it grants more.
+//! The peer's credit for symbols, and the reports that make it grant more.
 
 use anabranch_policy::view::SymbolId;
 

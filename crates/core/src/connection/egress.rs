@@ -1,4 +1,4 @@
-//! Packets going out.
+//! Outgoing packets.
 
 use anabranch_policy::view::SymbolId;
 use anabranch_types::Time;

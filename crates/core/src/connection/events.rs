@@ -1,4 +1,4 @@
-//! What the application is told.
+//! Events for the application.
 
 use anabranch_types::PathId;
 

@@ -1,4 +1,4 @@
-//! Acknowledgements and what follows from them.
+//! Incoming acknowledgements and their consequences.
 
 use anabranch_policy::congestion::{AckEvent, RateSample};
 use anabranch_policy::loss::{DetectionView, InFlight, LossVerdict, Resolved};

@@ -1,4 +1,4 @@
-//! From the blocks received into the streams.
+//! Passes the symbols that blocks deliver on to the streams.
 
 use anabranch_policy::view::SymbolId;
 

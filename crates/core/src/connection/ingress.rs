@@ -1,4 +1,4 @@
-//! Packets coming in.
+//! Incoming packets.
 
 use anabranch_policy::ack::{AckTiming, ReceivedEvent};
 use anabranch_policy::code::Coverage;

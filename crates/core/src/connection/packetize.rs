@@ -1,4 +1,4 @@
-//! Application bytes become source symbols, and blocks open and close.
+//! Turns application bytes into source symbols, and opens and closes blocks.
 
 use anabranch_policy::view::{BlockId, TrafficClass};
 use anabranch_types::Time;

@@ -1,4 +1,4 @@
-//! Symbols into the queues of paths, and out of them.
+//! Puts symbols into the queues of paths, and takes them out.
 
 use anabranch_policy::scheduler::{Pick, Work};
 use anabranch_types::Time;

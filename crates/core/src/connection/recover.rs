@@ -1,4 +1,4 @@
-//! Losses, timeouts and dead paths: the recovery policy decides, this file carries it out.
+//! Losses, timeouts and dead paths: the recovery policy decides, and this file carries out its decisions.
 
 use anabranch_policy::congestion::TimeoutEvent;
 use anabranch_policy::recovery::{RecoveryAction, RecoveryEvent};

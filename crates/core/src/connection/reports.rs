@@ -1,4 +1,4 @@
-//! Reports and control frames going out.
+//! Outgoing reports and control frames.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a connection is made from.
+//! The parts that a connection is made from.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,5 @@
-//! Finds out which paths share a bottleneck: each sends a little more or less at times, and acknowledgements show which
-//! paths that delays.
+//! Finds out which paths share a bottleneck: each path sends a little more or less at times, and acknowledgements show
+//! which paths that delays.
 
 use anabranch_policy::bottleneck::Bottlenecks;
 use anabranch_policy::view::PathState;

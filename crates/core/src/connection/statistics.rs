@@ -1,4 +1,4 @@
-//! Figures about a connection and its paths.
+//! Statistics of a connection and its paths.
 
 use anabranch_policy::view::{LossView, PathState, RttView, SymbolId};
 use anabranch_types::{Bitrate, PathId, Time};

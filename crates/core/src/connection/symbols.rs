@@ -1,4 +1,4 @@
-//! Symbols going out.
+//! Outgoing symbols.
 
 use anabranch_policy::code::Coverage;
 use anabranch_policy::scheduler::{Pick, Pull, Reason, Work};

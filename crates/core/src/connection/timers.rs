@@ -1,4 +1,4 @@
-//! Time passing.
+//! The timers of a connection.
 
 use anabranch_policy::scheduler::SchedulerEvent;
 use anabranch_policy::view::PathState;

@@ -1,4 +1,4 @@
-//! Snapshots for policies, and the questions put to them.
+//! The snapshots that policies see, and the calls to the policies.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Initiations, and whether they may become connections.
+//! Decides whether Initiations become connections.
 
 use anabranch_types::Time;
 

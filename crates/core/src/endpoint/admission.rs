@@ -1,4 +1,4 @@
-//! Accepted connections whose peers have not shown yet that they have the keys.
+//! Accepted connections whose peers have not yet proven that they have the keys.
 
 use std::collections::VecDeque;
 

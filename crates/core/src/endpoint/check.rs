@@ -1,4 +1,4 @@
-//! Checks: handshakes that ask whether the peer still has a connection, and open none.
+//! Checks: handshakes that ask whether the peer still has a connection, without opening one.
 
 use anabranch_types::Time;
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! The connections of an endpoint, found by any connection id of theirs.
+//! The connections of an endpoint, found by any of their connection ids.
 
 use std::collections::BTreeMap;
 

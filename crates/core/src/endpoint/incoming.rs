@@ -1,4 +1,4 @@
-//! Peers that ask for a connection, until it is decided what becomes of them.
+//! Peers that ask for a connection, until the application accepts or refuses them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The connection ids that are in use, and which connection has which.
+//! The connection ids in use, and the connection that each belongs to.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Handshakes, and the ids of connections: an endpoint without the connections themselves.
+//! Handshakes and connection ids: an endpoint without the connections themselves.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;

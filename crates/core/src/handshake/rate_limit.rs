@@ -1,4 +1,4 @@
-//! How often each source may do something, in memory that no crowd can make grow.
+//! Limits how often each source may do something, in memory of fixed size.
 
 use crate::crypto::Randomness;
 use anabranch_types::Time;

@@ -1,4 +1,4 @@
-//! Which Initiations have been accepted before, by the timestamps of each static key.
+//! Detects replayed Initiations by the timestamps of each static key.
 
 use crate::crypto::PublicKey;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Answers already given, so that a copy of an Initiation on another path makes no new connection.
+//! Caches answers, so that a copy of an Initiation on another path makes no new connection.
 
 use super::message::{EPHEMERAL_LEN, MAC_LEN};
 use anabranch_types::Time;

@@ -1,4 +1,4 @@
-//! When the acknowledgement of what a path received is due, and which acknowledgements leave on it.
+//! When the acknowledgement of a path's packets is due, and which acknowledgements are sent on it.
 
 use anabranch_types::Time;
 

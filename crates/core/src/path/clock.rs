@@ -1,4 +1,4 @@
-//! The clock by which the peer reports receptions.
+//! The clock of the peer, by which it reports receive times.
 
 /// Unwraps 32-bit microseconds of the peer's clock.
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! What was learnt about the way to an address, kept while the path leads elsewhere.
+//! What was learnt about the way to an address, kept while the path uses another.
 
 use core::mem::swap;
 

@@ -1,4 +1,4 @@
-//! Whether anything is heard of a path, and what is sent only to hear of it.
+//! Whether a path is alive, and the packets sent only to find that out.
 
 use anabranch_types::{Time, math};
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! What is assigned to a path and has not left.
+//! Symbols assigned to a path that have not left yet.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Packets in flight on one path, and what becomes of them.
+//! Packets in flight on one path, and their fates.
 
 use anabranch_policy::view::{BlockId, SymbolId};
 use anabranch_types::Time;

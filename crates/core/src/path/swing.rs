@@ -1,4 +1,4 @@
-//! Sending a little more or less than the controller allows, to see whom that delays.
+//! Sends a little more or less than the controller allows, to see which paths that delays.
 
 use anabranch_types::Bitrate;
 

@@ -1,4 +1,4 @@
-//! Whether the scheduler is to be asked for a path.
+//! Whether the scheduler is to be asked about a path.
 
 use anabranch_types::Time;
 

@@ -1,4 +1,4 @@
-//! A bounded queue of datagrams in one stretch of memory.
+//! A bounded queue of datagrams in one contiguous buffer.
 
 use std::collections::VecDeque;
 

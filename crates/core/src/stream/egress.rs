@@ -1,4 +1,4 @@
-//! From send buffers into symbols.
+//! Moves bytes from send buffers into symbols.
 
 use std::collections::VecDeque;
 

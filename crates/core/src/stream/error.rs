@@ -1,4 +1,4 @@
-//! What can go wrong with streams: by the application, and by the peer.
+//! Errors of streams: by the application, and by the peer.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! What the application is told, without queues that it could let grow.
+//! Stream events for the application, without a queue that could grow if it does not read them.
 
 use super::streams::Streams;
 use crate::wire::StreamId;

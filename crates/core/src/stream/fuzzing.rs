@@ -1,5 +1,5 @@
-//! The body of the fuzz target for streams, seeds for it, and the invariants that the tests check too.
-//! A body panics where the code breaks a promise.
+//! Body and seeds of the fuzz target for streams, and the invariants that the tests check too. A body panics where the
+//! code breaks a promise.
 
 use std::collections::BTreeMap;
 

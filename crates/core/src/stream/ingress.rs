@@ -1,4 +1,4 @@
-//! From symbols into receive buffers.
+//! Moves bytes from symbols into receive buffers.
 
 use super::error::Violation;
 use super::events::EventSet;

@@ -1,4 +1,4 @@
-//! Pieces of a stream that stay in the symbols that brought them until they are read.
+//! Stream data that stays in the symbols it arrived in until it is read.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! How far streams have come, for those who measure.
+//! The progress of streams, for measurements.
 
 use core::ops::Range;
 

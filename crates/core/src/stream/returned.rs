@@ -1,4 +1,4 @@
-//! Frames that come back: their symbols were too long for every path, and are cut anew.
+//! Frames taken back from symbols that were too long for every path; they are sent again in new symbols.
 
 use std::collections::VecDeque;
 

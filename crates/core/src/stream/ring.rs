@@ -1,4 +1,4 @@
-//! A stretch of a byte stream, addressed by stream offset.
+//! A ring buffer for a stretch of a byte stream, addressed by stream offset.
 
 use core::fmt;
 use core::ops::Range;

@@ -1,4 +1,4 @@
-//! All streams of one connection, and what the application does with them.
+//! All streams of one connection, and the application's operations on them.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};

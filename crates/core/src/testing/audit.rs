@@ -1,4 +1,4 @@
-//! What an endpoint must keep to while it sends.
+//! Checks the rules that an endpoint must keep while it sends.
 
 use crate::connection::ConnectionStats;
 use crate::testing::End;

@@ -1,4 +1,4 @@
-//! Small frames of fixed content that are queued again when the packet with them is lost.
+//! Small frames that are queued again when the packet that carried them is lost.
 
 use anabranch_policy::view::SymbolId;
 use anabranch_types::PathId;

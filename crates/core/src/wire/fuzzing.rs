@@ -1,5 +1,5 @@
-//! Bodies of the fuzz targets for the wire format, and seeds for them. The tests run the bodies over
-//! the committed corpora; a body panics where the code breaks a promise.
+//! Bodies and seeds of the fuzz targets for the wire format. The tests run the bodies over the committed corpora; a
+//! body panics where the code breaks a promise.
 
 use anabranch_policy::view::SymbolId;
 use anabranch_types::PathId;

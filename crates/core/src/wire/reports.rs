@@ -1,4 +1,4 @@
-//! What the receiver tells the sender: packets that arrived, and symbols that are missing.
+//! The receiver's reports: packets that arrived, and symbols that are missing.
 
 use core::ops::RangeInclusive;
 

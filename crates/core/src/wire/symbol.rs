@@ -1,4 +1,4 @@
-//! Symbols: the frames that carry them, and the frames that they carry.
+//! Symbols: the frames that carry them, and the frames inside them.
 
 use anabranch_policy::view::SymbolId;
 

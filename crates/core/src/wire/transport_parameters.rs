@@ -1,4 +1,4 @@
-//! What each side tells the other once, in the handshake.
+//! Transport parameters: what each side announces once, in the handshake.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A victim, a client that it serves, and strangers, in virtual time on a network without delay.
+//! A victim, its client and unauthenticated senders, in virtual time on a network without delay.
 
 use anabranch_core::crypto::null::NullCrypto;
 use anabranch_core::crypto::{

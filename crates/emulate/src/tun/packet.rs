@@ -1,4 +1,4 @@
-//! The two bits of an IP header that links read and write.
+//! The ECN bits of an IP header, which links read and write.
 
 use anabranch_types::Ecn;
 

@@ -1,4 +1,4 @@
-//! Equations: a repair less the sources that are known is a sum of multiples of those that are missing.
+//! Equations of a decoder: a repair minus its known sources is a sum of multiples of the missing ones.
 
 use crate::gf256;
 use crate::kernel::{Kernel, MAX_INPUTS};

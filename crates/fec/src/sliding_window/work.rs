@@ -1,4 +1,4 @@
-//! A budget of work, which grows with the bytes that arrive: a sender cannot make a decoder do more.
+//! A work budget that grows with the bytes that arrive; a sender cannot make a decoder do more.
 
 /// Work granted for each byte that arrives. Honest symbols take most where half of a full window is lost: a source and a
 /// repair of 1370 bytes each cause 382 additions, which is 300 units of work for each byte.

@@ -1,4 +1,4 @@
-//! What is said at the beginning of a stream, before the bytes of the TCP connection.
+//! The messages at the beginning of a stream, before the bytes of the TCP connection.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! How many lines each peer is worth: one that opens and closes connections, or moves its paths, as fast as it
-//! can fills no disk with what is told of it.
+//! Limits the log lines about each peer, so that one that opens and closes connections or moves its paths all the time
+//! cannot fill a disk.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Which of a peer's addresses are worth trying from an interface.
+//! Selects the peer's addresses that are worth trying from an interface.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

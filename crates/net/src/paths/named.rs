@@ -1,4 +1,4 @@
-//! What a person calls a path: by its interface, or by a name of its own, across all paths that come and go there.
+//! Names of paths: that of the interface or one that was given, kept over all paths that come and go there.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! The state of a connection under its lock, and what the application can wait for.
+//! A connection's state under its lock, and the notifications that the application waits for.
 
 use super::{Mailbox, Shared, StreamWaitCounts};
 use crate::connection::PathEvent;

@@ -1,4 +1,4 @@
-//! Messages between tasks, and the bell that wakes a task.
+//! Messages between tasks, and the notification that wakes a task.
 
 use crate::buffers::{Buffer, Buffers};
 use anabranch_core::path::PathAddress;

@@ -1,4 +1,4 @@
-//! What a connection's paths are called.
+//! The names of a connection's paths.
 
 use super::{ConnectionShared, ConnectionState};
 use crate::interfaces;

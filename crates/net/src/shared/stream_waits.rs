@@ -1,4 +1,4 @@
-//! How often opening a stream had to wait.
+//! Counts how often opening a stream had to wait.
 
 use super::ConnectionShared;
 use crate::log::{self, Voice};

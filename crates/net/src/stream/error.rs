@@ -1,4 +1,5 @@
-//! One error for each verb of a stream. All of them become an [`io::Error`], which holds them.
+//! One error type for each operation on a stream. Each converts into an [`io::Error`] that holds
+//! it.
 
 use crate::error::ConnectionError;
 use anabranch_core::stream::StreamError;

@@ -1,4 +1,4 @@
-//! Peers that ask for a connection, and what an application can do about them.
+//! Peers that ask for a connection, and how an application can answer them.
 
 use super::*;
 use std::pin::pin;

@@ -1,4 +1,4 @@
-//! Several connections of one endpoint, and who is woken for what.
+//! Several connections of one endpoint, and which tasks an event wakes.
 
 use super::*;
 use std::pin::pin;

@@ -1,4 +1,4 @@
-//! What the halves of streams offer beyond reading and writing.
+//! Operations on the halves of streams other than reading and writing.
 
 use super::*;
 

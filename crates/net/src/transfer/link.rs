@@ -1,4 +1,4 @@
-//! Where symbolic links lead: to something that is sent with them.
+//! Checks where symbolic links lead: to an entry that is sent with them.
 
 use std::fmt;
 

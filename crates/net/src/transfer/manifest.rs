@@ -1,4 +1,4 @@
-//! What is offered: entries in the order they can be fetched, checked as they come in.
+//! An offer: entries in the order in which they can be fetched, checked as they arrive.
 
 use super::frame::FrameError;
 use super::link::{Target, follow};

@@ -1,4 +1,4 @@
-//! Names of files in a transfer: relative, and unable to leave the directory they are put in.
+//! Names of files in a transfer: relative, and unable to leave the target directory.
 
 use std::fmt;
 

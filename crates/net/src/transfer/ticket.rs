@@ -1,4 +1,4 @@
-//! Tickets: everything that one stranger needs for one transfer with another, on one line.
+//! Tickets: one line with everything that a sender and a receiver without keys need for one transfer.
 //!
 //! The maker of a ticket listens under a key pair made for it alone, and permits one peer: the holder
 //! of the key that derives from the ticket's secret. Without the ticket nobody knows the public key,

@@ -1,4 +1,4 @@
-//! Drawing a figure: what goes where.
+//! Draws a figure: the layout of its parts.
 
 mod axes;
 mod bars;

@@ -1,4 +1,4 @@
-//! When an acknowledgement is due: every so many packets, at once when something is wrong.
+//! When an acknowledgement is due: after a number of packets, or at once when something is wrong.
 
 use core::time::Duration;
 

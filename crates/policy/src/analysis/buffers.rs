@@ -1,4 +1,4 @@
-//! Receive (and send) buffers that keep a multipath connection from stalling.
+//! The sizes of receive and send buffers that keep a multipath connection from stalling.
 
 use anabranch_types::{Bitrate, DataSize};
 use core::time::Duration;

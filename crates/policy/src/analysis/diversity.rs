@@ -1,4 +1,4 @@
-//! What many paths gain beyond the sum of their capacities, and how that gain grows.
+//! The gain of many paths beyond the sum of their capacities, and how it grows with their number.
 
 use anabranch_types::math;
 

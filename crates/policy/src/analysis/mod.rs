@@ -1,4 +1,4 @@
-//! What the papers compute: their formulas as pure functions, named by what they give.
+//! The papers' formulas as pure functions, named by their results.
 //!
 //! | module | gives | source |
 //! |---|---|---|

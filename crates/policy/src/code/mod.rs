@@ -1,4 +1,4 @@
-//! Erasure codes as the core uses them: a factory of encoders and decoders, one of each per coding block.
+//! Erasure codes as the core uses them: each is a factory of encoders and decoders, one of each per coding block.
 //!
 //! An encoder makes repairs from a block's source symbols. A decoder hears of every symbol that the
 //! receiver holds, one by one, knows how many are still missing, and rebuilds the missing sources once

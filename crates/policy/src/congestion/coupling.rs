@@ -1,4 +1,4 @@
-//! What the coupled controllers read of all paths together.
+//! The sums over all paths that the coupled controllers use.
 
 use crate::congestion::AckEvent;
 use crate::view::PathView;

@@ -1,4 +1,4 @@
-//! Round-trip times by round, for the controllers that steer by the queue they keep.
+//! Round-trip times by round, for the controllers that react to queueing delay.
 
 use anabranch_types::Time;
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! Reno with explicit loss notification: losses that the network reports as damage cut nothing.
+//! Reno with explicit loss notification: losses that the network reports as damage do not reduce the window.
 
 use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};
 use crate::congestion::reno::{self, Reno};

@@ -1,4 +1,4 @@
-//! HyStart as Linux has it: the end of slow start by signs of a full path, before a loss.
+//! HyStart as in Linux: ends slow start when delays show that the path is full, before a loss.
 
 use anabranch_types::Time;
 use core::time::Duration;

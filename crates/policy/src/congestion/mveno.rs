@@ -1,4 +1,4 @@
-//! mVeno, as far as it is public: LIA's growth, and Veno's reading of losses.
+//! mVeno, as far as it is public: LIA's growth, and Veno's classification of losses.
 
 use crate::congestion::coupling::linked_growth;
 use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};

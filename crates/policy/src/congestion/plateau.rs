@@ -1,4 +1,4 @@
-//! A window that ends where the delivery rate grows no more.
+//! Bounds the window where the delivery rate stops growing.
 //!
 //! Deep buffers let a window grow far beyond what the path holds: it then measures the buffer. What arrives in a round
 //! trip tells: once the window exceeds the bandwidth-delay product, acknowledgements come no faster however much is sent

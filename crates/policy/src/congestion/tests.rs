@@ -1,4 +1,4 @@
-//! Scripted trajectories of the controllers, as integers, and closed loops over a model pipe.
+//! Scripted trajectories of the controllers as integers, and closed loops over a model pipe.
 
 mod c4;
 mod coupled;

@@ -1,4 +1,4 @@
-//! Veno: Reno that takes a loss without a queue for damage, not for congestion.
+//! Veno: Reno that treats a loss without a queue as damage, not as congestion.
 
 use crate::congestion::cwnd::{AdditiveCwnd, CwndRule};
 use crate::congestion::delay::{Backlog, veno_cut};

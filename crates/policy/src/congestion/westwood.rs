@@ -1,4 +1,5 @@
-//! Westwood+: after a loss the window becomes what the measured bandwidth fills without a queue.
+//! Westwood+: after a loss the window is set to the bandwidth-delay product of the measured
+//! bandwidth and the least round-trip time.
 
 use anabranch_types::{Bitrate, Time};
 

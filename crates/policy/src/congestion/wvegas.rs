@@ -1,4 +1,4 @@
-//! wVegas: Vegas on every path, the packets kept in queues shared out by rate.
+//! wVegas: Vegas on every path, with the packets that each may keep in its queue weighted by its rate.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A delay-based window that gives way to flows which fill the queue.
+//! A delay-based window that yields to flows which fill the queue.
 //!
 //! Who keeps a few packets in the queue takes little beside a flow that fills it, but not nothing. So the history of
 //! round-trip times tells whether someone else is filling the queue: they rise from round to round although the own

@@ -1,4 +1,5 @@
-//! Loss detection as in TCP: three later packets acknowledged, else the retransmission timeout.
+//! Loss detection as in TCP: a packet is lost when three later ones are acknowledged, or when the
+//! retransmission timer fires.
 
 use core::time::Duration;
 

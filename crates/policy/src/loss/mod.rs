@@ -1,4 +1,4 @@
-//! Loss detection (which packets are gone) and loss estimation (how likely the next one is).
+//! Loss detection (which packets are lost) and loss estimation (how likely the next one is).
 
 pub mod dupack;
 pub mod packet_threshold;

@@ -1,4 +1,4 @@
-//! What the estimators share: counts by path, smoothed fractions, and a bounded store of blocks.
+//! What the estimators share: counts by path, smoothed fractions, and a bounded table of blocks.
 
 use anabranch_types::PathId;
 use std::collections::BTreeMap;

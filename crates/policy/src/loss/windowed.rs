@@ -1,4 +1,5 @@
-//! Loss estimation for real links: exponentially forgotten counts, blind to congestion's losses.
+//! Loss estimation for real links: counts that decay exponentially and leave out losses by
+//! congestion.
 
 use anabranch_types::{PathId, Time, math};
 use core::time::Duration;

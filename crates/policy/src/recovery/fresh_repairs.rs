@@ -1,4 +1,4 @@
-//! Losses are made good by repairs that were never sent before.
+//! Recovers losses with repairs that have never been sent.
 
 use anabranch_types::Time;
 

@@ -1,4 +1,4 @@
-//! Losses are made good by the same symbol.
+//! Recovers losses by sending the same symbol again.
 
 use anabranch_types::Time;
 

@@ -1,4 +1,5 @@
-//! Reinjection as XLINK does it: what is long in flight on one path goes once more on another, before it counts as lost.
+//! Reinjection as in XLINK: a symbol that is in flight on one path for long is sent again on another before it counts
+//! as lost.
 
 use anabranch_types::{PathId, Time};
 use core::time::Duration;

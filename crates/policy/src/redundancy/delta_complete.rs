@@ -1,4 +1,4 @@
-//! FMTCP's provision: a block gets symbols until it fails to decode with a small chance only.
+//! FMTCP's provisioning: a block gets symbols until the probability that it fails to decode is small.
 //!
 //! A block is δ-complete (definition 2) when, with a chance of at least 1 − δ̂, enough of its symbols that are on
 //! their way arrive. How many more symbols that takes depends on the paths that will carry them; a scheduler that knows

@@ -1,4 +1,5 @@
-//! MPLOT's redundancy: repairs for the mean loss and κ standard deviations, blocks of a round trip.
+//! MPLOT's redundancy: repairs for the mean loss and κ standard deviations, blocks of one round
+//! trip.
 
 use core::time::Duration;
 

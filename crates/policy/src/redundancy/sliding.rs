@@ -1,4 +1,4 @@
-//! A repair after every few symbols, of the newest ones.
+//! A repair of the newest symbols after every few of them.
 
 use crate::code::Coverage;
 use crate::redundancy::{BlockShape, RedundancyPolicy, RedundancyView};

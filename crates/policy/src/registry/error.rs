@@ -1,4 +1,4 @@
-//! Why there is no such policy, or axis.
+//! Errors: no such policy, or no such axis.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! Options: what a policy takes, and how its builder reads them.
+//! Options of policies, and how builders read them.
 
 use core::ops::RangeInclusive;
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! Policies as users write them.
+//! Policy specifications as users write them.
 
 use core::fmt;
 use core::str::FromStr;

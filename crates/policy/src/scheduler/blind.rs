@@ -1,4 +1,4 @@
-//! Whatever path has room takes what is first in line.
+//! Takes all paths for equal: whichever has room gets the oldest work.
 
 use anabranch_types::PathId;
 

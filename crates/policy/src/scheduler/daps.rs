@@ -1,4 +1,4 @@
-//! DAPS: runs of data are laid out by when the paths' windows arrive, and each run waits for its path.
+//! DAPS: data is planned in the order in which the paths' windows will arrive, and each part waits for its path.
 
 use anabranch_types::PathId;
 use core::time::Duration;

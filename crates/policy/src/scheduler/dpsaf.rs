@@ -1,4 +1,5 @@
-//! DPSAF, as far as it can be derived: shares by the likeliest course of events, corrected by what came of earlier ones.
+//! DPSAF, derived as far as it is public: shares by the most likely course of events, corrected by the outcome of
+//! earlier shares.
 //!
 //! Only abstracts of it are public: a TCP model of maximum likelihood with losses and a time offset, and feedback from
 //! selective acknowledgements that corrects the next schedule. LATE says that it knows no timeouts. The rest is derived.

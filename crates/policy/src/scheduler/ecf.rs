@@ -1,5 +1,5 @@
-//! ECF, earliest completion first: a slower path is left idle if the fastest one finishes what waits sooner, even
-//! though it has to be waited for.
+//! ECF, earliest completion first: a slower path stays idle if the fastest one would finish the waiting data sooner,
+//! although it must be waited for.
 
 use anabranch_types::PathId;
 

@@ -1,5 +1,5 @@
-//! LATE: the slowest path carries data beyond what the faster ones are expected to deliver until its packets arrive, in
-//! the mean over all that may happen to them.
+//! LATE: the slowest path carries data beyond what the faster ones are expected to deliver until its packets arrive;
+//! the expectation is the mean over all possible losses.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Linux's own scheduler of MPTCP: bursts to the subflow that will be the first to have sent what it holds.
+//! Linux's own MPTCP scheduler: sends bursts on the subflow that will finish sending its queue first.
 
 use anabranch_types::{PathId, Time};
 

@@ -1,4 +1,5 @@
-//! OTIAS: each symbol goes where it is expected to arrive first, if need be to wait there for the window.
+//! OTIAS: each symbol is assigned to the path where it is expected to arrive first, even if it must wait there for the
+//! window.
 
 use anabranch_types::PathId;
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! Several paths carry everything, or everything of one class: the first copy that arrives counts.
+//! Sends copies on several paths, of everything or of one class; the first copy that arrives counts.
 
 use anabranch_types::{PathId, Rng, Time};
 use core::time::Duration;

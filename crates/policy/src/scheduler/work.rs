@@ -1,4 +1,4 @@
-//! What schedulers share: which paths may carry data, and which work is due, oldest first.
+//! What schedulers share: which paths may carry data, and the due work, oldest first.
 
 use anabranch_types::{PathId, Time};
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! What the application has ready.
+//! New data that the application has ready.
 
 use super::{SymbolId, TrafficClass};
 

@@ -1,4 +1,4 @@
-//! §III-A: the loss of paths and of the aggregate, and the bandwidth.
+//! §III-A: the loss estimates of paths and of the aggregate, and the bandwidth.
 
 use anabranch_policy::loss::{LossEstimator, Resolved, build_estimator};
 use anabranch_policy::redundancy::build;

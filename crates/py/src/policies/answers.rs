@@ -1,4 +1,4 @@
-//! What a scheduler of Python answers.
+//! Reads the answers of schedulers written in Python.
 
 use anabranch_policy::scheduler::{self, Pull, SchedulerAction};
 use anabranch_policy::view::BlockId;

@@ -1,4 +1,4 @@
-//! What schedulers are shown of the data, as Python sees it.
+//! Coding blocks and new data as schedulers written in Python see them.
 
 use anabranch_policy::scheduler::Work as Chosen;
 use anabranch_policy::view::{self, BlockId, Blocked, TrafficClass};

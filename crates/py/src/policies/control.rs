@@ -1,4 +1,4 @@
-//! A congestion controller that is written in Python.
+//! A congestion controller written in Python.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What policies are told, as Python sees it.
+//! Events as policies written in Python see them.
 
 use anabranch_policy::congestion;
 use anabranch_policy::scheduler::SchedulerEvent as Told;

@@ -1,4 +1,4 @@
-//! Policies that are written in Python: classes that a scenario names like built-in policies.
+//! Policies written in Python: classes that a scenario names like built-in policies.
 
 pub(crate) mod answers;
 pub(crate) mod blocks;

@@ -1,4 +1,4 @@
-//! A scheduler that is written in Python.
+//! A scheduler written in Python.
 
 use anabranch_policy::Scheduler;
 use anabranch_policy::scheduler::{Pick, Pull, SchedulerAction, SchedulerEvent as Told};

@@ -1,4 +1,4 @@
-//! A policy's object in Python: how it is called, and what becomes of its exceptions.
+//! A policy's Python object: calling it, and handling its exceptions.
 
 use core::cell::RefCell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};

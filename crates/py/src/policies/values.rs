@@ -1,4 +1,4 @@
-//! Times, rates and words between Rust and Python.
+//! Converts times, rates and words between Rust and Python.
 
 use core::time::Duration;
 use std::collections::BTreeSet;

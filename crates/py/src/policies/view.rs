@@ -1,4 +1,4 @@
-//! What policies are shown of paths, as Python sees it: copies that stay as they are.
+//! Paths as policies written in Python see them: copies that never change.
 
 use anabranch_policy::view;
 use anabranch_types::{Bitrate, Time};

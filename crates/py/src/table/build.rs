@@ -1,4 +1,4 @@
-//! The three tables of reports: the columns that the Parquet files have, in the same order.
+//! Builds the three tables of reports, with the columns of the Parquet files in the same order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

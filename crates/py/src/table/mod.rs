@@ -1,4 +1,4 @@
-//! Tables as Arrow has them, for every library that reads its streams.
+//! Tables as Arrow streams, for every library that reads them.
 
 mod build;
 mod values;

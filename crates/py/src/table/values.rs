@@ -1,4 +1,4 @@
-//! Arrow's values as Python's.
+//! Converts Arrow's values to Python's.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type, UInt64Type};

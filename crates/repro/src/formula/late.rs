@@ -1,4 +1,4 @@
-//! LATE's first figure: an in-order plan over two paths, and one loss that upsets it.
+//! LATE's first figure: an in-order plan over two paths, and how one loss breaks the order.
 
 use anabranch_policy::analysis::rounds::Forecast;
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! The bandwidth that pTCP's figure 10 shows.
+//! The varying bandwidth of pTCP's figure 10.
 
 use anabranch_sim::rate::{RandomCourse, RandomRate};
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! Which figures results call for: single figures over a sweep, what was recorded over time, distributions.
+//! Chooses the figures for results: single figures over a sweep, series over time, distributions.
 
 mod data;
 mod over_time;

@@ -1,4 +1,4 @@
-//! Figures of what was recorded over time or value by value.
+//! Figures of series over time and of samples.
 
 use anabranch_plot::{Figure, Line, Style};
 

@@ -1,4 +1,4 @@
-//! The sweep of the results, and which of its keys is along the horizontal axis.
+//! The sweep of the results, and which of its keys is the horizontal axis.
 
 use crate::tables::Points;
 

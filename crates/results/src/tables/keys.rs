@@ -1,4 +1,4 @@
-//! The columns that sweep keys have in every table.
+//! The columns of the sweep keys in every table.
 
 /// Names that sweep keys cannot have.
 const FIXED: [&str; 7] = ["point", "seed", "subject", "metric", "time_s", "index", "value"];

@@ -1,4 +1,4 @@
-//! Reading the tables back.
+//! Reads the tables.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

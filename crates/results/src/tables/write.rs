@@ -1,4 +1,4 @@
-//! Writing the tables.
+//! Writes the tables.
 
 use std::collections::BTreeMap;
 use std::fs::File;

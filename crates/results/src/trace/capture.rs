@@ -1,4 +1,4 @@
-//! Watching the links of a run.
+//! Records the packets of a run's links.
 
 use std::fs::File;
 use std::io::{self, BufWriter};

@@ -1,4 +1,4 @@
-//! IPv4, TCP and UDP headers for packets that have none in the simulator.
+//! Makes IPv4, TCP and UDP headers for packets that have none in the simulator.
 
 use anabranch_sim::engine::{Packet, Payload, PortId};
 use anabranch_tcp::{Flags, Segment};

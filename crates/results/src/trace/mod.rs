@@ -1,4 +1,4 @@
-//! What happened packet by packet and decision by decision, for other tools to read.
+//! Traces of packets and decisions in formats that other tools read.
 //!
 //! [`Capture`] writes what crossed the links as pcapng, which Wireshark opens; [`Qlog`] writes why a
 //! connection sent what it sent, as qlog.

@@ -1,4 +1,4 @@
-//! The pcapng file format (draft-ietf-opsawg-pcapng), as much of it as a simulation needs.
+//! The pcapng file format (draft-ietf-opsawg-pcapng), as far as a simulation needs it.
 
 use std::io::{self, Write};
 

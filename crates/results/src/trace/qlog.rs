@@ -1,5 +1,5 @@
-//! Why a connection sent what it sent, as qlog (draft-ietf-quic-qlog-main-schema, JSON text sequences
-//! of RFC 7464).
+//! A connection's decisions and their reasons as qlog (draft-ietf-quic-qlog-main-schema, JSON text sequences of RFC
+//! 7464).
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

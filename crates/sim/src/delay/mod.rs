@@ -1,5 +1,4 @@
-//! How long packets propagate: delays that change, jump, were recorded or vary from packet to packet, and
-//! packets that arrive in clumps.
+//! Propagation delays: scheduled, stepping, recorded and jittered ones, and packets released in clumps.
 
 mod clumps;
 mod jitter;

@@ -1,4 +1,4 @@
-//! The built-in agents: ends of transport connections, and sources of load.
+//! The built-in agents: endpoints of transport connections, and sources of load.
 //!
 //! Every transport has one sending and one receiving end. Scenarios, tests and the comparison with
 //! reference data all use the same ones; a [`Flow`] reads the two ends of a connection alike,

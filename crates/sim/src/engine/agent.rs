@@ -1,4 +1,4 @@
-//! What sends and receives in an engine.
+//! The interface of agents, which send and receive in an engine.
 
 use std::any::Any;
 use std::fmt::Debug;

@@ -1,4 +1,4 @@
-//! Packets that a link damages, repeats, holds back and invents.
+//! Link faults: packets that are damaged, repeated, held back or injected.
 
 use std::collections::VecDeque;
 

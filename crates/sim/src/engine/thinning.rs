@@ -1,4 +1,4 @@
-//! Acknowledgements that a link leaves out because later ones say more.
+//! Thinning of acknowledgements: a link drops those that a later one makes redundant.
 
 use anabranch_tcp::{Flags, Segment};
 

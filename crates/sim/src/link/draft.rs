@@ -1,4 +1,4 @@
-//! The text form of a link as a whole.
+//! Parses a link from its text form.
 
 use core::str::FromStr;
 use core::time::Duration;

@@ -1,4 +1,4 @@
-//! What a link does to packets besides delaying, marking and losing them.
+//! Configuration of a link's faults: damaged, repeated, held back and injected packets.
 
 use anabranch_types::Rng;
 

@@ -1,4 +1,4 @@
-//! The text forms of losses.
+//! Parses the text forms of losses.
 
 use core::time::Duration;
 

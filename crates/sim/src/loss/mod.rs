@@ -1,4 +1,4 @@
-//! Loss processes: which packets a link loses at random, and how lossy it is at each instant.
+//! Loss processes: which packets a link loses at random, and its loss probability at each instant.
 //!
 //! A process draws once per packet, when the packet has been serialised. Times passed to one
 //! process never fall. Processes whose state moves with time keep two random streams, one for the

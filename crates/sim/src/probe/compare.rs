@@ -1,4 +1,4 @@
-//! Figures about several values or several runs.
+//! Figures computed from several values or several runs.
 
 /// The arithmetic mean; zero of nothing.
 pub fn mean(values: &[f64]) -> f64 {

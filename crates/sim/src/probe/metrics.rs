@@ -1,4 +1,4 @@
-//! Every figure that a run can report.
+//! The table of all metrics that a run can report.
 
 /// A figure: its name, whom it is about, in which forms it exists, and its definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

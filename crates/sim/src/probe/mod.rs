@@ -1,4 +1,4 @@
-//! Probes: what can be measured in a run, and the figures that follow from several runs.
+//! Probes: what a run can record, and figures computed from several runs.
 
 mod compare;
 mod metrics;

@@ -1,4 +1,4 @@
-//! The waiting room before a link's transmitter: what is let in, marked or refused.
+//! The queue before a link's transmitter: which packets are accepted, marked or dropped.
 //!
 //! The packet being serialised is not in the queue, as in ns-2 and ns-3.
 

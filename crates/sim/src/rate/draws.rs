@@ -1,4 +1,4 @@
-//! Uniform numbers by index instead of in turn: whoever asks for the same one gets the same.
+//! Uniform random numbers by index, independent of the order in which they are asked for.
 
 use anabranch_types::Rng;
 

@@ -1,5 +1,4 @@
-//! Values that change with time: schedules of any value, a link's blackouts, and the courses its rate
-//! may take.
+//! Values that change with time: schedules of any value, a link's blackouts, and its rate.
 
 mod blackout;
 pub(crate) mod draws;

@@ -1,4 +1,4 @@
-//! Rates over time as opportunities to send.
+//! Converts recorded rates to opportunities to send.
 
 use super::trace::{DeliveryTrace, MAX_OPPORTUNITIES, OPPORTUNITY_BYTES, TraceError};
 

@@ -1,4 +1,4 @@
-//! What a run of a scenario measured, as plain values that any writer can store.
+//! The report of a run: plain values that any writer can store.
 //!
 //! A *subject* is what a figure is about: a flow group (`bulk`), one flow of it (`bulk.3`), one of its
 //! paths (`bulk.3/lte`), a link (`link.bottleneck`), or everything (`all`). A *metric* carries its unit

@@ -1,4 +1,4 @@
-//! Plans built in code: a few lines for "these links, this profile, this much".
+//! Builds plans in code: a few lines for links, a profile and an amount of data.
 
 use core::time::Duration;
 

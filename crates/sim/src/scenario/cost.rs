@@ -1,4 +1,4 @@
-//! What a run may cost, estimated from its plan: enough to tell long runs from short ones.
+//! Estimates the cost of a run from its plan, well enough to tell long runs from short ones.
 //!
 //! The packets of a flow are those that its share of the slowest link of each path admits until the run
 //! ends, or until it has sent everything; a flow that losses hold back sends fewer. What a packet costs was

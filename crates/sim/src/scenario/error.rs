@@ -1,4 +1,4 @@
-//! What is wrong with a scenario: where, what was given, what is allowed.
+//! Mistakes in a scenario: the place, the value given, the values allowed.
 
 use core::fmt;
 

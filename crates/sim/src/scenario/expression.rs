@@ -1,4 +1,4 @@
-//! `{…}` inside texts: names of variables, and arithmetic on them.
+//! `{…}` inside texts: variables and arithmetic with them.
 
 use std::collections::BTreeMap;
 

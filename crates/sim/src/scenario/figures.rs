@@ -1,4 +1,4 @@
-//! `[[figure]]`: curves of the results, beside what a paper prints.
+//! `[[figure]]`: curves of the results beside those of a paper.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! Flows and loads: every connection and datagram source, one by one.
+//! Reads flows and loads: every connection and datagram source.
 
 use core::time::Duration;
 

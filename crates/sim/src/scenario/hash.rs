@@ -1,4 +1,4 @@
-//! What tells scenarios apart whose runs must not be mixed.
+//! The hash of a scenario: runs of scenarios with different hashes must not be mixed.
 
 use super::Scenario;
 use super::tree::{Node, Table, Value};

@@ -1,4 +1,4 @@
-//! The network of a scenario alone, for those who let other programs use its links.
+//! The network of a scenario without its flows, for programs that use its links.
 
 use core::cell::RefCell;
 

@@ -1,4 +1,4 @@
-//! What runs of a scenario say of its claims and figures.
+//! The outcome of a scenario's runs: claims with verdicts, and figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The parts of a link, from the keys of a section.
+//! Reads the parts of a link from the keys of a section.
 
 use anabranch_types::{Bitrate, Probability, parse_duration};
 

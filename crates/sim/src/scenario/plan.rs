@@ -1,4 +1,4 @@
-//! What one point of a scenario runs: every group spelled out, every name resolved.
+//! The plan of one point of a scenario: every group expanded, every name resolved.
 
 use core::time::Duration;
 

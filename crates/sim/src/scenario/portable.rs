@@ -1,4 +1,5 @@
-//! A scenario with everything that it was read from, to be kept or sent where its files are not.
+//! A scenario together with all files that it was read from, for places where those files are
+//! missing.
 
 use std::collections::BTreeMap;
 

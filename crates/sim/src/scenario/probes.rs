@@ -1,4 +1,4 @@
-//! What a scenario asks to be recorded.
+//! Reads what a scenario records.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which protocols a flow can run, by name: one row each.
+//! The protocols that a flow can run, by name, one row each.
 
 use anabranch_core::profiles::Profile;
 use anabranch_policy::{Axis, CongestionController, PolicySpec};

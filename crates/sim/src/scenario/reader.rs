@@ -1,4 +1,4 @@
-//! Reads a table of a scenario by its description, and gathers every mistake on the way.
+//! Reads a table of a scenario by its description, and collects every mistake.
 
 use core::cell::RefCell;
 use core::time::Duration;

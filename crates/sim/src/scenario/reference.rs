@@ -1,4 +1,4 @@
-//! The format as tables for the documentation, from the description of its keys.
+//! Generates the documentation's tables of keys from their description.
 
 use core::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! `[[result]]`: the published results that a scenario reproduces, described in words.
+//! `[[result]]`: describes in words the published results that a scenario reproduces.
 
 use super::reader::Section;
 

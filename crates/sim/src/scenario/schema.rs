@@ -1,4 +1,4 @@
-//! The format as a JSON schema, from the description of its keys.
+//! Generates the JSON schema of the format from the description of its keys.
 
 use serde_json::{Map, Value, json};
 

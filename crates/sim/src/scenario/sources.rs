@@ -1,4 +1,4 @@
-//! The files that a scenario is read from: its own, those that it starts from, and those that it names.
+//! The files that a scenario is read from: its own, its bases, and those it names.
 
 use core::cell::RefCell;
 use std::collections::BTreeMap;

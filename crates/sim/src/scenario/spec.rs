@@ -1,4 +1,4 @@
-//! How a key of a scenario is described: once, for the reader, the schema and the documentation.
+//! Descriptions of a scenario's keys, which the reader, the schema and the documentation share.
 
 /// One key: what it may hold and what it means.
 #[derive(Clone, Copy, Debug)]

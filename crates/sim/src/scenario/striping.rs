@@ -1,4 +1,4 @@
-//! The keys of `tcp = { … }` that are about applications which stripe, and about windows that shut.
+//! The keys of `tcp = { … }` for striping applications and for closed windows.
 
 use anabranch_tcp::striping::{Estimate, RateSource, SocketBuffers, Striping};
 use anabranch_tcp::{PersistTimer, TimerConfig};

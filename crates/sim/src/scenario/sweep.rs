@@ -1,4 +1,4 @@
-//! Sweeps and variants: which keys take which values, and the points that follow.
+//! Sweeps and variants: keys with several values, and the resulting points.
 
 use super::error::{Flaw, Place};
 use super::reader::Section;

@@ -1,4 +1,4 @@
-//! A scenario file as a tree of values that know where they were written.
+//! A scenario file as a tree of values that remember their place in the file.
 
 use toml::de::{DeTable, DeValue};
 

@@ -1,4 +1,4 @@
-//! `[[variant]]`: alternatives with names, and which flows and loads belong to which.
+//! `[[variant]]`: named alternatives, and the flows and loads that belong to each.
 
 use super::error::Flaw;
 use super::reader::Section;

@@ -1,4 +1,4 @@
-//! Whether an estimate keeps its bounds.
+//! Whether an estimate is within its bounds.
 
 use serde::{Deserialize, Serialize};
 

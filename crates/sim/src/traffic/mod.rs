@@ -1,4 +1,4 @@
-//! What an application wants to send, and when: the same values for every transport.
+//! Traffic of applications: what they send, and when. The same values serve every transport.
 //!
 //! A [`Source`] opens transfers and says how many bytes of each may be written by now; the agent that
 //! owns it writes them as its transport has room, and reports transfers that are complete. Each

@@ -1,4 +1,4 @@
-//! A radio channel that stations share, in virtual time.
+//! A shared radio channel in virtual time.
 //!
 //! [`Air`] is the medium with a station's MAC (802.11's distributed coordination function) at every
 //! place, [`Radio`] how far a signal carries, [`MacConfig`] the constants of the MAC. What the models

@@ -1,4 +1,4 @@
-//! The table of cases: what a scheduler does, and what must come of it.
+//! The table of cases: a scheduler's actions, and the required outcome.
 
 use anabranch_policy::scheduler::{Pick, Pull, SchedulerAction, SchedulerEvent, Work};
 use anabranch_policy::view::{BlockId, SchedulerView};

@@ -1,4 +1,4 @@
-//! A congestion window that stands still unless a case has it cut, so that cases know what fits.
+//! A constant congestion window, which a case can reduce, so that cases know how much fits.
 
 use anabranch_policy::CongestionController;
 use anabranch_policy::congestion::{AckEvent, TimeoutEvent};

@@ -1,5 +1,5 @@
-//! The connection of `anabranch-core` as a rig: for the cases uncoded, a symbol a block; for sketches of
-//! coded protocols by a profile of theirs.
+//! The connection of `anabranch-core` as a rig. Cases run it uncoded, with one symbol a block; sketches of coded
+//! protocols give it a profile of their own.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,5 +1,5 @@
-//! The contract between schedulers, recovery policies and engines (`anabranch_policy::scheduler`), put to
-//! every engine that carries it out.
+//! The contract between schedulers, recovery policies and engines (`anabranch_policy::scheduler`), tested with every
+//! engine.
 
 mod cases;
 mod control;

@@ -1,4 +1,4 @@
-//! What a case may do with an engine, whichever it is.
+//! The operations that a case may do on any engine.
 
 use std::sync::Arc;
 

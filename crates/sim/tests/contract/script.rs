@@ -1,4 +1,4 @@
-//! A scheduler that does as a case says and keeps what it hears.
+//! A scheduler that follows a case's script and records the events it gets.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 

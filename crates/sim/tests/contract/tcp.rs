@@ -1,4 +1,4 @@
-//! The data stream over TCP subflows as a rig: a chunk is a block.
+//! The data stream over TCP subflows as a rig. A chunk is a block.
 
 use std::collections::BTreeMap;
 

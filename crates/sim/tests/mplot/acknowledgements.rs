@@ -1,4 +1,4 @@
-//! §II-B and §II-C: one acknowledgement for every packet, on a random path, about its own path.
+//! §II-B and §II-C: every packet is acknowledged, on a random path, with a report about its own path.
 
 use anabranch_core::observe::{Observation, Observer};
 use anabranch_policy::Axis;

@@ -1,4 +1,4 @@
-//! §II-A: blocks of data, proactive and reactive repairs, and what is sent when.
+//! §II-A: blocks of data, proactive and reactive repairs, and the order of sending.
 
 use anabranch_core::coding::code;
 use anabranch_core::coding::receive::{Arrival, ReceiveBlocks};

@@ -1,4 +1,4 @@
-//! Ten small networks with everything that an engine may hold.
+//! Ten small networks that together use every part of the engine.
 
 use core::time::Duration;
 

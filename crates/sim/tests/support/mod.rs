@@ -1,4 +1,4 @@
-//! What tests of whole transfers have in common.
+//! What tests of whole transfers share.
 
 #![allow(dead_code, reason = "every test program uses a part of it")]
 

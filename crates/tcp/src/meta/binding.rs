@@ -1,4 +1,4 @@
-//! Which data the offsets of a subflow's stream stand for.
+//! Maps offsets of a subflow's stream to data.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! The chunks that are cut and not acknowledged at the data level, as the scheduler sees them.
+//! The table of chunks that are cut and not acknowledged at the data level, as the scheduler sees them.
 
 use anabranch_policy::view::{BlockId, BlockView, MAX_PATHS, SymbolId};
 use anabranch_types::Time;

@@ -1,4 +1,4 @@
-//! From the first SYN to the last FIN: the states of a connection, and how it closes.
+//! The states of a connection from the first SYN to the last FIN, and how it closes.
 //!
 //! **Opening.** [`MetaSender::join`] makes a subflow; its SYN leaves when [`Join`](super::Join) and the receiving side's
 //! limit let it. **Closing.** When no more will be written and all data has been acknowledged, every subflow gets a FIN

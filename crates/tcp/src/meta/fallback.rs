@@ -1,4 +1,4 @@
-//! What becomes of a connection or a subflow whose SYN was answered without the option (RFC 8684 §3.7, §3.2).
+//! Fallback where a SYN was answered without the option, of a connection or a single subflow (RFC 8684 §3.7, §3.2).
 //!
 //! A host that does not know it, or a middlebox that removes options it does not know, leaves the answer to the first SYN
 //! without it. The connection then is plain TCP over that one subflow: its stream is the data, its acknowledgements are the

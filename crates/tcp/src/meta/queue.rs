@@ -1,4 +1,4 @@
-//! The queue of a subflow: chunks that are assigned to it and not yet in its stream.
+//! The queue of a subflow: chunks assigned to it that are not yet in its stream.
 
 use anabranch_types::Time;
 use std::collections::{BTreeMap, VecDeque};

@@ -1,4 +1,4 @@
-//! The receiving half: segments of several subflows in, one stream out.
+//! The receiver: segments of several subflows in, one stream out.
 
 use anabranch_policy::view::MAX_PATHS;
 use anabranch_types::Time;

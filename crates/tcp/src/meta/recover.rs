@@ -1,5 +1,5 @@
-//! Timeouts, shrunk windows and subflows that come and go: the recovery policy decides, this file
-//! carries it out.
+//! Timeouts, shrunk windows and subflows that come and go: the recovery policy decides, and this file carries out its
+//! decisions.
 
 use anabranch_policy::recovery::{RecoveryAction, RecoveryEvent};
 use anabranch_policy::scheduler::SchedulerEvent;

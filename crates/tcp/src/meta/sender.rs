@@ -1,4 +1,4 @@
-//! The sending half: bytes in, segments of several subflows out.
+//! The sender: bytes in, segments of several subflows out.
 
 use anabranch_policy::congestion::CongestionController;
 use anabranch_policy::loss::{self, LossEstimator, Resolved};

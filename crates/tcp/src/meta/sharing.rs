@@ -1,4 +1,4 @@
-//! Subflows that share a bottleneck are coupled, the others are not.
+//! Couples subflows that share a bottleneck, and no others.
 //!
 //! Two subflows through one queue would take two flows' share of it (pTCP §6, TCP friendliness). So it is found out which
 //! do: what each sends swings by a few percent, and one whose forward delay follows another's swings shares its queue

@@ -1,4 +1,4 @@
-//! One subflow: a connection, what its stream stands for, and what waits for it.
+//! One subflow: a connection, the data that its stream carries, and its queue.
 
 use anabranch_policy::CongestionController;
 use anabranch_policy::view::PathState;

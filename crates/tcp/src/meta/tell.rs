@@ -1,4 +1,4 @@
-//! What the scheduler sees, what it is told, and what it does outside a pull.
+//! The scheduler's view, its events, and its actions outside a pull.
 
 use anabranch_policy::scheduler::{SchedulerAction, SchedulerEvent};
 use anabranch_policy::view::{Demand, PathView, SchedulerView};

@@ -1,4 +1,4 @@
-//! The shared window: how much may be cut, and what is done when it is shut.
+//! The shared window: how much may be cut, and what happens when it is closed.
 
 use anabranch_policy::view::{Blocked, FreshView, SymbolId, TrafficClass};
 use anabranch_types::Time;

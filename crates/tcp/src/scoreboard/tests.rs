@@ -1,4 +1,4 @@
-//! The scoreboard against its rules, computed the slow way.
+//! The scoreboard, checked against a slow implementation of its rules.
 
 use super::*;
 use proptest::prelude::*;

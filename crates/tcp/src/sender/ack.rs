@@ -1,4 +1,4 @@
-//! Acknowledgements: what they free, and when they mean a loss.
+//! Acknowledgements: the data that they free, and the losses that they show.
 
 use anabranch_policy::view::PathView;
 use anabranch_types::Time;

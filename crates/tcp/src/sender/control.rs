@@ -1,4 +1,4 @@
-//! What the congestion controller is told.
+//! Reports events to the congestion controller.
 
 use anabranch_policy::congestion::{AckEvent, SentEvent, TimeoutEvent};
 use anabranch_policy::view::PathView;

@@ -1,4 +1,4 @@
-//! The sending half of a connection.
+//! The sender of a connection.
 
 mod ack;
 mod control;

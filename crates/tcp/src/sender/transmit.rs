@@ -1,4 +1,4 @@
-//! What leaves, and when.
+//! Decides which segment leaves next, and when.
 
 use anabranch_types::Time;
 

@@ -1,4 +1,4 @@
-//! What the smart application takes for the rates of its paths.
+//! The smart application's estimates of its paths' rates.
 
 use anabranch_types::{Bitrate, Time};
 

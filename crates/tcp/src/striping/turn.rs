@@ -1,4 +1,4 @@
-//! Whose turn it is.
+//! Chooses the socket that is written to next.
 
 use anabranch_types::Bitrate;
 

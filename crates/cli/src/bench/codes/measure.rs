@@ -1,4 +1,4 @@
-//! One code over blocks of which symbols are lost.
+//! Measures one erasure code over blocks that lose symbols.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! `bench codes`: what the erasure codes cost, and how many symbols they take.
+//! `bench codes`: the CPU time that erasure codes take, and how many symbols they need.
 
 pub mod args;
 mod measure;

@@ -1,4 +1,4 @@
-//! The figures.
+//! Prints the results of `bench codes`.
 
 use std::fmt::Write;
 

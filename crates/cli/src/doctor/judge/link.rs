@@ -1,4 +1,4 @@
-//! An interface and its routes.
+//! Judges an interface and its routes.
 
 use super::Finding;
 use crate::doctor::facts::{Binding, Interface, Way};

@@ -1,4 +1,4 @@
-//! What concerns all links.
+//! Judges what concerns all links.
 
 use super::Finding;
 use crate::confine::{Kernel, UNCONFINED};

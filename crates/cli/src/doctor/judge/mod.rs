@@ -1,4 +1,4 @@
-//! From facts to findings. Nothing here asks the system or the network.
+//! Turns facts into findings. Nothing here asks the system or the network.
 
 mod link;
 mod machine;

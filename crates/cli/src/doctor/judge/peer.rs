@@ -1,4 +1,4 @@
-//! The links to the peer.
+//! Judges the links to the peer.
 
 use super::Finding;
 use crate::doctor::facts::{Load, Measured, Outcome, Path, Peer};

@@ -1,4 +1,4 @@
-//! Symbolic links: what is sent of them, and what may come.
+//! Symbolic links: which are sent, and which are accepted.
 
 use std::os::unix::fs::symlink;
 

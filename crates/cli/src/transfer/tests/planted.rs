@@ -1,4 +1,4 @@
-//! What another user of a shared directory has put where the receiver writes.
+//! Files and links that another user of a shared directory plants where the receiver writes.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 

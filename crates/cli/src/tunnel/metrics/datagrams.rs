@@ -1,4 +1,4 @@
-//! Figures of UDP datagrams.
+//! Metrics of UDP datagrams.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

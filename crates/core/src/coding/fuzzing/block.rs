@@ -1,4 +1,4 @@
-//! The receiver of block and fountain codes, and a sender that keeps to the rules until the script makes it lie.
+//! Fuzzes the receiver of block and fountain codes with a sender that keeps to the rules until the script makes it lie.
 
 use core::sync::atomic::Ordering;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
-//! What the fuzz bodies of both receivers share: a sender whose symbols are known. All that is delivered is compared with
-//! them until the script sends a symbol that the sender would not have sent.
+//! A sender whose symbols are known, for the fuzz bodies of both receivers. Everything delivered is compared with them
+//! until the script sends a symbol that the sender would not have sent.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeSet;

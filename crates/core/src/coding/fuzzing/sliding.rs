@@ -1,4 +1,4 @@
-//! The receiver of the sliding-window code, beside elimination over all that has arrived.
+//! Fuzzes the receiver of the sliding-window code against elimination over everything that has arrived.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! Blocks of which a repair has arrived and that miss symbols: what decodes them, and when.
+//! Blocks that miss symbols and have received a repair: their decoders, and when they decode.
 
 use anabranch_policy::code::{Coverage, HeldRepair, HeldSource};
 use core::ops::Range;

@@ -1,4 +1,4 @@
-//! Who is given what the blocks receive.
+//! The interface to which blocks deliver their symbols.
 
 use anabranch_policy::view::SymbolId;
 

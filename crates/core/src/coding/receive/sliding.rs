@@ -1,4 +1,4 @@
-//! Repairs that may overlap: sources are recovered one by one.
+//! Repairs whose coverage may overlap: missing sources are recovered one by one.
 
 use anabranch_policy::code::Coverage;
 use anabranch_policy::view::SymbolId;

@@ -1,4 +1,4 @@
-//! Blocks that are delivered as a whole: symbols wait until every one of their block and of all before it is there.
+//! Delivery of whole blocks: symbols wait until their block and all blocks before it are complete.
 
 use anabranch_policy::view::SymbolId;
 use std::collections::BTreeSet;

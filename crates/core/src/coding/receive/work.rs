@@ -1,5 +1,5 @@
-//! A budget of the work that blocks take to decode, which grows with the packets that arrive: short symbols cannot make
-//! a receiver solve large blocks all the time.
+//! A budget for the work of decoding blocks. It grows with the packets that arrive, so that a peer cannot make a
+//! receiver solve large blocks of short symbols all the time.
 
 /// Work that each byte of a packet earns. A solve of RaptorQ takes 1500 units and one for each byte of a symbol's length,
 /// so that symbols of 64 bytes earn their own solving even where packets are full of them, and those of 1400 ten times

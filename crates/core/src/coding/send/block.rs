@@ -1,4 +1,4 @@
-//! One coding block of the sender: its symbols, and what is known of each.
+//! One coding block of the sender: its symbols and their states.
 
 use anabranch_policy::code::{Coverage, Encoder};
 use anabranch_types::Time;

@@ -1,5 +1,5 @@
-//! Loss before repair: the source symbols of which every early copy was lost. A copy is early if it left before the
-//! fate of any copy of its symbol was known.
+//! Counts losses before repair: source symbols that lost every early copy. A copy is early if it left before the fate
+//! of any copy of its symbol was known.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What becomes of the symbols that were sent: in flight, arrived, lost, recovered with their block.
+//! State changes of symbols that were sent: acknowledged, lost, or recovered with their block.
 
 use anabranch_policy::view::{BlockId, BlockView, MAX_PATHS, SymbolId};
 

@@ -1,4 +1,4 @@
-//! Symbols that wait in the queues of paths.
+//! Symbols that wait in paths' queues.
 
 use anabranch_policy::view::MAX_PATHS;
 

@@ -1,5 +1,5 @@
-//! Repairs made several at a time: the code reads every source once for all of them, and that reading
-//! is most of the work.
+//! Makes several repairs at a time. The code then reads each source once for all of them, and reading the sources is
+//! most of the work.
 
 use anabranch_policy::code::{CodeError, Coverage, Encoder};
 

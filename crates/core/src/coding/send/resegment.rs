@@ -1,4 +1,4 @@
-//! Blocks whose symbols have become too long for every path.
+//! Re-segments blocks whose symbols have become too long for every path.
 
 use anabranch_policy::view::{BlockView, TrafficClass};
 

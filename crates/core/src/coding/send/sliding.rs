@@ -1,5 +1,4 @@
-//! Repairs that slide along the stream: they may cover symbols of several blocks, and be made while the
-//! newest still fills.
+//! Sliding repairs: they may cover symbols of several blocks, and can be made before the newest block is full.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Symbols taken for sending, and their bytes.
+//! Takes symbols for sending, and gives their bytes.
 
 use anabranch_policy::code::{CodeError, Coverage};
 use anabranch_policy::scheduler::Work;

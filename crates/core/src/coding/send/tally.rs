@@ -1,4 +1,4 @@
-//! What became of the packets of each block, kept for those who measure.
+//! Counts what became of each block's packets, for measurements.
 
 use std::collections::VecDeque;
 

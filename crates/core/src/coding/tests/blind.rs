@@ -1,4 +1,4 @@
-//! A code whose decoder does not know its rank: it keeps what comes, tries, fails, and asks for more.
+//! A code whose decoder does not know its rank: it keeps repairs, tries to decode, fails, and asks for more.
 
 use anabranch_policy::PolicySpec;
 use anabranch_policy::code::{

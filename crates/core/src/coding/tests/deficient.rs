@@ -1,4 +1,5 @@
-//! As many symbols as sources that do not determine the block: the receiver asks for one more, and nothing is lost.
+//! Blocks whose symbols are as many as their sources but not independent: the receiver asks for one more, and nothing
+//! is lost.
 
 use core::time::Duration;
 

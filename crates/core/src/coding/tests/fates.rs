@@ -1,4 +1,4 @@
-//! What becomes of the symbols that were sent.
+//! State changes of symbols that were sent.
 
 use anabranch_policy::registry::Registry;
 use anabranch_policy::scheduler::Work;

@@ -1,5 +1,5 @@
-//! Both halves together: whatever the channel does, every symbol is delivered once and unchanged, and
-//! the sender's views agree with what is in flight.
+//! Sender and receiver together: whatever the channel does, every symbol is delivered once and unchanged, and the
+//! sender's views agree with what is in flight.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a receiver accepts, what it ignores, and what it calls a violation.
+//! Symbols that a receiver accepts, ignores, or treats as a violation.
 
 use anabranch_policy::code::Coverage;
 use anabranch_policy::registry::Registry;

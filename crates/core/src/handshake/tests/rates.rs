@@ -1,4 +1,4 @@
-//! What strangers may cause in a second.
+//! Limits per second on what unauthenticated senders can cause.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! A peer that breaks the rules.
+//! Peers that break the rules.
 
 use super::*;
 use crate::wire::WireError;

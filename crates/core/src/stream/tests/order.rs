@@ -1,4 +1,4 @@
-//! Who goes first into a symbol.
+//! The order in which streams fill symbols.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The pieces against models of them.
+//! The parts of streams, checked against models.
 
 use anabranch_policy::view::TrafficClass;
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! What the application does, and what it and the peer are told.
+//! The application's operations, and what the application and the peer learn of them.
 
 use super::*;
 

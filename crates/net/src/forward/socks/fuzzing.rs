@@ -1,4 +1,4 @@
-//! Body of the fuzz target for what SOCKS clients say, and seeds for it; see `fuzz/README.md`.
+//! Body and seeds of the fuzz target for messages of SOCKS clients; see `fuzz/README.md`.
 
 use anabranch_core::wire::fuzzing::with_mutants;
 

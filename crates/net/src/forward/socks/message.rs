@@ -1,4 +1,4 @@
-//! What a SOCKS5 client says and is answered (RFC 1928 §3–6), without I/O.
+//! The messages of a SOCKS5 client and the answers to them (RFC 1928 §3–6), without I/O.
 
 use core::net::{Ipv4Addr, Ipv6Addr};
 use std::io;

@@ -1,4 +1,4 @@
-//! The end that sends datagrams to their target and receives its answers.
+//! The far end: sends datagrams to their target and receives its answers.
 
 use core::time::Duration;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! What a datagram of the connection holds: to which request and flow it belongs, and the UDP payload.
+//! The layout of a forwarded datagram: request, flow, UDP payload.
 
 use anabranch_core::wire::{Reader, Writer};
 

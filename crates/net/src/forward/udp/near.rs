@@ -1,4 +1,4 @@
-//! The end that receives datagrams from local programs and sends them the answers.
+//! The near end: receives datagrams from local programs and sends them the answers.
 
 use core::time::Duration;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The times at which rounds may begin.
+//! The grid of times at which rounds may begin.
 
 use core::time::Duration;
 

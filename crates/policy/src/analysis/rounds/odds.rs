@@ -1,4 +1,4 @@
-//! How rounds end, and what they deliver.
+//! The probabilities of how a round ends, and what it then delivers.
 
 use super::Reading;
 use super::grid::Turn;

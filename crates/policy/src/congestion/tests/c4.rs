@@ -1,4 +1,4 @@
-//! C4: what its specification says of states, of the longest round trip and of congestion.
+//! C4: its specification's rules for states, the longest round trip and congestion.
 
 use anabranch_types::Bitrate;
 use core::time::Duration;

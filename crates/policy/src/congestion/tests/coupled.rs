@@ -1,4 +1,4 @@
-//! Coupled controllers: goldens by hand from their formulas.
+//! Coupled controllers, compared with values computed by hand from their formulas.
 
 use anabranch_types::PathId;
 

@@ -1,4 +1,4 @@
-//! Controllers that steer by the round-trip time or take a loss for damage: goldens by hand.
+//! Controllers that react to the round-trip time or treat a loss as damage, compared with values computed by hand.
 
 use super::*;
 

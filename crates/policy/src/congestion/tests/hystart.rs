@@ -1,4 +1,4 @@
-//! The end of slow start before a loss, by hand.
+//! HyStart, compared with values computed by hand.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! δ-completeness: eq. 4, over one path and over several, and what counts as still on its way.
+//! δ-completeness: eq. 4 over one path and over several, and which symbols count as on their way.
 
 use super::*;
 use crate::analysis::fountain::{decoding_failure, extra_packets, window_under_loss};

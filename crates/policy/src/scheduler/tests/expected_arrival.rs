@@ -1,5 +1,5 @@
-//! Algorithm 1: the picks of the form that takes runs of packets are those of the plain one, which takes packet by packet;
-//! and what the paper proves of it.
+//! Algorithm 1: allocating runs of packets gives the same picks as allocating packet by packet; and the paper's
+//! theorems.
 
 use super::*;
 use crate::redundancy::{self, RedundancyPolicy, RedundancyView};

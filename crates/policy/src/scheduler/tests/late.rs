@@ -1,4 +1,4 @@
-//! LATE's shares, by the golden values of its forecast.
+//! LATE's shares, compared with golden values of its forecast.
 
 use anabranch_types::Bitrate;
 

@@ -1,4 +1,4 @@
-//! Linux's own scheduler, by cases worked out by hand.
+//! Linux's own scheduler, in cases worked out by hand.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! The schedulers of MPTCP, each by a table of cases worked out by hand.
+//! The MPTCP schedulers, each with a table of cases worked out by hand.
 
 use anabranch_types::Bitrate;
 

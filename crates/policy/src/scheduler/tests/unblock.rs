@@ -1,4 +1,4 @@
-//! What is done when a buffer is full, the receiver's or the sender's.
+//! Opportunistic retransmission and penalisation when the receiver's or the sender's buffer is full.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Theorem 2: where the symbols go that replace lost ones.
+//! Theorem 2: which path carries the symbols that replace lost ones.
 
 use anabranch_policy::redundancy::{self, RedundancyView};
 use anabranch_policy::scheduler::expected_arrival::delivery;

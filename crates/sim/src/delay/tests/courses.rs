@@ -1,4 +1,4 @@
-//! Delays that jump, were recorded, and end in clumps.
+//! Delays that step, that are recorded, and packets released in clumps.
 
 use super::*;
 use crate::rate::Schedule;

@@ -1,5 +1,4 @@
-//! Jitter against the laws that it claims: distribution functions in closed form, moments, correlation over
-//! time.
+//! Jitter compared with its laws: distribution functions in closed form, moments, correlation over time.
 
 use core::f64::consts::FRAC_1_SQRT_2;
 

@@ -1,4 +1,4 @@
-//! What sends over one connection of a host: its application, and how far it has come.
+//! The sending application of a host's connection, and its progress.
 
 use anabranch_core::connection::{Connection, Event};
 use anabranch_core::crypto::PublicKey;

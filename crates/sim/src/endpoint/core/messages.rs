@@ -1,4 +1,5 @@
-//! Messages at fixed intervals as datagram frames: each carries when it was sent, and its number.
+//! Messages at fixed intervals in datagram frames; each carries its number and the time it was
+//! sent.
 
 use core::time::Duration;
 

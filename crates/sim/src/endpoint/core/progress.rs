@@ -1,4 +1,4 @@
-//! Logs of how far the streams of a flow have come: transfers are its streams, in their order.
+//! Logs the progress of a flow's streams. Each stream is a transfer, in the order of their opening.
 
 use anabranch_core::connection::Connection;
 use anabranch_core::wire::{Direction, Role, StreamId};

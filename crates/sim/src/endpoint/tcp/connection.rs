@@ -1,4 +1,4 @@
-//! The two ends of a TCP connection: over one path, or over several at once.
+//! The two ends of a TCP connection, over one path or several.
 
 use anabranch_policy::{CongestionController, PolicyError};
 use anabranch_tcp::meta::{MetaReceiver, MetaSender};

@@ -1,5 +1,5 @@
-//! TCP's two ends as agents: over one path, or over several at once. Every transfer is a connection of
-//! its own between the same ports; a bulk transfer is one without end.
+//! TCP's two ends as agents, over one path or several. Every transfer is a connection of its own between the same
+//! ports; a bulk transfer is a connection that never ends.
 
 mod connection;
 mod flow;

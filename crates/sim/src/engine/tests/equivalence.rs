@@ -1,4 +1,4 @@
-//! A plain link does what [`Link`] does, packet for packet.
+//! The engine's plain links behave like [`Link`], packet for packet.
 
 use super::*;
 use crate::engine::links::{Due, Links, Offer};

@@ -1,4 +1,4 @@
-//! Acknowledgements left out where several arrive at one instant.
+//! Thinning of acknowledgements that arrive at one instant.
 
 use anabranch_tcp::{Flags, Segment};
 use anabranch_types::{Ecn, Time};

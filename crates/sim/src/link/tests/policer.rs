@@ -1,4 +1,4 @@
-//! Token buckets.
+//! Policers: token buckets.
 
 use core::time::Duration;
 

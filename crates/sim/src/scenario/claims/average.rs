@@ -1,4 +1,4 @@
-//! Over which runs figures are averaged, and the interval that follows.
+//! Averages figures over runs, and gives the interval.
 
 use super::grid::Grid;
 use crate::scenario::error::Flaw;

@@ -1,4 +1,4 @@
-//! The points of a sweep as claims see them: where the same thing is at other values of some keys.
+//! The points of a sweep as a grid: finds the point with other values of some keys.
 
 use std::collections::{BTreeMap, BTreeSet};
 

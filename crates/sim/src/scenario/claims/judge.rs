@@ -1,4 +1,4 @@
-//! Claims held against runs.
+//! Judges claims against runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 

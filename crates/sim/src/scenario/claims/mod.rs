@@ -1,4 +1,4 @@
-//! Claims: what the results of a scenario must show, and whether they do.
+//! Claims: what the results of a scenario must show, and verdicts on them.
 //!
 //! A claim is about a *quantity*, arithmetic with figures of a run, at one point of the sweep, between
 //! two, or along one of its keys. Runs of one seed belong together, so quantities are compared seed by

@@ -1,4 +1,4 @@
-//! What a claim or a curve looks at: arithmetic with figures of a run.
+//! The quantity of a claim or a curve: arithmetic with figures of a run.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Reads `[[claim]]` and `[[measure]]`, and refuses what could never be judged.
+//! Reads `[[claim]]` and `[[measure]]`, and rejects those that could never be judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What a curve comes to in one number.
+//! Statistics that describe a curve with one number.
 
 use anabranch_policy::analysis::diversity::{LineFit, fit_line, fit_proportional};
 

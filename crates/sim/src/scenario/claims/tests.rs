@@ -1,4 +1,4 @@
-//! Claims over reports that are made up.
+//! Claims judged against made-up reports.
 
 use crate::report::{RunReport, Scalar, Series};
 use crate::scenario::tests::{GOOD, messages, parse};

@@ -1,4 +1,4 @@
-//! Figures of a flow, and of several together.
+//! Computes the figures of a flow and of several flows together.
 
 use anabranch_types::Time;
 

@@ -1,4 +1,5 @@
-//! Blocks of a flow: when they were first sent, when whole, and what was lost of them.
+//! Statistics of a flow's blocks: when they were first sent, when they were complete, and their
+//! losses.
 
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet};

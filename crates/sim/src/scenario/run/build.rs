@@ -1,4 +1,4 @@
-//! Builds a plan: the network, and an agent for each end of every flow and load.
+//! Builds the engine of a plan: the network, and an agent for each end of every flow and load.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Delays of packets and of stream slices, from the progress at both ends.
+//! Computes delays of packets and of stream slices from the progress at both ends.
 
 use std::collections::{BTreeMap, VecDeque};
 

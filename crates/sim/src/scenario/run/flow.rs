@@ -1,4 +1,4 @@
-//! A flow that runs: what is measured of it.
+//! A running flow, and what is measured of it.
 
 use core::time::Duration;
 

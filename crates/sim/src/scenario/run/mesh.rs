@@ -1,4 +1,4 @@
-//! Builds a mesh: stations, and the flows between them.
+//! Builds the engine of a mesh: stations and flows between them.
 
 use std::sync::Arc;
 

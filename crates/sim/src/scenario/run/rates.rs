@@ -1,4 +1,4 @@
-//! What a striping application is told of its paths.
+//! The path rates that a striping application knows.
 
 use core::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Makes a report of a run that has ended.
+//! Makes the report of a run that has ended.
 
 use anabranch_types::{Bitrate, Time};
 

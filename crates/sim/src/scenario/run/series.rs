@@ -1,4 +1,4 @@
-//! What is recorded during a run: series, and figures that are measured only on request.
+//! Records series during a run, and figures that are measured only on request.
 
 use core::time::Duration;
 use std::collections::BTreeMap;

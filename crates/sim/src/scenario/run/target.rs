@@ -1,4 +1,4 @@
-//! Whom a subject's name stands for.
+//! Resolves the name of a subject to the flows, paths or links it stands for.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is said about mistakes.
+//! Messages about mistakes.
 
 use super::{GOOD, messages};
 use crate::scenario::Scenario;

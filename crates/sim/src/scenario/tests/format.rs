@@ -1,4 +1,4 @@
-//! What the format can say.
+//! The features of the format.
 
 use anabranch_types::{Bitrate, Probability, Time};
 

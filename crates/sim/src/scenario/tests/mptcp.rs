@@ -1,4 +1,4 @@
-//! What the file format says of one stream over several paths.
+//! The keys for one stream over several paths.
 
 use super::{messages, parse};
 use crate::report::RunReport;

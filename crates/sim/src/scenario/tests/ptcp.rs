@@ -1,4 +1,4 @@
-//! What the file format says of pTCP's pipes.
+//! The keys for pTCP's pipes.
 
 use super::mptcp::{rates, run, text};
 use super::parse;

@@ -1,4 +1,4 @@
-//! What runs measure.
+//! The figures that runs measure.
 
 use super::{GOOD, parse};
 use crate::report::RunReport;

@@ -1,4 +1,4 @@
-//! What the file format says of applications that stripe.
+//! The keys for striping applications.
 
 use super::{messages, parse};
 use crate::report::RunReport;

@@ -1,4 +1,4 @@
-//! What an air is made of and tells.
+//! The configuration and the events of an air.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! Stations that route over several hops, with transports on them: a mesh.
+//! Meshes: stations that route over several hops, with transport connections between them.
 //!
 //! Every station has a radio on one [`Air`](super::Air), address resolution, and DSR, dynamic source routing
 //! (RFC 4728). Transport connections are the same agents as on wires, one at each of two stations, so that

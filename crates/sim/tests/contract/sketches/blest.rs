@@ -1,4 +1,4 @@
-//! BLEST's waiting, and the penalty of the default MPTCP scheduler.
+//! BLEST's waiting, and penalisation by the default MPTCP scheduler.
 
 use anabranch_policy::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, Work};
 use anabranch_policy::view::SchedulerView;

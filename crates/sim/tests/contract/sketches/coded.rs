@@ -1,4 +1,4 @@
-//! What the sketches of coded protocols share: a profile, losses, and what became of each block.
+//! What the sketches of coded protocols share: a profile, losses, and the fates of blocks.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! FMTCP: blocks of a fountain code that are complete with high probability, and symbols that go where
-//! they are expected to arrive first.
+//! FMTCP: blocks of a fountain code that are complete with high probability, and symbols allocated by expected arrival.
 
 use anabranch_core::profiles::Profile;
 use anabranch_policy::Axis;

@@ -1,5 +1,5 @@
-//! What is peculiar to some protocols as policies: those that need no coding on every engine, the others on
-//! the connection of `anabranch-core`. What each promises is seen to fail without its mechanism.
+//! The particular mechanisms of some protocols as policies: those without coding on every engine, the others on the
+//! connection of `anabranch-core`. Each test also shows that without the mechanism the promise fails.
 
 mod blest;
 mod coded;

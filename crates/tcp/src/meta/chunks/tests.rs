@@ -1,4 +1,4 @@
-//! One table of chunks.
+//! The table of chunks.
 
 use super::*;
 

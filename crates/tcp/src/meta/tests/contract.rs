@@ -1,4 +1,4 @@
-//! The contract between scheduler and engine, one clause a test.
+//! The contract between scheduler and engine, one test for each clause.
 
 use anabranch_policy::scheduler::{Pick, Pull, SchedulerAction, SchedulerEvent, Work};
 use anabranch_policy::view::{BlockId, Blocked, PathState};

@@ -1,4 +1,4 @@
-//! What pTCP asks of its pipes: which data goes where, and what becomes of it when a window shrinks, a timer fires or
+//! What pTCP asks of its pipes: which data each carries, and what happens to it when a window shrinks, a timer fires or
 //! nothing is left to send.
 
 use super::contract::{MSS, ack, leave, ms};

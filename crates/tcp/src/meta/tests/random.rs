@@ -1,4 +1,4 @@
-//! Whatever a scheduler does and whatever becomes of the subflows: every byte arrives once, in order.
+//! Random schedulers and subflow failures: every byte arrives once, in order.
 
 use anabranch_policy::scheduler::{Pick, Pull, Scheduler, SchedulerAction, SchedulerEvent, Work};
 use anabranch_policy::view::{BlockId, SchedulerView};

@@ -1,4 +1,4 @@
-//! A scheduler that does as it is told and keeps what it hears.
+//! A scheduler that follows a script and records the events it gets.
 
 use std::sync::{Arc, Mutex};
 

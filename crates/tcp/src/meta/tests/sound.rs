@@ -1,4 +1,4 @@
-//! What holds of a sender at every moment.
+//! Invariants of a sender.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Whatever is lost and however small the buffers are: every byte is delivered once, in order.
+//! Random losses and small buffers: every byte is delivered once, in order.
 
 use proptest::prelude::*;
 
